@@ -55,8 +55,8 @@ def _whole_s(run_dir: Path, page: Path) -> float:
 
 def _rendering_s(run_dir: Path, page: Path) -> float:
     """Return how long the page takes to render and to write, once the run is read."""
-    from perfsuite.report.page import write_page
     from perfsuite.report.page.page_run import read_page_run
+    from perfsuite.report.page.render import write_page
 
     page_run = read_page_run(run_dir)
     began_s = time.perf_counter()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,13 +14,8 @@ from perfsuite.cli.own_files import refuse_own_files
 from perfsuite.errors import PerfsuiteError
 from perfsuite.records.llama_bench_file import bench_text
 from perfsuite.records.whole_file import write_whole_bytes
-from perfsuite.report.exports.csv import csv_text
-from perfsuite.report.exports.github_annotations import annotations_text
-from perfsuite.report.exports.junit import junit_text
-from perfsuite.report.exports.markdown import comment_text, summary_text
-from perfsuite.report.exports.openmetrics import openmetrics_text
-from perfsuite.report.exports.pytest_benchmark import pytest_benchmark_text
-from perfsuite.report.run_file import RunFile, read_run_file, run_path
+from perfsuite.report.exports.registry import Export, all_exports
+from perfsuite.report.run_file import read_run_file, run_path
 from perfsuite.report.terminal_text import terminal_text
 from perfsuite.units import format_count
 
@@ -61,7 +56,7 @@ def add_parser(commands: Commands) -> None:
         see=("docs/exports.md", "perfsuite llama-bench --help"),
     )
     formats = parser.add_subparsers(required=True, metavar="FORMAT", title="formats")
-    for each in _FORMATS:
+    for each in _formats():
         _add_format(formats, each)
 
 
@@ -88,45 +83,29 @@ def _export(each: _Format, options: argparse.Namespace) -> int:
     return 0
 
 
-def _of_runs(text: Callable[[Sequence[RunFile]], str]) -> Callable[[argparse.Namespace], str]:
-    return lambda options: text([read_run_file(named) for named in options.runs])
+def _of_runs(export: Export) -> _Format:
+    def text(options: argparse.Namespace) -> str:
+        chosen = {keyword: getattr(options, keyword) for keyword in export.flags}
+        return export.text([read_run_file(named) for named in options.runs], **chosen)
+
+    def add_options(parser: argparse.ArgumentParser) -> None:
+        for keyword, (flag, told) in export.flags.items():
+            parser.add_argument(flag, dest=keyword, action="store_true", help=told)
+
+    return _Format(export.name, export.summary, text, export.takes_many, add_options)
 
 
-def _csv(options: argparse.Namespace) -> str:
-    runs = [read_run_file(named) for named in options.runs]
-    return csv_text(runs, is_for_spreadsheet=options.for_spreadsheet)
-
-
-def _add_csv_options(parser: argparse.ArgumentParser) -> None:
-    text = "put an apostrophe before text that a spreadsheet would take for a formula"
-    parser.add_argument("--for-spreadsheet", action="store_true", help=text)
-
-
-def _bench(form: str) -> Callable[[argparse.Namespace], str]:
-    return lambda options: bench_text(exported_tests(run_path(options.runs[0]), options), form)
-
-
-_FORMATS = (
-    _Format(
-        "pytest-benchmark",
-        "JSON for pytest-benchmark compare and --benchmark-compare; one run",
-        lambda options: pytest_benchmark_text(read_run_file(options.runs[0])),
+def _bench(form: str) -> _Format:
+    return _Format(
+        f"llama-bench{'' if form == 'json' else f'-{form}'}",
+        f"prefill and decode as llama-bench -o {form} prints them; one run",
+        lambda options: bench_text(exported_tests(run_path(options.runs[0]), options), form),
         takes_many=False,
-    ),
-    *(
-        _Format(
-            f"llama-bench{'' if form == 'json' else f'-{form}'}",
-            f"prefill and decode as llama-bench -o {form} prints them; one run",
-            _bench(form),
-            takes_many=False,
-            add_options=add_bench_options,
-        )
-        for form in ("json", "jsonl", "sql")
-    ),
-    _Format("junit", "a JUnit report with the figures as properties", _of_runs(junit_text)),
-    _Format("github", 'Markdown for >> "$GITHUB_STEP_SUMMARY", at most 1 MiB', _of_runs(summary_text)),
-    _Format("github-annotations", "workflow commands for the log of a GitHub Actions step", _of_runs(annotations_text)),
-    _Format("markdown", "a comment for a pull request, under 65,536 characters", _of_runs(comment_text)),
-    _Format("openmetrics", "text that Prometheus reads", _of_runs(openmetrics_text)),
-    _Format("csv", "a table, one row a case", _csv, add_options=_add_csv_options),
-)
+        add_options=add_bench_options,
+    )
+
+
+def _formats() -> tuple[_Format, ...]:
+    """Return pytest-benchmark and llama-bench, which hold one run a file, then the others."""
+    first, *others = map(_of_runs, all_exports())
+    return first, *map(_bench, ("json", "jsonl", "sql")), *others

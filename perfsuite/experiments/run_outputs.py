@@ -114,8 +114,8 @@ def write_outputs(session: PerfSession) -> WrittenRun:
 
 def write_report(run: RunFile, seen: Observation, run_path: Path) -> Path:
     """Write the page of a run beside its file."""
-    from perfsuite.report.page import write_page  # brings Jinja2, which a run that only measures does not need
     from perfsuite.report.page.page_run import PageRun
+    from perfsuite.report.page.render import write_page  # brings Jinja2, which a run that only measures does not need
 
     return write_page([PageRun(run=run, observation=seen, path=run_path)], run_path.parent / REPORT_NAME)
 

@@ -11,15 +11,12 @@ from perfsuite.expectation.roofline.survey import Survey
 from perfsuite.records.chart import Axis, Line, LineChart, LinePanel, Scale
 from perfsuite.units import format_bytes, format_bytes_per_s, format_count, to_giga_per_s, to_mebibytes
 
-#: Panels side by side.
 _MOST_COLUMNS = 2
 _X_AXIS = Axis(label="working set, all arrays together", unit="MiB", scale=Scale.LOG2)
 _Y_AXIS = Axis(label="bandwidth", unit="GB/s", scale=Scale.LOG2)
 
 
 class _Rung(NamedTuple):
-    """One measured bandwidth."""
-
     processor: str
     n_threads: int | None
     kind: str

@@ -18,24 +18,10 @@ from perfsuite.workload.weights import Weights, resolve
 
 #: What llama-bench sets and a worker leaves as it is: llama-bench's own defaults, under its names.
 _DEFAULTS: tuple[tuple[str, FieldValue], ...] = (
-    ("cpu_mask", "0x0"),
-    ("cpu_strict", False),
-    ("poll", 50),
-    ("n_cpu_moe", 0),
-    ("split_mode", "layer"),
-    ("main_gpu", 0),
-    ("no_kv_offload", False),
-    ("devices", "auto"),
-    ("tensor_split", "0.00"),
-    ("tensor_buft_overrides", "none"),
-    ("load_mode", "auto"),
-    ("lazy_mode", "auto"),
-    ("embeddings", False),
-    ("no_op_offload", 0),
-    ("no_host", False),
-    ("repack", True),
-    ("fit_target", 0),
-    ("fit_min_ctx", 0),
+    *(("cpu_mask", "0x0"), ("cpu_strict", False), ("poll", 50), ("n_cpu_moe", 0), ("split_mode", "layer")),
+    *(("main_gpu", 0), ("no_kv_offload", False), ("devices", "auto"), ("tensor_split", "0.00")),
+    *(("tensor_buft_overrides", "none"), ("load_mode", "auto"), ("lazy_mode", "auto"), ("embeddings", False)),
+    *(("no_op_offload", 0), ("no_host", False), ("repack", True), ("fit_target", 0), ("fit_min_ctx", 0)),
 )
 
 #: By backend, llama.cpp's name of it and the layers that a worker gives to it.
@@ -82,7 +68,6 @@ def _weights(measured: MeasuredPhases, given: str | None, cache_dir: Path) -> We
 
 
 def _times(measured: MeasuredPhases) -> dict[tuple[int, int, int], tuple[int, ...]]:
-    """Return the samples of each test by its prompt, generation and depth."""
     scenario = measured.scenario
     decode = measured.samples_ns.get(Phase.DECODE, ())
     times = {

@@ -14,7 +14,6 @@ from perfsuite.records.plain_names import plain_name
 from perfsuite.records.run_json import read_plain_run
 from perfsuite.workload.scenario import Scenario, find_scenario
 
-#: Outcomes of what was not measured properly.
 _UNMEASURED = (Outcome.INVALID.value, Outcome.IMPOSSIBLE.value)
 
 _PHASES = (Phase.EMBEDDING, Phase.PREFILL, Phase.DECODE)

@@ -14,7 +14,6 @@ _MIB = 1024 * 1024
 _X_AXIS = Axis(label="time", unit="s", least=0.0)
 _Y_AXIS = Axis(label="resident memory", unit="MiB", least=0.0)
 
-#: What the lines of phases are called, in the order of a run.
 PHASE_LABELS = {
     "start": "before the model is opened",
     "load": "load",
@@ -76,6 +75,5 @@ def _phase_lines(record: MemoryRecord, first_ns: int) -> Iterator[Line]:
 
 
 def _phase_at(record: MemoryRecord, at_ns: int) -> str:
-    """Return the last phase that has begun by a moment."""
     begun = [phase for phase in record.timeline.phases if phase.start_ns <= at_ns]
     return max(begun, key=lambda phase: phase.start_ns).name if begun else "start"

@@ -199,7 +199,6 @@ _STEPS: Mapping[Outcome, Callable[[EndedRun, Sequence[Judgement]], Iterator[Step
 
 
 def _named(found: Sequence[Judgement]) -> str:
-    """Name a single case, and count several."""
     return terminal_text(found[0].case_id) if len(found) == 1 else f"{len(found)} cases"
 
 

@@ -97,7 +97,6 @@ def summarize(trace: OpenClTrace, *, n_gaps: int) -> OpenClSummary:
 
 
 def _devices(aligned: AlignedTrace, n_gaps: int | None) -> Iterator[DeviceSummary]:
-    """Yield each device, without its idle time where no number of gaps is given."""
     clocks = {each.device: each for each in aligned.clocks}
     for position, device in enumerate(aligned.trace.devices):
         activity = device_activity(aligned, position)

@@ -35,7 +35,6 @@ def prompt_chart(lengths: tuple[int, ...], subset: Subset, *, name: str) -> Line
 
 
 def _outline(label: str, counts: Mapping[int, int], bins: range, *, is_reference: bool = False) -> Line:
-    """Go up, along the top and down again, bin by bin."""
     n_prompts = sum(counts.values())
     edges = [(2.0 ** (each / BINS_PER_OCTAVE), 2.0 ** ((each + 1) / BINS_PER_OCTAVE)) for each in bins]
     tops = [100.0 * counts.get(each, 0) / n_prompts for each in bins]

@@ -14,18 +14,8 @@ from perfsuite.report.visible import is_visible
 
 #: Kinds whose tests carry the case id as their parameter, which ``-k`` finds.
 SUITE_KINDS = frozenset(
-    {
-        "phase",
-        "operator",
-        "kernel",
-        "engine_kernel",
-        "roofline",
-        "fidelity",
-        "overhead",
-        "trace",
-        "shape-kept",
-        "shape-hunt",
-    }
+    {*("phase", "operator", "kernel", "engine_kernel", "roofline"), *("fidelity", "overhead", "trace")}
+    | {"shape-kept", "shape-hunt"}
 )
 
 #: What pytest takes as one word of an expression, and the words that mean something else there.

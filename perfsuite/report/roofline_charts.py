@@ -89,7 +89,6 @@ def _of_kind(rows: Sequence[Row], kind: RowKind) -> list[Row]:
 
 
 def _label(row: Row) -> str:
-    """Return what tells points of a sweep apart, in words."""
     words = {
         _ROUTED: row.subject.architecture,
         "kv": f"KV cache of {row.setting}",

@@ -10,7 +10,6 @@ from perfsuite.expectation.roofline.roof import Regime
 from perfsuite.expectation.roofline.roofline_run import RooflineRun, Row, RowKind
 from perfsuite.units import format_count, format_flops_per_s
 
-#: The kinds of row in words.
 KIND_WORDS: Mapping[RowKind, str] = MappingProxyType(
     {
         RowKind.PREFILL: "prefill",
@@ -148,7 +147,6 @@ def _moe(run: RooflineRun, rows: Sequence[Row]) -> str:
 
 
 def _named(row: Row) -> str:
-    """Write ``decode/ffn_up`` as ``ffn_up of decode``."""
     phase, _, role = row.role.partition("/")
     return f"{role} of {phase}"
 

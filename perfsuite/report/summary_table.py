@@ -43,10 +43,8 @@ _OUTCOME_WIDTH, _FIGURE_WIDTH, _GAP = 13, 9, 2
 #: A column of names is not narrower than this: figures that can be done without go before.
 _LEAST_NAME_WIDTH = 26
 
-#: Stands before a rough figure.
 _ROUGH = "~"
 
-#: What is told of a case beside its name, in the order of the columns.
 _FIGURES: dict[str, Callable[[Judgement], str]] = {
     "measured": lambda each: _rough(each, format_ns(each.measured_ns)),
     "tokens/s": lambda each: _rough(each, format_tokens_per_s(tokens_per_s(each))),
@@ -105,7 +103,6 @@ def _read(judgements: Sequence[Judgement]) -> Sequence[Judgement]:
 
 
 def _block(kind: str, every: Sequence[Judgement], rows: Sequence[Judgement], width: int) -> Iterator[Table | Text]:
-    """Yield the title, the table where any row is shown, and the count of the others."""
     prefix = _common_prefix([judgement.case_id for judgement in every])
     shared = prefix.split("/", 1)[1].rstrip("/")
     title = terminal_text(f"{kind_title(kind)} {shared}").rstrip()
@@ -147,7 +144,6 @@ def _taken(figures: Iterable[str]) -> int:
 
 
 def _common_prefix(case_ids: Sequence[str]) -> str:
-    """Return the leading parts, slash included, that all ids share; each id keeps its last part."""
     split = [case_id.split("/") for case_id in case_ids]
     shared = 0
     while shared < min(len(parts) for parts in split) - 1 and len({parts[shared] for parts in split}) == 1:

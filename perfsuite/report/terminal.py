@@ -57,7 +57,6 @@ def _case_lines(judgement: Judgement, tree: PhaseAttribution | None) -> Iterator
 
 
 def _branches(tree: PhaseAttribution) -> Iterator[str]:
-    """Name each carrier, then what they leave over."""
     if not tree.carriers:
         yield "no few operators carry it"
     elif not tree.carriers[0].is_significant:
@@ -78,7 +77,6 @@ def _lost(lost_ns: int, share_ratio: float | None) -> str:
 
 
 def _shortened(blocks: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
-    """Join blocks while there is room; count the rest."""
     lines: list[str] = []
     n_left_out = 0
     for block in blocks:
@@ -89,7 +87,6 @@ def _shortened(blocks: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
     return (*lines, *([f"  ... and {n_left_out} more, in run.json"] if n_left_out else []))
 
 
-#: Reasons of what could not be decided that are told.
 _MAX_REASONS = 3
 
 
@@ -131,7 +128,6 @@ def next_step(
 
 
 def _reasons(judgements: Sequence[Judgement], attribution: Attribution) -> Iterator[str]:
-    """Yield what failed with what carries it, and why the others could not be decided."""
     has_changed = any(each.outcome in (Outcome.REGRESSED, Outcome.IMPROVED) for each in judgements)
     if attribution.uniform_shift and has_changed:
         yield shift_line(attribution.uniform_shift)

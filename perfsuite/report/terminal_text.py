@@ -12,7 +12,6 @@ _RIGHT_TO_LEFT = {"R", "AL", "AN"}
 
 _FIRST_STRONG_ISOLATE, _POP_ISOLATE = "\u2068", "\u2069"
 
-#: A name breaks after these.
 _PARTS = re.compile(r"[^/_-]*[/_-]*")
 
 

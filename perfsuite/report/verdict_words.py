@@ -149,7 +149,6 @@ def in_order_of_weight(judgements: Iterable[Judgement], attribution: Attribution
 
 
 def _main_words(run: Judged, counts: Counter[Outcome], named: Named) -> Iterator[str]:
-    """Say what changed, what breaks a bound, or that nothing did."""
     for outcome in (Outcome.REGRESSED, Outcome.IMPOSSIBLE, Outcome.SLOW, Outcome.IMPROVED):
         if counts[outcome]:
             yield f"{_count_words(outcome, counts[outcome])}{_detail(run, outcome, counts, named)}"
@@ -169,7 +168,6 @@ def _quiet_words(run: Judged, counts: Counter[Outcome]) -> str:
 
 
 def _side_words(counts: Counter[Outcome]) -> Iterator[str]:
-    """Count what was not decided."""
     for outcome in (Outcome.INVALID, Outcome.INCOMPARABLE, Outcome.INCONCLUSIVE, Outcome.NEW):
         if counts[outcome]:
             yield _count_words(outcome, counts[outcome])

@@ -22,17 +22,13 @@ def test_each_processor_and_number_of_threads_has_a_panel() -> None:
     assert [line.label for line in chart.panels[2].lines] == ["copy"]
 
 
-def test_lines_are_best_rates_with_medians_below() -> None:
-    """In MiB and GB/s, ascending in whatever order they were measured."""
+def test_lines_are_best_rates_with_medians_below_and_the_title_tells_the_best_of_all() -> None:
+    """In MiB and GB/s, ascending in whatever order they were measured; the title has the fastest rung, and memory."""
     ceilings = tuple(reversed(survey().ceilings))
     line = bandwidth_chart(Survey(ceilings=ceilings)).panels[1].lines[0]
     assert line.x == tuple(held_bytes / MIB for held_bytes, _ in LADDER)
     assert line.y == pytest.approx([rate for _, rate in LADDER])
     assert line.low_y == pytest.approx([0.9 * rate for _, rate in LADDER])
-
-
-def test_the_title_tells_the_fastest_rung_and_memory() -> None:
-    """Of one use of one processor."""
     assert (
         bandwidth_chart(survey()).title == "cpu, 2 threads: read has 200 GB/s over 64.0 KiB and 10.0 GB/s over 256 MiB"
     )

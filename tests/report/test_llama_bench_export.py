@@ -76,18 +76,16 @@ def exported(tmp_path: Path) -> Exported:
 
 
 def test_prefill_and_decode_are_two_tests(write_run: WriteRun, exported: Exported) -> None:
-    """Prefill has its gather in it; decode is n_gen tokens after a cache that holds the prompt."""
+    """Prefill has its gather in it, decode n_gen tokens behind prompt and depth; a prompt is one batch."""
     prefill, decode = exported(write_run())
     assert (prefill.test, decode.test) == ("pp16", "tg4@d16")
     assert prefill.samples_ns == (1_000_001, 2_000_002)
     assert decode.samples_ns == (2_000_000, 1_000_000)
     assert decode.avg_ts == pytest.approx((2000 + 4000) / 2)
-
-
-def test_a_depth_counts_on_both_sides(write_run: WriteRun, exported: Exported) -> None:
-    """What was in the cache before the prompt is before the generation as well."""
     runs = exported(write_run(workload="smollm2-135m-q8_0/p16-g4-d32"))
     assert [run.test for run in runs] == ["pp16@d32", "tg4@d48"]
+    run, _ = exported(write_run(workload="smollm2-135m-q8_0/p1024-g4"))
+    assert (run.n_batch, run.n_ubatch) == (1024, 512)
 
 
 def test_settings_are_those_of_the_run(write_run: WriteRun, exported: Exported) -> None:
@@ -99,14 +97,8 @@ def test_settings_are_those_of_the_run(write_run: WriteRun, exported: Exported) 
     assert (run.model_type, run.model_n_params, run.model_size) == ("llama 135M Q8_0", 134515008, 143025408)
 
 
-def test_a_long_prompt_is_one_batch(write_run: WriteRun, exported: Exported) -> None:
-    """The worker hands the engine the whole prompt at once."""
-    run, _ = exported(write_run(workload="smollm2-135m-q8_0/p1024-g4"))
-    assert (run.n_batch, run.n_ubatch) == (1024, 512)
-
-
 def test_it_joins_with_the_tests_of_llama_bench(write_run: WriteRun, exported: Exported) -> None:
-    """With llama-bench's words for machine and weights, nothing differs that llama.cpp's script joins by."""
+    """With llama-bench's words nothing differs that llama.cpp joins by; a file about other weights is refused."""
     recorded = {run.test: run for run in read_llama_bench(DATA / "llama-bench.json")}
     fingerprint = {"llama": {**FINGERPRINT, "kv_types": "f16/f16"}}
     runs = exported(write_run(fingerprint=fingerprint), like=tuple(recorded.values()), build_commit="harness")
@@ -115,22 +107,14 @@ def test_it_joins_with_the_tests_of_llama_bench(write_run: WriteRun, exported: E
         plain, expected = ours.to_plain(), other.to_plain()
         assert {name: plain[name] for name in JOINED_BY} == {name: expected[name] for name in JOINED_BY}
         assert ours.build_commit == "harness"
-
-
-def test_words_of_other_weights_are_refused(write_run: WriteRun, exported: Exported) -> None:
-    """A file of llama-bench about other weights says nothing about these."""
     with pytest.raises(PerfsuiteError, match="give a file with the same weights"):
         exported(write_run(), like=read_llama_bench(DATA / "llama-bench.jsonl"))
 
 
 def test_a_phase_alone_is_exported_alone(write_run: WriteRun, exported: Exported) -> None:
-    """A run of selected cases has what it has."""
+    """An invalid decode is no test, nothing valid is refused, and so are samples of different replicates."""
     assert [run.test for run in exported(write_run({"decode": [5, 6]}))] == ["tg4@d16"]
     assert [run.samples_ns for run in exported(write_run({"prefill": [5, 6]}))] == [(5, 6)]
-
-
-def test_what_was_not_measured_properly_is_left_out(write_run: WriteRun, exported: Exported) -> None:
-    """An invalid decode is no test; a run of nothing valid is refused."""
     path = write_run()
     plain = json.loads(path.read_text())
     plain["cases"][2]["outcome"] = "invalid"
@@ -138,6 +122,8 @@ def test_what_was_not_measured_properly_is_left_out(write_run: WriteRun, exporte
     assert [run.test for run in exported(path)] == ["pp16"]
     with pytest.raises(PerfsuiteError, match="holds no valid prefill and no valid decode"):
         exported(write_run({}))
+    with pytest.raises(PerfsuiteError, match="2 samples of prefill and 1 of embedding"):
+        exported(write_run({"prefill": [5, 6], "embedding": [1]}))
 
 
 @pytest.mark.parametrize(
@@ -161,12 +147,6 @@ def test_other_runs_are_refused(write_run: WriteRun, exported: Exported, fields:
     with pytest.raises(PerfsuiteError, match=message) as raised:
         exported(path)
     assert "\n" not in str(raised.value)
-
-
-def test_samples_of_different_replicates_are_not_added(write_run: WriteRun, exported: Exported) -> None:
-    """A gather that was measured less often than its prefill is not of the same replicates."""
-    with pytest.raises(PerfsuiteError, match="2 samples of prefill and 1 of embedding"):
-        exported(write_run({"prefill": [5, 6], "embedding": [1]}))
 
 
 @pytest.mark.parametrize("content", [None, "{", "[]"])

@@ -51,8 +51,8 @@ RECORD = MemoryRecord(
 )
 
 
-def test_each_phase_is_a_line_that_begins_where_the_last_ended() -> None:
-    """Time starts at the first sample, memory is in MiB, and the curve has no gaps."""
+def test_each_phase_is_a_line_that_begins_where_the_last_ended_and_the_prediction_goes_across() -> None:
+    """Time starts at the first sample, memory is in MiB; base and prediction are one line."""
     *lines, reference = memory_chart([RECORD]).panels[0].lines
     assert [(line.label, line.x, line.y) for line in lines] == [
         ("before the model is opened", (0.0, 1.0), (5.0, 10.0)),
@@ -61,30 +61,18 @@ def test_each_phase_is_a_line_that_begins_where_the_last_ended() -> None:
         ("decode", (3.0, 4.0), (80.0, 100.0)),
     ]
     assert reference.is_reference
-
-
-def test_the_prediction_is_a_line_across() -> None:
-    """The base of 10 MiB and the predicted peak of 80."""
     reference = memory_chart([RECORD]).panels[0].lines[-1]
     assert (reference.label, reference.x, reference.y) == (PREDICTED_LABEL, (0.0, 4.0), (90.0, 90.0))
 
 
-def test_the_title_tells_the_worst_prediction() -> None:
-    """Of two records the one furthest from its prediction is named, with its sign."""
+def test_the_title_tells_the_worst_prediction_over_a_panel_for_each_record() -> None:
+    """The one furthest from its prediction is named, with its sign; of none there is no picture."""
     close = replace(RECORD, weights="close", need=replace(RECORD.need, kv_bytes=30 * MIB))
     assert memory_chart([close, RECORD]).title == (
         "Peaks of resident memory: 100 MiB of tiny-q8_0 in siso, the furthest from its prediction, is +10.0% away"
     )
-
-
-def test_each_record_has_a_panel() -> None:
-    """Two stand side by side."""
     chart = memory_chart([RECORD, replace(RECORD, scenario="lilo"), RECORD])
     assert [panel.title for panel in chart.panels] == ["tiny-q8_0, siso", "tiny-q8_0, lilo", "tiny-q8_0, siso"]
     assert chart.n_columns == 2
-
-
-def test_no_record_is_no_picture() -> None:
-    """The message says what to do."""
     with pytest.raises(PerfsuiteError, match="measure memory first"):
         memory_chart([])

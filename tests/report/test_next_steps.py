@@ -44,56 +44,40 @@ def paired(outcome: Outcome, **changes: object) -> Judgement:
 
 
 def test_a_regression_is_made_sure_of_and_looked_at_and_perhaps_accepted() -> None:
-    """Against stored baselines: in pairs with the old build, the report, and the approval with its reason."""
+    """In pairs with the old build, the report, and the approval where the baselines lie."""
     again, look, accept = commands([case("phase/a/b/decode", Outcome.REGRESSED)])
     assert again == ["pytest", "--device=host", "-k", "[phase/a/b/decode]", "--against=FOLDER"]
     assert look == ["r/report.html"]
     assert accept[:5] == ["perfsuite", "baseline", "approve", "r/run.json", "--reason"]
-
-
-def test_baselines_of_another_folder_are_approved_there() -> None:
-    """The approval goes where the run's baselines lie."""
     *_, accept = commands([case("phase/a/b/decode", Outcome.REGRESSED)], *ALONE, "--baseline-dir=b c")
     assert accept[-2:] == ["--baseline-dir", "b c"]
 
 
-def test_a_regression_in_pairs_is_no_reference() -> None:
-    """What was compared in pairs is measured again as it was, and nothing can be approved."""
+def test_a_regression_in_pairs_or_on_purpose_is_no_reference() -> None:
+    """It is measured again as it was, and neither approval nor record is advised."""
     told = commands([paired(Outcome.REGRESSED)], *IN_PAIRS)
     assert told == [["pytest", *IN_PAIRS, "-k", "[phase/a/b/decode]"], ["r/report.html"]]
-
-
-def test_what_was_slowed_down_on_purpose_is_never_kept() -> None:
-    """Neither approval nor record is advised."""
     found = [case(f"phase/a/b/{each.value}", each) for each in (Outcome.REGRESSED, Outcome.IMPROVED, Outcome.NEW)]
-    told = str(steps(found, *ALONE, "--perf-inject=SWIGLU=20"))
-    assert "approve" not in told
-    assert "record" not in told
+    on_purpose = str(steps(found, *ALONE, "--perf-inject=SWIGLU=20"))
+    assert "approve" not in on_purpose
+    assert "record" not in on_purpose
 
 
-def test_what_is_too_slow_for_the_forecast_is_calibrated() -> None:
-    """The forecast may not know the device; then the case is measured again."""
+def test_what_breaks_a_bound_is_calibrated_and_measured_again() -> None:
+    """The forecast may not know the device; what is faster than physics is named and measured again."""
     calibrate, again, _ = commands([case("kernel/add/n8/f32", Outcome.SLOW)])
     assert calibrate == ["perfsuite", "calibrate", "--device=host"]
     assert again == ["pytest", "--device=host", "-k", "[kernel/add/n8/f32]"]
-
-
-def test_what_is_impossible_is_measured_again() -> None:
-    """A single case is named."""
     told = steps([case("kernel/add/n8/f32", Outcome.IMPOSSIBLE)])
     assert next(iter(told)).startswith("kernel/add/n8/f32 came out faster than physics allows")
 
 
-def test_what_is_invalid_says_what_to_free() -> None:
-    """The commonest reason stands in the step."""
+def test_what_is_invalid_says_what_to_free_or_mend() -> None:
+    """The commonest reason stands in the step; a lost link has nothing to do with other programs."""
     reason = "waited 50 % of the time; free the machine and run again"
     busy = [case(f"phase/a/b/{at}", Outcome.INVALID, reason=reason) for at in range(3)]
     (why,) = steps([*busy, case("phase/a/b/x", Outcome.INVALID, reason="a sample is 0 ns")])
     assert why == "free the machine for what could not be measured (waited 50 % of the time), then"
-
-
-def test_a_machine_that_was_free_is_not_to_be_freed() -> None:
-    """A lost link has nothing to do with other programs."""
     (why,) = steps(
         [case("phase/a/b/x", Outcome.INVALID, reason="the link was lost after 2 of 5 replicates; run again")]
     )
@@ -111,11 +95,13 @@ def test_what_is_incomparable_names_the_field() -> None:
 
 
 def test_pairs_that_do_not_decide_say_how_many_more() -> None:
-    """The time of the pairs grows with their number: 20 more than 20 take twice as long."""
+    """Their time grows with their number; a case that needs thousands does not set that of the others."""
     told = steps([paired(Outcome.INCONCLUSIVE, n_more_pairs=20)], *IN_PAIRS)
     assert told == {
         "let about 20 more pairs decide phase/a/b/decode": f"pytest {' '.join(IN_PAIRS)} --perf-budget=180s"
     }
+    found = [paired(Outcome.INCONCLUSIVE, n_more_pairs=each) for each in (10, 9000)]
+    assert any("about 10 more pairs" in why for why in steps(found, *IN_PAIRS))
 
 
 @pytest.mark.parametrize(("budget", "longer"), [("30", "60s"), ("30s", "60s"), ("2m", "240s")])
@@ -125,40 +111,22 @@ def test_the_time_for_pairs_starts_from_what_was_given(budget: str, longer: str)
     assert command[-1] == f"--perf-budget={longer}"
 
 
-def test_pairs_that_nobody_would_wait_for_are_not_asked() -> None:
-    """A case that needs thousands of pairs does not set the time of the others."""
-    found = [paired(Outcome.INCONCLUSIVE, n_more_pairs=each) for each in (10, 9000)]
-    assert any("about 10 more pairs" in why for why in steps(found, *IN_PAIRS))
-
-
-def test_replicates_that_do_not_decide_are_doubled() -> None:
-    """Those of the run, where it says how many."""
+def test_replicates_that_do_not_decide_are_doubled_where_there_are_times() -> None:
+    """Those of the run, where it says how many; a trace's cases are looked up instead."""
     (command,) = commands([case("phase/a/b/decode", Outcome.INCONCLUSIVE)], *ALONE, "--perf-replicates=7")
     assert command == ["pytest", "--device=host", "-k", "[phase/a/b/decode]", "--perf-replicates=14"]
-
-
-def test_what_has_no_times_is_not_decided_by_more_of_them() -> None:
-    """A trace's cases are looked up instead."""
     told = steps([case("trace/balance/x", Outcome.INCONCLUSIVE, samples_ns=())])
     assert list(told.values()) == ["r/report.html"]
 
 
-def test_new_cases_are_kept_unless_something_failed() -> None:
-    """They are recorded; not where the run has failures."""
+def test_what_is_new_or_better_is_kept_and_what_passed_asks_for_nothing() -> None:
+    """New cases unless something failed; an improvement as the reference, after pairs by a run of its own."""
     new = case("phase/a/b/decode", Outcome.NEW)
     assert commands([new]) == [["pytest", "--device=host", "--baseline=record"]]
     assert "record" not in str(steps([new, case("phase/a/b/prefill", Outcome.SLOW)]))
-
-
-def test_an_improvement_is_kept() -> None:
-    """As the new reference; after pairs, by a run without the old side."""
     (alone,) = commands([case("phase/a/b/decode", Outcome.IMPROVED)])
     assert alone[:4] == ["perfsuite", "baseline", "approve", "r/run.json"]
     assert commands([paired(Outcome.IMPROVED)], *IN_PAIRS) == [["pytest", "--device=host", "--baseline=record"]]
-
-
-def test_what_passed_asks_for_nothing() -> None:
-    """Without anything to do there is no list."""
     assert steps([case("phase/a/b/decode")]) == {}
 
 

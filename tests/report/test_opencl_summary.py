@@ -59,10 +59,6 @@ def test_every_figure_is_there_by_a_key_with_its_unit() -> None:
     }
     assert clock.keys() == {"basis", "n_readings", "n_steps", "drift_ppm", "drift_error_ppm", "error_ns"}
     assert clock["error_ns"] == 0
-
-
-def test_what_is_not_known_is_null() -> None:
-    """Neither 0 nor a missing key stands for what nobody knows."""
     two = trace(
         steady_commands(3, drifting()),
         devices=(DEVICE, DEVICE),
@@ -89,7 +85,7 @@ def test_figures_over_holes_are_null(n_lost: int, n_unfinished: int | None, told
 
 
 def test_a_summary_counts_all_and_leaves_out_what_is_not_sound() -> None:
-    """Commands are counted by type, anomalies by type as well; kernels hold the sound ones alone."""
+    """Commands and anomalies are counted by type; a command that failed has no other anomaly."""
     commands = steady_commands(20, drifting())
     commands[3]["type"], commands[3]["name"] = CommandType.READ, 0
     commands[3]["start_ns"] = 0
@@ -104,10 +100,19 @@ def test_a_summary_counts_all_and_leaves_out_what_is_not_sound() -> None:
     }
     assert found.n_left_out == 2
     assert [(each.name, each.n, each.n_left_out) for each in found.kernels] == [("alpha", 18, 1)]
+    commands = steady_commands(4, drifting())
+    for each, status in ((commands[1], -36), (commands[2], 0)):
+        each["status"], each["flags"] = status, CommandFlag.NO_PROFILE
+    found = summarize(trace(commands), n_gaps=1)
+    assert found.n_by_anomaly == {
+        Anomaly.ZERO_TIME: {CommandType.KERNEL: 1},
+        Anomaly.FAILED: {CommandType.KERNEL: 1},
+    }
+    assert found.n_left_out == 2
 
 
 def test_gaps_name_what_is_on_either_side() -> None:
-    """A kernel is named by its name, another command by its type."""
+    """By a kernel's name or a command's type; a device whose queue was never used is said to have done nothing."""
     times = [[EPOCH_NS + at + each for each in (100, 200, 300, 400)] for at in (0, 5000, 7000)]
     commands = [command(i, each[0] - 50, each) for i, each in enumerate(times)]
     commands[1]["type"], commands[1]["name"] = CommandType.WRITE, 0
@@ -118,10 +123,6 @@ def test_gaps_name_what_is_on_either_side() -> None:
     assert device.idle.n_gaps == 2
     assert device.idle.whole is not None
     assert device.idle.whole.busy_ns == 300
-
-
-def test_a_device_without_a_command_has_neither_clock_nor_time() -> None:
-    """A device of which a queue was made and never used is listed, and said to have done nothing."""
     two = trace(steady_commands(3, drifting()), devices=(DEVICE, DEVICE), queues=(queue(1), queue(2, device=1)))
     used, unused = summarize(two, n_gaps=3).devices
     assert used.clock is not None
@@ -141,16 +142,3 @@ def test_idle_time_is_known_only_where_no_command_is_missing(
     (device,) = found.devices
     assert (device.idle is not None) == found.has_all == (expected == 0)
     assert device.span == (EPOCH_NS + 25_000, EPOCH_NS + 250_000)
-
-
-def test_a_command_that_failed_is_told_once() -> None:
-    """Its missing times are no anomaly of their own; those of a command that did not fail are."""
-    commands = steady_commands(4, drifting())
-    for each, status in ((commands[1], -36), (commands[2], 0)):
-        each["status"], each["flags"] = status, CommandFlag.NO_PROFILE
-    found = summarize(trace(commands), n_gaps=1)
-    assert found.n_by_anomaly == {
-        Anomaly.ZERO_TIME: {CommandType.KERNEL: 1},
-        Anomaly.FAILED: {CommandType.KERNEL: 1},
-    }
-    assert found.n_left_out == 2

@@ -24,7 +24,7 @@ def printed(table: Table) -> list[str]:
 
 
 def test_counts_are_told_in_words() -> None:
-    """Commands by type, what is missing, and each device with its clock's error."""
+    """Commands by type, what is missing or failed, and each device with its clock's error and its steps."""
     commands = steady_commands(200, drifting())
     commands[9]["type"], commands[9]["name"] = CommandType.MARKER, 0
     commands[9]["queued_ns"] = 0
@@ -36,6 +36,15 @@ def test_counts_are_told_in_words() -> None:
     ]
     assert lines[3].startswith("  clock: error at most 1.")
     assert lines[3].endswith(" ppm, by enqueue calls (199 readings)")
+    commands = steady_commands(3, drifting())
+    commands[1]["status"], commands[1]["flags"] = -14, CommandFlag.NO_PROFILE
+    lines = list(count_lines(summarize(trace(commands), n_gaps=1)))
+    assert lines[1].endswith("; 1 with an anomaly, in no figure below: 1 kernel failed")
+    jumping = np.concatenate(steady_commands(200, int))
+    for field in ("queued_ns", "submit_ns", "start_ns", "end_ns"):
+        jumping[field][100:] += 9_000_000
+    lines = list(count_lines(summarize(trace([jumping]), n_gaps=1)))
+    assert " ppm, 1 step, by enqueue calls (200 readings)" in lines[3]
 
 
 @pytest.mark.parametrize(
@@ -74,22 +83,18 @@ def test_the_top_kernels_are_shown_with_their_times() -> None:
     ]
 
 
-def test_long_names_are_whole_within_the_width() -> None:
-    """A name that is longer than its column is folded, not cut, and the figures stay in one line."""
+def test_names_are_whole_within_the_width_and_no_markup() -> None:
+    """A long name is folded, not cut, and the figures stay in one line; a kernel may be called as it likes."""
     name = "kernel_" + "mul_mat_" * 9 + "f32"
     lines = printed(kernel_table(summarize(trace(steady_commands(3, drifting()), names=(name,)), n_gaps=1), 5))
     assert max(map(len, lines)) <= 100
     assert "".join(line.split()[0] for line in lines[1:]) == name
-
-
-def test_brackets_in_a_name_are_no_markup() -> None:
-    """A kernel may be called as it likes."""
     lines = printed(kernel_table(summarize(trace(steady_commands(3, drifting()), names=("[red]x[/]",)), n_gaps=1), 5))
     assert lines[1].startswith("[red]x[/]")
 
 
 def test_idle_time_and_gaps_are_told() -> None:
-    """The share counts from the first command to the last, gaps from the first command's begin."""
+    """The share counts from first to last command, gaps from the first's begin; a device may have done nothing."""
     found = summarize(trace(steady_commands(11, int)), n_gaps=2)
     (device,) = found.devices
     assert device.idle is not None
@@ -100,6 +105,10 @@ def test_idle_time_and_gaps_are_told() -> None:
     assert lines[0].split() == ["longest", "gaps", "begin", "at", "after", "before"]
     assert len(lines) == 3
     assert lines[1].split() == ["75.0", "µs", "25.0", "µs", "alpha", "alpha"]
+    two = trace(steady_commands(3, drifting()), devices=(DEVICE, DEVICE), queues=(queue(1), queue(2, device=1)))
+    summary = summarize(two, n_gaps=1)
+    assert idle_line(summary.devices[1], summary) == "A device: executed nothing"
+    assert list(count_lines(summary))[-1] == "  its clock could not be read"
 
 
 @pytest.mark.parametrize(
@@ -116,28 +125,3 @@ def test_idle_time_over_holes_is_not_told(n_lost: int, n_unfinished: int | None,
     found = summarize(trace(steady_commands(3, int), n_lost=n_lost, n_unfinished=n_unfinished), n_gaps=1)
     assert idle_line(found.devices[0], found) == f"A device: idle time not known: {expected}"
     assert kernel_line(found, 3).startswith("1 kernel, of the recorded launches alone; ")
-
-
-def test_a_failed_command_is_said_to_have_failed() -> None:
-    """An error as status is told as such, not as times that are missing."""
-    commands = steady_commands(3, drifting())
-    commands[1]["status"], commands[1]["flags"] = -14, CommandFlag.NO_PROFILE
-    lines = list(count_lines(summarize(trace(commands), n_gaps=1)))
-    assert lines[1].endswith("; 1 with an anomaly, in no figure below: 1 kernel failed")
-
-
-def test_a_device_that_did_nothing_says_so() -> None:
-    """Without a sound command there is neither a clock nor a share."""
-    two = trace(steady_commands(3, drifting()), devices=(DEVICE, DEVICE), queues=(queue(1), queue(2, device=1)))
-    summary = summarize(two, n_gaps=1)
-    assert idle_line(summary.devices[1], summary) == "A device: executed nothing"
-    assert list(count_lines(summary))[-1] == "  its clock could not be read"
-
-
-def test_a_step_of_the_clock_is_told() -> None:
-    """A clock that jumped is said to have."""
-    commands = np.concatenate(steady_commands(200, int))
-    for field in ("queued_ns", "submit_ns", "start_ns", "end_ns"):
-        commands[field][100:] += 9_000_000
-    lines = list(count_lines(summarize(trace([commands]), n_gaps=1)))
-    assert " ppm, 1 step, by enqueue calls (200 readings)" in lines[3]

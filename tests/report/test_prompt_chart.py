@@ -10,8 +10,8 @@ from perfsuite.workload.prompt_subset import Subset
 LENGTHS = (8, 8, 8, 16, 16, 64)
 
 
-def test_both_outlines_are_over_the_same_bins() -> None:
-    """From the shortest prompt's bin to the longest's, empty ones too, in shares of each."""
+def test_both_outlines_are_over_the_same_bins_from_nothing_to_nothing() -> None:
+    """From the shortest prompt's bin to the longest's, in shares of each; the title tells the divergence."""
     (panel,) = prompt_chart(LENGTHS, Subset(indices=(0, 3), kl_nats=0.125), name="x.txt").panels
     kept, whole = panel.lines
     assert kept.x == whole.x
@@ -21,15 +21,7 @@ def test_both_outlines_are_over_the_same_bins() -> None:
     assert [heights[edge] for edge in (8.0, 16.0, 32.0, 64.0)] == pytest.approx([50.0, 100 / 3, 0.0, 100 / 6])
     assert sum(whole.y[1:-1:2]) == pytest.approx(100.0)
     assert sum(kept.y[1:-1:2]) == pytest.approx(100.0)
-
-
-def test_outlines_begin_and_end_at_nothing() -> None:
-    """A bin goes up, along and down."""
     (panel,) = prompt_chart((8,), Subset(indices=(0,), kl_nats=0.0), name="x").panels
     assert panel.lines[0].y == (0.0, 100.0, 100.0, 0.0)
-
-
-def test_the_title_tells_the_divergence() -> None:
-    """With the sizes and the name of the file."""
     chart = prompt_chart(LENGTHS, Subset(indices=(0, 3), kl_nats=0.12345), name="x.txt")
     assert chart.title == "2 of 6 prompts of x.txt diverge from the whole by 0.1235 nats in their lengths"

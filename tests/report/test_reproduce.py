@@ -37,7 +37,7 @@ PHASES = [case(f"phase/a-q8_0/siso/{name}") for name in ("decode", "prefill", "e
 
 
 def test_a_run_is_made_again_with_its_arguments() -> None:
-    """Environment and arguments are those of the run, each word quoted for a shell."""
+    """Environment and arguments are those of the run, quoted for a shell; dots stand for what is not known."""
     words = shlex.split(command_again(ORIGIN))
     assert words == [
         "LLAMA_CPP_LIB_PATH=/opt/my lib",
@@ -47,35 +47,23 @@ def test_a_run_is_made_again_with_its_arguments() -> None:
         "--perf-strict",
         "--against=old",
     ]
+    assert [option_value(ORIGIN, f"--{name}") for name in ("device", "model", "threads")] == ["host", "a b.gguf", None]
+    assert command_again(NO_ORIGIN) == "pytest --device=..."
+    origin = RunOrigin(arguments=("--device=host", "--model=a b"), environment={"LIB": "/x y"})
+    assert run_command(origin) == "LIB='/x y' pytest --device=host '--model=a b'"
+    odd = replace(origin, environment={"A B": "1"})
+    assert run_command(odd) == "env 'A B=1' pytest --device=host '--model=a b'"
 
 
-def test_cases_are_chosen_by_their_ids() -> None:
-    """Each case is one word of -k, in the brackets in which pytest writes it."""
+def test_cases_are_chosen_by_their_ids_and_options_changed() -> None:
+    """Few cases are words of -k; too many, or one without a test, are the whole run; None leaves an option out."""
     (*_, option, expression) = shlex.split(command_again(ORIGIN, PHASES[:2]))
     assert (option, expression) == ("-k", "[phase/a-q8_0/siso/decode] or [phase/a-q8_0/siso/prefill]")
-
-
-def test_many_cases_are_not_named() -> None:
-    """Where there are too many, or one has no test of the suite's own, the whole run is made again."""
     assert len(PHASES) > MOST_NAMED
     assert " -k " not in command_again(ORIGIN, PHASES)
     assert " -k " not in command_again(ORIGIN, [case("mine/x")])
-
-
-def test_options_are_changed_and_left_out() -> None:
-    """What is asked for takes the place of what the run was given; None leaves it out."""
     words = shlex.split(command_again(ORIGIN, (), {"--model": "c d", "--against": None}))
     assert words[2:] == ["--device=host", "--perf-strict", "--model=c d"]
-
-
-def test_a_run_of_unknown_arguments_says_so() -> None:
-    """Dots stand where the device would."""
-    assert command_again(NO_ORIGIN) == "pytest --device=..."
-
-
-def test_what_an_option_was_given_is_found() -> None:
-    """Written as one word or as two."""
-    assert [option_value(ORIGIN, f"--{name}") for name in ("device", "model", "threads")] == ["host", "a b.gguf", None]
 
 
 def test_the_choice_of_cases_is_repeated() -> None:
@@ -152,23 +140,11 @@ def test_a_shell_reads_the_word_that_was_meant(text: str) -> None:
     assert told.stdout == text.encode()
 
 
-def test_variables_stand_in_front() -> None:
-    """The environment of a run is set for the command, through env where the shell takes no such name."""
-    origin = RunOrigin(arguments=("--device=host", "--model=a b"), environment={"LIB": "/x y"})
-    assert run_command(origin) == "LIB='/x y' pytest --device=host '--model=a b'"
-    odd = replace(origin, environment={"A B": "1"})
-    assert run_command(odd) == "env 'A B=1' pytest --device=host '--model=a b'"
-
-
-def test_a_run_without_arguments_says_so() -> None:
-    """No command is made up for a run that did not keep its own."""
+def test_what_cannot_be_chosen_takes_the_whole_run_and_a_run_without_arguments_no_command() -> None:
+    """A third party's case and what no case claims have the run's command; none is made up where it was not kept."""
     run = replace(synthetic_run(n_cases=8), origin=NO_ORIGIN)
     assert {each.command for each in reproductions(run)} == {None}
     assert "did not keep its arguments" in reproductions(run)[0].note
-
-
-def test_what_no_test_of_the_suite_measures_takes_the_whole_run() -> None:
-    """A third party's case, and what no case claims, are measured by the command without a choice."""
     unclaimed = phase("operator/a/b/c", "operator", Outcome.INVALID, "recorded, and no case claims it: unknown")
     run = replace(synthetic_run(n_cases=8), judgements=(phase("mine/x", "mine"), unclaimed))
     for found in reproductions(run):

@@ -26,17 +26,13 @@ def test_a_pass_stands_with_what_it_rules_out() -> None:
 
 
 def test_the_coarsest_resolution_speaks_for_all_passes() -> None:
-    """The line says down to what nothing is slower, and for which margin the engine has to be kept."""
+    """Down to what nothing is slower, and for which margin the engine has to be kept; shares count apart."""
     run = [passed(0.27), passed(0.24, 0.02), passed(0.05)]
     line = "  3 passed at 27 %: {} is slower by more; for 2 %, record again: "
     line += "--baseline=record keeps the build that later runs are measured beside"
     assert resolution_line(run) == line.format("nothing")
     assert passed_words(run) == " at 27 %"
     assert resolution_line([*run, passed(0.4, outcome=Outcome.INCONCLUSIVE)]) == line.format("none of them")
-
-
-def test_shares_of_a_step_are_counted_by_themselves() -> None:
-    """A case that may change by far more, for it is a share of nothing, makes the others no coarser."""
     run = [passed(0.27), replace(passed(4.0, 4.0), step_share_ratio=0.002)]
     line = "  1 passed at 27 % and 1 by their share of a step: nothing is slower by more; for 5 %"
     assert (resolution_line(run) or "").startswith(line)

@@ -24,18 +24,16 @@ ROUTED = [
 
 
 def test_routed_experts_are_a_group_for_each_architecture_with_ranges() -> None:
-    """In order of the prompt; the more bytes are read, the lower the intensity. Prefills are joined."""
+    """Prefills are joined by prompt; the more bytes, the lower the intensity; without routing it is certain."""
     prefill, decode = sweep_groups(run_of(ROUTED), "moe", ROUTED)
     assert (prefill.label, prefill.kind, prefill.x) == ("sparse", "prefill", pytest.approx((4.0, 64.0)))
     assert prefill.least_x == pytest.approx((2.0, 32.0))
     assert prefill.most_x == pytest.approx((4.0, 64.0))
     assert (prefill.is_joined, decode.is_joined) == (True, False)
-
-
-def test_without_experts_there_are_no_ranges() -> None:
-    """The intensity is certain."""
     rows = phases("scenario", "siso", 1.0)
     assert {group.least_x for group in sweep_groups(run_of(rows), "scenario", rows)} == {None}
+    rows = phases("base", "siso", 1.0)
+    assert place_of(run_of(rows).point(rows[1])) == pytest.approx((2.0, 10e9))
 
 
 @pytest.mark.parametrize(
@@ -53,17 +51,11 @@ def test_settings_are_told_in_words(sweep: str, setting: str, label: str) -> Non
     assert {group.label for group in sweep_groups(run_of(rows), sweep, rows)} == {label}
 
 
-def test_a_point_has_a_place() -> None:
-    """Its intensity and its rate, in base units."""
-    rows = phases("base", "siso", 1.0)
-    assert place_of(run_of(rows).point(rows[1])) == pytest.approx((2.0, 10e9))
-
-
 PUBLISHED = ("board", Roof(peak_flops_per_s=512e9, bandwidth_bytes_per_s=34.1e9))
 
 
 def test_measured_and_published_roofs_are_told_apart() -> None:
-    """Each with its name and ridge; only the measured one has points, under its own label."""
+    """Each with its name and ridge; only the measured one has points, and the roof of their arithmetic."""
     chart = devices_chart([run_of(phases("base", "siso", 1.0))], [PUBLISHED])
     (panel,) = chart.panels
     main = [roof for roof in panel.roofs if roof.role is RoofRole.MAIN]
@@ -74,13 +66,14 @@ def test_measured_and_published_roofs_are_told_apart() -> None:
     assert {group.label for group in panel.groups} == {main[0].label}
     assert chart.title == "Ridges lie between 10.00 FLOP/byte (host, 2 threads) and 15.01 (board)"
     assert chart.note == "host, 2 threads, llama.cpp 1, 2026-03-01; thin broken roofs as published"
-
-
-def test_the_arithmetic_of_the_points_is_beside_the_classical_roof() -> None:
-    """Points of quantised weights may lie above FP32, so the roof over them is shown."""
     (panel,) = devices_chart([run_of(phases("base", "siso", 1.0))], []).panels
     (side,) = (roof for roof in panel.roofs if roof.role is RoofRole.SIDE)
     assert side.label == "host, 2 threads, int8, 400 GFLOP/s"
+    chart = devices_chart([], [PUBLISHED])
+    assert chart.panels[0].groups == ()
+    assert chart.title == "board: the ridge lies at 15.01 FLOP/byte"
+    with pytest.raises(PerfsuiteError, match="there is no device"):
+        devices_chart([], [])
 
 
 def test_what_no_sweep_varies_stands_for_a_device() -> None:
@@ -92,21 +85,12 @@ def test_what_no_sweep_varies_stands_for_a_device() -> None:
         assert decode.y == pytest.approx((rate,))
 
 
-def test_published_devices_alone_are_a_picture() -> None:
-    """Roofs without points; without any device there is nothing to draw."""
-    chart = devices_chart([], [PUBLISHED])
-    assert chart.panels[0].groups == ()
-    assert chart.title == "board: the ridge lies at 15.01 FLOP/byte"
-    with pytest.raises(PerfsuiteError, match="there is no device"):
-        devices_chart([], [])
-
-
 SCENARIOS = run_of((*phases("scenario", "siso", 1.0), *phases("scenario", "liso", 0.5)))
 DEPTHS = run_of((*phases("depth", "8", 1.0, value=8.0), *phases("depth", "2", 0.5, value=2.0)))
 
 
-def test_points_lie_where_the_run_places_them() -> None:
-    """FLOP/byte along x and GFLOP/s along y, in groups by setting and kind."""
+def test_points_lie_where_the_run_places_them_inside_the_axes() -> None:
+    """FLOP/byte along x, GFLOP/s along y, by setting and kinds asked for; other sweeps are refused."""
     (panel,) = sweep_chart(SCENARIOS, "scenario").panels
     places = {(group.label, group.kind): (*group.x, *group.y) for group in panel.groups}
     assert places == {
@@ -117,12 +101,20 @@ def test_points_lie_where_the_run_places_them() -> None:
         ("liso", "decode only"): pytest.approx((2.0, 5.0)),
         ("liso", "whole run"): pytest.approx((8.0, 20.0)),
     }
-
-
-def test_kinds_can_be_left_out() -> None:
-    """Only those asked for are drawn, and told in the title."""
     (panel,) = sweep_chart(SCENARIOS, "scenario", kinds=(RowKind.DECODE,)).panels
     assert {group.kind for group in panel.groups} == {"decode only"}
+    chart = sweep_chart(SCENARIOS, "scenario")
+    (panel,) = chart.panels
+    points = [each for group in panel.groups for each in zip(group.x, group.y, strict=True)]
+    for x, y in (*points, *((ridge.x, ridge.y) for ridge in panel.ridges)):
+        assert chart.x_axis.least is not None
+        assert chart.x_axis.most is not None
+        assert chart.x_axis.least < x < chart.x_axis.most
+        assert chart.y_axis.least is not None
+        assert chart.y_axis.most is not None
+        assert chart.y_axis.least < y < chart.y_axis.most
+    with pytest.raises(PerfsuiteError, match=r"sweep is 'kv', this run has scenario$"):
+        sweep_chart(SCENARIOS, "kv")
 
 
 def test_depth_is_a_scale_of_colours() -> None:
@@ -138,22 +130,8 @@ def test_depth_is_a_scale_of_colours() -> None:
     ]
 
 
-def test_every_point_and_every_ridge_is_inside_the_axes() -> None:
-    """With room to the left, to the right, below and above."""
-    chart = sweep_chart(SCENARIOS, "scenario")
-    (panel,) = chart.panels
-    points = [each for group in panel.groups for each in zip(group.x, group.y, strict=True)]
-    for x, y in (*points, *((ridge.x, ridge.y) for ridge in panel.ridges)):
-        assert chart.x_axis.least is not None
-        assert chart.x_axis.most is not None
-        assert chart.x_axis.least < x < chart.x_axis.most
-        assert chart.y_axis.least is not None
-        assert chart.y_axis.most is not None
-        assert chart.y_axis.least < y < chart.y_axis.most
-
-
 def test_the_classical_roof_is_the_main_one() -> None:
-    """32-bit arithmetic over memory, through its ridge; other arithmetic and caches stand beside it."""
+    """32-bit arithmetic over memory; other arithmetic and caches stand beside it, and the note tells all."""
     (panel,) = sweep_chart(SCENARIOS, "scenario").panels
     (main,) = (roof for roof in panel.roofs if roof.role is RoofRole.MAIN)
     assert main.x[1] == pytest.approx(10.0)
@@ -161,6 +139,9 @@ def test_the_classical_roof_is_the_main_one() -> None:
     assert main.y[0] == pytest.approx(10.0 * main.x[0])
     beside = [roof.label for roof in panel.roofs if roof.role is RoofRole.SIDE]
     assert beside == ["int8, 400 GFLOP/s", "to 64.0 KiB:\n200 GB/s", "to 256 KiB:\n100 GB/s"]
+    note = sweep_chart(SCENARIOS, "scenario").note
+    assert note.startswith("host, 2 threads, llama.cpp 1, 2026-03-01; FP32 100 GFLOP/s over memory at 10.0 GB/s")
+    assert "below int8" in note
 
 
 @pytest.mark.parametrize(("type_name", "ridge"), [("q8_0", 40.0), ("f32", 10.0)])
@@ -181,19 +162,6 @@ def test_other_numbers_of_threads_have_roofs_of_their_own() -> None:
     assert one.label == "int8, 1 thread, 200 GFLOP/s"
     assert one.y[-1] == pytest.approx(200.0)
     assert {group.label for group in panel.groups} == {"1 thread", "2 threads"}
-
-
-def test_conditions_are_told() -> None:
-    """Device, threads, engine and day, and which ceilings."""
-    note = sweep_chart(SCENARIOS, "scenario").note
-    assert note.startswith("host, 2 threads, llama.cpp 1, 2026-03-01; FP32 100 GFLOP/s over memory at 10.0 GB/s")
-    assert "below int8" in note
-
-
-def test_a_sweep_that_was_not_run_is_refused() -> None:
-    """With what the run has."""
-    with pytest.raises(PerfsuiteError, match=r"sweep is 'kv', this run has scenario$"):
-        sweep_chart(SCENARIOS, "kv")
 
 
 def operators(n: int) -> tuple[RooflinePanel, str]:
@@ -219,10 +187,6 @@ def test_the_ten_operators_that_take_the_most_time_are_named() -> None:
     texts = {group.label: [text for text in group.texts if text] for group in panel.groups}
     assert texts == {"decode": [f"op{place}" for place in range(2, 12)], "prefill": []}
     assert title.startswith("op11 of decode takes ")
-
-
-def test_a_run_without_operators_has_no_picture_of_them() -> None:
-    """It is said what to do."""
     with pytest.raises(PerfsuiteError, match="has no operators; record them"):
         operators_chart(SCENARIOS)
 

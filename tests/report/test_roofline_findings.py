@@ -18,72 +18,69 @@ def finding(sweep: str, *rows: Row) -> str:
 
 
 def test_shares_are_those_of_the_points() -> None:
-    """200 of 400 GFLOP/s, and 10 of the 20 that memory allows at 2 FLOP/byte."""
+    """Of the roof where both limits occur; a sweep without a sentence, or with too few rows for it, tells them too."""
     rows = phases("base", "siso", 1.0)
     assert finding("base", *rows) == (
         "Prefill runs at 50 % of what arithmetic allows, decode runs at 50 % of what memory allows"
     )
     wider = (*rows, *phases("base", "liso", 0.5))
     assert "decode runs at 25 to 50 % of what memory allows" in finding("base", *wider)
-
-
-def test_points_of_both_regimes_share_no_limit() -> None:
-    """Then it is the roof."""
-    rows = [row("base", "a", PREFILL, intensity=oi, gflops_per_s=20.0) for oi in (4.0, 400.0)]
-    assert finding("base", *rows) == "Prefill runs at 5 to 50 % of what the roof allows"
-
-
-def test_a_sweep_without_a_sentence_of_its_own_tells_shares() -> None:
-    """As does one whose rows are too few for its sentence."""
-    rows = phases("base", "siso", 1.0)
-    assert finding("base", *rows).startswith("Prefill runs at 50 %")
+    both = [row("base", "a", PREFILL, intensity=oi, gflops_per_s=20.0) for oi in (4.0, 400.0)]
+    assert finding("base", *both) == "Prefill runs at 5 to 50 % of what the roof allows"
     one = row("threads", "2", DECODE, intensity=2.0, gflops_per_s=10.0)
     assert finding("threads", one) == "Decode runs at 50 % of what memory allows"
 
 
-def test_scenarios_are_compared_within_a_regime_only() -> None:
-    """A point that arithmetic limits is not measured against those that memory limits."""
-    assert finding(
-        "scenario",
-        row("scenario", "siso", WHOLE_RUN, intensity=4.0, gflops_per_s=20.0),
-        row("scenario", "lilo", WHOLE_RUN, intensity=8.0, gflops_per_s=40.0),
-        row("scenario", "liso", WHOLE_RUN, intensity=80.0, gflops_per_s=399.0),
-    ) == ("Of whole runs: LILO is nearest to the ridge of the 2 that memory limits; arithmetic limits LISO only")
+DEEP = row("depth", "64", DECODE, intensity=2.0, gflops_per_s=12.0, value=64.0)
+SHALLOW = row("depth", "2", DECODE, intensity=2.0, gflops_per_s=10.0, value=2.0)
+NOISY = row("depth", "64", DECODE, intensity=2.0, gflops_per_s=12.0, value=64.0, spread_ratio=0.3)
+DEPTHS = "From 2 to 64 layers decode goes from 10.0 GFLOP/s to 12.0 GFLOP/s"
 
 
-def test_depth_is_told_from_the_shallowest_to_the_deepest() -> None:
-    """In whatever order the rows are; what is within the spread is said to be."""
-    deep = row("depth", "64", DECODE, intensity=2.0, gflops_per_s=12.0, value=64.0)
-    shallow = row("depth", "2", DECODE, intensity=2.0, gflops_per_s=10.0, value=2.0)
-    assert finding("depth", deep, shallow) == "From 2 to 64 layers decode goes from 10.0 GFLOP/s to 12.0 GFLOP/s"
-    noisy = row("depth", "64", DECODE, intensity=2.0, gflops_per_s=12.0, value=64.0, spread_ratio=0.3)
-    assert finding("depth", noisy, shallow).endswith("12.0 GFLOP/s (within the spread)")
-
-
-def test_lengths_tell_where_arithmetic_begins_to_limit() -> None:
-    """The shortest prompt to the right of its ridge of 40."""
-    rows = [
-        row("length", str(n), PREFILL, intensity=float(n), gflops_per_s=n / 2.0, value=float(n)) for n in (64, 16, 128)
-    ]
-    assert finding("length", *rows).startswith("From 64 tokens arithmetic limits prefill; prefill runs at ")
-
-
-def test_precisions_tell_intensities_of_decode() -> None:
-    """In the order of the sweep."""
-    rows = [
-        row("precision", name, DECODE, intensity=oi, gflops_per_s=5.0) for name, oi in (("f16", 1.0), ("q8_0", 1.9))
-    ]
-    assert finding("precision", *rows) == "Decode's operational intensity in FLOP/byte is 1.00 with F16, 1.90 with Q8_0"
-
-
-def test_attentions_tell_the_highest_and_the_lowest_rate() -> None:
-    """Of decode."""
-    rows = [
-        row("attention", name, DECODE, intensity=2.0, gflops_per_s=rate) for name, rate in (("mha", 9.0), ("gqa", 11.0))
-    ]
-    assert finding("attention", *rows) == (
-        "Decode has the highest rate with GQA (11.0 GFLOP/s) and the lowest with MHA (9.00 GFLOP/s)"
-    )
+@pytest.mark.parametrize(
+    ("rows", "told"),
+    [
+        (
+            [
+                row("precision", name, DECODE, intensity=at, gflops_per_s=5.0)
+                for name, at in (("f16", 1.0), ("q8_0", 1.9))
+            ],
+            "Decode's operational intensity in FLOP/byte is 1.00 with F16, 1.90 with Q8_0",
+        ),
+        (
+            [
+                row("attention", name, DECODE, intensity=2.0, gflops_per_s=at)
+                for name, at in (("mha", 9.0), ("gqa", 11.0))
+            ],
+            "Decode has the highest rate with GQA (11.0 GFLOP/s) and the lowest with MHA (9.00 GFLOP/s)",
+        ),
+        (
+            [*phases("threads", "2", 1.0), *phases("threads", "1", 0.5, n_threads=1)],
+            "With 2 threads instead of 1 prefill is 2.00 times as fast, decode is 2.00 times as fast",
+        ),
+        (
+            [row("moe", "a", PREFILL, intensity=9.0, gflops_per_s=9.0, most_bytes_ratio=at) for at in (3.0, 1.5)],
+            "Routing leaves prefill's operational intensity open by up to 3.00 times (small, 64 tokens)",
+        ),
+        (
+            [row("length", str(n), PREFILL, intensity=n, gflops_per_s=n / 2.0, value=n) for n in (64, 16, 128)],
+            "From 64 tokens arithmetic limits prefill; prefill runs at 5 to 16 % of what the roof allows",
+        ),
+        (
+            [
+                row("scenario", name, WHOLE_RUN, intensity=at, gflops_per_s=rate)
+                for name, at, rate in (("siso", 4.0, 20.0), ("lilo", 8.0, 40.0), ("liso", 80.0, 399.0))
+            ],
+            "Of whole runs: LILO is nearest to the ridge of the 2 that memory limits; arithmetic limits LISO only",
+        ),
+        ([DEEP, SHALLOW], DEPTHS),
+        ([NOISY, SHALLOW], f"{DEPTHS} (within the spread)"),
+    ],
+    ids=["precision", "attention", "threads", "moe", "length", "scenario", "depth", "within-spread"],
+)
+def test_each_sweep_has_a_sentence_of_its_own(rows: list[Row], told: str) -> None:
+    """In whatever order its rows are; what regimes do not share is not compared."""
+    assert finding(rows[0].sweep, *rows) == told
 
 
 @pytest.mark.parametrize(("sweep", "noun"), [("kv", "a KV cache of"), ("flash", "flash attention")])
@@ -91,22 +88,6 @@ def test_settings_of_one_workload_are_compared_by_time(sweep: str, noun: str) ->
     """The slowest against the quickest."""
     rows = [row(sweep, name, DECODE, intensity=2.0, gflops_per_s=rate) for name, rate in (("a", 8.0), ("b", 12.0))]
     assert finding(sweep, *rows) == f"A token takes 1.50 times as long with {noun} a as with b"
-
-
-def test_threads_are_compared_from_fewest_to_most() -> None:
-    """By time, for each phase."""
-    rows = (*phases("threads", "2", 1.0), *phases("threads", "1", 0.5, n_threads=1))
-    assert finding("threads", *rows) == (
-        "With 2 threads instead of 1 prefill is 2.00 times as fast, decode is 2.00 times as fast"
-    )
-
-
-def test_routing_is_told_by_its_widest_range() -> None:
-    """Three times as many bytes, a third of the intensity."""
-    rows = [row("moe", "a", PREFILL, intensity=9.0, gflops_per_s=9.0, most_bytes_ratio=ratio) for ratio in (3.0, 1.5)]
-    assert finding("moe", *rows) == (
-        "Routing leaves prefill's operational intensity open by up to 3.00 times (small, 64 tokens)"
-    )
 
 
 def test_an_operator_of_decode_counts_once_for_every_token() -> None:
@@ -117,8 +98,4 @@ def test_an_operator_of_decode_counts_once_for_every_token() -> None:
     assert operators_finding(run_of([step, prompt]), [step, prompt]) == (
         "attn_out of decode takes 62 % of the time in operators, at 100 % of what memory allows"
     )
-
-
-def test_conditions_name_device_threads_engine_and_day() -> None:
-    """Not the time of day."""
     assert conditions(run_of(())) == "host, 2 threads, llama.cpp 1, 2026-03-01"

@@ -32,20 +32,16 @@ def ceilings(*levels: tuple[int, float]) -> ProcessorCeilings:
 
 
 def test_a_roof_goes_through_its_ridge() -> None:
-    """Up to it with the intensity, level from it on, in GFLOP/s."""
+    """Up to it with the intensity, level from it on, in GFLOP/s; outside the frame it leaves a straight line."""
     line = roof_line("roof", ROOF, FRAME, role=RoofRole.MAIN)
     assert line.x == (1.0, 10.0, 1000.0)
     assert line.y == (10.0, 100.0, 100.0)
-
-
-def test_a_ridge_outside_the_frame_leaves_a_straight_line() -> None:
-    """The line ends where the frame does."""
     frame = Frame(least_x=20.0, most_x=1000.0, least_y=1e9, most_y=200e9)
     assert roof_line("roof", ROOF, frame, role=RoofRole.MAIN).y == (100.0, 100.0, 100.0)
 
 
 def test_contours_are_where_the_inference_potential_is_the_same() -> None:
-    """Every point of a contour has the distance that it is labelled with, by the formula of the points themselves."""
+    """Every point has the distance of its label, none is below the frame, and the region parts at the ridge."""
     contours = potential_region(ROOF, FRAME).contours
     assert [contour.label for contour in contours] == ["0.5 decades", "1 decade", "1.5 decades"]
     for contour in contours:
@@ -53,36 +49,20 @@ def test_contours_are_where_the_inference_potential_is_the_same() -> None:
             decades = inference_potential(x, y * 1e9, ROOF).decades
             assert decades == pytest.approx(float(contour.label.split()[0]), rel=1e-9)
             assert y * 1e9 <= ROOF.attainable_flops_per_s(x) * (1.0 + 1e-9)
-
-
-def test_the_region_parts_at_the_ridge() -> None:
-    """To the left its upper edge is the slope, to the right the peak."""
+    frame = Frame(least_x=1.0, most_x=1000.0, least_y=5e9, most_y=200e9)
+    assert len(potential_region(ROOF, frame).contours) == 2
     region = potential_region(ROOF, FRAME)
     assert (region.memory.x, region.memory.high_y) == ((1.0, 10.0), (10.0, 100.0))
     assert (region.compute.x, region.compute.high_y) == ((10.0, 1000.0), (100.0, 100.0))
     assert {*region.memory.low_y, *region.compute.low_y} == {1.0}
 
 
-def test_contours_below_the_frame_are_left_out() -> None:
-    """A frame of one decade and a half below the peak has no room for the third."""
-    frame = Frame(least_x=1.0, most_x=1000.0, least_y=5e9, most_y=200e9)
-    assert len(potential_region(ROOF, frame).contours) == 2
-
-
 def test_plateaus_of_the_ladder_are_levels_of_cache() -> None:
-    """Two rungs alike are one, the first is one alone, a rung between levels is none, and memory is no cache."""
+    """Two rungs alike are one, the first is one alone, memory is no cache, and missing arithmetic has no roof."""
     ladder = ((1, 400.0), (2, 190.0), (4, 200.0), (8, 140.0), (16, 90.0), (32, 95.0), (64, 20.0), (128, 19.0))
     assert cache_levels(ceilings(*ladder)) == ((1, 400.0), (4, 200.0), (32, 95.0))
-
-
-def test_levels_close_together_are_one() -> None:
-    """What memory nearly has is not a level of its own."""
     assert cache_levels(ceilings((1, 24.0), (2, 24.0), (4, 20.0), (8, 20.0))) == ()
     assert cache_levels(ceilings((1, 24.0))) == ()
-
-
-def test_missing_arithmetic_has_no_roof() -> None:
-    """This processor does not multiply halves."""
     assert [name for name, _ in arithmetic_roofs(survey().of("cpu", 2))] == ["FP32", "int8"]
 
 

@@ -47,20 +47,12 @@ def test_the_scenario_says_of_how_many_tokens_a_time_is(case_id: str, rate: floa
     assert tokens_per_s(case(case_id)) == rate
 
 
-def test_what_was_not_measured_has_no_speed() -> None:
-    """A time that is not known, or 0, is no speed."""
-    assert tokens_per_s(replace(PASSED, measured_ns=None)) is tokens_per_s(replace(PASSED, measured_ns=0)) is None
-
-
 def test_a_time_has_its_speed_beside_it() -> None:
-    """Of a phase with tokens both are told, of others the time alone."""
+    """Of a phase with tokens both are told, of others the time alone; what was not measured has neither."""
+    assert tokens_per_s(replace(PASSED, measured_ns=None)) is tokens_per_s(replace(PASSED, measured_ns=0)) is None
     assert timed(PASSED, 34_800_000) == "34.8 ms (28.7 tokens/s)"
     assert timed(case("phase/a/b/copy"), 34_800_000) == "34.8 ms"
     assert timed(PASSED, None) == "-"
-
-
-def test_prometheus_has_the_speed_of_the_phases() -> None:
-    """Each prefill and decode is one sample, and nothing else is."""
     text = openmetrics_text([replace(synthetic_run(), judgements=(PASSED, case("phase/a/b/copy")))])
     found = [line for line in text.splitlines() if line.startswith("perfsuite_case_tokens_per_second{")]
     assert len(found) == 1
@@ -202,6 +194,9 @@ def test_a_run_is_named_by_its_folder_or_its_file(tmp_path: Path) -> None:
     path = write_run(FULL_RUN, tmp_path)
     assert run_path(tmp_path) == run_path(path) == path
     assert read_run_file(tmp_path) == read_run_file(path)
+    plain = {key: value for key, value in plain_run(FULL_RUN).items() if key not in _LATER}
+    read = read_run_file(_rewritten(tmp_path, plain))
+    assert (read.origin, read.attribution) == (NO_ORIGIN, NO_ATTRIBUTION)
 
 
 @pytest.mark.parametrize("key", _LATER)
@@ -213,13 +208,6 @@ def test_runs_of_older_versions_are_read(tmp_path: Path, key: str) -> None:
     again = plain_run(read)[key]
     assert (tuple(again) if isinstance(again, list) else again) == _LATER[key]
     assert read.judgements == FULL_RUN.judgements
-
-
-def test_a_run_without_an_origin_has_none(tmp_path: Path) -> None:
-    """Neither command, commit nor attribution is made up."""
-    plain = {key: value for key, value in plain_run(FULL_RUN).items() if key not in _LATER}
-    read = read_run_file(_rewritten(tmp_path, plain))
-    assert (read.origin, read.attribution) == (NO_ORIGIN, NO_ATTRIBUTION)
 
 
 @pytest.mark.parametrize(
@@ -287,17 +275,16 @@ def test_a_value_of_another_type_is_named(tmp_path: Path, place: tuple[Any, ...]
     assert told in str(raised.value)
 
 
-def test_a_case_that_is_there_twice_is_named(tmp_path: Path) -> None:
-    """A table by case would lose one of them."""
+def test_doubles_and_files_that_are_not_there_are_one_line(tmp_path: Path) -> None:
+    """A table by case would lose one of two; the path is named, with what was expected."""
+    with pytest.raises(PerfsuiteError, match=r"run\.json: cannot be read \(No such file or directory\); name the"):
+        read_run_file(tmp_path)
+    (tmp_path / "runs").touch()
+    with pytest.raises(MeasurementError, match=r"runs/run\.json: cannot be written \("):
+        write_run(RUN, tmp_path / "runs")
     double = replace(FULL_RUN, judgements=(*FULL_RUN.judgements[:3], FULL_RUN.judgements[1]))
     with pytest.raises(PerfsuiteError, match=r"run\.json: cases\[.*\] is there twice; run again"):
         read_run_file(write_run(double, tmp_path))
-
-
-def test_a_file_that_is_not_there_is_one_line(tmp_path: Path) -> None:
-    """The path is named, with what was expected."""
-    with pytest.raises(PerfsuiteError, match=r"run\.json: cannot be read \(No such file or directory\); name the"):
-        read_run_file(tmp_path)
 
 
 @pytest.mark.parametrize("wrong", [None, 7, "word", [], {}, [None]], ids=repr)
@@ -346,7 +333,7 @@ RUN = RunFile(
 
 
 def test_a_case_has_the_fields_of_the_format() -> None:
-    """Every figure of a judgement is under the name that the format gives it, None where there is none."""
+    """Every figure is under its name in the format, a forecast's bounds apart from those of the change."""
     (case,) = plain_run(RUN)["cases"]
     assert case == {
         "id": "phase/a-q8_0/siso/decode",
@@ -376,33 +363,13 @@ def test_a_case_has_the_fields_of_the_format() -> None:
     bare = replace(JUDGEMENT, samples_ns=(), measured_ns=None, baseline_ns=None, change_ratio=None)
     (case,) = plain_run(replace(RUN, judgements=(bare,)))["cases"]
     assert case["measured_ns"] is case["baseline_ns"] is case["change_ratio"] is None
-
-
-def test_the_interval_of_a_forecast_stands_beside_it() -> None:
-    """Its bounds are under names of their own, apart from those of the change."""
     (case,) = plain_run(replace(RUN, judgements=(replace(JUDGEMENT, lower_ns=3, upper_ns=6),)))["cases"]
     assert (case["expected_lower_ns"], case["expected_ns"], case["expected_upper_ns"]) == (3, 4, 6)
     assert case["lower_ratio"] is case["upper_ratio"] is None
 
 
-def test_where_the_time_went_is_told_by_phase() -> None:
-    """Each phase that changed has its carriers, and what everything has in common stands by itself."""
-    carrier = Carrier(case_id="operator/a/b/decode/x", role="x", lost_ns=3, share_ratio=0.75, is_significant=True)
-    phase = PhaseAttribution(case_id="phase/a/b/decode", lost_ns=4, carriers=(carrier,), unexplained_ns=1)
-    found = Attribution(phases=(phase,), uniform_shift=UniformShift(ratio=1.1, n_cases=9))
-    plain = plain_run(replace(RUN, attribution=found))
-    assert plain["uniform_shift"] == {"ratio": 1.1, "n_cases": 9}
-    (told,) = plain["attribution"]
-    assert told["carriers"] == [
-        {"id": "operator/a/b/decode/x", "role": "x", "lost_ns": 3, "share_ratio": 0.75, "is_significant": True}
-    ]
-    assert (told["id"], told["lost_ns"], told["unexplained_ns"]) == ("phase/a/b/decode", 4, 1)
-    assert plain_run(RUN)["uniform_shift"] is None
-    assert plain_run(RUN)["attribution"] == []
-
-
-def test_what_explains_a_run_is_told_by_group() -> None:
-    """Sentinels, covariates and whether something was slowed down on purpose stand beside the samples."""
+def test_what_explains_a_run_is_told() -> None:
+    """Sentinels, covariates, energy, durations, carriers and the origin stand beside the samples."""
     plain = plain_run(
         replace(
             RUN,
@@ -415,23 +382,24 @@ def test_what_explains_a_run_is_told_by_group() -> None:
     assert plain["covariates"] == {"llama": {"load_average": 0.5, "cpu_mhz": None}}
     assert plain["injected"] is True
     assert plain_run(RUN)["injected"] is False
-
-
-def test_the_energy_of_a_token_is_told_by_phase() -> None:
-    """A phase that was too short for the sensor has null; a device without a sensor has none."""
     energy = {"prefill": None, "decode": 0.82}
     assert plain_run(replace(RUN, joules_per_token=energy))["joules_per_token"] == energy
     assert plain_run(RUN)["joules_per_token"] == {}
-
-
-def test_an_interrupted_run_says_so() -> None:
-    """A run that came to its end says that it did."""
     assert plain_run(replace(RUN, is_interrupted=True))["interrupted"] is True
     assert plain_run(RUN)["interrupted"] is False
-
-
-def test_the_origin_is_told_key_by_key() -> None:
-    """Where the run comes from stands beside what it found; a run of no working tree has no commit."""
+    assert plain_run(RUN)["duration_s"] == {"total": 3.75, "probes": 1.5, "llama": 2.25}
+    carrier = Carrier(case_id="operator/a/b/decode/x", role="x", lost_ns=3, share_ratio=0.75, is_significant=True)
+    phase = PhaseAttribution(case_id="phase/a/b/decode", lost_ns=4, carriers=(carrier,), unexplained_ns=1)
+    found = Attribution(phases=(phase,), uniform_shift=UniformShift(ratio=1.1, n_cases=9))
+    plain = plain_run(replace(RUN, attribution=found))
+    assert plain["uniform_shift"] == {"ratio": 1.1, "n_cases": 9}
+    (told,) = plain["attribution"]
+    assert told["carriers"] == [
+        {"id": "operator/a/b/decode/x", "role": "x", "lost_ns": 3, "share_ratio": 0.75, "is_significant": True}
+    ]
+    assert (told["id"], told["lost_ns"], told["unexplained_ns"]) == ("phase/a/b/decode", 4, 1)
+    assert plain_run(RUN)["uniform_shift"] is None
+    assert plain_run(RUN)["attribution"] == []
     commit = Commit(sha="0c1e570", is_dirty=True, branch="main")
     origin = RunOrigin(
         run_id="1", arguments=("--device=host",), selection=("-k", "x y"), environment={"A": "b"}, commit=commit
@@ -441,11 +409,6 @@ def test_the_origin_is_told_key_by_key() -> None:
     assert (plain["run_id"], plain["arguments"], plain["environment"]) == ("1", ["--device=host"], {"A": "b"})
     assert plain["commit"] == {"sha": "0c1e570", "is_dirty": True, "branch": "main"}
     assert plain_run(RUN)["commit"] is None
-
-
-def test_the_parts_of_a_run_and_their_sum_are_told() -> None:
-    """The duration of each part stands beside that of the whole."""
-    assert plain_run(RUN)["duration_s"] == {"total": 3.75, "probes": 1.5, "llama": 2.25}
 
 
 def test_what_is_written_is_json_of_this_schema(tmp_path: Path) -> None:
@@ -476,10 +439,3 @@ def test_every_field_is_described() -> None:
     of_seen = [name for rows in seen.values() if isinstance(rows, list) for name in rows[0]]
     missing = [name for name in (*plain, *plain["cases"][0], *seen, *of_seen) if f"`{name}`" not in described]
     assert missing == []
-
-
-def test_a_folder_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
-    """A file in the folder's place is told with the path."""
-    (tmp_path / "runs").touch()
-    with pytest.raises(MeasurementError, match=r"runs/run\.json: cannot be written \("):
-        write_run(RUN, tmp_path / "runs")

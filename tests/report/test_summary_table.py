@@ -24,36 +24,24 @@ def test_a_row_has_every_figure() -> None:
     """A case is a row of what was measured, its speed, what was expected and stored, the change and the outcome."""
     (row,) = [line for line in lines_of(PASSED) if "decode" in line]
     assert row.split() == ["decode", "5.00", "ms", "200", "4.00", "ms", "4.90", "ms", "+2.0", "%", "pass"]
-
-
-def test_what_was_not_measured_is_a_dash() -> None:
-    """A figure that is not there is a dash and never a 0, and one that no case has is no column."""
     bare = replace(PASSED, case_id="phase/a-q8_0/siso/copy", measured_ns=None, expected_ns=None, change_ratio=None)
     _, head, _, row = lines_of(replace(PASSED, baseline_ns=None), replace(bare, baseline_ns=None))
     assert head.split() == ["case", "measured", "tokens/s", "expected", "change", "outcome"]
     assert row.split() == ["copy", "-", "-", "-", "-", "pass"]
 
 
-def test_kinds_have_tables_in_their_order() -> None:
-    """Phases come first, then operators, then kernels, then what a third party calls its own."""
-    ids = ("mine/x/y", "kernel/add/n8/f32", "operator/a/b/decode/ffn_up", "phase/a/b/decode")
-    text = "\n".join(lines_of(*(case(case_id) for case_id in ids)))
-    places = [text.index(title) for title in ("Phases", "Operators", "Kernels", "Mine")]
-    assert places == sorted(places)
-
-
-def test_kinds_are_called_as_in_the_report() -> None:
-    """A kind that has a heading there has the same one here, and none is called by its key."""
-    text = "\n".join(lines_of(case("shape-kept/x/y"), case("fidelity/x/y")))
-    assert text.index("Fidelity of the suite's own timings x") < text.index("Kept shapes x")
-
-
 def test_what_all_ids_share_is_said_once() -> None:
-    """The parts that the ids of a table share are its title; each row keeps what tells it from the others."""
+    """It is the title; kinds come in the order of the report, under its headings."""
     ids = ("operator/a-q8_0/siso/decode/ffn_up", "operator/a-q8_0/siso/prefill/ffn_up")
     lines = lines_of(*(case(case_id) for case_id in ids))
     assert sum("a-q8_0/siso" in line for line in lines) == 1
     assert [line.split()[0] for line in lines if "ffn_up" in line] == ["decode/ffn_up", "prefill/ffn_up"]
+    kinds = ("mine/x/y", "kernel/add/n8/f32", "operator/a/b/decode/ffn_up", "phase/a/b/decode")
+    text = "\n".join(lines_of(*map(case, kinds)))
+    places = [text.index(title) for title in ("Phases", "Operators", "Kernels", "Mine")]
+    assert places == sorted(places)
+    text = "\n".join(lines_of(case("shape-kept/x/y"), case("fidelity/x/y")))
+    assert text.index("Fidelity of the suite's own timings x") < text.index("Kept shapes x")
 
 
 @pytest.mark.parametrize("width", [1, 60, 80, 110])
@@ -67,15 +55,11 @@ def test_a_narrow_terminal_breaks_no_word(width: int) -> None:
     assert any("5.00 ms" in line and line.endswith("inconclusive") for line in lines)
 
 
-def test_a_narrow_terminal_spares_what_matters_least() -> None:
-    """What was expected goes first, then the baseline; what was measured, the change and the outcome stay."""
+def test_the_width_decides_what_is_spared() -> None:
+    """The forecast goes first, then the baseline; without a terminal no line is folded or ends in spaces."""
     long = case("phase/a/b/a-name-of-some-length-and-more")
     (row,) = [line for line in lines_of(long, case("phase/a/b/decode"), width=60) if line.startswith("decode")]
     assert row.split() == ["decode", "5.00", "ms", "+2.0", "%", "pass"]
-
-
-def test_a_file_has_whole_lines() -> None:
-    """Where there is no terminal, no line is folded, however long, and none ends in spaces."""
     name = "x" * 300
     lines = lines_of(case(f"mine/a/{name}"), case("mine/b/c"), width=None)
     assert any(f"a/{name}" in line and line.endswith("pass") for line in lines)
@@ -83,9 +67,10 @@ def test_a_file_has_whole_lines() -> None:
 
 
 def test_color_is_used_only_where_it_is_wanted() -> None:
-    """Escape sequences are there on a terminal, and nowhere else."""
+    """Escape sequences are there on a terminal, and nowhere else; of nothing there is no table."""
     assert "\x1b[" in summary_text([PASSED], width=120, is_color=True)
     assert "\x1b[" not in summary_text([PASSED], width=120, is_color=False)
+    assert summary_text([], width=120, is_color=False) == ""
 
 
 @pytest.mark.parametrize("name", HOSTILE_NAMES)
@@ -96,35 +81,22 @@ def test_a_name_steers_no_terminal(name: str) -> None:
     assert "[bold red]rich[/]" not in name or name in text
 
 
-def test_nothing_to_tell_is_nothing() -> None:
-    """Without cases there is no table."""
-    assert summary_text([], width=120, is_color=False) == ""
-
-
 def many(outcome: Outcome, n: int, kind: str = "operator") -> list[Judgement]:
     """So many cases of one outcome."""
     return [case(f"{kind}/a/b/decode/{outcome.value}{at}", outcome) for at in range(n)]
 
 
-def test_many_cases_that_passed_are_a_line() -> None:
-    """Of more cases than are read, those that somebody must look at are shown, with all phases, and others counted."""
+def test_many_cases_are_counted_in_a_line() -> None:
+    """Those that somebody must look at are shown with all phases, what failed first; with -v each case has its row."""
     found = [case("phase/a/b/decode"), *many(Outcome.PASS, 70), *many(Outcome.SLOW, 2), *many(Outcome.NEW, 3)]
     lines = lines_of(*found)
     assert sum("slow" in line for line in lines) == 2
     assert sum("decode" in line.split() for line in lines) == 1
     assert lines[-1] == "and 3 new, 70 pass (-v shows them)"
-
-
-def test_no_more_rows_are_shown_than_are_read() -> None:
-    """Where too many are undecided, what failed is shown before them."""
     lines = lines_of(*many(Outcome.INCONCLUSIVE, 100), *many(Outcome.REGRESSED, 5))
     assert sum(line.endswith(("inconclusive", "regressed")) for line in lines) == MAX_ROWS
     assert sum(line.endswith("regressed") for line in lines) == 5
     assert lines[-1] == f"and {105 - MAX_ROWS} inconclusive (-v shows them)"
-
-
-def test_all_rows_are_there_for_who_asks() -> None:
-    """With -v each case has its row."""
     assert sum(line.endswith("pass") for line in lines_of(*many(Outcome.PASS, 100), shows_all=True)) == 100
 
 

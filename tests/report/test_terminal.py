@@ -15,7 +15,7 @@ from ..synthetic_judgements import case, tree
 
 
 def test_a_slower_phase_is_a_tree() -> None:
-    """Below the phase stand its carriers and what they leave over; the carriers need no line of their own."""
+    """Below it stand its carriers, sure or not, and what they leave over; what got faster has no tree."""
     ids = ["operator/a/b/decode/ffn_swiglu", "operator/a/b/decode/attn_out"]
     found = [
         *(case(case_id, Outcome.REGRESSED) for case_id in ids),
@@ -26,29 +26,19 @@ def test_a_slower_phase_is_a_tree() -> None:
         "  regressed: phase/a/b/decode: because",
         "      ffn_swiglu +310 µs (78 %), attn_out +50.0 µs (12 %), unexplained +40.0 µs (10 %)",
     )
-
-
-def test_carriers_that_are_not_sure_are_told_as_such() -> None:
-    """Operators that only together make up most of a loss are not told as if they had regressed."""
     phases = (tree("operator/a/b/decode/ffn_up", losses_ns=(300_000,), is_significant=False),)
     slow = case("phase/a/b/decode", Outcome.REGRESSED)
     *_, line = failure_lines([slow], Attribution(phases=phases))
     assert line == "      none changed for sure by itself; mostly ffn_up +300 µs (75 %), unexplained +100 µs (25 %)"
-
-
-def test_a_loss_without_carriers_is_told_as_such() -> None:
-    """Where a loss is spread over many, that is what the tree says."""
-    slow = case("phase/a/b/decode", Outcome.REGRESSED)
     *_, line = failure_lines([slow], Attribution(phases=(tree(losses_ns=()),)))
     assert line == "      no few operators carry it, unexplained +400 µs (100 %)"
-
-
-def test_a_phase_that_lost_nothing_has_no_share() -> None:
-    """Where the ends of a phase are equal, what is unexplained is told without a share of it."""
     same = replace(tree(losses_ns=()), lost_ns=0, unexplained_ns=0)
     *_, line = failure_lines([case("phase/a/b/decode", Outcome.REGRESSED)], Attribution(phases=(same,)))
     assert line.startswith("      no few operators carry it, unexplained ")
     assert "%" not in line
+    faster = case("phase/a/b/decode", Outcome.IMPROVED)
+    phases = (tree("operator/a/b/decode/ffn_up", losses_ns=(300_000,)),)
+    assert "ffn_up +" not in " ".join(next_step([faster], "run.json", Attribution(phases=phases)))
 
 
 def test_phases_come_before_the_other_failures() -> None:
@@ -64,16 +54,12 @@ def test_phases_come_before_the_other_failures() -> None:
 
 
 def test_no_more_failures_are_told_than_are_read() -> None:
-    """After fifteen lines the others are counted."""
+    """After fifteen lines the others are counted; a phase whose tree has no room is counted with them."""
     found = [case(f"kernel/add/n{at}/f32", Outcome.REGRESSED) for at in range(MAX_LINES + 12)]
     lines = failure_lines(found, NO_ATTRIBUTION)
     assert len(lines) == MAX_LINES + 1
     assert lines[-1] == "  ... and 12 more, in run.json"
     assert len(failure_lines(found[:MAX_LINES], NO_ATTRIBUTION)) == MAX_LINES
-
-
-def test_a_tree_is_not_cut_from_its_phase() -> None:
-    """A phase whose tree has no room is counted with the others."""
     phases = [case(f"phase/a/b{at}/decode", Outcome.REGRESSED) for at in range(8)]
     trees = tuple(replace(tree(losses_ns=()), case_id=each.case_id) for each in phases)
     lines = failure_lines(phases, Attribution(phases=trees))
@@ -81,19 +67,21 @@ def test_a_tree_is_not_cut_from_its_phase() -> None:
     assert lines[-1] == "  ... and 1 more, in run.json"
 
 
-def test_nothing_to_tell_is_a_line() -> None:
-    """Without cases the closing line says so."""
-    assert next_step([], "run.json") == ("perfsuite: nothing was measured; run.json",)
-
-
 def test_the_verdict_comes_first_then_the_counts() -> None:
-    """The first line is the run's verdict, the second counts every outcome, the gravest first, and names the files."""
+    """The second line counts every outcome, the gravest first, and names the files; an interruption is said."""
     outcomes = [Outcome.PASS, Outcome.NEW, Outcome.PASS, Outcome.SLOW]
     found = [case(f"phase/a/b/{at}", outcome) for at, outcome in enumerate(outcomes)]
     first, second, *_ = next_step(found, "r/run.json", report_path="r/report.html")
     assert first.startswith("perfsuite: 1 case is slower than the forecast allows")
     assert second == "  1 slow, 1 new, 2 pass; r/run.json, r/report.html"
     assert next_step(found, "r/run.json")[1] == "  1 slow, 1 new, 2 pass; r/run.json"
+    assert next_step([], "run.json") == ("perfsuite: nothing was measured; run.json",)
+    assert next_step([case("phase/a/b/decode")], "run.json") == (
+        "perfsuite: the only case passed",
+        "  1 pass; run.json",
+        "  nothing is left to do",
+    )
+    assert "interrupted" in next_step([case("phase/a/b/decode")], "run.json", is_interrupted=True)[0]
 
 
 @pytest.mark.parametrize("outcome", [Outcome.REGRESSED, Outcome.SLOW, Outcome.IMPOSSIBLE])
@@ -115,27 +103,14 @@ def test_a_shift_of_everything_is_the_first_line(ratio: float, word: str) -> Non
     assert not any("ffn_up" in line for line in others)
 
 
-def test_a_shift_that_nothing_confirms_is_not_told() -> None:
-    """Where no case changed for sure, neither did everything."""
+def test_what_is_not_sure_is_summed_up() -> None:
+    """A shift that no case confirms is not told; cases that were not decided are told once by their reason."""
     attribution = Attribution(uniform_shift=UniformShift(ratio=1.1, n_cases=40))
     lines = next_step([case("phase/a/b/decode", Outcome.INCONCLUSIVE)], "run.json", attribution)
     assert "everything" not in " ".join(lines)
-
-
-def test_reasons_that_many_cases_share_are_told_once() -> None:
-    """Cases that were not decided are summed up by their reason; one case is no cases."""
     found = [case(f"phase/a/b/{at}", Outcome.INVALID, reason="busy") for at in range(7)]
     assert "  invalid (7 cases): busy" in next_step(found, "run.json")
     assert "  invalid (1 case): busy" in next_step(found[:1], "run.json")
-
-
-def test_a_run_that_passed_leaves_nothing_to_do() -> None:
-    """The last line says so, for who looks for one."""
-    assert next_step([case("phase/a/b/decode")], "run.json") == (
-        "perfsuite: the only case passed",
-        "  1 pass; run.json",
-        "  nothing is left to do",
-    )
 
 
 def test_the_commands_are_those_of_the_run() -> None:
@@ -143,36 +118,16 @@ def test_the_commands_are_those_of_the_run() -> None:
     origin = RunOrigin(arguments=("--device=board", "--model=x.gguf"))
     *_, line = next_step([case("phase/a/b/decode", Outcome.NEW)], "run.json", origin=origin)
     assert line == "     pytest --device=board --model=x.gguf --baseline=record"
-
-
-def test_a_run_that_was_broken_off_says_so() -> None:
-    """The verdict is about what was measured until then."""
-    assert "interrupted" in next_step([case("phase/a/b/decode")], "run.json", is_interrupted=True)[0]
-
-
-def test_a_name_steers_no_terminal() -> None:
-    """An escape sequence in a name or a reason is written out on every line."""
-    found = [case("mine/\x1b[31mred/x", outcome, reason="\x1b[2J\u202e") for outcome in Outcome]
-    lines = next_step(found, "run.json", origin=RunOrigin(arguments=("--model=\x1b[1m",)))
-    assert all(line.isprintable() for line in lines)
-
-
-def test_the_tree_of_a_faster_phase_is_not_told() -> None:
-    """The lines of carriers are about what failed."""
-    faster = case("phase/a/b/decode", Outcome.IMPROVED)
-    phases = (tree("operator/a/b/decode/ffn_up", losses_ns=(300_000,)),)
-    assert "ffn_up +" not in " ".join(next_step([faster], "run.json", Attribution(phases=phases)))
-
-
-def test_a_path_steers_no_terminal() -> None:
-    """Neither does a folder of an odd name, and the command that names it is one for a shell."""
-    lines = next_step([case("phase/a/b/x", Outcome.IMPROVED)], "r \x1b[1m/run.json", report_path="\x1b/report.html")
-    assert all(line.isprintable() for line in lines)
-    assert "approve $'r \\x1b[1m/run.json'" in lines[-1]
-
-
-def test_a_run_that_was_not_written_is_told() -> None:
-    """In the place of its file, and nobody is told that nothing is left to do."""
     assert next_step([], None) == ("perfsuite: nothing was measured; run.json was not written",)
     lines = next_step([case("phase/a/b/decode", Outcome.IMPROVED)], None)
     assert lines[1:] == ("  1 improved; run.json was not written",)
+
+
+def test_neither_a_name_nor_a_path_steers_the_terminal() -> None:
+    """An escape sequence is written out on every line, and the command that names a path is one for a shell."""
+    found = [case("mine/\x1b[31mred/x", outcome, reason="\x1b[2J\u202e") for outcome in Outcome]
+    lines = next_step(found, "run.json", origin=RunOrigin(arguments=("--model=\x1b[1m",)))
+    assert all(line.isprintable() for line in lines)
+    lines = next_step([case("phase/a/b/x", Outcome.IMPROVED)], "r \x1b[1m/run.json", report_path="\x1b/report.html")
+    assert all(line.isprintable() for line in lines)
+    assert "approve $'r \\x1b[1m/run.json'" in lines[-1]

@@ -9,18 +9,10 @@ from perfsuite.testing.run_files import HOSTILE_NAMES
 
 
 def test_an_escape_sequence_is_shown_and_not_obeyed() -> None:
-    """What would colour, ring or move is written out."""
+    """Hebrew and Arabic keep their letters between isolates; usual names, accents and joined emoji stay as they are."""
     assert terminal_text("\x1b[31mred\x07\r\n") == r"\x1b[31mred\x07\r\n"
-
-
-def test_text_from_right_to_left_is_isolated() -> None:
-    """Hebrew and Arabic keep their letters, between marks that keep what is beside them in place."""
     assert terminal_text("מבחן 17") == "\u2068מבחן 17\u2069"
     assert terminal_text("a\u202eb") == r"a\u202eb"
-
-
-def test_plain_names_stay() -> None:
-    """Usual names, accents and joined emoji are shown as they are."""
     for name in ("phase/a-q8_0/siso/decode", "é, µs and 👩\u200d💻"):
         assert terminal_text(name) == name
 

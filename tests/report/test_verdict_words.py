@@ -50,17 +50,13 @@ def test_every_format_shows_the_same_baseline_and_the_change_that_is_judged() ->
 
 
 def test_a_change_that_is_no_quotient_has_a_footnote() -> None:
-    """Terminal and Markdown end with what the change is of: of pairs, or of stored sessions."""
+    """Terminal and Markdown end with what such a change is of; a quotient needs no word."""
     paired = replace(APART, n_pairs=7)
     (of_sessions,), (of_pairs,) = change_notes([PASSED, APART, APART]), change_notes([paired])
     assert "sentinels" in of_sessions
     assert "of the pairs" in of_pairs
     for judgement, note in ((APART, of_sessions), (paired, of_pairs)):
         assert all(text.count(note) == 1 for text in _shown_by_each(judgement)[:2])
-
-
-def test_a_quotient_has_no_footnote() -> None:
-    """A change that is the quotient as it is shown, and a case without one of the figures, need no word."""
     assert not change_notes([PASSED])
     assert not change_notes([replace(APART, **{name: None}) for name in ("measured_ns", "baseline_ns", "change_ratio")])
 
@@ -153,15 +149,11 @@ def test_the_sentence_says_what_matters_most_first(run: RunFile, sentence: str) 
     assert verdict_sentence(run) == sentence
 
 
-def test_an_interrupted_run_says_so() -> None:
-    """What was judged until then is told after the word."""
+def test_names_go_through_whoever_shows_the_sentence() -> None:
+    """Each name, and nothing else, is handed to what escapes it; an interrupted run says so first."""
     assert verdict_sentence(replace(_run(), is_interrupted=True)) == "interrupted before anything was measured"
     run = replace(_run(*_own(Outcome.PASS, 2)), is_interrupted=True)
     assert verdict_sentence(run) == "interrupted: all 2 cases passed"
-
-
-def test_names_go_through_whoever_shows_the_sentence() -> None:
-    """Each name of the run, and nothing else, is handed to what escapes it."""
     run = _run(*SLOWER, *_own(Outcome.SLOW, 1), attribution=Attribution(phases=(_carried(DECODE, "role"),)))
     sentence = verdict_sentence(run, named=lambda name: f"<{name}>")
     assert sentence == (
@@ -179,21 +171,15 @@ def test_every_outcome_has_a_tone_and_words(outcome: Outcome) -> None:
     assert verdict_sentence(run)
 
 
-def test_a_run_of_nothing_is_unsure() -> None:
-    """Nothing measured is not good."""
-    assert verdict_tone(_run()) is Tone.UNSURE
-
-
-def test_outcomes_are_counted_in_their_order() -> None:
-    """What does not occur is not told."""
-    assert counts_words([*_own(Outcome.PASS, 2), *_own(Outcome.REGRESSED, 1)]) == "1 regressed, 2 pass"
-
-
-def test_cases_are_named_as_short_as_they_can_be() -> None:
-    """A phase by its last part, an operator with its phase, a case of a third party by what it has."""
+def test_words_are_as_short_as_they_can_be() -> None:
+    """A phase is its last part, an operator has its phase; outcomes come in order, intervals with both bounds."""
     assert case_words(SLOWER[1]) == "decode"
     assert case_words(_case("operator/a/siso/decode/ffn_up", Outcome.PASS)) == "decode ffn_up"
     assert case_words(_case("own/mine", Outcome.PASS)) == "mine"
+    assert interval_words(SLOWER[1]) == "-"
+    assert interval_words(replace(SLOWER[1], lower_ratio=1.1, upper_ratio=1.3)) == "+10.0 % to +30.0 %"
+    assert counts_words([*_own(Outcome.PASS, 2), *_own(Outcome.REGRESSED, 1)]) == "1 regressed, 2 pass"
+    assert verdict_tone(_run()) is Tone.UNSURE
 
 
 @pytest.mark.parametrize(
@@ -210,22 +196,12 @@ def test_changes_are_told_as_people_say_them(ratio: float, words: str) -> None:
     assert change_words(ratio) == words
 
 
-def test_an_interval_needs_both_bounds() -> None:
-    """Without pairs there is none."""
-    assert interval_words(SLOWER[1]) == "-"
-    assert interval_words(replace(SLOWER[1], lower_ratio=1.1, upper_ratio=1.3)) == "+10.0 % to +30.0 %"
-
-
-def test_carriers_are_few_and_sure() -> None:
-    """Two are named, more are counted; of another phase or of a uniform shift there is none."""
+def test_carriers_are_few_and_sure_and_explained_phases_first() -> None:
+    """Two are named, more are counted, of a shift none; then phases by change, and the rest by the time lost."""
     attribution = Attribution(phases=(_carried(DECODE, "a", "b", "c"),))
     assert carrier_words(DECODE, attribution) == "carried by a, b and 1 more"
     assert carrier_words(PREFILL, attribution) == ""
     assert carrier_words(DECODE, replace(attribution, uniform_shift=UniformShift(ratio=1.1, n_cases=3))) == ""
-
-
-def test_explained_phases_come_first() -> None:
-    """Phases with known carriers, other phases by their change, then the rest by the time lost."""
     long, short = (
         replace(_case(f"operator/{name}", Outcome.REGRESSED, 1.5), measured_ns=measured_ns)
         for name, measured_ns in (("long", 900), ("short", 90))

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from perfsuite.records.outcome import Judgement
 from perfsuite.report.engine_words import engine_words
+from perfsuite.report.exports.registry import Export
 from perfsuite.report.run_file import RunFile, plain_case
 
 _Cell = str | int | float | None
@@ -61,3 +62,19 @@ def _cells(run: RunFile, judgement: Judgement) -> dict[str, _Cell]:
 
 def _disarmed(cell: _Cell) -> _Cell:
     return f"'{cell}" if isinstance(cell, str) and cell.startswith(_FORMULA_SIGNS) else cell
+
+
+EXPORTS = (
+    Export(
+        name="csv",
+        summary="a table, one row a case",
+        text=csv_text,
+        flags={
+            "is_for_spreadsheet": (
+                "--for-spreadsheet",
+                "put an apostrophe before text that a spreadsheet would take for a formula",
+            )
+        },
+        place=7,
+    ),
+)

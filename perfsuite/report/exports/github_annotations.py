@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from perfsuite.records.outcome import Judgement, Outcome
 from perfsuite.report.exports.markdown_text import one_line
+from perfsuite.report.exports.registry import Export
 from perfsuite.report.run_file import RunFile
 from perfsuite.report.verdict_words import (
     carrier_words,
@@ -82,3 +83,13 @@ def _command(level: str, title: str, message: str) -> str:
 
 def _escaped(text: str) -> str:
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+EXPORTS = (
+    Export(
+        name="github-annotations",
+        summary="workflow commands for the log of a GitHub Actions step",
+        text=annotations_text,
+        place=4,
+    ),
+)

@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 
 from perfsuite.records.outcome import Judgement, Outcome
 from perfsuite.report.exports.case_properties import Properties, case_properties, run_properties
+from perfsuite.report.exports.registry import Export
 from perfsuite.report.run_file import RunFile
 
 #: What XML 1.0 cannot hold in any spelling (its section 2.2, production Char), and DEL, which pytest leaves out, too.
@@ -73,3 +74,6 @@ def _properties(properties: Properties) -> ElementTree.Element:
 
 def _held(text: str) -> str:
     return _NO_XML.sub(lambda found: f"#x{ord(found[0]):02X}", text)
+
+
+EXPORTS = (Export(name="junit", summary="a JUnit report with the figures as properties", text=junit_text, place=2),)

@@ -11,6 +11,7 @@ from perfsuite.records.attribution import Attribution
 from perfsuite.records.outcome import Judgement, Outcome
 from perfsuite.report.engine_words import commit_title, engine_words
 from perfsuite.report.exports.markdown_text import code, table
+from perfsuite.report.exports.registry import Export
 from perfsuite.report.reproduce import command_again
 from perfsuite.report.run_file import RunFile
 from perfsuite.report.token_rates import timed
@@ -106,7 +107,6 @@ def _changed_row(judgement: Judgement) -> Row:
 
 
 def _unjudged(run: RunFile) -> Section:
-    """Count the reasons for which cases were not judged, which many share."""
     kinds = (Outcome.INVALID, Outcome.INCOMPARABLE)
     reasons = Counter((each.outcome, each.reason) for each in run.judgements if each.outcome in kinds)
     return Section(
@@ -184,7 +184,6 @@ def page(runs: Sequence[RunFile], *, limit: int, measure: Measure = len) -> str:
 
 
 def _run_text(run: RunFile, room: int, measure: Measure) -> str:
-    """Return the verdict, then the tables with as many rows as there is room for."""
     text, n_left_out = _lead(run), 0
     notes = "".join(f"\n_{note}._\n" for note in change_notes(run.judgements))
     for section in sections(run):
@@ -266,3 +265,10 @@ LIMIT_BYTES = 1024 * 1024
 def summary_text(runs: Sequence[RunFile]) -> str:
     """Return the summary, at most 1 MiB of UTF-8 however many cases there are."""
     return page(runs, limit=LIMIT_BYTES, measure=lambda text: len(text.encode()))
+
+
+_COMMENT = "a comment for a pull request, under 65,536 characters"
+EXPORTS = (
+    Export(name="markdown", summary=_COMMENT, text=comment_text, place=5),
+    Export(name="github", summary='Markdown for >> "$GITHUB_STEP_SUMMARY", at most 1 MiB', text=summary_text, place=3),
+)

@@ -13,6 +13,7 @@ from perfsuite.errors import PerfsuiteError
 from perfsuite.records.moments import moment_of
 from perfsuite.records.outcome import Judgement
 from perfsuite.report.engine_words import engine_words
+from perfsuite.report.exports.registry import Export
 from perfsuite.report.run_file import RunFile, plain_case
 from perfsuite.units import NS_PER_S
 
@@ -107,7 +108,6 @@ def _duration_samples(run: RunFile) -> Samples:
     yield _run_labels(run), sum(run.durations_s.values())
 
 
-#: Of cases: the name of the metric, the figure, and what it is.
 _OF_CASES = (
     ("measured_seconds", "measured_ns", "What the case took: the median over fresh processes."),
     ("tokens_per_second", "tokens_per_s", "The same of a prefill or a decode as a speed."),
@@ -161,3 +161,6 @@ def _number(value: float) -> str:
     if math.isfinite(value):
         return repr(value)
     return "NaN" if math.isnan(value) else f"{value:+}".replace("i", "I")
+
+
+EXPORTS = (Export(name="openmetrics", summary="text that Prometheus reads", text=openmetrics_text, place=6),)

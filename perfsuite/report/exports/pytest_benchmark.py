@@ -9,6 +9,7 @@ from typing import Any
 
 from perfsuite.records.outcome import Judgement
 from perfsuite.report.engine_words import engine_words
+from perfsuite.report.exports.registry import Export
 from perfsuite.report.run_file import RunFile, plain_case
 from perfsuite.units import NS_PER_S
 
@@ -94,3 +95,14 @@ def _commit_info(run: RunFile) -> Mapping[str, Any]:
         "project": run.workload,
         "branch": "(unknown)" if commit is None else commit.branch or "(detached head)",
     }
+
+
+EXPORTS = (
+    Export(
+        name="pytest-benchmark",
+        summary="JSON for pytest-benchmark compare and --benchmark-compare; one run",
+        text=lambda runs: pytest_benchmark_text(*runs),
+        takes_many=False,
+        place=0,
+    ),
+)

@@ -12,7 +12,6 @@ from perfsuite.report.graph.view import GraphView, graph_words
 from perfsuite.trace.timeline.tracks import printable
 from perfsuite.units import format_bytes, format_bytes_per_s, format_change, format_ns
 
-#: Rows of each table.
 N_TOP = 15
 
 
@@ -51,7 +50,6 @@ def comparison_table(views: Sequence[GraphView], n_top: int = N_TOP) -> Table:
 
 
 def _add_wholes(table: Table, views: Sequence[GraphView]) -> None:
-    """Add the rows of the whole graphs: all operators, the critical path, and the weights."""
     first = views[0].graph
     serial, critical, weights = [], [], []
     for number, view in enumerate(views):

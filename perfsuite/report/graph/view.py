@@ -167,7 +167,6 @@ def _operator_lines(graph: OperatorGraph, operator: GraphOperator, metric: str, 
 
 
 def _fold_lines(graph: OperatorGraph, members: Sequence[int]) -> Iterator[str]:
-    """Say how many layers are folded, whether they are alike, and what they take."""
     layers = layers_of(graph)
     numbers = sorted({layer for each in members if (layer := layers[each]) is not None})
     kinds = {
@@ -184,7 +183,6 @@ def _fold_lines(graph: OperatorGraph, members: Sequence[int]) -> Iterator[str]:
 
 
 def _title(trace: EngineTrace) -> str:
-    """Call a graph by the GGUF file that the command names, or by the command."""
     files = [each.rpartition("/")[2] for each in trace.command if each.endswith(".gguf")]
     return files[0] if files else " ".join(trace.command) or trace.recorder.value
 

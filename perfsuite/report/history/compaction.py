@@ -87,7 +87,6 @@ def _merge(history_dir: Path, files: HistoryFiles) -> tuple[Path, int]:
 
 
 def _write_merged(connection: DuckDBPyConnection, files: HistoryFiles, path: Path) -> int:
-    """Write all rows into one file; return the number of runs."""
     create_history(connection, files)
     (n_runs,) = connection.execute("SELECT count(DISTINCT run_id) FROM history").fetchone() or (0,)
     write_rows(connection, "history", path)
@@ -95,7 +94,6 @@ def _write_merged(connection: DuckDBPyConnection, files: HistoryFiles, path: Pat
 
 
 def _remove(paths: Sequence[Path]) -> None:
-    """Remove what the merged file replaces."""
     for path in paths:
         try:
             path.unlink(missing_ok=True)

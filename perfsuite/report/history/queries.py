@@ -156,7 +156,6 @@ def trends_of(
 
 
 def _points(history: HistoryReader, rows: Sequence[tuple[Any, ...]]) -> tuple[TrendPoint, ...]:
-    """Return a record for each row that can be one, and tell how many cannot."""
     readable = [row for row in rows if row[-1]]
     _tell_unreadable(history, len(rows) - len(readable))
     return tuple(_point(row) for row in readable)

@@ -37,7 +37,7 @@ class FactTable:
     headings: tuple[str, ...]
     rows: tuple[FactRow, ...]
     #: Whether the cells are figures, which stand under each other by their ends.
-    is_numeric: bool = False
+    is_numeric: bool = True
 
 
 def fact_row(name: str, *cells: str) -> FactRow:
@@ -76,7 +76,6 @@ def _bandwidths(ceilings: Ceilings | None) -> FactTable:
             )
             for level in (ceilings.bandwidths if ceilings else ())
         ),
-        is_numeric=True,
     )
 
 
@@ -86,7 +85,6 @@ def _rates(ceilings: Ceilings | None) -> FactTable:
         note=f"With {ceilings.n_threads} threads together." if ceilings else "",
         headings=("", "at best"),
         rows=_rate_rows(ceilings) if ceilings else (),
-        is_numeric=True,
     )
 
 
@@ -106,7 +104,6 @@ def _shares(run: RunFile) -> FactTable:
         note="The remainder of a phase is its case rest.",
         headings=("phase", "share"),
         rows=tuple(fact_row(phase, f"{ratio * 100:.1f} %") for phase, ratio in run.operator_share_ratio.items()),
-        is_numeric=True,
     )
 
 
@@ -119,7 +116,6 @@ def _durations(run: RunFile) -> FactTable:
         note="Time by part, and memory.",
         headings=("", ""),
         rows=(*parts, *((fact_row("together", f"{total_s:.1f} s"),) if len(parts) > 1 else ()), *memory),
-        is_numeric=True,
     )
 
 
@@ -141,6 +137,7 @@ def _origin(page_run: PageRun) -> FactTable:
         note="",
         headings=("", ""),
         rows=tuple(fact_row(name, value) for name, value in told.items() if value),
+        is_numeric=False,
     )
 
 
@@ -176,7 +173,6 @@ def _covariates(run: RunFile) -> FactTable:
             fact_row(_COVARIATES.get(name, (name,))[0], *(_covariate(name, run.covariates[group]) for group in groups))
             for name in names
         ),
-        is_numeric=True,
     )
 
 
@@ -199,7 +195,6 @@ def _energy(run: RunFile) -> FactTable:
             fact_row(phase, "-" if joules is None else f"{joules:.3g} J")
             for phase, joules in run.joules_per_token.items()
         ),
-        is_numeric=True,
     )
 
 
@@ -214,7 +209,6 @@ def _sentinels(run: RunFile) -> FactTable:
             for name, times in sentinels.items()
             if times
         ),
-        is_numeric=True,
     )
 
 
@@ -231,12 +225,10 @@ def _discarded(run: RunFile) -> FactTable:
         note="Something else used the processors while they ran.",
         headings=("", "left out"),
         rows=tuple(fact_row(group, str(count)) for group, count in run.n_discarded_replicates.items()),
-        is_numeric=True,
     )
 
 
 def _fingerprints(runs: Sequence[RunFile]) -> Iterator[FactTable]:
-    """Return a table for each group, with a column for each run."""
     labels = [capitalized(label) for label in run_labels(len(runs))]
     for group in dict.fromkeys(group for run in runs for group in run.fingerprints):
         fields = [run.fingerprints.get(group, {}) for run in runs]
@@ -248,4 +240,5 @@ def _fingerprints(runs: Sequence[RunFile]) -> Iterator[FactTable]:
                 compared_row(name, [each.get(name) for each in fields])
                 for name in sorted({name for each in fields for name in each})
             ),
+            is_numeric=False,
         )

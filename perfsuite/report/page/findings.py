@@ -86,7 +86,6 @@ def _carried_words(tree: PhaseAttribution) -> str:
 
 
 def _branches(tree: PhaseAttribution, cases: Mapping[str, Judgement]) -> Iterator[Branch]:
-    """Yield what carries the phase, and what that leaves over."""
     for each in tree.carriers:
         case = cases.get(each.case_id)
         yield Branch(role=each.role, lost_ns=each.lost_ns, share_ratio=each.share_ratio, judgement=case)

@@ -82,7 +82,6 @@ def _facts(run: RunFile) -> Iterator[tuple[str, str]]:
 
 
 def _device_words(run: RunFile) -> str:
-    """Return the device's name with its processor, where a fingerprint knows it."""
     socs = (fields.get("soc", "") for fields in run.fingerprints.values())
     soc = next(filter(None, socs), "")
     return f"{run.device} ({soc})" if soc else run.device

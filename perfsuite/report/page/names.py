@@ -23,7 +23,6 @@ _KINDS = {
     "shape-hunt": ("hunt for shapes", "Hunts for shapes"),
 }
 
-#: What each outcome is called, and what it means in a few words.
 _OUTCOMES = {
     Outcome.INVALID: ("Invalid", "measured in a way that does not count, or not at all"),
     Outcome.IMPOSSIBLE: ("Impossible", "faster than physics allows: the measurement is wrong"),

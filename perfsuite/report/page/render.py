@@ -145,7 +145,6 @@ def _about(subject: str, drawn: Sequence[Figure]) -> tuple[Figure, ...]:
     return tuple(each for each in drawn if each.subject == subject)
 
 
-#: What the page is called where nobody names it.
 PAGE_NAME = "report.html"
 
 #: Nothing may be loaded, sent or framed; scripts are those of the page and no others.

@@ -68,7 +68,6 @@ def _pairs(judgement: Judgement) -> Iterator[tuple[str, str]]:
 
 
 def _work(judgement: Judgement, work: CaseWork | None) -> Iterator[tuple[str, str]]:
-    """Tell what the case computes and moves, and how fast it did."""
     if work is None:
         return
     yield "Moves", format_bytes(work.moved_bytes) if work.moved_bytes else "-"
@@ -159,7 +158,6 @@ def _speed(case: Judgement) -> Cell:
 
 
 def _expected(case: Judgement) -> Cell:
-    """Show the forecast, beside it its interval."""
     if case.lower_ns is None or case.upper_ns is None:
         return _time(case.expected_ns)
     interval = f"{format_ns(case.lower_ns)} to {format_ns(case.upper_ns)}"

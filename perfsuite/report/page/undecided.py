@@ -11,7 +11,6 @@ from perfsuite.records.outcome import Judgement, Outcome
 from perfsuite.report.reproduce import command_again, is_unclaimed
 from perfsuite.report.run_file import RunFile
 
-#: In the order of the page.
 _UNDECIDED = (Outcome.INVALID, Outcome.INCOMPARABLE, Outcome.INCONCLUSIVE, Outcome.NEW)
 
 #: A group names no more cases than this; the table has them all.
@@ -83,7 +82,6 @@ def _advice(found: Sequence[Judgement]) -> str:
 
 
 def _command(outcome: Outcome, run: RunFile) -> str | None:
-    """Return the command that measures again, or that records baselines where they are what is missing."""
     if not run.origin.arguments:
         return None
     if outcome is Outcome.INVALID:

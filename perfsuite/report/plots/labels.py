@@ -24,8 +24,6 @@ _LED_FROM = 16.0
 
 
 class _Place(NamedTuple):
-    """A place around an anchor."""
-
     reach: float
     #: In points, to the right and up.
     offset: tuple[float, float]
@@ -167,7 +165,6 @@ def _shared(boxes: _Boxes, others: _Boxes) -> _Boxes:
 
 
 def _along(axes: Axes, x: Sequence[float], y: Sequence[float], step: float) -> Iterator[tuple[float, float]]:
-    """Yield points along a line of the picture, in pixels."""
     corners = [_pixels(axes, *each) for each in zip(x, y, strict=True)]
     for (x0, y0), (x1, y1) in pairwise(corners):
         n_steps = max(1, math.ceil(math.hypot(x1 - x0, y1 - y0) / step))

@@ -95,8 +95,6 @@ _CONTOUR_COLOUR = "#999999"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Looks:
-    """What labels and kinds look like in all panels."""
-
     labels: dict[str, int]
     kinds: dict[str, int]
     #: None where no group has shades.

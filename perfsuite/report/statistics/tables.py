@@ -169,7 +169,6 @@ def statistics_tables(statistics: TraceStatistics, n_top: int) -> Iterator[str |
 
 
 def _missing_lines(statistics: TraceStatistics) -> Iterator[str]:
-    """Say what cannot be told for want of operators, or of their own times on each thread."""
     if statistics.n_events and not statistics.operators:
         yield "operators: none were recorded"
     elif statistics.operators and not statistics.threads:

@@ -15,7 +15,6 @@ import numpy.typing as npt
 Bytes = npt.NDArray[np.uint8]
 Mask = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.int64]
-#: Whole numbers of any width.
 Numbers = npt.NDArray[np.integer]
 
 _ZERO = ord("0")

@@ -63,8 +63,6 @@ def _metadata(timeline: Timeline) -> Iterator[dict[str, Any]]:
 
 
 class _Labels:
-    """The constant parts of a timeline's events."""
-
     def __init__(self, timeline: Timeline) -> None:
         self._pid = str(_pid(timeline)).encode("ascii")
         self._labels = Texts(
@@ -127,7 +125,6 @@ class _Labels:
 
 
 def _known(slices: Slices, name: str) -> Rows:
-    """Return an argument for the slices that have it."""
     known = slices[name] >= 0
     key = constant(b',"%s":' % name.encode("ascii"), len(slices))
     return side_by_side([key, decimal(np.where(known, slices[name], 0))]).where(known)

@@ -90,7 +90,6 @@ def perfetto_trace(timeline: Timeline) -> Iterator[bytes]:
 
 
 def _first_packet(timeline: Timeline, categories: tuple[str, ...]) -> bytes:
-    """Return the packet that sets the clock and interns all names."""
     starts_ns = [*timeline.slices["start_ns"][:1].tolist(), *timeline.points["ns"][:1].tolist()]
     start_ns = min(starts_ns, default=0)
     clock = number_field(1, _MONOTONIC) + number_field(2, start_ns)
@@ -128,7 +127,6 @@ def _track_packet(timeline: Timeline, number: int) -> bytes:
 
 
 def _kind_fields(timeline: Timeline, track: Track) -> Iterator[bytes]:
-    """Yield what makes a track one of a process, of a thread, or a counter."""
     if track.kind is TrackKind.PROCESS and timeline.pid is not None:
         yield bytes_field(3, number_field(1, timeline.pid) + text_field(6, track.name))
     elif track.kind is TrackKind.THREAD and timeline.pid is not None:
@@ -187,7 +185,6 @@ def _point_packets(points: Points) -> bytes:
 
 
 def _event_packet(ns: Numbers, event: list[Rows]) -> Rows:
-    """Return a packet with a time and an event."""
     content = [
         _number(8, ns),
         constant(number_field(10, _SEQUENCE) + number_field(13, _NEEDS_STATE), len(ns)),
@@ -201,6 +198,5 @@ def _number(field: int, values: Numbers) -> Rows:
 
 
 def _message(field: int, fields: list[Rows]) -> Rows:
-    """Return a message of fields, each record's with its own length before it."""
     content = side_by_side(fields)
     return side_by_side([constant(tag(field, 2), len(content.cells)), varint(content.sizes), content])

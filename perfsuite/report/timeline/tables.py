@@ -14,7 +14,6 @@ from perfsuite.trace.timeline.preemption import HeldUpOperator, Preemption
 from perfsuite.trace.timeline.tracks import printable
 from perfsuite.units import format_count, format_ns
 
-#: Rows of each table.
 N_TOP = 12
 
 

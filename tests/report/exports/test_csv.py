@@ -40,6 +40,9 @@ def test_there_is_a_row_for_each_case_of_each_run() -> None:
         assert row["measured_ns"] == ("" if judgement.measured_ns is None else str(judgement.measured_ns))
         assert row["change_ratio"] == ("" if judgement.change_ratio is None else repr(judgement.change_ratio))
         assert tuple(map(int, row["samples_ns"].split())) == judgement.samples_ns
+    board = BoardName(identity="0123456789abcdef", hostname="shelf", is_linked=True)
+    for each, told in ((board, "0123456789abcdef"), (replace(board, is_linked=False), "")):
+        assert {row["board"] for row in _rows([replace(OTHER, origin=RunOrigin(board=each))])} == {told}
 
 
 def test_lines_end_and_cells_are_quoted_as_the_standard_says() -> None:
@@ -93,10 +96,3 @@ def test_words_of_a_run_are_read_back_by_duckdb(tmp_path_factory: pytest.TempPat
     reader = f"read_csv('{path}', all_varchar = true, header = true, delim = ',', quote = '\"', escape = '\"')"
     query = f"SELECT \"case\", coalesce(reason, '') FROM {reader}"
     assert duckdb.sql(query).fetchall() == [(each.case_id, words) for each in run.judgements]
-
-
-def test_a_row_names_its_board() -> None:
-    """Of a run over a link, and of no other."""
-    board = BoardName(identity="0123456789abcdef", hostname="shelf", is_linked=True)
-    for each, told in ((board, "0123456789abcdef"), (replace(board, is_linked=False), "")):
-        assert {row["board"] for row in _rows([replace(OTHER, origin=RunOrigin(board=each))])} == {told}

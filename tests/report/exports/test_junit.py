@@ -23,8 +23,8 @@ from .conftest import WORDS, run_of
 SMALL_RUN = synthetic_run(n_cases=30)
 
 
-def test_a_case_has_all_its_figures() -> None:
-    """A regressed case has every property, under its name with its unit."""
+def test_a_case_and_a_run_have_all_their_properties() -> None:
+    """Each under its name with its unit; what is not known is left out, and a commit with changes says so."""
     judgement = next(each for each in SMALL_RUN.judgements if each.outcome is Outcome.REGRESSED)
     properties = case_properties(judgement)
     assert properties["perf_case"] == judgement.case_id
@@ -34,17 +34,9 @@ def test_a_case_has_all_its_figures() -> None:
         *("case", "outcome", "measured_ns", "tokens_per_s", "expected_ns", "floor_ns", "limit_ns", "baseline_ns"),
         *("change_ratio", "lower_ratio", "upper_ratio", "resolution_ratio", "reason"),
     ]
-
-
-def test_what_is_not_known_is_left_out() -> None:
-    """A case without times has its id, outcome and reason alone."""
     told = told_judgement("trace/a", "trace", Outcome.PASS, "fine")
     assert case_properties(told) == {"perf_case": "trace/a", "perf_outcome": "pass", "perf_reason": "fine"}
     assert run_properties("host", "a/b", {}, NO_ORIGIN) == {"perf_device": "host", "perf_workload": "a/b"}
-
-
-def test_a_commit_with_changes_says_so() -> None:
-    """The commit's property tells whether files differed from it."""
     origin = replace(SMALL_RUN.origin, commit=Commit(sha="ab12", is_dirty=True))
     properties = run_properties("host", "a/b", {"llama": "llama b7, ggml 1 f00d"}, origin)
     assert (properties["perf_commit"], properties["perf_run_id"]) == ("ab12-dirty", SMALL_RUN.origin.run_id)
@@ -61,8 +53,8 @@ def _n(run: RunFile, *outcomes: Outcome) -> int:
     return sum(each.outcome in outcomes for each in run.judgements)
 
 
-def test_junitparser_counts_what_the_run_counts() -> None:
-    """Tests, failures and skipped tests of each suite are those of its cases, and so are its own counts of them."""
+def test_junitparser_reads_the_counts_and_the_properties() -> None:
+    """Counts of each suite are those of its cases; each case has its figures as properties."""
     report = junitparser.JUnitXml.fromstring(junit_text([RUN, synthetic_run(n_cases=7)]))
     first, second = report
     stated = first.tests, first.failures, first.errors, first.skipped
@@ -72,10 +64,6 @@ def test_junitparser_counts_what_the_run_counts() -> None:
     assert first.failures == _n(RUN, Outcome.REGRESSED, Outcome.SLOW, Outcome.IMPOSSIBLE)
     assert first.skipped == _n(RUN, Outcome.INVALID, Outcome.INCOMPARABLE, Outcome.INCONCLUSIVE)
     assert second.tests == 7
-
-
-def test_junitparser_reads_the_properties() -> None:
-    """Each case has its figures as properties, each suite what it is of."""
     (suite,) = junitparser.JUnitXml.fromstring(junit_text([RUN]))
     assert {each.name: each.value for each in suite.properties()}["perf_run_id"] == RUN.origin.run_id
     for case, judgement in zip(suite, RUN.judgements, strict=True):

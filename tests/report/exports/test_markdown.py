@@ -83,33 +83,26 @@ def _rows(run: RunFile, words: str) -> tuple[tuple[str, ...], ...]:
     return next(section.rows for section in sections(run) if section.title.endswith(words))
 
 
-def test_every_case_is_in_one_table() -> None:
-    """Titles count all cases of the run, each once."""
+def test_every_case_is_in_one_table_and_what_fails_comes_first() -> None:
+    """The failing cases' table alone is open, phases first; tables without rows are left out."""
     counts = [int(section.title.split()[0]) for section in sections(RUN) if section.title[0].isdigit()]
     assert sum(counts) == len(RUN.judgements)
-
-
-def test_what_fails_comes_first_and_is_not_folded() -> None:
-    """The first table is of the failing cases, phases first, and the only one that is open."""
     first, *others = sections(RUN)
     assert not first.is_folded
     assert all(section.is_folded for section in others)
     assert [row[1] for row in first.rows].count("regressed") == 5
     assert first.rows[0][0] == "`phase/smollm2-135m-q8_0/siso/decode`"
+    assert [section.title for section in sections(replace(RUN, judgements=()))] == ["Machine and command"]
 
 
 def test_a_phase_names_its_carriers_with_what_they_lost() -> None:
-    """The last cell of a regressed phase has the role, the time and the share; of what is too slow, the reason."""
+    """The last cell has the role, the time and the share, or of what is too slow the reason; of a shift no operator."""
     decode, *_ = _rows(RUN, "failed")
     (tree,) = (tree for tree in RUN.attribution.phases if tree.case_id.endswith("/decode"))
     assert decode[-1].startswith(f"`{tree.carriers[0].role}` +")
     assert decode[-1].endswith(f"({tree.carriers[0].share_ratio * 100:.0f} %)")
     slow = next(each for each in RUN.judgements if each.outcome is Outcome.SLOW)
     assert any(row[1] == "slow" and row[-1] == f"`{slow.reason}`" for row in _rows(RUN, "failed"))
-
-
-def test_a_uniform_shift_names_no_carrier() -> None:
-    """Where everything moved alike, no operator is blamed."""
     shifted = replace(RUN, attribution=Attribution(uniform_shift=UniformShift(ratio=1.1, n_cases=9)))
     assert {row[-1] for row in _rows(shifted, "failed") if row[1] == "regressed"} == {"everything moved alike"}
 
@@ -122,22 +115,14 @@ def test_shared_reasons_are_counted() -> None:
     assert len(rows) == len({(each.outcome, each.reason) for each in unjudged})
 
 
-def test_the_command_is_there_to_be_copied() -> None:
-    """The machine's table ends with what makes the run again, where the run knows it."""
+def test_the_machine_has_the_command_and_the_energy() -> None:
+    """The whole command is there to be copied, where the run knows it; each phase with an energy is a row."""
     rows = {row[0]: row[1] for row in _rows(RUN, "Machine and command")}
     assert rows["again"].startswith("`LLAMA_CPP_LIB_PATH=/opt/llama/lib pytest --device=host ")
     assert "again" not in {row[0] for row in _rows(replace(RUN, origin=NO_ORIGIN), "Machine and command")}
-
-
-def test_a_long_command_is_not_cut() -> None:
-    """The command is whole, however long it is: half of one would do something else."""
     arguments = (*RUN.origin.arguments, *(f"--perf-only=case-{at}" for at in range(60)), "--last")
     rows = dict(_rows(replace(RUN, origin=replace(RUN.origin, arguments=arguments)), "Machine and command"))
     assert rows["again"].endswith("--perf-only=case-59 --last`")
-
-
-def test_the_energy_of_a_token_stands_with_the_machine() -> None:
-    """Each phase that has one is a row."""
     run = replace(RUN, joules_per_token={"prefill": None, "decode": 0.8213})
     rows = {row[0]: row[1] for row in _rows(run, "Machine and command")}
     assert {name: value for name, value in rows.items() if "energy" in name} == {
@@ -145,21 +130,19 @@ def test_the_energy_of_a_token_stands_with_the_machine() -> None:
     }
 
 
-def test_a_run_of_nothing_has_its_machine_alone() -> None:
-    """Tables without rows are left out."""
-    assert [section.title for section in sections(replace(RUN, judgements=()))] == ["Machine and command"]
-
-
 #: As long as a shown name can get, and as wide: each sign takes several characters, or two units of UTF-16.
 WIDEST = ["@`|" * 100 + str(number) for number in range(300)] + ["🧪" * 300]
 
 
-def test_a_bot_finds_its_comment_by_the_first_line() -> None:
-    """The marker stands alone on the first line and is not shown."""
+def test_a_bot_finds_its_comment_and_a_reader_what_regressed() -> None:
+    """The marker stands alone on the first line and is not shown; one table is open, and every fold is closed again."""
     text = comment_text([synthetic_run()])
     assert text.startswith(f"{MARKER}\n❌ **perfsuite**")
     assert text.count(MARKER) == 1
     assert "perfsuite: comment" not in "".join(rendered(text).outside)
+    before, *_ = text.split("<details>")
+    assert before.count("| regressed |") == 5
+    assert text.count("<details>") == text.count("</details>") > 3
 
 
 @pytest.mark.parametrize("n_runs", [1, 12])
@@ -172,14 +155,6 @@ def test_a_comment_is_never_longer_than_github_takes(n_runs: int) -> None:
     assert "**perfsuite**: 5 cases regressed" in text
 
 
-def test_what_regressed_is_open_and_the_rest_folded() -> None:
-    """One table stands before the first fold, and every fold is closed again."""
-    text = comment_text([synthetic_run()])
-    before, *_ = text.split("<details>")
-    assert before.count("| regressed |") == 5
-    assert text.count("<details>") == text.count("</details>") > 3
-
-
 def test_a_summary_has_all_cases() -> None:
     """There is room for every case of a usual run."""
     run = synthetic_run()
@@ -187,10 +162,6 @@ def test_a_summary_has_all_cases() -> None:
     shown = [each for each in run.judgements if f"`{each.case_id}`" in text]
     assert "Left out" not in text
     assert len(shown) == sum(each.outcome.value not in ("invalid", "incomparable") for each in run.judgements)
-
-
-def test_a_summary_is_never_longer_than_github_takes() -> None:
-    """Runs of a thousand cases with the widest names stay below 1 MiB of UTF-8, and say what was left out."""
     text = summary_text([synthetic_run(n_cases=1_000, seed=seed, names=WIDEST) for seed in range(12)])
     assert 500_000 < len(text.encode()) <= LIMIT_BYTES
     assert "Left out for lack of room" in text

@@ -41,24 +41,16 @@ def test_any_text_is_one_short_line(text: str) -> None:
 
 
 def test_a_long_text_ends_with_an_ellipsis() -> None:
-    """What is cut says so; what just fits is whole."""
+    """What is cut says so, what just fits is whole, and without a limit all is."""
     assert one_line("x" * 10, max_characters=10) == "x" * 10
     assert one_line("x" * 11, max_characters=10) == "x" * 9 + "…"
     assert one_line("\n" * 6, max_characters=10) == r"\n\n\n\n\…"
-
-
-def test_what_is_not_to_be_cut_is_whole() -> None:
-    """Without a limit the text is as long as it is."""
     assert one_line("x\n" * 300, max_characters=None) == r"x\n" * 300
 
 
-def test_usual_names_are_easy_to_read_in_the_source() -> None:
-    """A name without a backtick and a pipe is a plain span of code."""
-    assert code("phase/a_b*c/decode") == "`phase/a_b*c/decode`"
-
-
-def test_a_sign_that_ends_a_span_is_written_by_its_number() -> None:
+def test_usual_names_are_plain_and_a_sign_that_ends_a_span_is_a_number() -> None:
     """Backticks and pipes would end the span or the cell; an address is broken up."""
+    assert code("phase/a_b*c/decode") == "`phase/a_b*c/decode`"
     assert code("a`b|c") == "<code>a&#96;b&#124;c</code>"
     assert code("|me@x.y") == "<code>&#124;me<!-- -->&#64;x&#46;y</code>"
 

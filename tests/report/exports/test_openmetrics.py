@@ -36,7 +36,7 @@ def _families(text: str, parser: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("parser", PARSERS)
 def test_every_figure_is_read_back(parser: str) -> None:
-    """Times in seconds and ratios are those of the cases, under their ids; what is not known has no sample."""
+    """Times in seconds, ratios and outcomes are those of the cases under their ids; what is not known has no sample."""
     families = _families(openmetrics_text([RUN]), parser)
     for name, field in _SECONDS.items():
         read = {each.labels["case"]: each.value for each in families[name].samples}
@@ -44,11 +44,6 @@ def test_every_figure_is_read_back(parser: str) -> None:
         assert read == {case_id: time_ns / 1e9 for case_id, time_ns in known.items()}
     read = {each.labels["case"]: each.value for each in families["perfsuite_case_change_ratio"].samples}
     assert read == {each.case_id: each.change_ratio for each in RUN.judgements if each.change_ratio is not None}
-
-
-@pytest.mark.parametrize("parser", PARSERS)
-def test_each_case_has_its_outcome_and_labels(parser: str) -> None:
-    """The outcome is a label of a sample of 1; device, workload and kind are labels of all."""
     samples = _families(openmetrics_text([RUN]), parser)["perfsuite_case_outcome"].samples
     assert [each.labels for each in samples] == [
         {
@@ -75,7 +70,7 @@ def test_names_end_with_their_units_and_no_sample_has_a_time() -> None:
 
 
 def test_a_run_tells_when_it_was_and_of_which_commit() -> None:
-    """The start is in seconds since 1970, the commit a label; a time that cannot be read is left out."""
+    """The start is in seconds since 1970, the commit a label, energy a sample; what is not known is left out."""
     families = _families(openmetrics_text([RUN]), "openmetrics")
     (started,) = families["perfsuite_run_started_timestamp_seconds"].samples
     assert started.value == datetime.fromisoformat(RUN.started_at).timestamp()
@@ -84,10 +79,6 @@ def test_a_run_tells_when_it_was_and_of_which_commit() -> None:
     assert (told.labels["commit"], told.labels["run_id"]) == (RUN.origin.commit.sha, RUN.origin.run_id)
     bare = _families(openmetrics_text([replace(RUN, started_at="once", origin=NO_ORIGIN)]), "openmetrics")
     assert bare["perfsuite_run_started_timestamp_seconds"].samples == []
-
-
-def test_the_energy_of_a_token_is_a_sample_of_its_phase() -> None:
-    """A phase without one has no sample, and so has a device without a sensor."""
     run = replace(RUN, joules_per_token={"prefill": None, "decode": 0.82})
     (energy,) = _families(openmetrics_text([run]), "openmetrics")["perfsuite_phase_token_joules"].samples
     assert (energy.labels["phase"], energy.value) == ("decode", 0.82)
@@ -104,10 +95,6 @@ def test_several_runs_share_their_families() -> None:
         openmetrics_text([RUN, RUN])
     with pytest.raises(PerfsuiteError, match=r"has the case .* twice"):
         openmetrics_text([replace(RUN, judgements=(RUN.judgements[0], *RUN.judgements))])
-
-
-def test_numbers_that_are_none_are_in_prometheus_spelling() -> None:
-    """Infinity and NaN, should a file hold them, are read as such."""
     changed = [replace(RUN.judgements[0], change_ratio=value) for value in (float("inf"), float("-inf"), float("nan"))]
     runs = [replace(RUN, device=str(place), judgements=(each,)) for place, each in enumerate(changed)]
     samples = _families(openmetrics_text(runs), "openmetrics")["perfsuite_case_change_ratio"].samples

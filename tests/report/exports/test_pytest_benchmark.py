@@ -99,7 +99,7 @@ def test_figures_are_those_of_the_samples() -> None:
 
 
 def test_the_verdict_travels_as_extra_information() -> None:
-    """Each benchmark has the outcome and the bounds of its case; what has no samples is counted."""
+    """Each benchmark has its case's outcome and bounds, what has no samples is counted; the commit is the run's."""
     plain = _plain(RUN)
     extra = {each["fullname"]: each["extra_info"] for each in plain["benchmarks"]}
     judgement = next(each for each in RUN.judgements if each.outcome.value == "regressed")
@@ -113,10 +113,6 @@ def test_the_verdict_travels_as_extra_information() -> None:
     n_left_out = plain["perfsuite"]["n_cases_without_samples"]
     assert n_left_out > 0
     assert len(extra) + n_left_out == len(RUN.judgements) == sum(plain["perfsuite"]["outcomes"].values())
-
-
-def test_a_run_without_a_commit_is_unversioned() -> None:
-    """The commit is the run's own; where it has none, it says so in pytest-benchmark's words."""
     commit = RUN.origin.commit
     assert commit is not None
     assert _plain(RUN)["commit_info"]["id"] == commit.sha

@@ -62,9 +62,5 @@ def test_graphs_stand_side_by_side(tmp_path: Path) -> None:
     assert re.findall(r"subgraph (\w+)", text) == ["cluster_0", "cluster_1"]
     assert set(re.findall(r"(g\d)_n\d -> (g\d)", text)) == {("g0", "g0"), ("g1", "g1")}
     assert text.count("{") == text.count("}") == 3
-
-
-def test_a_file_that_cannot_be_written_is_told(tmp_path: Path) -> None:
-    """A folder in its place is one line with the path."""
     with pytest.raises(PerfsuiteError, match=rf"^{tmp_path}: cannot be written"):
         write_dot([graph_view(small_trace())], tmp_path)

@@ -10,46 +10,30 @@ from hypothesis import strategies as st
 from perfsuite.report.graph.layout import lay_out
 
 
-def test_a_chain_is_a_column() -> None:
-    """One box a rank, all in the middle."""
+def test_boxes_lie_in_ranks_below_what_they_read() -> None:
+    """A chain is a column, siblings stand side by side, and a second source lies above its reader."""
     layout = lay_out(3, [(0, 1), (1, 2)])
     assert layout.places == ((0.0, 0), (0.0, 1), (0.0, 2))
     assert (layout.n_ranks, layout.n_columns) == (3, 1)
-
-
-def test_siblings_stand_side_by_side_in_their_order() -> None:
-    """Three readers of one result share a rank, and what reads them lies below the middle one."""
     layout = lay_out(5, [(0, 1), (0, 2), (0, 3), (1, 4), (2, 4), (3, 4)])
     assert layout.places[1:4] == ((-1.0, 1), (0.0, 1), (1.0, 1))
     assert layout.places[4] == (0.0, 2)
+    layout = lay_out(6, [(0, 1), (1, 2), (2, 4), (3, 4), (4, 5)])
+    assert layout.places[3][1] == 2
+    layout = lay_out(0, [])
+    assert (layout.places, layout.n_ranks, layout.n_columns) == ((), 0, 0)
 
 
 def test_a_short_edge_passes_a_rank_in_a_place_of_its_own() -> None:
-    """The edge from 1 past 3 to 4 keeps its column, so that it crosses no box."""
+    """It keeps its column, so that it crosses no box; residuals go down lanes, and two that do not meet share one."""
     layout = lay_out(5, [(0, 1), (0, 2), (2, 3), (1, 4), (3, 4)])
     (column,) = layout.bends[1, 4]
     assert column != layout.places[3][0]
     assert column == -0.5
-
-
-def test_a_long_edge_goes_down_a_lane() -> None:
-    """A residual over five operators has a lane; two that do not meet share one, a third outside has its own."""
     chain = list(itertools.pairwise(range(12)))
     layout = lay_out(12, [*chain, (0, 5), (5, 11), (0, 11)])
     assert layout.lanes == {(0, 5): 0, (5, 11): 0, (0, 11): 1}
     assert layout.n_columns == 1
-
-
-def test_what_reads_nothing_lies_above_its_reader() -> None:
-    """A second source is not at the top, far from where it is used."""
-    layout = lay_out(6, [(0, 1), (1, 2), (2, 4), (3, 4), (4, 5)])
-    assert layout.places[3][1] == 2
-
-
-def test_nothing_is_laid_out_as_nothing() -> None:
-    """No boxes have no ranks."""
-    layout = lay_out(0, [])
-    assert (layout.places, layout.n_ranks, layout.n_columns) == ((), 0, 0)
 
 
 @given(st.data())

@@ -43,12 +43,8 @@ def test_more_is_darker(metric: str) -> None:
 
 
 def test_what_has_no_value_is_white() -> None:
-    """And a graph without any value has a scale all the same."""
+    """A graph without any value has a scale all the same; no graphs have none."""
     assert colour_of(None, scale_of([graph_view(engine_trace([]))])) == PLAIN
-
-
-def test_there_is_no_scale_of_nothing() -> None:
-    """No graphs, or graphs that tell different things, have none in common."""
     with pytest.raises(PerfsuiteError, match="metrics are none"):
         scale_of([])
 
@@ -59,17 +55,13 @@ def panel() -> GraphPanel:
     return graph_panel(graph_view(large_trace(2000)))
 
 
-def test_boxes_do_not_touch(panel: GraphPanel) -> None:
-    """Any two are apart to the side or down, and all are within the panel."""
+def test_boxes_and_edges_do_not_touch(panel: GraphPanel) -> None:
+    """Boxes are apart and inside, an edge leads from foot to head, and none runs through a box."""
     middles = [panel.middle_of(number) for number in range(len(panel.view.nodes))]
     for number, (x, y) in enumerate(middles):
         assert BOX_WIDTH / 2 <= x <= panel.width - BOX_WIDTH / 2
         assert BOX_HEIGHT / 2 <= y <= panel.body_height - BOX_HEIGHT / 2
         assert all(abs(x - u) > BOX_WIDTH or abs(y - v) > BOX_HEIGHT for u, v in middles[:number])
-
-
-def test_an_edge_leads_from_foot_to_head(panel: GraphPanel) -> None:
-    """It begins at the lower edge of one box and ends at the upper edge of the other, within the panel."""
     for edge in panel.view.edges:
         (x0, y0), (x1, y1) = map(panel.middle_of, edge)
         points = panel.route(edge)
@@ -78,10 +70,6 @@ def test_an_edge_leads_from_foot_to_head(panel: GraphPanel) -> None:
         assert abs(points[0][0] - x0) < BOX_WIDTH / 2
         assert abs(points[-1][0] - x1) < BOX_WIDTH / 2
         assert all(0 <= x <= panel.width for x, _ in points)
-
-
-def test_no_edge_runs_through_a_box(panel: GraphPanel) -> None:
-    """Along each straight piece no point lies in a box."""
     middles = [panel.middle_of(number) for number in range(len(panel.view.nodes))]
     for edge in panel.view.edges:
         points = panel.route(edge)
@@ -107,8 +95,8 @@ def texts(path: Path) -> list[str]:
     ]
 
 
-def test_an_svg_has_its_texts_as_text(tmp_path: Path) -> None:
-    """Title, what the graph could gain, the scale, and each box's name, shape and time can be searched for."""
+def test_an_svg_has_its_texts_as_text_and_is_the_same_each_time(tmp_path: Path) -> None:
+    """Title, gain, scale and each box can be searched for, nothing is of the day, and a PNG is one."""
     path = tmp_path / "graph.svg"
     write_graph_picture([graph_view(large_trace(2000))], path)
     shown = texts(path)
@@ -116,15 +104,13 @@ def test_an_svg_has_its_texts_as_text(tmp_path: Path) -> None:
         assert expected in shown
     assert any(each.startswith("colour: share of the time") for each in shown)
     assert any("critical path" in each and "times as fast side by side" in each for each in shown)
-
-
-def test_the_same_graph_is_the_same_svg(tmp_path: Path) -> None:
-    """Nothing of the day or of the run is in it."""
     contents = []
     for name in ("a.svg", "b.svg"):
         write_graph_picture([graph_view(small_trace())], tmp_path / name)
         contents.append((tmp_path / name).read_bytes())
     assert contents[0] == contents[1]
+    write_graph_picture([graph_view(small_trace())], tmp_path / "graph.png")
+    assert (tmp_path / "graph.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_two_graphs_stand_side_by_side(tmp_path: Path) -> None:
@@ -137,12 +123,6 @@ def test_two_graphs_stand_side_by_side(tmp_path: Path) -> None:
     shown = texts(tmp_path / "two.svg")
     assert {"first", "second"} <= set(shown)
     assert sum(each.startswith("colour:") for each in shown) == 1
-
-
-def test_a_picture_may_be_a_png(tmp_path: Path) -> None:
-    """The suffix says so."""
-    write_graph_picture([graph_view(small_trace())], tmp_path / "graph.png")
-    assert (tmp_path / "graph.png").read_bytes().startswith(b"\x89PNG")
 
 
 @pytest.mark.parametrize("name", ["$x^2$", "a<b>&c", "µ_{", "\\frac", "%s"])
@@ -158,16 +138,8 @@ def test_graphs_of_two_metrics_have_no_common_scale(tmp_path: Path) -> None:
     with pytest.raises(PerfsuiteError, match="metrics are time, bandwidth, expected one for all"):
         write_graph_picture(views, tmp_path / "g.svg")
     assert not list(tmp_path.iterdir())
-
-
-def test_another_format_is_refused(tmp_path: Path) -> None:
-    """The message says which there are."""
     with pytest.raises(PerfsuiteError, match=r"suffix is '.gif', accepted are .png and .svg"):
         write_graph_picture([graph_view(small_trace())], tmp_path / "g.gif")
-
-
-def test_a_graph_that_is_too_large_for_a_png_is_told(tmp_path: Path) -> None:
-    """A chain of a thousand operators is too tall; an SVG is not."""
     graph = [node("ADD", tensor("x0"))]
     for number in range(1, 1000):
         graph.append(node("ADD", tensor(f"x{number}"), graph[-1].tensor))

@@ -11,7 +11,7 @@ from perfsuite.trace.graph.operators import operator_graph
 
 
 def test_roles_sum_to_the_whole() -> None:
-    """Times and shares of all roles are those of the graph, the longest first, and each layer counts once."""
+    """Times, shares, bytes and counters are those of the graph, the longest first; what was not measured is none."""
     graph = operator_graph(large_trace(2000))
     totals = role_totals(graph)
     assert sum(each.time_ns or 0 for each in totals) == pytest.approx(graph.serial_ns)
@@ -21,19 +21,10 @@ def test_roles_sum_to_the_whole() -> None:
     times = [each.time_ns or 0 for each in totals]
     assert times == sorted(times, reverse=True)
     assert {each.n for each in totals if each.role in ("Qcur", "ffn_out", "attn_norm")} == {30}
-
-
-def test_bandwidth_and_counters_are_of_the_sums() -> None:
-    """Bytes of all layers over the time of all layers."""
-    graph = operator_graph(large_trace(2000))
     total = next(each for each in role_totals(graph) if each.role == "ffn_up")
     own = [each for each in graph.operators if each.role == "ffn_up"]
     assert total.bytes_per_s == pytest.approx(sum(each.n_bytes or 0 for each in own) * 1e9 / (total.time_ns or 1))
     assert total.counters[0] == sum(each.counters[0] or 0 for each in own)
-
-
-def test_what_was_not_measured_is_none() -> None:
-    """No time, no share, no bandwidth."""
     first = role_totals(operator_graph(engine_trace([])))[0]
     assert (first.time_ns, first.share_ratio, first.bytes_per_s) == (None, None, None)
 

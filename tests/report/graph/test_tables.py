@@ -17,7 +17,7 @@ from perfsuite.testing.large_trace import large_trace
 
 
 def test_the_whole_graph_is_there() -> None:
-    """All nodes, edges, the critical path and the siblings, however much is drawn."""
+    """All nodes, edges, the critical path and the siblings, however much is drawn; what is not known is null."""
     text = json.dumps(plain_graphs([graph_view(large_trace(2000))]))
     (plain,) = json.loads(text)["graphs"]
     assert len(plain["nodes"]) == 513
@@ -30,18 +30,10 @@ def test_the_whole_graph_is_there() -> None:
     assert (query["name"], query["role"], query["layer"], query["op"]) == ("Qcur-0", "Qcur", 0, "MUL_MAT")
     assert set(query["counters"]) == {"cycles", "page-faults"}
     assert sum(each["n"] for each in plain["roles"]) == 513
-
-
-def test_what_is_not_known_is_null() -> None:
-    """Times of a graph that never ran."""
     (plain,) = plain_graphs([graph_view(engine_trace([]))])["graphs"]
     assert (plain["serial_ns"], plain["critical_ns"], plain["wall_ns"], plain["gain_ratio"]) == (None,) * 4
     assert plain["nodes"][0]["time_ns"] is None
     assert json.dumps(plain, allow_nan=False)
-
-
-def test_edges_say_how_they_were_found() -> None:
-    """By addresses, where those were read."""
     (plain,) = plain_graphs([graph_view(small_trace())])["graphs"]
     assert (plain["edges_by"], plain["edges"]) == ("address", [[0, 1], [0, 2], [1, 3], [2, 3]])
 
@@ -58,7 +50,7 @@ def printed(views: list[GraphView], n_top: int = 15) -> str:
 
 
 def test_a_graph_has_roles_and_siblings() -> None:
-    """The operators that take the longest, and those that could run side by side with what they would save."""
+    """Operators that take the longest, and those that could run side by side; brackets are shown, escapes are not."""
     told = printed([graph_view(large_trace(2000))])
     assert told.startswith("model.gguf\n  graph 0, decode, 513 operators on CPU")
     assert "Operators: the 15 of " in told
@@ -67,11 +59,10 @@ def test_a_graph_has_roles_and_siblings() -> None:
     assert row[-1].endswith("%")
     columns = next(line for line in told.splitlines() if line.startswith("role ")).split()
     assert columns == ["role", "operation", "n", "critical", "time", "share", "bandwidth", "cycles", "page-faults"]
-
-
-def test_a_graph_without_siblings_has_no_such_table() -> None:
-    """Nor one without times."""
     assert "Siblings" not in printed([graph_view(engine_trace([]))])
+    told = printed([graph_view(engine_trace([], graphs=((node("ADD", tensor("[red]x\x1b[2J")),),)))])
+    assert "[red]x�[2J" in told
+    assert "\x1b" not in told
 
 
 def test_two_graphs_are_compared_role_by_role() -> None:
@@ -84,10 +75,3 @@ def test_two_graphs_are_compared_role_by_role() -> None:
     assert rows["Qcur MUL_MAT"][2:] == ["12.1", "µs", "1", "12.1", "µs", "1", "+0.0", "%", "-", "-", "-"]
     assert rows["weights"][1:4] == ["32.2", "KiB", "3"]
     assert rows["only here SCALE"][3:] == ["-", "-", "-", "-", "-", "-", "1", "-"]
-
-
-def test_names_are_no_markup_and_control_nothing() -> None:
-    """Brackets of a role are shown, escapes are not."""
-    told = printed([graph_view(engine_trace([], graphs=((node("ADD", tensor("[red]x\x1b[2J")),),)))])
-    assert "[red]x�[2J" in told
-    assert "\x1b" not in told

@@ -14,27 +14,26 @@ from perfsuite.testing.large_trace import large_trace
 
 
 def test_a_graph_is_told_in_words() -> None:
-    """What it is, what it could gain, how long it lasts, and what is not drawn."""
+    """What it is, what it could gain, what is not drawn, a part of what it is, and what nobody recorded."""
     assert list(graph_words(graph_view(small_trace(n_tokens=3)))) == [
         "graph 0, decode, 4 operators on CPU, medians of 3 evaluations",
         "one after the other 46.3 µs, critical path 34.2 µs (74%): at most 1.35 times as fast side by side",
         "from the first entry to the last return 55.0 µs",
         "not drawn: 3 weights of 32.2 KiB, 1 other constant",
     ]
-
-
-def test_a_part_of_a_call_is_called_one() -> None:
-    """Where a recorder cuts graphs, or a prompt needs several, none of them is all that a call computes."""
     events = [
         event(EventKind.OPERATOR, at, at + 10, thread=0, iteration=at // 40, evaluation=at // 20, graph=0, node=0)
         for at in range(0, 120, 20)
     ]
     words = list(graph_words(graph_view(engine_trace(events))))
     assert words[1] == "a part: one of 2 graphs that a call of llama_decode computes"
-
-
-def test_what_is_not_known_is_said() -> None:
-    """Times and addresses that nobody recorded."""
+    prefill = (node("MUL_MAT", tensor("y", (8, 64)), tensor("w.weight"), tensor("x")),)
+    assert next(graph_words(graph_view(engine_trace([], graphs=(prefill,))))).startswith(
+        "graph 0, prefill of 64 tokens,"
+    )
+    assert (
+        next(graph_words(graph_view(engine_trace([], graphs=((node("ADD", tensor("y")),),))))) == "graph 0, 1 operator"
+    )
     graph = tuple(
         replace(
             each, tensor=replace(each.tensor, root=None), sources=tuple(replace(s, root=None) for s in each.sources)
@@ -45,17 +44,6 @@ def test_what_is_not_known_is_said() -> None:
     assert words[0] == "graph 0, decode, 4 operators"
     assert words[1] == "times are not known"
     assert words[-1] == "edges by the tensors' names, some may be missing: the recorder did not read addresses"
-
-
-def test_a_prefill_says_its_tokens() -> None:
-    """A graph without a product of matrices is only a graph."""
-    prefill = (node("MUL_MAT", tensor("y", (8, 64)), tensor("w.weight"), tensor("x")),)
-    assert next(graph_words(graph_view(engine_trace([], graphs=(prefill,))))).startswith(
-        "graph 0, prefill of 64 tokens,"
-    )
-    assert (
-        next(graph_words(graph_view(engine_trace([], graphs=((node("ADD", tensor("y")),),))))) == "graph 0, 1 operator"
-    )
 
 
 @pytest.fixture(scope="module")
@@ -104,14 +92,10 @@ def test_layers_are_folded_where_they_are_not_asked_for(
 
 
 def test_every_operator_is_in_one_box(decode: EngineTrace) -> None:
-    """Whatever is folded, none is lost and none is there twice."""
+    """Whatever is folded, none is lost or there twice; edges are the box's, and the critical path runs through all."""
     for layers in ((0, 1), (3, 7), None):
         view = view_of(decode, layers)
         assert sorted(each for box in view.nodes for each in box.members) == list(range(513))
-
-
-def test_edges_lead_to_the_boxes(decode: EngineTrace) -> None:
-    """Edges of folded operators are the box's, none leads to itself, and the critical path runs through all."""
     view = graph_view(decode)
     fold = next(number for number, each in enumerate(view.nodes) if each.is_fold)
     assert sum(origin == fold for origin, _ in view.edges) == 1
@@ -121,27 +105,19 @@ def test_edges_lead_to_the_boxes(decode: EngineTrace) -> None:
     assert len(view.critical_edges) == sum(each.is_critical for each in view.nodes) - 1
 
 
-def test_one_layer_is_not_folded() -> None:
-    """A box for one layer would hide it and save nothing that one asked for."""
+def test_a_stretch_of_layers_is_one_box() -> None:
+    """One layer is not folded, unlike ones are told, and what is between has the layer before."""
     view = graph_view(large_trace(2000), GraphOptions(layers=tuple(range(29))))
     assert folds(view) == []
-
-
-def test_layers_that_differ_are_told() -> None:
-    """Layers of other operators are folded as well, but not called alike."""
     graph = [*small_graph()]
     for layer in (2, 3, 4):
         op = "ADD" if layer == 4 else "MUL"
         graph.append(node(op, tensor(f"l_out-{layer}"), graph[-1].tensor))
     view = graph_view(engine_trace([], graphs=(tuple(graph),)))
     assert folds(view) == ["3 layers of 2 kinds"]
-
-
-def test_operators_between_layers_are_of_the_layer_before() -> None:
-    """An operator without a layer's number belongs to no layer only before the first and behind the last."""
     names = ("embd", "a-0", "between", "b-1", "result_norm")
-    graph = tuple(node("ADD", tensor(name)) for name in names)
-    found = graph_view(engine_trace([], graphs=(graph,))).graph
+    between = tuple(node("ADD", tensor(name)) for name in names)
+    found = graph_view(engine_trace([], graphs=(between,))).graph
     assert layers_of(found) == (None, 0, 0, 1, None)
 
 
@@ -162,32 +138,20 @@ def test_boxes_tell_what_is_asked_for() -> None:
     assert lines["bandwidth"].value == pytest.approx(n_bytes / time_ns)
 
 
-def test_what_was_not_measured_has_no_value() -> None:
-    """Boxes of a graph without times are plain and say so."""
-    box = graph_view(engine_trace([])).nodes[0]
-    assert (box.value, box.lines[2]) == (None, "time not known")
-
-
-def test_an_operator_without_a_name_is_called_by_its_role() -> None:
-    """The engine's own number stands behind it."""
+def test_boxes_and_graphs_are_called_by_what_is_known() -> None:
+    """By role and the engine's number, without control characters; a graph by its GGUF, the command or the recorder."""
     graph = (node("ROPE", tensor("Qcur-3"), tensor("x")), node("FLASH_ATTN_EXT", tensor("node_21"), tensor("Qcur-3")))
     view = graph_view(engine_trace([], graphs=(graph,)), GraphOptions(layers=None))
     assert view.nodes[1].lines[0] == "1: flash_attn_ext-3 (node_21)"
-
-
-def test_names_are_made_printable() -> None:
-    """Control characters of a tensor's name are not drawn."""
     view = graph_view(engine_trace([], graphs=((node("ADD", tensor("a\x1b\n")),),)), GraphOptions(title="t\x07"))
     assert view.nodes[0].lines[0] == "0: a��"
     assert view.title == "t�"
-
-
-def test_a_graph_is_called_by_its_file() -> None:
-    """The GGUF of the command, the command without one, or the recorder."""
     trace = small_trace()
     commands = (("llama-cli", "-m", "dir/x.gguf"), ("llama-bench", "-p"), ())
     titles = [graph_view(replace(trace, command=each)).title for each in commands]
     assert titles == ["x.gguf", "llama-bench -p", "ebpf"]
+    box = graph_view(engine_trace([])).nodes[0]
+    assert (box.value, box.lines[2]) == (None, "time not known")
 
 
 @pytest.mark.parametrize(

@@ -24,30 +24,32 @@ from perfsuite.testing.run_files import HOSTILE_NAMES, synthetic_run
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "history.md"
 
 
-def test_the_documentation_has_every_column() -> None:
-    """docs/history.md lists the columns with their types and meanings, in order."""
+def test_a_row_has_every_column_of_the_documentation() -> None:
+    """docs/history.md lists the columns with types and meanings, in order, and what a run becomes has exactly these."""
     listed = [line for line in PAGE.read_text("utf-8").splitlines() if line.startswith("| `")]
     assert listed == [f"| `{each.name}` | {each.sql_type} | {each.meaning} |" for each in COLUMNS]
-
-
-def test_a_row_has_every_column_and_no_other() -> None:
-    """What a run becomes has exactly the columns, by name."""
     row, *_ = run_rows(synthetic_run(n_cases=8))
     assert sorted(row) == sorted(each.name for each in COLUMNS)
 
 
 def test_each_case_has_the_circumstances_of_its_group() -> None:
-    """Sentinels, fingerprint and engine are those of the group that measured the case."""
+    """Sentinels, fingerprint and engine are its group's, the board its run's; what is not known is null."""
     run = synthetic_run(n_cases=500)
     rows = {row["kind"]: row for row in run_rows(run)}
     for kind, group in (("phase", "llama"), ("operator", "llama"), ("kernel", "kernels")):
         assert json.loads(rows[kind]["fingerprint"]) == run.fingerprints[group]
         assert rows[kind]["engine"] == run.subjects[group]
         assert rows[kind]["fingerprint_digest"] == fingerprint_digest(run.fingerprints[group])
-
-
-def test_boards_of_a_kind_are_told_apart() -> None:
-    """A row has the identity and the host name of its board, and none of them where the run did not keep it."""
+    run = synthetic_run(n_cases=6)
+    case = replace(run.judgements[0], kind="roofline", case_id="roofline/x")
+    for others in ({}, {"llama": {"engine": "one"}}):
+        (row,) = run_rows(replace(run, judgements=(case,), fingerprints={**others, "roofline": {"soc": "two"}}))
+        assert json.loads(row["fingerprint"]) == {"soc": "two"}
+    run = replace(synthetic_run(n_cases=8), judgements=(told_judgement("mine/x", "mine", Outcome.INVALID, "why"),))
+    (row,) = run_rows(run)
+    assert row["samples_ns"] == []
+    names = ("measured_ns", "sample_min_ns", "sample_median_ns", "fingerprint", "fingerprint_digest", "engine")
+    assert [row[name] for name in names] == [None] * len(names)
     run = synthetic_run(n_cases=3)
     board = BoardName(identity="0123456789abcdef", hostname="shelf-2", is_linked=True)
     (row, *_) = run_rows(replace(run, origin=replace(run.origin, board=board)))
@@ -56,40 +58,14 @@ def test_boards_of_a_kind_are_told_apart() -> None:
     assert (row["board"], row["board_hostname"], row["is_linked"]) == (None, None, None)
 
 
-def test_a_case_of_the_roofline_has_that_fingerprint() -> None:
-    """What was measured in sweeps is not that of the engine, whether the run has one or not."""
-    run = synthetic_run(n_cases=6)
-    case = replace(run.judgements[0], kind="roofline", case_id="roofline/x")
-    for others in ({}, {"llama": {"engine": "one"}}):
-        (row,) = run_rows(replace(run, judgements=(case,), fingerprints={**others, "roofline": {"soc": "two"}}))
-        assert json.loads(row["fingerprint"]) == {"soc": "two"}
-
-
-def test_what_was_not_measured_is_not_known() -> None:
-    """A case without samples has no times, and a case of an unknown group no fingerprint."""
-    run = replace(synthetic_run(n_cases=8), judgements=(told_judgement("mine/x", "mine", Outcome.INVALID, "why"),))
-    (row,) = run_rows(run)
-    assert row["samples_ns"] == []
-    names = ("measured_ns", "sample_min_ns", "sample_median_ns", "fingerprint", "fingerprint_digest", "engine")
-    assert [row[name] for name in names] == [None] * len(names)
-
-
-def test_a_digest_is_that_of_the_fields() -> None:
-    """The order of the fields does not matter, their values do."""
+def test_identities_are_those_of_what_they_are_of() -> None:
+    """Of a fingerprint whatever its order, of an engine's build, and of runs from before there were ids."""
     assert fingerprint_digest({"a": "1", "b": "2"}) == fingerprint_digest({"b": "2", "a": "1"})
     assert fingerprint_digest({"a": "1"}) != fingerprint_digest({"a": "2"})
-
-
-def test_the_build_of_an_engine_is_found() -> None:
-    """The id behind 'build' is told by itself; where there is none, none is."""
     run = synthetic_run(n_cases=8)
     told = replace(run, subjects={**run.subjects, "llama": "llama 0.5.0, build a3ad7efef74a3d92"})
     assert run_rows(told)[0]["engine_build"] == "a3ad7efef74a3d92"
     assert run_rows(run)[0]["engine_build"] is None
-
-
-def test_a_run_without_an_id_has_one_of_its_own() -> None:
-    """Runs that were written before there were ids are told apart, and each is the same again."""
     old, other = (replace(synthetic_run(n_cases=8, seed=seed), origin=NO_ORIGIN) for seed in (0, 1))
     assert run_identity(old) == run_identity(replace(old))
     assert run_identity(old) != run_identity(other)
@@ -99,12 +75,6 @@ def test_a_run_without_an_id_has_one_of_its_own() -> None:
 def test_times_are_utc(started_at: str) -> None:
     """A time in any zone is the same moment; one without a zone is UTC."""
     assert start_of(replace(synthetic_run(n_cases=8), started_at=started_at)).isoformat() == "2026-03-01T02:00:00"
-
-
-def test_a_time_that_is_none_is_told() -> None:
-    """The error names the field and its value."""
-    with pytest.raises(HistoryError, match="started_at is 'now'"):
-        start_of(replace(synthetic_run(n_cases=8), started_at="now"))
 
 
 DECODE = "phase/smollm2-135m-q8_0/siso/decode"
@@ -152,10 +122,13 @@ def test_a_run_that_is_added_twice_counts_once(tmp_path: Path) -> None:
     assert append_run(run, tmp_path) == append_run(run, tmp_path)
     with open_history(tmp_path) as history:
         assert [each.n_cases for each in runs_of(history)] == [8]
+    (tmp_path / "history").write_text("")
+    with pytest.raises(HistoryError, match=r"history/runs/.* cannot be written"):
+        append_run(synthetic_run(n_cases=8), tmp_path / "history")
 
 
-def test_a_file_has_plain_columns_in_order(tmp_path: Path) -> None:
-    """The file's columns are those of the schema, of types that every reader of Parquet knows; its footer is marked."""
+def test_a_file_has_plain_columns_in_order_and_rows_by_case(tmp_path: Path) -> None:
+    """Types are those that every reader of Parquet knows, the footer is marked, and statistics help to find a case."""
     path = append_run(synthetic_run(n_cases=8), tmp_path)
     described = duckdb.execute("DESCRIBE SELECT * FROM read_parquet(?)", [str(path)]).fetchall()
     assert [(name, sql_type) for name, sql_type, *_ in described] == [(each.name, each.sql_type) for each in COLUMNS]
@@ -163,10 +136,6 @@ def test_a_file_has_plain_columns_in_order(tmp_path: Path) -> None:
         *("INTEGER", "BIGINT", "DOUBLE", "VARCHAR", "BOOLEAN", "TIMESTAMP", "BIGINT[]")
     }
     assert duckdb.execute("SELECT key FROM parquet_kv_metadata(?)", [str(path)]).fetchall() == [(MARK.encode(),)]
-
-
-def test_rows_are_sorted_by_case(tmp_path: Path) -> None:
-    """A file's rows are in the order of their cases, so that statistics tell where a case is not."""
     path = append_run(synthetic_run(n_cases=40), tmp_path)
     ids = [case_id for (case_id,) in duckdb.execute("SELECT case_id FROM read_parquet(?)", [str(path)]).fetchall()]
     assert ids == sorted(ids)
@@ -183,17 +152,19 @@ def test_many_small_files_are_merged_on_the_way(tmp_path: Path, monkeypatch: pyt
         assert len(runs_of(history)) == 5
 
 
-def test_a_run_without_cases_is_refused(tmp_path: Path) -> None:
-    """A run that holds nothing is told so."""
+def test_what_is_no_point_of_a_trend_is_refused(tmp_path: Path) -> None:
+    """A run that holds nothing, was broken off, or has a negative time is told so, and nothing is written."""
     with pytest.raises(HistoryError, match="holds no case"):
         append_run(replace(synthetic_run(n_cases=8), judgements=()), tmp_path)
-
-
-def test_a_run_that_was_interrupted_is_refused(tmp_path: Path) -> None:
-    """What somebody broke off is no point of a trend."""
     with pytest.raises(HistoryError, match="was interrupted"):
         append_run(replace(synthetic_run(n_cases=8), is_interrupted=True), tmp_path)
     assert list(tmp_path.rglob("*.parquet")) == []
+    run = synthetic_run(n_cases=8)
+    (first, *others) = run.judgements
+    broken = replace(run, judgements=(replace(first, measured_ns=-5), *others))
+    with pytest.raises(HistoryError, match="measured_ns is -5, expected 0 or more"):
+        append_run(broken, tmp_path)
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize(
@@ -208,13 +179,6 @@ def test_what_is_no_row_is_refused(tmp_path: Path, change: dict[str, str], told:
     with pytest.raises(HistoryError, match=told):
         append_run(replace(synthetic_run(n_cases=8), **change), tmp_path)  # type: ignore[arg-type]
     assert list(tmp_path.rglob("*.parquet")) == []
-
-
-def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
-    """Where the history's folder is a file, the error names it."""
-    (tmp_path / "history").write_text("")
-    with pytest.raises(HistoryError, match=r"history/runs/.* cannot be written"):
-        append_run(synthetic_run(n_cases=8), tmp_path / "history")
 
 
 def test_runs_that_end_at_the_same_time_are_all_kept(tmp_path: Path) -> None:
@@ -243,13 +207,3 @@ def test_importing_the_history_imports_no_database() -> None:
         "sys.exit(bool({'duckdb', 'ruptures', 'matplotlib', 'scipy'} & set(sys.modules)))"
     )
     assert subprocess.run([sys.executable, "-c", program], check=False, timeout=60).returncode == 0
-
-
-def test_a_negative_time_is_refused(tmp_path: Path) -> None:
-    """It is named with its case, and nothing is written."""
-    run = synthetic_run(n_cases=8)
-    (first, *others) = run.judgements
-    broken = replace(run, judgements=(replace(first, measured_ns=-5), *others))
-    with pytest.raises(HistoryError, match="measured_ns is -5, expected 0 or more"):
-        append_run(broken, tmp_path)
-    assert not list(tmp_path.iterdir())

@@ -28,18 +28,14 @@ def test_answers_and_errors_come_through() -> None:
             interruptible(connection, lambda: connection.execute("SELEC"))
 
 
-def test_a_signal_ends_the_work() -> None:
-    """Ctrl-C is raised here, and the connection is free again."""
+def test_a_signal_or_a_limit_ends_the_work() -> None:
+    """Ctrl-C is raised here, a limit is told, and the connection is free again."""
     with duckdb.connect() as connection:
         timer = threading.Timer(0.3, lambda: signal.raise_signal(signal.SIGINT))
         timer.start()
         with pytest.raises(KeyboardInterrupt):
             interruptible(connection, lambda: connection.execute(ENDLESS).fetchall(), limit_s=60.0)
         assert connection.execute("SELECT 1").fetchall() == [(1,)]
-
-
-def test_a_limit_ends_the_work() -> None:
-    """It is told, and the connection is free again."""
     with duckdb.connect() as connection:
         with pytest.raises(HistoryError, match=r"takes longer than 0\.1 s"):
             interruptible(connection, lambda: connection.execute(ENDLESS).fetchall(), limit_s=0.1)

@@ -26,16 +26,12 @@ def history_dir(tmp_path: Path) -> Path:
 
 
 def test_runs_are_the_newest_first(history_dir: Path) -> None:
-    """Runs are listed by device, as many as asked for, with their cases counted."""
+    """Runs are listed by device, as many as asked for, with their cases and those that failed counted."""
     with open_history(history_dir) as history:
         assert [run.started_at.day for run in runs_of(history)] == [4, 3, 2, 1]
         assert [run.started_at.day for run in runs_of(history, device="host", last=2)] == [3, 2]
         assert {run.n_cases for run in runs_of(history)} == {12}
         assert {run.run_id for run in runs_of(history)} == run_ids(history)
-
-
-def test_failed_cases_are_counted(history_dir: Path) -> None:
-    """The count is that of the outcomes that fail."""
     failing = sum(each.outcome.fails for each in synthetic_run(n_cases=12, seed=4).judgements)
     with open_history(history_dir) as history:
         assert failing > 0
@@ -54,17 +50,13 @@ def test_cases_are_found_by_a_part_or_a_pattern(history_dir: Path) -> None:
 
 
 def test_a_trend_is_in_the_order_of_time(history_dir: Path) -> None:
-    """A case's runs by device, the newest of each where so many are asked for."""
+    """A case's runs by device, the newest of each where so many are asked for; asking for all cases gives the same."""
     with open_history(history_dir) as history:
         assert [(each.device, each.started_at.day) for each in trend_of(history, DECODE, last=2)] == [
             *(("board", 4), ("host", 2), ("host", 3))
         ]
         assert [each.started_at.day for each in trend_of(history, DECODE, device="host")] == [1, 2, 3]
         assert trend_of(history, "nothing") == ()
-
-
-def test_all_trends_are_those_of_each_case(history_dir: Path) -> None:
-    """Asking for all cases gives what asking for each gives."""
     with open_history(history_dir) as history:
         every = trends_of(history, last=2)
         assert [each for each in every if each.case_id == DECODE] == list(trend_of(history, DECODE, last=2))
@@ -96,17 +88,13 @@ def pool_dir(tmp_path: Path) -> Path:
 
 
 def test_boards_of_a_kind_are_told_apart(pool_dir: Path) -> None:
-    """Each board has its newest runs, and what ran on the machine itself has them by itself."""
+    """Each board has its newest runs, and the machine its own; one is chosen by identity or host name."""
     with open_history(pool_dir) as history:
         points = trend_of(history, DECODE, last=2)
         assert [(each.started_at.day, (each.kept_by or "-")[0]) for each in points] == [
             *((3, "b"), (4, "a"), (5, "b"), (6, "a"), (7, "-"))
         ]
         assert runs_of(history)[1].board == BoardName(identity="a" * 16, hostname="shelf-0", is_linked=True)
-
-
-def test_one_board_is_chosen_by_any_of_its_names(pool_dir: Path) -> None:
-    """Its identity, the beginning of it, or its host name; a pattern is no name."""
     with open_history(pool_dir) as history:
         for name in ("a" * 16, "aaaa", "shelf-0"):
             assert [run.started_at.day for run in runs_of(history, board=name)] == [6, 4, 2]

@@ -26,10 +26,14 @@ def odd_dir(tmp_path: Path) -> Path:
     return tmp_path / "it's [a]"
 
 
-def test_a_select_is_answered(odd_dir: Path) -> None:
-    """Names of columns and rows come back."""
+def test_a_select_is_answered_up_to_a_bound(odd_dir: Path) -> None:
+    """Names of columns and rows come back; of more rows than asked for the first come, and that is said."""
     answer = ask(odd_dir, "SELECT count(*) AS n, 'x' AS text FROM history")
     assert (answer.columns, answer.rows) == (("n", "text"), ((12, "x"),))
+    answer = ask(odd_dir, "SELECT * FROM range(100000000000)", most_rows=3)
+    assert (len(answer.rows), answer.is_cut) == (3, True)
+    answer = ask(odd_dir, "SELECT * FROM range(3)", most_rows=3)
+    assert (len(answer.rows), answer.is_cut) == (3, False)
 
 
 @pytest.mark.parametrize(
@@ -103,14 +107,6 @@ def test_a_file_beside_those_of_the_history_is_out_of_reach(odd_dir: Path) -> No
         ask(odd_dir, f"SELECT * FROM read_text('{name}')")
 
 
-def test_rows_are_bounded(odd_dir: Path) -> None:
-    """Of more rows than asked for the first come, and that is said; of as many, all."""
-    answer = ask(odd_dir, "SELECT * FROM range(100000000000)", most_rows=3)
-    assert (len(answer.rows), answer.is_cut) == (3, True)
-    answer = ask(odd_dir, "SELECT * FROM range(3)", most_rows=3)
-    assert (len(answer.rows), answer.is_cut) == (3, False)
-
-
 def test_a_query_without_end_is_ended(odd_dir: Path) -> None:
     """After the limit, in one line."""
     query = "SELECT count(*) FROM range(10000000) a, range(10000000) b WHERE a.range * b.range % 7 = 3"
@@ -145,9 +141,14 @@ def write_parquet(path: Path, key: str) -> None:
 
 
 def test_a_folder_that_does_not_exist_is_empty(tmp_path: Path) -> None:
-    """There is nothing to read, and nothing wrong."""
+    """An address is told to be mounted or copied, and a file to be a file."""
     with open_history(tmp_path / "none") as history:
         assert runs_of(history) == ()
+    with open_history(Path("s3://bucket/history")) as history, pytest.raises(HistoryError, match="is an address"):
+        runs_of(history)
+    (tmp_path / "file").write_text("")
+    with open_history(tmp_path / "file") as history, pytest.raises(HistoryError, match="is a file"):
+        runs_of(history)
 
 
 def test_a_foreign_file_is_left_out(history_dir: Path) -> None:
@@ -196,19 +197,13 @@ def test_a_file_damaged_in_its_middle_is_left_out(history_dir: Path) -> None:
         assert [each.path for each in history.skipped] == [damaged]
 
 
-def test_hidden_files_are_unfinished(history_dir: Path) -> None:
-    """What another process is still writing is no part of the history, and nothing to tell of."""
+def test_hidden_files_and_folders_are_no_part(history_dir: Path) -> None:
+    """What another process is still writing is nothing to tell of, and what lies behind a dot is not looked at."""
     (history_dir / LOOSE / ".x.parquet").write_bytes(b"half")
     assert reasons(history_dir) == []
-
-
-def test_an_address_and_a_file_are_no_folder(tmp_path: Path) -> None:
-    """An object store's address is told to be mounted or copied; a file is told to be a file."""
-    with open_history(Path("s3://bucket/history")) as history, pytest.raises(HistoryError, match="is an address"):
-        runs_of(history)
-    (tmp_path / "file").write_text("")
-    with open_history(tmp_path / "file") as history, pytest.raises(HistoryError, match="is a file"):
-        runs_of(history)
+    (history_dir / ".work").mkdir()
+    (history_dir / ".work" / "x.parquet").write_bytes(b"half")
+    assert reasons(history_dir) == []
 
 
 def test_the_database_loads_nothing_and_is_limited(history_dir: Path) -> None:
@@ -227,10 +222,6 @@ def test_a_mistake_in_a_query_is_told(history_dir: Path) -> None:
         with pytest.raises(HistoryError, match="nothing"):
             history.rows("SELECT nothing FROM history")
         assert history.skipped == ()
-
-
-def test_a_target_that_cannot_be_written_keeps_what_was_there(history_dir: Path) -> None:
-    """Writing rows over a folder is refused."""
     with duckdb.connect() as connection:
         connection.execute("CREATE TABLE t AS SELECT 'a' AS case_id, 1 AS started_at, 'r' AS run_id")
         with pytest.raises(HistoryError, match="cannot be written"):
@@ -249,13 +240,6 @@ def test_pipes_folders_and_links_to_nothing_are_left_out(history_dir: Path) -> N
         "is a link that leads nowhere",
         "is no file but a folder, a pipe or a device",
     ]
-
-
-def test_hidden_folders_are_no_part(history_dir: Path) -> None:
-    """What lies in a folder whose name begins with a dot is not looked at."""
-    (history_dir / ".work").mkdir()
-    (history_dir / ".work" / "x.parquet").write_bytes(b"half")
-    assert reasons(history_dir) == []
 
 
 def test_a_folder_that_cannot_be_listed_is_an_error(history_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,17 +24,13 @@ def tables(*runs: RunFile) -> dict[str, FactTable]:
     return {table.title: table for table in found}
 
 
-def test_covariates_have_their_units() -> None:
-    """Each figure has its unit, what was not measured is a dash, and one of another version keeps its name."""
+def test_the_state_of_the_machine_has_its_units() -> None:
+    """What was not measured is a dash, what is not known keeps its name; sentinels and tokens have theirs."""
     rows = {row.name: row.cells for row in tables(LOADED_RUN)["State of the machine"].rows}
     assert rows["Clock before"] == ("2596 MHz",)
     assert rows["Time spent waiting for a processor"] == ("0.23 %",)
     assert rows["Temperature before"] == ("-",)
     assert rows["odd"] == ("1.5",)
-
-
-def test_what_boards_tell_is_shown() -> None:
-    """Battery, power and throttling have their words."""
     fields = {"battery_ratio": 0.8, "power_watts": 6.5, "throttled": 1.0}
     run = replace(
         LOADED_RUN, covariates={"llama": fields, "kernels": {**fields, "throttled": 0.0, "power_watts": None}}
@@ -43,10 +39,8 @@ def test_what_boards_tell_is_shown() -> None:
     assert rows["Battery before"] == ("80 %", "80 %")
     assert rows["Power before"] == ("6.50 W", "-")
     assert rows["Throttled before"] == ("yes", "no")
-
-
-def test_the_energy_of_a_token_is_shown() -> None:
-    """Each phase has its own, and one that was too short a dash; without a sensor there is no table."""
+    (row,) = tables(LOADED_RUN)["Sentinels"].rows
+    assert (row.name, row.cells) == ("llama: memory", ("110 ns", "100 ns", "120 ns", "1.200", "3"))
     run = replace(LOADED_RUN, joules_per_token={"prefill": None, "decode": 0.8213})
     assert [(row.name, row.cells) for row in tables(run)["Energy of a token"].rows] == [
         ("prefill", ("-",)),
@@ -55,41 +49,28 @@ def test_the_energy_of_a_token_is_shown() -> None:
     assert "Energy of a token" not in tables(LOADED_RUN)
 
 
-def test_sentinels_tell_their_drift() -> None:
-    """A sentinel has its median, its extremes and their ratio; one without times is left out."""
-    (row,) = tables(LOADED_RUN)["Sentinels"].rows
-    assert (row.name, row.cells) == ("llama: memory", ("110 ns", "100 ns", "120 ns", "1.200", "3"))
-
-
 def test_fingerprints_of_runs_are_compared() -> None:
-    """Each group has a table with a column for each run, in which fields that differ are marked."""
+    """Each group has a table with a column for each run, fields that differ are marked, a missing value is a dash."""
     changed = replace(LOADED_RUN, fingerprints={"llama": {**LOADED_RUN.fingerprints["llama"], "threads": "4"}})
     table = tables(LOADED_RUN, changed)["Fingerprint: llama"]
     assert table.headings == ("", "This run", "Run 2")
     assert [(row.name, row.cells) for row in table.rows if row.differs] == [("threads", ("2", "4"))]
-
-
-def test_a_run_without_a_state_has_no_tables_of_it() -> None:
-    """What a run does not tell has no table."""
-    bare = replace(
-        LOADED_RUN, covariates={"llama": {}}, sentinels_ns={"llama": {}}, n_discarded_replicates={}, fingerprints={}
-    )
-    assert tables(bare) == {}
-
-
-def test_runs_that_do_not_agree_are_marked() -> None:
-    """A row differs where the runs that have a value have different ones; a missing value is a dash."""
     assert compared_row("threads", ["2", "4"]).differs
     assert not compared_row("threads", ["2", "2"]).differs
     missing = compared_row("threads", ["2", None])
     assert (missing.differs, missing.cells) == (False, ("2", "-"))
 
 
-def test_a_table_without_rows_is_left_out() -> None:
-    """Only tables that tell something are kept."""
+def test_what_a_run_does_not_tell_has_no_table() -> None:
+    """Neither a state nor ceilings are made up, and only tables that tell something are kept."""
+    bare = replace(
+        LOADED_RUN, covariates={"llama": {}}, sentinels_ns={"llama": {}}, n_discarded_replicates={}, fingerprints={}
+    )
+    assert tables(bare) == {}
     empty = FactTable(title="a", note="", headings=("",), rows=())
     full = FactTable(title="b", note="", headings=("",), rows=(fact_row("x", "1"),))
     assert filled([empty, full]) == (full,)
+    assert not any("Ceilings" in title for title in told(replace(RUN, ceilings=None)))
 
 
 RUN = synthetic_run(n_cases=20)
@@ -101,20 +82,11 @@ def told(run: RunFile) -> dict[str, dict[str, tuple[str, ...]]]:
     return {table.title: {row.name: row.cells for row in table.rows} for table in tables}
 
 
-def test_ceilings_are_told_in_their_units() -> None:
-    """Bandwidths by working set and rates of arithmetic, with what the processor cannot do at all."""
+def test_ceilings_and_the_cost_of_the_run_have_their_units() -> None:
+    """Bandwidths by working set, rates of arithmetic, parts of the run with their sum, and the largest worker."""
     found = told(RUN)
     assert found["Ceilings of the memory"]["1.00 MiB"] == ("510 GB/s", "495 GB/s", "520 GB/s")
     assert found["Ceilings of the arithmetic"]["16-bit floats"] == ("no such instruction",)
-
-
-def test_a_run_without_ceilings_has_no_table_of_them() -> None:
-    """A comparison in pairs has no ceilings, and the page does not pretend."""
-    assert not any("Ceilings" in title for title in told(replace(RUN, ceilings=None)))
-
-
-def test_the_cost_of_the_run_is_summed() -> None:
-    """Parts have their times, then all together, and the memory of the largest worker."""
     cost = told(replace(RUN, durations_s={"a": 1.25, "b": 2.5}))["Cost of the run"]
     assert list(cost) == ["a", "b", "together", "largest worker"]
     assert cost["together"] == ("3.8 s",)

@@ -22,31 +22,28 @@ def only(outcome: Outcome) -> RunFile:
 
 
 def test_the_verdict_is_all_of_the_sentence() -> None:
-    """What matters most comes first; both sentences together say what the terminal says."""
+    """What matters most comes first, as on the terminal; where one clause says it all, that is it."""
     head = page_head(RUN)
     assert "5 cases regressed" in head.verdict
     assert "ffn_swiglu" in head.verdict
     assert f"{head.verdict[:-1]}; {head.further[:-1]}".lower() == verdict_sentence(RUN).lower()
-
-
-def test_a_short_verdict_is_one_sentence() -> None:
-    """Where one clause says it all, nothing further is said."""
     head = page_head(only(Outcome.PASS))
     assert (head.verdict, head.further, head.tone_word) == ("All 5 cases passed.", "", "Passed")
+    head = page_head(replace(RUN, judgements=()))
+    assert (head.verdict, head.counts, head.n_cases) == ("Nothing was measured.", {}, 0)
 
 
-def test_failures_are_counted_first() -> None:
-    """Each outcome of the run has its count, in the order in which people must act."""
-    counts = page_head(RUN).counts
-    assert counts == Counter(each.outcome for each in RUN.judgements)
-    assert [each.fails for each in counts] == sorted((each.fails for each in counts), reverse=True)
-
-
-def test_tones_have_words() -> None:
-    """A run that fails, one that is not judged and one that passed differ by a word, and the title begins with it."""
+def test_tones_and_counts_say_how_a_run_ended() -> None:
+    """A word for failed, not judged and passed, which begins the title; counts are in the order of acting."""
     words = {page_head(only(outcome)).tone_word for outcome in (Outcome.SLOW, Outcome.NEW, Outcome.PASS)}
     assert len(words) == 3
     assert page_head(RUN).title.startswith("Failed: host, ")
+    assert not page_head(only(Outcome.INVALID)).is_judged
+    assert not page_head(only(Outcome.NEW)).is_judged
+    assert page_head(RUN).is_judged
+    counts = page_head(RUN).counts
+    assert counts == Counter(each.outcome for each in RUN.judgements)
+    assert [each.fails for each in counts] == sorted((each.fails for each in counts), reverse=True)
 
 
 def test_what_must_be_known_is_remarked() -> None:
@@ -60,34 +57,13 @@ def test_what_must_be_known_is_remarked() -> None:
     assert page_head(RUN).remarks == ()
 
 
-def test_a_run_without_cases_has_a_head() -> None:
-    """Nothing measured is said as that, and no outcome is counted."""
-    head = page_head(replace(RUN, judgements=()))
-    assert (head.verdict, head.counts, head.n_cases) == ("Nothing was measured.", {}, 0)
-
-
-def test_what_nobody_judged_is_not_called_good() -> None:
-    """A run of new or invalid cases alone was not judged, one with a case that passed was."""
-    assert not page_head(only(Outcome.INVALID)).is_judged
-    assert not page_head(only(Outcome.NEW)).is_judged
-    assert page_head(RUN).is_judged
-
-
-def test_the_other_side_is_named() -> None:
-    """A comparison in pairs says with what; one with baselines has no such line."""
+def test_the_circumstances_are_named() -> None:
+    """With what was compared in pairs, which board it was, and each note on having it once."""
     assert page_head(RUN).facts["Compared with"] == "settings ubatch=512, in pairs"
     assert "Compared with" not in page_head(replace(RUN, against=None)).facts
-
-
-def test_boards_of_a_kind_are_named() -> None:
-    """A board that was reached over a link has its identity and host name beside its device; so has a machine."""
     board = BoardName(identity="0123456789abcdef", hostname="shelf-2", is_linked=True)
     for name, each in (("Board", board), ("Machine", replace(board, is_linked=False))):
         assert page_head(replace(RUN, origin=RunOrigin(board=each))).facts[name] == "0123456789abcdef (shelf-2)"
     assert not {"Board", "Machine"} & page_head(RUN).facts.keys()
-
-
-def test_what_having_the_device_came_to_is_noted() -> None:
-    """Each note once, in their order."""
     notes = ("governor 'performance' cannot be set", "the link was lost", "the link was lost")
     assert page_head(replace(RUN, device_notes=notes)).notes == notes[:2]

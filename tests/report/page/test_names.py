@@ -25,22 +25,14 @@ def test_an_anchor_of_half_a_character_can_be_written() -> None:
     assert case_anchor("a\ud800") == "case=a%3F"
 
 
-def test_what_the_page_says_once_is_left_out_of_names() -> None:
-    """A name lacks the kind and the run's workload, and is never empty."""
+def test_names_lack_what_the_page_says_once() -> None:
+    """Kinds come in the order of the road, and outcomes have words of their own."""
     assert short_name("operator/a/siso/decode/ffn_up", "a/siso") == "decode/ffn_up"
     assert short_name("kernel/gemm/m1/f32", "a/siso") == "gemm/m1/f32"
     assert short_name("lonely", "a/siso") == "lonely"
     assert short_name("phase/a/siso/", "a/siso") == "a/siso/"
-
-
-def test_kinds_come_in_the_order_of_the_road() -> None:
-    """Phases come before operators and those before kernels; other people's kinds follow by name."""
     kinds = sorted(["zebra", "kernel", "operator", "ape", "phase"], key=kind_place)
     assert kinds == ["phase", "operator", "kernel", "ape", "zebra"]
     assert [kind_title(kind) for kind in ("phase", "ape", "")] == ["Phases", "Ape", "Without a kind"]
-
-
-def test_every_outcome_has_a_word_and_a_meaning() -> None:
-    """No outcome is told by its colour alone."""
     assert len({outcome_word(outcome) for outcome in Outcome}) == len(Outcome)
     assert len({meaning(outcome) for outcome in Outcome}) == len(Outcome)

@@ -48,16 +48,12 @@ def test_a_figure_stays_with_its_unit(text: str, whole: str) -> None:
     assert as_sentence(text) == whole
 
 
-def test_an_option_stays_in_one_piece() -> None:
-    """No line ends behind its hyphens, in advice and in commands; what is copied is the command."""
+def test_an_option_stays_in_one_piece_and_a_name_breaks_at_its_joints() -> None:
+    """No line ends behind hyphens; a name breaks after a stroke and an underscore."""
     told = "pytest --device=host -k 'a-b' --perf-budget 60s"
     for shown in (as_sentence(told), as_command(told)):
         assert re.findall(r'<span class="whole">([^<]*)</span>', shown) == ["--device", "-k", "--perf-budget"]
     assert text_within(as_command(told)) == told.replace("'", "&#39;")
-
-
-def test_a_name_may_be_broken_at_its_joints() -> None:
-    """After a stroke and an underscore, and nowhere else."""
     assert as_name("prefill/ffn_inp") == "prefill/<wbr>ffn_<wbr>inp"
     assert as_name("a-b/") == "a-b/"
 
@@ -75,24 +71,16 @@ def run_of(seed: int = 0, n_regressed: int = 5) -> PageRun:
     return observed_run(synthetic_run(n_cases=150, seed=seed, n_regressed=n_regressed))
 
 
-def test_every_figure_has_one_place() -> None:
-    """Figures of the machine and of runs stand in their own sections, all others among the charts."""
+def test_every_figure_has_one_place_and_no_failure_is_lost() -> None:
+    """Figures stand in their sections, the foremost failures are cards, the filter offers each kind."""
     view = page_view([run_of(), run_of(1)])
     placed = [*view.figures, *view.run_figures, *view.machine_figures]
     assert sorted(each.figure_id for each in placed) == sorted(view.specs)
     assert {each.subject for each in view.machine_figures} == {"machine"}
     assert {each.subject for each in view.run_figures} == {"runs"}
-
-
-def test_more_failures_than_cards_are_lines() -> None:
-    """The foremost failures are cards, and none of the others is lost."""
     view = page_view([run_of(n_regressed=40)])
     assert len(view.failure_cards) == MAX_CARDS
     assert len(view.failure_lines) > 10
-
-
-def test_kinds_are_those_of_the_tables() -> None:
-    """The filter offers each kind that there is."""
     view = page_view([run_of()])
     assert [kind for kind, _ in view.kinds] == [table.kind for table in view.tables]
 
@@ -190,20 +178,20 @@ def test_what_is_opened_is_closed(name: str, request: pytest.FixtureRequest) -> 
 
 
 def test_names_are_text(hostile: Page) -> None:
-    """Whatever a name holds, it is shown as text, and makes no element and no attribute."""
+    """They make no element and no attribute, end no data, and each link leads to a place of the page."""
     shown = set(hostile.texts)
     for name in HOSTILE_NAMES:
         assert visible(f"tokenizer/{name}") in shown or any(visible(name) in text for text in shown)
     assert {tag for tag, _ in hostile.elements}.isdisjoint({"img", "svg", "iframe", "object", "embed"})
     handlers = [name for _, attributes in hostile.elements for name in attributes if name.startswith("on")]
     assert handlers == []
-
-
-def test_json_stays_in_its_element(hostile: Page) -> None:
-    """The data of the charts are read back whole: no name ends their element."""
     data = {str(attributes["id"]): text for attributes, text in hostile.scripts if "id" in attributes}
     assert data.keys() == {"figures", "case-figures"}
     assert all(json.loads(text) is not None for text in data.values())
+    ids = set(hostile.ids)
+    targets = [str(each["href"])[1:] for each in hostile.of("a")]
+    assert set(targets) <= ids
+    assert {case_anchor(each.case_id) for each in HOSTILE.judgements} <= ids
 
 
 def policy_of(found: Page) -> str:
@@ -225,16 +213,8 @@ def test_nothing_is_loaded_and_no_foreign_script_runs(usual: Page) -> None:
     assert [each["href"] for each in loaded] == ["data:,"]
 
 
-def test_every_link_leads_to_a_place_of_the_page(hostile: Page) -> None:
-    """Links are to ids that are there, those to cases included."""
-    ids = set(hostile.ids)
-    targets = [str(each["href"])[1:] for each in hostile.of("a")]
-    assert set(targets) <= ids
-    assert {case_anchor(each.case_id) for each in HOSTILE.judgements} <= ids
-
-
 def test_the_page_can_be_read_without_seeing_it(usual: Page) -> None:
-    """It has a language, a title, landmarks, captions, headings of rows and columns, and states of sorting."""
+    """Language, landmarks, captions, headings and states of sorting are there; buttons wait for the script."""
     assert usual.of("html")[0]["lang"] == "en"
     assert {"title", "main", "nav", "header", "footer"} <= {tag for tag, _ in usual.elements}
     assert len(usual.of("caption")) == len(usual.of("table"))
@@ -242,10 +222,6 @@ def test_the_page_can_be_read_without_seeing_it(usual: Page) -> None:
     sortable = [each for each in usual.of("th") if "aria-sort" in each]
     assert {each["aria-sort"] for each in sortable} == {"none"}
     assert "lang" in usual.of("html")[0]
-
-
-def test_what_needs_scripts_waits_for_them(usual: Page) -> None:
-    """Buttons that filter and sort are off until the script has come."""
     waiting = [each for each in usual.of("button") if "data-outcome" in each]
     assert waiting
     assert all("disabled" in each for each in waiting)
@@ -270,33 +246,25 @@ def test_every_run_has_a_page(judgements: Sequence[object], expected: str) -> No
     assert expected in text_of(page(bare))
 
 
-def test_a_large_group_names_some() -> None:
-    """Beyond a few dozen, undecided cases are counted and not named."""
+def test_a_large_group_names_some_and_other_runs_are_beside_it() -> None:
+    """Beyond a few dozen undecided cases are counted; several runs have a section of their own."""
     new = [
         told_judgement(f"trace/x/{number}", "trace", Outcome.NEW, "no baseline yet") for number in range(MAX_NAMED + 7)
     ]
     found = page(replace(RUN, judgements=tuple(new), attribution=replace(RUN.attribution, phases=())))
     assert len(found.of("a")) - len(page(replace(RUN, judgements=())).of("a")) == MAX_NAMED
     assert "and 7 more: filter the cases by outcome" in text_of(found)
-
-
-def test_other_runs_are_beside_it() -> None:
-    """Several runs have a section of their own, and each case its time in the other ones."""
     text = text_of(page(RUN, synthetic_run(n_cases=120, seed=1)))
     assert "Run 2" in text
     assert "other run" in text
     assert "other run" not in text_of(page(RUN))
 
 
-def test_half_a_character_can_be_written(tmp_path: Path) -> None:
-    """A name that UTF-8 cannot hold is written out."""
+def test_half_a_character_can_be_written_and_a_folder_cannot(tmp_path: Path) -> None:
+    """A name that UTF-8 cannot hold is written out; a folder in the place of the file is one line."""
     odd = replace(RUN, judgements=(replace(RUN.judgements[0], case_id="phase/a\ud800"), *RUN.judgements[1:]))
     path = write_page([observed_run(odd)], tmp_path / "new" / "report.html")
     assert r"a\ud800" in path.read_text("utf-8")
-
-
-def test_a_page_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
-    """A folder in the place of the file is told by its path."""
     with pytest.raises(PerfsuiteError, match=rf"^{re.escape(str(tmp_path))}: cannot be written"):
         write_page([observed_run(RUN)], tmp_path)
 

@@ -25,22 +25,14 @@ PAIRED_CASE = next(each for each in PAIRED_RUN.judgements if each.outcome is Out
 
 
 def test_every_figure_of_a_pair_is_told() -> None:
-    """Times, interval, pairs, how many more would decide, and what could have been seen."""
+    """Times, interval, pairs, rates of the work, and the time in other runs; a case without times has none."""
     case = replace(PAIRED_CASE, floor_ns=10, limit_ns=20, n_more_pairs=24, n_pairs=10, smallest_effect_ratio=1.126)
     case = replace(case, resolution_ratio=0.0213)
     found = case_facts(case, None)
     assert found.keys() >= {"Measured", "Samples", "Expected", "Floor", "Limit", "Old side", "Change", "Interval"}
     assert (found["Pairs"], found["Would decide"]) == ("10", "about 24 more pairs")
     assert (found["Resolves"], found["Could have seen"]) == ("2.2 %", "+12.6 %")
-
-
-def test_what_a_case_lacks_is_not_told() -> None:
-    """A case without times has no figures."""
     assert case_facts(told_judgement("trace/a", "trace", Outcome.PASS, "balanced"), None) == {}
-
-
-def test_work_gives_rates() -> None:
-    """What a case computes and moves over its time are its rates, and over each other its intensity."""
     work = CaseWork(case_id=PAIRED_CASE.case_id, flops=4_000_000, moved_bytes=2_000_000)
     found = case_facts(replace(PAIRED_CASE, measured_ns=1_000_000), work)
     assert (found["Computes at"], found["Moves at"], found["Intensity"]) == (
@@ -49,10 +41,6 @@ def test_work_gives_rates() -> None:
         "2 FLOP a byte",
     )
     assert "Intensity" not in case_facts(PAIRED_CASE, replace(work, moved_bytes=0))
-
-
-def test_other_runs_stand_beside_it() -> None:
-    """The time in another run, this one over it, and its outcome there; that it is not there, where it is not."""
     there = OtherRun(
         label="run 2",
         run=PAIRED_RUN,
@@ -72,30 +60,22 @@ TOLD = told_judgement("trace/a/b/balance", "trace", Outcome.PASS, "balanced")
 
 
 def test_a_figure_that_no_case_has_is_no_column() -> None:
-    """Columns without any figure are left out; where cases are told in words alone, none is left."""
+    """Columns without any figure are left out; times before are of an old side, a baseline, or of both."""
     titles = [column.title for column in columns_for([CASE, TOLD], ())]
     assert titles == ["Measured", "Tokens/s", "Expected", "Old side", "Change"]
     assert columns_for([TOLD], ()) == ()
-
-
-def test_the_times_before_have_their_name() -> None:
-    """Cases of pairs have an old side, others a baseline; where a table has both, it is what was before."""
     stored = replace(CASE, baseline_samples_ns=())
     for cases, title in (([CASE, TOLD], "Old side"), ([stored], "Baseline"), ([CASE, stored], "Before")):
         assert title in [column.title for column in columns_for(cases, ())]
 
 
 def test_a_cell_is_sorted_by_its_value() -> None:
-    """A figure is shown with its unit and sorted by its nanoseconds; one that is not known has no place."""
+    """A figure has its unit and sorts by its nanoseconds; those of the first three other runs stand beside it."""
     cells = {column.title: column.cell(CASE) for column in columns_for([CASE], ())}
     assert (cells["Measured"].text, cells["Measured"].order) == ("1.50 µs", 1_500)
     assert (cells["Expected"].text, cells["Expected"].note) == ("1.00 µs", "800 ns to 1.30 µs")
     measured = columns_for([CASE], ())[0]
     assert (measured.cell(TOLD).text, measured.cell(TOLD).order) == ("-", None)
-
-
-def test_other_runs_have_columns_up_to_three() -> None:
-    """What each of the first other runs measured of the same case stands beside it."""
     others = [
         OtherRun(label=f"run {number}", run=SMALL_RUN, cases={CASE.case_id: replace(CASE, measured_ns=number)})
         for number in range(2, 7)
@@ -118,8 +98,8 @@ def sources(run: RunFile) -> CaseSources:
     )
 
 
-def test_every_case_has_one_row() -> None:
-    """Each kind has a table, and each case of the run is in the one of its kind with its own key and command."""
+def test_every_case_has_one_row_as_wide_as_its_table() -> None:
+    """In the table of its kind with its own key and command; failures sort before what was not decided."""
     tables = case_tables(RUN, sources(RUN))
     found = {row.judgement.case_id: (table.kind, row) for table in tables for row in table.rows}
     assert len(found) == sum(len(table.rows) for table in tables) == len(RUN.judgements)
@@ -127,18 +107,10 @@ def test_every_case_has_one_row() -> None:
         kind, row = found[judgement.case_id]
         assert (kind, row.judgement.outcome, row.figure_key) == (judgement.kind, judgement.outcome, f"key {place}")
         assert row.reproduction == reproductions(RUN)[place]
-
-
-def test_rows_have_a_cell_for_each_column() -> None:
-    """Rows are as wide as their table; where there are no figures, the reasons have a column."""
     tables = case_tables(RUN, sources(RUN))
     assert all(len(row.cells) == len(table.columns) for table in tables for row in table.rows)
     assert {table.kind: table.tells_reasons for table in tables}["trace"]
     assert not {table.kind: table.tells_reasons for table in tables}["phase"]
-
-
-def test_what_fails_is_sorted_first() -> None:
-    """Sorted by outcome, failures come before what was not decided, and that before what passed."""
     rows = [row for table in case_tables(RUN, sources(RUN)) for row in table.rows]
     order = {row.judgement.outcome: outcome_order(row.judgement) for row in rows}
     assert max(order[each] for each in order if each.fails) < min(order[each] for each in order if not each.fails)

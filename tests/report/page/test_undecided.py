@@ -10,12 +10,12 @@ from perfsuite.report.page.undecided import UndecidedGroup, undecided_groups
 from perfsuite.report.reproduce import run_command
 from perfsuite.testing.run_files import synthetic_run
 
-RUN = synthetic_run(n_cases=200, against=None)
+STORED_RUN = synthetic_run(n_cases=200, against=None)
 
 
 def groups_of(*judgements: Judgement) -> tuple[UndecidedGroup, ...]:
     """The groups of a run of these cases."""
-    return undecided_groups(replace(RUN, judgements=judgements))
+    return undecided_groups(replace(STORED_RUN, judgements=judgements))
 
 
 def told(outcome: Outcome, *reasons: str) -> list[Judgement]:
@@ -24,16 +24,12 @@ def told(outcome: Outcome, *reasons: str) -> list[Judgement]:
 
 
 def test_every_undecided_case_is_in_one_group() -> None:
-    """Invalid, incomparable, inconclusive and new cases are grouped, in this order, and no others are."""
-    found = undecided_groups(RUN)
+    """In the order of their outcomes; reasons are one where only their figures differ, the first then is an example."""
+    found = undecided_groups(STORED_RUN)
     order = [Outcome.INVALID, Outcome.INCOMPARABLE, Outcome.INCONCLUSIVE, Outcome.NEW]
     assert [order.index(group.outcome) for group in found] == sorted(order.index(group.outcome) for group in found)
     n_cases = sum(len(group.judgements) for group in found)
-    assert n_cases == sum(each.outcome in order for each in RUN.judgements)
-
-
-def test_reasons_that_differ_in_figures_are_one() -> None:
-    """Reasons are alike where only their figures differ; the first then stands as an example."""
+    assert n_cases == sum(each.outcome in order for each in STORED_RUN.judgements)
     (group,) = groups_of(
         *told(Outcome.INVALID, "waited 21 % of the time (limit 2 %)", "waited 7.5 % of the time (limit 2 %)")
     )
@@ -51,19 +47,15 @@ def test_advice_fits_the_case() -> None:
     assert "come to rest" in groups_of(*told(Outcome.INVALID, "threads waited 73 % of the time"))[0].advice
 
 
-def test_new_cases_have_the_command_that_records_them() -> None:
-    """The command is the run's own with --baseline=record; in pairs, or where it is not known, there is none."""
+def test_groups_have_the_command_of_the_run() -> None:
+    """New cases the one that records, invalid ones the run's own; in pairs, or where it is not known, there is none."""
     new = told(Outcome.NEW, "no baseline yet")
     (group,) = groups_of(*new)
     assert group.command is not None
     assert "--baseline=record" in group.command
-    for other in (replace(RUN, against="x"), replace(RUN, origin=NO_ORIGIN)):
+    for other in (replace(STORED_RUN, against="x"), replace(STORED_RUN, origin=NO_ORIGIN)):
         assert undecided_groups(replace(other, judgements=tuple(new)))[0].command is None
-
-
-def test_an_invalid_group_is_measured_again_as_a_whole() -> None:
-    """What did not count is taken again by the run's own command, where that is known."""
     invalid = told(Outcome.INVALID, "threads waited 73 % of the time")
-    assert groups_of(*invalid)[0].command == run_command(RUN.origin)
-    bare = replace(RUN, origin=NO_ORIGIN, judgements=tuple(invalid))
+    assert groups_of(*invalid)[0].command == run_command(STORED_RUN.origin)
+    bare = replace(STORED_RUN, origin=NO_ORIGIN, judgements=tuple(invalid))
     assert undecided_groups(bare)[0].command is None

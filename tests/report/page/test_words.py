@@ -37,42 +37,26 @@ def regressed() -> Judgement:
 
 
 def test_a_change_comes_with_how_sure_it_is() -> None:
-    """A change has its direction, its interval, its pairs, and of its reason what these do not say."""
+    """Direction, interval, pairs or replicates, and of its reason what these do not say; large ones are factors."""
     assert headline_change(regressed()) == ("+19.5 %", "slower")
     assert basis_words(regressed()) == "+18.1 % to +21.0 %, 12 pairs"
     assert reason_beside(regressed()) == "margin 2 %"
-
-
-def test_a_stored_baseline_has_an_interval_too() -> None:
-    """How sure the change is stands beside it, with the replicates that it rests on."""
     stored = replace(regressed(), n_pairs=None)
     assert basis_words(stored) == f"+18.1 % to +21.0 %, {len(stored.samples_ns)} replicates"
-
-
-def test_without_an_interval_the_reason_is_whole() -> None:
-    """As runs of older versions have it against a stored baseline: the reason stays, and replicates are counted."""
     stored = replace(regressed(), lower_ratio=None, upper_ratio=None, n_pairs=None)
     assert basis_words(stored) == f"{len(stored.samples_ns)} replicates"
     assert reason_beside(stored) == stored.reason
-
-
-def test_a_broken_bound_is_told_by_how_far() -> None:
-    """A slow case is told over its limit, an impossible one below the floor, on the spread of its samples."""
-    slow = replace(regressed(), outcome=Outcome.SLOW, measured_ns=130, limit_ns=100, samples_ns=(120, 130, 140))
-    assert headline_change(slow) == ("+30.0 %", "over its limit")
-    assert basis_words(slow) == spread_words(slow) == "3 replicates, 120 ns to 140 ns"
-    assert headline_change(replace(slow, outcome=Outcome.IMPOSSIBLE, floor_ns=260)) == ("-50.0 %", "below the floor")
-
-
-def test_a_large_interval_is_told_in_factors() -> None:
-    """The bounds of a change are written as the change itself is."""
     large = replace(regressed(), change_ratio=20.0, lower_ratio=1.9, upper_ratio=21.3)
     assert interval_text(large) == "+90.0 % to × 21.3"
     assert headline_change(large) == ("× 20", "slower")
 
 
-def test_a_forecast_has_its_interval() -> None:
-    """The forecast stands with its bounds where a calibration gave some."""
+def test_a_broken_bound_is_told_by_how_far() -> None:
+    """A slow case over its limit, an impossible one below the floor, a forecast with its bounds where it has some."""
+    slow = replace(regressed(), outcome=Outcome.SLOW, measured_ns=130, limit_ns=100, samples_ns=(120, 130, 140))
+    assert headline_change(slow) == ("+30.0 %", "over its limit")
+    assert basis_words(slow) == spread_words(slow) == "3 replicates, 120 ns to 140 ns"
+    assert headline_change(replace(slow, outcome=Outcome.IMPOSSIBLE, floor_ns=260)) == ("-50.0 %", "below the floor")
     case = replace(regressed(), expected_ns=5_000, lower_ns=4_000, upper_ns=6_500)
     assert expected_words(case) == "5.00 µs (4.00 µs to 6.50 µs)"
     assert expected_words(replace(case, lower_ns=None)) == "5.00 µs"
@@ -94,16 +78,12 @@ def test_times_are_told_in_utc(started_at: str, told: str) -> None:
     assert when_words(started_at) == told
 
 
-def test_a_commit_is_told_shortly() -> None:
-    """A commit has its branch and whether files differ from it; one that is not known is not made up."""
+def test_commits_and_durations_are_told_shortly() -> None:
+    """A commit has its branch and whether files differ; a long run is told in minutes and seconds."""
     commit = RUN.origin.commit
     assert commit is not None
     dirty = replace(RUN, origin=replace(RUN.origin, commit=replace(commit, sha="0123456789abcdef", is_dirty=True)))
     assert commit_words(dirty) == "0123456789ab on main, with changes"
     assert commit_words(replace(RUN, origin=NO_ORIGIN)) == "not known"
-
-
-def test_durations_are_told_in_minutes_from_one_on() -> None:
-    """A short run is told in seconds, a long one in minutes and seconds."""
     assert duration_words(replace(RUN, durations_s={"a": 5.24, "b": 10.0})) == "15.2 s"
     assert duration_words(replace(RUN, durations_s={"a": 119.7})) == "2 min 0 s"

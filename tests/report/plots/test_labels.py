@@ -27,20 +27,20 @@ def boxes(axes: Axes) -> dict[str, Bbox]:
 
 
 def test_a_word_stands_above_its_anchor_where_that_is_free() -> None:
-    """Centred and close to it, without a line to it."""
+    """Centred and close; what lies above pushes it aside, another anchor is better than a long way."""
     figure, axes = page()
     write_words(figure, axes, [Word(text="here", anchors=((5.0, 5.0),))], [(5.0, 5.0)], [])
     box = boxes(axes)["here"]
     assert (box.x0 + box.x1) / 2 == pytest.approx(200.0, abs=1.0)
     assert 205.0 < box.y0 < 215.0
     assert len(axes.texts) == 1
-
-
-def test_a_word_goes_round_a_mark_and_a_line() -> None:
-    """What lies above pushes it to another side."""
     figure, axes = page()
     write_words(figure, axes, [Word(text="here", anchors=((5.0, 5.0),))], [(5.0, 5.3)], [((0.0, 10.0), (5.45, 5.45))])
     assert boxes(axes)["here"].y1 < 215.0
+    figure, axes = page()
+    words = [Word(text=f"the name of line {n}", anchors=((10.0, 5.0), (5.0, 5.0))) for n in range(3)]
+    write_words(figure, axes, words, [], [((0.0, 10.0), (5.0, 5.0))])
+    assert len(axes.texts) == 3
 
 
 def test_words_of_one_place_are_all_legible() -> None:
@@ -62,11 +62,3 @@ def test_a_word_stays_inside(corner: tuple[float, float]) -> None:
     box = boxes(axes)["in the corner"]
     assert -1.0 <= box.x0 < box.x1 <= 401.0
     assert -1.0 <= box.y0 < box.y1 <= 401.0
-
-
-def test_another_anchor_is_better_than_a_long_way() -> None:
-    """A line may be named at its end or before it."""
-    figure, axes = page()
-    words = [Word(text=f"the name of line {n}", anchors=((10.0, 5.0), (5.0, 5.0))) for n in range(3)]
-    write_words(figure, axes, words, [], [((0.0, 10.0), (5.0, 5.0))])
-    assert len(axes.texts) == 3

@@ -29,15 +29,11 @@ def head(title: str) -> list[str]:
     return figure.texts[0].get_text().replace("\N{NO-BREAK SPACE}", " ").split("\n")
 
 
-def test_there_are_axes_for_each_panel_and_no_more() -> None:
-    """Three panels in two columns leave a place free."""
+def test_there_are_axes_for_each_panel_and_rows_make_a_picture_higher() -> None:
+    """Three panels in two columns leave a place free; the height is one that a page holds."""
     figure, grid = sheet(LINES)
     assert len(grid) == len(figure.axes) == 3
     assert figure.get_figwidth() * figure.dpi == 1200
-
-
-def test_rows_make_a_picture_higher() -> None:
-    """Up to a height that a page holds."""
     heights = [sheet(replace(LINES, n_columns=columns))[0].get_figheight() for columns in (3, 2, 1)]
     assert heights[0] < heights[1] <= heights[2] < 9.0
 

@@ -40,24 +40,25 @@ def cells(axes: Axes) -> dict[tuple[float, float], str]:
 
 
 def test_values_stand_in_their_cells() -> None:
-    """x is the column, y the row, and the mesh holds the same values."""
+    """x is the column, y the row; the boundary, if any, lies beneath the numbers."""
     axes = draw_heat_map(HEAT_MAP).axes[0]
     assert cells(axes) == {(0.5, 0.5): "0.25", (4.0, 0.5): "2.0", (0.5, 4.0): "2.0", (4.0, 4.0): "16"}
     assert np.asarray(axes.collections[0].get_array()).tolist() == [[0.25, 2.0], [2.0, 16.0]]
     assert (axes.get_xlabel(), axes.get_ylabel(), axes.get_title()) == ("width (m)", "height (m)", "areas")
+    (line,) = axes.lines
+    assert tuple(np.asarray(line.get_xdata())) == (0.5, 2.0)
+    assert line.get_zorder() < min(text.get_zorder() for text in axes.texts)
+    panels = (replace(HEAT_MAP.panels[0], boundary=None),)
+    assert list(draw_heat_map(replace(HEAT_MAP, panels=panels)).axes[0].lines) == []
 
 
 def test_colours_reach_as_far_to_both_sides_of_the_centre() -> None:
-    """The largest value is 16 times the centre, so the scale begins at a sixteenth; its name stands beside it."""
+    """The scale begins at a sixteenth where the largest is 16 times the centre; without a centre at the least."""
     figure = draw_heat_map(HEAT_MAP)
     mesh = figure.axes[0].collections[0]
     assert mesh.norm.vmin == pytest.approx(1 / 16)
     assert mesh.norm.vmax == pytest.approx(16)
     assert figure.axes[-1].get_ylabel() == "area (m²)"
-
-
-def test_without_a_centre_colours_reach_from_least_to_most() -> None:
-    """And values of 1 are nothing special."""
     mesh = draw_heat_map(replace(HEAT_MAP, centre=None)).axes[0].collections[0]
     assert (mesh.norm.vmin, mesh.norm.vmax) == (0.25, 16.0)
 
@@ -79,20 +80,6 @@ def luminance(colour: tuple[float, ...]) -> float:
     """Relative luminance of an sRGB colour. *Source*: WCAG 2.1."""
     red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in colour[:3])
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
-
-
-def test_the_boundary_lies_beneath_the_numbers() -> None:
-    """The line crosses cells, and the numbers stay readable."""
-    axes = draw_heat_map(HEAT_MAP).axes[0]
-    (line,) = axes.lines
-    assert tuple(np.asarray(line.get_xdata())) == (0.5, 2.0)
-    assert line.get_zorder() < min(text.get_zorder() for text in axes.texts)
-
-
-def test_a_panel_may_have_no_boundary() -> None:
-    """Then there is no line."""
-    panels = (replace(HEAT_MAP.panels[0], boundary=None),)
-    assert list(draw_heat_map(replace(HEAT_MAP, panels=panels)).axes[0].lines) == []
 
 
 PANEL = ScatterPanel(
@@ -142,21 +129,13 @@ def test_labels_have_a_mark_and_kinds_a_filling() -> None:
     assert drawn(right, "new, original").get_color() == new.get_color()
 
 
-def test_names_are_written_beside_their_points() -> None:
-    """Each text once a panel; a point without one stays without."""
+def test_names_are_written_once_beside_points_and_in_the_legend() -> None:
+    """A point without a text stays without; groups have their kinds, where they have one, in the legend."""
     words = [text.get_text() for text in draw_scatter(CHART).axes[0].texts if text.get_text()]
     assert sorted(words) == ["a", "b", "c"]
-
-
-def test_the_legend_explains_each_label_once() -> None:
-    """Groups with their kinds, the line and the ring."""
     (legend,) = draw_scatter(CHART).legends
     names = [text.get_text() for text in legend.get_texts()]
     assert sorted(names) == ["frontier", "knee", "new, original", "old, original", "old, quantised"]
-
-
-def test_a_kind_without_a_name_is_not_told() -> None:
-    """A group of no kind is called by its label alone; nothing need be ringed."""
     group = PointGroup(label="all", kind="", x=(1.0,), y=(1.0,))
     figure = draw(replace(CHART, n_columns=1, panels=(replace(PANEL, groups=(group,), lines=(), ringed=None),)))
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["all"]
@@ -170,24 +149,15 @@ def test_it_is_drawn_in_each_format(file_format: str) -> None:
     assert len(first) > 1000
 
 
-def test_bars_are_shares_that_stand_on_each_other() -> None:
-    """1 and 3 are a quarter and three quarters; 300 and 100 the other way round."""
+def test_bars_are_shares_that_stand_on_each_other_below_their_totals() -> None:
+    """1 and 3 are a quarter and three quarters; totals have three digits, and layers differ in colour."""
     axes = draw_stacked_bars(BARS).axes[0]
     boxes = [(box.get_y(), box.get_height()) for box in axes.patches if isinstance(box, Rectangle)]
     assert boxes == [(0.0, 25.0), (0.0, 75.0), (25.0, 75.0), (75.0, 25.0)]
     assert axes.get_ylabel() == "share of operations (%)"
     assert [tick.get_text() for tick in axes.get_xticklabels()] == ["small", "large"]
-
-
-def test_totals_stand_above_the_bars() -> None:
-    """With three digits, and whole where there are more."""
-    axes = draw_stacked_bars(BARS).axes[0]
     assert [text.get_text() for text in axes.texts] == ["4.00", "400"]
     assert all(100.0 < text.get_position()[1] < axes.get_ylim()[1] for text in axes.texts)
-
-
-def test_layers_differ_in_colour() -> None:
-    """And the legend tells them in order."""
     figure = draw_stacked_bars(BARS)
     colours = [box.get_facecolor() for box in figure.axes[0].patches]
     assert colours[0] == colours[1] != colours[2] == colours[3]
@@ -199,8 +169,8 @@ def with_lines(lines: tuple[Line, ...]) -> LineChart:
     return replace(LINES, n_columns=1, panels=(replace(LINES.panels[0], lines=lines),))
 
 
-def test_lines_go_through_their_points() -> None:
-    """In every panel, under its title and its axes' names with their units."""
+def test_lines_go_through_their_points_and_look_alike_in_all_panels() -> None:
+    """Under its title and its axes' names; axes are divided as they say, and one legend tells each label."""
     figure = draw_lines(LINES)
     for axes, panel in zip(figure.axes, LINES.panels, strict=True):
         assert axes.get_title() == panel.title
@@ -208,20 +178,12 @@ def test_lines_go_through_their_points() -> None:
         for drawn, line in zip(axes.lines, panel.lines, strict=True):
             assert tuple(np.asarray(drawn.get_xdata())) == line.x
             assert tuple(np.asarray(drawn.get_ydata())) == line.y
-
-
-def test_axes_are_divided_and_end_as_they_say() -> None:
-    """A logarithm to the base 2 has ticks as plain numbers; an end that is not given is the series' own."""
     axes = draw_lines(LINES).axes[0]
     assert (axes.get_xscale(), axes.get_yscale()) == ("log", "linear")
     assert axes.xaxis.get_major_formatter()(128.0, 0) == "128"
     low, high = axes.get_ylim()
     assert low == 0.0
     assert 8.0 < high < 9.0
-
-
-def test_a_label_looks_alike_in_all_panels() -> None:
-    """Colour, dashes and mark belong to the label, and no two labels share all."""
     figure = draw_lines(LINES)
     looks = [
         [(line.get_color(), line.get_linestyle(), line.get_marker()) for line in axes.lines] for axes in figure.axes
@@ -229,10 +191,6 @@ def test_a_label_looks_alike_in_all_panels() -> None:
     assert looks[0] == looks[1] == looks[2]
     assert len(set(looks[0])) == 3
     assert len({colour for colour, _, _ in looks[0]}) == 3
-
-
-def test_the_legend_tells_each_label_once() -> None:
-    """One legend for all panels."""
     (legend,) = draw_lines(LINES).legends
     assert [text.get_text() for text in legend.get_texts()] == ["once", "twice", "mean"]
 
@@ -246,26 +204,26 @@ def test_lines_of_many_points_have_no_marks(n_points: int, marker: str) -> None:
 
 
 def test_a_band_reaches_from_a_line_down_to_its_lows() -> None:
-    """In the line's own colour; a line without lows has none."""
+    """In the line's own colour, where it has lows; of two lines on the same points the one drawn first is the wider."""
     lines = (Line(label="a", x=(1.0, 2.0), y=(4.0, 3.0), low_y=(3.0, 1.0)), Line(label="b", x=(1.0, 2.0), y=(1.0, 1.0)))
     axes = draw_lines(with_lines(lines)).axes[0]
     (band,) = axes.collections
     corners = {(float(x), float(y)) for x, y in band.get_paths()[0].vertices}
     assert corners == {(1.0, 4.0), (2.0, 3.0), (1.0, 3.0), (2.0, 1.0)}
     assert tuple(np.asarray(band.get_facecolor())[0][:3]) == to_rgb(axes.lines[0].get_color())
-
-
-def test_a_line_beneath_another_shows_at_its_sides() -> None:
-    """Of two lines on the same points the one drawn first is the wider."""
     lower, upper = (Line(label=label, x=(1.0, 2.0), y=(1.0, 2.0)) for label in ("a", "b"))
     first, second = draw_lines(with_lines((lower, upper))).axes[0].lines
     assert first.get_linewidth() > second.get_linewidth()
 
 
-def test_the_suffix_names_the_format() -> None:
+def test_the_suffix_names_the_format(tmp_path: Path) -> None:
     """In letters of either case."""
     assert format_of(Path("a/b.png")) == "png"
     assert format_of(Path("b.c.SVG")) == "svg"
+    path = tmp_path / "picture.pdf"
+    with pytest.raises(PerfsuiteError, match=rf"^{path}: suffix is '.pdf', accepted are .png and .svg$"):
+        write_picture(LINES, path)
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(("name", "suffix"), [("a", "''"), ("a.pdf", "'.pdf'"), (".png", "''")])
@@ -337,8 +295,8 @@ def test_the_same_chart_is_the_same_svg(chart: Chart) -> None:
     assert b"<dc:date>" not in first
 
 
-def test_the_same_chart_is_the_same_svg_in_another_process() -> None:
-    """The names inside do not depend on the process's hash seed."""
+def test_drawing_depends_on_no_process_and_changes_no_setting() -> None:
+    """Names inside do not depend on the hash seed, and pyplot is never imported."""
     script = (
         "import sys; from perfsuite.cli.plot import PICTURES; "
         "from perfsuite.report.plots.picture import picture_bytes; "
@@ -346,10 +304,6 @@ def test_the_same_chart_is_the_same_svg_in_another_process() -> None:
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, timeout=120, check=True)
     assert done.stdout == picture_bytes(PICTURES["life-fig6"].chart(), "svg")
-
-
-def test_matplotlibs_global_state_is_left_alone() -> None:
-    """Drawing changes no setting, and never imports pyplot."""
     before = dict(matplotlib.rcParams)
     for chart in CHARTS:
         picture_bytes(chart, "png")
@@ -360,14 +314,6 @@ def test_matplotlibs_global_state_is_left_alone() -> None:
         "picture_bytes(PICTURES['life-fig8'].chart(), 'png'); sys.exit('matplotlib.pyplot' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", script], timeout=120, check=False).returncode == 0
-
-
-def test_an_unknown_suffix_writes_nothing(tmp_path: Path) -> None:
-    """The error is one line with the path, what was seen and what is accepted."""
-    path = tmp_path / "picture.pdf"
-    with pytest.raises(PerfsuiteError, match=rf"^{path}: suffix is '.pdf', accepted are .png and .svg$"):
-        write_picture(LINES, path)
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_chart_is_drawn_as_its_kind() -> None:

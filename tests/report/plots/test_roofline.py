@@ -59,26 +59,18 @@ def legend_texts(chart: RooflineChart) -> list[str]:
 
 
 def test_groups_are_told_apart_without_colour() -> None:
-    """Each label has a mark of its own and each kind a filling of its own, so no two groups look alike in grey."""
+    """Each label has a mark, each kind a filling, none the roof's black; the legend has them once."""
     axes = draw_roofline(ROOFLINE).axes[0]
     groups = ROOFLINE.panels[0].groups
     looks = {(group.label, group.kind): look(at(axes, group.x[0], group.y[0])) for group in groups}
     assert len(set(looks.values())) == len(groups) == 6
     assert {looks["short", kind][0] for kind in ("prefill", "decode", "both")} != {looks["long", "prefill"][0]}
     assert looks["short", "decode"][1:] == looks["long", "decode"][1:]
-
-
-def test_eight_labels_have_eight_marks_and_colours() -> None:
-    """And none has the black of the roof."""
-    groups = [PointGroup(label=f"g{n}", kind="decode", x=(2.0 + n,), y=(5.0,)) for n in range(7)]
-    axes = draw_roofline(with_groups(*groups)).axes[0]
-    marks = [at(axes, group.x[0], 5.0) for group in groups]
+    many = [PointGroup(label=f"g{n}", kind="decode", x=(2.0 + n,), y=(5.0,)) for n in range(7)]
+    axes = draw_roofline(with_groups(*many)).axes[0]
+    marks = [at(axes, group.x[0], 5.0) for group in many]
     assert len({mark.get_marker() for mark in marks}) == len({mark.get_color() for mark in marks}) == 7
     assert to_rgb("black") not in {to_rgb(mark.get_color()) for mark in marks}
-
-
-def test_the_legend_tells_roofs_labels_kinds_and_the_region() -> None:
-    """Each once; roofs beside the main one are named in the picture."""
     assert legend_texts(ROOFLINE) == ["memory", "short", "long", "prefill", "decode", "both", "slope", "level"]
 
 
@@ -99,25 +91,24 @@ def test_words_overlap_neither_each_other_nor_marks() -> None:
         assert axes.bbox.x0 - 1 <= box.x0 < box.x1 <= axes.bbox.x1 + 1
 
 
-def test_axes_end_as_they_say() -> None:
-    """Nothing that is drawn moves them, and ticks are plain numbers."""
+def test_axes_end_as_they_say_and_ranges_and_regions_are_drawn() -> None:
+    """Nothing that is drawn moves them; two parts of the region differ in grey, and ranges lie beside their points."""
     axes = draw_roofline(ROOFLINE).axes[0]
     assert (axes.get_xlim(), axes.get_ylim()) == ((1.0, 100.0), (1.0, 200.0))
     assert axes.xaxis.get_major_formatter()(50.0, 0) == "50"
-
-
-def test_the_two_parts_of_the_region_differ_in_grey() -> None:
-    """By a twentieth of the way from black to white or more, and a broken line parts them."""
-    axes = draw_roofline(ROOFLINE).axes[0]
     greys = [float(np.dot(np.asarray(area.get_facecolor())[0][:3], (0.299, 0.587, 0.114))) for area in axes.collections]
     assert len(greys) == 2
     assert abs(greys[0] - greys[1]) >= 0.05
     dividers = [line for line in axes.lines if list(np.asarray(line.get_xdata())) == [10.0, 10.0]]
     assert [line.get_linestyle() for line in dividers] == ["--"]
+    group = PointGroup(label="routed", kind="prefill", x=(20.0,), y=(30.0,), least_x=(10.5,), most_x=(40.0,))
+    axes = draw_roofline(with_groups(group)).axes[0]
+    (ranges,) = (each for each in axes.collections if hasattr(each, "get_segments"))
+    assert np.asarray(ranges.get_segments()[0]).tolist() == [[10.5, 30.0], [40.0, 30.0]]
 
 
 def test_shades_are_darker_for_larger_values() -> None:
-    """So that the scale can be read in grey; the kinds have marks of their own, and a bar tells the scale."""
+    """The scale can be read in grey, kinds have marks of their own; a scale from a value to itself is drawn."""
     figure = draw_roofline(SHADED)
     axes = figure.axes[0]
     for x in (40.0, 2.0):
@@ -126,21 +117,9 @@ def test_shades_are_darker_for_larger_values() -> None:
     assert at(axes, 40.0, 5.0).get_marker() != at(axes, 2.0, 5.0).get_marker()
     assert figure.axes[-1].get_ylabel() == "layers"
     assert legend_texts(SHADED) == ["memory", "prefill", "decode", "slope", "level"]
-
-
-def test_one_shade_for_all_is_drawn() -> None:
-    """A scale from a value to itself has no logarithm to divide."""
     (group, _) = SHADED.panels[0].groups
     chart = replace(with_groups(replace(group, shades=(8.0, 8.0))), shade_axis=SHADED.shade_axis)
     assert picture_bytes(chart, "png")
-
-
-def test_ranges_are_drawn_beside_points() -> None:
-    """From the least to the most intensity, at the height of the point."""
-    group = PointGroup(label="routed", kind="prefill", x=(20.0,), y=(30.0,), least_x=(10.5,), most_x=(40.0,))
-    axes = draw_roofline(with_groups(group)).axes[0]
-    (ranges,) = (each for each in axes.collections if hasattr(each, "get_segments"))
-    assert np.asarray(ranges.get_segments()[0]).tolist() == [[10.5, 30.0], [40.0, 30.0]]
 
 
 def test_several_roofs_have_colours_and_names() -> None:

@@ -53,9 +53,17 @@ def test_colours_differ_for_dichromats(eyes: str) -> None:
     assert math.dist(brown, green) < AT_A_GLANCE
 
 
-def test_areas_have_the_colours_of_lines() -> None:
-    """In another order."""
+def test_areas_have_the_colours_of_lines_and_labels_are_numbered_by_first_use() -> None:
+    """In another order; a label that comes again keeps its number, and ink is what stands out."""
     assert sorted(BAR_COLOURS) == sorted(COLOURS)
+    assert numbered(["b", "a", "b", "c"]) == {"b": 0, "a": 1, "c": 2}
+    assert [ink_on(to_rgb(colour)) for colour in ("white", "yellow", "navy", "black")] == [
+        "black",
+        "black",
+        "white",
+        "white",
+    ]
+    assert [ink_on((grey,) * 3) for grey in (0.45, 0.47)] == ["white", "black"]
 
 
 @pytest.mark.parametrize(
@@ -67,13 +75,8 @@ def test_numbers_have_so_many_digits(value: float, digits: int, written: str) ->
     assert significant(value, digits) == written
 
 
-def test_labels_are_numbered_by_first_use() -> None:
-    """A label that comes again keeps its number."""
-    assert numbered(["b", "a", "b", "c"]) == {"b": 0, "a": 1, "c": 2}
-
-
 def test_an_axis_ends_where_it_says() -> None:
-    """Both ends, one, or none, then where the series do."""
+    """Both ends, one, or none, then where the series do; ticks are at multiples of a step."""
     axes = Figure().subplots()
     axes.plot((1.0, 100.0), (1.0, 1000.0))
     scale_axes(axes, Axis(label="x", least=0.0, most=50.0), Axis(label="y", scale=Scale.LOG10))
@@ -81,22 +84,7 @@ def test_an_axis_ends_where_it_says() -> None:
     low, high = axes.get_ylim()
     assert 0.1 < low < 1.0
     assert 1000.0 < high < 10000.0
-
-
-def test_ticks_are_as_far_apart_as_an_axis_says() -> None:
-    """At multiples of the step inside the axis."""
     axes = Figure().subplots()
     axes.plot((1.0, 200.0), (1.0, 2.0))
     scale_axes(axes, Axis(label="x", least=1.0, most=200.0, tick_step=64.0), Axis(label="y"))
     assert [tick for tick in axes.get_xticks() if 1.0 <= tick <= 200.0] == [64.0, 128.0, 192.0]
-
-
-def test_ink_is_what_stands_out() -> None:
-    """Black on light, white on dark, and the grey where both contrast alike is darker than half."""
-    assert [ink_on(to_rgb(colour)) for colour in ("white", "yellow", "navy", "black")] == [
-        "black",
-        "black",
-        "white",
-        "white",
-    ]
-    assert [ink_on((grey,) * 3) for grey in (0.45, 0.47)] == ["white", "black"]

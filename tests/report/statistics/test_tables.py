@@ -26,7 +26,7 @@ JSON_GRAPH = (*(product(f"ffn_{size}", 64, size) for size in SIZES), attention(2
 
 
 def test_statistics_are_json() -> None:
-    """Everything is told in values that JSON has, units in the keys."""
+    """Everything in values that JSON has, units in the keys; what a trace does not tell is null."""
     experts = experts_of((step, 0, [[step % 3, 4]]) for step in range(20))
     trace = law_trace(JSON_GRAPH, 20, lambda step, at, _: 1_000 * (at + 1) + 10 * step, experts=experts, n_experts=8)
     plain = json.loads(json.dumps(plain_statistics(trace_statistics(trace)), allow_nan=False))
@@ -38,17 +38,9 @@ def test_statistics_are_json() -> None:
     assert [each["m"] for each in products["dimensions"]] == list(SIZES)
     assert products["fit_ns_over_work"]["n_points"] == 3
     assert (len(plain["threads"]), len(plain["balances"]), len(plain["experts"])) == (2, 4, 8)
-
-
-def test_nothing_is_none_and_not_zero() -> None:
-    """What a trace does not tell is null."""
     plain = plain_statistics(trace_statistics(engine_trace(graphs=())))
     assert plain["tokens"]["growth"] is None
     assert plain["tokens"]["attention_share_ratio"] is None
-
-
-def test_a_crossover_is_json() -> None:
-    """Both sides' times and lines are told by dimension."""
     trace = law_trace(JSON_GRAPH, 5, lambda _step, at, _thread: 1_000 * (at + 1))
     plain = json.loads(json.dumps(plain_crossover(crossover(trace, trace)), allow_nan=False))
     products = next(each for each in plain["operators"] if each["op"] == "MUL_MAT")
@@ -75,7 +67,7 @@ def printed(trace: EngineTrace, n_top: int = 10) -> str:
 
 
 def test_a_decode_is_told_whole() -> None:
-    """Growth, its carrier, types of operators, threads, and what runs on one thread are all there."""
+    """Growth, its carrier, types, threads and what runs on one thread, or the first rows; nothing is one line."""
     text = printed(law_trace(GRAPH, 30, law))
     assert "30 steps of decoding, 0 steps of more tokens" in text
     assert "operators grow by 40.0 ns a position, of which attention carries 100%" in text
@@ -83,31 +75,17 @@ def test_a_decode_is_told_whole() -> None:
     assert "decode: operator" in text
     assert "one thread alone" in text
     assert "4712" in text
-
-
-def test_only_the_first_rows_are_shown() -> None:
-    """A limit of one row leaves the rest out."""
     text = printed(law_trace(GRAPH, 30, law), n_top=1)
     assert "FLASH_ATTN_EXT" in text
     assert "MUL_MAT" not in text
-
-
-def test_experts_and_problems_are_told() -> None:
-    """The busiest experts come first, and what makes a trace doubtful comes last."""
-    experts = experts_of((step, 3, [[1, 2 + step]]) for step in range(4))
-    text = printed(engine_trace(graphs=(), experts=experts, n_experts=8, cut="at byte 5", problems=("a gap",)))
-    assert "activations" in text
-    assert text.rstrip().endswith("Not to be trusted: a gap")
-    assert "it breaks off: at byte 5" in text
-
-
-def test_a_trace_without_anything_is_one_line() -> None:
-    """Nothing recorded shows no empty tables."""
     assert printed(engine_trace(graphs=())).strip() == "0 steps of decoding, 0 steps of more tokens"
 
 
-def test_a_slope_within_its_error_is_none() -> None:
-    """A level series has one time and an error, and tokens without operators say nothing of what grows."""
+def test_what_is_not_known_or_not_to_be_trusted_is_told() -> None:
+    """Derived ends leave no table of threads, a level series has no slope, and problems come last."""
+    events = step_events(0, law, len(GRAPH), flags=EventFlag.END_DERIVED)
+    assert "threads: not told, the recorder did not see" in printed(engine_trace(events, graphs=(GRAPH,)))
+    assert "threads: not told" not in printed(law_trace(GRAPH, 3, law))
     steps = [
         event(EventKind.TOKEN, 100 * at, 100 * at + time_ns, value=1, thread=0, iteration=at)
         for at, time_ns in enumerate((50, 58, 53, 57, 58, 51, 52, 56, 54))
@@ -115,13 +93,11 @@ def test_a_slope_within_its_error_is_none() -> None:
     lines = printed(engine_trace(steps, graphs=())).splitlines()
     assert re.fullmatch(r"a step takes 54\.0 ns at 1 to 9 positions, ± \d\.\d+ ns a position", lines[1])
     assert lines[2:] == ["which operators grow is not known: none were recorded", "operators: none were recorded"]
-
-
-def test_threads_without_times_of_their_own_are_not_told() -> None:
-    """Derived ends leave no table of threads, and the reason in its place."""
-    events = step_events(0, law, len(GRAPH), flags=EventFlag.END_DERIVED)
-    assert "threads: not told, the recorder did not see" in printed(engine_trace(events, graphs=(GRAPH,)))
-    assert "threads: not told" not in printed(law_trace(GRAPH, 3, law))
+    experts = experts_of((step, 3, [[1, 2 + step]]) for step in range(4))
+    text = printed(engine_trace(graphs=(), experts=experts, n_experts=8, cut="at byte 5", problems=("a gap",)))
+    assert "activations" in text
+    assert text.rstrip().endswith("Not to be trusted: a gap")
+    assert "it breaks off: at byte 5" in text
 
 
 def test_counters_get_columns_where_they_are() -> None:

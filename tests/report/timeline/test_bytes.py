@@ -39,19 +39,16 @@ def test_varints_come_back(numbers: list[int]) -> None:
         assert len(content) == max(1, -(-number.bit_length() // 7))
 
 
-def test_eight_bytes_are_little_endian() -> None:
-    """The lowest byte comes first."""
-    assert parts(fixed64(np.asarray([1, 2**40]))) == [bytes([1, 0, 0, 0, 0, 0, 0, 0]), bytes([0] * 5 + [1, 0, 0])]
-
-
 def test_fields_stand_side_by_side_record_by_record() -> None:
-    """What is not chosen takes no room, and sizes are those of what is left."""
+    """What is not chosen takes no room, the lowest byte comes first, and no texts are texts of nothing."""
+    assert parts(fixed64(np.asarray([1, 2**40]))) == [bytes([1, 0, 0, 0, 0, 0, 0, 0]), bytes([0] * 5 + [1, 0, 0])]
     texts = Texts([b"one", b"", b"three"]).of(np.asarray([2, 0, 1]))
     odd = decimal(np.asarray([7, 8, 9])).where(np.asarray([True, False, True]))
     rows = side_by_side([constant(b"<", 3), texts, odd, constant(b">", 3)])
     assert parts(rows) == [b"<three7>", b"<one>", b"<9>"]
     assert rows.sizes.tolist() == [8, 5, 3]
     assert rows.joined() == b"<three7><one><9>"
+    assert Texts([]).of(np.zeros(0, dtype=np.int64)).joined() == b""
 
 
 @pytest.mark.parametrize("field", [decimal, thousandths, varint, fixed64])
@@ -59,8 +56,3 @@ def test_no_records_are_no_bytes(field: object) -> None:
     """An empty field joins to nothing."""
     assert callable(field)
     assert field(np.zeros(0, dtype=np.int64)).joined() == b""
-
-
-def test_no_texts_are_texts_of_nothing() -> None:
-    """Without texts there is nothing to choose, and that is no error."""
-    assert Texts([]).of(np.zeros(0, dtype=np.int64)).joined() == b""

@@ -59,8 +59,8 @@ def test_the_file_holds_the_timeline(trace: EngineTrace, tmp_path: Path) -> None
     ]
 
 
-def test_tracks_are_named_and_ordered(tmp_path: Path) -> None:
-    """The process and each track has a name, and tracks are sorted as they are in the timeline."""
+def test_tracks_arguments_and_arrows_are_where_they_belong(tmp_path: Path) -> None:
+    """Tracks are sorted as in the timeline, arguments are those that are known, and arrows are within their slices."""
     loaded = written(busy_trace(), tmp_path)
     meta = of_phase(loaded, "M")
     assert meta[0] == {"ph": "M", "pid": 4711, "name": "process_name", "args": {"name": "llama-cli"}}
@@ -68,11 +68,6 @@ def test_tracks_are_named_and_ordered(tmp_path: Path) -> None:
     order = {each["tid"]: each["args"]["sort_index"] for each in meta if each["name"] == "thread_sort_index"}
     assert {each["tid"] for each in of_phase(loaded, "X")} <= names.keys() == order.keys()
     assert [names[each] for each in sorted(order, key=order.__getitem__)][:3] == ["phases", "phases", "tokens"]
-
-
-def test_arguments_are_there_where_they_are_known(tmp_path: Path) -> None:
-    """CPU, iteration and evaluation of an operator; of a phase without them only what it is."""
-    loaded = written(busy_trace(), tmp_path)
     by_name = {each["name"]: each["args"] for each in of_phase(loaded, "X")}
     assert by_name["MUL_MAT Kcur-0"] == {
         "about": "f32 64 from f32 64x64, f32 64",
@@ -81,11 +76,6 @@ def test_arguments_are_there_where_they_are_known(tmp_path: Path) -> None:
         "evaluation": 1,
     }
     assert by_name["end_to_end"] == {"about": "timed by the driver"}
-
-
-def test_arrows_begin_pass_and_end_within_their_slices(tmp_path: Path) -> None:
-    """Each arrow has one s, as many t as it passes, and one f, at the starts of an operator and of its kernels."""
-    loaded = written(busy_trace(), tmp_path)
     starts = {(each["tid"], each["ts"]): each["name"] for each in of_phase(loaded, "X")}
     arrows = {phase: of_phase(loaded, phase) for phase in "stf"}
     assert {phase: [each["id"] for each in found] for phase, found in arrows.items()} == {key: [1, 2] for key in "stf"}
@@ -94,24 +84,15 @@ def test_arrows_begin_pass_and_end_within_their_slices(tmp_path: Path) -> None:
 
 
 def test_a_hostile_name_stays_a_name(tmp_path: Path) -> None:
-    """Quotes, brackets, backslashes and control characters of a tensor's name change nothing but that name."""
+    """Quotes and control characters change nothing but the name; losses and the cut go along, and nothing is a file."""
     loaded = written(busy_trace(), tmp_path)
     expected = EVIL.replace("\n", "\ufffd").replace("\x1b", "\ufffd").replace("\x07", "\ufffd")
     assert f"MUL_MAT {expected}" in {each["name"] for each in of_phase(loaded, "X")}
     content = (tmp_path / "trace.json").read_bytes()
     assert all(byte == 0x0A or 0x20 <= byte < 0x7F for byte in content)
-
-
-def test_what_is_known_of_the_recording_goes_along(tmp_path: Path) -> None:
-    """Losses and the cut are in the file, and times are shown in ns."""
-    loaded = written(busy_trace(), tmp_path)
     assert loaded["displayTimeUnit"] == "ns"
     assert loaded["otherData"]["lost events"] == "3"
     assert loaded["otherData"]["cut"] == "the file ends within a record"
-
-
-def test_an_empty_trace_is_a_file_all_the_same(tmp_path: Path) -> None:
-    """It names the process, and nothing else."""
     assert len(written(engine_trace([]), tmp_path)["traceEvents"]) == 1
 
 

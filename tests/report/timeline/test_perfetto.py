@@ -117,21 +117,8 @@ def test_tracks_are_of_the_process_its_threads_and_counters(tmp_path: Path) -> N
     assert all(each.uuid > each.parent_uuid for each in described)
 
 
-def test_all_times_are_of_the_monotonic_clock(tmp_path: Path) -> None:
-    """The first packet makes it the trace's own and the default of the sequence; all packets are of that sequence."""
-    packets = written(busy_trace(), tmp_path)
-    first = packets[0]
-    assert first.trace_packet_defaults.timestamp_clock_id == perfetto.BUILTIN_CLOCK_MONOTONIC
-    assert first.clock_snapshot.primary_trace_clock == perfetto.BUILTIN_CLOCK_MONOTONIC
-    assert [(each.clock_id, each.timestamp) for each in first.clock_snapshot.clocks] == [(3, EPOCH_NS)]
-    assert first.sequence_flags == perfetto.TracePacket.SEQ_INCREMENTAL_STATE_CLEARED
-    assert {each.trusted_packet_sequence_id for each in packets} == {1}
-    needs = perfetto.TracePacket.SEQ_NEEDS_INCREMENTAL_STATE
-    assert {each.sequence_flags for each in packets if each.HasField("track_event")} == {needs}
-
-
 def test_annotations_are_there_where_they_are_known(tmp_path: Path) -> None:
-    """CPU, iteration and evaluation of an operator; of a phase without them only what it is."""
+    """CPU, iteration and evaluation of an operator; all packets are of one sequence and of the monotonic clock."""
     packets = written(busy_trace(), tmp_path)
     keys, texts = interned(packets, "debug_annotation_names"), interned(packets, "debug_annotation_string_values")
     names = interned(packets, "event_names")
@@ -146,6 +133,14 @@ def test_annotations_are_there_where_they_are_known(tmp_path: Path) -> None:
     about = "f32 64 from f32 64x64, f32 64"
     assert found["MUL_MAT Kcur-0"] == {"about": about, "cpu": 0, "iteration": 1, "evaluation": 1}
     assert found["end_to_end"] == {"about": "timed by the driver"}
+    first = packets[0]
+    assert first.trace_packet_defaults.timestamp_clock_id == perfetto.BUILTIN_CLOCK_MONOTONIC
+    assert first.clock_snapshot.primary_trace_clock == perfetto.BUILTIN_CLOCK_MONOTONIC
+    assert [(each.clock_id, each.timestamp) for each in first.clock_snapshot.clocks] == [(3, EPOCH_NS)]
+    assert first.sequence_flags == perfetto.TracePacket.SEQ_INCREMENTAL_STATE_CLEARED
+    assert {each.trusted_packet_sequence_id for each in packets} == {1}
+    needs = perfetto.TracePacket.SEQ_NEEDS_INCREMENTAL_STATE
+    assert {each.sequence_flags for each in packets if each.HasField("track_event")} == {needs}
 
 
 def test_flows_lead_from_operators_to_kernels(tmp_path: Path) -> None:
@@ -167,7 +162,7 @@ def test_flows_lead_from_operators_to_kernels(tmp_path: Path) -> None:
 
 
 def test_slices_of_a_track_end_before_the_next_begins_in_the_file(tmp_path: Path) -> None:
-    """Events of one track come in the order of time, so that equal times keep begin and end in order."""
+    """Events of one track come in the order of time, and names of the traced program are printable."""
     last: dict[int, int] = {}
     depth: dict[int, int] = {}
     for ns, each in events(written(busy_trace(), tmp_path)):
@@ -176,10 +171,6 @@ def test_slices_of_a_track_end_before_the_next_begins_in_the_file(tmp_path: Path
         depth[each.track_uuid] = depth.get(each.track_uuid, 0) + {BEGIN: 1, END: -1}.get(each.type, 0)
         assert depth[each.track_uuid] in (0, 1)
     assert set(depth.values()) == {0}
-
-
-def test_no_name_holds_a_control_character(tmp_path: Path) -> None:
-    """Names of the traced program are printable in the file."""
     packets = written(busy_trace(), tmp_path)
     names = [*interned(packets, "event_names").values(), *interned(packets, "debug_annotation_string_values").values()]
     assert any("</script>" in each for each in names)
@@ -192,10 +183,6 @@ def test_a_process_that_is_not_known_is_a_track(tmp_path: Path) -> None:
     described = [each.track_descriptor for each in written(trace, tmp_path) if each.HasField("track_descriptor")]
     assert not any(each.HasField("process") or each.HasField("thread") for each in described)
     assert described[0].name == "llama-cli"
-
-
-def test_an_empty_trace_is_a_file_all_the_same(tmp_path: Path) -> None:
-    """It has the clock and the process."""
     assert len(written(engine_trace([]), tmp_path)) == 2
 
 

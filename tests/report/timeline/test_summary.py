@@ -14,7 +14,7 @@ from ...synthetic_timeline import busy_trace
 
 
 def test_the_summary_is_there() -> None:
-    """Threads, operators held up, and each pre-emption with its time and its operator."""
+    """Threads, operators held up, and each pre-emption; what is not known is null."""
     plain = json.loads(json.dumps(plain_timeline(timeline_summary(busy_trace())), allow_nan=False))
     assert plain["n_by_kind"]["kernel"] == 6
     assert [each["tid"] for each in plain["threads"]] == [4711, 4712]
@@ -23,10 +23,6 @@ def test_the_summary_is_there() -> None:
     first = plain["preemptions"][0]
     assert (first["start_ns"], first["delay_ns"], first["cpu"]) == (EPOCH_NS + 5_000, 3_000, 1)
     assert (first["tid"], first["instead"], first["was_running"]) == (4712, None, True)
-
-
-def test_what_is_not_known_is_null() -> None:
-    """An empty trace has no span and no cut, and its threads' states are not known."""
     plain = plain_timeline(timeline_summary(engine_trace([])))
     assert plain["span_ns"] is None
     assert plain["cut"] is None
@@ -39,8 +35,8 @@ def state(value: ThreadState, start_ns: int, end_ns: int, cpu: int) -> Events:
     return event(EventKind.THREAD_STATE, start_ns, end_ns, value=value, thread=0, cpu=cpu)
 
 
-def test_threads_are_summed_up() -> None:
-    """Of three tokens, each thread's four operators and its time on a processor."""
+def test_threads_and_pre_emptions_are_summed_up() -> None:
+    """Operators and times on a processor, which are none where nobody recorded them; losses and cuts go along."""
     summary = timeline_summary(small_trace(n_tokens=3))
     first, second = summary.threads
     assert (first.n_operators, first.operators_ns) == (12, 12 * OPERATOR_NS)
@@ -49,6 +45,18 @@ def test_threads_are_summed_up() -> None:
     assert (first.n_migrations, first.n_preemptions) == (0, 0)
     assert summary.span_ns == 3 * TOKEN_NS
     assert dict(summary.n_by_kind) == {"token": 3, "graph": 3, "operator": 24, "thread_state": 2}
+    summary = timeline_summary(engine_trace([event(EventKind.OPERATOR, 0, 5, thread=0)]))
+    assert not summary.has_states
+    assert summary.threads[0].running_ns is None
+    assert summary.threads[0].n_migrations is None
+    summary = timeline_summary(busy_trace())
+    assert [(each.name, each.delay_ns) for each in summary.preemptions] == [("Qcur-0", 3000)] * 2
+    (held_up,) = summary.held_up
+    assert (held_up.n_preemptions, held_up.delay_ns, held_up.held_up_ns) == (2, 6000, 0)
+    assert summary.threads[1].n_preemptions == 2
+    assert (summary.n_lost, summary.cut, len(summary.problems)) == (3, "the file ends within a record", 1)
+    assert timeline_summary(engine_trace([])).span_ns is None
+    assert timeline_summary(replace(engine_trace([]), threads=())).threads == ()
 
 
 def test_a_thread_that_goes_on_elsewhere_has_moved() -> None:
@@ -63,28 +71,3 @@ def test_a_thread_that_goes_on_elsewhere_has_moved() -> None:
     ]
     times = timeline_summary(engine_trace(states)).threads[0]
     assert (times.n_migrations, times.running_ns, times.runnable_ns, times.idle_ns) == (2, 40, 10, 10)
-
-
-def test_states_that_nobody_recorded_are_not_known() -> None:
-    """None, and not 0."""
-    summary = timeline_summary(engine_trace([event(EventKind.OPERATOR, 0, 5, thread=0)]))
-    assert not summary.has_states
-    assert summary.threads[0].running_ns is None
-    assert summary.threads[0].n_migrations is None
-
-
-def test_pre_emptions_are_summed_by_operator() -> None:
-    """Both evaluations' wait of thread 1 in its product holds up nothing, for thread 0 came as late to the barrier."""
-    summary = timeline_summary(busy_trace())
-    assert [(each.name, each.delay_ns) for each in summary.preemptions] == [("Qcur-0", 3000)] * 2
-    (held_up,) = summary.held_up
-    assert (held_up.n_preemptions, held_up.delay_ns, held_up.held_up_ns) == (2, 6000, 0)
-    assert summary.threads[1].n_preemptions == 2
-
-
-def test_what_is_missing_goes_along() -> None:
-    """Losses, the cut, and problems; an empty trace has no span."""
-    summary = timeline_summary(busy_trace())
-    assert (summary.n_lost, summary.cut, len(summary.problems)) == (3, "the file ends within a record", 1)
-    assert timeline_summary(engine_trace([])).span_ns is None
-    assert timeline_summary(replace(engine_trace([]), threads=())).threads == ()

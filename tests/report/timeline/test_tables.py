@@ -47,21 +47,21 @@ def test_a_delayed_operator_is_named() -> None:
     assert last == ["MUL_MAT", "ffn_up-7", "llama-cli", "4712", "1", "3", "40.0", "µs", "another", "program"]
 
 
-def test_waiting_in_the_time_of_operators_is_told() -> None:
-    """Times that begin or end with a neighbour are no work alone."""
+def test_the_lines_say_what_pre_emption_came_to_and_what_is_missing() -> None:
+    """How often, where and how long operators were held up; derived times have waiting in them, losses have a line."""
     told = "the time in operators has waiting for other threads in it: not every start and end was recorded"
     assert told not in list(timeline_lines(timeline_summary(small_trace(1))))
     derived = event(EventKind.OPERATOR, 0, 9, thread=0, evaluation=0, graph=0, node=0, flags=EventFlag.START_DERIVED)
     assert told in list(timeline_lines(timeline_summary(engine_trace([derived]))))
-
-
-def test_the_lines_say_what_pre_emption_came_to() -> None:
-    """How often, where, and how long all operators were held up."""
     lines = list(timeline_lines(timeline_summary(held_up_trace(n_nodes=2))))
     assert lines == [
         "8 events by the ebpf recorder over 300 µs: operator 4, thread state 4",
         "pre-emption: operators waited 2 times for a processor on CPU 1; that held up 2 operators by 80.0 µs in all",
     ]
+    lines = list(timeline_lines(timeline_summary(busy_trace())))
+    assert "3 events lost" in lines
+    assert "the trace breaks off: the file ends within a record" in lines
+    assert "a clock ran backwards" in lines
 
 
 def test_no_pre_emption_and_not_known_are_told_apart() -> None:
@@ -72,23 +72,11 @@ def test_no_pre_emption_and_not_known_are_told_apart() -> None:
     assert "held up" not in printed(quiet)
 
 
-def test_what_is_missing_is_told() -> None:
-    """Losses, the cut and problems have lines of their own."""
-    lines = list(timeline_lines(timeline_summary(busy_trace())))
-    assert "3 events lost" in lines
-    assert "the trace breaks off: the file ends within a record" in lines
-    assert "a clock ran backwards" in lines
-
-
 def test_tables_say_when_there_is_more() -> None:
-    """Of five operators the first two are shown."""
+    """Of five operators the first two are shown; brackets of a tensor's name are, escapes are not."""
     told = printed(held_up_trace(n_nodes=5), n_top=2)
     assert "Operators held up by other work: the first 2 of 5" in told
     assert told.count("MUL_MAT ffn_up") == 4
-
-
-def test_names_are_no_markup_and_control_nothing() -> None:
-    """Brackets of a tensor's name are shown, escapes are not."""
     told = printed(held_up_trace(name="[red]x\x1b[2J"))
     assert "MUL_MAT [red]x�[2J" in told
     lines = timeline_lines(timeline_summary(replace(held_up_trace(), cut="\x1b]0;x\x07", problems=("\x1b",))))

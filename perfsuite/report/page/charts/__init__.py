@@ -23,9 +23,41 @@ compiled: ``script-src`` needs no ``'unsafe-eval'``.
 Names are data: field names in specifications are fixed words, and no name is part of an expression.
 """
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from perfsuite.records.observation import Observation
+from perfsuite.report.page.charts.attribution_bars import attribution_figures
 from perfsuite.report.page.charts.case_figures import CaseFigures, case_figures
+from perfsuite.report.page.charts.changes import changes_figure
 from perfsuite.report.page.charts.figure import Figure, specs_by_id
-from perfsuite.report.page.charts.figures import figures
+from perfsuite.report.page.charts.folded_graph import graph_figures
+from perfsuite.report.page.charts.machine import machine_figures
+from perfsuite.report.page.charts.roofline import roofline_figure
+from perfsuite.report.page.charts.runs import runs_figure
 from perfsuite.report.page.charts.scripts import PageScript, page_scripts
+from perfsuite.report.page.charts.timeline import timeline_figures
+from perfsuite.report.page.charts.times import kernels_figures, operators_figures, phases_figure
+from perfsuite.report.page.charts.tokens import tokens_figure
+from perfsuite.report.page.page_run import PageRun
+from perfsuite.report.run_file import RunFile
 
 __all__ = ["CaseFigures", "Figure", "PageScript", "case_figures", "figures", "page_scripts", "specs_by_id"]
+
+
+def figures(run: RunFile, observation: Observation, others: Sequence[PageRun] = ()) -> tuple[Figure, ...]:
+    """Return every figure for which the records of the run have something to show."""
+    return (
+        *changes_figure(run),
+        *phases_figure(run),
+        *operators_figures(run),
+        *attribution_figures(run),
+        *kernels_figures(run),
+        *roofline_figure(run, observation),
+        *timeline_figures(observation),
+        *tokens_figure(observation, others),
+        *graph_figures(observation),
+        *machine_figures(run, observation),
+        *runs_figure(run, others),
+    )

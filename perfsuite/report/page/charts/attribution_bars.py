@@ -12,7 +12,7 @@ from perfsuite.report.page.charts.palette import BLUE, GREY, VERMILLION, Look
 from perfsuite.report.run_file import RunFile
 from perfsuite.units import format_count, format_signed_ns
 
-_MOST_ROWS, _MOST_TOLD, _STEP = 12, 3, 24
+_MOST_CARRIERS, _MOST_CARRIERS_TOLD, _BAR_STEP = 12, 3, 24
 _WHOLE, _SURE, _UNSURE, _LEFT = "the phase", "changed", "not sure", "left over"
 _KINDS = {
     _WHOLE: Look(colour=BLUE, shape="square"),
@@ -39,19 +39,19 @@ def _figure(place: int, phase: PhaseAttribution) -> Figure:
         figure_id=f"attribution-{place}",
         subject="attribution",
         title=f"Where the time went that {name} {verb}",
-        summary=f"{name} {format_signed_ns(phase.lost_ns)}, of which {some_of(told, _MOST_TOLD)}; "
+        summary=f"{name} {format_signed_ns(phase.lost_ns)}, of which {some_of(told, _MOST_CARRIERS_TOLD)}; "
         f"{format_signed_ns(phase.unexplained_ns)} left over.{_left(phase)}",
-        spec=_spec(name, phase),
+        spec=_bars_spec(name, phase),
     )
 
 
 def _left(phase: PhaseAttribution) -> str:
-    more = len(phase.carriers) - _MOST_ROWS
+    more = len(phase.carriers) - _MOST_CARRIERS
     return f" {format_count(more, 'smaller part')} not drawn." if more > 0 else ""
 
 
-def _spec(name: str, phase: PhaseAttribution) -> Spec:
-    carriers = phase.carriers[:_MOST_ROWS]
+def _bars_spec(name: str, phase: PhaseAttribution) -> Spec:
+    carriers = phase.carriers[:_MOST_CARRIERS]
     names = [f"{name} in all", *(readable(each.role) for each in carriers), "left over"]
     kinds = [_WHOLE, *(_SURE if each.is_significant else _UNSURE for each in carriers), _LEFT]
     losses = [phase.lost_ns, *(each.lost_ns for each in carriers), phase.unexplained_ns]
@@ -66,7 +66,7 @@ def _spec(name: str, phase: PhaseAttribution) -> Spec:
     zero = {"x": {"datum": 0, **time}, "y": {"value": 0}, "y2": {"value": "height"}}
     return {
         "usermeta": {"wideNames": wide_names(names)},
-        "height": _STEP * len(labels),
+        "height": _BAR_STEP * len(labels),
         "data": {"values": rows},
         "encoding": {"y": row_axis(labels)},
         "layer": [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from perfsuite.report.page.charts.figure import Spec
 from perfsuite.report.page.charts.palette import Look
@@ -128,6 +129,11 @@ def looks(field: str, kinds: Mapping[str, Look], *, has_legend: bool = True) -> 
         channel: {**nominal, "scale": {"domain": list(kinds), "range": of_kinds}}
         for channel, of_kinds in channels.items()
     }
+
+
+def layer(mark: str, rows: Sequence[Spec], encoding: Spec, **look: Any) -> Spec:
+    """Return a layer of marks over rows of its own."""
+    return {"data": {"values": list(rows)}, "mark": {"type": mark, **look}, "encoding": encoding}
 
 
 def tip() -> Spec:

@@ -16,7 +16,6 @@ from perfsuite.report.page.page_run import PageRun
 from perfsuite.report.run_file import RunFile
 from perfsuite.units import format_ns
 
-#: Rows, as they are named at the left.
 THIS, BEFORE, BASELINE, OTHERS = "this run", "old side", "baseline", "other runs"
 
 _ROW_COLOURS = {THIS: BLUE, BEFORE: PURPLE, BASELINE: PURPLE, OTHERS: GREY}

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from perfsuite.records.outcome import Judgement, Outcome
-from perfsuite.report.page.charts.axes import change_axis, looks, row_axis, shown, tip
+from perfsuite.report.page.charts.axes import change_axis, layer, looks, row_axis, shown, tip
 from perfsuite.report.page.charts.figure import Figure, Spec
 from perfsuite.report.page.charts.names import case_name, short_names, some_of, wide_names
 from perfsuite.report.page.charts.palette import OUTCOME_LOOKS
@@ -112,7 +112,7 @@ def _kinds(rows: Sequence[Spec]) -> Spec:
 
 def _zero_layer(change: Spec) -> Spec:
     encoding = {"x": {"field": "change", **change}, "y": {"value": 0}, "y2": {"value": "height"}}
-    return {"data": {"values": [{"change": 0}]}, "mark": {"type": "rule", "opacity": 0.7}, "encoding": encoding}
+    return layer("rule", [{"change": 0}], encoding, opacity=0.7)
 
 
 def _margin_layer(end: str, change: Spec) -> Spec:
@@ -128,13 +128,11 @@ def _change_layers(kinds: Spec, change: Spec) -> Iterator[Spec]:
 
 
 def _text_layers(rows: Sequence[Spec], change: Spec) -> Iterator[Spec]:
-    """Write the change of what regressed and of what is beyond the axis, on the side where there is room."""
     low, high = change["scale"]["domain"]
     middle = low + (high - low) * _WORDS_RIGHT
     told = [row for row in rows if "told" in row]
     right, left = [row for row in told if row["high"] <= middle], [row for row in told if row["high"] > middle]
     for side, end, align, dx in ((right, "high", "left", 9), (left, "low", "right", -9)):
         if side:
-            mark = {"type": "text", "align": align, "dx": dx, "fontWeight": "bold"}
             encoding = {"x": {"field": end, **change}, "text": {"field": "told"}}
-            yield {"data": {"values": side}, "mark": mark, "encoding": encoding}
+            yield layer("text", side, encoding, align=align, dx=dx, fontWeight="bold")

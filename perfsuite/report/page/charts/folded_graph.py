@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from perfsuite.records.observation import Observation, PhaseGraph, RoleNode
 from perfsuite.report.graph.layout import Layout, lay_out
-from perfsuite.report.page.charts.axes import shown, tip
+from perfsuite.report.page.charts.axes import layer, shown, tip
 from perfsuite.report.page.charts.figure import Figure, Spec
 from perfsuite.report.page.charts.names import readable, short_names
 from perfsuite.report.page.charts.palette import BLUE
@@ -120,7 +120,6 @@ def _box(node: RoleNode, name: str, place: tuple[float, int], whole_ns: int, par
 
 
 def _line(number: int, edge: tuple[int, int], layout: Layout) -> Iterator[Spec]:
-    """Go from below one box to above the other, by the places of its own between them or down a lane at the right."""
     (x, rank), (target_x, target_rank) = layout.places[edge[0]], layout.places[edge[1]]
     if edge in layout.lanes:
         lane_x = layout.widest(rank, target_rank) + _HALF_WIDTH + _LANE * (layout.lanes[edge] + 0.8)
@@ -140,29 +139,26 @@ def _line(number: int, edge: tuple[int, int], layout: Layout) -> Iterator[Spec]:
 def _edge_layers(lines: Sequence[Spec]) -> Iterator[Spec]:
     if not lines:
         return
-    mark = {"type": "line", "strokeWidth": 1.2, "opacity": 0.55, "style": "ink", "strokeJoin": "round"}
     order = {"detail": {"field": "edge", "type": "nominal"}, "order": {"field": "step", "type": "quantitative"}}
-    yield {"data": {"values": list(lines)}, "mark": mark, "encoding": order}
+    yield layer("line", lines, order, strokeWidth=1.2, opacity=0.55, style="ink", strokeJoin="round")
     arrow = {"type": "point", "filled": True, "shape": "triangle-down", "size": 34, "opacity": 0.8, "style": "ink"}
     yield {"data": {"values": [each for each in lines if "is_end" in each]}, "mark": {**arrow, "yOffset": -3}}
 
 
 def _box_layers(boxes: Sequence[Spec]) -> Iterator[Spec]:
-    values = {"values": list(boxes)}
     tint = {"field": "tint", "type": "quantitative", "scale": None, "legend": None}
     left, top, bottom = ({"field": side, "type": "quantitative"} for side in ("left", "top", "bottom"))
     area = {"x": left, "x2": {"field": "right"}, "y": top, "y2": {"field": "bottom"}}
-    plain = {"type": "rect", "color": BLUE, "stroke": BLUE, "strokeWidth": 1, "cornerRadius": 5}
-    yield {"data": values, "mark": plain, "encoding": {**area, "fillOpacity": tint, "tooltip": tip()}}
+    box = {**area, "fillOpacity": tint, "tooltip": tip()}
+    yield layer("rect", boxes, box, color=BLUE, stroke=BLUE, strokeWidth=1, cornerRadius=5)
     bar = {"x": left, "x2": {"field": "part"}, "y": bottom}
-    yield {"data": values, "mark": {"type": "rule", "color": BLUE, "strokeWidth": 4}, "encoding": bar}
+    yield layer("rule", boxes, bar, color=BLUE, strokeWidth=4)
 
 
 def _word_layers(boxes: Sequence[Spec]) -> Iterator[Spec]:
-    values = {"values": list(boxes)}
     for field, dy, weight in (("name", -6, "bold"), ("share", 7, "normal")):
-        mark = {"type": "text", "dy": dy, "fontSize": 10, "fontWeight": weight}
-        yield {"data": values, "mark": mark, "encoding": {"text": {"field": field}, "tooltip": tip()}}
+        encoding = {"text": {"field": field}, "tooltip": tip()}
+        yield layer("text", boxes, encoding, dy=dy, fontSize=10, fontWeight=weight)
 
 
 def _percent(ratio: float) -> str:

@@ -7,7 +7,7 @@ from statistics import median
 from typing import NamedTuple
 
 from perfsuite.records.observation import MachineState, Observation
-from perfsuite.report.page.charts.axes import level_axis, linear_axis, log_axis, looks, shown, tip
+from perfsuite.report.page.charts.axes import layer, level_axis, linear_axis, log_axis, looks, shown, tip
 from perfsuite.report.page.charts.figure import Figure, Spec
 from perfsuite.report.page.charts.names import readable, short_names
 from perfsuite.report.page.charts.palette import look_of
@@ -21,8 +21,6 @@ _CROSS = "M-1,-1L1,1M1,-1L-1,1"
 
 
 class _Quantity(NamedTuple):
-    """Something that was read around each replicate."""
-
     figure_id: str
     title: str
     label: str
@@ -182,8 +180,7 @@ def _lines(points: Sequence[Spec], x_axis: Spec, y_axis: Spec) -> Spec:
 
 
 def _mark_layer(rows: Sequence[Spec], shape: str) -> list[Spec]:
-    """Mark some of the replicates: a cross for those that do not count, a ring for those that were throttled."""
     if not rows:
         return []
-    mark = {"type": "point", "shape": shape, "size": 150, "style": "ink", "strokeWidth": 2, "opacity": 1}
-    return [{"data": {"values": list(rows)}, "mark": mark, "encoding": {"tooltip": tip()}}]
+    look = {"shape": shape, "size": 150, "style": "ink", "strokeWidth": 2, "opacity": 1}
+    return [layer("point", rows, {"tooltip": tip()}, **look)]

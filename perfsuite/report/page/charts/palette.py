@@ -38,7 +38,6 @@ BAR_SHAPE = "M-0.22,-1.5H0.22V1.5H-0.22Z"
 #: A diamond of which the corners stand out where a circle lies upon it.
 DIAMOND_SHAPE = "M0,-1.35L1.35,0L0,1.35L-1.35,0Z"
 
-#: What is told of the time of a case.
 TIME_LOOKS = {
     "measured": Look(colour=BLUE, shape="circle"),
     "expected": Look(colour=GOLD, shape=DIAMOND_SHAPE),

@@ -10,7 +10,7 @@ from perfsuite.expectation.roofline.roof import Roof
 from perfsuite.expectation.roofline.survey import ProcessorCeilings
 from perfsuite.records.observation import Observation
 from perfsuite.records.outcome import Judgement
-from perfsuite.report.page.charts.axes import log_axis, looks, shown, tip
+from perfsuite.report.page.charts.axes import layer, log_axis, looks, shown, tip
 from perfsuite.report.page.charts.figure import Figure, Spec
 from perfsuite.report.page.charts.names import case_name, phase_of, short_names
 from perfsuite.report.page.charts.palette import BLUE, DASHES, GREEN, PURPLE, VERMILLION, Look
@@ -37,9 +37,7 @@ _SIZES = {"phase": 150}
 _SIZE = 55
 #: How far below the highest roof the picture goes at the least and at the most, decades.
 _LEAST_DECADES, _MOST_DECADES = 3.0, 6.0
-#: Characters of a word in the picture.
 _WORD_CHARACTERS = 16
-#: The room beside the farthest corner, as a factor.
 _ROOM = 4.0
 
 
@@ -128,7 +126,6 @@ def _spec(ceilings: ProcessorCeilings, points: Sequence[_Point]) -> Spec:
 
 
 def _slopes(ceilings: ProcessorCeilings, top: float) -> list[tuple[str, Roof]]:
-    """Return memory and the levels of cache above it, each under the highest arithmetic."""
     memory = ceilings.levels[-1][1]
     rates = [(f"memory {format_bytes_per_s(memory)}", memory)]
     for held_bytes, rate in reversed(cache_levels(ceilings)):
@@ -145,7 +142,6 @@ def _edges(points: Sequence[_Point], top: float, peaks: Sequence[tuple[str, Roof
 
 
 def _slope(label: str, roof: Roof, low_x: float, low_y: float) -> Iterator[Spec]:
-    """From the edge of the picture up to the highest arithmetic."""
     start = max(low_x, low_y / roof.bandwidth_bytes_per_s)
     for intensity in (start, roof.ridge_point):
         rate = to_giga_per_s(roof.attainable_flops_per_s(intensity))
@@ -153,7 +149,6 @@ def _slope(label: str, roof: Roof, low_x: float, low_y: float) -> Iterator[Spec]
 
 
 def _peak(label: str, roof: Roof, fastest_bytes_per_s: float, high_x: float) -> Spec:
-    """From where the fastest level of memory would reach it, to the right."""
     told = f"{label} {format_flops_per_s(roof.peak_flops_per_s)}"
     start = roof.peak_flops_per_s / fastest_bytes_per_s
     rate = shown(to_giga_per_s(roof.peak_flops_per_s))
@@ -167,16 +162,13 @@ def _slope_layer(lines: Sequence[Spec], labels: Sequence[str]) -> Spec:
         "scale": {"domain": list(labels), "range": [list(DASHES[place % len(DASHES)]) for place in range(len(labels))]},
         "legend": {"title": None, "symbolType": "stroke", "symbolSize": 300, "symbolStrokeWidth": 1.5},
     }
-    mark = {"type": "line", "strokeWidth": 1.5, "style": "ink", "clip": True}
-    return {"data": {"values": list(lines)}, "mark": mark, "encoding": {"strokeDash": dash, "tooltip": tip()}}
+    return layer("line", lines, {"strokeDash": dash, "tooltip": tip()}, strokeWidth=1.5, style="ink", clip=True)
 
 
 def _peak_layers(peaks: Sequence[Spec]) -> Iterator[Spec]:
-    values = {"values": list(peaks)}
-    yield {"data": values, "mark": {"type": "rule", "strokeWidth": 1.5}, "encoding": {"x2": {"field": "end"}}}
-    mark = {"type": "text", "align": "right", "baseline": "bottom", "dy": -3}
+    yield layer("rule", peaks, {"x2": {"field": "end"}}, strokeWidth=1.5)
     encoding = {"x": {"field": "end", "type": "quantitative"}, "text": {"field": "told"}}
-    yield {"data": values, "mark": mark, "encoding": encoding}
+    yield layer("text", peaks, encoding, align="right", baseline="bottom", dy=-3)
 
 
 def _place(point: _Point) -> Spec:
@@ -200,12 +192,10 @@ def _point_layer(points: Sequence[_Point]) -> Spec:
         "tooltip": tip(),
     }
     ordered = sorted(points, key=lambda each: each.kind == "phase")
-    mark = {"type": "point", "filled": True, "opacity": 0.9, "clip": True}
-    return {"data": {"values": [_place(each) for each in ordered]}, "mark": mark, "encoding": encoding}
+    return layer("point", [_place(each) for each in ordered], encoding, filled=True, opacity=0.9, clip=True)
 
 
 def _word_layers(points: Sequence[_Point], low_x: float, high_x: float) -> Iterator[Spec]:
-    """Name the phases, towards the middle of the picture."""
     phases = [each for each in points if each.kind == "phase"]
     for align, dx, is_left in (("left", 10, True), ("right", -10, False)):
         side = [each for each in phases if (each.intensity**2 < low_x * high_x) == is_left]
@@ -213,5 +203,4 @@ def _word_layers(points: Sequence[_Point], low_x: float, high_x: float) -> Itera
             words = [
                 {**_place(each), "told": short_names([case_name(each.judgement)], _WORD_CHARACTERS)[0]} for each in side
             ]
-            mark = {"type": "text", "align": align, "dx": dx, "fontWeight": "bold"}
-            yield {"data": {"values": words}, "mark": mark, "encoding": {"text": {"field": "told"}}}
+            yield layer("text", words, {"text": {"field": "told"}}, align=align, dx=dx, fontWeight="bold")

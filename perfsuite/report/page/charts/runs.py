@@ -51,7 +51,6 @@ def runs_figure(run: RunFile, others: Sequence[PageRun]) -> Iterator[Figure]:
 
 
 def _series(run: RunFile, shown_runs: Sequence[RunFile]) -> Iterator[list[tuple[RunFile, Judgement]]]:
-    """Yield for each of the longest phases the runs that measured it."""
     phases = [each for each in run.judgements if each.kind == "phase" and each.measured_ns]
     longest = sorted(phases, key=lambda each: -(each.measured_ns or 0))[:_MOST_PHASES]
     measured = {id(each): {case.case_id: case for case in each.judgements if case.measured_ns} for each in shown_runs}

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from perfsuite.records.outcome import Judgement
-from perfsuite.report.page.charts.axes import TimeScale, log_axis, looks, row_axis, tip, zero_axis
+from perfsuite.report.page.charts.axes import TimeScale, layer, log_axis, looks, row_axis, tip, zero_axis
 from perfsuite.report.page.charts.figure import Figure, Spec
 from perfsuite.report.page.charts.names import case_name, phase_of, role_of, short_names, wide_names
 from perfsuite.report.page.charts.palette import TIME_LOOKS
 from perfsuite.report.run_file import RunFile
 from perfsuite.units import format_count, format_ns, format_ratio
 
-#: Pixels of a row.
 _STEP = 28
 #: How far a linear axis goes beyond the largest median to show a sample or the end of a range.
 _MOST_ABOVE = 1.3
@@ -68,36 +67,28 @@ def _range(label: str, name: str, judgement: Judgement, scale: TimeScale) -> Spe
 
 
 def _bar_layer(medians: Sequence[Spec], time: Spec) -> Spec:
-    mark = {"type": "bar", "height": 3, "opacity": 0.5, "color": TIME_LOOKS["measured"].colour}
     encoding = {"x": {"field": "time", **time}, "tooltip": tip()}
-    return {"data": {"values": list(medians)}, "mark": mark, "encoding": encoding}
+    return layer("bar", medians, encoding, height=3, opacity=0.5, color=TIME_LOOKS["measured"].colour)
 
 
 def _range_layer(ranges: Sequence[Spec], time: Spec) -> list[Spec]:
     if not ranges:
         return []
     look = {"height": 10, "opacity": 0.28, "color": TIME_LOOKS["expected"].colour, "cornerRadius": 5}
-    mark = {"type": "bar", "clip": True, **look}
     encoding = {"x": {"field": "low", **time}, "x2": {"field": "high"}, "tooltip": tip()}
-    return [{"data": {"values": list(ranges)}, "mark": mark, "encoding": encoding}]
+    return [layer("bar", ranges, encoding, clip=True, **look)]
 
 
 def _sample_layer(samples: Sequence[Spec], time: Spec) -> Spec:
     look = {"size": 14, "opacity": 0.45, "yOffset": _BELOW, "color": TIME_LOOKS["measured"].colour}
-    mark = {"type": "circle", "clip": True, **look}
-    encoding = {"x": {"field": "time", **time}, "tooltip": tip()}
-    return {"data": {"values": list(samples)}, "mark": mark, "encoding": encoding}
+    return layer("circle", samples, {"x": {"field": "time", **time}, "tooltip": tip()}, clip=True, **look)
 
 
 def _median_layer(medians: Sequence[Spec], time: Spec) -> Spec:
     seen = {each["what"] for each in medians}
     look = looks("what", {kind: each for kind, each in TIME_LOOKS.items() if kind in seen})
     encoding = {"x": {"field": "time", **time}, **look, "tooltip": tip()}
-    return {
-        "data": {"values": list(medians)},
-        "mark": {"type": "point", "filled": True, "size": 60, "opacity": 1},
-        "encoding": encoding,
-    }
+    return layer("point", medians, encoding, filled=True, size=60, opacity=1)
 
 
 def gaps(judgements: Sequence[Judgement], names: Sequence[str]) -> str:

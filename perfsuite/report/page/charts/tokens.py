@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from statistics import median, quantiles
 
 from perfsuite.records.observation import Observation, TokenLatency
-from perfsuite.report.page.charts.axes import NUMBERS, TimeScale, looks, shown, tip
+from perfsuite.report.page.charts.axes import NUMBERS, TimeScale, layer, looks, shown, tip
 from perfsuite.report.page.charts.figure import Figure, Spec
 from perfsuite.report.page.charts.palette import BLUE, GREY, VERMILLION, Look
 from perfsuite.report.page.charts.runs import run_label
@@ -103,28 +103,24 @@ def _band(samples_ns: Sequence[int]) -> tuple[float, float]:
 
 
 def _band_layer(steps: Sequence[Spec], time: Spec) -> Spec:
-    mark = {"type": "area", "opacity": 0.28, "color": BLUE, "clip": True}
     encoding = {"y": {"field": "low", **time}, "y2": {"field": "high"}}
-    return {"data": {"values": list(steps)}, "mark": mark, "encoding": encoding}
+    return layer("area", steps, encoding, opacity=0.28, color=BLUE, clip=True)
 
 
 def _other_layers(lines: Sequence[Spec], time: Spec) -> Iterator[Spec]:
     if lines:
-        mark = {"type": "line", "strokeWidth": 1, "opacity": 0.8, "color": GREY, "strokeDash": [4, 3], "clip": True}
         encoding = {"y": {"field": "time", **time}, "detail": {"field": "run", "type": "nominal"}}
-        yield {"data": {"values": list(lines)}, "mark": mark, "encoding": encoding}
+        look = {"strokeWidth": 1, "opacity": 0.8, "color": GREY, "strokeDash": [4, 3], "clip": True}
+        yield layer("line", lines, encoding, **look)
 
 
 def _median_layers(steps: Sequence[Spec], time: Spec) -> Iterator[Spec]:
-    values = {"values": list(steps)}
     y = {"field": "time", **time}
-    yield {"data": values, "mark": {"type": "line", "strokeWidth": 2, "color": BLUE}, "encoding": {"y": y}}
-    mark = {"type": "point", "filled": True, "size": 36, "opacity": 1, "color": BLUE}
-    yield {"data": values, "mark": mark, "encoding": {"y": y, "tooltip": tip()}}
+    yield layer("line", steps, {"y": y}, strokeWidth=2, color=BLUE)
+    yield layer("point", steps, {"y": y, "tooltip": tip()}, filled=True, size=36, opacity=1, color=BLUE)
 
 
 def _far_layers(far: Sequence[TokenLatency], top: float, time: Spec) -> Iterator[Spec]:
-    """Mark what is beyond the axis at its top, with its time."""
     if not far:
         return
     values = [
@@ -139,8 +135,6 @@ def _far_layers(far: Sequence[TokenLatency], top: float, time: Spec) -> Iterator
     ]
     y = {"field": "time", **time}
     look = looks("what", {"beyond the axis": Look(colour=VERMILLION, shape="triangle-up")})
-    mark = {"type": "point", "filled": True, "size": 90, "opacity": 1, "yOffset": 5}
-    yield {"data": {"values": values}, "mark": mark, "encoding": {"y": y, **look, "tooltip": tip()}}
-    words = {"type": "text", "align": "left", "dx": 9, "dy": 7}
+    yield layer("point", values, {"y": y, **look, "tooltip": tip()}, filled=True, size=90, opacity=1, yOffset=5)
     if len(far) <= 3:
-        yield {"data": {"values": values}, "mark": words, "encoding": {"y": y, "text": {"field": "told"}}}
+        yield layer("text", values, {"y": y, "text": {"field": "told"}}, align="left", dx=9, dy=7)

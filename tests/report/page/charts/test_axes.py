@@ -18,18 +18,10 @@ from perfsuite.report.page.charts.palette import Look
 
 
 def test_one_unit_serves_all_times_of_a_figure() -> None:
-    """It is that of the largest, and the title tells it."""
+    """That of the largest, to five digits; a figure without times has the smallest."""
     scale = TimeScale.of([900.0, 2_500_000.0])
     assert (scale.title(), scale(2_500_000.0), scale(900.0)) == ("time (ms)", 2.5, 0.0009)
-
-
-def test_a_figure_without_times_has_a_unit_nevertheless() -> None:
-    """The smallest one."""
     assert TimeScale.of([]).unit == "ns"
-
-
-def test_numbers_have_no_more_digits_than_can_be_seen() -> None:
-    """Five of them."""
     assert shown(1234567.891) == 1234600.0
 
 
@@ -46,19 +38,12 @@ def test_a_logarithmic_axis_has_a_few_divisions_inside(values: tuple[float, floa
     assert ticks == sorted(set(ticks))
 
 
-def test_a_logarithmic_axis_tells_its_divisions() -> None:
-    """They are the same ones, under the title."""
+def test_an_axis_tells_its_divisions_and_ends() -> None:
+    """Under its title; from zero there is room for the highest, and one legend tells colour and shape."""
     axis = log_axis([1.0, 100.0], "time (ms)")["axis"]
     assert (axis["title"], axis["values"]) == ("time (ms)", [1.0, 3.0, 10.0, 30.0, 100.0])
-
-
-def test_an_axis_from_zero_has_room_for_the_highest() -> None:
-    """And not much more."""
     assert zero_axis(100.0, "time")["scale"]["domain"] == [0, 104.0]
-
-
-def test_colour_and_shape_are_told_under_one_legend() -> None:
-    """Both have the same field and the same words."""
+    assert "domain" not in level_axis("level", (1.0, 2.0))["scale"]
     both = looks("what", {"a": Look(colour="#111111", shape="circle"), "b": Look(colour="#222222", shape="square")})
     assert both["color"]["scale"]["domain"] == both["shape"]["scale"]["domain"] == ["a", "b"]
     assert both["color"]["legend"] == both["shape"]["legend"]
@@ -70,8 +55,3 @@ def test_colour_and_shape_are_told_under_one_legend() -> None:
 def test_levels_that_are_alike_have_an_axis_around_them(values: tuple[float, ...], domain: list[float]) -> None:
     """It has a length, and does not go below nothing."""
     assert level_axis("level", values)["scale"]["domain"] == domain
-
-
-def test_levels_that_differ_set_their_own_axis() -> None:
-    """Where they fill it there is nothing to add."""
-    assert "domain" not in level_axis("level", (1.0, 2.0))["scale"]

@@ -21,17 +21,18 @@ def test_every_case_with_samples_has_a_figure_of_its_own() -> None:
 
 
 def test_a_case_names_a_template_of_its_unit_and_bounds() -> None:
-    """One specification serves all cases that are alike in both."""
+    """One specification serves all cases that are alike in both, so that the figures of 500 stay small."""
     made = case_figures(synthetic_run(n_cases=300)).plain
     assert {each["template"] for each in made["cases"].values()} == set(made["templates"])
     assert len(made["templates"]) <= 24
     for each in made["cases"].values():
         unit = made["templates"][each["template"]]["usermeta"]["unit"]
         assert each["template"].split() == [unit, *each.get("bounds", ())]
+    assert len(json.dumps(case_figures(synthetic_run()).plain, separators=(",", ":"))) < 150_000
 
 
 def test_both_sides_and_the_other_runs_are_shown() -> None:
-    """Times are in the unit of the case, those of other runs by the place of the run."""
+    """Times are in the unit of the case, other runs' by the run's place; a stored baseline is one point."""
     run, other = synthetic_run(n_cases=7), synthetic_run(n_cases=7, seed=1, started_at="2026-02-01T02:00:00+00:00")
     made = case_figures(run, [page_run(other)])
     first, judgement = made.plain["cases"][made.keys[0]], run.judgements[0]
@@ -41,40 +42,23 @@ def test_both_sides_and_the_other_runs_are_shown() -> None:
     assert first["medians"]["this run"] == float(f"{(judgement.measured_ns or 0) / 1e6:.5g}")
     assert first["others"] == [[0, float(f"{(other.judgements[0].measured_ns or 0) / 1e6:.5g}")]]
     assert made.plain["runs"] == ["02-01 02:00"]
+    run = synthetic_run(n_cases=1, against=None)
+    assert len(case_figures(run).plain["cases"]["case-0"]["times"]["baseline"]) == 1
 
 
-def test_medians_are_of_all_samples_drawn_or_not() -> None:
-    """Of hundreds of samples only some are drawn; the middle is still that of the verdict."""
-    run = synthetic_run(n_cases=1)
-    many = (1_000_000,) * 60 + (3_000_000,) * 80
-    judgement = replace(run.judgements[0], samples_ns=many, measured_ns=3_000_000, baseline_samples_ns=many)
-    made = case_figures(replace(run, judgements=(judgement,))).plain["cases"]["case-0"]
-    assert set(made["medians"].values()) == {3.0}
-
-
-def test_a_bound_far_away_is_told_and_not_drawn() -> None:
-    """It would press the samples together."""
+def test_a_bound_far_away_is_told_and_medians_are_of_all_samples() -> None:
+    """What is not there takes no room, and of hundreds of samples only some are drawn."""
     run = synthetic_run(n_cases=1)
     near = replace(run.judgements[0], floor_ns=1, expected_ns=run.judgements[0].measured_ns, limit_ns=None)
     made = case_figures(replace(run, judgements=(near,))).plain["cases"]["case-0"]
     assert list(made["bounds"]) == ["expected"]
     assert made["beyond"] == "beyond the axis: floor 1.00 ns"
-
-
-def test_a_stored_baseline_is_one_point() -> None:
-    """Its samples are not kept with the run."""
-    run = synthetic_run(n_cases=1, against=None)
-    assert len(case_figures(run).plain["cases"]["case-0"]["times"]["baseline"]) == 1
-
-
-def test_what_a_case_lacks_takes_no_room() -> None:
-    """Without bounds and other runs there are no words for them."""
     run = synthetic_run(n_cases=1, against=None)
     bare = replace(run.judgements[0], floor_ns=None, expected_ns=None, limit_ns=None)
     made = case_figures(replace(run, judgements=(bare,))).plain["cases"]["case-0"]
     assert made.keys() == {"template", "times", "medians"}
-
-
-def test_the_figures_of_500_cases_stay_small() -> None:
-    """They take less than a twentieth of the 3 MB that a page may have."""
-    assert len(json.dumps(case_figures(synthetic_run()).plain, separators=(",", ":"))) < 150_000
+    run = synthetic_run(n_cases=1)
+    many = (1_000_000,) * 60 + (3_000_000,) * 80
+    judgement = replace(run.judgements[0], samples_ns=many, measured_ns=3_000_000, baseline_samples_ns=many)
+    made = case_figures(replace(run, judgements=(judgement,))).plain["cases"]["case-0"]
+    assert set(made["medians"].values()) == {3.0}

@@ -12,28 +12,20 @@ from perfsuite.testing.run_files import synthetic_run
 
 
 def test_the_parts_add_up_to_the_whole() -> None:
-    """The bars of the carriers and what is left over are together the bar of the phase."""
+    """Bars of carriers and what is left are together that of the phase; a shift of all, and no loss, have none."""
     found = list(attribution_figures(synthetic_run()))
     assert found
     for figure in found:
         whole, *rest = (row["lost"] for row in figure.spec["data"]["values"])
         assert abs(whole - sum(rest)) <= 1e-3 * abs(whole)
-
-
-def test_a_shift_of_all_alike_is_no_operators_fault() -> None:
-    """Where the whole run moved, no carrier is shown."""
     run = synthetic_run()
     shift = UniformShift(ratio=1.2, n_cases=50)
     assert not list(attribution_figures(replace(run, attribution=replace(run.attribution, uniform_shift=shift))))
-
-
-def test_a_run_that_lost_nothing_has_no_bars() -> None:
-    """Nor a figure."""
     assert not list(attribution_figures(replace(synthetic_run(n_cases=7), attribution=Attribution())))
 
 
 def test_what_regressed_comes_first_and_is_named() -> None:
-    """The largest change is at the top, each row has its outcome, and the rest is counted."""
+    """Each row has its outcome, the rest is counted; a large change lies at the axis' end, names differ."""
     run = synthetic_run()
     (figure,) = changes_figure(run)
     rows = figure.spec["data"]["values"]
@@ -44,17 +36,15 @@ def test_what_regressed_comes_first_and_is_named() -> None:
     assert f"{len(compared)} cases compared" in figure.summary
     assert f"{len(compared) - 40} cases with smaller changes not drawn" in figure.summary
     assert "decode/ffn_swiglu × 2" in figure.summary
-
-
-def test_a_change_beyond_the_axis_lies_at_its_end_with_its_value() -> None:
-    """So that a large one does not press the others flat."""
-    run = synthetic_run()
-    (figure,) = changes_figure(run)
     first = figure.spec["data"]["values"][0]
     domain = figure.spec["layer"][0]["encoding"]["x"]["scale"]["domain"]
     assert domain[1] < 60.0
     assert first["change"] == first["high"] == domain[1]
     assert first["told"].startswith("× 2")
+    wide, short = figure.spec["usermeta"]["wideNames"], figure.spec["encoding"]["y"]["scale"]["domain"]
+    assert len(set(wide)) == len(wide) == len(short)
+    assert not any("…" in name or "(" in name for name in wide)
+    assert any("…" in name for name in short)
 
 
 def test_the_margin_of_each_case_is_shown() -> None:
@@ -69,34 +59,15 @@ def test_the_margin_of_each_case_is_shown() -> None:
     assert "margin" not in figure.summary
 
 
-def test_a_run_without_baselines_has_no_changes() -> None:
-    """There is nothing to compare with."""
-    run = synthetic_run(n_cases=20)
-    bare = replace(run, judgements=tuple(replace(each, change_ratio=None) for each in run.judgements))
-    assert list(changes_figure(bare)) == []
-
-
-def test_intervals_without_bounds_are_points() -> None:
-    """Too few pairs have none; the summary does not tell of bars."""
+def test_intervals_have_bars_where_they_have_bounds() -> None:
+    """Too few pairs have none, a stored baseline has them, and without any change there is no figure."""
     run = synthetic_run(n_cases=7)
     bare = tuple(replace(each, lower_ratio=None, upper_ratio=None) for each in run.judgements)
     (figure,) = changes_figure(replace(run, judgements=bare))
     assert all(row["low"] == row["change"] == row["high"] for row in figure.spec["data"]["values"])
     assert "Bars" not in figure.summary
-
-
-def test_a_stored_baseline_has_intervals() -> None:
-    """How sure a change is can be seen, whatever it was compared with."""
     (figure,) = changes_figure(synthetic_run(n_cases=7, against=None))
     assert all(row["low"] < row["change"] < row["high"] for row in figure.spec["data"]["values"])
     assert "Bars are the bounds" in figure.summary
-
-
-def test_names_are_told_apart_where_there_is_room() -> None:
-    """The names for a wide picture are whole; the rows keep their short ones until then."""
-    run = synthetic_run()
-    (figure,) = changes_figure(run)
-    wide, short = figure.spec["usermeta"]["wideNames"], figure.spec["encoding"]["y"]["scale"]["domain"]
-    assert len(set(wide)) == len(wide) == len(short)
-    assert not any("…" in name or "(" in name for name in wide)
-    assert any("…" in name for name in short)
+    bare = tuple(replace(each, change_ratio=None) for each in run.judgements)
+    assert list(changes_figure(replace(run, judgements=bare))) == []

@@ -28,16 +28,11 @@ def test_no_two_boxes_lie_upon_each_other() -> None:
 
 
 def test_an_edge_leads_from_below_one_box_to_above_the_other() -> None:
-    """What reads lies below what is read."""
+    """What reads lies below what is read; the longest bar is that of the most expensive role."""
     (figure,) = graph_figures(graph({"a": 10, "b": 30}, "ab"))
     start, end = figure.spec["layer"][0]["data"]["values"]
     assert (start["y"], end["y"]) == (0.3, 0.7)
     assert "is_end" in end
-
-
-def test_a_share_is_told_in_words_and_by_length() -> None:
-    """The longest bar is that of the most expensive role."""
-    (figure,) = graph_figures(graph({"a": 10, "b": 30}, "ab"))
     first, second = figure.spec["layer"][2]["data"]["values"]
     assert (first["share"], second["share"]) == ("25 %", "75 %")
     assert second["part"] == second["right"]
@@ -46,14 +41,10 @@ def test_a_share_is_told_in_words_and_by_length() -> None:
 
 
 def test_an_edge_to_the_next_layer_is_counted_and_not_drawn() -> None:
-    """Folding makes circles; unknown ends are left out."""
+    """Folding makes circles; unknown ends are left out, and one role alone is drawn."""
     (figure,) = graph_figures(graph({"a": 1, "b": 1}, "ab", "ba", "ax"))
     assert "1 edge; " in figure.summary
     assert "1 edge to the next layer not drawn" in figure.summary
-
-
-def test_a_graph_without_edges_or_times_is_drawn() -> None:
-    """One role alone, of which no time is known."""
     (figure,) = graph_figures(graph({"a": 0}))
     assert len(figure.spec["layer"]) == 4
     assert not list(graph_figures(graph({})))

@@ -13,26 +13,21 @@ OBSERVATION = synthetic_observation(RUN)
 
 
 def test_each_quantity_that_was_read_has_a_figure() -> None:
-    """Clock, temperature, power, waiting, load and sentinels; this device has no battery."""
+    """Shares are in per cent, what was not read is left out, and a replicate that does not count is crossed."""
     assert [each.figure_id for each in machine_figures(RUN, OBSERVATION)] == [
         f"machine-{each}" for each in ("clock", "temperature", "power", "waiting", "load", "sentinels")
     ]
-
-
-def test_what_was_not_read_is_left_out() -> None:
-    """A machine without a thermometer has no figure of it."""
     states = tuple(replace(each, temperature_celsius=None) for each in OBSERVATION.states)
     found = [each.figure_id for each in machine_figures(RUN, replace(OBSERVATION, states=states))]
     assert "machine-temperature" not in found
     assert [each.figure_id for each in machine_figures(RUN, NO_OBSERVATION)] == ["machine-sentinels"]
-
-
-def test_a_replicate_that_was_left_out_is_crossed() -> None:
-    """It has a mark of its own, and is told."""
     clock = next(iter(machine_figures(RUN, OBSERVATION)))
     crossed = clock.spec["layer"][-1]["data"]["values"]
     assert len(crossed) == sum(not each.is_valid for each in OBSERVATION.states) == 1
     assert "1 replicate left out" in clock.summary
+    waiting = next(each for each in machine_figures(RUN, OBSERVATION) if each.figure_id == "machine-waiting")
+    assert max(each["value"] for each in waiting.spec["data"]["values"]) == 21.0
+    assert waiting.spec["encoding"]["y"]["axis"]["title"] == "share of the time (%)"
 
 
 def test_a_throttled_replicate_has_a_ring() -> None:
@@ -45,16 +40,8 @@ def test_a_throttled_replicate_has_a_ring() -> None:
         assert [each["tip"].endswith(", throttled") for each in ring["data"]["values"]] == [True] * n_throttled
         assert f"{n_throttled} replicates throttled, marked with a ring." in found[f"machine-{name}"].summary
     assert "throttled" not in found["machine-load"].summary
-
-
-def test_where_throttling_is_not_known_nothing_is_marked() -> None:
-    """None is not measured, and no ring."""
     states = tuple(replace(each, throttled=None) for each in OBSERVATION.states)
     assert not any("throttled" in each.summary for each in machine_figures(RUN, replace(OBSERVATION, states=states)))
-
-
-def test_what_was_sampled_has_lines_of_its_own() -> None:
-    """The slowest and fastest clock and the hottest moment of each replicate stand beside what was read before it."""
     states = tuple(
         replace(each, least_cpu_mhz=1800.0, most_cpu_mhz=2400.0, most_celsius=91.0) for each in OBSERVATION.states
     )
@@ -65,42 +52,22 @@ def test_what_was_sampled_has_lines_of_its_own() -> None:
     assert len({each["series"] for each in heat}) == 2 * 2
 
 
-def test_a_battery_has_a_figure_in_per_cent() -> None:
-    """Where a charge was read, it is drawn."""
-    states = tuple(replace(each, battery_ratio=0.8 - 0.1 * at) for at, each in enumerate(OBSERVATION.states[:3]))
-    found = {each.figure_id: each for each in machine_figures(RUN, replace(OBSERVATION, states=states))}
-    assert found["machine-battery"].summary.startswith("Around each replicate from 60 to 80 %")
-
-
-def test_shares_are_in_per_cent() -> None:
-    """As the axis says."""
-    waiting = next(each for each in machine_figures(RUN, OBSERVATION) if each.figure_id == "machine-waiting")
-    assert max(each["value"] for each in waiting.spec["data"]["values"]) == 21.0
-    assert waiting.spec["encoding"]["y"]["axis"]["title"] == "share of the time (%)"
-
-
 def test_sentinels_are_told_over_their_own_medians() -> None:
-    """Those of several microseconds and of a millisecond share an axis."""
+    """Times of any length share an axis; a charge is in per cent, and what never moved is told once."""
     run = replace(RUN, sentinels_ns={"llama": {"memory": (100, 200, 400)}})
     *_, figure = machine_figures(run, NO_OBSERVATION)
     assert [each["value"] for each in figure.spec["data"]["values"]] == [0.5, 1.0, 2.0]
     assert "-50.0 % to × 2" in figure.summary
-
-
-def test_a_quantity_that_never_moved_is_told_once() -> None:
-    """Its axis has room around it, and its summary one figure."""
     states = tuple(replace(each, cpu_mhz=2596.1) for each in OBSERVATION.states)
     clock = next(iter(machine_figures(RUN, replace(OBSERVATION, states=states))))
     assert clock.summary.startswith("2596 MHz around each replicate.")
     low, high = clock.spec["encoding"]["y"]["scale"]["domain"]
     assert (low, high) == (2466.3, 2725.9)
-
-
-def test_a_summary_has_no_more_digits_than_matter() -> None:
-    """Shares are told to a tenth or a hundredth of a per cent."""
+    states = tuple(replace(each, battery_ratio=0.8 - 0.1 * at) for at, each in enumerate(OBSERVATION.states[:3]))
+    found = {each.figure_id: each for each in machine_figures(RUN, replace(OBSERVATION, states=states))}
+    assert found["machine-battery"].summary.startswith("Around each replicate from 60 to 80 %")
     ratios = (0.0, 0.002061, 0.63811)
     states = tuple(replace(OBSERVATION.states[0], at_s=at, waiting_ratio=each) for at, each in enumerate(ratios))
     states = tuple(replace(each, steal_ratio=None) for each in states)
-    found = machine_figures(RUN, replace(OBSERVATION, states=states))
-    waiting = next(each for each in found if each.figure_id == "machine-waiting")
-    assert "from 0 to 63.8 %, in the middle 0.21 %" in waiting.summary
+    found = {each.figure_id: each for each in machine_figures(RUN, replace(OBSERVATION, states=states))}
+    assert "from 0 to 63.8 %, in the middle 0.21 %" in found["machine-waiting"].summary

@@ -10,9 +10,14 @@ from perfsuite.testing.run_files import HOSTILE_NAMES
 
 
 def test_a_long_name_is_cut_in_its_middle() -> None:
-    """Its beginning and end stay, and it has as many characters as there is room for."""
+    """Beginning and end stay, or the end that tells names apart; a label is never empty."""
     assert cut_middle("abcdefghij", 7) == "abc…hij"
     assert cut_middle("abcdefg", 7) == "abcdefg"
+    sweeps = [f"prompt/smollm2-135m {size}+32/decode" for size in (64, 96)]
+    assert short_names(sweeps, 16) == ("…5m 64+32/decode", "…5m 96+32/decode")
+    assert short_names(["gemm/m64-n128-k576/f32", "gemm/m32-n128-k576/f32"], 12) == ("gemm/m64-n1…", "gemm/m32-n1…")
+    assert readable(" \n") == "(no name)"
+    assert readable("בדיקה 17") == "\u2068בדיקה 17\u2069"
 
 
 @pytest.mark.parametrize("most", [8, 22])
@@ -24,13 +29,6 @@ def test_short_names_are_short_and_no_two_are_alike(most: int) -> None:
     assert max(map(len, short)) <= most + len("\u2068\u2069") + len(" (10)") - 4
 
 
-def test_names_that_differ_in_the_middle_are_cut_at_an_end() -> None:
-    """What tells kernels and sweeps apart is seen."""
-    sweeps = [f"prompt/smollm2-135m {size}+32/decode" for size in (64, 96)]
-    assert short_names(sweeps, 16) == ("…5m 64+32/decode", "…5m 96+32/decode")
-    assert short_names(["gemm/m64-n128-k576/f32", "gemm/m32-n128-k576/f32"], 12) == ("gemm/m64-n1…", "gemm/m32-n1…")
-
-
 @pytest.mark.parametrize("name", HOSTILE_NAMES)
 def test_a_readable_name_does_not_turn_the_words_beside_it(name: str) -> None:
     """No control character and no unclosed change of direction is left."""
@@ -39,18 +37,8 @@ def test_a_readable_name_does_not_turn_the_words_beside_it(name: str) -> None:
     assert kept.count("\u2068") == kept.count("\u2069")
 
 
-def test_a_name_from_right_to_left_is_isolated() -> None:
-    """The words after it stay where they are."""
-    assert readable("בדיקה 17") == "\u2068בדיקה 17\u2069"
-
-
-def test_an_empty_name_is_told() -> None:
-    """A label is never empty."""
-    assert readable(" \n") == "(no name)"
-
-
 def test_a_case_is_named_without_what_all_share() -> None:
-    """Kind, architecture and scenario are the same for a whole run."""
+    """Kind, architecture and scenario are a whole run's; an id that is too short is whole."""
     cases = [
         ("phase", "phase/a/s/prefill"),
         ("operator", "operator/a/s/decode/ffn_up"),
@@ -60,15 +48,7 @@ def test_a_case_is_named_without_what_all_share() -> None:
     assert [case_name(each) for each in judgements] == ["prefill", "decode/ffn_up", "gemm/m1/f32"]
     assert [phase_of(each) for each in judgements] == [None, "decode", None]
     assert role_of(judgements[1]) == "ffn_up"
-
-
-def test_a_third_partys_case_is_named_by_its_id() -> None:
-    """An id that does not begin with its kind, or is too short, is shown whole."""
     assert case_name(told_judgement("phase/x", "phase", Outcome.PASS, "")) == "x"
     assert case_name(told_judgement("my/own", "tokenizer", Outcome.PASS, "")) == "my/own"
-
-
-def test_the_names_left_out_are_counted() -> None:
-    """A summary names the first few."""
     assert some_of(["a", "b", "c"], 2) == "a, b and 1 more"
     assert some_of(["a", "b"], 2) == "a, b"

@@ -31,48 +31,28 @@ def test_nothing_else_is_vendored() -> None:
     assert all(any(name.startswith("LICENSE") for name in package["files"]) for package in VERSIONS.values())
 
 
-def test_the_scripts_are_of_the_versions_that_are_told() -> None:
-    """Vega and Vega-Lite name theirs."""
+def test_foreign_scripts_carry_their_versions_and_licences() -> None:
+    """At their heads; none holds what HTML would read as its end, and none names a source map."""
     texts = {script.name: script.text for script in page_scripts()}
     assert f'version="{VERSIONS["vega"]["version"]}"' in texts["vega"]
     assert f'"{VERSIONS["vega-lite"]["version"]}"' in texts["vega-lite"]
-
-
-def test_a_script_ends_no_element_and_asks_for_nothing() -> None:
-    """None holds what HTML would read as its end, and none names a source map."""
-    for script in page_scripts():
-        assert not re.search(r"</script|<!--|sourceMappingURL", script.text, re.IGNORECASE)
-
-
-def test_foreign_scripts_carry_their_licences() -> None:
-    """As theirs ask of copies: at their heads."""
     names = [script.name for script in page_scripts()]
     assert names == ["vega", "vega-lite", "vega-interpreter", "charts"]
     for script in page_scripts()[:3]:
         assert "University of Washington Interactive Data Lab" in script.text.partition("*/")[0]
+    for script in page_scripts():
+        assert not re.search(r"</script|<!--|sourceMappingURL", script.text, re.IGNORECASE)
 
 
-def test_the_policy_allows_a_script_by_its_hash() -> None:
-    """The hash is that of the text, as browsers compute it."""
+def test_the_scripts_fit_a_page_that_trusts_no_other() -> None:
+    """Its hash allows a script; the interpreter is a classic one, and the suite's own writes no markup."""
     script = page_scripts()[-1]
     digest = base64.b64encode(hashlib.sha256(script.text.encode()).digest()).decode()
     assert script.csp_source == f"'sha256-{digest}'"
-
-
-def test_the_interpreter_is_a_classic_script() -> None:
-    """Nothing is imported or exported: what it needs is Vega's, and what it gives has a name."""
     text = next(script.text for script in page_scripts() if script.name == "vega-interpreter")
     assert not re.search(r"^(import|export)\b", text, re.MULTILINE)
     assert "window.vegaInterpreter = expression;" in text
-
-
-def test_an_interpreter_of_other_names_is_refused() -> None:
-    """An update that changed them is seen by whoever makes it."""
     with pytest.raises(PerfsuiteError, match="other names"):
         scripts._classic("export default 1;")
-
-
-def test_the_suites_own_script_writes_no_markup() -> None:
-    """Names reach the page as text alone."""
     text = page_scripts()[-1].text
     assert not re.search(r"innerHTML|outerHTML|insertAdjacent|document\.write|\beval\b|new Function", text)

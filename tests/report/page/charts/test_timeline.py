@@ -35,25 +35,17 @@ def test_every_operator_is_a_bar_from_its_start_to_its_end() -> None:
     assert decode.title == "Operators over time, one decode step"
 
 
-def test_too_many_operators_are_drawn_together_and_told_so() -> None:
-    """Neighbours of a lane become one bar until a browser can draw them all."""
+def test_too_many_operators_and_roles_are_drawn_together() -> None:
+    """Neighbours of a lane become one bar, cheap roles share a lane, and a phase without operators is left out."""
     (figure,) = timeline_figures(timeline(9_000, 3))
     bars = figure.spec["data"]["values"]
     assert len(bars) <= 1500
     assert "drawn as one" in figure.summary
     assert max(each["to"] for each in bars) == pytest.approx(89.991, rel=1e-3)
-
-
-def test_cheap_roles_share_a_lane() -> None:
-    """There is room for sixteen and the rest."""
     (figure,) = timeline_figures(timeline(400, 40))
     lanes = figure.spec["encoding"]["y"]["scale"]["domain"]
     assert len(lanes) == 17
     assert lanes[-1].startswith("all others ")
-
-
-def test_a_phase_without_operators_is_left_out() -> None:
-    """There would be nothing to see."""
     observation = timeline(3, 1)
     empty = replace(observation, timelines=(replace(observation.timelines[0], operators=()),))
     assert not list(timeline_figures(empty))

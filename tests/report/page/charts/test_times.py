@@ -15,7 +15,7 @@ def rows(spec: dict[str, Any], key: str) -> list[dict[str, Any]]:
 
 
 def test_every_phase_is_shown_on_a_logarithmic_axis() -> None:
-    """With all four of its times, its samples and its interval, in one unit."""
+    """With all its times, samples and interval in one unit, the time before by its name; nothing is drawn at zero."""
     run = synthetic_run(n_cases=7)
     (figure,) = phases_figure(run)
     marks = rows(figure.spec, "what")
@@ -26,16 +26,16 @@ def test_every_phase_is_shown_on_a_logarithmic_axis() -> None:
     assert len(rows(figure.spec, "low")) == 7
     assert figure.spec["layer"][-1]["encoding"]["x"]["scale"]["type"] == "log"
     assert figure.spec["layer"][-1]["encoding"]["x"]["axis"]["title"] == "time (ms)"
-
-
-def test_what_was_compared_with_a_stored_baseline_says_so() -> None:
-    """The time before is that of a baseline where there was no old side to measure."""
     (figure,) = phases_figure(synthetic_run(n_cases=7, against=None))
     assert {each["what"] for each in rows(figure.spec, "what")} == {"measured", "expected", "floor", "baseline"}
+    unmeasured = replace(run.judgements[0], measured_ns=None, samples_ns=())
+    (figure,) = phases_figure(replace(run, judgements=(unmeasured, *run.judgements[1:])))
+    assert "prefill" not in {each["row"] for each in rows(figure.spec, "what")}
+    assert list(phases_figure(replace(run, judgements=(unmeasured,)))) == []
 
 
 def test_the_most_expensive_operators_are_at_the_top() -> None:
-    """Twenty of each phase, on an axis from zero; the others are counted."""
+    """Twenty of each phase, on an axis from zero, the others are counted; kernels of engine and suite are apart."""
     prefill, decode = operators_figures(synthetic_run())
     assert (prefill.figure_id, decode.figure_id) == ("operators-prefill", "operators-decode")
     measured = [each["time"] for each in rows(prefill.spec, "what") if each["what"] == "measured"]
@@ -43,17 +43,4 @@ def test_the_most_expensive_operators_are_at_the_top() -> None:
     assert len(measured) == 20
     assert "2 shorter ones not drawn" in prefill.summary
     assert prefill.spec["layer"][-1]["encoding"]["x"]["scale"]["domain"][0] == 0
-
-
-def test_kernels_of_the_engine_and_of_the_suite_are_apart() -> None:
-    """Each kind has a figure."""
     assert [each.title for each in kernels_figures(synthetic_run())] == ["Kernels of the engine", "Kernels"]
-
-
-def test_a_case_without_times_has_no_row() -> None:
-    """Nothing is drawn at zero."""
-    run = synthetic_run(n_cases=7)
-    unmeasured = replace(run.judgements[0], measured_ns=None, samples_ns=())
-    (figure,) = phases_figure(replace(run, judgements=(unmeasured, *run.judgements[1:])))
-    assert "prefill" not in {each["row"] for each in rows(figure.spec, "what")}
-    assert list(phases_figure(replace(run, judgements=(unmeasured,)))) == []

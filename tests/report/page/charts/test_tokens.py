@@ -39,15 +39,11 @@ def test_a_slow_first_step_does_not_press_the_others_flat() -> None:
 
 
 def test_other_runs_are_thin_lines() -> None:
-    """Of their medians, one for each run that recorded them."""
+    """Of their medians, one for each run that recorded them; a single step is no line."""
     other = synthetic_run(n_cases=1)
     beside = [page_run(other, observation(2_050_000, 2_060_000)), page_run(other, Observation())]
     (figure,) = tokens_figure(observation(2_000_000, 2_100_000), beside)
     assert [each["time"] for each in figure.spec["layer"][1]["data"]["values"]] == [2.05, 2.06]
     assert "1 other run" in figure.summary
-
-
-def test_a_single_step_is_no_line() -> None:
-    """Two are."""
     assert not list(tokens_figure(observation(2_000_000)))
     assert len(list(tokens_figure(observation(2_000_000, 2_000_000)))) == 1

@@ -28,7 +28,7 @@ def unpacked(data: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def test_packed_data_can_be_read_back() -> None:
-    """Each record comes back with the fields that it had; what is said often is said once."""
+    """What is said often is said once; short data and lists of numbers stay, and the summary is what is read out."""
     records: list[dict[str, Any]] = [
         {"row": "ab"[place % 2], "time": place / 2, "tip": f"{place}"} for place in range(9)
     ]
@@ -37,16 +37,8 @@ def test_packed_data_can_be_read_back() -> None:
     assert unpacked(data) == records
     assert data["words"] == {"row": ["a", "b"]}
     assert "values" not in data
-
-
-def test_short_data_and_lists_of_numbers_stay() -> None:
-    """Neither would be shorter; the divisions of an axis are no records."""
     spec = {"axis": {"values": list(range(20))}, "data": {"values": [{"x": 1}] * 7}}
     assert packed(spec) == spec
-
-
-def test_a_specification_has_its_summary() -> None:
-    """It is what is read out."""
     figure = Figure(figure_id="a", subject="runs", title="A", summary="All is well.", spec={"mark": "bar"})
     assert specs_by_id([figure]) == {"a": {"mark": "bar", "description": "All is well."}}
 
@@ -105,20 +97,22 @@ def layers(spec: dict[str, Any]) -> Iterator[tuple[dict[str, Any], list[dict[str
         yield {**spec.get("encoding", {}), **layer.get("encoding", {})}, rows
 
 
-def test_every_subject_is_shown_where_everything_was_recorded() -> None:
-    """And no figure's id is used twice."""
+def test_every_subject_is_shown_where_it_was_recorded() -> None:
+    """No id is used twice, words are short enough to be read out, and numbers are those that JSON has."""
     found = all_figures()
     assert [each.figure_id for each in found] == list(dict.fromkeys(each.figure_id for each in found))
     assert list(dict.fromkeys(each.subject for each in found)) == [
         *("changes", "phases", "operators", "attribution", "kernels", "roofline"),
         *("timeline", "tokens", "graph", "machine", "runs"),
     ]
-
-
-def test_a_run_of_nothing_has_no_figures() -> None:
-    """A figure of which nothing was recorded is left out."""
     empty = replace(synthetic_run(n_cases=0), sentinels_ns={})
     assert figures(empty, NO_OBSERVATION) == ()
+    for figure in all_figures():
+        assert 0 < len(figure.title) <= 60
+        assert 40 <= len(figure.summary) <= 600, figure.summary
+    found = all_figures()
+    specs = json.loads(json.dumps(specs_by_id(found), allow_nan=False))
+    assert [specs[each.figure_id]["description"] for each in found] == [each.summary for each in found]
 
 
 @pytest.mark.parametrize("names", [(), HOSTILE_NAMES], ids=["usual", "hostile"])
@@ -132,7 +126,7 @@ def test_every_field_is_in_the_rows_that_it_is_of(names: tuple[str, ...]) -> Non
 
 
 def test_fields_are_fixed_words() -> None:
-    """Hostile names change no field and no key, and are a part of no expression: there is only one, a fixed one."""
+    """Hostile names change no field, key or expression; they are in rows, domains and longer names alone."""
     usual, strange = (
         {
             (path[-1], value if path[-1] in {"field", *EXPRESSIONS} else None)
@@ -144,28 +138,10 @@ def test_fields_are_fixed_words() -> None:
     )
     assert strange == usual
     assert {(key, value) for key, value in usual if key in EXPRESSIONS} == {("labelExpr", UNSIGNED_ZERO)}
-
-
-def test_names_are_data() -> None:
-    """A hostile name is in rows, in the domains of scales and in their longer names, and nowhere else."""
     for figure in all_figures(*HOSTILE_NAMES):
         for path, value in parts(figure.spec):
             if isinstance(value, str) and "alert(1)" in value:
                 assert path[-1] in ("domain", "wideNames") or "values" in path, (figure.figure_id, path)
-
-
-def test_the_page_gets_numbers_that_json_has() -> None:
-    """Neither NaN nor infinity, and the summary of a figure is its description."""
-    found = all_figures()
-    specs = json.loads(json.dumps(specs_by_id(found), allow_nan=False))
-    assert [specs[each.figure_id]["description"] for each in found] == [each.summary for each in found]
-
-
-def test_every_figure_says_in_words_what_it_shows() -> None:
-    """Title and summary are there, and short enough to be read out."""
-    for figure in all_figures():
-        assert 0 < len(figure.title) <= 60
-        assert 40 <= len(figure.summary) <= 600, figure.summary
 
 
 def test_the_figures_of_a_large_run_stay_small() -> None:
