@@ -70,7 +70,6 @@ def growth(name: str, slope_ns: float, *, width_ns: float = 1.0) -> KernelGrowth
         upper_ns_per_step=slope_ns + width_ns,
         intercept_ns=1000.0,
         r_squared=0.75,
-        residual_ns=1.0,
     )
 
 

@@ -33,7 +33,7 @@ Positions = npt.NDArray[np.intp]
 
 
 class BpfKind(IntEnum):
-    """What a record tells, as ``ps_bpf_kind``."""
+    """What a record holds, as ``ps_bpf_kind``."""
 
     TOKEN_BEGIN = 1
     TOKEN_END = 2

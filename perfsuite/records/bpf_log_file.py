@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import struct
 from array import array
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -39,50 +39,27 @@ _Offsets = npt.NDArray[np.int64]
 def read_bpf_log(path: Path) -> BpfLog:
     """Read a log as far as it is whole; `BpfLog.cut` says where that is, and why, if it is not to its end.
 
-    Raises
-    ------
-    MeasurementError
-        The file cannot be read, is no such log, or is of another version; the message says what was seen.
+    Raises MeasurementError: the file cannot be read, is no such log, or is of another version; the message says what
+    was seen.
     """
     try:
         content = path.read_bytes()
     except OSError as error:
         raise MeasurementError(f"{path}: cannot be read ({error.strerror})") from error
-    header = _header(path, content)
-    offsets, rest = _walk(content, header.header_bytes)
+    header_bytes, fields = _header(path, content)
+    offsets, rest = _walk(content, header_bytes)
     records = _gathered(content, offsets)
-    wrong = np.flatnonzero(_is_wrong(records, offsets, content, header))
+    wrong = np.flatnonzero(_is_wrong(records, offsets, content, fields["tensor_bytes"], len(fields["counter_names"])))
     if wrong.size:
-        offsets, records, rest = offsets[: wrong[0]], records[: wrong[0]], _damage(records, offsets, int(wrong[0]))
-    return BpfLog(
-        path=path,
-        pid=header.pid,
-        start_ns=header.start_ns,
-        levels=header.levels,
-        buffer=header.buffer,
-        tensor_bytes=header.tensor_bytes,
-        n_cpus=header.n_cpus,
-        counter_names=header.counter_names,
-        records=records,
-        offsets=offsets,
-        content=content,
-        cut=_cut(records, offsets, rest, header.header_bytes, len(content)),
-    )
+        at, record = int(offsets[wrong[0]]), records[wrong[0]]
+        rest = f"damaged at byte {at}: a record of kind {record['kind']} with {record['bytes']} bytes"
+        offsets, records = offsets[: wrong[0]], records[: wrong[0]]
+    cut = _cut(records, offsets, rest, header_bytes, len(content))
+    return BpfLog(path=path, **fields, records=records, offsets=offsets, content=content, cut=cut)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Header:
-    header_bytes: int
-    start_ns: int
-    pid: int
-    levels: int
-    buffer: BufferKind
-    tensor_bytes: int
-    n_cpus: int
-    counter_names: tuple[str, ...]
-
-
-def _header(path: Path, content: bytes) -> _Header:
+def _header(path: Path, content: bytes) -> tuple[int, dict[str, Any]]:
+    """Return how long the header is, and what it says under the names of `BpfLog`."""
     if len(content) < HEADER_BYTES:
         raise MeasurementError(
             f"{path}: {len(content)} bytes; expected a log of the eBPF recorder, {HEADER_BYTES} bytes or more"
@@ -99,26 +76,21 @@ def _header(path: Path, content: bytes) -> _Header:
     _check(path, "tensor_bytes", tensor_bytes, is_tensor, f"a multiple of 8, {MAX_TENSOR_BYTES} at most")
     _check(path, "n_counters", n_counters, n_counters <= MAX_COUNTERS, f"{MAX_COUNTERS} at most")
     _check(path, "buffer", buffer, buffer in set(BufferKind), "0 (ring) or 1 (perf)")
-    return _Header(
-        header_bytes=header_bytes,
-        start_ns=start_ns,
-        pid=pid,
-        levels=levels,
-        buffer=BufferKind(buffer),
-        tensor_bytes=tensor_bytes,
-        n_cpus=n_cpus,
-        counter_names=tuple(_counter_name(content, number) for number in range(n_counters)),
-    )
+    begins = range(HEADER.size, HEADER.size + n_counters * COUNTER_NAME_BYTES, COUNTER_NAME_BYTES)
+    return header_bytes, {
+        "start_ns": start_ns,
+        "pid": pid,
+        "levels": levels,
+        "buffer": BufferKind(buffer),
+        "tensor_bytes": tensor_bytes,
+        "n_cpus": n_cpus,
+        "counter_names": tuple(terminated(content[begin : begin + COUNTER_NAME_BYTES]) for begin in begins),
+    }
 
 
 def _check(path: Path, field: str, seen: int, is_right: bool, expected: str) -> None:
     if not is_right:
         raise MeasurementError(f"{path}: {field} of the eBPF recorder's log is {seen}; expected {expected}")
-
-
-def _counter_name(content: bytes, number: int) -> str:
-    begin = HEADER.size + number * COUNTER_NAME_BYTES
-    return terminated(content[begin : begin + COUNTER_NAME_BYTES])
 
 
 def terminated(text: bytes | memoryview) -> str:
@@ -154,7 +126,9 @@ def _gathered(content: bytes, offsets: _Offsets) -> Records:
     return found
 
 
-def _is_wrong(records: Records, offsets: _Offsets, content: bytes, header: _Header) -> npt.NDArray[np.bool_]:
+def _is_wrong(
+    records: Records, offsets: _Offsets, content: bytes, tensor_bytes: int, n_counters: int
+) -> npt.NDArray[np.bool_]:
     """Mark the records that cannot be: kinds that are not known, and lengths that their kind has not."""
     kinds, tail_bytes = records["kind"], records["bytes"].astype(np.int64) - RECORD_DTYPE.itemsize
     wrong = (kinds < min(BpfKind)) | (kinds > max(BpfKind)) | (records["ns"] < 0)
@@ -163,19 +137,14 @@ def _is_wrong(records: Records, offsets: _Offsets, content: bytes, header: _Head
     has_counters = np.isin(kinds, (BpfKind.OPERATOR_BEGIN, BpfKind.BARRIER)) & (
         (records["flags"] & BpfFlag.HAS_COUNTERS) != 0
     )
-    wrong |= has_counters & (tail_bytes < 8 * len(header.counter_names))
+    wrong |= has_counters & (tail_bytes < 8 * n_counters)
     is_structure = kinds == BpfKind.STRUCTURE
-    tensors, left = np.divmod(tail_bytes, max(header.tensor_bytes, 1))
-    wrong |= is_structure & ((left != 0) | (tensors < 1) | (tensors > 1 + MAX_SOURCES) | (header.tensor_bytes == 0))
+    tensors, left = np.divmod(tail_bytes, max(tensor_bytes, 1))
+    wrong |= is_structure & ((left != 0) | (tensors < 1) | (tensors > 1 + MAX_SOURCES) | (tensor_bytes == 0))
     for position in np.flatnonzero((kinds == BpfKind.EXPERT_IDS) & ~wrong):
         _, n_ids = EXPERTS_TAIL.unpack_from(content, offsets[position] + RECORD_DTYPE.itemsize)
         wrong[position] = not 0 <= n_ids * 4 <= tail_bytes[position] - EXPERTS_TAIL.size
     return wrong
-
-
-def _damage(records: Records, offsets: _Offsets, position: int) -> str:
-    record = records[position]
-    return f"damaged at byte {offsets[position]}: a record of kind {record['kind']} with {record['bytes']} bytes"
 
 
 def _cut(records: Records, offsets: _Offsets, rest: str, begin: int, n_bytes: int) -> str | None:

@@ -19,7 +19,7 @@ class Scale(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Axis:
-    """What is told along an axis."""
+    """What is shown along an axis."""
 
     label: str
     #: None for a ratio or a plain number.
@@ -46,7 +46,7 @@ class Line:
     y: Numbers
     #: What the other lines are compared with: a mean, a limit.
     is_reference: bool = False
-    #: How far below `y` the same subject also was, as medians below bests; None where nothing is told.
+    #: How far below `y` the same subject also was, as medians below bests; None where that is not shown.
     low_y: Numbers | None = None
 
 
@@ -61,14 +61,18 @@ class LinePanel:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LineChart:
-    """Panels of lines; one label is one subject in all of them."""
-
+class _Picture:
     #: What the picture shows, as a finding.
     title: str
     #: Of what, under which conditions, and after whom.
     note: str
     n_columns: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LineChart(_Picture):
+    """Panels of lines; one label is one subject in all of them."""
+
     panels: tuple[LinePanel, ...]
 
 
@@ -85,12 +89,9 @@ class HeatPanel:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HeatMap:
+class HeatMap(_Picture):
     """Panels of positive values under one scale of colours, which is logarithmic."""
 
-    title: str
-    note: str
-    n_columns: int
     x_axis: Axis
     y_axis: Axis
     colour_axis: Axis
@@ -121,12 +122,9 @@ class BarPanel:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StackedBars:
+class StackedBars(_Picture):
     """Panels of bars over the same categories, drawn as shares with their totals above."""
 
-    title: str
-    note: str
-    n_columns: int
     x_axis: Axis
     height_axis: Axis
     categories: tuple[str, ...]
@@ -215,15 +213,12 @@ class RooflinePanel:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RooflineChart:
+class RooflineChart(_Picture):
     """Panels of roofs and points over the same axes, which are logarithmic; one label is one subject in all of them."""
 
-    title: str
-    note: str
-    n_columns: int
     x_axis: Axis
     y_axis: Axis
-    #: What the shades of the points tell; None where no group has shades.
+    #: What the shades of the points show; None where no group has shades.
     shade_axis: Axis | None
     panels: tuple[RooflinePanel, ...]
 
@@ -243,12 +238,9 @@ class ScatterPanel:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ScatterChart:
+class ScatterChart(_Picture):
     """Panels of points; one label is one subject in all of them, and one kind has one filling."""
 
-    title: str
-    note: str
-    n_columns: int
     panels: tuple[ScatterPanel, ...]
 
 

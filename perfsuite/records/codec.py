@@ -11,6 +11,7 @@ import json
 import os
 import re
 import sys
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import is_dataclass
 from enum import Enum
@@ -65,10 +66,8 @@ def read_json(
 ) -> _Read:
     """Read a file of JSON; of one that does not exist return `absent`, where that is given.
 
-    Raises
-    ------
-    PerfsuiteError
-        Of type `error`: the file cannot be read, is not JSON, or `from_plain` refuses it, which takes `how`.
+    Raises PerfsuiteError: of type `error`: the file cannot be read, is not JSON, or `from_plain` refuses it, which
+    takes `how`.
     """
     plain = plain_json(path, error, todo, absent=absent if absent is ... else ABSENT)
     return absent if plain is ABSENT else from_plain(plain, kind, str(path), error, todo, **how)
@@ -97,8 +96,12 @@ def plain_json(
 
 def parse_json(text: str | bytes, *, allows_nan: bool = False) -> Any:
     """Parse JSON; raises ValueError also for a name that an object has twice, and for NaN and the infinities."""
+
+    def refuse(name: str) -> NoReturn:
+        raise ValueError(f"{name} is no number of JSON")
+
     decoded = text if isinstance(text, str) else text.decode("utf-8")
-    return json.loads(decoded, object_pairs_hook=_object, parse_constant=None if allows_nan else _refuse_constant)
+    return json.loads(decoded, object_pairs_hook=_object, parse_constant=None if allows_nan else refuse)
 
 
 def from_plain(
@@ -111,21 +114,12 @@ def from_plain(
     schema: int | None = None,
     is_closed: bool = False,
 ) -> _Read:
-    """Build what plain values hold.
+    """Build what plain values hold; a message begins with `where` and ends with `todo`, what to do.
 
-    Parameters
-    ----------
-    where
-        The place, with which a message begins; it ends with `todo`, what to do.
-    schema
-        What the field ``schema`` must hold; None where there is none.
-    is_closed
-        Whether fields that `kind` has not are refused; else they are passed over.
+    The field ``schema`` must hold `schema`, where there is one. If `is_closed`, fields that `kind` has not are refused;
+    else they are passed over.
 
-    Raises
-    ------
-    PerfsuiteError
-        Of type `error`: something is missing, unknown, or of another type.
+    Raises PerfsuiteError: of type `error`: something is missing, unknown, or of another type.
     """
     seen = plain.get("schema") if isinstance(plain, Mapping) else None
     if schema is not None and isinstance(plain, Mapping) and (seen != schema or type(seen) is not int):
@@ -169,8 +163,8 @@ def from_row(row: Any, kind: type[_Read]) -> _Read:
     try:
         return msgspec.convert(dict(zip(_hints(names), row, strict=True)), kind)
     except (msgspec.ValidationError, TypeError, ValueError) as error:
-        told = f"a row is {repr(row)[:_MOST_CHARACTERS]}, expected {', '.join(_hints(names))}"
-        raise ValueError(f"{told} ({error})") from None
+        message = f"a row is {repr(row)[:_MOST_CHARACTERS]}, expected {', '.join(_hints(names))}"
+        raise ValueError(f"{message} ({error})") from None
 
 
 def pack(plain: Any) -> bytes:
@@ -188,20 +182,16 @@ def unpack(content: bytes | memoryview) -> Any:
 
 def double(names: Iterable[object]) -> str | None:
     """Say which name is there twice, where one is: a table by that name would lose one."""
-    seen: set[object] = set()
-    for name in names:
-        if name in seen:
-            return f"[{shown(name)}] is there twice"
-        seen.add(name)
-    return None
+    twice = [name for name, n in Counter(names).items() if n > 1]
+    return f"[{shown(twice[0])}] is there twice" if twice else None
 
 
 def shown(value: object) -> str:
     """Return a value as an error shows it: in one line, and cut where it is long."""
     if isinstance(value, list | tuple | Mapping):
         return "an object" if isinstance(value, Mapping) else "a list"
-    told = "null" if value is None else repr(value)
-    return told if len(told) <= _MOST_CHARACTERS else f"{told[: _MOST_CHARACTERS - 1]}…"
+    text = "null" if value is None else repr(value)
+    return text if len(text) <= _MOST_CHARACTERS else f"{text[: _MOST_CHARACTERS - 1]}…"
 
 
 def _content(path: Path, error: type[PerfsuiteError], todo: str) -> bytes:
@@ -220,10 +210,6 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(made) < len(pairs):
         raise ValueError(f"of an object{double(name for name, _ in pairs)}")
     return made
-
-
-def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no number of JSON")
 
 
 def _own_number(value: object) -> float:
@@ -267,7 +253,7 @@ def _unknown(plain: object, kind: Any, known: Collection[str] = ()) -> str | Non
     if isinstance(plain, Mapping) and _hints(kind) and (unknown := [name for name in plain if name not in hints]):
         return f": field {unknown[0]!r} is unknown; accepted are {', '.join(hints)}"
     parts = ((way, _unknown(part, inner)) for way, part, inner in _parts(plain, kind))
-    return next((f"{way}{told}" for way, told in parts if told), None)
+    return next((f"{way}{fault}" for way, fault in parts if fault), None)
 
 
 def _parts(plain: object, kind: Any) -> Iterator[tuple[str, object, Any]]:

@@ -24,14 +24,7 @@ RING_DTYPE = np.dtype([("ns", "<i8"), ("graph", "<i4"), ("index", "<i4")])
 #: One operator on one thread, of a fused pair the first; the end is the thread's last arrival at a barrier before its
 #: next operator, without the waiting for other threads, and NOTHING where none was seen.
 THREAD_DTYPE = np.dtype(
-    [
-        ("start_ns", "<i8"),
-        ("end_ns", "<i8"),
-        ("graph", "<i4"),
-        ("node", "<i4"),
-        ("thread", "<i4"),
-        ("reserved", "<i4"),
-    ]
+    [("start_ns", "<i8"), ("end_ns", "<i8"), ("graph", "<i4"), ("node", "<i4"), ("thread", "<i4"), ("reserved", "<i4")]
 )
 
 #: What one router chose: `n_used` ids from `first_id` on for each of so many tokens, the best first; 0 of `n_experts`
@@ -176,10 +169,7 @@ def _on_clock(content: bytes, dtype: np.dtype[Any], clock: TickClock | None) -> 
 def ticks_to_ns(ticks: Ints, clock: TickClock) -> Times:
     """Interpolate linearly, to the nanosecond.
 
-    Raises
-    ------
-    EngineError
-        The counter stood still.
+    Raises EngineError: the counter stood still.
     """
     span_ticks = clock.last_ticks - clock.first_ticks
     if span_ticks <= 0:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from perfsuite.records.events import Node
 from perfsuite.records.trace_levels import TraceLevel
 
-#: What a field of an event holds where there is nothing to tell: no processor, no iteration, no node, no counters.
+#: What a field of an event holds where there is nothing to say: no processor, no iteration, no node, no counters.
 NOTHING = -1
 
 #: One event. `start_ns` and `end_ns` are of the monotonic clock; an event that has no end known has `end_ns` NOTHING.
@@ -92,7 +92,7 @@ class EventFlag(IntFlag):
     CUT = 8
     #: The start is where the thread's operator before ended: waiting for other threads is in it.
     START_DERIVED = 16
-    #: LEVELS were switched because the speed fell below the floor, or because it recovered; neither: they were told to.
+    #: LEVELS were switched because the speed fell below the floor, or because it recovered; neither: on request.
     BELOW_FLOOR = 32
     RECOVERED = 64
 

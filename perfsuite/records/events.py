@@ -38,6 +38,11 @@ class Span:
         """End minus start."""
         return self.end_ns - self.start_ns
 
+    @property
+    def window_ns(self) -> tuple[int, int]:
+        """Start and end."""
+        return self.start_ns, self.end_ns
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tensor:
@@ -158,7 +163,7 @@ def _plain_tensor(tensor: Tensor) -> list[Any]:
 
 
 def _plain_node(node: Node) -> list[Any]:
-    sources = [_plain_tensor(source) for source in node.sources]
+    sources = list(map(_plain_tensor, node.sources))
     return [_plain_tensor(node.tensor), node.op, node.timed, node.fused, sources, list(node.refused_by)]
 
 

@@ -117,10 +117,7 @@ def to_line(record: LiveRecord) -> str:
 def from_line(line: str | bytes) -> LiveRecord | None:
     """Read a record; None is one of a kind that this version does not know.
 
-    Raises
-    ------
-    MeasurementError
-        The line is no JSON object, or lacks a field.
+    Raises MeasurementError: the line is no JSON object, or lacks a field.
     """
     try:
         plain = parse_json(line)

@@ -89,10 +89,7 @@ class BenchRun:
 
         Numbers may be given as text, as SQL has them. Fields that are not known are kept in `others`.
 
-        Raises
-        ------
-        PerfsuiteError
-            A field is missing or of another kind, or the test ran nothing.
+        Raises PerfsuiteError: a field is missing or of another kind, or the test ran nothing.
         """
         known: dict[str, Any] = {name: _value(plain, name, where) for name in (*IDENTITY_FIELDS, *TIME_FIELDS)}
         run = cls(**known, samples_ns=_samples_ns(plain, where), others=_others(plain, known))

@@ -7,11 +7,11 @@ import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Any, TextIO, TypeAlias
+from typing import Any, TypeAlias
 
 from perfsuite.errors import PerfsuiteError
 from perfsuite.records.llama_bench import BenchRun
-from perfsuite.records.whole_file import write_whole
+from perfsuite.records.whole_file import write_whole_bytes
 
 #: How every SQLite database begins.
 SQLITE_MAGIC = b"SQLite format 3\0"
@@ -42,9 +42,14 @@ def rows_of_sql(path: Path, text: str) -> Rows:
     They are carried out in a database of its own, in memory, which knows what quotes mean.
     """
     with closing(sqlite3.connect(":memory:")) as database:
-        database.set_authorizer(_authorize)
+        database.set_authorizer(
+            lambda action, *_: sqlite3.SQLITE_OK if action in _ALLOWED_ACTIONS else sqlite3.SQLITE_DENY
+        )
         for where, statement in _statements(path, text):
-            _execute(database, statement, where)
+            try:
+                database.execute(statement)
+            except (sqlite3.Error, sqlite3.Warning) as error:
+                raise PerfsuiteError(f"{where}: {error}; {ACCEPTED}") from error
         yield from _table_rows(database, path)
 
 
@@ -59,17 +64,6 @@ def _statements(path: Path, text: str) -> Iterator[tuple[str, str]]:
             gathered = ""
     if gathered.strip():
         raise PerfsuiteError(f"{path}: line {first}: the statement does not end; was llama-bench stopped?")
-
-
-def _authorize(action: int, *_: str | None) -> int:
-    return sqlite3.SQLITE_OK if action in _ALLOWED_ACTIONS else sqlite3.SQLITE_DENY
-
-
-def _execute(database: sqlite3.Connection, statement: str, where: str) -> None:
-    try:
-        database.execute(statement)
-    except (sqlite3.Error, sqlite3.Warning) as error:
-        raise PerfsuiteError(f"{where}: {error}; {ACCEPTED}") from error
 
 
 def rows_of_database(path: Path) -> Rows:
@@ -92,20 +86,11 @@ def _table_rows(database: sqlite3.Connection, path: Path) -> Rows:
 def sql_text(tests: Sequence[Mapping[str, Any]]) -> str:
     """Return one table with a column for each field that is no list, and one row a test."""
     columns = {name: value for test in tests for name, value in test.items() if not isinstance(value, list)}
-    declared = ",\n".join(f"  {name} {_column_type(value)}" for name, value in columns.items())
-    inserted = "".join(_insertion(test, tuple(columns)) for test in tests)
+    kinds = {str: "TEXT", float: "REAL"}
+    declared = ",\n".join(f"  {name} {kinds.get(type(value), 'INTEGER')}" for name, value in columns.items())
+    rows = (", ".join(_literal(test.get(name)) for name in columns) for test in tests)
+    inserted = "".join(f"INSERT INTO {_TABLE} ({', '.join(columns)}) VALUES ({row});\n" for row in rows)
     return f"CREATE TABLE IF NOT EXISTS {_TABLE} (\n{declared}\n);\n\n{inserted}"
-
-
-def _column_type(value: object) -> str:
-    if isinstance(value, str):
-        return "TEXT"
-    return "REAL" if isinstance(value, float) else "INTEGER"
-
-
-def _insertion(test: Mapping[str, Any], columns: tuple[str, ...]) -> str:
-    values = ", ".join(_literal(test.get(name)) for name in columns)
-    return f"INSERT INTO {_TABLE} ({', '.join(columns)}) VALUES ({values});\n"
 
 
 def _literal(value: object) -> str:
@@ -116,13 +101,10 @@ def _literal(value: object) -> str:
 
 
 def read_llama_bench(path: Path) -> tuple[BenchRun, ...]:
-    """Read the tests of one file, whose format its content tells.
+    """Read the tests of one file, whose format its content shows.
 
-    Raises
-    ------
-    PerfsuiteError
-        The file cannot be read, is none of the formats, is cut short, holds no test, or a test lacks a field; the
-        message names the place.
+    Raises PerfsuiteError: the file cannot be read, is none of the formats, is cut short, holds no test, or a test lacks
+    a field; the message names the place.
     """
     try:
         content = path.read_bytes()
@@ -137,12 +119,7 @@ def read_llama_bench(path: Path) -> tuple[BenchRun, ...]:
 
 def write_llama_bench(runs: Sequence[BenchRun], path: Path, *, form: str) -> None:
     """Write tests as ``llama-bench -o`` `form` does, whole or not at all; raises PerfsuiteError if that fails."""
-    text = bench_text(runs, form)
-
-    def fill(out: TextIO) -> None:
-        out.write(text)
-
-    write_whole(path, fill, PerfsuiteError)
+    write_whole_bytes(path, bench_text(runs, form).encode(), PerfsuiteError)
 
 
 def bench_text(runs: Sequence[BenchRun], form: str) -> str:
@@ -192,18 +169,11 @@ def _mapping(test: object, where: str) -> Mapping[str, Any]:
     return test
 
 
-_Plain = Mapping[str, Any]
-
-
-def _json(tests: Sequence[_Plain]) -> str:
-    return json.dumps(tests, indent=2, ensure_ascii=False) + "\n"
-
-
-def _json_lines(tests: Sequence[_Plain]) -> str:
-    return "".join(json.dumps(test, ensure_ascii=False) + "\n" for test in tests)
-
-
-_WRITERS: Mapping[str, Callable[[Sequence[_Plain]], str]] = {"json": _json, "jsonl": _json_lines, "sql": sql_text}
+_WRITERS: Mapping[str, Callable[[Sequence[Mapping[str, Any]]], str]] = {
+    "json": lambda tests: json.dumps(tests, indent=2, ensure_ascii=False) + "\n",
+    "jsonl": lambda tests: "".join(json.dumps(test, ensure_ascii=False) + "\n" for test in tests),
+    "sql": sql_text,
+}
 
 #: What `bench_text` can write.
 BENCH_FORMS = tuple(_WRITERS)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -71,10 +71,7 @@ def write_observation(observation: Observation, run_dir: Path) -> Path:
 def read_observation(run_dir: Path) -> Observation:
     """Read the file of a run's folder; an empty observation where there is none.
 
-    Raises
-    ------
-    PerfsuiteError
-        The file is there and cannot be used; the message says why.
+    Raises PerfsuiteError: the file is there and cannot be used; the message says why.
     """
     path = run_dir / OBSERVATION_NAME
     read = read_json(path, _File, PerfsuiteError, "delete it or run again", schema=SCHEMA, absent=None)
@@ -82,13 +79,8 @@ def read_observation(run_dir: Path) -> Observation:
         return NO_OBSERVATION
     if twice := double(work.case_id for work in read.works):
         raise PerfsuiteError(f"{path}: works{twice}; run again")
-    return Observation(
-        tokens=read.tokens,
-        timelines=tuple(map(_read_timeline, read.timelines)),
-        graphs=read.graphs,
-        works=read.works,
-        states=read.states,
-    )
+    timelines = tuple(map(_read_timeline, read.timelines))
+    return Observation(**{name: getattr(read, name) for name in _File.__slots__} | {"timelines": timelines})
 
 
 def plain_observation(observation: Observation) -> dict[str, Any]:
@@ -114,13 +106,7 @@ def _read_timeline(read: _Timeline) -> PhaseTimeline:
         n_tokens=read.n_tokens,
         duration_ns=read.duration_ns,
         operators=tuple(
-            OperatorSpan(
-                role=read.names[name].role,
-                op=read.names[name].op,
-                layer=layer,
-                start_ns=start_ns,
-                duration_ns=duration_ns,
-            )
+            OperatorSpan(**asdict(read.names[name]), layer=layer, start_ns=start_ns, duration_ns=duration_ns)
             for name, layer, start_ns, duration_ns in read.operators
         ),
     )

@@ -29,10 +29,8 @@ def read_opencl_log(path: Path) -> OpenClTrace:
 
     Of a process that was killed, or that still runs, the log is read as far as it is whole, with `n_unfinished` `None`.
 
-    Raises
-    ------
-    MeasurementError
-        The file cannot be read, is no such log, or contradicts itself; the message names the place.
+    Raises MeasurementError: the file cannot be read, is no such log, or contradicts itself; the message names the
+    place.
     """
     try:
         content = path.read_bytes()
@@ -42,7 +40,7 @@ def read_opencl_log(path: Path) -> OpenClTrace:
 
 
 class _Contents:
-    """What the records of one file tell."""
+    """What the records of one file hold."""
 
     def __init__(self, log: LogContent) -> None:
         self._log = log
@@ -82,22 +80,20 @@ class _Contents:
                 number, text = self._log.text(run)
                 (self._names if run.kind == RecordKind.NAME else self._devices)[number] = text
             case RecordKind.QUEUE:
-                self._take_queue(*self._log.fields(run))
+                queue, context, device, flags = self._log.fields(run)
+                self._queues[queue] = TracedQueue(
+                    queue=queue,
+                    context=context,
+                    device=device - 1,
+                    is_out_of_order=bool(flags & _OUT_OF_ORDER),
+                    caller_profiles=bool(flags & _CALLER_PROFILES),
+                )
             case RecordKind.CLOCK:
                 self._take_clock(run.offset, *self._log.fields(run))
             case RecordKind.LOSS:
                 self._n_lost += self._log.fields(run)[2]
             case RecordKind.END:
                 self._end = self._log.fields(run)
-
-    def _take_queue(self, queue: int, context: int, device: int, flags: int) -> None:
-        self._queues[queue] = TracedQueue(
-            queue=queue,
-            context=context,
-            device=device - 1,
-            is_out_of_order=bool(flags & _OUT_OF_ORDER),
-            caller_profiles=bool(flags & _CALLER_PROFILES),
-        )
 
     def _take_clock(self, offset: int, device: int, source: int, device_ns: int, before_ns: int, after_ns: int) -> None:
         if source not in set(ClockSource) or after_ns < before_ns:
@@ -122,11 +118,7 @@ class _Contents:
 
     def _check_references(self, commands: Commands) -> None:
         """Raise where a record names what the file does not hold."""
-        known = {
-            "queue": set(self._queues),
-            "name": {0, *self._names},
-            "type": set(map(int, CommandType)),
-        }
+        known = {"queue": set(self._queues), "name": {0, *self._names}, "type": set(map(int, CommandType))}
         for field, ids in known.items():
             for unknown in set(np.unique(commands[field]).tolist()) - ids:
                 raise MeasurementError(

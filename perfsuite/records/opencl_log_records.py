@@ -24,7 +24,7 @@ _FIRST_LOOK = 256
 
 
 class RecordKind(IntEnum):
-    """What a record tells, as ``ps_cl_record_kind`` of ``native/include/perfsuite/cl_log.h``."""
+    """What a record holds, as ``ps_cl_record_kind`` of ``native/include/perfsuite/cl_log.h``."""
 
     NAME = 1
     DEVICE = 2

@@ -11,15 +11,7 @@ import numpy as np
 from perfsuite.errors import MeasurementError
 from perfsuite.records.live import LiveKernel
 from perfsuite.records.opencl_commands import COMMAND_DTYPE, CommandFlag, Commands, CommandType
-from perfsuite.records.opencl_log_records import (
-    CONTENT,
-    HEADER,
-    LEAST_BYTES,
-    LONGEST_BYTES,
-    MAGIC,
-    PREFIX,
-    RecordKind,
-)
+from perfsuite.records.opencl_log_records import CONTENT, HEADER, LEAST_BYTES, LONGEST_BYTES, MAGIC, PREFIX, RecordKind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,10 +40,7 @@ class OpenClLogTail:
     def read(self, limit_bytes: int = -1) -> TailedRecords:
         """Read at most `limit_bytes` more, or all where that is negative; a log that is not there yet has nothing.
 
-        Raises
-        ------
-        MeasurementError
-            The file is no such log, or cannot be read.
+        Raises MeasurementError: the file is no such log, or cannot be read.
         """
         self._unread += self._appended(limit_bytes)
         commands: list[bytes] = []
@@ -126,16 +115,7 @@ class OpenClLogTail:
         sequence, name, queue, flags, enqueue_ns, *times_ns = row
         shift_ns = self._shift_ns.get(self._device_of_queue.get(queue, 0))
         is_timed = shift_ns is not None and not flags & CommandFlag.NO_PROFILE
-        queued_ns, submit_ns, start_ns, end_ns = (
-            time_ns + shift_ns if is_timed and shift_ns is not None and time_ns else None for time_ns in times_ns
-        )
-        return LiveKernel(
-            sequence=sequence,
-            name=self._names.get(name, ""),
-            queue=queue,
-            enqueue_ns=enqueue_ns,
-            queued_ns=queued_ns,
-            submit_ns=submit_ns,
-            start_ns=start_ns,
-            end_ns=end_ns,
-        )
+        on_host_ns = (time_ns + (shift_ns or 0) if is_timed and time_ns else None for time_ns in times_ns)
+        stamps = dict(zip(("queued_ns", "submit_ns", "start_ns", "end_ns"), on_host_ns, strict=True))
+        kernel = self._names.get(name, "")
+        return LiveKernel(sequence=sequence, name=kernel, queue=queue, enqueue_ns=enqueue_ns, **stamps)

@@ -71,7 +71,7 @@ def foremost(findings: Iterable[Finding]) -> Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
-    """What is told of one case; latencies in ns, None where there is none."""
+    """What is reported of one case; latencies in ns, None where there is none."""
 
     case_id: str
     kind: str

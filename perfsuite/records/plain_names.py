@@ -12,17 +12,9 @@ _MAX_CHARACTERS = 60
 
 
 def plain_name(name: str, what: str, error_type: type[PerfsuiteError]) -> str:
-    """Return a name that is one part of a path and leads nowhere else.
+    """Return a name that is one part of a path and leads nowhere else; a message begins with `what` is called so.
 
-    Parameters
-    ----------
-    what
-        What is called so, and where, for the message.
-
-    Raises
-    ------
-    PerfsuiteError
-        Of `error_type`: it is another, such as ``../x``.
+    Raises PerfsuiteError: of `error_type`: it is another, such as ``../x``.
     """
     if _NAME.fullmatch(name):
         return name

@@ -118,10 +118,8 @@ _SMALLEST_RATIO = 1e-12
 def read_plain_run(path: Path, error_type: type[PerfsuiteError] = PerfsuiteError) -> Mapping[str, Any]:
     """Return what the file holds; the fields that are there are of their types, and there are cases.
 
-    Raises
-    ------
-    PerfsuiteError
-        Of `error_type`: the file cannot be read, is no ``run.json`` of this schema, or a field holds what it cannot.
+    Raises PerfsuiteError: of `error_type`: the file cannot be read, is no ``run.json`` of this schema, or a field holds
+    what it cannot.
     """
     plain: Mapping[str, Any] = plain_json(path, error_type, "name the folder or the run.json of a run")
     cases = from_plain(plain, RunFields, str(path), error_type, "run again", schema=SCHEMA)["cases"]
@@ -129,6 +127,8 @@ def read_plain_run(path: Path, error_type: type[PerfsuiteError] = PerfsuiteError
         raise error_type(f"{path}: cases{twice}; run again")
     for case in cases:
         if 0.0 < (ratio := case.get("change_ratio") or 0.0) < _SMALLEST_RATIO:
-            told = f"cases[{case.get('id')!r}].change_ratio is {ratio}, expected 0 or a number from {_SMALLEST_RATIO}"
-            raise error_type(f"{path}: {told}; run again")
+            message = (
+                f"cases[{case.get('id')!r}].change_ratio is {ratio}, expected 0 or a number from {_SMALLEST_RATIO}"
+            )
+            raise error_type(f"{path}: {message}; run again")
     return plain

@@ -20,14 +20,7 @@ from perfsuite.records.engine_trace import (
     ProbeCost,
     TracedThread,
 )
-from perfsuite.records.trace_tables import (
-    FIELDS,
-    Graphs,
-    TraceEnd,
-    TraceHeader,
-    TraceTables,
-    graphs_from_plain,
-)
+from perfsuite.records.trace_tables import FIELDS, Graphs, TraceEnd, TraceHeader, TraceTables, graphs_from_plain
 from perfsuite.records.trace_writer import MAGIC, Block, BlockKind, TraceWriter, read_blocks
 
 #: Events in one block: what is lost at most when a writer is killed.
@@ -37,10 +30,8 @@ _CHUNK = 1 << 16
 def write_trace(path: Path, trace: EngineTrace, *, overwrites: bool = False) -> None:
     """Write a trace whole.
 
-    Raises
-    ------
-    MeasurementError
-        The file is there already and may not be replaced, or cannot be written; then it holds what found room.
+    Raises MeasurementError: the file is there already and may not be replaced, or cannot be written; then it holds what
+    found room.
     """
     header = TraceHeader(**{name: getattr(trace, name) for name in TraceHeader.__slots__})
     with TraceWriter(path, header, overwrites=overwrites) as writer:
@@ -68,10 +59,8 @@ def _write_arrays(writer: TraceWriter, trace: EngineTrace) -> None:
 def read_trace(path: Path) -> EngineTrace:
     """Read a trace; of one that breaks off before its end, `cut` says where.
 
-    Raises
-    ------
-    MeasurementError
-        The file cannot be read, is no trace, or one of another layout; the message says what was seen.
+    Raises MeasurementError: the file cannot be read, is no trace, or one of another layout; the message says what was
+    seen.
     """
     try:
         content = path.read_bytes()
@@ -107,27 +96,13 @@ class _Content:
         if header is None:
             raise MeasurementError(f"{self._path}: {self._cut or 'ends behind its first bytes'}; nothing can be read")
         counters = self._rows(BlockKind.COUNTERS, np.dtype("<i8"), max(1, len(header.counter_names)))
-        tables = self._tables
         return EngineTrace(
-            recorder=header.recorder,
-            levels=header.levels,
-            pid=header.pid,
-            command=header.command,
-            engine_version=header.engine_version,
+            **{name: getattr(part, name) for part in (header, self._tables, end) for name in part.__slots__}
+            | {"cut": self._cut_text()},
             events=self._events(len(counters)),
-            threads=tables.threads,
             graphs=self._graphs,
-            backends=tables.backends,
-            kernels=tables.kernels,
-            phases=tables.phases,
-            counter_names=header.counter_names,
             counters=counters.reshape(len(counters), len(header.counter_names)),
             experts=self._rows(BlockKind.EXPERTS, EXPERT_DTYPE),
-            n_experts=end.n_experts,
-            n_lost=end.n_lost,
-            probe_costs=end.probe_costs,
-            cut=self._cut_text(),
-            problems=end.problems,
         )
 
     def _take(self, block: Block) -> None:
@@ -135,7 +110,10 @@ class _Content:
             match block.kind:
                 case BlockKind.HEADER:
                     plain = unpack(block.payload)
-                    self._check_fields(plain["fields"])
+                    if (fields := plain["fields"]) != FIELDS:
+                        raise MeasurementError(
+                            f"{self._path}: its events have the fields {fields}; this suite reads {FIELDS}"
+                        )
                     self._header = rebuilt(plain, TraceHeader)
                 case BlockKind.TABLES:
                     self._tables += rebuilt(unpack(block.payload), TraceTables, threads=TracedThread)
@@ -148,10 +126,6 @@ class _Content:
         except (ValueError, KeyError, TypeError, IndexError) as error:
             what = f"{block.kind.name.lower()} ({type(error).__name__}: {error})"
             raise MeasurementError(f"{self._path}: damaged: this suite cannot read its {what}") from error
-
-    def _check_fields(self, fields: object) -> None:
-        if fields != FIELDS:
-            raise MeasurementError(f"{self._path}: its events have the fields {fields}; this suite reads {FIELDS}")
 
     def _rows(self, kind: BlockKind, dtype: np.dtype[Any], columns: int = 1) -> npt.NDArray[Any]:
         size = dtype.itemsize * columns
@@ -168,14 +142,9 @@ class _Content:
         tables = self._tables
         for field, n_known in (("thread", len(tables.threads)), ("graph", len(self._graphs)), ("counters", n_counters)):
             events[field][events[field] >= n_known] = NOTHING
-        known = (
-            (EventKind.GRAPH, tables.backends),
-            (EventKind.KERNEL, tables.kernels),
-            (EventKind.PHASE, tables.phases),
-        )
-        for kind, names in known:
-            unknown = (events["kind"] == kind) & (events["value"] >= len(names))
-            events["value"][unknown] = NOTHING
+        kinds = (EventKind.GRAPH, EventKind.KERNEL, EventKind.PHASE)
+        for kind, names in zip(kinds, (tables.backends, tables.kernels, tables.phases), strict=True):
+            events["value"][(events["kind"] == kind) & (events["value"] >= len(names))] = NOTHING
         return events
 
     def _cut_text(self) -> str | None:

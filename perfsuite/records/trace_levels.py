@@ -44,10 +44,7 @@ DEFAULT_LEVELS = "token,graph,operator"
 def parse_levels(text: str, option: str) -> TraceLevel:
     """Turn a list such as ``token,graph,operator`` into levels.
 
-    Raises
-    ------
-    PerfsuiteError
-        A word is none, naming `option` and the words that there are.
+    Raises PerfsuiteError: a word is none, naming `option` and the words that there are.
     """
     levels = TraceLevel(0)
     for word in text.split(","):

@@ -43,12 +43,7 @@ class TraceTables:
 
     def __add__(self, other: TraceTables) -> TraceTables:
         """Return these with others behind them."""
-        return TraceTables(
-            threads=self.threads + other.threads,
-            backends=self.backends + other.backends,
-            kernels=self.kernels + other.kernels,
-            phases=self.phases + other.phases,
-        )
+        return TraceTables(**{name: getattr(self, name) + getattr(other, name) for name in TraceTables.__slots__})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -66,26 +66,22 @@ def read_blocks(content: bytes) -> Iterator[Block | BlockCut]:
     """Yield the blocks behind the magic, and a last `BlockCut` where something else follows them."""
     at, whole = len(MAGIC), memoryview(content)
     while at < len(content):
-        rest = f"{len(content) - at} bytes are left over"
-        if at + HEAD.size > len(content):
-            yield BlockCut(text=f"cut at byte {at}, {rest}")
-            return
-        kind, checksum, n_bytes = HEAD.unpack_from(content, at)
-        begin, end = at + HEAD.size, at + HEAD.size + n_bytes
-        if kind not in _KINDS:
-            yield BlockCut(text=f"damaged at byte {at}: a block of kind {kind!r}, {rest}")
-            return
-        if end > len(content):
-            yield BlockCut(text=f"cut at byte {at}, in a block of {n_bytes} bytes; {rest}")
-            return
-        if _checksum(kind, whole[begin:end]) != checksum:
-            yield BlockCut(text=f"damaged at byte {at}: the checksum of {n_bytes} bytes does not hold, {rest}")
-            return
-        yield Block(kind=BlockKind(kind), payload=whole[begin:end])
-        at = end
-
-
-_KINDS = frozenset(each.value for each in BlockKind)
+        fault, begin = f"cut at byte {at},", at + HEAD.size
+        if begin <= len(content):
+            kind, checksum, n_bytes = HEAD.unpack_from(content, at)
+            payload = whole[begin : begin + n_bytes]
+            if kind not in set(BlockKind):
+                fault = f"damaged at byte {at}: a block of kind {kind!r},"
+            elif len(payload) < n_bytes:
+                fault = f"cut at byte {at}, in a block of {n_bytes} bytes;"
+            elif _checksum(kind, payload) != checksum:
+                fault = f"damaged at byte {at}: the checksum of {n_bytes} bytes does not hold,"
+            else:
+                yield Block(kind=BlockKind(kind), payload=payload)
+                at = begin + n_bytes
+                continue
+        yield BlockCut(text=f"{fault} {len(content) - at} bytes are left over")
+        return
 
 
 def _checksum(kind: bytes, payload: bytes | memoryview) -> int:
@@ -95,19 +91,7 @@ def _checksum(kind: bytes, payload: bytes | memoryview) -> int:
 class TraceWriter:
     """Writes a trace block by block; the file can be read at any time, up to its last whole block.
 
-    Parameters
-    ----------
-    path
-        A file that is not there yet.
-    header
-        What is known before the first event.
-    overwrites
-        Whether a file that is there may be replaced.
-
-    Raises
-    ------
-    MeasurementError
-        The file is there already, or cannot be written; so do all methods.
+    Raises MeasurementError: the file is there already and may not be replaced, or cannot be written; so do all methods.
     """
 
     def __init__(self, path: Path, header: TraceHeader, *, overwrites: bool = False) -> None:

@@ -18,10 +18,7 @@ from perfsuite.errors import PerfsuiteError
 def write_whole(path: Path, fill: Callable[[TextIO], None], error_type: type[PerfsuiteError]) -> None:
     """Write what `fill` writes through a temporary file in the same folder, so that a reader never sees half of it.
 
-    Raises
-    ------
-    PerfsuiteError
-        Of `error_type`, naming the path and why it cannot be written; what was there before stays.
+    Raises PerfsuiteError: of `error_type`, naming the path and why it cannot be written; what was there before stays.
     """
     with _replacement(path, error_type) as handle, os.fdopen(handle, "w", encoding="utf-8") as out:
         fill(out)
@@ -75,19 +72,12 @@ _NUMBERS = re.compile(r"\[\n[-+.,\d\seE]+\]")
 def write_json(path: Path, plain: Mapping[str, Any], error_type: type[PerfsuiteError]) -> None:
     """Write indented JSON that ends with a newline, a list of numbers on one line.
 
-    Raises
-    ------
-    PerfsuiteError
-        Of `error_type`, naming the path and why it cannot be written; what was there before stays.
+    Raises PerfsuiteError: of `error_type`, naming the path and why it cannot be written; what was there before stays.
     """
 
     def fill(out: TextIO) -> None:
         text = io.StringIO()
         json.dump(plain, text, indent=1, ensure_ascii=False, allow_nan=False)
-        out.write(_NUMBERS.sub(_on_one_line, text.getvalue()) + "\n")
+        out.write(_NUMBERS.sub(lambda found: f"[{' '.join(found[0][1:-1].split())}]", text.getvalue()) + "\n")
 
     write_whole(path, fill, error_type)
-
-
-def _on_one_line(numbers: re.Match[str]) -> str:
-    return " ".join(numbers[0].split()).replace("[ ", "[").replace(" ]", "]")

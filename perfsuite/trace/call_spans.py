@@ -14,7 +14,7 @@ from perfsuite.records.events import Phase, Span
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallPattern:
-    """What a process was told to run, from which the order of its calls follows."""
+    """What a process was asked to run, from which the order of its calls follows."""
 
     n_prompt: int
     n_gen: int
@@ -32,21 +32,16 @@ def call_spans(trace: CallTrace, pattern: CallPattern) -> tuple[Span, ...]:
     copy from the entry of ``llama_get_logits_ith`` to the exit of ``ps_phase_copy``, an end to end from the first
     entry to the last exit of its repetition, filling the cache left out.
 
-    Raises
-    ------
-    MeasurementError
-        The calls are not those of the pattern, one by one, or some were lost.
+    Raises MeasurementError: the calls are not those of the pattern, one by one, or some were lost.
     """
     if trace.n_lost:
         raise MeasurementError(f"the {trace.tracer} tracer lost {trace.n_lost} calls; run fewer tokens or repetitions")
     reader = _Reader(trace)
     if pattern.with_warm_up:
         tuple(_repetition(reader, pattern, 0, min(pattern.n_gen, 1)))
-    spans = [
-        span for number in range(pattern.n_repetitions) for span in _repetition(reader, pattern, number, pattern.n_gen)
-    ]
+    spans = tuple(each for n in range(pattern.n_repetitions) for each in _repetition(reader, pattern, n, pattern.n_gen))
     reader.expect_end()
-    return tuple(spans)
+    return spans
 
 
 def graph_ns(trace: CallTrace, span: Span) -> int | None:
@@ -70,13 +65,9 @@ def embedding_ns(trace: CallTrace, span: Span) -> int | None:
 
 
 def _within(trace: CallTrace, span: Span, function: TracedFunction) -> list[TracedCall]:
-    calls = trace.calls[bisect_left(trace.calls, span.start_ns, key=_entry_ns) :]
+    calls = trace.calls[bisect_left(trace.calls, span.start_ns, key=lambda each: each.entry_ns) :]
     found = itertools.takewhile(lambda each: each.entry_ns < span.end_ns, calls)
     return [each for each in found if each.function is function]
-
-
-def _entry_ns(call: TracedCall) -> int:
-    return call.entry_ns
 
 
 class _Reader:
@@ -92,19 +83,19 @@ class _Reader:
         is_other = found is None or found.function is not function
         if found is None or is_other or (n_tokens and found.n_tokens and found.n_tokens != n_tokens):
             wanted = function.value + (f" of {n_tokens} tokens" if n_tokens else "")
-            raise MeasurementError(f"{self._here()} is {_told(found)}, expected {wanted}")
+            raise MeasurementError(f"{self._here()} is {_shown(found)}, expected {wanted}")
         self._place += 1
         return found
 
     def expect_end(self) -> None:
         if self._place < len(self._calls):
-            raise MeasurementError(f"{self._here()} is {_told(self._calls[self._place])}, expected no call more")
+            raise MeasurementError(f"{self._here()} is {_shown(self._calls[self._place])}, expected no call more")
 
     def _here(self) -> str:
         return f"call {self._place + 1} of {len(self._calls)} that the {self._tracer} tracer saw"
 
 
-def _told(call: TracedCall | None) -> str:
+def _shown(call: TracedCall | None) -> str:
     if call is None:
         return "missing"
     return call.function.value + (f" of {call.n_tokens} tokens" if call.n_tokens else "")
@@ -121,10 +112,9 @@ def _repetition(reader: _Reader, pattern: CallPattern, number: int, n_gen: int) 
         spans.append(_span(phase, number, at, n_tokens, start_ns, end_ns))
         at += n_tokens
         spans += _choice(reader, number, at - 1)
-    whole = _span(
-        Phase.END_TO_END, number, pattern.n_depth, pattern.n_prompt + n_gen, spans[0].start_ns, spans[-1].end_ns
-    )
-    yield from (*spans, whole)
+    yield from spans
+    start_ns, end_ns = spans[0].start_ns, spans[-1].end_ns
+    yield _span(Phase.END_TO_END, number, pattern.n_depth, pattern.n_prompt + n_gen, start_ns, end_ns)
 
 
 def _evaluation(reader: _Reader, n_tokens: int) -> tuple[int, int]:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from statistics import median
+from typing import TypeVar
 
 from perfsuite.records.live import LiveForecast, LiveLoss, LivePhase, LiveRecord, LiveToken
 from perfsuite.trace.step_forecast import HORIZONS, WINDOW, StepForecast, StepForecaster
+
+_Value = TypeVar("_Value", int, float)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,15 +29,6 @@ class HorizonErrors:
     mean_median_percent: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class _Open:
-    """A forecast whose step has not come, beside what the naive ones said."""
-
-    forecast: StepForecast
-    last_ns: float
-    mean_ns: float
-
-
 class ForecastScore:
     """Collects forecasts and outcomes of any number of repetitions, as they come."""
 
@@ -42,7 +36,8 @@ class ForecastScore:
         self._horizons = tuple(horizons)
         self._forecaster = StepForecaster(horizons)
         self._newest_ns: deque[int] = deque(maxlen=WINDOW)
-        self._open: dict[int, list[_Open]] = defaultdict(list)
+        #: By step to come: its forecasts, each beside what the naive ones said.
+        self._open: dict[int, list[tuple[StepForecast, float, float]]] = defaultdict(list)
         self._percent: dict[int, list[tuple[float, float, float]]] = {horizon: [] for horizon in horizons}
         self._n_within = dict.fromkeys(horizons, 0)
 
@@ -54,21 +49,17 @@ class ForecastScore:
 
     def observe(self, step: int, latency_ns: int) -> tuple[StepForecast, ...]:
         """Score what was forecast for this step, and return the forecasts that follow from it."""
-        for each in self._open.pop(step, ()):
-            self._score(each, latency_ns)
+        for forecast, *naive_ns in self._open.pop(step, ()):
+            times_ns = (forecast.forecast_ns, *naive_ns)
+            ours, last, mean = (100.0 * abs(time_ns - latency_ns) / latency_ns for time_ns in times_ns)
+            self._percent[forecast.horizon].append((ours, last, mean))
+            self._n_within[forecast.horizon] += forecast.lower_ns <= latency_ns <= forecast.upper_ns
         forecasts = self._forecaster.observe(step, latency_ns)
         self._newest_ns.append(latency_ns)
         mean_ns = sum(self._newest_ns) / len(self._newest_ns)
         for forecast in forecasts:
-            self._open[forecast.step].append(_Open(forecast, latency_ns, mean_ns))
+            self._open[forecast.step].append((forecast, latency_ns, mean_ns))
         return forecasts
-
-    def _score(self, each: _Open, outcome_ns: int) -> None:
-        forecast = each.forecast
-        told_ns = (forecast.forecast_ns, each.last_ns, each.mean_ns)
-        ours, last, mean = (100.0 * abs(time_ns - outcome_ns) / outcome_ns for time_ns in told_ns)
-        self._percent[forecast.horizon].append((ours, last, mean))
-        self._n_within[forecast.horizon] += forecast.lower_ns <= outcome_ns <= forecast.upper_ns
 
     def errors(self) -> tuple[HorizonErrors, ...]:
         """Return the errors of each horizon so far."""
@@ -82,7 +73,7 @@ class ForecastScore:
             horizon=horizon,
             n_outcomes=n_outcomes,
             median_percent=_median(ours),
-            p95_percent=sorted(ours)[min(n_outcomes - 1, int(0.95 * n_outcomes))] if percent else None,
+            p95_percent=_p95(sorted(ours)) if percent else None,
             within_ratio=self._n_within[horizon] / n_outcomes if percent else None,
             last_median_percent=_median(last),
             mean_median_percent=_median(mean),
@@ -92,10 +83,7 @@ class ForecastScore:
 def forecast_errors(latencies_ns: Iterable[int], horizons: Sequence[int] = HORIZONS) -> tuple[HorizonErrors, ...]:
     """Forecast a series step by step, each time from its past alone, and return the errors of each horizon.
 
-    Raises
-    ------
-    ValueError
-        A latency is not positive, or a horizon is not.
+    Raises ValueError: a latency is not positive, or a horizon is not.
     """
     score = ForecastScore(horizons)
     for step, latency_ns in enumerate(latencies_ns):
@@ -138,40 +126,27 @@ class LiveWatch:
             self._delays_ns[record.phase if isinstance(record, LivePhase) else record.kind].append(delay_ns)
         if isinstance(record, LiveLoss):
             self.n_lost += record.n_records or 0
-        return self._follow_token(record) if isinstance(record, LiveToken) else ()
-
-    def _follow_token(self, token: LiveToken) -> tuple[LiveForecast, ...]:
+        if not isinstance(record, LiveToken):
+            return ()
         self.n_tokens += 1
-        if token.repetition != self._repetition or token.step <= self._step:
+        if record.repetition != self._repetition or record.step <= self._step:
             self._score.begin()
-        self._repetition, self._step = token.repetition, token.step
-        forecasts = self._score.observe(token.step, token.latency_ns)
-        return tuple(_live_forecast(token, forecast) for forecast in forecasts)
+        self._repetition, self._step = record.repetition, record.step
+        forecasts = self._score.observe(record.step, record.latency_ns)
+        return tuple(LiveForecast(repetition=record.repetition, **asdict(forecast)) for forecast in forecasts)
 
     def delays(self) -> tuple[DeliveryDelay, ...]:
         """Return the delays of each name, in the order of their first records."""
-        return tuple(_delay(name, sorted(delays_ns)) for name, delays_ns in self._delays_ns.items())
+        found = ((name, sorted(delays_ns)) for name, delays_ns in self._delays_ns.items())
+        return tuple(
+            DeliveryDelay(name=name, n_records=len(each), median_ns=round(median(each)), p95_ns=_p95(each))
+            for name, each in found
+        )
 
     def forecast_errors(self) -> tuple[HorizonErrors, ...]:
         """Return how far off the forecasts were that have had their outcome."""
         return self._score.errors()
 
 
-def _live_forecast(token: LiveToken, forecast: StepForecast) -> LiveForecast:
-    return LiveForecast(
-        repetition=token.repetition,
-        step=forecast.step,
-        horizon=forecast.horizon,
-        forecast_ns=forecast.forecast_ns,
-        lower_ns=forecast.lower_ns,
-        upper_ns=forecast.upper_ns,
-    )
-
-
-def _delay(name: str, delays_ns: Sequence[int]) -> DeliveryDelay:
-    return DeliveryDelay(
-        name=name,
-        n_records=len(delays_ns),
-        median_ns=round(median(delays_ns)),
-        p95_ns=delays_ns[min(len(delays_ns) - 1, int(0.95 * len(delays_ns)))],
-    )
+def _p95(ordered: Sequence[_Value]) -> _Value:
+    return ordered[min(len(ordered) - 1, int(0.95 * len(ordered)))]

@@ -23,7 +23,7 @@ from perfsuite.records.observation import (
 from perfsuite.trace.graph.edges import sources_of
 from perfsuite.trace.operators import recorded_graph, timed_operators
 
-#: More places than this are not told apart in a picture.
+#: More places than this cannot be distinguished in a picture.
 MAX_TOKENS = 512
 
 
@@ -39,21 +39,18 @@ def step_latencies(record: EngineRecord) -> dict[int, int]:
 def token_latencies(replicates: Sequence[Mapping[int, int]]) -> tuple[TokenLatency, ...]:
     """Put the steps of several processes side by side; of more than `MAX_TOKENS` places that many are kept.
 
-    Only places that all of them have are told. They are thinned out evenly: of n places in order, those at
+    Only places that all of them have are shown. They are thinned out evenly: of n places in order, those at
     round(i (n - 1) / (MAX_TOKENS - 1)) for i from 0, so that the first and the last are among them.
     """
     shared = set[int]().union(*replicates[:1]).intersection(*replicates)
+    places = sorted(shared)
+    if len(places) > MAX_TOKENS:
+        step = (len(places) - 1) / (MAX_TOKENS - 1)
+        places = [places[round(index * step)] for index in range(MAX_TOKENS)]
     return tuple(
         TokenLatency(n_context=n_context, samples_ns=tuple(each[n_context] for each in replicates))
-        for n_context in _thinned(sorted(shared))
+        for n_context in places
     )
-
-
-def _thinned(places: Sequence[int]) -> Sequence[int]:
-    if len(places) <= MAX_TOKENS:
-        return places
-    step = (len(places) - 1) / (MAX_TOKENS - 1)
-    return [places[round(index * step)] for index in range(MAX_TOKENS)]
 
 
 def role_graph(phase: str, operators: Sequence[OperatorSpan], edges: Sequence[RoleEdge]) -> PhaseGraph:
@@ -87,7 +84,7 @@ def _pairs(graph: Sequence[Node]) -> Iterator[tuple[str, str]]:
     yield from ((roles[writer], roles[reader]) for writer, reader in sources_of(recorded.nodes).reads)
 
 
-#: More operators than this are not told apart in a picture.
+#: More operators than this cannot be distinguished in a picture.
 MAX_OPERATORS = 4096
 
 _SHOWN_PHASES = (Phase.PREFILL, Phase.DECODE)
@@ -142,7 +139,8 @@ class EngineObserver:
         the middle of the generation; of several repetitions the one of the median time is shown. Of more than
         `MAX_OPERATORS` operators the shortest are left out of the timeline; the graph counts all of them.
         """
-        shown = {phase: _middle(found) for phase, found in self._shown.items() if found}
+        in_order = {phase: sorted(found, key=lambda each: each.phase_ns) for phase, found in self._shown.items()}
+        shown = {phase: found[(len(found) - 1) // 2] for phase, found in in_order.items() if found}
         spans = {phase: tuple(_operator_spans(each)) for phase, each in shown.items()}
         return Observation(
             tokens=token_latencies(self._steps),
@@ -185,10 +183,6 @@ def _shown_span(spans: Sequence[Span], n_prompt: int) -> Span | None:
     alike = [span for span in spans if span.n_tokens == n_prompt] or spans
     ordered = sorted(alike, key=lambda each: each.duration_ns)
     return ordered[(len(ordered) - 1) // 2] if ordered else None
-
-
-def _middle(occurrences: Sequence[_Occurrence]) -> _Occurrence:
-    return sorted(occurrences, key=lambda each: each.phase_ns)[(len(occurrences) - 1) // 2]
 
 
 def _operator_spans(occurrence: _Occurrence) -> Iterator[OperatorSpan]:

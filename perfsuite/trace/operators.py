@@ -84,13 +84,7 @@ def timed_operators(graph: Sequence[Node]) -> tuple[RecordedOperator, ...]:
     A product with a Hadamard matrix is a transform (``FWHT``).
     """
     namer = _RoleNamer()
-    return tuple(namer.named(_computed(node)) for _, node in timed_nodes(graph))
-
-
-def _computed(node: Node) -> Node:
-    if node.op == "MUL_MAT" and len(node.sources) > 1 and node.sources[0].name in _ROTATIONS:
-        return replace(node, op="FWHT")
-    return node
+    return tuple(namer.named(node) for _, node in timed_nodes(graph))
 
 
 _Base = tuple[str, int | None]
@@ -107,6 +101,8 @@ class _RoleNamer:
         self._last: _Base = ("", None)
 
     def named(self, node: Node) -> RecordedOperator:
+        if node.op == "MUL_MAT" and len(node.sources) > 1 and node.sources[0].name in _ROTATIONS:
+            node = replace(node, op="FWHT")
         role, layer = self._last = self._base(node)
         first_op = self._seen.setdefault((role, layer), node.ops)
         if first_op != node.ops:
@@ -126,7 +122,8 @@ class _RoleNamer:
         if not node.sources:
             return node.ops.lower(), self._layer
         if node.ops == "GET_ROWS":
-            return "attn_out_rows" if self._is_attention_output(node.sources[0]) else "residual_rows", self._layer
+            is_attention = node.sources[0].name.startswith(("attn_out", "node_", "kqv_out"))
+            return "attn_out_rows" if is_attention else "residual_rows", self._layer
         if node.ops == "FLASH_ATTN_EXT":
             return "flash_attn_ext", self._layer
         if node.ops == "FWHT":
@@ -143,10 +140,6 @@ class _RoleNamer:
             return self._last
         role, layer = self._unnamed.get(name) or _of_name(name)
         return role.removesuffix("_rows"), layer
-
-    @staticmethod
-    def _is_attention_output(source: Tensor) -> bool:
-        return source.name.startswith(("attn_out", "node_", "kqv_out"))
 
 
 def _of_name(name: str) -> _Base:

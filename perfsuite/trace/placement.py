@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -70,22 +69,17 @@ def placement(record: EngineRecord, phase: Phase) -> Placement | None:
         for each in splits_of(record)
         if last.start_ns <= each["launch_ns"] <= last.end_ns
     ]
-    return Placement(
-        phase=phase,
-        splits=tuple(backend for backend, _ in splits),
-        shares=_shares(splits),
-        on_processor=_on_processor(splits),
-    )
+    backends = tuple(backend for backend, _ in splits)
+    return Placement(phase=phase, splits=backends, shares=_shares(splits), on_processor=_on_processor(splits))
 
 
 def _shares(splits: Sequence[_Split]) -> tuple[BackendShare, ...]:
-    n_splits, n_operators = Counter[str](), Counter[str]()
+    n_operators: dict[str, list[int]] = {}
     for backend, graph in splits:
-        n_splits[backend] += 1
-        n_operators[backend] += sum(node.timed for node in graph)
+        n_operators.setdefault(backend, []).append(sum(node.timed for node in graph))
     return tuple(
-        BackendShare(backend=backend, n_splits=n_splits[backend], n_operators=n_operators[backend])
-        for backend in n_splits
+        BackendShare(backend=backend, n_splits=len(found), n_operators=sum(found))
+        for backend, found in n_operators.items()
     )
 
 

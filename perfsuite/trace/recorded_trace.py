@@ -51,9 +51,8 @@ class SpanEvents:
 def span_events(record: EngineRecord) -> SpanEvents:
     """Turn the spans of a record into PHASE events, and those of prefill and decode into TOKEN events too."""
     phases = tuple(dict.fromkeys(span.phase.value for span in record.spans))
-    iterations = tuple(
-        sorted((span for span in record.spans if span.phase in DECODING), key=lambda span: span.start_ns)
-    )
+    decoding = (span for span in record.spans if span.phase in DECODING)
+    iterations = tuple(sorted(decoding, key=lambda span: span.start_ns))
     number = {id(span): place for place, span in enumerate(iterations)}
     of_phases = _events(EventKind.PHASE, record.spans)
     of_phases["value"] = [phases.index(span.phase.value) for span in record.spans]
@@ -76,7 +75,7 @@ CPU_BACKEND = "CPU"
 def recorded_trace(
     record: EngineRecord, recorder: TraceRecorder, *, pid: int | None = None, command: tuple[str, ...] = ()
 ) -> EngineTrace:
-    """Return what a record tells.
+    """Return what a record shows.
 
     With the callback recorder an operator lasts on thread 0 from the end of the one before it (the first: from its
     start, where the entry hook saw it, or from the launch of the graph) to its own end, as `samples` counts it. With
@@ -131,10 +130,8 @@ def _evaluation_events(evaluations: Evaluations, operators: Events) -> tuple[Eve
     np.maximum.at(ends_ns, known["evaluation"], known["end_ns"])
     times = {"start_ns": evaluations.launch_ns, "end_ns": ends_ns}
     number = np.arange(len(evaluations))
-    events = new_events(
-        EventKind.GRAPH, number.size, value=0, thread=0, evaluation=number, graph=evaluations.graph, **times
-    )
-    return events, (CPU_BACKEND,)
+    where = {"thread": 0, "evaluation": number, "graph": evaluations.graph}
+    return new_events(EventKind.GRAPH, number.size, value=0, **where, **times), (CPU_BACKEND,)
 
 
 def split_events(record: EngineRecord) -> tuple[Events, tuple[str, ...]]:
@@ -144,9 +141,8 @@ def split_events(record: EngineRecord) -> tuple[Events, tuple[str, ...]]:
     times = {"start_ns": splits["launch_ns"], "end_ns": splits["return_ns"]}
     backends = [used.index(each) for each in splits["backend"].tolist()]
     number = np.arange(splits.size)
-    events = new_events(
-        EventKind.GRAPH, number.size, value=backends, thread=0, evaluation=number, graph=splits["graph"], **times
-    )
+    where = {"thread": 0, "evaluation": number, "graph": splits["graph"]}
+    events = new_events(EventKind.GRAPH, number.size, value=backends, **where, **times)
     return events, tuple(record.backends[each] for each in used)
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -38,10 +37,7 @@ class Origin:
 def new_folder(folder: Path) -> Path:
     """Make the folder of a recording; one that holds another recording is refused.
 
-    Raises
-    ------
-    MeasurementError
-        It cannot be made, or holds a recording.
+    Raises MeasurementError: it cannot be made, or holds a recording.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -56,10 +52,7 @@ def new_folder(folder: Path) -> Path:
 def write_origin(folder: Path, origin: Origin) -> None:
     """Write down how to read the log that will lie in a folder.
 
-    Raises
-    ------
-    MeasurementError
-        It cannot be written.
+    Raises MeasurementError: it cannot be written.
     """
     plain = {"schema": _SCHEMA, "layout": origin.layout.to_plain(), "command": list(origin.command)}
     write_json(folder / ORIGIN_NAME, plain, MeasurementError)
@@ -68,10 +61,7 @@ def write_origin(folder: Path, origin: Origin) -> None:
 def finish_recording(folder: Path) -> EngineTrace:
     """Turn the log of an ended recording into its trace; the log goes away once the trace is written.
 
-    Raises
-    ------
-    MeasurementError
-        The log cannot be read, or the trace cannot be written; the log stays then.
+    Raises MeasurementError: the log cannot be read, or the trace cannot be written; the log stays then.
     """
     trace = _from_log(folder)
     write_trace(folder / TRACE_NAME, trace)
@@ -83,10 +73,7 @@ def finish_recording(folder: Path) -> EngineTrace:
 def read_recording(path: Path) -> EngineTrace:
     """Read the trace of a folder, or a trace's file; a log that never became a trace is as good.
 
-    Raises
-    ------
-    MeasurementError
-        There is neither, or what is there cannot be read.
+    Raises MeasurementError: there is neither, or what is there cannot be read.
     """
     if path.is_file():
         return read_trace(path)
@@ -101,20 +88,16 @@ def read_recording(path: Path) -> EngineTrace:
 
 
 def _from_log(folder: Path) -> EngineTrace:
-    origin = _read_origin(folder / ORIGIN_NAME)
-    return ebpf_trace(read_bpf_log(folder / LOG_NAME), origin.layout, command=origin.command)
-
-
-def _read_origin(path: Path) -> Origin:
+    path = folder / ORIGIN_NAME
     try:
         plain = json.loads(path.read_text(encoding="utf-8"))
         if plain["schema"] != _SCHEMA:
             raise MeasurementError(f"{path}: has schema {plain['schema']!r}, this suite reads {_SCHEMA}")
-        command: Sequence[str] = plain["command"]
-        return Origin(layout=TensorLayout.from_plain(plain["layout"]), command=tuple(map(str, command)))
+        layout, command = TensorLayout.from_plain(plain["layout"]), tuple(map(str, plain["command"]))
     except OSError as error:
         raise MeasurementError(
             f"{path}: cannot be read ({error.strerror}); without it the log beside it is numbers"
         ) from None
     except (ValueError, KeyError, TypeError) as error:
         raise MeasurementError(f"{path}: is damaged ({type(error).__name__}: {error})") from None
+    return ebpf_trace(read_bpf_log(folder / LOG_NAME), layout, command=command)

@@ -49,10 +49,7 @@ def robust_line(steps: Sequence[int], times_ns: Sequence[int]) -> RobustLine:
     *Source*: H. Theil, A rank-invariant method of linear and polynomial regression analysis, 1950, part I, section 1
     (incomplete method).
 
-    Raises
-    ------
-    ValueError
-        There is no point, or the sides differ in length.
+    Raises ValueError: there is no point, or the sides differ in length.
     """
     if not steps or len(steps) != len(times_ns):
         raise ValueError(f"{len(steps)} steps and {len(times_ns)} times make no line")

@@ -82,7 +82,10 @@ def reduce_phases(
     record: EngineRecord, traced: Mapping[Phase, tuple[TracedPhase, ...]], center: Center = median
 ) -> ReplicateSamples:
     """Reduce one process's phases, and the operators that were traced in them, to one value each."""
-    phase_ns = _span_centers(record, center)
+    durations: dict[Phase, list[int]] = defaultdict(list)
+    for span in record.spans:
+        durations[span.phase].append(span.duration_ns)
+    phase_ns = {phase: round(center(found)) for phase, found in durations.items()}
     for phase, occurrences in traced.items():
         embedding = [each.role_ns.get(EMBEDDING_ROLE, 0) for each in occurrences]
         if not occurrences:
@@ -93,7 +96,7 @@ def reduce_phases(
             phase_ns[Phase.EMBEDDING] = round(center(embedding))
     return ReplicateSamples(
         phase_ns=phase_ns,
-        operator_ns={phase: _role_centers(occurrences, center) for phase, occurrences in traced.items() if occurrences},
+        operator_ns={phase: _role_centers(found, center) for phase, found in traced.items() if found},
         rest_ns={phase: round(center([each.rest_ns for each in found])) for phase, found in traced.items() if found},
     )
 
@@ -119,13 +122,6 @@ def misaligned_evaluations(record: EngineRecord) -> int:
     evaluations = evaluations_of(record)
     n_timed = np.array([sum(node.timed for node in graph) for graph in record.graphs], np.int64)[evaluations.graph]
     return int(np.count_nonzero((evaluations.n_ends != n_timed) & (evaluations.n_ends > 0)))
-
-
-def _span_centers(record: EngineRecord, center: Center) -> dict[Phase, int]:
-    durations: dict[Phase, list[int]] = defaultdict(list)
-    for span in record.spans:
-        durations[span.phase].append(span.duration_ns)
-    return {phase: round(center(found)) for phase, found in durations.items()}
 
 
 def _role_centers(occurrences: tuple[TracedPhase, ...], center: Center) -> dict[str, int]:

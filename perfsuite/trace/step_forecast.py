@@ -79,10 +79,7 @@ class StepForecaster:
     def observe(self, step: int, latency_ns: int) -> tuple[StepForecast, ...]:
         """Take the latency of a step, and return what follows from it; empty as long as the history is too short.
 
-        Raises
-        ------
-        ValueError
-            The step does not come after the last one.
+        Raises ValueError: the step does not come after the last one.
         """
         if self._steps and step <= self._steps[-1]:
             raise ValueError(f"step {step} does not come after step {self._steps[-1]}")
@@ -90,10 +87,7 @@ class StepForecaster:
             track.settle(step, latency_ns)
         self._remember(step, latency_ns)
         line = robust_line(self._steps, self._times_ns)
-        proposed = {
-            _Way.LEVEL: float(median(self._times_ns[-LEVEL_POINTS:])),
-            _Way.LAST: float(latency_ns),
-        }
+        proposed = {_Way.LEVEL: float(median(self._times_ns[-LEVEL_POINTS:])), _Way.LAST: float(latency_ns)}
         ready = [track for track in self._tracks if self._n_seen >= max(MINIMUM_HISTORY, track.horizon // 2)]
         return tuple(track.propose(line, proposed) for track in ready)
 

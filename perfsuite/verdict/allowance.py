@@ -98,10 +98,8 @@ def resolution_ratio(change: Change, *, n_sessions: int) -> float:
     Of bounds that lie unequally far from the estimate the further counts.
     """
     reach = math.log(max(change.estimate_ratio / change.lower_ratio, change.upper_ratio / change.estimate_ratio))
-    if n_sessions < MIN_SESSIONS:
-        sure, likely = (NormalDist().inv_cdf(quantile) for quantile in (CONFIDENCE, POWER))
-    else:
-        sure, likely = (t_quantile(quantile, n_sessions - 1) for quantile in (CONFIDENCE, POWER))
+    is_normal, normal = n_sessions < MIN_SESSIONS, NormalDist().inv_cdf
+    sure, likely = (normal(each) if is_normal else t_quantile(each, n_sessions - 1) for each in (CONFIDENCE, POWER))
     return math.expm1(reach * (1.0 + likely / sure))
 
 

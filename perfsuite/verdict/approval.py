@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TextIO
 
 from perfsuite.errors import BaselineError
-from perfsuite.records.whole_file import write_whole
+from perfsuite.records.whole_file import write_whole_bytes
 from perfsuite.units import format_change, format_count, format_ns
 from perfsuite.verdict.changes import CaseChange
 from perfsuite.verdict.entry import Approval, BaselineEntry, StoredSession
@@ -45,7 +44,8 @@ def approve(
 
     Raises BaselineError: the session is the only one of all its cases already.
     """
-    if all([each.recorded_at for each in entry.sessions_of(case)] == [session.recorded_at] for case in _cases(session)):
+    stored = ([each.recorded_at for each in entry.sessions_of(case)] for case in session.samples_ns)
+    if all(each == [session.recorded_at] for each in stored):
         raise BaselineError(f"the run of {session.recorded_at} is the reference already; nothing to approve")
     approval = Approval(
         approved_at=approved_at,
@@ -63,23 +63,19 @@ def approval_text(
 ) -> str:
     """Return the section of an approval in Markdown: when, why, and what changed."""
     listed = notable(changes)
-    rest = len(changes) - len(listed)
-    lines = [
-        f"## {approved_at[:10]}: {reason}",
-        "",
-        f"The run of {recorded_at} on {entry.machine_text}.",
-        f"The anchor is of {entry.anchor.recorded_at}: {entry.anchor.reason}. "
-        "Changes are those that remain after dividing out the drift of the sentinels.",
-        "",
-    ]
-    if listed:
-        lines += [_HEAD, *(_row(each) for each in listed), ""]
-    lines += [f"{format_count(rest, 'more case')} changed by {NOTABLE_RATIO * 100:g} % or less.", ""]
-    return "\n".join(lines)
+    rows = "".join(f"{line}\n" for line in (_HEAD, *map(_row, listed), "")) if listed else ""
+    return f"""## {approved_at[:10]}: {reason}
+
+The run of {recorded_at} on {entry.machine_text}.
+The anchor is of {entry.anchor.recorded_at}: {entry.anchor.reason}. \
+Changes are those that remain after dividing out the drift of the sentinels.
+
+{rows}{format_count(len(changes) - len(listed), "more case")} changed by {NOTABLE_RATIO * 100:g} % or less.
+"""
 
 
 def approvals_path(baselines_path: Path) -> Path:
-    """Return where the approvals of a file of baselines are told."""
+    """Return where the approvals of a file of baselines are listed."""
     return baselines_path.with_name(f"{baselines_path.name.removesuffix('.json')}.approvals.md")
 
 
@@ -91,22 +87,12 @@ def append_approval(path: Path, text: str, recorded_at: str) -> None:
         before = f"# Approvals: {path.parent.name}/{path.name.removesuffix('.approvals.md')}\n"
     except (OSError, ValueError) as error:
         raise BaselineError(f"{path}: cannot be read ({error}); restore it from version control") from error
-
     if f"The run of {recorded_at} on " in before.rpartition("\n## ")[2]:
         return
-
-    def fill(out: TextIO) -> None:
-        out.write(f"{before.rstrip()}\n\n{text.rstrip()}\n")
-
-    write_whole(path, fill, BaselineError)
-
-
-def _cases(session: StoredSession) -> tuple[str, ...]:
-    return tuple(session.samples_ns)
+    write_whole_bytes(path, f"{before.rstrip()}\n\n{text.rstrip()}\n".encode(), BaselineError)
 
 
 def _row(change: CaseChange) -> str:
-    old, new = format_ns(change.old_ns), format_ns(change.new_ns)
-    return (
-        f"| `{change.case_id}` | {old} | {new} | {format_change(change.ratio)} | {format_change(change.anchor_ratio)} |"
-    )
+    ratios = map(format_change, (change.ratio, change.anchor_ratio))
+    cells = (f"`{change.case_id}`", format_ns(change.old_ns), format_ns(change.new_ns), *ratios)
+    return f"| {' | '.join(cells)} |"

@@ -34,31 +34,25 @@ def uniform_shift(judgements: Iterable[Judgement], *, margin_ratio: float) -> Un
     by_phase = parts_by_phase(found)
     phases = [each for each in map(movement_of, found) if each and each.judgement.case_id in by_phase]
     parts = [part for phase in phases for part in by_phase[phase.judgement.case_id]]
-    if len(parts) < _LEAST_OPERATORS or not _has_all_phases(phases):
+    names = {phase.judgement.case_id.rpartition("/")[2] for phase in phases}
+    if len(parts) < _LEAST_OPERATORS or not names >= {phase.value for phase in GRAPH_PHASES}:
         return None
     shift = _weighted_median([(part.movement.log_ratio, part.weight_ratio) for part in parts])
-    if abs(shift) <= math.log1p(margin_ratio) or not _is_common(shift, phases, parts):
+    near = sum(part.weight_ratio for part in parts if _is_near(part.movement, shift))
+    is_common = (
+        abs(shift) > math.log1p(margin_ratio)
+        and near >= _LEAST_SHARE * sum(part.weight_ratio for part in parts)
+        and all(_is_near(phase, shift) for phase in phases)
+        and median(part.movement.log_ratio / shift for part in parts) >= _MEDIAN_PART
+    )
+    if not is_common:
         return None
     moved = (*phases, *(part.movement for part in parts))
     return UniformShift(ratio=math.exp(shift), n_cases=sum(_is_near(each, shift) for each in moved))
 
 
-def _is_common(shift: float, phases: Sequence[Movement], parts: Sequence[Part]) -> bool:
-    near = sum(part.weight_ratio for part in parts if _is_near(part.movement, shift))
-    return (
-        near >= _LEAST_SHARE * sum(part.weight_ratio for part in parts)
-        and all(_is_near(phase, shift) for phase in phases)
-        and median(part.movement.log_ratio / shift for part in parts) >= _MEDIAN_PART
-    )
-
-
 def _is_near(movement: Movement, shift: float) -> bool:
     return abs(movement.log_ratio - shift) <= max(_BAND_PART * abs(shift), _LEAST_BAND)
-
-
-def _has_all_phases(phases: Sequence[Movement]) -> bool:
-    names = {phase.judgement.case_id.rpartition("/")[2] for phase in phases}
-    return names >= {phase.value for phase in GRAPH_PHASES}
 
 
 def _weighted_median(values: Sequence[tuple[float, float]]) -> float:
@@ -114,7 +108,16 @@ def _attributed(phase: Judgement, lost_ns: int, parts: Sequence[Part]) -> PhaseA
     return PhaseAttribution(
         case_id=phase.case_id,
         lost_ns=lost_ns,
-        carriers=tuple(_carrier(part, lost_ns, is_significant=bool(significant)) for part in named),
+        carriers=tuple(
+            Carrier(
+                case_id=part.movement.judgement.case_id,
+                role=part.role,
+                lost_ns=part.movement.lost_ns,
+                share_ratio=part.movement.lost_ns / lost_ns,
+                is_significant=bool(significant),
+            )
+            for part in named
+        ),
         unexplained_ns=lost_ns - sum(part.movement.lost_ns for part in named),
     )
 
@@ -124,13 +127,3 @@ def _most(moved: Sequence[Part], phase_lost_ns: int) -> Sequence[Part]:
     sums = accumulate(abs(part.movement.lost_ns) for part in moved[:MAX_CARRIERS])
     enough = (at for at, total in enumerate(sums, start=1) if total >= _MOST_RATIO * abs(phase_lost_ns))
     return moved[: next(enough, 0)]
-
-
-def _carrier(part: Part, phase_lost_ns: int, *, is_significant: bool) -> Carrier:
-    return Carrier(
-        case_id=part.movement.judgement.case_id,
-        role=part.role,
-        lost_ns=part.movement.lost_ns,
-        share_ratio=part.movement.lost_ns / phase_lost_ns,
-        is_significant=is_significant,
-    )

@@ -14,7 +14,7 @@ import os
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +39,10 @@ class _Session:
     engine: str | None = None
     #: Older versions wrote it into the fingerprint of the entry alone.
     engine_version: str | None = None
+
+
+#: By the file's name of a field of a session: that of `StoredSession`.
+_SESSION_FIELDS = {name: {"cases": "samples_ns", "engine": "engine_id"}.get(name, name) for name in _Session.__slots__}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,17 +76,12 @@ class _File1:
 
 def plain_entry(entry: BaselineEntry) -> dict[str, Any]:
     """Return an entry as JSON-able values; what it has none of is left out."""
-    plain = to_plain(
-        _Entry(
-            fingerprint=entry.fingerprint,
-            board=entry.board,
-            sessions=tuple(_file_session(session) for session in entry.sessions),
-            anchor=entry.anchor,
-            approvals=entry.approvals,
-        )
-    )
-    sessions = [_without_nulls(session) for session in plain["sessions"]]
-    return _without_nulls(plain | {"sessions": sessions})
+    plain = to_plain(entry)
+    renamed = [{name: session[field] for name, field in _SESSION_FIELDS.items()} for session in plain["sessions"]]
+    for session in renamed:
+        session["cases"] = dict(sorted(session["cases"].items()))
+    plain["sessions"] = [_without_nulls(session) for session in renamed]
+    return _without_nulls({name: plain[name] for name in _Entry.__slots__})
 
 
 def entries_from_plain(plain: Any, where: str, todo: str) -> tuple[BaselineEntry, ...]:
@@ -114,28 +113,9 @@ def _entry_1(read: _Entry1) -> BaselineEntry:
     return first_entry(read.fingerprint, session)
 
 
-def _file_session(session: StoredSession) -> _Session:
-    return _Session(
-        recorded_at=session.recorded_at,
-        suite_version=session.suite_version,
-        cases=dict(sorted(session.samples_ns.items())),
-        sentinels_ns=session.sentinels_ns,
-        covariates=session.covariates,
-        engine=session.engine_id,
-        engine_version=session.engine_version,
-    )
-
-
 def _session(read: _Session, engine_version: str | None) -> StoredSession:
-    return StoredSession(
-        recorded_at=read.recorded_at,
-        suite_version=read.suite_version,
-        samples_ns=read.cases,
-        sentinels_ns=read.sentinels_ns,
-        covariates=read.covariates,
-        engine_id=read.engine,
-        engine_version=engine_version if read.engine_version is None else read.engine_version,
-    )
+    session = StoredSession(**{field: getattr(read, name) for name, field in _SESSION_FIELDS.items()})
+    return session if session.engine_version is not None else replace(session, engine_version=engine_version)
 
 
 def _without_nulls(plain: Mapping[str, Any]) -> dict[str, Any]:
@@ -211,10 +191,7 @@ class BaselineFile:
 def baseline_path(directory: Path, device: str, name: str) -> Path:
     """Return where the baselines of a model, or of ``kernels``, lie for a device.
 
-    Raises
-    ------
-    BaselineError
-        One of the names would lead out of the directory.
+    Raises BaselineError: one of the names would lead out of the directory.
     """
     folder = directory / plain_name(device, f"{directory}: the device", BaselineError)
     return folder / f"{plain_name(name, f'{folder}: the model or group', BaselineError)}.json"
@@ -223,10 +200,7 @@ def baseline_path(directory: Path, device: str, name: str) -> Path:
 def read_baselines(path: Path) -> BaselineFile:
     """Read a file of baselines of this schema or an earlier one; one that does not exist has no entries.
 
-    Raises
-    ------
-    BaselineError
-        The file is not JSON, has another schema, or lacks a field.
+    Raises BaselineError: the file is not JSON, has another schema, or lacks a field.
     """
     plain = plain_json(path, BaselineError, _TODO, absent={"schema": SCHEMA, "entries": []})
     return BaselineFile(path=path, entries=_merged(entries_from_plain(plain, str(path), _TODO)))
@@ -236,10 +210,7 @@ def read_baselines(path: Path) -> BaselineFile:
 def changing(folder: Path) -> Iterator[None]:
     """Keep others from changing the baselines below a folder between reading and writing them.
 
-    Raises
-    ------
-    BaselineError
-        The folder cannot be made, or somebody else has been changing them for `LOCK_LIMIT_S`.
+    Raises BaselineError: the folder cannot be made, or somebody else has been changing them for `LOCK_LIMIT_S`.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -18,7 +18,7 @@ from perfsuite.verdict.steps import STANDARD_STEPS, Step, StepDesign, find_steps
 #: What was not measured properly is no night.
 _NOT_MEASURED = (Outcome.INVALID, Outcome.IMPOSSIBLE)
 
-#: Nights on either side of a change of the fingerprint whose medians are told.
+#: Nights on either side of a change of the fingerprint whose medians are shown.
 _NIGHTS_BESIDE = 7
 
 #: Runs of another machine after which the ones before it have ended.
@@ -28,7 +28,7 @@ _FEWEST_TO_REPLACE = 2
 class Confidence(str, Enum):
     """How sure a change point is, in words."""
 
-    #: Even the smallest change that the 99 % bounds allow would be told.
+    #: Even the smallest change that the 99 % bounds allow would be reported.
     HIGH = "high confidence"
     #: The change is real by the rank test, yet it may be smaller than it looks.
     MODERATE = "moderate confidence"
@@ -86,7 +86,7 @@ class MachineChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeAdvice:
-    """What is told of one case on one device, in the order of time."""
+    """What is reported of one case on one device, in the order of time."""
 
     changes: tuple[ChangePoint, ...]
     machine_changes: tuple[MachineChange, ...]
@@ -109,9 +109,12 @@ def find_changes(
     nights = [point for point in points if _is_night(point)]
     series = _by_machine(nights)
     changes = [change for each in series for change in _changes(each, weights, design)]
+    seams = [(replaced, new) for new in series if (replaced := _replaced_by(new, series))]
     return ChangeAdvice(
         changes=tuple(sorted(changes, key=lambda change: change.after.started_at)),
-        machine_changes=_machine_changes(series),
+        machine_changes=tuple(
+            _machine_change(max(replaced, key=lambda each: each[-1].started_at), new) for replaced, new in seams
+        ),
         n_nights=len(nights),
         n_last_nights=_n_last_nights(series, design),
     )
@@ -134,7 +137,7 @@ def _by_machine(nights: Sequence[TrendPoint]) -> list[list[TrendPoint]]:
 def _n_last_nights(series: Sequence[Sequence[TrendPoint]], design: StepDesign) -> int:
     """Return how long the series that goes on is: of each board the last one, and of these the longest.
 
-    One that another replaced has ended, and so has one after whose last run another alone tells of changes.
+    One that another replaced has ended, and so has one after whose last run another alone shows changes.
     """
     replaced = [id(old) for new in series for old in _replaced_by(new, series)]
     last: dict[str | None, Sequence[TrendPoint]] = {}
@@ -145,7 +148,7 @@ def _n_last_nights(series: Sequence[Sequence[TrendPoint]], design: StepDesign) -
 
 
 def _is_left_behind(old: Sequence[TrendPoint], series: Sequence[Sequence[TrendPoint]], design: StepDesign) -> bool:
-    """Say whether some other series has since had as many runs as telling a change takes."""
+    """Say whether some other series has since had as many runs as showing a change takes."""
     ended_at = old[-1].started_at
     return any(sum(night.started_at > ended_at for night in each) >= design.least_series for each in series)
 
@@ -166,17 +169,12 @@ def _replaced_by(new: Sequence[TrendPoint], series: Sequence[Sequence[TrendPoint
 
 
 def _changes(series: Sequence[TrendPoint], weights: Mapping[str, float], design: StepDesign) -> list[ChangePoint]:
-    sentinel = _usable_sentinel(series, weights)
-    times_ns = _without_drift(series, sentinel, weights.get(sentinel or "", 0.0))
-    return [_change_point(series, step, sentinel, design) for step in find_steps(times_ns, design)]
-
-
-def _usable_sentinel(series: Sequence[TrendPoint], weights: Mapping[str, float]) -> str | None:
-    """Return the sentinel that the case follows, where every night has measured it."""
     sentinel = sentinel_of(series[0].case_id)
-    if sentinel is None or not weights.get(sentinel):
-        return None
-    return sentinel if all(night.sentinels_ns.get(sentinel) for night in series) else None
+    weight_ratio = weights.get(sentinel or "", 0.0)
+    if not weight_ratio or not all(night.sentinels_ns.get(sentinel or "") for night in series):
+        sentinel = None
+    times_ns = _without_drift(series, sentinel, weight_ratio)
+    return [_change_point(series, step, sentinel, design) for step in find_steps(times_ns, design)]
 
 
 def _without_drift(series: Sequence[TrendPoint], sentinel: str | None, weight_ratio: float) -> list[float]:
@@ -207,26 +205,14 @@ def _change_point(series: Sequence[TrendPoint], step: Step, sentinel: str | None
     )
 
 
-def _machine_changes(series: Sequence[Sequence[TrendPoint]]) -> tuple[MachineChange, ...]:
-    """Tell where a series begins after another has ended; of several the one that ended last."""
-    seams = [(replaced, new) for new in series if (replaced := _replaced_by(new, series))]
-    return tuple(_machine_change(max(replaced, key=lambda each: each[-1].started_at), new) for replaced, new in seams)
-
-
 def _machine_change(old: Sequence[TrendPoint], new: Sequence[TrendPoint]) -> MachineChange:
-    return MachineChange(
-        before=old[-1],
-        after=new[0],
-        differences=(*differences(old[-1].fingerprint or {}, new[0].fingerprint or {}), *_boards(old[-1], new[0])),
-        ratio=_level_ns(new[:_NIGHTS_BESIDE]) / _level_ns(old[-_NIGHTS_BESIDE:]),
-    )
-
-
-def _boards(old: TrendPoint, new: TrendPoint) -> tuple[str, ...]:
-    if old.kept_by == new.kept_by:
-        return ()
-    before, after = (each.board.text if each.kept_by and each.board else "not told" for each in (old, new))
-    return (f"board {before}, now {after}",)
+    before, after = old[-1], new[0]
+    found = differences(before.fingerprint or {}, after.fingerprint or {})
+    if before.kept_by != after.kept_by:
+        boards = (each.board.text if each.kept_by and each.board else "not known" for each in (before, after))
+        found = (*found, f"board {', now '.join(boards)}")
+    ratio = _level_ns(new[:_NIGHTS_BESIDE]) / _level_ns(old[-_NIGHTS_BESIDE:])
+    return MachineChange(before=before, after=after, differences=found, ratio=ratio)
 
 
 def _level_ns(nights: Sequence[TrendPoint]) -> int:

@@ -6,13 +6,14 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from statistics import median
+from typing import Any
 
 from perfsuite.expectation.forecast import Expectation
 from perfsuite.records.outcome import Finding, Judgement, Outcome, foremost
 from perfsuite.records.samples import CaseSamples
 from perfsuite.units import format_change, format_limit, format_ns, format_ratio
 from perfsuite.verdict.allowance import Allowance, Comparison, resolution_ratio
-from perfsuite.verdict.significance import basis_text, compare_sessions
+from perfsuite.verdict.significance import Change, basis_text, compare_sessions
 
 #: Fewer samples than this say nothing about spread.
 MIN_SAMPLES = 3
@@ -24,7 +25,7 @@ class BaselineMatch:
 
     #: Samples by session, ns, the drift of a sentinel divided out.
     sessions_ns: tuple[tuple[float, ...], ...] = ()
-    #: That drift in words; empty where there is none worth telling.
+    #: That drift in words; empty where there is none worth reporting.
     correction: str = ""
     #: From which engine to which the case goes; empty where they are the same, or one is not known.
     engines: str = ""
@@ -45,13 +46,10 @@ def judge(
     """Judge one case; where several outcomes hold, the first in the order of `Outcome` is given."""
     measured_ns = round(median(samples.samples_ns)) if samples.samples_ns else None
     compared = _compared(samples.samples_ns, baseline, allowed)
-    findings = [
-        *_validity(samples),
-        *physics(measured_ns, expectation),
-        *_history(compared, baseline),
-    ]
+    findings = [*_validity(samples), *physics(measured_ns, expectation), *_history(compared, baseline)]
     finding = foremost(findings)
     change = compared.change if compared else None
+    passes_by_share = finding.outcome is Outcome.PASS and compared is not None and compared.passes_by_share
     return Judgement(
         case_id=samples.case_id,
         kind=kind,
@@ -59,14 +57,11 @@ def judge(
         measured_ns=measured_ns,
         **asdict(expectation),
         baseline_ns=baseline.reference_ns,
-        change_ratio=change.estimate_ratio if change else None,
-        outcome=finding.outcome,
-        reason=finding.reason,
-        lower_ratio=telling(change.lower_ratio) if change else None,
-        upper_ratio=telling(change.upper_ratio) if change else None,
+        **asdict(finding),
+        **change_fields(change),
         margin_ratio=compared.margin_ratio if compared else None,
         resolution_ratio=compared.stated_ratio if compared else None,
-        step_share_ratio=allowed.share.share_ratio if allowed.share and _passes_by_share(compared, finding) else None,
+        step_share_ratio=allowed.share.share_ratio if allowed.share and passes_by_share else None,
     )
 
 
@@ -83,25 +78,24 @@ def _compared(samples_ns: Sequence[int], baseline: BaselineMatch, allowed: Allow
     )
 
 
-def _passes_by_share(compared: Comparison | None, finding: Finding) -> bool:
-    return finding.outcome is Outcome.PASS and compared is not None and compared.passes_by_share
-
-
-def telling(ratio: float) -> float | None:
-    """Return a bound that tells something: None where it is 0 or infinite."""
-    return ratio if 0.0 < ratio < math.inf else None
+def change_fields(change: Change | None) -> dict[str, Any]:
+    """Return a change by the fields of a judgement; a bound that is 0 or infinite is None."""
+    if change is None:
+        return {"change_ratio": None}
+    bounds = {"lower_ratio": change.lower_ratio, "upper_ratio": change.upper_ratio}
+    known = {name: ratio if 0.0 < ratio < math.inf else None for name, ratio in bounds.items()}
+    return {"change_ratio": change.estimate_ratio, **known}
 
 
 def _validity(samples: CaseSamples) -> Iterator[Finding]:
-    for problem in samples.problems:
-        yield Finding(outcome=Outcome.INVALID, reason=problem)
-    if not samples.samples_ns:
-        yield Finding(outcome=Outcome.INVALID, reason="no replicate measured this case")
-    elif min(samples.samples_ns) <= 0:
-        yield Finding(outcome=Outcome.INVALID, reason=f"a sample is {min(samples.samples_ns)} ns, expected more than 0")
-    elif len(samples.samples_ns) < MIN_SAMPLES:
-        seen = len(samples.samples_ns)
-        yield Finding(outcome=Outcome.INVALID, reason=f"only {seen} valid replicates, {MIN_SAMPLES} are needed")
+    reasons, samples_ns = [*samples.problems], samples.samples_ns
+    if not samples_ns:
+        reasons.append("no replicate measured this case")
+    elif min(samples_ns) <= 0:
+        reasons.append(f"a sample is {min(samples_ns)} ns, expected more than 0")
+    elif len(samples_ns) < MIN_SAMPLES:
+        reasons.append(f"only {len(samples_ns)} valid replicates, {MIN_SAMPLES} are needed")
+    yield from (Finding(outcome=Outcome.INVALID, reason=reason) for reason in reasons)
 
 
 def physics(measured_ns: int | None, expectation: Expectation) -> Iterator[Finding]:
@@ -136,10 +130,8 @@ def _history(compared: Comparison | None, baseline: BaselineMatch) -> Iterator[F
 def _verdict(compared: Comparison) -> Finding:
     """Say what a comparison comes to, with the figures that decide it."""
     change = compared.change
-    seen = (
-        f"{format_change(change.estimate_ratio)} "
-        f"({format_change(change.lower_ratio)} to {format_change(change.upper_ratio)})"
-    )
+    estimate, lower, upper = map(format_change, (change.estimate_ratio, change.lower_ratio, change.upper_ratio))
+    seen = f"{estimate} ({lower} to {upper})"
     against = f"{seen}, {_margin_text(compared)}"
     outcome = change.outcome(compared.margin_ratio, compared.passed_ratio)
     if outcome is Outcome.PASS:

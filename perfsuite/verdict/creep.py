@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from statistics import median
 
 from perfsuite.units import format_change, format_count
@@ -54,7 +54,7 @@ def find_creep(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseSummary:
-    """One stored case; None where there is too little to tell."""
+    """One stored case; None where there is too little to say."""
 
     case_id: str
     n_sessions: int
@@ -68,18 +68,15 @@ class CaseSummary:
 
 def case_summaries(entry: BaselineEntry, weights: Mapping[str, float]) -> tuple[CaseSummary, ...]:
     """Sum up every case of an entry."""
-    return tuple(_summary(entry, case_id, median_ns, weights) for case_id, median_ns in entry.references_ns().items())
-
-
-def _summary(entry: BaselineEntry, case_id: str, median_ns: int, weights: Mapping[str, float]) -> CaseSummary:
-    samples = [session.samples_ns[case_id] for session in entry.sessions_of(case_id)]
-    spread = spread_of(samples)
-    return CaseSummary(
-        case_id=case_id,
-        n_sessions=len(samples),
-        median_ns=median_ns,
-        within_ratio=spread.within_ratio,
-        between_ratio=spread.between_ratio,
-        anchor_ns=entry.anchor.cases_ns.get(case_id),
-        since_anchor_ratio=creep_ratio(entry, case_id, weights),
+    samples = {case: [session.samples_ns[case] for session in entry.sessions_of(case)] for case in entry.case_ids}
+    return tuple(
+        CaseSummary(
+            case_id=case_id,
+            n_sessions=len(samples[case_id]),
+            median_ns=median_ns,
+            **asdict(spread_of(samples[case_id])),
+            anchor_ns=entry.anchor.cases_ns.get(case_id),
+            since_anchor_ratio=creep_ratio(entry, case_id, weights),
+        )
+        for case_id, median_ns in entry.references_ns().items()
     )

@@ -67,10 +67,9 @@ def device_change(
         subject = _subject(case_id)
         if subject and times_ns and session.samples_ns.get(case_id):
             found[subject].append(median(times_ns) / session.median_ns(case_id))
-    ratios = {subject: median(found[subject]) for subject in _SUBJECTS if subject in found}
-    return DeviceChange(
-        recorded_at=session.recorded_at, ratios=ratios, spread_ratio=spread_ratio, differences=differences
-    )
+    ratios = {each: median(found[each]) for each in _SUBJECTS if each in found}
+    when = session.recorded_at
+    return DeviceChange(recorded_at=when, ratios=ratios, spread_ratio=spread_ratio, differences=differences)
 
 
 def _subject(case_id: str) -> str | None:

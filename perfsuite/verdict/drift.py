@@ -24,7 +24,7 @@ from perfsuite.verdict.entry import Anchor, BaselineEntry, StoredSession
 MEMORY, COMPUTE = "memory", "compute"
 
 #: A correction that is less than this is not worth a word.
-_TOLD_RATIO = 0.01
+_NOTABLE_RATIO = 0.01
 
 #: A machine whose arithmetic is off by more than this is not in the state that it was stored in.
 _SUSPECT_RATIO = 0.10
@@ -60,7 +60,7 @@ class Drift:
     @property
     def text(self) -> str:
         """The correction in words; empty where it is too small to matter."""
-        if abs(self.correction_ratio - 1.0) <= _TOLD_RATIO:
+        if abs(self.correction_ratio - 1.0) <= _NOTABLE_RATIO:
             return ""
         drift = f"a drift of {format_change(self.ratio)} of the {self.sentinel} sentinel"
         if self.weight_ratio == 1.0:
@@ -120,12 +120,8 @@ MIN_SESSIONS = 6
 _PRIOR_DEVIATION = 0.5
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Point:
-    """A session, in logarithms: its sentinel, and the middle of its cases against their own means."""
-
-    sentinel: float
-    cases: float
+#: A session, in logarithms: its sentinel, and the middle of its cases against their own means.
+_Point = tuple[float, float]
 
 
 def fitted_weights(entry: BaselineEntry, stated: Mapping[str, float]) -> dict[str, float]:
@@ -152,36 +148,28 @@ def _points(entry: BaselineEntry, sentinel: str) -> list[_Point]:
     case_ids = [case_id for case_id in entry.case_ids if sentinel_of(case_id) == sentinel]
     shifts: dict[int, list[float]] = defaultdict(list)
     for case_id in case_ids:
-        logs = {place: _log(each, case_id) for place, each in enumerate(sessions) if each.samples_ns.get(case_id)}
+        logs = [math.log(each.median_ns(case_id)) for each in sessions if each.samples_ns.get(case_id)]
         if len(logs) == len(sessions):
-            for place, value in logs.items():
-                shifts[place].append(value - fmean(logs.values()))
-    return [
-        _Point(sentinel=math.log(session.sentinel_ns(sentinel) or 1.0), cases=median(shifts[place]))
-        for place, session in enumerate(sessions)
-        if place in shifts
-    ]
-
-
-def _log(session: StoredSession, case_id: str) -> float:
-    return math.log(session.median_ns(case_id))
+            for place, value in enumerate(logs):
+                shifts[place].append(value - fmean(logs))
+    sentinels = (math.log(session.sentinel_ns(sentinel) or 1.0) for session in sessions)
+    return [(value, median(shifts[place])) for place, value in enumerate(sentinels) if place in shifts]
 
 
 def _weight(points: Sequence[_Point]) -> float:
     """Return the weight of a sentinel; 0 where held-out sessions are no steadier by one."""
     with_weight = without = 0.0
-    for place, held_out in enumerate(points):
+    for place, (sentinel, cases) in enumerate(points):
         others = [*points[:place], *points[place + 1 :]]
-        sentinel, cases = fmean(each.sentinel for each in others), fmean(each.cases for each in others)
-        off = held_out.cases - cases
+        off = cases - fmean(y for _, y in others)
         without += off**2
-        with_weight += (off - _ridge(others) * (held_out.sentinel - sentinel)) ** 2
+        with_weight += (off - _ridge(others) * (sentinel - fmean(x for x, _ in others))) ** 2
     return _ridge(points) if with_weight < without else 0.0
 
 
 def _ridge(points: Sequence[_Point]) -> float:
-    mean_x, mean_y = fmean(each.sentinel for each in points), fmean(each.cases for each in points)
-    centred = [(each.sentinel - mean_x, each.cases - mean_y) for each in points]
+    mean_x, mean_y = map(fmean, zip(*points, strict=True))
+    centred = [(x - mean_x, y - mean_y) for x, y in points]
     squares, products = math.fsum(x * x for x, _ in centred), math.fsum(x * y for x, y in centred)
     if squares == 0.0:
         return 0.0

@@ -156,12 +156,9 @@ class BaselineEntry:
 
     def anchored(self, *, recorded_at: str, reason: str) -> BaselineEntry:
         """Pin the anchor to the present reference; cases that no session holds stay where they are."""
-        anchor = Anchor(
-            recorded_at=recorded_at,
-            reason=reason,
-            cases_ns={**self.anchor.cases_ns, **self.references_ns()},
-            sentinels_ns=_sentinel_medians(self.sessions),
-        )
+        cases_ns = {**self.anchor.cases_ns, **self.references_ns()}
+        sentinels_ns = _sentinel_medians(self.sessions)
+        anchor = Anchor(recorded_at=recorded_at, reason=reason, cases_ns=cases_ns, sentinels_ns=sentinels_ns)
         return replace(self, anchor=anchor)
 
 
@@ -176,22 +173,16 @@ def first_entry(fingerprint: Fingerprint, session: StoredSession, board: str | N
     What a board was compared with until then has another anchor: that of other boards, or of nobody knows which. A
     board that merely differs from them has not crept.
     """
-    anchor = Anchor(
-        recorded_at=session.recorded_at,
-        reason=FIRST_SESSION,
-        cases_ns=_medians(session),
-        sentinels_ns=_sentinel_medians((session,)),
-    )
+    cases_ns, sentinels_ns = _medians(session), _sentinel_medians((session,))
+    when = session.recorded_at
+    anchor = Anchor(recorded_at=when, reason=FIRST_SESSION, cases_ns=cases_ns, sentinels_ns=sentinels_ns)
     return BaselineEntry(fingerprint=without_engine(fingerprint), sessions=(session,), anchor=anchor, board=board)
 
 
 def _extended(anchor: Anchor, session: StoredSession) -> Anchor:
     cases_ns = {**_medians(session), **anchor.cases_ns}
-    return replace(
-        anchor,
-        cases_ns=dict(sorted(cases_ns.items())),
-        sentinels_ns={**_sentinel_medians((session,)), **anchor.sentinels_ns},
-    )
+    sentinels_ns = {**_sentinel_medians((session,)), **anchor.sentinels_ns}
+    return replace(anchor, cases_ns=dict(sorted(cases_ns.items())), sentinels_ns=sentinels_ns)
 
 
 def _medians(session: StoredSession) -> dict[str, int]:

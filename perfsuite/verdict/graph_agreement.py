@@ -35,7 +35,7 @@ def graph_differences(
     expected: Sequence[Operator], recorded: Sequence[RecordedOperator]
 ) -> tuple[GraphDifference, ...]:
     """Compare two graphs by role, operator, layer, shapes and every part of the cost."""
-    wanted = Counter(_expected_key(operator) for operator in expected)
+    wanted = Counter((each.role, each.op, each.layer, each.output, each.sources, each.cost) for each in expected)
     seen = Counter(_recorded_key(operator) for operator in recorded)
     sides = (("expected and not recorded", wanted - seen), ("recorded and not expected", seen - wanted))
     return tuple(
@@ -58,10 +58,6 @@ def recorded_cost(node: Node) -> OpCost:
 def shape_of(tensor: Tensor) -> TensorShape:
     """Reduce a recorded tensor to type and dimensions."""
     return TensorShape(type=tensor.type.lower(), ne=tensor.ne)
-
-
-def _expected_key(operator: Operator) -> _Key:
-    return operator.role, operator.op, operator.layer, operator.output, operator.sources, operator.cost
 
 
 def _recorded_key(operator: RecordedOperator) -> _Key:

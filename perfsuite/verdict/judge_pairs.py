@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from statistics import median
 
 from perfsuite.expectation.cases import Case
 from perfsuite.expectation.forecast import Expectation
 from perfsuite.records.outcome import Finding, Judgement, Outcome, foremost
-from perfsuite.units import format_change, format_limit
-from perfsuite.verdict.compare import physics, telling
+from perfsuite.units import format_change, format_count, format_limit
+from perfsuite.verdict.compare import change_fields, physics
 from perfsuite.verdict.sequential import PairedVerdict
 from perfsuite.verdict.signed_rank import PairedChange
 
@@ -21,21 +21,15 @@ def paired_reason(verdict: PairedVerdict, asked_margin_ratio: float) -> str:
 
     Where the margin that counted is more than the one that was asked for, it is a share of the case's step.
     """
-    seen = f"{_interval(verdict.change)}, {_margin(verdict, asked_margin_ratio)}"
-    return "; ".join((seen, *filter(None, (_lost_flag(verdict), _resolution(verdict), _what_would_decide(verdict)))))
-
-
-def _margin(verdict: PairedVerdict, asked_margin_ratio: float) -> str:
-    if verdict.margin_ratio <= asked_margin_ratio:
-        return f"margin {asked_margin_ratio * 100:g} %"
-    return f"margin {format_limit(verdict.margin_ratio)}, for it is a small part of its step"
-
-
-def _resolution(verdict: PairedVerdict) -> str:
-    resolution = verdict.resolution_ratio
-    if resolution is None or resolution <= verdict.margin_ratio:
-        return ""
-    return f"passes at {resolution * 100:.2g} %"
+    margin = f"margin {asked_margin_ratio * 100:g} %"
+    if verdict.margin_ratio > asked_margin_ratio:
+        margin = f"margin {format_limit(verdict.margin_ratio)}, for it is a small part of its step"
+    parts = [f"{_interval(verdict.change)}, {margin}"]
+    if verdict.is_flagged and verdict.outcome in (Outcome.PASS, Outcome.INCONCLUSIVE):
+        parts.append("flagged by the screen and not confirmed")
+    if verdict.resolution_ratio is not None and verdict.resolution_ratio > verdict.margin_ratio:
+        parts.append(f"passes at {verdict.resolution_ratio * 100:.2g} %")
+    return "; ".join((*parts, *_what_would_decide(verdict)))
 
 
 def _interval(change: PairedChange) -> str:
@@ -45,19 +39,11 @@ def _interval(change: PairedChange) -> str:
     return f"{estimate} ({format_change(change.lower_ratio)} to {format_change(change.upper_ratio)})"
 
 
-def _lost_flag(verdict: PairedVerdict) -> str:
-    is_lost = verdict.is_flagged and verdict.outcome in (Outcome.PASS, Outcome.INCONCLUSIVE)
-    return "flagged by the screen and not confirmed" if is_lost else ""
-
-
-def _what_would_decide(verdict: PairedVerdict) -> str:
-    if verdict.outcome is not Outcome.INCONCLUSIVE or verdict.smallest_effect_ratio is None:
-        return ""
-    could_see = f"a change of {format_change(verdict.smallest_effect_ratio)} could have been seen"
-    if verdict.n_more_pairs is None:
-        return could_see
-    noun = "pair" if verdict.n_more_pairs == 1 else "pairs"
-    return f"{could_see}, about {verdict.n_more_pairs} more {noun} would decide"
+def _what_would_decide(verdict: PairedVerdict) -> Iterator[str]:
+    if verdict.outcome is Outcome.INCONCLUSIVE and verdict.smallest_effect_ratio is not None:
+        could_see = f"a change of {format_change(verdict.smallest_effect_ratio)} could have been seen"
+        n_more = verdict.n_more_pairs
+        yield could_see if n_more is None else f"{could_see}, about {format_count(n_more, 'more pair')} would decide"
 
 
 #: Of a case whose forecast nobody asks for.
@@ -90,7 +76,6 @@ def judge_pairs(
     elif not problems:
         findings.append(Finding(outcome=Outcome.INCOMPARABLE, reason="the two sides do not both measure it"))
     finding = foremost(findings)
-    change = verdict.change if verdict else None
     ruled_out_ratio = verdict.resolution_ratio if verdict else None
     return Judgement(
         case_id=case.case_id,
@@ -99,12 +84,9 @@ def judge_pairs(
         measured_ns=measured_ns,
         **asdict(expectation),
         baseline_ns=round(median(old_ns)) if old_ns else None,
-        change_ratio=change.estimate_ratio if change else None,
-        outcome=finding.outcome,
-        reason=finding.reason,
+        **asdict(finding),
+        **change_fields(verdict.change if verdict else None),
         baseline_samples_ns=tuple(old_ns),
-        lower_ratio=telling(change.lower_ratio) if change else None,
-        upper_ratio=telling(change.upper_ratio) if change else None,
         margin_ratio=verdict.margin_ratio if verdict else None,
         resolution_ratio=None if ruled_out_ratio is None else max(margin_ratio, ruled_out_ratio),
         step_share_ratio=step_share_ratio if _passes_by_share(verdict, margin_ratio) else None,

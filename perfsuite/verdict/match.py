@@ -85,7 +85,7 @@ def _scaled(samples_ns: Sequence[int], drift: Drift | None) -> tuple[float, ...]
 
 
 def _middle_text(drifts: Sequence[Drift]) -> str:
-    """Tell the drift that half of the sessions exceed."""
+    """Show the drift that half of the sessions exceed."""
     if not drifts:
         return ""
     ratio = median(drift.ratio for drift in drifts)

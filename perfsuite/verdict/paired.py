@@ -39,8 +39,5 @@ def paired_ratio(old_ns: Sequence[int], new_ns: Sequence[int], *, confidence: fl
         raise ValueError(f"{n_pairs} pairs are too few for a bound at {confidence:.0%}")
     ratios = sorted(new / old for old, new in zip(old_ns, new_ns, strict=True))
     return PairedRatio(
-        median_ratio=median(ratios),
-        lower_ratio=ratios[n_cut],
-        upper_ratio=ratios[n_pairs - 1 - n_cut],
-        n_pairs=n_pairs,
+        median_ratio=median(ratios), lower_ratio=ratios[n_cut], upper_ratio=ratios[n_pairs - 1 - n_cut], n_pairs=n_pairs
     )

@@ -10,8 +10,8 @@ from perfsuite.verdict.signed_rank import PairedChange
 #: deviations, to 0.63 deviations at 20 pairs, which is 0.44 and not 0.63 times as wide.
 _EXTREMES_SHRINK = 0.7
 
-#: A case that needs more further pairs than this to be decided is not told how many.
-_MOST_PAIRS_TOLD = 200
+#: A case that needs more further pairs than this to be decided is reported without how many.
+_MOST_PAIRS = 200
 
 
 def smallest_effect(change: PairedChange, margin: float) -> float | None:
@@ -22,7 +22,7 @@ def smallest_effect(change: PairedChange, margin: float) -> float | None:
 def n_more(change: PairedChange, margin: float) -> int | None:
     """Return how many further pairs would probably decide an open case; None where that is unknown or too many."""
     left = _pairs_to_decide(change, margin) - change.n_pairs
-    return math.floor(left) + 1 if 0.0 <= left < _MOST_PAIRS_TOLD else None
+    return math.floor(left) + 1 if 0.0 <= left < _MOST_PAIRS else None
 
 
 def may_be_decided(change: PairedChange, margin: float, *, first_look: int, last_look: int) -> bool:

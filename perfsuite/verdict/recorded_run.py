@@ -53,10 +53,7 @@ class RecordedRun:
 def read_run(path: Path) -> RecordedRun:
     """Read a run.
 
-    Raises
-    ------
-    BaselineError
-        The file is missing, is not a ``run.json`` of this schema, or lacks a field.
+    Raises BaselineError: the file is missing, is not a ``run.json`` of this schema, or lacks a field.
     """
     plain = read_plain_run(path, BaselineError)
     try:
@@ -94,20 +91,10 @@ def _run(path: Path, plain: Mapping[str, Any]) -> RecordedRun:
         is_injected=bool(plain.get("injected", False)),
         is_interrupted=bool(plain.get("interrupted", False)),
         against=plain.get("against"),
-        board=_board(plain),
+        board=BoardName(**plain["board"]).kept_by if plain.get("board") else None,
         groups=tuple(_recorded(path, name, cases, plain) for name, cases in samples.items()),
         rejected=rejected,
     )
-
-
-def _board(plain: Mapping[str, Any]) -> str | None:
-    board = plain.get("board")
-    return BoardName(**board).kept_by if board else None
-
-
-def _engine_id(path: Path, group: str, plain: Mapping[str, Any]) -> str | None:
-    engine_id = plain.get("engines", {}).get(group)
-    return None if engine_id is None else plain_name(str(engine_id), f"{path}: engine of {group}", BaselineError)
 
 
 def _recorded(
@@ -116,6 +103,9 @@ def _recorded(
     sentinels = plain.get("sentinels_ns", {}).get(group, {})
     fingerprint = {str(key): str(value) for key, value in plain["fingerprint"][group].items()}
     model = str(plain["workload"]).rpartition("/")[0]
+    engine_id = plain.get("engines", {}).get(group)
+    if engine_id is not None:
+        engine_id = plain_name(str(engine_id), f"{path}: engine of {group}", BaselineError)
     return RecordedGroup(
         name=plain_name(model, f"{path}: workload's model", BaselineError) if group == "llama" else group,
         fingerprint=fingerprint,
@@ -125,7 +115,7 @@ def _recorded(
             samples_ns=dict(sorted(samples_ns.items())),
             sentinels_ns={str(name): tuple(int(ns) for ns in times) for name, times in sentinels.items()},
             covariates=dict(plain.get("covariates", {}).get(group, {})),
-            engine_id=_engine_id(path, group, plain),
+            engine_id=engine_id,
             engine_version=fingerprint.get(ENGINE),
         ),
     )

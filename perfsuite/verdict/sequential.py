@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from operator import itemgetter
 
 from perfsuite.records.outcome import Outcome
@@ -112,25 +112,13 @@ def compare_sequentially(
        not confirmed passes where fresh pairs rule out a slowdown by the margin; where the run had to end before that,
        all pairs may decide it outright; it is INCONCLUSIVE otherwise.
 
-    Parameters
-    ----------
-    collect
-        Extends the run to so many pairs in total and returns all of them; fewer mean that it gave up, and the case is
-        decided with what there is.
-    margins
-        By case id, the change that matters, as a ratio: 0.02 is 2 %. Cases without a pair have no verdict.
-    may_go_on
-        Whether the budget of the screen allows so many pairs in total; not asked for the first look.
-    may_confirm
-        Whether the budget of the run allows so many, where something is flagged and fresh pairs are to confirm it.
-    is_worth_it
-        Whether a case that is still open is a reason for another look; asked after the first one. All cases are
-        judged at the looks that are taken.
-    margins_at_first_look
-        Gives the margins of those cases once more, when their times are known from the pairs of the first look.
-    resolution_limit_ratio
-        A case that is still open at the end, and whose estimate is within the margin, passes at what its pairs rule
-        out where that is at most this; 0 leaves it undecided.
+    `collect` extends the run to so many pairs in total and returns all of them; fewer mean that it gave up, and the
+    case is decided with what there is. `margins` are the changes that matter by case id, as ratios: 0.02 is 2 %;
+    `margins_at_first_look` gives them once more when times are known from the first look. `may_go_on` says whether the
+    budget of the screen allows so many pairs in total, `may_confirm` whether that of the run does where something is
+    flagged, and `is_worth_it` whether a case that is still open is a reason for another look. One that is open at the
+    end, with its estimate within the margin, passes at what its pairs rule out where that is at most
+    `resolution_limit_ratio`.
 
     Raises ValueError: a margin is negative or not finite, or a side of a case is not made of latencies.
 
@@ -217,12 +205,8 @@ class _Screen:
     @property
     def unconfirmed(self) -> dict[str, Outcome]:
         """The flagged cases that fresh pairs are to confirm, with what each would be."""
-        claims = (Outcome.REGRESSED, Outcome.IMPROVED)
-        return {
-            case_id: answer
-            for case_id, answer in self.answers.items()
-            if answer in claims and case_id not in self.outright
-        }
+        flagged = (item for item in self.answers.items() if item[1] in (Outcome.REGRESSED, Outcome.IMPROVED))
+        return {case_id: answer for case_id, answer in flagged if case_id not in self.outright}
 
     def look(self, is_worth_it: Callable[[str], bool]) -> None:
         """Take the looks that are likely to decide something."""
@@ -286,12 +270,7 @@ def _outright(
     if not alpha:
         return {}
     changes = {case_id: run.compare(case_id, alpha=alpha) for case_id in flagged}
-    p_values = {case_id: _p_value(change, flagged[case_id]) for case_id, change in changes.items()}
-    return {
-        case_id: changes[case_id]
-        for case_id in _holm(p_values, n_tests=n_tests, alpha=alpha)
-        if changes[case_id].outcome(margins[case_id]) is flagged[case_id]
-    }
+    return _standing(changes, flagged, margins, n_tests=n_tests, alpha=alpha)
 
 
 def _confirm(
@@ -310,10 +289,7 @@ def _confirm(
             for case_id in flagged
             if run.count(case_id) > first[case_id]
         }
-        p_values = {case_id: _p_value(change, flagged[case_id]) for case_id, change in latest.items()}
-        for case_id in _holm(p_values, n_tests=len(flagged), alpha=alpha):
-            if latest[case_id].outcome(margins[case_id]) is flagged[case_id]:
-                confirmed.setdefault(case_id, latest[case_id])
+        confirmed = _standing(latest, flagged, margins, n_tests=len(flagged), alpha=alpha) | confirmed
     return confirmed, latest
 
 
@@ -325,18 +301,29 @@ def _confirm_looks(design: Design, n_flagged: int) -> dict[int, float]:
     }
 
 
-def _holm(p_values: Mapping[str, float], *, n_tests: int, alpha: float) -> set[str]:
-    """Return the cases that stand among `n_tests`: the k-th least p-value is held against alpha / (n_tests + 1 - k)."""
-    standing: set[str] = set()
-    for case_id, p_value in sorted(p_values.items(), key=itemgetter(1)):
-        if p_value > alpha / (n_tests - len(standing)):
-            break
-        standing.add(case_id)
-    return standing
+def _standing(
+    changes: Mapping[str, PairedChange],
+    claims: Mapping[str, Outcome],
+    margins: Mapping[str, float],
+    *,
+    n_tests: int,
+    alpha: float,
+) -> dict[str, PairedChange]:
+    """Return the changes that are as claimed by the margin, of those that stand among `n_tests` by Holm.
 
-
-def _p_value(change: PairedChange, claim: Outcome) -> float:
-    return change.p_slower if claim is Outcome.REGRESSED else change.p_faster
+    The k-th least p-value is held against alpha / (n_tests + 1 - k).
+    """
+    p_values = {
+        case_id: change.p_slower if claims[case_id] is Outcome.REGRESSED else change.p_faster
+        for case_id, change in changes.items()
+    }
+    ordered = sorted(p_values.items(), key=itemgetter(1))
+    holding = takewhile(lambda item: item[1][1] <= alpha / (n_tests - item[0]), enumerate(ordered))
+    return {
+        case_id: changes[case_id]
+        for _, (case_id, _) in holding
+        if changes[case_id].outcome(margins[case_id]) is claims[case_id]
+    }
 
 
 def _verdict(

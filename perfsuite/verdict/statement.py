@@ -12,7 +12,7 @@ class Statement:
     name: str
     #: Who claims it, or why it must hold.
     claim: str
-    #: None where the run lacks the points that would tell, or they lie within their spread.
+    #: None where the run lacks the points that would show it, or they lie within their spread.
     holds: bool | None
     #: The figures.
     evidence: str

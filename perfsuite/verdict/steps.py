@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import count
 from typing import TYPE_CHECKING
 
 from perfsuite.verdict.significance import Change, compare_samples
@@ -34,11 +35,11 @@ class StepDesign:
     Raises ValueError: a night alone would be a level, or an effect or an error is not between 0 and 1.
     """
 
-    #: A level lasts at least so many nights; so many must have passed since a change before it is told.
+    #: A level lasts at least so many nights; so many must have passed since a change before it is reported.
     least_nights: int = 4
     #: What a further step must take off the squared deviations, in variances of a night times log(nights).
     penalty: float = 6.0
-    #: A smaller change is not told; below the 5 % that matter, so that those are not missed by chance.
+    #: A smaller change is not reported; below the 5 % that matter, so that those are not missed by chance.
     least_effect_ratio: float = 0.03
     #: Of the rank test between neighbouring levels, one-sided.
     alpha: float = 0.0005
@@ -46,7 +47,7 @@ class StepDesign:
     most_nights: int = 30
 
     def __post_init__(self) -> None:
-        """Refuse what would tell of single nights."""
+        """Refuse what would report single nights."""
         if self.least_nights < 2 or self.most_nights < self.least_nights:
             raise ValueError(f"nights of a level are {self.least_nights} to {self.most_nights}, expected 2 or more")
         if not 0.0 < self.least_effect_ratio < 1.0 or not 0.0 < self.alpha < 0.5 or not self.penalty > 0.0:
@@ -54,19 +55,14 @@ class StepDesign:
 
     @property
     def least_series(self) -> int:
-        """Nights below which nothing can be told: not even the clearest order of them is evidence at `alpha`."""
-        n_nights = 2 * self.least_nights
-        while math.comb(n_nights, n_nights // 2) * self.alpha < 1.0:
-            n_nights += 1
-        return n_nights
+        """Nights below which nothing can be known: not even the clearest order of them is evidence at `alpha`."""
+        return next(n for n in count(2 * self.least_nights) if math.comb(n, n // 2) * self.alpha >= 1.0)
 
     @property
     def least_before(self) -> int:
-        """Nights that must precede a change for it to be told after `least_nights`; with fewer it takes longer."""
-        n_nights = self.least_nights
-        while math.comb(n_nights + self.least_nights, self.least_nights) * self.alpha < 1.0:
-            n_nights += 1
-        return n_nights
+        """Nights that must precede a change for it to be reported after `least_nights`; with fewer it takes longer."""
+        least = self.least_nights
+        return next(n for n in count(least) if math.comb(n + least, least) * self.alpha >= 1.0)
 
 
 STANDARD_STEPS = StepDesign()
@@ -93,7 +89,7 @@ def find_steps(times_ns: Sequence[float], design: StepDesign = STANDARD_STEPS) -
     ``c * sigma^2 * log(n)``: c = 2 is Schwarz's criterion for one series that is looked at once, with a mean and a
     place for each level; c = 6 pays for looking every night, and for noise that is not normal. Sigma is the median
     absolute deviation of the differences between neighbouring nights, which neither steps nor outliers move, as a
-    normal deviation over sqrt(2). A cut is told where the medians of its neighbouring levels differ by
+    normal deviation over sqrt(2). A cut is reported where the medians of its neighbouring levels differ by
     `least_effect_ratio` at least, and an exact rank test excludes at `alpha` that they are one. Times that are
     infinite, none, or not above 0 are no nights.
 
@@ -116,7 +112,8 @@ def _steps_of(times_ns: Sequence[float], design: StepDesign) -> tuple[Step, ...]
     logs = np.log(np.asarray(times_ns, dtype=float))
     noise = noise_of(logs)
     cuts = _cuts(_clipped(logs, noise), noise, design)
-    found = (_confirmed(times_ns, before, cut, after, design) for before, cut, after in _neighbours(cuts))
+    neighbours = zip(cuts, cuts[1:], cuts[2:], strict=False)
+    found = (_confirmed(times_ns, before, cut, after, design) for before, cut, after in neighbours)
     return tuple(step for step in found if step is not None)
 
 
@@ -147,18 +144,14 @@ def _cuts(logs: NDArray[np.float64], noise: float, design: StepDesign) -> list[i
     return [0, *search.fit(logs.reshape(-1, 1)).predict(pen=penalty)]
 
 
-def _neighbours(cuts: Sequence[int]) -> list[tuple[int, int, int]]:
-    return list(zip(cuts, cuts[1:], cuts[2:], strict=False))
-
-
 def _confirmed(times_ns: Sequence[float], before: int, cut: int, after: int, design: StepDesign) -> Step | None:
     first, end = max(before, cut - design.most_nights), min(after, cut + design.most_nights)
     old, new = times_ns[first:cut], times_ns[cut:end]
     if math.comb(len(old) + len(new), len(old)) * design.alpha < 1.0:
         return None  # even the clearest order of so few nights is no evidence
-    told = compare_samples(old, new, session_spread_ratio=0.0, confidence=1.0 - design.alpha)
-    is_sure = told.lower_ratio > 1.0 or told.upper_ratio < 1.0
-    if not is_sure or abs(math.log(told.estimate_ratio)) < math.log1p(design.least_effect_ratio):
+    seen = compare_samples(old, new, session_spread_ratio=0.0, confidence=1.0 - design.alpha)
+    is_sure = seen.lower_ratio > 1.0 or seen.upper_ratio < 1.0
+    if not is_sure or abs(math.log(seen.estimate_ratio)) < math.log1p(design.least_effect_ratio):
         return None
     change = compare_samples(old, new, session_spread_ratio=0.0)
     return Step(index=cut, first=first, end=end, change=change)

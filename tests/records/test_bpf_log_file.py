@@ -27,28 +27,13 @@ def ended(n_tokens: int = 2, *, counter_names: tuple[str, ...] = ()) -> BpfLogBu
     return log
 
 
-def test_the_header_is_read(tmp_path: Path) -> None:
-    """The process, the start, the levels and the names of counters come from the header."""
+def test_records_carry_their_thread_and_counters(tmp_path: Path) -> None:
+    """The header names the counters; each record has its thread, and a row only where it counted."""
     log = read_bpf_log(ended(counter_names=("cycles", "page-faults")).write(tmp_path / "log"))
     assert (log.pid, log.start_ns, log.levels, log.buffer) == (MAIN_TID, EPOCH_NS, 0xFF, BufferKind.RING)
     assert (log.n_cpus, log.tensor_bytes, log.counter_names) == (2, 336, ("cycles", "page-faults"))
-
-
-def test_records_of_all_lengths_are_read(tmp_path: Path) -> None:
-    """Short records, structures, ids, names and probes stand in the order of the file, and each has its own tail."""
     log = read_bpf_log(ended().write(tmp_path / "log"))
-    assert log.cut is None
-    assert log.records["kind"][-1] == BpfKind.END
-    assert log.positions(BpfKind.OPERATOR_BEGIN).size == 2 * 2 * 3
-    (probe,) = log.positions(BpfKind.PROBE)
-    n_runs, name = PROBE_TAIL.unpack_from(log.tail(probe))
-    assert (n_runs, terminated(name), log.records["subject"][probe]) == (12, "operator_begin", 3456)
-    names = [terminated(log.tail(position)) for position in log.positions(BpfKind.THREAD_NAME)]
-    assert names == ["llama-cli", "worker"]
-
-
-def test_counters_are_rows_of_their_records(tmp_path: Path) -> None:
-    """Each record with counters has its row; one without has none."""
+    assert set(log.records["tid"][log.positions(BpfKind.BARRIER)].tolist()) == {MAIN_TID, WORKER_TID}
     made = small_log(1, counter_names=("a", "b"))
     made.operator(90_000, None, RawTensor(address=1, name="late"))
     log = read_bpf_log(made.write(tmp_path / "log"))
@@ -56,24 +41,45 @@ def test_counters_are_rows_of_their_records(tmp_path: Path) -> None:
     assert log.counters(begins).tolist() == [[at, at] for at in (0, 0, 101, 101, 202, 202)] + [[-1, -1]]
 
 
-def test_a_log_without_an_end_says_so(tmp_path: Path) -> None:
-    """A recorder that was killed leaves whole records and no end."""
+def test_records_of_all_lengths_are_read(tmp_path: Path) -> None:
+    """Short records, structures, ids, names and probes stand in the order of the file, and each has its own tail."""
+    log = read_bpf_log(ended().write(tmp_path / "log"))
+    assert log.cut is None
+    assert (log.records["kind"][-1], log.positions(BpfKind.OPERATOR_BEGIN).size) == (BpfKind.END, 2 * 2 * 3)
+    (probe,) = log.positions(BpfKind.PROBE)
+    n_runs, name = PROBE_TAIL.unpack_from(log.tail(probe))
+    assert (n_runs, terminated(name), log.records["subject"][probe]) == (12, "operator_begin", 3456)
+    names = [terminated(log.tail(position)) for position in log.positions(BpfKind.THREAD_NAME)]
+    assert names == ["llama-cli", "worker"]
+
+
+def test_what_breaks_a_log_off_is_reported(tmp_path: Path) -> None:
+    """A killed recorder, a full disk, garbage, and a record too short for its kind; the rest is kept."""
     log = read_bpf_log(small_log().write(tmp_path / "log"))
     assert log.cut is not None
     assert log.cut.startswith("no end record after byte")
-
-
-def test_an_end_for_want_of_room_is_a_cut(tmp_path: Path) -> None:
-    """A recorder that could not write ends its log and says why."""
     made = small_log()
     made.end(200_000, reason=EndReason.OUTPUT)
     cut = read_bpf_log(made.write(tmp_path / "log")).cut
     assert cut is not None
     assert cut.startswith("the recorder could not write beyond byte")
+    whole = small_log().content()
+    path = tmp_path / "log"
+    path.write_bytes(whole + b"\xff" * 100)
+    log = read_bpf_log(path)
+    assert log.cut == f"damaged at byte {len(whole)}: a record of kind 65535 with 65535 bytes; 100 bytes are left over"
+    assert log.positions(BpfKind.TOKEN_END).size == 2
+    made = small_log(1)
+    n_good = len(made.content())
+    made.add(BpfKind.GRAPH_BEGIN, 90_000)
+    made.end(100_000)
+    log = read_bpf_log(made.write(tmp_path / "log"))
+    assert log.cut is not None
+    assert log.cut.startswith(f"damaged at byte {n_good}: a record of kind 3 with 40 bytes")
 
 
 def test_a_log_is_read_up_to_any_cut(tmp_path: Path) -> None:
-    """Wherever the file ends behind its header, the whole records before are read, and the cut is told."""
+    """Wherever the file ends behind its header, the whole records before are read, and the cut is reported."""
     path, whole = tmp_path / "log", ended().content()
     path.write_bytes(whole)
     offsets, n_records = read_bpf_log(path).offsets, read_bpf_log(path).records.size
@@ -120,30 +126,9 @@ def test_another_header_is_refused(tmp_path: Path, at: int, raw: bytes, message:
 
 
 def test_a_missing_file_is_refused(tmp_path: Path) -> None:
-    """The path and the system's own words are told."""
+    """The path and the system's own words are reported."""
     with pytest.raises(MeasurementError, match="cannot be read"):
         read_bpf_log(tmp_path / "none")
-
-
-def test_garbage_behind_a_record_is_left_over(tmp_path: Path) -> None:
-    """What is no record ends the log, and what stands before it is kept."""
-    whole = small_log().content()
-    path = tmp_path / "log"
-    path.write_bytes(whole + b"\xff" * 100)
-    log = read_bpf_log(path)
-    assert log.cut == f"damaged at byte {len(whole)}: a record of kind 65535 with 65535 bytes; 100 bytes are left over"
-    assert log.positions(BpfKind.TOKEN_END).size == 2
-
-
-def test_a_record_too_short_for_its_kind_ends_the_log(tmp_path: Path) -> None:
-    """A graph's begin without a guid is no record."""
-    made = small_log(1)
-    n_good = len(made.content())
-    made.add(BpfKind.GRAPH_BEGIN, 90_000)
-    made.end(100_000)
-    log = read_bpf_log(made.write(tmp_path / "log"))
-    assert log.cut is not None
-    assert log.cut.startswith(f"damaged at byte {n_good}: a record of kind 3 with 40 bytes")
 
 
 def test_flipped_bytes_never_break_the_reader(tmp_path: Path) -> None:
@@ -164,9 +149,3 @@ def test_flipped_bytes_never_break_the_reader(tmp_path: Path) -> None:
     assert outcomes == {"cut", "whole"}
     assert messages
     assert not any("\n" in message for message in messages)
-
-
-def test_threads_of_other_ids_are_kept_apart(tmp_path: Path) -> None:
-    """Each record carries the thread that it is of."""
-    log = read_bpf_log(ended().write(tmp_path / "log"))
-    assert set(log.records["tid"][log.positions(BpfKind.BARRIER)].tolist()) == {MAIN_TID, WORKER_TID}

@@ -1,4 +1,4 @@
-"""What fits a type, and how what does not is told."""
+"""What fits a type, and how what does not is reported."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Loose(TypedDict, total=False):
     a: str
 
 
-def told(plain: object, kind: Any = Content, **how: Any) -> str | None:
+def reported(plain: object, kind: Any = Content, **how: Any) -> str | None:
     """Return what is said of plain values that do not fit; None where they do."""
     try:
         from_plain(plain, kind, "x.json", BaselineError, "record it anew", **how)
@@ -96,8 +96,8 @@ def told(plain: object, kind: Any = Content, **how: Any) -> str | None:
 )
 def test_what_fits_and_what_does_not(kind: Any, fitting: list[object], unfit: list[object]) -> None:
     """Each type takes its own alone: neither a truth value nor what is not finite is a number."""
-    assert [value for value in fitting if told(value, kind) is not None] == []
-    assert [value for value in unfit if told(value, kind) is None] == []
+    assert [value for value in fitting if reported(value, kind) is not None] == []
+    assert [value for value in unfit if reported(value, kind) is None] == []
 
 
 @pytest.mark.parametrize(
@@ -119,37 +119,39 @@ def test_what_fits_and_what_does_not(kind: Any, fitting: list[object], unfit: li
         ({"cases": [{"id": ["a"]}]}, "cases[a list].id is a list, expected text"),
     ],
 )
-def test_the_way_to_what_is_wrong_is_told(plain: object, line: str) -> None:
+def test_the_way_to_what_is_wrong_is_reported(plain: object, line: str) -> None:
     """Fields, places and names make up the way; things with a key go by it."""
-    assert (told(plain) or "").startswith(line)
+    assert (reported(plain) or "").startswith(line)
 
 
 def test_what_nobody_reads_is_refused_where_that_is_asked() -> None:
-    """The message names what is accepted; elsewhere a later version may say more."""
+    """The message names what is accepted, and shows some characters of a long value."""
     plain = {"schema": 1, "cases": [{"id": "a", "later": 1}]}
-    assert told(plain, schema=1) is None
-    assert told(plain, schema=1, is_closed=True) == (
+    assert reported(plain, schema=1) is None
+    assert reported(plain, schema=1, is_closed=True) == (
         "cases['a']: field 'later' is unknown; accepted are id, times, outcome, pair"
     )
+    assert len(reported("x" * 1000, Count) or "") < 120
 
 
 @pytest.mark.parametrize("schema", [True, 1.0, 2, None, "1"])
 def test_another_schema_is_refused_before_all_else(schema: object) -> None:
     """Its fields have another meaning."""
-    assert (told({"schema": schema, "cases": 7}, schema=1) or "").endswith(", expected 1")
-
-
-def test_a_long_value_is_told_shortly() -> None:
-    """What a line names has some characters of it alone."""
-    assert len(told("x" * 1000, Count) or "") < 120
+    assert (reported({"schema": schema, "cases": 7}, schema=1) or "").endswith(", expected 1")
 
 
 def test_what_was_made_plain_is_built_again() -> None:
-    """Members of an enumeration are their values; JSON has lists for tuples."""
+    """Enumerations are values, lists tuples, NumPy's numbers Python's; what no file can hold is refused."""
     case = Case(id="a", times={"x": (1, None)}, outcome=Outcome.PASS, pair=("y", 2))
     written = json.dumps(to_plain(case))
     assert json.loads(written) == {"id": "a", "times": {"x": [1, None]}, "outcome": "pass", "pair": ["y", 2]}
     assert from_plain(parse_json(written), Case, "", PerfsuiteError, "") == case
+    content = Content(cases=(Case(id="a", pair=("x", 1)), Case(id="b")))
+    plain = unpack(pack({**to_plain(content, rows=["cases"]), "time_ns": np.float64(1.5)}))
+    assert plain == {"cases": [["a", {}, None, ["x", 1]], ["b", {}, None, None]], "is_quick": False, "time_ns": 1.5}
+    assert rebuilt(plain, Content, cases=Case) == content
+    with pytest.raises(NotImplementedError, match="object is nothing that a file holds"):
+        pack({"a": object()})
 
 
 @pytest.mark.parametrize(
@@ -175,16 +177,12 @@ def test_what_is_not_json_is_one_line(content: bytes, line: str, tmp_path: Path)
 
 
 def test_a_file_that_is_not_there_may_have_something_in_its_place(tmp_path: Path) -> None:
-    """Without it, and of whatever else cannot be read, the reason is told."""
+    """Of whatever else cannot be read the reason is shown; NaN is read only where that is said."""
     assert read_json(tmp_path / "x.json", Content, PerfsuiteError, "", absent=None) is None
     with pytest.raises(PerfsuiteError, match=r"cannot be read \(No such file or directory\); look for it"):
         read_json(tmp_path / "x.json", Content, PerfsuiteError, "look for it")
     with pytest.raises(PerfsuiteError, match=r"cannot be read \(Is a directory\)"):
         read_json(tmp_path, Content, PerfsuiteError, "", absent=None)
-
-
-def test_nan_is_read_where_another_program_writes_it() -> None:
-    """The others keep to JSON."""
     assert math.isnan(parse_json("NaN", allows_nan=True))
 
 
@@ -205,14 +203,6 @@ def test_what_is_no_toml_is_one_line(content: str, line: str, tmp_path: Path) ->
     assert str(raised.value).startswith(f"{path}: {line}")
 
 
-def test_rows_are_records_again_behind_messagepack() -> None:
-    """Where there are thousands of a kind, names of fields are left out on the way; NumPy's numbers are as Python's."""
-    content = Content(cases=(Case(id="a", pair=("x", 1)), Case(id="b")))
-    plain = unpack(pack({**to_plain(content, rows=["cases"]), "time_ns": np.float64(1.5)}))
-    assert plain == {"cases": [["a", {}, None, ["x", 1]], ["b", {}, None, None]], "is_quick": False, "time_ns": 1.5}
-    assert rebuilt(plain, Content, cases=Case) == content
-
-
 @pytest.mark.parametrize("row", [["a"], ["a", {}, None, None, 1], [1, {}, None, None], None])
 def test_a_row_that_is_none_is_refused(row: Any) -> None:
     """Too few values, too many, and those of another type."""
@@ -227,9 +217,3 @@ def test_damaged_messagepack_is_a_value_error(content: bytes) -> None:
     """What is cut, and what has something behind it."""
     with pytest.raises(ValueError, match=r"."):
         unpack(content)
-
-
-def test_what_no_file_can_hold_is_not_written() -> None:
-    """It would come back as something else."""
-    with pytest.raises(NotImplementedError, match="object is nothing that a file holds"):
-        pack({"a": object()})

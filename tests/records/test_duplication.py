@@ -19,27 +19,14 @@ from perfsuite.records.duplication import (
 from ..synthetic_fidelity import duplication
 
 
-def test_the_ground_truth_is_what_a_duplicate_adds() -> None:
-    """G is the added host time by the number of duplicates, and its median over the rounds is told."""
+def test_times_are_per_launch_and_duplicate() -> None:
+    """G is the added host time by the duplicates; all 1 + n executed; without rounds nothing is known."""
     found = duplication()
-    assert found.ground_truths_ns == (202_000, 201_000, 204_000)
-    assert found.ground_truth_ns == 202_000
-
-
-def test_execution_and_occupied_time_are_per_launch() -> None:
-    """All 1 + n launches executed, and from the first END to the last there are n."""
+    assert (found.ground_truths_ns, found.ground_truth_ns) == ((202_000, 201_000, 204_000), 202_000)
     found = duplication()
     assert (found.execution_ns, found.occupied_ns, found.base_execution_ns) == (200_000, 201_000, 203_000)
-
-
-def test_without_rounds_nothing_is_known() -> None:
-    """A kernel that could not be duplicated has no times at all."""
     found = duplication(rounds=(), n_duplicates=0, problem="an argument cannot be copied")
     assert found.ground_truth_ns is found.execution_ns is found.occupied_ns is found.base_execution_ns is None
-
-
-def test_a_duplication_comes_back_as_it_was() -> None:
-    """Rounds and problems survive JSON."""
     for found in (duplication(), duplication(rounds=(), problem="no memory")):
         assert KernelDuplication.from_plain(json.loads(json.dumps(found.to_plain()))) == found
 

@@ -41,12 +41,7 @@ def evaluated(*events: tuple[int, int, int]) -> Evaluations:
 
 def test_rows_are_as_long_as_the_native_structs() -> None:
     """The bytes that the native side hands out for each row are those that are read."""
-    read = {
-        "events": RING_DTYPE,
-        "thread_events": THREAD_DTYPE,
-        "expert_choices": CHOICE_DTYPE,
-        "splits": SPLIT_DTYPE,
-    }
+    read = {"events": RING_DTYPE, "thread_events": THREAD_DTYPE, "expert_choices": CHOICE_DTYPE, "splits": SPLIT_DTYPE}
     assert {name: n_bytes for name, (_, n_bytes) in RECORDER_ARRAYS.items()} == {
         name: dtype.itemsize for name, dtype in read.items()
     }
@@ -73,7 +68,7 @@ def test_a_counter_that_stands_still_is_an_error(last_ticks: int) -> None:
 
 
 def test_times_are_on_the_clock_and_what_was_not_seen_is_not() -> None:
-    """Two ticks are a nanosecond here; an end of 0 ticks was not seen."""
+    """Two ticks are a nanosecond, an end of 0 was not seen; a launch opens an evaluation."""
     clock = TickClock(first_ticks=100, first_ns=1000, last_ticks=300, last_ns=1100)
     threads = np.array([(120, 140, 0, 1, 1, 0), (102, 0, 0, 2, 0, 0)], THREAD_DTYPE).tobytes()
     splits = np.array([(110, 130, 3, 0)], SPLIT_DTYPE).tobytes()
@@ -83,13 +78,8 @@ def test_times_are_on_the_clock_and_what_was_not_seen_is_not() -> None:
         (1, 1, 1010, 1020),
     ]
     assert splits_of(made).tolist() == [(1005, 1015, 3, 0)]
-
-
-def test_events_are_grouped_by_launch() -> None:
-    """A launch opens an evaluation, and an entry before it is its first start; operators follow each other."""
     found = evaluated((5, 0, 0), (6, 0, 1), (9, 0, 2), (20, 0, NOTHING), (18, 1, 0), (25, 1, 1), (30, 0, 0))
-    assert found.graph.tolist() == [0, 1, 0]
-    assert found.launch_ns.tolist() == [5, 18, 30]
+    assert (found.graph.tolist(), found.launch_ns.tolist()) == ([0, 1, 0], [5, 18, 30])
     assert found.first_start_ns.tolist() == [NOTHING, 20, NOTHING]
     assert [found.ends_ns[found.ends(each)].tolist() for each in range(3)] == [[6, 9], [25], []]
     assert (found.starts_ns.tolist(), found.last_ns.tolist()) == ([5, 6, 20], [9, 25, NOTHING])
@@ -114,8 +104,7 @@ def chosen(*choices: tuple[int, int, int], spans: tuple[Span, ...] = ()) -> list
         expert_ids=np.arange(100, dtype="<i4").tobytes(),
     )
     experts, n_experts = experts_of(made)
-    assert n_experts == 8
-    assert experts.size == sum(2 * n_tokens for *_, n_tokens in choices)
+    assert (n_experts, experts.size) == (8, sum(2 * n_tokens for *_, n_tokens in choices))
     of_choice = [experts[experts["ns"] == ns] for ns, *_ in choices]
     assert all((np.diff(each["token"]) == [0, 1] * (len(each) // 2 - 1) + [0]).all() for each in of_choice)
     assert all(each["slot"].tolist() == [0, 1] * (len(each) // 2) for each in of_choice)
@@ -129,7 +118,7 @@ def span(phase: Phase, start_ns: int, end_ns: int, n_tokens: int) -> Span:
 
 
 def test_choices_are_placed_in_their_batch() -> None:
-    """Ubatches follow each other, a layer with fewer tokens has the last ones, and each call starts anew."""
+    """Ubatches follow each other, a layer with fewer tokens has the last; outside of all the first is 0."""
     spans = (
         span(Phase.DECODE, 100, 120, 1),
         span(Phase.PREFILL, 10, 90, 10),
@@ -137,11 +126,6 @@ def test_choices_are_placed_in_their_batch() -> None:
         span(Phase.END_TO_END, 10, 130, 11),
     )
     choices = ((20, 0, 4), (30, 0, 4), (40, 0, 2), (41, 1, 1), (110, 0, 1), (111, 1, 1))
-    assert chosen(*choices, spans=spans) == [0, 4, 8, 9, 0, 0]
-
-
-def test_a_choice_outside_of_all_calls_starts_at_nothing() -> None:
-    """Without a span to lie in, the first token is the first; without choices there are no experts."""
-    assert chosen((5, 0, 2), (6, 0, 1)) == [0, 2]
+    assert (chosen(*choices, spans=spans), chosen((5, 0, 2), (6, 0, 1))) == ([0, 4, 8, 9, 0, 0], [0, 2])
     experts, n_experts = experts_of(record())
     assert (experts.size, n_experts) == (0, None)

@@ -8,12 +8,8 @@ from perfsuite.records.events import EngineRecord, Node, Phase, Span, Tensor, Ti
 
 
 def test_a_record_survives_its_plain_form(stored_record: EngineRecord) -> None:
-    """A record that is packed and unpacked is equal to itself."""
+    """Also arrays, backends, the clock, and which device refuses a node; spans last from start to end."""
     assert EngineRecord.from_plain(stored_record.to_plain()) == stored_record
-
-
-def test_what_only_some_recorders_give_survives_too(stored_record: EngineRecord) -> None:
-    """Arrays, backends, the clock, and which device refuses a node are packed as well."""
     root = 0xB400007E12345670
     tensor = Tensor(name="t", type="f32", ne=(4, 1, 1, 1), nb=(4, 16, 16, 16), root=root)
     node = Node(tensor=tensor, op="ADD", timed=True, fused=False, sources=(tensor,), refused_by=("GPU0", "GPU1"))
@@ -28,9 +24,5 @@ def test_what_only_some_recorders_give_survives_too(stored_record: EngineRecord)
         clock=TickClock(first_ticks=1, first_ns=2, last_ticks=3, last_ns=4),
     )
     assert EngineRecord.from_plain(record.to_plain()) == record
-
-
-def test_a_span_lasts_from_start_to_end() -> None:
-    """A span's duration is its end minus its start, in ns."""
     span = Span(phase=Phase.DECODE, repetition=0, token=64, n_tokens=1, start_ns=100, end_ns=350)
     assert span.duration_ns == 250

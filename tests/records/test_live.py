@@ -39,14 +39,10 @@ def test_a_record_survives_its_line(record: LiveRecord) -> None:
 
 
 def test_a_line_is_flat_and_names_its_fields() -> None:
-    """The schema of a phase is what the document says."""
+    """The schema of a phase is what the document says; an unknown kind is None, an unknown field ignored."""
     assert to_line(RECORDS[0]) == (
         '{"kind":"phase","phase":"decode","repetition":0,"token":64,"n_tokens":1,"start_ns":10,"end_ns":25}'
     )
-
-
-def test_what_is_new_is_passed_over() -> None:
-    """An unknown kind is None, an unknown field is ignored."""
     assert from_line('{"kind":"energy","end_ns":1}') is None
     assert from_line('{"kind":"loss","where":"queue","n_records":1,"why":"full"}') == LiveLoss(
         where="queue", n_records=1

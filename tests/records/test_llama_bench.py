@@ -22,34 +22,27 @@ def plain() -> dict[str, Any]:
     return first
 
 
-def test_a_record_has_what_llama_bench_wrote(plain: dict[str, Any]) -> None:
-    """Fields keep their names and values, those that the suite does not use among the others."""
+def test_a_record_goes_back_to_the_same_fields(plain: dict[str, Any]) -> None:
+    """Names and values are kept, unknown columns too; older releases write truth values for 1 and 0."""
     run = BenchRun.from_plain(plain, "here")
     assert (run.build_commit, run.model_n_params, run.n_prompt, run.n_gen) == ("0c1e570", 134515008, 16, 0)
-    assert dict(run.others)["poll"] == 50
-    assert run.samples_ns == tuple(plain["samples_ns"])
-
-
-def test_a_record_goes_back_to_the_same_fields(plain: dict[str, Any]) -> None:
-    """Nothing is lost on the way, an unknown column included; rates of repetitions are computed anew."""
+    assert (dict(run.others)["poll"], run.samples_ns) == (50, tuple(plain["samples_ns"]))
     plain["column_of_tomorrow"] = "x"
     written = BenchRun.from_plain(plain, "here").to_plain()
-    assert written.pop("samples_ts") == pytest.approx(plain.pop("samples_ts"), rel=1e-4)
-    assert written == plain
+    assert (written.pop("samples_ts"), written) == (pytest.approx(plain.pop("samples_ts"), rel=1e-4), plain)
+    plain["flash_attn"] = True
+    flash_attn = BenchRun.from_plain(plain, "here").flash_attn
+    assert flash_attn == 1
+    assert type(flash_attn) is int
 
 
 def test_times_are_those_that_llama_bench_computed(plain: dict[str, Any]) -> None:
-    """Mean and deviation of the recorded repetitions are the recorded ones, but for llama-bench's rounding."""
+    """Mean and deviation but for rounding, 0 of a single repetition; the mean where no other is known."""
     run = BenchRun.from_plain(plain, "here")
     times = measured_times(run.samples_ns, 16)
-    assert times["avg_ns"] == run.avg_ns
-    assert times["stddev_ns"] == pytest.approx(run.stddev_ns, rel=1e-5)
+    assert (times["avg_ns"], times["stddev_ns"]) == (run.avg_ns, pytest.approx(run.stddev_ns, rel=1e-5))
     assert times["avg_ts"] == pytest.approx(run.avg_ts, rel=1e-6)
     assert times["stddev_ts"] == pytest.approx(run.stddev_ts, rel=1e-6)
-
-
-def test_a_single_repetition_has_no_deviation() -> None:
-    """llama-bench writes 0 where there is one repetition."""
     assert measured_times((2_000_000_000,), 16) == {
         "samples_ns": (2_000_000_000,),
         "avg_ns": 2_000_000_000,
@@ -57,6 +50,8 @@ def test_a_single_repetition_has_no_deviation() -> None:
         "avg_ts": 8.0,
         "stddev_ts": 0.0,
     }
+    run = replace(BenchRun.from_plain(plain, "here"), samples_ns=(9, 1, 2), avg_ns=4)
+    assert (run.time_ns, replace(run, samples_ns=()).time_ns) == (2, 4)
 
 
 @pytest.mark.parametrize(
@@ -70,26 +65,11 @@ def test_a_test_is_named_as_in_llama_bench(plain: dict[str, Any], lengths: tuple
     assert run.test == name
 
 
-def test_the_time_is_the_median_repetition_or_the_mean(plain: dict[str, Any]) -> None:
-    """Where repetitions are not known, the mean stands for them."""
-    run = replace(BenchRun.from_plain(plain, "here"), samples_ns=(9, 1, 2), avg_ns=4)
-    assert run.time_ns == 2
-    assert replace(run, samples_ns=()).time_ns == 4
-
-
 @pytest.mark.parametrize("field", ["n_depth", "gpu_info", "build_number"])
 def test_older_releases_lack_fields(plain: dict[str, Any], field: str) -> None:
     """What was added later is what older releases did without it."""
     del plain[field]
     assert getattr(BenchRun.from_plain(plain, "here"), field) in (0, "")
-
-
-def test_flash_attention_was_a_truth_value_once(plain: dict[str, Any]) -> None:
-    """Older releases write true or false for 1 or 0."""
-    plain["flash_attn"] = True
-    flash_attn = BenchRun.from_plain(plain, "here").flash_attn
-    assert flash_attn == 1
-    assert type(flash_attn) is int
 
 
 @pytest.mark.parametrize("field", ["model_n_params", "type_k", "avg_ts", "test_time"])

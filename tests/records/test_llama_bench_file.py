@@ -24,7 +24,7 @@ DATA = Path(__file__).parent.parent / "data"
         ("sql", ["pp16", "tg4"]),
     ],
 )
-def test_the_content_tells_the_form(tmp_path: Path, form: str, tests: list[str]) -> None:
+def test_the_content_shows_the_form(tmp_path: Path, form: str, tests: list[str]) -> None:
     """True outputs of llama-bench are read whatever the file is called."""
     path = tmp_path / "output"
     path.write_bytes((DATA / f"llama-bench.{form}").read_bytes())
@@ -41,7 +41,7 @@ def test_what_is_written_is_read_again(tmp_path: Path, form: str) -> None:
 
 
 def test_sql_is_text_that_sqlite_takes(tmp_path: Path) -> None:
-    """Quotes within a name survive, and the same statements can be added to a database twice."""
+    """Quotes survive, statements can be added twice, and reading leaves the file's bytes alone."""
     (first, *_) = read_llama_bench(DATA / "llama-bench.sql")
     text = bench_text([replace(first, model_filename="it's; 'x'.gguf")], "sql")
     with closing(sqlite3.connect(tmp_path / "b.sqlite")) as database:
@@ -49,17 +49,12 @@ def test_sql_is_text_that_sqlite_takes(tmp_path: Path) -> None:
         names = database.execute("SELECT model_filename FROM llama_bench").fetchall()
     assert names == [("it's; 'x'.gguf",)] * 2
     assert {run.model_filename for run in read_llama_bench(tmp_path / "b.sqlite")} == {"it's; 'x'.gguf"}
-
-
-def test_reading_a_database_leaves_it_alone(tmp_path: Path) -> None:
-    """The file has the same bytes afterwards and no journal beside it."""
-    path = tmp_path / "b.sqlite"
+    path = tmp_path / "c.sqlite"
     with closing(sqlite3.connect(path)) as database:
         database.executescript((DATA / "llama-bench.sql").read_text("utf-8"))
     before = path.read_bytes()
-    assert len(read_llama_bench(path)) == 2
-    assert path.read_bytes() == before
-    assert list(tmp_path.iterdir()) == [path]
+    assert (len(read_llama_bench(path)), path.read_bytes()) == (2, before)
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["b.sqlite", "c.sqlite"]
 
 
 @pytest.mark.parametrize("form", BENCH_FORMS)
@@ -111,24 +106,16 @@ def test_statements_of_another_kind_are_not_carried_out(tmp_path: Path, statemen
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_a_missing_field_has_its_place(tmp_path: Path) -> None:
-    """The message counts tests from 1."""
+def test_what_is_missing_is_named(tmp_path: Path) -> None:
+    """A field by the number of its test, a file by its path, a form by those that there are."""
     tests = json.loads((DATA / "llama-bench.json").read_text("utf-8"))
     del tests[1]["n_gen"]
     path = tmp_path / "b.json"
     path.write_text(json.dumps(tests))
     with pytest.raises(PerfsuiteError, match=r"b\.json: test 2: n_gen is missing"):
         read_llama_bench(path)
-
-
-def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
-    """Neither is a folder a file."""
     for path in (tmp_path / "none.json", tmp_path):
         with pytest.raises(PerfsuiteError, match="cannot be read"):
             read_llama_bench(path)
-
-
-def test_an_unknown_form_is_refused() -> None:
-    """The message lists the forms."""
     with pytest.raises(PerfsuiteError, match="form 'csv' is unknown; accepted are json, jsonl, sql"):
         bench_text((), "csv")

@@ -25,21 +25,11 @@ def timeline(*samples: MemorySample) -> MemoryTimeline:
     )
 
 
-def test_resident_is_all_three_kinds() -> None:
-    """Anonymous, file-backed and shared pages are one size."""
-    assert sample(0, 1, 20, 300).rss_bytes == 321
-
-
 def test_the_steady_sample_comes_after_loading() -> None:
-    """A peak while loading is the largest, but not what the run takes."""
+    """Of all three kinds of memory; without a later sample the largest is steady."""
+    assert sample(0, 1, 20, 300).rss_bytes == 321
     seen = timeline(sample(5, 1), sample(15, 900), sample(25, 500), sample(30, 400))
-    assert seen.largest.at_ns == 15
-    assert seen.steady.at_ns == 25
-
-
-def test_without_a_sample_after_loading_the_largest_is_steady() -> None:
-    """There is nothing else to tell."""
-    assert timeline(sample(5, 1), sample(15, 900)).steady.at_ns == 15
+    assert (seen.largest.at_ns, seen.steady.at_ns, timeline(sample(5, 1), sample(15, 900)).steady.at_ns) == (15, 25, 15)
 
 
 @pytest.mark.parametrize("n_samples", [3, 50, 200])
@@ -54,13 +44,9 @@ def test_thinning_keeps_both_ends_and_the_largest(n_samples: int) -> None:
 
 
 def test_few_samples_are_not_thinned() -> None:
-    """All that there are stay."""
+    """All of few samples stay, and what was written is read."""
     seen = timeline(sample(0), sample(1))
     assert seen.thinned(200) == seen
-
-
-def test_a_timeline_is_read_back() -> None:
-    """What was written is what is read."""
     seen = timeline(sample(0, 1, 2, 3), sample(30, 4, 5, 6))
     assert MemoryTimeline.from_plain(seen.to_plain()) == seen
 

@@ -19,7 +19,7 @@ from perfsuite.records.moments import moment_of
     ],
 )
 def test_a_time_is_a_moment_in_utc(text: str, moment: str) -> None:
-    """A zone is reckoned in, one that is not told is UTC, and digits beyond a microsecond are cut."""
+    """A zone is reckoned in, one that is not reported is UTC, and digits beyond a microsecond are cut."""
     found = moment_of(text)
     assert found is not None
     assert found.isoformat() == moment

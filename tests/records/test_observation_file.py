@@ -131,32 +131,27 @@ def test_what_is_written_is_read_again(tmp_path_factory: pytest.TempPathFactory,
     assert read_observation(folder) == observation
 
 
-def test_a_run_without_the_file_has_seen_nothing(tmp_path: Path) -> None:
-    """Runs of older versions have no such file."""
+def test_runs_of_older_versions_are_read(tmp_path: Path) -> None:
+    """Without the file, or without what boards report, that was not measured; a folder is refused."""
     assert read_observation(tmp_path) == NO_OBSERVATION
-
-
-def test_a_state_of_an_older_version_is_read(tmp_path: Path) -> None:
-    """What boards tell was not written once: it is then not measured."""
     plain = plain_observation(_FULL)
     for name in ("throttled", "battery_ratio", "power_watts"):
         del plain["states"][0][name]
     (tmp_path / "observation.json").write_text(json.dumps(plain))
     (state,) = read_observation(tmp_path).states
-    assert (state.throttled, state.battery_ratio, state.power_watts) == (None, None, None)
-    assert state.load_average == 0.1
+    assert (state.throttled, state.battery_ratio, state.power_watts, state.load_average) == (None, None, None, 0.1)
+    (tmp_path / "observation.json").unlink()
+    (tmp_path / "observation.json").mkdir()
+    with pytest.raises(PerfsuiteError, match=r"observation\.json: cannot be read \(Is a directory\)"):
+        read_observation(tmp_path)
 
 
-def test_an_operator_is_a_row_of_numbers() -> None:
-    """Names stand once in a timeline, however often an operator of that name runs."""
+def test_an_operator_is_a_row_of_numbers(tmp_path: Path) -> None:
+    """Names stand once: 32 layers, 512 tokens and 500 cases are less than 300 KB."""
     (timeline,) = json.loads(json.dumps(plain_observation(_FULL)))["timelines"]
     assert timeline["names"] == [{"role": "embd", "op": "GET_ROWS"}, {"role": "Qcur", "op": "MUL_MAT"}]
     assert timeline["operator_fields"] == ["name", "layer", "start_ns", "duration_ns"]
     assert timeline["operators"] == [[0, None, 0, 1], [1, 0, 1, 2], [1, 1, 3, 2]]
-
-
-def test_the_file_stays_small(tmp_path: Path) -> None:
-    """32 layers of 17 operators in 4 batches and a step, 512 tokens and 500 cases are less than 300 KB."""
     row = [
         OperatorSpan(role=f"role_{index}", op="MUL_MAT", layer=layer, start_ns=10**9 + index, duration_ns=10**6 + index)
         for layer in range(32)
@@ -214,23 +209,16 @@ def test_a_value_of_another_type_is_named(tmp_path: Path, place: tuple[Any, ...]
         read_observation(tmp_path)
 
 
-def test_a_folder_in_its_place_is_one_line(tmp_path: Path) -> None:
-    """What cannot be read is told apart from what is not there."""
-    (tmp_path / "observation.json").mkdir()
-    with pytest.raises(PerfsuiteError, match=r"observation\.json: cannot be read \(Is a directory\)"):
-        read_observation(tmp_path)
-
-
 @pytest.mark.parametrize("wrong", [None, 7, "word", [], {}, [None]], ids=repr)
 def test_a_wrong_value_is_never_a_traceback(tmp_path: Path, wrong: object) -> None:
     """Whatever stands in the place of a field, the file is read or refused in one line that names it."""
     plain = plain_observation(_FULL)
-    told = []
+    reported = []
     for place in places(plain):
         (tmp_path / "observation.json").write_text(json.dumps(with_value(plain, place, wrong)))
         try:
             read_observation(tmp_path)
         except PerfsuiteError as error:
-            told.append(str(error))
-    assert told
-    assert all("observation.json: " in line and "\n" not in line for line in told)
+            reported.append(str(error))
+    assert reported
+    assert all("observation.json: " in line and "\n" not in line for line in reported)

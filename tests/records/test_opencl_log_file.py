@@ -82,15 +82,11 @@ def prelude(*names: str) -> bytes:
 
 
 def test_a_log_is_read_as_it_was_written(tmp_path: Path) -> None:
-    """Every field of every record comes back, the layer's duplicates apart from the program's commands."""
+    """Every field comes back, duplicates apart, as the layout of ``ps_cl_command`` packs it."""
     written = full_trace()
     found = read_opencl_log(write_log(tmp_path / "x.log", written))
     assert_same(found, written)
     assert not found.is_complete
-
-
-def test_a_field_is_where_the_header_has_it(tmp_path: Path) -> None:
-    """A command packed by the layout of ``ps_cl_command``, field by field, is read as such."""
     content = struct.pack(
         "<QqqqqqqIIIiHHHH3QQ3II8Q",
         *(0, 101, 102, 103, 104, 105, 106, 1, 1, 4242, -5, 1, 9, 3, 12, 8, 9, 10, 4096, 1, 2, 3, 0),
@@ -109,15 +105,11 @@ def test_a_field_is_where_the_header_has_it(tmp_path: Path) -> None:
 
 
 def test_commands_come_in_the_order_of_their_enqueue_calls(tmp_path: Path) -> None:
-    """Threads hand over their commands block by block; the reader puts them in order."""
+    """Blocks of threads are put in order; names, readings and unknown kinds may stand between."""
     commands = np.concatenate(steady_commands(50, drifting()))
     path = tmp_path / "x.log"
     path.write_bytes(prelude() + command_records(commands[1::2]) + command_records(commands[::2]) + end_record(50))
     assert read_opencl_log(path).commands["sequence"].tolist() == list(range(50))
-
-
-def test_records_between_commands_do_not_hide_them(tmp_path: Path) -> None:
-    """Names, readings and kinds that nobody knows may stand anywhere, and commands of a later layer may be longer."""
     commands = np.concatenate(steady_commands(6, drifting()))
     commands["name"] = [1, 2, 1, 2, 1, 2]
     unknown = record(99, b"something of tomorrow")
@@ -127,8 +119,7 @@ def test_records_between_commands_do_not_hide_them(tmp_path: Path) -> None:
     path = tmp_path / "x.log"
     path.write_bytes(prelude() + b"".join(parts))
     found = read_opencl_log(path)
-    assert found.commands.tobytes() == commands.tobytes()
-    assert found.names == ("", "alpha", "beta")
+    assert (found.commands.tobytes(), found.names) == (commands.tobytes(), ("", "alpha", "beta"))
 
 
 @given(cut=st.integers(0, 1_000_000))
@@ -145,26 +136,20 @@ def test_a_cut_file_gives_what_is_whole(tmp_path_factory: pytest.TempPathFactory
     assert not found.is_complete
 
 
-def test_losses_are_summed_where_the_end_is_missing(tmp_path: Path) -> None:
-    """Without the end's count the losses told on the way stand."""
+def test_what_is_missing_is_counted_or_named(tmp_path: Path) -> None:
+    """Losses without an end, unused space, a process without commands, and a file that is not there."""
     path = tmp_path / "x.log"
     path.write_bytes(prelude() + record(6, struct.pack("<IIQ", 1, 0, 5)) + record(6, struct.pack("<IIQ", 2, 0, 4)))
     assert (read_opencl_log(path).n_lost, read_opencl_log(path).n_unfinished) == (9, None)
-
-
-def test_zeros_at_the_end_are_the_end(tmp_path: Path) -> None:
-    """Space that was set aside and never written is no record."""
     path = tmp_path / "x.log"
     path.write_bytes(prelude() + command_records(np.concatenate(steady_commands(3, drifting()))) + bytes(4096))
     assert read_opencl_log(path).commands.size == 3
-
-
-def test_an_empty_process_is_complete(tmp_path: Path) -> None:
-    """A process that enqueued nothing has an empty trace without a loss."""
     path = tmp_path / "x.log"
     path.write_bytes(log_header(99) + end_record(0))
     found = read_opencl_log(path)
     assert (found.pid, found.commands.size, found.names, found.is_complete) == (99, 0, ("",), True)
+    with pytest.raises(MeasurementError, match=r"nowhere\.log: cannot be read"):
+        read_opencl_log(tmp_path / "nowhere.log")
 
 
 def one(**fields: int) -> Commands:
@@ -204,12 +189,6 @@ def test_a_damaged_file_is_one_clear_line(tmp_path: Path, content: bytes, messag
     assert str(caught.value).startswith(f"{path}: ")
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
-
-
-def test_a_missing_file_is_one_clear_line(tmp_path: Path) -> None:
-    """A path that cannot be read is named."""
-    with pytest.raises(MeasurementError, match=r"nowhere\.log: cannot be read"):
-        read_opencl_log(tmp_path / "nowhere.log")
 
 
 @given(position=st.integers(0, 10**6), value=st.integers(0, 255))

@@ -26,35 +26,20 @@ def test_commands_that_follow_each_other_are_one_run(n: int) -> None:
     found = log(command_records(commands), end_record(n))
     first, last = found.runs()
     assert (first.kind, first.n_records, last.kind) == (RecordKind.COMMAND, n, RecordKind.END)
-    assert found.commands(first).tobytes() == commands.tobytes()
-    assert found.fields(last)[:2] == (n, n)
+    assert (found.commands(first).tobytes(), found.fields(last)[:2]) == (commands.tobytes(), (n, n))
 
 
-def test_commands_of_another_length_are_another_run() -> None:
-    """A longer command, of a later layer, is read by its beginning."""
+def test_records_lie_where_their_lengths_say() -> None:
+    """Longer commands and headers are read by their beginning; what is none is named by its byte."""
     commands = np.concatenate(steady_commands(3, drifting()))
     found = log(command_records(commands[:2]), record(RecordKind.COMMAND, commands[2].tobytes() + bytes(8)))
     runs = list(found.runs())
-    assert [each.n_records for each in runs] == [2, 1]
-    assert found.commands(runs[1]).tobytes() == commands[2:].tobytes()
-
-
-def test_texts_end_where_they_say() -> None:
-    """The zeros up to the end of a record are no part of its text, and broken UTF-8 is shown as such."""
+    assert ([each.n_records for each in runs], found.commands(runs[1]).tobytes()) == ([2, 1], commands[2:].tobytes())
     broken = record(RecordKind.NAME, struct.pack("<II", 2, 2) + b"a\xff")
     found = log(text_record(1, 1, "größe"), broken)
     assert [found.text(run) for run in found.runs()] == [(1, "größe"), (2, "a\ufffd")]
-
-
-def test_the_header_may_be_longer() -> None:
-    """Records begin where the header says."""
     content = struct.pack("<8sIIqq", b"PSCLLOG1", 32, 7, 0, 99) + end_record(0)
     found = LogContent(path=Path("x.log"), content=content)
-    assert found.pid() == 7
-    assert [run.kind for run in found.runs()] == [RecordKind.END]
-
-
-def test_what_is_no_record_is_told_with_its_place() -> None:
-    """The byte at which the damage begins is in the message."""
+    assert (found.pid(), [run.kind for run in found.runs()]) == (7, [RecordKind.END])
     with pytest.raises(MeasurementError, match=r"x\.log: damaged at byte 72: a record of kind 3 with 12 bytes"):
         list(log(end_record(0), struct.pack("<II", 3, 12)).runs())

@@ -81,12 +81,17 @@ def append(log: Path, content: bytes) -> None:
 
 
 def test_a_log_that_is_not_there_yet_has_nothing(log: Path) -> None:
-    """It may come later."""
+    """It may come later; what is over the limit of a look comes with the next."""
     tail = OpenClLogTail(log)
     assert tail.read() == NOTHING
     append(log, HEADER + name(1, "add") + queue(1, 1) + clock(1, 0, 0, 0) + command(0))
-    assert tail.read().kernels == (kernel(0),)
-    assert tail.read() == NOTHING
+    assert (tail.read().kernels, tail.read()) == ((kernel(0),), NOTHING)
+    log.unlink()
+    append(log, HEADER + name(1, "add") + queue(1, 1) + clock(1, 0, 0, 0) + b"".join(map(command, range(20))))
+    tail = OpenClLogTail(log)
+    looks = [tail.read(limit_bytes=1000).kernels for _ in range(6)]
+    assert [each.sequence for look in looks for each in look] == list(range(20))
+    assert max(map(len, looks)) <= 6
 
 
 def test_a_log_may_be_cut_anywhere(log: Path) -> None:
@@ -100,51 +105,35 @@ def test_a_log_may_be_cut_anywhere(log: Path) -> None:
         found = tail.read()
         seen += found.kernels
         n_lost += found.n_lost
-    assert seen == [kernel(0), kernel(1)]
-    assert n_lost == 2
-
-
-def test_a_look_may_be_limited(log: Path) -> None:
-    """What is over the limit comes with the next look."""
-    append(log, HEADER + name(1, "add") + queue(1, 1) + clock(1, 0, 0, 0) + b"".join(map(command, range(20))))
-    tail = OpenClLogTail(log)
-    looks = [tail.read(limit_bytes=1000).kernels for _ in range(6)]
-    assert [each.sequence for look in looks for each in look] == list(range(20))
-    assert max(map(len, looks)) <= 6
+    assert (seen, n_lost) == ([kernel(0), kernel(1)], 2)
 
 
 def test_times_follow_the_latest_clock(log: Path) -> None:
-    """Device times move to the middle of the host's two, by the latest reading of the queue's own device."""
+    """Device times move by the latest reading of their own device; copies and duplicates are passed over."""
     append(log, HEADER + name(1, "add") + queue(1, 2) + clock(2, 50, 1000, 1100) + command(0))
     tail = OpenClLogTail(log)
     assert tail.read().kernels == (kernel(0, shift_ns=1000),)
     append(log, clock(1, 0, 0, 0) + clock(2, 0, 7000, 7000) + command(1))
     assert tail.read().kernels == (kernel(1, shift_ns=7000),)
+    other = command(1, type=CommandType.COPY) + command(2, flags=CommandFlag.REPLAYED) + record(99, b"?")
+    log.unlink()
+    append(log, HEADER + name(1, "add") + queue(1, 1) + clock(1, 0, 0, 0) + other + command(3))
+    assert OpenClLogTail(log).read().kernels == (kernel(3),)
 
 
 def test_without_a_clock_or_a_profile_times_are_unknown(log: Path) -> None:
-    """No reading of the clock, an unknown queue, no times from the driver: None, not 0."""
+    """No reading, an unknown queue, no times, or 0: None, and not the clock's zero."""
     append(log, HEADER + command(0))
     tail = OpenClLogTail(log)
     assert tail.read().kernels == (kernel(0, shift_ns=None, name=""),)
     append(log, name(1, "add") + queue(1, 1) + clock(1, 0, 0, 0) + command(1, flags=CommandFlag.NO_PROFILE))
     assert tail.read().kernels == (kernel(1, shift_ns=None),)
-
-
-def test_a_time_of_0_is_unknown(log: Path) -> None:
-    """A time that the driver left at 0 is None, not the host's time of the clock's zero; the others stay."""
+    log.unlink()
     append(log, HEADER + name(1, "add") + queue(1, 1) + clock(1, 0, 7000, 7000))
     append(log, command(0, submit_ns=0) + command(1, queued_ns=0, submit_ns=0, start_ns=0, end_ns=0))
     one, other = OpenClLogTail(log).read().kernels
     assert (one.queued_ns, one.submit_ns, one.start_ns, one.end_ns) == (7100, None, 7300, 7400)
     assert other == kernel(1, shift_ns=None)
-
-
-def test_only_the_programs_kernels_come(log: Path) -> None:
-    """Copies, the layer's duplicates and records of kinds to come are passed over."""
-    other = command(1, type=CommandType.COPY) + command(2, flags=CommandFlag.REPLAYED) + record(99, b"?")
-    append(log, HEADER + name(1, "add") + queue(1, 1) + clock(1, 0, 0, 0) + other + command(3))
-    assert OpenClLogTail(log).read().kernels == (kernel(3),)
 
 
 @pytest.mark.parametrize(
@@ -165,6 +154,6 @@ def test_damage_is_one_line(content: bytes, message: str, log: Path) -> None:
 
 
 def test_a_log_that_cannot_be_read_is_one_line(tmp_path: Path) -> None:
-    """A folder in its place is told."""
+    """A folder in its place is reported."""
     with pytest.raises(MeasurementError, match="cannot be read"):
         OpenClLogTail(tmp_path).read()

@@ -19,7 +19,7 @@ def test_what_fits_is_returned_as_it_is(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("error_type", [PerfsuiteError, BaselineError])
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "reported"),
     [
         ("[" * 100_000, "is not JSON ("),
         ('{"schema": 1, "cases": NaN}', "is not JSON (NaN is no number of JSON)"),
@@ -30,7 +30,7 @@ def test_what_fits_is_returned_as_it_is(tmp_path: Path) -> None:
     ],
 )
 def test_what_does_not_fit_is_one_line(
-    tmp_path: Path, error_type: type[PerfsuiteError], content: str, told: str
+    tmp_path: Path, error_type: type[PerfsuiteError], content: str, reported: str
 ) -> None:
     """The error is of the reader's own kind, and names the path, the way and the value."""
     path = tmp_path / RUN_NAME
@@ -38,5 +38,5 @@ def test_what_does_not_fit_is_one_line(
     with pytest.raises(error_type) as raised:
         read_plain_run(path, error_type)
     assert type(raised.value) is error_type
-    assert str(raised.value).startswith(f"{path}: {told}")
+    assert str(raised.value).startswith(f"{path}: {reported}")
     assert "\n" not in str(raised.value)

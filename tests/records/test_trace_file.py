@@ -30,35 +30,18 @@ def read(content: bytes) -> list[tuple[BlockKind, bytes] | str]:
     ]
 
 
-def test_blocks_come_back_in_their_order() -> None:
-    """Each has its kind and its payload."""
-    assert read(TWO) == [(BlockKind.TABLES, b"one"), (BlockKind.EVENTS, b"second")]
-
-
-def test_a_file_without_blocks_has_none() -> None:
-    """Magic alone is neither a block nor a cut."""
-    assert read(MAGIC) == []
-
-
-def test_a_cut_is_told_at_its_place() -> None:
-    """What is left over begins at the first byte of the block that is not whole."""
+def test_blocks_end_where_one_is_not_whole() -> None:
+    """Magic alone has none; a cut, a wrong checksum and a length beyond the file end them at their place."""
+    assert (read(TWO), read(MAGIC)) == ([(BlockKind.TABLES, b"one"), (BlockKind.EVENTS, b"second")], [])
     at = len(MAGIC) + HEAD.size + 3
     assert read(TWO[:-1])[1:] == [f"cut at byte {at}, in a block of 6 bytes; {HEAD.size + 5} bytes are left over"]
     assert read(TWO[: at + 5])[1:] == [f"cut at byte {at}, 5 bytes are left over"]
-
-
-def test_a_wrong_checksum_ends_the_file() -> None:
-    """A payload or a kind that is not as it was written is damage."""
     damaged = TWO.replace(b"second", b"s3cond")
     assert str(read(damaged)[1]).startswith("damaged at byte 27: the checksum of 6 bytes does not hold")
     renamed = TWO.replace(BlockKind.EVENTS.value, BlockKind.EXPERTS.value)
     assert str(read(renamed)[1]).startswith("damaged at byte 27: the checksum")
     unknown = TWO.replace(BlockKind.EVENTS.value, b"WHAT")
     assert str(read(unknown)[1]).startswith("damaged at byte 27: a block of kind b'WHAT'")
-
-
-def test_a_length_beyond_the_file_is_a_cut() -> None:
-    """However large a length says that a block is, nothing is reserved for it."""
     (cut,) = read_blocks(MAGIC + HEAD.pack(BlockKind.EVENTS.value, 0, 1 << 60))
     assert isinstance(cut, BlockCut)
     assert cut.text.startswith("cut at byte 8, in a block of 1152921504606846976 bytes")
@@ -102,15 +85,11 @@ def test_a_trace_is_read_as_it_was_written(tmp_path: Path, trace: EngineTrace) -
 
 
 def test_the_cut_of_a_recording_is_kept(tmp_path: Path) -> None:
-    """A trace whose recording broke off says so after it was written whole."""
+    """A recording that broke off says so, and a file that is there stays unless it may go."""
     path = tmp_path / "run.pstrace"
     write_trace(path, small_trace(cut="the recorder was killed"))
     assert read_trace(path).cut == "the recorder was killed"
-
-
-def test_a_trace_is_not_written_over(tmp_path: Path) -> None:
-    """A file that is there stays, unless it is said that it may go."""
-    path = tmp_path / "run.pstrace"
+    path = tmp_path / "other.pstrace"
     write_trace(path, small_trace(1))
     with pytest.raises(MeasurementError, match="is there already; name another file"):
         write_trace(path, small_trace(2))
@@ -197,15 +176,11 @@ def test_a_full_disk_leaves_what_found_room() -> None:
 
 
 def test_another_file_is_no_trace(tmp_path: Path) -> None:
-    """A file that begins otherwise is refused with what was seen."""
+    """A file that begins otherwise, or of another version's fields, is refused with what was seen."""
     path = tmp_path / "run.pstrace"
     path.write_bytes(b"%PDF-1.7 and more")
     with pytest.raises(MeasurementError, match=r"begins with b'%PDF-1\.7', a trace with b'PSTRACE1'"):
         read_trace(path)
-
-
-def test_other_fields_of_events_are_refused(tmp_path: Path) -> None:
-    """A file of another version of the suite is not read by guess."""
     payload = pack({"fields": {"events": [["start_ns", "<i4"]]}, "recorder": "ebpf", "levels": 1})
     path = tmp_path / "run.pstrace"
     path.write_bytes(MAGIC + block_head(BlockKind.HEADER, payload) + payload)

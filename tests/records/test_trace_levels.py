@@ -9,23 +9,15 @@ from perfsuite.records.trace_levels import DEFAULT_LEVELS, LEVELS, TraceLevel, l
 
 
 def test_a_level_brings_what_it_is_of_no_use_without() -> None:
-    """Counters are read at operators' begins and ends, within graphs and tokens."""
+    """Counters need operators, threads only tokens; all words are all levels, and nothing is a word."""
     levels = parse_levels("counters", "--trace")
     assert levels & parse_levels("ends", "--trace") == parse_levels("ends", "--trace")
     assert parse_levels("ends", "--trace") & parse_levels("operator", "--trace") == parse_levels("operator", "--trace")
-
-
-def test_threads_alone_record_no_operator() -> None:
-    """What the scheduler does is told apart from what the engine does, but for the tokens that give it a place."""
     assert parse_levels("threads", "--trace") == TraceLevel.THREADS | TraceLevel.TOKEN
-
-
-def test_all_words_together_are_all_levels() -> None:
-    """No level is left that no word can ask for."""
     together = TraceLevel(0)
     for level in TraceLevel:
         together |= level
-    assert parse_levels(",".join(LEVELS), "--trace") == together
+    assert (parse_levels(",".join(LEVELS), "--trace"), level_words(TraceLevel(0))) == (together, "nothing")
 
 
 @pytest.mark.parametrize("text", ["", "operators", "token,,graph", "token, graph"])
@@ -37,11 +29,6 @@ def test_a_word_that_is_none_is_refused_by_name(text: str) -> None:
 
 @pytest.mark.parametrize("text", [DEFAULT_LEVELS, "threads", ",".join(LEVELS)])
 def test_words_are_read_back(text: str) -> None:
-    """What is told of a trace can be asked for again."""
+    """What is reported of a trace can be asked for again."""
     levels = parse_levels(text, "--trace")
     assert parse_levels(level_words(levels), "--trace") == levels
-
-
-def test_no_level_has_a_word_too() -> None:
-    """Probes that are switched off leave nothing recorded."""
-    assert level_words(TraceLevel(0)) == "nothing"

@@ -102,28 +102,20 @@ def test_other_calls_are_refused(fault: str) -> None:
 
 
 def test_a_batch_that_the_tracer_cannot_see_is_taken(stored_record: EngineRecord) -> None:
-    """Kernel probes know no arguments."""
+    """Kernel probes know no arguments; with calls missing nothing can be matched."""
     trace = trace_of(stored_record)
     blind = replace(trace, calls=tuple(replace(each, n_tokens=None) for each in trace.calls))
     assert call_spans(blind, STORED_PATTERN) == call_spans(trace, STORED_PATTERN)
-
-
-def test_lost_calls_are_refused(stored_record: EngineRecord) -> None:
-    """With calls missing, nothing can be matched one by one."""
     with pytest.raises(MeasurementError, match="the interposed tracer lost 2 calls; run fewer"):
         call_spans(replace(trace_of(stored_record), n_lost=2), STORED_PATTERN)
 
 
 def test_a_span_has_its_own_graph_and_gather(stored_record: EngineRecord) -> None:
-    """Of each evaluation counts the graph's computation, and the first of the gathers within."""
+    """The graph's computation and the first gather within count; None where they are not seen."""
     trace = trace_of(stored_record)
     spans = [span for span in call_spans(trace, STORED_PATTERN) if span.phase in (Phase.PREFILL, Phase.DECODE)]
     assert [graph_ns(trace, span) for span in spans] == [span.duration_ns - 40 for span in spans]
     assert {embedding_ns(trace, span) for span in spans} == {1000}
-
-
-def test_without_inner_calls_nothing_is_known_of_them(stored_record: EngineRecord) -> None:
-    """A backend whose gathers or graphs are not seen has no such times."""
     trace, prefill = trace_of(stored_record), own_spans(stored_record)[0]
     ungathered = tuple(each for each in trace.calls if each.function is not TracedFunction.GET_ROWS)
     bare = tuple(each for each in ungathered if each.function is not TracedFunction.GRAPH)

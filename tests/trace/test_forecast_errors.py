@@ -18,28 +18,23 @@ def token(step: int, repetition: int = 0) -> LiveToken:
 
 
 def test_tokens_are_forecast() -> None:
-    """After eight tokens each brings forecasts of the repetition's later steps."""
+    """After eight tokens each brings forecasts of later steps; the next repetition begins anew."""
     watch = LiveWatch((1, 8))
-    told = [watch.follow(token(step), None) for step in range(9)]
-    assert told[:7] == [()] * 7
-    assert [(each.repetition, each.step, each.horizon, each.forecast_ns) for each in told[8]] == [
+    reported = [watch.follow(token(step), None) for step in range(9)]
+    assert reported[:7] == [()] * 7
+    assert [(each.repetition, each.step, each.horizon, each.forecast_ns) for each in reported[8]] == [
         (0, 9, 1, 1009000),
         (0, 16, 8, 1016000),
     ]
     assert [each.n_outcomes for each in watch.forecast_errors()] == [1, 0]
-
-
-def test_a_repetition_has_a_history_of_its_own() -> None:
-    """The first tokens of the next repetition bring none."""
     watch = LiveWatch((1,))
     for step in range(9):
         watch.follow(token(step), None)
-    assert watch.follow(token(0, repetition=1), None) == ()
-    assert watch.n_tokens == 10
+    assert (watch.follow(token(0, repetition=1), None), watch.n_tokens) == ((), 10)
 
 
-def test_delays_are_told_by_name() -> None:
-    """Median and 95th percentile of what is known, phases by their names; a record without a delay is no delay."""
+def test_delays_are_reported_by_name() -> None:
+    """Median and 95th percentile of what is known, phases by their names; known losses add up."""
     watch = LiveWatch()
     phase = LivePhase(phase="copy", repetition=0, token=0, n_tokens=1, start_ns=0, end_ns=1)
     for delay_ns in range(100, 0, -1):
@@ -49,10 +44,6 @@ def test_delays_are_told_by_name() -> None:
     copy, tokens = watch.delays()
     assert (copy.name, copy.n_records, copy.median_ns, copy.p95_ns) == ("copy", 100, 50, 96)
     assert (tokens.name, tokens.n_records, tokens.median_ns, tokens.p95_ns) == ("token", 1, 7, 7)
-
-
-def test_losses_are_summed() -> None:
-    """Known losses add up; an unknown number adds nothing."""
     watch = LiveWatch()
     for n_records in (3, None, 4):
         watch.follow(LiveLoss(where="subscriber", n_records=n_records), None)
@@ -91,21 +82,29 @@ def test_a_short_series_has_no_errors_rather_than_none_at_all() -> None:
 
 
 def test_every_outcome_is_counted_once() -> None:
-    """A series of n steps has n less the history less the horizon plus one outcomes."""
+    """n steps have n less the history less the horizon plus one outcomes; a step without time is refused."""
     errors = forecast_errors([100] * 100)
     assert [(each.horizon, each.n_outcomes) for each in errors] == [(1, 92), (8, 85), (64, 5)]
     assert all(each.median_percent == each.p95_percent == 0 for each in errors)
     assert all(each.within_ratio == 1 for each in errors)
+    with pytest.raises(ValueError, match="step 1 took 0 ns"):
+        forecast_errors([5, 0])
 
 
 def test_only_the_past_is_used() -> None:
-    """What comes later changes no forecast that was made before."""
+    """What comes later changes nothing; what was open when a repetition begins is never scored."""
     first, second = ForecastScore(), ForecastScore()
-    told = [
+    reported = [
         [score.observe(step, time_ns) for step, time_ns in enumerate(times_ns)][:60]
         for score, times_ns in ((first, series(80)), (second, [*series(60), *[9**9] * 20]))
     ]
-    assert told[0] == told[1]
+    assert reported[0] == reported[1]
+    score = ForecastScore((1,))
+    for step in range(10):
+        score.observe(step, 100)
+    (before,) = score.errors()
+    score.begin()
+    assert (score.observe(0, 500), score.errors()) == ((), (before,))
 
 
 @pytest.mark.parametrize("outliers", [0.0, 0.1])
@@ -130,20 +129,3 @@ def test_the_interval_holds_most_outcomes() -> None:
     for each in forecast_errors(series(600, slope=0.0005)):
         assert each.within_ratio is not None
         assert 0.8 < each.within_ratio < 0.97
-
-
-def test_a_repetition_begins_anew() -> None:
-    """What was open when a repetition begins is never scored, and its history is forgotten; errors stay."""
-    score = ForecastScore((1,))
-    for step in range(10):
-        score.observe(step, 100)
-    (before,) = score.errors()
-    score.begin()
-    assert score.observe(0, 500) == ()
-    assert score.errors() == (before,)
-
-
-def test_a_latency_is_positive() -> None:
-    """A step without a time is refused by its number."""
-    with pytest.raises(ValueError, match="step 1 took 0 ns"):
-        forecast_errors([5, 0])

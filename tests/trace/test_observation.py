@@ -36,13 +36,9 @@ def _step(token: int, duration_ns: int, repetition: int = 0, phase: Phase = Phas
 
 
 def test_a_step_is_the_median_of_its_repetitions(stored_record: EngineRecord) -> None:
-    """Steps at one place are reduced to one value, and other phases are none of it."""
+    """24 tokens behind a prompt of 64 are at the places from 64 on; other phases are none of it."""
     spans = (*(_step(4, time_ns, n) for n, time_ns in enumerate((30, 10, 20))), _step(5, 7), _step(4, 1, 0, Phase.COPY))
     assert step_latencies(replace(stored_record, spans=spans)) == {4: 20, 5: 7}
-
-
-def test_the_steps_of_a_process_are_those_of_its_decode(stored_record: EngineRecord) -> None:
-    """24 generated tokens behind a prompt of 64 are at the places from 64 on, and their median is the phase's."""
     found = step_latencies(stored_record)
     assert list(found) == list(range(64, 88))
     spans = [span.duration_ns for span in stored_record.spans if span.phase is Phase.DECODE]
@@ -50,16 +46,12 @@ def test_the_steps_of_a_process_are_those_of_its_decode(stored_record: EngineRec
 
 
 def test_replicates_stand_side_by_side() -> None:
-    """Each place has one value a replicate, in their order; a place that one of them lacks is left out."""
+    """Places that all have, a value a replicate; of many evenly chosen ones, the first and last among them."""
     assert token_latencies([{2: 20, 1: 10}, {1: 11, 2: 21, 3: 31}]) == (
         TokenLatency(n_context=1, samples_ns=(10, 11)),
         TokenLatency(n_context=2, samples_ns=(20, 21)),
     )
     assert token_latencies([]) == ()
-
-
-def test_many_places_are_thinned_out_evenly() -> None:
-    """First and last are kept, and no gap is wider than another by more than one."""
     found = [each.n_context for each in token_latencies([dict.fromkeys(range(5, 5005), 1)])]
     gaps = {later - earlier for earlier, later in pairwise(found)}
     assert (len(found), found[0], found[-1]) == (MAX_TOKENS, 5, 5004)
@@ -85,41 +77,29 @@ def _edges(*pairs: tuple[str, str]) -> tuple[RoleEdge, ...]:
 
 
 def test_layers_are_one() -> None:
-    """Operators of one role count together, in the order in which roles first run."""
+    """Operators of one role count together, in the order in which they first run, with their edges alone."""
     operators = [_span("b", 0, 5), _span("a", 0, 1), _span("b", 1, 7)]
     graph = role_graph("decode", operators, ())
     assert graph.nodes == (
         RoleNode(role="b", op="ADD", n_operators=2, time_ns=12),
         RoleNode(role="a", op="ADD", n_operators=1, time_ns=1),
     )
-
-
-def test_edges_are_between_roles_that_ran() -> None:
-    """An edge to a role without an operator is left out."""
     graph = role_graph("decode", [_span("a", 0, 1)], _edges(("a", "a"), ("a", "gone")))
     assert graph.edges == _edges(("a", "a"))
 
 
-def test_a_view_stands_for_what_wrote_its_memory() -> None:
-    """A source without a name of its own is resolved by the memory that it shows."""
+def test_edges_lead_from_who_computes_to_who_reads() -> None:
+    """By the memory that a view shows; writing over is no edge, and each pair comes once."""
     graph = [_node("Qcur-0", 1), _node("kqv-0", 2, _tensor(" (view)", 1)), _node("kqv-1", 3, _tensor("", 2))]
     assert role_edges([graph]) == _edges(("Qcur", "kqv"), ("kqv", "kqv"))
-
-
-def test_who_writes_over_what_another_reads_computes_nothing_for_it() -> None:
-    """An operator in place waits for other readers; that is no edge, for nothing passes between them."""
     graph = [_node("a-0", 1), _node("b-0", 2, _tensor("a-0", 1)), _node("c-0", 1, _tensor("a-0", 1))]
     assert role_edges([graph]) == _edges(("a", "b"), ("a", "c"))
-
-
-def test_each_pair_is_told_once() -> None:
-    """Several graphs of a phase, and several layers of one, have the same edges."""
     graph = [_node("a-0", 1), _node("b-0", 2, _tensor("a-0", 1)), _node("a-1", 3), _node("b-1", 4, _tensor("a-1", 3))]
     assert role_edges([graph, graph]) == _edges(("a", "b"))
 
 
 def test_a_recorded_graph_is_connected(stored_record: EngineRecord) -> None:
-    """Of an architecture's real graph every role but the first reads another one, but where names do not tell."""
+    """Of an architecture's real graph every role but the first reads another one, but where names do not show."""
     edges = role_edges(stored_record.graphs[-1:])
     roles = {operator.role for operator in timed_operators(stored_record.graphs[-1])}
     assert {each.source for each in edges} | {each.target for each in edges} <= roles
@@ -147,13 +127,15 @@ def _slower(record: EngineRecord, extra_ns: int) -> EngineRecord:
     return replace(record, spans=(*spans, *others))
 
 
-def test_without_replicates_nothing_is_seen() -> None:
-    """A run that was broken off at once shows nothing."""
+def test_without_replicates_nothing_is_seen(stored_record: EngineRecord) -> None:
+    """A run that was broken off shows nothing, and what no recorder saw is not drawn."""
     assert _seen() == NO_OBSERVATION
+    seen = _seen(replace(stored_record, graphs=(), events=b""))
+    assert (seen.timelines, seen.graphs, len(seen.tokens)) == ((), (), 24)
 
 
 def test_operators_are_shown_in_the_order_of_time(stored_record: EngineRecord) -> None:
-    """Each begins where the one before it ends, within its phase, under its role, operator and layer."""
+    """Each begins where the one before ends; the timeline and the graph count each role as the cases do."""
     prefill = _timeline(_seen(stored_record), "prefill")
     assert prefill.n_tokens == 64
     assert [(each.role, each.op, each.layer) for each in prefill.operators[:3]] == [
@@ -164,10 +146,6 @@ def test_operators_are_shown_in_the_order_of_time(stored_record: EngineRecord) -
     ends = [each.start_ns + each.duration_ns for each in prefill.operators]
     assert ends[:-1] == [each.start_ns for each in prefill.operators[1:]]
     assert 0 <= prefill.operators[0].start_ns < ends[-1] <= prefill.duration_ns
-
-
-def test_the_time_of_operators_is_that_of_the_samples(stored_record: EngineRecord) -> None:
-    """The timeline and the graph count each role as the cases do."""
     seen = _seen(stored_record)
     (prefill,) = traced_phases(stored_record, Phase.PREFILL)
     nodes = {node.role: node.time_ns for node in seen.graphs[0].nodes}
@@ -175,34 +153,19 @@ def test_the_time_of_operators_is_that_of_the_samples(stored_record: EngineRecor
     assert sum(nodes.values()) == sum(each.duration_ns for each in _timeline(seen, "prefill").operators)
 
 
-def test_the_middle_step_of_a_generation_is_shown(stored_record: EngineRecord) -> None:
-    """Of 24 steps it is the twelfth."""
+def test_what_took_the_median_time_is_shown(stored_record: EngineRecord) -> None:
+    """The twelfth of 24 steps, the third of five replicates, the median repetition of the length asked for."""
     steps = [span for span in stored_record.spans if span.phase is Phase.DECODE]
     assert _timeline(_seen(stored_record), "decode").duration_ns == steps[11].duration_ns
-
-
-def test_the_replicate_of_the_median_time_is_shown(stored_record: EngineRecord) -> None:
-    """Of five it is the third by time, of four the second, whatever their order."""
     delays_ns = (40, 0, 30, 10, 20)
     records = [_slower(stored_record, extra_ns) for extra_ns in delays_ns]
     bare_ns = _timeline(_seen(stored_record), "prefill").duration_ns
     assert _timeline(_seen(*records), "prefill").duration_ns == bare_ns + 20
     assert _timeline(_seen(*records[:4]), "prefill").duration_ns == bare_ns + 10
-
-
-def test_the_repetition_of_the_median_time_is_shown(stored_record: EngineRecord) -> None:
-    """Of several prefills of the scenario's length; others, as of prompts, are shown only where there is none."""
     spans = [Span(phase=Phase.PREFILL, repetition=n, token=0, n_tokens=64, start_ns=0, end_ns=n + 1) for n in range(3)]
     longer = replace(spans[0], n_tokens=128, end_ns=99)
     assert _timeline(_seen(replace(stored_record, spans=(*spans, longer))), "prefill").duration_ns == 2
     assert _timeline(_seen(replace(stored_record, spans=(longer,))), "prefill").duration_ns == 99
-
-
-def test_a_record_without_operators_has_tokens_alone(stored_record: EngineRecord) -> None:
-    """What no recorder has seen is not drawn."""
-    seen = _seen(replace(stored_record, graphs=(), events=b""))
-    assert (seen.timelines, seen.graphs) == ((), ())
-    assert len(seen.tokens) == 24
 
 
 def test_the_shortest_of_too_many_operators_are_left_out(
@@ -216,8 +179,7 @@ def test_the_shortest_of_too_many_operators_are_left_out(
     all_of_them = _timeline(whole, "prefill").operators
     assert len(kept) == 10
     assert sorted(each.duration_ns for each in kept) == sorted(each.duration_ns for each in all_of_them)[-10:]
-    assert [each.start_ns for each in kept] == sorted(each.start_ns for each in kept)
-    assert seen.graphs == whole.graphs
+    assert ([each.start_ns for each in kept], seen.graphs) == (sorted(each.start_ns for each in kept), whole.graphs)
 
 
 def test_no_record_is_kept(stored_record: EngineRecord) -> None:

@@ -15,15 +15,14 @@ def _node(name: str, op: str, *sources: str, timed: bool = True, fused: bool = F
 
 
 def test_the_layer_number_is_dropped_from_the_role() -> None:
-    """``ffn_gate-17`` plays the role ``ffn_gate`` in layer 17."""
+    """Also of caches; a second operator of one name carries its operator, and views have no role."""
     (operator,) = timed_operators([_node("ffn_gate-17", "MUL_MAT", "blk.17.ffn_gate.weight", "x")])
     assert (operator.role, operator.layer) == ("ffn_gate", 17)
-
-
-def test_a_cache_is_called_without_its_view_and_layer() -> None:
-    """A store into ``cache_k_l3 (view)`` plays the role ``cache_k``."""
     (operator,) = timed_operators([_node("cache_k_l3 (view)", "SET_ROWS", "Kcur-3 (view)", "idxs")])
     assert (operator.role, operator.layer) == ("cache_k", 3)
+    graph = [_node("Qcur-0", "MUL_MAT", "blk.0.attn_q.weight", "x"), _node("Qcur-0", "ROPE", "Qcur-0", "inp_pos")]
+    assert [operator.role for operator in timed_operators(graph)] == ["Qcur", "Qcur_rope"]
+    assert timed_operators([_node("Qcur-0", "RESHAPE", "Qcur-0", timed=False)]) == ()
 
 
 def test_a_fused_pair_is_one_operator_without_the_tensor_between() -> None:
@@ -37,21 +36,18 @@ def test_a_fused_pair_is_one_operator_without_the_tensor_between() -> None:
     assert [source.name for source in operator.node.sources] == ["embd", "blk.0.attn_norm.weight"]
 
 
-def test_a_second_operator_of_one_name_carries_its_operator() -> None:
-    """A rotation of ``Qcur-0`` after its product is ``Qcur_rope``."""
-    graph = [_node("Qcur-0", "MUL_MAT", "blk.0.attn_q.weight", "x"), _node("Qcur-0", "ROPE", "Qcur-0", "inp_pos")]
-    assert [operator.role for operator in timed_operators(graph)] == ["Qcur", "Qcur_rope"]
-
-
-def test_untimed_nodes_have_no_role() -> None:
-    """Views and reshapes are left out."""
-    assert timed_operators([_node("Qcur-0", "RESHAPE", "Qcur-0", timed=False)]) == ()
-
-
 def test_an_unnamed_product_is_called_by_its_weight() -> None:
-    """A product that the engine leaves unnamed takes the name of its weight, the attention's output that of Llama."""
+    """The name of the weight, Llama's for attention's output; outside the layers there is no layer."""
     graph = [_node("node_9", "MUL_MAT", "blk.0.attn_output.weight", "x"), _node("node_10", "MUL_MAT", "a.weight", "x")]
     assert [operator.role for operator in timed_operators(graph)] == ["attn_out", "a"]
+    graph = [
+        _node("kqv_out-1", "CONT", "x"),
+        _node("node_8", "MUL_MAT", "blk.1.attn_output.weight", "kqv_out-1"),
+        _node("node_9", "ADD", "node_8", "blk.1.attn_output.bias"),
+        _node("node_10", "MUL_MAT", "token_embd.weight", "result_norm"),
+    ]
+    named = [(each.role, each.layer) for each in timed_operators(graph)]
+    assert named[1:] == [("attn_out", 1), ("attn_out_add", 1), ("result_output", None)]
 
 
 def test_a_product_with_a_hadamard_matrix_is_a_transform() -> None:
@@ -65,7 +61,7 @@ def test_a_product_with_a_hadamard_matrix_is_a_transform() -> None:
 
 
 def test_an_unnamed_tensor_is_called_by_what_it_is_made_from() -> None:
-    """A scale of ``Qcur-0``, what follows from it, and a view of what has no name, are told by their operators."""
+    """A scale of ``Qcur-0``, what follows from it, and a view of what has no name, are reported by their operators."""
     graph = [
         _node("Qcur-0", "MUL_MAT", "blk.0.attn_q.weight", "x"),
         _node("node_2", "SCALE", "Qcur-0"),
@@ -76,20 +72,8 @@ def test_an_unnamed_tensor_is_called_by_what_it_is_made_from() -> None:
     assert named == [("Qcur", 0), ("Qcur_scale", 0), ("Qcur_tanh", 0), ("Qcur_rot", 0)]
 
 
-def test_an_unnamed_sum_with_a_bias_is_called_by_the_bias() -> None:
-    """The bias behind attention's output carries the name of its weight; outside the layers there is no layer."""
-    graph = [
-        _node("kqv_out-1", "CONT", "x"),
-        _node("node_8", "MUL_MAT", "blk.1.attn_output.weight", "kqv_out-1"),
-        _node("node_9", "ADD", "node_8", "blk.1.attn_output.bias"),
-        _node("node_10", "MUL_MAT", "token_embd.weight", "result_norm"),
-    ]
-    named = [(each.role, each.layer) for each in timed_operators(graph)]
-    assert named[1:] == [("attn_out", 1), ("attn_out_add", 1), ("result_output", None)]
-
-
 def test_rows_that_are_gathered_pass_their_name_on() -> None:
-    """A sum of gathered rows is called like the sum of all rows in another layer."""
+    """A sum of gathered rows is called like that of all rows; an adapter's products by their weight."""
     graph = [
         _node("kqv_out-1", "CONT", "x"),
         _node("node_1", "MUL_MAT", "blk.1.attn_output.weight", "kqv_out-1"),
@@ -97,10 +81,6 @@ def test_rows_that_are_gathered_pass_their_name_on() -> None:
         _node("node_3", "ADD", "node_2", "l_out-0"),
     ]
     assert [each.role for each in timed_operators(graph)][1:] == ["attn_out", "attn_out_rows", "attn_out_add"]
-
-
-def test_an_adapter_is_called_by_its_weight() -> None:
-    """The products of an adapter carry the name of the weight and their own, and the sum that of the adapted tensor."""
     weight = "blk.2.ffn_down.weight"
     graph = [
         _node("node_1", "MUL_MAT", weight, "x"),
@@ -117,7 +97,4 @@ def test_a_stored_graph_names_every_role_once(stored_record: EngineRecord) -> No
     """Prefill and decode of a Llama share the same 22 roles."""
     prefill, decode = ([each.role for each in timed_operators(graph)] for graph in stored_record.graphs)
     roles = list(dict.fromkeys(prefill))
-    assert roles == list(dict.fromkeys(decode))
-    assert len(roles) == 22
-    assert roles[0] == "embd"
-    assert roles[-1] == "result_output"
+    assert (roles, len(roles), roles[0], roles[-1]) == (list(dict.fromkeys(decode)), 22, "embd", "result_output")

@@ -11,7 +11,7 @@ DECODE = (Phase.DECODE, [(PROCESSOR, (node(*GATHER), *layer(0))), (CARD, (*layer
 
 
 def test_a_call_has_its_splits_in_order_and_its_operators_by_backend() -> None:
-    """Views are no operators, and each split is counted where it was given."""
+    """Views are no operators; the same backend several times in a row is one run."""
     found = placement(split_record([PREFILL, DECODE]), Phase.PREFILL)
     assert found is not None
     assert found.phase is Phase.PREFILL
@@ -20,10 +20,11 @@ def test_a_call_has_its_splits_in_order_and_its_operators_by_backend() -> None:
         BackendShare(backend=PROCESSOR, n_splits=1, n_operators=3),
         BackendShare(backend=CARD, n_splits=1, n_operators=2),
     )
+    assert (in_runs(("CPU", "OpenCL", "OpenCL", "CPU")), in_runs(())) == ("CPU, OpenCL x2, CPU", "")
 
 
-def test_of_several_calls_the_last_one_is_told() -> None:
-    """What the first steps were given does not count."""
+def test_of_several_calls_the_last_one_counts() -> None:
+    """What the first steps were given does not count, and a phase that was not run has none."""
     alone = (Phase.DECODE, [(PROCESSOR, layer(0))])
     found = placement(split_record([DECODE, alone, DECODE]), Phase.DECODE)
     assert found is not None
@@ -31,15 +32,11 @@ def test_of_several_calls_the_last_one_is_told() -> None:
     last = placement(split_record([DECODE, alone]), Phase.DECODE)
     assert last is not None
     assert [share.backend for share in last.shares] == [PROCESSOR]
-
-
-def test_a_phase_that_was_not_run_has_no_placement() -> None:
-    """A generation without a prompt has no prefill."""
     assert placement(split_record([DECODE]), Phase.PREFILL) is None
 
 
-def test_what_the_processor_computes_is_told_by_role() -> None:
-    """Layers are one role, whose shape is that of the first, and who refuses it is kept."""
+def test_what_the_processor_computes_is_shown_by_role() -> None:
+    """Layers are one role, whose shape is the first's; one that is refused for some shapes comes twice."""
     call = (Phase.DECODE, [(PROCESSOR, (node(*GATHER), *layer(0), *layer(1))), (CARD, layer(2))])
     found = placement(split_record([call]), Phase.DECODE)
     assert found is not None
@@ -47,17 +44,7 @@ def test_what_the_processor_computes_is_told_by_role() -> None:
     assert (gather.role, gather.op, gather.n_nodes, gather.refused_by) == ("embd", "GET_ROWS", 1, (DEVICE,))
     assert (norm.role, norm.op, norm.n_nodes, norm.refused_by) == ("norm", "RMS_NORM", 2, ())
     assert (product.role, product.source_type, product.ne) == ("ffn_out", "q8_0", (64, 1, 1, 1))
-
-
-def test_a_role_that_is_refused_in_some_layers_is_told_twice() -> None:
-    """A device may take an operator in one shape and refuse it in another."""
     nodes = (node("ffn_out-0", "MUL_MAT"), node("ffn_out-1", "MUL_MAT", (DEVICE,)), node("ffn_out-2", "MUL_MAT"))
     found = placement(split_record([(Phase.DECODE, [(PROCESSOR, nodes)])]), Phase.DECODE)
     assert found is not None
     assert [(each.n_nodes, each.refused_by) for each in found.on_processor] == [(2, ()), (1, (DEVICE,))]
-
-
-def test_splits_are_told_in_runs() -> None:
-    """The same backend several times in a row is told once."""
-    assert in_runs(("CPU", "OpenCL", "OpenCL", "CPU")) == "CPU, OpenCL x2, CPU"
-    assert in_runs(()) == ""

@@ -42,11 +42,7 @@ def record(**fields: Any) -> EngineRecord:
     """Return two iterations of the graph, the first without the entry hook."""
     usual: dict[str, Any] = {
         "engine_version": "llama 1",
-        "spans": (
-            span(Phase.PREFILL, 100, 200, 4),
-            span(Phase.COPY, 210, 220),
-            span(Phase.DECODE, 300, 400),
-        ),
+        "spans": (span(Phase.PREFILL, 100, 200, 4), span(Phase.COPY, 210, 220), span(Phase.DECODE, 300, 400)),
         "graphs": (GRAPH,),
         "events": evaluation(110, 130, 180) + evaluation(310, 340, 390, first_start_ns=320),
         "n_dropped": 0,
@@ -65,7 +61,7 @@ def rows(events: Events, *fields: str) -> list[tuple[int, ...]]:
 
 
 def test_phases_and_tokens_are_the_drivers_spans() -> None:
-    """Each span is a phase, and those of prefill and decode are calls of llama_decode too."""
+    """Prefill and decode are calls of llama_decode too; a graph lasts to the last end on any thread."""
     trace = traced(record())
     assert trace.phases == ("prefill", "copy", "decode")
     assert rows(trace.of(EventKind.PHASE), "start_ns", "end_ns", "value", "iteration") == [
@@ -77,10 +73,6 @@ def test_phases_and_tokens_are_the_drivers_spans() -> None:
         (100, 200, 4, 0),
         (300, 400, 1, 1),
     ]
-
-
-def test_a_graph_lasts_until_its_last_operator() -> None:
-    """The preload recorder sees no end of a graph but those of its operators on each thread."""
     launches = evaluation(110) + evaluation(310)
     trace = on_threads((0, 0, 120, 150), (3, 0, 151, 170), (0, 1, 121, 150), (3, 1, 151, 175), events=launches)
     assert rows(trace.of(EventKind.GRAPH), "start_ns", "end_ns") == [(110, 175), (310, NOTHING)]
@@ -105,7 +97,7 @@ def test_with_the_callback_recorder_an_operator_follows_the_one_before() -> None
 
 
 def test_nodes_are_what_is_computed() -> None:
-    """A fused pair is one node, and a view is none."""
+    """A fused pair is one node, a view none, nor a tensor without elements, behind which the next begins."""
     (graph,) = traced(record()).graphs
     assert [(node.op, node.fused_op, node.tensor.name) for node in graph] == [
         ("RMS_NORM", "MUL", "attn_norm-0"),
@@ -113,10 +105,6 @@ def test_nodes_are_what_is_computed() -> None:
     ]
     assert [source.name for source in graph[0].sources] == ["embd", "blk.0.attn_norm.weight"]
     assert graph[1].tensor.root == 0x30
-
-
-def test_a_tensor_without_elements_is_no_node() -> None:
-    """What computes nothing has a time and is no operator; the next one begins at its end."""
     empty = replace(GRAPH[0], tensor=replace(tensor("rows"), ne=(64, 0, 1, 1)))
     trace = traced(record(graphs=((*GRAPH[:3], empty, GRAPH[3]),), events=evaluation(110, 130, 135, 180)))
     assert [node.tensor.name for node in trace.graphs[0]] == ["attn_norm-0", "Qcur-0"]
@@ -131,7 +119,7 @@ def on_threads(*operators: tuple[int, int, int, int], **fields: Any) -> EngineTr
 
 
 def test_with_the_preload_recorder_each_thread_has_its_operators() -> None:
-    """Operators last from their start to their end on every thread, named by the node that they compute."""
+    """From start to end on every thread; an end that was not seen is the next start or the last end."""
     trace = on_threads((0, 0, 112, 125), (3, 0, 131, 170), (0, 1, 113, 120), (3, 1, 132, 180))
     assert TraceLevel.ENDS in trace.levels
     assert [each.tid for each in trace.threads] == [0, 1]
@@ -142,10 +130,6 @@ def test_with_the_preload_recorder_each_thread_has_its_operators() -> None:
         (132, 180, 1, 1, 0),
     ]
     assert trace.of(EventKind.OPERATOR)["flags"].tolist() == [EventFlag.FUSED, EventFlag.FUSED, 0, 0]
-
-
-def test_an_end_that_was_not_seen_is_derived() -> None:
-    """It is the thread's next start within the graph, or the last end on thread 0."""
     trace = on_threads((0, 1, 113, 0), (3, 1, 132, 0), (0, 1, 321, 0))
     operators = trace.of(EventKind.OPERATOR)
     assert rows(operators, "start_ns", "end_ns", "evaluation") == [(113, 132, 0), (132, 180, 0), (321, 390, 1)]
@@ -154,7 +138,7 @@ def test_an_end_that_was_not_seen_is_derived() -> None:
 
 
 def test_splits_are_graphs_on_their_backends() -> None:
-    """A part of a graph that was given to a backend is a GRAPH from the call to its return."""
+    """From the call to its return; each token's choice is a row an expert, in its iteration."""
     splits = np.array([(110, 120, 0, 0), (130, 140, 0, 1)], SPLIT_DTYPE).tobytes()
     trace = traced(record(events=b"", splits=splits, backends=("CPU", "OpenCL")))
     assert trace.backends == ("CPU", "OpenCL")
@@ -162,10 +146,6 @@ def test_splits_are_graphs_on_their_backends() -> None:
         (110, 120, 0, 0, 0),
         (130, 140, 1, 1, 0),
     ]
-
-
-def test_chosen_experts_are_rows() -> None:
-    """Each token's choice is a row an expert, in the iteration that it was read in."""
     choice = np.array([(150, 0, 3, 2, 2, 60)], CHOICE_DTYPE).tobytes()
     trace = traced(record(expert_choices=choice, expert_ids=np.array([5, 1, 7, 0], "<i4").tobytes()))
     assert rows(trace.experts, "iteration", "layer", "token", "slot", "expert") == [
@@ -178,21 +158,16 @@ def test_chosen_experts_are_rows() -> None:
     assert TraceLevel.EXPERTS in trace.levels
 
 
-def test_what_was_dropped_is_told() -> None:
-    """Lost events, and evaluations without an end for each operator, are problems."""
+def test_what_was_dropped_is_reported() -> None:
+    """Lost events and missing ends are problems; spans alone are phases and tokens."""
     trace = traced(record(n_dropped=5, events=evaluation(110, 130)))
     assert trace.n_lost == 5
     assert trace.problems == (
         "5 events found the recorder's ring full",
         "1 of 1 evaluations have not one end for each operator",
     )
-
-
-def test_a_record_of_spans_alone_is_a_trace_of_tokens() -> None:
-    """Without a recorder of operators there are phases and tokens."""
     trace = traced(record(graphs=(), events=b""))
-    assert trace.levels == TraceLevel.TOKEN
-    assert set(trace.events["kind"].tolist()) == {EventKind.PHASE, EventKind.TOKEN}
+    assert (trace.levels, set(trace.events["kind"].tolist())) == (TraceLevel.TOKEN, {EventKind.PHASE, EventKind.TOKEN})
 
 
 @pytest.mark.parametrize("phase", [Phase.PREFILL, Phase.DECODE])

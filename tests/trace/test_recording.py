@@ -37,8 +37,7 @@ def recorded(tmp_path: Path) -> Path:
 def test_a_finished_recording_is_the_trace_alone(recorded: Path) -> None:
     """The log goes away once the trace is there, and what was run is kept."""
     trace = finish_recording(recorded)
-    assert [each.name for each in recorded.iterdir()] == [TRACE_NAME]
-    assert (trace.command, trace.cut) == (COMMAND, None)
+    assert ([each.name for each in recorded.iterdir()], trace.command, trace.cut) == ([TRACE_NAME], COMMAND, None)
     assert read_recording(recorded).events.tolist() == trace.events.tolist()
     assert read_recording(recorded / TRACE_NAME).command == COMMAND
 
@@ -68,12 +67,15 @@ def test_a_trace_that_was_not_written_to_its_end_is_read_from_its_log(recorded: 
 
 
 def test_a_log_that_cannot_be_read_stays(recorded: Path) -> None:
-    """Nothing is thrown away that somebody might still make sense of."""
+    """Nothing is thrown away, and without its origin nobody knows where a name lies."""
     (recorded / LOG_NAME).write_bytes(b"something else" * 100)
     with pytest.raises(MeasurementError, match=LOG_NAME):
         finish_recording(recorded)
     assert (recorded / LOG_NAME).exists()
     assert (recorded / ORIGIN_NAME).exists()
+    (recorded / ORIGIN_NAME).unlink()
+    with pytest.raises(MeasurementError, match="without it the log beside it is numbers"):
+        read_recording(recorded)
 
 
 @pytest.mark.parametrize("name", [TRACE_NAME, LOG_NAME, ORIGIN_NAME])
@@ -85,15 +87,11 @@ def test_a_recording_is_never_written_over(tmp_path: Path, name: str) -> None:
     assert (tmp_path / name).read_text() == "mine"
 
 
-def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
-    """A file in the way is told with its path."""
+def test_what_is_no_recording_is_named(tmp_path: Path) -> None:
+    """A file in the way, an empty folder, and a path that is not there."""
     (tmp_path / "file").write_text("")
     with pytest.raises(MeasurementError, match="file/x: cannot be made"):
         new_folder(tmp_path / "file" / "x")
-
-
-def test_what_is_no_recording_is_told(tmp_path: Path) -> None:
-    """An empty folder and a path that is not there are told apart."""
     with pytest.raises(MeasurementError, match=f"holds no {TRACE_NAME}"):
         read_recording(tmp_path)
     with pytest.raises(MeasurementError, match="is not there"):
@@ -110,15 +108,8 @@ def test_what_is_no_recording_is_told(tmp_path: Path) -> None:
         ("[]", "is damaged"),
     ],
 )
-def test_an_origin_that_is_damaged_is_told(recorded: Path, content: str, message: str) -> None:
-    """The file's name and what is wrong with it are told, without a traceback."""
+def test_an_origin_that_is_damaged_is_reported(recorded: Path, content: str, message: str) -> None:
+    """The file's name and what is wrong with it are reported, without a traceback."""
     (recorded / ORIGIN_NAME).write_text(content)
     with pytest.raises(MeasurementError, match=f"{ORIGIN_NAME}: {message}"):
-        read_recording(recorded)
-
-
-def test_a_log_without_its_origin_is_told(recorded: Path) -> None:
-    """Nobody knows where a tensor's name lies then."""
-    (recorded / ORIGIN_NAME).unlink()
-    with pytest.raises(MeasurementError, match="without it the log beside it is numbers"):
         read_recording(recorded)

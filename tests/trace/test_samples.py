@@ -13,23 +13,15 @@ from perfsuite.trace.samples import faster_half_mean, midmean, misaligned_evalua
 
 
 def test_every_phase_has_a_sample(stored_record: EngineRecord) -> None:
-    """The seven phases of a run, and loading, each give one positive sample."""
+    """Each of eight positive; operators and rest sum to the span, and prefill is less the embedding."""
     samples = replicate_samples(stored_record)
     assert set(samples.phase_ns) == set(Phase)
     assert min(samples.phase_ns.values()) > 0
-
-
-def test_operators_and_rest_make_up_the_phase(stored_record: EngineRecord) -> None:
-    """In each decode step the operators and the rest sum to the span exactly."""
     steps = list(traced_phases(stored_record, Phase.DECODE))
     assert len(steps) == 24
     for step in steps:
         assert step.operators_ns + step.rest_ns == step.span.duration_ns
         assert 0 <= step.rest_ns < step.span.duration_ns
-
-
-def test_embedding_is_taken_out_of_the_prefill(stored_record: EngineRecord) -> None:
-    """Prefill is the span of the prompt less the gather of its embeddings."""
     (prefill,) = traced_phases(stored_record, Phase.PREFILL)
     samples = replicate_samples(stored_record)
     assert samples.phase_ns[Phase.EMBEDDING] == prefill.role_ns["embd"]
@@ -63,16 +55,11 @@ def test_the_faster_half_is_averaged(values: list[int], mean: float) -> None:
 
 
 def test_a_process_is_reduced_as_asked(stored_record: EngineRecord) -> None:
-    """The faster half of the decode steps and of their operators is below their median."""
+    """By the faster half below the median; by the midmean a value more at a level moves it a little."""
     usual, fast = replicate_samples(stored_record), replicate_samples(stored_record, faster_half_mean)
     assert fast.phase_ns[Phase.DECODE] < usual.phase_ns[Phase.DECODE]
     assert fast.operator_ns[Phase.DECODE]["ffn_up"] < usual.operator_ns[Phase.DECODE]["ffn_up"]
     assert fast.phase_ns[Phase.LOAD] == usual.phase_ns[Phase.LOAD]
-
-
-def test_the_midmean_lies_between_two_levels() -> None:
-    """One value more at a level moves it a little, where the median would jump from one level to the other."""
-    assert midmean([1, 2, 3, 100]) == 2.5
-    assert midmean([7]) == 7
+    assert (midmean([1, 2, 3, 100]), midmean([7])) == (2.5, 7)
     low, high = [100] * 10, [120] * 10
     assert abs(midmean(low + high) - midmean([*low[1:], *high, 120])) < 3

@@ -24,8 +24,7 @@ def test_no_forecast_comes_before_its_history() -> None:
     """The first comes after eight steps, that of 64 steps ahead after 32."""
     horizons = [tuple(each.horizon for each in found) for found in forecasts_of([1000] * 40)]
     assert horizons[: MINIMUM_HISTORY - 1] == [()] * (MINIMUM_HISTORY - 1)
-    assert horizons[MINIMUM_HISTORY - 1 : 31] == [(1, 8)] * (32 - MINIMUM_HISTORY)
-    assert horizons[31:] == [HORIZONS] * 9
+    assert (horizons[MINIMUM_HISTORY - 1 : 31], horizons[31:]) == ([(1, 8)] * (32 - MINIMUM_HISTORY), [HORIZONS] * 9)
 
 
 @given(st.integers(10**6, 10**9), st.integers(0, 10**5), st.integers(MINIMUM_HISTORY, 200))
@@ -62,16 +61,12 @@ def test_one_outlier_moves_nothing(slope_ns: int, place: int, by_ns: int) -> Non
 
 
 def test_a_new_level_is_followed() -> None:
-    """After a throttling to twice the time, the next step and the one in eight are on the new level."""
+    """After a throttling the next forecasts are on the new level; of a random walk it is the last step."""
     order = random.Random(5)
     times_ns = [round((10**7 if step < 100 else 2 * 10**7) * order.gauss(1, 0.01)) for step in range(116)]
     nearest, near, _ = forecasts_of(times_ns)[-1]
     assert nearest.forecast_ns == pytest.approx(2 * 10**7, rel=0.02)
     assert near.forecast_ns == pytest.approx(2 * 10**7, rel=0.02)
-
-
-def test_what_wanders_is_followed_by_its_last_step() -> None:
-    """On a random walk the forecast of the next step is the last one."""
     order = random.Random(6)
     times_ns = [10**8]
     while len(times_ns) < 120:
@@ -82,15 +77,11 @@ def test_what_wanders_is_followed_by_its_last_step() -> None:
 
 
 def test_steps_may_be_missing() -> None:
-    """A gap in the steps is no gap in the line."""
+    """A gap in the steps is none in the line; a step that was there already is an error."""
     forecaster = StepForecaster((1,))
     for step in (*range(20), *range(30, 40)):
         found = forecaster.observe(step, 10**6 + 1000 * step)
     assert [(each.step, each.forecast_ns) for each in found] == [(40, 10**6 + 40000)]
-
-
-def test_steps_come_in_order() -> None:
-    """A step that was there already is an error."""
     forecaster = StepForecaster()
     forecaster.observe(3, 10)
     with pytest.raises(ValueError, match="step 3 does not come after step 3"):

@@ -55,7 +55,7 @@ def test_a_case_has_a_share_of_its_step(kind: str, phase: Phase | None, step: Ph
 
 
 def test_the_larger_of_margin_and_share_passes() -> None:
-    """0.2 % of 10 ms are 20 us: of a case of 10 us 200 %, of one of 1 ms less than its margin of 5 %."""
+    """0.2 % of 10 ms are 20 us: 200 % of a case of 10 us; decode stands in for a step that was not measured."""
 
     def passes(case_ns: float, share_ratio: float = 0.002) -> float:
         operator = case("operator", Phase.DECODE)
@@ -63,10 +63,6 @@ def test_the_larger_of_margin_and_share_passes() -> None:
 
     assert passes(1e4) == pytest.approx(2.0)
     assert passes(1e6) == passes(1e4, 0.0) == passes(0.0) == 0.05
-
-
-def test_where_a_step_was_not_measured_the_other_stands_in() -> None:
-    """A run without a prompt has decode alone, and without either there is no share."""
     embedding = case("phase", Phase.EMBEDDING)
     found = step_share(embedding, steps_ns={Phase.DECODE: 1e7}, share_ratio=0.002)
     assert found is not None
@@ -165,14 +161,10 @@ def test_the_estimate_does_not_matter(factor: float, n_sessions: int) -> None:
 
 
 def test_the_resolution_is_that_of_the_formula() -> None:
-    """With the quantiles of the normal distribution it is 1.707 times the reach, with t of 4 degrees 1.569 times."""
+    """By the quantiles of the normal distribution or of t, and of unequal bounds by the further one."""
     change = Change(estimate_ratio=1.0, lower_ratio=1.0 / 1.15, upper_ratio=1.15)
     assert resolution_ratio(change, n_sessions=1) == pytest.approx(1.15**1.7071 - 1.0, abs=1e-4)
     assert resolution_ratio(change, n_sessions=5) == pytest.approx(1.15 ** (1 + 2.1318 / 3.7469) - 1.0, abs=1e-4)
-
-
-def test_the_further_bound_counts() -> None:
-    """Where the bounds lie unequally far from the estimate, less is resolved than by the nearer one."""
     near, far = Change(estimate_ratio=1.0, lower_ratio=0.9, upper_ratio=1.05), 1.0 / 0.9
     even = Change(estimate_ratio=1.0, lower_ratio=0.9, upper_ratio=far)
     assert resolution_ratio(near, n_sessions=1) == pytest.approx(resolution_ratio(even, n_sessions=1))

@@ -7,14 +7,7 @@ from pathlib import Path
 import pytest
 
 from perfsuite.errors import BaselineError
-from perfsuite.verdict.approval import (
-    append_approval,
-    approval_text,
-    approvals_path,
-    approve,
-    checked_reason,
-    notable,
-)
+from perfsuite.verdict.approval import append_approval, approval_text, approvals_path, approve, checked_reason, notable
 from perfsuite.verdict.changes import CaseChange, case_changes
 from perfsuite.verdict.entry import BaselineEntry, StoredSession, first_entry
 
@@ -38,25 +31,20 @@ def changes_of(entry: BaselineEntry, new: StoredSession) -> tuple[CaseChange, ..
 
 
 def test_the_run_replaces_the_sessions_of_its_cases() -> None:
-    """Cases of the run have it as their only session; others keep theirs, and the anchor does not move."""
+    """The run is the only session of its cases, once; others keep theirs, and the anchor does not move."""
     found = approve(OLD, NEW, changes_of(OLD, NEW), reason="a good reason", approved_at="4")
     assert [each.recorded_at for each in found.sessions_of(A)] == ["3"]
     assert [each.recorded_at for each in found.sessions_of(B)] == ["1", "2"]
     assert found.anchor.cases_ns == {A: 10**6, B: 10**6, C: 5000}
     (approval,) = found.approvals
     assert (approval.approved_at, approval.reason) == ("4", "a good reason")
-    assert approval.change_ratio == {A: pytest.approx(1.1)}
-    assert approval.retired_ns == {A: 10**6}
-
-
-def test_the_reference_cannot_be_approved_again() -> None:
-    """A run that is the only session of all its cases has nothing to approve."""
+    assert (approval.change_ratio, approval.retired_ns) == ({A: pytest.approx(1.1)}, {A: 10**6})
     found = approve(OLD, NEW, (), reason="a good reason", approved_at="4")
     with pytest.raises(BaselineError, match="the run of 3 is the reference already"):
         approve(found, NEW, (), reason="a good reason", approved_at="5")
 
 
-def test_the_text_tells_what_changed() -> None:
+def test_the_text_shows_what_changed() -> None:
     """When, why, on what, and a row for each case that changed or is new; the rest is counted."""
     new = session("3", a=1_100_000, b=1_004_000, c=5000)
     text = approval_text(OLD, changes_of(OLD, new), reason="a good reason", approved_at="4", recorded_at="3")
@@ -66,10 +54,6 @@ def test_the_text_tells_what_changed() -> None:
     assert f"| `{C}` | - | 5.00 µs | - | - |" in text
     assert B not in text
     assert text.endswith("1 more case changed by 0.5 % or less.\n")
-
-
-def test_a_text_without_changes_has_no_table() -> None:
-    """Where nothing changed notably there is no empty table."""
     changes = changes_of(OLD, session("3", a=10**6))
     assert notable(changes) == ()
     text = approval_text(OLD, changes, reason="a good reason", approved_at="4", recorded_at="3")
@@ -77,16 +61,12 @@ def test_a_text_without_changes_has_no_table() -> None:
 
 
 def test_texts_are_appended(tmp_path: Path) -> None:
-    """The first text comes under a title, the next after it."""
+    """The first text comes under a title, the next after it; what cannot be read is named with its path."""
     path = approvals_path(tmp_path / "host" / "llama-3.2-1b-q4_0.json")
     assert path.name == "llama-3.2-1b-q4_0.approvals.md"
     append_approval(path, "## 1\n", "A")
     append_approval(path, "## 2\n\n", "B")
     assert path.read_text() == "# Approvals: host/llama-3.2-1b-q4_0\n\n## 1\n\n## 2\n"
-
-
-def test_a_text_that_cannot_be_read_is_one_line(tmp_path: Path) -> None:
-    """A folder in the file's place, and bytes that are no text, are told with the path."""
     (tmp_path / "a.md").mkdir()
     (tmp_path / "b.md").write_bytes(b"\xff")
     for name in ("a.md", "b.md"):

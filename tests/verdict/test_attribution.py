@@ -34,7 +34,7 @@ def operator(role: str, old_ns: int, new_ns: int, outcome: Outcome | None = None
 
 
 def test_a_phase_names_what_carries_it() -> None:
-    """The regressed operators are named by what they lost, the largest first, and what they leave is unexplained."""
+    """The largest first, in either direction, and what they leave is unexplained."""
     cases = (
         phase("decode", 1000, 1500),
         operator("attn_out", 100, 150),
@@ -48,23 +48,22 @@ def test_a_phase_names_what_carries_it() -> None:
         ("attn_out", 50, 0.1),
     ]
     assert all(each.is_significant for each in found.carriers)
+    cases = (phase("decode", 1000, 500), operator("a", 300, 200), operator("b", 400, 50), operator("c", 100, 200))
+    (found,) = phase_attributions(cases)
+    assert (found.lost_ns, found.unexplained_ns) == (-500, -50)
+    assert [(each.role, each.lost_ns, each.share_ratio) for each in found.carriers] == [
+        ("b", -350, 0.7),
+        ("a", -100, 0.2),
+    ]
 
 
-def test_what_lies_outside_the_operators_is_a_carrier_too() -> None:
-    """The rest of a phase is a case like another."""
+def test_what_is_part_of_a_phase_may_carry_it() -> None:
+    """The rest counts as a part; the gather of embeddings and another phase's operators do not."""
     (found,) = phase_attributions((phase("decode", 1000, 1500), operator("rest", 100, 600)))
     assert [each.role for each in found.carriers] == ["rest"]
-
-
-def test_the_gather_of_embeddings_is_no_part_of_its_phase() -> None:
-    """The time of the embedding is left out of prefill and decode, and so it carries neither."""
     cases = (phase("decode", 1000, 1500), operator("embd", 10, 900), operator("ffn_up", 100, 500))
     (found,) = phase_attributions(cases)
     assert [each.role for each in found.carriers] == ["ffn_up"]
-
-
-def test_operators_belong_to_their_own_phase() -> None:
-    """What a prefill lost is not told of the decode."""
     cases = (
         phase("prefill", 1000, 1500),
         phase("decode", 1000, 1001),
@@ -75,27 +74,11 @@ def test_operators_belong_to_their_own_phase() -> None:
     assert [each.case_id for each in found.carriers] == [f"operator/{PREFIX}/prefill/ffn_up"]
 
 
-def test_a_faster_phase_names_what_made_it_faster() -> None:
-    """The signs turn, the order by size stays."""
-    cases = (phase("decode", 1000, 500), operator("a", 300, 200), operator("b", 400, 50), operator("c", 100, 200))
-    (found,) = phase_attributions(cases)
-    assert (found.lost_ns, found.unexplained_ns) == (-500, -50)
-    assert [(each.role, each.lost_ns, each.share_ratio) for each in found.carriers] == [
-        ("b", -350, 0.7),
-        ("a", -100, 0.2),
-    ]
-
-
-def test_at_most_five_are_named() -> None:
-    """The sixth regressed operator is a part of what is unexplained."""
+def test_the_fewest_that_explain_a_loss_are_named() -> None:
+    """Five sure ones at most; else the unsure ones that make up half; none where more would be needed."""
     cases = (phase("decode", 6000, 6600), *(operator(f"op{at}", 1000, 1100) for at in range(6)))
     (found,) = phase_attributions(cases)
-    assert len(found.carriers) == MAX_CARRIERS
-    assert found.unexplained_ns == 100
-
-
-def test_where_no_operator_is_sure_the_fewest_that_make_up_half_are_named() -> None:
-    """They are marked as not significant by themselves; a decided operator would have been named alone."""
+    assert (len(found.carriers), found.unexplained_ns) == (MAX_CARRIERS, 100)
     unsure = Outcome.INCONCLUSIVE
     cases = (
         phase("decode", 1000, 1100),
@@ -104,10 +87,6 @@ def test_where_no_operator_is_sure_the_fewest_that_make_up_half_are_named() -> N
     (found,) = phase_attributions(cases)
     assert [(each.role, each.is_significant) for each in found.carriers] == [("op1", False), ("op2", False)]
     assert found.unexplained_ns == 30
-
-
-def test_a_loss_that_is_spread_over_many_has_no_carriers() -> None:
-    """Where not even five operators make up half, none is named."""
     small = [operator(f"op{at}", 100, 104, Outcome.INCONCLUSIVE) for at in range(20)]
     (found,) = phase_attributions((phase("decode", 2000, 2120), *small))
     assert (found.carriers, found.unexplained_ns) == ((), 120)
@@ -128,9 +107,14 @@ def test_a_phase_that_did_not_change_is_not_attributed(outcome: Outcome) -> None
 
 
 def test_without_operators_there_is_no_tree() -> None:
-    """Phases alone, kernels and cases of one's own have no parts."""
+    """Phases alone have no parts; a run is attributed by phase, with the shift of everything."""
     cases = (phase("decode", 1000, 1500), moved("kernel/gemv/n8/f32", 10, 20), moved("mine", 10, 20))
     assert phase_attributions(cases) == ()
+    cases = [phase(at, 5000, 6000) for at in ("prefill", "decode")]
+    cases += [operator(f"op{n}", 1000, 1200, at=at) for n in range(5) for at in ("prefill", "decode")]
+    found = attribute(cases, margin_ratio=0.05)
+    assert len(found.phases) == 2
+    assert found.uniform_shift is not None
 
 
 def test_the_estimated_change_goes_before_the_stored_median() -> None:
@@ -152,15 +136,6 @@ def test_the_carrier_of_a_run_lost_the_most_of_its_phase() -> None:
     )
     assert carrier_of(cases) == "short"
     assert carrier_of(cases[1:2]) is None
-
-
-def test_both_answers_are_given_together() -> None:
-    """A run is attributed by phase, with the shift that everything has in common."""
-    cases = [phase(at, 5000, 6000) for at in ("prefill", "decode")]
-    cases += [operator(f"op{n}", 1000, 1200, at=at) for n in range(5) for at in ("prefill", "decode")]
-    found = attribute(cases, margin_ratio=0.05)
-    assert len(found.phases) == 2
-    assert found.uniform_shift is not None
 
 
 #: Old times of the operators of a phase: few long ones, many short ones.
@@ -185,8 +160,7 @@ def test_a_run_in_which_everything_moved_alike_is_one_shift(ratio: float) -> Non
     """Slower or faster, the common ratio is found, with the number of cases that show it."""
     found = uniform_shift(run(ratio), margin_ratio=0.05)
     assert found is not None
-    assert found.ratio == pytest.approx(ratio, rel=1e-3)
-    assert found.n_cases == 2 * (len(OLD_NS) + 1)
+    assert (found.ratio, found.n_cases) == (pytest.approx(ratio, rel=1e-3), 2 * (len(OLD_NS) + 1))
 
 
 def test_noise_of_short_operators_does_not_hide_a_shift() -> None:
@@ -209,28 +183,16 @@ def test_a_change_of_some_operators_is_no_shift(ratios: tuple[float, ...]) -> No
     assert uniform_shift(run(*ratios), margin_ratio=0.05) is None
 
 
-def test_a_shift_within_the_margin_is_none() -> None:
-    """What passes is not reported."""
+def test_what_does_not_move_everything_is_no_shift() -> None:
+    """Less than the margin, phases that stay, one phase, few operators; kernels do not count."""
     cases = run(1.04)
     assert uniform_shift(cases, margin_ratio=0.05) is None
     assert uniform_shift(cases, margin_ratio=0.02) is not None
-
-
-def test_phases_that_moved_otherwise_are_no_shift() -> None:
-    """Operators that all moved are not everything while their phases stay."""
     assert uniform_shift(run(1.2, phase_ratio=1.05), margin_ratio=0.05) is None
-
-
-def test_all_phases_and_enough_operators_are_needed() -> None:
-    """One phase, or four operators, are not everything."""
     cases = run(1.2)
     assert uniform_shift([each for each in cases if "decode" in each.case_id], margin_ratio=0.05) is None
     few = [each for each in cases if each.kind == "phase" or each.case_id.endswith(("op1", "op2"))]
     assert uniform_shift(few, margin_ratio=0.05) is None
-
-
-def test_kernels_have_no_say() -> None:
-    """Cases that no phase holds do not change what is common to phases and operators."""
     kernels = [moved(f"kernel/add/n{at}/f32", 10**9, 10**9) for at in range(20)]
     assert uniform_shift([*run(1.2), *kernels], margin_ratio=0.05) == uniform_shift(run(1.2), margin_ratio=0.05)
 

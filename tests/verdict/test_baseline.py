@@ -100,12 +100,8 @@ def test_what_is_written_is_read(tmp_path_factory: pytest.TempPathFactory, entri
 
 
 def test_a_file_is_named_by_device_and_model(tmp_path: Path) -> None:
-    """A device has a folder, a model a file in it."""
+    """A device has a folder, a model a file of indented JSON that ends with a newline and is readable by all."""
     assert baseline_path(tmp_path, "host", "kernels") == tmp_path / "host" / "kernels.json"
-
-
-def test_a_file_is_text_that_can_be_reviewed(tmp_path: Path) -> None:
-    """The file is indented JSON that ends with a newline, readable by all, with the schema first."""
     path = tmp_path / "model.json"
     write_baselines(BaselineFile(path=path, entries=(entry(a=(1, 2)),)))
     text = path.read_text("utf-8")
@@ -119,8 +115,7 @@ def test_a_file_that_is_not_there_is_empty(tmp_path: Path) -> None:
     baselines = read_baselines(tmp_path / "none.json")
     assert baselines.entries == ()
     assert baselines.find(TWO_THREADS) is None
-    assert baselines.machine_differences(TWO_THREADS) == ()
-    assert baselines.unknown_settings(TWO_THREADS) == {}
+    assert (baselines.machine_differences(TWO_THREADS), baselines.unknown_settings(TWO_THREADS)) == ((), {})
 
 
 def test_an_entry_is_found_by_its_whole_fingerprint(tmp_path: Path) -> None:
@@ -132,19 +127,14 @@ def test_an_entry_is_found_by_its_whole_fingerprint(tmp_path: Path) -> None:
 
 
 def test_the_nearest_entry_says_what_differs(tmp_path: Path) -> None:
-    """Of several entries of what was asked for, the one with the fewest differences of the machine is named."""
+    """Of what was asked for, the entry with the fewest differences is named; other settings make another entry."""
     far, near = {"soc": "B", "governor": "x", "threads": "2"}, {"soc": "A", "governor": "x", "threads": "2"}
     baselines = BaselineFile(path=tmp_path, entries=(entry(far), entry(ONE_THREAD), entry(near)))
     assert baselines.machine_differences({**near, "governor": "y"}) == ("governor 'x', now 'y'",)
     assert baselines.machine_differences(near) == ()
-
-
-def test_another_setting_is_another_entry(tmp_path: Path) -> None:
-    """What was asked for makes no machine another: the settings that even the most similar entry lacks are named."""
     baselines = BaselineFile(path=tmp_path, entries=(entry(TWO_THREADS), entry({**ONE_THREAD, "backend": "cpu"})))
     asked = {"soc": "B", "threads": "4", "backend": "cpu"}
-    assert baselines.machine_differences(asked) == ()
-    assert baselines.unknown_settings(asked) == {"threads": "4"}
+    assert (baselines.machine_differences(asked), baselines.unknown_settings(asked)) == ((), {"threads": "4"})
 
 
 def test_the_engine_keeps_nothing_apart(tmp_path: Path) -> None:
@@ -184,7 +174,7 @@ def test_entries_that_an_engine_kept_apart_are_read_as_one(tmp_path: Path) -> No
 
 
 def test_a_session_is_added_to_its_own_entry(tmp_path: Path) -> None:
-    """A session joins those of its fingerprint; other entries and the file that was read are untouched."""
+    """Other entries and the file that was read are untouched; an entry takes the place of its own."""
     old = BaselineFile(path=tmp_path, entries=(entry(TWO_THREADS, b=(1,), c=(2,)), entry(ONE_THREAD, b=(9,))))
     new = old.with_session(dict(reversed(TWO_THREADS.items())), session("later", a=(5,), b=(3, 4)))
     assert new.find(ONE_THREAD) is old.entries[1]
@@ -192,20 +182,11 @@ def test_a_session_is_added_to_its_own_entry(tmp_path: Path) -> None:
     assert found is new.entries[0]
     assert found is not None
     assert [each.samples_ns for each in found.sessions] == [{"b": (1,), "c": (2,)}, {"a": (5,), "b": (3, 4)}]
-    assert found.anchor.cases_ns == {"a": 5, "b": 1, "c": 2}
-    assert len(new.entries) == 2
+    assert (found.anchor.cases_ns, len(new.entries)) == ({"a": 5, "b": 1, "c": 2}, 2)
     assert old.find(TWO_THREADS) is old.entries[0]
-
-
-def test_an_entry_replaces_its_own(tmp_path: Path) -> None:
-    """An entry takes the place of the one of its fingerprint."""
     old = BaselineFile(path=tmp_path, entries=(entry(TWO_THREADS, b=(1,)), entry(ONE_THREAD, b=(9,))))
     new = entry(TWO_THREADS, a=(5,))
     assert old.with_entry(new).entries == (new, old.entries[1])
-
-
-def test_the_first_session_needs_no_other(tmp_path: Path) -> None:
-    """An empty file takes a session."""
     baselines = BaselineFile(path=tmp_path).with_session(TWO_THREADS, session(a=(1,)))
     assert [each.sessions[0].samples_ns for each in baselines.entries] == [{"a": (1,)}]
 
@@ -298,9 +279,13 @@ def assert_one_line(path: Path, plain: dict[str, Any]) -> None:
 
 
 def test_a_file_that_cannot_be_read_is_one_line(tmp_path: Path) -> None:
-    """A folder in the file's place is told with the path and the system's reason."""
+    """A folder in the file's place, and a file in the folder's, are named with the system's reason."""
     with pytest.raises(BaselineError, match=rf"^{tmp_path}: cannot be read \(Is a directory\); .*$"):
         read_baselines(tmp_path)
+    (tmp_path / "host").touch()
+    path = tmp_path / "host" / "model.json"
+    with pytest.raises(BaselineError, match=rf"^{path}: cannot be written \("):
+        write_baselines(BaselineFile(path=path))
 
 
 def _no_space(*_: object) -> None:
@@ -324,20 +309,11 @@ def test_a_write_that_fails_leaves_the_old_file(tmp_path: Path, monkeypatch: pyt
         patched.setattr(step, failing)
         with pytest.raises(BaselineError, match=rf"^{path}: cannot be written \(No space left on device\)$"):
             write_baselines(BaselineFile(path=path, entries=(entry(a=(2,)),)))
-    assert path.read_bytes() == before
-    assert [each.name for each in tmp_path.iterdir()] == ["model.json"]
-
-
-def test_a_folder_that_cannot_be_made_is_one_line(tmp_path: Path) -> None:
-    """A file in the folder's place is told with the path."""
-    (tmp_path / "host").touch()
-    path = tmp_path / "host" / "model.json"
-    with pytest.raises(BaselineError, match=rf"^{path}: cannot be written \("):
-        write_baselines(BaselineFile(path=path))
+    assert (path.read_bytes(), [each.name for each in tmp_path.iterdir()]) == (before, ["model.json"])
 
 
 def test_boards_of_a_kind_keep_their_own_sessions(tmp_path: Path) -> None:
-    """However often one board is recorded, the sessions of the others stay; anchors are each board's own."""
+    """The sessions of other boards stay, anchors are each board's own, and the file says which board."""
     baselines = BaselineFile(path=tmp_path).with_session(TWO_THREADS, session("first", a=(108,)), "slow")
     for at in range(MAX_SESSIONS + 5):
         baselines = baselines.with_session(TWO_THREADS, session(str(at), a=(100,)), "fast")
@@ -345,15 +321,10 @@ def test_boards_of_a_kind_keep_their_own_sessions(tmp_path: Path) -> None:
     assert slow is not None
     assert fast is not None
     assert baselines.find(TWO_THREADS) is None
-    assert [each.recorded_at for each in slow.sessions] == ["first"]
-    assert len(fast.sessions) == MAX_SESSIONS
+    assert ([each.recorded_at for each in slow.sessions], len(fast.sessions)) == (["first"], MAX_SESSIONS)
     assert (slow.anchor.cases_ns, fast.anchor.cases_ns) == ({"a": 108}, {"a": 100})
     assert baselines.comparable(TWO_THREADS, "slow") == (slow,)
     assert baselines.other_boards(TWO_THREADS, "slow") == (fast,)
-
-
-def test_boards_are_kept_in_the_file(tmp_path: Path) -> None:
-    """An entry of a board comes back with it, and one without a board is written as it always was."""
     path = tmp_path / "model.json"
     own = replace(entry(a=(1,)), board="0123456789abcdef")
     write_baselines(BaselineFile(path=path, entries=(entry(a=(2,)), own)))

@@ -18,7 +18,7 @@ def session(samples: dict[str, tuple[int, ...]], compute_ns: int = 1000) -> Stor
 
 
 def test_medians_are_as_measured_and_ratios_without_drift() -> None:
-    """The old and the new median are told as they were, their ratio less the drift of the sentinel."""
+    """The old and the new median are reported as they were, their ratio less the drift of the sentinel."""
     entry = first_entry({}, session({PREFILL: (1000,) * 3}))
     run = session({NEW: (7,), PREFILL: (1320,) * 3}, compute_ns=1200)
     new, found = case_changes((entry,), run, weights={"compute": 1.0}, default_spread_ratio=0.02)

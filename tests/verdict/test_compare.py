@@ -75,24 +75,31 @@ def test_a_change_beyond_the_margin_is_one(factor: float, outcome: Outcome) -> N
     "samples", [(500, 800, 1000, 1500, 2500), (900, 1000, 1100, 1200, 1300), (1048,) * 5, (1200, 1000, 1000)]
 )
 def test_what_noise_may_hide_is_inconclusive(samples: tuple[int, ...]) -> None:
-    """Where a slowdown of the margin cannot be ruled out, nor shown, the size that could have been seen is told."""
+    """Where a slowdown of the margin cannot be ruled out, nor shown, the size that could have been seen is reported."""
     found = judged(*samples, old=OLD)
     assert found.outcome is Outcome.INCONCLUSIVE
     assert "could have been seen" in found.reason
 
 
-def test_no_baseline_is_new() -> None:
-    """A case without a baseline is NEW, and says how to get one."""
+def test_what_was_not_compared_has_no_figures() -> None:
+    """A case without a baseline is NEW, one without samples has no latency; neither has a change or bounds."""
     found = judged(*OLD)
     assert (found.outcome, found.baseline_ns, found.change_ratio) == (Outcome.NEW, None, None)
     assert "--baseline=record" in found.reason
+    found = judged(*OLD)
+    assert (found.lower_ratio, found.upper_ratio, found.margin_ratio, found.resolution_ratio) == (None,) * 4
+    found = judged(old=OLD)
+    assert found.measured_ns is found.change_ratio is None
+    assert found.baseline_ns == 1002
 
 
 def test_a_baseline_of_another_fingerprint_is_incomparable() -> None:
-    """Where the fingerprint differs the fields are told, and nothing is compared."""
+    """Fields that differ are named, and nothing is compared; the run's own complaints come first."""
     found = judged(*OLD, differences=("threads '2', now '1'", "governor 'a', now 'b'"))
     assert found.outcome is Outcome.INCOMPARABLE
     assert found.reason == "the baseline was recorded with threads '2', now '1'; governor 'a', now 'b'"
+    found = judged(*scaled(2), old=OLD, problems=("the processors were shared",), floor_ns=10**6)
+    assert (found.outcome, found.reason) == (Outcome.INVALID, "the processors were shared")
 
 
 @pytest.mark.parametrize(
@@ -110,19 +117,6 @@ def test_too_little_is_invalid(samples: tuple[int, ...], reason: str) -> None:
     for old in ((), OLD):
         found = judged(*samples, old=old)
         assert (found.outcome, found.reason) == (Outcome.INVALID, reason)
-
-
-def test_what_was_not_measured_is_none() -> None:
-    """Without samples there is no latency and no change, never a 0."""
-    found = judged(old=OLD)
-    assert found.measured_ns is found.change_ratio is None
-    assert found.baseline_ns == 1002
-
-
-def test_a_problem_of_the_run_is_invalid() -> None:
-    """What the run itself complains of comes before everything else."""
-    found = judged(*scaled(2), old=OLD, problems=("the processors were shared",), floor_ns=10**6)
-    assert (found.outcome, found.reason) == (Outcome.INVALID, "the processors were shared")
 
 
 @pytest.mark.parametrize(
@@ -144,16 +138,12 @@ def test_the_median_is_held_against_floor_and_limit(
     assert (found.measured_ns, found.floor_ns, found.limit_ns) == (1002, floor_ns, limit_ns)
 
 
-def test_physics_is_told_with_its_figures() -> None:
-    """The reason has what was measured and what was allowed, scaled."""
+def test_physics_is_reported_with_its_figures() -> None:
+    """The reason has what was measured and allowed; the forecast's interval is kept and decides nothing."""
     assert judged(*OLD, floor_ns=2000).reason == "1.00 µs is below the floor of 2.00 µs: measured wrongly"
     slow = "slower than expected: 1.00 µs is beyond the limit of 700 ns (expected 500 ns"
     assert judged(*OLD, limit_ns=700).reason == f"{slow})"
     assert judged(*OLD, limit_ns=700, interval_ns=(400, 600)).reason == f"{slow}, at most 600 ns)"
-
-
-def test_the_interval_of_the_forecast_is_told() -> None:
-    """Its bounds are in the judgement, and None where ceilings alone forecast; they decide nothing by themselves."""
     found = judged(*OLD, interval_ns=(400, 600))
     assert (found.expected_ns, found.lower_ns, found.upper_ns) == (500, 400, 600)
     assert found.outcome is Outcome.NEW
@@ -222,7 +212,7 @@ def test_a_slowdown_beyond_all_noise_is_regressed(old: list[int], new: list[int]
 
 
 def test_a_stored_baseline_gives_bounds_and_a_margin() -> None:
-    """A judgement carries the interval that its reason tells, and the margin that it was held against."""
+    """A judgement carries the interval that its reason shows, and the engines where they differ."""
     found = judged(*scaled(1.2), old=OLD)
     assert found.lower_ratio is not None
     assert found.upper_ratio is not None
@@ -230,65 +220,6 @@ def test_a_stored_baseline_gives_bounds_and_a_margin() -> None:
     assert 1.0 < found.lower_ratio < found.change_ratio < found.upper_ratio
     assert f"({format_change(found.lower_ratio)} to {format_change(found.upper_ratio)})" in found.reason
     assert found.margin_ratio == 0.05
-
-
-def test_what_was_not_compared_has_neither() -> None:
-    """Without a baseline there is no interval, there was no margin, and nothing was resolved."""
-    found = judged(*OLD)
-    assert (found.lower_ratio, found.upper_ratio, found.margin_ratio, found.resolution_ratio) == (None,) * 4
-
-
-def test_a_pass_states_what_is_resolved_where_that_is_more_than_the_margin() -> None:
-    """With a spread of 15 % a run that is as it was passes at 27 %, and the margin is still what was asked for."""
-    found = judged(*OLD, old=OLD, spread_ratio=0.15)
-    assert found.outcome is Outcome.PASS
-    assert found.reason.startswith("+0.0 % (-13.0 % to +15.0 %), PASS at 27 %; default spread 15 %")
-    assert found.resolution_ratio == pytest.approx(0.27, abs=0.001)
-    assert found.margin_ratio == 0.05
-
-
-def test_between_what_passes_and_what_is_found_lies_the_undecided() -> None:
-    """A slowdown that is neither shown nor ruled out is INCONCLUSIVE with what would have been found."""
-    found = judged(*scaled(1.13), old=OLD, spread_ratio=0.15)
-    assert found.outcome is Outcome.INCONCLUSIVE
-    assert "margin 5 %; a change of +27.0 % could have been seen; default spread" in found.reason
-    assert found.resolution_ratio == pytest.approx(0.27, abs=0.001)
-
-
-def test_a_resolution_beyond_the_limit_passes_nothing() -> None:
-    """What resolves no more than the limit is undecided and says so, unless it passes by its margin."""
-    found = judged(*OLD, old=OLD, spread_ratio=0.15, most_ratio=0.26)
-    assert found.outcome is Outcome.INCONCLUSIVE
-    assert "+27.0 % could have been seen, --perf-resolution is 26 %" in found.reason
-    faster = judged(*scaled(0.9), old=OLD, spread_ratio=0.15, most_ratio=0.26)
-    assert (faster.outcome, faster.resolution_ratio) == (Outcome.PASS, 0.05)
-
-
-def test_a_share_of_the_step_passes_a_change_that_the_margin_would_not() -> None:
-    """Twice as long passes 1 us in a step of 6 ms, and the reason says why; in a step of 200 us it fails."""
-    of_much = StepShare(step=Phase.DECODE, step_ns=6e6, share_ratio=0.002)
-    found = judged(*scaled(2.0), old=OLD, share=of_much)
-    assert found.outcome is Outcome.PASS
-    assert found.reason.startswith("+100.0 % (+97.9 % to +102.1 %), 0.017 % of decode: passes up to 0.2 % of it;")
-    assert found.margin_ratio == found.resolution_ratio == pytest.approx(11.98, rel=0.01)
-    assert found.step_share_ratio == 0.002
-    found = judged(*scaled(2.0), old=OLD, share=StepShare(step=Phase.DECODE, step_ns=2e5, share_ratio=0.002))
-    assert found.outcome is Outcome.REGRESSED
-    assert ", margin 39.9 %, which is 0.2 % of decode;" in found.reason
-
-
-def test_a_share_that_is_less_than_the_margin_says_nothing() -> None:
-    """A large case is judged by its margin, and one that passes by what is resolved says that, which is finer."""
-    large = StepShare(step=Phase.PREFILL, step_ns=1e4, share_ratio=0.002)
-    assert judged(*scaled(1.2), old=OLD, share=large) == judged(*scaled(1.2), old=OLD)
-    wide = StepShare(step=Phase.PREFILL, step_ns=1e7, share_ratio=0.002)
-    passed = judged(*OLD, old=OLD, share=wide)
-    assert ", PASS at 5 %;" in passed.reason
-    assert (passed.resolution_ratio, passed.step_share_ratio) == (0.05, None)
-
-
-def test_another_engine_is_named_and_compared() -> None:
-    """The engine's version is what is judged: a change of it stands in the reason, whatever the outcome."""
     baseline = BaselineMatch(sessions_ns=(OLD,), engines="engine b123 -> b456")
     found = judge(
         CaseSamples(case_id=CASE, samples_ns=scaled(1.5), problems=()),
@@ -299,3 +230,39 @@ def test_another_engine_is_named_and_compared() -> None:
     )
     assert found.outcome is Outcome.REGRESSED
     assert found.reason.endswith("; engine b123 -> b456")
+
+
+def test_a_pass_states_what_is_resolved_where_that_is_more_than_the_margin() -> None:
+    """Up to the limit it passes at what is resolved; between and beyond it is undecided."""
+    found = judged(*OLD, old=OLD, spread_ratio=0.15)
+    assert found.outcome is Outcome.PASS
+    assert found.reason.startswith("+0.0 % (-13.0 % to +15.0 %), PASS at 27 %; default spread 15 %")
+    assert (found.resolution_ratio, found.margin_ratio) == (pytest.approx(0.27, abs=0.001), 0.05)
+    found = judged(*scaled(1.13), old=OLD, spread_ratio=0.15)
+    assert found.outcome is Outcome.INCONCLUSIVE
+    assert "margin 5 %; a change of +27.0 % could have been seen; default spread" in found.reason
+    assert found.resolution_ratio == pytest.approx(0.27, abs=0.001)
+    found = judged(*OLD, old=OLD, spread_ratio=0.15, most_ratio=0.26)
+    assert found.outcome is Outcome.INCONCLUSIVE
+    assert "+27.0 % could have been seen, --perf-resolution is 26 %" in found.reason
+    faster = judged(*scaled(0.9), old=OLD, spread_ratio=0.15, most_ratio=0.26)
+    assert (faster.outcome, faster.resolution_ratio) == (Outcome.PASS, 0.05)
+
+
+def test_a_share_of_the_step_passes_a_change_that_the_margin_would_not() -> None:
+    """A short case passes by its share of the step, with the reason; a large one by its margin."""
+    of_much = StepShare(step=Phase.DECODE, step_ns=6e6, share_ratio=0.002)
+    found = judged(*scaled(2.0), old=OLD, share=of_much)
+    assert found.outcome is Outcome.PASS
+    assert found.reason.startswith("+100.0 % (+97.9 % to +102.1 %), 0.017 % of decode: passes up to 0.2 % of it;")
+    assert found.margin_ratio == found.resolution_ratio == pytest.approx(11.98, rel=0.01)
+    assert found.step_share_ratio == 0.002
+    found = judged(*scaled(2.0), old=OLD, share=StepShare(step=Phase.DECODE, step_ns=2e5, share_ratio=0.002))
+    assert found.outcome is Outcome.REGRESSED
+    assert ", margin 39.9 %, which is 0.2 % of decode;" in found.reason
+    large = StepShare(step=Phase.PREFILL, step_ns=1e4, share_ratio=0.002)
+    assert judged(*scaled(1.2), old=OLD, share=large) == judged(*scaled(1.2), old=OLD)
+    wide = StepShare(step=Phase.PREFILL, step_ns=1e7, share_ratio=0.002)
+    passed = judged(*OLD, old=OLD, share=wide)
+    assert ", PASS at 5 %;" in passed.reason
+    assert (passed.resolution_ratio, passed.step_share_ratio) == (0.05, None)

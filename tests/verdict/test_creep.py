@@ -18,8 +18,7 @@ def test_a_case_is_summed_up() -> None:
     second = StoredSession(recorded_at="2", suite_version="1", samples_ns={"x/a": (110, 110)})
     a, b = case_summaries(first_entry({}, first).with_session(second), {})
     assert (a.case_id, a.n_sessions, a.median_ns, a.anchor_ns) == ("x/a", 2, 105, 100)
-    assert a.within_ratio == 0.0
-    assert a.between_ratio == pytest.approx(0.0697, abs=0.0001)
+    assert (a.within_ratio, a.between_ratio) == (0.0, pytest.approx(0.0697, abs=0.0001))
     assert a.since_anchor_ratio == pytest.approx(1.05)
     assert (b.n_sessions, b.median_ns, b.within_ratio, b.between_ratio) == (1, 7, None, None)
 
@@ -56,23 +55,15 @@ def test_five_small_approvals_are_one_large_change() -> None:
     assert creep.text.endswith("(1 approval)")
 
 
-def test_only_what_is_asked_for_is_told() -> None:
-    """Cases that were not measured in this run, or are not stored, are left out."""
+def test_the_furthest_of_what_is_asked_for_comes_first() -> None:
+    """Cases that were not measured are left out, and a pinned anchor starts anew."""
     assert find_creep(approved(5), (OTHER, "phase/a/b/copy"), margin_ratio=0.05, weights={}) == ()
-
-
-def test_the_furthest_comes_first() -> None:
-    """Several cases are told in the order of how far they went."""
     entry = approved(5)
     new = StoredSession(
         recorded_at="2025-02-01", suite_version="1", samples_ns={CASE: (1_100_000,), OTHER: (1_300_000,)}
     )
     found = find_creep(replace(entry, sessions=(new,)), (CASE, OTHER), margin_ratio=0.05, weights={})
     assert [each.case_id for each in found] == [OTHER, CASE]
-
-
-def test_approvals_before_the_anchor_do_not_count() -> None:
-    """A pinned anchor starts anew."""
     entry = approved(5).anchored(recorded_at="2025-01-20", reason="from here on")
     assert find_creep(entry, (CASE, OTHER), margin_ratio=0.001, weights={}) == ()
     slower = replace(entry, sessions=(session(21, 1.5),))

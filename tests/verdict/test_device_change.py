@@ -41,17 +41,9 @@ def test_a_device_that_is_slower_or_faster_has_changed(prefill: int, decode: int
 
 
 def test_another_fingerprint_is_a_change_at_any_speed() -> None:
-    """What differs is named before the times."""
+    """What differs is named first; kernels count by their median; without a case there is no line."""
     text = _text(101, 10, differences=("governor 'powersave', now 'performance'",))
     assert text.startswith("the device has changed: governor 'powersave', now 'performance'; the baseline's own build")
-
-
-def test_kernels_count_by_their_median() -> None:
-    """One kernel beside all others is no change of the device."""
     kernels = {"kernel/gemm/64x64x64/f32": (40,), "kernel/add/1024/f32": (60,)}
     assert dict(device_change(SESSION, kernels, spread_ratio=0.15).ratios) == {"the kernels": 2.0}
-
-
-def test_nothing_measured_again_says_nothing() -> None:
-    """Where no case of the session was measured, there is no line."""
     assert device_change(SESSION, {"phase/other/siso/decode": (10,)}, spread_ratio=0.15).text == ""

@@ -62,13 +62,9 @@ def test_a_sentinel_that_nothing_follows_corrects_nothing() -> None:
 
 
 def test_few_sessions_leave_the_stated_weights() -> None:
-    """Until there are enough, the profile's count."""
+    """With too few sessions the profile's weights count; fitted ones lessen the spread between sessions."""
     stated = {"memory": 0.25, "compute": 1.0}
     assert fitted_weights(_entry(MIN_SESSIONS - 1, weight=1.0, spread=0.1, noise=0.01), stated) == stated
-
-
-def test_stored_sessions_become_steadier_by_fitted_weights() -> None:
-    """The spread of a case between sessions, as a new one is compared with them, falls where its sentinel drifts."""
     entry = _entry(12, weight=1.0, spread=0.1, noise=0.01)
 
     def spread(weights: dict[str, float]) -> float:
@@ -150,18 +146,14 @@ def test_without_a_sentinel_there_is_no_drift(
     assert drift_between(case_id, old, new, WEIGHTS) is None
 
 
-def test_a_correction_is_told_where_it_matters() -> None:
-    """More than one percent has words, with the part that is followed where that is not all."""
+def test_a_correction_is_reported_where_it_matters() -> None:
+    """More than one percent has words; a session stands to the anchor less the drift since then."""
     assert Drift(sentinel="compute", ratio=1.009, weight_ratio=1.0).text == ""
     assert Drift(sentinel="memory", ratio=1.03, weight_ratio=0.25).text == ""
     text = Drift(sentinel="compute", ratio=1.031, weight_ratio=1.0).text
     assert text == "after dividing out a drift of +3.1 % of the compute sentinel"
     text = Drift(sentinel="memory", ratio=0.81, weight_ratio=0.5).text
     assert text == "after dividing out -10.0 % for a drift of -19.0 % of the memory sentinel"
-
-
-def test_the_anchor_drifts_too() -> None:
-    """A session stands to the anchor less the drift since the anchor; a case that either lacks has no ratio."""
     anchor = Anchor(recorded_at="0", reason="why", cases_ns={DECODE: 100}, sentinels_ns={"memory": 250})
     assert from_anchor_ratio(DECODE, anchor, session(memory_ns=1000), WEIGHTS) == pytest.approx(1.0)
     assert from_anchor_ratio(DECODE, anchor, session(memory_ns=None), WEIGHTS) == pytest.approx(2.0)
@@ -170,11 +162,11 @@ def test_the_anchor_drifts_too() -> None:
     assert from_anchor_ratio("phase/other/b/decode", other, session(), WEIGHTS) is None
 
 
-def test_a_machine_that_is_not_as_it_was_is_told() -> None:
+def test_a_machine_that_is_not_as_it_was_is_reported() -> None:
     """Arithmetic that is more than a tenth off what is stored is worth a line, whatever the verdicts."""
     stored = [session(compute_ns=1000), session(compute_ns=None)]
     assert suspicion(stored, {"compute": (1090,)}) is None
     assert suspicion(stored, {}) is None
     assert suspicion([], {"compute": (1,)}) is None
-    told = suspicion(stored, {"compute": (1250,)})
-    assert told == "the compute sentinel is +25.0 % off the stored sessions; look at clock and temperature"
+    reported = suspicion(stored, {"compute": (1250,)})
+    assert reported == "the compute sentinel is +25.0 % off the stored sessions; look at clock and temperature"

@@ -23,17 +23,18 @@ def entry(*sessions: StoredSession) -> BaselineEntry:
     return made
 
 
-def test_the_first_session_is_the_anchor() -> None:
-    """An entry is anchored at the medians of its first session, and later ones leave the anchor alone."""
+def test_a_case_is_anchored_at_its_first_session() -> None:
+    """Later ones leave the anchor alone, until it is pinned anew at the present references."""
     made = entry(session("1", 10, a=(1, 2, 9)), session("2", 20, a=(5,)))
     assert (made.anchor.recorded_at, made.anchor.reason) == ("1", FIRST_SESSION)
     assert (made.anchor.cases_ns, made.anchor.sentinels_ns) == ({"a": 2}, {"memory": 10})
-
-
-def test_a_case_that_comes_later_is_anchored_where_it_came() -> None:
-    """A case and a sentinel that the anchor lacks are pinned at the first session that has them."""
     made = entry(session("1", a=(1,)), session("2", 20, b=(5,)), session("3", 30, b=(7,)))
     assert (made.anchor.cases_ns, made.anchor.sentinels_ns) == ({"a": 1, "b": 5}, {"memory": 20})
+    made = entry(session("1", 10, a=(1,), gone=(3,)), session("2", 20, a=(5,)))
+    kept = BaselineEntry(fingerprint=made.fingerprint, sessions=made.sessions[1:], anchor=made.anchor)
+    anchor = kept.anchored(recorded_at="3", reason="why not").anchor
+    assert (anchor.recorded_at, anchor.reason) == ("3", "why not")
+    assert (anchor.cases_ns, anchor.sentinels_ns) == ({"a": 5, "gone": 3}, {"memory": 20})
 
 
 def test_a_reference_is_the_median_of_the_medians() -> None:
@@ -65,45 +66,22 @@ def test_pruning_keeps_the_newest_of_each_case(cases: list[set[str]], n_kept: in
     assert all(each.samples_ns for each in pruned.sessions)
 
 
-def test_an_anchor_is_pinned_anew() -> None:
-    """A new anchor has the present references and sentinels; a case that is stored no more keeps its old place."""
-    made = entry(session("1", 10, a=(1,), gone=(3,)), session("2", 20, a=(5,)))
-    kept = BaselineEntry(fingerprint=made.fingerprint, sessions=made.sessions[1:], anchor=made.anchor)
-    anchor = kept.anchored(recorded_at="3", reason="why not").anchor
-    assert (anchor.recorded_at, anchor.reason) == ("3", "why not")
-    assert (anchor.cases_ns, anchor.sentinels_ns) == ({"a": 5, "gone": 3}, {"memory": 20})
-
-
-def test_a_session_can_be_left_out() -> None:
-    """A run is compared with the other sessions; what it measured is found by when it began."""
+def test_sessions_are_found_by_what_they_hold() -> None:
+    """By when it began, by a case, by a sentinel; None where nothing has it."""
     made = entry(session("1", a=(1,)), session("2", a=(5,)))
     assert made.has_session("2")
     assert not made.without_session("2").has_session("2")
     assert made.without_session("2").reference_ns("a") == 1
-
-
-def test_a_sentinel_that_was_not_measured_is_none() -> None:
-    """Without times there is no median."""
     assert session("1", a=(1,)).sentinel_ns("memory") is None
     assert session("1", 7, a=(1,)).sentinel_ns("memory") == 7
+    own, shared = entry(session("1", a=(1,))), entry(session("2", a=(2,), b=(2,)))
+    assert [entry_with((own, shared), case_id) for case_id in "abc"] == [own, shared, None]
 
 
 def test_a_board_without_an_entry_gets_an_empty_one() -> None:
-    """Nothing is stored of it yet, and its anchor is where its own first session will be."""
+    """Its anchor is where its own first session will be, and its words name the board."""
     made = entry(session("1", 10, a=(1,))).for_board("fast", session("2", 20, a=(3,)))
     assert (made.board, made.fingerprint, made.sessions, made.approvals) == ("fast", {"soc": "A"}, (), ())
-    assert (made.anchor.recorded_at, made.anchor.cases_ns) == ("2", {"a": 3})
-    assert made.anchor.sentinels_ns == {"memory": 20}
-
-
-def test_what_was_measured_on_is_told_in_words() -> None:
-    """The fingerprint, and the board of an entry that has one."""
+    assert (made.anchor.recorded_at, made.anchor.cases_ns, made.anchor.sentinels_ns) == ("2", {"a": 3}, {"memory": 20})
     made = entry(session("1", a=(1,)))
-    assert made.machine_text == "soc A"
-    assert made.for_board("fast", session("2")).machine_text == "soc A, board fast"
-
-
-def test_the_first_entry_that_holds_a_case_counts() -> None:
-    """An entry without sessions of the case is passed over."""
-    own, shared = entry(session("1", a=(1,))), entry(session("2", a=(2,), b=(2,)))
-    assert [entry_with((own, shared), case_id) for case_id in "abc"] == [own, shared, None]
+    assert (made.machine_text, made.for_board("fast", session("2")).machine_text) == ("soc A", "soc A, board fast")

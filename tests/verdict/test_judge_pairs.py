@@ -34,10 +34,8 @@ def test_pairs_decide(factor: float, outcome: Outcome) -> None:
     """A judgement carries what the pairs say, with the samples of both sides."""
     judgement = judged(factor)
     assert judgement.outcome is outcome
-    assert judgement.change_ratio == pytest.approx(factor, rel=0.01)
-    assert judgement.baseline_samples_ns == OLD
-    assert (judgement.baseline_ns, judgement.measured_ns) == (1020, round(1020 * factor))
-    assert judgement.margin_ratio == 0.02
+    assert (judgement.change_ratio, judgement.baseline_samples_ns) == (pytest.approx(factor, rel=0.01), OLD)
+    assert (judgement.baseline_ns, judgement.measured_ns, judgement.margin_ratio) == (1020, round(1020 * factor), 0.02)
 
 
 @pytest.mark.parametrize(("factor", "resolution_ratio"), [(1.0, 0.02), (1.2, 0.2)])
@@ -48,21 +46,13 @@ def test_a_pass_by_a_wide_margin_states_what_its_pairs_rule_out(factor: float, r
     assert judgement.resolution_ratio == pytest.approx(resolution_ratio, rel=0.02)
 
 
-def test_too_few_pairs_have_no_bounds() -> None:
-    """Without an interval the bounds are None, and the case is undecided."""
+def test_what_cannot_be_decided_says_why() -> None:
+    """Too few pairs have no bounds, a problem comes first, and one side alone is incomparable."""
     judgement = judged(1.2, n_pairs=2)
     assert judgement.outcome is Outcome.INCONCLUSIVE
     assert (judgement.lower_ratio, judgement.upper_ratio) == (None, None)
-
-
-def test_a_problem_comes_first() -> None:
-    """Pairs that cannot be trusted decide nothing."""
     judgement = judged(1.2, problems=("no",))
     assert (judgement.outcome, judgement.reason) == (Outcome.INVALID, "no")
-
-
-def test_a_case_of_one_side_is_incomparable() -> None:
-    """What only one of the sides has cannot be compared."""
     judgement = judge_pairs(CASE, ((), ()), None, margin_ratio=0.02)
     assert judgement.outcome is Outcome.INCOMPARABLE
     assert (judgement.measured_ns, judgement.baseline_ns, judgement.margin_ratio) == (None, None, None)

@@ -26,11 +26,7 @@ for compute_ns in (1000, 2000):
 
 
 def matched(
-    case_id: str,
-    compute_ns: int | None = None,
-    soc: str = "A",
-    board: str | None = None,
-    stored: BaselineFile = STORED,
+    case_id: str, compute_ns: int | None = None, soc: str = "A", board: str | None = None, stored: BaselineFile = STORED
 ) -> BaselineMatch:
     """Match a case of a run whose compute sentinel took so long."""
     sentinels = {"compute": (compute_ns,)} if compute_ns else {}
@@ -46,32 +42,19 @@ def of_boards(**times_ns: int) -> BaselineFile:
     return stored
 
 
-def test_samples_come_by_session() -> None:
-    """Without sentinels the samples are as they were measured."""
+def test_samples_come_by_session_less_their_drift() -> None:
+    """Each session has its own drift; a case of one's own has no correction."""
     assert matched(PREFILL) == BaselineMatch(sessions_ns=((1000, 1010), (2000, 2010)))
     assert matched(PREFILL).reference_ns == 1505
-
-
-def test_each_session_has_its_own_drift() -> None:
-    """Sessions on a machine of another speed come to the same once their sentinels are divided out."""
     found = matched(PREFILL, 3000)
-    assert found.sessions_ns[0] == pytest.approx((3000, 3030))
-    assert found.sessions_ns[1] == pytest.approx((3000, 3015))
+    assert (found.sessions_ns[0], found.sessions_ns[1]) == (pytest.approx((3000, 3030)), pytest.approx((3000, 3015)))
     assert found.correction == "after dividing out a drift of +125.0 % of the compute sentinel"
-
-
-def test_what_follows_no_sentinel_is_left_alone() -> None:
-    """A case of one's own has no correction."""
     assert matched("mine/x", 3000) == BaselineMatch(sessions_ns=((5,), (5,)))
 
 
 def test_a_case_that_is_not_stored_has_nothing() -> None:
-    """A new case is neither comparable nor different."""
+    """Where no entry fits, the nearest one's differences are reported."""
     assert matched("phase/a/b/copy") == BaselineMatch()
-
-
-def test_another_fingerprint_has_differences() -> None:
-    """Where no entry fits, the nearest one's differences are told."""
     assert matched(PREFILL, soc="B") == BaselineMatch(differences=("soc 'A', now 'B'",))
 
 
@@ -106,14 +89,10 @@ def test_another_engine_is_compared_and_named() -> None:
 
 
 def test_a_board_is_compared_with_itself() -> None:
-    """Of two boards of a kind each has its own sessions, whichever was recorded first."""
+    """Other boards' sessions do not count; how many have some is said, also to a run on the machine."""
     stored = of_boards(slow=1080, fast=1000)
     assert matched(PREFILL, board="slow", stored=stored).sessions_ns == ((1080,),)
     assert matched(PREFILL, board="fast", stored=stored).sessions_ns == ((1000,),)
-
-
-def test_a_board_without_sessions_is_told_so() -> None:
-    """Sessions of other boards do not count, and how many have some is said; so it is to a run on the machine."""
     stored = of_boards(slow=1080, fast=1000)
     new = "no baseline of this board yet, though 2 other boards of its kind have one"
     assert matched(PREFILL, board="third", stored=stored) == BaselineMatch(absence=new)
@@ -123,17 +102,13 @@ def test_a_board_without_sessions_is_told_so() -> None:
 
 
 def test_sessions_without_a_board_count_until_a_board_has_its_own() -> None:
-    """What older versions recorded is a reference for every board, case by case, and gives way to the board's own."""
+    """Older records give way to the board's own, case by case; another state of it is incomparable."""
     assert matched(PREFILL, board="fast") == matched(PREFILL)
     own = StoredSession(recorded_at="own", suite_version="1", samples_ns={PREFILL: (7,)})
     stored = STORED.with_session({"soc": "A"}, own, "fast")
     assert matched(PREFILL, board="fast", stored=stored).sessions_ns == ((7,),)
     assert matched("mine/x", board="fast", stored=stored).sessions_ns == ((5,), (5,))
     assert matched(PREFILL, stored=stored) == matched(PREFILL)
-
-
-def test_what_changed_about_a_board_is_told_of_itself() -> None:
-    """A board that is in another state than it was is incomparable, though another board was recorded in this one."""
     stored = of_boards(fast=1000)
     old = StoredSession(recorded_at="old", suite_version="1", samples_ns={PREFILL: (1080,)})
     stored = stored.with_session({"soc": "B"}, old, "slow")

@@ -55,10 +55,8 @@ def test_what_a_run_writes_is_read(tmp_path: Path) -> None:
     assert (run.device, run.recorded_at, run.is_injected) == ("host", RUN.started_at, False)
     assert run.rejected == {"phase/a-q8_0/siso/copy": "invalid"}
     llama, own = run.groups
-    assert (llama.name, own.name) == ("a-q8_0", "own")
-    assert (llama.fingerprint, own.fingerprint) == ({"soc": "A"}, {"soc": "B"})
-    assert llama.session.samples_ns == {DECODE.case_id: (5, 6, 7)}
-    assert llama.session.sentinels_ns == {"memory": (1, 2)}
+    assert (llama.name, own.name, llama.fingerprint, own.fingerprint) == ("a-q8_0", "own", {"soc": "A"}, {"soc": "B"})
+    assert (llama.session.samples_ns, llama.session.sentinels_ns) == ({DECODE.case_id: (5, 6, 7)}, {"memory": (1, 2)})
     assert llama.session.covariates == {"load_average": 0.5, "cpu_mhz": None}
     assert own.session.samples_ns == {"mine/x": (5, 6, 7)}
     assert own.session.sentinels_ns == own.session.covariates == {}
@@ -88,31 +86,23 @@ def test_a_phase_of_ones_own_is_ones_own(tmp_path: Path) -> None:
     assert [group.name for group in read_run(write_run(run, tmp_path)).groups] == ["own"]
 
 
-def test_a_run_that_was_interrupted_is_no_reference(tmp_path: Path) -> None:
-    """The file says so, and recording refuses it."""
+def test_what_is_no_reference_is_refused(tmp_path: Path) -> None:
+    """An interrupted run, a slowed one, and one in pairs are refused with the reason; others are accepted."""
     run = read_run(write_run(replace(RUN, is_interrupted=True), tmp_path))
     with pytest.raises(BaselineError, match="was interrupted, and is no reference"):
         require_reference(run)
-
-
-def test_a_run_that_was_slowed_down_is_no_reference(tmp_path: Path) -> None:
-    """The file says so, and recording refuses it; others are accepted."""
     require_reference(read_run(write_run(RUN, tmp_path)))
     run = read_run(write_run(replace(RUN, is_injected=True), tmp_path))
     assert run.is_injected
     with pytest.raises(BaselineError, match="slowed down on purpose"):
         require_reference(run)
-
-
-def test_a_run_in_pairs_is_no_reference(tmp_path: Path) -> None:
-    """The samples of pairs are not those of replicates by themselves."""
     run = read_run(write_run(replace(RUN, against="/lib/old"), tmp_path))
     with pytest.raises(BaselineError, match="in pairs against /lib/old, and is no reference; run without --against"):
         require_reference(run)
 
 
 def test_a_session_over_a_link_is_of_its_board(tmp_path: Path) -> None:
-    """What ran on the machine itself, or was written before that was told, is of no board."""
+    """What ran on the machine itself, or was written before that was reported, is of no board."""
     for board, kept_by in (
         (BoardName(identity="0123456789abcdef", hostname="shelf-2", is_linked=True), "0123456789abcdef"),
         (BoardName(identity="0123456789abcdef", hostname="shelf-2"), None),

@@ -15,13 +15,7 @@ from hypothesis import strategies as st
 
 from perfsuite.records.outcome import Outcome
 from perfsuite.verdict.judge_pairs import paired_reason
-from perfsuite.verdict.sequential import (
-    STANDARD_DESIGN,
-    Design,
-    PairedVerdict,
-    Pairs,
-    compare_sequentially,
-)
+from perfsuite.verdict.sequential import STANDARD_DESIGN, Design, PairedVerdict, Pairs, compare_sequentially
 from perfsuite.verdict.signed_rank import compare_pairs
 
 #: More than any run takes.
@@ -142,18 +136,10 @@ def test_constant_pairs_are_decided_at_once(ratio: float, outcome: Outcome, look
     """Without noise the first look passes a case, and the second one shows a change outright."""
     collect = Recorded({CASE: constant(ratio)})
     verdict = judged(collect)[CASE]
-    assert (verdict.outcome, collect.looks) == (outcome, looks)
-    assert verdict.is_flagged == (outcome is not Outcome.PASS)
+    assert (verdict.outcome, collect.looks, verdict.is_flagged) == (outcome, looks, outcome is not Outcome.PASS)
     assert verdict.change.estimate_ratio == pytest.approx(ratio)
     assert (verdict.change.n_pairs, verdict.n_pairs) == (looks[-1], looks[-1])
     assert verdict.smallest_effect_ratio == pytest.approx(1.02)
-    assert verdict.n_more_pairs is None
-
-
-def test_exactly_the_margin_is_inconclusive() -> None:
-    """A constant change of the margin is neither beyond it nor within, and no number of pairs would decide."""
-    verdict = judged(Recorded({CASE: constant(1.5)}), margin=0.5)[CASE]
-    assert verdict.outcome is Outcome.INCONCLUSIVE
     assert verdict.n_more_pairs is None
 
 
@@ -194,10 +180,14 @@ def test_the_order_of_the_cases_does_not_matter(rows: list[tuple[int, ...]], dat
 
 
 def test_only_cases_with_a_margin_are_judged() -> None:
-    """A case without a margin, and a margin without a pair, have no verdict."""
+    """A margin without a pair has no verdict; a case that passed stays as it was at further looks."""
     collect = Recorded({"a": constant(1.0), "b": constant(2.0), "c": ()})
-    assert list(compare_sequentially(collect, {"missing": 0.02, "c": 0.02, "a": 0.02})) == ["a"]
-    assert collect.looks == [8]
+    assert (list(compare_sequentially(collect, {"missing": 0.02, "c": 0.02, "a": 0.02})), collect.looks) == (["a"], [8])
+    late = (*constant(1.0)[:8], *constant(1.2)[8:])
+    collect = Recorded({"late": late, "open": constant(0.97, 1.0, 1.03)})
+    verdict = judged(collect)["late"]
+    assert collect.looks[:2] == [8, 11]
+    assert (verdict.outcome, verdict.change.n_pairs, verdict.n_pairs) == (Outcome.PASS, 8, collect.looks[-1])
 
 
 @pytest.mark.parametrize(("margin", "outcome"), [(0.02, Outcome.REGRESSED), (0.10, Outcome.PASS)])
@@ -206,35 +196,24 @@ def test_each_case_has_its_own_margin(margin: float, outcome: Outcome) -> None:
     assert judged(Recorded({CASE: constant(1.05)}), margin)[CASE].outcome is outcome
 
 
-def test_a_decided_case_does_not_change_its_verdict() -> None:
-    """A case that passed at the first look stays as it was while others are looked at again."""
-    late = (*constant(1.0)[:8], *constant(1.2)[8:])
-    collect = Recorded({"late": late, "open": constant(0.97, 1.0, 1.03)})
-    verdict = judged(collect)["late"]
-    assert collect.looks[:2] == [8, 11]
-    assert (verdict.outcome, verdict.change.n_pairs, verdict.n_pairs) == (Outcome.PASS, 8, collect.looks[-1])
-
-
 def test_a_hopeless_case_is_not_looked_at_again() -> None:
-    """Where the noise is far beyond the margin, no further pairs are taken, and how many would help is not told."""
+    """Far beyond the margin in noise, or exactly at it, no number of pairs would decide."""
     collect = Recorded({CASE: constant(0.5, 2.0, 0.6, 1.6)})
     verdict = judged(collect)[CASE]
-    assert collect.looks == [8]
-    assert (verdict.outcome, verdict.n_more_pairs) == (Outcome.INCONCLUSIVE, None)
+    assert (collect.looks, verdict.outcome, verdict.n_more_pairs) == ([8], Outcome.INCONCLUSIVE, None)
     assert verdict.smallest_effect_ratio == pytest.approx(2.0, rel=0.05)
+    verdict = judged(Recorded({CASE: constant(1.5)}), margin=0.5)[CASE]
+    assert verdict.outcome is Outcome.INCONCLUSIVE
+    assert verdict.n_more_pairs is None
 
 
 def test_what_fresh_pairs_do_not_show_is_not_confirmed() -> None:
-    """A change of the screen's pairs alone passes where fresh pairs rule it out, and tells their change."""
+    """A change of the screen's pairs alone passes where fresh ones rule it out, and is open where they do not."""
     collect = Recorded({CASE: (*constant(1.1)[:8], *constant(1.001)[8:])})
     verdict = judged(collect, design=_CAREFUL)[CASE]
     assert collect.looks == [8, 16, 22, 28]
     assert (verdict.outcome, verdict.is_flagged, verdict.change.n_pairs) == (Outcome.PASS, True, 20)
     assert paired_reason(verdict, 0.02).endswith("margin 2 %; flagged by the screen and not confirmed")
-
-
-def test_what_fresh_pairs_leave_open_is_inconclusive() -> None:
-    """A flagged case that fresh pairs neither confirm nor rule out is INCONCLUSIVE, by the fresh pairs."""
     collect = Recorded({CASE: (*constant(1.1)[:8], *constant(0.9, 1.15)[8:])})
     verdict = judged(collect)[CASE]
     assert (verdict.outcome, verdict.is_flagged, verdict.change.n_pairs) == (Outcome.INCONCLUSIVE, True, 20)
@@ -283,20 +262,15 @@ def test_a_run_that_ends_early_decides_what_is_gross(n_most: int, outcome: Outco
 
 
 def test_what_does_not_stay_outright_is_confirmed_on_fresh_pairs() -> None:
-    """A change that the screen's further pairs take back is none."""
+    """What further pairs take back is none; each confirmed case keeps the look that confirmed it."""
     collect = Recorded({CASE: (*constant(1.5)[:8], *constant(0.7)[8:])})
     verdict = judged(collect)[CASE]
     assert verdict.outcome is Outcome.PASS
     assert collect.looks[:2] == [8, 11]
-
-
-def test_a_case_of_a_later_look_is_confirmed_beside_an_earlier_one() -> None:
-    """Each confirmed case keeps the change of the look that confirmed it; the run ends when all are."""
     slow = (*constant(1.2)[:8], OLD_NS, OLD_NS, *constant(1.2)[10:])
     collect = Recorded({"early": constant(1.5), "slow": slow})
     verdicts = judged(collect, design=_CAREFUL)
-    assert collect.looks == [8, 17, 22]
-    assert [verdict.change.n_pairs for verdict in verdicts.values()] == [9, 14]
+    assert (collect.looks, [verdict.change.n_pairs for verdict in verdicts.values()]) == ([8, 17, 22], [9, 14])
     assert {verdict.outcome for verdict in verdicts.values()} == {Outcome.REGRESSED}
 
 
@@ -316,15 +290,16 @@ def test_a_run_that_gives_up_is_judged_by_what_there_is(n_most: int, ratio: floa
     """When no more pairs come nothing further is asked for; without enough fresh pairs nothing is confirmed."""
     collect = Recorded({CASE: constant(ratio)}, n_most=n_most)
     verdict = judged(collect, design=_CAREFUL)[CASE]
-    assert (verdict.outcome, verdict.n_pairs) == (outcome, n_most)
-    assert collect.looks == ([8] if n_most < 8 else [8, 16])
+    assert (verdict.outcome, verdict.n_pairs, collect.looks) == (outcome, n_most, [8] if n_most < 8 else [8, 16])
 
 
-def test_too_few_pairs_tell_their_number() -> None:
-    """Without an interval the reason says why, and does not claim that any effect could have been seen."""
+def test_too_few_pairs_show_their_number() -> None:
+    """Without an interval no effect could be seen; a margin that is a share of the step says so."""
     verdict = judged(Recorded({CASE: constant(1.1)}, n_most=3))[CASE]
     assert (verdict.smallest_effect_ratio, verdict.n_more_pairs) == (None, None)
     assert paired_reason(verdict, 0.02) == "+10.0 % (too few pairs for an interval: 3), margin 2 %"
+    verdict = _verdict(Outcome.PASS, margin_ratio=0.8)
+    assert paired_reason(verdict, 0.02).endswith("margin 80 %, for it is a small part of its step")
 
 
 def test_a_case_that_lost_a_pair_is_still_confirmed() -> None:
@@ -387,17 +362,13 @@ def test_the_budget_is_asked_before_more_pairs_are_taken(
 
 
 def test_the_screen_leaves_the_budget_for_a_confirmation() -> None:
-    """What is flagged is confirmed before undecided cases get another look."""
+    """What is flagged is confirmed first, by a budget of its own."""
     new_ns = {"slow": constant(1.5), "open": constant(0.97, 1.0, 1.03)}
     collect = Recorded(new_ns)
     verdicts = judged(collect, design=_CAREFUL, may_confirm=lambda n_pairs: n_pairs <= 18)
     assert verdicts["slow"].outcome is Outcome.REGRESSED
     assert verdicts["open"].outcome is Outcome.INCONCLUSIVE
     assert collect.looks == [8, 16]
-
-
-def test_the_budget_of_the_screen_is_none_of_a_confirmation() -> None:
-    """Where the screen may take no further look, what its first one has flagged is confirmed all the same."""
     collect = Recorded({CASE: constant(1.5)})
     assert judged(collect, may_go_on=lambda _: False, design=_CAREFUL)[CASE].outcome is Outcome.REGRESSED
     assert collect.looks == [8, 16]
@@ -484,10 +455,7 @@ def _verdict(outcome: Outcome, **changes: object) -> PairedVerdict:
     [
         (_verdict(Outcome.PASS), "; passes at 3.4 %"),
         (_verdict(Outcome.REGRESSED, is_flagged=True), ""),
-        (
-            _verdict(Outcome.INCONCLUSIVE),
-            "; a change of +2.6 % could have been seen, about 12 more pairs would decide",
-        ),
+        (_verdict(Outcome.INCONCLUSIVE), "; a change of +2.6 % could have been seen, about 12 more pairs would decide"),
         (
             _verdict(Outcome.INCONCLUSIVE, n_more_pairs=1),
             "; a change of +2.6 % could have been seen, about 1 more pair would decide",
@@ -500,24 +468,18 @@ def _verdict(outcome: Outcome, **changes: object) -> PairedVerdict:
     ],
 )
 def test_the_reason_says_what_was_seen_and_what_would_decide(verdict: PairedVerdict, reason: str) -> None:
-    """Every reason has the change, its interval and the margin; an undecided one what could be told, and how."""
+    """Every reason has the change, its interval and the margin; an undecided one what could be known, and how."""
     assert paired_reason(verdict, 0.02) == f"+1.2 % (-0.8 % to +3.4 %), margin 2 %{reason}"
 
 
-def test_as_many_more_pairs_as_are_told_decide() -> None:
-    """Pairs that repeat their noise are decided by about as many as the first verdict tells."""
+def test_as_many_more_pairs_as_are_reported_decide() -> None:
+    """Pairs that repeat their noise are decided by about as many as the first verdict shows."""
     new = constant(0.97, 1.0, 1.03, 0.99, 1.01)
     short = judged(Recorded({CASE: new}), may_go_on=lambda _n_pairs: False)[CASE]
     assert short.outcome is Outcome.INCONCLUSIVE
     assert short.n_more_pairs is not None
     n_pairs = 8 + short.n_more_pairs
     assert compare_pairs([OLD_NS] * n_pairs, new[:n_pairs], alpha=0.004).upper_ratio < 1.02
-
-
-def test_a_margin_by_the_share_of_the_step_is_said_to_be_one() -> None:
-    """The margin that counted is shown, and why it is not the one that was asked for."""
-    verdict = _verdict(Outcome.PASS, margin_ratio=0.8)
-    assert paired_reason(verdict, 0.02).endswith("margin 80 %, for it is a small part of its step")
 
 
 def _noisy(n_pairs: int) -> Pairs:

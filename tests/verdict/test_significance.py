@@ -51,8 +51,7 @@ def test_an_unchanged_session_is_rarely_beyond_the_bound(n_sessions: int) -> Non
     ]
     slower = sum(change.lower_ratio > 1.0 for change in found) / n_trials
     faster = sum(change.upper_ratio < 1.0 for change in found) / n_trials
-    assert slower == pytest.approx(0.01, abs=0.005)
-    assert faster == pytest.approx(0.01, abs=0.005)
+    assert (slower, faster) == (pytest.approx(0.01, abs=0.005), pytest.approx(0.01, abs=0.005))
 
 
 def test_a_change_beyond_the_spread_is_found() -> None:
@@ -93,8 +92,7 @@ def test_the_order_of_sessions_does_not_matter(old: Sessions, new: tuple[int, ..
     generator.shuffle(shuffled)
     there, back = compared(old, new), compared(shuffled, new)
     assert there.estimate_ratio == pytest.approx(back.estimate_ratio)
-    assert there.lower_ratio == pytest.approx(back.lower_ratio)
-    assert basis_text(old, 0.15) == basis_text(shuffled, 0.15)
+    assert (there.lower_ratio, basis_text(old, 0.15)) == (pytest.approx(back.lower_ratio), basis_text(shuffled, 0.15))
 
 
 @given(_SESSION, st.integers(1, 9))
@@ -135,7 +133,7 @@ def test_sessions_that_are_no_times_are_refused(old: Sessions, new: tuple[int, .
         compared(old, new)
 
 
-def test_spreads_are_told_apart() -> None:
+def test_spreads_are_kept_apart() -> None:
     """Within is the noise of replicates, between that of sessions' medians."""
     generator = np.random.default_rng(3)
     spread = spread_of([drawn(generator, 0.05, 20) for _ in range(200)])
@@ -151,7 +149,7 @@ def test_a_spread_that_nothing_shows_is_none() -> None:
     assert spread_of([]).between_ratio is None
 
 
-def test_the_basis_is_told() -> None:
+def test_the_basis_is_reported() -> None:
     """How many sessions there are, and which spread the bounds rest on, is one phrase."""
     assert basis_text([(5,)], 0.15) == "default spread 15 % stands in for 1 session"
     assert basis_text([(5,)] * 3, 0.15) == "default spread 15 % stands in for 3 sessions"
@@ -219,7 +217,7 @@ def test_false_alarms_are_no_more_than_allowed(n_old: int, n_new: int, alpha: fl
 
 
 def test_few_nights_after_many_keep_the_small_error_of_steps() -> None:
-    """At 0.0005, four against thirteen are told in the clearest order alone, which is 1 of 2380."""
+    """At 0.0005, four against thirteen are reported in the clearest order alone, which is 1 of 2380."""
     assert enumerated_error(13, 4, 1.0 - 0.0005) == pytest.approx(1 / 2380)
 
 
@@ -247,8 +245,7 @@ def test_too_few_samples_have_their_extremes_as_bounds() -> None:
 def test_the_spread_between_sessions_widens_both_bounds() -> None:
     """Constant samples have an interval of exactly the stated spread."""
     change = compare_samples([100] * 5, [110] * 5, session_spread_ratio=0.02)
-    assert change.estimate_ratio == pytest.approx(1.1)
-    assert change.lower_ratio == pytest.approx(1.1 / 1.02)
+    assert (change.estimate_ratio, change.lower_ratio) == (pytest.approx(1.1), pytest.approx(1.1 / 1.02))
     assert change.upper_ratio == pytest.approx(1.1 * 1.02)
 
 

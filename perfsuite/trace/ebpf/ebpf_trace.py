@@ -140,7 +140,8 @@ def threads_of(log: BpfLog, events: Events, evaluations: Intervals, operators: O
     numbers |= dict(zip(tids.tolist(), operators.thread[places].tolist(), strict=True))
     named = [int(tid) for tid in np.unique(events["thread"]) if tid != NOTHING]
     named.sort(key=lambda tid: (numbers.get(tid, _LAST), tid))
-    names = _thread_names(log)
+    positions = log.positions(BpfKind.THREAD_NAME)
+    names = {int(log.records["tid"][each]): terminated(log.tail(each)) for each in positions}
     return tuple(TracedThread(tid=tid, name=names.get(tid, "")) for tid in named)
 
 
@@ -160,19 +161,10 @@ def probe_costs_of(log: BpfLog) -> Iterator[ProbeCost]:
         yield ProbeCost(name=terminated(name), n_runs=n_runs, run_time_ns=run_time_ns)
 
 
-def _thread_names(log: BpfLog) -> dict[int, str]:
-    positions = log.positions(BpfKind.THREAD_NAME)
-    tids = log.records["tid"][positions].tolist()
-    return {tid: terminated(log.tail(position)) for tid, position in zip(tids, positions, strict=True)}
-
-
 def ebpf_trace(log: BpfLog, layout: TensorLayout, *, command: tuple[str, ...] = ()) -> EngineTrace:
     """Return what a log shows; `layout` is that of the library that the traced process had loaded.
 
-    Raises
-    ------
-    MeasurementError
-        The log's tensors are not what the layout says.
+    Raises MeasurementError: the log's tensors are not what the layout says.
     """
     if log.tensor_bytes != layout.tensor_bytes and log.positions(BpfKind.STRUCTURE).size:
         raise MeasurementError(
@@ -297,7 +289,7 @@ class _Trace:
         if n_outside := int((self._operators.evaluation == NOTHING).sum()):
             yield f"{n_outside} operators lie outside of all graphs that were recorded"
         if self._evaluations.overlaps:
-            yield "graphs overlap: an operator of a worker thread may be told as of the wrong one"
+            yield "graphs overlap: an operator of a worker thread may be reported as of the wrong one"
         failed = self._log.records["value"][self._tokens.end[self._tokens.end != NOTHING]]
         if (failed != 0).any():
             yield f"llama_decode failed {int((failed != 0).sum())} times, first with {int(failed[failed != 0][0])}"

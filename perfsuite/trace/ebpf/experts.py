@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from perfsuite.records.bpf_log import BpfKind, BpfLog
 from perfsuite.records.bpf_log_file import EXPERTS_TAIL
-from perfsuite.records.engine_trace import EXPERT_DTYPE, NOTHING, Experts
+from perfsuite.records.engine_trace import EXPERT_DTYPE, NOTHING, Experts, Ints
 from perfsuite.trace.ebpf.intervals import Intervals
 from perfsuite.trace.ebpf.nodes import Structures
 
@@ -25,7 +25,7 @@ class ExpertsFound:
     """Which experts were chosen, and what is doubtful about it."""
 
     experts: Experts
-    #: Of a layer; None where no structure tells.
+    #: Of a layer; None where no structure shows it.
     n_experts: int | None
     problems: tuple[str, ...]
 
@@ -43,10 +43,8 @@ class _Chunk:
     ids: npt.NDArray[np.int32]
 
 
-def experts_of(
-    log: BpfLog, graphs: Intervals, iteration: npt.NDArray[np.int64], structures: Structures
-) -> ExpertsFound:
-    """Return the experts that a log tells.
+def experts_of(log: BpfLog, graphs: Intervals, iteration: Ints, structures: Structures) -> ExpertsFound:
+    """Return the experts that a log shows.
 
     Tokens count from the first of their iteration's batch. A layer that computes fewer tokens than others computes the
     last ones: llama.cpp drops in the last layer what makes no output.
@@ -90,11 +88,9 @@ def _chunks(log: BpfLog, graphs: Intervals, layers: Mapping[int, int]) -> tuple[
         first_token, n_ids = EXPERTS_TAIL.unpack_from(tail)
         n_used, n_tokens = value & 0xFFFF, value >> 16
         key = evaluation, address, first_token
-        if key in found or n_used < 1 or n_ids % n_used or not _is_batch(first_token, n_tokens):
-            continue
-        if address in layers:
-            layer = layers[address]
-        else:
+        if key in found or n_used < 1 or n_ids % n_used or not 0 <= first_token < n_tokens < 1 << 24:
+            continue  # once more, or what a damaged log shows
+        if (layer := layers.get(address)) is None:
             places = unnamed.setdefault(evaluation, {})
             layer = places.setdefault(address, len(places))
         found[key] = _Chunk(
@@ -108,11 +104,6 @@ def _chunks(log: BpfLog, graphs: Intervals, layers: Mapping[int, int]) -> tuple[
     return sorted(found.values(), key=lambda chunk: chunk.ns), sum(map(len, unnamed.values()))
 
 
-def _is_batch(first_token: int, n_tokens: int) -> bool:
-    """Tell whether these can be a token of a batch and the batch's size, which they are not in a damaged log."""
-    return 0 <= first_token < n_tokens < 1 << 24
-
-
 @dataclass(slots=True)
 class _Pass:
     """One way through the layers: all of a batch, or as much of it as the engine computes at once."""
@@ -124,7 +115,7 @@ class _Pass:
     layer: int = NOTHING
 
 
-def _passes(chunks: Sequence[_Chunk], iteration: npt.NDArray[np.int64]) -> list[_Pass]:
+def _passes(chunks: Sequence[_Chunk], iteration: Ints) -> list[_Pass]:
     """Return the pass of each chunk; a new one begins with a graph that comes back to a layer, or to one before it."""
     passes: list[_Pass] = []
     last_evaluation = NOTHING

@@ -116,7 +116,7 @@ def _places_in(graph: Sequence[int], part: Sequence[int]) -> list[int] | None:
 def _nodes(operators: Operators, first: npt.NDArray[np.intp], places: Ints, of_evaluation: Ints) -> Ints:
     """Return each operator's node: that of thread 0's operator at the same address in the same evaluation.
 
-    Where thread 0's own record was lost, another evaluation of the same graph tells.
+    Where thread 0's own record was lost, another evaluation of the same graph shows it.
     """
     node = np.full(operators.address.size, NOTHING, np.int64)
     node[first] = places
@@ -137,10 +137,10 @@ def _same_as(operators: Operators, chosen: npt.NDArray[np.intp]) -> npt.NDArray[
     return same
 
 
-def _latest_equal(told: _Addresses, told_in: Ints, asked: _Addresses, asked_in: Ints) -> Ints:
-    """Return the place of what was told of the same address in the same evaluation or graph."""
-    found = latest(told, told_in, asked, asked_in)
-    if not told.size:
+def _latest_equal(known: _Addresses, known_in: Ints, asked: _Addresses, asked_in: Ints) -> Ints:
+    """Return the place of what is known of the same address in the same evaluation or graph."""
+    found = latest(known, known_in, asked, asked_in)
+    if not known.size:
         return found
-    is_equal = told_in[np.maximum(found, 0)] == asked_in
+    is_equal = known_in[np.maximum(found, 0)] == asked_in
     return np.where((found != NOTHING) & is_equal, found, NOTHING)

@@ -38,16 +38,16 @@ class LevelChanges:
         return changes
 
     def is_on(self, level: TraceLevel, ns: Times) -> npt.NDArray[np.bool_]:
-        """Tell of each moment whether a level was recorded throughout.
+        """Return for each moment whether a level was recorded throughout.
 
-        Probes come and go one after the other: what they tell when a level is said to be off is not the whole.
+        Probes come and go one after the other: what they report when a level is said to be off is not the whole.
         """
         levels = np.append(self.first, self.levels)[np.searchsorted(self.ns, ns, side="right")]
         found: npt.NDArray[np.bool_] = (ns >= self.start_ns) & ((levels & level) != 0)
         return found
 
     def is_switched_within(self, level: TraceLevel, start_ns: Times, end_ns: Times) -> npt.NDArray[np.bool_]:
-        """Tell of each stretch of time whether a level was switched within it."""
+        """Return for each stretch of time whether a level was switched within it."""
         changes = self.switched(level)
         found: npt.NDArray[np.bool_] = np.searchsorted(changes, end_ns) > np.searchsorted(changes, start_ns)
         return found
@@ -170,14 +170,13 @@ def intervals_of(log: BpfLog, begin: BpfKind, end: BpfKind) -> Intervals:
 def n_lost_of(log: BpfLog) -> int:
     """Return how many events found no room."""
     ends = log.positions(BpfKind.END)
-    told = _n_told(log)
-    return max(told, int(log.records["subject"][ends[-1]])) if ends.size else told
+    return max(_n_reported(log), int(log.records["subject"][ends[-1]])) if ends.size else _n_reported(log)
 
 
 def doubtful_evaluations(log: BpfLog, evaluations: Intervals, levels: LevelChanges) -> npt.NDArray[np.bool_]:
     """Mark the evaluations some of whose operators may be missing.
 
-    The recorder came or went in the middle of them, was told to record something else, or lost events at that time.
+    The recorder came or went in the middle of them, was asked to record something else, or lost events at that time.
     """
     last_ns = evaluations.last_ns
     doubtful: npt.NDArray[np.bool_] = (evaluations.flags & EventFlag.CUT) != 0
@@ -201,7 +200,7 @@ def last_ns_of(log: BpfLog) -> int:
     return int(log.records["ns"].max(initial=log.start_ns))
 
 
-def _n_told(log: BpfLog) -> int:
+def _n_reported(log: BpfLog) -> int:
     return int(log.records["subject"][log.positions(BpfKind.LOST)].sum())
 
 
@@ -210,6 +209,6 @@ def _losses(log: BpfLog) -> list[tuple[int, int]]:
     records = log.records[log.positions(BpfKind.LOST)]
     until_ns = sorted(records["ns"][records["subject"] > 0].tolist())
     losses = list(zip([log.start_ns, *until_ns[:-1]], until_ns, strict=True)) if until_ns else []
-    if n_lost_of(log) > _n_told(log):
+    if n_lost_of(log) > _n_reported(log):
         losses.append((until_ns[-1] if until_ns else log.start_ns, last_ns_of(log)))
     return losses

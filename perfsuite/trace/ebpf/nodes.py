@@ -1,4 +1,4 @@
-"""What the operators that the eBPF recorder saw are: the structures that its log tells, each from its evaluation on."""
+"""What the operators that the eBPF recorder saw are: the structures that its log holds, each from its evaluation on."""
 
 from __future__ import annotations
 
@@ -15,8 +15,6 @@ from perfsuite.records.events import Node, Tensor
 from perfsuite.records.tensor_layout import TensorLayout
 from perfsuite.trace.ebpf.intervals import Intervals
 from perfsuite.trace.ebpf.operators import Operators
-
-_ONES = (1, 1, 1, 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,18 +39,17 @@ class StructureReader:
     def operator(self, address: int, raw: memoryview) -> RawOperator:
         """Read a tensor and its sources, which follow it.
 
-        Raises
-        ------
-        MeasurementError
-            A field cannot be what the layout says: the engine's ``struct ggml_tensor`` is another one.
+        Raises MeasurementError: a field cannot be what the layout says: the engine's ``struct ggml_tensor`` is another
+        one.
         """
         size = self._layout.tensor_bytes
         own = bytes(raw[:size])
-        addresses = tuple(each for each in self._source_addresses(own) if each)
-        n_told = len(raw) // size - 1
+        addresses = struct.unpack_from(f"={self._layout.n_src}Q", own, self._layout.src_at)
+        addresses = tuple(each for each in addresses if each)
+        n_known = len(raw) // size - 1
         sources = tuple(
             self._tensor(addresses[place], bytes(raw[(place + 1) * size : (place + 2) * size]))
-            for place in range(min(n_told, len(addresses)))
+            for place in range(min(n_known, len(addresses)))
         )
         op_name, op = self._op(own)
         return RawOperator(
@@ -81,11 +78,7 @@ class StructureReader:
         self._check("nb", nb, is_size and max(nb) < 1 << 62, f"multiples of {kind.block_bytes} bytes ({kind.name})")
         (view_src,) = struct.unpack_from("=Q", raw, layout.view_src_at)
         return Tensor(
-            name=self._name(raw),
-            type=kind.name,
-            ne=(n0, n1, n2, n3),
-            nb=(b0, b1, b2, b3),
-            root=view_src or address,
+            name=self._name(raw), type=kind.name, ne=(n0, n1, n2, n3), nb=(b0, b1, b2, b3), root=view_src or address
         )
 
     def _name(self, raw: bytes) -> str:
@@ -98,10 +91,7 @@ class StructureReader:
     def _op(self, raw: bytes) -> tuple[str, str]:
         """Name the operator as ``ggml_op_desc`` does: an UNARY and a GLU by their first parameter."""
         layout = self._layout
-        number, which = (
-            *struct.unpack_from("=i", raw, layout.op_at),
-            *struct.unpack_from("=i", raw, layout.op_params_at),
-        )
+        number, which = (struct.unpack_from("=i", raw, at)[0] for at in (layout.op_at, layout.op_params_at))
         self._check("op", number, 0 <= number < len(layout.ops), f"less than {len(layout.ops)}")
         name = layout.ops[number]
         names = {"UNARY": layout.unary_ops, "GLU": layout.glu_ops}.get(name)
@@ -109,9 +99,6 @@ class StructureReader:
             return name, name
         self._check(f"op_params of {name}", which, 0 <= which < len(names), f"less than {len(names)}")
         return name, names[which]
-
-    def _source_addresses(self, raw: bytes) -> tuple[int, ...]:
-        return struct.unpack_from(f"={self._layout.n_src}Q", raw, self._layout.src_at)
 
     def _check(self, field: str, seen: object, is_plausible: bool, expected: str) -> None:
         if not is_plausible:
@@ -127,7 +114,7 @@ _Addresses = npt.NDArray[np.uint64]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Structures:
-    """The structures that a log tells, in the order of the file; the arrays are parallel to `operators`."""
+    """The structures that a log holds, in the order of the file; the arrays are parallel to `operators`."""
 
     operators: tuple[RawOperator, ...]
     evaluation: Ints
@@ -141,10 +128,7 @@ class Structures:
 def structures_of(log: BpfLog, graphs: Intervals, reader: StructureReader) -> Structures:
     """Read the structures of a log.
 
-    Raises
-    ------
-    MeasurementError
-        The engine's ``struct ggml_tensor`` is not what the layout says.
+    Raises MeasurementError: the engine's ``struct ggml_tensor`` is not what the layout says.
     """
     positions = log.positions(BpfKind.STRUCTURE)
     records = log.records[positions]
@@ -185,22 +169,15 @@ class NodeNamer:
         """Return the structure of what is computed together with each operator that is fused."""
         partner = np.full(chosen.size, NOTHING, np.int64)
         fused = np.flatnonzero((operators.flags[chosen] & EventFlag.FUSED) != 0)
-        sources = [
-            (place, address)
-            for place, each in enumerate(self._structures.operators)
-            if each.op_name == "MUL"
-            for address in each.source_addresses
-        ]
+        products = ((place, each) for place, each in enumerate(self._structures.operators) if each.op_name == "MUL")
+        sources = [(place, address) for place, each in products for address in each.source_addresses]
         if not sources or not fused.size:
             return partner
         places = np.array([place for place, _ in sources], np.int64)
         addresses = np.array([address for _, address in sources], np.uint64)
-        found = latest(
-            addresses,
-            self._structures.evaluation[places],
-            operators.address[chosen[fused]],
-            operators.evaluation[chosen[fused]],
-        )
+        asked = chosen[fused]
+        evaluations = self._structures.evaluation[places]
+        found = latest(addresses, evaluations, operators.address[asked], operators.evaluation[asked])
         partner[fused] = np.where(found == NOTHING, NOTHING, places[np.maximum(found, 0)])
         return partner
 
@@ -229,21 +206,21 @@ def unknown_node(address: int) -> Node:
 
 def _joined(first: RawOperator, second: RawOperator) -> Node:
     """Return two operators that are computed in one go: what the second makes, from what either reads."""
-    told = zip(second.node.sources, second.source_addresses, strict=False)
-    others = (tensor for tensor, address in told if address != first.address)
+    known = zip(second.node.sources, second.source_addresses, strict=False)
+    others = (tensor for tensor, address in known if address != first.address)
     sources = (*first.node.sources, *others)
     return replace(first.node, tensor=second.node.tensor, sources=sources, fused_op=second.node.op)
 
 
-def latest(told: _Addresses, told_in: Ints, asked: _Addresses, asked_in: Ints) -> Ints:
-    """Return, for each address and evaluation, the place of what was told of that address last, by then."""
-    if not told.size:
+def latest(known: _Addresses, known_in: Ints, asked: _Addresses, asked_in: Ints) -> Ints:
+    """Return, for each address and evaluation, the place of what was known of that address last, by then."""
+    if not known.size:
         return np.full(asked.size, NOTHING, np.int64)
-    _, number = np.unique(np.concatenate([told, asked]), return_inverse=True)
-    width = max(int(told_in.max(initial=0)), int(asked_in.max(initial=0))) + 2
-    key = number.reshape(-1) * width + np.concatenate([told_in, asked_in]) + 1
-    order = np.argsort(key[: told.size], kind="stable")
-    place = np.searchsorted(key[: told.size][order], key[told.size :], side="right") - 1
+    _, number = np.unique(np.concatenate([known, asked]), return_inverse=True)
+    width = max(int(known_in.max(initial=0)), int(asked_in.max(initial=0))) + 2
+    key = number.reshape(-1) * width + np.concatenate([known_in, asked_in]) + 1
+    order = np.argsort(key[: known.size], kind="stable")
+    place = np.searchsorted(key[: known.size][order], key[known.size :], side="right") - 1
     found = order[np.maximum(place, 0)]
-    is_own = (place >= 0) & (told[found] == asked)
+    is_own = (place >= 0) & (known[found] == asked)
     return np.where(is_own, found, NOTHING)

@@ -59,11 +59,12 @@ def operator_ends(
 
     An operator ends at its thread's last arrival at a barrier before the thread's next operator. Where no arrival was
     seen, its end is where the thread's next operator of the same graph begins, or where the graph ends. Where the
-    recorder was told meanwhile to record something else, it is not known.
+    recorder was asked meanwhile to record something else, it is not known.
 
     `arrivals` are records of arrivals at barriers and their positions, in the order of `begins`.
     """
-    limit_ns, graph_end_ns = _limit_ns(begins, graphs), _graph_end_ns(begins, graphs)
+    limit_ns = _limit_ns(begins, graphs)
+    graph_end_ns = np.append(graphs.end_ns, NOTHING)[begins.evaluation]
     arrival, arrived_ns = _last_arrivals(begins, limit_ns, *arrivals)
     is_seen = arrival != NOTHING
     derived_ns = np.where(begins.has_next, np.append(begins.start_ns, 0)[1:], graph_end_ns)
@@ -85,12 +86,6 @@ def _limit_ns(begins: OperatorBegins, graphs: Intervals) -> Times:
     graph_ns = np.append(graphs.start_ns, NEVER_NS)
     following = np.searchsorted(graphs.start_ns, begins.start_ns, side="right")
     return np.minimum(begins.next_ns(), np.where(begins.has_next, NEVER_NS, graph_ns[following]))
-
-
-def _graph_end_ns(begins: OperatorBegins, graphs: Intervals) -> Times:
-    """Return when the graph of each operator was computed; NOTHING where that was not seen."""
-    ends_ns: Times = np.append(graphs.end_ns, NOTHING)[begins.evaluation]
-    return ends_ns
 
 
 def _last_arrivals(
@@ -137,7 +132,8 @@ def operators_of(log: BpfLog, graphs: Intervals, levels: LevelChanges) -> Operat
     """Find the operators of a log, within the graphs that were computed and the levels that were recorded."""
     positions, records = _by_thread(log, BpfKind.OPERATOR_BEGIN, TraceLevel.OPERATOR, levels)
     start_ns, tid = records["ns"].astype(np.int64), records["tid"].astype(np.int64)
-    evaluation = _evaluations(graphs, start_ns, tid)
+    own = graphs.containing(start_ns, tid)
+    evaluation = np.where(own == NOTHING, graphs.containing(start_ns), own)  # a thread may compute for others
     begins = OperatorBegins(record=positions, start_ns=start_ns, tid=tid, evaluation=evaluation)
     ends = operator_ends(begins, _by_thread(log, BpfKind.BARRIER, TraceLevel.ENDS, levels), graphs, levels)
     counters, is_scaled = _counted(log, positions, ends.record)
@@ -163,12 +159,6 @@ def _by_thread(log: BpfLog, kind: BpfKind, level: TraceLevel, levels: LevelChang
     records = log.records[positions]
     order = np.lexsort((records["ns"], records["tid"]))
     return positions[order], records[order]
-
-
-def _evaluations(graphs: Intervals, start_ns: Times, tid: Ints) -> Ints:
-    """Return the graph of each operator: its thread's own, and of a thread that computes for others the latest."""
-    own = graphs.containing(start_ns, tid)
-    return np.where(own == NOTHING, graphs.containing(start_ns), own)
 
 
 def _counted(log: BpfLog, begin: Positions, end: Ints) -> tuple[Ints, npt.NDArray[np.bool_]]:

@@ -17,10 +17,10 @@ from __future__ import annotations
 
 import heapq
 from bisect import bisect_left, insort
-from collections import OrderedDict, defaultdict
+from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import accumulate, chain
 
 from perfsuite.errors import PerfsuiteError
 from perfsuite.trace.experts.reuse import LayerReuse
@@ -50,10 +50,7 @@ class CacheHits:
 def cache_hits(layers: Sequence[LayerReuse], n_cached: int) -> CacheHits:
     """Simulate a cache of `n_cached` experts in each layer.
 
-    Raises
-    ------
-    PerfsuiteError
-        The cache has room for no expert.
+    Raises PerfsuiteError: the cache has room for no expert.
     """
     if n_cached < 1:
         raise PerfsuiteError(f"expert cache: n_cached is {n_cached}, expected 1 or more experts")
@@ -70,16 +67,16 @@ def hits_by_size(layers: Sequence[LayerReuse]) -> tuple[CacheHits, ...]:
     """Return the hits of every size from 1 to all experts of a layer: LRU by stack distances, optimum by simulation."""
     most = max((each.n_experts for each in layers), default=0)
     accesses = [accesses_of(each) for each in layers]
-    depths = [depth for each in accesses for depth in stack_depths(each) if depth is not None]
-    by_depth = [0] * most
-    for depth in depths:
-        by_depth[depth] += 1
-    n_accesses, n_hits, found = sum(map(len, accesses)), 0, []
-    for n_cached in range(1, most + 1):
-        n_hits += by_depth[n_cached - 1]
-        optimum = sum(optimum_hits(each, n_cached) for each in accesses)
-        found.append(CacheHits(n_cached=n_cached, n_accesses=n_accesses, n_lru_hits=n_hits, n_optimum_hits=optimum))
-    return tuple(found)
+    by_depth = Counter(depth for each in accesses for depth in stack_depths(each) if depth is not None)
+    return tuple(
+        CacheHits(
+            n_cached=n_cached,
+            n_accesses=sum(map(len, accesses)),
+            n_lru_hits=n_hits,
+            n_optimum_hits=sum(optimum_hits(each, n_cached) for each in accesses),
+        )
+        for n_cached, n_hits in enumerate(accumulate(map(by_depth.__getitem__, range(most))), start=1)
+    )
 
 
 def accesses_of(layer: LayerReuse) -> tuple[int, ...]:

@@ -2,7 +2,7 @@
 
 For each evaluation of a layer's products with experts: the mean reuse distance of the experts that it read (a first use
 counts as longer than all others), the time of those products, and the major faults of all threads within them. Their
-rank correlation is Spearman's. Only steps of one token are told: a prompt reads nearly all experts, and its time is
+rank correlation is Spearman's. Only steps of one token count: a prompt reads nearly all experts, and its time is
 arithmetic.
 
 *Source*: ProfInfer, section on experts: the reuse distance tracks page faults when the weights are larger than memory.
@@ -24,7 +24,7 @@ from perfsuite.trace.statistics.operator_runs import OperatorRuns, OperatorTable
 #: What the counter of major faults is called.
 MAJOR_FAULTS = "page-faults-major"
 
-#: Fewer evaluations have no correlation worth telling.
+#: Fewer evaluations have no correlation worth reporting.
 LEAST_EVALUATIONS = 20
 
 _BINS = 6
@@ -63,7 +63,7 @@ class RankCorrelation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FaultRelation:
-    """How distance, time and faults go together; a correlation is None where it cannot be told."""
+    """How distance, time and faults go together; a correlation is None where it cannot be known."""
 
     evaluations: tuple[ExpertEvaluation, ...]
     n_major_faults: int | None

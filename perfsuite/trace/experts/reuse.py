@@ -75,14 +75,12 @@ class LayerReuse:
     @property
     def mean_distance(self) -> float | None:
         """Mean distance in iterations; None where no expert was active twice."""
-        found = self.distances
-        return sum(found) / len(found) if found else None
+        return _mean(self.distances)
 
     @property
     def mean_stack_distance(self) -> float | None:
         """Mean stack distance in experts; None where no expert was active twice."""
-        found = [each.stack_distance for each in self.activations if each.stack_distance is not None]
-        return sum(found) / len(found) if found else None
+        return _mean([each.stack_distance for each in self.activations if each.stack_distance is not None])
 
     def uses(self) -> tuple[ExpertUse, ...]:
         """Return every expert of the layer, those that were never active too."""
@@ -97,9 +95,12 @@ class LayerReuse:
 
     def _use(self, expert: int) -> ExpertUse:
         mine = [each for each in self.activations if each.expert == expert]
-        distances = [each.distance for each in mine if each.distance is not None]
-        mean = sum(distances) / len(distances) if distances else None
-        return ExpertUse(expert=expert, n_activations=len(mine), mean_distance=mean)
+        mean_distance = _mean([each.distance for each in mine if each.distance is not None])
+        return ExpertUse(expert=expert, n_activations=len(mine), mean_distance=mean_distance)
+
+
+def _mean(distances: Sequence[int]) -> float | None:
+    return sum(distances) / len(distances) if distances else None
 
 
 def expert_reuse(experts: Experts, n_experts: int | None) -> tuple[LayerReuse, ...]:
@@ -107,10 +108,7 @@ def expert_reuse(experts: Experts, n_experts: int | None) -> tuple[LayerReuse, .
 
     Where `n_experts` of a layer is not known, it has the highest that was ever chosen, and those below it.
 
-    Raises
-    ------
-    MeasurementError
-        An expert was chosen that the layer does not have.
+    Raises MeasurementError: an expert was chosen that the layer does not have.
     """
     if not experts.size:
         return ()

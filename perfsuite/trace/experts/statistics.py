@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -25,23 +26,17 @@ class ExpertTime:
 
 def expert_times(layers: Sequence[LayerReuse], runs: OperatorRuns, table: OperatorTable) -> tuple[ExpertTime, ...]:
     """Return every expert of every layer, in their order."""
-    by_step = _product_times(runs, table)
+    by_step: Counter[tuple[int, int]] = Counter()
+    durations_ns = runs.duration_ns
+    for at, step, layer in expert_products(runs, table):
+        by_step[step, layer] += int(durations_ns[at])
     return tuple(found for layer in layers for found in _of_layer(layer, by_step))
 
 
-def _product_times(runs: OperatorRuns, table: OperatorTable) -> Mapping[tuple[int, int], int]:
-    """Return the time of a layer's products with experts, ns, by step and layer."""
-    found: dict[tuple[int, int], int] = {}
-    durations_ns = runs.duration_ns
-    for at, step, layer in expert_products(runs, table):
-        found[step, layer] = found.get((step, layer), 0) + int(durations_ns[at])
-    return found
-
-
 def _of_layer(layer: LayerReuse, by_step: Mapping[tuple[int, int], int]) -> list[ExpertTime]:
-    rows: dict[int, int] = {}
+    rows: Counter[int] = Counter()
     for each in layer.activations:
-        rows[each.iteration] = rows.get(each.iteration, 0) + each.n_tokens
+        rows[each.iteration] += each.n_tokens
     spent: dict[int, float] = {}
     for each in layer.activations:
         time_ns = by_step.get((each.iteration, layer.layer))

@@ -20,7 +20,7 @@ How many bytes an operator reads and writes: those of its sources and its result
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -45,14 +45,9 @@ def operator_bytes(node: Node) -> int | None:
     """Return what one computation of an operator moves at least once; None where that is not known."""
     if node.op == "FLASH_ATTN_EXT":
         return None
-    sizes = [_result_bytes(node), *(_source_bytes(node, place) for place in range(len(node.sources)))]
-    return None if None in sizes else sum(size for size in sizes if size is not None)
-
-
-def _result_bytes(node: Node) -> int | None:
-    if node.op == "SET_ROWS" and node.sources:
-        return _rows_bytes(node.tensor, prod(node.sources[0].ne[1:]))
-    return tensor_bytes(node.tensor)
+    is_scattered = node.op == "SET_ROWS" and node.sources
+    result = _rows_bytes(node.tensor, prod(node.sources[0].ne[1:])) if is_scattered else tensor_bytes(node.tensor)
+    return _total((result, *(_source_bytes(node, place) for place in range(len(node.sources)))))
 
 
 def _source_bytes(node: Node, place: int) -> int | None:
@@ -119,8 +114,8 @@ def sources_of(graph: Sequence[Node]) -> Sources:
                 continue
             for writer in writers.get(key, ()):
                 edges[writer, position] = reads[writer, position] = None
-            if key not in writers:
-                _keep_largest(constants, key, source)
+            if key not in writers:  # of several views of one tensor the one that shows the most of it
+                constants[key] = max(constants.get(key, source), source, key=lambda each: tensor_bytes(each) or 0)
             readers.setdefault(key, []).append(position)
         for reader in _write(writers, readers, node, position, by_address):
             edges[reader, position] = None
@@ -146,17 +141,8 @@ def _write(
 
 
 def _key(tensor: Tensor, by_address: bool) -> object:
-    """Return what tells the memory of a tensor; None where nothing does."""
-    if by_address:
-        return tensor.root
-    return _DECORATION.sub("", tensor.name) or None
-
-
-def _keep_largest(constants: dict[object, Tensor], key: object, source: Tensor) -> None:
-    """Of several views of one tensor keep the one that shows the most of it."""
-    known = constants.get(key)
-    if known is None or (tensor_bytes(known) or 0) < (tensor_bytes(source) or 0):
-        constants[key] = source
+    """Return what identifies the memory of a tensor; None where nothing does."""
+    return tensor.root if by_address else _DECORATION.sub("", tensor.name) or None
 
 
 def _counted(constants: dict[object, Tensor]) -> Constants:
@@ -169,6 +155,6 @@ def _counted(constants: dict[object, Tensor]) -> Constants:
     )
 
 
-def _total(sizes: Iterator[int | None]) -> int | None:
+def _total(sizes: Iterable[int | None]) -> int | None:
     known = list(sizes)
     return None if None in known else sum(size for size in known if size is not None)

@@ -71,10 +71,7 @@ def choose_graph(trace: EngineTrace, runs: OperatorRuns, wanted: str | int | Non
 
     ``decode``, ``prefill``, or a graph's number may be wanted; None is ``decode`` where there is one, any otherwise.
 
-    Raises
-    ------
-    PerfsuiteError
-        There is no such graph, with those that there are.
+    Raises PerfsuiteError: there is no such graph, with those that there are.
     """
     counts = evaluation_counts(trace, runs)
     candidates = [number for number, graph in enumerate(trace.graphs) if graph]
@@ -106,13 +103,13 @@ def _phase(trace: EngineTrace, number: int) -> str | None:
 def _there_are(trace: EngineTrace, counts: list[int]) -> str:
     if not trace.graphs:
         return "the trace has none; record it with the level 'operator'"
-    told = (
+    known = (
         f"{number} ({_phase(trace, number) or 'no product of matrices'}, {format_count(len(graph), 'operator')}, "
         f"{format_count(counts[number], 'evaluation')})"
         for number, graph in enumerate(trace.graphs[:8])
     )
     more = f" and {len(trace.graphs) - 8} more" if len(trace.graphs) > 8 else ""
-    return f"the trace has {', '.join(told)}{more}; accepted are decode, prefill, or a number"
+    return f"the trace has {', '.join(known)}{more}; accepted are decode, prefill, or a number"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -212,10 +209,7 @@ def operator_graph(trace: EngineTrace, *, graph: str | int | None = None) -> Ope
 
     It is that of ``decode`` or ``prefill``, or a number; None for the decode graph that was evaluated the most often.
 
-    Raises
-    ------
-    PerfsuiteError
-        The trace has no such graph.
+    Raises PerfsuiteError: the trace has no such graph.
     """
     runs = operator_runs(_where_computed(trace))
     number = choose_graph(trace, runs, graph)

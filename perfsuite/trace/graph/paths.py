@@ -60,15 +60,11 @@ def siblings_of(digraph: nx.DiGraph[int], intervals: Mapping[int, Interval]) -> 
         for members in _independent(sorted(digraph.successors(origin)), above):
             for group in _apart(members, intervals):
                 if len(group) > 1 and group not in found:
-                    found[group] = _siblings(origin, group, intervals)
+                    times_ns = [intervals[each].time_ns for each in group]
+                    saving_ns = sum(times_ns) - max(times_ns)
+                    found[group] = Siblings(shared=origin, members=group, time_ns=sum(times_ns), saving_ns=saving_ns)
     within = {one for one in found for other in found if set(one) < set(other)}
     return tuple(found[group] for group in sorted(found.keys() - within))
-
-
-def _siblings(origin: int, group: tuple[int, ...], intervals: Mapping[int, Interval]) -> Siblings:
-    times_ns = [intervals[each].time_ns for each in group]
-    total_ns = sum(times_ns)
-    return Siblings(shared=origin, members=group, time_ns=total_ns, saving_ns=total_ns - max(times_ns))
 
 
 def _ancestors(digraph: nx.DiGraph[int]) -> dict[int, int]:
@@ -85,12 +81,10 @@ def _independent(readers: Sequence[int], above: Mapping[int, int]) -> Iterator[t
     """Sort the readers of one result into groups of which none depends on another, in the order of execution."""
     groups: list[list[int]] = []
     for reader in readers:
-        for group in groups:
-            if not any(above[reader] >> each & 1 for each in group):
-                group.append(reader)
-                break
-        else:
-            groups.append([reader])
+        free = (group for group in groups if not any(above[reader] >> each & 1 for each in group))
+        if (group := next(free, None)) is None:
+            groups.append(group := [])
+        group.append(reader)
     yield from map(tuple, groups)
 
 

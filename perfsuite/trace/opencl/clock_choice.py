@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum, IntFlag
 from itertools import pairwise
 
@@ -122,16 +122,9 @@ def best_fit(trace: OpenClTrace, device: int, commands: Commands, anomalies: Fla
     readings = {ClockBasis.TIMER: timer, ClockBasis.ENQUEUE_CALLS: calls}
     if timer.device_ns.size and calls.device_ns.size:
         readings[ClockBasis.TIMER_AND_CALLS] = joined(timer, calls)
-    fits = [
-        _fit(device, basis, fit_segments(found), commands, anomalies)
-        for basis, found in readings.items()
-        if found.device_ns.size
-    ]
-    return min(fits, key=_order, default=None)
-
-
-def _order(fit: DeviceFit) -> tuple[float, bool, int]:
-    return fit.misfit, fit.clock.error_ns is None, fit.clock.error_ns or 0
+    used = {basis: fit_segments(found) for basis, found in readings.items() if found.device_ns.size}
+    fits = [_fit(device, basis, segments, commands, anomalies) for basis, segments in used.items()]
+    return min(fits, key=lambda fit: (fit.misfit, fit.clock.error_ns is None, fit.clock.error_ns or 0), default=None)
 
 
 def _fit(
@@ -145,27 +138,21 @@ def _fit(
     is_flagged = is_outside & (2 * n_outside <= n_timed)
     is_sound = (anomalies == 0) & ~is_flagged
     worst_ns = max(float(np.max(errors[is_sound], initial=0.0)) for errors in (error_ns, *(each for _, each in later)))
-    clock = _clock(device, basis, segments, int(worst_ns))
-    is_believable = 2 * n_outside <= n_timed and _STEP_SHARE * clock.n_steps <= clock.n_readings
-    return DeviceFit(
-        clock=clock if is_believable and is_sound.any() else replace(clock, error_ns=None),
-        host_ns=np.vstack([queued_ns, *(times for times, _ in later)]),
-        is_outside=is_flagged,
-        misfit=n_outside + clock.n_steps * commands.size / _STEP_SHARE,
-    )
-
-
-def _clock(device: int, basis: ClockBasis, segments: tuple[ClockSegment, ...], error_ns: int) -> DeviceClock:
+    n_steps, n_readings = len(segments) - 1, sum(each.n_readings for each in segments)
+    is_believable = 2 * n_outside <= n_timed and _STEP_SHARE * n_steps <= n_readings and is_sound.any()
     longest = max(segments, key=lambda each: each.host_last_ns - each.host_first_ns)
-    return DeviceClock(
+    clock = DeviceClock(
         device=device,
         basis=basis,
-        n_readings=sum(each.n_readings for each in segments),
-        n_steps=len(segments) - 1,
+        n_readings=n_readings,
+        n_steps=n_steps,
         drift_ppm=1e6 * longest.rate,
         drift_error_ppm=1e6 * longest.rate_change,
-        error_ns=error_ns,
+        error_ns=int(worst_ns) if is_believable else None,
     )
+    host_ns = np.vstack([queued_ns, *(times for times, _ in later)])
+    misfit = n_outside + n_steps * commands.size / _STEP_SHARE
+    return DeviceFit(clock=clock, host_ns=host_ns, is_outside=is_flagged, misfit=misfit)
 
 
 def _by_nearest_segment(

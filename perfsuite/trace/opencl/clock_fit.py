@@ -48,11 +48,7 @@ class ClockReadings:
 
     def part(self, index: slice | npt.NDArray[np.intp]) -> ClockReadings:
         """Return some of the readings."""
-        return ClockReadings(
-            device_ns=self.device_ns[index],
-            host_before_ns=self.host_before_ns[index],
-            host_after_ns=self.host_after_ns[index],
-        )
+        return ClockReadings(**{name: getattr(self, name)[index] for name in ClockReadings.__slots__})
 
 
 def timer_readings(trace: OpenClTrace, device: int) -> ClockReadings:
@@ -62,11 +58,7 @@ def timer_readings(trace: OpenClTrace, device: int) -> ClockReadings:
 
 def call_readings(trace: OpenClTrace, device: int, commands: Commands) -> ClockReadings:
     """Return the shortest enqueue call out of each of many stretches, and the layer's own empty commands."""
-    length_ns = commands["host_end_ns"] - commands["host_start_ns"]
-    n_each = max(1, -(-commands.size // MOST_READINGS))
-    padded = np.append(length_ns, np.full(-commands.size % n_each, np.iinfo(np.int64).max))
-    stretches = padded.reshape(-1, n_each)
-    chosen = commands[stretches.argmin(axis=1) + n_each * np.arange(len(stretches))]
+    chosen = commands[_shortest(commands["host_end_ns"] - commands["host_start_ns"], MOST_READINGS)]
     calls = np.column_stack([chosen["queued_ns"], chosen["host_start_ns"], chosen["host_end_ns"]])
     return _in_order(np.vstack([_points(trace, device, ClockSource.MARKER), calls]))
 
@@ -203,7 +195,7 @@ def _rate(at_ns: _Floats, lower_ns: _Floats, upper_ns: _Floats) -> tuple[float, 
     suits all pairs, the rate was not constant, and the middle of what they disagree about stands for it. Of many
     readings the shortest out of each of `_MOST_PAIRED` stretches are paired, which allow no less than all.
     """
-    paired = _shortest(upper_ns - lower_ns)
+    paired = _shortest(upper_ns - lower_ns, _MOST_PAIRED)
     at_ns, lower_ns, upper_ns = at_ns[paired], lower_ns[paired], upper_ns[paired]
     first, last = np.triu_indices(at_ns.size, 1)
     apart_ns = at_ns[last] - at_ns[first]
@@ -214,9 +206,9 @@ def _rate(at_ns: _Floats, lower_ns: _Floats, upper_ns: _Floats) -> tuple[float, 
     return (least + most) / 2, LEAST_RATE_CHANGE + abs(most - least) / 2
 
 
-def _shortest(length_ns: _Floats) -> npt.NDArray[np.intp]:
-    """Return where the shortest of each stretch is, of `_MOST_PAIRED` stretches or fewer."""
-    n_each = max(1, -(-length_ns.size // _MOST_PAIRED))
+def _shortest(length_ns: npt.NDArray[np.generic], most: int) -> npt.NDArray[np.intp]:
+    """Return where the shortest of each stretch is, of `most` stretches or fewer."""
+    n_each = max(1, -(-length_ns.size // most))
     stretches = np.append(length_ns, np.full(-length_ns.size % n_each, np.inf)).reshape(-1, n_each)
     chosen: npt.NDArray[np.intp] = stretches.argmin(axis=1) + n_each * np.arange(len(stretches))
     return chosen

@@ -28,7 +28,7 @@ class AlignedTrace:
     anomalies: Flags
     #: Position of the command's device among the trace's devices.
     device: npt.NDArray[np.int64]
-    #: One for each device of which any command or timer told the time.
+    #: One for each device of which any command or timer reported the time.
     clocks: tuple[DeviceClock, ...]
 
     @property
@@ -40,7 +40,10 @@ class AlignedTrace:
 
 def align(trace: OpenClTrace) -> AlignedTrace:
     """Put a trace's commands on the host's clock."""
-    device = _devices(trace)
+    by_queue = np.zeros(max((each.queue for each in trace.queues), default=0) + 1, dtype=np.int64)
+    for each in trace.queues:
+        by_queue[each.queue] = each.device
+    device = by_queue[trace.commands["queue"]]
     anomalies = own_anomalies(trace.commands)
     host_ns = np.zeros((len(STAMPS), trace.commands.size), dtype=np.int64)
     clocks = []
@@ -51,23 +54,5 @@ def align(trace: OpenClTrace) -> AlignedTrace:
             host_ns[:, here] = fit.host_ns
             anomalies[here[fit.is_outside]] |= np.uint8(Anomaly.OUTSIDE_CALL)
             clocks.append(fit.clock)
-    queued_ns, submit_ns, start_ns, end_ns = host_ns
-    return AlignedTrace(
-        trace=trace,
-        queued_ns=queued_ns,
-        submit_ns=submit_ns,
-        start_ns=start_ns,
-        end_ns=end_ns,
-        anomalies=anomalies,
-        device=device,
-        clocks=tuple(clocks),
-    )
-
-
-def _devices(trace: OpenClTrace) -> npt.NDArray[np.int64]:
-    """Return the position of each command's device."""
-    by_queue = np.zeros(max((each.queue for each in trace.queues), default=0) + 1, dtype=np.int64)
-    for each in trace.queues:
-        by_queue[each.queue] = each.device
-    devices: npt.NDArray[np.int64] = by_queue[trace.commands["queue"]]
-    return devices
+    stamps = dict(zip(STAMPS, host_ns, strict=True))
+    return AlignedTrace(trace=trace, anomalies=anomalies, device=device, clocks=tuple(clocks), **stamps)

@@ -4,7 +4,7 @@
     idle share  = 1 - busy(a, b) / (b - a)
 
 All times are on the host's clock. Markers and barriers occupy no device. A command with an anomaly is left out, so its
-time counts as idle; `IdleWindow.n_left_out` tells where that is so.
+time counts as idle; `IdleWindow.n_left_out` shows where that is so.
 """
 
 from __future__ import annotations
@@ -87,27 +87,18 @@ class DeviceActivity:
         order = np.arange(self.n_gaps)
         if n_longest is not None:
             order = np.argsort(starts_ns - ends_ns, kind="stable")[:n_longest]
-        return tuple(
-            IdleGap(
-                start_ns=int(starts_ns[at]),
-                end_ns=int(ends_ns[at]),
-                preceding=int(self.last[at]),
-                following=int(self.first[at + 1]),
-            )
-            for at in order.tolist()
-        )
+        names = ("start_ns", "end_ns", "preceding", "following")
+        columns = (starts_ns, ends_ns, self.last[:-1], self.first[1:])
+        rows = zip(*(each[order].tolist() for each in columns), strict=True)
+        return tuple(IdleGap(**dict(zip(names, row, strict=True))) for row in rows)
 
     def idle(self, windows: Sequence[Window]) -> tuple[IdleWindow, ...]:
         """Return the idle share of each window, such as the steps of a generation in their order."""
         edges_ns = np.array(windows, dtype=np.int64).reshape(-1, 2)
         busy_ns = np.diff(self._busy_until(edges_ns), axis=1)[:, 0]
         n_left_out = np.diff(np.searchsorted(self.left_out_ns, edges_ns), axis=1)[:, 0]
-        return tuple(
-            IdleWindow(start_ns=start_ns, end_ns=end_ns, busy_ns=busy, n_left_out=left_out)
-            for (start_ns, end_ns), busy, left_out in zip(
-                edges_ns.tolist(), busy_ns.tolist(), n_left_out.tolist(), strict=True
-            )
-        )
+        rows = np.column_stack([edges_ns, busy_ns, n_left_out]).tolist()
+        return tuple(IdleWindow(start_ns=start, end_ns=end, busy_ns=busy, n_left_out=n) for start, end, busy, n in rows)
 
     def _busy_until(self, times_ns: Times) -> Times:
         """Return the busy time before each of the times."""

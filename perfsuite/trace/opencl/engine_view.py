@@ -52,39 +52,36 @@ def engine_view(record: EngineRecord, aligned: AlignedTrace, mapping: KernelMapp
     """Look at one process from the side of its device."""
     mapped = map_run(record, aligned, mapping)
     decode = phase_spans(record, Phase.DECODE)
-    first = [span for span in decode if span.repetition == 0]
+    first = [span.window_ns for span in decode if span.repetition == 0]
     phases = []
     for phase, occurrences in mapped.phases.items():
         spans = [each.traced.span for each in occurrences]
         shares = [each.traced.operators_ns / each.traced.span.duration_ns for each in occurrences]
+        windows = [span.window_ns for span in spans]
         phases.append(
             PhaseView(
                 phase=phase,
                 n_occurrences=len(occurrences),
                 duration_ns=round(median(span.duration_ns for span in spans)),
                 operators_ratio=median(shares),
-                kernels=kernel_statistics(within(aligned, _windows(spans))),
+                kernels=kernel_statistics(within(aligned, windows)),
                 roles=mapping.kernel_roles(phase),
-                idle=_idle(aligned, spans),
+                idle=_idle(aligned, windows),
             )
         )
     return EngineView(
         phases=tuple(phases),
-        growth=kernel_growth(aligned, _windows(first)),
+        growth=kernel_growth(aligned, first),
         forecast_errors=_forecast_errors(decode),
         problems=mapped.problems,
     )
 
 
-def _windows(spans: Sequence[Span]) -> list[tuple[int, int]]:
-    return [(span.start_ns, span.end_ns) for span in spans]
-
-
-def _idle(aligned: AlignedTrace, spans: Sequence[Span]) -> tuple[IdleWindow, ...]:
+def _idle(aligned: AlignedTrace, windows: Sequence[tuple[int, int]]) -> tuple[IdleWindow, ...]:
     """Return the idle share of the device that the kernels ran on; of several the busiest one's."""
-    devices = {int(each) for each in aligned.device}
-    found = [device_activity(aligned, device).idle(_windows(spans)) for device in sorted(devices)]
-    return max(found, key=lambda windows: sum(window.busy_ns for window in windows), default=())
+    devices = sorted({int(each) for each in aligned.device})
+    found = [device_activity(aligned, device).idle(windows) for device in devices]
+    return max(found, key=lambda idle: sum(window.busy_ns for window in idle), default=())
 
 
 def _forecast_errors(steps: Sequence[Span]) -> tuple[HorizonErrors, ...]:

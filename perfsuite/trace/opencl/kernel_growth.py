@@ -27,7 +27,7 @@ from perfsuite.trace.opencl.device_clock import AlignedTrace
 #: Chance that a slope lies within its interval.
 CONFIDENCE = 0.99
 
-#: Fewer steps have no interval worth telling.
+#: Fewer steps have no interval worth reporting.
 LEAST_STEPS = 8
 
 #: Of more steps, medians of so many blocks are fitted: the slopes between all pairs would not fit into memory.
@@ -51,8 +51,6 @@ class KernelGrowth:
     #: 1 - residual / total sum of squares: the share of the variance that the line explains, and below 0 where the mean
     #: fits better, for the line is robust and not of least squares. `None` without any variance.
     r_squared: float | None
-    #: Median distance of a step from the line.
-    residual_ns: float
 
     @property
     def grows(self) -> bool:
@@ -91,8 +89,7 @@ def step_totals(
 ) -> tuple[tuple[int, ...], Times, npt.NDArray[np.bool_]]:
     """Return the kernels' time by step.
 
-    They are positions among the trace's names, and two arrays of shape (kernels, steps): time, ns, and whether it is
-    known.
+    They are positions among the trace's names, and two arrays of shape (kernels, steps): time, ns, and if it is known.
     """
     commands = aligned.trace.commands
     step = _steps_of(commands["host_start_ns"], steps)
@@ -135,7 +132,6 @@ def _growth(name: str, totals_ns: Times, is_known: npt.NDArray[np.bool_], confid
         upper_ns_per_step=float(upper),
         intercept_ns=intercept_ns,
         r_squared=1 - float((residuals_ns**2).sum()) / total_squares if total_squares else None,
-        residual_ns=float(np.median(np.abs(residuals_ns))),
     )
 
 

@@ -1,7 +1,7 @@
 """Which kernels compute which operator: learnt node by node, confirmed group by group, then applied at full speed.
 
 A backend may compute several nodes by one kernel when it sees them together, and does not when each is asked for by
-itself. So the graph is run three times. Node by node tells which kernels a node takes alone. At full speed the sequence
+itself. So the graph is run three times. Node by node shows which kernels a node takes alone. At full speed the sequence
 of kernels differs where nodes are fused, and those nodes make a group. Group by group, each group waited for by itself,
 must give the very sequence of full speed; then every kernel has its group, and the mapping is not a guess.
 """
@@ -29,11 +29,8 @@ def group_operators(graph: Sequence[Node], groups: Sequence[tuple[int, int]]) ->
     nothing: views and the like.
     """
     computed = [[node for node in graph[first:last] if node.timed] for first, last in groups]
-    fused = [
-        replace(node, fused=position > 0, timed=position == 0)
-        for nodes in computed
-        for position, node in enumerate(nodes)
-    ]
+    numbered = (each for nodes in computed for each in enumerate(nodes))
+    fused = [replace(node, fused=position > 0, timed=position == 0) for position, node in numbered]
     operators = iter(timed_operators(fused))
     return tuple(next(operators) if nodes else None for nodes in computed)
 
@@ -60,10 +57,8 @@ class KernelMapping:
 
     def roles_of(self, phase: Phase, kernels: tuple[str, ...]) -> tuple[str, ...] | None:
         """Return the roles of an evaluation's kernels; `None` for a sequence that was never learnt."""
-        for sequence in self.sequences:
-            if sequence.phase is phase and sequence.kernels == kernels:
-                return sequence.roles
-        return None
+        found = (each.roles for each in self.sequences if each.phase is phase and each.kernels == kernels)
+        return next(found, None)
 
     def kernel_roles(self, phase: Phase) -> dict[str, tuple[str, ...]]:
         """Return the kernels of a phase in the order of their first launch, each with the operators that it is of."""
@@ -91,10 +86,7 @@ def group_ends(by_node: RecordedRun, full_speed: RecordedRun) -> tuple[tuple[int
 
     In the run of the ``groups`` recorder every node was a group; the other, of the same workload, had no recorder.
 
-    Raises
-    ------
-    MeasurementError
-        The two runs have not the same evaluations.
+    Raises MeasurementError: the two runs have not the same evaluations.
     """
     prefill, decode = (_common_ends(by_node, full_speed, phase) for phase in GRAPH_PHASES)
     return prefill, decode
@@ -103,10 +95,7 @@ def group_ends(by_node: RecordedRun, full_speed: RecordedRun) -> tuple[tuple[int
 def learn_mapping(by_group: RecordedRun, full_speed: RecordedRun) -> KernelMapping:
     """Give each kernel of full speed the operator of its group, and check that both runs launch the same kernels.
 
-    Raises
-    ------
-    MeasurementError
-        An evaluation launches other kernels group by group than at full speed: where, and which.
+    Raises MeasurementError: an evaluation launches other kernels group by group than at full speed: where, and which.
     """
     sequences: dict[tuple[Phase, tuple[str, ...]], KernelSequence] = {}
     for phase in GRAPH_PHASES:
@@ -121,7 +110,7 @@ def learn_mapping(by_group: RecordedRun, full_speed: RecordedRun) -> KernelMappi
 
 def span_kernels(trace: OpenClTrace, span: Span) -> tuple[str, ...]:
     """Return the kernels that were enqueued during a span, in the order of their enqueue calls."""
-    return tuple(name for _, name in _kernels_between(trace, span.start_ns, span.end_ns))
+    return tuple(name for _, name in _kernels_in(trace, span))
 
 
 def phase_spans(record: EngineRecord, phase: Phase) -> tuple[Span, ...]:
@@ -144,29 +133,19 @@ def _grouped(run: RecordedRun, span: Span) -> _GroupedEvaluation:
     """Sort the kernels of a span into groups: a group's kernels are enqueued before it is waited for."""
     evaluations = evaluations_of(run.record)
     found = evaluations.within(span.start_ns, span.end_ns)
+    where = f"{span.phase.value} at token {span.token}"
     if len(found) != 1:
-        raise MeasurementError(f"{span.phase.value} at token {span.token}: {len(found)} graphs recorded, expected 1")
+        raise MeasurementError(f"{where}: {len(found)} graphs recorded, expected 1")
     graph = run.record.graphs[evaluations.graph[found[0]]]
     ends_ns = evaluations.ends_ns[evaluations.ends(found[0])]
-    kernels = tuple(
-        (int(np.searchsorted(ends_ns, at_ns)), name)
-        for at_ns, name in _kernels_between(run.trace, span.start_ns, span.end_ns)
-    )
+    kernels = tuple((int(np.searchsorted(ends_ns, at_ns)), name) for at_ns, name in _kernels_in(run.trace, span))
     if kernels and kernels[-1][0] >= len(ends_ns):
-        raise MeasurementError(
-            f"{span.phase.value} at token {span.token}: {kernels[-1][1]} is enqueued after all nodes"
-        )
-    last_nodes = _last_nodes(run, span.phase, len(graph))
+        raise MeasurementError(f"{where}: {kernels[-1][1]} is enqueued after all nodes")
+    ends = run.group_ends[GRAPH_PHASES.index(span.phase)]
+    last_nodes = tuple(node for node in range(len(graph)) if node >= len(ends) or ends[node])
     if len(last_nodes) != len(ends_ns):
-        raise MeasurementError(
-            f"{span.phase.value} at token {span.token}: {len(ends_ns)} groups recorded, expected {len(last_nodes)}"
-        )
+        raise MeasurementError(f"{where}: {len(ends_ns)} groups recorded, expected {len(last_nodes)}")
     return _GroupedEvaluation(graph=graph, last_nodes=last_nodes, kernels=kernels)
-
-
-def _last_nodes(run: RecordedRun, phase: Phase, n_nodes: int) -> tuple[int, ...]:
-    ends = run.group_ends[GRAPH_PHASES.index(phase)]
-    return tuple(node for node in range(n_nodes) if node >= len(ends) or ends[node])
 
 
 def _paired(
@@ -180,9 +159,9 @@ def _paired(
         yield _grouped(grouped, one), span_kernels(full_speed.trace, other)
 
 
-def _kernels_between(trace: OpenClTrace, start_ns: int, end_ns: int) -> Iterator[tuple[int, str]]:
+def _kernels_in(trace: OpenClTrace, span: Span) -> Iterator[tuple[int, str]]:
     commands = trace.commands
-    chosen = (commands["host_start_ns"] >= start_ns) & (commands["host_start_ns"] < end_ns)
+    chosen = (commands["host_start_ns"] >= span.start_ns) & (commands["host_start_ns"] < span.end_ns)
     chosen &= commands["type"] == CommandType.KERNEL
     for command in commands[chosen]:
         yield int(command["host_start_ns"]), trace.names[command["name"]]

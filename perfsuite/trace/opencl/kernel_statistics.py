@@ -22,9 +22,11 @@ import numpy.typing as npt
 
 from perfsuite.records.engine_trace import Times
 from perfsuite.records.opencl_commands import CommandType
+from perfsuite.trace.opencl.clock_choice import STAMPS
 from perfsuite.trace.opencl.device_clock import AlignedTrace
 
 _Mask = npt.NDArray[np.bool_]
+_Index = npt.NDArray[np.intp]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,25 +93,19 @@ def occupied_times(aligned: AlignedTrace) -> tuple[Times, _Mask]:
     return occupied_ns, is_known
 
 
-def _before(is_marker: _Mask) -> npt.NDArray[np.intp]:
+def _before(is_marker: _Mask) -> _Index:
     """Return the position of the last command before each that is no marker, -1 where there is none.
 
-    Markers and barriers occupy no device, and some drivers do not tell all of their times.
+    Markers and barriers occupy no device, and some drivers do not report all of their times.
     """
     last = np.maximum.accumulate(np.where(is_marker, -1, np.arange(is_marker.size)))
     return np.append(-1, last[:-1])
 
 
 def _statistics(
-    aligned: AlignedTrace,
-    index: npt.NDArray[np.intp],
-    total_ns: int,
-    occupied_ns: Times,
-    left_out: npt.NDArray[np.intp],
+    aligned: AlignedTrace, index: _Index, total_ns: int, occupied_ns: Times, left_out: _Index
 ) -> KernelStatistics:
-    queued_ns, submit_ns, start_ns, end_ns = (
-        aligned.trace.commands[name][index] for name in ("queued_ns", "submit_ns", "start_ns", "end_ns")
-    )
+    queued_ns, submit_ns, start_ns, end_ns = (aligned.trace.commands[name][index] for name in STAMPS)
     name = int(aligned.trace.commands["name"][index[0]])
     execution = _spread(end_ns - start_ns)
     return KernelStatistics(

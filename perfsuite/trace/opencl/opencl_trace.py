@@ -21,7 +21,7 @@ from perfsuite.records.engine_trace import (
     TraceRecorder,
     new_events,
 )
-from perfsuite.records.events import EngineRecord, Node, Phase, Span, Tensor
+from perfsuite.records.events import EngineRecord, Node, Span, Tensor
 from perfsuite.records.opencl_commands import CommandType
 from perfsuite.records.trace_levels import TraceLevel
 from perfsuite.trace.opencl.device_clock import AlignedTrace
@@ -93,7 +93,8 @@ class GraphBook:
         graph = self._made.get(roles)
         if graph is None:
             graph = self._made[roles] = len(self.graphs)
-            self.graphs.append(tuple(map(_named_only, roles)))
+            tensors = (Tensor(name=role, type="?", ne=(0, 0, 0, 0), nb=(0, 0, 0, 0), root=None) for role in roles)
+            self.graphs.append(tuple(Node(tensor=tensor, op="?", sources=()) for tensor in tensors))
         return [graph] * len(roles), list(range(len(roles)))
 
 
@@ -117,32 +118,21 @@ def _matched(roles: Sequence[str], named: Sequence[_NamedNode]) -> tuple[list[in
     return graphs, nodes
 
 
-def _named_only(role: str) -> Node:
-    tensor = Tensor(name=role, type="?", ne=(0, 0, 0, 0), nb=(0, 0, 0, 0), root=None)
-    return Node(tensor=tensor, op="?", sources=())
-
-
 def iterations_of(shapes: EngineRecord | None, spans: SpanEvents) -> tuple[Span | None, ...]:
     """Return the iterations of another record of the same workload, or of its first repetition as often as needed.
 
-    Raises
-    ------
-    MeasurementError
-        It has other iterations.
+    Raises MeasurementError: it has other iterations.
     """
     if shapes is None:
         return (None,) * len(spans.iterations)
     theirs = span_events(shapes).iterations
-    if not theirs or len(spans.iterations) % len(theirs) or _kinds(theirs) != _kinds(spans.iterations)[: len(theirs)]:
+    kinds, known = ([(span.phase, span.n_tokens) for span in each] for each in (spans.iterations, theirs))
+    if not theirs or len(kinds) % len(theirs) or known != kinds[: len(theirs)]:
         raise MeasurementError(
-            f"the record with the graphs has {len(theirs)} iterations, the traced run {len(spans.iterations)}; record "
-            "both of the same workload"
+            f"the record with the graphs has {len(theirs)} iterations, the traced run {len(kinds)}; record both of the "
+            "same workload"
         )
-    return theirs * (len(spans.iterations) // len(theirs))
-
-
-def _kinds(spans: tuple[Span, ...]) -> list[tuple[Phase, int]]:
-    return [(span.phase, span.n_tokens) for span in spans]
+    return theirs * (len(kinds) // len(theirs))
 
 
 BACKEND = "OpenCL"
@@ -156,7 +146,7 @@ def opencl_trace(
     shapes: EngineRecord | None = None,
     command: tuple[str, ...] = (),
 ) -> EngineTrace:
-    """Return what a run on the OpenCL backend tells.
+    """Return what a run on the OpenCL backend shows.
 
     An OPERATOR is the host's part, from the enqueue of its first command to the end of the enqueue of its last; a
     KERNEL is a command while the device worked on it, on the host's clock, with the node that it computes.
@@ -164,10 +154,7 @@ def opencl_trace(
     `aligned` has the commands of the same process. `shapes` is a record of the same workload that lists the graphs,
     where `record` does not: the ``splits`` or ``groups`` recorder's. Without either, nodes have their roles for names.
 
-    Raises
-    ------
-    MeasurementError
-        `shapes` has other iterations than `record`.
+    Raises MeasurementError: `shapes` has other iterations than `record`.
     """
     own_shapes = record if record.graphs else shapes
     return _OpenClRun(record, aligned, mapping, own_shapes).trace(command)
@@ -191,7 +178,7 @@ class _OpenClRun:
             self._place(iteration, span)
 
     def trace(self, command: tuple[str, ...]) -> EngineTrace:
-        kernels = self._kernel_names()
+        kernels = tuple(dict.fromkeys(self._name(each) for each in range(self._commands.size)))
         graphs, backends = self._graph_events()
         events = np.concatenate([self._spans.events, graphs, self._operator_events(), self._kernel_events(kernels)])
         trace = self._aligned.trace
@@ -268,15 +255,8 @@ class _OpenClRun:
         return new_events(EventKind.KERNEL, sound.size, value=value, **times, **self._places(sound))
 
     def _places(self, commands: npt.NDArray[np.intp]) -> dict[str, Ints]:
-        return {
-            "iteration": self._iteration[commands],
-            "evaluation": self._evaluation[commands],
-            "graph": self._graph[commands],
-            "node": self._node[commands],
-        }
-
-    def _kernel_names(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(self._name(each) for each in range(self._commands.size)))
+        names = ("iteration", "evaluation", "graph", "node")
+        return {name: getattr(self, f"_{name}")[commands] for name in names}
 
     def _name(self, command: int) -> str:
         """Return a kernel's name, or what another command does."""

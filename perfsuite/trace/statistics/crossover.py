@@ -6,8 +6,8 @@ distances. Where
     a_cpu + b_cpu * w = a_device + b_device * w      w = (a_device - a_cpu) / (b_cpu - b_device) > 0
 
 they cross: a device that takes longer to begin and less for each piece of work wins above w, and one of the other kind
-below it. Without a crossing one side wins throughout. A crossing outside of the measured work is told as such: a policy
-that relies on it extrapolates.
+below it. Without a crossing one side wins throughout. A crossing outside of the measured work is marked as such: a
+policy that relies on it extrapolates.
 
 *Source*: ProfInfer, insights: the GPU wins only for a range of dimensions, so offloading could be chosen by shape.
 """

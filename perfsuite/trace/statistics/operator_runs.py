@@ -69,8 +69,9 @@ def operator_runs(trace: EngineTrace) -> OperatorRuns:
     is_device = trace.recorder is TraceRecorder.OPENCL and commands.size > 0
     at = commands if is_device else operator_events(trace, EventKind.OPERATOR)
     events = trace.events
-    evaluation = _evaluations(trace, at)
-    key = evaluation * (_most_nodes(trace) + 1) + events["node"][at]
+    evaluation = events["evaluation"][at].astype(np.int64)
+    evaluation = np.where(evaluation == NOTHING, events["iteration"][at], evaluation)
+    key = evaluation * (max(map(len, trace.graphs), default=0) + 1) + events["node"][at]
     order = np.argsort(key, kind="stable")
     at, key = at[order], key[order]
     first = np.flatnonzero(np.diff(key, prepend=key[0] - 1)) if key.size else np.zeros(0, dtype=np.int64)
@@ -105,13 +106,6 @@ def operator_events(trace: EngineTrace, kind: EventKind) -> Ints:
     return np.flatnonzero((events["kind"] == kind) & is_whole & is_known & has_thread)
 
 
-def _evaluations(trace: EngineTrace, at: Ints) -> Ints:
-    """Return the evaluation of each event; its call of llama_decode where that is all that is known."""
-    evaluation = trace.events["evaluation"][at].astype(np.int64)
-    found: Ints = np.where(evaluation == NOTHING, trace.events["iteration"][at], evaluation)
-    return found
-
-
 def _decodes(trace: EngineTrace, step: Ints, graph: Ints) -> Bools:
     """Return whether each run belongs to a step of one token; pieces of a prefill's graph may be of one token, too."""
     found = np.array([n_tokens_of(each) == 1 for each in trace.graphs], dtype=bool)[graph]
@@ -122,10 +116,6 @@ def _decodes(trace: EngineTrace, step: Ints, graph: Ints) -> Bools:
     at = np.minimum(np.searchsorted(numbers, step), numbers.size - 1)
     is_called = (numbers[at] == step) & (step != NOTHING)
     return np.where(is_called, calls["value"][first][at] == 1, found)
-
-
-def _most_nodes(trace: EngineTrace) -> int:
-    return max((len(graph) for graph in trace.graphs), default=0)
 
 
 def _reduced(ufunc: np.ufunc, values: npt.NDArray[np.generic], first: Ints) -> Ints:

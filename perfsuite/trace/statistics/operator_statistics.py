@@ -1,6 +1,6 @@
 """Time by type of operator and dimensions: a line through it, the rates that it reaches, and what was counted.
 
-The dimensions M x N x K x H by which the time of an operator is told.
+The dimensions M x N x K x H by which the time of an operator is reported.
 
     product of matrices     M rows of the weights, N columns, K elements of a row, H matrices (heads)
     product with experts    M rows of an expert, N rows of activations (tokens x experts of a token), K, H = 1
@@ -190,7 +190,7 @@ def operator_statistics(
     runs: OperatorRuns, table: OperatorTable, counter_names: tuple[str, ...] = (), cost_of: CostOf | None = None
 ) -> tuple[OperatorType, ...]:
     """Return the types of operators of each phase, those that took the most time first."""
-    labels, of_run = table.labelled(runs, _kind)
+    labels, of_run = table.labelled(runs, lambda operator, phase: (phase, operator.op, stored_type(operator)))
     totals = np.bincount(of_run, weights=runs.duration_ns, minlength=len(labels))
     phase_ns: dict[Phase, float] = {}
     for (phase, *_), total_ns in zip(labels, totals.tolist(), strict=True):
@@ -204,15 +204,8 @@ def operator_statistics(
     return tuple(sorted(found, key=lambda each: (each.phase is not Phase.PREFILL, -each.total_ns, each.op)))
 
 
-_Kind = tuple[Phase, str, str]
-
-
-def _kind(operator: RecordedOperator, phase: Phase) -> _Kind:
-    return phase, operator.op, stored_type(operator)
-
-
 def _type(
-    kind: _Kind,
+    kind: tuple[Phase, str, str],
     part: Ints,
     runs: OperatorRuns,
     table: OperatorTable,
@@ -236,7 +229,10 @@ def _type(
         fit=fit_line(
             [each.dimensions.work for each in dimensions], [each.median_ns for each in dimensions], is_relative=True
         ),
-        counted=dict(zip(counter_names, _summed(runs.counters[part]), strict=False)),
+        counted={
+            name: None if (column == NOTHING).any() else int(column.sum())
+            for name, column in zip(counter_names, runs.counters[part].T, strict=False)
+        },
     )
 
 
@@ -264,7 +260,3 @@ def _dimensions(
 
 def _rate(amount: int | None, time_ns: float) -> float | None:
     return None if amount is None or time_ns <= 0 else amount / time_ns * 1e9
-
-
-def _summed(counted: Ints) -> list[int | None]:
-    return [None if (column == NOTHING).any() else int(column.sum()) for column in counted.T]

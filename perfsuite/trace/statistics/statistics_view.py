@@ -16,7 +16,7 @@ from perfsuite.trace.statistics.token_statistics import TokenStatistics, token_s
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraceStatistics:
-    """Everything that a trace tells in figures; a part that it does not tell is empty."""
+    """Everything that a trace shows in figures; a part that it does not show is empty."""
 
     n_events: int
     n_lost: int

@@ -1,6 +1,6 @@
 """The steps of a trace: calls of llama_decode with their tokens, their time, and how much context they saw.
 
-No recorder tells when the cache is emptied, so the context is counted: tokens of all steps since it last began anew.
+No recorder shows when the cache is emptied, so the context is counted: tokens of all steps since it last began anew.
 It began anew where
 
 * attention works on fewer positions than the count would need, or

@@ -7,7 +7,7 @@ Of a role whose runs r keep the thread t busy for b_rt, n threads in all:
 A thread that is pre-empted in a few runs therefore does not show.
 
 This needs the threads' own starts and ends. Where a recorder derives either from the operator before or behind,
-waiting is in the time, and threads seem busy throughout; then nothing is told. Nor is it of a device's trace, whose
+waiting is in the time, and threads seem busy throughout; then nothing is reported. Nor is it of a device's trace, whose
 operators are the host's enqueueing.
 """
 
@@ -24,7 +24,7 @@ from perfsuite.trace.statistics.operator_runs import OperatorRuns, OperatorTable
 #: A role runs on one thread where the others are busy for less than this part of that one's time, on average.
 _IDLE_RATIO = 0.2
 
-#: Where more times than these are derived, those of threads tell nothing.
+#: Where more times than these are derived, those of threads show nothing.
 _MOST_DERIVED_RATIO = 0.01
 _DERIVED = EventFlag.START_DERIVED | EventFlag.END_DERIVED
 

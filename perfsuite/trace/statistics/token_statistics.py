@@ -65,11 +65,12 @@ class TokenStatistics:
 
 
 def token_statistics(steps: Steps, runs: OperatorRuns, table: OperatorTable) -> TokenStatistics:
-    """Tell the growth of decoding over the context."""
+    """Return the growth of decoding over the context."""
     decode = steps.is_decode
     line = context_line(steps.context[decode], steps.duration_ns[decode])
     growth = () if line is None else _growth(steps, runs, table)
-    return TokenStatistics(steps=steps, line=line, growth=tuple(sorted(growth, key=_steepness)))
+    steepest_first = sorted(growth, key=lambda each: (-each.line.slope_ns, each.role))
+    return TokenStatistics(steps=steps, line=line, growth=tuple(steepest_first))
 
 
 def context_line(contexts: Ints, times_ns: npt.NDArray[np.generic]) -> RobustLine | None:
@@ -113,7 +114,3 @@ def _growth(steps: Steps, runs: OperatorRuns, table: OperatorTable) -> tuple[Rol
         for (role, op), times_ns, line in found
         if line is not None
     )
-
-
-def _steepness(growth: RoleGrowth) -> tuple[float, str]:
-    return -growth.line.slope_ns, growth.role

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from perfsuite.records.events import Node
@@ -32,15 +32,9 @@ def n_tokens_of(graph: Sequence[Node]) -> int | None:
 
 def n_positions_of(graph: Sequence[Node]) -> int | None:
     """Return the positions of the KV cache that attention works on, padding and all; None where it has no attention."""
-    return max(_positions(graph), default=None)
-
-
-def _positions(graph: Sequence[Node]) -> Iterator[int]:
-    for each in graph:
-        if each.op == "FLASH_ATTN_EXT" and len(each.sources) > 1:
-            yield each.sources[1].ne[1]
-        elif each.op == "SOFT_MAX" and each.tensor.name.startswith("kq"):
-            yield each.tensor.ne[0]
+    fused = (each.sources[1].ne[1] for each in graph if each.op == "FLASH_ATTN_EXT" and len(each.sources) > 1)
+    scores = (each.tensor for each in graph if each.op == "SOFT_MAX" and each.tensor.name.startswith("kq"))
+    return max((*fused, *(tensor.ne[0] for tensor in scores)), default=None)
 
 
 def _named_by_weight(node: Node) -> Node:

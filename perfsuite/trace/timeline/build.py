@@ -62,7 +62,8 @@ def _origins(operators: Events, kernels: Events) -> Ints:
     found = np.full(len(kernels), -1, dtype=np.int64)
     if not len(operators) or not len(kernels):
         return found
-    places = _places(operators, kernels)
+    graph, node = (np.concatenate([operators[name], kernels[name]]).astype(np.int64) for name in ("graph", "node"))
+    places = graph * (int(node.max()) + 2) + node
     operator_place, kernel_place = places[: len(operators)], places[len(operators) :]
     knows = kernels["evaluation"] != NOTHING
     has_node = kernels["node"] != NOTHING
@@ -74,14 +75,6 @@ def _origins(operators: Events, kernels: Events) -> Ints:
     by_time = has_node & ~knows
     found[by_time] = _last_before(operators, operator_place, kernels[by_time], kernel_place[by_time])
     return found
-
-
-def _places(operators: Events, kernels: Events) -> Ints:
-    """Number the nodes of all graphs through."""
-    graph = np.concatenate([operators["graph"], kernels["graph"]]).astype(np.int64)
-    node = np.concatenate([operators["node"], kernels["node"]]).astype(np.int64)
-    places: Ints = graph * (int(node.max()) + 2) + node
-    return places
 
 
 def _paired(place: Ints, evaluation: npt.NDArray[np.int32]) -> Ints:
@@ -106,11 +99,8 @@ def _last_before(operators: Events, operator_place: Ints, kernels: Events, kerne
     candidate[place[candidate] != place[order]] = -1
     found = np.empty(len(order), dtype=np.int64)
     found[order] = candidate
-    return _first_of_evaluation(operators, operator_place, found[n_operators:])
-
-
-def _first_of_evaluation(operators: Events, place: Ints, found: Ints) -> Ints:
-    keys = _paired(place, operators["evaluation"])
+    found = found[n_operators:]
+    keys = _paired(operator_place, operators["evaluation"])
     unique, first = np.unique(keys, return_index=True)
     known = found >= 0
     found[known] = first[np.searchsorted(unique, keys[found[known]])]
@@ -149,17 +139,16 @@ def build_timeline(trace: EngineTrace) -> Timeline:
     """
     if bool((trace.events["start_ns"] < 0).any()):
         trace = replace(trace, events=trace.events[trace.events["start_ns"] >= 0])
-    found = _Layout(tracks=[Track(name=_process_name(trace), kind=TrackKind.PROCESS, parent=None, tid=trace.pid)])
+    name = printable(trace.command[0].rpartition("/")[2] if trace.command else trace.recorder.value)
+    found = _Layout(tracks=[Track(name=name, kind=TrackKind.PROCESS, parent=None, tid=trace.pid)])
     for name, kind in (("phases", EventKind.PHASE), ("tokens", EventKind.TOKEN)):
         found.add_plain(name, trace.of(kind), label_events(trace, kind))
     _add_graphs(found, trace)
     kernels, operators = trace.of(EventKind.KERNEL), trace.of(EventKind.OPERATOR)
-    operator_flow, operator_arrow, kernel_flow, kernel_arrow = flows(operators, kernels)
-    _add_threads(found, trace, operators, (operator_flow, operator_arrow))
+    arrows = flows(operators, kernels)
+    _add_threads(found, trace, operators, arrows[:2])
     where = f" on {trace.backends[0]}" if len(trace.backends) == 1 else ""
-    found.add_plain(
-        f"kernels{where}", kernels, label_events(trace, EventKind.KERNEL), arrows=(kernel_flow, kernel_arrow)
-    )
+    found.add_plain(f"kernels{where}", kernels, label_events(trace, EventKind.KERNEL), arrows=arrows[2:])
     found.add_plain("levels of the recorder", trace.of(EventKind.LEVELS), label_events(trace, EventKind.LEVELS))
     return Timeline(
         tracks=tuple(found.tracks),
@@ -241,9 +230,7 @@ def _add_threads(found: _Layout, trace: EngineTrace, operators: Events, arrows: 
             continue
         has_id = trace.pid is not None and thread.tid > 0
         place = found.add_track(
-            thread_text(thread),
-            TrackKind.THREAD if has_id else TrackKind.SLICES,
-            tid=thread.tid if has_id else None,
+            thread_text(thread), TrackKind.THREAD if has_id else TrackKind.SLICES, tid=thread.tid if has_id else None
         )
         found.add_plain(
             f"operators of {thread.tid}",
@@ -253,21 +240,12 @@ def _add_threads(found: _Layout, trace: EngineTrace, operators: Events, arrows: 
             track=place,
             arrows=(arrows[0][own], arrows[1][own]),
         )
-        found.add_plain(
-            f"state of {thread.tid}",
-            states[own_states],
-            labelled_states.part(own_states),
-            parent=place,
-        )
+        found.add_plain(f"state of {thread.tid}", states[own_states], labelled_states.part(own_states), parent=place)
         for name, of_thread in zip(trace.counter_names, points.get(position, ()), strict=False):
             if len(of_thread):
                 counter = found.add_track(f"{name} of {thread.tid}", TrackKind.COUNTER, parent=place, unit=f"{name}/s")
                 of_thread["track"] = counter
                 found.points.append(of_thread)
-
-
-def _process_name(trace: EngineTrace) -> str:
-    return printable(trace.command[0].rpartition("/")[2] if trace.command else trace.recorder.value)
 
 
 def _notes(trace: EngineTrace) -> tuple[tuple[str, str], ...]:

@@ -71,7 +71,7 @@ def _operator_label(node: Node) -> Label:
 
 
 def _values(events: Events, kind: EventKind) -> Ints:
-    """Return what tells the events of a kind apart."""
+    """Return what distinguishes the events of a kind."""
     if kind is EventKind.THREAD_STATE:
         states: Ints = (events["value"] << 16) + (events["cpu"].astype(np.int64) + 1)
         return states
@@ -106,7 +106,7 @@ def _state(_: EngineTrace, value: int) -> tuple[str, str, str]:
     return f"{name}{place} {cpu}" if place else name, "thread state", "by sched_switch and sched_wakeup"
 
 
-#: By kind: name, category and more of an event, by what tells it apart.
+#: By kind: name, category and more of an event, by what distinguishes it.
 _CALLED: dict[EventKind, Callable[[EngineTrace, int], tuple[str, str, str]]] = {
     EventKind.PHASE: lambda trace, at: (_nth(trace.phases, at, "phase"), "phase", "timed by the driver"),
     EventKind.KERNEL: lambda trace, at: (_nth(trace.kernels, at, "kernel"), "kernel", "while it ran on the device"),

@@ -12,7 +12,7 @@ waiting in it, and all that is known is held_up <= max d_t.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -98,17 +98,12 @@ def due_parts(trace: EngineTrace) -> DueParts:
         return DueParts(at=at, run=run, thread=at, due_ns=at, end_ns=at, is_derived=at > 0)
     due_ns = np.minimum.reduceat(events["start_ns"], first)
     is_derived = events["flags"] & EventFlag.END_DERIVED != 0
-    end_ns = np.where(is_derived, np.minimum(events["end_ns"], _next_due(due_ns)[run]), events["end_ns"])
+    order = np.argsort(due_ns, kind="stable")
+    next_due_ns = np.full(len(due_ns), np.iinfo(np.int64).max)
+    next_due_ns[order[:-1]] = due_ns[order[1:]]
+    end_ns = np.where(is_derived, np.minimum(events["end_ns"], next_due_ns[run]), events["end_ns"])
     thread = events["thread"].astype(np.int64)
     return DueParts(at=at, run=run, thread=thread, due_ns=due_ns[run], end_ns=end_ns, is_derived=is_derived)
-
-
-def _next_due(due_ns: Ints) -> Ints:
-    """Return for each run when the next one begins; the end of time for the last."""
-    order = np.argsort(due_ns, kind="stable")
-    found = np.full(len(due_ns), np.iinfo(np.int64).max)
-    found[order[:-1]] = due_ns[order[1:]]
-    return found
 
 
 def overlaps(parts: DueParts, waits: Events) -> Iterator[Overlap]:
@@ -179,9 +174,10 @@ def preemptions(trace: EngineTrace) -> tuple[Preemption, ...]:
     if not len(waits.events) or not len(parts.at):
         return ()
     occupants = Occupants(trace)
-    found: list[Preemption] = []
-    for members in _by_run(parts, overlaps(parts, waits.events)):
-        found.extend(_of_run(trace, parts, waits, members, occupants))
+    by_run: dict[int, list[Overlap]] = {}
+    for each in overlaps(parts, waits.events):
+        by_run.setdefault(int(parts.run[each.part]), []).append(each)
+    found = (each for members in by_run.values() for each in _of_run(trace, parts, waits, members, occupants))
     return tuple(sorted(found, key=lambda each: (each.start_ns, each.node)))
 
 
@@ -226,19 +222,8 @@ def _waits(trace: EngineTrace) -> _Waits:
     return _Waits(events=states[chosen], before=before[chosen])
 
 
-def _by_run(parts: DueParts, overlaps: Iterable[Overlap]) -> Iterator[list[Overlap]]:
-    by_run: dict[int, list[Overlap]] = {}
-    for each in overlaps:
-        by_run.setdefault(int(parts.run[each.part]), []).append(each)
-    yield from by_run.values()
-
-
 def _of_run(
-    trace: EngineTrace,
-    parts: DueParts,
-    waits: _Waits,
-    members: list[Overlap],
-    occupants: Occupants,
+    trace: EngineTrace, parts: DueParts, waits: _Waits, members: list[Overlap], occupants: Occupants
 ) -> Iterator[Preemption]:
     """Yield the pre-emptions of one run; what it was held up by is that of its last thread."""
     run = parts.run[members[0].part]

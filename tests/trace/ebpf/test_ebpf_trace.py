@@ -41,7 +41,7 @@ def states(tmp_path: Path, log: BpfLogBuilder) -> States:
 
 
 def test_states_follow_prev_state(tmp_path: Path) -> None:
-    """A thread that is switched out with prev_state 0 could still run; with any other it sleeps until it is woken."""
+    """Switched out with prev_state 0 a thread could still run; waking who is awake begins no state."""
     log = BpfLogBuilder()
     log.add(BpfKind.SWITCH_IN, 100, cpu=1)
     log.add(BpfKind.SWITCH_OUT, 200, cpu=1, value=0)
@@ -57,17 +57,6 @@ def test_states_follow_prev_state(tmp_path: Path) -> None:
         (500, 600, RUNNABLE, NOTHING, 0),
         (600, 1000, RUNNING, 1, EventFlag.CUT),
     ]
-
-
-def test_a_thread_that_leaves_first_was_running(tmp_path: Path) -> None:
-    """Before its first record, a thread that is switched out ran since the recorder came."""
-    log = BpfLogBuilder()
-    log.add(BpfKind.SWITCH_OUT, 200, cpu=1, value=2)
-    assert states(tmp_path, log) == [(0, 200, RUNNING, 1, EventFlag.CUT), (200, 1000, IDLE, NOTHING, EventFlag.CUT)]
-
-
-def test_waking_who_is_awake_changes_nothing(tmp_path: Path) -> None:
-    """A wakeup of a running or runnable thread, and a second one of an idle thread, begin no state."""
     log = BpfLogBuilder()
     log.add(BpfKind.SWITCH_IN, 100)
     log.add(BpfKind.WOKEN, 150)
@@ -87,18 +76,17 @@ def test_waking_who_is_awake_changes_nothing(tmp_path: Path) -> None:
     ]
 
 
-def test_a_state_ends_when_threads_are_no_longer_recorded(tmp_path: Path) -> None:
-    """What a thread does while nobody looks is not known."""
+def test_states_lie_within_what_was_recorded(tmp_path: Path) -> None:
+    """Before its first record a thread ran; what it does while nobody looks is unknown, per thread."""
+    log = BpfLogBuilder()
+    log.add(BpfKind.SWITCH_OUT, 200, cpu=1, value=2)
+    assert states(tmp_path, log) == [(0, 200, RUNNING, 1, EventFlag.CUT), (200, 1000, IDLE, NOTHING, EventFlag.CUT)]
     log = BpfLogBuilder()
     log.add(BpfKind.SWITCH_IN, 100)
     log.add(BpfKind.LEVELS, 300, subject=int(TraceLevel.TOKEN), flags=1)
     log.add(BpfKind.LEVELS, 600, subject=0xFF, flags=1)
     log.add(BpfKind.SWITCH_OUT, 700, value=0)
     assert [row[:3] for row in states(tmp_path, log)] == [(100, 300, RUNNING), (700, 1000, RUNNABLE)]
-
-
-def test_threads_are_told_apart(tmp_path: Path) -> None:
-    """Another thread's records end no state of this one."""
     log = BpfLogBuilder()
     log.add(BpfKind.SWITCH_IN, 100)
     log.add(BpfKind.SWITCH_IN, 150, tid=MAIN_TID + 1)
@@ -107,14 +95,16 @@ def test_threads_are_told_apart(tmp_path: Path) -> None:
     assert [row[:3] for row in states(tmp_path, log)] == [(100, 200, RUNNING), (200, 1000, IDLE)]
 
 
-def test_a_guid_that_is_known_has_a_name() -> None:
-    """The guid of ggml's CPU backend is that of its source."""
+def test_backends_are_named_by_their_guids(traced: Traced) -> None:
+    """The guid of ggml's CPU backend is that of its source; one that nobody has heard of stays one."""
     assert backend_name(CPU_GUID) == "CPU"
-
-
-def test_another_guid_stays_one() -> None:
-    """A backend that nobody has heard of is told by its guid."""
     assert backend_name(memoryview(bytes(range(16)))) == "guid:000102030405060708090a0b0c0d0e0f"
+    log = small_log(1)
+    log.graph(80_000, 81_000, guid=bytes.fromhex("dee070a2734e4dbcb0c74fd46d4e90fe"))
+    log.graph(82_000, 83_000, guid=bytes(15) + b"\x07")
+    trace = traced(ended(log))
+    assert trace.backends == ("CPU", "OpenCL", "guid:" + "00" * 15 + "07")
+    assert trace.of(EventKind.GRAPH)["value"].tolist() == [0, 1, 2]
 
 
 Traced = Callable[[BpfLogBuilder], EngineTrace]
@@ -160,18 +150,20 @@ def test_tokens_graphs_and_operators_nest(traced: Traced) -> None:
     for thread in (0, 1):
         own = of_thread(trace, thread)
         assert own["evaluation"].tolist() == own["iteration"].tolist() == [0, 0, 0, 1, 1, 1]
-        assert own["node"].tolist() == [0, 1, 2, 0, 1, 2]
-        assert own["cpu"].tolist() == [thread] * 6
+        assert (own["node"].tolist(), own["cpu"].tolist()) == ([0, 1, 2, 0, 1, 2], [thread] * 6)
 
 
 def test_an_operator_ends_at_its_last_barrier(traced: Traced) -> None:
-    """A barrier within an operator is not its end; the last one before the next operator is."""
+    """The last barrier before the next operator is its end; without one it is the next begin, flagged so."""
     log = small_log(1)
     log.add(BpfKind.BARRIER, 6000 + OPERATOR_NS + 3000, tid=MAIN_TID)
     trace = traced(ended(log))
     assert spans(of_thread(trace, 0)) == [(6000, 16_000), (26_000, 36_000), (46_000, 56_000)]
     assert not (trace.of(EventKind.OPERATOR)["flags"] & EventFlag.END_DERIVED).any()
     assert spans(of_thread(trace, 1))[2] == (46_000, 58_000)
+    trace = traced(ended(without_ends(2)))
+    assert spans(of_thread(trace, 1))[:3] == [(6000, 26_000), (26_000, 46_000), (46_000, 71_000)]
+    assert (trace.of(EventKind.OPERATOR)["flags"] & EventFlag.END_DERIVED).all()
 
 
 def without_ends(n_tokens: int = 1) -> BpfLogBuilder:
@@ -182,22 +174,11 @@ def without_ends(n_tokens: int = 1) -> BpfLogBuilder:
     return log
 
 
-def test_without_barriers_an_operator_ends_at_the_next(traced: Traced) -> None:
-    """An end that is not seen is the thread's next begin, or the graph's end, and is flagged so."""
-    trace = traced(ended(without_ends(2)))
-    assert spans(of_thread(trace, 1))[:3] == [(6000, 26_000), (26_000, 46_000), (46_000, 71_000)]
-    assert (trace.of(EventKind.OPERATOR)["flags"] & EventFlag.END_DERIVED).all()
-
-
-def test_a_fused_pair_is_one_node(traced: Traced) -> None:
-    """The node has the second one's output and what either reads, but for what passes between them."""
+def test_nodes_carry_what_their_tensors_say(traced: Traced) -> None:
+    """Name, type, dimensions, strides, address; a fused pair's output and what either reads from outside."""
     node = traced(ended(small_log(1))).graphs[0][0]
     assert (node.op, node.fused_op, node.tensor.name) == ("RMS_NORM", "MUL", "attn_norm-0")
     assert [source.name for source in node.sources] == ["embd", "blk.0.attn_norm.weight"]
-
-
-def test_nodes_carry_what_the_tensor_says(traced: Traced) -> None:
-    """Name, type, dimensions, strides and address are those of the engine's tensors."""
     node = traced(ended(small_log(1))).graphs[0][1]
     assert (node.op, node.tensor.name, node.tensor.root) == ("MUL_MAT", "Qcur-0", 0x5000)
     matrix = node.sources[0]
@@ -210,19 +191,14 @@ def test_nodes_carry_what_the_tensor_says(traced: Traced) -> None:
 
 
 def test_another_shape_is_another_graph(traced: Traced) -> None:
-    """A tensor that is told anew is so from its evaluation on, on all threads, and not before."""
+    """From its evaluation on, on all threads; what computes nothing is left out, and is no problem."""
     wider = replace(small_nodes()[2], ne=(64, 7, 1, 1))
     log = small_log(2)
     log.structure(TOKEN_NS + 1000 + 5000 + OPERATOR_NS - 1, wider)
     trace = traced(ended(log))
     assert [graph[1].tensor.ne for graph in trace.graphs] == [(64, 1, 1, 1), (64, 7, 1, 1)]
     assert trace.of(EventKind.GRAPH)["graph"].tolist() == [0, 1]
-    assert of_thread(trace, 1)["graph"].tolist() == [0, 0, 0, 1, 1, 1]
-    assert trace.graphs[0][0] == trace.graphs[1][0]
-
-
-def test_a_tensor_without_elements_is_no_node(traced: Traced) -> None:
-    """What computes nothing is left out on all threads, and is no problem."""
+    assert (of_thread(trace, 1)["graph"].tolist(), trace.graphs[0][0]) == ([0, 0, 0, 1, 1, 1], trace.graphs[1][0])
     log = small_log(1)
     log.structure(1000 + 5000 + OPERATOR_NS - 1, replace(small_nodes()[2], ne=(64, 0, 1, 1)))
     trace = traced(ended(log))
@@ -232,24 +208,18 @@ def test_a_tensor_without_elements_is_no_node(traced: Traced) -> None:
 
 
 def test_counters_are_differences_between_begin_and_end(traced: Traced) -> None:
-    """Each operator's row is what its thread counted within it."""
+    """Each row is what its thread counted within the operator; scaled counts that fall say nothing."""
     trace = traced(ended(small_log(2, counter_names=("cycles", "page-faults"))))
     assert trace.counter_names == ("cycles", "page-faults")
     operators = trace.of(EventKind.OPERATOR)
-    assert operators["counters"].tolist() == list(range(12))
-    assert trace.counters.tolist() == [[100, 100]] * 12
-
-
-def test_a_counter_that_runs_backwards_is_not_known(traced: Traced) -> None:
-    """Scaled counts may fall; what they then say is nothing."""
+    assert (operators["counters"].tolist(), trace.counters.tolist()) == (list(range(12)), [[100, 100]] * 12)
     log = small_log(0, counter_names=("cycles",))
     norm = small_nodes()[0]
     log.graph(0, 50_000)
     log.operator(1000, 2000, norm, counted=([500], [400]))
     log.operator(3000, 4000, norm, counted=([500], [650]))
     trace = traced(ended(log))
-    assert trace.of(EventKind.OPERATOR)["counters"].tolist() == [NOTHING, 0]
-    assert trace.counters.tolist() == [[150]]
+    assert (trace.of(EventKind.OPERATOR)["counters"].tolist(), trace.counters.tolist()) == ([NOTHING, 0], [[150]])
 
 
 def test_threads_that_compute_come_first(traced: Traced) -> None:
@@ -266,7 +236,7 @@ def test_threads_that_compute_come_first(traced: Traced) -> None:
 
 
 def test_without_structure_nodes_are_addresses(traced: Traced) -> None:
-    """Operators whose tensors were never told are told apart by their addresses, and the trace says so."""
+    """Operators whose tensors were never reported are kept apart by their addresses, and the trace says so."""
     log = small_log(2)
     structure = BpfKind.STRUCTURE.to_bytes(2, "little")
     log.parts = [part for part in log.parts if part[:2] != structure]
@@ -311,12 +281,11 @@ def test_a_cut_log_leaves_its_last_graph_open(traced: Traced) -> None:
     last = of_thread(trace, 0)[-1]
     assert last["end_ns"] == NOTHING
     assert last["flags"] & EventFlag.CUT
-    assert last["graph"] == 0
-    assert last["node"] == 1
+    assert (last["graph"], last["node"]) == (0, 1)
 
 
 def test_switching_levels_off_leaves_no_false_ends(traced: Traced) -> None:
-    """An operator behind which nothing was recorded any more has no end, and the trace says when levels changed."""
+    """The last operator has no end, the trace says when levels changed, and some alone make no graph."""
     log = small_log(2)
     off_ns, on_ns = 1000 + 5000 + OPERATOR_NS + 5000, TOKEN_NS
     log.parts = [part for part in log.parts if not after(part, off_ns) or after(part, on_ns)]
@@ -324,16 +293,11 @@ def test_switching_levels_off_leaves_no_false_ends(traced: Traced) -> None:
     log.add(BpfKind.LEVELS, on_ns, subject=0xFF, flags=3, value=8000)
     trace = traced(ended(log))
     levels = trace.of(EventKind.LEVELS)
-    assert spans(levels) == [(off_ns, off_ns), (on_ns, on_ns)]
-    assert levels["value"].tolist() == [TraceLevel.TOKEN, 0xFF]
+    assert (spans(levels), levels["value"].tolist()) == ([(off_ns, off_ns), (on_ns, on_ns)], [TraceLevel.TOKEN, 0xFF])
     assert levels["flags"].tolist() == [EventFlag.BELOW_FLOOR, EventFlag.RECOVERED]
     assert spans(of_thread(trace, 0))[:2] == [(6000, 16_000), (26_000, NOTHING)]
     assert of_thread(trace, 0)["flags"][1] & EventFlag.CUT
     assert len(trace.graphs) == 1
-
-
-def test_what_is_told_while_a_level_is_off_is_left_out(traced: Traced) -> None:
-    """Probes come and go one after the other: operators of some alone would be another graph, and no ends."""
     log = small_log(3)
     log.add(BpfKind.LEVELS, TOKEN_NS, subject=int(TraceLevel.TOKEN | TraceLevel.GRAPH), flags=1)
     log.add(BpfKind.LEVELS, 2 * TOKEN_NS, subject=0xFF & ~int(TraceLevel.ENDS), flags=1)
@@ -359,45 +323,26 @@ def test_lost_events_are_counted_and_placed(traced: Traced) -> None:
         "1 events found no room: operators may be missing in evaluations 0 to 1, and those before them look longer "
         "than they were",
     )
-    assert len(trace.graphs) == 1
-    assert of_thread(trace, 0)["node"].tolist() == [0, 1, 2, 0, 2, 0, 1, 2]
+    assert (len(trace.graphs), of_thread(trace, 0)["node"].tolist()) == (1, [0, 1, 2, 0, 2, 0, 1, 2])
     assert of_thread(trace, 1)["node"].tolist() == [0, 1, 2] * 3
 
 
-def test_probe_costs_are_told(traced: Traced) -> None:
-    """What the kernel says of each program is in the trace."""
+def test_probe_costs_and_failures_are_reported(traced: Traced) -> None:
+    """What the kernel says of each program, and what llama_decode returned, is in the trace."""
     log = small_log(1)
     log.probe("operator_begin", 12, 3456)
     (cost,) = traced(ended(log)).probe_costs
     assert (cost.name, cost.n_runs, cost.run_time_ns) == ("operator_begin", 12, 3456)
-
-
-def test_a_failing_decode_is_a_problem(traced: Traced) -> None:
-    """What llama_decode returned is looked at."""
     log = small_log(0)
     log.add(BpfKind.TOKEN_BEGIN, 1000, value=4)
     log.add(BpfKind.TOKEN_END, 2000, value=-3)
     assert traced(ended(log)).problems == ("llama_decode failed 1 times, first with -3",)
 
 
-def test_other_backends_are_named(traced: Traced) -> None:
-    """A guid that is known becomes a name, another stays a guid."""
-    log = small_log(1)
-    log.graph(80_000, 81_000, guid=bytes.fromhex("dee070a2734e4dbcb0c74fd46d4e90fe"))
-    log.graph(82_000, 83_000, guid=bytes(15) + b"\x07")
-    trace = traced(ended(log))
-    assert trace.backends == ("CPU", "OpenCL", "guid:" + "00" * 15 + "07")
-    assert trace.of(EventKind.GRAPH)["value"].tolist() == [0, 1, 2]
-
-
-def test_another_build_of_ggml_is_refused(tmp_path: Path) -> None:
-    """A log whose tensors have another size than the layout's is not read by guess."""
+def test_another_build_of_ggml_is_refused(tmp_path: Path, traced: Traced) -> None:
+    """A log with tensors of another size is not read by guess; one without events has none."""
     log = read_bpf_log(ended(small_log(1)).write(tmp_path / "log"))
     with pytest.raises(MeasurementError, match=r"tensors of 336 bytes; ggml 1 \(build 00ff\) has 344"):
         ebpf_trace(log, replace(tensor_layout(), tensor_bytes=344))
-
-
-def test_an_empty_log_is_an_empty_trace(traced: Traced) -> None:
-    """A recorder to which nothing happened leaves a trace without events."""
     trace = traced(ended(BpfLogBuilder()))
     assert (trace.events.size, trace.graphs, trace.threads, trace.cut) == (0, (), (), None)

@@ -56,12 +56,11 @@ def test_rows_carry_layer_token_and_slot(tmp_path: Path) -> None:
         (-1, 7, 2, 0, 2),
         (-1, 7, 2, 1, 3),
     ]
-    assert trace.n_experts == 60
-    assert trace.problems == ()
+    assert (trace.n_experts, trace.problems) == (60, ())
 
 
 def test_records_of_one_batch_join(tmp_path: Path) -> None:
-    """Ids that need more than one record continue where the first left off; what is told twice counts once."""
+    """Ids that need more than one record continue where the first left off; what is reported twice counts once."""
     log = BpfLogBuilder()
     log.graph(1000, 9000)
     log_of(ids_of(7), 2000, log, [[5, 9], [1, 0]])
@@ -88,7 +87,7 @@ def test_a_layer_that_computes_outputs_alone_has_the_last_tokens(tmp_path: Path,
 
 
 def test_tokens_count_over_the_graphs_of_one_iteration(tmp_path: Path) -> None:
-    """A batch that is computed in two graphs has its second graph's tokens behind the first one's."""
+    """The second graph's tokens follow the first one's; without names layers are numbered as they come."""
     log = BpfLogBuilder()
     log.add(1, 500, value=4)  # llama_decode begins
     log.graph(1000, 4000)
@@ -97,10 +96,6 @@ def test_tokens_count_over_the_graphs_of_one_iteration(tmp_path: Path) -> None:
     log_of(ids_of(7, LAST_TOKEN), 6000, log, [[7, 8]])
     log.add(2, 10_000)
     assert [row[:3] for row in chosen(trace_of(tmp_path, log))][-1] == (0, 7, 3)
-
-
-def test_without_names_layers_are_counted(tmp_path: Path) -> None:
-    """Where no structure tells the layer, layers are numbered as they come, and the trace says so."""
     log = BpfLogBuilder()
     log.graph(1000, 9000)
     log.experts(2000, ids_of(3), [[5, 9], [1, 0], [2, 3]])

@@ -32,7 +32,7 @@ def test_a_level_is_switched_only_when_it_changes_itself() -> None:
 
 
 def intervals(tmp_path: Path, *records: tuple[BpfKind, int, int]) -> Intervals:
-    """Return the calls that some records tell: kind, time and thread."""
+    """Return the calls that some records show: kind, time and thread."""
     log = BpfLogBuilder()
     for kind, ns, tid in records:
         log.add(kind, ns, tid=tid)
@@ -53,22 +53,16 @@ def test_each_end_belongs_to_the_begin_before_it(tmp_path: Path) -> None:
     found = intervals(
         tmp_path, (BEGIN, 10, 1), (BEGIN, 15, 2), (END, 30, 2), (END, 20, 1), (BEGIN, 40, 1), (END, 50, 1)
     )
-    assert spans(found) == [(10, 20), (15, 30), (40, 50)]
-    assert found.tid.tolist() == [1, 2, 1]
+    assert (spans(found), found.tid.tolist()) == ([(10, 20), (15, 30), (40, 50)], [1, 2, 1])
     assert found.flags.tolist() == [0, 0, 0]
     assert found.overlaps
 
 
-def test_a_call_under_way_begins_with_the_recording(tmp_path: Path) -> None:
-    """A first end without a begin is of a call that the recorder came into; a later one has lost its begin."""
+def test_what_was_not_seen_of_a_call_is_derived(tmp_path: Path) -> None:
+    """A first end without a begin is of a call under way; a missing end is the thread's next begin at most."""
     found = intervals(tmp_path, (END, 20, 1), (BEGIN, 30, 1), (END, 40, 1), (END, 60, 1))
-    assert spans(found) == [(0, 20), (30, 40)]
-    assert found.flags.tolist() == [EventFlag.CUT, 0]
+    assert (spans(found), found.flags.tolist()) == ([(0, 20), (30, 40)], [EventFlag.CUT, 0])
     assert not found.overlaps
-
-
-def test_a_call_whose_end_is_missing_has_none(tmp_path: Path) -> None:
-    """It is over when the same thread begins the next at the latest."""
     found = intervals(tmp_path, (BEGIN, 10, 1), (BEGIN, 30, 1), (END, 40, 1), (BEGIN, 50, 1))
     assert spans(found) == [(10, NOTHING), (30, 40), (50, NOTHING)]
     assert found.flags.tolist() == [EventFlag.CUT, 0, EventFlag.CUT]
@@ -76,15 +70,10 @@ def test_a_call_whose_end_is_missing_has_none(tmp_path: Path) -> None:
 
 
 def test_moments_may_ask_for_their_own_thread(tmp_path: Path) -> None:
-    """Of calls that overlap, a thread's own is another one than the one that began last."""
+    """Of calls that overlap a thread's own may be another; without records nothing contains anything."""
     found = intervals(tmp_path, (BEGIN, 10, 1), (BEGIN, 15, 2), (END, 30, 2), (END, 40, 1))
     moment = EPOCH_NS + np.array([20, 20, 20])
     assert found.containing(moment).tolist() == [1, 1, 1]
     assert found.containing(moment, np.array([1, 2, 3])).tolist() == [0, 1, NOTHING]
-
-
-def test_there_may_be_no_calls(tmp_path: Path) -> None:
-    """Without records nothing contains anything."""
     found = intervals(tmp_path)
-    assert found.size == 0
-    assert found.containing(np.array([EPOCH_NS])).tolist() == [NOTHING]
+    assert (found.size, found.containing(np.array([EPOCH_NS])).tolist()) == (0, [NOTHING])

@@ -34,17 +34,13 @@ def test_operators_are_named_as_ggml_names_them(op: str, param: int, expected: s
 
 
 def test_the_root_of_a_view_is_what_it_views() -> None:
-    """A tensor of its own is its own root."""
-    assert read(ADDED).node.tensor.root == 0x20
-    assert read(replace(ADDED, view_src=0x99)).node.tensor.root == 0x99
-
-
-def test_sources_that_were_not_told_have_addresses_alone() -> None:
-    """More sources than a record holds are known by their addresses."""
+    """A tensor of its own is its own root; sources beyond a record have addresses alone; UNARY is checked."""
+    assert (read(ADDED).node.tensor.root, read(replace(ADDED, view_src=0x99)).node.tensor.root) == (0x20, 0x99)
     raw = memoryview(ADDED.raw(LAYOUT))
     found = StructureReader(LAYOUT).operator(0x20, raw)
-    assert found.node.sources == ()
-    assert found.source_addresses == (0x10,)
+    assert (found.node.sources, found.source_addresses) == ((), (0x10,))
+    with pytest.raises(MeasurementError, match="op_params of UNARY is 7, expected less than 2"):
+        read(replace(ADDED, op="UNARY", op_param=7))
 
 
 @pytest.mark.parametrize(
@@ -63,9 +59,3 @@ def test_what_no_tensor_can_be_is_refused(at: int, raw: bytes, field: str) -> No
     with pytest.raises(MeasurementError, match="struct ggml_tensor of the running library is not the one of") as error:
         read(ADDED, changes={at: raw})
     assert field in str(error.value)
-
-
-def test_an_unary_operator_that_is_not_known_is_refused() -> None:
-    """The parameter of an UNARY is looked at as well."""
-    with pytest.raises(MeasurementError, match="op_params of UNARY is 7, expected less than 2"):
-        read(replace(ADDED, op="UNARY", op_param=7))

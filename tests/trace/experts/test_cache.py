@@ -37,12 +37,16 @@ def best_hits(wanted: tuple[int, ...], n_cached: int) -> int:
 
 
 def test_stack_distances_give_the_hits_of_every_size() -> None:
-    """For all sizes at once they are what the simulation of each size counts."""
+    """They are what simulation counts: four experts in turn miss a cache of three, the optimum keeps two."""
     for seed in range(5):
         wanted = accesses(300, 16, seed)
         depths = stack_depths(wanted)
         for n_cached in range(1, 18):
             assert sum(depth is not None and depth < n_cached for depth in depths) == lru_hits(wanted, n_cached)
+    wanted = [0, 1, 2, 3] * 10
+    assert lru_hits(wanted, 3) == 0
+    assert optimum_hits(wanted, 3) > 20
+    assert lru_hits(wanted, 4) == 36
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -54,16 +58,8 @@ def test_no_cache_beats_the_optimum(seed: int) -> None:
         assert lru_hits(wanted, n_cached) <= optimum_hits(wanted, n_cached)
 
 
-def test_a_cycle_beyond_the_cache_never_hits_by_least_recent_use() -> None:
-    """Four experts in turn miss a cache of three each time, of which the optimum still keeps two."""
-    wanted = [0, 1, 2, 3] * 10
-    assert lru_hits(wanted, 3) == 0
-    assert optimum_hits(wanted, 3) > 20
-    assert lru_hits(wanted, 4) == 36
-
-
 def test_layers_have_caches_of_their_own() -> None:
-    """Hits add up over the layers, by simulation and by distances alike."""
+    """Hits add up over the layers; a cache of no expert is a mistake, and no layer has no hits."""
     chosen = [
         (step, layer, [random.Random(100 * layer + step).sample(range(8), 2)]) for step in range(40) for layer in (0, 1)
     ]
@@ -73,15 +69,6 @@ def test_layers_have_caches_of_their_own() -> None:
     for each in sizes:
         assert each == cache_hits(layers, each.n_cached)
     assert sizes[-1].lru_hit_ratio == sizes[-1].optimum_hit_ratio == (160 - 16) / 160
-
-
-def test_a_cache_without_room_is_refused() -> None:
-    """A cache of no expert is a mistake."""
     with pytest.raises(PerfsuiteError, match="n_cached is 0"):
         cache_hits((), 0)
-
-
-def test_no_layers_have_no_hits() -> None:
-    """Nothing accessed is nothing hit."""
-    assert hits_by_size(()) == ()
-    assert cache_hits((), 2).lru_hit_ratio == 0.0
+    assert (hits_by_size(()), cache_hits((), 2).lru_hit_ratio) == ((), 0.0)

@@ -56,19 +56,15 @@ def test_experts_that_were_away_longer_take_longer() -> None:
 
 
 def test_without_a_counter_time_is_related_alone() -> None:
-    """Faults are then not known, and neither is anything about them."""
+    """Faults are then not known; prompts read nearly all experts and do not count."""
     found = fault_relation(paged_trace(with_counters=False))
     assert found.distance_to_time is not None
     assert (found.n_major_faults, found.distance_to_faults, found.faults_to_time) == (None, None, None)
-
-
-def test_prompts_are_left_out() -> None:
-    """A batch of several tokens reads nearly all experts, so it is not told."""
     assert fault_relation(paged_trace(n_tokens=4)).evaluations == ()
 
 
 def test_a_correlation_needs_pairs_that_differ() -> None:
-    """Too few pairs, or a side that is constant, tell nothing."""
+    """Too few pairs, or a side that is constant, show nothing."""
     assert rank_correlation([1.0, 2.0], [1.0, 2.0]) is None
     assert rank_correlation([1.0] * 30, list(range(30))) is None
     found = rank_correlation(list(range(30)), [-each for each in range(30)])

@@ -24,35 +24,24 @@ def test_distances_are_iterations_and_other_experts() -> None:
     """Expert 1 comes back after three iterations with 2, 3 and 4 in between; 3 comes back at once."""
     layer = reuse([[0, 1], [2, 3], [3, 4], [1, 5]])
     again = {(each.iteration, each.expert): each for each in layer.activations if each.distance is not None}
-    assert set(again) == {(2, 3), (3, 1)}
-    assert (again[2, 3].distance, again[2, 3].stack_distance) == (1, 0)
-    assert (again[3, 1].distance, again[3, 1].stack_distance) == (3, 3)
-    assert layer.mean_distance == 2.0
+    assert (set(again), again[2, 3].distance, again[2, 3].stack_distance) == ({(2, 3), (3, 1)}, 1, 0)
+    assert (again[3, 1].distance, again[3, 1].stack_distance, layer.mean_distance) == (3, 3, 2.0)
     assert layer.mean_stack_distance == 1.5
 
 
 def test_density_counts_active_experts() -> None:
-    """Two of eight a step, six of eight over the run."""
+    """Two of eight a step, six over the run; tokens of a batch share an iteration, numbers may have gaps."""
     layer = reuse([[0, 1], [2, 3], [3, 4], [1, 5]])
-    assert (layer.density_ratio, layer.run_density_ratio) == (0.25, 0.75)
-    assert (layer.n_used, layer.n_iterations) == (2, 4)
-
-
-def test_tokens_of_a_batch_share_an_iteration() -> None:
-    """An expert that several tokens choose is active once, for so many tokens."""
+    assert (layer.density_ratio, layer.run_density_ratio, layer.n_used, layer.n_iterations) == (0.25, 0.75, 2, 4)
     (layer,) = expert_reuse(experts_of([(0, 3, [[1, 2], [2, 4], [2, 1]])]), None)
     assert [(each.expert, each.n_tokens) for each in layer.activations] == [(1, 2), (2, 3), (4, 1)]
     assert (layer.layer, layer.n_experts, layer.mean_distance) == (3, 5, None)
-
-
-def test_iterations_that_route_nothing_do_not_count() -> None:
-    """The distance is in iterations of the layer, whatever their numbers."""
     (layer,) = expert_reuse(experts_of([(10, 0, [[1]]), (50, 0, [[2]]), (51, 0, [[1]])]), 4)
     assert layer.distances == (2,)
 
 
-def test_every_expert_is_told_of() -> None:
-    """Experts that were never active have no activations and no distance."""
+def test_every_expert_is_reported() -> None:
+    """Experts that were never active have no distance; a model without experts has no reuse."""
     uses = reuse([[0, 1], [1, 2]], n_experts=4).uses()
     assert [(each.expert, each.n_activations, each.mean_distance) for each in uses] == [
         (0, 1, None),
@@ -60,6 +49,7 @@ def test_every_expert_is_told_of() -> None:
         (2, 1, None),
         (3, 0, None),
     ]
+    assert expert_reuse(np.empty(0, EXPERT_DTYPE), 8) == ()
 
 
 def test_stack_distances_are_those_of_a_plain_count() -> None:
@@ -80,8 +70,3 @@ def test_an_expert_that_cannot_be_is_refused(expert: int) -> None:
     """Ids beyond the layer's experts were read wrongly."""
     with pytest.raises(MeasurementError, match="read wrongly"):
         reuse([[0, expert]])
-
-
-def test_no_choices_have_no_layers() -> None:
-    """A model without experts has no reuse."""
-    assert expert_reuse(np.empty(0, EXPERT_DTYPE), 8) == ()

@@ -24,27 +24,18 @@ def part(evaluation: int, node: int, thread: int, start_ns: int, end_ns: int, co
 
 
 def test_an_operator_lasts_from_the_first_entry_to_the_last_return() -> None:
-    """Of three evaluations the median of 60, 70 and 300 ns, from 10 ns after the graph's first entry on."""
+    """Medians over the evaluations, of times and of counters summed over threads; None where nobody counted."""
     events = []
     for number, end in enumerate((70, 80, 310)):
         events += [part(number, 0, 0, 0, 10), part(number, 1, 0, 10, 40), part(number, 1, 1, 15, end)]
     times, wall_ns = node_times(operator_runs(engine_trace(events)), 0)
-    assert (times[1].time_ns, times[1].start_ns, times[1].n_evaluations) == (70.0, 10.0, 3)
-    assert times[0].time_ns == 10.0
+    assert (times[1].time_ns, times[1].start_ns, times[1].n_evaluations, times[0].time_ns) == (70.0, 10.0, 3, 10.0)
     assert wall_ns == 80.0
-
-
-def test_counters_are_summed_over_threads() -> None:
-    """Medians of the sums; an evaluation in which a thread did not count has none."""
     counters = np.asarray([[1, 5], [2, 5], [10, 5], [20, NOTHING]], dtype=np.int64)
     events = [part(number, 0, thread, 0, 5, 2 * number + thread) for number in (0, 1) for thread in (0, 1)]
     trace = engine_trace(events, counter_names=("cycles", "faults"), counters=counters)
     times, _ = node_times(operator_runs(trace), 0)
     assert times[0].counters == (16.5, 10.0)
-
-
-def test_what_was_not_counted_is_none() -> None:
-    """A counter without any value, and operators that have no row."""
     trace = engine_trace(
         [part(0, 0, 0, 0, 5, 0), part(0, 1, 0, 5, 9)],
         counter_names=("cycles",),
@@ -52,10 +43,6 @@ def test_what_was_not_counted_is_none() -> None:
     )
     times, _ = node_times(operator_runs(trace), 0)
     assert (times[0].counters, times[1].counters) == ((None,), (None,))
-
-
-def test_a_graph_that_never_ran_has_no_times() -> None:
-    """Neither of its operators nor of the whole."""
     assert node_times(operator_runs(engine_trace([part(0, 0, 0, 0, 5)])), 1) == ({}, None)
 
 
@@ -81,37 +68,29 @@ def test_the_most_often_evaluated_one_is_taken(wanted: str | int | None, expecte
     assert choose_graph(chosen, operator_runs(chosen), wanted) == expected
 
 
-def test_without_a_decode_any_graph_does() -> None:
-    """Where only a prefill was evaluated, that is the default."""
+def test_the_default_graph_is_one_that_was_evaluated() -> None:
+    """A prefill where there is no decode, by the graphs' own events where operators lack; none is an error."""
     chosen = trace(0)
     assert choose_graph(chosen, operator_runs(chosen)) == 0
-
-
-def test_graphs_without_operators_count_by_their_own_events() -> None:
-    """At graph level alone the graphs' events say how often each was evaluated."""
     events = [event(EventKind.GRAPH, at, at + 1, graph=number, value=0) for at, number in enumerate((1, 3, 3))]
     chosen = engine_trace(events, graphs=(graph(64), graph(1), graph(1), graph(1)))
     assert choose_graph(chosen, operator_runs(chosen)) == 3
+    empty = engine_trace([], graphs=())
+    with pytest.raises(PerfsuiteError, match=r"^graph: the trace has none; record it with the level 'operator'"):
+        choose_graph(empty, operator_runs(empty))
 
 
 @pytest.mark.parametrize("wanted", ["7", 4, "encode"])
-def test_a_graph_that_there_is_not_is_told(wanted: str | int) -> None:
+def test_a_graph_that_there_is_not_is_reported(wanted: str | int) -> None:
     """The message lists those that there are, with what they are for."""
     chosen = trace(0, 1)
-    with pytest.raises(PerfsuiteError) as told:
+    with pytest.raises(PerfsuiteError) as reported:
         choose_graph(chosen, operator_runs(chosen), wanted)
-    assert str(told.value) == (
+    assert str(reported.value) == (
         f"graph {wanted!r}: the trace has 0 (prefill, 1 operator, 1 evaluation), 1 (decode, 1 operator, 1 evaluation), "
         "2 (decode, 1 operator, 0 evaluations), 3 (decode, 1 operator, 0 evaluations); "
         "accepted are decode, prefill, or a number"
     )
-
-
-def test_a_trace_without_graphs_says_what_it_lacks() -> None:
-    """Operators have to be recorded; no graph was asked for, so none is named."""
-    empty = engine_trace([], graphs=())
-    with pytest.raises(PerfsuiteError, match=r"^graph: the trace has none; record it with the level 'operator'"):
-        choose_graph(empty, operator_runs(empty))
 
 
 #: Of `small_trace`: thread 1 begins 100 ns behind thread 0 and takes longer, but has hardly a part in the last one.
@@ -119,36 +98,30 @@ TIME_NS = OPERATOR_NS + EXTRA_NS + 100
 
 
 def test_operators_have_what_was_measured() -> None:
-    """Name, role, layer, shape, time, bytes and bandwidth of a product on the CPU."""
+    """Name, role, layer, shape, time, bytes and bandwidth; without times edges are there all the same."""
     graph = operator_graph(small_trace(n_tokens=3))
     query = graph.operators[1]
     assert (query.name, query.role, query.layer, query.op) == ("Qcur-0", "Qcur", 0, "MUL_MAT")
     assert (query.type, query.shape, query.backend) == ("f32", "64x64 to 64", "CPU")
     assert (query.time_ns, query.start_ns, query.n_evaluations) == (TIME_NS, 15_000, 3)
-    assert query.n_bytes == 64 * 64 * 4 + 2 * 256
-    assert query.bytes_per_s == pytest.approx(query.n_bytes / TIME_NS * 1e9)
-    assert graph.operators[0].op == "RMS_NORM+MUL"
-    assert (graph.number, graph.n_tokens, graph.n_evaluations) == (0, 1, 3)
+    assert (query.n_bytes, query.bytes_per_s) == (64 * 64 * 4 + 2 * 256, pytest.approx(query.n_bytes / TIME_NS * 1e9))
+    assert (graph.operators[0].op, graph.number, graph.n_tokens, graph.n_evaluations) == ("RMS_NORM+MUL", 0, 1, 3)
+    graph = operator_graph(engine_trace([]))
+    assert len(graph.edges) == 4
+    assert graph.operators[0].time_ns is None
+    assert graph.operators[0].bytes_per_s is None
+    assert (graph.gain_ratio, graph.wall_ns, graph.siblings) == (None, None, ())
 
 
 def test_the_critical_path_is_against_the_serial_sum() -> None:
-    """Norm, one of the two products and the sum: three of four operators."""
+    """Norm, one product and the sum; query and key are siblings, and networkx has all edges."""
     graph = operator_graph(small_trace())
     assert graph.critical in ((0, 1, 3), (0, 2, 3))
-    assert graph.serial_ns == 3 * TIME_NS + OPERATOR_NS
-    assert graph.critical_ns == 2 * TIME_NS + OPERATOR_NS
+    assert (graph.serial_ns, graph.critical_ns) == (3 * TIME_NS + OPERATOR_NS, 2 * TIME_NS + OPERATOR_NS)
     assert graph.gain_ratio == pytest.approx((3 * TIME_NS + OPERATOR_NS) / (2 * TIME_NS + OPERATOR_NS))
     assert graph.wall_ns == 55_000
-
-
-def test_products_that_share_an_input_are_siblings() -> None:
-    """Query and key read the norm and run one after the other; side by side they save one of them."""
     (siblings,) = operator_graph(small_trace()).siblings
     assert (siblings.shared, siblings.members, siblings.saving_ns) == (0, (1, 2), TIME_NS)
-
-
-def test_networkx_has_the_graph() -> None:
-    """Nodes carry their operators, edges are those of the sources."""
     graph = operator_graph(small_trace())
     assert list(graph.digraph.edges) == list(graph.edges) == [(0, 1), (0, 2), (1, 3), (2, 3)]
     assert graph.digraph.nodes[3]["operator"].name == "sum-0"
@@ -159,18 +132,8 @@ def test_a_decode_step_has_siblings_in_every_layer() -> None:
     graph = operator_graph(large_trace(3000))
     names = [[graph.operators[each].role for each in group.members] for group in graph.siblings]
     assert names == [["Qcur", "Kcur", "Vcur"], ["ffn_gate", "ffn_up"]] * 30
-    assert {target for _, target in graph.edges} == set(range(1, len(graph.operators)))
-    assert graph.critical[0] == 0
+    assert ({target for _, target in graph.edges}, graph.critical[0]) == (set(range(1, len(graph.operators))), 0)
     assert graph.critical[-1] == len(graph.operators) - 1
-
-
-def test_a_graph_that_was_not_timed_has_its_structure() -> None:
-    """Edges are there; times, gain and siblings are not."""
-    graph = operator_graph(engine_trace([]))
-    assert len(graph.edges) == 4
-    assert graph.operators[0].time_ns is None
-    assert graph.operators[0].bytes_per_s is None
-    assert (graph.gain_ratio, graph.wall_ns, graph.siblings) == (None, None, ())
 
 
 def test_a_device_works_where_its_commands_run() -> None:

@@ -25,24 +25,15 @@ def one_by_one(*times_ns: float) -> dict[int, Interval]:
 
 
 def test_the_critical_path_takes_the_longest() -> None:
-    """Through V it is 1 + 9 + 1 + 1, through Q or K less; without V's time it leads through K."""
+    """By time and not by number; its last operator counts, and a single one may be all of it."""
     times = {0: 1.0, 1: 2.0, 2: 3.0, 3: 9.0, 4: 4.0, 5: 1.0, 6: 1.0}
     assert critical_path(DIAMOND, times) == (0, 3, 5, 6)
     del times[3]
     assert critical_path(DIAMOND, times) == (0, 2, 4, 6)
-
-
-def test_the_last_operator_counts() -> None:
-    """A path that ends with a long operator is longer than one with more operators."""
     assert critical_path(nx.DiGraph([(0, 1), (1, 2), (0, 3)]), {0: 1, 1: 1, 2: 1, 3: 5}) == (0, 3)
-
-
-def test_an_operator_by_itself_may_be_the_path() -> None:
-    """Edges are no condition, and an empty graph has an empty path."""
     lonely: nx.DiGraph[int] = nx.DiGraph([(0, 1)])
     lonely.add_node(2)
-    assert critical_path(lonely, {0: 1.0, 1: 1.0, 2: 9.0}) == (2,)
-    assert critical_path(nx.DiGraph(), {}) == ()
+    assert (critical_path(lonely, {0: 1.0, 1: 1.0, 2: 9.0}), critical_path(nx.DiGraph(), {})) == ((2,), ())
 
 
 @given(st.data())
@@ -65,19 +56,15 @@ def test_no_path_is_longer(data: st.DataObject) -> None:
 
 
 def test_siblings_share_an_input_and_run_one_after_the_other() -> None:
-    """Q, K and V read 0 and save all but the longest of them."""
+    """Q, K and V save all but the longest; neither a residual nor what was not measured is one."""
     (found,) = siblings_of(DIAMOND, one_by_one(1, 2, 3, 9, 4, 1, 1))
-    assert (found.shared, found.members) == (0, (1, 2, 3))
-    assert (found.time_ns, found.saving_ns) == (14, 5)
-
-
-def test_an_operator_that_depends_on_another_is_no_sibling() -> None:
-    """A residual reads what the norm reads, and waits for all that follows it."""
+    assert (found.shared, found.members, found.time_ns, found.saving_ns) == (0, (1, 2, 3), 14, 5)
     assert siblings_of(nx.DiGraph([(0, 1), (1, 2), (0, 2)]), one_by_one(1, 1, 1)) == ()
+    assert siblings_of(DIAMOND, {1: Interval(start_ns=0.0, time_ns=1.0)}) == ()
 
 
 def test_a_group_within_a_group_is_left_out() -> None:
-    """Two readers of 1 that read 0 as well, beside a third that does, are told once."""
+    """Two readers of 1 that read 0 as well, beside a third that does, are reported once."""
     digraph = nx.DiGraph([(0, 1), (0, 2), (0, 3), (0, 4), (1, 2), (1, 3)])
     found = siblings_of(digraph, one_by_one(1, 1, 1, 1, 1))
     assert [each.members for each in found] == [(1, 4), (2, 3)]
@@ -91,8 +78,3 @@ def test_operators_that_run_together_are_no_siblings(start_ns: float, is_sibling
     """Two of 10 ns that overlap by more than half already run side by side."""
     intervals = {1: Interval(start_ns=0.0, time_ns=10.0), 2: Interval(start_ns=start_ns, time_ns=10.0)}
     assert bool(siblings_of(nx.DiGraph([(0, 1), (0, 2)]), intervals)) == is_sibling
-
-
-def test_operators_without_a_time_are_no_siblings() -> None:
-    """What was not measured saves nothing that one could tell."""
-    assert siblings_of(DIAMOND, {1: Interval(start_ns=0.0, time_ns=1.0)}) == ()

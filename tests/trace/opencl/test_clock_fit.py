@@ -22,12 +22,13 @@ from ...synthetic_opencl import EPOCH_NS, drifting, steady_commands, timer_point
 
 
 def test_the_timers_readings_are_those_of_the_device() -> None:
-    """Readings come in the order of the host's time, those of another device left out."""
+    """Another device's are left out, and readings of two kinds are in the order of the host's time."""
     points = [timer_point(EPOCH_NS + at, int, device=at % 2) for at in (4, 2, 1, 0)]
     found = timer_readings(trace([], clock_points=points), 0)
-    assert (found.device_ns - EPOCH_NS).tolist() == [0, 2, 4]
-    assert found.lower_ns.tolist() == [-500] * 3
+    assert ((found.device_ns - EPOCH_NS).tolist(), found.lower_ns.tolist()) == ([0, 2, 4], [-500] * 3)
     assert found.upper_ns.tolist() == [500] * 3
+    halves = [timer_readings(trace([], clock_points=[timer_point(at, int) for at in ats]), 0) for ats in ((1, 5), (3,))]
+    assert joined(*halves).device_ns.tolist() == [1, 3, 5]
 
 
 def test_of_many_calls_the_shortest_are_taken() -> None:
@@ -37,19 +38,9 @@ def test_of_many_calls_the_shortest_are_taken() -> None:
     found = call_readings(trace([commands]), 0, commands)
     assert MOST_READINGS // 2 < found.device_ns.size <= MOST_READINGS
     assert ((found.host_after_ns - found.host_before_ns) == 1500).mean() > 0.9
-
-
-def test_few_calls_are_all_taken() -> None:
-    """Each of a few commands is a reading, and none of none."""
     commands = np.concatenate(steady_commands(5, drifting()))
     assert call_readings(trace([commands]), 0, commands).device_ns.tolist() == commands["queued_ns"].tolist()
     assert call_readings(trace([]), 0, commands[:0]).device_ns.size == 0
-
-
-def test_joined_readings_are_in_order() -> None:
-    """Readings of two kinds are put in the order of the host's time."""
-    halves = [timer_readings(trace([], clock_points=[timer_point(at, int) for at in ats]), 0) for ats in ((1, 5), (3,))]
-    assert joined(*halves).device_ns.tolist() == [1, 3, 5]
 
 
 S = 1_000_000_000
@@ -72,8 +63,7 @@ def test_one_reading_gives_the_middle_and_half_of_its_bracket() -> None:
 def test_two_readings_give_a_rate_within_what_their_brackets_allow() -> None:
     """Ends of 100 ns a second apart leave 100 ns a second of doubt about the rate, and 50 ns at the ends themselves."""
     (segment,) = fit_segments(readings((0, 0, 100), (S, S + 20_000, S + 20_100)))
-    assert segment.rate == pytest.approx(20e-6)
-    assert segment.rate_change == pytest.approx(100e-9 + LEAST_RATE_CHANGE)
+    assert (segment.rate, segment.rate_change) == (pytest.approx(20e-6), pytest.approx(100e-9 + LEAST_RATE_CHANGE))
     host_ns, error_ns = segment.host_times(np.array([0, S // 2, S]))
     assert host_ns.tolist() == [50, S // 2 + 10_050, S + 20_050]
     assert error_ns.tolist() == [50, pytest.approx(50 + segment.rate_change * S / 2, abs=1), 50]
@@ -88,20 +78,18 @@ def test_a_wide_bracket_does_not_loosen_narrow_ones() -> None:
     assert other.host_times(np.array([1000]))[1][0] <= 55
 
 
-def test_readings_of_a_jump_make_two_stretches() -> None:
-    """A jump that no drift explains ends a stretch; what follows it is fitted by itself."""
+def test_what_no_drift_explains_begins_a_stretch() -> None:
+    """A jump, a counter that begins again, a bracket turned around; without a reading there is none."""
     before = [(at, at, at + 10) for at in range(0, 5000, 1000)]
     after = [(at + 700_000, at, at + 10) for at in range(5000, 10_000, 1000)]
     segments = fit_segments(readings(*before, *after))
-    assert [each.n_readings for each in segments] == [5, 5]
-    assert [each.base_ns for each in segments] == [0, -700_000]
-
-
-def test_a_clock_that_goes_backwards_is_followed() -> None:
-    """A counter that begins again at 0 makes another stretch."""
+    assert ([each.n_readings for each in segments], [each.base_ns for each in segments]) == ([5, 5], [0, -700_000])
     segments = fit_segments(readings((S, 0, 10), (S + 500, 500, 510), (0, 1000, 1010), (500, 1500, 1510)))
     assert [each.n_readings for each in segments] == [2, 2]
     assert segments[1].host_times(np.array([250]))[0].tolist() == [1255]
+    assert [each.n_readings for each in fit_segments(readings((1000, 5000, 4000)))] == [1]
+    empty = np.empty(0, dtype=np.int64)
+    assert fit_segments(ClockReadings(device_ns=empty, host_before_ns=empty, host_after_ns=empty)) == ()
 
 
 def test_a_rate_that_changes_widens_what_is_allowed() -> None:
@@ -112,17 +100,6 @@ def test_a_rate_that_changes_widens_what_is_allowed() -> None:
     truth = [at + max(0, at - S) // 5000 + 5 for at in range(0, 2 * S, S // 7)]
     host_ns, error_ns = segment.host_times(np.arange(0, 2 * S, S // 7))
     assert (np.abs(host_ns - truth) <= error_ns + 1).all()
-
-
-def test_a_reading_that_ends_before_it_begins_ends_the_fit_no_less() -> None:
-    """A bracket turned around fits nothing, itself included, and is a stretch of its own."""
-    assert [each.n_readings for each in fit_segments(readings((1000, 5000, 4000)))] == [1]
-
-
-def test_no_readings_give_no_stretch() -> None:
-    """Without a reading there is nothing to fit."""
-    empty = np.empty(0, dtype=np.int64)
-    assert fit_segments(ClockReadings(device_ns=empty, host_before_ns=empty, host_after_ns=empty)) == ()
 
 
 def test_an_hours_readings_are_fitted_and_all_of_them_bound() -> None:
@@ -140,8 +117,7 @@ def test_an_hours_readings_are_fitted_and_all_of_them_bound() -> None:
     _, peak_bytes = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak_bytes < 200e6
-    assert segment.n_readings == n
-    assert segment.rate == pytest.approx(20e-6, abs=1e-9)
+    assert (segment.n_readings, segment.rate) == (n, pytest.approx(20e-6, abs=1e-9))
     middles_ns = (host_ns[1:] + host_ns[:-1]) // 2
     found_ns, error_ns = segment.host_times(middles_ns - np.rint(middles_ns * 20e-6).astype(np.int64))
     assert (np.abs(found_ns - middles_ns) <= error_ns + 1).all()

@@ -33,7 +33,7 @@ def after_epoch(gap: IdleGap) -> tuple[int, int, int, int]:
 
 
 def test_gaps_lie_between_the_unions_of_executions() -> None:
-    """Executions that overlap or touch are one stretch; a gap names the command that ended last and the next one."""
+    """What overlaps or touches is one stretch; a gap names the command that ended last and the next."""
     activity = device_activity(
         aligned(
             executed(0, 10, 100),
@@ -46,27 +46,18 @@ def test_gaps_lie_between_the_unions_of_executions() -> None:
     )
     assert activity.span == (EPOCH_NS + 10, EPOCH_NS + 310)
     assert [after_epoch(gap) for gap in activity.gaps()] == [(120, 200, 2, 3), (250, 300, 3, 4)]
-    assert [gap.duration_ns for gap in activity.gaps(n_longest=1)] == [80]
-    assert activity.n_gaps == 2
-
-
-def test_the_command_before_a_gap_is_the_one_that_ended_last() -> None:
-    """A long command that covers later ones is what the gap follows."""
+    assert ([gap.duration_ns for gap in activity.gaps(n_longest=1)], activity.n_gaps) == ([80], 2)
     (gap,) = device_activity(aligned(executed(0, 10, 100), executed(1, 20, 50), executed(2, 150, 160)), 0).gaps()
     assert after_epoch(gap) == (100, 150, 0, 2)
 
 
 def test_the_idle_share_of_a_window_counts_what_lies_within() -> None:
-    """Windows may cut through executions and gaps, lie outside of all, or have no length."""
+    """Windows may cut through gaps or lie outside of all; over growing kernels the share falls."""
     activity = device_activity(aligned(executed(0, 100, 200), executed(1, 300, 400)), 0)
     windows = [(0, 500), (150, 350), (210, 290), (120, 130), (450, 500), (0, 50), (7, 7)]
     found = activity.idle([(EPOCH_NS + start, EPOCH_NS + end) for start, end in windows])
     assert [each.busy_ns for each in found] == [200, 100, 0, 10, 0, 0, 0]
     assert [each.idle_ratio for each in found] == [0.6, 0.5, 1.0, 0.0, 1.0, 1.0, None]
-
-
-def test_the_series_over_steps_shows_the_share_fall() -> None:
-    """Steps of growing kernels and equal pauses are less and less idle."""
     commands, steps, at = [], [], 0
     for step in range(4):
         length = 40 * (step + 1)
@@ -78,7 +69,7 @@ def test_the_series_over_steps_shows_the_share_fall() -> None:
 
 
 def test_markers_occupy_nothing_and_anomalies_are_counted() -> None:
-    """A barrier that waits is not work; a command with an anomaly counts as idle, which its window tells."""
+    """A barrier that waits is not work; a command with an anomaly counts as idle, which its window shows."""
     found = aligned(
         executed(0, 100, 200), executed(1, 200, 900, type=CommandType.MARKER, name=0), executed(2, 600, 500)
     )
@@ -89,7 +80,7 @@ def test_markers_occupy_nothing_and_anomalies_are_counted() -> None:
 
 
 def test_each_device_is_idle_by_itself() -> None:
-    """Commands of another device do not fill a gap."""
+    """Commands of another device fill no gap; without any there is no span, and every window is idle."""
     found = aligned(
         executed(0, 100, 200),
         executed(1, 200, 300, queue=2),
@@ -98,14 +89,9 @@ def test_each_device_is_idle_by_itself() -> None:
         devices=(DEVICE, DEVICE),
     )
     assert [device_activity(found, device).n_gaps for device in (0, 1)] == [1, 0]
-
-
-def test_a_device_that_did_nothing_is_idle() -> None:
-    """Without a command there is no span, and every window is idle."""
     activity = device_activity(aligned(), 0)
     assert (activity.span, activity.n_gaps, activity.gaps()) == (None, 0, ())
-    assert [each.idle_ratio for each in activity.idle([(0, 10)])] == [1.0]
-    assert activity.idle([]) == ()
+    assert ([each.idle_ratio for each in activity.idle([(0, 10)])], activity.idle([])) == ([1.0], ())
 
 
 @given(

@@ -34,31 +34,19 @@ def test_operators_take_what_their_kernels_occupy() -> None:
     assert step.traced.rest_ns == step.traced.span.duration_ns - 4 * occupied_ns
 
 
-def test_another_sequence_is_a_problem() -> None:
-    """A step whose kernels were never seen in this order has no operators, and the run says so once."""
+def test_what_cannot_be_mapped_is_a_problem() -> None:
+    """Another sequence, times that are not sound, lost commands, and a phase without kernels."""
     other = (("rms_norm_mul",), (), (), ("mul_mat", "quantize"), ("add",))
     run = recorded([Step(phase=Phase.PREFILL, kernels=FUSED), Step(phase=Phase.DECODE, kernels=other)])
     mapped = map_run(run.record, align(run.trace), LEARNT)
     assert mapped.problems == ("decode: its kernels are another sequence than any that was learnt (1 of 1 times)",)
     assert mapped.phases[Phase.DECODE][0].traced.role_ns == {}
-
-
-def test_unsound_times_are_a_problem() -> None:
-    """A kernel without times makes its step uncountable."""
     commands = RUN.trace.commands.copy()
     commands["end_ns"][7] = commands["start_ns"][7] - 1
     mapped = map_run(RUN.record, align(replace(RUN.trace, commands=commands)), LEARNT)
     assert mapped.problems == ("decode: 1 of 4 kernels have no sound times (1 of 2 times)",)
-
-
-def test_lost_commands_are_a_problem() -> None:
-    """A layer that lost commands cannot vouch for any time."""
     mapped = map_run(RUN.record, align(replace(RUN.trace, n_lost=3)), LEARNT)
     assert mapped.problems[0] == "the OpenCL layer lost 3 commands"
-
-
-def test_a_phase_without_kernels_is_a_problem() -> None:
-    """A prefill in which the device was never asked for anything ran elsewhere."""
     run = recorded([Step(phase=Phase.PREFILL, kernels=((), (), (), (), ()))])
     mapped = map_run(run.record, align(run.trace), LEARNT)
     assert mapped.problems == ("prefill: no kernel was enqueued (1 of 1 times)",)
@@ -123,22 +111,17 @@ def test_each_phase_has_its_own_kernels(mapping: KernelMapping) -> None:
 
 
 def test_times_of_a_phase_are_its_median(mapping: KernelMapping) -> None:
-    """One long step of three moves neither the duration nor the operators' share, and its idle share alone."""
+    """One long step of three moves its own idle share alone; a device that only copied does not count."""
     run = run_of(3)
     spans = list(run.record.spans)
     usual_ns = spans[1].duration_ns
     spans[2] = replace(spans[2], end_ns=spans[2].end_ns + 10 * usual_ns)
     view = phases(view_of(replace(run, record=replace(run.record, spans=tuple(spans))), mapping))[Phase.DECODE]
-    assert view.duration_ns == usual_ns
-    assert view.operators_ratio == pytest.approx(4 * OCCUPIED_NS / usual_ns)
+    assert (view.duration_ns, view.operators_ratio) == (usual_ns, pytest.approx(4 * OCCUPIED_NS / usual_ns))
     busy_ns = 4 * KERNEL_NS + READ_NS
     usual, long, last = (window.idle_ratio for window in view.idle)
     assert usual == last == pytest.approx(1 - busy_ns / usual_ns)
     assert long == pytest.approx(1 - busy_ns / (11 * usual_ns))
-
-
-def test_idle_time_is_of_the_device_that_the_kernels_ran_on(mapping: KernelMapping) -> None:
-    """A device that only copied does not stand for the run."""
     run = run_of(2)
     commands = run.trace.commands.copy()
     commands["queue"][commands["name"] == 0] = 2
@@ -149,27 +132,20 @@ def test_idle_time_is_of_the_device_that_the_kernels_ran_on(mapping: KernelMappi
     assert [window.busy_ns for window in view.idle] == [4 * KERNEL_NS] * 2
 
 
-def test_a_kernel_that_grows_is_told_first(mapping: KernelMapping) -> None:
-    """Over the steps of the generation the one kernel that takes longer with each step grows, and no other."""
+def test_a_kernel_that_grows_comes_first(mapping: KernelMapping) -> None:
+    """Of the first repetition's steps; two steps say nothing, and problems are those of the mapping."""
     view = view_of(grown(run_of(12), "mul_mat", 5), mapping)
     assert [each.name for each in view.growth if each.grows] == ["mul_mat"]
-    assert view.growth[0].slope_ns_per_step == pytest.approx(5)
-    assert len(view.growth[0].step_totals_ns) == 12
-
-
-def test_growth_is_of_the_first_repetition(mapping: KernelMapping) -> None:
-    """Steps of a second repetition begin anew and are left out."""
+    assert (view.growth[0].slope_ns_per_step, len(view.growth[0].step_totals_ns)) == (pytest.approx(5), 12)
     run = grown(run_of(24), "mul_mat", 5)
     spans = tuple(replace(span, repetition=int(number > 12)) for number, span in enumerate(run.record.spans))
     view = view_of(replace(run, record=replace(run.record, spans=spans)), mapping)
     assert {len(each.step_totals_ns) for each in view.growth} == {12}
-
-
-def test_a_short_generation_has_no_growth_and_no_forecast(mapping: KernelMapping) -> None:
-    """Two steps say nothing of the next ones."""
     view = view_of(run_of(2), mapping)
-    assert view.growth == ()
-    assert [each.n_outcomes for each in view.forecast_errors] == [0] * len(view.forecast_errors)
+    assert (view.growth, [each.n_outcomes for each in view.forecast_errors]) == ((), [0] * len(view.forecast_errors))
+    run = run_of(2)
+    view = view_of(replace(run, trace=replace(run.trace, n_lost=3)), mapping)
+    assert view.problems == ("the OpenCL layer lost 3 commands",)
 
 
 def test_forecasts_begin_anew_with_each_repetition(mapping: KernelMapping) -> None:
@@ -184,10 +160,3 @@ def test_forecasts_begin_anew_with_each_repetition(mapping: KernelMapping) -> No
     short = view_of(run_of(12), mapping).forecast_errors
     assert {each.horizon: 2 * each.n_outcomes for each in short} == n_outcomes(12)
     assert n_outcomes(24)[1] > n_outcomes(12)[1] > 0
-
-
-def test_problems_are_those_of_the_mapping(mapping: KernelMapping) -> None:
-    """What was lost is told with the view."""
-    run = run_of(2)
-    view = view_of(replace(run, trace=replace(run.trace, n_lost=3)), mapping)
-    assert view.problems == ("the OpenCL layer lost 3 commands",)

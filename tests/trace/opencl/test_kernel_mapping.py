@@ -27,8 +27,8 @@ GRAPH = (
 )
 
 
-def test_each_node_alone_is_an_operator() -> None:
-    """Node by node, the norm and its weight are two operators, and a view is none."""
+def test_a_group_of_nodes_is_one_operator() -> None:
+    """Under the name of the last, with the sources from outside; by itself each node is one, a view none."""
     operators = group_operators(GRAPH, [(0, 1), (1, 2), (2, 3), (3, 4)])
     assert [each and (each.role, each.op) for each in operators] == [
         ("norm", "RMS_NORM"),
@@ -36,18 +36,10 @@ def test_each_node_alone_is_an_operator() -> None:
         ("Qcur", "MUL_MAT"),
         None,
     ]
-
-
-def test_a_group_is_one_operator() -> None:
-    """The nodes that one kernel computes are joined under the name of the last, with the sources from outside."""
     operators = group_operators(GRAPH, [(0, 2), (2, 4)])
     assert operators[0] is not None
     assert (operators[0].role, operators[0].op, operators[0].layer) == ("attn_norm", "RMS_NORM+MUL", 3)
     assert [source.name for source in operators[0].node.sources] == ["l_out-2", "blk.3.attn_norm.weight"]
-
-
-def test_three_nodes_may_be_one_operator() -> None:
-    """A group is not limited to a pair."""
     (operator,) = group_operators(GRAPH, [(0, 4)])
     assert operator is not None
     assert operator.op == "RMS_NORM+MUL+MUL_MAT"
@@ -66,12 +58,8 @@ ENDS = (0, 1, 1, 1, 1)
 
 
 def test_fused_nodes_make_a_group() -> None:
-    """The node whose kernel vanishes at full speed ends no group, in each phase."""
+    """The node whose kernel vanishes at full speed ends no group; where none does nothing is joined."""
     assert group_ends(BY_NODE, FULL_SPEED) == (ENDS, ENDS)
-
-
-def test_without_fusion_every_node_is_a_group() -> None:
-    """Where both runs launch the same kernels, nothing is joined."""
     alone = recorded([Step(phase=phase, kernels=ALONE) for phase in STEPS], is_grouped=False)
     assert group_ends(BY_NODE, alone) == ((1,) * 5, (1,) * 5)
 
@@ -99,21 +87,13 @@ def test_an_unknown_sequence_has_no_roles() -> None:
     assert mapping.roles_of(Phase.LOAD, ("add",)) is None
 
 
-def test_other_kernels_group_by_group_are_refused() -> None:
-    """A mapping whose groups do not give the sequence of full speed is an error that names the first difference."""
+def test_what_does_not_match_full_speed_is_refused() -> None:
+    """Other kernels by the first difference, runs of other lengths, and groups that were lost."""
     with pytest.raises(MeasurementError, match="prefill 0: kernel 0 is rms_norm group by group, rms_norm_mul at full"):
         learn_mapping(BY_NODE, FULL_SPEED)
-
-
-def test_other_evaluations_are_refused() -> None:
-    """Runs of different lengths are not compared."""
     shorter = recorded([Step(phase=phase, kernels=FUSED) for phase in STEPS[:-1]], is_grouped=False)
     with pytest.raises(MeasurementError, match="decode: 2 evaluations recorded, 1 at full speed"):
         group_ends(BY_NODE, shorter)
-
-
-def test_a_missing_group_is_refused() -> None:
-    """A recorder that lost the end of a group cannot place kernels."""
     ends = (ENDS, ENDS)
     cut = recorded([Step(phase=phase, kernels=FUSED) for phase in STEPS])
     with pytest.raises(MeasurementError, match="5 groups recorded, expected 4"):

@@ -17,18 +17,14 @@ def launch(sequence: int, *times: int, **fields: int) -> Commands:
     return command(sequence, EPOCH_NS + times[0] - 1, [EPOCH_NS + each for each in times], **fields)
 
 
-def test_queueing_dispatch_and_execution_are_told_apart() -> None:
-    """Each is the difference of two neighbouring times, with total, median and 95th percentile."""
+def test_kernels_come_by_their_share() -> None:
+    """The longest total first, shares add up to one, each time by itself; anomalies are left out."""
     commands = [launch(i, 1000 * i, 1000 * i + 10 + i, 1000 * i + 50, 1000 * i + 150 + 100 * i) for i in range(3)]
     (found,) = kernel_statistics(align(trace(commands)))
     assert (found.name, found.n, found.n_left_out, found.share_ratio) == ("alpha", 3, 0, 1.0)
     assert found.queueing == Spread(total_ns=33, median_ns=11, p95_ns=12)
     assert found.dispatch == Spread(total_ns=117, median_ns=39, p95_ns=40)
     assert found.execution == Spread(total_ns=600, median_ns=200, p95_ns=290)
-
-
-def test_kernels_come_by_their_share() -> None:
-    """The kernel with the longest total comes first, and the shares of all add up to one."""
     commands = [
         launch(0, 0, 1, 2, 102, name=1),
         launch(1, 200, 201, 202, 502, name=2),
@@ -37,14 +33,9 @@ def test_kernels_come_by_their_share() -> None:
     ]
     found = kernel_statistics(align(trace(commands)))
     assert [(each.name, each.n, each.share_ratio) for each in found] == [("beta", 2, 0.8), ("alpha", 1, 0.2)]
-
-
-def test_a_launch_with_an_anomaly_is_counted_and_left_out() -> None:
-    """A launch whose END is before its START is in no figure."""
     commands = [launch(0, 0, 1, 2, 102), launch(1, 200, 201, 402, 302), launch(2, 500, 501, 502, 602)]
     (found,) = kernel_statistics(align(trace(commands)))
-    assert (found.n, found.n_left_out) == (2, 1)
-    assert found.execution == Spread(total_ns=200, median_ns=100, p95_ns=100)
+    assert (found.n, found.n_left_out, found.execution) == (2, 1, Spread(total_ns=200, median_ns=100, p95_ns=100))
 
 
 def test_what_a_launch_adds_to_its_queue_begins_with_the_end_of_the_one_before() -> None:
@@ -63,17 +54,14 @@ def test_what_a_launch_adds_to_its_queue_begins_with_the_end_of_the_one_before()
 
 
 def test_each_queue_is_occupied_by_its_own_commands() -> None:
-    """The command before on another queue does not matter."""
+    """Another queue does not matter, out of order it is unknown, and without a launch there is nothing."""
     commands = [launch(0, 0, 5, 10, 110), launch(1, 20, 25, 30, 90, queue=2), launch(2, 40, 45, 120, 150)]
     occupied_ns, _ = occupied_times(align(trace(commands, queues=(queue(1), queue(2)))))
     assert occupied_ns.tolist() == [110, 70, 40]
-
-
-def test_an_out_of_order_queue_has_no_command_before() -> None:
-    """There it is not known what a launch adds."""
     aligned = align(trace([launch(0, 0, 5, 10, 110)], queues=(queue(1, is_out_of_order=True),)))
     (found,) = kernel_statistics(aligned)
-    assert (found.occupied, found.n_occupied) == (None, 0)
+    assert (found.occupied, found.n_occupied, kernel_statistics(align(trace([])))) == (None, 0, ())
+    assert kernel_statistics(align(trace([launch(0, 0, 1, 2, 3, type=CommandType.MARKER, name=0)]))) == ()
 
 
 @pytest.mark.parametrize("case", ["anomaly", "lost", "lost first"])
@@ -88,14 +76,8 @@ def test_what_follows_an_unknown_command_is_not_known(case: str) -> None:
     assert is_known.tolist() == expected[case]
 
 
-def test_no_kernel_has_no_statistics() -> None:
-    """A trace without a launch gives an empty table."""
-    assert kernel_statistics(align(trace([]))) == ()
-    assert kernel_statistics(align(trace([launch(0, 0, 1, 2, 3, type=CommandType.MARKER, name=0)]))) == ()
-
-
 def test_times_are_those_of_the_devices_own_clock() -> None:
-    """The alignment to the host, with its error, does not touch a duration."""
+    """The alignment touches no duration, and a marker takes nothing from the launch after it."""
     commands = np.concatenate(
         [launch(i, 10_000 * i, 10_000 * i + 100, 10_000 * i + 200, 10_000 * i + 1200) for i in range(9)]
     )
@@ -103,10 +85,6 @@ def test_times_are_those_of_the_devices_own_clock() -> None:
         commands[field] += 10**15
     (found,) = kernel_statistics(align(trace([commands])))
     assert found.execution == Spread(total_ns=9000, median_ns=1000, p95_ns=1000)
-
-
-def test_a_marker_is_no_command_before_another() -> None:
-    """A marker whose times are not all told takes nothing from what is known of the launch after it."""
     first, last = EPOCH_NS, EPOCH_NS + 10_000
     marker = command(1, first + 1500, [0, 0, 0, 0], type=CommandType.MARKER, name=0)
     marker["end_ns"] = first + 8000
@@ -116,5 +94,4 @@ def test_a_marker_is_no_command_before_another() -> None:
         command(2, first + 3000, [first + 3500, first + 3600, first + 9000, last]),
     ]
     occupied_ns, is_known = occupied_times(align(trace(commands)))
-    assert is_known.tolist() == [True, False, True]
-    assert occupied_ns[2] == last - (first + 5000)
+    assert (is_known.tolist(), occupied_ns[2]) == ([True, False, True], last - (first + 5000))

@@ -52,25 +52,15 @@ def test_kernels_find_their_nodes_in_order() -> None:
     book = GraphBook(SHAPES)
     graph, nodes = book.places(("norm", "Qcur", "Qcur", "norm"), SPAN)
     assert graph.tolist() == [1, 1, 1, 1]
-    assert [book.graphs[1][place].tensor.name for place in nodes.tolist()] == [
-        "norm-0",
-        "Qcur-0",
-        "Qcur-0",
-        "norm-1",
-    ]
+    assert [book.graphs[1][place].tensor.name for place in nodes.tolist()] == ["norm-0", "Qcur-0", "Qcur-0", "norm-1"]
     assert book.n_unplaced == 0
 
 
 def test_a_kernel_of_no_operator_is_counted() -> None:
-    """A role that the graph does not have is of no node, and those behind it are found all the same."""
+    """A role that the graph lacks is of no node; without shapes the same roles are the same graph."""
     book = GraphBook(SHAPES)
     _, nodes = book.places(("norm", "Vcur", "Qcur"), SPAN)
-    assert nodes.tolist() == [0, NOTHING, 1]
-    assert book.n_unplaced == 1
-
-
-def test_without_shapes_each_sequence_is_a_graph() -> None:
-    """The same roles are the same graph, others another."""
+    assert (nodes.tolist(), book.n_unplaced) == ([0, NOTHING, 1], 1)
     book = GraphBook(None)
     found = [[each.tolist() for each in book.places(roles, None)] for roles in ("aab", "abb", "b")]
     assert found == [[[0, 0, 0], [0, 0, 1]], [[0, 0, 0], [0, 1, 1]], [[1], [0]]]
@@ -110,26 +100,21 @@ def test_kernels_carry_the_node_that_they_compute() -> None:
 
 
 def test_kernels_lie_on_the_hosts_clock() -> None:
-    """A kernel begins after the call that enqueued it."""
+    """A kernel begins after its call; an operator lasts from its first enqueue to the end of its last."""
     trace = traced()
     operators, kernels = trace.of(EventKind.OPERATOR), trace.of(EventKind.KERNEL)
     assert kernels["start_ns"].min() > operators["start_ns"].min() >= EPOCH_NS
     assert (kernels["end_ns"] - kernels["start_ns"])[0] == 1000
-
-
-def test_an_operator_is_the_hosts_part() -> None:
-    """It lasts from the enqueue of its first kernel to the end of the enqueue of its last."""
     trace = traced()
     names = [trace.graphs[each["graph"]][each["node"]].tensor.name for each in trace.of(EventKind.OPERATOR)]
     assert names == ["attn_norm-0", "Qcur-0", "l_out-0"] * 2
     commands = FULL_SPEED.trace.commands
     product = trace.of(EventKind.OPERATOR)[1]
-    assert product["start_ns"] == commands["host_start_ns"][1]
-    assert product["end_ns"] == commands["host_end_ns"][2]
+    assert (product["start_ns"], product["end_ns"]) == (commands["host_start_ns"][1], commands["host_end_ns"][2])
 
 
 def test_tokens_graphs_and_phases_are_there() -> None:
-    """Each iteration is a token and a graph on the OpenCL backend."""
+    """Each iteration is a token and a graph; where the run lists splits each of these is one."""
     trace = traced()
     assert trace.phases == ("prefill", "decode")
     graphs, tokens = trace.of(EventKind.GRAPH), trace.of(EventKind.TOKEN)
@@ -138,10 +123,6 @@ def test_tokens_graphs_and_phases_are_there() -> None:
     assert (graphs["start_ns"] >= tokens["start_ns"]).all()
     assert (graphs["end_ns"] <= tokens["end_ns"]).all()
     assert graphs["graph"].tolist() == [0, 0]
-
-
-def test_splits_are_graphs_on_their_backends() -> None:
-    """Where the run itself lists the splits, each is a graph, and operators lie in the one that enqueued them."""
     spans, graphs = FULL_SPEED.record.spans, BY_GROUP.record.graphs
     rows = [(span.start_ns + place, span.end_ns - 1, 0, place) for span in spans for place in range(2)]
     splits = np.array(rows, SPLIT_DTYPE).tobytes()
@@ -151,20 +132,15 @@ def test_splits_are_graphs_on_their_backends() -> None:
     assert trace.backends == ("CPU", "OpenCL")
     found = trace.of(EventKind.GRAPH)
     assert (found["value"].tolist(), found["iteration"].tolist()) == ([0, 1, 0, 1], [0, 0, 1, 1])
-    assert trace.of(EventKind.OPERATOR)["evaluation"].tolist() == [1, 1, 1, 3, 3, 3]
-    assert trace.problems == ()
+    assert (trace.of(EventKind.OPERATOR)["evaluation"].tolist(), trace.problems) == ([1, 1, 1, 3, 3, 3], ())
 
 
 def test_without_shapes_operators_have_their_roles_for_names() -> None:
-    """Where no graph was recorded, the operators of an iteration are its nodes, and the trace says so."""
+    """Without graphs operators are the nodes, and kernels that nobody has mapped have none; both are said."""
     trace = traced(shapes=None)
     assert [node.tensor.name for node in trace.graphs[0]] == ["attn_norm", "Qcur", "l_out"]
     assert {node.op for node in trace.graphs[0]} == {"?"}
     assert trace.problems == ("operators are known by their roles only: no graph was recorded",)
-
-
-def test_a_sequence_that_was_not_learnt_has_no_operators() -> None:
-    """Kernels that nobody has mapped are kernels without a node, and the trace says so."""
     trace = traced(mapping=KernelMapping(sequences=()))
     assert trace.of(EventKind.OPERATOR).size == 0
     assert (trace.of(EventKind.KERNEL)["node"] == NOTHING).all()
@@ -172,31 +148,23 @@ def test_a_sequence_that_was_not_learnt_has_no_operators() -> None:
 
 
 def test_one_repetition_of_shapes_serves_all() -> None:
-    """Shapes that were recorded once are those of each repetition."""
+    """Shapes that were recorded once are each repetition's; those of other iterations are refused."""
     twice = recorded(STEPS * 2, is_grouped=False)
     trace = traced(twice)
     assert trace.of(EventKind.OPERATOR)["iteration"].tolist() == [0] * 3 + [1] * 3 + [2] * 3 + [3] * 3
     assert trace.problems == ()
-
-
-def test_shapes_of_another_workload_are_refused() -> None:
-    """A record with other iterations does not name this run's graphs."""
     other = recorded([*STEPS, STEPS[1]], group_ends=(ENDS, ENDS))
     with pytest.raises(MeasurementError, match="the record with the graphs has 3 iterations, the traced run 2"):
         traced(shapes=other.record)
 
 
-def test_what_the_layer_lost_is_told() -> None:
-    """Lost commands are counted, and a process that did not end in order leaves a cut trace."""
+def test_what_the_layer_lost_is_reported() -> None:
+    """Lost commands, a process that did not end in order, and kernels whose times cannot be."""
     lost = replace(FULL_SPEED, trace=replace(FULL_SPEED.trace, n_lost=3, n_unfinished=None))
     trace = traced(lost)
     assert trace.n_lost == 3
     assert "the OpenCL layer lost 3 commands" in trace.problems
     assert trace.cut is not None
-
-
-def test_kernels_without_sound_times_are_left_out() -> None:
-    """A kernel whose device times cannot be is no event, and the trace says so; its operator stays."""
     commands = FULL_SPEED.trace.commands.copy()
     commands["end_ns"][1] = commands["start_ns"][1] - 5
     trace = traced(replace(FULL_SPEED, trace=replace(FULL_SPEED.trace, commands=commands)))

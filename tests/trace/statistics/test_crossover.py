@@ -39,19 +39,18 @@ def compared(cpu: tuple[int, int], device: tuple[int, int]) -> Crossover:
 
 
 def test_the_crossing_is_where_the_lines_meet() -> None:
-    """10 µs less to begin and 40 ns more a row meet at 250 rows of 64; above it the device is faster."""
+    """Above it the slow starter wins, below it the quick one; one beyond all sizes is marked."""
     found = compared((2_000, 60), (12_000, 20))
     assert found.winner is Winner.DEVICE_ABOVE
     assert found.work == pytest.approx(250 * 64)
     assert found.is_measured
     faster = [each.dimensions.m for each in found.sides if each.speedup_ratio > 1]
     assert faster == [256, 512, 1024]
-
-
-def test_a_device_that_begins_at_once_wins_below() -> None:
-    """Where it begins sooner and works slower it wins small ones."""
     found = compared((12_000, 20), (2_000, 60))
     assert (found.winner, found.work) == (Winner.DEVICE_BELOW, pytest.approx(250 * 64))
+    found = compared((2_000, 60), (102_000, 20))
+    assert found.work == pytest.approx(2_500 * 64)
+    assert found.is_measured is False
 
 
 @pytest.mark.parametrize(
@@ -63,21 +62,9 @@ def test_one_side_may_win_throughout(device: tuple[int, int], winner: Winner) ->
     assert (found.winner, found.work, found.is_measured) == (winner, None, None)
 
 
-def test_a_crossing_beyond_the_sizes_is_told_as_such() -> None:
-    """100 µs less to begin meet at 2500 rows, which none had."""
-    found = compared((2_000, 60), (102_000, 20))
-    assert found.work == pytest.approx(2_500 * 64)
-    assert found.is_measured is False
-
-
-def test_too_few_sizes_tell_nothing() -> None:
-    """Without lines no side is said to win."""
+def test_too_few_sizes_show_nothing() -> None:
+    """Without lines no side wins, and what one trace has alone cannot be compared."""
     small = law_trace(GRAPH[:2], 5, lambda *_: 1_000)
     (found,) = crossover(small, device_trace(1_000, 20))
-    assert (found.winner, found.work) == (Winner.UNKNOWN, None)
-    assert len(found.sides) == 2
-
-
-def test_operators_of_one_side_alone_are_left_out() -> None:
-    """What only one trace has cannot be compared."""
+    assert (found.winner, found.work, len(found.sides)) == (Winner.UNKNOWN, None, 2)
     assert crossover(engine_trace(graphs=()), device_trace(1_000, 20)) == ()

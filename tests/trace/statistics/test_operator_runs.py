@@ -14,7 +14,7 @@ from ...synthetic_statistics import product, step_events
 
 
 def test_runs_find_their_operator_across_graphs() -> None:
-    """The second graph's nodes lie behind the first's, and each run gets the label of its own operator and phase."""
+    """The second graph's nodes lie behind the first's; equal labels are one, and no graph has none."""
     law = lambda *_: 1_000  # noqa: E731
     events = [*step_events(0, law, 4, n_tokens=8), *step_events(1, law, 1, graph=1)]
     trace = engine_trace(events, graphs=(small_graph(), (product("ffn_up", 64, 64),)))
@@ -24,19 +24,10 @@ def test_runs_find_their_operator_across_graphs() -> None:
         *((role, Phase.PREFILL) for role in ("attn_norm", "Qcur", "Kcur", "sum")),
         ("ffn_up", Phase.DECODE),
     ]
-
-
-def test_equal_labels_are_one() -> None:
-    """Runs of different operators with the same label share it."""
     law = lambda *_: 1_000  # noqa: E731
     trace = engine_trace(step_events(0, law, 4))
     labels, of_run = operator_table(trace).labelled(operator_runs(trace), lambda operator, _: operator.op)
-    assert labels == ("RMS_NORM+MUL", "MUL_MAT", "ADD")
-    assert of_run.tolist() == [0, 1, 1, 2]
-
-
-def test_a_trace_without_operators_has_an_empty_table() -> None:
-    """No graph gives no rows and no labels."""
+    assert (labels, of_run.tolist()) == (("RMS_NORM+MUL", "MUL_MAT", "ADD"), [0, 1, 1, 2])
     trace = engine_trace(graphs=())
     table = operator_table(trace)
     labels, of_run = table.labelled(operator_runs(trace), lambda operator, _: operator.op)
@@ -52,18 +43,15 @@ def operator(start_ns: int, end_ns: int, **fields: int) -> np.ndarray:
 def test_an_operator_lasts_from_the_first_entry_to_the_last_return() -> None:
     """Duration spans the threads, busy is their sum, busiest the longest of them."""
     runs = operator_runs(engine_trace([operator(100, 200), operator(110, 260, thread=1), operator(300, 320, node=1)]))
-    assert runs.duration_ns.tolist() == [160, 20]
-    assert runs.busy_ns.tolist() == [250, 20]
-    assert runs.busiest_ns.tolist() == [150, 20]
-    assert runs.n_threads.tolist() == [2, 1]
+    assert (runs.duration_ns.tolist(), runs.busy_ns.tolist()) == ([160, 20], [250, 20])
+    assert (runs.busiest_ns.tolist(), runs.n_threads.tolist()) == ([150, 20], [2, 1])
     assert runs.has_ends.tolist() == [True, True]
 
 
 def test_runs_of_several_evaluations_are_kept_apart() -> None:
     """The same node of two evaluations makes two runs, in the order of evaluations."""
     runs = operator_runs(engine_trace([operator(100, 200), operator(300, 350, evaluation=1, iteration=1)]))
-    assert runs.evaluation.tolist() == [0, 1]
-    assert runs.duration_ns.tolist() == [100, 50]
+    assert (runs.evaluation.tolist(), runs.duration_ns.tolist()) == ([0, 1], [100, 50])
 
 
 def test_what_has_no_end_or_was_cut_is_left_out() -> None:
@@ -100,17 +88,13 @@ def test_commands_of_a_device_stand_in_for_operators() -> None:
 
 
 def test_the_call_says_which_steps_decode() -> None:
-    """A piece of a prefill's graph for one token is of the prefill; without calls the graph says it."""
+    """A piece of a prefill's graph is of the prefill; without calls the graph says it; nothing has none."""
     law = lambda *_: 1_000  # noqa: E731
     graph = (product("Qcur", 64, 64),)
     called = [*step_events(0, law, 1, n_tokens=7), *step_events(1, law, 1)]
     assert operator_runs(engine_trace(called, graphs=(graph,))).is_decode.tolist() == [False, True]
     uncalled = [each for each in called if each["kind"][0] != EventKind.TOKEN]
     assert operator_runs(engine_trace(uncalled, graphs=(graph,))).is_decode.tolist() == [True, True]
-
-
-def test_an_empty_trace_has_no_runs() -> None:
-    """Nothing recorded gives arrays of no length."""
     runs = operator_runs(engine_trace(graphs=(small_graph(),), counter_names=("cycles",)))
     assert (len(runs), runs.duration_ns.size, runs.counters.shape[0]) == (0, 0, 0)
 

@@ -40,8 +40,7 @@ SCORES = node("MUL_MAT", tensor("kq-0", (256, 4, 9)), tensor("k", (64, 256, 3), 
 def test_each_kind_of_operator_has_its_dimensions(traced: Node, dimensions: str, type_name: str) -> None:
     """Products have rows, columns, inner length and heads; attention positions and queries; others their elements."""
     (operator,) = traced_operators([traced])
-    assert str(dimensions_of(operator)) == dimensions
-    assert stored_type(operator) == type_name
+    assert (str(dimensions_of(operator)), stored_type(operator)) == (dimensions, type_name)
 
 
 def test_work_is_the_product_of_all() -> None:
@@ -51,13 +50,15 @@ def test_work_is_the_product_of_all() -> None:
 
 
 def test_points_on_a_line_give_that_line() -> None:
-    """Slope, intercept and an R² of 1 come out, and no point is off."""
+    """Slope, intercept and an R² of 1, no point off; a level series has no variance to explain."""
     fit = fit_line([1e6, 2e6, 5e6], [12.0, 22.0, 52.0])
     assert fit is not None
     assert (fit.slope, fit.intercept) == (pytest.approx(1e-5), pytest.approx(2.0))
     assert (fit.r_squared, fit.residual) == (pytest.approx(1.0), pytest.approx(0.0, abs=1e-6))
-    assert fit.deviations_ratio == pytest.approx((0.0, 0.0, 0.0), abs=1e-6)
-    assert fit.at(0.0) == pytest.approx(2.0)
+    assert (fit.deviations_ratio, fit.at(0.0)) == (pytest.approx((0.0, 0.0, 0.0), abs=1e-6), pytest.approx(2.0))
+    fit = fit_line([1.0, 2.0, 3.0], [5.0, 5.0, 5.0])
+    assert fit is not None
+    assert fit.r_squared is None
 
 
 def test_a_relative_line_is_not_ruled_by_the_largest() -> None:
@@ -75,13 +76,6 @@ def test_a_relative_line_is_not_ruled_by_the_largest() -> None:
 def test_what_makes_no_line_has_none(x: list[float], y: list[float]) -> None:
     """Two points, or one x, say nothing of a line."""
     assert fit_line(x, y) is None
-
-
-def test_a_level_series_has_no_r_squared() -> None:
-    """Where all y are the same there is no variance to explain."""
-    fit = fit_line([1.0, 2.0, 3.0], [5.0, 5.0, 5.0])
-    assert fit is not None
-    assert fit.r_squared is None
 
 
 SIZES = (64, 128, 256, 512)
@@ -108,7 +102,7 @@ def types(cost_of: CostOf | None = None) -> tuple[OperatorType, ...]:
 
 
 def test_time_over_work_is_the_law() -> None:
-    """The line through four sizes has the law's slope and intercept."""
+    """The line through four sizes has the law's slope and intercept; types share all of the phase."""
     products, norms = types()
     assert (products.op, products.type, products.phase, products.n) == ("MUL_MAT", "q8_0", Phase.DECODE, 40)
     assert products.fit is not None
@@ -116,15 +110,11 @@ def test_time_over_work_is_the_law() -> None:
     assert [each.dimensions.m for each in products.dimensions] == list(SIZES)
     assert [each.median_ns for each in products.dimensions] == [2_000 + 64 * size for size in SIZES]
     assert norms.fit is None
-
-
-def test_shares_add_up_within_a_phase() -> None:
-    """The types of a phase share all of its time."""
     assert sum(each.share_ratio for each in types()) == pytest.approx(1.0)
 
 
 def test_rates_are_costs_over_the_median() -> None:
-    """1000 FLOPs and 4000 bytes in 500 ns are 2 GFLOP/s and 8 GB/s; without a cost no rate is told."""
+    """1000 FLOPs and 4000 bytes in 500 ns are 2 GFLOP/s and 8 GB/s; a prefill's types come first."""
 
     def cost_of(operator: RecordedOperator) -> Cost | None:
         return Cost() if operator.op == "RMS_NORM+MUL" else None
@@ -132,10 +122,6 @@ def test_rates_are_costs_over_the_median() -> None:
     products, norms = types(cost_of)
     assert (norms.dimensions[0].flops_per_s, norms.dimensions[0].bytes_per_s) == (2e9, 8e9)
     assert (products.dimensions[0].flops_per_s, products.dimensions[0].bytes_per_s) == (None, None)
-
-
-def test_phases_are_kept_apart() -> None:
-    """The same operators of a prefill are a type of their own, and come first."""
     graphs = ((product("ffn_up", 64, 64, n_tokens=8),), (product("ffn_up", 64, 64),))
     events = [*step_events(0, linear, 1, n_tokens=8), *step_events(1, linear, 1, graph=1)]
     trace = engine_trace(events, graphs=graphs)
@@ -144,31 +130,17 @@ def test_phases_are_kept_apart() -> None:
 
 
 def test_counters_become_memory_access_and_stalls() -> None:
-    """A refill of the last cache is 64 bytes, a write 16; stalled cycles are told over all of them."""
+    """A refill is 64 bytes by the better counter, a write 16; without counters nothing is known."""
     names = ("l3d_cache_refill", "mem_access_wr", "stall_backend", "cycles")
     counters = np.array([[10, 5, 20, 100], [10, 5, 30, 100]])
-    trace = engine_trace(
-        step_events(0, linear, 1, counters=0),
-        graphs=(GRAPH,),
-        counter_names=names,
-        counters=counters,
-    )
+    trace = engine_trace(step_events(0, linear, 1, counters=0), graphs=(GRAPH,), counter_names=names, counters=counters)
     (found,) = operator_statistics(operator_runs(trace), operator_table(trace), names)
     assert found.counted == {"l3d_cache_refill": 20, "mem_access_wr": 10, "stall_backend": 50, "cycles": 200}
-    assert found.memory_access_bytes == 20 * 64 + 10 * 16
-    assert found.stall_ratio == 0.25
-
-
-def test_misses_are_not_counted_twice() -> None:
-    """Of two counters of lines that are read the better one counts."""
+    assert (found.memory_access_bytes, found.stall_ratio) == (20 * 64 + 10 * 16, 0.25)
     names, counters = ("cache-misses", "llc-load-misses"), np.array([[3, 2], [4, 2]])
     trace = engine_trace(step_events(0, linear, 1, counters=0), graphs=(GRAPH,), counter_names=names, counters=counters)
     (found,) = operator_statistics(operator_runs(trace), operator_table(trace), names)
     assert found.memory_access_bytes == 7 * 64
-
-
-def test_without_counters_nothing_is_said_of_memory() -> None:
-    """Neither memory access nor stalls are known."""
     products, _ = types()
     assert (products.memory_access_bytes, products.stall_ratio, products.counted) == (None, None, {})
 

@@ -46,18 +46,8 @@ def test_the_context_is_counted_until_it_begins_anew(steps: list[tuple[int, int]
 
 
 def test_without_calls_the_evaluations_are_the_steps() -> None:
-    """Tokens are then told by the graphs, and the time is that of the operators."""
+    """Tokens are then those of graphs, times those of operators; recorded calls have their own."""
     steps = found_steps(steps_trace([(8, 256), (1, 256)], is_called=False))
-    assert steps.n_tokens.tolist() == [8, 1]
-    assert steps.duration_ns.tolist() == [2_000, 2_000]
-    assert steps.is_decode.tolist() == [1]
-
-
-def test_a_call_lasts_longer_than_its_operators() -> None:
-    """Where calls were recorded their own time counts."""
-    assert found_steps(steps_trace([(1, 256)])).duration_ns.tolist() == [4_000]
-
-
-def test_a_trace_without_anything_has_no_steps() -> None:
-    """Nothing recorded gives no steps."""
+    assert (steps.n_tokens.tolist(), steps.duration_ns.tolist()) == ([8, 1], [2_000, 2_000])
+    assert (steps.is_decode.tolist(), found_steps(steps_trace([(1, 256)])).duration_ns.tolist()) == ([1], [4_000])
     assert found_steps(engine_trace(graphs=())).number.size == 0

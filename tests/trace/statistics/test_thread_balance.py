@@ -27,7 +27,7 @@ def balances(trace: EngineTrace) -> dict[str, RoleBalance]:
     return {each.role: each for each in role_balances(operator_runs(trace), operator_table(trace))}
 
 
-def test_shared_work_and_lone_work_are_told_apart() -> None:
+def test_shared_work_and_lone_work_are_kept_apart() -> None:
     """A shared product is balanced though one of its runs was disturbed, a norm is one thread's alone."""
     found = balances(law_trace(GRAPH, 10, law))
     assert found["Qcur"].balance_ratio == 1.0
@@ -44,46 +44,24 @@ def test_small_traces_are_as_they_were_made() -> None:
     assert found["sum"].is_on_one_thread
 
 
-def test_derived_ends_tell_no_balance() -> None:
-    """Where a thread's end is its next operator's begin, waiting is in it, and nothing is told."""
+def test_what_is_not_the_threads_own_shows_no_balance() -> None:
+    """Derived ends or starts, enqueueing, one thread, or no operator at all."""
     events = [each for step in range(10) for each in step_events(step, law, 2, flags=EventFlag.END_DERIVED)]
     trace = engine_trace(events, graphs=(GRAPH,))
-    assert (balances(trace), thread_shares(trace)) == ({}, ())
-    assert least_thread_time(operator_runs(trace)) == 0
-
-
-def test_derived_starts_tell_no_shares() -> None:
-    """Where an operator begins with the end of the one before it the thread never seems to wait."""
+    assert (balances(trace), thread_shares(trace), least_thread_time(operator_runs(trace))) == ({}, (), 0)
     events = [each for step in range(10) for each in step_events(step, law, 2, flags=EventFlag.START_DERIVED)]
     assert thread_shares(engine_trace(events, graphs=(GRAPH,), recorder=TraceRecorder.CALLBACK)) == ()
-
-
-def test_enqueueing_is_no_work_of_a_thread() -> None:
-    """The operators of a device's trace are the host's enqueueing, which says nothing of who computes."""
     assert thread_shares(replace(law_trace(GRAPH, 3, law), recorder=TraceRecorder.OPENCL)) == ()
-
-
-def test_one_thread_has_nothing_to_balance() -> None:
-    """A recorder of one thread tells no balance."""
     events = [each for step in range(10) for each in step_events(step, law, 2, n_threads=1)]
     assert balances(engine_trace(events, graphs=(GRAPH,))) == {}
+    trace = engine_trace(graphs=(small_graph(),))
+    assert (thread_shares(trace), balances(trace)) == ((), {})
 
 
 def test_threads_are_busy_or_wait() -> None:
-    """Within an evaluation a thread works or waits for the others."""
+    """Within an evaluation a thread works or waits; the least time is the idle thread's."""
     first, second = thread_shares(law_trace(GRAPH, 3, law))
     assert (first.tid, first.busy_ns, first.waiting_ns) == (4711, 3 * 18_000, 0)
     assert (second.tid, second.busy_ns, second.waiting_ns) == (4712, 3 * 10_100, 3 * 7_900 - 0)
-    assert second.busy_ratio == pytest.approx(10_100 / 18_000)
-    assert (first.n_operators, second.n_operators) == (6, 6)
-
-
-def test_the_recorder_s_own_time_is_that_of_idle_threads() -> None:
-    """What the norm takes on the thread that has nothing to do is the least that is recorded."""
+    assert (second.busy_ratio, first.n_operators, second.n_operators) == (pytest.approx(10_100 / 18_000), 6, 6)
     assert least_thread_time(operator_runs(law_trace(GRAPH, 10, law))) == 100
-
-
-def test_a_trace_without_operators_has_no_threads() -> None:
-    """Nothing recorded gives no shares and no balances."""
-    trace = engine_trace(graphs=(small_graph(),))
-    assert (thread_shares(trace), balances(trace)) == ((), {})

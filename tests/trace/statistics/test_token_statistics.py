@@ -38,11 +38,13 @@ def test_the_growth_and_its_carriers_are_found() -> None:
 
 
 def test_a_level_decode_has_no_shares() -> None:
-    """Where a step does not grow, nothing carries its growth."""
+    """Where nothing grows nothing carries it; three steps make no line, and prefills are none."""
     found = statistics(law_trace(GRAPH, 40, growing({})))
     assert found.line is not None
     assert found.line.slope_ns == 0.0
     assert found.attention_share_ratio is None
+    assert statistics(law_trace(GRAPH, 3, growing({1: 40}))).line is None
+    assert statistics(law_trace(GRAPH, 40, growing({1: 40}), n_tokens=5)).line is None
 
 
 def test_a_noisy_step_does_not_blur_its_operators() -> None:
@@ -51,14 +53,7 @@ def test_a_noisy_step_does_not_blur_its_operators() -> None:
     calls = trace.events["kind"] == EventKind.TOKEN
     trace.events["end_ns"][calls] += np.random.default_rng(1).integers(0, 50_000, int(calls.sum()))
     found = statistics(trace)
-    assert found.growth_ns == pytest.approx(50.0)
-    assert found.attention_share_ratio == pytest.approx(0.8)
-
-
-def test_few_contexts_have_no_line() -> None:
-    """Three steps make none, and prefills are no steps of decoding."""
-    assert statistics(law_trace(GRAPH, 3, growing({1: 40}))).line is None
-    assert statistics(law_trace(GRAPH, 40, growing({1: 40}), n_tokens=5)).line is None
+    assert (found.growth_ns, found.attention_share_ratio) == (pytest.approx(50.0), pytest.approx(0.8))
 
 
 @pytest.mark.parametrize(("role", "op"), [("kq", "MUL_MAT"), ("kqv", "MUL_MAT"), ("kqv_out", "FLASH_ATTN_EXT")])

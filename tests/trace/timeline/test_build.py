@@ -30,23 +30,14 @@ def points(*events: Events, counters: list[list[int]]) -> dict[int, list[list[tu
 
 
 def test_a_rate_is_the_count_over_the_time() -> None:
-    """500 cycles in 250 ns are 2 per ns, from the start of the operator on; behind the evaluation it is 0."""
+    """500 cycles in 250 ns are 2 per ns until the evaluation ends, by thread; no row or time, no rate."""
     found = points(
         operator(0, 250, 0), operator(300, 400, 1), operator(900, 1000, 2, evaluation=1), counters=[[500, 1]] * 3
     )
     rates = [(0, 2_000_000_000), (300, 5_000_000_000), (400, 0), (900, 5_000_000_000), (1000, 0)]
-    assert found[0][0] == rates
-    assert found[0][1][:2] == [(0, 4_000_000), (300, 10_000_000)]
-
-
-def test_threads_and_counters_are_apart() -> None:
-    """Each thread has its own points, and what was not counted has none."""
+    assert (found[0][0], found[0][1][:2]) == (rates, [(0, 4_000_000), (300, 10_000_000)])
     found = points(operator(0, 100, 0), operator(0, 200, 1, thread=1), counters=[[100, NOTHING], [100, NOTHING]])
     assert found == {0: [[(0, 10**9), (100, 0)], []], 1: [[(0, 5 * 10**8), (200, 0)], []]}
-
-
-def test_an_operator_without_counters_or_time_has_no_rate() -> None:
-    """No row, no end and no time each leave nothing to divide."""
     assert points(operator(0, 100, NOTHING), operator(5, NOTHING, 0), operator(7, 7, 0), counters=[[1, 1]]) == {}
 
 
@@ -94,7 +85,7 @@ def test_each_kind_has_its_tracks() -> None:
 
 
 def test_events_are_slices_at_their_times() -> None:
-    """Every event is on its track under its name, with its own times; what has no end, and a switch, are instants."""
+    """Each under its name with its own times, on its track; instants are what has no end, and switches."""
     found = shown(build_timeline(busy_trace()))
     assert found["phases"] == [("end_to_end", 0, 3_000_000), ("decode", 100, 2_999_999)]
     assert found["tokens"] == [("1 token", 1_000, 900_001), ("1 token", 1_001_000, 1_900_001)]
@@ -104,16 +95,12 @@ def test_events_are_slices_at_their_times() -> None:
     assert found["state of 4712"][1] == ("runnable for CPU 1", 5_000, 8_000)
     assert found["kernels"][0] == ("kernel_mul_mv", 10_000, 30_000)
     assert found["levels of the recorder"] == [("levels: token, graph", 1_500_000, NOTHING)]
-
-
-def test_no_event_is_left_out() -> None:
-    """There is a slice for each event of a whole trace."""
     for trace in (busy_trace(), small_trace(n_tokens=5)):
         assert len(build_timeline(trace).slices) == len(trace.events)
 
 
 def test_slices_of_one_track_do_not_overlap() -> None:
-    """What happens at the same time is on tracks of its own, even where a broken trace has ends before starts."""
+    """What happens at the same time is on tracks of its own, with its CPU, iteration and evaluation."""
     crossed = [event(EventKind.OPERATOR, at, 70 - at, thread=0) for at in range(0, 60, 5)]
     for trace in (busy_trace(), engine_trace(crossed)):
         slices = build_timeline(trace).slices
@@ -121,6 +108,12 @@ def test_slices_of_one_track_do_not_overlap() -> None:
             own = slices[slices["track"] == track]
             ends = np.maximum(own["start_ns"], own["end_ns"])
             assert (own["start_ns"][1:] >= ends[:-1]).all()
+    timeline = build_timeline(busy_trace())
+    operators = timeline.slices[
+        np.asarray([timeline.labels[each].category for each in timeline.slices["label"]]) == "operator"
+    ]
+    last = operators[-1]
+    assert (last["cpu"], last["iteration"], last["evaluation"]) == (1, 1, 1)
 
 
 def test_arrows_lead_from_operators_to_kernels() -> None:
@@ -134,39 +127,21 @@ def test_arrows_lead_from_operators_to_kernels() -> None:
     assert len(led) == 6
 
 
-def test_processors_and_numbers_go_with_the_slices() -> None:
-    """CPU, iteration and evaluation are those of the event."""
-    timeline = build_timeline(busy_trace())
-    operators = timeline.slices[
-        np.asarray([timeline.labels[each].category for each in timeline.slices["label"]]) == "operator"
-    ]
-    last = operators[-1]
-    assert (last["cpu"], last["iteration"], last["evaluation"]) == (1, 1, 1)
-
-
 def test_a_recorder_without_ids_has_threads_by_number() -> None:
-    """Thread 0 of a process that is not known is no thread of the system's."""
+    """A thread of an unknown process is none of the system's; losses, the cut and problems go along."""
     trace = replace(small_trace(), pid=None, threads=(TracedThread(tid=0, name=""), TracedThread(tid=1, name="")))
     tracks = build_timeline(trace).tracks
     assert [each.name for each in tracks if each.name.startswith("thread")] == ["thread 0", "thread 1"]
     assert all(each.kind is not TrackKind.THREAD and each.tid is None for each in tracks)
-
-
-def test_what_is_known_of_the_recording_is_noted() -> None:
-    """Losses, the cut and problems go along."""
     notes = dict(build_timeline(busy_trace()).notes)
     assert (notes["lost events"], notes["cut"]) == ("3", "the file ends within a record")
     assert notes["problems"] == "a clock ran backwards"
 
 
 def test_events_before_the_clock_began_are_left_out() -> None:
-    """A broken trace's negative times are not shown."""
+    """A broken trace's negative times are not shown; without events the process is all there is."""
     trace = engine_trace([event(EventKind.TOKEN, -EPOCH_NS - 5, 3, value=1), event(EventKind.TOKEN, 3, 4, value=1)])
     assert len(build_timeline(trace).slices) == 1
-
-
-def test_an_empty_trace_is_an_empty_timeline() -> None:
-    """The process is all there is."""
     timeline = build_timeline(engine_trace([]))
     assert len(timeline.tracks) == 1
     assert len(timeline.slices) == len(timeline.points) == 0

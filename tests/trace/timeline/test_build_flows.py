@@ -33,7 +33,7 @@ def arrows(*events: Events) -> tuple[list[tuple[int, int]], list[tuple[int, int]
 
 
 def test_an_arrow_runs_from_the_first_thread_through_all_kernels() -> None:
-    """The operator's earliest slice begins it, its kernels pass it on in the order of time, and the last ends it."""
+    """From the earliest slice through the kernels by time; each evaluation has its own."""
     of_operators, of_kernels = arrows(
         operator(1, evaluation=0, thread=1),
         operator(0, evaluation=0),
@@ -41,21 +41,15 @@ def test_an_arrow_runs_from_the_first_thread_through_all_kernels() -> None:
         kernel(20, evaluation=0),
         kernel(25, evaluation=0, node=7),
     )
-    assert of_operators == [(1, Arrow.BEGINS), (0, 0)]
-    assert of_kernels == [(1, Arrow.PASSES), (0, 0), (1, Arrow.ENDS)]
-
-
-def test_an_evaluation_has_its_own_arrows() -> None:
-    """A kernel of the second evaluation comes from the second one's operator, even where the device lags behind."""
+    assert (of_operators, of_kernels) == ([(1, Arrow.BEGINS), (0, 0)], [(1, Arrow.PASSES), (0, 0), (1, Arrow.ENDS)])
     of_operators, of_kernels = arrows(
         operator(0, evaluation=0), operator(100, evaluation=1), kernel(120, evaluation=0), kernel(130, evaluation=1)
     )
-    assert of_operators == [(1, Arrow.BEGINS), (2, Arrow.BEGINS)]
-    assert of_kernels == [(1, Arrow.ENDS), (2, Arrow.ENDS)]
+    assert (of_operators, of_kernels) == ([(1, Arrow.BEGINS), (2, Arrow.BEGINS)], [(1, Arrow.ENDS), (2, Arrow.ENDS)])
 
 
 def test_without_an_evaluation_time_decides() -> None:
-    """A kernel that does not know its evaluation comes from the last operator of its node that began before it."""
+    """The last operator of its node that began before it; unknown nodes lead nowhere."""
     of_operators, of_kernels = arrows(
         kernel(-5),
         operator(0, evaluation=0),
@@ -67,13 +61,8 @@ def test_without_an_evaluation_time_decides() -> None:
     )
     assert of_kernels == [(0, 0), (1, Arrow.ENDS), (2, Arrow.ENDS)]
     assert of_operators == [(1, Arrow.BEGINS), (0, 0), (0, 0), (2, Arrow.BEGINS)]
-
-
-def test_a_kernel_of_no_operator_has_no_arrow() -> None:
-    """Unknown nodes, other graphs' nodes and a trace without operators lead nowhere."""
     assert arrows(operator(0, evaluation=0), kernel(5, node=-1), kernel(6, graph=1, evaluation=0))[1] == [(0, 0)] * 2
-    assert arrows(kernel(5, evaluation=0)) == ([], [(0, 0)])
-    assert arrows(operator(0, evaluation=0)) == ([(0, 0)], [])
+    assert (arrows(kernel(5, evaluation=0)), arrows(operator(0, evaluation=0))) == (([], [(0, 0)]), ([(0, 0)], []))
 
 
 def test_many_kernels_without_evaluation_agree_with_a_plain_search() -> None:

@@ -7,13 +7,7 @@ import pytest
 from perfsuite.records.engine_trace import EventKind, ThreadState, TracedThread
 from perfsuite.records.trace_levels import TraceLevel
 from perfsuite.testing.engine_traces import engine_trace, event, node, tensor
-from perfsuite.trace.timeline.labels import (
-    Labelled,
-    label_events,
-    label_operators,
-    shape_text,
-    thread_text,
-)
+from perfsuite.trace.timeline.labels import Labelled, label_events, label_operators, shape_text, thread_text
 
 
 def names(labelled: Labelled) -> list[str]:
@@ -22,15 +16,11 @@ def names(labelled: Labelled) -> list[str]:
 
 
 def test_operators_are_called_by_operation_and_tensor() -> None:
-    """A fused pair names both; what it is made from is told by type and shape."""
+    """A fused pair names both, with types and shapes; unknown numbers lead to no other's name."""
     trace = engine_trace([event(EventKind.OPERATOR, at, at + 1, graph=0, node=at) for at in (0, 1)])
     labelled = label_operators(trace)
     assert names(labelled) == ["RMS_NORM+MUL attn_norm-0", "MUL_MAT Qcur-0"]
     assert labelled.labels[1].about == "f32 64 from f32 64x64, f32 64"
-
-
-def test_an_operator_of_an_unknown_graph_is_an_operator() -> None:
-    """Numbers beyond the graphs and the nodes that there are do not lead to another's name."""
     places = [(0, 99), (9, 0), (-1, -1), (0, -1)]
     trace = engine_trace([event(EventKind.OPERATOR, at, at + 1, graph=g, node=n) for at, (g, n) in enumerate(places)])
     assert names(label_operators(trace)) == ["operator"] * 4
@@ -50,14 +40,10 @@ def test_states_have_their_processor_in_the_name() -> None:
     ]
 
 
-def test_tokens_are_called_by_their_number() -> None:
-    """A batch says how many tokens it has."""
+def test_events_are_called_by_what_they_are() -> None:
+    """Tokens by how many, phases and kernels by name, levels by words, graphs by number."""
     trace = engine_trace([event(EventKind.TOKEN, at, at + 1, value=n) for at, n in enumerate((512, 1, -1))])
     assert names(label_events(trace, EventKind.TOKEN)) == ["512 tokens", "1 token", "batch"]
-
-
-def test_phases_and_kernels_are_called_by_their_names() -> None:
-    """A number that has no name is a phase, or a kernel."""
     trace = engine_trace(
         [event(kind, at, at + 1, value=at) for kind in (EventKind.PHASE, EventKind.KERNEL) for at in (0, 1)],
         phases=("decode",),
@@ -65,10 +51,6 @@ def test_phases_and_kernels_are_called_by_their_names() -> None:
     )
     assert names(label_events(trace, EventKind.PHASE)) == ["decode", "phase"]
     assert names(label_events(trace, EventKind.KERNEL)) == ["mul_mv", "kernel"]
-
-
-def test_levels_say_what_is_recorded() -> None:
-    """A switch names the levels from then on, or none."""
     trace = engine_trace(
         [
             event(EventKind.LEVELS, at, at, value=v)
@@ -76,10 +58,6 @@ def test_levels_say_what_is_recorded() -> None:
         ]
     )
     assert names(label_events(trace, EventKind.LEVELS)) == ["levels: token, operator", "levels: none"]
-
-
-def test_graphs_are_called_by_their_number() -> None:
-    """A graph without structure is a graph."""
     trace = engine_trace([event(EventKind.GRAPH, at, at + 1, graph=g, value=0) for at, g in enumerate((0, -1))])
     assert names(label_events(trace, EventKind.GRAPH)) == ["graph 0", "graph"]
 
@@ -107,5 +85,4 @@ def test_a_thread_is_called_by_name_and_number(name: str, tid: int, expected: st
 
 def test_a_shape_leaves_out_ones_at_its_end() -> None:
     """Ones between stay."""
-    assert shape_text((576, 1, 3, 1)) == "576x1x3"
-    assert shape_text((1, 1, 1, 1)) == "1"
+    assert (shape_text((576, 1, 3, 1)), shape_text((1, 1, 1, 1))) == ("576x1x3", "1")

@@ -72,56 +72,37 @@ def test_a_pre_empted_thread_names_its_operator_and_who_waited() -> None:
 def test_what_another_thread_took_anyway_is_no_delay(other_end_ns: int, held_up_ns: int, waiting: list[int]) -> None:
     """The whole is held up only by what its last thread ended behind the others; else nobody waits."""
     found = only(part(0, 0, other_end_ns), part(1, 0, 100), wait(1, 30, 70))
-    assert found.delay_ns == 40
-    assert found.held_up_ns == held_up_ns
-    assert [each.tid for each in found.waiting] == waiting
+    assert (found.delay_ns, found.held_up_ns, [each.tid for each in found.waiting]) == (40, held_up_ns, waiting)
 
 
-def test_a_thread_that_comes_late_holds_up_as_well() -> None:
-    """Pre-empted between two operators, it begins the next one 50 ns behind the other: so long is the delay."""
+def test_only_what_is_due_is_held_up() -> None:
+    """A late start delays; waiting at the barrier, running, sleeping or another thread's wait do not."""
     found = only(part(0, 100, 140), part(1, 150, 190), wait(1, 80, 150))
     assert (found.delay_ns, found.held_up_ns) == (50, 50)
-
-
-def test_a_thread_that_waits_at_the_barrier_anyway_holds_up_nothing() -> None:
-    """Between its own return and the first entry to the next operator nothing is due on it."""
     assert preemptions(engine_trace([part(0, 0, 100), part(1, 0, 60), wait(1, 60, 100)])) == ()
     later = [part(0, 110, 150, node=2), part(1, 110, 150, node=2)]
     assert preemptions(engine_trace([part(0, 0, 100), part(1, 0, 60), wait(1, 65, 110), *later])) == ()
-
-
-def test_only_states_of_the_own_thread_count() -> None:
-    """A wait of thread 0, running, and sleeping delay nothing on thread 1."""
     idle = event(EventKind.THREAD_STATE, 10, 20, thread=1, value=ThreadState.IDLE)
     assert preemptions(engine_trace([part(1, 0, 100), wait(0, 10, 20), running(1, 20, 30), idle])) == ()
 
 
 def test_several_waits_share_what_they_held_up() -> None:
-    """Two waits of 20 and 30 ns in one operator, whose other thread ended 35 ns earlier, come to 35 ns in all."""
+    """What the last thread lost counts: 20 and 30 ns come to 35; 40 and 10 with ends 100 and 90 to 20."""
     found = preemptions(engine_trace([part(0, 0, 65), part(1, 0, 100), wait(1, 10, 30), wait(1, 50, 80)]))
-    assert [each.delay_ns for each in found] == [20, 30]
-    assert [each.held_up_ns for each in found] == [20, 15]
+    assert ([each.delay_ns for each in found], [each.held_up_ns for each in found]) == ([20, 30], [20, 15])
     (total,) = held_up_operators(found)
     assert (total.n_preemptions, total.delay_ns, total.held_up_ns, total.longest_ns) == (2, 50, 35, 30)
-
-
-def test_both_threads_pre_empted_hold_up_by_what_the_last_one_lost() -> None:
-    """Ends 100 and 90 with 40 and 10 lost would have been 60 and 80: the operator is held up by 20."""
     found = preemptions(engine_trace([part(0, 0, 90), part(1, 0, 100), wait(0, 5, 15, cpu=0), wait(1, 30, 70)]))
     assert [(each.thread.tid, each.delay_ns, each.held_up_ns) for each in found] == [(4711, 10, 0), (4712, 40, 20)]
 
 
 def test_without_ends_the_delay_is_a_bound() -> None:
-    """Where ends are where the next operator begins, the waiting of others cannot be told from their work."""
+    """The others' waiting is in the time; 90 to 130 is 10 ns of one operator and 30 of the next."""
     derived = EventFlag.END_DERIVED
     parts = [part(thread, 0, 105 + thread, flags=derived) for thread in (0, 1)]
     parts += [part(thread, 105 + thread, 150, node=2, flags=derived) for thread in (0, 1)]
     found = only(*parts, wait(1, 30, 70))
     assert (found.name, found.delay_ns, found.held_up_ns, found.is_at_most) == ("Qcur-0", 40, 40, True)
-
-
-def test_a_late_start_is_of_the_next_operator_even_without_ends() -> None:
-    """The wait from 90 to 130 is 10 ns of the operator before, until the other thread goes on, and 30 of the next."""
     derived = EventFlag.END_DERIVED
     found = preemptions(
         engine_trace(
@@ -138,14 +119,10 @@ def test_a_late_start_is_of_the_next_operator_even_without_ends() -> None:
 
 
 def test_another_thread_of_the_program_is_named() -> None:
-    """Who ran on the processor meanwhile is told where it is a thread of the program."""
+    """Who ran there meanwhile, and whether it slept before, where either is known."""
     found = only(part(1, 0, 100), wait(1, 30, 70, cpu=0), running(0, 20, 90, cpu=0))
     assert found.instead is not None
     assert found.instead.tid == 4711
-
-
-def test_a_thread_that_slept_was_woken() -> None:
-    """A wait behind a sleep is told from one in the middle of running, and from one of which nothing is known."""
     idle = event(EventKind.THREAD_STATE, 0, 30, thread=1, value=ThreadState.IDLE)
     assert only(part(1, 0, 100), idle, wait(1, 30, 70)).was_running is False
     assert only(part(1, 0, 100), wait(1, 30, 70)).was_running is None
@@ -153,16 +130,11 @@ def test_a_thread_that_slept_was_woken() -> None:
 
 
 def test_evaluations_are_held_up_one_by_one() -> None:
-    """The same operator of two evaluations is two runs, summed under one name; the longest comes first."""
+    """The same operator of two evaluations is two runs under one name; running throughout is none."""
     events = [part(1, at, at + 100, evaluation=number) for number, at in enumerate((0, 1000))]
     events += [part(1, 200, 300, node=2), wait(1, 30, 70), wait(1, 1020, 1030), wait(1, 210, 220)]
     found = preemptions(engine_trace(events))
     assert [each.evaluation for each in found] == [0, 0, 1]
     assert [(each.name, each.held_up_ns) for each in held_up_operators(found)] == [("Qcur-0", 50), ("Kcur-0", 10)]
-
-
-def test_a_quiet_machine_has_none() -> None:
-    """Threads that run throughout, or of which no states are known, are not pre-empted."""
-    assert preemptions(small_trace()) == ()
-    assert preemptions(engine_trace([part(1, 0, 100)])) == ()
+    assert (preemptions(small_trace()), preemptions(engine_trace([part(1, 0, 100)]))) == ((), ())
     assert preemptions(engine_trace([])) == ()
