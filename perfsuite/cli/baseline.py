@@ -299,11 +299,4 @@ def _now() -> str:
     return datetime.now(timezone.utc).isoformat(timespec="milliseconds")
 
 
-_RUNS = {
-    "record": _record,
-    "diff": _diff,
-    "approve": _approve,
-    "show": _show,
-    "anchor": _anchor,
-    "prune": _prune,
-}
+_RUNS = {"record": _record, "diff": _diff, "approve": _approve, "show": _show, "anchor": _anchor, "prune": _prune}

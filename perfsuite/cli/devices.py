@@ -29,15 +29,7 @@ def chosen_profile(arguments: argparse.Namespace) -> Profile:
 
 
 #: In the order in which ``perfsuite devices --help`` lists them; without one, ``list`` is run.
-ACTIONS = (
-    "list",
-    "show",
-    "add",
-    "probe",
-    "setup",
-    "doctor",
-    "unlock",
-)
+ACTIONS = ("list", "show", "add", "probe", "setup", "doctor", "unlock")
 
 _ABOUT = """
 A device is a profile, a small TOML file: how the device is reached, how it is to be while it is measured, how strictly

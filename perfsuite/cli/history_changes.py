@@ -197,9 +197,7 @@ def _seams(advice: Sequence[tuple[str, str, ChangeAdvice]]) -> list[Seam]:
     return sorted(seams, key=lambda seam: (seam.after.started_at, seam.after.device))
 
 
-def _machine_changes(
-    advice: Sequence[tuple[str, str, ChangeAdvice]],
-) -> list[tuple[MachineChange, tuple[str, ...]]]:
+def _machine_changes(advice: Sequence[tuple[str, str, ChangeAdvice]]) -> list[tuple[MachineChange, tuple[str, ...]]]:
     """Return each change of the machine once, with the cases that it parts."""
     found: dict[tuple[str, str, tuple[str, ...]], list[tuple[str, MachineChange]]] = defaultdict(list)
     for case_id, _, each in advice:

@@ -122,13 +122,7 @@ _EXAMPLES = {
 
 def add_parser(commands: Commands) -> None:
     """Add the subcommand."""
-    parser = add_command(
-        commands,
-        "live",
-        about=_ABOUT,
-        examples=_EXAMPLES,
-        see=("docs/live.md",),
-    )
+    parser = add_command(commands, "live", about=_ABOUT, examples=_EXAMPLES, see=("docs/live.md",))
     subject = add_subject(parser, "device", "model", "scenario=silo", "threads", "backend", "opencl-platform")
     subject.add_argument("--socket", type=Path, metavar="PATH", help="attach to a run that offers its records there")
     effort = effort_group(parser)

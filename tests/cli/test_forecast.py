@@ -22,16 +22,7 @@ from tests.command_streams import Refused, Streams
 
 from ..synthetic_calibration import calibration
 
-FORECAST = [
-    "forecast",
-    "--architecture",
-    "smollm2-135m-q8_0",
-    "--prompt",
-    "64",
-    "--new-tokens",
-    "8",
-    "--json",
-]
+FORECAST = ["forecast", "--architecture", "smollm2-135m-q8_0", "--prompt", "64", "--new-tokens", "8", "--json"]
 N_THREADS = default_threads()
 
 

@@ -30,8 +30,7 @@ class Accepted:
 def whole(least: int, most: int, told: str) -> Accepted:
     """Accept a whole number within bounds."""
     return Accepted(
-        takes=lambda value: isinstance(value, int) and not isinstance(value, bool) and least <= value <= most,
-        told=told,
+        takes=lambda value: isinstance(value, int) and not isinstance(value, bool) and least <= value <= most, told=told
     )
 
 

@@ -9,13 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from perfsuite.device.conditions import NO_CONDITIONS
-from perfsuite.device.profile import (
-    DEFAULT_MARGIN_RATIO,
-    PEAK_KINDS,
-    find_local_profile,
-    find_profile,
-    profile_names,
-)
+from perfsuite.device.profile import DEFAULT_MARGIN_RATIO, PEAK_KINDS, find_local_profile, find_profile, profile_names
 from perfsuite.device.profile.search import shipped_file, shipped_names
 from perfsuite.device.reach import WAYS, Reach
 from perfsuite.errors import DeviceError
