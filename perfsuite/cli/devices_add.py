@@ -83,7 +83,8 @@ def _add(options: argparse.Namespace) -> int:
 def _draft(options: argparse.Namespace) -> tuple[ProfileFile, Path]:
     """Return the file as it is to be, and where; a name or a key that cannot be is refused."""
     from perfsuite.device.profile.file import ProfileFile
-    from perfsuite.device.profile.search import NAME_RULE, is_name, own_folders, user_folder
+    from perfsuite.device.profile.record import NAME_RULE, is_name
+    from perfsuite.device.profile.search import own_folders, user_folder
     from perfsuite.errors import DeviceError
 
     if not is_name(options.name):

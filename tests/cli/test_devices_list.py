@@ -46,7 +46,7 @@ def test_a_broken_one_is_listed_with_what_is_wrong(folder: Path, capsys: Streams
     (folder / "board.toml").write_text('[reach]\nport = "\\u001b[31m"\n')
     assert main(["devices", "list"]) == 0
     out = capsys.readouterr().out
-    assert "broken: devices/board.toml: [reach] port = '\\x1b[31m', expected a whole number from 1 to 65535" in out
+    assert "broken: devices/board.toml: reach.port is '\\x1b[31m', expected a whole number from 1 to 65535" in out
     assert "rubikpi" in out
 
 

@@ -154,7 +154,7 @@ def test_a_mistake_below_is_told_with_the_file_below(folder: Path) -> None:
     """The file that is named is the one to mend."""
     base = put(folder, "base", 'extends = "rubikpi"\n[reach]\nport = 0\n')
     put(folder, "board", 'extends = "base"\n')
-    with pytest.raises(DeviceError, match=rf"^{re.escape(str(base))}: \[reach\] port = 0, expected"):
+    with pytest.raises(DeviceError, match=rf"^{re.escape(str(base))}: reach\.port is 0, expected"):
         found(folder, "board")
 
 

@@ -8,8 +8,8 @@ import platformdirs
 import pytest
 
 from perfsuite.device.profile import find_profile
+from perfsuite.device.profile.record import is_name
 from perfsuite.device.profile.search import (
-    is_name,
     own_folders,
     profile_files,
     profile_names,
