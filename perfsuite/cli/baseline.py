@@ -1,4 +1,4 @@
-"""``perfsuite baseline``: record, show, compare, approve, anchor and prune what is stored."""
+"""``perfsuite baseline`` (look): record, show, compare and approve stored baselines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``perfsuite engines``: list, show, keep, hand on and remove the builds of llama.cpp that made the baselines."""
+"""``perfsuite engines`` (look): keep the builds of llama.cpp that made the baselines, and hand them on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``perfsuite live``: what a run does, while it does it."""
+"""``perfsuite live`` (watch): show each token of a run as it comes, with a forecast of the next ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``perfsuite plot``: draw a picture into a PNG or SVG file."""
+"""``perfsuite plot`` (look): draw a picture of a table or a comparison as PNG or SVG."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``perfsuite prompts``: a small part of a data set whose prompts are as long as those of the whole."""
+"""``perfsuite prompts`` (prepare): choose a subset of prompts with the lengths of the whole."""
 
 from __future__ import annotations
 
