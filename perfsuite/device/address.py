@@ -56,15 +56,10 @@ def _by_ssh(text: str, told: str, reach: Reach) -> Reach:
     address = f"{user}{at}{host}"
     if not host or (at and not user) or not takes(Address, address):
         raise _refused(text, f"{told!r} is no address for ssh")
-    return replace(reach, way="ssh", address=address, port=_port(text, found["port"]))
-
-
-def _port(text: str, told: str | None) -> int | None:
-    if told is None:
-        return None
-    if not (_PORT.fullmatch(told) and takes(Port, int(told))):
-        raise _refused(text, f"{told!r} is no port, which is {PORT_RULE}")
-    return int(told)
+    port = found["port"]
+    if port is not None and not (_PORT.fullmatch(port) and takes(Port, int(port))):
+        raise _refused(text, f"{port!r} is no port, which is {PORT_RULE}")
+    return replace(reach, way="ssh", address=address, port=None if port is None else int(port))
 
 
 def _refused(text: str, why: str) -> DeviceError:

@@ -199,7 +199,10 @@ def _usable_place(client: Client, kind: str, reach: Reach, tell: Tell) -> tuple[
         token = reserve(client, kind, tell, deadline_s=deadline_s)
         others = {each.name for each in places(client) if each.tags.get(TAG) == kind} - kept
         try:
-            place = _locked_place(client.call("-p", f"+{token}", "acquire"))
+            locked = re.search(r"^acquired place (.+)$", client.call("-p", f"+{token}", "acquire"), re.MULTILINE)
+            if locked is None:
+                raise DeviceError("labgrid: 'acquire' did not say which place it locked; run again")
+            place = locked[1]
             kept.add(place)
             others.discard(place)
             if place not in client.request.avoided_places or not others - client.request.avoided_places:
@@ -210,14 +213,6 @@ def _usable_place(client: Client, kind: str, reach: Reach, tell: Tell) -> tuple[
             if len(others) <= n_refused:
                 raise
             tell(f"{error}; it is set aside, and another one is asked for")
-
-
-def _locked_place(printed: str) -> str:
-    """Return the place that ``labgrid-client acquire`` says to have locked."""
-    match = re.search(r"^acquired place (.+)$", printed, re.MULTILINE)
-    if match is None:
-        raise DeviceError("labgrid: 'acquire' did not say which place it locked; run again")
-    return match[1]
 
 
 def _give_back(supervision: Supervision, place: str | None, tell: Tell) -> None:

@@ -84,7 +84,7 @@ STATE = LockState(path="/x", owner=OWNER, account="pi", holder=Holder.RUNS, beat
         pytest.param(replace(OWNER, start_ticks=1), 1.0, Holder.GONE, id="its number is another's now"),
         pytest.param(replace(OWNER, start_ticks=None), 1.0, Holder.RUNS, id="its start was not known"),
         pytest.param(replace(OWNER, pid=2**22 + 1), 1.0, Holder.GONE, id="no such process"),
-        pytest.param(replace(OWNER, pid=2**70), 1.0, Holder.RUNS, id="no number of a process"),
+        pytest.param(replace(OWNER, pid=2**62), 1.0, Holder.RUNS, id="no number of a process"),
         pytest.param(replace(OWNER, boot_id="another"), 1.0, Holder.EARLIER_BOOT, id="before the start"),
         pytest.param(replace(OWNER, boot_id=""), 1.0, Holder.RUNS, id="a system that names no boot"),
         pytest.param(replace(OWNER, pid_namespace="pid:[1]"), 1.0, Holder.RUNS, id="in a container, beating"),
