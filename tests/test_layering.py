@@ -17,7 +17,8 @@ FLOORS = (
     {"experiments"},
     {"verdict", "report", "nightly"},
     {"expectation", "measure", "trace"},
-    {"workload", "device", "records"},
+    {"workload", "device"},
+    {"records"},
     {"errors", "units"},
 )
 LEVEL = {place: level for level, floor in enumerate(FLOORS) for place in floor}

@@ -1,4 +1,4 @@
-"""The ``perfsuite`` command. Its subcommands are listed in `perfsuite.cli.registry`: a new one is a line there."""
+"""The ``perfsuite`` command. `perfsuite.cli.registry` says how one is added to its subcommands."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``perfsuite architectures``: list the catalogue of architectures."""
+"""``perfsuite architectures`` (prepare): list the catalogue of architectures."""
 
 from __future__ import annotations
 

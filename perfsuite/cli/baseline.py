@@ -1,4 +1,4 @@
-"""``perfsuite baseline``: record, show, compare, approve, anchor and prune what is stored."""
+"""``perfsuite baseline`` (look): record, show, compare and approve stored baselines."""
 
 from __future__ import annotations
 
@@ -25,13 +25,36 @@ from perfsuite.verdict.match import absence_text, settings_text
 from perfsuite.verdict.recorded_run import RecordedGroup, RecordedRun, read_run, require_reference
 
 
-def add_actions(actions: Commands) -> None:
-    """Add all of them; what each does is for the caller to set."""
+def add_parser(commands: Commands) -> None:
+    """Add the subcommand and its own subcommands."""
+    parser = add_command(
+        commands,
+        "baseline",
+        about="""
+        The times that later runs are compared with lie in files of the repository, one for each device and group of
+        cases, with sessions by fingerprint. 'record' and 'approve' change them and are meant to be reviewed as any
+        other change; 'diff' and 'show' only look. What was slowed down on purpose, or measured in pairs, is never
+        stored.
+        """,
+        examples={
+            "perfsuite baseline record perf-run": "what a run measured becomes a session",
+            "perfsuite baseline diff perf-run --margin=0.03": "a run against what is stored",
+            "perfsuite baseline approve perf-run --reason 'the new kernel pads rows'": "a new reference",
+            "perfsuite baseline show host smollm2-135m-q8_0": "what is stored",
+        },
+        writes="the files of --baseline-dir, of which 'approve' writes a text to review as well",
+        exits={1: "'diff': a case is slower than stored by more than the margin"},
+        see=("docs/how-it-works.md", "docs/comparing.md"),
+    )
+    actions = parser.add_subparsers(required=True, metavar="ACTION")
     _add_run_actions(actions)
     _add_store_actions(actions)
-    for action in actions.choices.values():
+    for name, run in _RUNS.items():
         text = "folder of the baselines (default: baselines)"
-        action.add_argument("--baseline-dir", type=Path, default=Path("baselines"), metavar="DIR", help=text)
+        actions.choices[name].set_defaults(run=run)
+        actions.choices[name].add_argument(
+            "--baseline-dir", type=Path, default=Path("baselines"), metavar="DIR", help=text
+        )
 
 
 def _add_run_actions(actions: Commands) -> None:
@@ -98,31 +121,8 @@ def _add_store_actions(actions: Commands) -> None:
         action.add_argument("--board", metavar="ID", help=text)
 
 
-def add_parser(commands: Commands) -> None:
-    """Add the subcommand and its own subcommands."""
-    parser = add_command(
-        commands,
-        "baseline",
-        about="""
-        The times that later runs are compared with lie in files of the repository, one for each device and group of
-        cases, with sessions by fingerprint. 'record' and 'approve' change them and are meant to be reviewed as any
-        other change; 'diff' and 'show' only look. What was slowed down on purpose, or measured in pairs, is never
-        stored.
-        """,
-        examples={
-            "perfsuite baseline record perf-run": "what a run measured becomes a session",
-            "perfsuite baseline diff perf-run --margin=0.03": "a run against what is stored",
-            "perfsuite baseline approve perf-run --reason 'the new kernel pads rows'": "a new reference",
-            "perfsuite baseline show host smollm2-135m-q8_0": "what is stored",
-        },
-        writes="the files of --baseline-dir, of which 'approve' writes a text to review as well",
-        exits={1: "'diff': a case is slower than stored by more than the margin"},
-        see=("docs/how-it-works.md", "docs/comparing.md"),
-    )
-    actions = parser.add_subparsers(required=True, metavar="ACTION")
-    add_actions(actions)
-    for name, run in _RUNS.items():
-        actions.choices[name].set_defaults(run=run)
+def _now() -> str:
+    return datetime.now(timezone.utc).isoformat(timespec="milliseconds")
 
 
 def _record(options: argparse.Namespace) -> int:
@@ -139,7 +139,9 @@ def _record(options: argparse.Namespace) -> int:
 
 def _recorded(options: argparse.Namespace, run: RecordedRun) -> Iterator[tuple[BaselineFile, RecordedGroup]]:
     """Yield the files with the run in them, but for those that hold it: a record that was cut off is completed."""
-    files = [(_file_of(options, run, group), group) for group in run.groups]
+    files = [
+        (read_baselines(baseline_path(options.baseline_dir, run.device, group.name)), group) for group in run.groups
+    ]
     lacking = [
         (stored, group)
         for stored, group in files
@@ -181,7 +183,10 @@ def _approved(options: argparse.Namespace, run: RecordedRun, reason: str) -> lis
     for group, entries in _stored(options, run):
         changes = _changes(profile, group, entries)
         own = entries[0]
-        changes = tuple(each if _is_own(each, entries, run) else replace(each, anchor_ratio=None) for each in changes)
+        # What a case is held against, and so its anchor, may be of another board than the run's.
+        held = {each.case_id: entry_with(entries, each.case_id) for each in changes}
+        own_ids = {case_id for case_id, entry in held.items() if entry is not None and entry.board == run.board}
+        changes = tuple(each if each.case_id in own_ids else replace(each, anchor_ratio=None) for each in changes)
         if own.board != run.board:
             own = own.for_board(run.board, group.session)
         try:
@@ -190,16 +195,16 @@ def _approved(options: argparse.Namespace, run: RecordedRun, reason: str) -> lis
             done = str(error)
             continue
         text = approval_text(approved, changes, reason=reason, approved_at=approved_at, recorded_at=run.recorded_at)
-        decided.append((_file_of(options, run, group).with_entry(approved), text, len(changes)))
+        decided.append(
+            (
+                read_baselines(baseline_path(options.baseline_dir, run.device, group.name)).with_entry(approved),
+                text,
+                len(changes),
+            )
+        )
     if not decided:
         raise BaselineError(done)
     return decided
-
-
-def _is_own(change: CaseChange, entries: Sequence[BaselineEntry], run: RecordedRun) -> bool:
-    """Whether what a case is held against, and so its anchor, is of the run's own board."""
-    entry = entry_with(entries, change.case_id)
-    return entry is not None and entry.board == run.board
 
 
 def _show(options: argparse.Namespace) -> int:
@@ -234,15 +239,11 @@ def _prune(options: argparse.Namespace) -> int:
     return 0
 
 
-def _file_of(options: argparse.Namespace, run: RecordedRun, group: RecordedGroup) -> BaselineFile:
-    return read_baselines(baseline_path(options.baseline_dir, run.device, group.name))
-
-
 def _stored(options: argparse.Namespace, run: RecordedRun) -> list[tuple[RecordedGroup, tuple[BaselineEntry, ...]]]:
     """Pair each group of a run with what is stored for it; a group without is told, a run without refused."""
     found, lacking = [], []
     for group in run.groups:
-        stored = _file_of(options, run, group)
+        stored = read_baselines(baseline_path(options.baseline_dir, run.device, group.name))
         entries = stored.comparable(group.fingerprint, run.board)
         if entries:
             found.append((group, entries))
@@ -295,15 +296,4 @@ def _selected(stored: BaselineFile, options: argparse.Namespace) -> tuple[Baseli
     return fitting
 
 
-def _now() -> str:
-    return datetime.now(timezone.utc).isoformat(timespec="milliseconds")
-
-
-_RUNS = {
-    "record": _record,
-    "diff": _diff,
-    "approve": _approve,
-    "show": _show,
-    "anchor": _anchor,
-    "prune": _prune,
-}
+_RUNS = {"record": _record, "diff": _diff, "approve": _approve, "show": _show, "anchor": _anchor, "prune": _prune}

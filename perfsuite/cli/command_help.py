@@ -73,16 +73,8 @@ def add_command(
 ) -> argparse.ArgumentParser:
     """Add a subcommand whose help says what it does and does not, and how it is used.
 
-    Parameters
-    ----------
-    about
-        Paragraphs, parted by empty lines: what it does, what it does not.
-    examples
-        By command line, what it is for; each must be one that the parser takes.
-    exits
-        What exit codes other than 2 and 130 mean, and 0 where it says more than "done".
-    see
-        Pages of docs/ and other subcommands.
+    `about` are paragraphs, parted by empty lines; `examples` are what each command line is for, all of them such as the
+    parser takes; `exits` are what exit codes other than 2 and 130 mean; `see` names pages and other subcommands.
     """
     summary = summary_of(name)
     told = _help(summary, about, examples, writes, exits, see)

@@ -1,4 +1,4 @@
-"""``perfsuite completion``: the script with which a shell completes subcommands, options, choices and files."""
+"""``perfsuite completion`` (prepare): print the script with which a shell completes these commands."""
 
 from __future__ import annotations
 

@@ -1,13 +1,15 @@
-"""``perfsuite devices``: the devices that a run can be on, and what gets one ready.
+"""``perfsuite devices`` (prepare): list, show and add the devices that a run can be on, and get one ready.
 
-To add an action, add its name to `ACTIONS` and write ``perfsuite/cli/devices_<name>.py`` with ``add_parser(commands)``,
-which calls `perfsuite.cli.command_help.add_action` and sets ``run``; imports that take time are for that function.
+To add an action, write ``perfsuite/cli/devices_<name>.py`` with ``add_parser(commands)``, which calls
+`perfsuite.cli.command_help.add_action` and sets ``run``; imports that take time are for that function. Its first line
+begins with the action, as ``perfsuite devices list`` has it.
 """
 
 from __future__ import annotations
 
 import argparse
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perfsuite.cli.command_help import Commands, add_command
@@ -29,14 +31,12 @@ def chosen_profile(arguments: argparse.Namespace) -> Profile:
 
 
 #: In the order in which ``perfsuite devices --help`` lists them; without one, ``list`` is run.
-ACTIONS = (
-    "list",
-    "show",
-    "add",
-    "probe",
-    "setup",
-    "doctor",
-    "unlock",
+ACTIONS = tuple(
+    sorted(
+        path.stem.removeprefix("devices_")
+        for path in Path(__file__).parent.glob("devices_*.py")
+        if path.read_text("utf-8").startswith('"""``perfsuite devices ')
+    )
 )
 
 _ABOUT = """

@@ -83,7 +83,8 @@ def _add(options: argparse.Namespace) -> int:
 def _draft(options: argparse.Namespace) -> tuple[ProfileFile, Path]:
     """Return the file as it is to be, and where; a name or a key that cannot be is refused."""
     from perfsuite.device.profile.file import ProfileFile
-    from perfsuite.device.profile.search import NAME_RULE, is_name, own_folders, user_folder
+    from perfsuite.device.profile.record import NAME_RULE, is_name
+    from perfsuite.device.profile.search import own_folders, user_folder
     from perfsuite.errors import DeviceError
 
     if not is_name(options.name):
@@ -97,6 +98,8 @@ def _draft(options: argparse.Namespace) -> tuple[ProfileFile, Path]:
 
 
 def _text(options: argparse.Namespace) -> str:
+    from perfsuite.device.probe.profile_text import toml_value
+
     reach = {
         "way": options.way,
         "address": options.address,
@@ -105,16 +108,11 @@ def _text(options: argparse.Namespace) -> str:
         "known_hosts_file": _whole_path(options.known_hosts_file),
         "home": options.home or _HOMES.get(options.way),
     }
-    said = [f"{key} = {_toml(value)}" for key, value in reach.items() if value is not None]
-    return "\n".join(
-        [
-            *([] if options.description is None else [f"description = {_toml(options.description)}"]),
-            "# What is not said here is as in this one; 'perfsuite devices show' tells what that is.",
-            f"extends = {_toml(options.like)}",
-            *(["", "[reach]", *said] if said else []),
-            "",
-        ]
-    )
+    said = [f"{key} = {toml_value(value)}" for key, value in reach.items() if value is not None]
+    described = [] if options.description is None else [f"description = {toml_value(options.description)}"]
+    note = "# What is not said here is as in this one; 'perfsuite devices show' tells what that is."
+    table = ["", "[reach]", *said] if said else []
+    return "\n".join([*described, note, f"extends = {toml_value(options.like)}", *table, ""])
 
 
 def _whole_path(path: Path | None) -> str | None:
@@ -122,13 +120,6 @@ def _whole_path(path: Path | None) -> str | None:
     if path is None:
         return None
     return str(path) if str(path).startswith("~") else str(path.absolute())
-
-
-def _toml(value: str | int) -> str:
-    """Return a value as TOML has it, whose escapes are those of JSON."""
-    import json
-
-    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _tell_next(name: str, path: Path) -> None:

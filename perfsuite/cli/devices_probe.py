@@ -59,7 +59,7 @@ def _run(options: argparse.Namespace) -> int:
     output = _output(options)
     with closing(open_target(reach)) as target:
         readings = take_survey(target)
-    write_whole_bytes(output, _checked_text(readings, reach, output).encode(), DeviceError)
+    write_whole_bytes(output, _checked_content(readings, reach, output), DeviceError)
     print(f"{output}: written from what {reach.text} said")
     _tell_next(options.device, output)
     return 0
@@ -83,7 +83,7 @@ def _reach(options: argparse.Namespace) -> Reach:
 
 def _output(options: argparse.Namespace) -> Path:
     """Return the file to write; one that is there is refused."""
-    from perfsuite.device.profile.search import NAME_RULE, is_name
+    from perfsuite.device.profile.record import NAME_RULE, is_name
 
     if options.device is not None and not is_name(options.device):
         raise DeviceError(f"{options.device}: is no name of a device: {NAME_RULE}")
@@ -95,24 +95,17 @@ def _output(options: argparse.Namespace) -> Path:
     return Path(output)
 
 
-def _checked_text(readings: Readings, reach: Reach, output: Path) -> str:
+def _checked_content(readings: Readings, reach: Reach, output: Path) -> bytes:
     """Return the profile, which is read as every other before it is written."""
-    import sys
     import time
 
     from perfsuite.device.probe.profile_text import profile_text
-    from perfsuite.device.profile.checks import check_tables
     from perfsuite.device.profile.file import ProfileFile
 
-    if sys.version_info >= (3, 11):
-        import tomllib
-    else:
-        import tomli as tomllib
-
     text = profile_text(readings, reach, day=time.strftime("%Y-%m-%d"))
-    file = ProfileFile(name=output.stem, place=output, where=str(output), folder=output.parent)
-    check_tables(tomllib.loads(text), file)
-    return text
+    draft = text.encode()
+    ProfileFile(name=output.stem, place=output, where=str(output), folder=output.parent, draft=draft).tables()
+    return draft
 
 
 def _tell_next(device: str | None, output: Path) -> None:

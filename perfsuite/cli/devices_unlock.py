@@ -46,14 +46,8 @@ def _run(arguments: argparse.Namespace) -> int:
 def answered(profile: Profile, words: tuple[str, ...]) -> dict[str, Any]:
     """Let the device answer `perfsuite.device.lock.command`: this process does where the device is this machine.
 
-    Raises
-    ------
-    LockedError
-        The device refuses.
-    DeviceError
-        The suite is not on the device, or answers something else.
-    LinkError
-        The device cannot be reached.
+    Raises LockedError: the device refuses; DeviceError: the suite is not on the device, or answers something else;
+    LinkError: the device cannot be reached.
     """
     if profile.reach.way == "local":
         from perfsuite.device.lock.command import answer  # only where this machine is asked

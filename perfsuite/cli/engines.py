@@ -1,4 +1,4 @@
-"""``perfsuite engines``: list, show, keep, hand on and remove the builds of llama.cpp that made the baselines."""
+"""``perfsuite engines`` (look): keep the builds of llama.cpp that made the baselines, and hand them on."""
 
 from __future__ import annotations
 
@@ -96,12 +96,8 @@ def _add_actions(actions: Commands) -> None:
         action.add_argument("file", type=Path, metavar="FILE", help="an archive, such as engine.tgz")
 
 
-def _store() -> EngineStore:
-    return open_store(user_cache())
-
-
 def _list(options: argparse.Namespace) -> int:
-    store = _store()
+    store = open_store(user_cache())
     give(Answer(parts=lambda: _parts(store), plain=lambda: [asdict(each) for each in store.entries()]), options)
     return 0
 
@@ -119,7 +115,7 @@ def _parts(store: EngineStore) -> Iterator[Part]:
 
 
 def _show(options: argparse.Namespace) -> int:
-    entry = _store().find(options.engine)
+    entry = open_store(user_cache()).find(options.engine)
     print(f"{entry.engine_id}: {_described(entry)}, kept {entry.kept_at}")
     for name, value in entry.settings.items():
         print(f"  {terminal_text(name)}={terminal_text(value)}")
@@ -130,13 +126,13 @@ def _show(options: argparse.Namespace) -> int:
 
 def _keep(options: argparse.Namespace) -> int:
     engine = environment_engine() if options.build is None else find_engine(options.build)
-    entry = _store().keep_engine(engine)
+    entry = open_store(user_cache()).keep_engine(engine)
     print(f"{entry.engine_id}: {_described(entry)}")
     return 0
 
 
 def _export(options: argparse.Namespace) -> int:
-    store = _store()
+    store = open_store(user_cache())
     entry = store.find(options.engine)
     store.write_archive(entry.engine_id, options.file)
     print(f"{terminal_text(str(options.file))}: {_described(entry)}")
@@ -144,7 +140,7 @@ def _export(options: argparse.Namespace) -> int:
 
 
 def _import(options: argparse.Namespace) -> int:
-    entry = _store().read_archive(options.file)
+    entry = open_store(user_cache()).read_archive(options.file)
     print(f"{entry.engine_id}: {_described(entry)}")
     return 0
 
@@ -152,7 +148,7 @@ def _import(options: argparse.Namespace) -> int:
 def _prune(options: argparse.Namespace) -> int:
     if options.keep < 0:
         raise EngineError(f"--keep={options.keep}: expected 0 or more")
-    store, named = _store(), _named_engines((options.baseline_dir, Path(".perfsuite") / "baselines"))
+    store, named = open_store(user_cache()), _named_engines((options.baseline_dir, Path(".perfsuite") / "baselines"))
     unnamed = [each for each in store.entries() if each.engine_id not in named]
     for each in unnamed[: len(unnamed) - options.keep]:
         done = "removed" if store.remove(each.engine_id) else "is in use, and stays"

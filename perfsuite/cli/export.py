@@ -1,4 +1,4 @@
-"""``perfsuite export``: write runs in the formats of other tools."""
+"""``perfsuite export`` (look): write runs for pytest-benchmark, JUnit, GitHub, Prometheus and others."""
 
 from __future__ import annotations
 

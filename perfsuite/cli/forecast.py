@@ -1,4 +1,4 @@
-"""``perfsuite forecast``: what a request should take on a device, before anyone runs it."""
+"""``perfsuite forecast`` (forecast): forecast TTFT and TPOT of a request on a device."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``perfsuite history``: what all runs measured, how cases moved over them, and what may have moved them."""
+"""``perfsuite history`` (look): show how cases moved over all runs, and where they changed."""
 
 from __future__ import annotations
 

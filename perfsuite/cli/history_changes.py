@@ -64,13 +64,8 @@ def _log(repo: Path, old: str, new: str) -> tuple[tuple[str, ...], str]:
     named = f"{old[:10]}..{new[:10]}"
     command = ["git", "-C", str(repo), "log", "--oneline", "--no-decorate", "--no-color", f"-{_MOST_COMMITS + 1}"]
     try:
-        told = subprocess.run(
-            [*command, f"{old}..{new}", "--"],
-            capture_output=True,
-            timeout=_LIMIT_S,
-            check=False,
-            stdin=subprocess.DEVNULL,
-        )
+        words = [*command, f"{old}..{new}", "--"]
+        told = subprocess.run(words, capture_output=True, timeout=_LIMIT_S, check=False, stdin=subprocess.DEVNULL)
     except (OSError, subprocess.TimeoutExpired) as error:
         return (), f"{named}: git cannot be asked ({type(error).__name__})"
     if told.returncode:
@@ -197,9 +192,7 @@ def _seams(advice: Sequence[tuple[str, str, ChangeAdvice]]) -> list[Seam]:
     return sorted(seams, key=lambda seam: (seam.after.started_at, seam.after.device))
 
 
-def _machine_changes(
-    advice: Sequence[tuple[str, str, ChangeAdvice]],
-) -> list[tuple[MachineChange, tuple[str, ...]]]:
+def _machine_changes(advice: Sequence[tuple[str, str, ChangeAdvice]]) -> list[tuple[MachineChange, tuple[str, ...]]]:
     """Return each change of the machine once, with the cases that it parts."""
     found: dict[tuple[str, str, tuple[str, ...]], list[tuple[str, MachineChange]]] = defaultdict(list)
     for case_id, _, each in advice:

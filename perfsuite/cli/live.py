@@ -1,4 +1,4 @@
-"""``perfsuite live``: what a run does, while it does it."""
+"""``perfsuite live`` (watch): show each token of a run as it comes, with a forecast of the next ones."""
 
 from __future__ import annotations
 
@@ -123,13 +123,7 @@ _EXAMPLES = {
 
 def add_parser(commands: Commands) -> None:
     """Add the subcommand."""
-    parser = add_command(
-        commands,
-        "live",
-        about=_ABOUT,
-        examples=_EXAMPLES,
-        see=("docs/live.md",),
-    )
+    parser = add_command(commands, "live", about=_ABOUT, examples=_EXAMPLES, see=("docs/live.md",))
     subject = add_subject(parser, "device", "model", "scenario=silo", "threads", "backend", "opencl-platform")
     subject.add_argument("--socket", type=Path, metavar="PATH", help="attach to a run that offers its records there")
     effort = effort_group(parser)

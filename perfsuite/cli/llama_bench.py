@@ -1,4 +1,4 @@
-"""``perfsuite llama-bench``: write a run as llama-bench writes its tests, and show what llama-bench wrote."""
+"""``perfsuite llama-bench`` (look): exchange measurements with llama.cpp's llama-bench."""
 
 from __future__ import annotations
 

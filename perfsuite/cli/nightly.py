@@ -1,4 +1,4 @@
-"""``perfsuite nightly``: a matrix of boards, models and scenarios, one run of pytest a cell, and one answer."""
+"""``perfsuite nightly`` (measure): run a matrix of boards, models and scenarios, and merge what comes of it."""
 
 from __future__ import annotations
 

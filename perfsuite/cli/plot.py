@@ -1,4 +1,4 @@
-"""``perfsuite plot``: draw a picture into a PNG or SVG file."""
+"""``perfsuite plot`` (look): draw a picture of a table or a comparison as PNG or SVG."""
 
 from __future__ import annotations
 
@@ -71,22 +71,19 @@ def _plot(options: argparse.Namespace) -> int:
     if options.list:
         show(Sheet(("picture", "shows"), [(name, picture.shows) for name, picture in PICTURES.items()]))
         return 0
-    pictures = {name: _find(name) for name in options.pictures}
+    pictures = options.pictures
+    for name in pictures:
+        if name not in PICTURES:
+            raise PerfsuiteError(f"picture {name!r} is unknown; accepted are {', '.join(PICTURES)}")
     if not pictures:
         raise PerfsuiteError(f"PICTURE: none named, expected one of {', '.join(PICTURES)}")
     if options.output is not None and len(pictures) > 1:
         raise PerfsuiteError(f"--output={options.output}: one file for {len(pictures)} pictures; name one picture")
     for name, path in {name: _path(name, options.output, options.format) for name in pictures}.items():
-        chart = pictures[name].chart()
+        chart = PICTURES[name].chart()
         draw(chart, path)
         print(f"{path}: {chart.title}")
     return 0
-
-
-def _find(name: str) -> Picture:
-    if name not in PICTURES:
-        raise PerfsuiteError(f"picture {name!r} is unknown; accepted are {', '.join(PICTURES)}")
-    return PICTURES[name]
 
 
 def _path(name: str, output: Path | None, file_format: str | None) -> Path:

@@ -1,4 +1,4 @@
-"""``perfsuite prompts``: a small part of a data set whose prompts are as long as those of the whole."""
+"""``perfsuite prompts`` (prepare): choose a subset of prompts with the lengths of the whole."""
 
 from __future__ import annotations
 
@@ -18,13 +18,7 @@ from perfsuite.cli.run_options import add_answer
 from perfsuite.errors import PerfsuiteError
 from perfsuite.records.whole_file import write_whole_bytes
 from perfsuite.units import format_count
-from perfsuite.workload.prompt_subset import (
-    BINS_PER_OCTAVE,
-    Subset,
-    choose_subset,
-    histogram,
-    random_divergences_nats,
-)
+from perfsuite.workload.prompt_subset import BINS_PER_OCTAVE, Subset, choose_subset, histogram, random_divergences_nats
 from perfsuite.workload.prompts import LengthSource, Prompt, prompts_text, read_prompts
 
 _ABOUT = """
@@ -81,10 +75,7 @@ def _prompts(options: argparse.Namespace) -> int:
         write_whole_bytes(options.output, text.encode(), PerfsuiteError)
     if options.plot is not None:
         _draw(lengths, subset, options)
-    answer = Answer(
-        parts=lambda: _parts(prompts, subset, draws),
-        plain=lambda: _plain(prompts, subset, draws, options),
-    )
+    answer = Answer(parts=lambda: _parts(prompts, subset, draws), plain=lambda: _plain(prompts, subset, draws, options))
     give(answer, options)
     return 0
 

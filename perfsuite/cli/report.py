@@ -1,4 +1,4 @@
-"""``perfsuite report``: show a run as one HTML page, alone or beside others."""
+"""``perfsuite report`` (look): show a run as one HTML page, alone or beside others."""
 
 from __future__ import annotations
 

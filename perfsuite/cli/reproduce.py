@@ -1,4 +1,4 @@
-"""``perfsuite reproduce``: compute the tables of a paper beside what it prints."""
+"""``perfsuite reproduce`` (forecast): compute the tables of a paper beside what it prints."""
 
 from __future__ import annotations
 

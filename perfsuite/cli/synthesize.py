@@ -1,4 +1,4 @@
-"""``perfsuite synthesize``: write a GGUF file of true shapes and random weights."""
+"""``perfsuite synthesize`` (prepare): write a GGUF file of true shapes and random weights."""
 
 from __future__ import annotations
 

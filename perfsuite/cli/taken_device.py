@@ -58,16 +58,9 @@ def taken_device(
     Within a program that another command has started under its own lock, that lock is shared. What is to be told of the
     device goes to standard error, as the command's other remarks. `reach` is another way to it than the profile's.
 
-    Raises
-    ------
-    PerfsuiteError
-        The options name a model, a scenario or a llama.cpp that there is not; said before the device is asked for.
-    LockedError
-        Somebody else has it.
-    DeviceError
-        It cannot be brought into its conditions.
-    LinkError
-        It cannot be reached.
+    Raises PerfsuiteError: the options name a model, a scenario or a llama.cpp that there is not, said before the device
+    is asked for; LockedError: somebody else has it; DeviceError: it cannot be brought into its conditions; LinkError:
+    it cannot be reached.
     """
     with signals_held_off():  # as `perfsuite.cli.main` does
         from perfsuite.cli.progress import remarks  # only whoever measures needs what is imported here

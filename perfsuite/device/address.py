@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from perfsuite.device.profile.values import ADDRESS, PORT
+from perfsuite.device.profile.values import PORT_RULE, Address, Port, takes
 from perfsuite.device.reach import WAYS, Reach
 from perfsuite.errors import DeviceError
 
@@ -29,7 +29,7 @@ def reach_of(text: str, reach: Reach = Reach()) -> Reach:  # noqa: B008 -- it is
         return _by_ssh(text, address, reach)
     if way == "local" and address:
         raise _refused(text, "this machine has no address")
-    if not ADDRESS.takes(address):
+    if not takes(Address, address):
         raise _refused(text, f"{address!r} is no serial number of adb")
     return replace(reach, way=way, address=address, port=None)
 
@@ -54,17 +54,12 @@ def _by_ssh(text: str, told: str, reach: Reach) -> Reach:
         raise _refused(text, f"{place!r} is no host of ssh; an IPv6 address is written in brackets: ssh:[fe80::1]")
     host = found["ipv6"] or found["name"]
     address = f"{user}{at}{host}"
-    if not host or (at and not user) or not ADDRESS.takes(address):
+    if not host or (at and not user) or not takes(Address, address):
         raise _refused(text, f"{told!r} is no address for ssh")
-    return replace(reach, way="ssh", address=address, port=_port(text, found["port"]))
-
-
-def _port(text: str, told: str | None) -> int | None:
-    if told is None:
-        return None
-    if not (_PORT.fullmatch(told) and PORT.takes(int(told))):
-        raise _refused(text, f"{told!r} is no port, which is {PORT.told}")
-    return int(told)
+    port = found["port"]
+    if port is not None and not (_PORT.fullmatch(port) and takes(Port, int(port))):
+        raise _refused(text, f"{port!r} is no port, which is {PORT_RULE}")
+    return replace(reach, way="ssh", address=address, port=None if port is None else int(port))
 
 
 def _refused(text: str, why: str) -> DeviceError:

@@ -102,15 +102,10 @@ def clock_conditions(root: Path = Path("/")) -> dict[str, str]:
     Clocks are locked where every policy's lowest and highest rate are one. A machine without control of its clocks,
     which most virtual ones are, does not say.
     """
-    ranges = [_range_khz(policy) for policy in sorted((root / "sys/devices/system/cpu/cpufreq").glob("policy*"))]
-    known = [each for each in ranges if each is not None]
-    if not known or len(known) < len(ranges):
+    policies = sorted((root / "sys/devices/system/cpu/cpufreq").glob("policy*"))
+    known = [tuple(read_number(each / f"scaling_{end}_freq") for end in ("min", "max")) for each in policies]
+    if not known or any(None in each for each in known):
         state = "not known"
     else:
         state = "locked" if all(lowest == highest for lowest, highest in known) else "not locked"
     return {"governor": governor(root), "clocks": state}
-
-
-def _range_khz(policy: Path) -> tuple[int, int] | None:
-    lowest, highest = (read_number(policy / f"scaling_{end}_freq") for end in ("min", "max"))
-    return None if lowest is None or highest is None else (lowest, highest)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal, TypeAlias, get_args
 
 #: The ways, by the name that a profile gives them.
-WAYS = ("local", "ssh", "adb")
+Way: TypeAlias = Literal["local", "ssh", "adb"]
+WAYS: tuple[str, ...] = get_args(Way)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

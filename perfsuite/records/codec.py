@@ -14,6 +14,7 @@ import sys
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import is_dataclass
+from difflib import get_close_matches
 from enum import Enum
 from functools import cache
 from pathlib import Path
@@ -75,11 +76,15 @@ def read_json(
 
 def read_toml(path: Path, kind: type[_Read], error: type[PerfsuiteError], todo: str, **how: Any) -> _Read:
     """Read a file of TOML as `read_json` reads JSON."""
+    return from_plain(parse_toml(_content(path, error, todo), str(path), error, todo), kind, str(path), error, todo, **how)
+
+
+def parse_toml(content: bytes, where: str, error: type[PerfsuiteError], todo: str) -> dict[str, Any]:
+    """Parse TOML, with the line ends of any system; raises an `error` for what is none, or not UTF-8."""
     try:
-        plain = tomllib.loads(_content(path, error, todo).decode("utf-8").replace("\r\n", "\n"))
+        return tomllib.loads(content.decode("utf-8").replace("\r\n", "\n"))
     except (ValueError, RecursionError) as reason:
-        raise error(f"{path}: is no TOML ({_in_one_line(reason)}); {todo}") from reason
-    return from_plain(plain, kind, str(path), error, todo, **how)
+        raise error(f"{where}: is no TOML ({_in_one_line(reason)}); {todo}") from reason
 
 
 def plain_json(
@@ -251,7 +256,8 @@ def _unknown(plain: object, kind: Any, known: Collection[str] = ()) -> str | Non
     """Say which field there is that nobody reads."""
     hints = [*known, *_hints(kind)]
     if isinstance(plain, Mapping) and _hints(kind) and (unknown := [name for name in plain if name not in hints]):
-        return f": field {unknown[0]!r} is unknown; accepted are {', '.join(hints)}"
+        meant = "".join(f" (did you mean {each}?)" for each in get_close_matches(unknown[0], hints, n=1))
+        return f": field {shown(unknown[0])} is unknown; accepted are {', '.join(hints)}{meant}"
     parts = ((way, _unknown(part, inner)) for way, part, inner in _parts(plain, kind))
     return next((f"{way}{fault}" for way, fault in parts if fault), None)
 

@@ -27,11 +27,14 @@ def _plain(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm")
 
 
-def test_elsewhere_than_on_a_terminal_a_table_is_plain(capsys: Streams) -> None:
-    """No escape sequence is in it."""
+def test_elsewhere_than_on_a_terminal_an_answer_is_plain(capsys: Streams) -> None:
+    """No escape sequence is in a table; a picture is told beside JSON on standard error, with --quiet not at all."""
     show(table())
     out = capsys.readouterr().out
     assert out.split() == ["case", "time", "decode", "5.00", "ms"]
+    for quiet, json in ((False, False), (False, True), (True, False)):
+        tell_picture(argparse.Namespace(quiet=quiet, json=json), Path("a.png"), "a title")
+    assert capsys.readouterr() == ("a.png: a title\n", "a.png: a title\n")
 
 
 def test_colours_are_forced_and_forbidden(capsys: Streams, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -55,29 +58,17 @@ def test_a_terminal_has_colours_unless_it_is_dumb(
     assert ("\x1b[31m" in capsys.readouterr().out) is has_colour
 
 
-@pytest.mark.parametrize("colour", [{}, {"FORCE_COLOR": "1"}])
-def test_a_name_in_a_table_steers_no_terminal(
-    colour: dict[str, str], capsys: Streams, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize("colour", ["", "1"])
+def test_a_name_in_a_table_steers_no_terminal(colour: str, capsys: Streams, monkeypatch: pytest.MonkeyPatch) -> None:
     """An escape sequence or a mark of direction in a cell is written out, with colours around it or without."""
-    for name, value in colour.items():
-        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("FORCE_COLOR", colour)
     show(table("a\x1b[2J\u202eb"))
     assert r"a\x1b[2J\u202eb" in capsys.readouterr().out
 
 
-def test_a_picture_is_told_where_it_disturbs_nobody(capsys: Streams) -> None:
-    """On standard output, beside JSON on standard error, and not at all with --quiet."""
-    for quiet, json in ((False, False), (False, True), (True, False)):
-        tell_picture(argparse.Namespace(quiet=quiet, json=json), Path("a.png"), "a title")
-    assert capsys.readouterr() == ("a.png: a title\n", "a.png: a title\n")
-
-
-@pytest.mark.parametrize("columns", [None, "40"])
-def test_a_file_has_whole_rows(columns: str | None, capsys: Streams, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_has_whole_rows(capsys: Streams, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where there is no terminal nothing is folded or cut, whatever COLUMNS says."""
-    if columns is not None:
-        monkeypatch.setenv("COLUMNS", columns)
+    monkeypatch.setenv("COLUMNS", "40")
     name = "/".join(["part"] * 60)
     made = Table("case", "time", box=None, pad_edge=False)
     made.columns[0].overflow = "fold"

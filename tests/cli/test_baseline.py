@@ -105,13 +105,15 @@ def test_a_run_is_recorded_as_a_session(write_run: WriteRun, capsys: Streams) ->
 
 
 def test_a_run_is_recorded_once(write_run: WriteRun, refused: Refused) -> None:
-    """The same run twice would count as two sessions, and is refused."""
+    """The same run twice would count as two sessions; one that is the reference has nothing to approve."""
     path = write_run()
     run("record", path)
     before = STORE.read_bytes()
     line = refused(["baseline", "record", str(path)])
     assert "holds the session of 2025-01-01T00:00:00+00:00 already" in line
     assert STORE.read_bytes() == before
+    assert "is the reference already" in refused(["baseline", "approve", str(path), "--reason", REASON])
+    assert read_baselines(STORE).entries[0].approvals == ()
 
 
 def test_a_record_that_was_cut_off_is_completed(write_run: WriteRun, capsys: Streams) -> None:
@@ -205,19 +207,25 @@ def test_a_difference_beyond_the_margin_ends_with_1(write_run: WriteRun, capsys:
 
 
 def test_a_case_that_is_not_stored_has_no_change(write_run: WriteRun, capsys: Streams) -> None:
-    """A new case is told beside the others, without a change and without a failure."""
+    """A new case is told beside the others, without a change and a failure; a group that is not stored is named."""
     run("record", write_run(cases=(DECODE,)))
     found = differences(capsys, write_run(1.0, cases=(DECODE, PREFILL)))[PREFILL]
     assert found["stored_ns"] is found["change_ratio"] is found["since_anchor_ratio"] is None
     assert run("diff", write_run(cases=(DECODE, PREFILL))) == 0
     assert PREFILL in capsys.readouterr().out
+    assert run("diff", write_run(cases=(DECODE, KERNEL))) == 0
+    out, err = capsys.readouterr()
+    assert KERNEL not in out
+    assert (
+        err == "perfsuite: baselines/host/kernels.json: nothing comparable is stored (no baseline yet); "
+        "its cases are left out\n"
+    )
 
 
 def test_a_run_is_not_compared_with_itself(write_run: WriteRun, capsys: Streams) -> None:
     """A run that was recorded is compared with the other sessions."""
     run("record", write_run())
-    slow = write_run(1.08)
-    run("record", slow)
+    run("record", slow := write_run(1.08))
     assert differences(capsys, slow)[DECODE]["change_ratio"] == pytest.approx(1.08)
 
 
@@ -275,16 +283,11 @@ def test_each_approval_is_a_section(write_run: WriteRun) -> None:
     assert read_baselines(STORE).entries[0].approvals[1].change_ratio == {}
 
 
-def approve_five_steps(write_run: WriteRun) -> None:
-    """Record a run, and approve five more, each 3 % slower than the one before."""
+def test_five_approvals_are_seen_from_the_anchor(write_run: WriteRun, capsys: Streams) -> None:
+    """Each of 3 % is within any margin, and 15.9 % since the anchor; after pinning it is measured from there."""
     run("record", write_run())
     for step in range(1, 6):
         assert run("approve", write_run(1.03**step), "--reason", REASON) == 0
-
-
-def test_five_approvals_are_seen_from_the_anchor(write_run: WriteRun, capsys: Streams) -> None:
-    """Five approvals of 3 % each are within any margin one by one, and 15.9 % since the anchor."""
-    approve_five_steps(write_run)
     latest = write_run(1.03**5)
     found = differences(capsys, latest)[DECODE]
     assert found["change_ratio"] == pytest.approx(1.0, abs=1e-4)
@@ -295,11 +298,6 @@ def test_five_approvals_are_seen_from_the_anchor(write_run: WriteRun, capsys: St
     entry = shown(capsys)
     assert len(entry["approvals"]) == 5
     assert entry["cases"][0]["since_anchor_ratio"] == pytest.approx(1.03**5, rel=1e-4)
-
-
-def test_an_anchor_is_pinned_to_the_reference(write_run: WriteRun, capsys: Streams) -> None:
-    """After pinning, creep is measured from the present reference, for the reason that was given."""
-    approve_five_steps(write_run)
     assert run("anchor", "host", "a-q8_0", "--reason", "the accurate kernel is here to stay") == 0
     entry = shown(capsys)
     assert entry["anchor"]["reason"] == "the accurate kernel is here to stay"
@@ -326,26 +324,6 @@ def test_an_entry_is_chosen_by_its_fingerprint(write_run: WriteRun, capsys: Stre
     assert shown(capsys, "--where", "threads=4")["fingerprint"]["threads"] == "4"
     assert run("anchor", "host", "a-q8_0", "--reason", REASON, "--where", "threads=4") == 0
     assert [entry.anchor.reason for entry in read_baselines(STORE).entries] == ["the first session", REASON]
-
-
-def test_a_group_that_is_not_stored_is_told(write_run: WriteRun, capsys: Streams) -> None:
-    """Where one group is stored and another is not, the first is compared and the second named."""
-    run("record", write_run(cases=(DECODE,)))
-    capsys.readouterr()
-    assert run("diff", write_run(cases=(DECODE, KERNEL))) == 0
-    out, err = capsys.readouterr()
-    assert KERNEL not in out
-    assert (
-        err == "perfsuite: baselines/host/kernels.json: nothing comparable is stored (no baseline yet); "
-        "its cases are left out\n"
-    )
-
-
-def test_another_folder_is_used(write_run: WriteRun, tmp_path: Path) -> None:
-    """--baseline-dir names where baselines lie."""
-    assert run("record", write_run(), "--baseline-dir", tmp_path / "other") == 0
-    assert (tmp_path / "other" / "host" / "a-q8_0.json").exists()
-    assert not STORE.exists()
 
 
 @pytest.mark.parametrize("action", ["record", "approve"])
@@ -392,21 +370,10 @@ def test_a_reason_must_say_something(write_run: WriteRun, refused: Refused, reas
     assert "expected 10 or more" in refused(["baseline", "anchor", "host", "a-q8_0", "--reason", reason])
 
 
-def test_a_reference_is_not_approved_again(write_run: WriteRun, refused: Refused) -> None:
-    """The run that is the reference already has nothing to approve."""
-    path = write_run()
-    run("record", path)
-    assert "is the reference already" in refused(["baseline", "approve", str(path), "--reason", REASON])
-    assert read_baselines(STORE).entries[0].approvals == ()
-
-
 @pytest.mark.parametrize("action", ["diff", "approve"])
 @pytest.mark.parametrize(
     ("old", "new", "told"),
-    [
-        ({"threads": "2"}, {"threads": "4"}, "no baseline with threads 4 yet"),
-        ({"soc": "A"}, {"soc": "B"}, "soc 'A', now 'B'"),
-    ],
+    [({}, {"threads": "4"}, "no baseline with threads 4 yet"), ({}, {"soc": "B"}, "soc 'A', now 'B'")],
 )
 def test_another_fingerprint_is_told(
     write_run: WriteRun, refused: Refused, action: str, old: dict[str, str], new: dict[str, str], told: str
@@ -488,18 +455,16 @@ def test_an_older_file_is_read_and_extended(write_run: WriteRun) -> None:
 
 @pytest.mark.parametrize("action", ["record", "diff", "approve"])
 def test_a_run_is_named_by_its_folder_too(action: str, write_run: WriteRun, capsys: Streams, tmp_path: Path) -> None:
-    """As the other commands have it."""
-    run("record", write_run())
+    """As the other commands have it; --baseline-dir names where baselines lie."""
+    other = ("--baseline-dir", tmp_path / "other")
+    run("record", write_run(), *other)
     folder = tmp_path / "perf-run"
     folder.mkdir()
     write_run().rename(folder / "run.json")
-    assert run(action, folder, *(["--reason", REASON] if action == "approve" else [])) == 0
+    assert run(action, folder, *other, *(["--reason", REASON] if action == "approve" else [])) == 0
+    assert (tmp_path / "other" / "host" / "a-q8_0.json").exists()
+    assert not STORE.exists()
     capsys.readouterr()
-
-
-def test_a_folder_without_a_run_is_refused(tmp_path: Path, refused: Refused) -> None:
-    """The line names the file that it lacks."""
-    assert f"{tmp_path / 'run.json'}: cannot be read" in refused(["baseline", "diff", str(tmp_path)])
 
 
 def of_board(identity: str) -> dict[str, Any]:

@@ -71,9 +71,16 @@ _TOP = [name for name in _PARSERS if name.count(" ") == 1]
 
 
 def test_every_help_begins_with_a_sentence() -> None:
-    """It says what the command does, and ends in a full stop."""
+    """It says what the command does, and ends in a full stop; no option and no argument is without words."""
     first = {name: (parser.description or "").split("\n\n")[0].strip() for name, parser in _PARSERS.items()}
     assert {name: text for name, text in first.items() if not re.fullmatch(r"[A-Z].*[.]", text, re.DOTALL)} == {}
+    bare = [
+        (name, action.dest)
+        for name, parser in _PARSERS.items()
+        for action in parser._actions
+        if not action.help and not isinstance(action, argparse._SubParsersAction)
+    ]
+    assert bare == []
 
 
 @pytest.mark.parametrize("name", _TOP)
@@ -86,17 +93,6 @@ def test_every_command_says_more_than_its_line(name: str) -> None:
     assert more
     for part in ("examples:\n", "files: it writes ", "exit codes:\n", "see also: "):
         assert part in (parser.epilog or "")
-
-
-def test_every_argument_is_explained() -> None:
-    """No option and no argument is without words."""
-    bare = [
-        (name, action.dest)
-        for name, parser in _PARSERS.items()
-        for action in parser._actions
-        if not action.help and not isinstance(action, argparse._SubParsersAction)
-    ]
-    assert bare == []
 
 
 @pytest.mark.parametrize("columns", [60, 80, 200])

@@ -41,20 +41,16 @@ def test_a_board_like_another_one(here: Path, capsys: Streams) -> None:
 
 
 def test_nothing_but_a_name_is_any_machine_behind_ssh(here: Path) -> None:
-    """Its configuration may know the name."""
+    """Its configuration may know the name; a phone is known by its serial number."""
     add("lab")
     assert find_profile("lab").reach == Reach(way="ssh", address="lab")
     assert (here / "devices" / "lab.toml").read_text().count("[reach]") == 0
-
-
-def test_a_phone(here: Path) -> None:
-    """By its serial number."""
     add("phone", "--like", "pixel8pro", "--address", "0A1B2C")
     assert find_profile("phone").reach == Reach(way="adb", address="0A1B2C", home="/data/local/tmp/perfsuite")
 
 
 def test_every_option_arrives(here: Path) -> None:
-    """Files are named from the working folder, so that they are found from any."""
+    """Files are named from the working folder, so that they are found from any; a key in the home stays there."""
     (here / "key").write_text("a key")
     files = ("--identity-file", "key", "--known-hosts-file", "known hosts")
     add("lab", *files, "--home", "/opt/per f$(x)suite", "--description", 'the "lab"\'s \\ board')
@@ -63,13 +59,9 @@ def test_every_option_arrives(here: Path) -> None:
     assert lab.reach.known_hosts_file == str(here / "known hosts")
     assert lab.reach.home == "/opt/per f$(x)suite"
     assert lab.description == 'the "lab"\'s \\ board'
-
-
-def test_a_key_in_the_home_stays_there(here: Path) -> None:
-    """So that the file holds for whoever else works in this folder."""
     (here / "home" / ".ssh").mkdir(parents=True)
     (here / "home" / ".ssh" / "lab").write_text("a key")
-    add("lab", "--identity-file", "~/.ssh/lab")
+    add("lab", "--identity-file", "~/.ssh/lab", "--force")
     assert '"~/.ssh/lab"' in (here / "devices" / "lab.toml").read_text()
     assert find_profile("lab").reach.identity_file == str(here / "home" / ".ssh" / "lab")
 
@@ -85,35 +77,41 @@ def test_it_is_not_overwritten(here: Path, refused: Refused) -> None:
 
 
 def test_the_users_own_folder(here: Path, capsys: Streams) -> None:
-    """There it holds in any folder."""
+    """There it holds in any folder; the working folder's goes before it, which is told."""
     add("lab", "--user")
     assert (here / "config" / "perfsuite" / "devices" / "lab.toml").is_file()
     assert not (here / "devices").exists()
     assert "pytest --device=lab" in capsys.readouterr().out
-
-
-def test_one_that_is_hidden_is_told(capsys: Streams) -> None:
-    """The working folder's profile goes before the user's."""
     add("lab")
     capsys.readouterr()
-    add("lab", "--user")
+    add("lab", "--user", "--force")
     assert "devices/lab.toml has the same name, and goes before it in this folder" in capsys.readouterr().out
 
 
 def test_another_folder_is_told_to_be_none_that_is_looked_in(here: Path, capsys: Streams) -> None:
-    """It is written there; what to do next is to put it where it is found."""
+    """It is written there; what to do next is to put it where it is found. Its whole path is as good as none."""
     add("lab", "--folder", "kept")
     assert (here / "kept" / "lab.toml").is_file()
     out = capsys.readouterr().out
     assert "profiles are looked for in devices and " in out
     assert "--device=lab" not in out
+    add("desk-pi", "--folder", str(here / "devices"))
+    out = capsys.readouterr().out
+    assert "put it there to use it" not in out
+    assert "pytest --device=desk-pi" in out
 
 
 def test_a_shipped_name_may_be_ones_own(here: Path) -> None:
-    """Then it takes over the one that it hides."""
+    """It takes over the one that it hides; a phone with Termux's sshd has another folder than adb's shell."""
     add("rubikpi", "--like", "rubikpi", "--address", "me@desk")
     assert find_profile("rubikpi").reach.address == "me@desk"
     assert find_profile("rubikpi").conditions.governor == "performance"
+    add("phone", "--like", "pixel8pro", "--way", "ssh", "--address", "u0_a1@phone", "--port", "8022")
+    phone = find_profile("phone")
+    assert phone.reach == Reach(way="ssh", address="u0_a1@phone", port=8022)
+    assert phone.conditions == find_profile("pixel8pro").conditions
+    add("board", "--like", "rubikpi", "--way", "adb")
+    assert find_profile("board").reach.home == "/data/local/tmp/perfsuite"
 
 
 @pytest.mark.parametrize("name", ["../x", "a/b", "", "a b", "a\nb", "..", "$(x)", "x" * 65])
@@ -128,14 +126,14 @@ def test_a_name_is_no_path(name: str, here: Path, refused: Refused) -> None:
     [
         (["--like", "rubikpy"], "devices/x.toml: extends = rubikpy: no such device; known are host, "),
         (["--like", "x"], "devices/x.toml: extends = 'x': there is no other profile of that name to extend"),
-        (["--like", "../host"], "devices/x.toml: extends = '../host', expected a name "),
+        (["--like", "../host"], "devices/x.toml: extends is '../host', expected a name "),
         (["--like", "host", "--address", "me@x"], "devices/x.toml: [reach] address = 'me@x' with way = 'local'"),
         (["--like", "generic-adb", "--port", "22"], "devices/x.toml: [reach] port = 22 with way = 'adb'"),
-        (["--port", "0"], "devices/x.toml: [reach] port = 0, expected a whole number from 1 to 65535"),
-        (["--address=-oProxyCommand=reboot"], "devices/x.toml: [reach] address = '-oProxyCommand=reboot', expected"),
-        (["--address", "a\nb"], "devices/x.toml: [reach] address = 'a\\nb', expected"),
-        (["--home", "perfsuite"], "devices/x.toml: [reach] home = 'perfsuite', expected a folder on the device"),
-        (["--description", "a\nb"], "devices/x.toml: description = 'a\\nb', expected a line of text"),
+        (["--port", "0"], "devices/x.toml: reach.port is 0, expected a whole number from 1 to 65535"),
+        (["--address=-oProxyCommand=reboot"], "devices/x.toml: reach.address is '-oProxyCommand=reboot', expected"),
+        (["--address", "a\nb"], "devices/x.toml: reach.address is 'a\\nb', expected"),
+        (["--home", "perfsuite"], "devices/x.toml: reach.home is 'perfsuite', expected a folder on the device"),
+        (["--description", "a\nb"], "devices/x.toml: description is 'a\\nb', expected a line of text"),
         (["--identity-file", "gone"], "--identity-file=gone: no such file; 'ssh-keygen' makes a key"),
     ],
 )
@@ -149,21 +147,3 @@ def test_a_folder_that_takes_nothing_is_told(here: Path, refused: Refused) -> No
     """With the system's words."""
     (here / "devices").write_text("a file")
     assert "devices/lab.toml: cannot be written (" in refused(["devices", "add", "lab"])
-
-
-def test_a_device_can_be_reached_in_another_way_than_the_one_that_it_is_like(here: Path) -> None:
-    """A phone with Termux's sshd has another folder for the suite than adb's shell."""
-    add("phone", "--like", "pixel8pro", "--way", "ssh", "--address", "u0_a1@phone", "--port", "8022")
-    phone = find_profile("phone")
-    assert phone.reach == Reach(way="ssh", address="u0_a1@phone", port=8022)
-    assert phone.conditions == find_profile("pixel8pro").conditions
-    add("board", "--like", "rubikpi", "--way", "adb")
-    assert find_profile("board").reach.home == "/data/local/tmp/perfsuite"
-
-
-def test_the_folder_of_profiles_in_another_spelling_is_that_folder(here: Path, capsys: Streams) -> None:
-    """Its whole path is as good as none."""
-    add("desk-pi", "--folder", str(here / "devices"))
-    out = capsys.readouterr().out
-    assert "put it there to use it" not in out
-    assert "pytest --device=desk-pi" in out

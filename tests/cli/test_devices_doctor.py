@@ -26,8 +26,10 @@ def test_this_machine_is_examined(capsys: Streams) -> None:
     assert {"governor", "load", "memory", "disk", "lock", "clock"} <= found.keys()
 
 
-def test_a_device_out_of_reach_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Streams) -> None:
-    """The exit code is 1, and the one line says what to do, brackets and all."""
+def test_a_device_out_of_reach_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Streams, refused: Refused
+) -> None:
+    """The exit code is 1, and the one line says what to do; a name that no profile has is exit code 2."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "devices").mkdir()
     (tmp_path / "devices" / "bench.toml").write_text('extends = "generic-ssh"\n[reach]\naddress = "no.invalid"\n')
@@ -36,10 +38,6 @@ def test_a_device_out_of_reach_fails(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert out.startswith("      bench  seen")  # as the other tables: no lines, no margin
     assert "see address in [reach] of its profile" in out
     assert "bench: 1 fail, 0 warn, 0 ok" in out
-
-
-def test_an_unknown_device_is_a_mistake(refused: Refused) -> None:
-    """A name that no profile has is exit code 2."""
     assert "no such device" in refused(["devices", "doctor", "no-such-board"])
 
 

@@ -45,20 +45,15 @@ def asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
 OWNER = LockOwner.here(user="ann", host="desk", run_id="r1", purpose="pytest --device=bench")
 
 
-def test_nothing_is_started_beside_a_run(asked: list[str]) -> None:
-    """While somebody has the device, no OpenCL driver and no eBPF helper is asked; where nobody has it, both are."""
+@pytest.mark.parametrize(("limit_s", "holder"), [(60.0, Holder.RUNS), (-1.0, Holder.HANGS)])
+def test_nothing_is_started_beside_a_run(
+    asked: list[str], monkeypatch: pytest.MonkeyPatch, limit_s: float, holder: Holder
+) -> None:
+    """While somebody has the device, also one that hangs, no OpenCL driver and no eBPF helper is asked; else both."""
+    monkeypatch.setattr("perfsuite.device.lock.state.SILENCE_LIMIT_S", limit_s)
     with hold_lock(OWNER):
         beside = own_state(None)
-    assert (beside["is_busy"], asked) == (True, [])
+    assert (beside["is_busy"], beside["lock"]["holder"], asked) == (True, holder.value, [])
     assert beside["opencl_problem"] is None
     assert not own_state(None)["is_busy"]
     assert asked == ["OpenCL", "eBPF"]
-
-
-def test_nothing_is_started_beside_a_run_that_hangs(asked: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its process is there and may go on, though its heart has not beaten for long."""
-    monkeypatch.setattr("perfsuite.device.lock.state.SILENCE_LIMIT_S", -1.0)
-    with hold_lock(OWNER):
-        beside = own_state(None)
-    assert beside["lock"]["holder"] == Holder.HANGS.value
-    assert (beside["is_busy"], asked) == (True, [])

@@ -33,20 +33,16 @@ def test_all_that_ship_are_listed(folder: Path, capsys: Streams) -> None:
 
 
 def test_ones_own_is_told_with_its_file(folder: Path, capsys: Streams) -> None:
-    """Also where it hides one that ships."""
+    """Also where it hides one that ships; a broken one hides no other, and steers no terminal."""
     (folder / "rubikpi.toml").write_text("extends = 'rubikpi'\n[reach]\naddress = 'me@desk'\n")
     assert main(["devices", "list"]) == 0
     (row,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("rubikpi ")]
     assert "ssh me@desk" in row
     assert "devices/rubikpi.toml" in row
-
-
-def test_a_broken_one_is_listed_with_what_is_wrong(folder: Path, capsys: Streams) -> None:
-    """It hides no other, and steers no terminal."""
     (folder / "board.toml").write_text('[reach]\nport = "\\u001b[31m"\n')
     assert main(["devices", "list"]) == 0
     out = capsys.readouterr().out
-    assert "broken: devices/board.toml: [reach] port = '\\x1b[31m', expected a whole number from 1 to 65535" in out
+    assert "broken: devices/board.toml: reach.port is '\\x1b[31m', expected a whole number from 1 to 65535" in out
     assert "rubikpi" in out
 
 

@@ -24,13 +24,7 @@ WHEELS = ROOT / ".venv" / "wheels"
 
 def write_profile(folder: Path, reach: Reach) -> None:
     """Write the profile of a test board, which --device finds by its name ``bench``."""
-    lines = [
-        'extends = "generic-ssh"',
-        "[reach]",
-        'way = "ssh"',
-        f'address = "{reach.address}"',
-        f"port = {reach.port}",
-    ]
+    lines = ['extends = "generic-ssh"', "[reach]", f'address = "{reach.address}"', f"port = {reach.port}"]
     lines += [f'identity_file = "{reach.identity_file}"', f'known_hosts_file = "{reach.known_hosts_file}"']
     (folder / "devices").mkdir()
     (folder / "devices" / "bench.toml").write_text("\n".join([*lines, ""]))
@@ -55,19 +49,8 @@ def requires_index(tmp_path_factory: pytest.TempPathFactory) -> None:
     if not list(WHEELS.glob("llama_cpp_python-*.whl")):
         pytest.skip("no compiled wheel of llama.cpp in .venv/wheels; 'make env' makes one")
     folder = tmp_path_factory.mktemp("index")
-    command = [
-        sys.executable,
-        "-m",
-        "pip",
-        "download",
-        "-q",
-        "--no-deps",
-        "--retries",
-        "0",
-        "-d",
-        str(folder),
-        "duckdb",
-    ]
+    words = ["download", "-q", "--no-deps", "--retries", "0", "-d", str(folder), "duckdb"]
+    command = [sys.executable, "-m", "pip", *words]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     if done.returncode:
         pytest.skip(f"no package index can be reached ({done.stderr.strip().splitlines()[-1]})")
@@ -136,12 +119,8 @@ def test_an_interrupt_ends_what_runs_on_the_board(bench: LoopbackBoard, tmp_path
     assert running.stdout == ""
 
 
-def test_this_machine_is_not_set_up(refused: Refused) -> None:
-    """The host runs the suite that is installed."""
+def test_this_machine_is_not_set_up(refused: Refused, tmp_path: Path) -> None:
+    """The host runs the suite that is installed; --wheels names a folder with wheels, and --offline needs it."""
     assert "host: is this machine" in refused(["devices", "setup", "host"])
-
-
-def test_a_folder_without_wheels_is_refused(refused: Refused, tmp_path: Path) -> None:
-    """--wheels names a folder with wheels; --offline needs it."""
     assert "holds no wheel" in refused(["devices", "setup", "rubikpi", "-q", "--wheels", str(tmp_path)])
     assert "--offline: needs --wheels DIR" in refused(["devices", "setup", "rubikpi", "-q", "--offline"])

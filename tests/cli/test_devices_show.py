@@ -47,17 +47,13 @@ def test_every_peak_has_its_source(capsys: Streams) -> None:
     assert "the number of ALUs is unofficial" in rows["Adreno", "fp32"]
 
 
-def test_words_in_brackets_are_no_colours(folder: Path, capsys: Streams) -> None:
-    """What a description says is shown as it is."""
+def test_a_device_without_peaks_has_no_table_of_them(capsys: Streams, folder: Path) -> None:
+    """The host's peaks are measured; what a description says is shown as it is."""
+    assert main(["devices", "show", "host"]) == 0
+    assert "theoretical" not in capsys.readouterr().out
     (folder / "desk-pi.toml").write_text("extends = 'rubikpi'\ndescription = 'a [red] board, [b]bold[/b]'\n")
     assert main(["devices", "show", "desk-pi"]) == 0
     assert "a [red] board, [b]bold[/b]" in capsys.readouterr().out
-
-
-def test_a_device_without_peaks_has_no_table_of_them(capsys: Streams) -> None:
-    """The host's peaks are measured."""
-    assert main(["devices", "show", "host"]) == 0
-    assert "theoretical" not in capsys.readouterr().out
 
 
 def test_programs_get_json(capsys: Streams) -> None:
@@ -78,21 +74,11 @@ def test_programs_get_json(capsys: Streams) -> None:
     ]
 
 
-def test_an_unknown_device_is_refused(refused: Refused) -> None:
-    """With the nearest of the known ones, in one line."""
+def test_an_unknown_device_is_refused(refused: Refused, folder: Path) -> None:
+    """In one line, with the nearest of the known ones; or with the file, the key, the value and what is accepted."""
     told = refused(["devices", "show", "desk-pie"])
     assert told.startswith("perfsuite: error: desk-pie: no such device; known are host, desk-pi, ")
     assert told.endswith("; did you mean desk-pi?\n")
-
-
-def test_a_broken_profile_is_refused(folder: Path, refused: Refused) -> None:
-    """With its file, the key, the value and what is accepted."""
     (folder / "desk-pi.toml").write_text("extends = 'rubikpi'\n[reach]\nport = 'x'\n")
-    told = "perfsuite: error: devices/desk-pi.toml: [reach] port = 'x', expected a whole number from 1 to 65535\n"
-    assert refused(["devices", "show", "desk-pi"]) == told
-
-
-@pytest.mark.parametrize("name", ["../desk-pi", "a\nb", "\x1b[31m", "."])
-def test_a_hostile_name_is_one_line(name: str, refused: Refused) -> None:
-    """A name is no path, and breaks no line."""
-    assert "no such device" in refused(["devices", "show", name])
+    told = "perfsuite: error: devices/desk-pi.toml: reach.port is 'x', expected a whole number from 1 to 65535; docs/"
+    assert refused(["devices", "show", "desk-pi"]).startswith(told)

@@ -70,10 +70,18 @@ def line(**plain: Any) -> bytes:
     return json.dumps(plain).encode() + b"\n"
 
 
-def test_a_free_machine_is_told(capsys: Streams) -> None:
-    """Where nobody has this machine, that is said, and nothing is wrong."""
+def test_a_free_machine_is_told(capsys: Streams, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where nobody has it, that is said; the restore file is used where runs keep it, with the lock in hand."""
+    seen: list[tuple[Path, bool]] = []
+
+    def restore(state_folder: Path) -> tuple[str, ...]:
+        seen.append((state_folder, lock_state() is not None))
+        return ("a governor was restored",)
+
+    monkeypatch.setattr("perfsuite.device.stability.restore_file.restore_leftovers", restore)
     assert main(["devices", "unlock", "host"]) == 0
-    assert capsys.readouterr().out == "host: nobody has it\n"
+    assert seen == [(folder / "cache" / STATE_FOLDER, True)]
+    assert capsys.readouterr().out == "host: nobody has it\na governor was restored\n"
 
 
 def test_a_living_run_is_not_broken(capsys: Streams) -> None:
@@ -111,10 +119,14 @@ def test_a_board_is_asked_over_its_link(monkeypatch: pytest.MonkeyPatch, capsys:
 
 
 def test_a_boards_refusal_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the device says against it is said with the device's name."""
+    """What the device says against it is said with the device's name; lines and escapes in it are written out."""
     linked(monkeypatch, 2, line(error="held by anna; ..."))
     with pytest.raises(LockedError, match=r"^board: held by anna"):
         devices_unlock.answered(BOARD, ("break",))
+    linked(monkeypatch, 2, line(error="held by a\nb\x1b[31m"))
+    with pytest.raises(LockedError) as told:
+        devices_unlock.answered(BOARD, ("break",))
+    assert str(told.value) == r"board: held by a\nb\x1b[31m"
 
 
 @pytest.mark.parametrize("status", [126, 127])
@@ -153,14 +165,6 @@ def test_the_last_line_is_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     assert devices_unlock.answered(BOARD, ("break",)) == {"lock": STATE.to_plain(), "notes": ["restored"]}
 
 
-def test_a_boards_text_does_not_steer_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lines and escape sequences in what it says against it are written out."""
-    linked(monkeypatch, 2, line(error="held by a\nb\x1b[31m"))
-    with pytest.raises(LockedError) as told:
-        devices_unlock.answered(BOARD, ("break",))
-    assert str(told.value) == r"board: held by a\nb\x1b[31m"
-
-
 def test_a_file_where_a_link_begins_is_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A home that has a ``random.py`` is no reason for another program."""
     (tmp_path / "random.py").write_text("raise SystemExit('mine')")
@@ -169,20 +173,6 @@ def test_a_file_where_a_link_begins_is_not_run(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     profile = replace(BOARD, reach=Reach(way="local", home=str(tmp_path)))
     assert devices_unlock._asked("board", profile.reach, ("state",)).keys() == {"lock", "notes"}
-
-
-def test_what_a_killed_run_left_is_restored(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: Streams) -> None:
-    """After breaking, the restore file is used, in the folder in which runs keep it, with the lock in hand."""
-    seen: list[tuple[Path, bool]] = []
-
-    def restore(state_folder: Path) -> tuple[str, ...]:
-        seen.append((state_folder, lock_state() is not None))
-        return ("a governor was restored",)
-
-    monkeypatch.setattr("perfsuite.device.stability.restore_file.restore_leftovers", restore)
-    assert main(["devices", "unlock", "host"]) == 0
-    assert seen == [(folder / "cache" / STATE_FOLDER, True)]
-    assert capsys.readouterr().out == "host: nobody has it\na governor was restored\n"
 
 
 def test_the_module_is_a_program() -> None:
@@ -254,9 +244,3 @@ def test_a_board_that_started_again_is_free(fresh_board: NamespaceBoard) -> None
         fresh_board.reboot()
     profile = replace(BOARD, reach=fresh_board.reach())
     assert devices_unlock.answered(profile, ("state",))["lock"] is None
-
-
-def test_a_real_board_without_the_suite_is_told(fresh_board: NamespaceBoard) -> None:
-    """Where nothing is installed, the line says how it gets there."""
-    with pytest.raises(DeviceError, match=r"board: the suite is not on the device .*'perfsuite devices setup board'"):
-        devices_unlock.answered(replace(BOARD, reach=fresh_board.reach()), ("break",))

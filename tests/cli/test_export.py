@@ -20,17 +20,13 @@ DATA = Path(__file__).parent.parent / "data"
 
 
 def test_show_lists_tests_with_their_spread(capsys: Streams) -> None:
-    """Each test has its tokens per second, deviation and number of samples."""
+    """Each test has its tokens per second, deviation and number of samples, a dash where SQL has none."""
     assert main(["llama-bench", "show", str(DATA / "llama-bench.json")]) == 0
     lines = capsys.readouterr().out.splitlines()
     recorded = read_llama_bench(DATA / "llama-bench.json")
     assert len(lines) == 1 + len(recorded)
     for line, run in zip(lines[1:], recorded, strict=True):
         assert line.split()[-5:] == [run.test, f"{run.avg_ts:.2f}", "±", f"{run.stddev_ts:.2f}", "3"]
-
-
-def test_samples_that_sql_lacks_are_a_dash(capsys: Streams) -> None:
-    """Nothing is said of what is not known."""
     assert main(["llama-bench", "show", str(DATA / "llama-bench.sql")]) == 0
     assert [line.split()[-1] for line in capsys.readouterr().out.splitlines()] == ["samples", "-", "-"]
 
@@ -88,16 +84,23 @@ def run_dir(tmp_path: Path) -> Path:
 
 
 def test_a_path_steers_no_terminal(run_dir: Path, tmp_path: Path, capsys: Streams) -> None:
-    """An escape sequence in the name of the file is written out."""
+    """An escape sequence in a name is written out, and halves of characters do not stop an export."""
     assert main(["export", "csv", str(run_dir), "-o", str(tmp_path / "\x1b[31mred.csv")]) == 0
     assert capsys.readouterr().out == rf"{tmp_path}/\x1b[31mred.csv: 1 run as csv" + "\n"
+    path = run_dir / "run.json"
+    path.write_text(path.read_text().replace('"device": ', '"device": "\\ud800", "was": ', 1))
+    assert main(["export", "csv", str(path)]) == 0
+    assert ",\\ud800," in capsys.readouterr().out
 
 
-def test_a_run_is_not_overwritten(run_dir: Path, refused: Refused) -> None:
-    """An export never takes the place of what it is made of."""
+def test_a_run_is_not_overwritten(run_dir: Path, refused: Refused, tmp_path: Path) -> None:
+    """An export never takes the place of what it is made of; what is no run and where nothing can be are named."""
     before = (run_dir / "run.json").read_bytes()
     assert "is a file of the run itself" in refused(["export", "csv", str(run_dir), "-o", str(run_dir / "run.json")])
     assert (run_dir / "run.json").read_bytes() == before
+    assert "cannot be read" in refused(["export", "csv", str(tmp_path / "none")])
+    assert "two runs are of workload" in refused(["export", "openmetrics", str(run_dir), str(run_dir)])
+    assert "cannot be written" in refused(["export", "csv", str(run_dir), "-o", str(run_dir / "run.json" / "x")])
 
 
 @pytest.mark.parametrize("form", BEGINNINGS)
@@ -170,18 +173,3 @@ def test_a_spreadsheet_is_asked_for(run_dir: Path, capsys: Streams) -> None:
         rows = csv.DictReader(io.StringIO(capsys.readouterr().out, newline=""))
         found.append(sum(row["reason"].startswith(("=", "+", "-", "@")) for row in rows))
     assert found[0] > 0 == found[1]
-
-
-def test_half_a_character_is_written_as_an_escape(run_dir: Path, capsys: Streams) -> None:
-    """JSON can hold halves of characters, which no encoding has: they do not stop an export."""
-    path = run_dir / "run.json"
-    path.write_text(path.read_text().replace('"device": ', '"device": "\\ud800", "was": ', 1))
-    assert main(["export", "csv", str(path)]) == 0
-    assert ",\\ud800," in capsys.readouterr().out
-
-
-def test_mistakes_are_one_line(run_dir: Path, tmp_path: Path, refused: Refused) -> None:
-    """What is no run, what would be one series twice and where nothing can be written are named."""
-    assert "cannot be read" in refused(["export", "csv", str(tmp_path / "none")])
-    assert "two runs are of workload" in refused(["export", "openmetrics", str(run_dir), str(run_dir)])
-    assert "cannot be written" in refused(["export", "csv", str(run_dir), "-o", str(run_dir / "run.json" / "x")])

@@ -22,36 +22,41 @@ from tests.command_streams import Refused, Streams
 
 from ..synthetic_calibration import calibration
 
-FORECAST = [
-    "forecast",
-    "--architecture",
-    "smollm2-135m-q8_0",
-    "--prompt",
-    "64",
-    "--new-tokens",
-    "8",
-    "--json",
-]
+ARGUMENTS = ["forecast", "--architecture", "smollm2-135m-q8_0", "--prompt", "64", "--new-tokens", "8"]
+FORECAST = [*ARGUMENTS, "--json"]
 N_THREADS = default_threads()
 
 
-@pytest.fixture
-def stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A cache of its own, which holds ceilings and a calibration of this machine."""
-    monkeypatch.setattr("platformdirs.user_cache_dir", lambda _: str(tmp_path))
-    memory = Bandwidth(working_set_bytes=10**9, read_bytes_per_s=2e10, copy_bytes_per_s=1e10, triad_bytes_per_s=1e10)
-    ceilings = Ceilings(
-        n_threads=N_THREADS,
-        bandwidths=(memory,),
-        fp32_flops_per_s=1e11,
-        int8_flops_per_s=4e11,
-        f16_flops_per_s=None,
-        dispatch_ns=500,
+def _level(working_set_bytes: int, rate: float) -> Bandwidth:
+    return Bandwidth(
+        working_set_bytes=working_set_bytes, read_bytes_per_s=rate, copy_bytes_per_s=rate / 2, triad_bytes_per_s=rate
     )
-    best_ceilings(ceilings, host_fingerprint(), tmp_path)
-    recorded = calibration(fingerprint=host_fingerprint(), n_threads=N_THREADS)
-    store_calibration(recorded, environment_engine().build_id, tmp_path)
+
+
+CEILINGS = Ceilings(
+    n_threads=N_THREADS,
+    bandwidths=(_level(10**5, 9e11), _level(10**9, 2e10)),
+    fp32_flops_per_s=1e11,
+    int8_flops_per_s=4e11,
+    f16_flops_per_s=None,
+    dispatch_ns=500,
+)
+
+
+@pytest.fixture
+def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A cache of its own, with nothing in it."""
+    monkeypatch.setattr("platformdirs.user_cache_dir", lambda _: str(tmp_path))
     return tmp_path
+
+
+@pytest.fixture
+def stored(empty_cache: Path) -> Path:
+    """A cache of its own, which holds ceilings and a calibration of this machine."""
+    best_ceilings(CEILINGS, host_fingerprint(), empty_cache)
+    recorded = calibration(fingerprint=host_fingerprint(), n_threads=N_THREADS)
+    store_calibration(recorded, environment_engine().build_id, empty_cache)
+    return empty_cache
 
 
 def _calibrated(arguments: list[str], capsys: Streams) -> Any:
@@ -60,13 +65,20 @@ def _calibrated(arguments: list[str], capsys: Streams) -> Any:
 
 
 def test_the_host_has_the_forecast_of_its_calibration(stored: Path, capsys: Streams) -> None:
-    """Both latencies come with an interval, and a longer prompt takes longer."""
+    """Both latencies come with an interval, in JSON and in a line; ceilings alone give none."""
     found = _calibrated(["--device", "host"], capsys)
     assert found["recorded_at"] == "2025-01-02T03:04:05+00:00"
     for latency in ("ttft_s", "tpot_s"):
         assert 0 < found[latency]["lower"] < found[latency]["expected"] < found[latency]["upper"]
     longer = _calibrated(["--device", "host", "--prompt", "512"], capsys)
     assert longer["ttft_s"]["expected"] > found["ttft_s"]["expected"]
+    assert main([*ARGUMENTS, "--device", "host"]) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert "by the calibration of 2025-01-02T03:04:05+00:00: TTFT " in out
+    assert "above, the ceilings alone" in out
+    for path in (stored / "calibrations").iterdir():
+        path.unlink()
+    assert _calibrated(["--device", "host"], capsys) is None
 
 
 @pytest.mark.parametrize(
@@ -85,49 +97,8 @@ def test_what_a_calibration_does_not_cover_has_none(stored: Path, capsys: Stream
     assert _calibrated(arguments, capsys) is None
 
 
-def test_a_machine_without_a_calibration_has_none(stored: Path, capsys: Streams) -> None:
-    """Ceilings alone give no interval."""
-    for path in (stored / "calibrations").iterdir():
-        path.unlink()
-    assert _calibrated(["--device", "host"], capsys) is None
-
-
-def test_people_read_the_interval(stored: Path, capsys: Streams) -> None:
-    """One line tells the calibrated latencies, and that the table above knows ceilings alone."""
-    assert main([*FORECAST[:-1], "--device", "host"]) == 0
-    out = " ".join(capsys.readouterr().out.split())
-    assert "by the calibration of 2025-01-02T03:04:05+00:00: TTFT " in out
-    assert "above, the ceilings alone" in out
-
-
-ARGUMENTS = ["forecast", "--architecture", "smollm2-135m-q8_0", "--prompt", "64", "--new-tokens", "8"]
-
-
-@pytest.fixture
-def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A cache of its own, with nothing in it."""
-    monkeypatch.setattr("platformdirs.user_cache_dir", lambda _: str(tmp_path))
-    return tmp_path
-
-
-def _level(working_set_bytes: int, rate: float) -> Bandwidth:
-    return Bandwidth(
-        working_set_bytes=working_set_bytes, read_bytes_per_s=rate, copy_bytes_per_s=rate / 2, triad_bytes_per_s=rate
-    )
-
-
-CEILINGS = Ceilings(
-    n_threads=default_threads(),
-    bandwidths=(_level(10**5, 9e11), _level(10**9, 2e10)),
-    fp32_flops_per_s=1e11,
-    int8_flops_per_s=4e11,
-    f16_flops_per_s=None,
-    dispatch_ns=500,
-)
-
-
 def test_the_host_has_the_ceilings_that_it_has_shown(empty_cache: Path, capsys: Streams) -> None:
-    """Peak of 32-bit floats, memory's read bandwidth and the cost of a dispatch come from the stored probes."""
+    """Peak, memory's read bandwidth and dispatches come from the stored probes; --dispatch-us overrides them."""
     best_ceilings(CEILINGS, host_fingerprint(), empty_cache)
     assert main([*ARGUMENTS, "--device", "host", "--memory-efficiency", "0.5", "--json"]) == 0
     hardware = json.loads(capsys.readouterr().out)["hardware"]
@@ -136,10 +107,6 @@ def test_the_host_has_the_ceilings_that_it_has_shown(empty_cache: Path, capsys: 
     assert hardware["bandwidth_bytes_per_s"] == pytest.approx(2e10)
     assert hardware["dispatch_s"] == pytest.approx(5e-7)
     assert (hardware["compute_efficiency_ratio"], hardware["memory_efficiency_ratio"]) == (1.0, 0.5)
-
-
-def test_a_given_dispatch_counts_more_than_a_measured_one(empty_cache: Path, capsys: Streams) -> None:
-    """--dispatch-us overrides what the probes found."""
     best_ceilings(CEILINGS, host_fingerprint(), empty_cache)
     assert main([*ARGUMENTS, "--device", "host", "--dispatch-us", "0", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["hardware"]["dispatch_s"] == 0.0
@@ -234,16 +201,12 @@ def test_the_figures_follow_from_each_other(capsys: Streams, conventions: str) -
 
 
 def test_the_papers_conventions_give_the_papers_figures(capsys: Streams) -> None:
-    """29.2941 TOPs and 1 GiB of cache for 2048 tokens of Llama2-7B in bf16; 14.41 GOPs for the token after."""
+    """29.2941 TOPs and 1 GiB of cache in bf16; llama.cpp's graph is the default, whose 4-bit blocks have scales."""
     request = ["--architecture", "llama-2-7b", "--variant", "bf16-bf16", *REQUEST, *DEVICE]
     plain = forecast(capsys, *request, "--conventions", "paper")
     assert plain["prefill"]["ops"] / 1e12 == pytest.approx(29.2941, abs=1e-4)
     assert plain["prefill"]["kv_bytes"] == 2**30
     assert plain["decode"]["first"]["ops"] / 1e9 == pytest.approx(14.41, abs=1e-2)
-
-
-def test_the_engine_is_the_default(capsys: Streams) -> None:
-    """Without --conventions it is llama.cpp's graph: 4-bit blocks of the cache have scales, unlike the paper's."""
     plain = forecast(capsys, *LLAMA, *REQUEST, *DEVICE)
     assert plain["conventions"] == "engine"
     assert plain["prefill"]["kv_bytes"] == 2048 * 32 * 2 * 4096 // 32 * 18
@@ -382,23 +345,17 @@ def test_bad_input_is_one_line(refused: Refused, changes: list[str], told: str) 
         ({"intermediate_size": -128}, "n_ff is -128, expected a positive integer"),
         ({"vocab_size": 0}, "n_vocab is 0, expected a positive integer"),
         ({"hidden_size": "wide"}, "hidden_size is 'wide', expected an integer"),
+        ("{", "is not JSON"),
+        ("[1]", "config.json: "),
         ({"intermediate_size": 2**60}, "a decode step costs more than 64 bits hold; expected an architecture"),
     ],
 )
-def test_a_bad_config_is_one_line(refused: Refused, tmp_path: Path, changes: dict[str, Any], told: str) -> None:
-    """A config.json that lacks or contradicts a key is refused with the key."""
+def test_a_bad_config_is_one_line(refused: Refused, tmp_path: Path, changes: dict[str, Any] | str, told: str) -> None:
+    """A config.json that is none, or lacks or contradicts a key, is refused with the key."""
     path = tmp_path / "config.json"
-    path.write_text(json.dumps(CONFIG | changes))
+    path.write_text(changes if isinstance(changes, str) else json.dumps(CONFIG | changes))
     arguments = ["--architecture", str(path), "--variant", "bf16-int4", *REQUEST, *DEVICE]
     assert told in refused(["forecast", *arguments])
-
-
-@pytest.mark.parametrize("content", [b"{", b"[1]", b"\xff\xfe\x00"])
-def test_a_broken_config_is_one_line(refused: Refused, tmp_path: Path, content: bytes) -> None:
-    """A file that is no JSON object is refused with its path."""
-    path = tmp_path / "config.json"
-    path.write_bytes(content)
-    assert str(path) in refused(["forecast", "--architecture", str(path), "--variant", "bf16-int4", *REQUEST, *DEVICE])
 
 
 @pytest.mark.parametrize(

@@ -113,12 +113,22 @@ def test_files_are_merged(history_dir: Path, capsys: Streams) -> None:
     assert len(json.loads(told(["runs", "--json"], history_dir, capsys))) == 30
 
 
-def test_a_query_is_answered(history_dir: Path, capsys: Streams) -> None:
-    """As a table, JSON or CSV."""
+def test_a_query_is_answered(history_dir: Path, capsys: Streams, refused: Refused) -> None:
+    """As a table, JSON or CSV; two columns of one name are refused in JSON, and a cut answer is said beside it."""
     query = "SELECT device, count(*) AS n FROM history GROUP BY device"
     assert told(["sql", query, "--csv"], history_dir, capsys) == "device,n\nhost,360\n"
     assert json.loads(told(["sql", query, "--json"], history_dir, capsys)) == [{"device": "host", "n": 360}]
     assert "360" in told(["sql", query], history_dir, capsys)
+    query = "SELECT 'nan'::DOUBLE AS a, ['inf'::DOUBLE, 1.5::DOUBLE] AS b"
+    assert json.loads(told(["sql", query, "--json"], history_dir, capsys)) == [{"a": None, "b": [None, 1.5]}]
+    doubled = ["history", "sql", "SELECT 1 AS a, 2 AS a", "--history", str(history_dir)]
+    assert "'a' is the name of more than one column" in refused([*doubled, "--json"])
+    assert told(["sql", "SELECT 1 AS a, 2 AS a", "--csv"], history_dir, capsys) == "a,a\n1,2\n"
+    arguments = ["history", "sql", "SELECT range FROM range(9)", "--rows", "2", "--csv", "--history", str(history_dir)]
+    assert main(arguments) == 0
+    out, err = capsys.readouterr()
+    assert out == "range\n0\n1\n"
+    assert "more than 2 rows" in err
 
 
 def test_names_are_whole_where_no_terminal_folds_them(history_dir: Path, capsys: Streams) -> None:
@@ -129,15 +139,6 @@ def test_names_are_whole_where_no_terminal_folds_them(history_dir: Path, capsys:
     lines = told(["runs", "--last", "1"], history_dir, capsys).splitlines()
     assert [len(lines), long_id in lines[1]] == [2, True]
     assert len(told(["cases"], history_dir, capsys).splitlines()) == 13
-
-
-def test_a_query_in_json_loses_no_column_and_is_json(history_dir: Path, capsys: Streams, refused: Refused) -> None:
-    """Two columns of one name are refused, and what is no finite number is null."""
-    query = "SELECT 'nan'::DOUBLE AS a, ['inf'::DOUBLE, 1.5::DOUBLE] AS b"
-    assert json.loads(told(["sql", query, "--json"], history_dir, capsys)) == [{"a": None, "b": [None, 1.5]}]
-    doubled = ["history", "sql", "SELECT 1 AS a, 2 AS a", "--history", str(history_dir)]
-    assert "'a' is the name of more than one column" in refused([*doubled, "--json"])
-    assert told(["sql", "SELECT 1 AS a, 2 AS a", "--csv"], history_dir, capsys) == "a,a\n1,2\n"
 
 
 def test_interrupted_runs_are_not_added(tmp_path: Path, capsys: Streams, refused: Refused) -> None:
@@ -236,15 +237,6 @@ def test_broken_runs_keep_no_others_out(tmp_path: Path, capsys: Streams) -> None
     assert [line.partition(": ")[2] for line in out.splitlines() if "added" in line] == ["8 cases added"] * 2
     assert "0/run.json" in err
     assert f"{tmp_path}/none" in err
-
-
-def test_a_cut_answer_is_said_beside_it(history_dir: Path, capsys: Streams) -> None:
-    """On standard error, so that what reads the rows is not disturbed."""
-    arguments = ["history", "sql", "SELECT range FROM range(9)", "--rows", "2", "--csv", "--history", str(history_dir)]
-    assert main(arguments) == 0
-    out, err = capsys.readouterr()
-    assert out == "range\n0\n1\n"
-    assert "more than 2 rows" in err
 
 
 def test_times_that_are_none_are_counted(tmp_path: Path, capsys: Streams) -> None:

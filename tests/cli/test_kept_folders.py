@@ -12,18 +12,15 @@ from perfsuite.cli.nearest import nearest, refuse_mistyped
 from perfsuite.errors import PerfsuiteError
 
 
-def test_the_nearest_name_is_found() -> None:
-    """A name that is like none has no answer."""
+def test_the_nearest_name_is_found(tmp_path: Path) -> None:
+    """Of an argument that may be several; a name that is like none, and what is there, is left to the command."""
     assert nearest("reprot", ["report", "export"]) == "report"
     assert nearest("xyz", ["report", "export"]) is None
-
-
-def test_a_path_beside_is_offered(tmp_path: Path) -> None:
-    """Of an argument that may be several."""
     (tmp_path / "monday").mkdir()
     options = argparse.Namespace(runs=[tmp_path / "monday", tmp_path / "mondya"])
     with pytest.raises(PerfsuiteError, match=f"mondya: no such file or folder; did you mean {tmp_path}/monday[?]"):
         refuse_mistyped(options)
+    refuse_mistyped(argparse.Namespace(runs=[tmp_path / "none"], path=tmp_path, output=tmp_path / "x", files="abc"))
 
 
 def test_a_run_of_the_usual_folder_is_offered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -32,11 +29,6 @@ def test_a_run_of_the_usual_folder_is_offered(tmp_path: Path, monkeypatch: pytes
     (tmp_path / ".perfsuite" / "runs" / "20260301T020000-17").mkdir(parents=True)
     with pytest.raises(PerfsuiteError, match=r"did you mean [.]perfsuite/runs/20260301T020000-17"):
         refuse_mistyped(argparse.Namespace(run_path=Path("20260301T020000-71")))
-
-
-def test_what_is_like_nothing_is_left_to_the_command(tmp_path: Path) -> None:
-    """As is what is there, what is to be written, and what is no path."""
-    refuse_mistyped(argparse.Namespace(runs=[tmp_path / "none"], path=tmp_path, output=tmp_path / "x", files="abc"))
 
 
 @pytest.fixture
@@ -50,22 +42,13 @@ def below(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def test_the_nearest_folder_above_is_found(below: Path) -> None:
-    """The repository's own folder has it."""
+def test_the_nearest_folder_is_found(below: Path) -> None:
+    """A history above the repository is another project's; the current folder comes first, as people write it."""
+    assert kept_folder("history") == Path(".perfsuite/history")
     kept = below.parents[1] / ".perfsuite" / "history"
     kept.mkdir(parents=True)
     assert kept_folder("history") == kept
     assert kept_folder("runs") == Path(".perfsuite/runs")
-
-
-def test_the_current_folder_comes_first(below: Path) -> None:
-    """It is named as people write it."""
     (below.parent / ".perfsuite" / "history").mkdir(parents=True)
     (below / ".perfsuite" / "history").mkdir(parents=True)
-    assert kept_folder("history") == Path(".perfsuite/history")
-
-
-@pytest.mark.usefixtures("below")
-def test_nothing_beyond_the_repository_is_found() -> None:
-    """A history above the repository is another project's."""
     assert kept_folder("history") == Path(".perfsuite/history")

@@ -27,12 +27,7 @@ def records(*, is_complete: bool = True) -> list[LiveRecord]:
     """Return the records of a short run whose steps grow by 0.1 ms."""
     tokens = [
         LiveToken(
-            repetition=0,
-            step=step,
-            token=64 + step,
-            latency_ns=10**7 + 10**5 * step,
-            end_ns=step,
-            tokens_per_s=100.0,
+            repetition=0, step=step, token=64 + step, latency_ns=10**7 + 10**5 * step, end_ns=step, tokens_per_s=100.0
         )
         for step in range(N_TOKENS)
     ]

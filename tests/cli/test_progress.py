@@ -127,14 +127,10 @@ def test_a_terminal_has_a_bar_and_no_thread() -> None:
 
 
 def test_a_dumb_terminal_has_lines() -> None:
-    """A terminal that moves no cursor is told lines as a file is."""
+    """A terminal that moves no cursor is told lines as a file is; with NO_COLOR the bar has no colours."""
     _, drawn = _on_a_terminal(TERM="dumb")
     assert "\x1b" not in drawn
     assert "demo: ceilings\r\n" in drawn
-
-
-def test_no_color_is_obeyed() -> None:
-    """With NO_COLOR the bar is drawn without colours."""
     _, drawn = _on_a_terminal(TERM="xterm-256color", NO_COLOR="1")
     assert "demo: ceilings" in drawn
     assert not re.search(r"\x1b\[[0-9;]*3[0-9]m", drawn)

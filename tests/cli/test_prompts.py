@@ -31,13 +31,16 @@ def test_a_subset_is_written_in_the_order_of_the_input(lengths: Path, tmp_path: 
 
 
 def test_people_read_a_table_and_the_divergence(lengths: Path, capsys: Streams) -> None:
-    """Whole and subset, and what chance would have done."""
+    """Whole and subset, and what chance would have done; prompts of several files follow each other."""
     assert main(["prompts", str(lengths), "--keep", "10%", "--random", "50"]) == 0
     out = capsys.readouterr().out
     assert [line.split()[:2] for line in out.splitlines()[1:3]] == [["whole", "200"], ["subset", "20"]]
     assert "D(subset || whole) is 0.0" in out
     assert "50 random subsets: 5th percentile 0." in out
     assert "estimated" not in out
+    assert main(["prompts", str(lengths), str(lengths), "--json"]) == 0
+    plain = json.loads(capsys.readouterr().out)
+    assert (plain["n_whole"], plain["n_kept"]) == (400, 40)
 
 
 def test_programs_read_everything(lengths: Path, capsys: Streams) -> None:
@@ -70,19 +73,16 @@ def test_the_same_seed_chooses_the_same(lengths: Path, capsys: Streams) -> None:
     assert answers[0]["subset"] == answers[2]["subset"]
 
 
-def test_several_files_are_one_whole(lengths: Path, capsys: Streams) -> None:
-    """Their prompts follow each other."""
-    assert main(["prompts", str(lengths), str(lengths), "--json"]) == 0
-    plain = json.loads(capsys.readouterr().out)
-    assert (plain["n_whole"], plain["n_kept"]) == (400, 40)
-
-
 def test_an_estimate_is_called_one(tmp_path: Path, capsys: Streams) -> None:
-    """Texts without a tokenizer say that their lengths are estimated."""
+    """Texts without a tokenizer say that their lengths are estimated; prompts of one length have one bin."""
     path = tmp_path / "x.jsonl"
     path.write_text('{"question": "how many words are these?"}\n{"question": "one"}\n')
     assert main(["prompts", str(path), "--keep", "100%"]) == 0
     assert "2 lengths estimated from words; --model counts tokens" in capsys.readouterr().out
+    path = tmp_path / "x.txt"
+    path.write_text("5\n5\n")
+    assert main(["prompts", str(path), "--keep", "1"]) == 0
+    assert "nats over 1 bin\n" in capsys.readouterr().out
 
 
 def test_a_model_counts(tmp_path: Path, capsys: Streams, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -146,13 +146,9 @@ def test_what_is_read_is_not_written(option: str, tmp_path: Path, refused: Refus
 
 
 def test_output_and_picture_are_two_files(lengths: Path, tmp_path: Path, refused: Refused) -> None:
-    """One would replace the other."""
+    """One would replace the other; the file that counts is an input, too."""
     path = str(tmp_path / "x.svg")
     assert "is read or written already" in refused(["prompts", str(lengths), "--output", path, "--plot", path])
-
-
-def test_a_model_is_not_overwritten(lengths: Path, tmp_path: Path, refused: Refused) -> None:
-    """The file that counts is an input, too."""
     path = str(tmp_path / "v.gguf")
     assert "--output=" in refused(["prompts", str(lengths), "--model", path, "--output", path])
 
@@ -166,14 +162,6 @@ def test_lines_that_cannot_be_written_are_refused(tmp_path: Path, refused: Refus
         assert f"{path}: line 2: has " in told
         assert message in told
         assert not output.exists()
-
-
-def test_one_bin_is_singular(tmp_path: Path, capsys: Streams) -> None:
-    """Prompts of one length have one bin."""
-    path = tmp_path / "x.txt"
-    path.write_text("5\n5\n")
-    assert main(["prompts", str(path), "--keep", "1"]) == 0
-    assert "nats over 1 bin\n" in capsys.readouterr().out
 
 
 def test_a_share_is_rounded_to_the_nearest(lengths: Path, capsys: Streams) -> None:

@@ -50,9 +50,14 @@ def test_what_is_told_steers_no_terminal(run_dir: Path, tmp_path: Path, capsys: 
     assert printed.count("\u2068") == printed.count("\u2069") > 0
 
 
-def test_a_folder_of_runs_is_told_from_a_run(run_dir: Path, refused: Refused) -> None:
-    """Who names the folder of all runs is told the newest."""
+def test_a_folder_of_runs_is_told_from_a_run(run_dir: Path, refused: Refused, tmp_path: Path) -> None:
+    """Who names the folder of all runs is told the newest; other mistakes are told by their paths."""
     assert f"the newest is {run_dir}" in refused(["report", str(run_dir.parent)])
+    other = tmp_path / "other.json"
+    other.write_text("{}")
+    assert "cannot be read" in refused(["report", str(tmp_path / "none")])
+    assert "schema is missing, expected 1" in refused(["report", str(other)])
+    assert "is a folder, expected the name of a file" in refused(["report", str(run_dir), "-o", str(tmp_path)])
 
 
 @pytest.mark.parametrize("name", ["run.json", "observation.json"])
@@ -61,12 +66,3 @@ def test_a_run_is_not_overwritten(run_dir: Path, refused: Refused, name: str) ->
     before = (run_dir / name).read_text("utf-8")
     assert "is a file of the run itself" in refused(["report", str(run_dir), "-o", str(run_dir / name)])
     assert (run_dir / name).read_text("utf-8") == before
-
-
-def test_mistakes_are_one_line(run_dir: Path, tmp_path: Path, refused: Refused) -> None:
-    """No run, a file that is none, and a folder as the output are told by their paths."""
-    other = tmp_path / "other.json"
-    other.write_text("{}")
-    assert "cannot be read" in refused(["report", str(tmp_path / "none")])
-    assert "schema is missing, expected 1" in refused(["report", str(other)])
-    assert "is a folder, expected the name of a file" in refused(["report", str(run_dir), "-o", str(tmp_path)])

@@ -70,9 +70,10 @@ def test_a_held_cell_stands_beside_its_value(capsys: Streams) -> None:
     assert "printed" not in second
 
 
-def test_one_table_can_be_asked_for(capsys: Streams) -> None:
-    """The option limits the rows to it."""
+def test_one_table_can_be_asked_for(capsys: Streams, refused: Refused) -> None:
+    """The option limits the rows to it; an unknown one lists the tables."""
     assert {row["table"] for row in reproduced(capsys, "--table", "11")} == {11}
+    assert "table 13 is not LIFE's; accepted are 4, 5" in refused(["reproduce", "life", "--table", "13"])
 
 
 def test_a_value_outside_its_window_fails(capsys: Streams, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -83,8 +84,3 @@ def test_a_value_outside_its_window_fails(capsys: Streams, monkeypatch: pytest.M
     assert "0 of 16 reproducible cells inside their windows" in out
     assert "0.285213 [0.6] outside" in out
     assert main(["reproduce", "life", "--table", "12", "--json"]) == 1
-
-
-def test_an_unknown_table_is_one_line(refused: Refused) -> None:
-    """The error lists the tables."""
-    assert "table 13 is not LIFE's; accepted are 4, 5" in refused(["reproduce", "life", "--table", "13"])

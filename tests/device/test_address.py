@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from perfsuite.device.address import asked_reach, reach_of
-from perfsuite.device.profile.values import ADDRESS
+from perfsuite.device.profile.values import Address, takes
 from perfsuite.device.reach import Reach
 from perfsuite.errors import DeviceError
 
@@ -57,7 +57,7 @@ def test_ways_and_addresses_are_told_apart(text: str, way: str, address: str, po
     reach = reach_of(text, KEYED)
     assert (reach.way, reach.address, reach.port) == (way, address, port)
     assert (reach.identity_file, reach.known_hosts_file, reach.home) == ("~/.ssh/pi", "k", "/opt/p")
-    assert ADDRESS.takes(reach.address), "a profile that is written with it must be one"
+    assert takes(Address, reach.address), "a profile that is written with it must be one"
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -39,14 +40,27 @@ def test_the_mask_is_as_before() -> None:
     assert signal.pthread_sigmask(signal.SIG_BLOCK, ()) == before
 
 
-def test_a_thread_that_is_started_within_leaves_signals_to_others() -> None:
-    """For as long as it lives."""
-    masks = []
-    with signals_held_off():
-        thread = threading.Thread(target=lambda: masks.append(signal.pthread_sigmask(signal.SIG_BLOCK, ())))
-        thread.start()
+def in_a_thread(look: Callable[[], object]) -> object:
+    """What a thread sees."""
+    found = []
+    thread = threading.Thread(target=lambda: found.append(look()))
+    thread.start()
     thread.join()
-    assert {signal.SIGINT, signal.SIGTERM, signal.SIGHUP} <= masks[0]
+    return found[0]
+
+
+def test_a_thread_that_is_started_within_leaves_signals_to_others() -> None:
+    """For as long as it lives; where another than the main one holds requests off, Python installs no handlers."""
+    with signals_held_off():
+        mask = in_a_thread(lambda: signal.pthread_sigmask(signal.SIG_BLOCK, ()))
+    assert {signal.SIGINT, signal.SIGTERM, signal.SIGHUP} <= set(mask)  # type: ignore[call-overload]
+    before = _handlers()
+
+    def look() -> list[object]:
+        with requests_unheard():
+            return _handlers()
+
+    assert in_a_thread(look) == before
 
 
 #: Sends SIGHUP to a program that it has started while no request is heard, and says how that ended.
@@ -114,17 +128,3 @@ def test_a_handler_that_python_does_not_know_stays(monkeypatch: pytest.MonkeyPat
     with requests_unheard():
         pass
     assert sorted(numbers) == sorted([signal.SIGINT, signal.SIGTERM] * 2)
-
-
-def test_another_thread_than_the_main_one_changes_nothing() -> None:
-    """Python lets only the main thread install handlers."""
-    before, found = _handlers(), []
-
-    def look() -> None:
-        with requests_unheard():
-            found.append(_handlers())
-
-    thread = threading.Thread(target=look)
-    thread.start()
-    thread.join()
-    assert found == [before]

@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perfsuite.device.fingerprint import (
-    _memory_bucket_gib,
     asked_fields,
     clock_conditions,
     differences,
@@ -20,43 +19,7 @@ from perfsuite.device.fingerprint import (
     machine_fields,
     without_engine,
 )
-from tests.sys_trees import BOARDS, plant
-
-
-def machine(root: Path, *ranges: tuple[str, str]) -> Path:
-    """Write a policy for each range."""
-    for number, (lowest, highest) in enumerate(ranges):
-        policy = root / f"sys/devices/system/cpu/cpufreq/policy{number}"
-        policy.mkdir(parents=True)
-        (policy / "scaling_min_freq").write_text(f"{lowest}\n")
-        (policy / "scaling_max_freq").write_text(f"{highest}\n")
-    return root
-
-
-@pytest.mark.parametrize(
-    ("ranges", "state"),
-    [
-        ([("800000", "800000"), ("2400000", "2400000")], "locked"),
-        ([("800000", "800000"), ("800000", "2400000")], "not locked"),
-        ([("800000", "800000"), ("800000", "fast")], "not known"),
-        ([("800000", "800000"), ("800000", "")], "not known"),
-        ([("\0", "800000")], "not known"),
-        ([], "not known"),
-    ],
-)
-def test_clocks_are_locked_where_no_policy_leaves_a_choice(
-    tmp_path: Path, ranges: list[tuple[str, str]], state: str
-) -> None:
-    """One policy with a range is enough to unlock them, and one that does not say to know nothing."""
-    assert clock_conditions(machine(tmp_path, *ranges)) == {"governor": "none", "clocks": state}
-
-
-def test_the_governor_is_told(tmp_path: Path) -> None:
-    """It is the first core's."""
-    folder = tmp_path / "sys/devices/system/cpu/cpu0/cpufreq"
-    folder.mkdir(parents=True)
-    (folder / "scaling_governor").write_text("performance\n")
-    assert clock_conditions(tmp_path)["governor"] == "performance"
+from tests.sys_trees import BOARDS, plant, put
 
 
 def test_a_board_that_scales_is_not_locked(tmp_path: Path) -> None:
@@ -71,13 +34,11 @@ _FINGERPRINTS = st.dictionaries(st.sampled_from("abcdef"), st.sampled_from("xyz"
 
 
 def root(folder: Path, **files: str) -> Path:
-    """Write files of a made-up machine; ``__`` in a name is a slash, ``_`` a dash where /proc has one."""
+    """Write files of a made-up machine."""
     places = {"cpuinfo": "proc/cpuinfo", "tree": "proc/device-tree/model"}
     places["governor"] = "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"
     for name, text in files.items():
-        path = folder / places[name]
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
+        put(folder, places[name], text)
     return folder
 
 
@@ -102,28 +63,42 @@ def test_a_machine_without_proc_is_named_by_python(tmp_path: Path, monkeypatch: 
     assert host_fingerprint(tmp_path)["soc"] == "unknown"
 
 
+@pytest.mark.parametrize(
+    ("ranges", "state"),
+    [
+        ([("800000", "800000"), ("2400000", "2400000")], "locked"),
+        ([("800000", "800000"), ("800000", "2400000")], "not locked"),
+        ([("800000", "800000"), ("800000", "fast")], "not known"),
+        ([("800000", "800000"), ("800000", "")], "not known"),
+        ([("\0", "800000")], "not known"),
+        ([], "not known"),
+    ],
+)
+def test_clocks_are_locked_where_no_policy_leaves_a_choice(
+    tmp_path: Path, ranges: list[tuple[str, str]], state: str
+) -> None:
+    """One policy with a range is enough to unlock them, and one that does not say to know nothing."""
+    for number, limits in enumerate(ranges):
+        for end, limit in zip(("min", "max"), limits, strict=True):
+            put(tmp_path, f"sys/devices/system/cpu/cpufreq/policy{number}/scaling_{end}_freq", limit)
+    assert clock_conditions(tmp_path) == {"governor": "none", "clocks": state}
+
+
 def test_the_governor_is_that_of_the_first_core(tmp_path: Path) -> None:
     """The governor is read from the kernel, and none where it offers no control."""
     assert governor(tmp_path) == "none"
     assert governor(root(tmp_path, governor="performance\n")) == "performance"
-    assert host_fingerprint(tmp_path)["governor"] == "performance"
+    assert host_fingerprint(tmp_path)["governor"] == clock_conditions(tmp_path)["governor"] == "performance"
 
 
-def test_a_fingerprint_is_text_and_does_not_change_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    """All fields are text, and memory that the kernel reserves makes no difference."""
-    found = []
-    for total in (15.2 * 2**30, 15.9 * 2**30, 16 * 2**30):
-        monkeypatch.setattr(psutil, "virtual_memory", lambda total=total: SimpleNamespace(total=int(total)))
-        found.append(host_fingerprint())
-    assert found[0] == found[1] == found[2]
-    assert found[0]["memory_gib"] == "16"
-    assert all(isinstance(value, str) and value for value in found[0].values())
-
-
-@given(st.integers(1, 2**50))
+@given(total_bytes=st.integers(1, 2**50))
 def test_memory_is_rounded_up_to_a_power_of_two(total_bytes: int) -> None:
-    """The bucket is the least power of two GiB that holds the memory."""
-    bucket = _memory_bucket_gib(total_bytes)
+    """The bucket is the least power of two GiB that holds the memory, so that it does not change; all is text."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(psutil, "virtual_memory", lambda: SimpleNamespace(total=total_bytes))
+        found = host_fingerprint()
+    assert all(isinstance(value, str) and value for value in found.values())
+    bucket = int(found["memory_gib"])
     assert bucket & (bucket - 1) == 0
     assert bucket * 2**30 >= total_bytes
     assert bucket == 1 or bucket * 2**29 < total_bytes

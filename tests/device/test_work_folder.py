@@ -102,8 +102,6 @@ def test_a_process_sweeps_once(tmp_path: Path) -> None:
     folder = left(tmp_path, "left")
     new_work_folder(str(tmp_path)).remove()
     assert names(tmp_path) == {folder.name}
-    sweep(str(tmp_path))
-    assert names(tmp_path) == set()
 
 
 @pytest.mark.parametrize("name", ["perfsuite.git", "perfsuite.old", ".perfsuite-work", ".perfsuite-work-0-old"])
@@ -195,36 +193,22 @@ def test_only_own_folders_of_that_name_go(tmp_path: Path, monkeypatch: pytest.Mo
     assert names(elsewhere) == {"own"}
 
 
-def test_a_folder_that_is_swept_at_its_birth_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another process may begin to sweep between a folder's making and its locking: there is no mark yet."""
-    plain_make, n_made = tempfile.mkdtemp, []
+@pytest.mark.parametrize("is_taken", [False, True])
+def test_a_folder_survives_its_birth(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_taken: bool) -> None:
+    """A sweep between its making and its locking leaves it, which has no mark yet; one that is taken is made again."""
+    plain_make, made_paths = tempfile.mkdtemp, list[str]()
 
-    def swept(**how: str) -> str:
-        path = plain_make(**how)
-        n_made.append(path)
-        sweep(str(tmp_path))
-        return path
+    def disturbed(**how: str) -> str:
+        made_paths.append(plain_make(**how))
+        if not is_taken:
+            sweep(str(tmp_path))
+        elif len(made_paths) == 1:
+            os.rmdir(made_paths[0])
+        return made_paths[-1]
 
-    monkeypatch.setattr(tempfile, "mkdtemp", swept)
+    monkeypatch.setattr(tempfile, "mkdtemp", disturbed)
     made = new_work_folder(str(tmp_path))
-    assert n_made == [str(made.path)]
-    assert made.path.is_dir()
-
-
-def test_a_folder_that_is_gone_at_its_birth_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever tidies up there may take it before it is locked."""
-    plain_make, n_made = tempfile.mkdtemp, []
-
-    def taken(**how: str) -> str:
-        path = plain_make(**how)
-        n_made.append(path)
-        if len(n_made) == 1:
-            os.rmdir(path)
-        return path
-
-    monkeypatch.setattr(tempfile, "mkdtemp", taken)
-    made = new_work_folder(str(tmp_path))
-    assert (len(n_made), made.path) == (2, Path(n_made[1]))
+    assert (len(made_paths), str(made.path)) == (1 + is_taken, made_paths[-1])
     assert made.path.is_dir()
 
 

@@ -13,6 +13,7 @@ from perfsuite.device.probe.readings import Readings
 from perfsuite.device.profile import Profile
 from perfsuite.device.setup.installed import Installed
 from perfsuite.errors import DeviceError
+from perfsuite.records.codec import rebuilt
 
 
 class Grade(str, Enum):
@@ -89,11 +90,6 @@ class Facts:
 def read_suite_state(plain: Mapping[str, Any]) -> SuiteState:
     """Read what ``devices_installed --state`` printed; that of another version is a `DeviceError`."""
     try:
-        told = dict(plain)
-        lock = told.pop("lock")
-        installed = told.pop("installed")
-        return SuiteState(
-            installed=Installed(**installed), lock=None if lock is None else LockState.from_plain(lock), **told
-        )
-    except (KeyError, TypeError, ValueError):
+        return rebuilt(plain, SuiteState)
+    except ValueError:
         raise DeviceError("it is of another version than the suite here") from None

@@ -8,7 +8,9 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from importlib import import_module
-from typing import Any, TypeGuard
+from typing import Annotated, Any
+
+from msgspec import Meta
 
 from perfsuite.device.farm.client import (
     Client,
@@ -21,12 +23,23 @@ from perfsuite.device.farm.client import (
 from perfsuite.device.farm.holder import new_holder
 from perfsuite.device.farm.request import FarmRequest
 from perfsuite.device.farm.supervision import Supervision, break_lock
-from perfsuite.device.profile.values import ADDRESS, PORT
+from perfsuite.device.profile.values import Port
 from perfsuite.device.reach import Reach
 from perfsuite.errors import DeviceError, LockedError, PerfsuiteError
+from perfsuite.records.codec import from_plain
 
 _KIND = "NetworkService"
+_NAME = r"[A-Za-z0-9_:\[][A-Za-z0-9._%:\[\]+-]*"
 _PLAIN = "letters, digits and . _ - : % [ ] +"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Service:
+    """How a place is reached; no name is what ssh could take for an option, or for two."""
+
+    address: Annotated[str, Meta(pattern=rf"\A{_NAME}\Z", description=f"a host's name: {_PLAIN}")]
+    username: Annotated[str, Meta(pattern=rf"\A(?:{_NAME})?\Z", description=f"a user's name: {_PLAIN}")] | None = None
+    port: Port | None = None
 
 
 def place_reach(client: Client, place: str, reach: Reach) -> Reach:
@@ -40,19 +53,10 @@ def place_reach(client: Client, place: str, reach: Reach) -> Reach:
             f"place {place} has {len(found)} resources of the kind {_KIND}, expected 1; "
             f"see 'labgrid-client -p {place} show'"
         )
-    address, port, username = (found[0].get(name) for name in ("address", "port", "username"))
-    told = f"place {place}: the {{0}} of its {_KIND} is {{1!r:.60}}, expected {{2}}"
-    if not _is_name(address):
-        raise DeviceError(told.format("address", address, f"the name of a host: {_PLAIN}"))
-    if username is not None and username != "" and not _is_name(username):
-        raise DeviceError(told.format("username", username, f"the name of a user: {_PLAIN}"))
-    if port is not None and not PORT.takes(port):
-        raise DeviceError(told.format("port", port, PORT.told))
-    return replace(reach, way="ssh", address=f"{username}@{address}" if username else address, port=port)
-
-
-def _is_name(value: object) -> TypeGuard[str]:
-    return isinstance(value, str) and value != "" and "@" not in value and ADDRESS.takes(value)
+    where, todo = f"place {place}: its {_KIND}", "correct the exporter's configuration"
+    service = from_plain(found[0], _Service, where, DeviceError, todo)
+    address = f"{service.username}@{service.address}" if service.username else service.address
+    return replace(reach, way="ssh", address=address, port=service.port)
 
 
 def services(printed: str) -> Iterator[Mapping[str, Any]]:
@@ -195,7 +199,10 @@ def _usable_place(client: Client, kind: str, reach: Reach, tell: Tell) -> tuple[
         token = reserve(client, kind, tell, deadline_s=deadline_s)
         others = {each.name for each in places(client) if each.tags.get(TAG) == kind} - kept
         try:
-            place = _locked_place(client.call("-p", f"+{token}", "acquire"))
+            locked = re.search(r"^acquired place (.+)$", client.call("-p", f"+{token}", "acquire"), re.MULTILINE)
+            if locked is None:
+                raise DeviceError("labgrid: 'acquire' did not say which place it locked; run again")
+            place = locked[1]
             kept.add(place)
             others.discard(place)
             if place not in client.request.avoided_places or not others - client.request.avoided_places:
@@ -206,14 +213,6 @@ def _usable_place(client: Client, kind: str, reach: Reach, tell: Tell) -> tuple[
             if len(others) <= n_refused:
                 raise
             tell(f"{error}; it is set aside, and another one is asked for")
-
-
-def _locked_place(printed: str) -> str:
-    """Return the place that ``labgrid-client acquire`` says to have locked."""
-    match = re.search(r"^acquired place (.+)$", printed, re.MULTILINE)
-    if match is None:
-        raise DeviceError("labgrid: 'acquire' did not say which place it locked; run again")
-    return match[1]
 
 
 def _give_back(supervision: Supervision, place: str | None, tell: Tell) -> None:

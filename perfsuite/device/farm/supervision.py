@@ -7,9 +7,7 @@ import os
 import select
 import subprocess
 import sys
-from collections.abc import Sequence
 from contextlib import suppress
-from typing import IO
 
 from perfsuite.device.end_requests import signals_held_off
 from perfsuite.device.farm.client import CALL_LIMIT_S, Client, Place, RefusedError, places, reservations
@@ -34,22 +32,17 @@ def give_back(client: Client) -> tuple[str, ...]:
         if not tokens and not held:
             break
         if look == _LOOKS:
-            raise LockedError(_still_held(client, held, tokens))
+            if not held:
+                mend = f"end it with 'labgrid-client cancel-reservation {tokens[0]}'"
+                raise LockedError(f"the reservation {tokens[0]} stays; {mend}")
+            mend = f"free it with 'labgrid-client -p {held[0]} release --kick'"
+            raise LockedError(f"{held[0]} stays locked by {client.holder.text}; is its exporter still there? {mend}")
         for token in tokens:
             _cancel(client, token)
         for name in held:
             _release(client, name, client.holder.name)
         given.update(dict.fromkeys(held))
     return tuple(given)
-
-
-def _still_held(client: Client, held: Sequence[str], tokens: Sequence[str]) -> str:
-    if not held:
-        return f"the reservation {tokens[0]} stays; end it with 'labgrid-client cancel-reservation {tokens[0]}'"
-    return (
-        f"{held[0]} stays locked by {client.holder.text}; is its exporter still there? "
-        f"free it with 'labgrid-client -p {held[0]} release --kick'"
-    )
 
 
 def break_lock(client: Client, name: str) -> str:
@@ -126,8 +119,8 @@ class Supervision:
         assert self._process.stdout is not None
         with suppress(OSError):
             self._process.stdin.close()
-        answer = _line(self._process.stdout, _ANSWER_LIMIT_S)
-        if not answer:
+        ready, _, _ = select.select([self._process.stdout], [], [], _ANSWER_LIMIT_S)
+        if not (answer := self._process.stdout.readline() if ready else b""):  # it ended without, or takes too long
             self._process.stdout.close()
             return self._given_back_here()
         return self._told(json.loads(answer))
@@ -152,9 +145,3 @@ class Supervision:
         self._process.wait(CALL_LIMIT_S)
         given = answer["given_back"]
         return tuple(map(str, given)) if isinstance(given, list) else ()
-
-
-def _line(pipe: IO[bytes], limit_s: float) -> bytes:
-    """Return the line that comes, or nothing where the process ended without or took too long."""
-    ready, _, _ = select.select([pipe], [], [], limit_s)
-    return pipe.readline() if ready else b""

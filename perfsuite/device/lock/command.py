@@ -45,37 +45,31 @@ def main(words: Sequence[str]) -> int:
     return 2 if "error" in answered else 0
 
 
-def _restored(broken: LockState | None) -> tuple[str, ...]:
-    """Restore what a killed run has left, with the lock in hand; whoever has it already does so himself."""
+def _restored(broken: LockState | None) -> Iterator[str]:
+    """Restore what a killed run has left, with the lock in hand; whoever has it already does so himself.
+
+    Another account's lock may name any folder of the machine: that account alone restores from it.
+    """
     from perfsuite.device.stability.restore_file import restore_leftovers  # only where a lock was broken
 
-    name = "perfsuite devices unlock"
-    user = account_name(os.getuid())
-    owner = LockOwner.here(user=user, host=platform.node(), run_id=f"unlock-{os.getpid()}", purpose=name)
-    own_folder = Path(platformdirs.user_cache_dir("perfsuite")) / STATE_FOLDER
-    notes = list(_foreign_notes(broken))
-    for folder in _state_folders(broken, own_folder):
+    folders = [Path(platformdirs.user_cache_dir("perfsuite")) / STATE_FOLDER]
+    named = broken.owner.state_folder if broken is not None and broken.owner is not None else ""
+    if named and broken is not None and broken.is_own:
+        folders += [Path(named)] if Path(named) not in folders else []
+    elif named and broken is not None:
+        told = f"what that run has changed, if anything, is kept in {named}"
+        yield f"{told}; 'perfsuite devices unlock' as the account {broken.account} restores it, as does its next run"
+    purpose, run_id = "perfsuite devices unlock", f"unlock-{os.getpid()}"
+    owner = LockOwner.here(user=account_name(os.getuid()), host=platform.node(), run_id=run_id, purpose=purpose)
+    for folder in folders:
         try:
             with hold_lock(owner):
-                notes += restore_leftovers(folder)
+                left = restore_leftovers(folder)
         except LockedError:
             break
         except PerfsuiteError as error:
-            notes.append(str(error))
-    return tuple(notes)
-
-
-def _state_folders(broken: LockState | None, own_folder: Path) -> tuple[Path, ...]:
-    """Return where this account may have kept something; another account's lock may name any folder of the machine."""
-    named = broken.owner.state_folder if broken is not None and broken.is_own and broken.owner is not None else ""
-    return tuple(dict.fromkeys((own_folder, Path(named)) if named else (own_folder,)))
-
-
-def _foreign_notes(broken: LockState | None) -> Iterator[str]:
-    """Say where another account's run may have left something to restore."""
-    if broken is not None and not broken.is_own and broken.owner is not None and broken.owner.state_folder:
-        told = f"what that run has changed, if anything, is kept in {broken.owner.state_folder}"
-        yield f"{told}; 'perfsuite devices unlock' as the account {broken.account} restores it, as does its next run"
+            left = (str(error),)
+        yield from left
 
 
 if __name__ == "__main__":

@@ -84,7 +84,8 @@ def place_lock(folder: Path, owner: LockOwner) -> PlacedLock | None:
         for each in handles:
             with suppress(OSError):
                 os.close(each)
-        if isinstance(error, OSError) and (error.errno in _FASTER or _was_swept(error, folder)):
+        # A draft that is gone was taken for one that was left behind: the clock may have been set meanwhile.
+        if isinstance(error, OSError) and (error.errno in _FASTER or (error.errno == errno.ENOENT and folder.is_dir())):
             return None
         raise
 
@@ -131,11 +132,6 @@ def _fill(draft: Path, owner: LockOwner, handles: list[int]) -> None:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     os.close(handles.pop())
     os.fchmod(handles[0], 0o711)
-
-
-def _was_swept(error: OSError, folder: Path) -> bool:
-    """Say whether a draft was taken for one that was left behind: the clock may have been set meanwhile."""
-    return error.errno == errno.ENOENT and folder.is_dir()
 
 
 def _sweep(folder: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import textwrap
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from perfsuite.device.probe.identity import board_name, memory_bytes, shipped_kind, sold_bytes, system_name
 from perfsuite.device.probe.processors import Cluster, big_processors, clusters
@@ -136,7 +136,7 @@ def profile_text(readings: Readings, reach: Reach, *, day: str) -> str:
     ]
     if not any(each.key == "extends" for each in found):
         lines += _comment("No profile that ships with the suite is one of its kind.")
-        lines += [_line("extends", _GENERIC[reach.way])]
+        lines += [f"extends = {toml_value(_GENERIC[reach.way])}"]
     lines += ["", "[reach]", *_reach_lines(reach)]
     conditions = [each for each in found if each.table == "conditions"]
     if conditions:
@@ -149,16 +149,13 @@ def profile_text(readings: Readings, reach: Reach, *, day: str) -> str:
 def _values(found: Sequence[Suggestion]) -> Iterator[str]:
     for each in found:
         yield from _comment(each.reason)
-        yield _line(each.key, each.value)
+        yield f"{each.key} = {toml_value(each.value)}"
 
 
 def _reach_lines(reach: Reach) -> Iterator[str]:
-    yield _line("way", reach.way)
-    named = {"address": reach.address or None, "port": reach.port, "identity_file": reach.identity_file}
-    named |= {"known_hosts_file": reach.known_hosts_file}
-    yield from (_line(key, value) for key, value in named.items() if value is not None)
-    if reach.home != Reach().home:
-        yield _line("home", reach.home)
+    usual = asdict(Reach(way=""))
+    said = {key: value for key, value in asdict(reach).items() if value != usual[key]}
+    yield from (f"{key} = {toml_value(value)}" for key, value in said.items())
 
 
 def _comment(text: str) -> list[str]:
@@ -167,20 +164,10 @@ def _comment(text: str) -> list[str]:
     return [f"# {line}" for line in textwrap.wrap(told, _WIDTH, break_long_words=False, break_on_hyphens=False)]
 
 
-def _line(key: str, value: str | int | float | Sequence[int] | Sequence[str]) -> str:
-    return f"{key} = {_toml(value)}"
-
-
-def _toml(value: str | int | float | Sequence[int] | Sequence[str]) -> str:
+def toml_value(value: str | int | float | Sequence[int] | Sequence[str]) -> str:
+    """Return a value as TOML has it; JSON's escapes are among its own, but for DEL."""
     if isinstance(value, str):
-        return _string(value)
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
     if isinstance(value, int):
-        return f"{value:_}"
-    if isinstance(value, float):
-        return repr(value)
-    return "[" + ", ".join(_string(each) if isinstance(each, str) else str(each) for each in value) + "]"
-
-
-def _string(text: str) -> str:
-    """Return a basic string; JSON's escapes are among TOML's, but for DEL."""
-    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+        return f"{value:_}" if value >= 1_000_000 else str(value)
+    return repr(value) if isinstance(value, float) else f"[{', '.join(map(toml_value, value))}]"

@@ -10,13 +10,10 @@ from perfsuite.device.profile.building import built
 from perfsuite.device.profile.file import ProfileFile
 from perfsuite.device.profile.layers import Layered, layered
 from perfsuite.device.profile.record import Profile
+from perfsuite.device.profile.values import BY_KIND
 
 _NAMES = ("description", "kind", "memory_bytes", "default_model", "opencl_platform")
 _SHARES = ("session_spread_ratio", "max_waiting_ratio", "max_others_ratio", "ceiling_spread_ratio", "forecast_least_ns")
-_BY_KIND = (
-    *("margin_ratio", "sentinel_weight_ratio", "forecast_tolerance_ratio", "calibrated_tolerance_ratio"),
-    "quick_tolerance_ratio",
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,5 +62,5 @@ def _said(profile: Profile) -> Iterator[tuple[tuple[str, ...], object]]:
     yield from ((("reach", name), value) for name, value in asdict(profile.reach).items())
     yield from ((("conditions", name), value) for name, value in asdict(profile.conditions).items())
     yield from ((("judging", name), getattr(profile, name)) for name in _SHARES)
-    for table in _BY_KIND:
+    for table in BY_KIND:
         yield from ((("judging", table, name), value) for name, value in getattr(profile, table).items())

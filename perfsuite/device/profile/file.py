@@ -1,19 +1,17 @@
-"""One file of a profile: where it lies, and its TOML as plain tables."""
+"""One file of a profile: where it lies, and its TOML as plain tables, which hold what a profile may."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Mapping
+import math
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from perfsuite.device.profile.values import BY_KIND, Tables
 from perfsuite.errors import DeviceError
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from perfsuite.records.codec import from_plain, parse_toml
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
@@ -21,8 +19,14 @@ if TYPE_CHECKING:
 #: Files of profiles end so.
 SUFFIX = ".toml"
 
+#: With which the line on a file that holds something else ends.
+TODO = "docs/reference/profiles.md says what a profile takes"
+
 #: A profile is some hundred lines; whatever is longer is none.
 _MOST_BYTES = 1 << 20
+
+_MOST_CELSIUS = 150.0
+_KIND = re.compile(r"[A-Za-z_][\w.-]*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,29 +43,14 @@ class ProfileFile:
     draft: bytes | None = None
 
     def tables(self) -> Mapping[str, Any]:
-        """Return what is in it.
-
-        Raises
-        ------
-        DeviceError
-            It cannot be read, or it is no TOML: with the line, where there is one.
-        """
-        try:
-            return tomllib.loads(self._text())
-        except ValueError as error:  # a number of thousands of digits is one that is no TOMLDecodeError
-            raise DeviceError(f"{self.where}: is no TOML ({' '.join(str(error).split())})") from None
-        except RecursionError:
-            raise DeviceError(f"{self.where}: is no profile (lists in lists without an end)") from None
-
-    def _text(self) -> str:
+        """Return what is in it; raises DeviceError: it cannot be read, or is no profile, with the way to the value."""
         content = self._content() if self.draft is None else self.draft
         if len(content) > _MOST_BYTES:
             raise DeviceError(f"{self.where}: has more than {_MOST_BYTES:,} bytes, which is no profile")
-        try:
-            return content.decode("utf-8").replace("\r\n", "\n")
-        except UnicodeDecodeError as error:
-            line = content.count(b"\n", 0, error.start) + 1
-            raise DeviceError(f"{self.where}: is not UTF-8 (line {line}); save it as UTF-8") from None
+        plain = parse_toml(content, self.where, DeviceError, TODO)
+        for wrong in _wrong(from_plain(plain, Tables, self.where, DeviceError, TODO, is_closed=True)):
+            raise DeviceError(f"{self.where}: {wrong}")
+        return plain
 
     def _content(self) -> bytes:
         if self.place.is_dir():
@@ -73,3 +62,20 @@ class ProfileFile:
                 return file.read(_MOST_BYTES + 1)
         except OSError as error:
             raise DeviceError(f"{self.where}: cannot be read ({error.strerror})") from None
+
+
+def _wrong(said: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what no type can say of the values of a file."""
+    conditions, seen = said.get("conditions", {}), set[tuple[str, str]]()
+    if _MOST_CELSIUS < conditions.get("start_below_celsius", 0.0) < math.inf:
+        yield f"conditions.start_below_celsius is {conditions['start_below_celsius']}, expected degrees Celsius, or inf"
+    if len(set(processors := conditions.get("processors", []))) < len(processors):
+        yield f"conditions.processors is {processors}, expected a list of different processor numbers"
+    for table in BY_KIND:
+        for name in said.get("judging", {}).get(table, {}):
+            if not _KIND.fullmatch(name):
+                yield f"judging.{table}: {name!r} is no kind of case, expected a name such as phase or operator"
+    for place, peak in enumerate(said.get("theoretical", ())):
+        if (peak.processor, peak.kind) in seen:
+            yield f"theoretical[{place}]: {peak.kind} of {peak.processor!r} is there twice; leave one"
+        seen.add((peak.processor, peak.kind))

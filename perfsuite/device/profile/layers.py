@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from perfsuite.device.profile.checks import check_tables
 from perfsuite.device.profile.file import ProfileFile
 from perfsuite.device.profile.search import HOST, profile_files, shipped_file, unknown_device
 from perfsuite.errors import DeviceError
@@ -68,7 +67,6 @@ def _chain(first: ProfileFile, folders: Sequence[Path] | None) -> list[tuple[Pro
             ring = " -> ".join([*(each.where for each, _ in chain), file.where])
             raise DeviceError(f"{first.where}: extends in a circle: {ring}; break it at one of them")
         plain = dict(file.tables())
-        check_tables(plain, file)
         base = plain.pop(EXTENDS, None)
         chain.append((file, plain))
         file = None if base is None else _extended(base, file, folders)

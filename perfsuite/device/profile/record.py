@@ -2,14 +2,31 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Annotated, Literal, TypeAlias, get_args
+
+from msgspec import Meta
 
 from perfsuite.device.conditions import NO_CONDITIONS, Conditions
 from perfsuite.device.reach import Reach
 
-#: What a theoretical peak may be of.
-PEAK_KINDS = ("bandwidth", "fp32", "f16", "int8")
+#: What a theoretical peak may be of: ``bandwidth`` of memory, or a type of number.
+_PeakKind: TypeAlias = Literal["bandwidth", "fp32", "f16", "int8"]
+PEAK_KINDS: tuple[str, ...] = get_args(_PeakKind)
+
+#: Nothing in it breaks a line, or is obeyed by a terminal.
+_PRINTED = r"[^\x00-\x1f\x7f-\xa0\xad\u200b-\u200f\u2028-\u202f\u2060-\u206f\ufeff]{0,1000}\Z"
+Line: TypeAlias = Annotated[str, Meta(pattern=rf"\A(?=.*\S){_PRINTED}", description="a line of text")]
+OptionalLine: TypeAlias = Annotated[str, Meta(pattern=rf"\A{_PRINTED}", description="a line of text, or '' for none")]
+_Rate: TypeAlias = Annotated[
+    float, Meta(ge=1e8, le=1e18, description="bytes or operations a second, such as 17.1e9 for 17.1 GB/s")
+]
+
+#: A name is that of a file and of a host; it is no path.
+NAME_PATTERN = r"\A[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z"
+NAME_RULE = "letters, digits, '.', '_' and '-', beginning with a letter or a digit, and no more than 64 of them"
 
 _HERE = Reach()
 
@@ -17,17 +34,21 @@ _HERE = Reach()
 DEFAULT_MARGIN_RATIO = 0.05
 
 
+def is_name(name: str) -> bool:
+    """Whether a device may be called so."""
+    return re.match(NAME_PATTERN, name) is not None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TheoreticalPeak:
     """What a data sheet promises of a device; for reading beside what was measured, nothing is judged by it."""
 
     #: ``cpu``, or a part of an OpenCL device's name.
-    processor: str
-    #: ``bandwidth`` of memory, or a type of number: ``fp32``, ``f16``, ``int8``.
-    kind: str
-    per_s: float
+    processor: Line
+    kind: _PeakKind
+    per_s: _Rate
     #: Where it says so.
-    source: str
+    source: Line
     #: Whether the device's maker says so, or it follows from what the maker says.
     official: bool = True
 

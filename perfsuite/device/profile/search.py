@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
 from importlib.resources import files
@@ -11,14 +10,11 @@ from pathlib import Path
 import platformdirs
 
 from perfsuite.device.profile.file import SUFFIX, ProfileFile
+from perfsuite.device.profile.record import is_name
 from perfsuite.errors import DeviceError
 
 #: The machine that the command runs on: always the first of the names.
 HOST = "host"
-
-#: A name is that of a file and of a host; it is no path.
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-NAME_RULE = "letters, digits, '.', '_' and '-', beginning with a letter or a digit, and no more than 64 of them"
 
 _FOLDER = "devices"
 
@@ -31,11 +27,6 @@ def own_folders(folder: Path = Path()) -> tuple[Path, ...]:
 def user_folder() -> Path:
     """Return the user's folder of profiles, such as ``~/.config/perfsuite/devices``."""
     return Path(platformdirs.user_config_dir("perfsuite")) / _FOLDER
-
-
-def is_name(name: str) -> bool:
-    """Whether a device may be called so."""
-    return _NAME.fullmatch(name) is not None
 
 
 def profile_names(*, folders: Sequence[Path] | None = None) -> tuple[str, ...]:

@@ -1,103 +1,111 @@
-"""Values that a key of a profile may have: which are taken, and in which words that is said."""
+"""What each key of a profile's file may hold, said once, by types: `perfsuite.records.codec` checks files by them."""
 
 from __future__ import annotations
 
-import math
-import re
-from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from typing import Annotated, Any, TypeAlias, TypedDict
 
-from perfsuite.device.profile.search import NAME_RULE, is_name
+import msgspec
+from msgspec import Meta
 
+from perfsuite.device.profile.record import NAME_PATTERN, NAME_RULE, Line, OptionalLine, TheoreticalPeak
+from perfsuite.device.reach import Way
+
+PORT_RULE, ADDRESS_CHARACTERS = "a whole number from 1 to 65535", "letters, digits and . _ - @ : % [ ] +"
+_ADDRESS_RULE = f"a host, user@host or a name of ~/.ssh/config, or adb's serial number: {ADDRESS_CHARACTERS}"
 #: No part of it is what a shell, or a configuration of OpenSSH, could take for more than a name.
-_ADDRESS = re.compile(r"(?!.*@(?:[-@]|$))[A-Za-z0-9_:\[][A-Za-z0-9._%@:\[\]+-]*")
-_KIND = re.compile(r"[A-Za-z_][\w.-]*")
-_GOVERNOR = re.compile(r"[A-Za-z0-9_-]*")
-_FOLDER = re.compile(r"(/|~/).*")
+_ADDRESS_PATTERN = r"\A(?:(?!.*@(?:[-@]|\Z))[A-Za-z0-9_:\[][A-Za-z0-9._%@:\[\]+-]{0,999})?\Z"
+_FOLDER_PATTERN = r"\A(?:/|~/)[^\x00-\x1f\x7f-\x9f]{0,999}\Z"
 
-_MOST_CHARACTERS = 1000
-_MOST_PROCESSORS = 4096
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Accepted:
-    """What is accepted, as a question and in words."""
-
-    takes: Callable[[object], bool]
-    told: str
-
-
-def whole(least: int, most: int, told: str) -> Accepted:
-    """Accept a whole number within bounds."""
-    return Accepted(
-        takes=lambda value: isinstance(value, int) and not isinstance(value, bool) and least <= value <= most,
-        told=told,
-    )
-
-
-def real(least: float, most: float, told: str, *, is_open: bool = False, or_inf: bool = False) -> Accepted:
-    """Accept a number within bounds, of which the lower one may be left out; ``inf`` where it is asked for."""
-
-    def takes(value: object) -> bool:
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            return False
-        return (or_inf and value == math.inf) or (least <= value <= most and not (is_open and value == least))
-
-    return Accepted(takes=takes, told=told)
+Port: TypeAlias = Annotated[int, Meta(ge=1, le=65535, description=PORT_RULE)]
+Address: TypeAlias = Annotated[str, Meta(pattern=_ADDRESS_PATTERN, description=_ADDRESS_RULE)]
+_Name: TypeAlias = Annotated[str, Meta(pattern=NAME_PATTERN, description=f"a name ({NAME_RULE})")]
+_Governor: TypeAlias = Annotated[
+    str, Meta(pattern=r"\A[A-Za-z0-9_-]{0,999}\Z", description="a governor such as 'performance', or '' for none")
+]
+_DeviceFolder: TypeAlias = Annotated[
+    str, Meta(pattern=_FOLDER_PATTERN, description="a folder on the device that begins with / or ~/")
+]
+_Memory: TypeAlias = Annotated[
+    int, Meta(ge=1 << 26, le=1 << 50, description="a whole number of bytes, such as 8_589_934_592 for 8 GiB")
+]
+_Processors: TypeAlias = Annotated[
+    list[Annotated[int, Meta(ge=0, lt=4096, description="a processor's number")]],
+    Meta(description="a list of different processor numbers, such as [4, 5, 6, 7]"),
+]
+_Zones: TypeAlias = Annotated[list[Line], Meta(description="a list of types of thermal zones, such as ['cpu-thermal']")]
+_Celsius: TypeAlias = Annotated[float, Meta(ge=0, description="degrees Celsius, such as 55.0, or inf for any")]
+_Wait: TypeAlias = Annotated[float, Meta(ge=0, le=86400, description="seconds, from 0 to 86400")]
+_Share: TypeAlias = Annotated[float, Meta(ge=0, le=1, description="a ratio from 0 to 1, such as 0.3")]
+_Margin: TypeAlias = Annotated[float, Meta(gt=0, lt=1, description="a ratio between 0 and 1, such as 0.02")]
+_Times: TypeAlias = Annotated[float, Meta(gt=1, le=1e6, description="a number of times above 1, such as 8.0")]
+_LeastNs: TypeAlias = Annotated[
+    int, Meta(ge=0, le=10**12, description="a whole number of nanoseconds, such as 100_000")
+]
 
 
-def ratio(told: str) -> Accepted:
-    """Accept a ratio between 0 and 1, both excluded."""
-
-    def takes(value: object) -> bool:
-        return isinstance(value, int | float) and not isinstance(value, bool) and 0.0 < value < 1.0
-
-    return Accepted(takes=takes, told=f"a ratio {told}")
-
-
-def one_of(words: Collection[str]) -> Accepted:
-    """Accept some words alone."""
-    return Accepted(takes=lambda value: isinstance(value, str) and value in words, told=f"one of {', '.join(words)}")
+class _Reach(TypedDict, total=False):
+    way: Way
+    address: Address
+    port: Port
+    identity_file: OptionalLine
+    known_hosts_file: OptionalLine
+    home: _DeviceFolder
 
 
-def _is_line(value: object) -> bool:
-    return isinstance(value, str) and len(value) <= _MOST_CHARACTERS and value.isprintable()
+class _Conditions(TypedDict, total=False):
+    processors: _Processors
+    governor: _Governor
+    gpu_governor: _Governor
+    start_below_celsius: _Celsius
+    cooling_limit_s: _Wait
+    thermal_zones: _Zones
+    least_battery_ratio: _Share
 
 
-def _is_told(value: object) -> bool:
-    return isinstance(value, str) and value.strip() != "" and _is_line(value)
+class _Sentinels(TypedDict, total=False):
+    memory: _Share
+    compute: _Share
 
 
-def _matches(pattern: re.Pattern[str]) -> Callable[[object], bool]:
-    return lambda value: isinstance(value, str) and _is_line(value) and pattern.fullmatch(value) is not None
+class _Judging(TypedDict, total=False):
+    forecast_least_ns: _LeastNs
+    session_spread_ratio: _Margin
+    max_waiting_ratio: _Margin
+    max_others_ratio: _Margin
+    ceiling_spread_ratio: _Margin
+    margin_ratio: dict[str, _Margin]
+    forecast_tolerance_ratio: dict[str, _Times]
+    calibrated_tolerance_ratio: dict[str, _Times]
+    quick_tolerance_ratio: dict[str, _Times]
+    sentinel_weight_ratio: _Sentinels
 
 
-def _is_address(value: object) -> bool:
-    return value == "" or _matches(_ADDRESS)(value)
+class Tables(TypedDict, total=False):
+    """A profile's file, which may leave out everything; its keys are those of the records that they become."""
+
+    description: Line
+    extends: _Name
+    kind: _Name
+    opencl_platform: OptionalLine
+    default_model: OptionalLine
+    memory_bytes: _Memory
+    reach: _Reach
+    conditions: _Conditions
+    judging: _Judging
+    theoretical: list[TheoreticalPeak]
 
 
-def _are_processors(value: object) -> bool:
-    if not isinstance(value, list) or len(set(map(str, value))) != len(value):
-        return False
-    return all(isinstance(each, int) and not isinstance(each, bool) and 0 <= each < _MOST_PROCESSORS for each in value)
-
-
-def _are_zones(value: object) -> bool:
-    return isinstance(value, list) and all(each != "" and _is_line(each) for each in value)
-
-
-FLAG = Accepted(takes=lambda value: isinstance(value, bool), told="true or false")
-LINE = Accepted(takes=_is_told, told="a line of text")
-OPTIONAL_LINE = Accepted(takes=_is_line, told="a line of text, or '' for none")
-NAME = Accepted(takes=lambda value: isinstance(value, str) and is_name(value), told=f"a name ({NAME_RULE})")
-KIND = Accepted(takes=_matches(_KIND), told="a name such as phase or operator")
-GOVERNOR = Accepted(takes=_matches(_GOVERNOR), told="a governor such as 'performance', or '' for none")
-PATH = Accepted(takes=_is_line, told="the path of a file, or '' for none")
-DEVICE_FOLDER = Accepted(takes=_matches(_FOLDER), told="a folder on the device that begins with / or ~/")
-PORT = whole(1, 65535, "a whole number from 1 to 65535")
-ADDRESS = Accepted(
-    takes=_is_address,
-    told="a host, user@host or a name of ~/.ssh/config, or adb's serial number: letters, digits and . _ - @ : % [ ] +",
+#: The tables of ``[judging]`` by kind of case, which may be one of the user's own tests, or by sentinel.
+BY_KIND = (
+    *("margin_ratio", "sentinel_weight_ratio", "forecast_tolerance_ratio", "calibrated_tolerance_ratio"),
+    "quick_tolerance_ratio",
 )
-PROCESSORS = Accepted(takes=_are_processors, told="a list of different processor numbers, such as [4, 5, 6, 7]")
-THERMAL_ZONES = Accepted(takes=_are_zones, told="a list of types of thermal zones, such as ['cpu-thermal']")
+
+
+def takes(kind: Any, value: object) -> bool:
+    """Whether a value may stand where one of this kind is."""
+    try:
+        msgspec.convert(value, kind)
+    except msgspec.ValidationError:
+        return False
+    return True

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from perfsuite.errors import DeviceError
+from perfsuite.records.codec import rebuilt
 
 #: What Python is given to ask an installed suite; the answer is the last line, in JSON.
 QUESTION = ("-I", "-m", "perfsuite.cli.devices_installed")
-
 
 #: With which a shell says that there is no such program, or that it cannot be run.
 NO_PROGRAM = (126, 127)
@@ -44,8 +44,8 @@ class Installed:
 def read_installed(plain: Mapping[str, Any]) -> Installed:
     """Read an answer; one of another version of the suite, which has other fields, is a `DeviceError`."""
     try:
-        return Installed(**plain)
-    except TypeError:
+        return rebuilt(plain, Installed)
+    except ValueError:
         raise DeviceError("the suite there is of another version; run 'perfsuite devices setup' again") from None
 
 

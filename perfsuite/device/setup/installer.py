@@ -154,29 +154,21 @@ def main(text: str) -> int:
         signal.signal(number, lambda *_: steps.end())
     threading.Thread(target=_end_with_input, args=(steps,), daemon=True).start()
     owner = LockOwner.here(**request["owner"])
+    lock_folder = Path(request["lock_folder"]) if request.get("lock_folder") else None  # None: the device's own place
     try:
-        with hold_lock(owner, name=request["device"], folder=_lock_folder(request)):
+        with hold_lock(owner, name=request["device"], folder=lock_folder):
             home.mkdir(parents=True, exist_ok=True)
             (home / LOG_NAME).write_bytes(b"")
             _tell(done=install(request, steps, home))
-    except (PerfsuiteError, OSError) as error:
-        _tell(failed=_line(error))
+    except PerfsuiteError as error:
+        _tell(failed=str(error))
+        return 1
+    except OSError as error:
+        _tell(failed=f"{error.filename or 'the system'}: {error.strerror or error}")
         return 1
     return 0
 
 
-def _lock_folder(request: Mapping[str, Any]) -> Path | None:
-    """Return where the device's lock lies; None is the one place of a device."""
-    return Path(request["lock_folder"]) if request.get("lock_folder") else None
-
-
-def _line(error: Exception) -> str:
-    if isinstance(error, OSError):
-        return f"{error.filename or 'the system'}: {error.strerror or error}"
-    return str(error)
-
-
 def run(text: str) -> NoReturn:
     """Run as a program; its threads, which wait, are not waited for."""
-    status = main(text)
-    os._exit(status)
+    os._exit(main(text))

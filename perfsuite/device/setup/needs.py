@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from perfsuite.device.probe.readings import Readings
+from perfsuite.device.setup.installed import last_answer
 
 #: The oldest Python that runs the suite.
 OLDEST_PYTHON = (3, 10)
@@ -43,39 +43,30 @@ class Missing:
 
 def read_python(output: str) -> Mapping[str, Any] | None:
     """Return what Python answered to `PYTHON_QUESTION`; None where that is no answer."""
-    line = output.strip().splitlines()[-1] if output.strip() else ""
-    try:
-        told = json.loads(line)
-    except ValueError:
-        return None
-    return told if isinstance(told, dict) and {"version", "venv", "ensurepip"} <= told.keys() else None
+    told = last_answer(output)
+    return told if told is not None and {"version", "venv", "ensurepip"} <= told.keys() else None
 
 
 def missing_things(
     readings: Readings, python: Mapping[str, Any] | None, *, command: str, is_offline: bool
 ) -> tuple[Missing, ...]:
     """List what is missing; `python` is what the interpreter called `command` answered, None where there is none."""
-    packager = _Packager(is_termux="com.termux" in (readings.text("prefix") or ""))
+    is_termux = "com.termux" in (readings.text("prefix") or "")
     return (
-        *_about_python(python, command, packager),
-        *_about_compilers(readings, packager, is_offline=is_offline),
+        *_about_python(python, command, is_termux=is_termux),
+        *_about_compilers(readings, is_termux=is_termux, is_offline=is_offline),
         *_about_room(readings),
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Packager:
-    """How packages are installed: on Termux, or else on Debian and its like."""
-
-    is_termux: bool
-
-    def install(self, *, debian: str, termux: str) -> str:
-        return f"pkg install {termux}" if self.is_termux else f"sudo apt-get install -y {debian}"
+def _install(*, debian: str, termux: str, is_termux: bool) -> str:
+    """Say how packages are installed: on Termux, or else on Debian and its like."""
+    return f"pkg install {termux}" if is_termux else f"sudo apt-get install -y {debian}"
 
 
-def _about_python(python: Mapping[str, Any] | None, command: str, packager: _Packager) -> Iterator[Missing]:
+def _about_python(python: Mapping[str, Any] | None, command: str, *, is_termux: bool) -> Iterator[Missing]:
     oldest = ".".join(map(str, OLDEST_PYTHON))
-    install = packager.install(debian="python3 python3-venv", termux="python")
+    install = _install(debian="python3 python3-venv", termux="python", is_termux=is_termux)
     if python is None:
         yield Missing(what=f"no Python called {command}", mend=f"{install}, or name another one with --python")
     elif tuple(python["version"][:2]) < OLDEST_PYTHON:
@@ -86,22 +77,21 @@ def _about_python(python: Mapping[str, Any] | None, command: str, packager: _Pac
         version = ".".join(map(str, python["version"][:2]))
         yield Missing(
             what=f"{command} cannot make environments (no venv or ensurepip)",
-            mend=packager.install(debian=f"python{version}-venv", termux="python"),
+            mend=_install(debian=f"python{version}-venv", termux="python", is_termux=is_termux),
         )
 
 
-def _about_compilers(readings: Readings, packager: _Packager, *, is_offline: bool) -> Iterator[Missing]:
-    has = {
-        name for name in ("cc", "gcc", "clang", "c++", "g++", "clang++", "cmake") if readings.text(f"command:{name}")
-    }
+def _about_compilers(readings: Readings, *, is_termux: bool, is_offline: bool) -> Iterator[Missing]:
+    names = ("cc", "gcc", "clang", "c++", "g++", "clang++", "cmake")
+    has = {name for name in names if readings.text(f"command:{name}")}
     if not has & {"cc", "gcc", "clang"} or not has & {"c++", "g++", "clang++"}:
-        mend = packager.install(debian="g++ libc6-dev", termux="clang")
+        mend = _install(debian="g++ libc6-dev", termux="clang", is_termux=is_termux)
         yield Missing(what="no C or C++ compiler (probes and recorder are compiled there)", mend=mend)
     if "cmake" not in has:
         yield Missing(
             what="no cmake (llama.cpp is compiled with it, unless a wheel is found; pip brings one where it can)",
-            mend=packager.install(debian="cmake", termux="cmake ninja"),
-            is_needed=packager.is_termux and not is_offline,
+            mend=_install(debian="cmake", termux="cmake ninja", is_termux=is_termux),
+            is_needed=is_termux and not is_offline,
         )
 
 

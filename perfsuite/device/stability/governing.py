@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -115,7 +115,10 @@ def governed(conditions: Conditions, notes: list[str], *, folder: Path, root: Pa
     changes: tuple[Change, ...] = ()
     try:
         if wishes:
-            changes = _kept([wish.change(root) for wish in wishes], notes, folder, root)
+            try:
+                changes = keep([wish.change(root) for wish in wishes], folder, root)
+            except DeviceError as error:  # then nothing is changed
+                notes.append(f"governors are left as they are, for they could not be restored: {error}")
         for wish in wishes if changes else ():
             _is_refused(wish, _set(wish), refused)
         notes.extend(f"{what} ({', '.join(names)}: {why}); {CONSEQUENCE}" for (what, why), names in refused.items())
@@ -128,27 +131,21 @@ def governed(conditions: Conditions, notes: list[str], *, folder: Path, root: Pa
 
 def _wishes(conditions: Conditions, notes: list[str], root: Path) -> list[_Wish]:
     """Return what is to be changed; what is as it is to be already is left out."""
-    found: list[_Wish] = []
-    if conditions.governor is not None:
-        files = processor_governors(root)
-        found += _wishes_of("governor", conditions.governor, files, "the processors' frequency", notes)
-    if conditions.gpu_governor is not None:
-        files = gpu_governors(root)
-        found += _wishes_of("GPU's governor", conditions.gpu_governor, files, "a GPU's frequency", notes)
-    return found
-
-
-def _wishes_of(
-    what: str, wanted: str, files: Sequence[GovernorFile], controlled: str, notes: list[str]
-) -> Iterator[_Wish]:
-    if not files:
-        notes.append(f"{what} {wanted!r} cannot be set: no control of {controlled} here; {CONSEQUENCE}")
-    for file in files:
-        found = read_name(file.path)
-        if found is None:
-            notes.append(f"{what} cannot be read ({file.path}), and was not set to {wanted!r}; {CONSEQUENCE}")
-        elif found != wanted:
-            yield _Wish(what=what, file=file, found=found, wanted=wanted)
+    wishes: list[_Wish] = []
+    for what, wanted, look, controlled in (
+        ("governor", conditions.governor, processor_governors, "the processors' frequency"),
+        ("GPU's governor", conditions.gpu_governor, gpu_governors, "a GPU's frequency"),
+    ):
+        files = look(root) if wanted is not None else ()
+        if wanted is not None and not files:
+            notes.append(f"{what} {wanted!r} cannot be set: no control of {controlled} here; {CONSEQUENCE}")
+        for file in files:
+            found = read_name(file.path)
+            if found is None:
+                notes.append(f"{what} cannot be read ({file.path}), and was not set to {wanted!r}; {CONSEQUENCE}")
+            elif wanted is not None and found != wanted:
+                wishes.append(_Wish(what=what, file=file, found=found, wanted=wanted))
+    return wishes
 
 
 def _is_refused(wish: _Wish, reason: tuple[str, str] | None, refused: _Refusals) -> bool:
@@ -165,15 +162,6 @@ def _unoffered(wish: _Wish) -> tuple[str, str] | None:
     if not wish.file.offered or wish.wanted in wish.file.offered:
         return None
     return "is not offered", f"offered are {' '.join(wish.file.offered)}"
-
-
-def _kept(changes: Sequence[Change], notes: list[str], folder: Path, root: Path) -> tuple[Change, ...]:
-    """Write the restore file and return what is to be restored; nothing where it cannot be, and nothing is changed."""
-    try:
-        return keep(changes, folder, root)
-    except DeviceError as error:
-        notes.append(f"governors are left as they are, for they could not be restored: {error}")
-        return ()
 
 
 def _set(wish: _Wish) -> tuple[str, str] | None:

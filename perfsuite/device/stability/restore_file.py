@@ -8,23 +8,22 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import tempfile
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated
+
+from msgspec import Meta
 
 from perfsuite.device.process_start import boot_id, process_start
-from perfsuite.device.stability.small_files import NAME, is_there, read_line, write_line
+from perfsuite.device.stability.small_files import Governor, is_there, read_line, write_line
 from perfsuite.errors import DeviceError
+from perfsuite.records.codec import read_json
 
 #: All that a restore file may name, so that a damaged or foreign one leads nowhere else.
-_ALLOWED = re.compile(r"sys/(?!.*\.\./).+/(?:scaling_governor|governor)")
-
-
-_Kind = TypeVar("_Kind")
+_ALLOWED = r"\Asys/(?!.*\.\./).+/(?:scaling_governor|governor)\Z"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,10 +31,10 @@ class Change:
     """One value that is changed for a run."""
 
     #: Below the root, without a leading ``/``.
-    path: str
-    before: str
+    path: Annotated[str, Meta(pattern=_ALLOWED)]
+    before: Governor
     #: All that runs have set since: any other value is somebody else's.
-    set_to: tuple[str, ...]
+    set_to: tuple[Governor, ...]
 
     def and_to(self, others: Sequence[str]) -> Change:
         """Return the same change with more values that were set."""
@@ -66,15 +65,8 @@ class RestoreFile:
 def read_kept(path: Path) -> RestoreFile | None:
     """Read a restore file; None where there is none, or one that is damaged, or names what no run changes."""
     try:
-        plain = json.loads(path.read_bytes())
-        start = plain["process_start"]
-        return RestoreFile(
-            boot_id=_checked(plain["boot_id"], str),
-            process_id=_checked(plain["process_id"], int),
-            process_start=None if start is None else _checked(start, int),
-            changes=tuple(_change(each) for each in plain["changes"]),
-        )
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return read_json(path, RestoreFile, DeviceError, "check the governors", is_closed=True)
+    except DeviceError:
         return None
 
 
@@ -110,20 +102,6 @@ def put_aside(path: Path) -> str:
     except OSError as error:
         return f"{path}: is damaged, and cannot be moved ({error.strerror}); nothing was restored, check the governors"
     return f"{path}: is damaged; kept as {aside.name}, and nothing was restored: check the governors"
-
-
-def _change(plain: Any) -> Change:
-    change = Change(path=plain["path"], before=plain["before"], set_to=tuple(plain["set_to"]))
-    names = (change.before, *change.set_to)
-    if not (_ALLOWED.fullmatch(change.path) and all(NAME.fullmatch(each) for each in names)):
-        raise ValueError(change)
-    return change
-
-
-def _checked(value: object, kind: type[_Kind]) -> _Kind:
-    if not isinstance(value, kind):
-        raise TypeError(value)
-    return value
 
 
 def _sync_folder(folder: Path) -> None:

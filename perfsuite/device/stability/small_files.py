@@ -7,7 +7,9 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import Annotated, Generic, TypeAlias, TypeVar
+
+from msgspec import Meta
 
 _Told = TypeVar("_Told")
 
@@ -56,7 +58,8 @@ _MOST_BYTES = 65536
 #: A number as the kernel writes one; Python's own `int` takes more than that.
 _NUMBER = re.compile(r"[+-]?[0-9]{1,18}")
 #: A name of a governor; anything else was not written by the kernel, and is not written to it.
-NAME = re.compile(r"[\w.+-]{1,64}", re.ASCII)
+_NAME = r"\A[A-Za-z0-9_.+-]{1,64}\Z"
+Governor: TypeAlias = Annotated[str, Meta(pattern=_NAME)]
 
 
 def read_line(path: Path) -> str | None:
@@ -94,7 +97,7 @@ def read_number(path: Path) -> int | None:
 def read_name(path: Path) -> str | None:
     """Return the name that a file holds, None for anything else."""
     text = read_line(path)
-    return text if text is not None and NAME.fullmatch(text) else None
+    return text if text is not None and re.match(_NAME, text) else None
 
 
 def write_line(path: Path, text: str) -> str | None:

@@ -100,7 +100,12 @@ def get(target: Target, source: str, destination: Path, limit_s: float) -> None:
             with partial.open("wb") as sink:
                 take = _up_to(content.size_bytes, sink, f"{target.text}: {_named(source)}")
                 target.read(_script(_SEND, source), take, limit_s=limit_s)
-            _require_same(target, source, partial, content)
+            with partial.open("rb") as arrived:
+                seen = _content(arrived)
+            if seen != content:
+                n_bytes = f"{seen.size_bytes} of {content.size_bytes} bytes arrived"
+                told = f"{target.text}: {_named(source)} was not got: {n_bytes}"
+                raise LinkError(f"{told}, or it changed meanwhile; run it again")
             partial.replace(destination)
     except OSError as error:
         raise LinkError(f"{_named(destination)}: cannot be written ({error.strerror or error})") from error
@@ -129,16 +134,6 @@ def _described(target: Target, path: str, limit_s: float, size: int | None = Non
     if told.status or len(parts) != 2:
         raise LinkError(f"{target.text}: {_named(path)}: {told.last_words}")
     return _Content(int(parts[0]), parts[1])
-
-
-def _require_same(target: Target, source: str, arrived: Path, expected: _Content) -> None:
-    with arrived.open("rb") as stream:
-        seen = _content(stream)
-    if seen != expected:
-        raise LinkError(
-            f"{target.text}: {_named(source)} was not got: {seen.size_bytes} of {expected.size_bytes} bytes arrived, "
-            "or it changed meanwhile; run it again"
-        )
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""``perfsuite calibrate``: measure single operators, so that forecasts know this device and this engine."""
+"""``perfsuite calibrate`` (forecast): measure single operators, so that forecasts know this device."""
 
 from __future__ import annotations
 

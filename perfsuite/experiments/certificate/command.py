@@ -1,4 +1,4 @@
-"""``perfsuite certify``: what the verdicts on this device are worth, beside the rules of other tools."""
+"""``perfsuite certify`` (trust): measure false alarms and power of the verdicts on this device."""
 
 from __future__ import annotations
 

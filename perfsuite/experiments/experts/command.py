@@ -1,4 +1,4 @@
-"""``perfsuite experts``: how a model's routers reuse their experts, and what a cache of experts would hit."""
+"""``perfsuite experts`` (watch): show how the experts of an architecture are reused."""
 
 from __future__ import annotations
 

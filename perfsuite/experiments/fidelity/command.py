@@ -1,4 +1,4 @@
-"""``perfsuite fidelity``: how far the suite's own timings can be trusted, against ground truths of their own."""
+"""``perfsuite fidelity`` (trust): hold the suite's own timings against independent ground truths."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``perfsuite held-out``: how wrong the forecast is on workloads that its calibration never ran."""
+"""``perfsuite held-out`` (forecast): compare forecasts with measurements that the calibration never saw."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``perfsuite kernels``: the kernels that llama.cpp launches on an OpenCL device, phase by phase."""
+"""``perfsuite kernels`` (watch): show the kernels that llama.cpp launches on an OpenCL device."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``perfsuite offload``: speed, graph splits and refused operators against the layers that a device computes."""
+"""``perfsuite offload`` (measure): sweep over the number of layers that an OpenCL device computes."""
 
 from __future__ import annotations
 

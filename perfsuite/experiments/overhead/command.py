@@ -1,4 +1,4 @@
-"""``perfsuite overhead``: what the recorders cost, in interleaved pairs."""
+"""``perfsuite overhead`` (trust): measure what the recorders cost, in interleaved pairs."""
 
 from __future__ import annotations
 

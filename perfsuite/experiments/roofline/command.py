@@ -1,4 +1,4 @@
-"""``perfsuite roofline``: a device's ceilings, and where phases and operators stand under them."""
+"""``perfsuite roofline`` (measure): measure a device's ceilings, and what stands where under them."""
 
 from __future__ import annotations
 

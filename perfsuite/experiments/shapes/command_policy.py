@@ -1,4 +1,4 @@
-"""``perfsuite policy``: the best tiling, and the better backend, by shape; and whether what that promises holds."""
+"""``perfsuite policy`` (measure): choose tiles and backends by shape, and check the gain."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``perfsuite sweep``: an operation at each size of a range, against what its tile makes of it."""
+"""``perfsuite sweep`` (measure): measure an operation at each size of a range, against the tiling model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``perfsuite study``: seconds of a token against accuracy, over models and their quantisations."""
+"""``perfsuite study`` (measure): set the latency of a token against accuracy, over a suite of files."""
 
 from __future__ import annotations
 

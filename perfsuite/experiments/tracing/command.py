@@ -1,4 +1,4 @@
-"""``perfsuite trace``: record what a program does, and look at what was recorded."""
+"""``perfsuite trace`` (watch): record what a program does, and look at it."""
 
 from __future__ import annotations
 

@@ -14,19 +14,18 @@ COOLER = "/sys/class/thermal/cooling_device1"
 BATTERY = "/sys/class/power_supply/battery"
 
 
-def test_a_hot_device_is_told_beside_its_gate() -> None:
-    """A run would wait for it to cool."""
-    finding = found("temperature", *WARM, conditions=Conditions(start_below_celsius=55.0))
-    assert (finding.grade.value, finding.seen) == ("warn", "61 degrees (cpu-thermal), a run begins below 55")
+@pytest.mark.parametrize(
+    ("zones", "seen"),
+    [
+        ((), "61 degrees (cpu-thermal), a run begins below 55"),
+        (("soc-thermal",), "none of soc-thermal can be read, and a run is to begin below 55"),
+    ],
+)
+def test_a_hot_device_is_told_beside_its_gate(zones: tuple[str, ...], seen: str) -> None:
+    """A run would wait for it to cool; with a misspelt zone every run would begin."""
+    finding = found("temperature", *WARM, conditions=Conditions(start_below_celsius=55.0, thermal_zones=zones))
+    assert (finding.grade.value, finding.seen) == ("warn", seen)
     assert grades(*WARM)["temperature"] == "ok"
-
-
-def test_a_gate_over_zones_that_are_not_there_is_told() -> None:
-    """A misspelt zone would let every run begin."""
-    conditions = Conditions(start_below_celsius=55.0, thermal_zones=("soc-thermal",))
-    finding = found("temperature", *WARM, conditions=conditions)
-    assert finding.grade.value == "warn"
-    assert "none of soc-thermal can be read" in finding.seen
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -72,6 +73,25 @@ def test_this_machine_is_mended_without_setup(problem: str, seen: str, mend: str
     assert "devices setup" not in engine.mend + missing.mend
 
 
+LEFT = replace(STATE, restore_file="/home/pi/.cache/perfsuite/device/restore.json")
+
+
+@pytest.mark.parametrize(
+    ("what", "facts", "grade"),
+    [
+        ("disk", {}, "ok"),
+        ("disk", {"suite": replace(STATE, cache_free_bytes=1_000_000_000)}, "fail"),
+        ("OpenCL", {}, "ok"),
+        ("OpenCL", {"profile": {"opencl_platform": "QUALCOMM"}}, "fail"),
+        ("leftovers", {"suite": LEFT}, "warn"),
+        ("leftovers", {"suite": replace(LEFT, lock=LOCK)}, None),
+    ],
+)
+def test_a_finding_has_its_grade(what: str, facts: dict[str, Any], grade: str | None) -> None:
+    """Room is for model and caches; OpenCL counts where the profile asks for it; a run's own file is no leftover."""
+    assert grades(**facts).get(what) == grade
+
+
 def test_what_would_disturb_is_not_looked_at() -> None:
     """Beside a run OpenCL and eBPF were not asked: a line says so, and none says that there is nothing."""
     busy = replace(STATE, is_busy=True, opencl_problem=None, lock=LOCK)
@@ -90,19 +110,6 @@ def test_a_lock_is_told_with_its_owner() -> None:
     assert (stale.grade.value, stale.mend) == ("fail", "perfsuite devices unlock bench")
 
 
-def test_leftovers_count_only_where_nobody_measures() -> None:
-    """The file by which a run restores governors is that of the run that has the lock, or a leftover."""
-    left = replace(STATE, restore_file="/home/pi/.cache/perfsuite/device/restore.json")
-    assert grades(suite=left)["leftovers"] == "warn"
-    assert "leftovers" not in grades(suite=replace(left, lock=LOCK))
-
-
-def test_the_disk_has_to_hold_the_model() -> None:
-    """Room is asked for the default model and for caches."""
-    assert grades()["disk"] == "ok"
-    assert grades(suite=replace(STATE, cache_free_bytes=1_000_000_000))["disk"] == "fail"
-
-
 @pytest.mark.parametrize(
     ("difference_s", "lines", "grade", "seen"),
     [
@@ -118,9 +125,3 @@ def test_a_clock_that_is_off_is_told_with_the_difference(
     """A difference of a second cannot be told from none; whether it is synchronised is said where it is known."""
     finding = found("clock", *lines, clock_difference_s=difference_s)
     assert (finding.grade.value, finding.seen) == (grade, seen)
-
-
-def test_opencl_is_asked_for_by_the_profile_alone() -> None:
-    """A device without OpenCL is in order unless its profile names a platform."""
-    assert grades()["OpenCL"] == "ok"
-    assert grades(profile={"opencl_platform": "QUALCOMM"})["OpenCL"] == "fail"

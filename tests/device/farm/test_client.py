@@ -65,11 +65,7 @@ def test_places_are_read() -> None:
 
 
 def test_reservations_are_read() -> None:
-    """Token, owner and state are there."""
+    """Token, owner and state are there; a farm without any prints nothing."""
     (only,) = parsed_reservations(RESERVATIONS)
     assert (only.token, only.owner.name, only.state) == ("KZDSTHQWBP", "desk/me+1", "allocated")
-
-
-def test_nothing_is_read_from_nothing() -> None:
-    """A farm without places or reservations prints nothing."""
     assert parsed_reservations("") == ()

@@ -25,11 +25,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_nobody_has_the_device() -> None:
-    """Without a lock the answer is that there is none, to both questions."""
-    assert answer(["state"]) == answer(["break"]) == {"lock": None, "notes": []}
-
-
 def test_a_lock_is_described_and_broken_by_force() -> None:
     """A holder that runs is refused first, and given up with force."""
     with hold_lock(owner_called("anna")):

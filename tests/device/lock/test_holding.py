@@ -75,25 +75,22 @@ def killed(process: subprocess.Popen[str]) -> None:
     process.wait()
 
 
-def test_nobody_has_a_fresh_device(tmp_path: Path) -> None:
-    """Where there is no lock, there is no state and nothing to break."""
-    assert lock_state(tmp_path) is None
-    assert break_lock(tmp_path) is None
-
-
 def test_a_lock_is_given_back(tmp_path: Path) -> None:
-    """After the run nothing is left in the folder, also where the run failed."""
+    """After the run nothing is left in the folder, also where the run failed: no state, and nothing to break."""
     held = hold_lock(owner_called("anna"), folder=tmp_path)
     held.__enter__()
     assert [each.name for each in tmp_path.iterdir()] == [LOCK_NAME]
     assert not held.__exit__(KeyError, KeyError(), None)
     assert list(tmp_path.iterdir()) == []
+    assert lock_state(tmp_path) is None
+    assert break_lock(tmp_path) is None
 
 
 def test_a_second_run_is_refused_with_the_first_named(tmp_path: Path) -> None:
-    """The line says who, from where, doing what, and how long ago its heart beat."""
+    """The line says who, from where, doing what, how long ago its heart beat, and how long it was waited for."""
     with held_by(tmp_path, "anna"):
         line = refusal(tmp_path)
+        assert refusal(tmp_path, wait_s=1.0).endswith("; waited 1 s for it")
     assert line.startswith("board: held by anna from desk (pytest --device=board)")
     assert re.search(r" since 2\d{3}-.*\+00:00 \(\d s\); its last heartbeat was 0 s ago; wait .*--perf-wait=10m$", line)
 
@@ -130,7 +127,7 @@ def test_a_stopped_holder_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_living_holder_is_broken_by_force_only(tmp_path: Path) -> None:
-    """Without force it is refused; with it the lock goes, and the run notices."""
+    """Without force it is refused; with it the lock goes, the run notices, and leaves that of whoever has it now."""
     with hold_lock(owner_called("anna"), folder=tmp_path) as held:
         with pytest.raises(LockedError, match=r"held by anna.*--force"):
             break_lock(tmp_path)
@@ -141,10 +138,6 @@ def test_a_living_holder_is_broken_by_force_only(tmp_path: Path) -> None:
             held.beat()
             assert held.is_lost
     assert list(tmp_path.iterdir()) == []
-
-
-def test_the_end_of_a_broken_run_leaves_the_next_ones_lock(tmp_path: Path) -> None:
-    """Who lost the lock does not remove that of whoever has it now."""
     anna = hold_lock(owner_called("anna"), folder=tmp_path)
     anna.__enter__()
     break_lock(tmp_path, force=True)
@@ -219,12 +212,6 @@ def test_who_waits_is_told_once_and_gets_it(tmp_path: Path) -> None:
     ]
 
 
-def test_waiting_has_a_limit(tmp_path: Path) -> None:
-    """After the limit the run is refused, and the line says how long it waited."""
-    with held_by(tmp_path, "anna"):
-        assert refusal(tmp_path, wait_s=1.0).endswith("; waited 1 s for it")
-
-
 def test_of_many_at_once_one_has_it(tmp_path: Path) -> None:
     """Of six processes that start together one gets the lock, and the others name it."""
     processes = [started_holder(tmp_path, f"user{number}") for number in range(6)]
@@ -297,14 +284,10 @@ def test_two_who_begin_in_different_folders_never_both_have_it(tmp_path: Path, m
 
 
 def test_a_folder_that_takes_nothing_is_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the first folder is not there, the second has the lock."""
+    """Where the first folder is not there, the second has the lock; the refusals of all folders are named."""
     monkeypatch.setattr("perfsuite.device.lock.holding.lock_folders", lambda: (tmp_path / "none", tmp_path))
     with hold_lock(owner_called("anna")):
         assert (tmp_path / LOCK_NAME).is_dir()
-
-
-def test_where_no_folder_takes_it_the_line_says_why(tmp_path: Path) -> None:
-    """The refusals of all folders are named."""
     line = refusal(tmp_path / "none")
     assert re.search(r"lock cannot be written: .*none \(No such file or directory\); free space", line)
 

@@ -43,39 +43,31 @@ def shared() -> Iterator[Path]:
 
 
 def test_there_is_one_at_a_time(tmp_path: Path, placed: PlacedLock) -> None:
-    """A second one is not placed, and leaves nothing behind."""
+    """A second one is not placed, and beating changes neither file nor size, so that a full disk does not stop it."""
     assert placed.is_there()
     assert place_lock(tmp_path, owner_called("ben")) is None
     assert os.listdir(tmp_path) == [LOCK_NAME]
-
-
-def test_everybody_can_read_it_and_only_its_owner_write(tmp_path: Path, placed: PlacedLock) -> None:
-    """The modes do not depend on the umask of whoever took it."""
-    modes = {each.name: oct(each.stat().st_mode & 0o777) for each in (tmp_path / LOCK_NAME).iterdir()}
-    assert modes == {"owner.json": "0o644", "beat": "0o644"}
-    assert (tmp_path / LOCK_NAME).stat().st_mode & 0o777 == 0o711
+    beat = tmp_path / LOCK_NAME / "beat"
+    before, content = beat.stat(), beat.read_bytes()
+    placed.beat()
+    assert (beat.stat().st_ino, beat.stat().st_size) == (before.st_ino, before.st_size)
+    assert beat.read_bytes() > content
 
 
 @pytest.mark.parametrize("umask", [0o000, 0o077])
 def test_the_umask_does_not_matter(tmp_path: Path, umask: int) -> None:
-    """With a tight umask others can still read who has the device."""
+    """Everybody can read who has the device, as JSON, and only its owner write, whoever took it."""
     before = os.umask(umask)
     try:
         lock = place_lock(tmp_path, owner_called("anna"))
     finally:
         os.umask(before)
     assert lock is not None
-    assert {each.stat().st_mode & 0o777 for each in (tmp_path / LOCK_NAME).iterdir()} == {0o644}
+    modes = {each.name: oct(each.stat().st_mode & 0o777) for each in (tmp_path / LOCK_NAME).iterdir()}
+    assert modes == {"owner.json": "0o644", "beat": "0o644"}
+    assert (tmp_path / LOCK_NAME).stat().st_mode & 0o777 == 0o711
+    assert json.loads((tmp_path / LOCK_NAME / "owner.json").read_text())["pid"] == os.getpid()
     lock.remove()
-
-
-def test_a_beat_is_written_in_place(tmp_path: Path, placed: PlacedLock) -> None:
-    """Beating changes neither the file nor its size, so that a full disk does not stop it."""
-    beat = tmp_path / LOCK_NAME / "beat"
-    before, content = beat.stat(), beat.read_bytes()
-    placed.beat()
-    assert (beat.stat().st_ino, beat.stat().st_size) == (before.st_ino, before.st_size)
-    assert beat.read_bytes() > content
 
 
 def test_another_lock_than_the_one_seen_is_left(tmp_path: Path) -> None:
@@ -117,15 +109,20 @@ def test_breaking_and_taking_at_once_leave_one_owner(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == []
 
 
-def test_a_full_disk_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the content does not fit, the folder is as it was, and nothing stays open."""
+@pytest.mark.parametrize(
+    ("call", "raised"), [("write", OSError(errno.ENOSPC, "No space left")), ("rename", KeyboardInterrupt())]
+)
+def test_what_is_broken_off_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str, raised: BaseException
+) -> None:
+    """Content that does not fit, or a signal's exception, leaves the folder as it was, and nothing open."""
     open_before = len(os.listdir("/proc/self/fd"))
 
-    def write(handle: int, content: bytes) -> int:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    def broken_off(*_: object) -> None:
+        raise raised
 
-    monkeypatch.setattr(place.os, "write", write)
-    with pytest.raises(OSError, match="No space left"):
+    monkeypatch.setattr(place.os, call, broken_off)
+    with pytest.raises(type(raised)):
         place_lock(tmp_path, owner_called("anna"))
     assert os.listdir(tmp_path) == []
     assert len(os.listdir("/proc/self/fd")) == open_before
@@ -171,26 +168,6 @@ def _as_nobody(folder: Path) -> int:
     except LockedError as error:
         return 0 if "belongs to the account root of the device; remove it as that account" in str(error) else 2
     return 3
-
-
-def test_what_is_written_is_json(tmp_path: Path, placed: PlacedLock) -> None:
-    """The owner can be read by people and programs alike."""
-    plain = json.loads((tmp_path / LOCK_NAME / "owner.json").read_text())
-    assert (plain["user"], plain["pid"]) == ("anna", os.getpid())
-
-
-def test_what_is_broken_off_leaves_no_draft(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A signal's exception, too, finds the folder as it was, and nothing open."""
-    open_before = len(os.listdir("/proc/self/fd"))
-
-    def interrupted(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(place.os, "rename", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        place_lock(tmp_path, owner_called("anna"))
-    assert os.listdir(tmp_path) == []
-    assert len(os.listdir("/proc/self/fd")) == open_before
 
 
 def test_old_drafts_of_this_account_are_swept(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 from perfsuite.device.lock import hold_lock, reading
 from perfsuite.device.lock.place import PlacedLock, place_lock
 from perfsuite.device.lock.reading import LOCK_NAME, account_name, lock_folders, read_lock
-from perfsuite.device.lock.state import Holder
+from perfsuite.device.lock.state import Holder, LockState
 from perfsuite.errors import DeviceError, LockedError
 
 from .lock_processes import owner_called
@@ -26,11 +26,18 @@ def placed(tmp_path: Path) -> Iterator[PlacedLock]:
     lock.remove()
 
 
-@pytest.mark.parametrize("leads_to", ["folder", "nowhere"])
+def found(folder: Path) -> LockState:
+    """The lock of a folder."""
+    state = read_lock(folder)
+    assert state is not None
+    return state
+
+
+@pytest.mark.parametrize("leads_to", ["folder", "nowhere", ""])
 def test_a_link_is_not_followed(tmp_path: Path, leads_to: str) -> None:
-    """Somebody's link with the lock's name is refused, and nothing is written where it leads."""
+    """Somebody's link with the lock's name is refused, as a file is, and nothing is written where it leads."""
     (tmp_path / "folder").mkdir()
-    (tmp_path / LOCK_NAME).symlink_to(tmp_path / leads_to)
+    (tmp_path / LOCK_NAME).symlink_to(tmp_path / leads_to) if leads_to else (tmp_path / LOCK_NAME).write_text("mine")
     with pytest.raises(DeviceError, match=r"perfsuite-device\.lock: is no lock of perfsuite's .*; remove it"):
         read_lock(tmp_path)
     with pytest.raises(DeviceError), hold_lock(owner_called("anna"), folder=tmp_path):
@@ -38,20 +45,12 @@ def test_a_link_is_not_followed(tmp_path: Path, leads_to: str) -> None:
     assert os.listdir(tmp_path / "folder") == []
 
 
-def test_a_file_is_no_lock(tmp_path: Path) -> None:
-    """A file with the lock's name is refused with its path."""
-    (tmp_path / LOCK_NAME).write_text("mine")
-    with pytest.raises(DeviceError, match="is no lock of perfsuite's"):
-        read_lock(tmp_path)
-
-
 def test_links_within_are_not_followed(tmp_path: Path, placed: PlacedLock) -> None:
     """A file of a lock that is a link says nothing."""
     owner = tmp_path / LOCK_NAME / "owner.json"
     owner.rename(tmp_path / "elsewhere")
     owner.symlink_to(tmp_path / "elsewhere")
-    state = read_lock(tmp_path)
-    assert state is not None
+    state = found(tmp_path)
     assert state.owner is None
 
 
@@ -61,27 +60,18 @@ def test_links_within_are_not_followed(tmp_path: Path, placed: PlacedLock) -> No
 def test_a_damaged_owner_is_unknown(tmp_path: Path, placed: PlacedLock, content: bytes) -> None:
     """What cannot be read is nobody in particular; its heart still beats, so it counts as running."""
     (tmp_path / LOCK_NAME / "owner.json").write_bytes(content)
-    state = read_lock(tmp_path)
-    assert state is not None
+    state = found(tmp_path)
     assert (state.owner, state.holder) == (None, Holder.RUNS)
 
 
-def test_a_pipe_in_a_lock_does_not_block(tmp_path: Path, placed: PlacedLock) -> None:
-    """A named pipe in the place of a file is passed over at once."""
-    (tmp_path / LOCK_NAME / "beat").unlink()
-    os.mkfifo(tmp_path / LOCK_NAME / "beat")
-    state = read_lock(tmp_path)
-    assert state is not None
-    assert state.beat_age_s is None
-
-
-def test_a_beat_that_is_being_written_is_no_beat(tmp_path: Path, placed: PlacedLock) -> None:
-    """Two halves that differ are not believed."""
+def test_a_beat_that_cannot_be_read_is_none(tmp_path: Path, placed: PlacedLock) -> None:
+    """Two halves that differ are not believed, and a named pipe in its place is passed over at once."""
     beat = tmp_path / LOCK_NAME / "beat"
     beat.write_bytes(b"1 2\n")
-    state = read_lock(tmp_path)
-    assert state is not None
-    assert state.beat_age_s is None
+    assert found(tmp_path).beat_age_s is None
+    beat.unlink()
+    os.mkfifo(beat)
+    assert found(tmp_path).beat_age_s is None
 
 
 def test_the_folders_are_known_ones(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -97,8 +87,7 @@ def test_the_folders_are_known_ones(monkeypatch: pytest.MonkeyPatch, tmp_path: P
 def test_a_beat_that_is_still_to_come_is_not_known(tmp_path: Path, placed: PlacedLock, moment_ns: int) -> None:
     """Whoever writes one neither keeps the device for good nor breaks the run that reads it."""
     (tmp_path / LOCK_NAME / "beat").write_text(f"{moment_ns} {moment_ns}\n")
-    state = read_lock(tmp_path)
-    assert state is not None
+    state = found(tmp_path)
     assert (state.beat_age_s, state.holder) == (None, Holder.HANGS)
 
 
@@ -111,12 +100,7 @@ def test_an_endless_count_is_no_owner(tmp_path: Path, placed: PlacedLock) -> Non
 
 
 def test_whose_it_is_is_read_from_the_folder(tmp_path: Path, placed: PlacedLock) -> None:
-    """The account is that of whoever has made it, whatever is written in it."""
-    state = read_lock(tmp_path)
-    assert state is not None
+    """The account is that of whoever has made it, by its number where it has no name, as in a container."""
+    state = found(tmp_path)
     assert (state.uid, state.account, state.is_own) == (os.geteuid(), account_name(os.geteuid()), True)
-
-
-def test_an_account_without_a_name_is_its_number() -> None:
-    """As in a container that was started for a number."""
     assert account_name(2**31 - 7) == str(2**31 - 7)

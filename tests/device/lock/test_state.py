@@ -11,28 +11,25 @@ import pytest
 from perfsuite.device.lock.state import Holder, LockOwner, LockState, judged_holder, seconds_since
 from perfsuite.device.process_start import boot_id, pid_namespace, process_start
 
-THIS_PROCESS = LockOwner.here(user="anna", host="desk", run_id="r1", purpose="pytest --device=board")
+OWNER = LockOwner.here(user="anna", host="desk", run_id="r1", purpose="pytest --device=board")
 
 
 def test_this_process_is_described() -> None:
     """The number, the start, the namespace and the boot are those of the process that asks."""
     started = process_start(os.getpid())
     assert started is not None
-    assert (THIS_PROCESS.pid, THIS_PROCESS.start_ticks) == (os.getpid(), started.ticks)
-    assert (THIS_PROCESS.boot_id, THIS_PROCESS.pid_namespace) == (boot_id(), pid_namespace())
-    assert THIS_PROCESS.began_at.endswith("+00:00")
-
-
-def test_an_owner_survives_being_written() -> None:
-    """Reading back what was written gives the same owner."""
-    assert LockOwner.from_plain(THIS_PROCESS.to_plain()) == THIS_PROCESS
+    assert (OWNER.pid, OWNER.start_ticks) == (os.getpid(), started.ticks)
+    assert (OWNER.boot_id, OWNER.pid_namespace) == (boot_id(), pid_namespace())
+    assert OWNER.began_at.endswith("+00:00")
 
 
 def test_who_waited_begins_later() -> None:
-    """The moment is that of getting the lock, not of asking for it."""
-    later = THIS_PROCESS.beginning_now()
-    assert THIS_PROCESS.began_ns < later.began_ns <= time.monotonic_ns()
-    assert later.run_id == THIS_PROCESS.run_id
+    """The moment is that of getting the lock; one that is still to come, or is not named, is not known."""
+    later = OWNER.beginning_now()
+    assert OWNER.began_ns < later.began_ns <= time.monotonic_ns()
+    assert later.run_id == OWNER.run_id
+    assert seconds_since(time.monotonic_ns() + 10**12) is None
+    assert seconds_since(None) is None
 
 
 @pytest.mark.parametrize(
@@ -53,12 +50,12 @@ def test_who_waited_begins_later() -> None:
 def test_what_is_no_owner_is_refused(name: str, value: object) -> None:
     """A field of another kind is a ValueError that names it."""
     with pytest.raises(ValueError, match=name):
-        LockOwner.from_plain({**THIS_PROCESS.to_plain(), name: value})
+        LockOwner.from_plain({**OWNER.to_plain(), name: value})
 
 
 def test_a_hostile_text_is_shown_harmlessly() -> None:
     """Escape sequences and lines do not reach a terminal, nor does a text without end."""
-    read = LockOwner.from_plain({**THIS_PROCESS.to_plain(), "user": "\x1b[2Ja\nb", "purpose": "x" * 10_000})
+    read = LockOwner.from_plain({**OWNER.to_plain(), "user": "\x1b[2Ja\nb", "purpose": "x" * 10_000})
     assert read.user == "?[2Ja?b"
     assert len(read.purpose) == 300
 
@@ -66,12 +63,11 @@ def test_a_hostile_text_is_shown_harmlessly() -> None:
 @pytest.mark.parametrize("folder", [None, 1, "", "relative", "/a\nb", "/" + "x" * 2000])
 def test_a_folder_that_is_no_whole_path_is_not_known(folder: object) -> None:
     """Part of a path is another one; a lock of another version names none."""
-    assert LockOwner.from_plain({**THIS_PROCESS.to_plain(), "state_folder": folder}).state_folder == ""
-    known = LockOwner.from_plain({**THIS_PROCESS.to_plain(), "state_folder": "/home/pi/.cache/perfsuite/device"})
+    assert LockOwner.from_plain({**OWNER.to_plain(), "state_folder": folder}).state_folder == ""
+    known = LockOwner.from_plain({**OWNER.to_plain(), "state_folder": "/home/pi/.cache/perfsuite/device"})
     assert known.state_folder == "/home/pi/.cache/perfsuite/device"
 
 
-OWNER = LockOwner.here(user="anna", host="desk", run_id="r1", purpose="pytest --device=board")
 STATE = LockState(path="/x", owner=OWNER, account="pi", holder=Holder.RUNS, beat_age_s=3.0, held_s=720.0)
 
 
@@ -84,7 +80,7 @@ STATE = LockState(path="/x", owner=OWNER, account="pi", holder=Holder.RUNS, beat
         pytest.param(replace(OWNER, start_ticks=1), 1.0, Holder.GONE, id="its number is another's now"),
         pytest.param(replace(OWNER, start_ticks=None), 1.0, Holder.RUNS, id="its start was not known"),
         pytest.param(replace(OWNER, pid=2**22 + 1), 1.0, Holder.GONE, id="no such process"),
-        pytest.param(replace(OWNER, pid=2**70), 1.0, Holder.RUNS, id="no number of a process"),
+        pytest.param(replace(OWNER, pid=2**62), 1.0, Holder.RUNS, id="no number of a process"),
         pytest.param(replace(OWNER, boot_id="another"), 1.0, Holder.EARLIER_BOOT, id="before the start"),
         pytest.param(replace(OWNER, boot_id=""), 1.0, Holder.RUNS, id="a system that names no boot"),
         pytest.param(replace(OWNER, pid_namespace="pid:[1]"), 1.0, Holder.RUNS, id="in a container, beating"),
@@ -98,13 +94,15 @@ def test_a_holder_is_judged(owner: LockOwner | None, beat_age_s: float | None, h
     assert judged_holder(owner, beat_age_s) is holder
 
 
-def test_the_line_of_a_running_holder() -> None:
-    """Who, from where, for what, as which account there, since when, and the heartbeat."""
+def test_the_line_of_a_holder() -> None:
+    """Who, from where, for what, as which account there, since when, and the heartbeat; or the account alone."""
     expected = (
         f"held by anna from desk (pytest --device=board), account pi there since {OWNER.began_at} (12 min); "
         "its last heartbeat was 3 s ago"
     )
     assert STATE.text == expected
+    state = replace(STATE, owner=None, holder=Holder.UNKNOWN, beat_age_s=None, held_s=None)
+    assert state.text == "held by the account pi there; whether that still runs cannot be told: no beat"
 
 
 @pytest.mark.parametrize(
@@ -121,23 +119,12 @@ def test_a_refusal_says_what_to_do(holder: Holder, part: str) -> None:
     assert part in replace(STATE, holder=holder).refusal("b")
 
 
-def test_a_lock_that_says_nothing_is_told_too() -> None:
-    """Where the owner cannot be read, the account is all that is known."""
-    state = replace(STATE, owner=None, holder=Holder.UNKNOWN, beat_age_s=None, held_s=None)
-    assert state.text == "held by the account pi there; whether that still runs cannot be told: no beat"
-
-
 @pytest.mark.parametrize("owner", [OWNER, None])
 def test_a_state_survives_the_link(owner: LockOwner | None) -> None:
-    """Reading back what was written gives the same state."""
+    """Reading back what was written gives the same state, and the same owner."""
     state = replace(STATE, owner=owner)
     assert LockState.from_plain(state.to_plain()) == state
-
-
-def test_a_moment_that_is_still_to_come_is_not_known() -> None:
-    """Nobody has noted it; nor is one known that is not named."""
-    assert seconds_since(time.monotonic_ns() + 10**12) is None
-    assert seconds_since(None) is None
+    assert owner is None or LockOwner.from_plain(owner.to_plain()) == owner
 
 
 @pytest.mark.parametrize(

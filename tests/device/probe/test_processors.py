@@ -13,12 +13,7 @@ from .device_trees import readings, surveyed
 
 @pytest.mark.parametrize(
     ("tree", "big"),
-    [
-        ("rubikpi", (4, 5, 6, 7)),
-        ("orangepi5", (4, 5, 6, 7)),
-        ("raspberrypi5", ()),
-        ("pixel8pro", (4, 5, 6, 7, 8)),
-    ],
+    [("rubikpi", (4, 5, 6, 7)), ("orangepi5", (4, 5, 6, 7)), ("raspberrypi5", ()), ("pixel8pro", (4, 5, 6, 7, 8))],
 )
 def test_the_fast_processors_of_four_boards(tree: str, big: tuple[int, ...], tmp_path: Path) -> None:
     """Small processors are left out; where all are alike, none is named."""

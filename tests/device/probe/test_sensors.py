@@ -10,12 +10,13 @@ from .device_trees import readings, surveyed
 
 
 def test_zones_that_hold_no_temperature_are_none(tmp_path: Path) -> None:
-    """Flags, counters, empty files and what is below any room are not believed."""
+    """Flags, counters and what is below any room are not believed; of several clocks, the GPU's has its name."""
     found = {each.type: each.celsius for each in zones(surveyed("pixel8pro", tmp_path))}
     assert found["BIG"] == 58.0
     assert found["soc"] is None
     assert found["batt_therm_sidekey"] is None
     assert found["rf1_therm"] is None
+    assert [each.name for each in gpu_clocks(surveyed("orangepi5", tmp_path / "other"))] == ["fb000000.gpu"]
 
 
 def test_the_kernel_slows_down_at_the_lowest_passive_trip() -> None:
@@ -52,11 +53,6 @@ def test_a_battery_is_found_in_files_and_in_androids_words() -> None:
     assert told is not None
     assert (told.charge_ratio, told.is_fed) == (0.88, True)
     assert battery(readings("battery = nonsense")) is None
-
-
-def test_gpus_are_told_from_memory_and_other_engines(tmp_path: Path) -> None:
-    """Of several controls of clocks, the GPU's has its name."""
-    assert [each.name for each in gpu_clocks(surveyed("orangepi5", tmp_path))] == ["fb000000.gpu"]
 
 
 def test_power_is_read_directly_or_as_voltage_and_current() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -68,27 +69,19 @@ def test_every_value_arrives(tmp_path: Path) -> None:
     """What the file says is in the profile, as the types that it has there."""
     board = found(tmp_path, WHOLE)
     assert (board.name, board.kind, board.description) == ("board", "pi", "a board")
-    assert (board.memory_bytes, board.default_model) == (8 * 1024**3, "smollm2-135m-q8_0")
-    assert board.opencl_platform == "Intel"
-    assert board.reach == Reach(
-        way="ssh",
-        address="me@board",
-        port=2222,
-        identity_file="/keys/board",
-        known_hosts_file="/keys/hosts",
-        home="/opt/perfsuite",
-    )
-    assert board.conditions == Conditions(
-        processors=(4, 5),
-        governor="performance",
-        gpu_governor="powersave",
-        start_below_celsius=55.0,
-        cooling_limit_s=60.0,
-        thermal_zones=("cpu-thermal",),
-        least_battery_ratio=1.0,
-    )
+    assert (board.memory_bytes, board.default_model, board.opencl_platform) == (8 << 30, "smollm2-135m-q8_0", "Intel")
+    keys = {"identity_file": "/keys/board", "known_hosts_file": "/keys/hosts"}
+    assert board.reach == Reach(way="ssh", address="me@board", port=2222, home="/opt/perfsuite", **keys)
+    assert asdict(board.conditions) == {
+        "processors": (4, 5),
+        "governor": "performance",
+        "gpu_governor": "powersave",
+        "start_below_celsius": 55.0,
+        "cooling_limit_s": 60.0,
+        "least_battery_ratio": 1.0,
+        "thermal_zones": ("cpu-thermal",),
+    }
     assert type(board.conditions.start_below_celsius) is float
-    assert [type(each) for each in board.conditions.processors] == [int, int]
     assert (board.forecast_least_ns, board.session_spread_ratio) == (7, 0.1)
     assert (board.max_waiting_ratio, board.max_others_ratio, board.ceiling_spread_ratio) == (0.2, 0.3, 0.4)
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -40,63 +42,37 @@ def test_a_draft_is_read_in_the_place_of_the_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "line"),
-    [(b"\nreach = [\n", 3), (b"a = 1\na = 2\n", 2), (b"\n\nthis is no TOML", 3)],
-    ids=["unclosed", "twice", "prose"],
+    ("content", "told"),
+    [
+        (b"\nreach = [\n", r"is no TOML \(.*(line 3|end of document)"),
+        (b"a = 1\na = 2\n", r"is no TOML \(.*line 2"),
+        (b"\n\nthis is no TOML", r"is no TOML \(.*line 3"),
+        (b"memory_bytes = " + b"1" * 5000, r"is no TOML \("),
+        (b"a = " + b"[" * 20_000, r"is no TOML \("),
+        (b'description = "a"\nkind = "gr\xfcn"\n', r"is no TOML \('utf-8' codec can't decode byte 0xfc in position 28"),
+        (b"#" * ((1 << 20) + 1), "has more than 1,048,576 bytes, which is no profile"),
+    ],
+    ids=["unclosed", "twice", "prose", "a number without an end", "lists without an end", "encoding", "too long"],
 )
-def test_broken_toml_is_told_with_its_line(content: bytes, line: int, tmp_path: Path) -> None:
+def test_what_is_no_toml_is_told_with_where_it_breaks(content: bytes, told: str, tmp_path: Path) -> None:
     """The line is where the parser gave up, or the end of the file, which it says so."""
-    path = tmp_path / "board.toml"
-    path.write_bytes(content)
-    told = refusal(path)
-    assert told.startswith("is no TOML (")
-    assert f"line {line}" in told or "end of document" in told
+    (tmp_path / "board.toml").write_bytes(content)
+    assert re.match(told, refusal(tmp_path / "board.toml"))
 
 
-def test_a_number_without_an_end_is_no_toml(tmp_path: Path) -> None:
-    """More digits than Python converts are told as any other mistake."""
-    path = tmp_path / "board.toml"
-    path.write_text("memory_bytes = " + "1" * 5000)
-    assert refusal(path).startswith("is no TOML (")
-
-
-def test_lists_without_an_end_are_no_profile(tmp_path: Path) -> None:
-    """Nesting deeper than the parser goes is one line, too."""
-    path = tmp_path / "board.toml"
-    path.write_text("a = " + "[" * 20_000)
-    assert refusal(path).startswith(("is no profile (", "is no TOML ("))
-
-
-def test_another_encoding_is_told_with_its_line(tmp_path: Path) -> None:
-    """A file is UTF-8."""
-    path = tmp_path / "board.toml"
-    path.write_bytes(b'description = "a"\nkind = "gr\xfcn"\n')
-    assert refusal(path) == "is not UTF-8 (line 2); save it as UTF-8"
-
-
-def test_a_folder_is_no_file(tmp_path: Path) -> None:
-    """A folder of a profile's name is told as what it is."""
-    (tmp_path / "board.toml").mkdir()
-    assert refusal(tmp_path / "board.toml") == "is a folder, expected a profile's file"
-
-
-def test_a_link_to_nowhere_is_told(tmp_path: Path) -> None:
-    """A link whose file is gone is not passed over in silence."""
-    (tmp_path / "board.toml").symlink_to(tmp_path / "gone.toml")
-    assert refusal(tmp_path / "board.toml") == "is no file, or a link to none; expected a profile's file"
-
-
-def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
-    """A pipe of a profile's name would keep a reader for ever."""
-    os.mkfifo(tmp_path / "board.toml")
-    assert refusal(tmp_path / "board.toml") == "is no file, or a link to none; expected a profile's file"
-
-
-def test_a_file_without_an_end_is_no_profile(tmp_path: Path) -> None:
-    """What is longer than a megabyte is not read to its end."""
-    path = tmp_path / "board.toml"
-    path.write_bytes(b"#" * ((1 << 20) + 1))
-    assert refusal(path) == "has more than 1,048,576 bytes, which is no profile"
+@pytest.mark.parametrize(
+    ("make", "told"),
+    [
+        (Path.mkdir, "is a folder, expected a profile's file"),
+        (lambda path: path.symlink_to("gone.toml"), "is no file, or a link to none; expected a profile's file"),
+        (os.mkfifo, "is no file, or a link to none; expected a profile's file"),
+    ],
+    ids=["folder", "link to nowhere", "pipe, which would keep a reader for ever"],
+)
+def test_what_is_no_file_is_told(make: Callable[[Path], object], told: str, tmp_path: Path) -> None:
+    """It is neither passed over in silence nor waited for."""
+    make(tmp_path / "board.toml")
+    assert refusal(tmp_path / "board.toml") == told
 
 
 class Unreadable:

@@ -9,13 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from perfsuite.device.conditions import NO_CONDITIONS
-from perfsuite.device.profile import (
-    DEFAULT_MARGIN_RATIO,
-    PEAK_KINDS,
-    find_local_profile,
-    find_profile,
-    profile_names,
-)
+from perfsuite.device.profile import DEFAULT_MARGIN_RATIO, PEAK_KINDS, find_local_profile, find_profile, profile_names
 from perfsuite.device.profile.search import shipped_file, shipped_names
 from perfsuite.device.reach import WAYS, Reach
 from perfsuite.errors import DeviceError
@@ -42,7 +36,7 @@ def test_the_devices_ship() -> None:
 def test_every_profile_that_ships_is_whole(name: str) -> None:
     """Each shipped profile reads, carries its name, and allows neither nothing nor everything."""
     profile = find_profile(name, folders=())
-    assert profile.name == name
+    assert profile.name == profile.kind == name
     assert profile.description
     assert profile.reach.way in WAYS
     assert all(ratio > 1.0 for ratio in profile.forecast_tolerance_ratio.values())
@@ -52,17 +46,15 @@ def test_every_profile_that_ships_is_whole(name: str) -> None:
     assert all(0.0 < ratio < 1.0 for ratio in profile.margin_ratio.values())
 
 
-@pytest.mark.parametrize("name", shipped_names())
-def test_every_kind_of_device_has_its_own_name(name: str) -> None:
-    """What a farm's tags call a device that ships is what its profile is called."""
-    assert find_profile(name, folders=()).kind == name
-
-
 def test_the_host_is_this_machine_as_it_is() -> None:
-    """The host is reached by nothing, and nothing of it is changed for a run."""
+    """It is reached by nothing, nothing of it is changed for a run, and it follows both sentinels."""
     host = find_profile("host", folders=())
     assert host.is_local
     assert (host.reach, host.conditions) == (Reach(way="local"), NO_CONDITIONS)
+    weights = find_profile("host", folders=()).sentinel_weight_ratio
+    assert set(weights) == {"memory", "compute"}
+    assert all(0.0 <= weight <= 1.0 for weight in weights.values())
+    assert DEFAULT_MARGIN_RATIO == 0.05
 
 
 def test_the_host_trusts_a_calibration_more_than_ceilings() -> None:
@@ -72,13 +64,6 @@ def test_the_host_trusts_a_calibration_more_than_ceilings() -> None:
     for kind, ratio in host.quick_tolerance_ratio.items():
         assert host.calibrated_tolerance_ratio[kind] <= ratio < host.forecast_tolerance_ratio[kind]
     assert all(ratio < host.forecast_tolerance_ratio[kind] for kind, ratio in host.calibrated_tolerance_ratio.items())
-
-
-def test_the_host_follows_both_sentinels() -> None:
-    """Each in part or in full."""
-    weights = find_profile("host", folders=()).sentinel_weight_ratio
-    assert set(weights) == {"memory", "compute"}
-    assert all(0.0 <= weight <= 1.0 for weight in weights.values())
 
 
 @pytest.mark.parametrize("name", ["rubikpi", "orangepi5", "raspberrypi5", "jetson-orin-nano", "generic-ssh"])
@@ -175,11 +160,6 @@ def test_a_local_profile_may_measure_here() -> None:
         DeviceError, match=r"^--device=rubikpi: is reached by ssh rubikpi, and this measures the machine"
     ):
         find_local_profile("rubikpi", folders=())
-
-
-def test_the_default_margin_is_a_small_change() -> None:
-    """Where nobody said anything, a change of five in a hundred passes."""
-    assert DEFAULT_MARGIN_RATIO == 0.05
 
 
 _RUBIKPI = shipped_file("rubikpi").place.read_bytes()

@@ -13,12 +13,6 @@ from perfsuite.device.reach import Reach
 from perfsuite.errors import DeviceError
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """The folder of one's own profiles."""
-    return tmp_path
-
-
 def put(folder: Path, name: str, text: str) -> Path:
     """Write a profile."""
     path = folder / f"{name}.toml"
@@ -31,75 +25,67 @@ def found(folder: Path, name: str) -> Profile:
     return find_profile(name, folders=(folder,))
 
 
-def test_what_is_not_said_is_taken_over(folder: Path) -> None:
+def test_what_is_not_said_is_taken_over(tmp_path: Path) -> None:
     """A profile of three lines is the other one at another address."""
-    put(folder, "desk-pi", 'extends = "rubikpi"\n[reach]\naddress = "me@desk"\n')
-    desk, rubikpi = found(folder, "desk-pi"), find_profile("rubikpi", folders=())
+    put(tmp_path, "desk-pi", 'extends = "rubikpi"\n[reach]\naddress = "me@desk"\n')
+    desk, rubikpi = found(tmp_path, "desk-pi"), find_profile("rubikpi", folders=())
     assert desk.reach == Reach(way="ssh", address="me@desk")
     for name in Profile.__slots__:
         if name not in ("name", "reach"):
             assert getattr(desk, name) == getattr(rubikpi, name), name
 
 
-def test_single_values_of_a_table_are_changed(folder: Path) -> None:
+def test_single_values_of_a_table_are_changed(tmp_path: Path) -> None:
     """Tables go on as they are below; lists are whole."""
     text = 'extends = "rubikpi"\n[conditions]\nprocessors = [7]\n[judging.margin_ratio]\nphase = 0.5\n'
-    put(folder, "desk-pi", text)
-    desk, rubikpi = found(folder, "desk-pi"), find_profile("rubikpi", folders=())
+    put(tmp_path, "desk-pi", text)
+    desk, rubikpi = found(tmp_path, "desk-pi"), find_profile("rubikpi", folders=())
     assert desk.conditions.processors == (7,)
     assert desk.conditions.governor == rubikpi.conditions.governor
     assert desk.margin_ratio == {**rubikpi.margin_ratio, "phase": 0.5}
 
 
-def test_an_empty_text_takes_a_value_away(folder: Path) -> None:
+def test_an_empty_text_takes_a_value_away(tmp_path: Path) -> None:
     """So does a temperature without an end: nothing is asked for then."""
     text = 'extends = "rubikpi"\nopencl_platform = ""\ndefault_model = ""\n[conditions]\ngovernor = ""\n'
-    put(folder, "desk-pi", f"{text}start_below_celsius = inf\nthermal_zones = []\n")
-    desk = found(folder, "desk-pi")
+    put(tmp_path, "desk-pi", f"{text}start_below_celsius = inf\nthermal_zones = []\n")
+    desk = found(tmp_path, "desk-pi")
     assert (desk.opencl_platform, desk.default_model, desk.conditions.governor) == (None, None, None)
     assert (desk.conditions.start_below_celsius, desk.conditions.thermal_zones) == (None, ())
 
 
-def test_another_way_begins_anew(folder: Path) -> None:
-    """Port and key of ssh mean nothing to adb, and are not taken over."""
-    put(folder, "base", 'extends = "rubikpi"\n[reach]\naddress = "me@x"\nport = 2222\nidentity_file = "k"\n')
-    put(folder, "phone", 'extends = "base"\n[reach]\nway = "adb"\naddress = "0123"\n')
-    assert found(folder, "phone").reach == Reach(way="adb", address="0123")
+def test_another_way_begins_anew(tmp_path: Path) -> None:
+    """Port and key of ssh mean nothing to adb, and are not taken over; saying the same way again loses nothing."""
+    put(tmp_path, "base", 'extends = "rubikpi"\n[reach]\naddress = "me@x"\nport = 2222\nidentity_file = "k"\n')
+    put(tmp_path, "phone", 'extends = "base"\n[reach]\nway = "adb"\naddress = "0123"\n')
+    assert found(tmp_path, "phone").reach == Reach(way="adb", address="0123")
+    put(tmp_path, "base", 'extends = "rubikpi"\n[reach]\nport = 2222\n')
+    put(tmp_path, "board", 'extends = "base"\n[reach]\nway = "ssh"\naddress = "x"\n')
+    assert found(tmp_path, "board").reach == Reach(way="ssh", address="x", port=2222)
 
 
-def test_the_same_way_goes_on(folder: Path) -> None:
-    """Saying the way again loses nothing."""
-    put(folder, "base", 'extends = "rubikpi"\n[reach]\nport = 2222\n')
-    put(folder, "board", 'extends = "base"\n[reach]\nway = "ssh"\naddress = "x"\n')
-    assert found(folder, "board").reach == Reach(way="ssh", address="x", port=2222)
-
-
-def test_judging_may_be_left_out(folder: Path) -> None:
-    """Whoever says nothing of how strictly to judge is judged as the host is."""
-    put(folder, "board", 'description = "a board"\n')
-    board, host = found(folder, "board"), find_profile("host", folders=())
+def test_judging_may_be_left_out(tmp_path: Path) -> None:
+    """Whoever says nothing of how strictly to judge is judged as the host is; one value leaves the others."""
+    put(tmp_path, "board", 'description = "a board"\n')
+    board, host = found(tmp_path, "board"), find_profile("host", folders=())
     tolerances = ("forecast_tolerance_ratio", "calibrated_tolerance_ratio", "quick_tolerance_ratio")
     for name in ("margin_ratio", "sentinel_weight_ratio", *tolerances):
         assert getattr(board, name) == getattr(host, name)
     assert board.session_spread_ratio == host.session_spread_ratio
-
-
-def test_judging_may_be_left_out_in_part(folder: Path) -> None:
-    """One value of one's own leaves the others as the host has them."""
     text = 'description = "a board"\n[judging]\nsession_spread_ratio = 0.03\n[judging.margin_ratio]\nmine = 0.3\n'
-    put(folder, "board", text)
-    board, host = found(folder, "board"), find_profile("host", folders=())
+    put(tmp_path, "board", text)
+    board, host = found(tmp_path, "board"), find_profile("host", folders=())
     assert board.session_spread_ratio == 0.03
     assert board.max_waiting_ratio == host.max_waiting_ratio
     assert board.margin_ratio == {**host.margin_ratio, "mine": 0.3}
 
 
-def test_a_host_of_ones_own_changes_no_other_device(folder: Path) -> None:
+def test_a_host_of_ones_own_changes_no_other_device(tmp_path: Path) -> None:
     """The defaults are those that ship."""
-    put(folder, "host", 'extends = "host"\n[judging]\nsession_spread_ratio = 0.01\n')
-    put(folder, "board", 'description = "a board"\n')
-    assert found(folder, "host").session_spread_ratio == 0.01
-    assert found(folder, "board").session_spread_ratio == find_profile("host", folders=()).session_spread_ratio
+    put(tmp_path, "host", 'extends = "host"\n[judging]\nsession_spread_ratio = 0.01\n')
+    put(tmp_path, "board", 'description = "a board"\n')
+    assert found(tmp_path, "host").session_spread_ratio == 0.01
+    assert found(tmp_path, "board").session_spread_ratio == find_profile("host", folders=()).session_spread_ratio
 
 
 def test_a_profile_may_extend_the_one_that_it_hides(tmp_path: Path) -> None:
@@ -114,54 +100,50 @@ def test_a_profile_may_extend_the_one_that_it_hides(tmp_path: Path) -> None:
     assert profile.conditions == find_profile("rubikpi", folders=()).conditions
 
 
-def test_nothing_is_left_to_extend(folder: Path) -> None:
+def test_nothing_is_left_to_extend(tmp_path: Path) -> None:
     """The last of a name cannot extend itself."""
-    path = put(folder, "board", 'extends = "board"\n')
+    path = put(tmp_path, "board", 'extends = "board"\n')
     told = rf"^{re.escape(str(path))}: extends = 'board': there is no other profile of that name to extend$"
     with pytest.raises(DeviceError, match=told):
-        found(folder, "board")
+        found(tmp_path, "board")
 
 
-def test_a_circle_is_refused(folder: Path) -> None:
-    """The line shows the whole of it."""
+def test_a_circle_is_refused(tmp_path: Path) -> None:
+    """The line shows the whole of it; more one above the other than anybody needs is a mistake as well."""
     one, two, three = (
-        put(folder, name, f'extends = "{base}"\n') for name, base in (("a", "b"), ("b", "c"), ("c", "b"))
+        put(tmp_path, name, f'extends = "{base}"\n') for name, base in (("a", "b"), ("b", "c"), ("c", "b"))
     )
     with pytest.raises(DeviceError) as caught:
-        found(folder, "a")
+        found(tmp_path, "a")
     ring = f"{one} -> {two} -> {three} -> {two}"
     assert str(caught.value) == f"{one}: extends in a circle: {ring}; break it at one of them"
-
-
-def test_a_chain_without_an_end_is_refused(folder: Path) -> None:
-    """More profiles one above the other than anybody needs are a mistake."""
     for number in range(30):
-        put(folder, f"p{number}", f'extends = "p{number + 1}"\n')
+        put(tmp_path, f"p{number}", f'extends = "p{number + 1}"\n')
     with pytest.raises(DeviceError, match="extends in a circle"):
-        found(folder, "p0")
+        found(tmp_path, "p0")
 
 
-def test_an_unknown_base_is_told_with_the_file(folder: Path) -> None:
+def test_an_unknown_base_is_told_with_the_file(tmp_path: Path) -> None:
     """And with the name that may have been meant."""
-    path = put(folder, "board", 'extends = "rubikpy"\n')
+    path = put(tmp_path, "board", 'extends = "rubikpy"\n')
     with pytest.raises(DeviceError) as caught:
-        found(folder, "board")
+        found(tmp_path, "board")
     assert str(caught.value).startswith(f"{path}: extends = rubikpy: no such device; known are host, ")
     assert str(caught.value).endswith("did you mean rubikpi?")
 
 
-def test_a_mistake_below_is_told_with_the_file_below(folder: Path) -> None:
+def test_a_mistake_below_is_told_with_the_file_below(tmp_path: Path) -> None:
     """The file that is named is the one to mend."""
-    base = put(folder, "base", 'extends = "rubikpi"\n[reach]\nport = 0\n')
-    put(folder, "board", 'extends = "base"\n')
-    with pytest.raises(DeviceError, match=rf"^{re.escape(str(base))}: \[reach\] port = 0, expected"):
-        found(folder, "board")
+    base = put(tmp_path, "base", 'extends = "rubikpi"\n[reach]\nport = 0\n')
+    put(tmp_path, "board", 'extends = "base"\n')
+    with pytest.raises(DeviceError, match=rf"^{re.escape(str(base))}: reach\.port is 0, expected"):
+        found(tmp_path, "board")
 
 
-def test_every_value_has_its_file(folder: Path) -> None:
+def test_every_value_has_its_file(tmp_path: Path) -> None:
     """What one's own file says is from there, the rest from where it was taken over."""
-    path = put(folder, "desk-pi", 'extends = "rubikpi"\n[reach]\naddress = "me@x"\n')
-    layers = layered("desk-pi", "", folders=(folder,))
+    path = put(tmp_path, "desk-pi", 'extends = "rubikpi"\n[reach]\naddress = "me@x"\n')
+    layers = layered("desk-pi", "", folders=(tmp_path,))
     assert layers.where("reach", "address") == str(path)
     assert layers.where("reach", "way") == "profile rubikpi.toml of the suite"
     assert layers.where("conditions", "governor") == "profile rubikpi.toml of the suite"

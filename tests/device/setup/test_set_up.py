@@ -22,13 +22,9 @@ def test_events_are_read_among_other_lines() -> None:
 
 
 def test_a_program_that_is_killed_is_a_lost_link() -> None:
-    """Only its own ends, 0 and 1, are ends of a conversation."""
+    """Only its own ends, 0 and 1, are ends of a conversation; of silence the line says how long it was."""
     with pytest.raises(LinkError, match=r"local: the shell was ended from outside \(word\)"):
         converse(open_target(Reach()), ["sh", "-c", "echo word >&2; kill -9 $$"], print)
-
-
-def test_silence_is_a_lost_link() -> None:
-    """A program that says nothing is ended, and the line says for how long nothing was heard."""
     with pytest.raises(LinkError, match="heard nothing for 0 s"):
         converse(open_target(Reach()), ["cat"], print, silence_limit_s=0.3)
 

@@ -71,17 +71,13 @@ def test_a_suite_without_native_sources_says_where_to_run_from(tmp_path: Path, m
         pack_suite()
 
 
-def test_pip_is_told_what_the_checkout_requires_now() -> None:
-    """Requirements and entry points are those of pyproject.toml, not of an editable installation of yesterday."""
+def test_pip_is_told_what_the_checkout_requires_now(tmp_path: Path) -> None:
+    """Requirements and entry points are those of pyproject.toml, or where there is none, of what was installed."""
     texts = distribution_texts(ROOT)
     for requirement in suite_requirements(ROOT):
         assert f"Requires-Dist: {requirement}\n" in texts["METADATA"]
     assert "[pytest11]\nperfsuite = perfsuite.plugin\n" in texts["entry_points.txt"]
     assert engine_requirement(suite_requirements(ROOT)).startswith("llama-cpp-python==")
-
-
-def test_an_installed_suite_tells_the_same_without_a_checkout(tmp_path: Path) -> None:
-    """Where there is no pyproject.toml, what was installed says what it requires."""
     texts = distribution_texts(tmp_path)
     assert engine_requirement(suite_requirements(tmp_path)) in texts["METADATA"]
     assert "perfsuite = perfsuite.plugin" in texts["entry_points.txt"]

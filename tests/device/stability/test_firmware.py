@@ -18,37 +18,32 @@ FILE = "sys/devices/platform/soc@107c000000/soc@107c000000:firmware/get_throttle
 @pytest.mark.parametrize(
     ("text", "reasons"),
     [
-        ("throttled=0x0", ()),
-        ("throttled=0x50005\n", ("under-voltage", "throttled")),
-        ("throttled=0xe0000", ()),
-        ("a", ("frequency capped", "soft temperature limit")),
-        ("0", ()),
+        *(("throttled=0x0", ()), ("throttled=0x50005\n", ("under-voltage", "throttled")), ("throttled=0xe0000", ())),
+        *(("a", ("frequency capped", "soft temperature limit")), ("0", ())),
+        *((text, None) for text in ("", "throttled=", "0x", 'error=2 error_msg="Invalid arguments"', "1" * 9)),
     ],
 )
-def test_what_holds_now_is_told(text: str, reasons: tuple[str, ...]) -> None:
-    """What was once, since the start, is no matter."""
+def test_what_holds_now_is_told(text: str, reasons: tuple[str, ...] | None) -> None:
+    """What was once, since the start, is no matter; old firmware answers with an error."""
     assert parse_throttled(text) == reasons
 
 
-@pytest.mark.parametrize("text", ["", "throttled=", "0x", 'error=2 error_msg="Invalid arguments"', "1" * 9])
-def test_another_answer_is_none(text: str) -> None:
-    """Old firmware answers with an error."""
-    assert parse_throttled(text) is None
-    assert parse_rails_watts(text) is None
-
-
-def test_a_rail_needs_current_and_voltage() -> None:
-    """The input has a voltage alone, and is not counted."""
-    text = (
-        " VDD_CORE_A current(7)=2.0A\n  VDD_CORE_V volt(15)=0.75V\n 3V3_SYS_A current(1)=1.0A\n EXT5V_V volt(24)=5.1V"
-    )
-    assert parse_rails_watts(text) == 1.5
-
-
-def test_a_rail_that_lies_spoils_the_sum() -> None:
-    """A sum without it would be of other rails."""
-    assert parse_rails_watts("A_A current(0)=900.0A\nA_V volt(1)=5.0V\nB_A current(2)=1.0A\nB_V volt(3)=1.0V") is None
-    assert parse_rails_watts("A_A current(0)=-1.0A\nA_V volt(1)=5.0V") is None
+@pytest.mark.parametrize(
+    ("text", "watts"),
+    [
+        (
+            " VDD_CORE_A current(7)=2.0A\n  VDD_CORE_V volt(15)=0.75V\n 3V3_SYS_A current(1)=1A\n EXT5V_V volt(24)=5V",
+            1.5,
+        ),
+        ("A_A current(0)=900.0A\nA_V volt(1)=5.0V\nB_A current(2)=1.0A\nB_V volt(3)=1.0V", None),
+        ("A_A current(0)=-1.0A\nA_V volt(1)=5.0V", None),
+        ('error=2 error_msg="Invalid arguments"', None),
+    ],
+    ids=["the input has a voltage alone", "one that lies spoils the sum", "negative", "old firmware"],
+)
+def test_a_rail_needs_current_and_voltage(text: str, watts: float | None) -> None:
+    """A sum without one of them would be of other rails."""
+    assert parse_rails_watts(text) == watts
 
 
 @given(st.text(max_size=200))
@@ -59,7 +54,8 @@ def test_no_answer_raises(text: str) -> None:
 
 
 def test_the_program_is_asked(tmp_path: Path) -> None:
-    """Where the kernel's file is missing it answers both questions."""
+    """Where the kernel's file is missing it answers both questions; other devices have none."""
+    assert find_firmware(plant("orangepi5", tmp_path / "other")) is None
     root = plant("raspberrypi5", tmp_path)
     put(root, FILE, None)
     found = find_firmware(root)
@@ -89,8 +85,3 @@ def test_a_program_that_fails_says_nothing(tmp_path: Path, script: str, monkeypa
     found = find_firmware(tmp_path)
     assert found is not None
     assert found.throttled_by() is found.rails_watts() is None
-
-
-def test_other_devices_have_no_such_firmware(tmp_path: Path) -> None:
-    """Nothing is started there."""
-    assert find_firmware(plant("orangepi5", tmp_path)) is None

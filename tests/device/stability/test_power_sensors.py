@@ -13,17 +13,15 @@ from tests.sys_trees import UNREADABLE, plant, put
 SUPPLY = "sys/class/power_supply/battery"
 
 
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    """A phone at 63 %, unplugged."""
-    return plant("pixel8pro", tmp_path)
-
-
-def test_a_phone_has_a_battery(root: Path) -> None:
-    """Its charge and whether it drains are told."""
-    battery = read_battery(root)
+def test_a_phone_has_a_battery(phone: Path) -> None:
+    """Its charge and whether it drains are told; None is 'not known'."""
+    battery = read_battery(phone)
     assert battery is not None
     assert (battery.charge_ratio, battery.is_charging) == (0.63, False)
+    put(phone, f"{SUPPLY}/status", UNREADABLE)
+    battery = read_battery(phone)
+    assert battery is not None
+    assert battery.is_charging is None
 
 
 @pytest.mark.parametrize("board", ["rubikpi", "orangepi5", "raspberrypi5"])
@@ -46,43 +44,34 @@ def test_a_mouse_is_no_battery(tmp_path: Path) -> None:
     assert read_battery(tmp_path) is None
 
 
-def test_a_low_battery_is_a_problem(root: Path) -> None:
+def test_a_low_battery_is_a_problem(phone: Path) -> None:
     """What is measured then is INVALID."""
-    assert check_battery(Conditions(least_battery_ratio=0.8), root) == (
+    assert check_battery(Conditions(least_battery_ratio=0.8), phone) == (
         None,
         "battery too low: 63% and discharging, at least 80% is asked; charge it",
     )
-    assert check_battery(Conditions(least_battery_ratio=0.63), root) == (None, None)
-    assert check_battery(Conditions(), root) == (None, None)
+    assert check_battery(Conditions(least_battery_ratio=0.63), phone) == (None, None)
+    assert check_battery(Conditions(), phone) == (None, None)
 
 
 @pytest.mark.parametrize(("status", "is_problem"), [("Charging", False), ("Full", False), ("Not charging", True)])
-def test_a_battery_that_is_charged_may_be_low(root: Path, status: str, is_problem: bool) -> None:
+def test_a_battery_that_is_charged_may_be_low(phone: Path, status: str, is_problem: bool) -> None:
     """The charger keeps the device from slowing down."""
-    put(root, f"{SUPPLY}/status", status)
-    assert (check_battery(Conditions(least_battery_ratio=0.8), root)[1] is not None) == is_problem
+    put(phone, f"{SUPPLY}/status", status)
+    assert (check_battery(Conditions(least_battery_ratio=0.8), phone)[1] is not None) == is_problem
 
 
 @pytest.mark.parametrize("capacity", ["-1", "101", "full", "", UNREADABLE, None])
-def test_a_charge_that_cannot_be_is_not_known(root: Path, capacity: str | Path | None) -> None:
+def test_a_charge_that_cannot_be_is_not_known(phone: Path, capacity: str | Path | None) -> None:
     """It is told, and nothing is called too low."""
-    put(root, f"{SUPPLY}/capacity", capacity)
-    note, problem = check_battery(Conditions(least_battery_ratio=0.8), root)
+    put(phone, f"{SUPPLY}/capacity", capacity)
+    note, problem = check_battery(Conditions(least_battery_ratio=0.8), phone)
     assert problem is None
     assert note is not None
     assert "not known" in note
 
 
-def test_a_battery_without_a_status_is_neither(root: Path) -> None:
-    """None is 'not known'."""
-    put(root, f"{SUPPLY}/status", UNREADABLE)
-    battery = read_battery(root)
-    assert battery is not None
-    assert battery.is_charging is None
-
-
 CHIP = "sys/class/hwmon/hwmon1"
-BATTERY = "sys/class/power_supply/battery"
 RAPL = "sys/class/powercap/intel-rapl"
 FULL_UJ = 262_143_328_850
 
@@ -154,16 +143,12 @@ def test_what_covers_most_comes_first(phone: Path) -> None:
 
 
 def test_current_times_voltage(jetson: Path) -> None:
-    """Each channel is a sensor of its own, that of the whole board first."""
+    """Each channel is a sensor of its own, that of the board first; a power in microwatts is taken as it is."""
     assert list(watts(jetson).items()) == [
         ("ina3221 VDD_IN", 6.0),
         ("ina3221 VDD_CPU_GPU_CV", 2.0),
         ("ina3221 VDD_SOC", 1.5),
     ]
-
-
-def test_a_power_is_taken_as_it_is(jetson: Path) -> None:
-    """In microwatts; the chip's currents are not multiplied once more."""
     put(jetson, f"{CHIP}/power2_input", "6100000")
     assert watts(jetson) == {"ina3221 VDD_IN": 6.1}
 
@@ -199,24 +184,23 @@ def test_a_supply_that_shows_itself_as_a_chip_is_none(jetson: Path) -> None:
     assert watts(jetson) == {}
 
 
-@pytest.mark.parametrize("microamperes", ["-812500", "812500"])
-def test_the_sign_of_a_batterys_current_says_nothing(phone: Path, microamperes: str) -> None:
-    """Drivers do not agree on it."""
-    put(phone, f"{BATTERY}/current_now", microamperes)
-    assert only(phone).read().watts == pytest.approx(0.8125 * 3.998)
-
-
-@pytest.mark.parametrize("microwatts", ["7500000", "-7500000"])
-def test_a_laptop_tells_its_power_itself(phone: Path, microwatts: str) -> None:
-    """In microwatts, with either sign."""
-    put(phone, f"{BATTERY}/power_now", microwatts)
-    assert only(phone).read().watts == 7.5
+@pytest.mark.parametrize(
+    ("file", "reading", "watts"),
+    [
+        *(("current_now", reading, 0.8125 * 3.998) for reading in ("-812500", "812500")),
+        *(("power_now", reading, 7.5) for reading in ("7500000", "-7500000")),
+    ],
+)
+def test_the_sign_of_a_battery_says_nothing(phone: Path, file: str, reading: str, watts: float) -> None:
+    """Drivers do not agree on it; a laptop tells its power itself, in microwatts."""
+    put(phone, f"{SUPPLY}/{file}", reading)
+    assert only(phone).read().watts == pytest.approx(watts)
 
 
 @pytest.mark.parametrize("status", ["Charging", "Full", "Not charging", "Unknown", "", UNREADABLE])
 def test_a_battery_that_does_not_drain_says_nothing(phone: Path, status: str | Path) -> None:
     """What goes in is not what the device draws."""
-    put(phone, f"{BATTERY}/status", status)
+    put(phone, f"{SUPPLY}/status", status)
     assert watts(phone) == {}
 
 
@@ -230,7 +214,7 @@ def test_a_battery_that_does_not_drain_says_nothing(phone: Path, status: str | P
 )
 def test_a_battery_that_lies_is_not_measured(phone: Path, file: str, reading: str | Path | None) -> None:
     """Neither is one with half of what is needed; only the current has a sign that may be either."""
-    put(phone, f"{BATTERY}/{file}", reading)
+    put(phone, f"{SUPPLY}/{file}", reading)
     assert watts(phone) == {}
 
 

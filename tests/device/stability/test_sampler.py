@@ -38,13 +38,9 @@ def powers(watts: Callable[[float], float | None], last_s: float = 10.0) -> list
 
 
 def test_a_steady_power_times_the_time() -> None:
-    """Also between samples."""
+    """Also between samples; P = t from 1.25 s to 3.75 s is 6.25 J, exactly."""
     assert energy_joules(powers(lambda _: 5.0), S, 4 * S) == pytest.approx(15)
     assert energy_joules(powers(lambda _: 5.0), S + 123_456_789, 4 * S) == pytest.approx(5 * 2.876543211)
-
-
-def test_a_power_that_grows_is_integrated_by_trapezoids() -> None:
-    """P = t from 1.25 s to 3.75 s is 6.25 J, exactly."""
     assert energy_joules(powers(lambda at_s: at_s), 5 * S // 4, 15 * S // 4) == pytest.approx(6.25)
 
 
@@ -64,17 +60,13 @@ def test_what_is_not_covered_has_no_energy(start_ns: int, end_ns: int) -> None:
 
 
 def test_a_gap_is_no_energy() -> None:
-    """Nobody knows the power of a time in which the sensor said nothing; up to three periods it is taken as linear."""
+    """Nobody knows the power of a time in which the sensor said nothing; three periods are taken as linear."""
     short = powers(lambda at_s: None if 3 < at_s < 4.5 else 5.0)
     assert energy_joules(short, S, 8 * S) == pytest.approx(35)
     long = powers(lambda at_s: None if 3 < at_s < 5 else 5.0)
     assert energy_joules(long, S, 8 * S) is None
     assert energy_joules(long, 5 * S, 8 * S) == pytest.approx(15)
     assert MOST_GAP_NS == 3 * S // 2
-
-
-def test_no_samples_no_energy() -> None:
-    """Neither are samples without a sensor any."""
     assert energy_joules([], 0, S) is None
     assert energy_joules(powers(lambda _: None), S, 3 * S) is None
 

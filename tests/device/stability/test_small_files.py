@@ -35,29 +35,23 @@ def rotation(*n_reads: int) -> tuple[Rotation[int], list[int]]:
     return Rotation(sources=[source(place, each) for place, each in enumerate(n_reads)]), read
 
 
-def test_each_source_has_its_turn() -> None:
+@pytest.mark.parametrize(
+    ("n_reads", "limit", "looks"),
+    [
+        ((1, 2, 2, 1), 3, [[0, 1], [2, 3], [0, 1], [2, 3]]),
+        ((1, 1), 10, [[0, 1]]),
+        ((5, 1), 3, [[0], [1]]),
+        ((), 3, [[]]),
+    ],
+    ids=["in turns", "none twice in a look", "one beyond the limit is read alone", "nothing to read"],
+)
+def test_each_source_has_its_turn(n_reads: tuple[int, ...], limit: int, looks: list[list[int]]) -> None:
     """No look reads more files than the limit, and the next one goes on where it stopped."""
-    found, read = rotation(1, 2, 2, 1)
-    for seen in ([0, 1], [2, 3], [0, 1], [2, 3]):
+    found, read = rotation(*n_reads)
+    for seen in looks:
         read.clear()
-        found.read_some(3)
+        found.read_some(limit)
         assert read == seen
-
-
-def test_few_sources_are_read_once() -> None:
-    """A look never reads a source twice."""
-    found, read = rotation(1, 1)
-    found.read_some(10)
-    assert read == [0, 1]
-
-
-def test_a_source_beyond_the_limit_is_read_alone() -> None:
-    """It has to be read whole."""
-    found, read = rotation(5, 1)
-    found.read_some(3)
-    assert read == [0]
-    found.read_some(3)
-    assert read == [0, 1]
 
 
 def test_what_was_told_last_stands() -> None:
@@ -68,13 +62,6 @@ def test_what_was_told_last_stands() -> None:
     assert found.told == (1, 1)
     found.read_all()
     assert found.told == (2, 2, 1)
-
-
-def test_nothing_to_read_costs_nothing() -> None:
-    """A device without such files has no looks."""
-    found, _ = rotation()
-    found.read_some(3)
-    assert found.told == ()
 
 
 def test_a_value_comes_without_its_line_end(tmp_path: Path) -> None:
@@ -97,16 +84,17 @@ def test_a_pipe_holds_nobody_up(tmp_path: Path) -> None:
     assert write_line(tmp_path / "temp", "1") is not None
 
 
-@pytest.mark.parametrize(("text", "number"), [("42000", 42000), ("-274000", -274000), ("+7", 7)])
-def test_numbers(tmp_path: Path, text: str, number: int) -> None:
-    """Whole numbers are read with their sign."""
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        *(("42000", 42000), ("-274000", -274000), ("+7", 7)),
+        *((text, None) for text in ("42.5", "4_2", "0x2a", "nan", "٤٢", "42 43", "9" * 40, "4" * 200_000)),
+    ],
+    ids=lambda each: str(each)[:9],
+)
+def test_a_number_is_one_of_the_kernels(tmp_path: Path, text: str, number: int | None) -> None:
+    """Whole, with its sign; Python reads more as a number than the kernel writes."""
     assert read_number(put(tmp_path, "temp", text)) == number
-
-
-@pytest.mark.parametrize("text", ["42.5", "4_2", "0x2a", "nan", "٤٢", "42 43", "9" * 40, "4" * 200_000])
-def test_what_is_no_number_of_the_kernels_is_none(tmp_path: Path, text: str) -> None:
-    """Python reads more as a number than the kernel writes."""
-    assert read_number(put(tmp_path, "temp", text)) is None
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])

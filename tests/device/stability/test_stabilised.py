@@ -54,26 +54,18 @@ def raspberry(tmp_path: Path) -> Path:
 
 
 def test_a_cool_device_begins_at_once(raspberry: Path) -> None:
-    """There is nothing to wait for, and nothing to tell."""
+    """There is nothing to wait for, and nothing to tell, also where nothing was asked and no sensor can be read."""
     clock = Clock()
     assert waited(raspberry, clock, 52.4) == Cooled()
     assert clock.n_sleeps == 0
-
-
-def test_without_a_limit_nothing_is_read(raspberry: Path) -> None:
-    """A profile that asks for nothing gets no note of sensors."""
     put(raspberry, ZONE, UNREADABLE)
     assert waited(raspberry, Clock(), None) == Cooled()
 
 
 def test_it_waits_until_the_device_is_cool(raspberry: Path) -> None:
-    """How long is told."""
+    """How long is told; below is below."""
     clock = Clock(lambda passed_s: put(raspberry, ZONE, str(52350 - int(passed_s) * 100)))
     assert waited(raspberry, clock) == Cooled(notes=("waited 25 s until cpu-thermal was at 49.9 °C, below 50 °C",))
-
-
-def test_a_limit_is_not_reached_by_being_equal(raspberry: Path) -> None:
-    """Below is below."""
     put(raspberry, ZONE, "50000")
     assert waited(raspberry, Clock(), cooling_limit_s=0.0).problem is not None
 
@@ -156,13 +148,9 @@ def test_children_run_where_this_process_may(usable: set[int]) -> None:
 
 
 def test_no_processors_leaves_all(usable: set[int]) -> None:
-    """A profile that names none binds nothing."""
+    """A profile that names none binds nothing, and nothing is bound to a part of what was asked for."""
     bind_to(())
     assert os.sched_getaffinity(0) == usable
-
-
-def test_processors_that_are_not_there_are_named(usable: set[int]) -> None:
-    """Nothing is bound to a part of what was asked for."""
     with pytest.raises(DeviceError, match=r"processors 4096, 4097 are not there; name some of "):
         bind_to((min(usable), 4097, 4096))
     assert os.sched_getaffinity(0) == usable
@@ -272,13 +260,6 @@ def test_contexts_may_be_nested(folder: Path, root: Path, inner: Conditions, wit
     assert list(folder.iterdir()) == []
 
 
-def test_a_run_that_fails_restores(folder: Path, root: Path) -> None:
-    """Whatever it raises goes on its way."""
-    with pytest.raises(KeyError), stabilised(FAST, folder=folder, root=root):
-        raise KeyError
-    assert set(governors(root)) == {"sched_pixel"}
-
-
 def test_breaking_off_the_wait_restores(folder: Path, root: Path) -> None:
     """Ctrl-C while the device cools finds the governors already set."""
 
@@ -332,13 +313,6 @@ def test_a_device_that_another_process_holds_is_refused(folder: Path, root: Path
             pytest.fail("two runs hold one device")
         assert set(governors(root)) == {"performance"}
     assert set(governors(root)) == {"sched_pixel"}
-
-
-def test_nothing_asked_touches_nothing(folder: Path, root: Path) -> None:
-    """Neither a file nor a note."""
-    with stabilised(NO_CONDITIONS, folder=folder, root=root) as found:
-        assert set(governors(root)) == {"sched_pixel"}
-    assert (found.notes, found.problems, folder.exists()) == ([], [], False)
 
 
 @pytest.fixture(scope="module")

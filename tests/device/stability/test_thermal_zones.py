@@ -42,7 +42,7 @@ def test_nonsense_is_left_out_and_named(tmp_path: Path, reading: str | Path | No
 
 def test_zones_that_hold_no_temperature_do_not_count(tmp_path: Path) -> None:
     """Vendors keep currents, voltages and charges in the same class; a zone of the SoC is one of temperature."""
-    names = (
+    names = [
         "soc",
         "socd",
         "ibat",
@@ -52,8 +52,9 @@ def test_zones_that_hold_no_temperature_do_not_count(tmp_path: Path) -> None:
         "soft_ocp_cpu2",
         "smpl_gm",
         "battery_cycle",
-    )
-    for number, name in enumerate((*names, "soc-thermal", "battery", "soc_therm")):
+    ]
+    assert read_temperatures(find_zones(tmp_path)).hottest is None
+    for number, name in enumerate((*names, "battery_cycle", "soc-thermal", "battery", "soc_therm")):
         put(tmp_path, f"sys/class/thermal/thermal_zone{number}/type", name)
         put(tmp_path, f"sys/class/thermal/thermal_zone{number}/temp", "90000")
     assert [zone.name for zone in find_zones(tmp_path)] == ["soc-thermal", "battery", "soc_therm"]
@@ -69,8 +70,3 @@ def test_a_pc_has_its_chip(tmp_path: Path) -> None:
         put(tmp_path, f"sys/class/hwmon/hwmon{number}/temp1_input", reading)
     assert read_temperatures(find_zones(tmp_path)).hottest == ("k10temp", 48.0)
     assert read_temperatures(find_zones(tmp_path, ("nvme",))).hottest == ("nvme", 70.0)
-
-
-def test_a_machine_without_sensors_has_no_temperature(tmp_path: Path) -> None:
-    """Virtual machines have none."""
-    assert read_temperatures(find_zones(tmp_path)).hottest is None

@@ -92,47 +92,38 @@ def test_a_hot_phone_is_held_back(tmp_path: Path) -> None:
     assert look(root).is_throttled is False
 
 
-def test_a_clock_that_is_held_on_purpose_is_not_throttled(tmp_path: Path) -> None:
-    """Lowest and highest rate are one where somebody has locked the clock."""
+@pytest.mark.parametrize(
+    ("file", "value", "is_throttled"),
+    [
+        (f"{POLICY}/scaling_max_freq", "1500000", False),
+        (f"{POLICY}/scaling_max_freq", "1600000", True),
+        (f"{POLICY}/scaling_max_freq", "0", False),
+        ("sys/devices/platform/soc@107c000000/soc@107c000000:firmware/get_throttled", "5", True),
+    ],
+    ids=["locked by somebody: lowest and highest are one", "capped", "no rate", "too little voltage"],
+)
+def test_what_is_held_on_purpose_is_not_throttled(tmp_path: Path, file: str, value: str, is_throttled: bool) -> None:
+    """A cap is, and so is what the firmware says."""
     root = plant("raspberrypi5", tmp_path)
-    put(root, f"{POLICY}/scaling_max_freq", "1500000")
-    assert look(root).is_throttled is False
-    put(root, f"{POLICY}/scaling_max_freq", "1600000")
-    assert look(root).is_throttled
+    put(root, file, value)
+    assert look(root).is_throttled is is_throttled
 
 
-@pytest.mark.parametrize("state", ["-1", "99", "hot", "", UNREADABLE, None])
-def test_a_cooling_device_that_lies_is_left_out(tmp_path: Path, state: str | Path | None) -> None:
-    """A step below 0, or above the last one, is none."""
+@pytest.mark.parametrize("reading", ["-1", "9999999", "hot", "", UNREADABLE, None])
+def test_what_lies_is_left_out(tmp_path: Path, reading: str | Path | None) -> None:
+    """A step below 0 or above the last one is none, nor a cap that cannot be; the other signs stay."""
     root = plant("orangepi5", tmp_path)
-    put(root, f"{COOLER}/cur_state", state)
+    put(root, f"{COOLER}/cur_state", reading)
     assert look(root).is_throttled is False
-
-
-@pytest.mark.parametrize("rate", ["0", "-5", "9999999", "fast", UNREADABLE, None])
-def test_a_cap_that_cannot_be_is_left_out(tmp_path: Path, rate: str | Path | None) -> None:
-    """The other signs stay."""
-    root = plant("orangepi5", tmp_path)
-    put(root, f"{POLICY}/scaling_max_freq", rate)
+    put(root, f"{POLICY}/scaling_max_freq", reading)
     put(root, f"{COOLER}/cur_state", "3")
     assert look(root).is_throttled
 
 
-def test_a_pi_with_too_little_voltage_is_throttled(tmp_path: Path) -> None:
-    """Its firmware says so."""
-    root = plant("raspberrypi5", tmp_path)
-    put(root, "sys/devices/platform/soc@107c000000/soc@107c000000:firmware/get_throttled", "5")
-    assert look(root).is_throttled
-
-
 def test_a_pc_counts(tmp_path: Path) -> None:
-    """What it counted since its start is no throttling now."""
+    """What it counted since its start is no throttling now; a machine that tells nothing is not known."""
+    assert (look(tmp_path), find_throttling(tmp_path)) == (Throttling(is_throttled=None, n_events=None), ())
     for cpu, count in enumerate(("3", "4", "-7", "many")):
         put(tmp_path, f"sys/devices/system/cpu/cpu{cpu}/thermal_throttle/core_throttle_count", count)
     found = look(tmp_path)
     assert (found.n_events, found.is_throttled) == (7, None)
-
-
-def test_a_machine_that_tells_nothing_is_not_known(tmp_path: Path) -> None:
-    """Not known is not 'not throttled'."""
-    assert (look(tmp_path), find_throttling(tmp_path)) == (Throttling(is_throttled=None, n_events=None), ())

@@ -78,14 +78,10 @@ def test_what_is_no_serial_number_is_refused(address: str) -> None:
         open_target(Reach(way="adb", address=address))
 
 
-def test_a_machine_without_adb_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where adb is missing, its package is named."""
+def test_a_machine_without_adb_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Where adb is missing, its package is named; nothing is run at the end, for the server is the user's."""
+    with refusing_adb(tmp_path, "no"):
+        open_target(PHONE).close()
     monkeypatch.setenv("PATH", "/nowhere")
     with pytest.raises(LinkError, match="adb 0123: adb is not installed here; Debian has it as adb"):
         open_target(PHONE).run(["true"])
-
-
-def test_closing_leaves_adbs_server(tmp_path: Path) -> None:
-    """Nothing is run at the end: the server is the user's."""
-    with refusing_adb(tmp_path, "no"):
-        open_target(PHONE).close()

@@ -25,17 +25,9 @@ from ...board_namespaces import NamespaceBoard
 
 
 def test_the_last_line_is_told() -> None:
-    """Empty lines at the end do not count."""
+    """Without empty lines at the end, and what a terminal obeys; where there is no word, that is told."""
     assert last_line("first\nsecond \r\n\n") == "second"
-
-
-def test_a_terminal_has_nothing_to_obey() -> None:
-    """Control characters of what a device said are not printed."""
     assert last_line("a\x1b[31mb") == "a?[31mb"
-
-
-def test_nothing_is_said_to_be_nothing() -> None:
-    """Where there is no word, that is told."""
     assert last_line(" \n") == "it said nothing"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import time
+from collections.abc import Mapping, Sequence
 
 import pytest
 
@@ -38,38 +39,29 @@ SHELLS = ("dash", "bash", "zsh", "fish", "tcsh")
 
 @pytest.mark.parametrize("shell", SHELLS)
 def test_words_arrive_behind_every_login_shell(shell: str) -> None:
-    """A login shell that is given the line, as sshd does, gives every word to the command unchanged."""
+    """A login shell that is given the line, as sshd does, gives words and variables to the command unchanged."""
     if shutil.which(shell) is None:
         pytest.skip(f"boards: there is no {shell}; 'make test-needs' installs it")
-    line = one_line(start_script(["printf", "%s\\0", *HARD], {}))
-    told = subprocess.run([shell, "-c", line], capture_output=True, check=True, timeout=20)
-    assert told.stdout.split(b"\0")[:-1] == [word.encode("utf-8", "surrogateescape") for word in HARD]
 
+    def told(words: Sequence[str], variables: Mapping[str, str]) -> list[str]:
+        line = one_line(start_script(words, variables))
+        done = subprocess.run([shell, "-c", line], capture_output=True, check=True, timeout=20)
+        return [part.decode("utf-8", "surrogateescape") for part in done.stdout.split(b"\0")[:-1]]
 
-@pytest.mark.parametrize("shell", SHELLS)
-def test_variables_arrive_behind_every_login_shell(shell: str) -> None:
-    """Variables arrive unchanged, those of the shell's own names, too."""
-    if shutil.which(shell) is None:
-        pytest.skip(f"boards: there is no {shell}; 'make test-needs' installs it")
+    assert told(["printf", "%s\\0", *HARD], {}) == list(HARD)
     wanted = {f"PERF_{index}": word for index, word in enumerate(HARD)} | {"UID": "x", "OPTIND": "a b", "IFS": "0"}
-    line = one_line(start_script(["env", "-0"], wanted))
-    told = subprocess.run([shell, "-c", line], capture_output=True, check=True, timeout=20)
-    assert {f"{name}={word}".encode("utf-8", "surrogateescape") for name, word in wanted.items()} <= set(
-        told.stdout.split(b"\0")
-    )
+    assert {f"{name}={word}" for name, word in wanted.items()} <= set(told(["env", "-0"], wanted))
 
 
 def test_a_line_is_harmless() -> None:
-    """Whatever the words are, the line is one line of plain characters."""
+    """Whatever the words are, the line is one line of plain characters, and no longer than Linux takes."""
     line = one_line(start_script(["printf", *HARD], {}))
     assert line.isprintable()
     assert line.isascii()
     assert not set(line) & set("!`;&|<>~*?[]{}#^%")
-
-
-def test_quotes_are_read_back() -> None:
-    """A quoted word is one word for a POSIX shell."""
     assert quoted("it's $x") == "'it'\\''s $x'"
+    with pytest.raises(DeviceError, match=f"{LONGEST_LINE_BYTES} is the most; put what is long into a file"):
+        one_line(start_script(["echo", "x" * LONGEST_LINE_BYTES], {}))
 
 
 def test_the_status_comes_after_the_mark() -> None:
@@ -140,9 +132,3 @@ def test_what_is_no_command_is_refused(command: list[str], environment: dict[str
     with pytest.raises(DeviceError, match=words) as refused:
         start_script(command, environment)
     assert "\n" not in str(refused.value)
-
-
-def test_a_line_that_is_too_long_is_refused() -> None:
-    """A command that Linux would not take as one argument is refused with both sizes."""
-    with pytest.raises(DeviceError, match=f"{LONGEST_LINE_BYTES} is the most; put what is long into a file"):
-        one_line(start_script(["echo", "x" * LONGEST_LINE_BYTES], {}))
