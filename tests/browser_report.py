@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from perfsuite.report.page.names import case_anchor
+from perfsuite.report.page.words import case_anchor
 
 if TYPE_CHECKING:
     from playwright.sync_api import Locator, Page

@@ -7,8 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from perfsuite.records.attribution import NO_ATTRIBUTION, Attribution, UniformShift
-from perfsuite.records.observation import NO_OBSERVATION, Observation
-from perfsuite.records.observation_file import write_observation
+from perfsuite.records.observation import NO_OBSERVATION, Observation, write_observation
 from perfsuite.records.outcome import Judgement, Outcome
 from perfsuite.records.run_origin import NO_ORIGIN
 from perfsuite.report.page.page_run import read_page_run

@@ -14,8 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from perfsuite.device.farm.client import Client, Place, places
-from perfsuite.device.farm.holder import Holder
+from perfsuite.device.farm.client import Client, Holder, Place, places
 from perfsuite.device.farm.request import FarmRequest
 
 #: Boards that the exporter has; each place takes one.

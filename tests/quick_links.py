@@ -9,7 +9,7 @@ from functools import partial
 
 from perfsuite.device.target import opening as targets
 from perfsuite.device.target import ssh
-from perfsuite.measure import ceiling_probe
+from perfsuite.measure import ceiling_store
 from perfsuite.measure.board import connecting
 from perfsuite.measure.board import opening as boards
 from perfsuite.measure.board.hello import Hello
@@ -28,4 +28,4 @@ connecting.Connecting = partial(connecting.Connecting, limits=_LIMITS)  # type: 
 targets.SshLink = partial(ssh.SshLink, alive_interval_s=1)  # type: ignore[misc, assignment, attr-defined]
 ssh._SETTINGS["ConnectTimeout"] = "2"
 boards.Hello = partial(Hello, silence_limit_s=SILENCE_S)  # type: ignore[misc, assignment, attr-defined]
-ceiling_probe._BUDGET_MS = 60
+ceiling_store._BUDGET_MS = 60

@@ -11,8 +11,7 @@ from typing import Any
 
 from perfsuite.expectation.memory.comparison import MemoryRecord
 from perfsuite.expectation.memory.need import MemoryNeed
-from perfsuite.expectation.roofline.ceiling import BANDWIDTH_KINDS, CPU, Ceiling, Rate, Resource
-from perfsuite.expectation.roofline.independent_rate import IndependentRate
+from perfsuite.expectation.roofline.ceiling import BANDWIDTH_KINDS, CPU, Ceiling, IndependentRate, Rate, Resource
 from perfsuite.expectation.roofline.roofline_run import RooflineRun, Row, RowKind, Subject
 from perfsuite.expectation.roofline.survey import Survey
 from perfsuite.expectation.roofline.work import Work, WorkPart

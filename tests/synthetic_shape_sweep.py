@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterable
 from perfsuite.expectation.operators.tiling import padded
 from perfsuite.experiments.shapes.sweep import measure_sweep
 from perfsuite.experiments.shapes.sweep_analysis import analysed_sweep
-from perfsuite.experiments.shapes.sweep_expected import SweepSetting
-from perfsuite.experiments.shapes.sweep_record import ShapeSweep
+from perfsuite.experiments.shapes.sweep_record import ShapeSweep, SweepSetting
 from perfsuite.testing.shape_meters import SimulatedMeters
 from perfsuite.workload.shapes.operation_shape import Operation, OperationShape
 from perfsuite.workload.shapes.shape_case import ShapeCase, Subject, Tiling

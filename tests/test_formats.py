@@ -19,20 +19,19 @@ import pytest
 from perfsuite.device.fingerprint import ENGINE
 from perfsuite.device.lock.reading import lock_behind
 from perfsuite.device.profile import find_profile
-from perfsuite.device.setup.installed import last_answer, read_installed
+from perfsuite.device.setup.needs import last_answer, read_installed
 from perfsuite.device.stability.restore_file import read_kept
 from perfsuite.expectation.roofline.published import read_published
-from perfsuite.experiments.certificate.trial import read_trials
-from perfsuite.experiments.fidelity.published import published_fidelity
+from perfsuite.experiments.certificate.certificate import read_trials
+from perfsuite.experiments.fidelity.command_published import published_fidelity
 from perfsuite.experiments.roofline.stored_run import read_roofline
-from perfsuite.experiments.shapes.examples_file import read_examples
+from perfsuite.experiments.shapes.kept_files import read_examples
 from perfsuite.experiments.shapes.policy_record import read_policy
 from perfsuite.experiments.shapes.sweep_record import read_sweep
 from perfsuite.experiments.study.harness_scores import read_harness_score
 from perfsuite.experiments.study.plan_file import read_plan as read_study_plan
-from perfsuite.measure.calibration_store import find_calibration
+from perfsuite.measure.calibration_store import device_file, find_calibration
 from perfsuite.measure.ceiling_store import stored_ceilings
-from perfsuite.measure.device_file import device_file
 from perfsuite.nightly.exit_file import read_exit
 from perfsuite.nightly.night_state import NightOrigin, read_state
 from perfsuite.nightly.plan_file import read_plan as read_night_plan
@@ -41,10 +40,10 @@ from perfsuite.records.codec import unpack
 from perfsuite.records.duplication import KernelDuplication
 from perfsuite.records.live import from_line
 from perfsuite.records.memory_timeline import MemoryTimeline
-from perfsuite.records.observation_file import read_observation
+from perfsuite.records.observation import read_observation
 from perfsuite.records.tensor_layout import TensorLayout
 from perfsuite.records.trace_file import read_trace
-from perfsuite.report.measured_phases import read_measured_phases
+from perfsuite.report.llama_bench_export import read_measured_phases
 from perfsuite.report.run_file import read_run_file
 from perfsuite.verdict.baseline import read_baselines
 from perfsuite.verdict.recorded_run import read_run

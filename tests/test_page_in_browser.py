@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from perfsuite.report.page.charts import figures
-from perfsuite.report.page.names import case_anchor
+from perfsuite.report.page.words import case_anchor
 from perfsuite.report.verdict_words import verdict_sentence
 from perfsuite.testing.run_files import CHOSEN_CASES, HOSTILE_NAMES, synthetic_observation, synthetic_run
 from tests.browser_chromium import axe_violations

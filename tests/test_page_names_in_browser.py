@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from perfsuite.report.page.names import case_anchor, kind_title, short_name
+from perfsuite.report.page.words import case_anchor, kind_title, short_name
 from perfsuite.report.visible import visible
 from perfsuite.testing.run_files import HOSTILE_NAMES, synthetic_observation, synthetic_run
 from tests.browser_chromium import axe_violations

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from perfsuite.records.outcome import Judgement, Outcome
-from perfsuite.report.page.names import case_anchor
+from perfsuite.report.page.words import case_anchor
 from perfsuite.testing.run_cases import operator_id, phase_id
 
 from .browser_chromium import Visit, a_limit, skip_without_browser, the_browser, visit

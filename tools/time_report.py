@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 from statistics import median
 
-from perfsuite.records.observation_file import write_observation
+from perfsuite.records.observation import write_observation
 from perfsuite.report.run_file import write_run
 from perfsuite.testing.run_files import synthetic_observation, synthetic_run
 

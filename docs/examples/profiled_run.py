@@ -18,7 +18,7 @@ from perfsuite.device.threads import default_threads
 from perfsuite.expectation.cases import llama_workload
 from perfsuite.measure.launch import environment_engine, run_worker
 from perfsuite.measure.llama_plan import llama_plan
-from perfsuite.measure.opencl_setup import set_up_opencl
+from perfsuite.measure.opencl_backend import set_up_opencl
 from perfsuite.workload.scenario import find_scenario
 from perfsuite.workload.weights import materialize, resolve
 

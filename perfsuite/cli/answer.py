@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, Union
 
 from perfsuite.errors import PerfsuiteError
 from perfsuite.records.chart import Chart
-from perfsuite.report.terminal_text import terminal_text
+from perfsuite.report.visible import terminal_text
 
 if TYPE_CHECKING:
     from rich.segment import Segment

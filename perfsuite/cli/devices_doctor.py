@@ -15,7 +15,7 @@ from perfsuite.cli.command_help import Commands, add_action
 from perfsuite.cli.devices import add_device_argument, chosen_profile
 
 if TYPE_CHECKING:
-    from perfsuite.device.doctor.facts import Finding
+    from perfsuite.device.doctor.gathering import Finding
     from perfsuite.device.profile import Profile
 
 _ABOUT = """
@@ -52,7 +52,7 @@ def add_parser(commands: Commands) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from perfsuite.device.doctor.facts import Grade
+    from perfsuite.device.doctor.gathering import Grade
 
     profile = chosen_profile(options)
     findings = examine_device(profile)
@@ -66,7 +66,7 @@ def examine_device(profile: Profile) -> tuple[Finding, ...]:
     from perfsuite.cli.devices_installed import own_account
     from perfsuite.device.doctor.examination import examine
     from perfsuite.device.doctor.gathering import gather, python_words
-    from perfsuite.device.setup.installed import read_installed
+    from perfsuite.device.setup.needs import read_installed
     from perfsuite.device.target.opening import open_target
 
     python = python_words(profile, Path(sys.executable))
@@ -93,7 +93,7 @@ def _model_bytes(profile: Profile) -> int | None:
 
 def _parts(device: str, findings: Sequence[Finding]) -> Iterator[Part]:
     """Yield a line for each, and how many of which there are."""
-    from perfsuite.device.doctor.facts import Grade
+    from perfsuite.device.doctor.gathering import Grade
 
     styles = {Grade.OK: "green", Grade.WARN: "yellow", Grade.FAIL: "red"}
     rows = [(each.grade.value, each.what, each.seen, each.mend) for each in findings]

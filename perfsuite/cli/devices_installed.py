@@ -18,7 +18,7 @@ from perfsuite.errors import PerfsuiteError
 
 
 def own_account() -> dict[str, Any]:
-    """Return the fields of `perfsuite.device.setup.installed.Installed`."""
+    """Return the fields of `perfsuite.device.setup.needs.Installed`."""
     from perfsuite import __version__
     from perfsuite.measure.launch import environment_engine
     from perfsuite.measure.plan import SCHEMA
@@ -38,7 +38,7 @@ def own_account() -> dict[str, Any]:
 
 
 def own_state(opencl_platform: str | None) -> dict[str, Any]:
-    """Return the fields of `perfsuite.device.doctor.facts.SuiteState`.
+    """Return the fields of `perfsuite.device.doctor.gathering.SuiteState`.
 
     While somebody may measure here, no OpenCL driver and no eBPF helper is started, which would disturb him.
     """

@@ -80,7 +80,7 @@ def _run(options: argparse.Namespace) -> int:
 def _show(device: str, done: SetUp) -> None:
     """Print the versions on both sides, and what comes next."""
     from perfsuite.cli.devices_installed import own_account
-    from perfsuite.device.setup.installed import read_installed
+    from perfsuite.device.setup.needs import read_installed
 
     here, there = read_installed(own_account()), done.installed
     rows = (

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from perfsuite.cli.command_help import Commands, add_action
 from perfsuite.cli.devices import add_device_argument, chosen_profile
-from perfsuite.device.setup.installed import NO_PROGRAM, suite_python
+from perfsuite.device.setup.needs import NO_PROGRAM, suite_python
 from perfsuite.errors import DeviceError, LockedError
-from perfsuite.report.terminal_text import terminal_text
+from perfsuite.report.visible import terminal_text
 
 if TYPE_CHECKING:
     from perfsuite.device.lock.state import LockState

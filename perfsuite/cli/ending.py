@@ -62,7 +62,7 @@ def _refusal(error: OSError) -> str:
 
 def _told(text: str, status: int) -> int:
     """Say why on standard error; where that is full as well, the exit code is all there is."""
-    from perfsuite.report.terminal_text import terminal_text  # only where something is told
+    from perfsuite.report.visible import terminal_text  # only where something is told
 
     try:
         print(f"perfsuite: {terminal_text(text)}", file=sys.stderr, flush=True)

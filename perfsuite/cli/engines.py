@@ -15,7 +15,7 @@ from perfsuite.errors import EngineError
 from perfsuite.measure.engine import find_engine
 from perfsuite.measure.engine_store import EngineStore, StoredEngine, open_store
 from perfsuite.measure.launch import environment_engine
-from perfsuite.report.terminal_text import terminal_text
+from perfsuite.report.visible import terminal_text
 from perfsuite.units import format_bytes, format_count
 
 #: How a session of a baseline names what made it.

@@ -16,7 +16,7 @@ from perfsuite.records.llama_bench_file import bench_text
 from perfsuite.records.whole_file import write_whole_bytes
 from perfsuite.report.exports.registry import Export, all_exports
 from perfsuite.report.run_file import read_run_file, run_path
-from perfsuite.report.terminal_text import terminal_text
+from perfsuite.report.visible import terminal_text
 from perfsuite.units import format_count
 
 _ABOUT = """

@@ -15,13 +15,18 @@ from perfsuite.device.fingerprint import host_fingerprint
 from perfsuite.device.profile import profile_names
 from perfsuite.device.threads import default_threads
 from perfsuite.errors import DeviceError, PerfsuiteError
-from perfsuite.expectation.requests.analytic import Conventions
+from perfsuite.expectation.requests.analytic import (
+    BYTES_PER_GB,
+    OPS_PER_TOPS,
+    S_PER_US,
+    Conventions,
+    DeviceRates,
+    rates_of,
+)
 from perfsuite.expectation.requests.composition import Passes, compose, passes_of
 from perfsuite.expectation.requests.forecast import forecast_request
-from perfsuite.expectation.requests.optimisations import Optimisations
-from perfsuite.expectation.requests.rates import BYTES_PER_GB, OPS_PER_TOPS, S_PER_US, DeviceRates, rates_of
 from perfsuite.expectation.requests.speculative_passes import Speculation, SpeculativePasses
-from perfsuite.expectation.requests.subject import Subject, find_subject
+from perfsuite.expectation.requests.subject import Optimisations, Subject, find_subject
 from perfsuite.measure.ceiling_store import stored_ceilings
 from perfsuite.units import NS_PER_S
 from perfsuite.workload.variant import find_variant, variant_names

@@ -14,12 +14,10 @@ from perfsuite.expectation.cases import N_UBATCH, LlamaWorkload
 from perfsuite.expectation.graph import KV_PADDING
 from perfsuite.expectation.op_cost import OpCost
 from perfsuite.expectation.operators.tiling import padded
-from perfsuite.expectation.requests.analytic import Conventions
+from perfsuite.expectation.requests.analytic import Conventions, DeviceRates
 from perfsuite.expectation.requests.engine_variant import engine_request
 from perfsuite.expectation.requests.forecast import PhaseForecast, RequestForecast, Utilisation, utilisation
-from perfsuite.expectation.requests.optimisations import Optimisations
-from perfsuite.expectation.requests.rates import DeviceRates
-from perfsuite.expectation.requests.subject import Subject
+from perfsuite.expectation.requests.subject import Optimisations, Subject
 from perfsuite.expectation.timing.engine_times import EngineTimes, TimeForecast, phase_shapes
 from perfsuite.measure.calibration_store import find_calibration
 from perfsuite.measure.launch import environment_engine

@@ -23,7 +23,7 @@ from perfsuite.errors import DeviceError, HistoryError
 from perfsuite.records.run_origin import Commit
 from perfsuite.records.trend_point import TrendPoint, has_boards
 from perfsuite.report.history import open_history, trend_of, trends_of
-from perfsuite.report.terminal_text import terminal_text
+from perfsuite.report.visible import terminal_text
 from perfsuite.units import format_change, format_count
 from perfsuite.verdict.change_points import ChangeAdvice, ChangePoint, MachineChange, find_changes
 from perfsuite.verdict.steps import STANDARD_STEPS

@@ -16,7 +16,7 @@ from perfsuite.records.run_origin import Commit
 from perfsuite.records.trend_point import TrendPoint, has_boards
 from perfsuite.report.history import HistoryCase, HistoryRun, cases_of, open_history, runs_of, trend_of
 from perfsuite.report.history.reader import ask
-from perfsuite.report.terminal_text import folded_name, terminal_text
+from perfsuite.report.visible import folded_name, terminal_text
 from perfsuite.units import format_change, format_count, format_ns
 
 _BARS = "▁▂▃▄▅▆▇█"

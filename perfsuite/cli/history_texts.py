@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from perfsuite.errors import HistoryError
-from perfsuite.report.terminal_text import terminal_text
+from perfsuite.report.visible import terminal_text
 
 if TYPE_CHECKING:
     from perfsuite.report.history.folder import SkippedFile

@@ -11,7 +11,7 @@ from perfsuite.errors import HistoryError, PerfsuiteError
 from perfsuite.report.history import append_run, compact, open_history, run_ids
 from perfsuite.report.history.append import run_identity
 from perfsuite.report.run_file import RunFile, read_run_file
-from perfsuite.report.terminal_text import terminal_text
+from perfsuite.report.visible import terminal_text
 from perfsuite.units import format_count
 
 

@@ -18,8 +18,7 @@ from perfsuite.cli.taken_device import taken_device
 from perfsuite.device.profile import find_local_profile
 from perfsuite.device.work_folder import work_folder
 from perfsuite.errors import PerfsuiteError
-from perfsuite.experiments.overhead.live_cost import LiveCostRun, measure_live_cost
-from perfsuite.experiments.overhead.measurement import LEAST_PAIRS
+from perfsuite.experiments.overhead.measurement import LEAST_PAIRS, LiveCostRun, measure_live_cost
 from perfsuite.measure.board.protocol import Board
 from perfsuite.measure.launch import WORKER_LIMIT_S
 from perfsuite.measure.live import Delivery, deliveries, run_live

@@ -13,8 +13,7 @@ from perfsuite.errors import PerfsuiteError
 from perfsuite.nightly.cell_end import CellEnd, Ending
 from perfsuite.nightly.conduct import Night
 from perfsuite.nightly.merged_junit import write_junit
-from perfsuite.nightly.night_folder import held_night, last_night, new_night
-from perfsuite.nightly.night_state import origin_here, read_state, write_state
+from perfsuite.nightly.night_state import held_night, last_night, new_night, origin_here, read_state, write_state
 from perfsuite.nightly.plan import Cell, NightPlan
 from perfsuite.records.outcome import NOTHING_JUDGED_EXIT
 from perfsuite.records.run_json import RUN_NAME
@@ -22,7 +21,7 @@ from perfsuite.records.whole_file import write_whole_bytes
 from perfsuite.report.exports.markdown import summary_text
 from perfsuite.report.exports.markdown_text import code, table
 from perfsuite.report.run_file import RunFile, read_run_file
-from perfsuite.report.terminal_text import terminal_text
+from perfsuite.report.visible import terminal_text
 from perfsuite.units import format_count
 
 #: What the file is called in the folder of a night.

@@ -38,7 +38,7 @@ def opencl_backend(options: argparse.Namespace) -> OpenClBackend:
 
     Raises `PerfsuiteError`: there is no such platform, no backend for the engine, or a layer does not build.
     """
-    from perfsuite.measure.opencl_setup import set_up_opencl  # starts a process, and needs what few installs have
+    from perfsuite.measure.opencl_backend import set_up_opencl  # starts a process, and needs what few installs have
 
     platform = options.opencl_platform or find_local_profile(options.device).opencl_platform
     return set_up_opencl(environment_engine(), platform, user_cache())

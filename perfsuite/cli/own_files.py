@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from perfsuite.errors import PerfsuiteError
-from perfsuite.records.observation_file import OBSERVATION_NAME
-from perfsuite.report.terminal_text import terminal_text
+from perfsuite.records.observation import OBSERVATION_NAME
+from perfsuite.report.visible import terminal_text
 
 
 def refuse_own_files(output: Path, run_paths: Iterable[Path]) -> None:

@@ -8,8 +8,8 @@ from pathlib import Path
 from perfsuite.cli.command_help import Commands, add_command
 from perfsuite.cli.own_files import refuse_own_files
 from perfsuite.report.page.page_run import read_page_run
-from perfsuite.report.terminal_text import terminal_text
 from perfsuite.report.verdict_words import verdict_sentence
+from perfsuite.report.visible import terminal_text
 
 
 def add_parser(commands: Commands) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from perfsuite.cli.answer import Answer, Part, Sheet, give
 from perfsuite.cli.command_help import Commands, add_command
-from perfsuite.expectation.paper.reproduction import PAPER_TABLES, ReproducedRow, reproduce
+from perfsuite.expectation.paper.decode_tables import PAPER_TABLES, ReproducedRow, reproduce
 from perfsuite.expectation.paper.table_row import Inputs
 
 _PAPERS = ("life",)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from math import ceil, log2, prod
 
-from perfsuite.expectation.tensor_shape import TensorShape, row_bytes
+from perfsuite.expectation.graphs.operator import TensorShape, row_bytes
 
 #: FLOPs of an element of a norm without its weight: square, add, scale. *Source*: LIFE's 4 h with the weight's product.
 NORM_FLOPS = 3

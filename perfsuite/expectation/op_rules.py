@@ -13,8 +13,8 @@ from types import MappingProxyType
 from typing import Any
 
 from perfsuite.expectation import ggml_rules, thread_rules
+from perfsuite.expectation.graphs.operator import TensorShape
 from perfsuite.expectation.graphs.operator import shape as tensor
-from perfsuite.expectation.tensor_shape import TensorShape
 from perfsuite.expectation.timing import shape_rules
 from perfsuite.expectation.timing.operator_shape import SCALED_ROWS, OperatorShape
 

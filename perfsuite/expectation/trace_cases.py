@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from perfsuite.expectation.attention_growth import has_growth
 from perfsuite.expectation.cases import Case, LlamaWorkload
-from perfsuite.expectation.decode_linearity import has_line
+from perfsuite.expectation.decode_linearity import has_growth, has_line
 from perfsuite.expectation.thread_balance import judged_roles
 from perfsuite.records.events import Phase
 

@@ -13,10 +13,9 @@ from perfsuite.expectation.cases import GRAPH_PHASES, Case
 from perfsuite.expectation.forecast import Expectation
 from perfsuite.experiments.engine_replicates import graph_problems, llama_fingerprint, run_plan
 from perfsuite.experiments.kept_speed import pairs_speed_notes
-from perfsuite.experiments.machine_states import GroupWitness
 from perfsuite.experiments.pairs import Pair, engine_record, pair_of, pair_series, pairs_by_case, weighty_cases
 from perfsuite.experiments.progress import ProgressLine
-from perfsuite.experiments.replicates import GroupSamples
+from perfsuite.experiments.replicates import GroupSamples, GroupWitness
 from perfsuite.experiments.run_config import RunConfig
 from perfsuite.measure.schedule import Payload, Series
 from perfsuite.records.events import EngineRecord

@@ -11,13 +11,12 @@ from perfsuite.expectation.ceilings import Ceilings, merge_ceilings
 from perfsuite.expectation.forecast import Expectation, expect, with_forecast
 from perfsuite.expectation.timing.calibration import Calibration
 from perfsuite.expectation.timing.calibration_plan import CalibrationPlan, quick_plan
-from perfsuite.expectation.timing.case_times import case_forecasts
-from perfsuite.expectation.timing.engine_times import EngineTimes, TimeForecast
+from perfsuite.expectation.timing.engine_times import EngineTimes, TimeForecast, case_forecasts
 from perfsuite.experiments.run_config import RunConfig
 from perfsuite.measure.board.protocol import board_name
 from perfsuite.measure.calibrate import CalibrationRun, calibrate
 from perfsuite.measure.calibration_store import find_calibration, store_calibration
-from perfsuite.measure.ceiling_probe import best_of_board, measured_ceilings
+from perfsuite.measure.ceiling_store import best_of_board, measured_ceilings
 from perfsuite.measure.engine import Engine
 from perfsuite.records.events import Phase
 

@@ -8,9 +8,9 @@ from dataclasses import replace
 from perfsuite.expectation.cases import GRAPH_PHASES
 from perfsuite.experiments.pairs import Pair
 from perfsuite.experiments.replicates import GroupSamples
-from perfsuite.measure.sentinel import COMPUTE_FLOPS
+from perfsuite.measure.probes import COMPUTE_FLOPS
 from perfsuite.measure.throttling import MEMORY, is_telling, memory_complaint, pairs_note, throttling_complaint
-from perfsuite.records.samples import CaseSamples
+from perfsuite.records.outcome import CaseSamples
 from perfsuite.units import NS_PER_S
 from perfsuite.verdict.drift import sentinel_of
 

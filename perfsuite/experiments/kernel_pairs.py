@@ -30,9 +30,8 @@ from perfsuite.experiments.kernel_replicates import (
     kernel_plan,
     kernel_samples,
 )
-from perfsuite.experiments.machine_states import GroupWitness
 from perfsuite.experiments.progress import ProgressLine
-from perfsuite.experiments.replicates import GroupSamples, peak_rss_bytes
+from perfsuite.experiments.replicates import GroupSamples, GroupWitness, peak_rss_bytes
 from perfsuite.experiments.run_config import RunConfig
 from perfsuite.experiments.stored import EngineSession
 from perfsuite.measure.engine_store import kernels_folder

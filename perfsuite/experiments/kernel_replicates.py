@@ -16,7 +16,7 @@ from perfsuite.experiments.run_config import RunConfig
 from perfsuite.measure.kernel_record import KernelRecord
 from perfsuite.measure.plan import DevicesPlan, KernelPlan
 from perfsuite.measure.schedule import Payload, others_complaint
-from perfsuite.records.samples import CaseSamples
+from perfsuite.records.outcome import CaseSamples
 
 _REPETITIONS = 20
 

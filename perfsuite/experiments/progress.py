@@ -9,7 +9,7 @@ import shutil
 import time
 from typing import Protocol
 
-from perfsuite.report.terminal_text import terminal_text
+from perfsuite.report.visible import terminal_text
 
 _QUIET_INTERVAL_S = 15.0
 

@@ -11,10 +11,9 @@ from pathlib import Path
 from perfsuite import __version__
 from perfsuite.expectation.cases import Case
 from perfsuite.expectation.roofline.work import work_of
-from perfsuite.experiments.output_request import OutputRequest
+from perfsuite.experiments.run_config import OutputRequest
 from perfsuite.experiments.session import PerfSession
-from perfsuite.records.observation import CaseWork, Observation
-from perfsuite.records.observation_file import OBSERVATION_NAME, write_observation
+from perfsuite.records.observation import OBSERVATION_NAME, CaseWork, Observation, write_observation
 from perfsuite.report.run_file import RunFile, write_run
 
 

@@ -27,8 +27,7 @@ from perfsuite.experiments.stored import StoredBaselines, open_baselines
 from perfsuite.records.attribution import Attribution
 from perfsuite.records.case_groups import OWN_GROUP, group_of_kind
 from perfsuite.records.events import Phase
-from perfsuite.records.outcome import Judgement, Outcome, is_nothing_judged
-from perfsuite.records.samples import CaseSamples
+from perfsuite.records.outcome import CaseSamples, Judgement, Outcome, is_nothing_judged
 from perfsuite.verdict.allowance import Allowance, StepShare, step_share
 from perfsuite.verdict.attribution import attribute
 from perfsuite.verdict.compare import BaselineMatch, judge

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Mapping
 from pathlib import Path
 
 from perfsuite.errors import MeasurementError
 from perfsuite.expectation.timing.calibration import Calibration
-from perfsuite.measure.device_file import device_file
 from perfsuite.records.codec import ABSENT, plain_json
 from perfsuite.records.whole_file import write_json
+
+
+def device_file(folder: Path, fingerprint: Mapping[str, str], *which: str | int, board: str | None) -> Path:
+    """Return the file in a folder that belongs to one device.
+
+    Its name is a hash of the fingerprint, of `which` else decides, and of the board's identity. Without a board, which
+    is this machine, it is that of the versions that did not tell boards apart.
+    """
+    identity = json.dumps([dict(sorted(fingerprint.items())), *which, *([] if board is None else [board])])
+    return folder / f"{hashlib.sha256(identity.encode()).hexdigest()[:16]}.json"
 
 
 def store_calibration(

@@ -13,7 +13,9 @@ from pathlib import Path
 
 from perfsuite.errors import MeasurementError
 from perfsuite.expectation.ceilings import Ceilings, merge_ceilings
-from perfsuite.measure.device_file import device_file
+from perfsuite.measure.board.protocol import Board, board_name
+from perfsuite.measure.calibration_store import device_file
+from perfsuite.measure.plan import ProbePlan
 from perfsuite.records.codec import plain_json
 from perfsuite.records.whole_file import write_json
 
@@ -60,3 +62,18 @@ def _are_alike(first: Ceilings, second: Ceilings) -> bool:
         return ceilings.n_threads, sizes, ceilings.f16_flops_per_s is None
 
     return shape(first) == shape(second)
+
+
+#: How long the probes take together, ms.
+_BUDGET_MS = 2500
+
+
+def measured_ceilings(board: Board, n_threads: int) -> Ceilings:
+    """Measure the ceilings of a board with so many threads, in a fresh process there."""
+    plan = ProbePlan(cache_dir=str(board.facts().cache_dir), n_threads=n_threads, budget_ms=_BUDGET_MS)
+    return Ceilings.from_plain(board.run(plan)["ceilings"])
+
+
+def best_of_board(board: Board, measured: Ceilings, cache_dir: Path) -> Ceilings:
+    """Return the best that this very board has shown in any run, with what was measured now, and keep it."""
+    return best_ceilings(measured, board.facts().fingerprint, cache_dir, board=board_name(board).kept_by)

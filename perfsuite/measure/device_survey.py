@@ -9,8 +9,7 @@ from typing import Any
 
 from perfsuite.device.profile import Profile, TheoreticalPeak
 from perfsuite.errors import MeasurementError, OpenClError
-from perfsuite.expectation.roofline.ceiling import CPU, Ceiling, Resource
-from perfsuite.expectation.roofline.independent_rate import IndependentRate
+from perfsuite.expectation.roofline.ceiling import CPU, Ceiling, IndependentRate, Resource
 from perfsuite.expectation.roofline.survey import Survey
 from perfsuite.measure.ceiling_survey import MEMORY_OVER_CACHE
 from perfsuite.measure.independent_rates import attempted, rates_on_device, rates_on_processor

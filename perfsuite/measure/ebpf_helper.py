@@ -3,20 +3,131 @@
 The helper is a program of its own because it needs privileges that the suite has no use for: CAP_BPF and CAP_PERFMON.
 One that is installed has them as file capabilities and lies where only root can write; root may do without and use one
 out of the cache.
+
+Installs the eBPF recorder's helper where only root can write, with the two capabilities that it needs.
+
+What is trusted: root compiles the sources that lie beside the package that it runs, in a folder that nobody else can
+enter, never out of a cache. Whoever may write to that package decides what root runs in any case, Python as well as C;
+where that is somebody other than root, the report says so.
+
+*Source*: Linux, capabilities(7), and include/uapi/linux/capability.h (struct vfs_cap_data).
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
+import platform
+import shutil
 import stat
+import struct
 import subprocess
 import sys
+import tempfile
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from perfsuite.errors import MeasurementError, NativeBuildError, PerfsuiteError
-from perfsuite.measure.ebpf_build import HELPER_NAME, KERNEL_TYPES, build_helper
-from perfsuite.measure.trusted_place import others_can_write
+from perfsuite.measure.native import build_program, has_header, make_whole, run_step, source_root
 from perfsuite.measure.uprobes import PMU_TYPE
+
+
+def others_can_write(path: Path) -> Path | None:
+    """Return the first of a path and the folders above it that somebody other than root can write; None: only root.
+
+    A folder with the sticky bit, such as ``/tmp``, keeps others from what root has in it.
+    """
+    for place in (path, *path.parents):
+        status = place.stat()
+        is_shared = status.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and not status.st_mode & stat.S_ISVTX
+        if status.st_uid != 0 or is_shared:
+            return place
+    return None
+
+
+HELPER_NAME = "perfsuite-bpf"
+SKELETON_NAME = "probes.skel.h"
+
+#: What the kernel says of its own types, from which bpftool writes the header that the programs are compiled against.
+KERNEL_TYPES = Path("/sys/kernel/btf/vmlinux")
+
+_PROGRAMS = "bpf/probes.bpf.c"
+#: What libbpf calls the processors that the programs can be compiled for.
+_TARGETS = {"x86_64": "x86", "aarch64": "arm64"}
+#: Where Debian has bpftool, which a user's PATH may lack.
+_SYSTEM_PATH = "/usr/sbin:/sbin"
+
+_PROGRAM_FLAGS = ("-g", "-O2", "-Wall", "-target", "bpf", "-mcpu=v3")
+_HELPER_FLAGS = ("-fstack-protector-strong", "-D_FORTIFY_SOURCE=2")
+_HELPER_LINKS = ("-pie", "-Wl,--as-needed,-z,relro,-z,now", "-lbpf")
+
+
+def build_obstacle() -> str | None:
+    """Return the first thing that building needs and this machine lacks, with Debian's package; None: all is there."""
+    if platform.machine() not in _TARGETS:
+        return f"no eBPF recorder for {platform.machine()}; it is for {' and '.join(_TARGETS)}"
+    if not KERNEL_TYPES.exists():
+        return f"no BTF: {KERNEL_TYPES} is not there; the kernel needs CONFIG_DEBUG_INFO_BTF"
+    for tool in ("clang", "bpftool"):
+        if _find(tool) is None:
+            return f"no {tool}; install it, Debian's {tool}"
+    if not has_header("bpf/libbpf.h"):
+        return "no bpf/libbpf.h; install libbpf's headers, Debian's libbpf-dev"
+    return None
+
+
+def build_helper(cache_dir: Path) -> Path:
+    """Compile the helper into the cache, and return its path; one with the same sources is kept.
+
+    Raises `NativeBuildError` where something is missing, which the text names, or it does not build.
+    """
+    root = source_root(_PROGRAMS)
+    if obstacle := build_obstacle():
+        raise NativeBuildError(f"{HELPER_NAME}: {obstacle}")
+    skeleton = _build_skeleton(root, cache_dir)
+    sources = [path for path in sorted((root / "bpf").glob("*.c")) if not path.name.endswith(".bpf.c")]
+    extra = (*_HELPER_FLAGS, f"-I{skeleton.parent}")
+    return build_program(
+        HELPER_NAME, sources, root / "include", cache_dir, extra=extra, links=_HELPER_LINKS, identity=HELPER_NAME
+    )
+
+
+def _build_skeleton(root: Path, cache_dir: Path) -> Path:
+    """Make the header that holds the compiled programs, under a name that follows their sources."""
+    sources = sorted({*(root / "bpf").glob("*.h"), *(root / "bpf").glob("*.bpf.c"), *(root / "include").rglob("*.h")})
+    digest = hashlib.sha256(repr((_PROGRAM_FLAGS, platform.machine())).encode())
+    for source in sources:
+        digest.update(source.read_bytes())
+    target = cache_dir / "native" / f"bpf-programs-{digest.hexdigest()[:16]}" / SKELETON_NAME
+    if not target.exists():
+        make_whole(target, partial(_make_skeleton, root))
+    return target
+
+
+def _make_skeleton(root: Path, work: Path, log: Path) -> None:
+    clang, bpftool = str(_find("clang")), str(_find("bpftool"))
+    (work / "vmlinux.h").write_text(_output([bpftool, "btf", "dump", "file", str(KERNEL_TYPES), "format", "c"], log))
+    architecture = f"-D__TARGET_ARCH_{_TARGETS[platform.machine()]}"
+    includes = (f"-I{work}", f"-I{root / 'bpf'}", f"-I{root / 'include'}")
+    compiled, linked = work / "probes.bpf.o", work / "probes.o"
+    run_step([clang, *_PROGRAM_FLAGS, architecture, *includes, "-c", str(root / _PROGRAMS), "-o", str(compiled)], log)
+    run_step([bpftool, "gen", "object", str(linked), str(compiled)], log)
+    skeleton = _output([bpftool, "gen", "skeleton", str(linked), "name", "probes"], log)
+    (work / SKELETON_NAME).write_text(skeleton)
+
+
+def _output(command: list[str], log: Path) -> str:
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    if done.returncode:
+        log.write_text(" ".join(command) + "\n" + done.stderr)
+        raise NativeBuildError(f"{HELPER_NAME}: {command[0]} returned {done.returncode}; see {log}")
+    return done.stdout
+
+
+def _find(tool: str) -> str | None:
+    return shutil.which(tool) or shutil.which(tool, path=_SYSTEM_PATH.replace(":", os.pathsep))
+
 
 #: Where the helper is installed.
 HELPER_FOLDER = Path("/usr/local/libexec/perfsuite")
@@ -116,3 +227,81 @@ def _run(helper: Path, option: str) -> subprocess.CompletedProcess[str]:
         raise NativeBuildError(f"{helper}: {option} takes more than {_LIMIT_S} s") from None
     except OSError as error:
         raise NativeBuildError(f"{helper}: does not run ({error.strerror})") from None
+
+
+CAPABILITIES_ATTRIBUTE = "security.capability"
+
+_CAP_PERFMON, _CAP_BPF = 38, 39
+_REVISION_2, _EFFECTIVE = 0x02000000, 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InstalledHelper:
+    """What was installed: where, from which sources, and what else root should know."""
+
+    path: Path
+    sources: Path
+    notes: tuple[str, ...]
+
+
+def install_helper(folder: Path = HELPER_FOLDER) -> InstalledHelper:
+    """Compile the helper and put it into a folder, root's own and with file capabilities; an older one is replaced.
+
+    Raises `MeasurementError` where this is not root, somebody else can write to the folder or above it, or
+    capabilities do not work there; `NativeBuildError` where it does not build.
+    """
+    if os.geteuid() != 0:
+        raise MeasurementError(f"installing {HELPER_NAME} takes root; run {INSTALL_COMMAND}")
+    sources = source_root("bpf/probes.bpf.c")
+    work = Path(tempfile.mkdtemp(prefix="perfsuite-helper-"))
+    try:
+        built = build_helper(work)
+        _make_folder(folder)
+        _put(built, folder / HELPER_NAME)
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+    return InstalledHelper(path=folder / HELPER_NAME, sources=sources, notes=_notes(sources))
+
+
+def helper_capabilities() -> bytes:
+    """Return CAP_BPF and CAP_PERFMON, permitted and effective, as the attribute of a file."""
+    wanted = 1 << _CAP_BPF | 1 << _CAP_PERFMON
+    return struct.pack("<5I", _REVISION_2 | _EFFECTIVE, wanted & 0xFFFFFFFF, 0, wanted >> 32, 0)
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o755)
+        open_place = others_can_write(folder.resolve())
+        is_without_privileges = os.statvfs(folder).f_flag & os.ST_NOSUID
+    except OSError as error:
+        raise MeasurementError(f"{folder}: cannot be made ({error.strerror})") from None
+    if open_place is not None:
+        raise MeasurementError(f"{open_place}: others than root can write there; install into a folder of root's own")
+    if is_without_privileges:
+        raise MeasurementError(f"{folder}: its file system is mounted nosuid: capabilities have no effect there")
+
+
+def _put(built: Path, path: Path) -> None:
+    """Copy beside the path, make it root's, give it the capabilities last, and move it into place."""
+    handle, partial = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as out:
+            out.write(built.read_bytes())
+            out.flush()
+            os.fchown(out.fileno(), 0, 0)
+            os.fchmod(out.fileno(), 0o755)
+            os.fsync(out.fileno())
+        os.setxattr(partial, CAPABILITIES_ATTRIBUTE, helper_capabilities())
+        os.replace(partial, path)
+    except OSError as error:
+        raise MeasurementError(f"{path}: cannot be installed ({error.strerror})") from None
+    finally:
+        Path(partial).unlink(missing_ok=True)
+
+
+def _notes(sources: Path) -> tuple[str, ...]:
+    open_place = others_can_write(sources / "bpf")
+    if open_place is None:
+        return ()
+    return (f"built from {sources}, where others than root can write ({open_place}): look at who may",)

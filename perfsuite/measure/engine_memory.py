@@ -22,8 +22,7 @@ from typing import Any
 from perfsuite.errors import EngineError, MeasurementError, PerfsuiteError
 from perfsuite.expectation.memory.weight_memory import CPU_FEATURES
 from perfsuite.measure.engine import find_engine
-from perfsuite.measure.native import load_engine_library
-from perfsuite.measure.native_calls import native_fields
+from perfsuite.measure.native import load_engine_library, native_fields
 from perfsuite.measure.plan import LlamaPlan, dump_plan, load_plan
 
 #: ``llama_get_memory_breakdown(const llama_context *)`` as C++ names it.

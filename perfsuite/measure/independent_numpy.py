@@ -7,8 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from perfsuite.expectation.roofline.ceiling import CPU, Resource
-from perfsuite.expectation.roofline.independent_rate import IndependentRate
+from perfsuite.expectation.roofline.ceiling import CPU, IndependentRate, Resource
 
 #: Rows of the square matrices: large enough that a blocked product works from the caches.
 _ORDERS = (1024, 2048)

@@ -12,8 +12,7 @@ from xml.etree import ElementTree
 
 from perfsuite.device.work_folder import work_folder
 from perfsuite.errors import MeasurementError
-from perfsuite.expectation.roofline.ceiling import CPU, Resource
-from perfsuite.expectation.roofline.independent_rate import IndependentRate
+from perfsuite.expectation.roofline.ceiling import CPU, IndependentRate, Resource
 from perfsuite.measure import launch
 from perfsuite.measure.independent_numpy import blas_environment
 from perfsuite.measure.opencl_platform import OpenClDevice

@@ -11,8 +11,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from perfsuite.measure import kernel_references as references
-from perfsuite.measure.kernel_inputs import floats, halves, stored
-from perfsuite.measure.kernel_references import Array
+from perfsuite.measure.kernel_references import Array, floats, halves, stored
 from perfsuite.workload.kernel_catalog import KernelCase
 
 RMS_EPSILON = 1e-5

@@ -12,7 +12,10 @@ from typing import Any
 import numpy as np
 from gguf import GGMLQuantizationType
 from gguf.quants import dequantize as gguf_dequantize
+from numpy.random import Generator
 from numpy.typing import NDArray
+
+from perfsuite.workload.kernel_catalog import BLOCK_SIZES
 
 Array = NDArray[Any]
 Float64Array = NDArray[np.float64]
@@ -99,3 +102,27 @@ def silu_mul(gate: Array, up: Array) -> Float64Array:
     wide = gate.astype(np.float64)
     product: Float64Array = wide / (1.0 + np.exp(-wide)) * up
     return product
+
+
+def floats(rng: Generator, *shape: int) -> Array:
+    """Return F32 values of mean 0 and standard deviation 1."""
+    return rng.standard_normal(shape, dtype=np.float32)
+
+
+def halves(rng: Generator, *shape: int) -> Array:
+    """Return F16 values below 2 of either sign, subnormal ones too: random bits without the exponent's highest."""
+    bits = rng.integers(1 << 16, size=shape, dtype=np.uint16)
+    bits &= np.uint16(0xBFFF)
+    return bits.view(np.float16)
+
+
+def stored(rng: Generator, type: str, rows: int, columns: int) -> Array:
+    """Return weights [rows, columns] as they lie in memory; rows of random ggml blocks where quantised."""
+    if type == "f32":
+        return floats(rng, rows, columns)
+    if type == "f16":
+        return halves(rng, rows, columns)
+    values, n_bytes = BLOCK_SIZES[type]
+    blocks = rng.integers(256, size=(rows, columns // values, n_bytes), dtype=np.uint8)
+    blocks[..., :2] = halves(rng, rows, columns // values, 1).view(np.uint8)
+    return blocks.reshape(rows, -1)

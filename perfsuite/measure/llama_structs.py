@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 from ctypes import POINTER, c_char, c_char_p, c_double, c_int32, c_int64, c_uint32, c_uint64, c_void_p
 
-from perfsuite.measure.native_calls import declare_functions, native_fields
+from perfsuite.measure.native import declare_functions, native_fields
 
 
 class NativeTensor(ctypes.Structure):

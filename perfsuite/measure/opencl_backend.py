@@ -8,9 +8,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from perfsuite.errors import EngineError
+from perfsuite.measure import launch
 from perfsuite.measure.engine import Engine, library_build_id
+from perfsuite.measure.kernel_runtime import opencl_environment
 from perfsuite.measure.native import COMPATIBILITY_LAYER_LIBRARY, TRACING_LAYER_LIBRARY, find_opencl_layer
 from perfsuite.measure.opencl_platform import OpenClDevice
+from perfsuite.measure.plan import DevicesPlan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,3 +150,22 @@ def _kernels_key(libraries: Sequence[Path | None], device: OpenClDevice) -> str:
     parts = [library_build_id(path) for path in libraries if path is not None]
     parts += [device.platform_version, device.device_name, device.driver_version]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
+
+
+def set_up_opencl(engine: Engine, platform: str | None, cache_dir: Path) -> OpenClBackend:
+    """Find everything that the engine needs to run on an OpenCL device.
+
+    Raises `PerfsuiteError` where there is no such platform, no backend for this engine, or a layer does not build.
+    """
+    backend_library(engine, cache_dir)  # before a process is started to look for devices
+    settings = opencl_environment(cache_dir, inherited=launch.environment_opencl_vendors())
+    chosen = launch.run_worker(DevicesPlan(platform=platform), extra_environment=settings)["chosen"]
+    layers = find_opencl_layers(cache_dir)
+    return find_opencl_backend(
+        engine,
+        OpenClDevice.from_plain(chosen),
+        compatibility_layer=layers.compatibility,
+        tracing_layer=layers.tracing,
+        settings=settings,
+        cache_dir=cache_dir,
+    )

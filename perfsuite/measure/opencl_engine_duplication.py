@@ -17,7 +17,7 @@ from pathlib import Path
 
 from perfsuite.errors import EngineError, MeasurementError
 from perfsuite.measure.llama import LlamaEngine
-from perfsuite.measure.native_calls import declare_functions, native_fields
+from perfsuite.measure.native import declare_functions, native_fields
 from perfsuite.measure.plan import EngineDuplicationPlan, LlamaPlan
 from perfsuite.records.duplication import DuplicationRound, KernelDuplication, duplicates_wanted, duplicates_within
 from perfsuite.records.events import Phase

@@ -7,7 +7,7 @@ from dataclasses import fields
 from statistics import median
 
 from perfsuite.expectation.timing.operator_shape import OperatorShape
-from perfsuite.measure.native_calls import checked, native_fields
+from perfsuite.measure.native import checked, native_fields
 
 _MOST_SAMPLES = 200
 #: From this many rows on arithmetic takes far longer than the weights' way from memory, and fewer of them do.

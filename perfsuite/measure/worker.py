@@ -96,7 +96,7 @@ def _sentinels(cache_dir: str, n_threads: int) -> dict[str, int]:
     OpenMP may have bound this thread to one processor, and threads that it starts would share that one.
     """
     from perfsuite.measure.native import load_probe_library
-    from perfsuite.measure.sentinel import measure_sentinels
+    from perfsuite.measure.probes import measure_sentinels
 
     os.sched_setaffinity(0, USABLE_PROCESSORS)
     return measure_sentinels(load_probe_library(Path(cache_dir)), n_threads).to_plain()
@@ -141,8 +141,7 @@ def _run_overhead(plan: plans.OverheadPlan) -> dict[str, Any]:
 
 
 def _run_ebpf_overhead(plan: plans.EbpfOverheadPlan) -> dict[str, Any]:
-    from perfsuite.measure.ebpf_overhead import alternate, paired_sums
-    from perfsuite.measure.ebpf_run import required_ebpf, start_recording
+    from perfsuite.measure.ebpf_run import alternate, paired_sums, required_ebpf, start_recording
     from perfsuite.measure.llama import open_engine
 
     library, ebpf = _engine_library(plan.llama), required_ebpf(plan.llama)

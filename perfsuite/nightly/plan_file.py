@@ -10,9 +10,8 @@ from typing import Annotated, NoReturn
 
 from msgspec import Meta
 
-from perfsuite.device.farm.request import farm_request
+from perfsuite.device.farm.request import farm_request, length_s
 from perfsuite.device.profile import Profile, find_profile
-from perfsuite.device.waits import length_s
 from perfsuite.errors import PerfsuiteError
 from perfsuite.nightly.plan import TAKEN_NAMES, Cell, NightPlan
 from perfsuite.records.codec import Name, read_toml

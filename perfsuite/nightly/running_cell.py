@@ -12,8 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from perfsuite.errors import PerfsuiteError
-from perfsuite.nightly.cell_end import JUNIT_NAME, CellEnd, cell_end
-from perfsuite.nightly.cell_log import LOG_NAME, borrowed_place, has_waited, log_lines
+from perfsuite.nightly.cell_end import JUNIT_NAME, LOG_NAME, CellEnd, borrowed_place, cell_end, has_waited, log_lines
 from perfsuite.nightly.plan import Cell, NightPlan
 
 #: After each signal, how long the processes have.

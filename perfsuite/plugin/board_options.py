@@ -18,7 +18,7 @@ from perfsuite.measure.board.opening import choose_board, desk_claim
 from perfsuite.measure.board.protocol import Board
 from perfsuite.plugin.durations import asked_seconds
 from perfsuite.plugin.option_table import value_of
-from perfsuite.report.terminal_text import terminal_text
+from perfsuite.report.visible import terminal_text
 
 if TYPE_CHECKING:
     from perfsuite.device.farm.borrowing import FarmBoard

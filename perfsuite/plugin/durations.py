@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from perfsuite.device.waits import length_s
+from perfsuite.device.farm.request import length_s
 
 
 def asked_seconds(name: str, text: str) -> float:

@@ -11,9 +11,8 @@ import pytest
 from perfsuite.expectation.forecast import Expectation
 from perfsuite.experiments.session import PerfSession
 from perfsuite.plugin.margins import marker_margin
-from perfsuite.records.outcome import Judgement, Outcome
-from perfsuite.records.samples import CaseSamples
-from perfsuite.report.exports.case_properties import case_properties, run_properties
+from perfsuite.records.outcome import CaseSamples, Judgement, Outcome
+from perfsuite.report.exports.junit import case_properties, run_properties
 
 if TYPE_CHECKING:
     from hypothesis.strategies import DataObject

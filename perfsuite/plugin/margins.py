@@ -8,7 +8,7 @@ from types import MappingProxyType
 import pytest
 
 from perfsuite.device.profile import Profile
-from perfsuite.experiments.margins import NOTHING_SAID, KindMargins, Margins
+from perfsuite.experiments.run_config import NOTHING_SAID, KindMargins, Margins
 from perfsuite.plugin.option_table import MARKER
 
 _EXPECTED_RATIO = "expected a ratio between 0 and 1, such as 0.05"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +15,7 @@ from perfsuite.device.profile import Profile, find_profile, own_folders
 from perfsuite.errors import PerfsuiteError
 from perfsuite.expectation.cases import llama_workload
 from perfsuite.expectation.roofline.sweeps import SWEEPS
-from perfsuite.experiments.run_config import RunConfig
+from perfsuite.experiments.run_config import OutputRequest, RunConfig
 from perfsuite.measure.engine import Engine
 from perfsuite.measure.opencl_backend import OpenClBackend
 from perfsuite.plugin.board_options import asked_board, is_to_measure, on_farm_board
@@ -23,12 +24,38 @@ from perfsuite.plugin.hunt_options import asked_hunts
 from perfsuite.plugin.margins import asked_margins, asked_ratio
 from perfsuite.plugin.option_table import DEFAULT_BUDGET, DEFAULT_MODEL, value_of
 from perfsuite.plugin.origin import new_run_id, run_origin
-from perfsuite.plugin.output_options import asked_outputs
 from perfsuite.records.events import Phase
 from perfsuite.verdict.allowance import DEFAULT_RESOLUTION_RATIO, DEFAULT_STEP_SHARE_RATIO
 from perfsuite.workload.prompts import prompt_lengths, prompts_scenario
 from perfsuite.workload.scenario import Scenario, find_scenario
 from perfsuite.workload.weights import resolve
+
+_OFF = "off"
+
+#: What begins the address of something that is no folder.
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+
+
+def asked_outputs(config: pytest.Config) -> OutputRequest:
+    """Return what the options ask for.
+
+    Raises pytest.UsageError: the history is to lie at an address, which is no folder.
+    """
+    named: str | None = config.option.perf_history
+    default = config.rootpath / ".perfsuite" / "history"
+    return OutputRequest(
+        writes_report=config.option.perf_report == "on",
+        history_dir=None if named == _OFF else _folder(named) if named else default,
+    )
+
+
+def _folder(named: str) -> Path:
+    if _SCHEME.match(named):
+        raise pytest.UsageError(
+            f"--perf-history={named}: is an address, expected a folder of this machine, mounted ones included, or 'off'"
+        )
+    return Path(named).absolute()
+
 
 _INJECTABLE_PHASES = (Phase.PREFILL.value, Phase.DECODE.value)
 
@@ -157,7 +184,7 @@ def _opencl(
 ) -> OpenClBackend | None:
     if engine is None or not _is_opencl(option):
         return None
-    from perfsuite.measure.opencl_setup import set_up_opencl
+    from perfsuite.measure.opencl_backend import set_up_opencl
 
     return set_up_opencl(engine, option.perf_opencl_platform or profile.opencl_platform, cache_dir)
 

@@ -12,7 +12,7 @@ from perfsuite.plugin.parameters import CASE_KINDS
 from perfsuite.records.outcome import NOTHING_JUDGED_EXIT
 from perfsuite.report.engine_words import engine_words
 from perfsuite.report.terminal import next_step, summary_text
-from perfsuite.report.terminal_text import terminal_text
+from perfsuite.report.visible import terminal_text
 
 if TYPE_CHECKING:
     from perfsuite.experiments.run_outputs import WrittenRun

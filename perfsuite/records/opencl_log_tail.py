@@ -11,7 +11,7 @@ import numpy as np
 from perfsuite.errors import MeasurementError
 from perfsuite.records.live import LiveKernel
 from perfsuite.records.opencl_commands import COMMAND_DTYPE, CommandFlag, Commands, CommandType
-from perfsuite.records.opencl_log_records import CONTENT, HEADER, LEAST_BYTES, LONGEST_BYTES, MAGIC, PREFIX, RecordKind
+from perfsuite.records.opencl_log_file import CONTENT, HEADER, LEAST_BYTES, LONGEST_BYTES, MAGIC, PREFIX, RecordKind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

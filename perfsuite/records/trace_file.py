@@ -20,8 +20,19 @@ from perfsuite.records.engine_trace import (
     ProbeCost,
     TracedThread,
 )
-from perfsuite.records.trace_tables import FIELDS, Graphs, TraceEnd, TraceHeader, TraceTables, graphs_from_plain
-from perfsuite.records.trace_writer import MAGIC, Block, BlockKind, TraceWriter, read_blocks
+from perfsuite.records.trace_writer import (
+    FIELDS,
+    MAGIC,
+    Block,
+    BlockKind,
+    Graphs,
+    TraceEnd,
+    TraceHeader,
+    TraceTables,
+    TraceWriter,
+    graphs_from_plain,
+    read_blocks,
+)
 
 #: Events in one block: what is lost at most when a writer is killed.
 _CHUNK = 1 << 16

@@ -11,8 +11,8 @@ from perfsuite.records.attribution import NO_ATTRIBUTION, Attribution
 from perfsuite.records.outcome import ORDER_OF_WEIGHT, Judgement, Outcome
 from perfsuite.records.run_origin import RunOrigin
 from perfsuite.report.reproduce import MOST_NAMED, command_again, option_value, shell_word
-from perfsuite.report.terminal_text import terminal_text
 from perfsuite.report.verdict_words import in_order_of_weight
+from perfsuite.report.visible import terminal_text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

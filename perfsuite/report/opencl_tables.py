@@ -9,8 +9,7 @@ from rich.table import Column, Table
 
 from perfsuite.records.opencl_commands import CommandType
 from perfsuite.report.opencl_summary import DeviceIdle, DeviceSummary, OpenClSummary
-from perfsuite.trace.opencl.clock_choice import Anomaly
-from perfsuite.trace.opencl.device_clock import ClockBasis, DeviceClock
+from perfsuite.trace.opencl.device_clock import Anomaly, ClockBasis, DeviceClock
 from perfsuite.units import format_count, format_ns
 
 _TYPE_WORDS = {

@@ -10,8 +10,8 @@ from typing import NamedTuple
 from perfsuite.errors import PerfsuiteError
 from perfsuite.expectation.roofline.ceiling import CPU
 from perfsuite.expectation.roofline.point import Point
-from perfsuite.expectation.roofline.roof import Roof
 from perfsuite.expectation.roofline.roofline_run import RooflineRun, Row, RowKind
+from perfsuite.expectation.roofline.survey import Roof
 from perfsuite.expectation.roofline.sweeps import BASE
 from perfsuite.records.chart import Axis, PointGroup, RoofLine, RooflineChart, RooflinePanel, RoofRole, Scale
 from perfsuite.report.roofline_findings import KIND_WORDS, conditions, operators_finding, sweep_finding, whole_run_ns

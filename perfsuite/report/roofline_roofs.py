@@ -7,8 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from perfsuite.expectation.roofline.point import Point
-from perfsuite.expectation.roofline.roof import Roof
-from perfsuite.expectation.roofline.survey import ProcessorCeilings
+from perfsuite.expectation.roofline.survey import ProcessorCeilings, Roof
 from perfsuite.records.chart import Area, Axis, Line, PotentialRegion, Ridge, RoofLine, RoofRole, Scale
 from perfsuite.units import format_bytes, format_bytes_per_s, format_flops_per_s, to_giga_per_s
 

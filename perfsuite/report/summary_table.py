@@ -11,11 +11,10 @@ from rich.table import Table
 from rich.text import Text
 
 from perfsuite.records.outcome import ORDER_OF_WEIGHT, Judgement, Outcome
-from perfsuite.report.page.names import kind_place, kind_title
-from perfsuite.report.resolution_words import outcome_words
-from perfsuite.report.terminal_text import folded_name, terminal_text
-from perfsuite.report.token_rates import tokens_per_s
-from perfsuite.report.verdict_words import change_notes
+from perfsuite.report.page.words import kind_place, kind_title
+from perfsuite.report.run_file import tokens_per_s
+from perfsuite.report.verdict_words import change_notes, outcome_words
+from perfsuite.report.visible import folded_name, terminal_text
 from perfsuite.units import format_change, format_ns, format_tokens_per_s
 
 _STYLES = {

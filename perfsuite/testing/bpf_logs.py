@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from perfsuite.records.bpf_log import BpfFlag, BpfKind, EndReason
 from perfsuite.records.bpf_log_file import (
     COUNTER_NAME_BYTES,
     EXPERTS_TAIL,
@@ -19,6 +18,9 @@ from perfsuite.records.bpf_log_file import (
     PROBE_TAIL,
     THREAD_NAME_BYTES,
     VERSION,
+    BpfFlag,
+    BpfKind,
+    EndReason,
 )
 from perfsuite.records.tensor_layout import TensorLayout, TensorType
 from perfsuite.records.trace_levels import TraceLevel

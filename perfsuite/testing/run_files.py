@@ -12,8 +12,16 @@ from perfsuite.records.attribution import Attribution, Carrier, PhaseAttribution
 from perfsuite.records.outcome import Judgement, Outcome
 from perfsuite.records.run_origin import Commit, RunOrigin
 from perfsuite.report.run_file import RunFile
-from perfsuite.testing.run_cases import ARCHITECTURE, WORKLOAD, PlannedCase, planned_cases
-from perfsuite.testing.run_judgements import CHOSEN_CASES, Circumstances, planned_outcome, synthetic_judgement
+from perfsuite.testing.run_cases import (
+    ARCHITECTURE,
+    CHOSEN_CASES,
+    WORKLOAD,
+    Circumstances,
+    PlannedCase,
+    planned_cases,
+    planned_outcome,
+    synthetic_judgement,
+)
 from perfsuite.testing.run_observations import synthetic_observation
 
 __all__ = ["CHOSEN_CASES", "HOSTILE_NAMES", "synthetic_observation", "synthetic_run"]

@@ -9,8 +9,7 @@ from statistics import median
 from typing import Any
 
 from perfsuite.expectation.forecast import Expectation
-from perfsuite.records.outcome import Finding, Judgement, Outcome, foremost
-from perfsuite.records.samples import CaseSamples
+from perfsuite.records.outcome import CaseSamples, Finding, Judgement, Outcome, foremost
 from perfsuite.units import format_change, format_limit, format_ns, format_ratio
 from perfsuite.verdict.allowance import Allowance, Comparison, resolution_ratio
 from perfsuite.verdict.significance import Change, basis_text, compare_sessions

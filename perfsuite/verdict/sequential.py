@@ -9,8 +9,7 @@ from itertools import pairwise, takewhile
 from operator import itemgetter
 
 from perfsuite.records.outcome import Outcome
-from perfsuite.verdict.pairs_to_decide import may_be_decided, n_more, smallest_effect
-from perfsuite.verdict.signed_rank import PairedChange, compare_pairs, least_p
+from perfsuite.verdict.signed_rank import PairedChange, compare_pairs, least_p, may_be_decided, n_more, smallest_effect
 
 #: By case id: old and new latencies, ns, pair by pair.
 Pairs = Mapping[str, tuple[Sequence[int], Sequence[int]]]

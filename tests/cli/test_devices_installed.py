@@ -14,7 +14,7 @@ from perfsuite.cli import devices_installed
 from perfsuite.cli.devices_installed import own_account, own_state
 from perfsuite.device.lock import hold_lock
 from perfsuite.device.lock.state import Holder, LockOwner
-from perfsuite.device.setup.installed import QUESTION, read_installed
+from perfsuite.device.setup.needs import QUESTION, read_installed
 
 
 def test_the_suite_says_what_it_is_in_one_line() -> None:

@@ -6,6 +6,7 @@ import json
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,8 @@ from perfsuite.device.reach import Reach
 from tests.command_streams import Refused, Streams
 
 from ..board_loopback import LoopbackBoard
+from ..board_namespaces import NamespaceBoard
+from ..sys_trees import plant
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
@@ -124,3 +127,48 @@ def test_this_machine_is_not_set_up(refused: Refused, tmp_path: Path) -> None:
     assert "host: is this machine" in refused(["devices", "setup", "host"])
     assert "holds no wheel" in refused(["devices", "setup", "rubikpi", "-q", "--wheels", str(tmp_path)])
     assert "--offline: needs --wheels DIR" in refused(["devices", "setup", "rubikpi", "-q", "--offline"])
+
+
+def test_this_machine_is_examined(capsys: Streams) -> None:
+    """The exit code says whether anything fails; each finding has its grade, what was seen and how it is mended."""
+    status = main(["devices", "doctor", "host", "--json"])
+    found = {each["what"]: each for each in json.loads(capsys.readouterr().out)}
+    assert status == int(any(each["grade"] == "fail" for each in found.values()))
+    assert found["reach"] == {"what": "reach", "grade": "ok", "seen": "local", "mend": ""}
+    assert found["suite"]["grade"] == "ok"
+    assert {"governor", "load", "memory", "disk", "lock", "clock"} <= found.keys()
+
+
+def test_a_device_out_of_reach_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Streams, refused: Refused
+) -> None:
+    """The exit code is 1, and the one line says what to do; a name that no profile has is exit code 2."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "devices").mkdir()
+    (tmp_path / "devices" / "bench.toml").write_text('extends = "generic-ssh"\n[reach]\naddress = "no.invalid"\n')
+    assert main(["devices", "doctor", "bench"]) == 1
+    out = capsys.readouterr().out
+    assert out.startswith("      bench  seen")  # as the other tables: no lines, no margin
+    assert "see address in [reach] of its profile" in out
+    assert "bench: 1 fail, 0 warn, 0 ok" in out
+    assert "no such device" in refused(["devices", "doctor", "no-such-board"])
+
+
+def test_a_board_is_examined_over_ssh(
+    start_board: Callable[..., NamespaceBoard], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Streams
+) -> None:
+    """What its own /sys says is told: its clocks, its zones, and the governor that its user may set."""
+    plant("orangepi5", tmp_path)
+    board = start_board(sys_tree=tmp_path / "sys")
+    board.link_suite()
+    write_profile(tmp_path, board.reach())
+    monkeypatch.chdir(tmp_path)
+    with (tmp_path / "devices" / "bench.toml").open("a") as profile:
+        profile.write('[conditions]\ngovernor = "performance"\nstart_below_celsius = 40.0\n')
+    main(["devices", "doctor", "bench", "--json"])
+    found = {each["what"]: each for each in json.loads(capsys.readouterr().out)}
+    assert found["suite"]["grade"] == found["llama.cpp"]["grade"] == found["lock"]["grade"] == "ok"
+    assert found["governor"]["seen"] == "ondemand; the profile asks for performance, which root may set"
+    assert found["clocks"]["seen"].startswith("from 0 on: 1.80 of 1.80 GHz; from 4 on: 2.40 of 2.40 GHz")
+    assert found["temperature"]["grade"] == "warn"
+    assert found["clock"]["grade"] == "ok"

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from perfsuite.cli import main
-from perfsuite.experiments.overhead.live_cost import LiveCostRun
-from perfsuite.experiments.overhead.measurement import Overhead
+from perfsuite.experiments.overhead.measurement import LiveCostRun, Overhead
 from perfsuite.measure.live import Delivery
 from perfsuite.measure.live_server import open_server
 from perfsuite.measure.plan import LlamaPlan

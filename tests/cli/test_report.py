@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from perfsuite.cli import main
-from perfsuite.records.observation_file import write_observation
+from perfsuite.records.observation import write_observation
 from perfsuite.report.run_file import write_run
 from perfsuite.testing.run_files import synthetic_observation, synthetic_run
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import astuple, replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -13,12 +14,120 @@ from hypothesis import strategies as st
 from perfsuite.errors import ArchitectureError
 from perfsuite.expectation.ggml_cost import row_bytes
 from perfsuite.expectation.graph import Batch, Operator, Settings, engine_graph, refusal, total_cost
+from perfsuite.expectation.graphs.operator import shape, with_distinct_roles
+from perfsuite.expectation.op_cost import NO_COST, OpCost
 from perfsuite.workload.architecture import Architecture
 from perfsuite.workload.catalog import find, names
+from perfsuite.workload.quantization import tensor_types
 from perfsuite.workload.tensors import tensor_specs
 from perfsuite.workload.weights import Weights
+from tests.catalogue_workloads import catalogue_weights
 
 from ..catalogue_workloads import catalogue_weights
+
+
+def _operator(role: str, op: str, layer: int | None = 0) -> Operator:
+    x = shape("F32", 8)
+    return Operator(role=role, op=op, layer=layer, output=x, sources=(x,), cost=OpCost(flops=8))
+
+
+def test_a_later_operator_of_another_kind_carries_it() -> None:
+    """The second kind under one name in a layer is told by its operator; the first kind and other layers are not."""
+    given = [
+        _operator("Qcur", "MUL_MAT"),
+        _operator("Qcur", "ROPE"),
+        _operator("Qcur", "MUL_MAT"),
+        _operator("Qcur", "ROPE", layer=1),
+    ]
+    assert [each.role for each in with_distinct_roles(given)] == ["Qcur", "Qcur_rope", "Qcur", "Qcur"]
+
+
+def test_costs_add_up() -> None:
+    """The cost of no operators is nothing, that of three is three times that of one."""
+    assert total_cost(()) == NO_COST
+    assert total_cost([_operator("a", "ADD")] * 3) == OpCost(flops=24, n_dispatches=3)
+
+
+def test_a_shape_has_four_dimensions_and_a_type_in_lower_case() -> None:
+    """Dimensions that are not given are 1."""
+    assert (shape("Q8_0", 32, 2).type, shape("Q8_0", 32, 2).ne) == ("q8_0", (32, 2, 1, 1))
+
+
+ROUTED = Batch(n_tokens=5, n_outputs=5, n_used=5, n_ctx=256)
+
+
+def layer_of(name: str, **moe: object) -> dict[str, Operator]:
+    """Return the operators of the second layer by role, the router's fields replaced."""
+    architecture = find(name).with_layers(2)
+    assert architecture.moe is not None
+    changed = replace(architecture, moe=replace(architecture.moe, **moe))  # type: ignore[arg-type]
+    graph = engine_graph(changed, tensor_types(changed, "q8_0"), ROUTED, Settings())
+    return {each.role: each for each in graph if each.layer == 1}
+
+
+@pytest.mark.parametrize("name", ["qwen1.5-moe-a2.7b", "deepseek-v2-lite"])
+def test_experts_cost_the_chosen_ones(name: str) -> None:
+    """Each of n tokens is multiplied with the matrices of u experts: 2 k m n u FLOPs."""
+    a, layer = find(name), layer_of(name)
+    assert a.moe is not None
+    flops = 2 * a.n_embd * a.moe.n_ff_expert * 5 * a.moe.n_experts_used
+    assert {layer[f"ffn_moe_{way}"].cost.flops for way in ("gate", "up", "down")} == {flops}
+
+
+def test_normalised_and_scaled_weights_are_operators_of_their_own() -> None:
+    """A router that makes its weights sum to 1 has a sum, a clamp and a division more; a scale is one more."""
+    plain = layer_of("deepseek-v2-lite")
+    changed = layer_of("deepseek-v2-lite", normalize_weights=True, weights_scale=2.5)
+    weights = {f"ffn_moe_weights_{part}" for part in ("sum", "sum_clamped", "norm", "scaled")}
+    assert set(changed) - set(plain) == weights
+    assert changed["ffn_moe_weights_norm"].output.ne == (6, 5, 1, 1)
+
+
+def test_a_single_expert_is_copied_instead_of_summed() -> None:
+    """Of one chosen expert there is nothing to add, and its row is copied to lie in one piece."""
+    assert layer_of("qwen1.5-moe-a2.7b", n_experts_used=1)["ffn_moe_out"].op == "CONT"
+    assert layer_of("qwen1.5-moe-a2.7b", n_experts_used=2)["ffn_moe_out"].op == "ADD"
+
+
+ADAPTED = Batch(n_tokens=3, n_outputs=3, n_used=3, n_ctx=256)
+RANK = 8
+
+
+def adapted(name: str, **settings: Any) -> tuple[Weights, tuple[Operator, ...]]:
+    """Describe weights with two layers, and their graph."""
+    weights = catalogue_weights(f"{name}-l2-q4_0")
+    return weights, engine_graph(weights.architecture, weights.tensor_types, ADAPTED, Settings(**settings))
+
+
+@pytest.mark.parametrize("name", ["smollm2-135m", "qwen2.5-0.5b", "pythia-70m", "phi-4-mini"])
+def test_an_adapter_costs_its_two_products(name: str) -> None:
+    """Rank r adds r (in + out) F32 parameters to each matrix of the layers, and 2 n (r (in + out) + out) FLOPs."""
+    weights, graph = adapted(name)
+    plain, more = total_cost(graph), total_cost(adapted(name, lora_rank=RANK)[1])
+    matrices = [spec.ne for spec in tensor_specs(weights.architecture) if len(spec.ne) == 2 and "blk." in spec.name]
+    elements = RANK * sum(n_in + n_out for n_in, n_out in matrices)
+    assert more.parameter_bytes - plain.parameter_bytes == 4 * elements
+    assert more.flops - plain.flops == 3 * (2 * elements + 2 * sum(n_out for _, n_out in matrices))
+    assert more.n_dispatches - plain.n_dispatches == 4 * len(matrices)
+
+
+def test_a_larger_type_makes_a_larger_adapter() -> None:
+    """An adapter in F16 has half the parameters of one in F32, and the same FLOPs."""
+    plain, half, whole = (
+        total_cost(adapted("smollm2-135m", **settings)[1])
+        for settings in ({}, {"lora_rank": RANK, "lora_type": "f16"}, {"lora_rank": RANK})
+    )
+    assert 2 * (half.parameter_bytes - plain.parameter_bytes) == whole.parameter_bytes - plain.parameter_bytes
+    assert half.flops == whole.flops
+
+
+def test_latent_projections_are_not_adapted() -> None:
+    """Of absorbed latent attention the engine adapts the output projection alone."""
+    _, graph = adapted("deepseek-v2-lite", lora_rank=RANK)
+    roles = {each.role.removesuffix("_lora_a") for each in graph if each.role.endswith("_lora_a")}
+    assert {role for role in roles if role.startswith("attn")} == {"attn_out"}
+    assert {"ffn_gate_inp", "ffn_down_exps", "ffn_up_shexp", "ffn_gate"} <= roles
+
 
 DECODE = Batch(n_tokens=1, n_outputs=1, n_used=65, n_ctx=256)
 SMALL = catalogue_weights("smollm2-135m-q8_0")

@@ -12,7 +12,7 @@ from perfsuite.errors import MeasurementError
 from perfsuite.expectation.cases import REST_ROLE, operator_cases
 from perfsuite.measure.plan import LlamaPlan
 from perfsuite.records.events import Phase
-from perfsuite.records.observation_file import read_observation
+from perfsuite.records.observation import read_observation
 from perfsuite.records.outcome import NOTHING_JUDGED_EXIT
 from perfsuite.trace.opencl.kernel_mapping import KernelMapping
 from perfsuite.trace.samples import EMBEDDING_ROLE

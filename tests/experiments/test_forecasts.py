@@ -14,8 +14,7 @@ from perfsuite.device.threads import default_threads
 from perfsuite.errors import MeasurementError
 from perfsuite.expectation.cases import llama_workload
 from perfsuite.expectation.timing.calibration import Calibration
-from perfsuite.expectation.timing.case_times import case_forecasts
-from perfsuite.expectation.timing.engine_times import EngineTimes, TimeForecast
+from perfsuite.expectation.timing.engine_times import EngineTimes, TimeForecast, case_forecasts
 from perfsuite.expectation.timing.grid import standard_shapes
 from perfsuite.expectation.timing.operator_shape import OperatorShape
 from perfsuite.experiments.forecasts import Forecasts

@@ -8,7 +8,7 @@ from perfsuite.experiments.kept_speed import ceiling_time_ns, pairs_speed_notes,
 from perfsuite.experiments.pairs import Pair
 from perfsuite.experiments.replicates import GroupSamples
 from perfsuite.records.events import Phase
-from perfsuite.records.samples import CaseSamples
+from perfsuite.records.outcome import CaseSamples
 from perfsuite.trace.samples import ReplicateSamples
 
 LEVEL = (100,) * 6

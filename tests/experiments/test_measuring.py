@@ -17,7 +17,7 @@ import pytest
 
 from perfsuite.device.stability import sampler
 from perfsuite.measure.plan import DevicesPlan, KernelPlan, LlamaPlan, Plan, ProbePlan, TurnsPlan
-from perfsuite.records.observation_file import read_observation
+from perfsuite.records.observation import read_observation
 from perfsuite.report.run_file import RunFile, read_run_file
 from tests.conftest import DATA, STORED_MODEL
 from tests.fake_device import CEILINGS, QUIET, FakeDevice, HostRuns

@@ -7,8 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from perfsuite.errors import PerfsuiteError
-from perfsuite.records.observation import NO_OBSERVATION
-from perfsuite.records.observation_file import read_observation
+from perfsuite.records.observation import NO_OBSERVATION, read_observation
 from perfsuite.report.history import open_history, runs_of
 from tests.fake_device import HostRuns
 from tests.fake_opencl import SCENARIO, FakeOpenCl

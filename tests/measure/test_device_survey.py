@@ -10,8 +10,7 @@ import pytest
 
 from perfsuite.device.profile import TheoreticalPeak, find_profile
 from perfsuite.errors import MeasurementError, OpenClError
-from perfsuite.expectation.roofline.ceiling import Ceiling, Resource
-from perfsuite.expectation.roofline.independent_rate import IndependentRate
+from perfsuite.expectation.roofline.ceiling import Ceiling, IndependentRate, Resource
 from perfsuite.measure.device_survey import (
     CPU_BUDGET_MS,
     OPENCL_BUDGET_MS,

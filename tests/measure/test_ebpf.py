@@ -18,12 +18,11 @@ import pytest
 
 from perfsuite.errors import EngineError, MeasurementError
 from perfsuite.measure.ebpf import EbpfRecording, start_ebpf
-from perfsuite.measure.ebpf_install import CAPABILITIES_ATTRIBUTE, helper_capabilities
+from perfsuite.measure.ebpf_helper import CAPABILITIES_ATTRIBUTE, helper_capabilities
 from perfsuite.measure.engine import Engine
 from perfsuite.measure.plan import EbpfPlan, LlamaPlan
 from perfsuite.measure.tensor_layout import tensor_layout
-from perfsuite.records.bpf_log import BpfKind, BpfLog, EndReason, LevelsReason
-from perfsuite.records.bpf_log_file import read_bpf_log
+from perfsuite.records.bpf_log_file import BpfKind, BpfLog, EndReason, LevelsReason, read_bpf_log
 from perfsuite.records.tensor_layout import TensorLayout
 from perfsuite.records.trace_levels import TraceLevel
 

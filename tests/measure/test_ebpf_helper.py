@@ -3,14 +3,202 @@
 from __future__ import annotations
 
 import os
+import platform
 import re
+import shutil
+import stat
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from perfsuite.errors import MeasurementError, NativeBuildError
 from perfsuite.measure import ebpf_helper as module
-from perfsuite.measure.ebpf_helper import PROTOCOL_VERSION, check_helper, ebpf_obstacle, find_helper
+from perfsuite.measure.ebpf_helper import (
+    CAPABILITIES_ATTRIBUTE,
+    PROTOCOL_VERSION,
+    build_helper,
+    build_obstacle,
+    check_helper,
+    ebpf_obstacle,
+    find_helper,
+    helper_capabilities,
+    install_helper,
+    others_can_write,
+)
+
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="it takes root to install a program")
+
+
+@pytest.fixture
+def built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """Replace building by a script, and return where it was asked to build."""
+    asked: list[Path] = []
+
+    def build(folder: Path) -> Path:
+        asked.append(folder)
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+        path = folder / "perfsuite-bpf"
+        path.write_text(f"#!/bin/sh\necho perfsuite-bpf {len(asked)}\n")
+        return path
+
+    monkeypatch.setattr(module, "build_helper", build)
+    return asked
+
+
+@as_root
+def test_it_is_roots_own_with_two_capabilities(requires_ebpf: Path, tmp_path: Path) -> None:
+    """The file belongs to root, only root can write it, it has the two capabilities and works."""
+    installed = install_helper(tmp_path / "libexec")
+    assert installed.path == tmp_path / "libexec" / "perfsuite-bpf"
+    status = installed.path.lstat()
+    assert (status.st_uid, status.st_gid, stat.S_IMODE(status.st_mode)) == (0, 0, 0o755)
+    assert os.getxattr(installed.path, CAPABILITIES_ATTRIBUTE) == helper_capabilities()
+    assert find_helper(tmp_path, folder=installed.path.parent) == installed.path
+    assert [path.name for path in installed.path.parent.iterdir()] == ["perfsuite-bpf"]
+    assert subprocess.run([str(installed.path), "--check"], timeout=60, check=False).returncode == 0
+
+
+@as_root
+def test_capabilities_are_read_as_meant(tmp_path: Path, built: list[Path]) -> None:
+    """The system's own tool names the two, permitted and effective."""
+    path = install_helper(tmp_path / "libexec").path
+    try:
+        told = subprocess.run(["/usr/sbin/getcap", str(path)], capture_output=True, text=True, timeout=60, check=True)
+    except OSError:
+        pytest.skip("no getcap (Debian: libcap2-bin)")
+    assert told.stdout.split()[-1] == "cap_perfmon,cap_bpf=ep"
+
+
+@as_root
+def test_an_older_one_is_replaced(tmp_path: Path, built: list[Path]) -> None:
+    """It is built anew in a folder that nobody else can enter, and takes the place of what was there."""
+    folder = tmp_path / "libexec"
+    install_helper(folder)
+    path = install_helper(folder).path
+    assert path.read_text().endswith("perfsuite-bpf 2\n")
+    assert len(set(built)) == 2
+    assert not any(place.exists() for place in built)
+
+
+@as_root
+def test_a_folder_that_others_can_write_is_refused(tmp_path: Path, built: list[Path]) -> None:
+    """Neither the folder nor one above it may be open to others."""
+    (tmp_path / "open").mkdir()
+    (tmp_path / "open").chmod(0o777)
+    with pytest.raises(MeasurementError, match=r"open: others than root can write there"):
+        install_helper(tmp_path / "open" / "libexec")
+    assert not list((tmp_path / "open").rglob("perfsuite-bpf"))
+
+
+@as_root
+def test_sources_that_others_can_write_are_told(
+    tmp_path: Path, built: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Root hears where somebody else could have changed what it has just compiled."""
+    (tmp_path / "bpf").mkdir()
+    monkeypatch.setattr(module, "source_root", lambda _: tmp_path)
+    assert install_helper(tmp_path / "libexec").notes == ()
+    os.chown(tmp_path / "bpf", 65534, 65534)
+    (note,) = install_helper(tmp_path / "libexec").notes
+    assert f"built from {tmp_path}, where others than root can write ({tmp_path / 'bpf'})" in note
+
+
+def test_it_takes_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Anybody else is told the command."""
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    with pytest.raises(MeasurementError, match="takes root; run sudo perfsuite trace install-helper"):
+        install_helper(tmp_path / "libexec")
+    assert not (tmp_path / "libexec").exists()
+
+
+def test_who_else_can_write_is_found(tmp_path: Path) -> None:
+    """A shared folder counts wherever it is above a path, but one with the sticky bit does not."""
+    if os.geteuid() != 0:
+        pytest.skip("it takes root to have folders of root's own")
+    inner = tmp_path / "a" / "b"
+    inner.mkdir(parents=True)
+    assert others_can_write(inner) is None
+    (tmp_path / "a").chmod(0o775)
+    assert others_can_write(inner) == tmp_path / "a"
+    (tmp_path / "a").chmod(0o1777)
+    assert others_can_write(inner) is None
+
+
+BPF = Path(__file__).parents[2] / "native" / "bpf"
+
+#: What only the other processor's kernel would tell of itself.
+ARM_TYPES = """
+struct user_pt_regs { unsigned long long regs[31]; unsigned long long sp, pc, pstate; };
+"""
+
+
+@pytest.fixture
+def all_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Stand in for a machine that has all that is needed."""
+    monkeypatch.setattr(module, "KERNEL_TYPES", tmp_path)
+    monkeypatch.setattr(module, "has_header", lambda _: True)
+    monkeypatch.setattr(module, "_find", lambda tool: f"/usr/bin/{tool}")
+    monkeypatch.setattr(platform, "machine", lambda: "x86_64")
+
+
+@pytest.mark.usefixtures("all_there")
+@pytest.mark.parametrize("tool", ["clang", "bpftool"])
+def test_a_missing_tool_is_named_with_its_package(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, tool: str) -> None:
+    """The first tool that is missing is named, with Debian's package, and nothing is built."""
+    monkeypatch.setattr(module, "_find", lambda name: None if name == tool else name)
+    assert build_obstacle() == f"no {tool}; install it, Debian's {tool}"
+    with pytest.raises(NativeBuildError, match=f"perfsuite-bpf: no {tool}"):
+        build_helper(tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.usefixtures("all_there")
+def test_missing_headers_and_types_are_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """libbpf's headers, the kernel's types, and a processor that there is no recorder for; or nothing."""
+    assert build_obstacle() is None
+    monkeypatch.setattr(module, "has_header", lambda _: False)
+    assert build_obstacle() == "no bpf/libbpf.h; install libbpf's headers, Debian's libbpf-dev"
+    monkeypatch.setattr(module, "KERNEL_TYPES", tmp_path / "nothing")
+    assert (build_obstacle() or "").startswith("no BTF")
+    monkeypatch.setattr(platform, "machine", lambda: "riscv64")
+    assert build_obstacle() == "no eBPF recorder for riscv64; it is for x86_64 and aarch64"
+
+
+def test_a_helper_with_the_same_sources_is_kept(engine_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is compiled once, without a warning; the cache's key follows the sources."""
+    if obstacle := build_obstacle():
+        pytest.skip(f"eBPF: {obstacle}")
+    built = build_helper(engine_cache)
+    assert "warning" not in built.parent.with_name(f"{built.parent.name}.log").read_text()
+    monkeypatch.setattr(module, "make_whole", lambda *_: pytest.fail("compiled again"))
+    assert build_helper(engine_cache) == built
+    said = subprocess.run([str(built), "--version"], capture_output=True, text=True, timeout=60, check=True)
+    assert said.stdout == "perfsuite-bpf 1\n"
+
+
+def test_its_programs_compile_for_arm(tmp_path: Path) -> None:
+    """The programs for 64-bit Arm are compiled as well, with the one type that the kernel here does not have."""
+    if obstacle := build_obstacle():
+        pytest.skip(f"eBPF: {obstacle}")
+    bpftool = shutil.which("bpftool", path="/usr/sbin:/usr/bin:/sbin:/bin")
+    dump = [str(bpftool), "btf", "dump", "file", "/sys/kernel/btf/vmlinux", "format", "c"]
+    types = subprocess.run(dump, capture_output=True, text=True, timeout=60, check=True).stdout
+    if platform.machine() != "aarch64":
+        head, _, rest = types.partition("#ifndef BPF_NO_PRESERVE_ACCESS_INDEX")
+        types = head + ARM_TYPES + "#ifndef BPF_NO_PRESERVE_ACCESS_INDEX" + rest
+    (tmp_path / "vmlinux.h").write_text(types)
+    command = ["clang", "-g", "-O2", "-Wall", "-Wextra", "-Werror", "-target", "bpf", "-mcpu=v3", "-c"]
+    command += ["-D__TARGET_ARCH_arm64", f"-I{tmp_path}", f"-I{BPF}", f"-I{BPF.parent / 'include'}"]
+    done = subprocess.run(
+        [*command, str(BPF / "probes.bpf.c"), "-o", str(tmp_path / "probes.o")],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+
 
 HEADER = Path(__file__).parents[2] / "native" / "include" / "perfsuite" / "bpf_log.h"
 GOOD = f"[ $1 = --version ] && echo perfsuite-bpf {PROTOCOL_VERSION}"

@@ -6,7 +6,7 @@ import random
 from types import SimpleNamespace
 from typing import Any
 
-from perfsuite.measure.ebpf_overhead import alternate, paired_sums
+from perfsuite.measure.ebpf_run import alternate, paired_sums
 from perfsuite.measure.plan import LlamaPlan
 from perfsuite.records.events import EngineRecord, Phase, Span
 from perfsuite.records.trace_levels import TraceLevel

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from perfsuite.expectation.roofline.ceiling import Resource
-from perfsuite.expectation.roofline.independent_rate import IndependentRate
+from perfsuite.expectation.roofline.ceiling import IndependentRate, Resource
 from perfsuite.measure.independent_numpy import blas_environment
 from perfsuite.measure.launch import run_worker
 from perfsuite.measure.plan import IndependentPlan

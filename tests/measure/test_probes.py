@@ -12,16 +12,20 @@ import pytest
 
 from perfsuite.errors import MeasurementError
 from perfsuite.measure.probes import (
+    COMPUTE_FLOPS,
+    MEMORY_BYTES,
+    SENTINELS,
     ProbeBandwidth,
     ProbeLatency,
     ProbeRate,
     Probes,
     ProbeSetup,
+    Sentinels,
     largest_working_set,
     measure_ceilings,
+    measure_sentinels,
     standard_working_sets,
 )
-from perfsuite.measure.sentinel import COMPUTE_FLOPS, MEMORY_BYTES, SENTINELS, Sentinels, measure_sentinels
 
 KIB, MIB = 1024, 1024 * 1024
 

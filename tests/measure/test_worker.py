@@ -16,7 +16,7 @@ from perfsuite.expectation.timing.operator_shape import OperatorShape
 from perfsuite.measure.engine import Engine
 from perfsuite.measure.launch import FAILURE_MARK, run_worker
 from perfsuite.measure.plan import DevicesPlan, KernelPlan, LlamaPlan, OperatorsPlan, dump_plan, load_record
-from perfsuite.measure.sentinel import Sentinels
+from perfsuite.measure.probes import Sentinels
 from perfsuite.measure.worker import _RUNNERS, _published, main
 from perfsuite.records.events import EngineRecord
 
@@ -111,7 +111,7 @@ def sentinels(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         return Sentinels(memory_ns=5, compute_ns=7)
 
     monkeypatch.setattr("perfsuite.measure.native.load_probe_library", str)
-    monkeypatch.setattr("perfsuite.measure.sentinel.measure_sentinels", measured)
+    monkeypatch.setattr("perfsuite.measure.probes.measure_sentinels", measured)
     return done
 
 

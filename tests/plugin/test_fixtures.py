@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 import pytest
 
 from perfsuite.plugin.fixtures import ReplayClock
-from perfsuite.report.exports.case_properties import case_properties
+from perfsuite.report.exports.junit import case_properties
 from perfsuite.report.run_file import read_run_file
 from tests.fake_device import FakeDevice
 

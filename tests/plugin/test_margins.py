@@ -8,7 +8,7 @@ from types import MappingProxyType
 import pytest
 
 from perfsuite.device.profile import DEFAULT_MARGIN_RATIO, find_profile
-from perfsuite.experiments.margins import KindMargins, Margins
+from perfsuite.experiments.run_config import KindMargins, Margins
 from perfsuite.plugin.margins import parse_margins
 from tests.fake_device import HostRuns
 

@@ -8,9 +8,9 @@ from collections.abc import Collection
 
 import pytest
 
-from perfsuite.device.waits import DEFAULT_FARM_WAIT
+from perfsuite.device.farm.request import DEFAULT_FARM_WAIT
 from perfsuite.expectation.roofline.sweeps import SWEEPS
-from perfsuite.experiments.shapes.budget import HUNT_BUDGETS
+from perfsuite.experiments.shapes.request import HUNT_BUDGETS
 from perfsuite.plugin import option_table
 from perfsuite.verdict.allowance import DEFAULT_RESOLUTION_RATIO, DEFAULT_STEP_SHARE_RATIO
 from perfsuite.workload.scenario import scenario_names

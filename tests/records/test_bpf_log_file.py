@@ -11,8 +11,15 @@ import numpy as np
 import pytest
 
 from perfsuite.errors import MeasurementError
-from perfsuite.records.bpf_log import BpfKind, BufferKind, EndReason
-from perfsuite.records.bpf_log_file import HEADER_BYTES, PROBE_TAIL, read_bpf_log, terminated
+from perfsuite.records.bpf_log_file import (
+    HEADER_BYTES,
+    PROBE_TAIL,
+    BpfKind,
+    BufferKind,
+    EndReason,
+    read_bpf_log,
+    terminated,
+)
 from perfsuite.testing.bpf_logs import MAIN_TID, WORKER_TID, BpfLogBuilder, RawTensor, small_log, tensor_layout
 from perfsuite.testing.engine_traces import EPOCH_NS
 from perfsuite.trace.ebpf.ebpf_trace import ebpf_trace

@@ -22,8 +22,10 @@ from perfsuite.records.observation import (
     RoleEdge,
     RoleNode,
     TokenLatency,
+    plain_observation,
+    read_observation,
+    write_observation,
 )
-from perfsuite.records.observation_file import plain_observation, read_observation, write_observation
 
 from ..json_places import places, with_value
 

@@ -13,8 +13,19 @@ from perfsuite.records.codec import pack
 from perfsuite.records.engine_trace import EXPERT_DTYPE, NOTHING, EngineTrace, EventKind, ProbeCost, TraceRecorder
 from perfsuite.records.trace_file import read_trace, write_trace
 from perfsuite.records.trace_levels import TraceLevel
-from perfsuite.records.trace_tables import TraceEnd, TraceHeader, TraceTables
-from perfsuite.records.trace_writer import HEAD, MAGIC, Block, BlockCut, BlockKind, TraceWriter, block_head, read_blocks
+from perfsuite.records.trace_writer import (
+    HEAD,
+    MAGIC,
+    Block,
+    BlockCut,
+    BlockKind,
+    TraceEnd,
+    TraceHeader,
+    TraceTables,
+    TraceWriter,
+    block_head,
+    read_blocks,
+)
 from perfsuite.testing.engine_traces import EPOCH_NS, engine_trace, event, small_trace
 from perfsuite.testing.large_trace import large_trace
 

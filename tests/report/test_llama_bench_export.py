@@ -13,7 +13,27 @@ import pytest
 from perfsuite.errors import PerfsuiteError
 from perfsuite.records.llama_bench import BenchRun
 from perfsuite.records.llama_bench_file import read_llama_bench
-from perfsuite.report.llama_bench_export import bench_runs
+from perfsuite.report.llama_bench_export import bench_runs, read_measured_phases
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        ("[" * 100_000, "is not JSON ("),
+        ('{"schema": 1, "cases": [{"id": "a", "samples_ns": [1e999]}]}', "cases['a'].samples_ns[0] is inf, expected"),
+        ('{"schema": 1, "cases": [], "injected": true}', "was slowed down on purpose (--perf-inject)"),
+        ('{"schema": 1, "cases": []}', "did not measure llama.cpp"),
+        ('{"schema": 1, "cases": [], "fingerprint": {"llama": {}}}', "cannot be used (KeyError: 'workload')"),
+    ],
+)
+def test_what_is_no_run_of_llama_is_one_line(tmp_path: Path, content: str, told: str) -> None:
+    """Nesting without end and numbers without end are refused like what is missing."""
+    path = tmp_path / "run.json"
+    path.write_text(content)
+    with pytest.raises(PerfsuiteError) as raised:
+        read_measured_phases(path)
+    assert str(raised.value).startswith(f"{path}: {told}")
+
 
 DATA = Path(__file__).parent.parent / "data"
 

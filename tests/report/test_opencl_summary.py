@@ -8,7 +8,7 @@ import pytest
 
 from perfsuite.records.opencl_commands import CommandFlag, CommandType
 from perfsuite.report.opencl_summary import DeviceIdle, plain_process, summarize
-from perfsuite.trace.opencl.clock_choice import Anomaly
+from perfsuite.trace.opencl.device_clock import Anomaly
 
 from ..synthetic_opencl import DEVICE, EPOCH_NS, command, drifting, queue, steady_commands, timer_point, trace
 

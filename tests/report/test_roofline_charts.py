@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from perfsuite.errors import PerfsuiteError
-from perfsuite.expectation.roofline.roof import Roof
 from perfsuite.expectation.roofline.roofline_run import RowKind
+from perfsuite.expectation.roofline.survey import Roof
 from perfsuite.records.chart import RooflinePanel, RoofRole
 from perfsuite.report.plots.picture import picture_bytes
 from perfsuite.report.roofline_charts import devices_chart, operators_chart, place_of, sweep_chart, sweep_groups

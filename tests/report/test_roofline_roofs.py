@@ -7,8 +7,7 @@ import math
 import pytest
 
 from perfsuite.expectation.roofline.point import inference_potential
-from perfsuite.expectation.roofline.roof import Roof
-from perfsuite.expectation.roofline.survey import ProcessorCeilings
+from perfsuite.expectation.roofline.survey import ProcessorCeilings, Roof
 from perfsuite.records.chart import RoofRole
 from perfsuite.report.roofline_roofs import (
     Frame,

@@ -14,13 +14,12 @@ from hypothesis import strategies as st
 from perfsuite.errors import MeasurementError, PerfsuiteError
 from perfsuite.expectation.ceilings import Bandwidth, Ceilings
 from perfsuite.records.attribution import NO_ATTRIBUTION, Attribution, Carrier, PhaseAttribution, UniformShift
-from perfsuite.records.observation_file import plain_observation
+from perfsuite.records.observation import plain_observation
 from perfsuite.records.outcome import Judgement, Outcome
 from perfsuite.records.run_json import SCHEMA
 from perfsuite.records.run_origin import NO_ORIGIN, BoardName, Commit, RunOrigin
 from perfsuite.report.exports.openmetrics import openmetrics_text
-from perfsuite.report.run_file import RunFile, plain_run, read_run_file, run_path, write_run
-from perfsuite.report.token_rates import timed, tokens_per_s
+from perfsuite.report.run_file import RunFile, plain_run, read_run_file, run_path, timed, tokens_per_s, write_run
 from perfsuite.testing.run_files import HOSTILE_NAMES, synthetic_observation, synthetic_run
 from perfsuite.workload.prompts import prompts_scenario
 

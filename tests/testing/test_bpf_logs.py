@@ -5,8 +5,18 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from perfsuite.records.bpf_log import RECORD_DTYPE, BpfFlag, BpfKind, EndReason, LevelsReason
-from perfsuite.records.bpf_log_file import HEADER_BYTES, MAGIC, MAX_SOURCES, MAX_TENSOR_BYTES, VERSION
+from perfsuite.records.bpf_log_file import (
+    HEADER_BYTES,
+    MAGIC,
+    MAX_SOURCES,
+    MAX_TENSOR_BYTES,
+    RECORD_DTYPE,
+    VERSION,
+    BpfFlag,
+    BpfKind,
+    EndReason,
+    LevelsReason,
+)
 from perfsuite.testing.bpf_logs import RawTensor, small_log, tensor_layout
 
 HEADER = (Path(__file__).parents[2] / "native" / "include" / "perfsuite" / "bpf_log.h").read_text(encoding="utf-8")

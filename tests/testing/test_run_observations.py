@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from perfsuite.records.observation_file import read_observation, write_observation
+from perfsuite.records.observation import read_observation, write_observation
 from perfsuite.testing.run_cases import operator_id, phase_id
 from perfsuite.testing.run_files import HOSTILE_NAMES, synthetic_observation, synthetic_run
 

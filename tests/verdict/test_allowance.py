@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from perfsuite.expectation.cases import Case
 from perfsuite.expectation.forecast import Expectation
 from perfsuite.records.events import Phase
-from perfsuite.records.outcome import Judgement, Outcome
-from perfsuite.records.samples import CaseSamples
+from perfsuite.records.outcome import CaseSamples, Judgement, Outcome
 from perfsuite.verdict.allowance import (
     DEFAULT_RESOLUTION_RATIO,
     Allowance,

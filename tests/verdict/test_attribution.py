@@ -7,8 +7,14 @@ from dataclasses import replace
 import pytest
 
 from perfsuite.records.outcome import Judgement, Outcome
-from perfsuite.verdict.attribution import MAX_CARRIERS, attribute, carrier_of, phase_attributions, uniform_shift
-from perfsuite.verdict.parts import parent_id
+from perfsuite.verdict.attribution import (
+    MAX_CARRIERS,
+    attribute,
+    carrier_of,
+    parent_id,
+    phase_attributions,
+    uniform_shift,
+)
 
 from ..synthetic_judgements import case
 

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from perfsuite.expectation.forecast import Expectation
 from perfsuite.records.events import Phase
-from perfsuite.records.outcome import Judgement, Outcome
-from perfsuite.records.samples import CaseSamples
+from perfsuite.records.outcome import CaseSamples, Judgement, Outcome
 from perfsuite.units import format_change
 from perfsuite.verdict.allowance import DEFAULT_RESOLUTION_RATIO, Allowance, StepShare
 from perfsuite.verdict.compare import MIN_SAMPLES, BaselineMatch, judge

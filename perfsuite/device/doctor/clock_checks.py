@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from perfsuite.device.doctor.facts import Facts, Finding, fail, ok, warn
+from perfsuite.device.doctor.gathering import Facts, Finding, fail, ok, warn
 from perfsuite.device.probe.processors import Cluster, clusters
 from perfsuite.device.probe.sensors import gpu_clocks
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from perfsuite.device.doctor import clock_checks, rest_checks, suite_checks
-from perfsuite.device.doctor.facts import Facts, Finding, SuiteState
+from perfsuite.device.doctor.gathering import Facts, Finding, SuiteState
 
 #: Returns None where there is nothing to say.
 Check = Callable[[Facts], Finding | None]

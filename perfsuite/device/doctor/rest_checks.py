@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from perfsuite.device.doctor.facts import Facts, Finding, fail, ok, warn
-from perfsuite.device.probe.identity import meminfo_bytes
-from perfsuite.device.probe.processors import processor_list
+from perfsuite.device.doctor.gathering import Facts, Finding, fail, ok, warn
+from perfsuite.device.probe.processors import meminfo_bytes, processor_list
 from perfsuite.device.probe.readings import Readings
 from perfsuite.device.probe.sensors import battery, zones
-from perfsuite.device.stability.firmware import parse_throttled
+from perfsuite.device.stability.throttling import parse_throttled
 
 #: Programs that are named: those that used at least this share of one processor, the first of them.
 _LEAST_SHARE_RATIO, _MOST_NAMED = 0.05, 3

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from perfsuite.device.doctor.facts import Facts, Finding, SuiteState, fail, ok, warn
+from perfsuite.device.doctor.gathering import Facts, Finding, SuiteState, fail, ok, warn
 from perfsuite.device.lock.state import Holder
 
 #: Clocks that differ by less are taken for one: a shell tells whole seconds.

@@ -16,11 +16,11 @@ from perfsuite.device.farm.client import (
     Client,
     Place,
     RefusedError,
+    new_holder,
     parsed_reservations,
     places,
     refuse_without_labgrid,
 )
-from perfsuite.device.farm.holder import new_holder
 from perfsuite.device.farm.request import FarmRequest
 from perfsuite.device.farm.supervision import Supervision, break_lock
 from perfsuite.device.profile.values import Port

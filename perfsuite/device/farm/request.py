@@ -5,8 +5,21 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from perfsuite.device.waits import DEFAULT_FARM_WAIT, length_s
 from perfsuite.errors import PerfsuiteError
+
+#: Longest wait for a board of a farm where nothing else is said.
+DEFAULT_FARM_WAIT = "1h"
+
+_LENGTH = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)([smh]?)", re.ASCII)
+
+_UNITS_S = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
+
+
+def length_s(text: str) -> float | None:
+    """Return the seconds that a text means, without a unit as well; None where it is no length of time."""
+    match = _LENGTH.fullmatch(text)
+    return None if match is None else float(match[1]) * _UNITS_S[match[2]]
+
 
 #: ``HOST`` or ``HOST:PORT``, as ``labgrid-client --coordinator`` takes them; no option of its own.
 _COORDINATOR = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._][A-Za-z0-9._-]*)(?::\d{1,5})?")

@@ -17,8 +17,7 @@ import time
 from contextlib import suppress
 
 from perfsuite.device.end_requests import END_REQUESTS
-from perfsuite.device.farm.client import Client
-from perfsuite.device.farm.holder import Holder
+from perfsuite.device.farm.client import Client, Holder
 from perfsuite.device.farm.request import FarmRequest
 from perfsuite.device.farm.supervision import give_back
 from perfsuite.errors import PerfsuiteError

@@ -7,8 +7,16 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 
-from perfsuite.device.probe.identity import board_name, memory_bytes, shipped_kind, sold_bytes, system_name
-from perfsuite.device.probe.processors import Cluster, big_processors, clusters
+from perfsuite.device.probe.processors import (
+    Cluster,
+    big_processors,
+    board_name,
+    clusters,
+    memory_bytes,
+    shipped_kind,
+    sold_bytes,
+    system_name,
+)
 from perfsuite.device.probe.readings import Readings
 from perfsuite.device.probe.sensors import GpuClock, battery, gpu_clocks, power_sensors, zones
 from perfsuite.device.reach import Reach

@@ -13,8 +13,16 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from perfsuite.device.probe.readings import folder_there, take_survey
-from perfsuite.device.setup.installed import QUESTION, Installed, read_installed
-from perfsuite.device.setup.needs import PYTHON_QUESTION, Missing, least_free_bytes, missing_things, read_python
+from perfsuite.device.setup.needs import (
+    PYTHON_QUESTION,
+    QUESTION,
+    Installed,
+    Missing,
+    least_free_bytes,
+    missing_things,
+    read_installed,
+    read_python,
+)
 from perfsuite.device.setup.suite_wheel import SuiteWheel, engine_requirement, pack_suite, suite_requirements
 from perfsuite.device.target.exchange import Exchange
 from perfsuite.device.target.shell_target import Target

@@ -9,8 +9,8 @@ from functools import partial
 from pathlib import Path
 
 from perfsuite.device.conditions import Conditions
-from perfsuite.device.stability.firmware import find_firmware
 from perfsuite.device.stability.small_files import entries, is_there, read_line, read_number
+from perfsuite.device.stability.throttling import find_firmware
 
 #: What a battery that is not drained says of itself.
 _CHARGING = ("Charging", "Full")

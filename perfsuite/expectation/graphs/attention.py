@@ -9,11 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from perfsuite.expectation.graphs.kv_cache import KvCache, cache_of, rotated, store_keys, store_values
-from perfsuite.expectation.graphs.linear import linear
-from perfsuite.expectation.graphs.norms import rms_norm
-from perfsuite.expectation.graphs.operator import Operator, shape
+from perfsuite.expectation.graphs.linear import linear, rms_norm
+from perfsuite.expectation.graphs.operator import Operator, TensorShape, shape
 from perfsuite.expectation.graphs.place import Place
-from perfsuite.expectation.tensor_shape import TensorShape
 
 
 def fused_scores(place: Place, cache: KvCache, *, values_role: str = "cache_v") -> Iterator[Operator]:

@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from perfsuite.expectation.graphs.operator import Operator, shape
+from perfsuite.expectation.graphs.operator import Operator, TensorShape, shape
 from perfsuite.expectation.graphs.place import Place
-from perfsuite.expectation.tensor_shape import TensorShape
 from perfsuite.workload.ggml_types import GGML_TYPES
 
 #: The smallest Hadamard matrix, which values use; keys use the largest that divides their heads.

@@ -11,8 +11,7 @@ from collections.abc import Iterator
 
 from perfsuite.expectation.graphs.attention import fused_scores, gather_heads, mixed_heads, rope, split_scores
 from perfsuite.expectation.graphs.kv_cache import KvCache, cache_of, rotated, store_keys, store_values
-from perfsuite.expectation.graphs.linear import product
-from perfsuite.expectation.graphs.norms import rms_norm
+from perfsuite.expectation.graphs.linear import product, rms_norm
 from perfsuite.expectation.graphs.operator import Operator, shape
 from perfsuite.expectation.graphs.place import Place
 from perfsuite.workload.architecture import LatentAttention

@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 
 from perfsuite.errors import ArchitectureError
 from perfsuite.expectation.ggml_cost import cost_of
-from perfsuite.expectation.graphs.operator import Operator, shape
+from perfsuite.expectation.graphs.operator import Operator, TensorShape, shape
 from perfsuite.expectation.graphs.request import Batch, Settings
-from perfsuite.expectation.tensor_shape import TensorShape
 from perfsuite.workload.architecture import Architecture
 
 

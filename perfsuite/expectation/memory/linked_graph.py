@@ -4,22 +4,203 @@ An input stands where the engine first meets it when it walks the graph, for in 
 
 *Source*: ``ggml_visit_parents_graph`` in ``ggml/src/ggml.c``, ``ggml_op_can_inplace`` in ``ggml/src/ggml-alloc.c`` and
 the inputs of ``src/llama-graph.cpp`` of llama.cpp, as shipped with llama-cpp-python 0.3.36.
+
+Which tensors each operator of the analytical graph reads, by which it is known how long each must be kept.
+
+The analytical graph lists operators in the engine's order, with shapes. Here every operator is given the streams it
+reads and which it writes: ``x`` is the residual, ``norm`` what a norm made of it, ``q``, ``k`` and ``v`` the heads,
+``attn`` what attention makes of them, ``ffn`` the feed-forward. A name behind ``~`` is a part of a tensor with gaps
+between its rows, whose memory nobody takes over.
+
+*Source*: ``src/llama-graph.cpp`` and ``src/models/<gguf_architecture>.cpp`` of llama.cpp, as shipped with
+llama-cpp-python 0.3.36.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Collection
+from dataclasses import dataclass, replace
 from math import prod
 
+from perfsuite.errors import ArchitectureError
 from perfsuite.expectation.cases import LlamaWorkload
 from perfsuite.expectation.graph import Batch
 from perfsuite.expectation.graphs.kv_cache import cache_of, window_of
-from perfsuite.expectation.graphs.operator import Operator
+from perfsuite.expectation.graphs.operator import Operator, TensorShape
 from perfsuite.expectation.graphs.place import Place
 from perfsuite.expectation.memory.allocator import GraphTensor
-from perfsuite.expectation.memory.flow import PART, Flow, flow_of
 from perfsuite.expectation.op_rules import rule_of
-from perfsuite.expectation.tensor_shape import TensorShape
+from perfsuite.workload.architecture import Architecture
+
+#: Marks a read of a part of a tensor whose rows have gaps between them.
+PART = "~"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flow:
+    """What an operator reads and what it writes; None where its output lies outside the compute buffer."""
+
+    reads: tuple[str, ...]
+    writes: str | None
+
+
+#: Streams by the beginning of a role; the longest that fits counts.
+_FLOWS: dict[str, tuple[tuple[str, ...], str | None]] = {
+    "embd": (("tokens",), "x"),
+    "inp_scaled": (("x",), "x"),
+    "norm": (("x",), "norm"),
+    "norm_w": (("norm",), "norm"),
+    "attn_norm": (("x",), "norm"),
+    "ffn_norm": (("x",), "norm"),
+    "result_norm": (("x",), "norm"),
+    "wqkv": (("norm",), "qkv"),
+    "wqkv_b": (("qkv",), "qkv"),
+    "q_nope_absorbed": (("~q",), "q_nope"),
+    "q_pe": (("~q", "positions"), "q_pe"),
+    "kv_cmpr_pe": (("norm",), "kv"),
+    "kv_pe_compresseed": (("norm",), "kv"),
+    "kv_cmpr": (("~kv",), "kv_latent"),
+    "kv_compressed": (("~kv",), "kv_latent"),
+    "k_pe": (("~kv", "positions"), "k_pe"),
+    "k_pe_repeat": (("k_pe",), "k_pe"),
+    "kv": (("kv_latent",), "kv_heads"),
+    "Vcur_cont": (("~kv_heads",), "v"),
+    "v_states": (("~kv_heads",), "v"),
+    "v_cont": ((), "v_copy"),
+    "kq": (("q",), "scores"),
+    "kq_scaled": (("scores",), "scores"),
+    "kq_tanh": (("scores",), "scores"),
+    "kq_soft_max": (("scores", "mask"), "scores"),
+    "kqv": (("scores", "v_copy"), "attn"),
+    "kqv_mla": (("attn",), "attn"),
+    "kqv_out": (("attn",), "attn"),
+    "flash_attn_ext": (("q", "k_copy", "v_copy", "mask"), "attn"),
+    "fattn_mla": (("attn",), "attn"),
+    "attn_out": (("attn",), "attn"),
+    "attn_out_rows": (("attn", "output_rows"), "attn"),
+    "attn_post_norm": (("attn",), "attn"),
+    "residual_rows": (("x", "output_rows"), "x"),
+    "ffn_inp": (("attn", "x"), "x"),
+    "sa_out": (("attn", "x"), "x"),
+    "ffn_gate": (("norm",), "gate"),
+    "ffn_up": (("norm",), "up"),
+    "ffn_up_b": (("up",), "up"),
+    "ffn_swiglu": (("gate", "up"), "ffn"),
+    "ffn_geglu": (("gate", "up"), "ffn"),
+    "ffn_gelu": (("up",), "ffn"),
+    "ffn_relu": (("up",), "ffn"),
+    "ffn_sqr": (("ffn",), "ffn"),
+    "ffn_down": (("ffn",), "ffn"),
+    "ffn_out": (("ffn",), "ffn"),
+    "ffn_post_norm": (("ffn",), "ffn"),
+    "ffn_moe_logits": (("norm",), "router"),
+    "ffn_moe_probs": (("router",), "router"),
+    "ffn_moe_argsort": (("router",), "chosen"),
+    "ffn_moe_weights": (("router", "chosen"), "gates"),
+    "ffn_moe_weights_sum": (("gates",), "gate_sum"),
+    "ffn_moe_weights_sum_clamped": (("gate_sum",), "gate_sum"),
+    "ffn_moe_weights_norm": (("gates", "gate_sum"), "gates"),
+    "ffn_moe_weights_scaled": (("gates",), "gates"),
+    "ffn_moe_gate": (("norm", "chosen"), "gate"),
+    "ffn_moe_up": (("norm", "chosen"), "up"),
+    "ffn_moe_swiglu": (("gate", "up"), "routed"),
+    "ffn_moe_down": (("routed", "chosen"), "experts"),
+    "ffn_moe_weighted": (("experts", "gates"), "experts"),
+    "ffn_moe_weighted_add": (("~experts", "~experts"), "moe"),
+    "ffn_moe_out": (("~experts", "~experts"), "moe"),
+    "ffn_shexp": (("ffn",), "shared"),
+    "ffn_shexp_gate_inp": (("norm",), "shared_gate"),
+    "ffn_shexp_gate_inp_silu": (("shared_gate",), "shared_silu"),
+    "ffn_shexp_gate": (("shared_silu", "shared_gate"), "shared_gate"),
+    "ffn_shexp_out": (("shared", "shared_gate"), "shared"),
+    "result_output": (("norm",), "logits"),
+}
+
+#: Streams that are read only where something wrote them.
+_OPTIONAL = frozenset({"k_copy", "v_copy", "gate"})
+
+#: The streams of heads by the beginnings of the roles that work on them.
+_HEADS = {"Qcur": "q", "q_states": "q", "Kcur": "k", "k_states": "k", "Vcur": "v", "q_rms_norm": "q"}
+
+
+def flow_of(operator: Operator, live: Collection[str], architecture: Architecture) -> Flow:
+    """Return what an operator reads of the streams that are `live` in its layer, and what it writes.
+
+    Raises ArchitectureError: the operator is none of those whose sources are known, such as that of an adapter.
+    """
+    special = _of_heads(operator, live) or _of_sums(operator, live, architecture)
+    if special is not None:
+        return special
+    reads, writes = _FLOWS[_longest(operator.role, _FLOWS)]
+    return Flow(reads=tuple(name for name in reads if name not in _OPTIONAL or name in live), writes=writes)
+
+
+def _of_heads(operator: Operator, live: Collection[str]) -> Flow | None:
+    """Follow queries, keys and values from their projection into the cache."""
+    role = operator.role
+    if operator.op == "SET_ROWS":
+        letter = role[-1]
+        heads = letter if letter in live else f"{PART}qkv"
+        return Flow(reads=(heads, f"{letter}_rows"), writes=None)
+    if operator.op == "CPY":  # for flash attention; where both lie in one cache, the values are copied second
+        return Flow(reads=(), writes="v_copy" if role.startswith("cache_v") or "k_copy" in live else "k_copy")
+    if operator.op == "CONCAT":
+        parts = ("q_nope", "q_pe") if role.startswith("Q") else (_key_part(live), "k_pe")
+        return Flow(reads=parts, writes="q" if role.startswith("Q") else "k")
+    stream = "q" if role == "q" else next((name for start, name in _HEADS.items() if role.startswith(start)), None)
+    if stream is None or (role in _FLOWS and "kv_heads" in live):
+        return None
+    fresh = f"{PART}qkv" if "qkv" in live else "norm"
+    extra = {"ROPE": ("positions",), "FWHT": (f"rotation_{'v' if stream == 'v' else 'k'}",)}.get(operator.op, ())
+    return Flow(reads=(stream if stream in live else fresh, *extra), writes=stream)
+
+
+def _key_part(live: Collection[str]) -> str:
+    return f"{PART}kv_heads" if "kv_heads" in live else "kv_latent"
+
+
+def _of_sums(operator: Operator, live: Collection[str], architecture: Architecture) -> Flow | None:
+    """Follow sums, which share their names with what they are made of, and a rotation behind attention."""
+    role, op = operator.role, operator.op
+    if role.startswith("kqv_out") and op == "FWHT":
+        return Flow(reads=("attn", "rotation_v"), writes="attn")
+    if role.startswith("result_output") and op != "MUL_MAT":
+        return Flow(reads=("logits",), writes="logits")
+    if op != "ADD":
+        return None
+    if operator.cost.parameter_bytes:  # a bias
+        return _bias(role)
+    if role.startswith("attn_out"):
+        return Flow(reads=("attn", "x"), writes="x")
+    if role.startswith("ffn_out"):
+        return Flow(reads=("moe", "shared") if "moe" in live else ("ffn", "x"), writes="ffn")
+    if role.startswith("ffn_moe"):
+        return Flow(reads=("moe" if "moe" in live else "~experts", "~experts"), writes="moe")
+    if role == "l_out":
+        return Flow(reads=_last_sum(architecture), writes="x")
+    return None
+
+
+def _last_sum(architecture: Architecture) -> tuple[str, str]:
+    """Return the operands of the sum that ends a layer, the one whose memory it takes over first in front."""
+    if architecture.gguf_architecture == "phi3":
+        return "x", "ffn"
+    return ("ffn", "attn") if architecture.parallel_residual else ("ffn", "x")
+
+
+def _bias(role: str) -> Flow | None:
+    for start, stream in (("attn_norm", "norm"), ("ffn_norm", "norm"), ("result_norm", "norm"), ("attn_out", "attn")):
+        if role.startswith(start):
+            return Flow(reads=(stream,), writes=stream)
+    return None
+
+
+def _longest(role: str, starts: Collection[str]) -> str:
+    fitting = [start for start in starts if role.startswith(start)]
+    if not fitting or "_lora_" in role:
+        raise ArchitectureError(f"what the operator {role!r} reads is not known, so its memory cannot be predicted")
+    return max(fitting, key=len)
+
 
 #: Inputs that each cache has for itself, where layers with a sliding window have one of their own.
 _OF_CACHE = ("mask", "k_rows", "v_rows", "rotation_")

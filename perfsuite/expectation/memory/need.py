@@ -21,12 +21,12 @@ from perfsuite.errors import ArchitectureError
 from perfsuite.expectation.cases import LlamaWorkload
 from perfsuite.expectation.graph import KV_PADDING, Batch, Operator
 from perfsuite.expectation.graphs.kv_cache import cache_of
+from perfsuite.expectation.graphs.operator import row_bytes
 from perfsuite.expectation.graphs.place import Place
 from perfsuite.expectation.memory.allocator import place_tensors, reserved_bytes
 from perfsuite.expectation.memory.linked_graph import linked_graph
 from perfsuite.expectation.memory.weight_memory import weight_memory
 from perfsuite.expectation.op_rules import PRODUCTS
-from perfsuite.expectation.tensor_shape import row_bytes
 from perfsuite.records.codec import Count
 from perfsuite.records.events import Phase
 from perfsuite.workload.ggml_types import GGML_TYPES

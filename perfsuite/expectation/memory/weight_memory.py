@@ -16,7 +16,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from perfsuite.errors import ArchitectureError
-from perfsuite.expectation.tensor_shape import row_bytes
+from perfsuite.expectation.graphs.operator import row_bytes
 from perfsuite.workload.tensors import TensorSpec, tensor_specs
 from perfsuite.workload.weights import Weights
 

@@ -13,19 +13,29 @@ from itertools import chain
 from types import MappingProxyType
 
 from perfsuite.expectation.op_cost import NO_COST, OpCost, PassCost
-from perfsuite.expectation.operators.matmul import DEQUANTIZE_FLOPS, bmm, dequantize_weights, linear, lora_update
-from perfsuite.expectation.operators.pointwise import (
+from perfsuite.expectation.operators.matmul import (
+    DEQUANTIZE_FLOPS,
+    bmm,
+    dequantize_weights,
     elementwise,
     embedding,
     kept_on_chip,
+    linear,
+    lora_update,
     piecewise_linear,
     rms_norm,
     softmax,
 )
 from perfsuite.expectation.operators.tiling import check_count, check_positive, chunk_bounds
-from perfsuite.expectation.paper.operator_key import OperatorKey, Operators
 from perfsuite.expectation.paper.rotary import RopeReach, rotary
-from perfsuite.expectation.paper.template import DEFAULT_LORA_RANK, Matrix, Template, template_of
+from perfsuite.expectation.paper.template import (
+    DEFAULT_LORA_RANK,
+    Matrix,
+    OperatorKey,
+    Operators,
+    Template,
+    template_of,
+)
 from perfsuite.workload.architecture import Architecture
 from perfsuite.workload.variant import Variant
 

@@ -11,14 +11,43 @@ dispatch of their operator, in every pass, for the matrices of the layers alone.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from enum import Enum
+from typing import TypeAlias
 
 from perfsuite.errors import ArchitectureError
+from perfsuite.expectation.op_cost import OpCost
 from perfsuite.expectation.operators.number_format import NumberFormat, find_format
 from perfsuite.expectation.operators.tiling import check_positive
 from perfsuite.workload.architecture import Architecture, LatentAttention
 from perfsuite.workload.families import FeedForward
 from perfsuite.workload.variant import Variant
+
+
+class OperatorKey(str, Enum):
+    """Kinds of operators; the value is the key of `PassCost.by_operator`."""
+
+    EMBEDDING = "embedding"
+    NORM = "norm"
+    GEMM = "gemm"
+    #: Operations that int4 weights and quantised keys cost before they are multiplied.
+    DEQUANTIZE = "dequantize"
+    LORA = "lora"
+    ROPE = "rope"
+    #: The scale of the queries, the residuals and the product of gate and up.
+    ELEMENTWISE = "elementwise"
+    ACTIVATION = "activation"
+    #: Scores and mix, with the operands that they read.
+    BMM = "bmm"
+    SOFTMAX = "softmax"
+    #: What enters the KV cache, and earlier positions read from it.
+    KV_CACHE = "kv_cache"
+
+
+#: Operators in order of use.
+Operators: TypeAlias = Iterator[tuple[OperatorKey, OpCost]]
+
 
 #: Rank of the adapters where none is named: the smaller of the two in LIFE's Table 12.
 DEFAULT_LORA_RANK = 16

@@ -11,10 +11,9 @@ from perfsuite.expectation.operators.tiling import check_positive
 from perfsuite.expectation.requests.analytic import Conventions
 from perfsuite.expectation.requests.engine_passes import EnginePasses
 from perfsuite.expectation.requests.engine_variant import engine_request
-from perfsuite.expectation.requests.optimisations import Optimisations
 from perfsuite.expectation.requests.paper_passes import PaperPasses
 from perfsuite.expectation.requests.step_costs import StepCosts
-from perfsuite.expectation.requests.subject import Subject
+from perfsuite.expectation.requests.subject import Optimisations, Subject
 
 _TOO_LARGE = "a decode step costs more than 64 bits hold; expected an architecture, a batch and a context that fit"
 

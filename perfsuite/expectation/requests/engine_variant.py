@@ -8,8 +8,7 @@ from dataclasses import dataclass, field, replace
 from perfsuite.errors import ArchitectureError, PerfsuiteError
 from perfsuite.expectation.cases import LlamaWorkload
 from perfsuite.expectation.graph import Settings, refusal
-from perfsuite.expectation.requests.optimisations import Optimisations
-from perfsuite.expectation.requests.subject import Subject
+from perfsuite.expectation.requests.subject import Optimisations, Subject
 from perfsuite.workload.architecture import Architecture, LatentAttention, MixtureOfExperts
 from perfsuite.workload.quantization import tensor_types
 from perfsuite.workload.scenario import Scenario

@@ -8,12 +8,12 @@ from perfsuite.expectation.op_cost import OpCost, PassCost
 from perfsuite.expectation.requests.analytic import (
     Bound,
     Conventions,
+    DeviceRates,
     PassTimes,
     pass_times,
     tpot_s,
 )
 from perfsuite.expectation.requests.composition import RequestCost
-from perfsuite.expectation.requests.rates import DeviceRates
 
 
 @dataclass(frozen=True, kw_only=True)

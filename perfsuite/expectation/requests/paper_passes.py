@@ -13,8 +13,8 @@ from perfsuite.expectation.operators.number_format import NUMBER_FORMATS
 from perfsuite.expectation.operators.tiling import padded
 from perfsuite.expectation.paper.passes import decode_pass, prefill_pass
 from perfsuite.expectation.paper.template import DEFAULT_LORA_RANK, template_of
-from perfsuite.expectation.requests.optimisations import Optimisations
 from perfsuite.expectation.requests.step_costs import CostArrays, Counts, StepCosts
+from perfsuite.expectation.requests.subject import Optimisations
 from perfsuite.workload.architecture import Architecture
 from perfsuite.workload.variant import Variant
 

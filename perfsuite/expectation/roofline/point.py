@@ -12,8 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from perfsuite.errors import PerfsuiteError
-from perfsuite.expectation.roofline.roof import Regime, Roof
-from perfsuite.expectation.roofline.survey import RoofRates
+from perfsuite.expectation.roofline.survey import Regime, Roof, RoofRates
 from perfsuite.expectation.roofline.work import Work
 
 

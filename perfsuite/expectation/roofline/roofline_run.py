@@ -13,11 +13,9 @@ from msgspec import Meta
 from perfsuite.errors import MeasurementError
 from perfsuite.expectation.cases import LlamaWorkload
 from perfsuite.expectation.memory.comparison import MemoryRecord
-from perfsuite.expectation.roofline.ceiling import CPU, Ceiling, Resource
-from perfsuite.expectation.roofline.independent_rate import IndependentRate
+from perfsuite.expectation.roofline.ceiling import CPU, Ceiling, IndependentRate, Resource
 from perfsuite.expectation.roofline.point import Point, place
-from perfsuite.expectation.roofline.roof import Regime
-from perfsuite.expectation.roofline.survey import Survey
+from perfsuite.expectation.roofline.survey import Regime, Survey
 from perfsuite.expectation.roofline.work import Work
 from perfsuite.records.codec import Count, Number, Size, from_plain, to_plain
 from perfsuite.workload.architecture import Architecture

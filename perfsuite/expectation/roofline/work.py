@@ -10,8 +10,7 @@ from typing import Any
 
 from perfsuite.errors import MeasurementError
 from perfsuite.expectation.cases import CaseCost
-from perfsuite.expectation.roofline.roof import Roof
-from perfsuite.expectation.roofline.survey import RoofRates
+from perfsuite.expectation.roofline.survey import Roof, RoofRates
 from perfsuite.records.codec import Count
 from perfsuite.workload.ggml_types import is_quantized
 

@@ -9,11 +9,13 @@ from dataclasses import dataclass, replace
 from statistics import median
 
 from perfsuite.errors import MeasurementError
+from perfsuite.expectation.ceilings import Ceilings
 from perfsuite.expectation.op_rules import ELSE, rule_of
 from perfsuite.expectation.timing.calibration import CalibrationPoint
-from perfsuite.expectation.timing.features import family, features
+from perfsuite.expectation.timing.features import family, features, shape_cost
 from perfsuite.expectation.timing.least_squares import nonnegative_weights
 from perfsuite.expectation.timing.operator_shape import OperatorShape
+from perfsuite.units import NS_PER_S
 from perfsuite.workload.ggml_types import GGML_TYPES
 
 #: No fit is believed to be better than this: what one process of the same work differs from the next by.
@@ -134,3 +136,37 @@ def _left_out_errors(points: Sequence[CalibrationPoint], n_threads: int) -> list
 
 def _summed(weights: Sequence[float], terms: Sequence[float]) -> float:
     return max(1.0, sum(weight * term for weight, term in zip(weights, terms, strict=True)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Efficiency:
+    """What an operator reaches of the peaks of arithmetic and bandwidth; each a ratio, LIFE's ec and em."""
+
+    shape: OperatorShape
+    time_ns: float
+    flops_per_s: float
+    bytes_per_s: float
+    compute_ratio: float
+    memory_ratio: float
+    #: Standard deviation of the logarithm of the time, and so of both ratios.
+    spread_ratio: float
+
+
+def efficiency(shape: OperatorShape, times: OperatorTimes, ceilings: Ceilings) -> Efficiency:
+    """Compare the forecast time of an operator with the multiply-add peak and with the bandwidth of memory.
+
+    ``ec = FLOPs / (time x peak)``, ``em = bytes / (time x bandwidth)``. Products of 8-bit integers may reach an ec
+    above 1, for the peak is that of 32-bit floats; an em above 1 says that a cache helped.
+    """
+    time, cost = times.time(shape), shape_cost(shape)
+    seconds = time.time_ns / NS_PER_S
+    bandwidth = ceilings.bandwidths[-1].read_bytes_per_s
+    return Efficiency(
+        shape=shape,
+        time_ns=time.time_ns,
+        flops_per_s=cost.flops / seconds,
+        bytes_per_s=cost.moved_bytes / seconds,
+        compute_ratio=cost.flops / seconds / ceilings.fp32_flops_per_s,
+        memory_ratio=cost.moved_bytes / seconds / bandwidth,
+        spread_ratio=time.spread_ratio,
+    )

@@ -6,10 +6,9 @@ from collections.abc import Callable, Sequence
 from math import prod
 
 from perfsuite.expectation.ggml_rules import distinct_experts
-from perfsuite.expectation.graphs.operator import Operator
+from perfsuite.expectation.graphs.operator import Operator, TensorShape
 from perfsuite.expectation.graphs.operator import shape as tensor
 from perfsuite.expectation.graphs.request import KV_PADDING, Batch
-from perfsuite.expectation.tensor_shape import TensorShape
 from perfsuite.expectation.thread_rules import SPLIT_POSITIONS, split_positions
 from perfsuite.expectation.timing.operator_shape import SCALED_ROWS, OperatorShape
 

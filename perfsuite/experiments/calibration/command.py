@@ -19,14 +19,14 @@ from perfsuite.errors import PerfsuiteError
 from perfsuite.expectation.ceilings import Ceilings
 from perfsuite.expectation.timing.calibration import Calibration
 from perfsuite.expectation.timing.calibration_plan import N_ROUNDS, standard_plan
-from perfsuite.expectation.timing.efficiency import Efficiency, efficiency
 from perfsuite.expectation.timing.engine_times import EngineTimes
 from perfsuite.expectation.timing.grid import STANDARD_TYPES, typical_shapes
 from perfsuite.expectation.timing.operator_shape import OperatorShape
+from perfsuite.expectation.timing.operator_times import Efficiency, efficiency
 from perfsuite.measure.board.protocol import board_name
 from perfsuite.measure.calibrate import CalibrationRun, calibrate
 from perfsuite.measure.calibration_store import store_calibration
-from perfsuite.measure.ceiling_probe import best_of_board, measured_ceilings
+from perfsuite.measure.ceiling_store import best_of_board, measured_ceilings
 from perfsuite.units import format_change, format_ns
 from perfsuite.workload.ggml_types import GGML_TYPES
 

@@ -17,8 +17,16 @@ from perfsuite.cli.taken_device import taken_device
 from perfsuite.device.profile import DEFAULT_MARGIN_RATIO, find_local_profile
 from perfsuite.errors import MeasurementError, PerfsuiteError
 from perfsuite.expectation.cases import operator_cases, phase_cases
-from perfsuite.experiments.certificate.certificate import Certificate, Power, Rate, certificate
-from perfsuite.experiments.certificate.trial import Trial, Truth, append_trial, read_trials
+from perfsuite.experiments.certificate.certificate import (
+    Certificate,
+    Power,
+    Rate,
+    Trial,
+    Truth,
+    append_trial,
+    certificate,
+    read_trials,
+)
 from perfsuite.experiments.certificate.trial_run import TrialSetup, run_trial
 from perfsuite.measure.board.protocol import Board
 from perfsuite.records.whole_file import write_json

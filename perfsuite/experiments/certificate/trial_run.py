@@ -10,9 +10,8 @@ from dataclasses import dataclass, field, replace
 
 from perfsuite.device.profile import Profile
 from perfsuite.expectation.cases import Case
-from perfsuite.experiments.certificate.certificate import INJECTED_PHASES
+from perfsuite.experiments.certificate.certificate import INJECTED_PHASES, CaseAnswer, Trial, Truth
 from perfsuite.experiments.certificate.peers import PEERS, PeerSamples
-from perfsuite.experiments.certificate.trial import CaseAnswer, Trial, Truth
 from perfsuite.experiments.pairs import Pair, pair_series, pairs_by_case, weighty_cases
 from perfsuite.measure.board.protocol import Board
 from perfsuite.measure.plan import LlamaPlan

@@ -50,8 +50,7 @@ def add_parser(commands: Commands) -> None:
 def _experts(options: argparse.Namespace) -> int:
     check_least(options, "cache")
     check_picture(options.plot)
-    from perfsuite.experiments.experts.answer import plain_experts
-    from perfsuite.experiments.experts.view import expert_chart, expert_report
+    from perfsuite.experiments.experts.view import expert_chart, expert_report, plain_experts
     from perfsuite.trace.recording import read_recording  # NumPy and the readers
 
     trace = read_recording(options.recording)

@@ -28,8 +28,13 @@ from perfsuite.experiments.fidelity.limits import (
     statements,
     worst_row,
 )
-from perfsuite.experiments.fidelity.recording import record_fidelity
-from perfsuite.experiments.fidelity.request import KERNEL_BUDGET_NS, N_PROCESSES, N_ROUNDS, FidelityRequest
+from perfsuite.experiments.fidelity.recording import (
+    KERNEL_BUDGET_NS,
+    N_PROCESSES,
+    N_ROUNDS,
+    FidelityRequest,
+    record_fidelity,
+)
 from perfsuite.experiments.fidelity.scored_run import FidelityKind, FidelityRow, FidelityRun
 from perfsuite.measure.board.protocol import Board
 from perfsuite.measure.launch import environment_engine, environment_opencl_vendors

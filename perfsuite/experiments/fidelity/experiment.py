@@ -9,8 +9,7 @@ from perfsuite.errors import MeasurementError
 from perfsuite.expectation.cases import Case
 from perfsuite.experiments.fidelity.limits import ENGINE_NAME, FIDELITY, MEAN_NAME, PHASE_PREFIX, judge_fidelity
 from perfsuite.experiments.fidelity.phases import COMPARED
-from perfsuite.experiments.fidelity.recording import record_fidelity
-from perfsuite.experiments.fidelity.request import N_PROCESSES, FidelityRequest
+from perfsuite.experiments.fidelity.recording import N_PROCESSES, FidelityRequest, record_fidelity
 from perfsuite.experiments.fidelity.scored_run import FidelityKind, FidelityRun
 from perfsuite.experiments.forecasts import Forecasts
 from perfsuite.experiments.progress import ProgressLine

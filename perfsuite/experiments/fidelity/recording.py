@@ -5,15 +5,19 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from perfsuite.device.fingerprint import clock_conditions
+from perfsuite.device.profile import Profile
 from perfsuite.device.work_folder import work_folder
 from perfsuite.errors import PerfsuiteError
+from perfsuite.expectation.cases import LlamaWorkload
 from perfsuite.experiments.fidelity.limits import LEAST_KERNEL_NS, SHORT_PHASE_NS
 from perfsuite.experiments.fidelity.phases import ComparedRun, operator_rows, phase_rows
-from perfsuite.experiments.fidelity.request import FidelityRequest
 from perfsuite.experiments.fidelity.scored_run import FidelityKind, FidelityRow, FidelityRun, kernel_row
+from perfsuite.measure.board.protocol import Board
+from perfsuite.measure.engine import Engine
 from perfsuite.measure.kernel_runtime import opencl_environment
 from perfsuite.measure.launch import environment_opencl_vendors
 from perfsuite.measure.llama_plan import llama_plan, with_drawn_layout
@@ -25,7 +29,44 @@ from perfsuite.records.call_trace import CallTrace
 from perfsuite.records.duplication import KernelDuplication
 from perfsuite.records.events import EngineRecord, Phase
 from perfsuite.trace.call_spans import CallPattern
+from perfsuite.workload.kernel_catalog import STANDARD_KERNELS
 from perfsuite.workload.weights import materialize
+
+#: Fresh processes of each tracer.
+N_PROCESSES = 3
+#: Pairs of a base run and a duplicated run, and the time for those of one kernel.
+N_ROUNDS = 5
+KERNEL_BUDGET_NS = 6_000_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FidelityRequest:
+    """What is to be compared, on what."""
+
+    profile: Profile
+    board: Board
+    engine: Engine
+    workload: LlamaWorkload
+    cache_dir: Path
+    #: Where the logs of failed builds go.
+    log_dir: Path
+    n_threads: int
+    opencl_platform: str | None
+    #: The engine's OpenCL backend, and whether its kernels are duplicated as well.
+    opencl: OpenClBackend | None = None
+    with_engine_kernels: bool = True
+    kinds: frozenset[FidelityKind] = frozenset(FidelityKind)
+    #: Whether phases are compared with kernel probes as well, where the kernel allows them.
+    with_uprobes: bool = True
+    #: The suite's own kernels.
+    case_ids: tuple[str, ...] = tuple(case.case_id for case in STANDARD_KERNELS)
+    #: A slowdown on purpose, which the suite's spans have in them and the tracer's do not.
+    inject_phases: tuple[str, ...] = ()
+    inject_ratio: float = 0.0
+    n_processes: int = N_PROCESSES
+    n_rounds: int = N_ROUNDS
+    kernel_budget_ns: int = KERNEL_BUDGET_NS
+
 
 #: Repetitions within a process.
 N_REPETITIONS = 3

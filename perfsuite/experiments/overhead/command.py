@@ -19,9 +19,13 @@ from perfsuite.device.profile import find_local_profile
 from perfsuite.device.threads import default_threads
 from perfsuite.device.work_folder import work_folder
 from perfsuite.errors import PerfsuiteError
-from perfsuite.experiments.overhead.ebpf_recorders import EBPF_RECORDERS
 from perfsuite.experiments.overhead.measurement import LEAST_PAIRS
-from perfsuite.experiments.overhead.recorder_sides import CPU_COMPARISONS, OPENCL_COMPARISONS, compare_recorders
+from perfsuite.experiments.overhead.recorder_sides import (
+    CPU_COMPARISONS,
+    EBPF_RECORDERS,
+    OPENCL_COMPARISONS,
+    compare_recorders,
+)
 from perfsuite.measure.contention import Contention
 from perfsuite.measure.launch import environment_engine
 from perfsuite.measure.plan import LlamaPlan, OverheadPlan

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 
-from perfsuite.experiments.overhead.ebpf_recorders import ebpf_plan
+from perfsuite.experiments.overhead.recorder_sides import ebpf_plan
 from perfsuite.experiments.recorder_traces import traced_by_ebpf
 from perfsuite.measure.board.protocol import Board
 from perfsuite.measure.contention import USABLE_PROCESSORS, Contention

@@ -9,12 +9,40 @@ from enum import Enum
 from pathlib import Path
 
 from perfsuite.device.profile import Profile
-from perfsuite.experiments.overhead.live_cost import SUBSCRIBER_LIMIT_S
-from perfsuite.experiments.overhead.measurement import Overhead, Side, measure_overhead
+from perfsuite.experiments.overhead.measurement import SUBSCRIBER_LIMIT_S, Overhead, Side, measure_overhead
 from perfsuite.measure.board.protocol import Board
 from perfsuite.measure.live import kept_subscribed
 from perfsuite.measure.opencl_backend import OpenClBackend
-from perfsuite.measure.plan import LlamaPlan
+from perfsuite.measure.plan import EbpfPlan, LlamaPlan
+from perfsuite.records.trace_levels import TraceLevel
+
+_PLAIN = TraceLevel.TOKEN | TraceLevel.GRAPH | TraceLevel.OPERATOR
+_STRUCTURE = _PLAIN | TraceLevel.STRUCTURE
+
+#: What each recorder's name stands for; with ``+perf`` behind it the events go through the perf buffer.
+EBPF_LEVELS: Mapping[str, TraceLevel] = {
+    "ebpf-token": TraceLevel.TOKEN,
+    "ebpf-graph": TraceLevel.TOKEN | TraceLevel.GRAPH,
+    "ebpf-operator": _PLAIN,
+    "ebpf-structure": _STRUCTURE,
+    "ebpf-counters": _STRUCTURE | TraceLevel.COUNTERS,
+    "ebpf-ends": _STRUCTURE | TraceLevel.ENDS,
+    "ebpf-threads": _STRUCTURE | TraceLevel.THREADS,
+    "ebpf-experts": _STRUCTURE | TraceLevel.EXPERTS,
+    "ebpf-all": ~TraceLevel(0),
+}
+
+_PERF = "+perf"
+
+#: All names.
+EBPF_RECORDERS = tuple(name + suffix for suffix in ("", _PERF) for name in EBPF_LEVELS)
+
+
+def ebpf_plan(name: str, helper: Path, log_path: Path) -> EbpfPlan:
+    """Return the plan of the recorder of that name, which is one of `EBPF_RECORDERS`."""
+    levels = EBPF_LEVELS[name.removesuffix(_PERF)]
+    buffer = "perf" if name.endswith(_PERF) else "ring"
+    return EbpfPlan(helper=str(helper), log_path=str(log_path), levels=int(levels), buffer=buffer)
 
 
 class Layer(Enum):

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from perfsuite.cli.answer import Answer, Part, Sheet, figure
-from perfsuite.expectation.requests.rates import BYTES_PER_GB, OPS_PER_TOPS
+from perfsuite.expectation.requests.analytic import BYTES_PER_GB, OPS_PER_TOPS
 from perfsuite.expectation.roofline.ceiling import Resource
 from perfsuite.expectation.roofline.contradiction import (
     Contradiction,

@@ -17,7 +17,7 @@ from perfsuite.experiments.run_config import RunConfig
 from perfsuite.experiments.scenario_bench import N_PROCESSES, Bench
 from perfsuite.measure.ceiling_survey import thread_counts
 from perfsuite.measure.device_survey import SurveyRequest
-from perfsuite.records.samples import CaseSamples
+from perfsuite.records.outcome import CaseSamples
 from perfsuite.verdict.statement import Statement
 
 #: The end of the id of a statement about one case.

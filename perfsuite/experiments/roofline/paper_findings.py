@@ -9,7 +9,7 @@ from math import isfinite
 
 from perfsuite.expectation.roofline.point import InferencePotential, inference_potential, nearest
 from perfsuite.expectation.roofline.roofline_run import RooflineRun, Row, RowKind
-from perfsuite.experiments.roofline.series import first_and_last, order_of, rows_of
+from perfsuite.experiments.roofline.checks import first_and_last, order_of, rows_of
 from perfsuite.units import format_change
 from perfsuite.verdict.statement import Statement
 

@@ -1,18 +1,102 @@
-"""What the verdict on a shape rests on: where it is measured, how much, and what is expected of the device."""
+"""What the verdict on a shape rests on: where it is measured, how much, and what is expected of the device.
+
+A ratio that is beyond its limit in the process that stays, and again in fresh ones: what makes a verdict a fact.
+
+Noise flags a process with a chance of alpha, and a layout of buffers that is drawn once is a true difference for as
+long as the process lives. So confirmations are not more pairs but more processes, each judged by its own pairs alone:
+where one draws a bad layout with chance p, all flag with at most ``(p + alpha) ** (1 + n_confirmations)``. See
+docs/shapes.md.
+"""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from statistics import median
 
 from perfsuite.expectation.shapes.floor import ShapeCeilings, ShapeForecasts
-from perfsuite.experiments.shapes.confirmation import Answer, Measure, RatioBounds, confirmed_answer
 from perfsuite.experiments.shapes.measurements import Measurements
 from perfsuite.experiments.shapes.shape_design import ShapeDesign
 from perfsuite.experiments.shapes.shape_property import ShapeProperty, ShapeVerdict
 from perfsuite.measure.shapes.meter import PairSamples, ShapeMeters
 from perfsuite.records.outcome import Outcome
+from perfsuite.units import format_change
 from perfsuite.verdict.signed_rank import compare_pairs
 from perfsuite.workload.shapes.shape_case import ShapeCase
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RatioBounds:
+    """A ratio with one-sided bounds, as one process or several saw it."""
+
+    ratio: float
+    lower_ratio: float
+    upper_ratio: float
+
+    @property
+    def told(self) -> str:
+        """The ratio as a change, and its bounds."""
+        bounds = (self.lower_ratio, self.upper_ratio)
+        if not all(math.isfinite(each) for each in bounds):
+            return format_change(self.ratio)
+        return f"{format_change(self.ratio)} ({' to '.join(map(format_change, bounds))})"
+
+
+Measure = Callable[[Measurements], RatioBounds]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What the screen, and where it flagged the fresh processes, saw of one ratio."""
+
+    screened: RatioBounds
+    #: Of the fresh processes in their order, up to the first that did not flag.
+    confirming: tuple[RatioBounds, ...]
+    #: Whether the screen and each fresh process were beyond the limit.
+    is_confirmed: bool
+
+    @property
+    def bounds(self) -> RatioBounds:
+        """What to tell: of a confirmed ratio the middle of the fresh processes, between the widest of their bounds.
+
+        The screen selected the shape, which biases what it saw, so it counts only where nothing was measured after it.
+        Of a ratio that was not confirmed it is the process that did not.
+        """
+        if not self.is_confirmed:
+            return self.confirming[-1] if self.confirming else self.screened
+        return RatioBounds(
+            ratio=median(each.ratio for each in self.confirming),
+            lower_ratio=min(each.lower_ratio for each in self.confirming),
+            upper_ratio=max(each.upper_ratio for each in self.confirming),
+        )
+
+    @property
+    def history(self) -> str:
+        """How the answer was come to, for the end of a reason; empty where the screen sufficed."""
+        n_fresh = len(self.confirming)
+        if self.is_confirmed:
+            return f"; in {n_fresh} fresh {'process' if n_fresh == 1 else 'processes'}"
+        if not n_fresh:
+            return ""
+        return f"; the screen saw {self.screened.told}, which fresh process {n_fresh} did not confirm"
+
+
+def confirmed_answer(
+    measure: Measure, screen: Measurements, meters: ShapeMeters, *, limit_ratio: float, design: ShapeDesign
+) -> Answer:
+    """Measure a ratio in the process that stays and, where its lower bound is beyond the limit, in fresh ones.
+
+    Fresh processes are started one after the other, up to the first that does not flag.
+    """
+    screened = measure(screen)
+    confirming: list[RatioBounds] = []
+    is_beyond = screened.lower_ratio > limit_ratio
+    while is_beyond and len(confirming) < design.n_confirmations:
+        with meters.fresh() as meter:
+            confirming.append(measure(Measurements(meter)))
+        is_beyond = confirming[-1].lower_ratio > limit_ratio
+    return Answer(screened=screened, confirming=tuple(confirming), is_confirmed=is_beyond)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

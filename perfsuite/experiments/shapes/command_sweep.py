@@ -24,9 +24,16 @@ from perfsuite.experiments.shapes.command_shape_options import (
     chosen_tiling,
     opened_meters,
 )
-from perfsuite.experiments.shapes.sweep_expected import SweepSetting, expected_sweep
 from perfsuite.experiments.shapes.sweep_findings import quantile_name, sweep_finding, sweep_remarks
-from perfsuite.experiments.shapes.sweep_record import Jump, ShapeSweep, TileSteps, to_plain, write_sweep
+from perfsuite.experiments.shapes.sweep_record import (
+    Jump,
+    ShapeSweep,
+    SweepSetting,
+    TileSteps,
+    expected_sweep,
+    to_plain,
+    write_sweep,
+)
 from perfsuite.experiments.shapes.sweep_sizes import DEFAULTS_TOLD, SizeRange, all_sizes, size_option, swept_dimension
 from perfsuite.units import format_change, format_count, format_ns
 from perfsuite.workload.shapes.operation_shape import Operation, OperationShape, block_values
@@ -232,12 +239,12 @@ def _measured(options: argparse.Namespace) -> ShapeSweep:
 
 def _write(sweep: ShapeSweep, options: argparse.Namespace) -> None:
     if options.plot is not None:
-        from perfsuite.experiments.shapes.sweep_chart import shape_sweep_chart
+        from perfsuite.experiments.shapes.sweep_findings import shape_sweep_chart
 
         draw(shape_sweep_chart(sweep), options.plot)
         remarks("sweep", options).remark(f"{options.plot}: drawn")
     if options.csv is not None:
-        from perfsuite.experiments.shapes.sweep_csv import write_sweep_csv
+        from perfsuite.experiments.shapes.sweep_record import write_sweep_csv
 
         write_sweep_csv(sweep, options.csv)
     if (path := _json_path(options)) is not None:

@@ -13,9 +13,8 @@ from perfsuite.experiments.progress import ProgressLine
 from perfsuite.experiments.protocol import Experiment
 from perfsuite.experiments.run_config import RunConfig
 from perfsuite.experiments.shapes.bounds import TIMED_BOUNDS
-from perfsuite.experiments.shapes.budget import TimeShares
 from perfsuite.experiments.shapes.judges import HUNT, ShapeJudges
-from perfsuite.experiments.shapes.request import HuntRequest
+from perfsuite.experiments.shapes.request import HuntRequest, TimeShares
 from perfsuite.experiments.shapes.shape_property import ShapeProperty, ShapeVerdict
 from perfsuite.records.outcome import Judgement, Outcome, told_judgement
 from perfsuite.workload.shapes.operation_shape import Operation
@@ -120,8 +119,7 @@ class ShapeHunts(Experiment):
 
     def keep(self) -> bool:
         """Add the smallest failing shapes to the device's baselines; hunts are kept even where nothing else is."""
-        from perfsuite.experiments.shapes.examples_file import examples_path
-        from perfsuite.experiments.shapes.kept_files import example_of, keep
+        from perfsuite.experiments.shapes.kept_files import example_of, examples_path, keep
 
         directory, device = self.config.baseline_dir, self.config.profile.name
         for case_id, verdict in self._failing(have_ended=True).items():

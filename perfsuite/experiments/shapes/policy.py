@@ -23,11 +23,14 @@ from perfsuite.experiments.shapes.policy_rounds import (
     Progress,
     RoundDesign,
     SubjectMeters,
+    Vetted,
+    faults,
     measure_rounds,
     no_progress,
     times_by_case,
+    vetted,
+    without,
 )
-from perfsuite.experiments.shapes.policy_vetting import Vetted, faults, vetted, without
 
 
 def measure_policy(

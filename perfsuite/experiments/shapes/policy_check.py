@@ -27,10 +27,11 @@ from perfsuite.experiments.shapes.policy_rounds import (
     Progress,
     RoundDesign,
     SubjectMeters,
+    described_subject,
+    faults,
     no_progress,
     times_by_case,
 )
-from perfsuite.experiments.shapes.policy_vetting import described_subject, faults
 from perfsuite.workload.shapes.shape_case import ShapeCase, Subject
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import HealthCheck, Phase, settings
 
-from perfsuite.experiments.shapes.budget import HUNT_BUDGETS, HuntBudget
+from perfsuite.experiments.shapes.request import HUNT_BUDGETS, HuntBudget
 
 PROFILE = "perfsuite-shapes"
 

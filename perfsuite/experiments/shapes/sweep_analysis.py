@@ -14,10 +14,16 @@ from typing import NamedTuple
 
 from perfsuite.errors import MeasurementError
 from perfsuite.experiments.shapes.sweep import SweptCase
-from perfsuite.experiments.shapes.sweep_expected import SweepSetting, expected_sweep
-from perfsuite.experiments.shapes.sweep_jumps import find_jumps, local_noise_ratios, noise_ratio, roughness_ratio
-from perfsuite.experiments.shapes.sweep_record import ShapeSweep, SweepPoint
-from perfsuite.experiments.shapes.sweep_steps import compare_steps, period_of, rank_correlation
+from perfsuite.experiments.shapes.sweep_jumps import (
+    compare_steps,
+    find_jumps,
+    local_noise_ratios,
+    noise_ratio,
+    period_of,
+    rank_correlation,
+    roughness_ratio,
+)
+from perfsuite.experiments.shapes.sweep_record import ShapeSweep, SweepPoint, SweepSetting, expected_sweep
 from perfsuite.measure.shapes.meter import BenchDescription
 
 #: The part of the samples that lie below the estimate, and those that take its place where it falls between two modes.

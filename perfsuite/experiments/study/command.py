@@ -20,16 +20,15 @@ from perfsuite.device.threads import default_threads, usable_threads
 from perfsuite.errors import PerfsuiteError
 from perfsuite.experiments.scenario_bench import Bench
 from perfsuite.experiments.study.command_tables import plan_parts, study_chart, study_parts, study_plain
+from perfsuite.experiments.study.harness_scores import read_scores
 from perfsuite.experiments.study.joined import Study, join
 from perfsuite.experiments.study.measurement import measure_latencies, study_points
-from perfsuite.experiments.study.plan import StudyPlan, StudyRun
-from perfsuite.experiments.study.plan_file import read_plan
-from perfsuite.experiments.study.scores import read_scores
+from perfsuite.experiments.study.plan_file import StudyPlan, StudyRun, read_plan
 from perfsuite.experiments.study.token_latency import TokenLatency
 from perfsuite.measure.launch import environment_engine
 from perfsuite.records.events import Phase
 from perfsuite.records.whole_file import write_json
-from perfsuite.report.measured_phases import read_measured_phases
+from perfsuite.report.llama_bench_export import read_measured_phases
 from perfsuite.units import NS_PER_S
 
 if TYPE_CHECKING:

@@ -8,10 +8,9 @@ from enum import Enum
 from statistics import mean
 
 from perfsuite.errors import PerfsuiteError
-from perfsuite.experiments.study.harness_scores import HarnessScore
-from perfsuite.experiments.study.plan import StudyPlan, StudyRun
+from perfsuite.experiments.study.harness_scores import HarnessScore, TaskScores
+from perfsuite.experiments.study.plan_file import StudyPlan, StudyRun
 from perfsuite.experiments.study.quantization_score import QuantizationRatios, quantization_ratios
-from perfsuite.experiments.study.scores import TaskScores
 from perfsuite.experiments.study.token_latency import TokenLatency
 
 

@@ -11,7 +11,7 @@ from perfsuite.expectation.cases import llama_workload
 from perfsuite.expectation.roofline.roofline_run import Row, RowKind
 from perfsuite.expectation.roofline.sweeps import SweepPoint
 from perfsuite.experiments.scenario_bench import Bench, measure_rows
-from perfsuite.experiments.study.plan import StudyPlan, StudyRun
+from perfsuite.experiments.study.plan_file import StudyPlan, StudyRun
 from perfsuite.experiments.study.token_latency import TokenLatency, over_prompts
 from perfsuite.workload.scenario import find_scenario
 from perfsuite.workload.weights import resolve

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from perfsuite.cli.command_help import word_parser
-from perfsuite.measure.ebpf_install import install_helper
+from perfsuite.measure.ebpf_helper import install_helper
 
 
 def run(arguments: Sequence[str]) -> int:

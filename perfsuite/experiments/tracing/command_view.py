@@ -83,7 +83,7 @@ def _view(
 
 
 def _graph(options: argparse.Namespace) -> int:
-    from perfsuite.report.graph.json import plain_graphs
+    from perfsuite.report.graph.roles import plain_graphs
     from perfsuite.report.graph.tables import graph_tables
 
     views = [_graph_view(options, path) for path in options.runs]
@@ -116,7 +116,7 @@ def _layers(text: str) -> tuple[int, ...] | None:
 
 def _draw(views: Sequence[GraphView], path: Path) -> None:
     if path.suffix == ".dot":
-        from perfsuite.report.graph.dot import write_dot
+        from perfsuite.report.graph.picture import write_dot
 
         write_dot(views, path)
     else:
@@ -126,8 +126,7 @@ def _draw(views: Sequence[GraphView], path: Path) -> None:
 
 
 def _timeline(options: argparse.Namespace) -> int:
-    from perfsuite.report.timeline.json import plain_timeline
-    from perfsuite.report.timeline.summary import timeline_summary
+    from perfsuite.report.timeline.summary import plain_timeline, timeline_summary
     from perfsuite.report.timeline.tables import timeline_lines, timeline_tables
 
     trace = read_recording(options.runs[0])

@@ -13,9 +13,8 @@ from perfsuite.records.engine_trace import EngineTrace, Ints
 from perfsuite.records.events import Phase
 from perfsuite.trace.experts.reuse import LayerReuse, expert_reuse
 from perfsuite.trace.statistics.operator_runs import OperatorRuns, OperatorTable, operator_runs, operator_table
-from perfsuite.trace.statistics.step_contexts import Steps, steps_of
 from perfsuite.trace.statistics.thread_balance import RoleBalance, least_thread_time, role_balances
-from perfsuite.trace.statistics.token_statistics import is_attention, role_times
+from perfsuite.trace.statistics.token_statistics import Steps, is_attention, role_times, steps_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,9 +14,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from perfsuite.expectation.attention_growth import attended_positions, growth_expectation
 from perfsuite.expectation.ceilings import Ceilings
-from perfsuite.expectation.decode_linearity import LinearityExpectation, ProductSize, linearity_expectation
+from perfsuite.expectation.decode_linearity import (
+    LinearityExpectation,
+    ProductSize,
+    attended_positions,
+    growth_expectation,
+    linearity_expectation,
+)
 from perfsuite.expectation.expert_reuse import ReuseExpectation, reuse_expectation
 from perfsuite.expectation.thread_balance import LEAST_RUNS, expected_balances
 from perfsuite.expectation.thread_rules import BalanceExpectation

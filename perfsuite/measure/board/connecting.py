@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from perfsuite.device.setup.installed import NO_PROGRAM, suite_python
+from perfsuite.device.setup.needs import NO_PROGRAM, suite_python
 from perfsuite.device.target.protocol import last_line
 from perfsuite.device.target.shell_target import Target
 from perfsuite.errors import DeviceError, LinkError, LockedError, PerfsuiteError

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from perfsuite.device.conditions import Conditions
 
 if TYPE_CHECKING:
-    from perfsuite.device.lock.held import HeldLock
+    from perfsuite.device.lock.holding import HeldLock
     from perfsuite.device.stability.stabilised import Stability
 
 #: What somebody else's unlocking says of a run.

@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Literal
 
 from perfsuite.errors import EngineError, ShapeError
-from perfsuite.measure.kernel_inputs import Array
-from perfsuite.measure.kernel_references import error_norm
+from perfsuite.measure.kernel_references import Array, error_norm
 from perfsuite.measure.shapes.ggml_inputs import ggml_inputs
 from perfsuite.measure.shapes.ggml_operators import GgmlDevice, GgmlOperator, OperatorInput
 from perfsuite.measure.shapes.ggml_tolerance import ggml_tolerance

@@ -13,8 +13,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from perfsuite.measure.kernel_inputs import Array
-from perfsuite.measure.kernel_references import Float64Array, dequantize
+from perfsuite.measure.kernel_references import Array, Float64Array, dequantize
 from perfsuite.measure.shapes.shape_inputs import ShapeInputs, draw_inputs
 from perfsuite.measure.shapes.shape_references import attention_weights
 from perfsuite.workload.ggml_types import GGML_TYPES

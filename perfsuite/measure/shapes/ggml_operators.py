@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 
 from perfsuite.errors import EngineError
-from perfsuite.measure.kernel_inputs import Array
-from perfsuite.measure.native_calls import checked, declare_functions
+from perfsuite.measure.kernel_references import Array
+from perfsuite.measure.native import checked, declare_functions
 from perfsuite.measure.operator_bench import OperatorSpec, ggml_type_name
 from perfsuite.measure.shapes.shape_inputs import product_sizes
 from perfsuite.workload.shapes.operation_shape import Operation, OperationShape

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.random import Generator
 
-from perfsuite.measure.kernel_inputs import Array, floats, halves
+from perfsuite.measure.kernel_references import Array, floats, halves
 from perfsuite.workload.ggml_types import GGML_TYPES
 from perfsuite.workload.shapes.operation_shape import Operation, OperationShape
 

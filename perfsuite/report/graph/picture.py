@@ -1,8 +1,14 @@
-"""Draws graphs of operators side by side, in inches: boxes from the top, edges, a head, and one scale of colours."""
+"""Draws graphs of operators side by side, in inches: boxes from the top, edges, a head, and one scale of colours.
+
+A graph in Graphviz's language, for those who have Graphviz or a viewer that reads it.
+
+*Source*: graphviz.org, The DOT Language: a quoted string ends at a quote without a backslash, and in a label a
+backslash begins an escape, so both get a backslash of their own.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from textwrap import wrap
@@ -24,6 +30,7 @@ from perfsuite.report.graph.view import BANDWIDTH, DrawnNode, GraphView, graph_w
 from perfsuite.report.plots.formats import format_of
 from perfsuite.report.plots.picture import figure_bytes
 from perfsuite.report.plots.style import DOTS_PER_INCH, REFERENCE_COLOUR, SETTINGS, ink_on
+from perfsuite.trace.timeline.tracks import printable
 
 #: Evenly darker, and told apart by people of any colour vision. *Source*: Nuñez, Anderton and Renslow, Optimizing
 #: colormaps with consideration for color vision deficiency, PLOS ONE 13 (7), 2018.
@@ -247,3 +254,50 @@ def _draw_scale(figure: Figure, axes: Axes, scale: Normalize, words: str) -> Non
     axes.plot([beside, beside + 0.4], [_MARGIN + 0.26] * 2, color=REFERENCE_COLOUR, linewidth=2.2)
     told = "critical path; dashed: layers folded into one; numbers: order of execution"
     _write(axes, beside + 0.5, _MARGIN + 0.26, told, **look)
+
+
+def write_dot(views: Sequence[GraphView], path: Path) -> None:
+    """Write graphs side by side as DOT.
+
+    Raises PerfsuiteError where the file cannot be written; what was there before stays.
+    """
+    write_whole_bytes(path, dot_text(views).encode("utf-8"), PerfsuiteError)
+
+
+def dot_text(views: Sequence[GraphView]) -> str:
+    """Return graphs side by side as DOT, each a cluster."""
+    lines = ["digraph operators {", '  graph [rankdir="TB", fontname="sans-serif", labelloc="t", nodesep=0.2]']
+    lines.append('  node [shape="box", style="filled", fontname="sans-serif", fontsize=10, margin="0.1,0.05"]')
+    lines.append('  edge [color="#777777", arrowsize=0.6]')
+    scale = scale_of(views)
+    for number, view in enumerate(views):
+        lines.append(f"  subgraph cluster_{number} {{")
+        lines.append(f"    label={_quoted((view.title, *graph_words(view), f'colour: {view.metric_words}'))}")
+        lines.append('    color="#FFFFFF"')
+        lines.extend(
+            f"    g{number}_n{place} [{_attributes(node, colour_of(node.value, scale))}]"
+            for place, node in enumerate(view.nodes)
+        )
+        lines.extend(f"    {each}" for each in _edges(view, number))
+        lines.append("  }")
+    return "\n".join([*lines, "}", ""])
+
+
+def _attributes(node: DrawnNode, colour: str) -> str:
+    fields = [f"label={_quoted(node.lines)}", f'fillcolor="{colour}"', f'fontcolor="{ink_on(to_rgb(colour))}"']
+    if node.is_fold:
+        fields.append('style="filled,dashed"')
+    if node.is_critical:
+        fields += [f'color="{REFERENCE_COLOUR}"', "penwidth=2.5"]
+    return ", ".join(fields)
+
+
+def _edges(view: GraphView, number: int) -> Iterator[str]:
+    for origin, target in view.edges:
+        style = f' [color="{REFERENCE_COLOUR}", penwidth=2.5]' if (origin, target) in view.critical_edges else ""
+        yield f"g{number}_n{origin} -> g{number}_n{target}{style}"
+
+
+def _quoted(lines: Sequence[str]) -> str:
+    escaped = (printable(line).replace("\\", "\\\\").replace('"', '\\"') for line in lines)
+    return '"' + "\\n".join(escaped) + '"'

@@ -20,9 +20,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perfsuite.errors import HistoryError
-from perfsuite.report.history.database import create_history, database, database_errors, with_own_types, write_rows
+from perfsuite.report.history.database import (
+    create_history,
+    database,
+    database_errors,
+    interruptible,
+    with_own_types,
+    write_rows,
+)
 from perfsuite.report.history.folder import COMPACTED, LOOSE, HistoryFiles, SkippedFile, own_files
-from perfsuite.report.history.interruptible import interruptible
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection

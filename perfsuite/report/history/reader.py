@@ -14,11 +14,11 @@ from perfsuite.report.history.database import (
     database,
     database_errors,
     first_line,
+    interruptible,
     literal_path,
     with_own_types,
 )
 from perfsuite.report.history.folder import HistoryFiles, SkippedFile, all_files
-from perfsuite.report.history.interruptible import interruptible
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection

@@ -8,8 +8,7 @@ from statistics import median
 
 from perfsuite.expectation.ceilings import Ceilings
 from perfsuite.report.engine_words import commit_title
-from perfsuite.report.page.other_runs import run_labels
-from perfsuite.report.page.page_run import PageRun
+from perfsuite.report.page.page_run import PageRun, run_labels
 from perfsuite.report.page.words import capitalized
 from perfsuite.report.reproduce import command_again
 from perfsuite.report.run_file import RunFile

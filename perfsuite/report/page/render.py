@@ -17,25 +17,35 @@ from perfsuite.errors import PerfsuiteError
 from perfsuite.records.whole_file import write_whole_bytes
 from perfsuite.report.page.charts import Figure, PageScript, case_figures, figures, page_scripts, specs_by_id
 from perfsuite.report.page.facts import FactTable, fact_tables, machine_tables
-from perfsuite.report.page.findings import MAX_CARDS, Finding, failures, improvements
+from perfsuite.report.page.findings import (
+    MAX_CARDS,
+    MAX_NAMED,
+    Finding,
+    UndecidedGroup,
+    failures,
+    improvements,
+    undecided_groups,
+)
 from perfsuite.report.page.head import Head, page_head
-from perfsuite.report.page.names import case_anchor, kind_title, kind_word, meaning, outcome_word, short_name
-from perfsuite.report.page.other_runs import RunLine, other_runs, run_lines
-from perfsuite.report.page.page_run import PageRun
+from perfsuite.report.page.page_run import PageRun, RunLine, other_runs, run_lines
 from perfsuite.report.page.rows import CaseSources, CaseTable, case_tables, outcome_order, works_by_case
-from perfsuite.report.page.undecided import MAX_NAMED, UndecidedGroup, undecided_groups
 from perfsuite.report.page.words import (
     basis_words,
     capitalized,
+    case_anchor,
     expected_words,
     headline_change,
+    kind_title,
+    kind_word,
+    meaning,
     old_word,
+    outcome_word,
     reason_beside,
+    short_name,
 )
 from perfsuite.report.reproduce import reproductions
-from perfsuite.report.resolution_words import outcome_words
-from perfsuite.report.token_rates import timed
-from perfsuite.report.verdict_words import change_notes
+from perfsuite.report.run_file import timed
+from perfsuite.report.verdict_words import change_notes, outcome_words
 from perfsuite.report.visible import visible, visible_sentence
 from perfsuite.units import format_count, format_ratio, format_signed_ns
 

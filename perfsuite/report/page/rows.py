@@ -8,12 +8,10 @@ from dataclasses import dataclass
 
 from perfsuite.records.observation import CaseWork, Observation
 from perfsuite.records.outcome import Judgement, Outcome
-from perfsuite.report.page.names import kind_place, kind_title
-from perfsuite.report.page.other_runs import OtherRun
-from perfsuite.report.page.words import expected_words, interval_text, old_word, spread_words
+from perfsuite.report.page.page_run import OtherRun
+from perfsuite.report.page.words import expected_words, interval_text, kind_place, kind_title, old_word, spread_words
 from perfsuite.report.reproduce import Reproduction
-from perfsuite.report.run_file import RunFile
-from perfsuite.report.token_rates import timed, tokens_per_s
+from perfsuite.report.run_file import RunFile, timed, tokens_per_s
 from perfsuite.units import (
     NS_PER_S,
     format_bytes,

@@ -31,7 +31,6 @@ from perfsuite.records.chart import (
 from perfsuite.records.whole_file import write_whole_bytes
 from perfsuite.report.plots.formats import format_of
 from perfsuite.report.plots.labels import Word, write_words
-from perfsuite.report.plots.panels import add_colour_bar, add_legend, sheet
 from perfsuite.report.plots.roofline import draw_roofline
 from perfsuite.report.plots.style import (
     BAR_COLOURS,
@@ -40,9 +39,12 @@ from perfsuite.report.plots.style import (
     MARKERS,
     REFERENCE_COLOUR,
     SETTINGS,
+    add_colour_bar,
+    add_legend,
     ink_on,
     numbered,
     scale_axes,
+    sheet,
     significant,
 )
 

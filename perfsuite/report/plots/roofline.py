@@ -23,8 +23,17 @@ from perfsuite.records.chart import (
     RoofRole,
 )
 from perfsuite.report.plots.labels import Word, write_words
-from perfsuite.report.plots.panels import TICKS, add_colour_bar, add_legend, sheet
-from perfsuite.report.plots.style import COLOURS, DASHES, MARKERS, numbered, scale_axes
+from perfsuite.report.plots.style import (
+    COLOURS,
+    DASHES,
+    MARKERS,
+    TICKS,
+    add_colour_bar,
+    add_legend,
+    numbered,
+    scale_axes,
+    sheet,
+)
 
 #: How far before the end of a level line its name may stand, as parts of it.
 _BACK = (0.0, 0.3, 0.5, 0.7)

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from perfsuite.report.plain_fields import plain_fields
-from perfsuite.trace.robust_line import RobustLine
 from perfsuite.trace.statistics.crossover import Crossover
 from perfsuite.trace.statistics.operator_statistics import LineFit, OperatorType
 from perfsuite.trace.statistics.statistics_view import TraceStatistics
 from perfsuite.trace.statistics.token_statistics import TokenStatistics
+from perfsuite.trace.step_forecast import RobustLine
 
 #: Raised whenever a key of the JSON changes its meaning.
 SCHEMA = 1

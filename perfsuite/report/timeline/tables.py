@@ -9,9 +9,8 @@ from rich.table import Column, Table
 
 from perfsuite.records.engine_trace import TracedThread
 from perfsuite.report.timeline.summary import TimelineSummary
-from perfsuite.trace.timeline.labels import thread_text
 from perfsuite.trace.timeline.preemption import HeldUpOperator, Preemption
-from perfsuite.trace.timeline.tracks import printable
+from perfsuite.trace.timeline.tracks import printable, thread_text
 from perfsuite.units import format_count, format_ns
 
 N_TOP = 12

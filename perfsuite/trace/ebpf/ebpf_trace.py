@@ -8,8 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from perfsuite.errors import MeasurementError
-from perfsuite.records.bpf_log import BpfKind, BpfLog, Records
-from perfsuite.records.bpf_log_file import PROBE_TAIL, terminated
+from perfsuite.records.bpf_log_file import PROBE_TAIL, BpfKind, BpfLog, Records, terminated
 from perfsuite.records.engine_trace import (
     NOTHING,
     EngineTrace,

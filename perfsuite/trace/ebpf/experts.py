@@ -9,8 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from perfsuite.records.bpf_log import BpfKind, BpfLog
-from perfsuite.records.bpf_log_file import EXPERTS_TAIL
+from perfsuite.records.bpf_log_file import EXPERTS_TAIL, BpfKind, BpfLog
 from perfsuite.records.engine_trace import EXPERT_DTYPE, NOTHING, Experts, Ints
 from perfsuite.trace.ebpf.intervals import Intervals
 from perfsuite.trace.ebpf.nodes import Structures

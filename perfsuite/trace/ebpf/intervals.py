@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from perfsuite.records.bpf_log import BpfKind, BpfLog, LevelsReason, Positions
+from perfsuite.records.bpf_log_file import BpfKind, BpfLog, LevelsReason, Positions
 from perfsuite.records.engine_trace import NOTHING, EventFlag, EventKind, Events, Ints, Times, new_events
 from perfsuite.records.trace_levels import TraceLevel
 

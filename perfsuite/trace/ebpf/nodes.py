@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from perfsuite.errors import MeasurementError
-from perfsuite.records.bpf_log import BpfKind, BpfLog
+from perfsuite.records.bpf_log_file import BpfKind, BpfLog
 from perfsuite.records.engine_trace import NOTHING, EventFlag, Ints
 from perfsuite.records.events import Node, Tensor
 from perfsuite.records.tensor_layout import TensorLayout

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from perfsuite.records.bpf_log import BpfFlag, BpfKind, BpfLog, Positions, Records
+from perfsuite.records.bpf_log_file import BpfFlag, BpfKind, BpfLog, Positions, Records
 from perfsuite.records.engine_trace import NOTHING, EventFlag, Ints, Times
 from perfsuite.records.trace_levels import TraceLevel
 from perfsuite.trace.ebpf.intervals import NEVER_NS, Intervals, LevelChanges

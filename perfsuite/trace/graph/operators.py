@@ -15,9 +15,9 @@ from perfsuite.records.engine_trace import NOTHING, EngineTrace, EventKind, Trac
 from perfsuite.records.events import Node
 from perfsuite.trace.graph.edges import Constants, operator_bytes, sources_of
 from perfsuite.trace.graph.paths import Interval, Siblings, critical_path, siblings_of
+from perfsuite.trace.operators import n_tokens_of, traced_operators
 from perfsuite.trace.statistics.operator_runs import OperatorRuns, operator_runs
-from perfsuite.trace.statistics.traced_operators import n_tokens_of, traced_operators
-from perfsuite.trace.timeline.labels import shape_text
+from perfsuite.trace.timeline.tracks import shape_text
 from perfsuite.units import NS_PER_S, format_count
 
 

@@ -8,13 +8,12 @@ from statistics import median
 
 from perfsuite.records.events import EngineRecord, Phase, Span
 from perfsuite.trace.forecast_errors import ForecastScore, HorizonErrors
-from perfsuite.trace.opencl.device_clock import AlignedTrace
+from perfsuite.trace.opencl.device_clock import AlignedTrace, within
 from perfsuite.trace.opencl.device_idle import IdleWindow, device_activity
 from perfsuite.trace.opencl.kernel_growth import KernelGrowth, kernel_growth
 from perfsuite.trace.opencl.kernel_mapping import KernelMapping, phase_spans
 from perfsuite.trace.opencl.kernel_samples import map_run
 from perfsuite.trace.opencl.kernel_statistics import KernelStatistics, kernel_statistics
-from perfsuite.trace.windows import within
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,8 +22,7 @@ import numpy.typing as npt
 
 from perfsuite.records.engine_trace import Times
 from perfsuite.records.opencl_commands import CommandType
-from perfsuite.trace.opencl.clock_choice import STAMPS
-from perfsuite.trace.opencl.device_clock import AlignedTrace
+from perfsuite.trace.opencl.device_clock import STAMPS, AlignedTrace
 
 _Mask = npt.NDArray[np.bool_]
 _Index = npt.NDArray[np.intp]

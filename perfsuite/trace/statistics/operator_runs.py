@@ -21,8 +21,7 @@ import numpy.typing as npt
 
 from perfsuite.records.engine_trace import NOTHING, EngineTrace, EventFlag, EventKind, Ints, TraceRecorder
 from perfsuite.records.events import Phase
-from perfsuite.trace.operators import RecordedOperator
-from perfsuite.trace.statistics.traced_operators import n_positions_of, n_tokens_of, traced_operators
+from perfsuite.trace.operators import RecordedOperator, n_positions_of, n_tokens_of, traced_operators
 
 Bools = npt.NDArray[np.bool_]
 

@@ -9,9 +9,8 @@ from perfsuite.trace.experts.reuse import LayerReuse, expert_reuse
 from perfsuite.trace.experts.statistics import ExpertTime, expert_times
 from perfsuite.trace.statistics.operator_runs import operator_runs, operator_table
 from perfsuite.trace.statistics.operator_statistics import CostOf, OperatorType, operator_statistics
-from perfsuite.trace.statistics.step_contexts import steps_of
 from perfsuite.trace.statistics.thread_balance import RoleBalance, ThreadShare, role_balances, thread_shares
-from perfsuite.trace.statistics.token_statistics import TokenStatistics, token_statistics
+from perfsuite.trace.statistics.token_statistics import TokenStatistics, steps_of, token_statistics
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

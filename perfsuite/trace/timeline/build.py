@@ -21,19 +21,22 @@ import numpy as np
 import numpy.typing as npt
 
 from perfsuite.records.engine_trace import NOTHING, EngineTrace, EventKind, Events, Ints
-from perfsuite.trace.timeline.labels import Labelled, label_events, label_operators, thread_text
 from perfsuite.trace.timeline.tracks import (
     POINT_DTYPE,
     SLICE_DTYPE,
     Arrow,
     Label,
+    Labelled,
     Points,
     Slices,
     Timeline,
     Track,
     TrackKind,
+    label_events,
+    label_operators,
     lanes,
     printable,
+    thread_text,
 )
 from perfsuite.units import NS_PER_S
 

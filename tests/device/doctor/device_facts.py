@@ -7,10 +7,10 @@ from typing import Any
 
 from perfsuite.device.conditions import Conditions
 from perfsuite.device.doctor.examination import examine
-from perfsuite.device.doctor.facts import Facts, Finding, SuiteState
+from perfsuite.device.doctor.gathering import Facts, Finding, SuiteState
 from perfsuite.device.profile import find_profile
 from perfsuite.device.reach import Reach
-from perfsuite.device.setup.installed import Installed
+from perfsuite.device.setup.needs import Installed
 
 from ..probe.device_trees import readings
 

@@ -2,9 +2,92 @@
 
 from __future__ import annotations
 
+import os
+import re
+import socket
+import subprocess
 from typing import Any
 
-from perfsuite.device.farm.client import parsed_reservations, places
+import pytest
+
+from perfsuite.device.farm.client import Holder, holder_named, new_holder, parsed_reservations, places
+from perfsuite.device.farm.request import farm_request, length_s
+from perfsuite.errors import PerfsuiteError
+
+
+def test_a_name_tells_which_run_it_is_and_since_when() -> None:
+    """Host, process and time are read back from what labgrid lists; two names of one process differ."""
+    told = holder_named(new_holder().name)
+    assert told.pid == os.getpid()
+    assert told.is_alive_here
+    assert f"on {socket.gethostname()} (run of process {os.getpid()}, since 20" in told.text
+    assert new_holder().name != new_holder().name
+    assert told.name.count("/") == 1
+
+
+@pytest.mark.parametrize(
+    ("pattern", "replacement", "is_alive"),
+    [(r"\.\d+-", ".1-", False), (r"-\w{8}-(\w{6})$", r"-00000000-\1", None)],
+    ids=["another start: another process of its number", "another container or boot: its number means nothing here"],
+)
+def test_a_number_alone_is_no_run(pattern: str, replacement: str, is_alive: bool | None) -> None:
+    """The process is still told."""
+    user = re.sub(pattern, replacement, new_holder().user)
+    told = Holder(host=socket.gethostname(), user=user)
+    assert (told.pid, told.is_alive_here) == (os.getpid(), is_alive)
+
+
+def test_a_run_whose_process_is_gone_is_dead() -> None:
+    """Only on the same host can that be told."""
+    with subprocess.Popen(["true"]) as gone:
+        gone.wait()
+    user = new_holder().user.replace(f"-{os.getpid()}.", f"-{gone.pid}.")
+    assert Holder(host=socket.gethostname(), user=user).is_alive_here is False
+    assert Holder(host="elsewhere", user=user).is_alive_here is None
+
+
+def test_a_person_is_named_as_they_are() -> None:
+    """A lock that was taken by hand has no process."""
+    told = holder_named("desk/alice")
+    assert told.text == "alice on desk"
+    assert told.pid is None
+    assert told.is_alive_here is None
+
+
+@pytest.mark.parametrize("named", ["farm", "farm.example.org:20408", "127.0.0.1", "[::1]:20408", "10.0.0.1:1"])
+def test_a_coordinator_is_a_host_with_or_without_a_port(named: str) -> None:
+    """Names and addresses are taken as labgrid takes them."""
+    assert farm_request(named).coordinator == named
+
+
+@pytest.mark.parametrize("named", ["-x", "a b", "host:", "host:port", "http://host", "$(id)", "host\n"])
+def test_what_is_no_coordinator_is_refused(named: str) -> None:
+    """Nothing that could be an option or an address of another form reaches labgrid's client."""
+    with pytest.raises(PerfsuiteError, match="expected the coordinator as HOST or HOST:PORT"):
+        farm_request(named)
+
+
+def test_what_is_asked_for_is_read() -> None:
+    """A coordinator that is not named is left to labgrid's own variable, and a comma is between places."""
+    request = farm_request(wait="1.5m", avoided="attic-1,attic-2")
+    assert (request.coordinator, request.wait_limit_s) == (None, 90)
+    assert request.text.startswith("LG_COORDINATOR")
+    assert (request.avoided_places, farm_request().avoided_places) == ({"attic-1", "attic-2"}, frozenset())
+    with pytest.raises(PerfsuiteError, match="--farm-wait=1d: expected a time such as 90s"):
+        farm_request(wait="1d")
+
+
+@pytest.mark.parametrize(("told", "wanted_s"), [("0", 0), ("90s", 90), ("1.5m", 90), ("2h", 7200), ("7", 7)])
+def test_a_length_has_a_unit(told: str, wanted_s: float) -> None:
+    """Without one it is in seconds."""
+    assert length_s(told) == wanted_s
+
+
+@pytest.mark.parametrize("told", ["", "-1", "1d", "inf", "nan", "1h30m", "٣s", "1e3", " 1s", "9" * 400])
+def test_what_is_no_length_is_none(told: str) -> None:
+    """Nothing is guessed, and nothing is without an end."""
+    assert length_s(told) is None
+
 
 PLACES = """\
 Place 'board-1':

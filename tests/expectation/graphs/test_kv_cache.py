@@ -2,15 +2,77 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from perfsuite.expectation.graphs.kv_cache import KvCache, cache_of, window_of
 from perfsuite.expectation.graphs.place import Place
-from perfsuite.expectation.graphs.request import Batch, Settings
+from perfsuite.expectation.graphs.request import Batch, Settings, refusal
+from perfsuite.workload.catalog import find, names
 
 from ...catalogue_workloads import catalogue_weights
+
+
+@pytest.mark.parametrize("name", names())
+def test_the_engines_own_settings_are_refused_by_none(name: str) -> None:
+    """An F16 cache is accepted by all, with flash attention where the architecture has it and without it."""
+    architecture = find(name)
+    assert refusal(architecture, Settings(flash_attn=False)) is None
+    assert (refusal(architecture, Settings()) is None) is architecture.family.flash_attention
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "reason"),
+    [
+        ("smollm2-135m", Settings(type_k="q9"), "type_k is 'q9', which is no ggml type"),
+        ("smollm2-135m", Settings(lora_rank=0), "lora_rank is 0, expected a positive integer or None"),
+        ("smollm2-135m", Settings(flash_attn=False, type_v="q8_0"), "a quantised cache of values (type_v is q8_0)"),
+        ("smollm2-135m", Settings(type_k="q4_k"), "type_k is q4_k, whose block does not divide heads of 64"),
+        ("deepseek-v2-lite", Settings(type_k="q8_0"), "keys and values in one tensor, not q8_0, f16"),
+        ("plm-1.8b", Settings(), "'plm' cannot run with flash attention"),
+    ],
+)
+def test_a_refusal_tells_the_setting_and_its_value(name: str, settings: Settings, reason: str) -> None:
+    """What does not go together is named with what it is."""
+    assert re.search(re.escape(reason), refusal(find(name), settings) or "")
+
+
+def test_keys_may_be_quantised_without_flash_attention() -> None:
+    """Only values are transposed in the cache without flash attention, and cannot be quantised."""
+    settings = Settings(flash_attn=False, type_k="q8_0")
+    assert refusal(find("smollm2-135m"), settings) is None
+    assert refusal(find("smollm2-135m"), replace(settings, type_v="q8_0")) is not None
+
+
+@given(st.integers(0, 5000), st.integers(1, 20))
+def test_the_visible_cache_is_padded(n_used: int, n_blocks: int) -> None:
+    """Attention works on a multiple of 256 positions that holds those in use, and no more than there are."""
+    batch = Batch(n_tokens=1, n_outputs=1, n_used=n_used, n_ctx=256 * n_blocks)
+    assert batch.n_kv % 256 == 0
+    assert 256 <= batch.n_kv <= batch.n_ctx
+    assert batch.n_kv == batch.n_ctx or n_used <= batch.n_kv < n_used + 256 + 256 * (n_used == 0)
+
+
+@given(st.integers(0, 9000), st.integers(1, 40), st.integers(1, 5000), st.integers(1, 600))
+def test_a_window_never_has_more_than_the_whole_cache(n_used: int, n_blocks: int, window: int, n_ubatch: int) -> None:
+    """A window's cache holds the window and a batch, as far as there are positions, and shows no more than is used."""
+    batch = Batch(n_tokens=1, n_outputs=1, n_used=n_used, n_ctx=256 * n_blocks, n_ubatch=n_ubatch)
+    cells = batch.window_cells(window)
+    assert cells % 256 == 0
+    assert min(batch.n_ctx, window + n_ubatch) <= cells <= batch.n_ctx
+    assert batch.window_n_kv(window) == min(cells, batch.n_kv)
+
+
+@pytest.mark.parametrize(("n_used", "n_kv"), [(100, 256), (257, 512), (4608, 4608), (4609, 4608), (8000, 4608)])
+def test_a_window_of_4096_shows_that_and_a_batch(n_used: int, n_kv: int) -> None:
+    """Beyond 4096 positions and a batch of 512 the cache of Gemma 2's window layers is a ring, and all of it shows."""
+    batch = Batch(n_tokens=1, n_outputs=1, n_used=n_used, n_ctx=8192)
+    assert batch.window_cells(4096) == 4608
+    assert batch.window_n_kv(4096) == n_kv
 
 
 def place(name: str, settings: Settings, *, layer: int = 0, n_used: int = 6000) -> Place:

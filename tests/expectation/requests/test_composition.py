@@ -2,16 +2,129 @@
 
 from __future__ import annotations
 
+import random
+from typing import Any
+
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from perfsuite.errors import PerfsuiteError
+from perfsuite.expectation.op_cost import OpCost, PassCost
 from perfsuite.expectation.requests.analytic import Conventions
-from perfsuite.expectation.requests.composition import compose, passes_of
+from perfsuite.expectation.requests.composition import Passes, compose, passes_of
 from perfsuite.expectation.requests.engine_passes import EnginePasses
-from perfsuite.expectation.requests.optimisations import Optimisations
 from perfsuite.expectation.requests.paper_passes import PaperPasses
-from perfsuite.expectation.requests.subject import find_subject
+from perfsuite.expectation.requests.speculative_passes import Speculation, SpeculativePasses
+from perfsuite.expectation.requests.step_costs import expanded
+from perfsuite.expectation.requests.subject import Optimisations, find_subject
 from perfsuite.workload.variant import find_variant
+
+SMALL = PassCost(by_operator={"gemm": OpCost(flops=10, read_bytes=4)})
+LARGE = PassCost(
+    by_operator={"gemm": OpCost(flops=30, read_bytes=5), "copy": OpCost(written_bytes=7, kv_written_bytes=2)}
+)
+
+
+def test_steps_are_passes_by_their_place() -> None:
+    """Each step is the pass that was named for it, whatever of it the others lack."""
+    steps = expanded([SMALL, LARGE], np.array([0, 0, 1]))
+    assert steps.n_steps == 3
+    assert steps.at(1).total == SMALL.total
+    assert steps.at(2).total == LARGE.total
+    assert steps.at(-1).by_operator == LARGE.by_operator
+    assert steps.total.flops.tolist() == [10, 10, 30]
+    assert steps.total.n_dispatches.tolist() == [1, 1, 2]
+
+
+def test_a_step_and_their_mean_are_in_plain_integers() -> None:
+    """(10 + 10 + 30) / 3 operations are 17, (4 + 4 + 5) / 3 bytes are 4; JSON has Python's integers, not NumPy's."""
+    steps = expanded([SMALL, LARGE], np.array([0, 0, 1]))
+    mean, first = steps.mean().total, steps.at(0).total
+    assert (mean.flops, mean.read_bytes) == (17, 4)
+    assert {type(each) for each in (mean.flops, first.flops, first.n_dispatches)} == {int}
+
+
+FUSED = Optimisations(variant=find_variant("bf16-int4-fused"))
+
+
+def passes(name: str, conventions: Conventions) -> Passes:
+    """The passes of an architecture alone."""
+    return passes_of(find_subject(name), FUSED, conventions)
+
+
+@pytest.mark.parametrize("conventions", list(Conventions))
+def test_a_step_is_its_part_of_a_round(conventions: Conventions) -> None:
+    """Three steps of the draft and a pass of the target over four tokens, over 1 + .5 + .25 + .125 tokens."""
+    target, draft = passes("qwen2.5-1.5b", conventions), passes("qwen2.5-0.5b", conventions)
+    steps = SpeculativePasses(target, draft, Speculation(n_draft=3, acceptance_ratio=0.5)).decode(200, 100)
+    for at in (0, 54, 99):
+        check = target.decode(200 + at, 1, 4).at(0).total
+        proposals = [draft.decode(200 + at + ahead, 1).at(0).total for ahead in range(3)]
+        flops = check.flops + sum(each.flops for each in proposals)
+        moved = check.moved_bytes + sum(each.moved_bytes for each in proposals)
+        n_kinds = len(steps.by_operator)
+        assert steps.at(at).total.flops == pytest.approx(flops / 1.875, abs=n_kinds)
+        assert steps.at(at).total.moved_bytes == pytest.approx(moved / 1.875, abs=2 * n_kinds)
+
+
+def test_both_read_the_prompt() -> None:
+    """The prefill is that of the target and of the draft, whose operators have kinds of their own."""
+    target, draft = passes("qwen2.5-1.5b", Conventions.ENGINE), passes("qwen2.5-0.5b", Conventions.ENGINE)
+    prefill = SpeculativePasses(target, draft, Speculation()).prefill(64)
+    assert prefill.total == target.prefill(64).total + draft.prefill(64).total
+    assert prefill.by_operator["draft_gemm"] == draft.prefill(64).by_operator["gemm"]
+
+
+def test_a_better_draft_moves_less() -> None:
+    """The more is accepted, the fewer bytes a token costs; with nothing accepted more than without a draft."""
+    target, draft = passes("qwen2.5-1.5b", Conventions.ENGINE), passes("qwen2.5-0.5b", Conventions.ENGINE)
+    moved = [
+        int(SpeculativePasses(target, draft, Speculation(acceptance_ratio=ratio)).decode(200, 1).total.moved_bytes[0])
+        for ratio in (0.0, 0.5, 0.8, 1.0)
+    ]
+    assert moved == sorted(moved, reverse=True)
+    assert moved[0] > int(target.decode(200, 1).total.moved_bytes[0]) > moved[-1]
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"n_draft": 0}, r"^--draft-tokens=0: expected an integer from 1 to 64$"),
+        ({"n_draft": 65}, r"^--draft-tokens=65: expected an integer from 1 to 64$"),
+        ({"acceptance_ratio": 1.2}, r"^--acceptance=1\.2: expected a share from 0 to 1$"),
+        ({"acceptance_ratio": -0.1}, r"^--acceptance=-0\.1: expected a share from 0 to 1$"),
+    ],
+)
+def test_what_is_no_round_is_refused(changes: dict[str, Any], told: str) -> None:
+    """The message names the option, the value and what is accepted."""
+    with pytest.raises(PerfsuiteError, match=told):
+        Speculation(**changes)
+
+
+@given(st.floats(0.0, 0.999), st.integers(1, 12))
+def test_the_tokens_of_a_round_are_the_papers(acceptance_ratio: float, n_draft: int) -> None:
+    """A round yields (1 - a^(g + 1)) / (1 - a) tokens; with nothing accepted one, with everything g + 1."""
+    closed = (1 - acceptance_ratio ** (n_draft + 1)) / (1 - acceptance_ratio)
+    found = Speculation(n_draft=n_draft, acceptance_ratio=acceptance_ratio)
+    assert found.tokens_per_round == pytest.approx(closed)
+    assert Speculation(n_draft=n_draft, acceptance_ratio=1.0).tokens_per_round == n_draft + 1
+
+
+def test_the_tokens_of_a_round_are_those_of_a_drawn_one() -> None:
+    """Rounds that are drawn token by token yield as many on average."""
+    source = random.Random(7)
+
+    def one_round() -> int:
+        accepted = 0
+        while accepted < 4 and source.random() < 0.7:
+            accepted += 1
+        return accepted + 1
+
+    drawn = sum(one_round() for _ in range(40_000)) / 40_000
+    assert drawn == pytest.approx(Speculation(n_draft=4, acceptance_ratio=0.7).tokens_per_round, abs=0.03)
+
 
 LLAMA = find_subject("llama-2-7b")
 KV4 = Optimisations(variant=find_variant("bf16-int4-kv4"))

@@ -9,8 +9,8 @@ import pytest
 from perfsuite.errors import PerfsuiteError
 from perfsuite.expectation.op_cost import NO_COST
 from perfsuite.expectation.paper.passes import decode_pass, prefill_pass
-from perfsuite.expectation.requests.optimisations import Optimisations
 from perfsuite.expectation.requests.paper_passes import PaperPasses, paper_variant
+from perfsuite.expectation.requests.subject import Optimisations
 from perfsuite.workload.catalog import find
 from perfsuite.workload.variant import find_variant, variant_names
 

@@ -20,7 +20,7 @@ from perfsuite.expectation.roofline.bench_work import (
     stored_bytes,
     stored_values,
 )
-from perfsuite.expectation.roofline.roof import Regime
+from perfsuite.expectation.roofline.survey import Regime
 from perfsuite.expectation.roofline.work import work_of
 from perfsuite.records.events import Phase
 from perfsuite.records.llama_bench import BenchRun

@@ -12,9 +12,41 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perfsuite.errors import MeasurementError
-from perfsuite.expectation.roofline.ceiling import BANDWIDTH_KINDS, COMPUTE_KINDS, Ceiling, Rate, Resource
+from perfsuite.expectation.roofline.ceiling import (
+    BANDWIDTH_KINDS,
+    COMPUTE_KINDS,
+    Ceiling,
+    IndependentRate,
+    Rate,
+    Resource,
+)
 
 from ...synthetic_roofline import bandwidth_ceiling, ceilings, compute_ceiling, rate
+
+RATE = IndependentRate(
+    program="numpy", resource=Resource.COMPUTE, kind="fp32", processor="cpu", n_threads=2, best_per_s=5e11
+)
+
+
+def test_a_rate_comes_back_as_it_was() -> None:
+    """A rate equals itself after its way through plain values."""
+    assert IndependentRate.from_plain(RATE.to_plain()) == RATE
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"resource": "patience"}, "resource is 'patience'"),
+        ({"best_per_s": 0.0}, "best_per_s is 0.0, expected a finite number above 0"),
+        ({"best_per_s": float("inf")}, "best_per_s is inf"),
+        ({"surplus": 1}, "field 'surplus' is unknown"),
+    ],
+)
+def test_what_is_no_rate_is_refused(changed: dict[str, Any], message: str) -> None:
+    """An unknown resource or field, or a rate that cannot be, is a MeasurementError."""
+    with pytest.raises(MeasurementError, match=message):
+        IndependentRate.from_plain({**RATE.to_plain(), **changed})
+
 
 CEILING = replace(bandwidth_ceiling(50e9, 1 << 20), theoretical_per_s=76.8e9, theoretical_source="data sheet")
 

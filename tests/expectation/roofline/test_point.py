@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from perfsuite.errors import PerfsuiteError
 from perfsuite.expectation.roofline.point import InferencePotential, inference_potential, nearest, place
-from perfsuite.expectation.roofline.roof import Regime, Roof
+from perfsuite.expectation.roofline.survey import Regime, Roof
 
 from ...synthetic_roofline import bound_work, part, survey, work
 

@@ -20,7 +20,7 @@ from perfsuite.expectation.roofline.published import (
     published_rates,
     read_published,
 )
-from perfsuite.expectation.roofline.roof import Roof
+from perfsuite.expectation.roofline.survey import Roof
 from perfsuite.records.events import Phase
 from perfsuite.workload.catalog import names
 from perfsuite.workload.quantization import quantizations

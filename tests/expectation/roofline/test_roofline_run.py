@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 from perfsuite.errors import MeasurementError
 from perfsuite.expectation.cases import llama_workload
 from perfsuite.expectation.roofline.ceiling import Resource
-from perfsuite.expectation.roofline.roof import Regime
 from perfsuite.expectation.roofline.roofline_run import SCHEMA, RooflineRun, RowKind, attention_kind, subject_of
-from perfsuite.expectation.roofline.survey import Survey
+from perfsuite.expectation.roofline.survey import Regime, Survey
 from perfsuite.workload.catalog import find, names
 from perfsuite.workload.scenario import find_scenario
 

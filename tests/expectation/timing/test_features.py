@@ -3,16 +3,290 @@
 from __future__ import annotations
 
 import random
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from perfsuite.errors import MeasurementError
+from perfsuite.expectation.ggml_cost import TensorShape
 from perfsuite.expectation.ggml_rules import distinct_experts
+from perfsuite.expectation.graph import Batch, Operator, Settings, engine_graph
+from perfsuite.expectation.op_cost import NO_COST
 from perfsuite.expectation.thread_rules import SPLIT_POSITIONS
-from perfsuite.expectation.timing.features import family, features
-from perfsuite.expectation.timing.grid import standard_shapes
-from perfsuite.expectation.timing.operator_shape import OperatorShape
+from perfsuite.expectation.timing.features import family, features, shape_cost, shape_of
+from perfsuite.expectation.timing.grid import EXPERT_TYPES, STANDARD_TYPES, standard_shapes, typical_shapes
+from perfsuite.expectation.timing.operator_shape import SCALED_ROWS, OperatorShape
+from perfsuite.workload.catalog import names
+from perfsuite.workload.ggml_types import GGML_TYPES
+
+from ...catalogue_workloads import catalogue_weights
+
+SHAPES = standard_shapes()
+
+
+def by_family_and_rows(shapes: tuple[OperatorShape, ...]) -> dict[tuple[tuple[str, str], int], list[OperatorShape]]:
+    """Group shapes by what shares the weights of a fit."""
+    grouped = defaultdict(list)
+    for shape in shapes:
+        grouped[family(shape), shape.n_tokens].append(shape)
+    return grouped
+
+
+def test_every_kind_of_operator_is_measured() -> None:
+    """The grid has each operator that a forecast of a dense model or of experts needs."""
+    assert {shape.op for shape in SHAPES} == {
+        *("MUL_MAT", "MUL_MAT_ID", "FLASH_ATTN_EXT", "SOFT_MAX", "RMS_NORM+MUL", "ROPE"),
+        *("ADD", "MUL", "MUL/scalar", "SWIGLU", "CPY", "CONCAT", "GET_ROWS", "SET_ROWS"),
+    }
+
+
+def test_nothing_is_measured_twice() -> None:
+    """A point that occurred twice would be seen by the fit that is meant to leave it out."""
+    assert len(set(SHAPES)) == len(SHAPES)
+
+
+def test_rows_are_whole_blocks() -> None:
+    """Every row of weights and cache is one that its type can hold."""
+    assert [shape for shape in SHAPES if not GGML_TYPES[shape.type.upper()].fits(shape.n_inner)] == []
+
+
+@pytest.mark.parametrize("name", sorted({family(shape) for shape in SHAPES}), ids="-".join)
+def test_there_is_more_than_one_level_of_rows(name: tuple[str, str]) -> None:
+    """Each kind is measured at one row of activations and at several hundred, with levels between."""
+    levels = {shape.n_tokens for shape in SHAPES if family(shape) == name}
+    assert min(levels) == 1
+    assert max(levels) >= 512
+    assert len(levels) >= 4
+
+
+def test_the_points_of_a_fit_tell_its_terms_apart() -> None:
+    """At each level there are enough points for every term; experts of one token have a term less."""
+    for key, members in by_family_and_rows(SHAPES).items():
+        terms = np.asarray([features(shape, shape.n_tokens, 2) for shape in members])
+        n_terms = terms.shape[1]
+        expected = n_terms - 1 if key[0][0] == "MUL_MAT_ID" and key[1] == 1 else n_terms
+        assert np.linalg.matrix_rank(terms / terms.max(axis=0)) == expected, key
+        assert len(members) > expected, key
+
+
+def test_types_are_those_that_were_asked_for() -> None:
+    """Products and experts are measured for the types that are given, everything else as it is."""
+    few = standard_shapes(("q4_0",))
+    assert {shape.type for shape in few if family(shape)[0] in ("MUL_MAT", "MUL_MAT_ID")} == {"q4_0"}
+    assert [shape for shape in SHAPES if shape not in few] == [
+        shape for shape in SHAPES if family(shape)[0] in ("MUL_MAT", "MUL_MAT_ID") and shape.type != "q4_0"
+    ]
+    assert {shape.type for shape in SHAPES if shape.op == "MUL_MAT_ID"} == set(EXPERT_TYPES)
+    assert {shape.type for shape in SHAPES if family(shape)[0] == "MUL_MAT"} == set(STANDARD_TYPES)
+    assert not any(shape.op == "MUL_MAT_ID" for shape in standard_shapes(("f32",)))
+
+
+def test_typical_shapes_are_two_of_each_kind() -> None:
+    """Each kind and type has one shape at the fewest and one at the most rows, and both were measured."""
+    found = typical_shapes(SHAPES)
+    assert set(found) <= set(SHAPES)
+    for name in {family(shape) for shape in SHAPES}:
+        levels = {shape.n_tokens for shape in SHAPES if family(shape) == name}
+        assert [shape.n_tokens for shape in found if family(shape) == name] == [min(levels), max(levels)]
+
+
+def test_a_typical_shape_is_the_one_in_the_middle() -> None:
+    """Of three products the second in size stands for all."""
+    small, middle, large = (OperatorShape(op="MUL_MAT", type="f16", n_inner=n, n_outer=n) for n in (64, 128, 256))
+    assert typical_shapes((large, small, middle)) == (middle,)
+
+
+PREFILL = Batch(n_tokens=48, n_outputs=1, n_used=80, n_ctx=512)
+DECODE = Batch(n_tokens=1, n_outputs=1, n_used=300, n_ctx=512)
+
+#: Role of fused attention.
+FLASH = "flash_attn_ext"
+
+#: Roles of products of rows with one number each: of the experts' rows with their weights, of the shared with its gate.
+SCALED_ROLES = ("ffn_moe_weighted", "ffn_shexp_out")
+
+
+def graph(model: str, batch: Batch, settings: Settings | None = None) -> tuple[Operator, ...]:
+    """List the operators of a model of the catalogue."""
+    weights = catalogue_weights(model)
+    return engine_graph(weights.architecture, weights.tensor_types, batch, settings or Settings())
+
+
+def shape_by_role(model: str, role: str, batch: Batch, settings: Settings | None = None) -> OperatorShape:
+    """Return the shape of the first operator with this role."""
+    operator = next(each for each in graph(model, batch, settings) if each.role == role)
+    return shape_of(operator, batch)
+
+
+def graphs_of(name: str) -> Iterator[tuple[Batch, tuple[Operator, ...]]]:
+    """Prefill and decode of an architecture, with flash attention where it has it, and without."""
+    family = catalogue_weights(f"{name}-l2-q4_0").architecture.family
+    for flash_attn in {family.flash_attention, False}:
+        for batch in (PREFILL, DECODE):
+            yield batch, graph(f"{name}-l2-q4_0", batch, Settings(flash_attn=flash_attn))
+
+
+@pytest.mark.parametrize("name", names())
+def test_every_operator_of_a_graph_has_a_shape(name: str) -> None:
+    """Each operator of each architecture has sizes that a forecast can be made of, whatever attention does."""
+    for batch, operator in ((batch, operator) for batch, operators in graphs_of(name) for operator in operators):
+        found = shape_of(operator, batch)
+        assert found.op == (SCALED_ROWS if operator.op == "MUL" and operator.role in SCALED_ROLES else operator.op)
+        assert all(term > 0.0 for term in features(found, found.n_tokens, 2)), operator
+        assert found.n_past < batch.n_used
+
+
+@pytest.mark.parametrize("name", names())
+def test_products_keep_their_arithmetic(name: str) -> None:
+    """The sizes of a product make 2 k m n FLOPs over all heads or experts, which are those of the operator."""
+    every = [(batch, operator) for batch, operators in graphs_of(name) for operator in operators]
+    products = [(batch, operator) for batch, operator in every if operator.op.startswith("MUL_MAT")]
+    assert products
+    for batch, operator in products:
+        found = shape_of(operator, batch)
+        times = max(1, found.n_heads) * max(1, found.n_used)
+        assert 2 * found.n_inner * found.n_outer * found.n_tokens * times == operator.cost.flops, operator
+
+
+SMALL, EAGER = "smollm2-135m-q8_0", Settings(flash_attn=False)
+
+
+@pytest.mark.parametrize(
+    ("model", "role", "batch", "settings", "op", "sizes"),
+    [
+        (SMALL, "ffn_gate", PREFILL, None, "MUL_MAT", {"n_inner": 576, "n_outer": 1536}),
+        (SMALL, "result_output", PREFILL, None, "MUL_MAT", {"n_inner": 576, "n_outer": 49152, "n_tokens": 1}),
+        (SMALL, "kq", DECODE, EAGER, "MUL_MAT", {"n_inner": 64, "n_outer": 512, "n_heads": 9, "n_kv_heads": 3}),
+        (SMALL, "kqv", DECODE, EAGER, "MUL_MAT", {"n_inner": 512, "n_outer": 64, "n_heads": 9, "n_kv_heads": 3}),
+        (SMALL, "embd", PREFILL, None, "GET_ROWS", {"n_inner": 576, "n_outer": 1}),
+        (SMALL, "ffn_swiglu", PREFILL, None, "SWIGLU", {"n_inner": 1536}),
+        ("qwen3-0.6b-l2-q8_0", "Qcur_normed", PREFILL, None, "RMS_NORM+MUL", {"n_inner": 128, "n_tokens": 48 * 16}),
+        (
+            *("qwen1.5-moe-a2.7b-l2-q4_0", "ffn_moe_gate", PREFILL, None, "MUL_MAT_ID"),
+            {"n_inner": 2048, "n_outer": 1408, "n_experts": 60, "n_used": 4},
+        ),
+    ],
+)
+def test_the_sizes_of_an_operator(
+    model: str, role: str, batch: Batch, settings: Settings | None, op: str, sizes: dict[str, int]
+) -> None:
+    """A product with weights has no heads and the rows that are wanted, attention's has them; a gather is of its rows,
+    a norm of heads has a row for each, experts those of a token, and what no rule knows the elements of a token.
+    """
+    types = {"kq": "f16", "kqv": "f16", "Qcur_normed": "f32", "ffn_swiglu": "f32", "ffn_moe_gate": "q4_0"}
+    usual = {"n_tokens": batch.n_tokens, **sizes}
+    found = shape_by_role(model, role, batch, settings)
+    assert found == OperatorShape(op=op, type=types.get(role, "q8_0"), **usual)
+
+
+@pytest.mark.parametrize(("n_used", "n_past"), [(1, 0), (2, 1), (100, 99), (256, 255), (300, 299), (512, 511)])
+def test_decode_counts_the_positions_that_are_used(n_used: int, n_past: int) -> None:
+    """The engine skips what is masked, so that padding of the cache counts nothing."""
+    found = shape_by_role("smollm2-135m-q8_0", FLASH, replace(DECODE, n_used=n_used))
+    assert found == OperatorShape(
+        op="FLASH_ATTN_EXT", type="f16", n_inner=64, n_tokens=1, n_heads=9, n_kv_heads=3, n_past=n_past
+    )
+
+
+def test_a_prompt_attends_to_what_was_before() -> None:
+    """Of 80 used positions 48 are the batch itself."""
+    assert shape_by_role("smollm2-135m-q8_0", FLASH, PREFILL).n_past == 32
+
+
+def test_a_sliding_window_holds_no_more_than_its_cells() -> None:
+    """Where the cache keeps a window only, what was before it does not count."""
+    batch = Batch(n_tokens=1, n_outputs=1, n_used=7000, n_ctx=8192, n_ubatch=512)
+    whole, window = (
+        shape_by_role("gemma-2-2b-l2-q8_0", FLASH, batch, Settings(swa_full=full)) for full in (True, False)
+    )
+    assert whole.n_past == 6999
+    assert window.n_past == 4096 + 512 - 1
+
+
+def test_the_type_of_the_cache_is_that_of_attention() -> None:
+    """A quantised cache is another fit, as is what is stored into it."""
+    settings = Settings(type_k="q8_0", type_v="q8_0")
+    stored = [each for each in graph("smollm2-135m-l2-q8_0", PREFILL, settings) if each.op == "SET_ROWS"]
+    assert shape_by_role("smollm2-135m-l2-q8_0", FLASH, PREFILL, settings).type == "q8_0"
+    assert {shape_of(each, PREFILL) for each in stored} == {
+        OperatorShape(op="SET_ROWS", type="q8_0", n_inner=192, n_outer=1, n_tokens=48)
+    }
+
+
+@pytest.mark.parametrize("batch", [PREFILL, DECODE], ids=["prefill", "decode"])
+@pytest.mark.parametrize(
+    ("model", "role", "sizes"),
+    [
+        ("deepseek-v2-lite-l3-q4_0", "q_nope_absorbed", (128, 512 * 16)),
+        ("deepseek-v2-lite-l3-q4_0", "fattn_mla", (512, 128 * 16)),
+    ],
+)
+def test_a_matrix_for_each_head_is_one_with_as_many_rows(
+    model: str, role: str, sizes: tuple[int, int], batch: Batch
+) -> None:
+    """Latent attention of 16 heads keeps 128 and 512 columns, and has the rows of all heads, for each token."""
+    operator = next(each for each in graph(model, batch) if each.role == role)
+    found = shape_of(operator, batch)
+    assert (found.op, found.n_heads, found.n_tokens) == ("MUL_MAT", 0, batch.n_tokens)
+    assert (found.n_inner, found.n_outer) == sizes
+    assert 2 * found.n_inner * found.n_outer * found.n_tokens == operator.cost.flops
+
+
+@pytest.mark.parametrize("batch", [replace(PREFILL, n_outputs=48), DECODE], ids=["prefill", "decode"])
+@pytest.mark.parametrize(
+    ("model", "flash_attn"),
+    [("deepseek-v2-lite-l3-q4_0", True), ("deepseek-v2-lite-l3-q4_0", False), ("plm-1.8b-l2-q4_0", False)],
+)
+def test_latent_attention_keeps_its_arithmetic(model: str, flash_attn: bool, batch: Batch) -> None:
+    """Whether its decompression is absorbed or not, the FLOPs of each shape are those of the operator."""
+    kinds = ("MUL_MAT", "MUL_MAT_ID", "RMS_NORM+MUL", "ROPE", "MUL", "CONCAT", "ADD")
+    operators = [each for each in graph(model, batch, Settings(flash_attn=flash_attn)) if each.op in kinds]
+    assert "CONCAT" in {each.op for each in operators}
+    for operator in operators:
+        assert shape_cost(shape_of(operator, batch)).flops == operator.cost.flops, operator
+
+
+@pytest.mark.parametrize("batch", [PREFILL, DECODE], ids=["prefill", "decode"])
+def test_the_weighting_of_experts_scales_rows(batch: Batch) -> None:
+    """The rows of 4 experts are each multiplied by one number, and so is that of the shared expert."""
+    weighted, shared = (shape_by_role("qwen1.5-moe-a2.7b-l2-q4_0", role, batch) for role in SCALED_ROLES)
+    assert weighted == OperatorShape(op=SCALED_ROWS, type="f32", n_inner=4 * 2048, n_tokens=batch.n_tokens)
+    assert shared == OperatorShape(op=SCALED_ROWS, type="f32", n_inner=2048, n_tokens=batch.n_tokens)
+
+
+def test_a_product_of_rows_with_rows_is_not_scaled() -> None:
+    """The weights of a norm are as wide as its rows, and a single column has nothing to repeat its number over."""
+    wide, column = (TensorShape(type="f32", ne=(n, 48, 1, 1)) for n in (576, 1))
+    for output, second in ((wide, wide), (column, column)):
+        operator = Operator(role="norm_w", layer=None, op="MUL", output=output, sources=(output, second), cost=NO_COST)
+        assert shape_of(operator, PREFILL).op == "MUL"
+
+
+@pytest.mark.parametrize("op", ["ROPE", "SOFT_MAX"])
+def test_heads_are_told_apart_from_tokens(op: str) -> None:
+    """RoPE and softmax have their heads in other dimensions, and the same number of tokens."""
+    operator = next(
+        each for each in graph("smollm2-135m-l2-q8_0", PREFILL, Settings(flash_attn=False)) if each.op == op
+    )
+    found = shape_of(operator, PREFILL)
+    assert (found.n_heads, found.n_tokens) == (9, 48)
+    assert found.n_inner == {"ROPE": 64, "SOFT_MAX": 256}[op]
+
+
+@pytest.mark.parametrize("name", ["n_inner", "n_tokens", "n_outer", "n_heads", "n_past", "n_experts", "n_used"])
+def test_a_size_that_no_operator_has_is_refused(name: str) -> None:
+    """A negative size, and a row of nothing, are told with the operator, the field and the value."""
+    sizes = {"n_inner": 64, name: -1}
+    with pytest.raises(MeasurementError, match=rf"^operator ADD: {name} is -1, expected [01] or more$"):
+        OperatorShape(op="ADD", type="f32", **sizes)
+    if name in ("n_inner", "n_tokens"):
+        with pytest.raises(MeasurementError, match=rf"{name} is 0, expected 1 or more"):
+            OperatorShape(op="ADD", type="f32", **{**sizes, name: 0})
 
 
 def attention(n_tokens: int, n_past: int, *, type: str = "f16") -> OperatorShape:

@@ -9,8 +9,7 @@ import pytest
 
 from perfsuite.errors import PerfsuiteError
 from perfsuite.experiments.experts import view
-from perfsuite.experiments.experts.answer import plain_experts
-from perfsuite.experiments.experts.view import ExpertReport, expert_chart
+from perfsuite.experiments.experts.view import ExpertReport, expert_chart, plain_experts
 from perfsuite.report.plots.picture import picture_bytes
 from perfsuite.testing.engine_traces import engine_trace
 from tests.synthetic_statistics import expert_product, experts_of, step_events

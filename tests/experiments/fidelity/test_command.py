@@ -17,7 +17,7 @@ from perfsuite.cli.answer import show
 from perfsuite.errors import OpenClError
 from perfsuite.experiments.fidelity.command import fidelity_parts
 from perfsuite.experiments.fidelity.command_published import run_published
-from perfsuite.experiments.fidelity.request import FidelityRequest
+from perfsuite.experiments.fidelity.recording import FidelityRequest
 from perfsuite.experiments.fidelity.scored_run import FidelityKind, FidelityRow, FidelityRun
 from perfsuite.measure.plan import DevicesPlan
 from perfsuite.workload.kernel_catalog import STANDARD_KERNELS
@@ -222,7 +222,7 @@ def test_the_opencl_backend_is_set_up(recorder: Recorder, monkeypatch: pytest.Mo
         asked.append(arguments[1])
         return backend
 
-    monkeypatch.setattr("perfsuite.measure.opencl_setup.set_up_opencl", set_up)
+    monkeypatch.setattr("perfsuite.measure.opencl_backend.set_up_opencl", set_up)
     main(["fidelity", "--backend", "opencl", "--opencl-platform", "Intel"])
     (request,) = recorder.requests
     assert asked == ["Intel"]

@@ -10,7 +10,7 @@ import pytest
 
 from perfsuite.errors import MeasurementError
 from perfsuite.experiments.fidelity.experiment import LONG_KERNELS
-from perfsuite.experiments.fidelity.request import FidelityRequest
+from perfsuite.experiments.fidelity.recording import FidelityRequest
 from perfsuite.experiments.fidelity.scored_run import FidelityKind, FidelityRow, FidelityRun
 from perfsuite.workload.kernel_catalog import STANDARD_KERNELS
 from tests.fake_device import FakeDevice, HostRuns

@@ -13,8 +13,7 @@ import pytest
 from perfsuite.device.profile import find_profile
 from perfsuite.errors import MeasurementError, NativeBuildError
 from perfsuite.expectation.cases import llama_workload
-from perfsuite.experiments.fidelity.recording import record_fidelity
-from perfsuite.experiments.fidelity.request import FidelityRequest
+from perfsuite.experiments.fidelity.recording import FidelityRequest, record_fidelity
 from perfsuite.experiments.fidelity.scored_run import FidelityKind, FidelityRun
 from perfsuite.measure.engine import find_engine
 from perfsuite.measure.opencl_backend import OpenClBackend

@@ -175,7 +175,7 @@ class Device:
 def device(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Device:
     """Replace the device, the run and the caches."""
     found = Device(folder=tmp_path)
-    monkeypatch.setattr("perfsuite.measure.opencl_setup.set_up_opencl", found.set_up)
+    monkeypatch.setattr("perfsuite.measure.opencl_backend.set_up_opencl", found.set_up)
     monkeypatch.setattr("perfsuite.experiments.kernels.traced_view.traced_view", found.view)
     monkeypatch.setattr("perfsuite.cli.opencl_run.materialize", lambda weights, cache_dir: tmp_path / "weights.gguf")
     monkeypatch.setattr("platformdirs.user_cache_dir", lambda name: str(tmp_path / "cache"))
@@ -245,6 +245,6 @@ def test_a_run_that_fails_is_one_line(device: Device, monkeypatch: pytest.Monkey
     assert main(SMALL) == 2
     assert capsys.readouterr().err.endswith("perfsuite: error: 2 logs of one process\n")
     missing = Mock(side_effect=EngineError("--backend=opencl: neither"))
-    monkeypatch.setattr("perfsuite.measure.opencl_setup.set_up_opencl", missing)
+    monkeypatch.setattr("perfsuite.measure.opencl_backend.set_up_opencl", missing)
     assert main(SMALL) == 2
     assert capsys.readouterr().err == "perfsuite: error: --backend=opencl: neither\n"

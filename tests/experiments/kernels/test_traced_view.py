@@ -19,8 +19,7 @@ from perfsuite.experiments.tracing.opencl_trace_run import traced_by_opencl
 from perfsuite.measure.board.local_board import LocalBoard
 from perfsuite.measure.engine import find_engine
 from perfsuite.measure.llama_plan import llama_plan
-from perfsuite.measure.opencl_backend import OpenClBackend
-from perfsuite.measure.opencl_setup import set_up_opencl
+from perfsuite.measure.opencl_backend import OpenClBackend, set_up_opencl
 from perfsuite.measure.plan import LlamaPlan
 from perfsuite.measure.schedule import N_TRIES
 from perfsuite.records.engine_trace import EventKind

@@ -52,7 +52,7 @@ class Device:
 def device(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Device:
     """Replace the device, the sweep and the caches."""
     found = Device(folder=tmp_path, sweep=offload_sweep())
-    monkeypatch.setattr("perfsuite.measure.opencl_setup.set_up_opencl", found.set_up)
+    monkeypatch.setattr("perfsuite.measure.opencl_backend.set_up_opencl", found.set_up)
     monkeypatch.setattr("perfsuite.experiments.offload.sweep.measure_offload", found.measure)
     monkeypatch.setattr("perfsuite.cli.opencl_run.materialize", lambda weights, cache_dir: tmp_path / "weights.gguf")
     monkeypatch.setattr("platformdirs.user_cache_dir", lambda name: str(tmp_path / "cache"))

@@ -19,8 +19,7 @@ from perfsuite.experiments.offload.sweep import measure_offload
 from perfsuite.measure.board.local_board import LocalBoard
 from perfsuite.measure.engine import find_engine
 from perfsuite.measure.llama_plan import llama_plan
-from perfsuite.measure.opencl_backend import OpenClBackend
-from perfsuite.measure.opencl_setup import set_up_opencl
+from perfsuite.measure.opencl_backend import OpenClBackend, set_up_opencl
 from perfsuite.measure.plan import LlamaPlan
 from perfsuite.records.events import EngineRecord, Phase
 from perfsuite.trace.placement import PROCESSOR_BACKEND

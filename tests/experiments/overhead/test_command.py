@@ -96,7 +96,7 @@ def pairs(plans: list[OverheadPlan], monkeypatch: pytest.MonkeyPatch, tmp_path: 
     """Replace comparisons of processes, and the device."""
     found = Pairs(folder=tmp_path)
     monkeypatch.setattr("perfsuite.experiments.overhead.command.compare_recorders", found.compare)
-    monkeypatch.setattr("perfsuite.measure.opencl_setup.set_up_opencl", found.set_up)
+    monkeypatch.setattr("perfsuite.measure.opencl_backend.set_up_opencl", found.set_up)
     return found
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from perfsuite.experiments.overhead.ebpf_cost import measure_ebpf_cost
-from perfsuite.experiments.overhead.ebpf_recorders import EBPF_LEVELS, EBPF_RECORDERS, ebpf_plan
+from perfsuite.experiments.overhead.recorder_sides import EBPF_LEVELS, EBPF_RECORDERS, ebpf_plan
 from perfsuite.experiments.recorder_traces import RecorderTrace
 from perfsuite.measure.board.local_board import LocalBoard
 from perfsuite.measure.engine import find_engine

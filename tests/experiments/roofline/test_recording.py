@@ -12,7 +12,7 @@ from perfsuite.device.profile import find_profile
 from perfsuite.errors import MeasurementError
 from perfsuite.expectation.cases import llama_workload
 from perfsuite.expectation.memory.comparison import MemoryRecord
-from perfsuite.expectation.roofline.independent_rate import IndependentRate
+from perfsuite.expectation.roofline.ceiling import IndependentRate
 from perfsuite.expectation.roofline.roofline_run import Row
 from perfsuite.expectation.roofline.survey import Survey
 from perfsuite.expectation.roofline.sweeps import BASE, SweepPoint

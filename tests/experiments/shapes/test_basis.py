@@ -2,9 +2,145 @@
 
 from __future__ import annotations
 
-from perfsuite.experiments.shapes.basis import told_difference
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from perfsuite.experiments.shapes.basis import Answer, Measure, RatioBounds, confirmed_answer, told_difference
+from perfsuite.experiments.shapes.measurements import Measurements
+from perfsuite.experiments.shapes.shape_design import SHAPE_DESIGNS, ShapeDesign
 from perfsuite.testing.shape_meters import SimulatedMeters
 from tests.synthetic_shapes import basis, tiled
+
+LIMIT = 1.25
+
+
+def bounds(ratio: float, width: float = 0.1) -> RatioBounds:
+    """Return a ratio with bounds so far beside it."""
+    return RatioBounds(ratio=ratio, lower_ratio=ratio - width, upper_ratio=ratio + width)
+
+
+def scripted(*ratios: RatioBounds) -> Measure:
+    """Measure what the script says, process by process."""
+    script: Iterator[RatioBounds] = iter(ratios)
+    return lambda _: next(script)
+
+
+def answered(*ratios: RatioBounds, n_confirmations: int = 2) -> tuple[Answer, SimulatedMeters]:
+    """Return the answer to a script, and the meters that it used."""
+    meters = SimulatedMeters()
+    design = ShapeDesign(n_pairs=10, alpha=0.05, n_confirmations=n_confirmations)
+    screen = Measurements(meters.resident())
+    return confirmed_answer(scripted(*ratios), screen, meters, limit_ratio=LIMIT, design=design), meters
+
+
+@pytest.mark.parametrize("ratio", [1.0, 1.2, 1.3, 1.35])
+def test_what_the_screen_does_not_flag_needs_no_other_process(ratio: float) -> None:
+    """It is the lower bound that flags, not the estimate."""
+    answer, meters = answered(bounds(ratio))
+    assert not answer.is_confirmed
+    assert answer.bounds == bounds(ratio)
+    assert answer.history == ""
+    assert meters.n_fresh == 0
+
+
+def test_what_every_process_flags_is_confirmed() -> None:
+    """The ratio is that of the fresh processes, between the widest of their bounds: the screen selected the shape."""
+    answer, meters = answered(bounds(3.0), bounds(1.6), bounds(2.0, width=0.5))
+    assert answer.is_confirmed
+    assert answer.bounds == RatioBounds(ratio=1.8, lower_ratio=1.5, upper_ratio=2.5)
+    assert answer.history == "; in 2 fresh processes"
+    assert (meters.n_fresh, meters.n_open) == (2, 0)
+
+
+def test_the_first_process_that_does_not_flag_ends_it() -> None:
+    """A third is not started, and what the second saw is told; two that flag do not make up for one that does not."""
+    answer, meters = answered(bounds(2.0), bounds(1.0), n_confirmations=3)
+    assert not answer.is_confirmed
+    assert answer.bounds == bounds(1.0)
+    assert answer.history == "; the screen saw +100.0 % (+90.0 % to +110.0 %), which fresh process 1 did not confirm"
+    assert (meters.n_fresh, meters.n_open) == (1, 0)
+    answer, _ = answered(bounds(2.0), bounds(2.0), bounds(1.3))
+    assert not answer.is_confirmed
+
+
+def test_fresh_processes_are_ended_where_measuring_fails() -> None:
+    """An error within a fresh process leaves none behind."""
+    with pytest.raises(StopIteration):
+        answered(bounds(2.0))
+
+
+@pytest.mark.parametrize(
+    ("ratio", "told"),
+    [
+        (bounds(1.5), "+50.0 % (+40.0 % to +60.0 %)"),
+        (RatioBounds(ratio=1.5, lower_ratio=0.0, upper_ratio=float("inf")), "+50.0 %"),
+    ],
+)
+def test_bounds_that_are_none_are_not_told(ratio: RatioBounds, told: str) -> None:
+    """Too few pairs have no bounds."""
+    assert ratio.told == told
+
+
+NARROW, WIDE = tiled("gemm/m1-n33-k32/f32"), tiled("gemm/m1-n64-k32/f32")
+
+
+def test_the_same_is_measured_once() -> None:
+    """Problems, deviations, samples and pairs by case; of eight samples after five, three; pairs have an order."""
+    meters = SimulatedMeters()
+    bench = Measurements(meters.resident())
+    seen = [
+        (bench.problem(NARROW), bench.deviation(NARROW), bench.samples_ns(NARROW, 5), bench.pairs(WIDE, NARROW, 5))
+        for _ in range(3)
+    ]
+    assert seen[0] == seen[1] == seen[2]
+    assert meters.n_calls == {"problem": 1, "verify": 1, "samples": 1, "pairs": 1}
+    meters = SimulatedMeters()
+    bench = Measurements(meters.resident())
+    first = bench.samples_ns(NARROW, 5)
+    assert bench.samples_ns(NARROW, 8)[:5] == first
+    assert meters.n_samples[NARROW.case_id] == 8
+    meters = SimulatedMeters()
+    bench = Measurements(meters.resident())
+    assert bench.pairs(WIDE, NARROW, 5) != bench.pairs(NARROW, WIDE, 5)
+
+
+def test_the_fastest_sample_is_that_of_all_measurements() -> None:
+    """Samples of pairs count, on either side, and none is taken where there are some."""
+    meters = SimulatedMeters(sigma=0.3)
+    bench = Measurements(meters.resident())
+    pairs = bench.pairs(WIDE, NARROW, 20)
+    assert (bench.fastest_ns(NARROW, 5), bench.fastest_ns(WIDE, 5)) == (min(pairs.new_ns), min(pairs.old_ns))
+    assert meters.n_calls["samples"] == 0
+    samples_ns = bench.samples_ns(NARROW, 50)
+    assert bench.fastest_ns(NARROW, 5) == min(*samples_ns, *pairs.new_ns)
+    bench = Measurements(SimulatedMeters().resident())
+    assert bench.fastest_ns(NARROW, 5) == min(bench.samples_ns(NARROW, 5))
+
+
+def test_longer_designs_err_less() -> None:
+    """From quick to nightly there are more pairs, each with a smaller error; each confirms on two processes or more."""
+    quick, default, nightly = (SHAPE_DESIGNS[name] for name in ("quick", "default", "nightly"))
+    assert quick.n_pairs < default.n_pairs < nightly.n_pairs
+    assert quick.alpha > default.alpha > nightly.alpha
+    assert min(each.n_confirmations for each in SHAPE_DESIGNS.values()) >= 2
+
+
+@pytest.mark.parametrize(
+    ("changes", "complaint"),
+    [
+        ({"n_pairs": 4, "alpha": 0.05}, "alpha is 0.05 of 4 pairs, expected at least 0.0625"),
+        ({"n_pairs": 0}, "of 0 pairs"),
+        ({"alpha": 0.5}, "below 0.5"),
+        ({"n_confirmations": 0}, "n_confirmations is 0"),
+    ],
+)
+def test_a_design_that_could_decide_nothing_is_refused(changes: dict[str, Any], complaint: str) -> None:
+    """The error says what was expected."""
+    with pytest.raises(ValueError, match=complaint):
+        ShapeDesign(**{"n_pairs": 10, "alpha": 0.05, **changes})
+
 
 SMALL, LARGE = tiled("gemm/m1-n33-k32/f32"), tiled("gemm/m1-n64-k64/f32")
 

@@ -13,7 +13,7 @@ from perfsuite.cli import main
 from perfsuite.errors import ShapeError
 from perfsuite.experiments.shapes.command_shape_options import add_size_options, add_subject_options
 from perfsuite.experiments.shapes.command_sweep import sweep_answer, sweep_setting
-from perfsuite.experiments.shapes.sweep_expected import SweepSetting
+from perfsuite.experiments.shapes.sweep_record import SweepSetting
 from perfsuite.testing.shape_meters import SimulatedMeters
 from perfsuite.workload.shapes.shape_case import ShapeCase, Subject
 from tests.command_streams import Refused, Streams, printed

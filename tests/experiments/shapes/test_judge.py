@@ -2,17 +2,266 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
+
 import pytest
 
 from perfsuite.errors import PerfsuiteError
-from perfsuite.expectation.shapes.floor import ShapeCeilings
-from perfsuite.experiments.shapes.judge import ShapeJudge
+from perfsuite.expectation.shapes.floor import ShapeCeilings, ShapeForecasts, floor_ns, operator_shape
+from perfsuite.expectation.timing.grid import standard_shapes
+from perfsuite.expectation.timing.operator_times import OperatorTimes
+from perfsuite.experiments.shapes.judge import (
+    ShapeJudge,
+    grown_cases,
+    judge_calibrated,
+    judge_ceiling,
+    judge_correct,
+    judge_growth,
+    judge_padding,
+)
 from perfsuite.experiments.shapes.shape_design import DEFAULT, QUICK, ShapeDesign
 from perfsuite.experiments.shapes.shape_property import WRONG, ShapeProperty
+from perfsuite.measure.shapes.meter import Deviation
 from perfsuite.records.outcome import Outcome
-from perfsuite.testing.shape_meters import SimulatedMeters
-from perfsuite.workload.shapes.shape_case import ShapeCase
-from tests.synthetic_shapes import drawn_cases, tiled
+from perfsuite.testing.shape_meters import SimulatedMeter, SimulatedMeters
+from perfsuite.workload.shapes.shape_case import ShapeCase, Subject
+from tests.synthetic_calibration import N_THREADS, lawful_ns, points_of
+from tests.synthetic_shapes import basis, drawn_cases, ggml, tiled
+
+BOUNDED = tiled("gemm/m64-n64-k64/f32")
+SPREAD_CEILINGS = ShapeCeilings(bandwidths=((1 << 16, 1e12),), flops_per_s={"fp32": 1e9}, spread_ratio=0.2)
+FLOOR_NS = floor_ns(BOUNDED.shape, SPREAD_CEILINGS)
+
+
+def fast_meters(share: float, *, sigma: float = 0.0) -> SimulatedMeters:
+    """Return a device that takes so many times the floor."""
+    return SimulatedMeters(time_ns=lambda _: share * FLOOR_NS, sigma=sigma)
+
+
+def test_a_shape_above_its_floor_passes_with_its_efficiency() -> None:
+    """The ratio is the floor over the fastest sample; without ceilings there is none, and nothing is measured."""
+    verdict = judge_ceiling(basis(fast_meters(4.0), ceilings=SPREAD_CEILINGS), BOUNDED)
+    assert verdict.outcome is Outcome.PASS
+    assert verdict.ratio == pytest.approx(0.25, rel=1e-3)
+    assert "0.25 of what the ceilings allow" in verdict.reason
+    device = fast_meters(1.0)
+    assert judge_ceiling(basis(device), BOUNDED).outcome is Outcome.INVALID
+    assert not device.n_calls
+
+
+def test_the_ceilings_own_spread_is_allowed() -> None:
+    """A fifth below the floor passes at a spread of a fifth, more is impossible in every process."""
+    assert judge_ceiling(basis(fast_meters(0.81), ceilings=SPREAD_CEILINGS), BOUNDED).outcome is Outcome.PASS
+    impossible = fast_meters(0.79)
+    verdict = judge_ceiling(basis(impossible, ceilings=SPREAD_CEILINGS), BOUNDED)
+    assert verdict.outcome is Outcome.IMPOSSIBLE
+    assert "measured wrongly, or not all computed; in 2 fresh processes" in verdict.reason
+    assert impossible.n_fresh == 2
+
+
+def test_samples_of_other_properties_count() -> None:
+    """The fastest sample is that of all that the process measured."""
+    device = fast_meters(4.0, sigma=0.1)
+    rests = basis(device, ceilings=SPREAD_CEILINGS)
+    pairs = rests.screen.pairs(BOUNDED, tiled("gemm/m64-n64-k96/f32"), 16)
+    verdict = judge_ceiling(rests, BOUNDED)
+    assert verdict.ratio == pytest.approx(FLOOR_NS / min(pairs.old_ns))
+    assert device.n_calls["samples"] == 0
+
+
+CALIBRATED = ggml("gemv/n4096-k4096/q8_0")
+
+
+@pytest.fixture(scope="module")
+def forecasts() -> ShapeForecasts:
+    """Return the forecasts of a device that follows the law."""
+    times = OperatorTimes(points_of(standard_shapes()), n_threads=N_THREADS)
+    return ShapeForecasts(times=times, tolerance_ratio=2.5, least_ns=100_000)
+
+
+def meters(factor: float) -> SimulatedMeters:
+    """Return a device that takes so many times what the law says."""
+    return SimulatedMeters(time_ns=lambda case: factor * lawful_ns(operator_shape(case.shape)))
+
+
+@pytest.mark.parametrize("factor", [0.1, 1.0, 2.4])
+def test_an_operator_within_its_limit_passes(factor: float, forecasts: ShapeForecasts) -> None:
+    """Weights from a cache make it faster than forecast, which is no finding."""
+    verdict = judge_calibrated(basis(meters(factor), forecasts=forecasts), CALIBRATED)
+    assert verdict.outcome is Outcome.PASS
+    assert verdict.ratio == pytest.approx(factor, rel=0.05)
+
+
+def test_an_operator_beyond_its_limit_is_slow(forecasts: ShapeForecasts) -> None:
+    """In the screen and in two fresh processes, with forecast, bound and limit told."""
+    device = meters(4.0)
+    verdict = judge_calibrated(basis(device, forecasts=forecasts), CALIBRATED)
+    assert verdict.outcome is Outcome.SLOW
+    assert verdict.ratio == pytest.approx(4.0, rel=0.05)
+    assert verdict.reason.endswith("; in 2 fresh processes")
+    assert "expected" in verdict.reason
+    assert "limit" in verdict.reason
+    assert device.n_fresh == 2
+
+
+def test_what_bounds_nothing_is_invalid(forecasts: ShapeForecasts) -> None:
+    """A forecast as short as the start of a graph, with its ratio all the same; no calibration, with the command."""
+    verdict = judge_calibrated(basis(meters(50.0), forecasts=forecasts), ggml("gemv/n8-k32/q8_0"))
+    assert verdict.outcome is Outcome.INVALID
+    assert "too short to bound" in verdict.reason
+    assert verdict.ratio is not None
+    verdict = judge_calibrated(basis(meters(1.0)), CALIBRATED)
+    assert verdict.outcome is Outcome.INVALID
+    assert "run 'perfsuite calibrate'" in verdict.reason
+
+
+@pytest.mark.parametrize("case", [tiled("gemv/n64-k64/f32"), replace(CALIBRATED, subject=Subject.GGML_OPENCL)])
+def test_other_subjects_have_no_calibration(case: ShapeCase, forecasts: ShapeForecasts) -> None:
+    """A calibration is of ggml on the processor."""
+    assert judge_calibrated(basis(meters(1.0), forecasts=forecasts), case).outcome is Outcome.INVALID
+
+
+def is_slow(case: ShapeCase) -> bool:
+    """Whether a planted fault meets a case."""
+    return case.shape.of("k") % 32 == 1
+
+
+def test_a_kernel_that_computes_whole_tiles_passes() -> None:
+    """A shape that costs what its padded shape costs is no slower, and tells of both."""
+    verdict = judge_padding(basis(SimulatedMeters()), tiled("gemm/m1-n33-k40/f32"))
+    assert verdict.outcome is Outcome.PASS
+    assert verdict.ratio == pytest.approx(1.0, abs=0.02)
+    assert verdict.against_id == "shape/tiled/gemm/m64-n64-k64/f32/tile64-vector8"
+    assert "against padded m64-n64-k64, margin 25 %" in verdict.reason
+
+
+@pytest.mark.parametrize("case", [tiled("gemm/m1-n33-k33/f32"), ggml("gemm/m1-n33-k33/f32")], ids=["tiled", "ggml"])
+def test_a_slow_path_at_an_edge_regresses(case: ShapeCase) -> None:
+    """Twice the time is found, with what it was held against and on how many processes."""
+    meters = SimulatedMeters(slowdowns=((is_slow, 2.0),))
+    verdict = judge_padding(basis(meters), case)
+    assert verdict.outcome is Outcome.REGRESSED
+    assert verdict.ratio == pytest.approx(2.0, abs=0.05)
+    assert verdict.reason.endswith("margin 25 %; in 2 fresh processes")
+    assert meters.n_fresh == 2
+
+
+def test_a_shape_that_is_faster_than_its_padded_shape_passes() -> None:
+    """A kernel that skips its padding does better than the property asks."""
+    meters = SimulatedMeters(time_ns=lambda case: float(case.shape.flops))
+    assert judge_padding(basis(meters), tiled("gemm/m1-n33-k40/f32")).outcome is Outcome.PASS
+
+
+def test_a_padded_shape_holds_without_a_measurement() -> None:
+    """It is its own padded shape."""
+    meters = SimulatedMeters()
+    verdict = judge_padding(basis(meters), tiled("gemm/m64-n64-k64/f32"))
+    assert (verdict.outcome, verdict.ratio) == (Outcome.PASS, None)
+    assert not meters.n_samples
+
+
+def test_a_padded_shape_that_cannot_be_computed_bounds_nothing() -> None:
+    """The verdict is INVALID and says of which shape."""
+    meters = SimulatedMeters(problem=lambda case: "too large" if case.shape.of("n") == 64 else None)
+    verdict = judge_padding(basis(meters), tiled("bmm/b1-m1-n33-k32/f32"))
+    assert verdict.outcome is Outcome.INVALID
+    assert verdict.reason == "its padded shape, n64: too large"
+
+
+WHOLE = tiled("gemm/m64-n64-k64/f32")
+
+
+def test_each_dimension_grows_by_its_step() -> None:
+    """Tiles of tokens and rows, the inner step along the inner dimension, or whole blocks where they are longer."""
+    assert [grown.shape.id for grown in grown_cases(tiled("gemm/m3-n5-k7/f32", tile=16))] == [
+        "gemm/m19-n5-k7/f32",
+        "gemm/m3-n21-k7/f32",
+        "gemm/m3-n5-k39/f32",
+    ]
+    assert [grown.shape.id for grown in grown_cases(ggml("gemv/n5-k256/q4_k"))] == [
+        "gemv/n37-k256/q4_k",
+        "gemv/n5-k512/q4_k",
+    ]
+
+
+def test_a_cost_that_grows_with_every_dimension_passes() -> None:
+    """The verdict tells of the dimension that came nearest to failing."""
+    meters = SimulatedMeters()
+    verdict = judge_growth(basis(meters), WHOLE)
+    assert verdict.outcome is Outcome.PASS
+    assert verdict.against_id == "shape/tiled/gemm/m64-n64-k96/f32/tile64-vector8"
+    assert verdict.ratio is not None
+    assert verdict.ratio < 1.0
+    assert meters.n_calls["pairs"] == 3
+
+
+@pytest.mark.parametrize(("dimension", "n_compared"), [("m", 1), ("n", 2), ("k", 3)])
+def test_a_cost_that_falls_along_any_dimension_regresses(dimension: str, n_compared: int) -> None:
+    """Dimensions are judged in turn, and none after the first that fails."""
+    meters = SimulatedMeters(time_ns=lambda case: 1e6 if case.shape.of(dimension) > 64 else 2e6)
+    verdict = judge_growth(basis(meters), WHOLE)
+    assert verdict.outcome is Outcome.REGRESSED
+    assert verdict.ratio == pytest.approx(2.0, abs=0.05)
+    assert f"against grown {dimension}" in verdict.reason
+    assert meters.n_calls["pairs"] == n_compared + 2
+
+
+def test_a_dimension_that_cannot_grow_bounds_nothing() -> None:
+    """The others are judged; where none can grow the verdict is INVALID with every reason."""
+
+    def too_large(case: ShapeCase) -> str | None:
+        return "too large" if case.shape.of("m") > 64 else None
+
+    assert judge_growth(basis(SimulatedMeters(problem=too_large)), WHOLE).outcome is Outcome.PASS
+    verdict = judge_growth(basis(SimulatedMeters(problem=lambda _: "too large")), tiled("gemv/n64-k64/f32"))
+    assert verdict.outcome is Outcome.INVALID
+    assert verdict.reason == "grown to n128: too large; grown to k96: too large"
+
+
+AWKWARD = tiled("gemm/m1-n33-k32/f32")
+
+
+def test_a_right_output_passes() -> None:
+    """The ratio is the error over the tolerance, and one process is enough."""
+    meters = SimulatedMeters()
+    verdict = judge_correct(basis(meters), AWKWARD)
+    assert verdict.outcome is Outcome.PASS
+    assert verdict.ratio == pytest.approx(0.01)
+    assert meters.n_fresh == 0
+
+
+def test_a_wrong_output_fails() -> None:
+    """One fresh process that computes wrongly as well settles it."""
+    meters = SimulatedMeters(wrong=lambda case: case == AWKWARD)
+    verdict = judge_correct(basis(meters), AWKWARD)
+    assert verdict.outcome is WRONG
+    assert verdict.outcome.fails
+    assert verdict.reason == "computes wrongly: error norm 1, tolerance 0.001; in fresh process 1"
+    assert meters.n_fresh == 1
+
+
+@pytest.mark.parametrize(
+    ("last", "outcome", "reason"),
+    [(True, WRONG, "in fresh process 2"), (False, Outcome.INVALID, "right in 2 fresh ones")],
+)
+def test_a_race_is_not_excused_by_a_run_that_was_right(last: bool, outcome: Outcome, reason: str) -> None:
+    """The second fresh process may be the one that shows it; where none does, nothing is known of the shape."""
+    runs = iter((True, False, last))
+    verdict = judge_correct(basis(SimulatedMeters(wrong=lambda case: next(runs))), AWKWARD)
+    assert verdict.outcome is outcome
+    assert reason in verdict.reason
+
+
+@pytest.mark.parametrize("error_norm", [math.inf, math.nan])
+def test_an_output_that_is_not_finite_has_no_ratio(error_norm: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It fails all the same."""
+    deviation = Deviation(error_norm=error_norm, tolerance=1e-3)
+    monkeypatch.setattr(SimulatedMeter, "verify", lambda *_: deviation)
+    verdict = judge_correct(basis(SimulatedMeters()), AWKWARD)
+    assert verdict.outcome is WRONG
+    assert verdict.ratio is None
+
 
 CASE = tiled("gemm/m1-n33-k33/f32")
 CEILINGS = ShapeCeilings(bandwidths=((1 << 16, 1e12),), flops_per_s={"fp32": 1e12}, spread_ratio=0.1)

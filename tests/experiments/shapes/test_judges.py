@@ -10,8 +10,7 @@ import pytest
 
 from perfsuite.device.profile import find_profile
 from perfsuite.expectation.shapes.floor import ShapeForecasts
-from perfsuite.experiments.margins import Margins
-from perfsuite.experiments.run_config import RunConfig
+from perfsuite.experiments.run_config import Margins, RunConfig
 from perfsuite.experiments.shapes import judge
 from perfsuite.experiments.shapes.judges import ShapeJudges
 from perfsuite.measure.board.local_board import LocalBoard

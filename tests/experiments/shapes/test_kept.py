@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from perfsuite.experiments.shapes.examples_file import ShapeExample
 from perfsuite.experiments.shapes.judge import ShapeJudge
 from perfsuite.experiments.shapes.kept import is_accepted, judge_kept
-from perfsuite.experiments.shapes.kept_files import KeptShape
+from perfsuite.experiments.shapes.kept_files import KeptShape, ShapeExample
 from perfsuite.experiments.shapes.shape_property import WRONG, ShapeProperty, ShapeVerdict
 from perfsuite.records.outcome import Outcome
 from perfsuite.testing.shape_meters import SimulatedMeters

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 
-from perfsuite.experiments.shapes.budget import HUNT_BUDGETS
 from perfsuite.experiments.shapes.profiles import hunt_settings, register_profile
+from perfsuite.experiments.shapes.request import HUNT_BUDGETS
 
 
 @pytest.mark.parametrize("name", HUNT_BUDGETS)

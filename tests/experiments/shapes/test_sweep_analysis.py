@@ -10,8 +10,8 @@ import pytest
 from perfsuite.errors import MeasurementError
 from perfsuite.experiments.shapes.sweep import SweptCase
 from perfsuite.experiments.shapes.sweep_analysis import QUARTILE, analysed_sweep, choose_part, estimate
+from perfsuite.experiments.shapes.sweep_jumps import compare_steps, period_of, rank_correlation
 from perfsuite.experiments.shapes.sweep_record import Jump
-from perfsuite.experiments.shapes.sweep_steps import compare_steps, period_of, rank_correlation
 from perfsuite.measure.shapes.meter import BenchDescription
 from perfsuite.testing.shape_meters import SimulatedMeters, padded_time_ns
 from tests.synthetic_shape_sweep import bmm_setting, line, staircase, swept

@@ -14,10 +14,9 @@ from perfsuite.cli import main
 from perfsuite.errors import PerfsuiteError
 from perfsuite.experiments.study.command import known_latencies
 from perfsuite.experiments.study.command_tables import study_chart
+from perfsuite.experiments.study.harness_scores import read_scores
 from perfsuite.experiments.study.joined import Study, TokenKind, join
-from perfsuite.experiments.study.plan import GivenLatency, StudyPlan, StudyRun
-from perfsuite.experiments.study.plan_file import read_plan
-from perfsuite.experiments.study.scores import read_scores
+from perfsuite.experiments.study.plan_file import GivenLatency, StudyPlan, StudyRun, read_plan
 from perfsuite.experiments.study.token_latency import TokenLatency
 from tests.command_streams import Refused, Streams, write_phase_run
 

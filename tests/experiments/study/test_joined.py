@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perfsuite.errors import PerfsuiteError
+from perfsuite.experiments.study.harness_scores import read_scores
 from perfsuite.experiments.study.joined import Frontier, Study, TokenKind, TradeOff, join, pareto_frontier
-from perfsuite.experiments.study.plan import StudyPlan
-from perfsuite.experiments.study.scores import read_scores
+from perfsuite.experiments.study.plan_file import StudyPlan
 from perfsuite.experiments.study.token_latency import TokenLatency
 from tests.experiments.study.conftest import accuracies
 

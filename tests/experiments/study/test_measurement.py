@@ -12,7 +12,7 @@ from perfsuite.device.profile import find_profile
 from perfsuite.errors import PerfsuiteError
 from perfsuite.experiments.scenario_bench import Bench
 from perfsuite.experiments.study.measurement import measure_latencies, study_points
-from perfsuite.experiments.study.plan import GivenLatency, StudyPlan
+from perfsuite.experiments.study.plan_file import GivenLatency, StudyPlan
 from perfsuite.measure.engine import find_engine
 from perfsuite.measure.plan import LlamaPlan
 from perfsuite.records.events import EngineRecord, Phase, Span

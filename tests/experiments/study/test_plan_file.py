@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from perfsuite.errors import PerfsuiteError
-from perfsuite.experiments.study.plan import GivenLatency, StudyTask
-from perfsuite.experiments.study.plan_file import read_plan
+from perfsuite.experiments.study.plan_file import GivenLatency, StudyTask, read_plan
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "docs" / "examples" / "study"
 

@@ -9,7 +9,7 @@ import pytest
 
 from perfsuite.cli import main
 from perfsuite.errors import MeasurementError
-from perfsuite.measure.ebpf_install import InstalledHelper
+from perfsuite.measure.ebpf_helper import InstalledHelper
 from tests.command_streams import Refused, Streams
 
 #: Where the words behind ``trace`` are understood.

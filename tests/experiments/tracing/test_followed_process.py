@@ -16,11 +16,10 @@ from statistics import median
 import pytest
 
 from perfsuite.errors import EngineError
-from perfsuite.experiments.tracing.followed_process import FollowRequest, followed
+from perfsuite.experiments.tracing.command_program import FollowRequest, followed
 from perfsuite.measure.engine import Engine, find_engine, library_build_id
 from perfsuite.measure.tensor_layout import mapped_layout_library
-from perfsuite.records.bpf_log import BpfKind, LevelsReason
-from perfsuite.records.bpf_log_file import read_bpf_log
+from perfsuite.records.bpf_log_file import BpfKind, LevelsReason, read_bpf_log
 from perfsuite.records.engine_trace import EngineTrace, EventKind
 from perfsuite.records.trace_levels import TraceLevel, parse_levels
 from perfsuite.trace.recording import LOG_NAME, finish_recording, new_folder

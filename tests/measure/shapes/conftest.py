@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from perfsuite.measure.plan import ShapesPlan
-from perfsuite.measure.shapes.subject_setup import ShapeSetup
+from perfsuite.measure.shapes.meters import ShapeSetup
 
 from ..conftest import Child
 

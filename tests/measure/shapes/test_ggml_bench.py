@@ -20,7 +20,7 @@ import pytest
 from perfsuite.errors import EngineError, ShapeError
 from perfsuite.measure.engine import Engine
 from perfsuite.measure.native import load_engine_library
-from perfsuite.measure.opencl_setup import set_up_opencl
+from perfsuite.measure.opencl_backend import set_up_opencl
 from perfsuite.measure.resident import resident_sample
 from perfsuite.measure.shapes.ggml_bench import GRAPH_FLOPS, GgmlBench, GgmlOperation
 from perfsuite.measure.shapes.ggml_inputs import ggml_inputs

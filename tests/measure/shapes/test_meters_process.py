@@ -14,9 +14,8 @@ import pytest
 from perfsuite.errors import MeasurementError, ShapeCrashError
 from perfsuite.measure.launch import FAILURE_MARK
 from perfsuite.measure.shapes.meter import BenchDescription
-from perfsuite.measure.shapes.meters import ShapeProcess
+from perfsuite.measure.shapes.meters import ShapeProcess, ShapeSetup
 from perfsuite.measure.shapes.requests import ANSWER_MARK, RequestKind, ShapeAnswer
-from perfsuite.measure.shapes.subject_setup import ShapeSetup
 
 from ..conftest import Child, is_gone, wait_until
 from .fake_bench import BASE_NS, BROKEN, CHATTY, HANGING, KILLED, LEAVING, gemv

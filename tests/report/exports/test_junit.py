@@ -13,8 +13,7 @@ from hypothesis import given, settings
 
 from perfsuite.records.outcome import Outcome, told_judgement
 from perfsuite.records.run_origin import NO_ORIGIN, Commit
-from perfsuite.report.exports.case_properties import case_properties, run_properties
-from perfsuite.report.exports.junit import junit_text
+from perfsuite.report.exports.junit import case_properties, junit_text, run_properties
 from perfsuite.report.run_file import RunFile
 from perfsuite.testing.run_files import HOSTILE_NAMES, synthetic_run
 

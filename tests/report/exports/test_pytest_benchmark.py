@@ -16,8 +16,7 @@ from hypothesis import given, settings
 
 from perfsuite.records.run_origin import NO_ORIGIN
 from perfsuite.report.exports.pytest_benchmark import pytest_benchmark_text
-from perfsuite.report.run_file import RunFile
-from perfsuite.report.token_rates import tokens_per_s
+from perfsuite.report.run_file import RunFile, tokens_per_s
 from perfsuite.testing.run_files import HOSTILE_NAMES, synthetic_run
 
 from .conftest import WORDS, run_of

@@ -13,9 +13,8 @@ import duckdb
 import pytest
 
 from perfsuite.errors import HistoryError
-from perfsuite.report.history.database import WORK_PREFIX, database, database_errors, with_own_types
+from perfsuite.report.history.database import WORK_PREFIX, database, database_errors, interruptible, with_own_types
 from perfsuite.report.history.folder import HistoryFiles
-from perfsuite.report.history.interruptible import interruptible
 
 ENDLESS = "SELECT count(*) FROM range(10000000) a, range(10000000) b WHERE a.range * b.range % 7 = 3"
 

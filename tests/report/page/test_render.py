@@ -17,11 +17,10 @@ from markupsafe import escape
 from perfsuite.errors import PerfsuiteError
 from perfsuite.records.outcome import Outcome, told_judgement
 from perfsuite.records.run_origin import BoardName
-from perfsuite.report.page.findings import MAX_CARDS
-from perfsuite.report.page.names import case_anchor
+from perfsuite.report.page.findings import MAX_CARDS, MAX_NAMED
 from perfsuite.report.page.page_run import PageRun
 from perfsuite.report.page.render import as_command, as_name, as_sentence, page_view, render_page, write_page
-from perfsuite.report.page.undecided import MAX_NAMED
+from perfsuite.report.page.words import case_anchor
 from perfsuite.report.run_file import RunFile
 from perfsuite.report.visible import visible
 from perfsuite.testing.run_files import HOSTILE_NAMES, synthetic_run

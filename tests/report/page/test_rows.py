@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from perfsuite.records.observation import CaseWork
 from perfsuite.records.outcome import Outcome, told_judgement
-from perfsuite.report.page.other_runs import OtherRun
+from perfsuite.report.page.page_run import OtherRun
 from perfsuite.report.page.rows import (
     CaseSources,
     case_facts,

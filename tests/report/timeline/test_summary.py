@@ -6,8 +6,7 @@ import json
 from dataclasses import replace
 
 from perfsuite.records.engine_trace import EventKind, Events, ThreadState
-from perfsuite.report.timeline.json import plain_timeline
-from perfsuite.report.timeline.summary import timeline_summary
+from perfsuite.report.timeline.summary import plain_timeline, timeline_summary
 from perfsuite.testing.engine_traces import EPOCH_NS, EXTRA_NS, OPERATOR_NS, TOKEN_NS, engine_trace, event, small_trace
 
 from ...synthetic_timeline import busy_trace

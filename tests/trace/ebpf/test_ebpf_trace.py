@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from perfsuite.errors import MeasurementError
-from perfsuite.records.bpf_log import BpfKind
-from perfsuite.records.bpf_log_file import read_bpf_log
+from perfsuite.records.bpf_log_file import BpfKind, read_bpf_log
 from perfsuite.records.engine_trace import NOTHING, EngineTrace, EventFlag, EventKind, Events, ThreadState, TracedThread
 from perfsuite.records.trace_levels import TraceLevel
 from perfsuite.testing.bpf_logs import (

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from perfsuite.records.bpf_log import BpfKind
-from perfsuite.records.bpf_log_file import read_bpf_log
+from perfsuite.records.bpf_log_file import BpfKind, read_bpf_log
 from perfsuite.records.engine_trace import NOTHING, EventFlag
 from perfsuite.records.trace_levels import TraceLevel
 from perfsuite.testing.bpf_logs import BpfLogBuilder

@@ -10,7 +10,7 @@ import pytest
 
 from perfsuite.records.events import Node, Phase
 from perfsuite.testing.engine_traces import engine_trace, node, tensor
-from perfsuite.trace.operators import RecordedOperator
+from perfsuite.trace.operators import RecordedOperator, traced_operators
 from perfsuite.trace.statistics.operator_runs import operator_runs, operator_table
 from perfsuite.trace.statistics.operator_statistics import (
     CostOf,
@@ -20,7 +20,6 @@ from perfsuite.trace.statistics.operator_statistics import (
     operator_statistics,
     stored_type,
 )
-from perfsuite.trace.statistics.traced_operators import traced_operators
 
 from ...synthetic_statistics import attention, expert_product, law_trace, norm, product, step_events
 

@@ -1,11 +1,7 @@
 """The paper's pictures as plain series: each figure a pure function that returns a chart."""
 
-from perfsuite.expectation.paper.figures.bound_grid import figure_4
-from perfsuite.expectation.paper.figures.chunked_prefill import figure_6
-from perfsuite.expectation.paper.figures.decode_memory import figure_7
-from perfsuite.expectation.paper.figures.efficiency_grid import figure_5
-from perfsuite.expectation.paper.figures.lora_product import figure_9
+from perfsuite.expectation.paper.figures.bound_grid import figure_4, figure_5
+from perfsuite.expectation.paper.figures.chunked_prefill import figure_6, figure_7, figure_8, figure_9
 from perfsuite.expectation.paper.figures.operator_shares import figure_3
-from perfsuite.expectation.paper.figures.tiling_sawtooth import figure_8
 
 __all__ = ["figure_3", "figure_4", "figure_5", "figure_6", "figure_7", "figure_8", "figure_9"]

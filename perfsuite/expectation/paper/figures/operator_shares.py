@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from perfsuite.expectation.paper.figures.wording import percent, variants_by
-from perfsuite.expectation.paper.operator_key import OperatorKey
 from perfsuite.expectation.paper.passes import prefill_pass
 from perfsuite.expectation.paper.table_row import PROMPTS, TERA, llama2_7b
+from perfsuite.expectation.paper.template import OperatorKey
 from perfsuite.records.chart import Axis, BarLayer, BarPanel, Numbers, StackedBars
 from perfsuite.workload.variant import Variant, variant_names
 

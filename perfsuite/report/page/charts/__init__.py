@@ -28,9 +28,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from perfsuite.records.observation import Observation
-from perfsuite.report.page.charts.attribution_bars import attribution_figures
 from perfsuite.report.page.charts.case_figures import CaseFigures, case_figures
-from perfsuite.report.page.charts.changes import changes_figure
+from perfsuite.report.page.charts.changes import attribution_figures, changes_figure
 from perfsuite.report.page.charts.figure import Figure, specs_by_id
 from perfsuite.report.page.charts.folded_graph import graph_figures
 from perfsuite.report.page.charts.machine import machine_figures

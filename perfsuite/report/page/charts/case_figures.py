@@ -8,9 +8,8 @@ from statistics import median
 from typing import Any
 
 from perfsuite.records.outcome import Judgement
-from perfsuite.report.page.charts.axes import TimeScale, linear_axis, tip
+from perfsuite.report.page.charts.axes import BLUE, GOLD, GREY, PURPLE, VERMILLION, TimeScale, linear_axis, tip
 from perfsuite.report.page.charts.figure import Spec
-from perfsuite.report.page.charts.palette import BLUE, GOLD, GREY, PURPLE, VERMILLION
 from perfsuite.report.page.charts.runs import run_label
 from perfsuite.report.page.page_run import PageRun
 from perfsuite.report.run_file import RunFile

@@ -6,10 +6,9 @@ from collections.abc import Iterator, Sequence
 
 from perfsuite.records.observation import Observation, PhaseGraph, RoleNode
 from perfsuite.report.graph.layout import Layout, lay_out
-from perfsuite.report.page.charts.axes import layer, shown, tip
+from perfsuite.report.page.charts.axes import BLUE, layer, shown, tip
 from perfsuite.report.page.charts.figure import Figure, Spec
 from perfsuite.report.page.charts.names import readable, short_names
-from perfsuite.report.page.charts.palette import BLUE
 from perfsuite.units import format_count, format_ns, to_percent
 
 #: Pixels of a rank, and half the height and width of a box in ranks and columns.

@@ -7,10 +7,9 @@ from statistics import median
 from typing import NamedTuple
 
 from perfsuite.records.observation import MachineState, Observation
-from perfsuite.report.page.charts.axes import layer, level_axis, linear_axis, log_axis, looks, shown, tip
+from perfsuite.report.page.charts.axes import layer, level_axis, linear_axis, log_axis, look_of, looks, shown, tip
 from perfsuite.report.page.charts.figure import Figure, Spec
 from perfsuite.report.page.charts.names import readable, short_names
-from perfsuite.report.page.charts.palette import look_of
 from perfsuite.report.run_file import RunFile
 from perfsuite.units import format_count, format_ns, format_ratio, to_percent
 

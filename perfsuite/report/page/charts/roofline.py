@@ -6,14 +6,24 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from perfsuite.expectation.ceilings import Ceilings
-from perfsuite.expectation.roofline.roof import Roof
-from perfsuite.expectation.roofline.survey import ProcessorCeilings
+from perfsuite.expectation.roofline.survey import ProcessorCeilings, Roof
 from perfsuite.records.observation import Observation
 from perfsuite.records.outcome import Judgement
-from perfsuite.report.page.charts.axes import layer, log_axis, looks, shown, tip
+from perfsuite.report.page.charts.axes import (
+    BLUE,
+    DASHES,
+    GREEN,
+    PURPLE,
+    VERMILLION,
+    Look,
+    layer,
+    log_axis,
+    looks,
+    shown,
+    tip,
+)
 from perfsuite.report.page.charts.figure import Figure, Spec
 from perfsuite.report.page.charts.names import case_name, phase_of, short_names
-from perfsuite.report.page.charts.palette import BLUE, DASHES, GREEN, PURPLE, VERMILLION, Look
 from perfsuite.report.roofline_roofs import arithmetic_roofs, cache_levels
 from perfsuite.report.run_file import RunFile
 from perfsuite.units import (

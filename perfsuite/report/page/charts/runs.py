@@ -7,10 +7,9 @@ from datetime import datetime, timezone
 
 from perfsuite.records.moments import moment_of
 from perfsuite.records.outcome import Judgement
-from perfsuite.report.page.charts.axes import change_axis, linear_axis, looks, shown, tip
+from perfsuite.report.page.charts.axes import change_axis, linear_axis, look_of, looks, shown, tip
 from perfsuite.report.page.charts.figure import Figure, Spec
 from perfsuite.report.page.charts.names import case_name, short_names
-from perfsuite.report.page.charts.palette import look_of
 from perfsuite.report.page.page_run import PageRun
 from perfsuite.report.run_file import RunFile
 from perfsuite.units import format_count, format_ns, format_ratio, to_change_percent

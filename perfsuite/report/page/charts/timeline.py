@@ -6,10 +6,9 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from perfsuite.records.observation import Observation, OperatorSpan, PhaseTimeline
-from perfsuite.report.page.charts.axes import NUMBERS, TimeScale, row_axis, tip
+from perfsuite.report.page.charts.axes import BLUE, NUMBERS, TimeScale, row_axis, tip
 from perfsuite.report.page.charts.figure import Figure, Spec
 from perfsuite.report.page.charts.names import readable, short_names
-from perfsuite.report.page.charts.palette import BLUE
 from perfsuite.units import format_count, format_ns, to_percent
 
 _MOST_LANES, _MOST_TOLD, _STEP = 16, 3, 20

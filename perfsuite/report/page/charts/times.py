@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from perfsuite.records.outcome import Judgement
-from perfsuite.report.page.charts.axes import TimeScale, layer, log_axis, looks, row_axis, tip, zero_axis
+from perfsuite.report.page.charts.axes import TIME_LOOKS, TimeScale, layer, log_axis, looks, row_axis, tip, zero_axis
 from perfsuite.report.page.charts.figure import Figure, Spec
 from perfsuite.report.page.charts.names import case_name, phase_of, role_of, short_names, wide_names
-from perfsuite.report.page.charts.palette import TIME_LOOKS
 from perfsuite.report.run_file import RunFile
 from perfsuite.units import format_count, format_ns, format_ratio
 

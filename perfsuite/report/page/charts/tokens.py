@@ -6,9 +6,8 @@ from collections.abc import Iterator, Sequence
 from statistics import median, quantiles
 
 from perfsuite.records.observation import Observation, TokenLatency
-from perfsuite.report.page.charts.axes import NUMBERS, TimeScale, layer, looks, shown, tip
+from perfsuite.report.page.charts.axes import BLUE, GREY, NUMBERS, VERMILLION, Look, TimeScale, layer, looks, shown, tip
 from perfsuite.report.page.charts.figure import Figure, Spec
-from perfsuite.report.page.charts.palette import BLUE, GREY, VERMILLION, Look
 from perfsuite.report.page.charts.runs import run_label
 from perfsuite.report.page.page_run import PageRun
 from perfsuite.units import format_count, format_ns, format_ratio

@@ -6,8 +6,7 @@ from dataclasses import replace
 
 from perfsuite.records.attribution import Attribution, UniformShift
 from perfsuite.records.outcome import Outcome
-from perfsuite.report.page.charts.attribution_bars import attribution_figures
-from perfsuite.report.page.charts.changes import changes_figure
+from perfsuite.report.page.charts.changes import attribution_figures, changes_figure
 from perfsuite.testing.run_files import synthetic_run
 
 
