@@ -12,7 +12,7 @@ import pytest
 
 from perfsuite.expectation.cases import LlamaWorkload, llama_workload
 from perfsuite.experiments import engine_opencl, traced_run
-from perfsuite.measure import launch, opencl_backend
+from perfsuite.measure import launch
 from perfsuite.measure.engine import Engine
 from perfsuite.measure.opencl_backend import OpenClBackend
 from perfsuite.measure.plan import LlamaPlan
@@ -92,7 +92,7 @@ class FakeOpenCl:
 
 def replace_opencl(fake: FakeOpenCl, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the plugin run on the made-up device."""
-    monkeypatch.setattr(opencl_backend, "set_up_opencl", fake.set_up)
+    monkeypatch.setattr("perfsuite.measure.opencl_backend.set_up_opencl", fake.set_up)
     monkeypatch.setattr(engine_opencl, "learnt_mapping", fake.learn)
     others = launch.run_worker
 

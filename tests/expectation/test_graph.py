@@ -23,8 +23,6 @@ from perfsuite.workload.tensors import tensor_specs
 from perfsuite.workload.weights import Weights
 from tests.catalogue_workloads import catalogue_weights
 
-from ..catalogue_workloads import catalogue_weights
-
 
 def _operator(role: str, op: str, layer: int | None = 0) -> Operator:
     x = shape("F32", 8)

@@ -23,8 +23,6 @@ from perfsuite.trace.opencl.device_clock import (
 )
 from tests.synthetic_opencl import DEVICE, EPOCH_NS, command, drifting, queue, steady_commands, timer_point, trace
 
-from ...synthetic_opencl import EPOCH_NS, command, drifting, steady_commands, timer_point, trace
-
 
 @pytest.mark.parametrize(
     ("times", "fields", "expected"),
