@@ -76,9 +76,8 @@ def read_json(
 
 def read_toml(path: Path, kind: type[_Read], error: type[PerfsuiteError], todo: str, **how: Any) -> _Read:
     """Read a file of TOML as `read_json` reads JSON."""
-    return from_plain(
-        parse_toml(_content(path, error, todo), str(path), error, todo), kind, str(path), error, todo, **how
-    )
+    plain = parse_toml(_content(path, error, todo), str(path), error, todo)
+    return from_plain(plain, kind, str(path), error, todo, **how)
 
 
 def parse_toml(content: bytes, where: str, error: type[PerfsuiteError], todo: str) -> dict[str, Any]:
