@@ -33,7 +33,7 @@ from .farm_daemons import awaited
 SAVING, ASKED = "schedutil", "performance"
 
 #: The exit codes of pytest.
-GOOD, FAILED, INTERRUPTED, REFUSED, NOTHING_RUN = 0, 1, 2, 4, 5
+GOOD, FAILED, INTERRUPTED, REFUSED, NOTHING_RUN, NOTHING_JUDGED = 0, 1, 2, 4, 5, 10
 
 
 def plant_governor(root: Path) -> Path:
@@ -269,7 +269,7 @@ def test_a_disk_that_fills_up_costs_nothing_measured(bench: Bench) -> None:
     ended = run.end()
     bench.await_rest()
     bench.board.free_disk()
-    assert ended.status in (GOOD, FAILED), ended.output
+    assert ended.status in (GOOD, FAILED, NOTHING_JUDGED), ended.output  # neighbours may leave all of it invalid
     assert len(ended.errors) == (ended.status == FAILED), ended.output
     assert min(ended.sample_counts) >= 1
     bench.require_next_run()
