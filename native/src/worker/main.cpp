@@ -1,0 +1,59 @@
+/* perfsuite-worker: the suite's program on a device.  It needs no Python there.
+ *
+ *     perfsuite-worker run PLAN RECORD [--engine-library=FILE] [--probe-library=FILE]
+ *     perfsuite-worker --version
+ */
+#include <cstdio>
+#include <cstring>
+#include <exception>
+#include <string>
+#include <vector>
+
+#include "failure.h"
+#include "run.h"
+
+namespace {
+
+/* What is printed before a one-line reason that a user can act on. */
+constexpr const char *FAILURE_MARK = "perfsuite-worker-failed: ";
+
+/* On one line, as the desk reads it. */
+std::string one_line(const char *text) {
+    std::string line;
+    for (const char *at = text; *at; at++) {
+        bool is_space = std::strchr(" \t\r\n", *at) != nullptr;
+        if (!is_space || (!line.empty() && line.back() != ' ')) {
+            line += is_space ? ' ' : *at;
+        }
+    }
+    return line;
+}
+
+int failed(const char *text) {
+    std::printf("%s%s\n", FAILURE_MARK, one_line(text).c_str());
+    std::fflush(stdout);
+    return 1;
+}
+
+int dispatched(const std::vector<std::string> &arguments) {
+    if (arguments.size() == 1 && arguments[0] == "--version") {
+        std::printf("perfsuite-worker %s (plans of schema %d)\n", PS_VERSION, PS_PLAN_SCHEMA);
+        return 0;
+    }
+    if (arguments.size() >= 3 && arguments[0] == "run") {
+        return perfsuite::run({arguments.begin() + 1, arguments.end()});
+    }
+    std::fprintf(stderr, "usage: perfsuite-worker run PLAN RECORD [--engine-library=FILE] [--probe-library=FILE]\n"
+                         "       perfsuite-worker --version\n");
+    return 2;
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+    try {
+        return dispatched({argv + 1, argv + argc});
+    } catch (const std::exception &error) {
+        return failed(error.what());
+    }
+}
