@@ -1,6 +1,6 @@
 """What workers answer to the plans of a calibration, on a device that follows a known law exactly.
 
-``python -m tests.synthetic_calibration_run PLAN.json RECORD.msgpack`` stands in for a worker.
+``python -m tests.synthetic_calibration_run PLAN RECORD`` stands in for a worker.
 """
 
 from __future__ import annotations
@@ -78,5 +78,5 @@ def answer(plan: Plan) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    asked = load_plan(Path(sys.argv[1]).read_text())
+    asked = load_plan(Path(sys.argv[1]).read_bytes())
     Path(sys.argv[2]).write_bytes(dump_record(task_of(asked), answer(asked)))

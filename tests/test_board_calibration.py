@@ -31,11 +31,13 @@ _AGENT = """
 import sys
 from pathlib import Path
 from perfsuite.device.lock import holding
+from perfsuite.measure import launch
 from perfsuite.measure.board import agent, local_board
 home = Path({home!r})
 holding.lock_folders = lambda: (home / "locks",)
 local_board.materialize = lambda weights, cache_dir: cache_dir / f"{{weights.name}}.gguf"
 sys.executable = str(home / "worker")
+launch.runs_natively = lambda plan: False
 sys.exit(agent.main())
 """
 

@@ -95,22 +95,22 @@ def _ask(account: str, plan: LlamaPlan) -> dict[str, Any]:
     script = f"import sys; sys.path.insert(0, {root!r}); from {__name__} import tell, {account} as asked; tell(asked)"
     command = [sys.executable, "-c", script]
     try:
-        child = subprocess.run(command, input=dump_plan(plan), capture_output=True, text=True, timeout=_LIMIT_S)
+        child = subprocess.run(command, input=dump_plan(plan), capture_output=True, timeout=_LIMIT_S)
     except subprocess.TimeoutExpired:
         raise MeasurementError(f"{plan.gguf_path}: the engine did not open it within {_LIMIT_S:.0f} s") from None
-    for line in child.stdout.splitlines():
+    for line in child.stdout.decode(errors="replace").splitlines():
         if line.startswith(_MARK):
             answer: dict[str, Any] = json.loads(line[len(_MARK) :])
             if "failure" in answer:
                 raise MeasurementError(f"{plan.gguf_path}: {answer['failure']}")
             return answer
-    last = (child.stderr.strip() or "it printed nothing").splitlines()[-1]
+    last = (child.stderr.decode(errors="replace").strip() or "it printed nothing").splitlines()[-1]
     raise MeasurementError(f"{plan.gguf_path}: the process that asks the engine ended without an answer: {last}")
 
 
 def tell(account: Callable[[LlamaPlan], dict[str, Any]]) -> None:
     """Print what is asked of the engine of the plan that comes in on the standard input: in a process of its own."""
-    plan = load_plan(sys.stdin.read())
+    plan = load_plan(sys.stdin.buffer.read())
     assert isinstance(plan, LlamaPlan)
     try:
         answer = account(plan)

@@ -8,16 +8,27 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from perfsuite.device.process_start import pid_namespace, process_start
 from perfsuite.device.work_folder import work_folder
-from perfsuite.errors import EngineError, MeasurementError
+from perfsuite.errors import EngineError, MeasurementError, NativeBuildError
 from perfsuite.measure.engine import Engine, find_engine
-from perfsuite.measure.plan import LlamaPlan, OperatorsPlan, Plan, ShapesPlan, dump_plan, load_record, task_of
+from perfsuite.measure.native import build_engine_library, find_probe_library, find_worker
+from perfsuite.measure.plan import (
+    LlamaPlan,
+    OperatorsPlan,
+    OverheadPlan,
+    Plan,
+    ShapesPlan,
+    TurnsPlan,
+    dump_plan,
+    load_record,
+    task_of,
+)
 
 #: Is given a worker's process id, and what it returns is open for as long as the worker runs.
 Observe: TypeAlias = Callable[[int], AbstractContextManager[object]]
@@ -28,8 +39,8 @@ WORKER_LIMIT_S = 600.0
 #: Longest to wait for what a killed worker has left behind.
 _REAP_LIMIT_S = 10.0
 
-#: The worker's record, beside its plan.
-RECORD_NAME = "record.msgpack"
+#: A worker's plan, and its record beside it.
+PLAN_NAME, RECORD_NAME = "plan.msgpack", "record.msgpack"
 
 #: Variables with which a user says where OpenMP's threads run.
 _PINNING_NAMES = {"OMP_PROC_BIND", "OMP_PLACES", "GOMP_CPU_AFFINITY", "KMP_AFFINITY"}
@@ -67,6 +78,17 @@ def environment_engine() -> Engine:
         return find_engine(Path(named))
     except EngineError as error:
         raise EngineError(f"{ENGINE_NAME}: {error}") from error
+
+
+def planned_engine(plan: LlamaPlan | OperatorsPlan | ShapesPlan) -> Engine:
+    """Find the llama.cpp that a plan was made for; `EngineError` where another build lies there by now."""
+    engine = find_engine(Path(plan.library_dir))
+    if engine.build_id != plan.engine_build_id:
+        raise EngineError(
+            f"{plan.library_dir}: holds build {engine.build_id}, the plan was made for {plan.engine_build_id}; "
+            "run again"
+        )
+    return engine
 
 
 def environment_opencl_vendors() -> str | None:
@@ -125,17 +147,23 @@ def run_worker(
 
 
 def start_worker(
-    plan: Plan, folder: Path, extra_environment: Mapping[str, str], *, stdin: int
+    plan: Plan, folder: Path, extra_environment: Mapping[str, str], *, stdin: int, is_native: bool | None = None
 ) -> subprocess.Popen[str]:
-    """Start a worker whose plan and record lie in `folder`.
+    """Start a worker whose plan and record lie in `folder`: the native program, or Python where `is_native` forbids it.
 
-    It has a process group of its own, so that a limit or a Ctrl-C takes the worker's children as well.
+    By default that is the native one wherever it does. It has a process group of its own, so that a limit or a Ctrl-C
+    takes the worker's children as well.
+
+    Raises `MeasurementError` where the plan's llama.cpp is not there any more, or what is compiled for it does not
+    build.
     """
-    plan_path = folder / "plan.json"
-    plan_path.write_text(dump_plan(plan))
-    command = [sys.executable, "-P", "-m", "perfsuite.measure.worker", str(plan_path), str(folder / RECORD_NAME)]
-    if sys.version_info < (3, 11):
-        command.remove("-P")
+    plan_path = folder / PLAN_NAME
+    plan_path.write_bytes(dump_plan(plan))
+    is_native = runs_natively(plan) if is_native is None else is_native
+    try:
+        command = _command(plan, plan_path, folder / RECORD_NAME, is_native=is_native)
+    except (EngineError, NativeBuildError) as error:
+        raise MeasurementError(str(error)) from error
     return subprocess.Popen(
         command,
         env=_child_environment({**_pinning(plan), **extra_environment}),
@@ -145,6 +173,34 @@ def start_worker(
         text=True,
         errors="replace",
         start_new_session=True,
+    )
+
+
+def runs_natively(plan: Plan) -> bool:
+    """Whether the native worker runs a plan.
+
+    Python does what looks into its own process from within: live records and eBPF, which are started there.
+    """
+    llama = getattr(plan, "llama", plan)
+    if isinstance(llama, LlamaPlan) and (llama.ebpf is not None or llama.live_socket is not None):
+        return False
+    return isinstance(plan, LlamaPlan | TurnsPlan | OverheadPlan | OperatorsPlan)
+
+
+def _command(plan: Plan, plan_path: Path, record_path: Path, *, is_native: bool) -> Sequence[str]:
+    files = (str(plan_path), str(record_path))
+    if not is_native:
+        safely = ("-P",) if sys.version_info >= (3, 11) else ()
+        return (sys.executable, *safely, "-m", "perfsuite.measure.worker", *files)
+    llama = getattr(plan, "llama", plan)
+    assert isinstance(llama, LlamaPlan | OperatorsPlan)
+    engine, cache_dir = planned_engine(llama), Path(llama.cache_dir)
+    return (
+        str(find_worker(cache_dir)),
+        "run",
+        *files,
+        f"--engine-library={build_engine_library(engine, cache_dir)}",
+        f"--probe-library={find_probe_library(cache_dir)}",
     )
 
 

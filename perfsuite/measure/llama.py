@@ -215,26 +215,6 @@ def open_engine(library: ctypes.CDLL, plan: LlamaPlan) -> Iterator[LlamaEngine]:
         library.ps_engine_close(handle)
 
 
-def measure_overhead(
-    library: ctypes.CDLL, plan: LlamaPlan, *, phase: Phase, n_pairs: int
-) -> tuple[list[int], list[int]]:
-    """Run plain and recorded contexts in turn, two of each; return the sums of both kinds in ns, pair by pair."""
-    declare(library)
-    plain, recorded = (ctypes.c_int64 * n_pairs)(), (ctypes.c_int64 * n_pairs)()
-    options, workload = _options(plan), NativeWorkload(plan.n_prompt, plan.n_gen, 0, 1)
-    in_prefill = ctypes.c_int32(phase is Phase.PREFILL)
-    _checked(
-        library.ps_engine_overhead,
-        ctypes.byref(options),
-        ctypes.byref(workload),
-        ctypes.c_int32(n_pairs),
-        plain,
-        recorded,
-        in_prefill,
-    )
-    return list(plain), list(recorded)
-
-
 def _options(plan: LlamaPlan) -> NativeOptions:
     kinds = {each.name: each.native for each in RECORDERS.values() if each.native is not None}
     if plan.recorder not in kinds:

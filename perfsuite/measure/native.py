@@ -1,9 +1,9 @@
 """The one place that builds and loads native code.
 
-Two libraries exist. ``libperfsuite_probe`` knows nothing of llama.cpp and comes built in the wheel. The engine library
-reads ggml's structs, so it is compiled against the headers of the llama.cpp that it will meet, kept in a cache under
-that build's id, and refuses any other. The tracer of phases is compiled against the same headers, and never loaded
-here: the loader of a worker brings it in.
+``libperfsuite_probe`` and ``perfsuite-worker`` know nothing of llama.cpp and come built in the wheel. The engine
+library reads ggml's structs, so it is compiled against the headers of the llama.cpp that it will meet, kept in a cache
+under that build's id, and refuses any other. The tracer of phases is compiled against the same headers, and never
+loaded here: the loader of a worker brings it in.
 """
 
 from __future__ import annotations
@@ -19,8 +19,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from perfsuite import __version__
 from perfsuite.errors import EngineError, NativeBuildError
 from perfsuite.measure.engine import ENGINE_LIBRARIES, Engine, library_build_id
+from perfsuite.measure.plan import SCHEMA
 
 _ERROR_BYTES = 2048
 
@@ -44,6 +46,7 @@ def checked(function: Callable[..., int], *arguments: object, otherwise: str) ->
         raise EngineError(error.value.decode(errors="replace") or otherwise)
 
 
+WORKER_PROGRAM = "perfsuite-worker"
 PROBE_LIBRARY = "libperfsuite_probe.so"
 ENGINE_LIBRARY = "libperfsuite_engine.so"
 PHASE_TRACER_LIBRARY = "libperfsuite_phase_tracer.so"
@@ -68,12 +71,38 @@ def native_dirs() -> tuple[Path, ...]:
     return tuple(dict.fromkeys(place for place in (*source, *installed) if place.is_dir()))
 
 
+def _installed(name: str) -> Path | None:
+    """Return what the wheel brings, where it was installed."""
+    return next((place / name for place in native_dirs() if (place / name).exists()), None)
+
+
 def load_probe_library(cache_dir: Path) -> ctypes.CDLL:
-    """Load the probe library from the wheel, or build it from the source tree where it was never installed."""
-    for place in native_dirs():
-        if (place / PROBE_LIBRARY).exists():
-            return _load(place / PROBE_LIBRARY)
-    return _load(build_probe_library(cache_dir))
+    """Load the probe library; see `find_probe_library`."""
+    return _load(find_probe_library(cache_dir))
+
+
+def find_probe_library(cache_dir: Path) -> Path:
+    """Find the probe library in the wheel, or build it from the source tree where it was never installed."""
+    return _installed(PROBE_LIBRARY) or build_probe_library(cache_dir)
+
+
+def find_worker(cache_dir: Path) -> Path:
+    """Find the native worker in the wheel, or build it from the source tree where it was never installed."""
+    return _installed(WORKER_PROGRAM) or build_worker(cache_dir)
+
+
+def build_worker(cache_dir: Path) -> Path:
+    """Compile the native worker from ``native/src/worker`` into the cache; it needs no more than the C library."""
+    root = source_root("src/worker/main.cpp")
+    return build_program(
+        WORKER_PROGRAM,
+        sorted((root / "src" / "worker").glob("*.cpp")),
+        root / "include",
+        cache_dir,
+        extra=(f'-DPS_VERSION="{__version__}"', f"-DPS_PLAN_SCHEMA={SCHEMA}", "-Wno-maybe-uninitialized"),
+        links=("-static-libstdc++", "-static-libgcc", "-ldl"),
+        identity=WORKER_PROGRAM,
+    )
 
 
 def build_probe_library(cache_dir: Path) -> Path:

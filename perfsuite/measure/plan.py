@@ -1,8 +1,7 @@
-"""What a worker is told to do, as JSON, and how its records come back, as msgpack."""
+"""What a worker is asked to do, and how its records come back: both as MessagePack."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar
@@ -301,16 +300,17 @@ def task_of(plan: Plan) -> str:
     return plan.task
 
 
-def dump_plan(plan: Plan) -> str:
-    """Write a plan as JSON, with the schema and the suite's version that its reader must match."""
-    return json.dumps(
-        {"schema": SCHEMA, "suite_version": __version__, "task": task_of(plan), "arguments": asdict(plan)}
-    )
+def dump_plan(plan: Plan) -> bytes:
+    """Pack a plan, with the schema and the suite's version that its reader must match."""
+    return pack({"schema": SCHEMA, "suite_version": __version__, "task": task_of(plan), "arguments": asdict(plan)})
 
 
-def load_plan(text: str) -> Plan:
+def load_plan(content: bytes) -> Plan:
     """Read a plan; another schema, suite version or task is refused with a `MeasurementError`."""
-    plain = json.loads(text)
+    try:
+        plain = unpack(content)
+    except ValueError as error:
+        raise MeasurementError(f"the plan cannot be read ({error}); it was cut short") from error
     _check_header(plain, "plan")
     return msgspec.convert(plain["arguments"], _TASKS[plain["task"]])
 

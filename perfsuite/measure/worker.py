@@ -1,4 +1,4 @@
-"""The child process of a replicate: ``python -m perfsuite.measure.worker PLAN.json RECORD.msgpack``.
+"""The child process of a replicate: ``python -m perfsuite.measure.worker PLAN RECORD``.
 
 It prints one marked line and exits with 1 when it fails for a reason that a user can act on. It writes its record
 whole or not at all.
@@ -15,10 +15,10 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from perfsuite.errors import EngineError, PerfsuiteError
+from perfsuite.errors import PerfsuiteError
 from perfsuite.measure import plan as plans
 from perfsuite.measure.contention import USABLE_PROCESSORS, Contention, ContentionMark, contended
-from perfsuite.measure.launch import FAILURE_MARK, READY_MARK
+from perfsuite.measure.launch import FAILURE_MARK, READY_MARK, planned_engine
 from perfsuite.measure.plan import dump_record, load_plan, task_of
 from perfsuite.measure.resident import resident_sample
 from perfsuite.records.trace_levels import TraceLevel
@@ -33,7 +33,7 @@ def main(arguments: list[str]) -> int:
     """Run one plan; return the exit code."""
     plan_path, record_path = Path(arguments[0]), Path(arguments[1])
     try:
-        plan = load_plan(plan_path.read_text())
+        plan = load_plan(plan_path.read_bytes())
         payload = _RUNNERS[type(plan)](plan)
     except PerfsuiteError as error:
         print(f"{FAILURE_MARK}{' '.join(str(error).split())}", flush=True)
@@ -130,16 +130,6 @@ def _run_turns(plan: plans.TurnsPlan) -> dict[str, Any]:
     }
 
 
-def _run_overhead(plan: plans.OverheadPlan) -> dict[str, Any]:
-    from perfsuite.measure.llama import measure_overhead
-    from perfsuite.records.events import Phase
-
-    library = _engine_library(plan.llama)
-    with contended() as contention:
-        plain, recorded = measure_overhead(library, plan.llama, phase=Phase(plan.phase), n_pairs=plan.n_pairs)
-    return {"plain_ns": plain, "recorded_ns": recorded, **contention}
-
-
 def _run_ebpf_overhead(plan: plans.EbpfOverheadPlan) -> dict[str, Any]:
     from perfsuite.measure.ebpf_run import alternate, paired_sums, required_ebpf, start_recording
     from perfsuite.measure.llama import open_engine
@@ -210,16 +200,6 @@ def _run_engine_duplication(plan: plans.EngineDuplicationPlan) -> dict[str, Any]
     return {"kernels": [each.to_plain() for each in found], **contention}
 
 
-def _run_operators(plan: plans.OperatorsPlan) -> dict[str, Any]:
-    from perfsuite.measure.operator_bench import operator_time_ns
-
-    library = _engine_library(plan)
-    how = {"n_threads": plan.n_threads, "budget_ns": plan.budget_ns, "spread_bytes": plan.spread_bytes}
-    with contended() as contention:
-        times_ns = [operator_time_ns(library, shape, **how) for shape in plan.shapes]
-    return {"times_ns": times_ns, **contention}
-
-
 def _run_shapes(plan: plans.ShapesPlan) -> dict[str, Any]:
     from perfsuite.measure.shapes.benches import make_bench
     from perfsuite.measure.shapes.requests import ProgressMark
@@ -231,17 +211,10 @@ def _run_shapes(plan: plans.ShapesPlan) -> dict[str, Any]:
     return {"n_answers": n_answers}
 
 
-def _engine_library(plan: plans.LlamaPlan | plans.OperatorsPlan | plans.ShapesPlan) -> Any:
-    from perfsuite.measure.engine import find_engine
+def _engine_library(plan: plans.LlamaPlan | plans.ShapesPlan) -> Any:
     from perfsuite.measure.native import load_engine_library
 
-    engine = find_engine(Path(plan.library_dir))
-    if engine.build_id != plan.engine_build_id:
-        raise EngineError(
-            f"{plan.library_dir}: holds build {engine.build_id}, the plan was made for {plan.engine_build_id}; "
-            "run again"
-        )
-    return load_engine_library(engine, Path(plan.cache_dir))
+    return load_engine_library(planned_engine(plan), Path(plan.cache_dir))
 
 
 def _run_probes(plan: plans.ProbePlan) -> dict[str, Any]:
@@ -325,7 +298,6 @@ def _run_devices(plan: plans.DevicesPlan) -> dict[str, Any]:
 _RUNNERS: dict[type, Callable[[Any], dict[str, Any]]] = {
     plans.LlamaPlan: _run_llama,
     plans.TurnsPlan: _run_turns,
-    plans.OverheadPlan: _run_overhead,
     plans.EbpfOverheadPlan: _run_ebpf_overhead,
     plans.UprobePlan: _run_uprobes,
     plans.DuplicationPlan: _run_duplication,
@@ -334,7 +306,6 @@ _RUNNERS: dict[type, Callable[[Any], dict[str, Any]]] = {
     plans.SurveyPlan: _run_survey,
     plans.OpenClCeilingsPlan: _run_opencl_ceilings,
     plans.IndependentPlan: _run_independent,
-    plans.OperatorsPlan: _run_operators,
     plans.KernelPlan: _run_kernels,
     plans.ShapesPlan: _run_shapes,
     plans.DevicesPlan: _run_devices,

@@ -26,10 +26,12 @@ _END_LIMIT_S = 10.0
 class WaitingWorker:
     """A worker that waits for lines and answers them, until its input ends; whoever starts it closes it."""
 
-    def __init__(self, plan: Plan, folder: Path, extra_environment: Mapping[str, str]) -> None:
-        """Start a worker whose plan and record lie in `folder`."""
+    def __init__(
+        self, plan: Plan, folder: Path, extra_environment: Mapping[str, str], *, is_native: bool | None = None
+    ) -> None:
+        """Start a worker whose plan and record lie in `folder`, as `start_worker` does."""
         self.task = task_of(plan)
-        self.process = start_worker(plan, folder, extra_environment, stdin=subprocess.PIPE)
+        self.process = start_worker(plan, folder, extra_environment, stdin=subprocess.PIPE, is_native=is_native)
         #: What it said beside its answers.
         self.words: deque[str] = deque(maxlen=_KEPT_LINES)
         self._plan, self._folder = plan, folder

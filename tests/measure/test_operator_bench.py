@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import ctypes
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from perfsuite.errors import EngineError
+from perfsuite.errors import MeasurementError
 from perfsuite.expectation.timing.features import family
 from perfsuite.expectation.timing.grid import standard_shapes
 from perfsuite.expectation.timing.operator_shape import OperatorShape
 from perfsuite.measure.engine import Engine
-from perfsuite.measure.native import load_engine_library
-from perfsuite.measure.operator_bench import ggml_type_name, operator_time_ns
+from perfsuite.measure.launch import run_worker
+from perfsuite.measure.operator_bench import ggml_type_name
+from perfsuite.measure.plan import OperatorsPlan
 from perfsuite.workload.ggml_types import GGML_TYPES
 
 BUDGET_NS = 1_000_000
@@ -33,14 +33,24 @@ DRAWN_TYPES = tuple(
 
 
 @pytest.fixture(scope="module")
-def library(engine: Engine, engine_cache: Path) -> ctypes.CDLL:
-    """Load the installed engine into this process."""
-    return load_engine_library(engine, engine_cache)
+def plan(engine: Engine, engine_cache: Path) -> OperatorsPlan:
+    """Return a plan of no operator of the installed engine yet, each as shortly as it can be."""
+    return OperatorsPlan(
+        library_dir=str(engine.library_dir),
+        engine_build_id=engine.build_id,
+        cache_dir=str(engine_cache),
+        n_threads=1,
+        shapes=(),
+        budget_ns=BUDGET_NS,
+        spread_bytes=SPREAD_BYTES,
+    )
 
 
-def time_ns(library: ctypes.CDLL, shape: OperatorShape, n_threads: int = 1) -> float:
-    """Time an operator as shortly as it can be."""
-    return operator_time_ns(library, shape, n_threads=n_threads, budget_ns=BUDGET_NS, spread_bytes=SPREAD_BYTES)
+def times_ns(plan: OperatorsPlan, *shapes: OperatorShape, n_threads: int = 1) -> list[float]:
+    """Time operators, one after the other in one process."""
+    times: list[float] = run_worker(replace(plan, shapes=shapes, n_threads=n_threads))["times_ns"]
+    assert len(times) == len(shapes)
+    return times
 
 
 def tiny(shape: OperatorShape) -> OperatorShape:
@@ -63,48 +73,45 @@ def tiny(shape: OperatorShape) -> OperatorShape:
 KINDS = tuple({family(shape): tiny(shape) for shape in standard_shapes()}.values())
 
 
-@pytest.mark.parametrize("shape", KINDS, ids=lambda shape: "/".join(family(shape)))
-def test_every_kind_of_the_grid_can_be_timed(library: ctypes.CDLL, shape: OperatorShape) -> None:
-    """Each operator of a calibration is one that the engine computes alone, in finite time."""
-    assert 0.0 < time_ns(library, shape) < 1e9
+def test_every_kind_of_the_grid_can_be_timed(plan: OperatorsPlan) -> None:
+    """Each operator of a calibration is one that the engine computes alone, in finite time, at its place."""
+    assert all(0.0 < each < 1e9 for each in times_ns(plan, *KINDS))
 
 
-@pytest.mark.parametrize("n_tokens", [1, 300])
 @pytest.mark.parametrize(
     "op", ["MUL_MAT", "FLASH_ATTN_EXT", "RMS_NORM+MUL", "GET_ROWS", "SET_ROWS", "MUL_MAT_ID", "MUL/scalar", "CONCAT"]
 )
-def test_a_token_and_a_prompt_can_be_timed(library: ctypes.CDLL, op: str, n_tokens: int) -> None:
+def test_a_token_and_a_prompt_can_be_timed(plan: OperatorsPlan, op: str) -> None:
     """A row of activations, and more of them than there are rows of weights or threads."""
     (shape, *_) = (each for each in KINDS if each.op == op)
     n_outer = 512 if op == "SET_ROWS" else shape.n_outer
-    assert time_ns(library, replace(shape, n_tokens=n_tokens, n_outer=n_outer), n_threads=2) > 0.0
+    token, prompt = (replace(shape, n_tokens=n_tokens, n_outer=n_outer) for n_tokens in (1, 300))
+    assert min(times_ns(plan, token, prompt, n_threads=2)) > 0.0
 
 
 @pytest.mark.parametrize("op", ["MUL/scalar", "CONCAT", "GEGLU"])
-@pytest.mark.parametrize("n_inner", [2, ROW - 1, ROW])
-def test_rows_of_any_length_are_scaled_and_joined(library: ctypes.CDLL, op: str, n_inner: int) -> None:
+def test_rows_of_any_length_are_scaled_and_joined(plan: OperatorsPlan, op: str) -> None:
     """Rows that are no whole vectors, and halves that differ by an element, can be timed; so can more than the grid."""
-    assert time_ns(library, OperatorShape(op=op, type="f32", n_inner=n_inner, n_tokens=5), n_threads=2) > 0.0
+    shapes = (OperatorShape(op=op, type="f32", n_inner=n_inner, n_tokens=5) for n_inner in (2, ROW - 1, ROW))
+    assert min(times_ns(plan, *shapes, n_threads=2)) > 0.0
 
 
-@pytest.mark.parametrize("n_past", [0, 255, 256, 700])
-def test_attention_sees_what_the_cache_held(library: ctypes.CDLL, n_past: int) -> None:
+def test_attention_sees_what_the_cache_held(plan: OperatorsPlan) -> None:
     """A single query over a cache that is not whole paddings, that is, and that is split among threads."""
-    shape = OperatorShape(op="FLASH_ATTN_EXT", type="f16", n_inner=64, n_heads=4, n_kv_heads=2, n_past=n_past)
-    assert time_ns(library, shape, n_threads=2) > 0.0
+    shape = OperatorShape(op="FLASH_ATTN_EXT", type="f16", n_inner=64, n_heads=4, n_kv_heads=2)
+    assert min(times_ns(plan, *(replace(shape, n_past=n) for n in (0, 255, 256, 700)), n_threads=2)) > 0.0
 
 
-def test_far_more_work_takes_longer(library: ctypes.CDLL) -> None:
+def test_far_more_work_takes_longer(plan: OperatorsPlan) -> None:
     """A product of ten thousand times the arithmetic takes longer, whatever else the machine does."""
     small = OperatorShape(op="MUL_MAT", type="f32", n_inner=ROW, n_outer=32, n_tokens=1)
-    large = replace(small, n_inner=ROW * 8, n_outer=32 * 32, n_tokens=64)
-    assert time_ns(library, large) > time_ns(library, small)
+    short_ns, long_ns = times_ns(plan, small, replace(small, n_inner=ROW * 8, n_outer=32 * 32, n_tokens=64))
+    assert long_ns > short_ns
 
 
-@pytest.mark.parametrize("type", DRAWN_TYPES)
-def test_every_type_of_weights_can_be_timed(library: ctypes.CDLL, type: str) -> None:
+def test_every_type_of_weights_can_be_timed(plan: OperatorsPlan) -> None:
     """A type that a calibration may be asked for is one that ggml knows by that name, and that can be drawn."""
-    assert time_ns(library, replace(PRODUCT, type=type)) > 0.0
+    assert min(times_ns(plan, *(replace(PRODUCT, type=type) for type in DRAWN_TYPES))) > 0.0
 
 
 @pytest.mark.parametrize(
@@ -117,10 +124,21 @@ def test_every_type_of_weights_can_be_timed(library: ctypes.CDLL, type: str) -> 
         (replace(PRODUCT, type="iq1_s"), r"^weights of type iq1_s cannot be drawn: they need an importance matrix$"),
     ],
 )
-def test_what_cannot_be_timed_is_told(library: ctypes.CDLL, shape: OperatorShape, message: str) -> None:
+def test_what_cannot_be_timed_is_told(plan: OperatorsPlan, shape: OperatorShape, message: str) -> None:
     """An unknown type or operator, and a type that needs an importance matrix, are one line and no crash."""
-    with pytest.raises(EngineError, match=message):
-        time_ns(library, shape)
+    with pytest.raises(MeasurementError, match=message):
+        times_ns(plan, PRODUCT, shape)
+
+
+def test_another_engine_than_the_planned_one_is_refused(plan: OperatorsPlan) -> None:
+    """Where another build lies by now, nothing is measured."""
+    with pytest.raises(MeasurementError, match=r"holds build [0-9a-f]{16}, the plan was made for 0{16}"):
+        times_ns(replace(plan, engine_build_id="0" * 16), PRODUCT)
+
+
+def test_operators_are_timed_beside_their_contention(plan: OperatorsPlan) -> None:
+    """What the process had of the processors is known as well."""
+    assert run_worker(replace(plan, shapes=(PRODUCT,)))["contention"]["wall_ns"] > 0
 
 
 @pytest.mark.parametrize(
@@ -137,34 +155,3 @@ def test_what_cannot_be_timed_is_told(library: ctypes.CDLL, shape: OperatorShape
 def test_types_are_named_as_ggml_names_them(type: str, name: bytes) -> None:
     """The k of k-quants is a capital, everything else is small."""
     assert ggml_type_name(type) == name
-
-
-class FakeLibrary:
-    """Notes what it is asked for, and answers with three samples or with an error."""
-
-    def __init__(self, status: int = 0, text: bytes = b"") -> None:
-        self.status, self.text = status, text
-        self.spread_bytes: list[int] = []
-
-    def ps_operator_bench(self, *arguments: object) -> int:
-        """Return three samples, the median of which is 5, or fail with a text."""
-        spec, _, _, samples, _, n_samples, error, _ = arguments
-        self.spread_bytes.append(spec._obj.spread_bytes)  # type: ignore[attr-defined]
-        samples[:3] = (9.0, 5.0, 1.0)  # type: ignore[index]
-        n_samples._obj.value = 3  # type: ignore[attr-defined]
-        error.value = self.text  # type: ignore[attr-defined]
-        return self.status
-
-
-def test_weights_are_spread_less_where_arithmetic_takes_longer() -> None:
-    """From 128 rows on a quarter of the parameters is enough, which saves time; the samples' median counts.
-
-    A failure has the library's own words, and without any the operator.
-    """
-    library = FakeLibrary()
-    for n_tokens in (1, 127, 128, 512):
-        assert time_ns(library, replace(PRODUCT, n_tokens=n_tokens)) == 5.0  # type: ignore[arg-type]
-    assert library.spread_bytes == [SPREAD_BYTES, SPREAD_BYTES, SPREAD_BYTES // 4, SPREAD_BYTES // 4]
-    for text, message in ((b"no memory", "no memory"), (b"", "ggml cannot measure MUL_MAT")):
-        with pytest.raises(EngineError, match=f"^{message}$"):
-            time_ns(FakeLibrary(-1, text), PRODUCT)  # type: ignore[arg-type]

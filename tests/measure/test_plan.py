@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from typing import Any
 
@@ -124,7 +123,7 @@ HEADER_FAULTS = {
 
 @pytest.mark.parametrize("task", PLANS)
 def test_a_plan_comes_back_as_it_was(task: str) -> None:
-    """Every kind of plan equals itself after its way through JSON, and knows its task."""
+    """Every kind of plan equals itself after its way through MessagePack, and knows its task."""
     assert load_plan(dump_plan(PLANS[task])) == PLANS[task]
     assert task_of(PLANS[task]) == task
 
@@ -134,7 +133,7 @@ def test_what_another_suite_made_is_refused(key: str) -> None:
     """A plan or a record with another schema, suite version or task is refused with both values."""
     value, message = HEADER_FAULTS[key]
     with pytest.raises(MeasurementError, match=message):
-        load_plan(json.dumps({**json.loads(dump_plan(LLAMA)), key: value}))
+        load_plan(pack({**unpack(dump_plan(LLAMA)), key: value}))
     with pytest.raises(MeasurementError, match=message):
         load_record(pack({**unpack(dump_record("llama", {})), key: value}), "llama")
 
@@ -144,7 +143,7 @@ def test_what_is_no_header_is_refused(plain: Any) -> None:
     """A plan or record that is not even a mapping is refused with its type."""
     message = rf"has schema '{type(plain).__name__}'"
     with pytest.raises(MeasurementError, match=message):
-        load_plan(json.dumps(plain))
+        load_plan(pack(plain))
     with pytest.raises(MeasurementError, match=message):
         load_record(pack(plain), "llama")
 
@@ -170,11 +169,13 @@ def test_a_payload_comes_back_as_it_was(payload: dict[str, Any]) -> None:
 
 @given(st.data())
 def test_a_record_that_is_cut_is_refused(data: st.DataObject) -> None:
-    """A record that lacks its end, or has something behind it, is a MeasurementError and nothing else."""
+    """A record or plan that lacks its end, or has something behind it, is a MeasurementError and nothing else."""
     whole = dump_record("llama", {"samples": [1, 2, 3], "text": "abc"})
     cut = data.draw(st.integers(0, len(whole) - 1))
     with pytest.raises(MeasurementError, match="cut short"):
         load_record(whole[:cut], "llama")
+    with pytest.raises(MeasurementError, match="cut short"):
+        load_plan(whole[:cut])
     with pytest.raises(MeasurementError):
         load_record(whole + b"\x00", "llama")
 
@@ -190,7 +191,7 @@ def test_the_context_holds_the_workload_in_steps_of_256(n_depth: int, n_prompt: 
 
 def test_a_shape_that_no_operator_has_is_refused() -> None:
     """A plan whose operator has no elements is a MeasurementError that names the field."""
-    plain = json.loads(dump_plan(PLANS["operators"]))
+    plain = unpack(dump_plan(PLANS["operators"]))
     plain["arguments"]["shapes"][0]["n_inner"] = 0
     with pytest.raises(MeasurementError, match="MUL_MAT_ID: n_inner is 0, expected 1 or more"):
-        load_plan(json.dumps(plain))
+        load_plan(pack(plain))

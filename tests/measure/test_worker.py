@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable
 from dataclasses import replace
@@ -11,13 +10,12 @@ from typing import Any
 
 import pytest
 
-from perfsuite.errors import GgufError, MeasurementError
-from perfsuite.expectation.timing.operator_shape import OperatorShape
-from perfsuite.measure.engine import Engine
-from perfsuite.measure.launch import FAILURE_MARK, run_worker
-from perfsuite.measure.plan import DevicesPlan, KernelPlan, LlamaPlan, OperatorsPlan, dump_plan, load_record
+from perfsuite.errors import GgufError
+from perfsuite.measure.launch import FAILURE_MARK, PLAN_NAME, RECORD_NAME
+from perfsuite.measure.plan import DevicesPlan, KernelPlan, LlamaPlan, dump_plan, load_record
 from perfsuite.measure.probes import Sentinels
 from perfsuite.measure.worker import _RUNNERS, _published, main
+from perfsuite.records.codec import pack, unpack
 from perfsuite.records.events import EngineRecord
 
 Runner = Callable[[DevicesPlan], dict[str, Any]]
@@ -29,8 +27,8 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Runner], t
 
     def with_runner(runner: Runner) -> tuple[int, Path]:
         monkeypatch.setattr("perfsuite.measure.worker._RUNNERS", {DevicesPlan: runner})
-        plan_path, record_path = tmp_path / "plan.json", tmp_path / "record.msgpack"
-        plan_path.write_text(dump_plan(DevicesPlan(platform="Intel")))
+        plan_path, record_path = tmp_path / PLAN_NAME, tmp_path / RECORD_NAME
+        plan_path.write_bytes(dump_plan(DevicesPlan(platform="Intel")))
         return main([str(plan_path), str(record_path)]), record_path
 
     return with_runner
@@ -41,7 +39,7 @@ def test_a_record_holds_what_was_measured(run: Callable[[Runner], tuple[int, Pat
     code, record_path = run(lambda plan: {"platform": plan.platform, "stamps": b"\x00\xff"})
     assert code == 0
     assert load_record(record_path.read_bytes(), "devices") == {"platform": "Intel", "stamps": b"\x00\xff"}
-    assert {path.name for path in record_path.parent.iterdir()} == {"plan.json", "record.msgpack"}
+    assert {path.name for path in record_path.parent.iterdir()} == {PLAN_NAME, RECORD_NAME}
 
 
 def test_a_known_failure_is_one_marked_line(
@@ -70,8 +68,8 @@ def test_a_bug_is_not_hidden(run: Callable[[Runner], tuple[int, Path]]) -> None:
 
 def test_a_plan_of_another_suite_is_a_known_failure(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A plan that another version wrote is refused before anything runs."""
-    plan_path = tmp_path / "plan.json"
-    plan_path.write_text(json.dumps({**json.loads(dump_plan(DevicesPlan(platform=None))), "suite_version": "0.0.0"}))
+    plan_path = tmp_path / PLAN_NAME
+    plan_path.write_bytes(pack({**unpack(dump_plan(DevicesPlan(platform=None))), "suite_version": "0.0.0"}))
     assert main([str(plan_path), str(tmp_path / "record")]) == 1
     assert capsys.readouterr().out.startswith(f"{FAILURE_MARK}plan was made by perfsuite 0.0.0")
 
@@ -141,59 +139,6 @@ def test_the_sentinels_run_after_the_kernels(sentinels: list[str], monkeypatch: 
     )
     assert sentinels == ["run", "sentinels on 2 threads of /cache"]
     assert payload["sentinels"] == {"memory_ns": 5, "compute_ns": 7}
-
-
-SHAPES = (
-    OperatorShape(op="MUL_MAT", type="q4_k", n_inner=256, n_outer=32, n_tokens=2),
-    OperatorShape(op="RMS_NORM+MUL", type="f32", n_inner=256, n_tokens=2),
-    OperatorShape(op="FLASH_ATTN_EXT", type="f16", n_inner=64, n_heads=4, n_kv_heads=2, n_past=40),
-)
-
-
-@pytest.fixture
-def operators_plan(engine: Engine, engine_cache: Path) -> OperatorsPlan:
-    """Return the plan of three tiny operators on one thread of the engine that is installed."""
-    return OperatorsPlan(
-        library_dir=str(engine.library_dir),
-        engine_build_id=engine.build_id,
-        cache_dir=str(engine_cache),
-        n_threads=1,
-        shapes=SHAPES,
-        budget_ns=10**6,
-        spread_bytes=2**16,
-    )
-
-
-def test_operators_are_timed_in_a_process_of_their_own(operators_plan: OperatorsPlan) -> None:
-    """There is one positive time for each shape, and what the process had of the processors."""
-    payload = run_worker(operators_plan)
-    assert len(payload["times_ns"]) == len(SHAPES)
-    assert min(payload["times_ns"]) > 0.0
-    assert payload["contention"]["wall_ns"] > 0
-
-
-def test_operators_that_cannot_be_timed_are_one_line(operators_plan: OperatorsPlan) -> None:
-    """What the engine does not know is the worker's reason; so is another engine than the one that was planned for."""
-    unknown = replace(SHAPES[0], op="DANCE")
-    with pytest.raises(MeasurementError, match=r"^the operator DANCE cannot be measured alone$"):
-        run_worker(replace(operators_plan, shapes=(*SHAPES, unknown)))
-    with pytest.raises(MeasurementError, match=r"holds build [0-9a-f]{16}, the plan was made for 0{16}"):
-        run_worker(replace(operators_plan, engine_build_id="0" * 16))
-
-
-def test_operators_are_timed_in_their_order(monkeypatch: pytest.MonkeyPatch, operators_plan: OperatorsPlan) -> None:
-    """Each time is that of the shape at its place, measured as the plan asks for."""
-    asked: list[tuple[OperatorShape, dict[str, int]]] = []
-
-    def timed(library: object, shape: OperatorShape, **options: int) -> float:
-        asked.append((shape, options))
-        return float(shape.n_inner)
-
-    monkeypatch.setattr("perfsuite.measure.worker._engine_library", lambda plan: None)
-    monkeypatch.setattr("perfsuite.measure.operator_bench.operator_time_ns", timed)
-    payload = _RUNNERS[OperatorsPlan](operators_plan)
-    assert payload["times_ns"] == [256.0, 256.0, 64.0]
-    assert asked == [(shape, {"n_threads": 1, "budget_ns": 10**6, "spread_bytes": 2**16}) for shape in SHAPES]
 
 
 @pytest.mark.parametrize(

@@ -57,7 +57,7 @@ from perfsuite.measure.native import load_engine_library
 from perfsuite.measure.plan import dump_record, load_plan
 
 for path in map(Path, sys.argv[1:]):
-    plan = load_plan(path.read_text())
+    plan = load_plan(path.read_bytes())
     library = load_engine_library(find_engine(Path(plan.library_dir)), Path(plan.cache_dir))
     try:
         with open_engine(library, plan) as engine:
@@ -136,7 +136,7 @@ class Measurer:
         """Record each run, all in one process, or show in llama.cpp's words why it refuses it."""
         paths = [self.model_dir / f"{number}.plan" for number in range(len(runs))]
         for path, run in zip(paths, runs, strict=True):
-            path.write_text(dump_plan(self.plan(run)))
+            path.write_bytes(dump_plan(self.plan(run)))
         search_path = os.pathsep.join(str(Path(place).parent) for place in perfsuite.__path__)
         environment = {**os.environ, "PYTHONPATH": search_path, "GGML_NO_BACKTRACE": "1"}
         subprocess.run([sys.executable, "-c", RECORD, *map(str, paths)], env=environment, check=True)

@@ -40,6 +40,7 @@ class Value {
     Value(unsigned long long value) : held_(static_cast<uint64_t>(value)) {}
     Value(double value) : held_(value) {}
     Value(const char *text) : held_(std::string(text)) {}
+    template <typename Other> Value(Other *) = delete; /* it would be true */
     Value(std::string text) : held_(std::move(text)) {}
     Value(std::string_view text) : held_(std::string(text)) {}
     Value(Bytes bytes) : held_(std::move(bytes)) {}

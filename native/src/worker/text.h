@@ -18,10 +18,13 @@ std::string required_file(const std::string &path);
 /* Writes a file whole or not at all; a `Failure` names the file and why. */
 void write_whole(const std::string &path, std::string_view content);
 
+/* Views of a text that outlives them: no temporary is taken. */
 std::vector<std::string_view> lines_of(std::string_view text);
+std::vector<std::string_view> lines_of(std::string &&) = delete;
 
 /* Split at any number of blanks. */
 std::vector<std::string_view> words_of(std::string_view line);
+std::vector<std::string_view> words_of(std::string &&) = delete;
 
 /* A whole number that fills the text, or none. */
 std::optional<long long> number_in(std::string_view text);

@@ -40,14 +40,14 @@ def answered(board: LocalBoard, kind: str, arguments: Arguments) -> Any:
 
 
 def _run_in_turns(board: LocalBoard, arguments: Arguments) -> list[dict[str, Any]]:
-    first, second = (_turns_plan(text) for text in arguments["plans"])
+    first, second = (_turns_plan(each) for each in arguments["plans"])
     own_first, own_second = arguments["own_environments"]
     other = {name: arguments[name] for name in ("n_turns", "leader", "extra_environment")}
     return list(board.run_in_turns((first, second), own_environments=(own_first, own_second), **other))
 
 
-def _turns_plan(text: str) -> TurnsPlan:
-    plan = load_plan(text)
+def _turns_plan(content: bytes) -> TurnsPlan:
+    plan = load_plan(content)
     if not isinstance(plan, TurnsPlan):
         raise MeasurementError(f"turns were asked for with a {type(plan).__name__}")
     return plan

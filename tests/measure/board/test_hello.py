@@ -12,6 +12,7 @@ from perfsuite.device.conditions import Conditions
 from perfsuite.errors import LinkError
 from perfsuite.measure.board.hello import Hello, asked_silence_s, own_versions, refusal, versions_complaint
 from perfsuite.measure.board.holding import Claim
+from perfsuite.measure.plan import SCHEMA
 from perfsuite.records.codec import pack, unpack
 
 CLAIM = Claim(name="pi", user="ada", host="desk", run_id="1", purpose="a test", wait_s=3.0)
@@ -33,7 +34,7 @@ def test_two_versions_are_named() -> None:
     """The complaint says which is where."""
     told = versions_complaint(replace(Hello(claim=CLAIM), schema=99).to_plain(), own_versions())
     assert told is not None
-    assert f"perfsuite {__version__} (plans of schema 2) there" in told
+    assert f"perfsuite {__version__} (plans of schema {SCHEMA}) there" in told
     assert f"perfsuite {__version__} (plans of schema 99) here" in told
     assert versions_complaint({}, own_versions()) is not None
 

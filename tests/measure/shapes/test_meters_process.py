@@ -81,7 +81,7 @@ def test_the_limit_is_one_of_a_step_and_not_of_an_answer(child: Child, setup: Sh
     """A process that goes on marking its steps is waited for beyond the limit."""
     answer = ShapeAnswer(number=1, problem="late").to_line()
     steps = "for step in 1 2 3 4 5 6; do sleep 0.3; printf $step | dd of=$mark bs=1 conv=notrunc 2>/dev/null; done"
-    find = 'mark=$(sed \'s/.*mark_path": "//; s/".*//\' $plan)'
+    find = "mark=$(dirname $plan)/mark"
     child(f"{find}; echo '{READY}'; read line; {steps}; echo '{answer}'; sleep 600")
     with started(setup, limit_s=1.0) as process:
         assert process.ask(RequestKind.PROBLEM, ("a",)).problem == "late"

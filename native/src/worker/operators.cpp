@@ -1,0 +1,74 @@
+#include "operators.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <string>
+#include <vector>
+
+#include "perfsuite/operator_bench.h"
+
+namespace perfsuite {
+
+namespace {
+
+constexpr int32_t MOST_SAMPLES = 200;
+
+/* From this many rows on arithmetic takes far longer than the weights' way from memory, and fewer of them do. */
+constexpr int64_t MANY_TOKENS = 128;
+constexpr int64_t FEWER = 4;
+
+/* A type as `ggml_type_name` spells it: the k of k-quants is a capital. */
+std::string ggml_type_name(std::string name) {
+    for (char &each : name) {
+        each = static_cast<char>(std::tolower(static_cast<unsigned char>(each)));
+    }
+    if (name.size() > 1 && name.compare(name.size() - 2, 2, "_k") == 0) {
+        name.back() = 'K';
+    }
+    return name;
+}
+
+double median_of(std::vector<double> samples) {
+    std::sort(samples.begin(), samples.end());
+    size_t middle = samples.size() / 2;
+    return samples.size() % 2 ? samples[middle] : (samples[middle - 1] + samples[middle]) / 2.0;
+}
+
+double operator_time_ns(const Library &library, const Value &shape, const Value &plan) {
+    std::string op = shape.at("op").text(), type = ggml_type_name(shape.at("type").text());
+    ps_operator_spec spec{};
+    spec.op = op.c_str();
+    spec.type = type.c_str();
+    spec.n_inner = shape.at("n_inner").whole();
+    spec.n_outer = shape.at("n_outer").whole();
+    spec.n_tokens = shape.at("n_tokens").whole();
+    spec.n_heads = shape.at("n_heads").whole();
+    spec.n_kv_heads = shape.at("n_kv_heads").whole();
+    spec.n_past = shape.at("n_past").whole();
+    spec.n_experts = shape.at("n_experts").whole();
+    spec.n_used = shape.at("n_used").whole();
+    spec.spread_bytes = plan.at("spread_bytes").whole() / (spec.n_tokens < MANY_TOKENS ? 1 : FEWER);
+    std::array<double, MOST_SAMPLES> samples;
+    std::array<char, 2048> complaint{};
+    int32_t n_samples = 0;
+    int32_t status = PS_FUNCTION(library, ps_operator_bench)(&spec, plan.at("n_threads").whole32(),
+                                                             plan.at("budget_ns").whole(), samples.data(), MOST_SAMPLES,
+                                                             &n_samples, complaint.data(), complaint.size());
+    if (status != 0 || n_samples < 1) {
+        throw Failure(complaint[0] ? complaint.data() : "ggml cannot measure " + op, "EngineError");
+    }
+    return median_of(std::vector<double>(samples.begin(), samples.begin() + n_samples));
+}
+
+} // namespace
+
+Value::List operator_times(const Library &library, const Value &plan) {
+    Value::List times;
+    for (const Value &shape : plan.at("shapes").list()) {
+        times.push_back(operator_time_ns(library, shape, plan));
+    }
+    return times;
+}
+
+} // namespace perfsuite

@@ -1,0 +1,17 @@
+/* Single operators of ggml, timed one after the other. */
+#ifndef PERFSUITE_WORKER_OPERATORS_H
+#define PERFSUITE_WORKER_OPERATORS_H
+
+#include "library.h"
+#include "message.h"
+
+namespace perfsuite {
+
+/* The median times of a plan's shapes, ns, in their order; of an `OperatorsPlan`'s arguments.
+ *
+ * Raises an "EngineError" where ggml has no such operator or type, or no memory for it. */
+Value::List operator_times(const Library &library, const Value &plan);
+
+} // namespace perfsuite
+
+#endif

@@ -1,0 +1,159 @@
+/* The parts of the worker that need neither an engine nor a device. */
+#include <limits>
+#include <string>
+
+#include "check.h"
+#include "worker/contention.h"
+#include "worker/library.h"
+#include "worker/message.h"
+#include "worker/operators.h"
+#include "worker/own_process.h"
+#include "worker/sha256.h"
+#include "worker/text.h"
+
+using perfsuite::Bytes;
+using perfsuite::Failure;
+using perfsuite::Value;
+
+/* What a function fails with; "" where it does not. */
+template <typename Function> static std::string failure_of(Function function) {
+    try {
+        function();
+    } catch (const Failure &failure) {
+        return failure.what();
+    }
+    return "";
+}
+
+static Value back(const Value &value) { return perfsuite::unpack(perfsuite::pack(value)); }
+
+static void numbers_come_back(void) {
+    const int64_t wholes[] = {0, 1, 127, 128, 255, 256, 65535, 65536, 4294967295, 4294967296, -1, -32, -33, -128, -129,
+                              -32768, -32769, -2147483649, std::numeric_limits<int64_t>::min(),
+                              std::numeric_limits<int64_t>::max()};
+    for (int64_t whole : wholes) {
+        CHECK(back(whole).whole() == whole);
+    }
+    CHECK(back(0.1).number() == 0.1);
+    CHECK(back(7).number() == 7.0);
+    CHECK(back(true).boolean() && !back(false).boolean() && back(nullptr).is_nil());
+    CHECK(failure_of([] { back(std::numeric_limits<uint64_t>::max()).whole(); }) != "");
+    CHECK(failure_of([] { back(int64_t{1} << 31).whole32(); }) != "");
+}
+
+static void texts_lists_and_maps_come_back(void) {
+    for (size_t size : {size_t{0}, size_t{31}, size_t{32}, size_t{65535}, size_t{65536}}) {
+        std::string text(size, 'x');
+        CHECK(back(text).text() == text);
+        CHECK(back(Bytes{text}).bytes() == text);
+        Value::List list(size, Value(1));
+        CHECK(back(list).list().size() == size);
+    }
+    Value map;
+    for (int i = 0; i < 17; i++) {
+        map.set("key " + std::to_string(i), i);
+    }
+    map.set("key 3", "another");
+    Value found = back(map);
+    CHECK(found.map().size() == 17 && found.at("key 3").text() == "another" && found.at("key 16").whole() == 16);
+    CHECK(found.find("key 17") == nullptr);
+    CHECK(failure_of([&] { found.at("key 17"); }) == "a message lacks 'key 17'");
+}
+
+static void what_others_write_is_read(void) {
+    /* Forms that msgspec never writes, as the specification has them: short numbers, floats of 32 bits, short bytes. */
+    CHECK(perfsuite::unpack(std::string("\xd0\x80", 2)).whole() == -128);
+    CHECK(perfsuite::unpack(std::string("\xd1\xff\x00", 3)).whole() == -256);
+    CHECK(perfsuite::unpack(std::string("\xcd\x01\x00", 3)).whole() == 256);
+    CHECK(perfsuite::unpack(std::string("\xca\x3f\x80\x00\x00", 5)).number() == 1.0);
+    CHECK(perfsuite::unpack(std::string("\xc4\x01z", 3)).bytes() == "z");
+    CHECK(perfsuite::unpack(std::string("\xd9\x01z", 3)).text() == "z");
+}
+
+static void garbage_is_refused(void) {
+    std::string whole = perfsuite::pack(Value::Map{{"list", Value::List{1, "two", Bytes{"three"}}}});
+    for (size_t size = 0; size < whole.size(); size++) {
+        CHECK(failure_of([&] { perfsuite::unpack(whole.substr(0, size)); }) == "a message is cut short");
+    }
+    CHECK(failure_of([&] { perfsuite::unpack(whole + 'x'); }) == "a message goes on after its end");
+    CHECK(failure_of([] { perfsuite::unpack(std::string(1000, '\x91')); }).find("nests") != std::string::npos);
+    CHECK(failure_of([] { perfsuite::unpack("\xdd\xff\xff\xff\xff"); }) == "a message is cut short");
+    CHECK(failure_of([] { perfsuite::unpack("\xc6\xff\xff\xff\xff"); }) == "a message is cut short");
+    CHECK(failure_of([] { perfsuite::unpack("\xc1"); }).find("no value") != std::string::npos);
+    CHECK(failure_of([] { perfsuite::unpack("\x81\x01\x01"); }).find("in the place of text") != std::string::npos);
+}
+
+static void digests_are_those_of_the_standard(void) {
+    auto digest = [](const std::string &text) {
+        perfsuite::Sha256 sha;
+        for (size_t at = 0; at < text.size(); at += 61) {
+            sha.add(std::string_view(text).substr(at, 61));
+        }
+        return sha.hex();
+    };
+    CHECK(digest("") == "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+    CHECK(digest("abc") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+    CHECK(digest(std::string(1000000, 'a')) == "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
+}
+
+static void texts_are_taken_apart(void) {
+    CHECK(perfsuite::lines_of(std::string_view("a\nb\n")).size() == 2 && perfsuite::lines_of(std::string_view("")).empty());
+    CHECK(perfsuite::words_of(std::string_view("  a  b\t")).size() == 2);
+    CHECK(perfsuite::number_in("12") == 12 && !perfsuite::number_in("12x") && !perfsuite::number_in(""));
+    CHECK(perfsuite::folder_of("/a/b") == "/a" && perfsuite::folder_of("/a") == "/" && perfsuite::folder_of("a") == ".");
+}
+
+static void a_busy_stretch_has_run(void) {
+    perfsuite::ContentionMark before = perfsuite::ContentionMark::take();
+    volatile double sum = 0.0;
+    for (int i = 0; i < 20000000; i++) {
+        sum = sum + i;
+    }
+    perfsuite::Contention spent = before.until(perfsuite::ContentionMark::take());
+    CHECK(spent.wall_ns > 0);
+    CHECK(!spent.running_ns || *spent.running_ns > 0);
+    perfsuite::Contention known = spent, both = perfsuite::total({spent, spent});
+    CHECK(both.wall_ns == 2 * spent.wall_ns && both.running_ns.has_value() == spent.running_ns.has_value());
+    known.running_ns = std::nullopt;
+    CHECK(!perfsuite::total({spent, known}).running_ns);
+}
+
+static void an_operator_takes_its_median(const char *library_path) {
+    perfsuite::Library library(library_path);
+    auto time_of = [&](int64_t n_tokens, const char *op, const char *type) {
+        Value shape = Value::Map{{"op", op}, {"type", type}, {"n_inner", 256}, {"n_outer", 32}, {"n_tokens", n_tokens},
+                                 {"n_heads", 0}, {"n_kv_heads", 0}, {"n_past", 0}, {"n_experts", 0}, {"n_used", 0}};
+        Value plan = Value::Map{{"shapes", Value::List{shape}}, {"n_threads", 2}, {"budget_ns", 1}, {"spread_bytes", 4096}};
+        return perfsuite::operator_times(library, plan).at(0).number();
+    };
+    CHECK(time_of(1, "MUL_MAT", "q4_k") == 4096.0 && time_of(127, "MUL_MAT", "Q4_K") == 4096.0);
+    CHECK(time_of(128, "MUL_MAT", "q4_k") == 1024.0); /* fewer parameters where arithmetic takes longer */
+    CHECK(failure_of([&] { time_of(1, "DANCE", "q4_k"); }) == "no dancing");
+    CHECK(failure_of([&] { time_of(1, "MUL_MAT", "f32"); }) == "ggml cannot measure MUL_MAT");
+    CHECK(failure_of([&] { time_of(1, "NOTHING", "q4_k"); }) == "ggml cannot measure NOTHING");
+    CHECK(failure_of([&] { perfsuite::Library("/nowhere.so"); }).find("cannot be loaded") != std::string::npos);
+    CHECK(failure_of([&] { library.function(&abort, "ps_nothing"); }).find("has no ps_nothing") != std::string::npos);
+}
+
+static void another_engine_is_refused(const char *library_path) {
+    CHECK(failure_of([] { perfsuite::refuse_other_engine("/engine", "0"); }).find("another llama.cpp (none)") !=
+          std::string::npos);
+    std::string id = perfsuite::library_build_id(library_path);
+    CHECK(id.size() == 40 && id.find_first_not_of("0123456789abcdef") == std::string::npos);
+    CHECK(perfsuite::resident_sample().is_nil() || perfsuite::resident_sample().list().size() == 4);
+    CHECK(perfsuite::peak_rss_bytes() > 0);
+}
+
+int main(int argc, char **argv) {
+    CHECK(argc == 2);
+    numbers_come_back();
+    texts_lists_and_maps_come_back();
+    what_others_write_is_read();
+    garbage_is_refused();
+    digests_are_those_of_the_standard();
+    texts_are_taken_apart();
+    a_busy_stretch_has_run();
+    an_operator_takes_its_median(argv[1]);
+    another_engine_is_refused(argv[1]);
+    return 0;
+}
