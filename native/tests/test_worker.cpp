@@ -1,6 +1,14 @@
 /* The parts of the worker that need neither an engine nor a device. */
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <functional>
 #include <limits>
+#include <map>
+#include <set>
 #include <string>
+#include <sys/stat.h>
+#include <vector>
 
 #include "check.h"
 #include "worker/contention.h"
@@ -8,6 +16,7 @@
 #include "worker/message.h"
 #include "worker/operators.h"
 #include "worker/own_process.h"
+#include "worker/probes.h"
 #include "worker/sha256.h"
 #include "worker/text.h"
 
@@ -135,6 +144,133 @@ static void an_operator_takes_its_median(const char *library_path) {
     CHECK(failure_of([&] { library.function(&abort, "ps_nothing"); }).find("has no ps_nothing") != std::string::npos);
 }
 
+constexpr int64_t KIB = 1024, MIB = 1024 * KIB;
+
+/* A folder of caches as sysfs has them: 32 KiB of L1 data and instruction cache, 1 MiB of L2 for each processor, and
+ * 8 MiB of L3 for each pair. */
+static std::string caches_of(int n_processors, bool has_l3 = true) {
+    char root[] = "/tmp/perfsuite-caches-XXXXXX";
+    CHECK(mkdtemp(root));
+    auto write = [&](int cpu, int index, const char *level, const char *type, const char *size, const std::string &list) {
+        std::string folder = std::string(root) + "/cpu" + std::to_string(cpu);
+        mkdir(folder.c_str(), 0700);
+        mkdir((folder += "/cache").c_str(), 0700);
+        mkdir((folder += "/index" + std::to_string(index)).c_str(), 0700);
+        std::ofstream(folder + "/level") << level << "\n";
+        std::ofstream(folder + "/type") << type << "\n";
+        std::ofstream(folder + "/size") << size << "\n";
+        std::ofstream(folder + "/shared_cpu_list") << list << "\n";
+    };
+    for (int cpu = 0; cpu < n_processors; cpu++) {
+        std::string own = std::to_string(cpu), pair = std::to_string(cpu / 2 * 2) + "-" + std::to_string(cpu / 2 * 2 + 1);
+        write(cpu, 0, "1", "Data", "32K", own);
+        write(cpu, 1, "1", "Instruction", "64K", own);
+        write(cpu, 2, "2", "Unified", "1024K", own);
+        if (has_l3) {
+            write(cpu, 3, "3", "Unified", "8M", pair);
+        }
+        write(cpu, 4, "4", "Unified", "unknown", own);
+    }
+    return root;
+}
+
+static void working_sets_follow_the_caches(void) {
+    using Sets = std::vector<int64_t>;
+    constexpr int64_t MEMORY = 64 * 1024 * MIB;
+    std::string four = caches_of(4), without = caches_of(4, false), eight = caches_of(8), many = caches_of(64);
+    /* Half of what the threads have of each cache: private ones once a thread, shared ones once. */
+    CHECK((perfsuite::standard_working_sets(1, MEMORY, four) == Sets{16 * KIB, 512 * KIB, 4 * MIB, 64 * MIB}));
+    CHECK((perfsuite::standard_working_sets(2, MEMORY, four) == Sets{32 * KIB, 1 * MIB, 8 * MIB, 64 * MIB}));
+    CHECK((perfsuite::standard_working_sets(8, MEMORY, four) == Sets{64 * KIB, 2 * MIB, 8 * MIB, 64 * MIB}));
+    CHECK((perfsuite::standard_working_sets(2, MEMORY, without) == Sets{32 * KIB, 1 * MIB, 64 * MIB}));
+    /* Memory's is four times the last cache, 64 MiB at least, 512 at most, an eighth of the machine's at most. */
+    CHECK(perfsuite::standard_working_sets(8, MEMORY, eight).back() == 128 * MIB);
+    CHECK(perfsuite::standard_working_sets(64, MEMORY, many).back() == 512 * MIB);
+    CHECK((perfsuite::standard_working_sets(1, MEMORY, "/nowhere") == Sets{64 * MIB}));
+    CHECK(perfsuite::standard_working_sets(1, 256 * MIB, four).back() == 32 * MIB);
+    CHECK(perfsuite::largest_working_set(1, 16, MEMORY, four) == 128 * MIB);
+    for (const std::string &folder : {four, without, eight, many}) {
+        std::filesystem::remove_all(folder);
+    }
+}
+
+/* What the stand-in for the probes was asked for: threads, bytes or minus the type of number, ms. */
+struct Asked {
+    int32_t n_threads;
+    int64_t what;
+    int64_t budget_ms;
+};
+
+static std::vector<Asked> asked_of(const perfsuite::Library &library, const std::function<void()> &work) {
+    constexpr int MOST = 4096;
+    auto count = library.function(static_cast<int32_t (*)(Asked *, int32_t)>(nullptr), "fake_asked");
+    count(nullptr, 0);
+    work();
+    std::vector<Asked> asked(MOST);
+    asked.resize(static_cast<size_t>(count(asked.data(), MOST)));
+    return asked;
+}
+
+static void ceilings_share_a_budget(const char *library_path) {
+    perfsuite::Library library(library_path);
+    Value found;
+    int64_t spent_ms = 0;
+    for (const Asked &each : asked_of(library, [&] { found = perfsuite::measured_ceilings(library, 3, 2500); })) {
+        CHECK(each.n_threads == 3 && each.budget_ms >= 1);
+        spent_ms += each.budget_ms;
+    }
+    CHECK(spent_ms > 2250 && spent_ms <= 2500);
+    CHECK(found.at("n_threads").whole() == 3 && found.at("dispatch_ns").whole() == 1);
+    CHECK(found.at("fp32_flops_per_s").number() == 4e11 && found.at("int8_flops_per_s").number() == 16e11);
+    CHECK(found.at("f16_flops_per_s").is_nil()); /* the stand-in has no instruction for it */
+    const Value &memory = found.at("bandwidths").list().back();
+    double size = memory.at("working_set_bytes").number();
+    CHECK(memory.at("read_bytes_per_s").number() == 1e15 / size && memory.at("triad_bytes_per_s").number() == 3e15 / size);
+    for (const Asked &each : asked_of(library, [&] { perfsuite::measured_ceilings(library, 3, 1); })) {
+        CHECK(each.budget_ms == 1);
+    }
+    CHECK(failure_of([&] { perfsuite::measured_ceilings(library, 1025, 10); }).find("no luck (status 3); try fewer") !=
+          std::string::npos);
+}
+
+static void sentinels_are_times_of_fixed_work(const char *library_path) {
+    perfsuite::Library library(library_path);
+    Value found;
+    auto asked = asked_of(library, [&] { found = perfsuite::measured_sentinels(library, 3); });
+    CHECK(asked.size() == 2 && asked[0].what == 64 * MIB && asked[1].what == 0);
+    CHECK(asked[0].budget_ms + asked[1].budget_ms < 200);
+    CHECK(found.at("memory_ns").whole() == 64 * MIB / 64 && found.at("compute_ns").whole() == 1000000);
+}
+
+static void a_survey_goes_round(const char *library_path) {
+    perfsuite::Library library(library_path);
+    Value found;
+    auto asked = asked_of(library, [&] { found = perfsuite::surveyed_ceilings(library, 2, {1, 2}, 20000); });
+    std::set<std::pair<int32_t, int64_t>> slots;
+    int64_t spent_ms = 0;
+    for (const Asked &each : asked) {
+        slots.insert({each.n_threads, each.what});
+        spent_ms += each.budget_ms;
+    }
+    CHECK(asked.size() == 5 * slots.size() && spent_ms > 19000 && spent_ms < 21000);
+    for (size_t at = slots.size(); at < asked.size(); at++) { /* each round asks for everything in one order */
+        CHECK(asked[at].what == asked[at - slots.size()].what);
+    }
+    CHECK(slots.count({2, 64 * KIB}) && slots.count({2, 128 * KIB}) && slots.count({1, 32 * KIB}));
+    CHECK(!slots.count({1, 64 * KIB}) && slots.count({1, 128 * KIB})); /* coarse for other numbers of threads */
+    std::map<std::string, int> kinds;
+    for (const Value &ceiling : found.list()) {
+        kinds[ceiling.at("kind").text()]++;
+        bool is_missing = ceiling.at("kind").text() == "f16";
+        CHECK(ceiling.at("rate").is_nil() == is_missing && ceiling.at("missing").text().empty() != is_missing);
+        CHECK(is_missing || ceiling.at("rate").at("n_rounds").whole() == 5);
+    }
+    CHECK(kinds["fp32"] == 2 && kinds["read"] == kinds["triad"] && kinds["read"] > 10);
+    for (const Asked &each : asked_of(library, [&] { perfsuite::surveyed_ceilings(library, 2, {}, 1); })) {
+        CHECK(each.budget_ms == 3);
+    }
+}
+
 static void another_engine_is_refused(const char *library_path) {
     CHECK(failure_of([] { perfsuite::refuse_other_engine("/engine", "0"); }).find("another llama.cpp (none)") !=
           std::string::npos);
@@ -145,7 +281,7 @@ static void another_engine_is_refused(const char *library_path) {
 }
 
 int main(int argc, char **argv) {
-    CHECK(argc == 2);
+    CHECK(argc == 3);
     numbers_come_back();
     texts_lists_and_maps_come_back();
     what_others_write_is_read();
@@ -154,6 +290,10 @@ int main(int argc, char **argv) {
     texts_are_taken_apart();
     a_busy_stretch_has_run();
     an_operator_takes_its_median(argv[1]);
+    working_sets_follow_the_caches();
+    ceilings_share_a_budget(argv[2]);
+    sentinels_are_times_of_fixed_work(argv[2]);
+    a_survey_goes_round(argv[2]);
     another_engine_is_refused(argv[1]);
     return 0;
 }

@@ -11,13 +11,12 @@ from perfsuite.device.profile import Profile, TheoreticalPeak
 from perfsuite.errors import MeasurementError, OpenClError
 from perfsuite.expectation.roofline.ceiling import CPU, Ceiling, IndependentRate, Resource
 from perfsuite.expectation.roofline.survey import Survey
-from perfsuite.measure.ceiling_survey import MEMORY_OVER_CACHE
 from perfsuite.measure.independent_rates import attempted, rates_on_device, rates_on_processor
 from perfsuite.measure.kernel_runtime import opencl_environment
 from perfsuite.measure.launch import environment_opencl_vendors, run_worker
 from perfsuite.measure.opencl_platform import OpenClDevice
 from perfsuite.measure.plan import DevicesPlan, OpenClCeilingsPlan, SurveyPlan
-from perfsuite.measure.probes import largest_working_set
+from perfsuite.measure.probes import MEMORY_OVER_CACHE, largest_working_set
 from perfsuite.units import format_count
 
 #: Time for each; both together stay within 60 s, start and compilers included.

@@ -23,7 +23,9 @@ from perfsuite.measure.plan import (
     OperatorsPlan,
     OverheadPlan,
     Plan,
+    ProbePlan,
     ShapesPlan,
+    SurveyPlan,
     TurnsPlan,
     dump_plan,
     load_record,
@@ -184,7 +186,7 @@ def runs_natively(plan: Plan) -> bool:
     llama = getattr(plan, "llama", plan)
     if isinstance(llama, LlamaPlan) and (llama.ebpf is not None or llama.live_socket is not None):
         return False
-    return isinstance(plan, LlamaPlan | TurnsPlan | OverheadPlan | OperatorsPlan)
+    return isinstance(plan, LlamaPlan | TurnsPlan | OverheadPlan | OperatorsPlan | ProbePlan | SurveyPlan)
 
 
 def _command(plan: Plan, plan_path: Path, record_path: Path, *, is_native: bool) -> Sequence[str]:
@@ -192,16 +194,12 @@ def _command(plan: Plan, plan_path: Path, record_path: Path, *, is_native: bool)
     if not is_native:
         safely = ("-P",) if sys.version_info >= (3, 11) else ()
         return (sys.executable, *safely, "-m", "perfsuite.measure.worker", *files)
-    llama = getattr(plan, "llama", plan)
-    assert isinstance(llama, LlamaPlan | OperatorsPlan)
-    engine, cache_dir = planned_engine(llama), Path(llama.cache_dir)
-    return (
-        str(find_worker(cache_dir)),
-        "run",
-        *files,
-        f"--engine-library={build_engine_library(engine, cache_dir)}",
-        f"--probe-library={find_probe_library(cache_dir)}",
-    )
+    inner: Any = getattr(plan, "llama", plan)
+    cache_dir = Path(inner.cache_dir)
+    options = [f"--probe-library={find_probe_library(cache_dir)}"]
+    if isinstance(inner, LlamaPlan | OperatorsPlan):
+        options.append(f"--engine-library={build_engine_library(planned_engine(inner), cache_dir)}")
+    return (str(find_worker(cache_dir)), "run", *files, *options)
 
 
 def _pinning(plan: Plan) -> dict[str, str]:

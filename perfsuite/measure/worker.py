@@ -217,27 +217,6 @@ def _engine_library(plan: plans.LlamaPlan | plans.ShapesPlan) -> Any:
     return load_engine_library(planned_engine(plan), Path(plan.cache_dir))
 
 
-def _run_probes(plan: plans.ProbePlan) -> dict[str, Any]:
-    from perfsuite.measure.native import load_probe_library
-    from perfsuite.measure.probes import measure_ceilings
-
-    library = load_probe_library(Path(plan.cache_dir))
-    with contended() as contention:
-        ceilings = measure_ceilings(library, n_threads=plan.n_threads, budget_ms=plan.budget_ms)
-    return {"ceilings": ceilings.to_plain(), **contention}
-
-
-def _run_survey(plan: plans.SurveyPlan) -> dict[str, Any]:
-    from perfsuite.measure.ceiling_survey import survey_cpu
-    from perfsuite.measure.native import load_probe_library
-
-    library = load_probe_library(Path(plan.cache_dir))
-    how = {"n_threads": plan.n_threads, "budget_ms": plan.budget_ms}
-    with contended() as contention:
-        ceilings = survey_cpu(library, thread_counts=plan.thread_counts, **how)
-    return {"ceilings": [each.to_plain() for each in ceilings], **contention}
-
-
 def _run_opencl_ceilings(plan: plans.OpenClCeilingsPlan) -> dict[str, Any]:
     from perfsuite.measure.opencl_ceilings import measure_opencl_ceilings
 
@@ -302,8 +281,6 @@ _RUNNERS: dict[type, Callable[[Any], dict[str, Any]]] = {
     plans.UprobePlan: _run_uprobes,
     plans.DuplicationPlan: _run_duplication,
     plans.EngineDuplicationPlan: _run_engine_duplication,
-    plans.ProbePlan: _run_probes,
-    plans.SurveyPlan: _run_survey,
     plans.OpenClCeilingsPlan: _run_opencl_ceilings,
     plans.IndependentPlan: _run_independent,
     plans.KernelPlan: _run_kernels,

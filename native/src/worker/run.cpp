@@ -1,6 +1,5 @@
 #include "run.h"
 
-#include <array>
 #include <cstdio>
 #include <iostream>
 #include <unistd.h>
@@ -11,7 +10,7 @@
 #include "message.h"
 #include "operators.h"
 #include "own_process.h"
-#include "sentinels.h"
+#include "probes.h"
 #include "text.h"
 
 namespace perfsuite {
@@ -104,13 +103,36 @@ Value run_operators(const Value &plan, const Libraries &libraries) {
     return Value::Map{{"times_ns", std::move(times)}, {"contention", contention.plain()}};
 }
 
+/* The ceilings that forecasts are made from. */
+Value run_probes(const Value &plan, const Libraries &libraries) {
+    Library probes(libraries.probe);
+    ContentionMark before = ContentionMark::take();
+    Value ceilings = measured_ceilings(probes, plan.at("n_threads").whole32(), plan.at("budget_ms").whole());
+    Contention contention = before.until(ContentionMark::take());
+    return Value::Map{{"ceilings", std::move(ceilings)}, {"contention", contention.plain()}};
+}
+
+/* All ceilings of the processor. */
+Value run_survey(const Value &plan, const Libraries &libraries) {
+    Library probes(libraries.probe);
+    std::vector<int32_t> thread_counts;
+    for (const Value &count : plan.at("thread_counts").list()) {
+        thread_counts.push_back(count.whole32());
+    }
+    ContentionMark before = ContentionMark::take();
+    Value ceilings =
+        surveyed_ceilings(probes, plan.at("n_threads").whole32(), thread_counts, plan.at("budget_ms").whole());
+    Contention contention = before.until(ContentionMark::take());
+    return Value::Map{{"ceilings", std::move(ceilings)}, {"contention", contention.plain()}};
+}
+
 struct Task {
     const char *name;
     Value (*run)(const Value &arguments, const Libraries &libraries);
 };
 
-constexpr std::array<Task, 4> TASKS = {
-    {{"llama", run_llama}, {"turns", run_turns}, {"overhead", run_overhead}, {"operators", run_operators}}};
+constexpr Task TASKS[] = {{"llama", run_llama},         {"turns", run_turns},   {"overhead", run_overhead},
+                          {"operators", run_operators}, {"probes", run_probes}, {"survey", run_survey}};
 
 Value ran(const Value &plan, const Libraries &libraries) {
     const std::string &name = plan.at("task").text();

@@ -26,8 +26,8 @@ from perfsuite.expectation.roofline.survey import Survey
 from perfsuite.expectation.roofline.sweeps import SWEEPS, SweepSubject, base_point, sweep_points
 from perfsuite.experiments.roofline.checks import all_checks
 from perfsuite.experiments.roofline.command_published import published_answer
-from perfsuite.measure.ceiling_survey import thread_counts
 from perfsuite.measure.launch import environment_engine
+from perfsuite.measure.probes import thread_counts
 from perfsuite.records.llama_bench import BenchRun
 from perfsuite.records.llama_bench_file import read_llama_bench
 

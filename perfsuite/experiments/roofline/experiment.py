@@ -15,8 +15,8 @@ from perfsuite.experiments.roofline.checks import BOUNDED, bound_check, expected
 from perfsuite.experiments.roofline.recording import RooflineRequest, has_memory, record_roofline
 from perfsuite.experiments.run_config import RunConfig
 from perfsuite.experiments.scenario_bench import N_PROCESSES, Bench
-from perfsuite.measure.ceiling_survey import thread_counts
 from perfsuite.measure.device_survey import SurveyRequest
+from perfsuite.measure.probes import thread_counts
 from perfsuite.records.outcome import CaseSamples
 from perfsuite.verdict.statement import Statement
 
