@@ -25,8 +25,10 @@ from perfsuite.measure.plan import (
     Plan,
     ProbePlan,
     ShapesPlan,
+    StepsPlan,
     SurveyPlan,
     TurnsPlan,
+    UprobePlan,
     dump_plan,
     load_record,
     task_of,
@@ -137,6 +139,10 @@ def run_worker(
     Raises `MeasurementError` where the worker failed, was killed, ran past `limit_s`, or wrote a record that does not
     match the plan.
     """
+    from perfsuite.measure.led_worker import lead_of  # which starts workers by this module
+
+    if (lead := lead_of(plan)) is not None:
+        return lead(plan, extra_environment or {}, limit_s, observe)
     with work_folder() as folder:
         process = start_worker(plan, folder, extra_environment or {}, stdin=subprocess.DEVNULL)
         with contextlib.nullcontext() if observe is None else observe(process.pid):
@@ -178,15 +184,13 @@ def start_worker(
     )
 
 
-def runs_natively(plan: Plan) -> bool:
-    """Whether the native worker runs a plan.
+_NATIVE = (LlamaPlan, TurnsPlan, StepsPlan, UprobePlan, OverheadPlan, OperatorsPlan, ProbePlan, SurveyPlan)
 
-    Python does what looks into its own process from within: live records and eBPF, which are started there.
-    """
+
+def runs_natively(plan: Plan) -> bool:
+    """Whether the native worker runs a plan: all but our own kernels, other people's programs, and live records."""
     llama = getattr(plan, "llama", plan)
-    if isinstance(llama, LlamaPlan) and (llama.ebpf is not None or llama.live_socket is not None):
-        return False
-    return isinstance(plan, LlamaPlan | TurnsPlan | OverheadPlan | OperatorsPlan | ProbePlan | SurveyPlan)
+    return isinstance(plan, _NATIVE) and not (isinstance(llama, LlamaPlan) and llama.live_socket is not None)
 
 
 def _command(plan: Plan, plan_path: Path, record_path: Path, *, is_native: bool) -> Sequence[str]:

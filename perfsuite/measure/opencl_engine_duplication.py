@@ -1,28 +1,29 @@
 """The engine's OpenCL kernels against kernel duplication, by the layer that follows every launch.
 
-For a worker whose llama.cpp runs on OpenCL with the layer beneath (``native/include/perfsuite/cl_layer.h``). One
-evaluation is run with a few duplicates armed, which says how long the kernel takes, and one with as many as that asks
-for; the layer restores every buffer, so the engine computes what it would have without.
+For a worker that is led, whose llama.cpp runs on OpenCL with the layer beneath
+(``native/include/perfsuite/cl_layer.h``). One evaluation is run with a few duplicates armed, which says how long the
+kernel takes, and one with as many as that asks for; the layer restores every buffer, so the engine computes what it
+would have without.
 """
 
 from __future__ import annotations
 
-import ctypes
-import os
 import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from perfsuite.errors import EngineError, MeasurementError
-from perfsuite.measure.llama import LlamaEngine
-from perfsuite.measure.native import declare_functions, native_fields
 from perfsuite.measure.plan import EngineDuplicationPlan, LlamaPlan
 from perfsuite.records.duplication import DuplicationRound, KernelDuplication, duplicates_wanted, duplicates_within
 from perfsuite.records.events import Phase
 from perfsuite.records.opencl_commands import CommandFlag, CommandType, OpenClTrace
 from perfsuite.records.opencl_log_file import read_opencl_log
+
+if TYPE_CHECKING:
+    from perfsuite.measure.led_worker import LedWorker
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,38 +77,15 @@ def longest_kernels(
 #: Duplicates of the evaluation that says how long a kernel takes.
 _N_PILOT = 10
 _FLUSH_LIMIT_NS = 10_000_000_000
-_ERROR_BYTES = 1024
 
 
-class _Duplication(ctypes.Structure):
-    _fields_ = native_fields((ctypes.c_char * 128, "name"), (ctypes.c_int32, "skip n_duplicates n_rounds"))
-
-
-class _Round(ctypes.Structure):
-    _fields_ = native_fields((ctypes.c_int64, " ".join(field.name for field in fields(DuplicationRound))))
-
-
-_FUNCTIONS = (
-    ("ps_cl_duplicate", ctypes.c_bool, (ctypes.POINTER(_Duplication),)),
-    ("ps_cl_flush", ctypes.c_bool, (ctypes.c_int64,)),
-    (
-        "ps_cl_duplication_rounds",
-        ctypes.c_int32,
-        (ctypes.POINTER(_Round), ctypes.c_int32, ctypes.c_char_p, ctypes.c_size_t),
-    ),
-)
-
-
-def duplicate_engine_kernels(
-    engine: LlamaEngine, layer: ctypes.CDLL, plan: EngineDuplicationPlan
-) -> tuple[KernelDuplication, ...]:
+def duplicate_engine_kernels(worker: LedWorker, plan: EngineDuplicationPlan) -> tuple[KernelDuplication, ...]:
     """Measure the longest kernels of each phase within an evaluation of it; one that cannot be measured says why.
 
     Raises `EngineError` where a phase is neither prefill nor decode, or the engine fails; `MeasurementError` where the
     layer has not written its log, or lost commands.
     """
-    declare_functions(layer, *_FUNCTIONS)
-    duplicator = _Duplicator(engine, layer, plan)
+    duplicator = _Duplicator(worker, plan)
     chosen = [kernel for phase in plan.phases for kernel in duplicator.chosen(phase)]
     return tuple(map(duplicator.duplicated, chosen))
 
@@ -125,19 +103,18 @@ def phase_plan(plan: LlamaPlan, phase: str) -> LlamaPlan:
 class _Duplicator:
     """What takes part in each duplication."""
 
-    engine: LlamaEngine
-    layer: ctypes.CDLL
+    worker: LedWorker
     plan: EngineDuplicationPlan
 
     def chosen(self, phase: str) -> tuple[EngineKernel, ...]:
         """Run the phase twice, and choose by what the layer has logged of the second time."""
         plan, evaluation = self.plan, phase_plan(self.plan.llama, phase)
-        self.engine.warm_up(evaluation)
+        self.worker.warm_up(evaluation)
         since_ns = time.monotonic_ns()
-        self.engine.warm_up(evaluation)
-        if not self.layer.ps_cl_flush(_FLUSH_LIMIT_NS):
+        self.worker.warm_up(evaluation)
+        if self.worker.ask(f"flush {_FLUSH_LIMIT_NS}") != "1":
             raise MeasurementError(f"the OpenCL layer has not written its log within {_FLUSH_LIMIT_NS / 1e9:g} s")
-        trace = read_opencl_log(Path(plan.log_dir) / f"opencl-{os.getpid()}.log")
+        trace = read_opencl_log(Path(plan.log_dir) / f"opencl-{self.worker.pid}.log")
         if trace.n_lost:
             raise MeasurementError(f"the OpenCL layer lost {trace.n_lost} commands, so that launches cannot be counted")
         kernels = kernels_since(trace, since_ns, phase)
@@ -163,16 +140,18 @@ class _Duplicator:
         self, kernel: EngineKernel, *, n_duplicates: int, n_rounds: int
     ) -> tuple[DuplicationRound, ...] | str:
         """Run an evaluation with a duplication armed; return its rounds, or why there are none."""
-        armed = _Duplication(name=kernel.name.encode(), skip=kernel.skip, n_duplicates=n_duplicates, n_rounds=n_rounds)
-        if not self.layer.ps_cl_duplicate(ctypes.byref(armed)):
+        armed = self.worker.ask(f"duplicate {kernel.skip} {n_duplicates} {n_rounds} {kernel.name}")
+        if armed != "1":
             return "the layer does not take the duplication: one is armed already, or it does not record"
-        self.engine.warm_up(phase_plan(self.plan.llama, kernel.phase))  # leaves no spans, which nobody asks for
-        rounds, error = (_Round * n_rounds)(), ctypes.create_string_buffer(_ERROR_BYTES)
-        n_found = self.layer.ps_cl_duplication_rounds(rounds, n_rounds, error, _ERROR_BYTES)
+        self.worker.warm_up(phase_plan(self.plan.llama, kernel.phase))  # leaves no spans, which nobody asks for
+        count, _, rest = self.worker.ask(f"rounds {n_rounds}").partition(" ")
+        n_found = int(count)
         if n_found < 0:
-            return error.value.decode(errors="replace") or "the layer could not duplicate the launch"
+            return rest.strip() or "the layer could not duplicate the launch"
         if n_found < n_rounds:
-            self.layer.ps_cl_duplicate(None)  # the next kernel finds the layer free
+            self.worker.ask("forget")  # the next kernel finds the layer free
             return f"{n_found} of {n_rounds} rounds were measured; was {kernel.name} launched at all?"
         names = [field.name for field in fields(DuplicationRound)]
-        return tuple(DuplicationRound(**{name: getattr(each, name) for name in names}) for each in rounds)
+        numbers = [int(word) for word in rest.split()]
+        rows = (numbers[at : at + len(names)] for at in range(0, len(numbers), len(names)))
+        return tuple(DuplicationRound(**dict(zip(names, row, strict=True))) for row in rows)

@@ -11,6 +11,7 @@ import msgspec
 from perfsuite import __version__
 from perfsuite.errors import MeasurementError
 from perfsuite.expectation.timing.operator_shape import OperatorShape
+from perfsuite.records.call_trace import TracedFunction
 from perfsuite.records.codec import pack, unpack
 
 #: Raised whenever a field of a plan or a record changes its meaning.
@@ -35,7 +36,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EbpfPlan:
-    """The eBPF recorder beside a run: the worker starts it once the model is loaded."""
+    """The eBPF recorder beside a run: it is attached to the worker after the warm-up."""
 
     #: The privileged helper program, and where its log goes.
     helper: str
@@ -120,6 +121,16 @@ class TurnsPlan(Plan):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StepsPlan(Plan):
+    """One replicate of llama.cpp that is led line by line."""
+
+    task = "steps"
+    llama: LlamaPlan
+    #: The OpenCL layer that the environment brings in, where its functions are called.
+    layer_library: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class OverheadPlan(Plan):
     """Pairs of one plain and one recorded context in one process."""
 
@@ -144,6 +155,8 @@ class UprobePlan(Plan):
 
     task = "uprobes"
     llama: LlamaPlan
+    #: Names of `TracedFunction`.
+    functions: tuple[str, ...] = tuple(function.value for function in TracedFunction)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,20 +1,14 @@
-"""Kernel probes on the functions of this very process: a tracer of phases that shares no code with what it checks.
+"""What kernel probes on a worker's functions have seen: a tracer of phases that shares no code with what it checks.
 
-For a worker. Every entry and return traps into the kernel, which reads its own clock; a trap takes a microsecond or
-two, so short phases are better left to the interposed tracer. Needs root or CAP_PERFMON.
+The worker sets them on itself (``native/src/worker/uprobes.h``) and hands over what the kernel has written.
 
-*Source*: Linux, perf_event_open(2), and Documentation/trace/uprobetracer.rst for the PMU ``uprobe``.
+*Source*: Linux, perf_event_open(2).
 """
 
 from __future__ import annotations
 
-import ctypes
-import fcntl
-import mmap
-import os
 import struct
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from perfsuite.errors import MeasurementError
@@ -83,129 +77,18 @@ def _records(content: bytes) -> Iterator[tuple[int, int]]:
 
 PMU_TYPE = Path("/sys/bus/event_source/devices/uprobe/type")
 
-#: ``PERF_EVENT_IOC_ENABLE`` and ``PERF_EVENT_IOC_DISABLE``.
-_ENABLE, _DISABLE = 0x2400, 0x2401
-#: Where the kernel says how far it has written, in the first page of a ring.
-_DATA_HEAD_AT = 1024
-_RING_PAGES = 16
 
+def traced_calls(rings: Mapping[str, Sequence[bytes]]) -> CallTrace:
+    """Pair entries with returns and leave out calls from within another, but for `INNER_FUNCTIONS`.
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProbePlace:
-    """A function's place in the file that it was mapped from."""
+    Of each function there are two rings: of its entries, and of its returns.
 
-    path: str
-    offset: int
-
-
-class Uprobes:
-    """Probes at entry and return of functions that the calling thread makes; a context manager that closes them."""
-
-    def __init__(self, library: ctypes.CDLL, functions: Sequence[TracedFunction] = tuple(TracedFunction)) -> None:
-        """Attach to functions as `library` and what it depends on have them, not counting yet.
-
-        Raises `MeasurementError` where this kernel has no such probes, this user may not set them, or a function is
-        not there.
-        """
-        self._rings: dict[tuple[TracedFunction, bool], _Ring] = {}
-        pmu = _pmu_type()
-        maps = Path("/proc/self/maps").read_text()
-        try:
-            for function in functions:
-                place = place_of(_address(library, function), maps)
-                for at_return in (False, True):
-                    descriptor = _open(library, pmu, function, place, at_return)
-                    self._rings[function, at_return] = _Ring(descriptor)
-        except BaseException:
-            self.close()
-            raise
-
-    def __enter__(self) -> Uprobes:
-        """Begin to count."""
-        for ring in self._rings.values():
-            ring.control(_ENABLE)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Stop counting; the rings stay readable."""
-        for ring in self._rings.values():
-            ring.control(_DISABLE)
-
-    def trace(self) -> CallTrace:
-        """Pair entries with returns and leave out calls from within another, but for `INNER_FUNCTIONS`."""
-        n_lost = sum(ring.read()[1] for ring in self._rings.values())
-        calls: list[TracedCall] = []
-        for function in dict.fromkeys(function for function, _ in self._rings):
-            entries, returns = (self._rings[function, at_return].read()[0] for at_return in (False, True))
-            calls += paired_calls(function, entries, returns)
-        return CallTrace(tracer="uprobes", calls=outermost(calls), n_lost=n_lost)
-
-    def close(self) -> None:
-        """Take the probes away."""
-        for ring in self._rings.values():
-            ring.close()
-        self._rings.clear()
-
-
-def place_of(address: int, maps: str) -> ProbePlace:
-    """Find which file, and where in it, an address of this process is mapped from; `MeasurementError` where none is."""
-    for line in maps.splitlines():
-        fields = line.split(maxsplit=5)
-        begin, end = (int(each, 16) for each in fields[0].split("-"))
-        if begin <= address < end and len(fields) > 5 and fields[5].startswith("/"):
-            return ProbePlace(path=fields[5], offset=address - begin + int(fields[2], 16))
-    raise MeasurementError(f"uprobes: address {address:#x} is mapped from no file, so that no probe can be set there")
-
-
-class _Ring:
-    """One event with the memory that the kernel writes its samples to."""
-
-    def __init__(self, descriptor: int) -> None:
-        self._descriptor = descriptor
-        try:
-            self._memory = mmap.mmap(descriptor, (1 + _RING_PAGES) * mmap.PAGESIZE)
-        except OSError as error:
-            os.close(descriptor)
-            raise MeasurementError(
-                f"uprobes: no memory for a ring ({error.strerror}); raise perf_event_mlock_kb"
-            ) from None
-
-    def control(self, request: int) -> None:
-        fcntl.ioctl(self._descriptor, request, 0)
-
-    def read(self) -> tuple[list[int], int]:
-        """Read from the beginning: nothing is ever taken out, so a ring that is full loses what comes then."""
-        (head,) = struct.unpack_from("<Q", self._memory, _DATA_HEAD_AT)
-        return ring_times(self._memory[mmap.PAGESIZE : mmap.PAGESIZE + head])
-
-    def close(self) -> None:
-        self._memory.close()
-        os.close(self._descriptor)
-
-
-def _pmu_type() -> int:
-    try:
-        return int(PMU_TYPE.read_text())
-    except (OSError, ValueError):
-        raise MeasurementError(f"uprobes: {PMU_TYPE} is not there; the kernel needs CONFIG_UPROBE_EVENTS") from None
-
-
-def _address(library: ctypes.CDLL, function: TracedFunction) -> int:
-    try:
-        address = ctypes.cast(getattr(library, function.value), ctypes.c_void_p).value
-    except AttributeError:
-        address = None
-    if not address:
-        raise MeasurementError(f"uprobes: no library of this engine has {function.value}")
-    return address
-
-
-def _open(library: ctypes.CDLL, pmu: int, function: TracedFunction, place: ProbePlace, at_return: bool) -> int:
-    path, offset = ctypes.c_char_p(os.fsencode(place.path)), ctypes.c_uint64(place.offset)
-    descriptor: int = library.ps_uprobe_open(ctypes.c_uint32(pmu), path, offset, ctypes.c_int(at_return))
-    if descriptor < 0:
-        raise MeasurementError(
-            f"uprobes: no probe at the {'return' if at_return else 'entry'} of {function.value} in {place.path} "
-            f"({os.strerror(-descriptor)}); it takes root or CAP_PERFMON"
-        )
-    return descriptor
+    Raises `MeasurementError` where there is not one return for each entry, after it.
+    """
+    calls: list[TracedCall] = []
+    n_lost = 0
+    for name, (entered, returned) in rings.items():
+        (entries, n_lost_entries), (returns, n_lost_returns) = ring_times(entered), ring_times(returned)
+        calls += paired_calls(TracedFunction(name), entries, returns)
+        n_lost += n_lost_entries + n_lost_returns
+    return CallTrace(tracer="uprobes", calls=outermost(calls), n_lost=n_lost)

@@ -7,7 +7,6 @@ whole or not at all.
 from __future__ import annotations
 
 import os
-import random
 import resource
 import sys
 from collections.abc import Callable, Sequence
@@ -21,7 +20,6 @@ from perfsuite.measure.contention import USABLE_PROCESSORS, Contention, Contenti
 from perfsuite.measure.launch import FAILURE_MARK, READY_MARK, planned_engine
 from perfsuite.measure.plan import dump_record, load_plan, task_of
 from perfsuite.measure.resident import resident_sample
-from perfsuite.records.trace_levels import TraceLevel
 
 if TYPE_CHECKING:
     from perfsuite.measure.kernel_record import KernelRecord
@@ -50,7 +48,6 @@ def peak_rss_bytes() -> int:
 
 
 def _run_llama(plan: plans.LlamaPlan) -> dict[str, Any]:
-    from perfsuite.measure.ebpf_run import ebpf_recorded
     from perfsuite.measure.llama import open_engine
 
     library = _engine_library(plan)
@@ -58,7 +55,7 @@ def _run_llama(plan: plans.LlamaPlan) -> dict[str, Any]:
     with _published(library, plan) as pause, open_engine(library, plan) as engine:
         with pause():
             engine.warm_up(plan)
-        with ebpf_recorded(plan) as ebpf_notes, contended() as contention:
+        with contended() as contention:
             engine.run(plan)
         record = engine.record()
     resident_bytes = peak_rss_bytes()
@@ -68,7 +65,6 @@ def _run_llama(plan: plans.LlamaPlan) -> dict[str, Any]:
         "base_memory": base and base[0].to_plain(),
         "peak_rss_bytes": resident_bytes,
         "sentinels": _sentinels(plan.cache_dir, plan.n_threads),
-        "ebpf_notes": ebpf_notes,
         "pid": os.getpid(),
     }
 
@@ -104,15 +100,10 @@ def _sentinels(cache_dir: str, n_threads: int) -> dict[str, int]:
 
 def _run_turns(plan: plans.TurnsPlan) -> dict[str, Any]:
     """Run a warm-up and a repetition each time that a line comes in, and say when it is done."""
-    from perfsuite.measure.ebpf_run import ebpf_recorded
     from perfsuite.measure.llama import open_engine
 
     library = _engine_library(plan.llama)
-    with (
-        _published(library, plan.llama) as pause,
-        open_engine(library, plan.llama) as engine,
-        ebpf_recorded(plan.llama),
-    ):
+    with _published(library, plan.llama) as pause, open_engine(library, plan.llama) as engine:
         turns: list[Contention] = []
         print(READY_MARK, flush=True)
         for _ in iter(sys.stdin.readline, ""):
@@ -130,47 +121,6 @@ def _run_turns(plan: plans.TurnsPlan) -> dict[str, Any]:
     }
 
 
-def _run_ebpf_overhead(plan: plans.EbpfOverheadPlan) -> dict[str, Any]:
-    from perfsuite.measure.ebpf_run import alternate, paired_sums, required_ebpf, start_recording
-    from perfsuite.measure.llama import open_engine
-
-    library, ebpf = _engine_library(plan.llama), required_ebpf(plan.llama)
-    turns: list[Contention] = []
-    with open_engine(library, plan.llama) as engine:
-
-        def run() -> None:
-            before = ContentionMark.take()
-            engine.run(plan.llama)
-            turns.append(before.until(ContentionMark.take()))
-
-        engine.warm_up(plan.llama)
-        with start_recording(plan.llama, ebpf) as recording:
-            levels, order = TraceLevel(ebpf.levels), random.Random()
-            sides = alternate(engine, recording, plan.llama, levels, plan.n_pairs, order=order, run=run)
-        sums = paired_sums(engine.record(), sides)
-    return {
-        "sums_ns": {phase.value: list(each) for phase, each in sums.items()},
-        "contention": Contention.total(turns).to_plain(),
-    }
-
-
-def _run_uprobes(plan: plans.UprobePlan) -> dict[str, Any]:
-    """Run as `_run_llama`, with probes that are set after the warm-up."""
-    from perfsuite.measure.llama import open_engine
-    from perfsuite.measure.uprobes import Uprobes
-
-    library = _engine_library(plan.llama)
-    with open_engine(library, plan.llama) as engine:
-        engine.warm_up(plan.llama)
-        probes = Uprobes(library)
-        with contended() as contention, probes:
-            engine.run(plan.llama)
-        trace = probes.trace()
-        probes.close()
-        record = engine.record()
-    return {"engine": record.to_plain(), **contention, "calls": trace.to_plain()}
-
-
 def _run_duplication(plan: plans.DuplicationPlan) -> dict[str, Any]:
     from perfsuite.measure.opencl_duplication import duplicate_kernels
 
@@ -183,20 +133,6 @@ def _run_duplication(plan: plans.DuplicationPlan) -> dict[str, Any]:
             seed=plan.seed,
             log_dir=Path(plan.log_dir),
         )
-    return {"kernels": [each.to_plain() for each in found], **contention}
-
-
-def _run_engine_duplication(plan: plans.EngineDuplicationPlan) -> dict[str, Any]:
-    from perfsuite.measure.llama import open_engine
-    from perfsuite.measure.native import loaded_library
-    from perfsuite.measure.opencl_engine_duplication import duplicate_engine_kernels
-
-    library = _engine_library(plan.llama)
-    with open_engine(library, plan.llama) as engine:
-        layer = loaded_library(Path(plan.layer_library))
-        engine.warm_up(plan.llama)
-        with contended() as contention:
-            found = duplicate_engine_kernels(engine, layer, plan)
     return {"kernels": [each.to_plain() for each in found], **contention}
 
 
@@ -277,10 +213,7 @@ def _run_devices(plan: plans.DevicesPlan) -> dict[str, Any]:
 _RUNNERS: dict[type, Callable[[Any], dict[str, Any]]] = {
     plans.LlamaPlan: _run_llama,
     plans.TurnsPlan: _run_turns,
-    plans.EbpfOverheadPlan: _run_ebpf_overhead,
-    plans.UprobePlan: _run_uprobes,
     plans.DuplicationPlan: _run_duplication,
-    plans.EngineDuplicationPlan: _run_engine_duplication,
     plans.OpenClCeilingsPlan: _run_opencl_ceilings,
     plans.IndependentPlan: _run_independent,
     plans.KernelPlan: _run_kernels,

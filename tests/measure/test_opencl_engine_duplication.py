@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -123,63 +121,44 @@ PLAN = EngineDuplicationPlan(
 )
 
 
-class Function:
-    """A function of a library: it takes declarations, and calls what stands in for it."""
-
-    def __init__(self, body: Callable[..., Any]) -> None:
-        self.argtypes: Any = None
-        self.restype: Any = None
-        self._body = body
-
-    def __call__(self, *arguments: Any) -> Any:
-        """Call the stand-in."""
-        return self._body(*arguments)
-
-
 @dataclass
-class Layer:
-    """Measures what is armed once the engine has run, every launch as long as `kernel_ns`."""
+class Worker:
+    """Notes what it was to run, and measures what is armed then, every launch as long as `kernel_ns`."""
 
+    pid = 7
     kernel_ns: int = 200_000
     error: str = ""
     takes: bool = True
     flushes: bool = True
-    armed: list[tuple[str, int, int, int]] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        """Export the functions under their names."""
-        self.ps_cl_duplicate = Function(self._duplicate)
-        self.ps_cl_duplication_rounds = Function(self._rounds)
-        self.ps_cl_flush = Function(lambda _: self.flushes)
-
-    def _duplicate(self, plan: Any) -> bool:
-        wanted = plan._obj
-        self.armed.append((wanted.name.decode(), wanted.skip, wanted.n_duplicates, wanted.n_rounds))
-        return self.takes
-
-    def _rounds(self, rounds: Any, capacity: int, error: Any, error_bytes: int) -> int:
-        if self.error:
-            error.value = self.error.encode()[: error_bytes - 1]
-            return -1
-        _, _, n, n_rounds = self.armed[-1]
-        for number in range(min(capacity, n_rounds)):
-            rounds[number].base_ns = 10**6
-            rounds[number].duplicated_ns = 10**6 + n * (self.kernel_ns + 2000)
-            rounds[number].base_execution_ns = self.kernel_ns
-            rounds[number].duplicates_execution_ns = (1 + n) * self.kernel_ns
-            rounds[number].duplicates_occupied_ns = n * (self.kernel_ns + 1000)
-        return n_rounds
-
-
-@dataclass
-class Engine:
-    """Notes what it was to run."""
-
+    n_missing: int = 0
     plans: list[LlamaPlan] = field(default_factory=list)
+    steps: list[str] = field(default_factory=list)
 
     def warm_up(self, plan: LlamaPlan) -> None:
         """Run it and leave no trace."""
         self.plans.append(plan)
+
+    @property
+    def armed(self) -> list[tuple[str, int, int, int]]:
+        """Kernels, launches before them, duplicates and rounds."""
+        rows = [step.split(maxsplit=4) for step in self.steps if step.startswith("duplicate ")]
+        return [(name, int(skip), int(n), int(n_rounds)) for _, skip, n, n_rounds, name in rows]
+
+    def ask(self, step: str) -> str:
+        """Answer as a worker does."""
+        self.steps.append(step)
+        if step.startswith("rounds "):
+            return self._rounds(int(step.split()[1]))
+        return {"duplicate": str(int(self.takes)), "flush": str(int(self.flushes)), "forget": "1"}[step.split()[0]]
+
+    def _rounds(self, capacity: int) -> str:
+        if self.error:
+            return f"-1 {self.error}"
+        _, _, n, n_rounds = self.armed[-1]
+        found = min(capacity, n_rounds) - self.n_missing
+        k = self.kernel_ns
+        row = (10**6, 10**6 + n * (k + 2000), k, (1 + n) * k, n * (k + 1000))
+        return " ".join(map(str, (found, *(row * found))))
 
 
 @pytest.fixture
@@ -198,36 +177,36 @@ def trace(monkeypatch: pytest.MonkeyPatch) -> list[OpenClTrace]:
     return found
 
 
-def duplicated(layer: Layer, engine: Engine | None = None, plan: EngineDuplicationPlan = PLAN) -> Any:
+def duplicated(worker: Worker, plan: EngineDuplicationPlan = PLAN) -> Any:
     """Run the duplication."""
-    stand_ins: tuple[Any, Any] = (engine or Engine(), layer)
-    return duplicate_engine_kernels(*stand_ins, plan)
+    stand_in: Any = worker
+    return duplicate_engine_kernels(stand_in, plan)
 
 
 @pytest.mark.usefixtures("trace")
 def test_each_phase_duplicates_its_longest_kernels() -> None:
     """A pilot says how long the kernel takes, then it is duplicated as often as that asks for and the budget allows."""
-    layer = Layer()
-    found = duplicated(layer)
+    worker = Worker()
+    found = duplicated(worker)
     assert [each.name for each in found] == [f"kernel/engine/{phase}/kernel_mul/64x1" for phase in PLAN.phases]
-    assert layer.armed == [("kernel_mul", 1, 10, 1), ("kernel_mul", 1, 1000, 2)] * 2
+    assert worker.armed == [("kernel_mul", 1, 10, 1), ("kernel_mul", 1, 1000, 2)] * 2
     assert [(each.n_duplicates, each.n_wanted, len(each.rounds), each.problem) for each in found] == [
         (1000, 1000, 2, None)
     ] * 2
     assert [(each.ground_truth_ns, each.execution_ns, each.occupied_ns) for each in found] == [
         (202_000, 200_000, 201_000)
     ] * 2
-    (fewer,) = duplicated(Layer(), plan=replace(PLAN, phases=("decode",), budget_ns=8 * 10**7))
+    (fewer,) = duplicated(Worker(), replace(PLAN, phases=("decode",), budget_ns=8 * 10**7))
     assert (fewer.n_duplicates, fewer.n_wanted) == (200, 1000)
 
 
 @pytest.mark.usefixtures("trace")
 def test_each_evaluation_is_one_of_its_phase() -> None:
     """A token of a prompt at least, or a step, on an empty cache; twice to choose, then for each duplication."""
-    engine = Engine()
-    duplicated(Layer(), engine)
+    worker = Worker()
+    duplicated(worker)
     prompt, step = [(32, 0, 0)] * 2, [(0, 1, 0)] * 2
-    assert [(each.n_prompt, each.n_gen, each.n_depth) for each in engine.plans] == prompt + step + prompt + step
+    assert [(each.n_prompt, each.n_gen, each.n_depth) for each in worker.plans] == prompt + step + prompt + step
     assert phase_plan(replace(LLAMA, n_prompt=0), "prefill").n_prompt == 1
     with pytest.raises(EngineError, match="duplicated in prefill or decode, not in 'sampling'"):
         phase_plan(LLAMA, "sampling")
@@ -235,28 +214,24 @@ def test_each_evaluation_is_one_of_its_phase() -> None:
 
 @pytest.mark.usefixtures("trace")
 @pytest.mark.parametrize(
-    ("layer", "problem"),
+    ("worker", "problem"),
     [
-        (Layer(error="an image cannot be copied"), "an image cannot be copied"),
-        (Layer(takes=False), "the layer does not take the duplication: one is armed already, or it does not record"),
+        (Worker(error="an image cannot be copied"), "an image cannot be copied"),
+        (Worker(error=" "), "the layer could not duplicate the launch"),
+        (Worker(n_missing=1), "0 of 1 rounds were measured; was kernel_mul launched at all?"),
+        (Worker(takes=False), "the layer does not take the duplication: one is armed already, or it does not record"),
     ],
 )
-def test_what_the_layer_refuses_is_a_problem_of_its_kernel(layer: Layer, problem: str) -> None:
+def test_what_the_layer_refuses_is_a_problem_of_its_kernel(worker: Worker, problem: str) -> None:
     """The others are measured all the same."""
-    found = duplicated(layer)
+    found = duplicated(worker)
     assert [(each.problem, each.rounds, each.ground_truth_ns) for each in found] == [(problem, (), None)] * 2
 
 
 def test_a_log_that_does_not_come_is_an_error(trace: list[OpenClTrace]) -> None:
     """Nothing can be chosen before the layer has written, nor where it lost commands."""
     with pytest.raises(MeasurementError, match="has not written its log within 10 s"):
-        duplicated(Layer(flushes=False))
+        duplicated(Worker(flushes=False))
     trace.append(replace(trace[0], n_lost=4))
     with pytest.raises(MeasurementError, match="lost 4 commands"):
-        duplicated(Layer())
-
-
-def test_the_structs_are_the_layers() -> None:
-    """Plan and round are as long as in cl_layer.h."""
-    structs = (opencl_engine_duplication._Duplication, opencl_engine_duplication._Round)
-    assert [ctypes.sizeof(each) for each in structs] == [140, 40]
+        duplicated(Worker())

@@ -28,6 +28,7 @@ from perfsuite.measure.plan import (
     Plan,
     ProbePlan,
     ShapesPlan,
+    StepsPlan,
     SurveyPlan,
     UprobePlan,
     dump_plan,
@@ -64,6 +65,7 @@ PLANS: dict[str, Plan] = {
         ),
         n_pairs=7,
     ),
+    "steps": StepsPlan(llama=LLAMA, layer_library="/layer.so"),
     "uprobes": UprobePlan(llama=LLAMA),
     "duplication": DuplicationPlan(
         case_ids=("kernel/add/n8/f32",), platform=None, n_rounds=5, budget_ns=10**9, seed=1, log_dir="/logs"

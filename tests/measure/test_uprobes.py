@@ -10,8 +10,8 @@ import pytest
 from perfsuite.errors import MeasurementError
 from perfsuite.measure.launch import run_worker
 from perfsuite.measure.plan import LlamaPlan, UprobePlan
-from perfsuite.measure.uprobes import PMU_TYPE, ProbePlace, outermost, paired_calls, place_of, ring_times
-from perfsuite.records.call_trace import CallTrace, TracedCall, TracedFunction
+from perfsuite.measure.uprobes import PMU_TYPE, outermost, paired_calls, ring_times, traced_calls
+from perfsuite.records.call_trace import TracedCall, TracedFunction
 from perfsuite.records.events import EngineRecord, Phase
 from perfsuite.trace.call_spans import CallPattern, call_spans
 
@@ -54,23 +54,17 @@ def test_a_ring_holds_times_and_losses() -> None:
     assert ring_times(sample(11) + bytes(16)) == ([11], 0)
 
 
-MAPS = """\
-7f0000000000-7f0000001000 r--p 00000000 08:01 42    /lib/a library.so.0
-7f0000001000-7f0000005000 r-xp 00001000 08:01 42    /lib/a library.so.0
-7f0000005000-7f0000006000 rw-p 00000000 00:00 0
-7f0000006000-7f0000007000 r-xp 00000000 00:00 0     [vdso]
-"""
-
-
-def test_an_address_is_found_in_its_file() -> None:
-    """The place counts from the beginning of the file, not of the mapping, and names may have blanks.
-
-    Anonymous memory, the kernel's own pages and unmapped addresses can hold no probe.
-    """
-    assert place_of(0x7F0000001234, MAPS) == ProbePlace(path="/lib/a library.so.0", offset=0x1234)
-    for address in (0x7F0000005000, 0x7F0000006010, 0x7F0000007000, 1):
-        with pytest.raises(MeasurementError, match=rf"address {address:#x} is mapped from no file"):
-            place_of(address, MAPS)
+def test_rings_become_calls() -> None:
+    """Of each function entries and returns are paired, and what was lost anywhere is summed up."""
+    lost = struct.pack("<IHHQQ", 2, 0, 24, 77, 5)
+    rings = {
+        "llama_decode": [sample(1) + sample(50), sample(40) + sample(90)],
+        "ps_phase_softmax": [sample(95), sample(99) + lost],
+    }
+    trace = traced_calls(rings)
+    times = [(each.function.value, each.entry_ns, each.exit_ns) for each in trace.calls]
+    assert times == [("llama_decode", 1, 40), ("llama_decode", 50, 90), ("ps_phase_softmax", 95, 99)]
+    assert (trace.tracer, trace.n_lost) == ("uprobes", 5)
 
 
 def test_probes_see_the_phases_that_the_driver_times(small_plan: LlamaPlan) -> None:
@@ -85,7 +79,7 @@ def test_probes_see_the_phases_that_the_driver_times(small_plan: LlamaPlan) -> N
             raise
         pytest.skip(str(error))
     record = EngineRecord.from_plain(payload["engine"])
-    trace = CallTrace.from_plain(payload["calls"])
+    trace = traced_calls(payload["rings"])
     pattern = CallPattern(
         n_prompt=plan.n_prompt, n_gen=plan.n_gen, n_batch=plan.n_batch, n_repetitions=2, with_warm_up=False
     )

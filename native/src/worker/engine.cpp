@@ -234,20 +234,25 @@ void Engine::warm_up(bool is_turn) {
         n_prompt = plan_.at("prompt_lengths").list().empty() ? std::min(n_prompt, 1) : n_prompt;
         n_depth = 0;
     }
-    ps_workload workload{n_prompt, std::min(plan_.at("n_gen").whole32(), 1), n_depth, 1};
+    warm_up({n_prompt, std::min(plan_.at("n_gen").whole32(), 1), n_depth, 1});
+}
+
+void Engine::warm_up(const ps_workload &workload) {
     Complaint complaint{};
     check(PS_FUNCTION(library_, ps_engine_warm_up)(engine_, &workload, complaint.data(), complaint.size()), complaint);
 }
 
 void Engine::run() {
-    auto run = PS_FUNCTION(library_, ps_engine_run);
     int32_t n_gen = plan_.at("n_gen").whole32(), n_depth = plan_.at("n_depth").whole32();
     int32_t n_repetitions = plan_.at("n_repetitions").whole32();
     for (int32_t n_prompt : prompts_of(plan_)) {
-        ps_workload workload{n_prompt, n_gen, n_depth, n_repetitions};
-        Complaint complaint{};
-        check(run(engine_, &workload, complaint.data(), complaint.size()), complaint);
+        run({n_prompt, n_gen, n_depth, n_repetitions});
     }
+}
+
+void Engine::run(const ps_workload &workload) {
+    Complaint complaint{};
+    check(PS_FUNCTION(library_, ps_engine_run)(engine_, &workload, complaint.data(), complaint.size()), complaint);
 }
 
 Value Engine::record() const {

@@ -29,6 +29,10 @@ class Engine {
     /* Runs the workload as often as the plan says, with each of its prompts, and keeps what it recorded. */
     void run();
 
+    /* The same two with a workload of the caller's. */
+    void warm_up(const ps_workload &workload);
+    void run(const ps_workload &workload);
+
     /* What was recorded, as `EngineRecord.to_plain` has it (perfsuite/records/events.py). */
     Value record() const;
 

@@ -6,10 +6,20 @@
 
 namespace perfsuite {
 
-Library::Library(const std::string &path, bool is_global)
-    : path_(path), handle_(dlopen(path.c_str(), RTLD_NOW | (is_global ? RTLD_GLOBAL : RTLD_LOCAL))) {
+namespace {
+
+int flags_of(Library::Loading how) {
+    return RTLD_NOW | (how == Library::Loading::GLOBAL ? RTLD_GLOBAL : RTLD_LOCAL) |
+           (how == Library::Loading::THERE_ALREADY ? RTLD_NOLOAD : 0);
+}
+
+} // namespace
+
+Library::Library(const std::string &path, Loading how) : path_(path), handle_(dlopen(path.c_str(), flags_of(how))) {
     if (!handle_) {
-        throw Failure(path + ": cannot be loaded (" + dlerror() + ")", "NativeBuildError");
+        const char *why = dlerror();
+        throw Failure(path + ": cannot be loaded (" + (why ? why : "it is not in this process") + ")",
+                      "NativeBuildError");
     }
 }
 

@@ -9,8 +9,11 @@ namespace perfsuite {
 /* Stays loaded until the process ends. */
 class Library {
   public:
+    /* `GLOBAL` offers its functions to what is loaded later; `THERE_ALREADY` takes what somebody else has brought in. */
+    enum class Loading { LOCAL, GLOBAL, THERE_ALREADY };
+
     /* Raises a `Failure` where the library, or one that it needs, cannot be loaded. */
-    explicit Library(const std::string &path, bool is_global = false);
+    explicit Library(const std::string &path, Loading how = Loading::LOCAL);
 
     /* A function by its declaration: `library.function(&ps_engine_open, "ps_engine_open")`; a `Failure` where the
      * library has no such function. */

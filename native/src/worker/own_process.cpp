@@ -45,6 +45,7 @@ struct Mapping {
     uintptr_t begin;
     uintptr_t end;
     std::string_view rights; /* "r-xp" */
+    uint64_t offset;         /* of its begin in the file */
     std::string_view path;
 };
 
@@ -55,11 +56,12 @@ std::vector<Mapping> mappings_in(std::string_view maps) {
         size_t slash = line.find('/');
         auto words = words_of(line.substr(0, slash));
         size_t dash = words.empty() ? std::string_view::npos : words[0].find('-');
-        if (slash == std::string_view::npos || words.size() < 2 || dash == std::string_view::npos) {
+        if (slash == std::string_view::npos || words.size() < 3 || dash == std::string_view::npos) {
             continue;
         }
-        found.push_back({std::stoull(std::string(words[0].substr(0, dash)), nullptr, 16),
-                         std::stoull(std::string(words[0].substr(dash + 1)), nullptr, 16), words[1], line.substr(slash)});
+        auto hex = [](std::string_view digits) { return std::stoull(std::string(digits), nullptr, 16); };
+        found.push_back({hex(words[0].substr(0, dash)), hex(words[0].substr(dash + 1)), words[1], hex(words[2]),
+                         line.substr(slash)});
     }
     return found;
 }
@@ -147,6 +149,16 @@ std::map<std::string, std::set<std::string>> mapped_engine(std::string_view maps
 }
 
 } // namespace
+
+FilePlace mapped_place(uintptr_t address) {
+    std::string maps = required_file("/proc/self/maps");
+    for (const Mapping &mapping : mappings_in(maps)) {
+        if (mapping.begin <= address && address < mapping.end) {
+            return {std::string(mapping.path), address - mapping.begin + mapping.offset};
+        }
+    }
+    throw Failure("uprobes: an address is mapped from no file, so that no probe can be set there");
+}
 
 int64_t own_code_pages(const std::string &library_dir) {
     std::string folder = real_path(library_dir), maps = read_file("/proc/self/maps").value_or("");

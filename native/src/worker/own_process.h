@@ -29,6 +29,15 @@ int64_t peak_rss_bytes();
  * before, so that uprobes find them. */
 int64_t own_code_pages(const std::string &library_dir);
 
+/* A place in the file that it was mapped from. */
+struct FilePlace {
+    std::string path;
+    uint64_t offset;
+};
+
+/* Which file, and where in it, an address of this process is mapped from; a `Failure` where none is. */
+FilePlace mapped_place(uintptr_t address);
+
 /* A `Failure` unless the llama.cpp that this process maps is the build of a plan, by the digest of its build ids.
  *
  * Source: ELF specification, section "Note Section"; the digest is that of perfsuite/measure/engine.py. */

@@ -11,7 +11,9 @@
 #include "operators.h"
 #include "own_process.h"
 #include "probes.h"
+#include "steps.h"
 #include "text.h"
+#include "uprobes.h"
 
 namespace perfsuite {
 
@@ -26,28 +28,25 @@ struct Libraries {
     std::string probe;
 };
 
-void say_ready() {
-    std::puts(READY_MARK);
+void say_ready(const std::string &answer = "") {
+    std::printf("%s%s%s\n", READY_MARK, answer.empty() ? "" : " ", answer.c_str());
     std::fflush(stdout);
 }
 
 /* The engine library, whose llama.cpp is the build that the plan was made for. */
 Library engine_library(const Libraries &libraries, const Value &plan) {
-    Library library(libraries.engine, true);
+    Library library(libraries.engine, Library::Loading::GLOBAL);
     refuse_other_engine(plan.at("library_dir").text(), plan.at("engine_build_id").text());
     return library;
 }
 
-/* One replicate: load, warm up, run a prompt and a generation. */
-Value run_llama(const Value &plan, const Libraries &libraries) {
+/* What a replicate comes to: `work` does what is measured on an open engine, and returns its contention. */
+template <typename Work> Value replicate(const Value &plan, const Libraries &libraries, Work work) {
     Library library = engine_library(libraries, plan);
     Value base_memory = resident_sample(), record, contention;
     {
         Engine engine(library, plan);
-        engine.warm_up();
-        ContentionMark before = ContentionMark::take();
-        engine.run();
-        contention = before.until(ContentionMark::take()).plain();
+        contention = work(engine).plain();
         record = engine.record();
     }
     int64_t resident_bytes = peak_rss_bytes();
@@ -57,9 +56,47 @@ Value run_llama(const Value &plan, const Libraries &libraries) {
         {"base_memory", std::move(base_memory)},
         {"peak_rss_bytes", resident_bytes},
         {"sentinels", measured_sentinels(Library(libraries.probe), plan.at("n_threads").whole32())},
-        {"ebpf_notes", Value::List{}},
         {"pid", static_cast<int64_t>(getpid())},
     };
+}
+
+/* One replicate: load, warm up, run a prompt and a generation. */
+Value run_llama(const Value &plan, const Libraries &libraries) {
+    return replicate(plan, libraries, [](Engine &engine) {
+        engine.warm_up();
+        ContentionMark before = ContentionMark::take();
+        engine.run();
+        return before.until(ContentionMark::take());
+    });
+}
+
+/* One replicate that is led from outside, step by step, until nobody asks for more. */
+Value run_steps(const Value &arguments, const Libraries &libraries) {
+    Layer layer(arguments);
+    return replicate(arguments.at("llama"), libraries, [&](Engine &engine) {
+        std::vector<Contention> runs;
+        ContentionMark before = ContentionMark::take();
+        say_ready();
+        for (std::string line; std::getline(std::cin, line);) {
+            say_ready(taken_step(engine, layer, line, runs));
+        }
+        return runs.empty() ? before.until(ContentionMark::take()) : total(runs);
+    });
+}
+
+/* One replicate with kernel probes on the functions that the driver calls, set after the warm-up. */
+Value run_uprobes(const Value &arguments, const Libraries &libraries) {
+    const Value &plan = arguments.at("llama");
+    Library library = engine_library(libraries, plan);
+    Engine engine(library, plan);
+    engine.warm_up();
+    Uprobes probes(library, arguments.at("functions").list());
+    ContentionMark before = ContentionMark::take();
+    probes.count(true);
+    engine.run();
+    probes.count(false);
+    Contention contention = before.until(ContentionMark::take());
+    return Value::Map{{"engine", engine.record()}, {"contention", contention.plain()}, {"rings", probes.rings()}};
 }
 
 /* A warm-up and a repetition each time that a line comes in. */
@@ -131,8 +168,9 @@ struct Task {
     Value (*run)(const Value &arguments, const Libraries &libraries);
 };
 
-constexpr Task TASKS[] = {{"llama", run_llama},         {"turns", run_turns},   {"overhead", run_overhead},
-                          {"operators", run_operators}, {"probes", run_probes}, {"survey", run_survey}};
+constexpr Task TASKS[] = {{"llama", run_llama},       {"turns", run_turns},         {"steps", run_steps},
+                          {"uprobes", run_uprobes},   {"overhead", run_overhead},   {"operators", run_operators},
+                          {"probes", run_probes},     {"survey", run_survey}};
 
 Value ran(const Value &plan, const Libraries &libraries) {
     const std::string &name = plan.at("task").text();

@@ -25,6 +25,7 @@ from perfsuite.measure.opencl_backend import OpenClBackend
 from perfsuite.measure.phase_tracer import read_trace, tracer_environment
 from perfsuite.measure.plan import DevicesPlan, DuplicationPlan, EngineDuplicationPlan, LlamaPlan, UprobePlan
 from perfsuite.measure.schedule import Rule, others_complaint, run_undisturbed, waiting_complaint
+from perfsuite.measure.uprobes import traced_calls
 from perfsuite.records.call_trace import CallTrace
 from perfsuite.records.duplication import KernelDuplication
 from perfsuite.records.events import EngineRecord, Phase
@@ -137,7 +138,7 @@ def _add_uprobes(request: FidelityRequest, found: _Findings, announce: Announce)
     try:
         for plan in _plans(request, announce, "kernel probes"):
             payload = _engine_run(UprobePlan(llama=plan), request, _settings(request))
-            runs.append(_compared(plan, payload, CallTrace.from_plain(payload["calls"]), with_warm_up=False))
+            runs.append(_compared(plan, payload, traced_calls(payload["rings"]), with_warm_up=False))
         found.rows += [row for row in phase_rows(runs) if (row.ground_truth_ns or 0) >= SHORT_PHASE_NS]
         found.conditions["uprobes"] = "used"
     except PerfsuiteError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -20,6 +21,7 @@ from perfsuite.measure.opencl_backend import OpenClBackend
 from perfsuite.measure.opencl_platform import OpenClDevice
 from perfsuite.measure.plan import DevicesPlan, DuplicationPlan, EngineDuplicationPlan, LlamaPlan, Plan, UprobePlan
 from perfsuite.measure.schedule import Rule, others_complaint, waiting_complaint
+from perfsuite.records.call_trace import CallTrace
 from perfsuite.records.events import EngineRecord
 from perfsuite.workload.scenario import find_scenario
 from perfsuite.workload.weights import resolve
@@ -79,8 +81,17 @@ class Workers:
             return {"kernels": [duplication(case_id).to_plain() for case_id in plan.case_ids]}
         if isinstance(plan, EngineDuplicationPlan):
             return {"kernels": [duplication("kernel/engine/decode/k/8").to_plain()]}
-        probed = replace(trace_of(self.record), tracer="uprobes")
-        return {"engine": self.record.to_plain(), "calls": probed.to_plain()}
+        return {"engine": self.record.to_plain(), "rings": rings_of(trace_of(self.record))}
+
+
+def rings_of(trace: CallTrace) -> dict[str, list[bytes]]:
+    """Return what the kernel would have written of the calls of a trace."""
+    rings: dict[str, list[bytes]] = {}
+    for call in trace.calls:
+        ring = rings.setdefault(call.function.value, [b"", b""])
+        for place, at_ns in enumerate((call.entry_ns, call.exit_ns)):
+            ring[place] += struct.pack("<IHHQQ", 9, 2, 24, 77, at_ns)
+    return rings
 
 
 @pytest.fixture

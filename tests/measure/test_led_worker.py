@@ -1,0 +1,96 @@
+"""A worker that takes one step after the other, with the engine that is installed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from perfsuite.errors import MeasurementError
+from perfsuite.measure.launch import run_worker
+from perfsuite.measure.led_worker import LedWorker, lead_of
+from perfsuite.measure.plan import EbpfOverheadPlan, EbpfPlan, LlamaPlan, StepsPlan
+from perfsuite.records.events import EngineRecord, Phase
+from perfsuite.records.trace_levels import TraceLevel
+
+LIMIT_S = 60.0
+
+
+def led(plan: LlamaPlan, limit_s: float = LIMIT_S) -> LedWorker:
+    """Return a worker of a plan."""
+    return LedWorker(StepsPlan(llama=plan), {}, limit_s=limit_s)
+
+
+def test_steps_record_what_a_whole_replicate_does(small_plan: LlamaPlan) -> None:
+    """A warm-up and a run give the spans of the same plan in one go; its payload has the same entries."""
+    whole = run_worker(small_plan)
+    with led(small_plan) as worker:
+        worker.warm_up(small_plan)
+        worker.run(small_plan)
+        payload = worker.payload()
+        assert payload["pid"] == worker.pid
+    assert set(payload) == set(whole)
+    spans, expected = (EngineRecord.from_plain(each["engine"]).spans for each in (payload, whole))
+    assert [(span.phase, span.token) for span in spans] == [(span.phase, span.token) for span in expected]
+
+
+def test_runs_add_up_and_warm_ups_leave_no_trace(small_plan: LlamaPlan) -> None:
+    """Two runs are two repetitions; what was warmed up in between is in neither."""
+    with led(small_plan) as worker:
+        for _ in range(2):
+            worker.warm_up(small_plan.one_token)
+            worker.run(replace(small_plan, n_repetitions=1))
+        spans = EngineRecord.from_plain(worker.payload()["engine"]).spans
+    assert [span.repetition for span in spans if span.phase is Phase.PREFILL] == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("step", "why"),
+    [
+        ("dance", "the step 'dance', which is not known"),
+        ("run 1 2", "'run', lacks a number"),
+        ("warm_up 99999999999 0 0", "a whole number of 32 bits"),
+        ("flush 1", "names no OpenCL layer"),
+    ],
+)
+def test_a_step_that_cannot_be_taken_ends_it_with_a_reason(small_plan: LlamaPlan, step: str, why: str) -> None:
+    """Whatever is asked for, the worker's own words are the error."""
+    with led(small_plan) as worker, pytest.raises(MeasurementError, match=why):
+        worker.ask(step)
+
+
+def test_an_engine_that_does_not_open_is_told(small_plan: LlamaPlan) -> None:
+    """It has ended before the first step."""
+    with (
+        pytest.raises(MeasurementError, match=r"nowhere\.gguf"),
+        led(replace(small_plan, gguf_path="/nowhere.gguf")) as worker,
+    ):
+        worker.ask("dance")
+
+
+def test_no_step_takes_longer_than_the_limit(small_plan: LlamaPlan) -> None:
+    """A worker that does not answer is stopped, and the message says what to do."""
+    with (
+        pytest.raises(MeasurementError, match="did not finish in time and was stopped; use a smaller"),
+        led(small_plan, 0.0),
+    ):
+        pass
+
+
+def test_what_is_followed_is_led(small_plan: LlamaPlan) -> None:
+    """A plan runs by itself unless something is attached to its process."""
+    ebpf = EbpfPlan(helper="/helper", log_path="/log", levels=1)
+    assert lead_of(small_plan) is None
+    assert lead_of(replace(small_plan, ebpf=ebpf)) is not None
+    with pytest.raises(MeasurementError, match="names no helper"):
+        run_worker(EbpfOverheadPlan(llama=small_plan, n_pairs=1))
+
+
+def test_the_ebpf_recorder_follows_the_run_alone(small_plan: LlamaPlan, requires_ebpf: Path, tmp_path: Path) -> None:
+    """It is attached after the warm-up, its log is there, and what it left out is told."""
+    log_path = tmp_path / "log"
+    ebpf = EbpfPlan(helper=str(requires_ebpf), log_path=str(log_path), levels=int(TraceLevel.TOKEN))
+    payload = run_worker(replace(small_plan, ebpf=ebpf))
+    assert payload["ebpf_notes"] == []
+    assert log_path.stat().st_size > 0
