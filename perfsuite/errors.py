@@ -52,8 +52,8 @@ class ShapeCrashError(MeasurementError):
 
     def __init__(self, case_id: str, how: str) -> None:
         super().__init__(f"{case_id}: {how}")
-        #: At which.
-        self.case_id = case_id
+        #: At which, and in which way.
+        self.case_id, self.how = case_id, how
 
 
 class BaselineError(PerfsuiteError):

@@ -9,7 +9,6 @@ from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from importlib.metadata import entry_points
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import duckdb  # noqa: F401 - as scipy
@@ -32,6 +31,7 @@ import perfsuite.report.page.render  # noqa: F401
 from perfsuite.errors import MeasurementError
 from perfsuite.expectation.cases import LlamaWorkload
 from perfsuite.expectation.memory.comparison import MemoryRecord
+from perfsuite.measure.board.protocol import Board
 from perfsuite.measure.competition import Competition
 from perfsuite.measure.plan import (
     DevicesPlan,
@@ -153,7 +153,7 @@ class FakeDevice:
         record = replace(EngineRecord.from_plain(self.payload["engine"]), spans=tuple(spans), graphs=(), events=b"")
         return {"engine": record.to_plain(), **self._circumstances()}
 
-    def memory(self, workload: LlamaWorkload, _: LlamaPlan) -> MemoryRecord:
+    def memory(self, workload: LlamaWorkload, _: LlamaPlan, __: Board) -> MemoryRecord:
         """Return the memory of a workload's process."""
         self.remembered.append(workload.prefix)
         usual = memory_record(weights=workload.weights.name, scenario=workload.scenario.name)
@@ -378,9 +378,10 @@ def fake_opencl(fake_device: FakeDevice, monkeypatch: pytest.MonkeyPatch, tmp_pa
 def _replace_sweeps(monkeypatch: pytest.MonkeyPatch, device: FakeDevice, folder: Any) -> None:
     """Replace what sweeps measure with; programs that are not the suite's are taken to be absent."""
     measurement = "perfsuite.experiments.scenario_bench"
-    monkeypatch.setattr("perfsuite.measure.device_survey.run_worker", device.run)
-    monkeypatch.setattr(f"{measurement}.LocalBoard", lambda cache_dir: SimpleNamespace(run=device.run_sweep))
+    monkeypatch.setattr(f"{measurement}.replicates_of", lambda board, draw: lambda: (device.run_sweep(draw()),))
     monkeypatch.setattr(f"{measurement}.measure_memory", device.memory)
-    monkeypatch.setattr(f"{measurement}.materialize", lambda weights, cache_dir: folder / f"{weights.name}.gguf")
+    monkeypatch.setattr(
+        "perfsuite.measure.board.local_board.materialize", lambda weights, cache_dir: folder / f"{weights.name}.gguf"
+    )
     absent = ("likwid-bench", "stream", "clpeak")
     monkeypatch.setattr("perfsuite.measure.independent_rates.absent_programs", lambda: absent)

@@ -13,6 +13,7 @@ import pytest
 from perfsuite.expectation.cases import LlamaWorkload, llama_workload
 from perfsuite.experiments import engine_opencl, traced_run
 from perfsuite.measure import launch
+from perfsuite.measure.board.protocol import Board
 from perfsuite.measure.engine import Engine
 from perfsuite.measure.opencl_backend import OpenClBackend
 from perfsuite.measure.plan import LlamaPlan
@@ -61,7 +62,7 @@ class FakeOpenCl:
             raise self.set_up_error
         return opencl_backend(self.folder / "opencl", self.kind, driver_version=self.driver_version)
 
-    def learn(self, plan: LlamaPlan, _: OpenClBackend, *, cache_dir: Path, announce: Any) -> KernelMapping:
+    def learn(self, plan: LlamaPlan, _: OpenClBackend, __: Board, *, announce: Any, **where: Any) -> KernelMapping:
         """Return the mapping."""
         self.learnt_plans.append(plan)
         announce("learning")

@@ -15,11 +15,11 @@ from perfsuite.cli.opencl_run import engine_run, opencl_backend_of
 from perfsuite.cli.progress import progress, remarks
 from perfsuite.cli.run_options import add_answer, add_subject, check_least, effort_group
 from perfsuite.cli.taken_device import taken_device
-from perfsuite.device.profile import find_local_profile
-from perfsuite.device.work_folder import work_folder
+from perfsuite.device.profile import find_profile
 from perfsuite.errors import PerfsuiteError
 from perfsuite.experiments.overhead.measurement import LEAST_PAIRS, LiveCostRun, measure_live_cost
 from perfsuite.measure.board.protocol import Board
+from perfsuite.measure.board.run_folder import RUN_FOLDER
 from perfsuite.measure.launch import WORKER_LIMIT_S
 from perfsuite.measure.live import Delivery, deliveries, run_live
 from perfsuite.records.live import LiveEnd, LiveForecast, LiveLoss, LiveToken, to_line
@@ -138,7 +138,7 @@ def add_parser(commands: Commands) -> None:
 def _live(options: argparse.Namespace) -> int:
     _check(options)
     if options.cost:
-        with taken_device(find_local_profile(options.device), "live", options) as taken:
+        with taken_device(find_profile(options.device), "live", options) as taken:
             cost = _cost(options, taken.board)
         give(cost_answer(cost), options)
         return 0
@@ -147,8 +147,8 @@ def _live(options: argparse.Namespace) -> int:
     if options.socket is not None:
         _attach(options, take)
     else:
-        with taken_device(find_local_profile(options.device), "live", options):
-            _run(options, take)
+        with taken_device(find_profile(options.device), "live", options) as taken:
+            _run(options, taken.board, take)
     if options.json:
         print(json.dumps(summary_plain(watch)))
     else:
@@ -181,13 +181,12 @@ def _attach(options: argparse.Namespace, take: Callable[[Delivery], None]) -> No
         take(delivery)
 
 
-def _run(options: argparse.Namespace, take: Callable[[Delivery], None]) -> None:
+def _run(options: argparse.Namespace, board: Board, take: Callable[[Delivery], None]) -> None:
     """Start a run; on an OpenCL device under the tracing layer, whose kernels are delivered too."""
-    opencl = opencl_backend_of(options)
-    with work_folder() as logs:
-        environment = opencl.environment(logs) if opencl else None
-        plan = engine_run(options, opencl, n_repetitions=options.repetitions).plan
-        run_live(plan, take, extra_environment=environment, limit_s=options.limit)
+    opencl = opencl_backend_of(options, board)
+    environment = opencl.environment(RUN_FOLDER) if opencl else None
+    plan = engine_run(options, board, opencl, n_repetitions=options.repetitions).plan
+    run_live(plan, take, board, extra_environment=environment, limit_s=options.limit)
 
 
 def _taker(watch: LiveWatch, *, as_json: bool) -> Callable[[Delivery], None]:
@@ -219,8 +218,8 @@ def _cost(options: argparse.Namespace, board: Board) -> LiveCostRun:
 
     with progress("live", options) as told:
         return measure_live_cost(
-            engine_run(options, n_repetitions=options.repetitions).plan,
-            profile=find_local_profile(options.device),
+            engine_run(options, board, n_repetitions=options.repetitions).plan,
+            profile=find_profile(options.device),
             board=board,
             n_pairs=options.pairs or _DEFAULT_PAIRS,
             consume=consume,

@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from perfsuite.cli.kept_folders import user_cache
-from perfsuite.device.profile import find_local_profile
-from perfsuite.device.threads import default_threads
+from perfsuite.device.profile import find_profile
 from perfsuite.expectation.cases import LlamaWorkload, llama_workload
-from perfsuite.measure.launch import environment_engine
+from perfsuite.measure.board.protocol import Board
 from perfsuite.measure.llama_plan import llama_plan
 from perfsuite.measure.plan import LlamaPlan
 from perfsuite.workload.scenario import find_scenario
-from perfsuite.workload.weights import Weights, materialize, resolve
+from perfsuite.workload.weights import Weights, resolve
 
 if TYPE_CHECKING:
     from perfsuite.measure.opencl_backend import OpenClBackend
@@ -33,42 +32,39 @@ def named_weights(options: argparse.Namespace) -> Weights:
     return resolve(options.model, cache_dir=user_cache() / "models")
 
 
-def opencl_backend(options: argparse.Namespace) -> OpenClBackend:
-    """Set up the OpenCL device that ``--opencl-platform`` or the profile chooses.
+def opencl_backend(options: argparse.Namespace, board: Board) -> OpenClBackend:
+    """Set up the OpenCL device of a board that ``--opencl-platform`` or the profile chooses.
 
     Raises `PerfsuiteError`: there is no such platform, no backend for the engine, or a layer does not build.
     """
-    from perfsuite.measure.opencl_backend import set_up_opencl  # starts a process, and needs what few installs have
-
-    platform = options.opencl_platform or find_local_profile(options.device).opencl_platform
-    return set_up_opencl(environment_engine(), platform, user_cache())
+    platform = options.opencl_platform or find_profile(options.device).opencl_platform
+    return board.instruments.opencl_backend(board.facts().engine, platform)
 
 
-def opencl_backend_of(options: argparse.Namespace) -> OpenClBackend | None:
+def opencl_backend_of(options: argparse.Namespace, board: Board) -> OpenClBackend | None:
     """Set up what ``--backend`` asks for; `None` for the processor's backend."""
-    return None if options.backend == "cpu" else opencl_backend(options)
+    return None if options.backend == "cpu" else opencl_backend(options, board)
 
 
 def engine_run(
-    options: argparse.Namespace, opencl: OpenClBackend | None = None, *, n_repetitions: int = 1
+    options: argparse.Namespace, board: Board, opencl: OpenClBackend | None = None, *, n_repetitions: int = 1
 ) -> EngineRun:
-    """Plan one process of what the options name.
+    """Plan one process of what the options name, on a board.
 
     Flash attention, unless ``--flash-attn`` asks for it, is off where an OpenCL device is a processor, which compiles
     it for 20 s.
 
-    Raises `PerfsuiteError`: there is no such device, model or scenario.
+    Raises `PerfsuiteError`: there is no such model or scenario.
     """
-    find_local_profile(options.device)
-    asked, weights, cache_dir = getattr(options, "flash_attn", None), named_weights(options), user_cache()
+    asked, weights, facts = getattr(options, "flash_attn", None), named_weights(options), board.facts()
     flash_attn = (opencl is None or not opencl.device.is_cpu) if asked is None else asked == "on"
     workload = llama_workload(weights, find_scenario(options.scenario), flash_attn=flash_attn)
     plan = llama_plan(
         workload,
-        environment_engine(),
-        gguf_path=materialize(weights, cache_dir=cache_dir / "models"),
-        cache_dir=cache_dir,
-        n_threads=options.threads or default_threads(),
+        facts.engine,
+        gguf_path=board.place_weights(weights),
+        cache_dir=facts.cache_dir,
+        n_threads=options.threads or facts.default_threads,
         opencl=opencl,
         n_repetitions=n_repetitions,
     )

@@ -67,9 +67,9 @@ def taken_device(
         from perfsuite.measure.board.opening import choose_board, desk_claim
 
     cache_dir = user_cache()
-    _refuse_mistakes(options, cache_dir)
-    tell, tell_aloud = remarks(command, options).remark, remarks(command, _ALOUD).remark
     reach = reach or profile.reach
+    _refuse_mistakes(options, cache_dir, has_engine=reach.way == "local")
+    tell, tell_aloud = remarks(command, options).remark, remarks(command, _ALOUD).remark
     purpose, run_id = f"perfsuite {command} --device={profile.name}", f"{command}-{uuid.uuid4().hex}"
     claim = desk_claim(profile.name, reach, purpose=purpose, run_id=run_id)
     board = choose_board(reach, profile.conditions, claim, cache_dir=cache_dir, tell=tell)
@@ -93,15 +93,16 @@ def taken_device(
         _tell_new([f"what was measured is not to be trusted: {each}" for each in problems], told, tell_aloud)
 
 
-def _refuse_mistakes(options: argparse.Namespace, cache_dir: Path) -> None:
-    """Raise where what the options of many commands name is not there."""
+def _refuse_mistakes(options: argparse.Namespace, cache_dir: Path, *, has_engine: bool) -> None:
+    """Raise where what the options of many commands name is not there; a board's own engine is for it to find."""
     from perfsuite.measure.launch import environment_engine  # as in `taken_device`
     from perfsuite.workload.scenario import find_scenario
     from perfsuite.workload.weights import resolve
 
     if (model := getattr(options, "model", None)) is not None:
         resolve(model, cache_dir=cache_dir / "models")
-        environment_engine()
+        if has_engine:
+            environment_engine()
     if (scenario := getattr(options, "scenario", None)) is not None:
         find_scenario(scenario)
 

@@ -58,7 +58,14 @@ def open_mapping(config: RunConfig) -> KernelMapping:
     Raises MeasurementError: a run failed, or its kernels cannot be told apart.
     """
     assert config.opencl is not None
-    return learnt_mapping(run_plan(config), config.opencl, cache_dir=config.cache_dir, announce=_announce)
+    return learnt_mapping(
+        run_plan(config),
+        config.opencl,
+        config.board,
+        model=config.workload.weights.identity,
+        cache_dir=config.cache_dir,
+        announce=_announce,
+    )
 
 
 def measure_opencl(

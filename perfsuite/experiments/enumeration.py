@@ -68,7 +68,7 @@ def _open_mapping(config: RunConfig) -> KernelMapping | None:
 
 
 def _engine_cases(config: RunConfig, mapping: KernelMapping | None, recorded: Sequence[str]) -> Iterator[Case]:
-    if config.opencl is None:
+    if config.backend == "cpu":
         yield from phase_cases(config.workload)
         yield from _operator_cases(config, recorded)
         return

@@ -13,7 +13,6 @@ from perfsuite import __version__
 from perfsuite.errors import MeasurementError
 from perfsuite.experiments.traced_run import grouped_plan, traced_run
 from perfsuite.measure.board.protocol import Board
-from perfsuite.measure.engine import library_build_id
 from perfsuite.measure.opencl_backend import OpenClBackend
 from perfsuite.measure.plan import LlamaPlan
 from perfsuite.records.events import Phase
@@ -24,19 +23,22 @@ from perfsuite.trace.opencl.kernel_mapping import KernelMapping, KernelSequence,
 def learnt_mapping(
     plan: LlamaPlan,
     backend: OpenClBackend,
-    board: Board | None = None,
+    board: Board,
     *,
+    model: str,
     cache_dir: Path,
     announce: Callable[[str], None],
 ) -> KernelMapping:
     """Return the mapping of a workload: the stored one, or what three runs teach, which is then stored.
+
+    `model` is the identity of the weights, wherever their file lies.
 
     Raises
     ------
     MeasurementError
         A run failed, or the kernels that a group takes by itself are not those of full speed.
     """
-    path = cache_dir / "mappings" / f"{_key(plan, backend)}.json"
+    path = cache_dir / "mappings" / f"{_key(plan, backend, model)}.json"
     stored = _stored(path)
     if stored is not None:
         return stored
@@ -50,21 +52,20 @@ def learnt_mapping(
     return mapping
 
 
-def _key(plan: LlamaPlan, backend: OpenClBackend) -> str:
+#: Of a plan, what says where things lie on a board, or is drawn for each process.
+_PLACES_AND_DRAWS = (*("cache_dir", "gguf_path", "library_dir", "backend_library", "layout_seed", "n_repetitions"),)
+
+
+def _key(plan: LlamaPlan, backend: OpenClBackend, model: str) -> str:
     """Digest everything that may change the sequence of kernels."""
-    workload = {
-        name: value
-        for name, value in asdict(plan).items()
-        if name not in ("cache_dir", "layout_seed", "n_repetitions", "gguf_path", "library_dir")
-    }
+    workload = {name: value for name, value in asdict(plan).items() if name not in _PLACES_AND_DRAWS}
     identity = {
         **workload,
         **backend.fingerprint,
         "suite": __version__,
-        "model": Path(plan.gguf_path).name,
-        "model_bytes": Path(plan.gguf_path).stat().st_size,
-        "backend": library_build_id(backend.library) if backend.library else "",
-        "layer": library_build_id(backend.compatibility_layer) if backend.compatibility_layer else "",
+        "model": model,
+        "backend": backend.library_id,
+        "layer": backend.compatibility_id,
         "switches": {name: value for name, value in backend.settings.items() if name.startswith("GGML_OPENCL_MM")},
     }
     return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:16]

@@ -7,12 +7,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from perfsuite.measure.board.local_board import LocalBoard
-from perfsuite.measure.engine import find_engine
-from perfsuite.measure.launch import Observe
+from perfsuite.measure.board.beside import Beside
+from perfsuite.measure.board.protocol import Board
+from perfsuite.measure.board.run_folder import RUN_FOLDER
 from perfsuite.measure.plan import EbpfPlan, LlamaPlan
 from perfsuite.measure.recorders import RECORDERS
-from perfsuite.measure.tensor_layout import tensor_layout
 from perfsuite.records.engine_trace import EngineTrace, TraceRecorder
 from perfsuite.records.events import EngineRecord
 from perfsuite.records.trace_file import write_trace
@@ -29,43 +28,42 @@ class RecorderTrace:
 
 
 def traced_by_engine(
-    plan: LlamaPlan, recorder: str, folder: Path | None = None, *, observe: Observe | None = None
+    plan: LlamaPlan, recorder: str, board: Board, folder: Path | None = None, *, beside: Beside | None = None
 ) -> RecorderTrace:
     """Run a plan under one of the driver's own `RECORDERS` that make a trace; keep the trace where a folder is given.
 
     Raises MeasurementError: the worker failed, or the trace cannot be written.
     """
-    payload = _payload(replace(plan, recorder=recorder), observe)
+    payload = board.run(replace(plan, recorder=recorder), beside=beside)
     trace = _engine_trace(plan, payload, recorder)
     if folder is not None:
         write_trace(folder / TRACE_NAME, trace)
     return RecorderTrace(payload=payload, trace=trace)
 
 
-def traced_by_ebpf(plan: LlamaPlan, ebpf: EbpfPlan, folder: Path, *, observe: Observe | None = None) -> RecorderTrace:
-    """Run a plan while the eBPF recorder follows it; its log, and then the trace, lie in `folder`.
+def traced_by_ebpf(
+    plan: LlamaPlan, ebpf: EbpfPlan, board: Board, folder: Path, *, beside: Beside | None = None
+) -> RecorderTrace:
+    """Run a plan on a board while the eBPF recorder there follows it; the trace lies in `folder`.
 
     Raises MeasurementError: the worker failed, or the recorder could not attach.
     """
-    layout = tensor_layout(find_engine(Path(plan.library_dir)), Path(plan.cache_dir))
-    write_origin(folder, Origin(layout=layout, command=plan_words(plan)))
-    traced = replace(plan, ebpf=replace(ebpf, log_path=str(folder / LOG_NAME)))
-    payload = _payload(traced, observe)
+    write_origin(folder, Origin(layout=board.instruments.tensor_layout(board.facts().engine), command=plan_words(plan)))
+    traced = replace(plan, ebpf=replace(ebpf, log_path=str(RUN_FOLDER / LOG_NAME)))
+    payload = board.run(traced, files=folder, beside=beside)
     return RecorderTrace(payload=payload, trace=finish_recording(folder))
 
 
-def traced_by_both(plan: LlamaPlan, recorder: str, ebpf: EbpfPlan, folder: Path) -> tuple[RecorderTrace, RecorderTrace]:
+def traced_by_both(
+    plan: LlamaPlan, recorder: str, ebpf: EbpfPlan, board: Board, folder: Path
+) -> tuple[RecorderTrace, RecorderTrace]:
     """Run a plan once under two recorders, one of the engine's and the eBPF one; return both traces in that order.
 
     Raises MeasurementError: as `traced_by_ebpf`.
     """
-    outside = traced_by_ebpf(replace(plan, recorder=recorder), ebpf, folder)
+    outside = traced_by_ebpf(replace(plan, recorder=recorder), ebpf, board, folder)
     inside = RecorderTrace(payload=outside.payload, trace=_engine_trace(plan, outside.payload, recorder))
     return inside, outside
-
-
-def _payload(plan: LlamaPlan, observe: Observe | None) -> dict[str, Any]:
-    return LocalBoard(cache_dir=Path(plan.cache_dir)).run(plan, observe=observe)
 
 
 def _engine_trace(plan: LlamaPlan, payload: Mapping[str, Any], recorder: str) -> EngineTrace:

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from perfsuite.device.profile import DEFAULT_MARGIN_RATIO, Profile
 from perfsuite.expectation.cases import LlamaWorkload
 from perfsuite.experiments.shapes.request import HuntRequest
-from perfsuite.measure.board.protocol import Board
+from perfsuite.measure.board.protocol import Board, build_logs
 from perfsuite.measure.engine import Engine
 from perfsuite.measure.opencl_backend import OpenClBackend
 from perfsuite.records.run_origin import NO_ORIGIN, RunOrigin
@@ -150,4 +150,4 @@ class RunConfig:
     @property
     def log_dir(self) -> Path:
         """Where workers keep logs: beside the run's files, or in the board's own cache."""
-        return self.run_dir if self.board.is_local else self.board.facts().cache_dir / "logs"
+        return build_logs(self.board, self.run_dir)

@@ -6,7 +6,6 @@ import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from pathlib import Path
 from statistics import median
 
 from perfsuite.device.profile import Profile
@@ -16,7 +15,7 @@ from perfsuite.expectation.roofline.roofline_run import Row, RowKind, subject_of
 from perfsuite.expectation.roofline.row_works import PHASE_KINDS, row_works
 from perfsuite.expectation.roofline.sweeps import SweepPoint
 from perfsuite.expectation.roofline.work import Work
-from perfsuite.measure.board.local_board import LocalBoard
+from perfsuite.measure.board.protocol import Board
 from perfsuite.measure.engine import Engine
 from perfsuite.measure.llama_plan import llama_plan, with_drawn_layout
 from perfsuite.measure.memory_timeline import measure_memory
@@ -25,7 +24,6 @@ from perfsuite.measure.schedule import Payload, Rule, Series, replicates_of, tak
 from perfsuite.records.engine_columns import evaluations_of
 from perfsuite.records.events import EngineRecord
 from perfsuite.trace.samples import ReplicateSamples, replicate_samples
-from perfsuite.workload.weights import materialize
 
 #: Fresh processes for each workload, and how many a row needs.
 N_PROCESSES = 5
@@ -42,15 +40,10 @@ class Bench:
 
     engine: Engine
     profile: Profile
-    cache_dir: Path
+    board: Board
     n_processes: int = N_PROCESSES
     #: Whether operators are rows of their own.
     records_operators: bool = False
-
-    @property
-    def board(self) -> LocalBoard:
-        """This machine."""
-        return LocalBoard(cache_dir=self.cache_dir)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +107,8 @@ def measure_memories(
     records = []
     for place, point in enumerate(points):
         progress(f"memory, workload {place + 1} of {len(points)}: {point.setting}")
-        records.append(measure_memory(point.workload, replace(_plan(point, bench), recorder="none", n_repetitions=1)))
+        plan = replace(_plan(point, bench), recorder="none", n_repetitions=1)
+        records.append(measure_memory(point.workload, plan, bench.board))
     return tuple(records)
 
 
@@ -128,8 +122,8 @@ def _plan(point: SweepPoint, bench: Bench) -> LlamaPlan:
     plan = llama_plan(
         workload,
         bench.engine,
-        gguf_path=materialize(workload.weights, cache_dir=bench.cache_dir / "models"),
-        cache_dir=bench.cache_dir,
+        gguf_path=bench.board.place_weights(workload.weights),
+        cache_dir=bench.board.facts().cache_dir,
         n_threads=point.n_threads,
         n_repetitions=_REPETITIONS if workload.scenario.n_ctx <= _SHORT_TOKENS else 1,
     )

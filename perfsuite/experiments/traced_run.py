@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 from perfsuite.device.work_folder import work_folder
 from perfsuite.errors import MeasurementError
-from perfsuite.measure.board.local_board import LocalBoard
 from perfsuite.measure.board.protocol import Board
+from perfsuite.measure.board.run_folder import RUN_FOLDER
 from perfsuite.measure.opencl_backend import OpenClBackend
 from perfsuite.measure.plan import LlamaPlan
 from perfsuite.records.events import EngineRecord
@@ -26,14 +25,13 @@ class TracedRun:
     run: RecordedRun
 
 
-def traced_run(plan: LlamaPlan, backend: OpenClBackend, board: Board | None = None) -> TracedRun:
-    """Run a plan under the tracing layer, on a board that is this machine.
+def traced_run(plan: LlamaPlan, backend: OpenClBackend, board: Board) -> TracedRun:
+    """Run a plan under the tracing layer.
 
     Raises MeasurementError: the worker failed, or the layer left no log: then the process never loaded it.
     """
-    board = board or LocalBoard(cache_dir=Path(plan.cache_dir))
     with work_folder() as logs:
-        payload = board.run(plan, extra_environment=backend.environment(logs))
+        payload = board.run(plan, extra_environment=backend.environment(RUN_FOLDER), files=logs)
         found = sorted(logs.glob("opencl-*.log"))
         if len(found) != 1:
             raise MeasurementError(

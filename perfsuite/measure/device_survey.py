@@ -11,20 +11,12 @@ from perfsuite.device.profile import Profile, TheoreticalPeak
 from perfsuite.errors import MeasurementError, OpenClError
 from perfsuite.expectation.roofline.ceiling import CPU, Ceiling, IndependentRate, Resource
 from perfsuite.expectation.roofline.survey import Survey
-from perfsuite.measure.independent_rates import attempted, rates_on_device, rates_on_processor
-from perfsuite.measure.kernel_runtime import opencl_environment
-from perfsuite.measure.launch import environment_opencl_vendors, run_worker
-from perfsuite.measure.opencl_platform import OpenClDevice
+from perfsuite.measure.board.protocol import Board, build_logs
 from perfsuite.measure.plan import DevicesPlan, OpenClCeilingsPlan, SurveyPlan
-from perfsuite.measure.probes import MEMORY_OVER_CACHE, largest_working_set
-from perfsuite.units import format_count
 
 #: Time for each; both together stay within 60 s, start and compilers included.
 CPU_BUDGET_MS = 20_000
 OPENCL_BUDGET_MS = 12_000
-
-#: Time for NumPy; other programs take what they take.
-BOUNDS_BUDGET_MS = 2_000
 
 #: The processor of the ceilings that a device without OpenCL lacks.
 OPENCL = "opencl"
@@ -35,10 +27,10 @@ class SurveyRequest:
     """What is surveyed."""
 
     profile: Profile
+    board: Board
     n_threads: int
     thread_counts: tuple[int, ...]
-    cache_dir: Path
-    #: Where the logs of failed builds go.
+    #: Where the logs of failed builds go, on this machine.
     log_dir: Path
     #: Part of the name of an OpenCL platform that must be there; None takes the profile's, or the best there is.
     opencl_platform: str | None = None
@@ -51,8 +43,8 @@ class SurveyRequest:
         return self.opencl_platform or self.profile.opencl_platform
 
     def opencl_environment(self) -> Mapping[str, str]:
-        """Return the variables of a process that uses OpenCL."""
-        return opencl_environment(self.cache_dir, inherited=environment_opencl_vendors())
+        """Return the variables of a process that uses OpenCL there."""
+        return self.board.facts().opencl_environment
 
 
 def survey_device(request: SurveyRequest, progress: Callable[[str], None]) -> Survey:
@@ -63,43 +55,26 @@ def survey_device(request: SurveyRequest, progress: Callable[[str], None]) -> Su
     """
     if request.opencl_platform:
         devices = DevicesPlan(platform=request.opencl_platform)
-        run_worker(devices, extra_environment=request.opencl_environment())  # raises before minutes are spent
+        request.board.run(devices, extra_environment=request.opencl_environment())  # raises before minutes are spent
     progress("ceilings of the processor")
     plan = SurveyPlan(
-        cache_dir=str(request.cache_dir),
+        cache_dir=str(request.board.facts().cache_dir),
         n_threads=request.n_threads,
         thread_counts=request.thread_counts,
         budget_ms=request.cpu_budget_ms,
     )
-    ceilings = [Ceiling.from_plain(plain) for plain in run_worker(plan)["ceilings"]]
+    ceilings = [Ceiling.from_plain(plain) for plain in request.board.run(plan)["ceilings"]]
     progress("ceilings of OpenCL")
     ceilings += _opencl_ceilings(request)
     return Survey(ceilings=tuple(with_theoretical(ceilings, request.profile.theoretical_peaks)))
 
 
 def measure_bounds(request: SurveyRequest, progress: Callable[[str], None]) -> tuple[IndependentRate, ...]:
-    """Run every independent program that is installed, on one thread and on as many as the run has.
+    """Run every independent program that is installed there, on one thread and on as many as the run has.
 
     One that fails has measured nothing, and why is told.
     """
-    memory_bytes = largest_working_set(request.n_threads, MEMORY_OVER_CACHE)
-    found: list[IndependentRate] = []
-    for n_threads in sorted({1, request.n_threads}):
-        progress(f"independent programs, {format_count(n_threads, 'thread')}")
-        found += rates_on_processor(
-            n_threads=n_threads, working_set_bytes=memory_bytes, budget_ms=BOUNDS_BUDGET_MS, tell=progress
-        )
-    progress("independent programs, OpenCL")
-    return (*found, *_bounds_on_device(request, progress))
-
-
-def _bounds_on_device(request: SurveyRequest, progress: Callable[[str], None]) -> tuple[IndependentRate, ...]:
-    try:
-        environment = request.opencl_environment()
-        chosen = run_worker(DevicesPlan(platform=request.platform), extra_environment=environment)["chosen"]
-    except (MeasurementError, OpenClError):
-        return ()
-    return attempted(lambda: rates_on_device(OpenClDevice(**chosen), environment), progress)
+    return request.board.independent_rates(request.n_threads, request.platform, progress)
 
 
 def with_theoretical(ceilings: Sequence[Ceiling], peaks: Iterable[TheoreticalPeak]) -> list[Ceiling]:
@@ -128,10 +103,10 @@ def _is_meant(ceiling: Ceiling, peak: TheoreticalPeak, ceilings: Sequence[Ceilin
 
 
 def _opencl_ceilings(request: SurveyRequest) -> list[Ceiling]:
-    log_dir = str(request.log_dir)
+    log_dir = str(build_logs(request.board, request.log_dir))
     plan = OpenClCeilingsPlan(platform=request.platform, budget_ms=request.opencl_budget_ms, log_dir=log_dir)
     try:
-        payload = run_worker(plan, extra_environment=request.opencl_environment())
+        payload = request.board.run(plan, extra_environment=request.opencl_environment())
     except (MeasurementError, OpenClError) as error:
         if request.opencl_platform:
             raise

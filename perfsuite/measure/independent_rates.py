@@ -11,12 +11,17 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from perfsuite.device.work_folder import work_folder
-from perfsuite.errors import MeasurementError
+from perfsuite.errors import MeasurementError, OpenClError
 from perfsuite.expectation.roofline.ceiling import CPU, IndependentRate, Resource
 from perfsuite.measure import launch
 from perfsuite.measure.independent_numpy import blas_environment
 from perfsuite.measure.opencl_platform import OpenClDevice
-from perfsuite.measure.plan import IndependentPlan
+from perfsuite.measure.plan import DevicesPlan, IndependentPlan
+from perfsuite.measure.probes import MEMORY_OVER_CACHE, largest_working_set
+from perfsuite.units import format_count
+
+#: Time for NumPy; other programs take what they take.
+BOUNDS_BUDGET_MS = 2_000
 
 #: Benchmarks of likwid-bench, with and without AVX, by what they do to memory.
 LIKWID_KINDS = {
@@ -138,6 +143,28 @@ def _is_there(program: str) -> bool:
     if path is None or program != "stream":
         return path is not None
     return b"STREAM version" in Path(path).read_bytes()
+
+
+def all_rates(
+    n_threads: int, platform: str | None, environment: Mapping[str, str], tell: Callable[[str], None]
+) -> tuple[IndependentRate, ...]:
+    """Run every independent program that is installed, on one thread, on as many as asked, and on OpenCL.
+
+    One that fails has measured nothing, and why is told. `platform` and `environment` are those of the OpenCL device.
+    """
+    found: list[IndependentRate] = []
+    memory_bytes = largest_working_set(n_threads, MEMORY_OVER_CACHE)
+    for each in sorted({1, n_threads}):
+        tell(f"independent programs, {format_count(each, 'thread')}")
+        found += rates_on_processor(
+            n_threads=each, working_set_bytes=memory_bytes, budget_ms=BOUNDS_BUDGET_MS, tell=tell
+        )
+    tell("independent programs, OpenCL")
+    try:
+        chosen = launch.run_worker(DevicesPlan(platform=platform), extra_environment=environment)["chosen"]
+    except (MeasurementError, OpenClError):
+        return tuple(found)
+    return (*found, *attempted(lambda: rates_on_device(OpenClDevice(**chosen), environment), tell))
 
 
 def rates_on_processor(

@@ -12,13 +12,16 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from perfsuite.device.work_folder import work_folder
 from perfsuite.errors import MeasurementError, PerfsuiteError
-from perfsuite.measure.launch import WORKER_LIMIT_S, run_worker
+from perfsuite.measure.board.run_folder import RUN_FOLDER
+from perfsuite.measure.launch import WORKER_LIMIT_S
 from perfsuite.measure.plan import LlamaPlan
-from perfsuite.records.live import LiveEnd, LiveKernel, LivePhase, LiveRecord, LiveToken, from_line
+from perfsuite.records.live import LiveEnd, LiveKernel, LivePhase, LiveRecord, LiveToken, from_line, to_line
+
+if TYPE_CHECKING:
+    from perfsuite.measure.board.protocol import Board
 
 #: How often a socket is looked for that is not there yet.
 _RETRY_S = 0.01
@@ -75,8 +78,8 @@ def _is_something_else(path: Path) -> bool:
         return False
 
 
-#: The socket's name in a folder of its own.
-_SOCKET_NAME = "live.sock"
+#: What a plan names for the socket of its run, in the run's own folder.
+LIVE_SOCKET = str(RUN_FOLDER / "live.sock")
 
 #: Pause before a run's successor is looked for, where the run refused or broke off.
 _PAUSE_S = 0.05
@@ -92,6 +95,18 @@ class Delivery:
     #: From the end of what is recorded to the arrival; None where the record has no end, or had ended before the
     #: subscription began.
     delay_ns: int | None
+
+    def to_plain(self) -> dict[str, Any]:
+        """Return the record as its line, and the times."""
+        return {"record": to_line(self.record), "arrival_ns": self.arrival_ns, "delay_ns": self.delay_ns}
+
+    @classmethod
+    def from_plain(cls, plain: Mapping[str, Any]) -> Delivery | None:
+        """Undo `to_plain`; None is a record of a kind that this version does not know."""
+        record = from_line(plain["record"])
+        if record is None:
+            return None
+        return cls(record=record, arrival_ns=plain["arrival_ns"], delay_ns=plain["delay_ns"])
 
 
 def subscribe(socket_path: Path, *, limit_s: float) -> Iterator[LiveRecord]:
@@ -161,6 +176,7 @@ def _delay_ns(record: LiveRecord, arrival_ns: int, since_ns: int) -> int | None:
 def run_live(
     plan: LlamaPlan,
     consume: Callable[[Delivery], None],
+    board: Board,
     *,
     extra_environment: Mapping[str, str] | None = None,
     limit_s: float = WORKER_LIMIT_S,
@@ -169,20 +185,14 @@ def run_live(
 
     `consume` is called in a thread of its own; what it raises ends the run and is raised again.
 
-    Raises `MeasurementError` as `run_worker` and `subscribe` do.
+    Raises `MeasurementError` as `Board.run` and `subscribe` do.
     """
-    with work_folder() as folder:
-        path = folder / _SOCKET_NAME
-        return run_worker(
-            replace(plan, live_socket=str(path)),
-            extra_environment=extra_environment,
-            limit_s=limit_s,
-            observe=lambda pid: _consumed(path, consume, pid, limit_s),
-        )
+    offering = replace(plan, live_socket=LIVE_SOCKET)
+    return board.run(offering, extra_environment=extra_environment, hear=consume, limit_s=limit_s)
 
 
 @contextmanager
-def _consumed(path: Path, consume: Callable[[Delivery], None], pid: int, limit_s: float) -> Iterator[None]:
+def consumed(path: Path, consume: Callable[[Delivery], None], pid: int, limit_s: float) -> Iterator[None]:
     """Consume in a thread for as long as the context is open, and then what is left."""
     raised: list[BaseException] = []
 

@@ -15,15 +15,16 @@ import subprocess
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from perfsuite.errors import MeasurementError
 from perfsuite.expectation.cases import LlamaWorkload
 from perfsuite.expectation.memory.comparison import MemoryRecord
 from perfsuite.expectation.memory.need import memory_need
-from perfsuite.measure.engine_memory import engine_cpu_features
-from perfsuite.measure.launch import run_worker
+from perfsuite.measure.board.beside import MEMORY, Beside
+from perfsuite.measure.board.protocol import Board
 from perfsuite.measure.plan import LlamaPlan
 from perfsuite.measure.resident import resident_sample
 from perfsuite.records.events import EngineRecord, Phase, Span
@@ -146,6 +147,16 @@ class MemoryWatch:
     marks: list[int] = field(default_factory=list)
     vram: Vram = field(default_factory=lambda: Vram(n_bytes=None, missing="the run puts no layer on a GPU"))
 
+    def to_plain(self) -> dict[str, Any]:
+        """Return the fields by name, samples as rows."""
+        return {"samples": [each.to_plain() for each in self.samples], "marks": self.marks, "vram": asdict(self.vram)}
+
+    @classmethod
+    def from_plain(cls, plain: Mapping[str, Any]) -> MemoryWatch:
+        """Undo `to_plain`."""
+        samples = [MemorySample.from_plain(each) for each in plain["samples"]]
+        return cls(samples=samples, marks=list(plain["marks"]), vram=Vram(**plain["vram"]))
+
 
 @contextmanager
 def watch_memory(
@@ -166,26 +177,25 @@ def watch_memory(
             thread.join()
 
 
-def measure_timeline(plan: LlamaPlan) -> tuple[MemoryTimeline, Vram]:
+def measure_timeline(plan: LlamaPlan, board: Board) -> tuple[MemoryTimeline, Vram]:
     """Run one worker without a recorder and return its memory over time, and what its GPU held at the most.
 
     Raises `MeasurementError` where the worker failed, or it ended before it was seen once.
     """
-    watch = MemoryWatch()
-    on_gpu = plan.n_gpu_layers > 0
-    payload = run_worker(replace(plan, recorder="none"), observe=lambda pid: watch_memory(pid, watch, asks_vram=on_gpu))
-    base = MemorySample.from_plain(payload["base_memory"])
+    beside = Beside(watches_memory=True, asks_vram=plan.n_gpu_layers > 0)
+    payload = board.run(replace(plan, recorder="none"), beside=beside)
+    base, watch = MemorySample.from_plain(payload["base_memory"]), MemoryWatch.from_plain(payload[MEMORY])
     return timeline_of(watch, EngineRecord.from_plain(payload["engine"]).spans, base), watch.vram
 
 
-def measure_memory(workload: LlamaWorkload, plan: LlamaPlan) -> MemoryRecord:
+def measure_memory(workload: LlamaWorkload, plan: LlamaPlan, board: Board) -> MemoryRecord:
     """Run one worker of a workload and return its memory beside what is predicted for this engine and processor.
 
     Raises `MeasurementError` where the worker failed; `ArchitectureError` where nothing can be predicted for this
     architecture or these settings.
     """
-    need = memory_need(workload, cpu_features=engine_cpu_features(plan))
-    timeline, vram = measure_timeline(plan)
+    need = memory_need(workload, cpu_features=board.instruments.cpu_features(plan))
+    timeline, vram = measure_timeline(plan, board)
     return MemoryRecord(
         weights=workload.weights.name,
         scenario=workload.scenario.name,

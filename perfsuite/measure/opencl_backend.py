@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from perfsuite.errors import EngineError
 from perfsuite.measure import launch
@@ -59,6 +60,10 @@ _LIBRARY = "libggml-opencl.so"
 _WITHOUT_X8 = {"GGML_OPENCL_MM_F16_FORCE_L4": "1"}
 
 
+#: Of a backend, what is a path.
+_PATHS = ("library", "compatibility_layer", "tracing_layer")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenClBackend:
     """The backend as one device needs it."""
@@ -72,6 +77,20 @@ class OpenClBackend:
     tracing_layer: Path
     #: For the processes that it runs in, but for the layers.
     settings: Mapping[str, str]
+    #: Build ids of the library and of the compatibility layer, which may lie on another machine; "" without one.
+    library_id: str = ""
+    compatibility_id: str = ""
+
+    def to_plain(self) -> dict[str, Any]:
+        """Return the fields by name, paths as text."""
+        paths = {name: getattr(self, name) for name in _PATHS}
+        return {**asdict(self), **{name: None if path is None else str(path) for name, path in paths.items()}}
+
+    @classmethod
+    def from_plain(cls, plain: Mapping[str, Any]) -> OpenClBackend:
+        """Undo `to_plain`."""
+        paths: dict[str, Any] = {name: None if plain[name] is None else Path(plain[name]) for name in _PATHS}
+        return cls(**{**plain, **paths, "device": OpenClDevice.from_plain(plain["device"])})
 
     @property
     def fingerprint(self) -> dict[str, str]:
@@ -112,12 +131,14 @@ def find_opencl_backend(
     """
     library = backend_library(engine, cache_dir)
     layer = compatibility_layer if device.is_cpu else None
-    kernels = cache_dir / "opencl-kernels" / _kernels_key((library, layer), device)
+    kernels = cache_dir / "opencl-kernels" / _kernels_key((_build_id(library), _build_id(layer)), device)
     return OpenClBackend(
         library=library,
         device=device,
         compatibility_layer=layer,
         tracing_layer=tracing_layer,
+        library_id=_build_id(library),
+        compatibility_id=_build_id(layer),
         settings={
             **settings,
             "GGML_OPENCL_PLATFORM": device.platform_name,
@@ -125,11 +146,6 @@ def find_opencl_backend(
             **(_WITHOUT_X8 if device.is_cpu else {}),
         },
     )
-
-
-def of_engine(backend: OpenClBackend, engine: Engine, cache_dir: Path) -> OpenClBackend:
-    """Return the same set-up for another engine, whose own backend it takes; `EngineError` where it has none."""
-    return replace(backend, library=backend_library(engine, cache_dir))
 
 
 def backend_library(engine: Engine, cache_dir: Path) -> Path | None:
@@ -145,11 +161,15 @@ def backend_library(engine: Engine, cache_dir: Path) -> Path | None:
     return made
 
 
-def _kernels_key(libraries: Sequence[Path | None], device: OpenClDevice) -> str:
+def _kernels_key(build_ids: Sequence[str], device: OpenClDevice) -> str:
     """Name the folder of compiled kernels: the backend's own key does not see what a layer makes of a source."""
-    parts = [library_build_id(path) for path in libraries if path is not None]
+    parts = [each for each in build_ids if each]
     parts += [device.platform_version, device.device_name, device.driver_version]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
+
+
+def _build_id(library: Path | None) -> str:
+    return "" if library is None else library_build_id(library)
 
 
 def set_up_opencl(engine: Engine, platform: str | None, cache_dir: Path) -> OpenClBackend:

@@ -12,8 +12,6 @@ from pathlib import Path
 import numpy as np
 
 from perfsuite.errors import MeasurementError
-from perfsuite.measure.engine import Engine
-from perfsuite.measure.native import build_phase_tracer
 from perfsuite.records.call_trace import CallTrace, TracedCall, TracedFunction
 
 #: The header and the calls of the file are as native/include/perfsuite/call_trace.h has them.
@@ -26,12 +24,9 @@ MAGIC = b"pscalls"
 _FUNCTIONS = tuple(TracedFunction)
 
 
-def tracer_environment(engine: Engine, cache_dir: Path, path: Path) -> Mapping[str, str]:
-    """Return the variables with which a worker on this engine is traced; its calls go to `path` when it ends.
-
-    Raises `NativeBuildError` where the tracer does not build.
-    """
-    return {"LD_PRELOAD": str(build_phase_tracer(engine, cache_dir)), "PERFSUITE_PHASE_TRACE": str(path)}
+def tracer_environment(library: Path, path: Path) -> Mapping[str, str]:
+    """Return the variables with which a worker is traced by the tracer of its engine; its calls go to `path`."""
+    return {"LD_PRELOAD": str(library), "PERFSUITE_PHASE_TRACE": str(path)}
 
 
 def read_trace(path: Path) -> CallTrace:

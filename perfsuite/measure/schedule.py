@@ -14,11 +14,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from operator import itemgetter
+from pathlib import Path
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
 from perfsuite.device.profile import Profile
 from perfsuite.errors import LinkError, MeasurementError
-from perfsuite.measure.board.protocol import Board
+from perfsuite.measure.board.protocol import Board, Hear
 from perfsuite.measure.competition import SEEN_AFTER
 from perfsuite.measure.contention import Contention
 from perfsuite.measure.llama_plan import with_drawn_layout
@@ -94,15 +95,21 @@ class Rule:
 class Runner(Protocol):
     """What runs a plan: a `Board`."""
 
-    def run(self, plan: Plan, *, extra_environment: Mapping[str, str] | None = None) -> Payload:
-        """Run it in a fresh process and return its payload."""
+    def run(
+        self, plan: Plan, *, extra_environment: Mapping[str, str] | None = None, files: Path | None = None
+    ) -> Payload:
+        """Run it in a fresh process and return its payload; what it leaves lies in `files` then."""
 
 
 def replicates_of(
-    board: Runner, draw: Callable[[], Plan], *, extra_environment: Mapping[str, str] | None = None
+    board: Runner,
+    draw: Callable[[], Plan],
+    *,
+    extra_environment: Mapping[str, str] | None = None,
+    files: Path | None = None,
 ) -> Callable[[], tuple[Payload]]:
-    """Return what runs one process at each call, with a plan drawn for it."""
-    return lambda: (board.run(draw(), extra_environment=extra_environment),)
+    """Return what runs one process at each call, with a plan drawn for it; what the last one left lies in `files`."""
+    return lambda: (board.run(draw(), extra_environment=extra_environment, files=files),)
 
 
 def pairs_of(
@@ -113,8 +120,11 @@ def pairs_of(
     leaders: Iterator[int] | None = None,
     extra_environment: Mapping[str, str] | None = None,
     own_environments: tuple[Mapping[str, str], Mapping[str, str]] = ({}, {}),
+    hear: Hear | None = None,
 ) -> Callable[[], tuple[Payload, Payload]]:
     """Return what lets two processes take `N_TURNS` turns each at each call, every process with a layout of its own.
+
+    `hear` is given the live records of those that offer any.
 
     `leaders` says who has the first turn, 0 or 1, pair by pair; by default it is drawn for the first pair of two, and
     the other one leads the second.
@@ -130,6 +140,7 @@ def pairs_of(
             leader=leader,
             extra_environment=extra_environment,
             own_environments=own_environments,
+            hear=hear,
         )
 
     return take
@@ -275,14 +286,23 @@ def tried(
 
 
 def run_undisturbed(
-    board: Runner, plan: Plan, rule: Rule, *, n_tries: int = N_TRIES, extra_environment: Mapping[str, str] | None = None
+    board: Runner,
+    plan: Plan,
+    rule: Rule,
+    *,
+    n_tries: int = N_TRIES,
+    extra_environment: Mapping[str, str] | None = None,
+    files: Path | None = None,
 ) -> Payload:
-    """Run a plan in fresh processes until one can be used; return its payload.
+    """Run a plan in fresh processes until one can be used; return its payload, and leave its files in `files`.
 
     Raises `MeasurementError` where none of `n_tries` can, with what the last one met; or a worker failed.
     """
     (payload,), complaint = tried(
-        replicates_of(board, lambda: plan, extra_environment=extra_environment), itemgetter(0), rule, n_tries=n_tries
+        replicates_of(board, lambda: plan, extra_environment=extra_environment, files=files),
+        itemgetter(0),
+        rule,
+        n_tries=n_tries,
     )
     if complaint is not None:
         raise MeasurementError(

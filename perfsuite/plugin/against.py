@@ -13,8 +13,9 @@ from perfsuite.errors import PerfsuiteError
 from perfsuite.experiments.engine_replicates import llama_fingerprint
 from perfsuite.experiments.run_config import RunConfig
 from perfsuite.experiments.stored import open_baselines
+from perfsuite.measure.engine import Engine
 from perfsuite.measure.engine_store import engine_folder
-from perfsuite.measure.opencl_backend import of_engine
+from perfsuite.measure.opencl_backend import OpenClBackend
 from perfsuite.plugin.option_table import AGAINST_ARGUMENTS
 from perfsuite.workload.ggml_types import GGML_TYPES
 from perfsuite.workload.weights import resolve
@@ -72,13 +73,19 @@ def _old_side(config: RunConfig, library_dir: str | None, model: str | None, arg
     old = config
     if library_dir is not None:
         engine = config.board.find_engine(Path(library_dir))
-        old = replace(old, other_engine=engine, opencl=old.opencl and of_engine(old.opencl, engine, config.cache_dir))
+        old = replace(old, other_engine=engine, opencl=old.opencl and _backend_of(config, engine))
     if model is not None:
         weights = resolve(model, cache_dir=config.cache_dir / "models")
         old = replace(old, workload=replace(old.workload, weights=weights))
     for argument in (arguments or "").split():
         old = _with_argument(old, argument)
     return old
+
+
+def _backend_of(config: RunConfig, engine: Engine) -> OpenClBackend:
+    """Return the backend that the board has for another engine."""
+    platform = config.opencl_platform or config.profile.opencl_platform
+    return config.board.instruments.opencl_backend(engine, platform)
 
 
 def _with_argument(config: RunConfig, argument: str) -> RunConfig:

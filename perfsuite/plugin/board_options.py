@@ -13,7 +13,6 @@ import pytest
 
 from perfsuite.device.address import asked_reach
 from perfsuite.device.profile import Profile
-from perfsuite.device.reach import Reach
 from perfsuite.measure.board.opening import choose_board, desk_claim
 from perfsuite.measure.board.protocol import Board
 from perfsuite.plugin.durations import asked_seconds
@@ -66,8 +65,8 @@ def _tell_beside(config: pytest.Config, text: str) -> None:
         print(f"perfsuite: {terminal_text(text)}", file=sys.stderr, flush=True)
 
 
-#: Options that measure with more than plans, so that they need to be where the device is.
-_ON_THE_BOARD = ("--perf-sweep", "--perf-fidelity", "--perf-overhead", "--perf-trace", "--perf-shapes")
+#: Options whose cases depend on the board.
+_LISTED_BY_BOARD = ("--perf-sweep", "--perf-overhead", "--perf-trace")
 
 #: Options with which pytest shows something and runs no test.
 _MERELY_SHOWING = (
@@ -81,30 +80,21 @@ def is_to_measure(option: argparse.Namespace) -> bool:
     return not any(getattr(option, name, None) for name in _MERELY_SHOWING)
 
 
+def lists_by_board(option: argparse.Namespace) -> bool:
+    """Whether the cases that a run lists depend on the board: on its processors, governors, or kernels."""
+    return bool(option.collectonly) and any(value_of(option, name) for name in _LISTED_BY_BOARD)
+
+
 def asked_board(option: argparse.Namespace, profile: Profile, run_id: str, *, cache_dir: Path) -> Board:
     """Return the board that the options name; it is not reached yet.
 
-    Raises pytest.UsageError: an option's value is not accepted, or what is asked for works on the board itself only;
-    DeviceError: there is no such address.
+    Raises pytest.UsageError: an option's value is not accepted; DeviceError: there is no such address.
     """
     reach = asked_reach("--perf-address", option.perf_address, profile.reach)
-    if reach.way != "local":
-        _refuse_over_a_link(option, reach)
     wait_s = asked_seconds("--perf-wait", option.perf_wait) if option.perf_wait else 0.0
     purpose = f"pytest --device={profile.name}"
     claim = desk_claim(profile.name, reach, purpose=purpose, run_id=run_id, wait_s=wait_s)
     return choose_board(reach, profile.conditions, claim, cache_dir=cache_dir, tell=_tell)
-
-
-def _refuse_over_a_link(option: argparse.Namespace, reach: Reach) -> None:
-    asked = [name for name in _ON_THE_BOARD if value_of(option, name)]
-    if option.backend != "cpu":
-        asked.append(f"--backend={option.backend}")
-    if asked:
-        raise pytest.UsageError(
-            f"{asked[0]}: does not work over a link yet ({reach.text}); "
-            "run it on the board itself, with --perf-address=local"
-        )
 
 
 def _tell(text: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import errno
 import os
 import sys
@@ -19,10 +20,10 @@ from perfsuite.experiments.session import PerfSession, open_session
 from perfsuite.experiments.shapes.request import HuntRequest
 from perfsuite.measure.board.protocol import Board, board_name
 from perfsuite.plugin.against import with_old_side, with_stored_side
-from perfsuite.plugin.board_options import is_to_measure
+from perfsuite.plugin.board_options import is_to_measure, lists_by_board
 from perfsuite.plugin.fixtures import SESSION_KEY, Perf
 from perfsuite.plugin.margins import marker_margin
-from perfsuite.plugin.options import resolve_config
+from perfsuite.plugin.options import on_backend, resolve_config
 from perfsuite.plugin.parameters import BROUGHT, CASE_KINDS, PARAMETERS, STATEMENT, cases_dir
 from perfsuite.plugin.run_signals import end_on_signals
 
@@ -36,15 +37,16 @@ def pytest_configure(config: pytest.Config) -> None:
     if is_to_measure(config.option):
         end_on_signals(config)
     run = resolve_config(config)
-    asks_board = run.board.is_local or is_to_measure(config.option)
+    is_opened = is_to_measure(config.option) or (not run.board.is_local and lists_by_board(config.option))
+    asks_board = run.board.is_local or is_opened
     try:
         # Whoever waits for a device hears of a mistake first; what lies on a board is looked for when that is had.
         compared = with_old_side(run, config.option, asks_board=run.board.is_local)
         _refuse_unwritable(run.run_dir)
-        if is_to_measure(config.option):
+        if is_opened:
             config.add_cleanup(partial(_let_go, run.board))
             run.board.open()
-            run = _on_its_board(run)
+            run = _on_its_board(run, config.option)
         if run.board.is_local:
             run = replace(compared, origin=run.origin)
         else:
@@ -157,9 +159,10 @@ def _refuse_unwritable(folder: Path) -> None:
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
 
 
-def _on_its_board(run: RunConfig) -> RunConfig:
-    """Return the run with the name of its board, which is known now."""
-    return replace(run, origin=replace(run.origin, board=board_name(run.board)))
+def _on_its_board(run: RunConfig, option: argparse.Namespace) -> RunConfig:
+    """Return the run with the name of its board, which is known now, and the backend that is there."""
+    run = replace(run, origin=replace(run.origin, board=board_name(run.board)))
+    return run if run.board.is_local else on_backend(run, option)
 
 
 def _let_go(board: Board) -> None:

@@ -11,12 +11,11 @@ from pathlib import Path
 import platformdirs
 import pytest
 
-from perfsuite.device.profile import Profile, find_profile, own_folders
+from perfsuite.device.profile import find_profile, own_folders
 from perfsuite.errors import PerfsuiteError
 from perfsuite.expectation.cases import llama_workload
 from perfsuite.expectation.roofline.sweeps import SWEEPS
 from perfsuite.experiments.run_config import OutputRequest, RunConfig
-from perfsuite.measure.engine import Engine
 from perfsuite.measure.opencl_backend import OpenClBackend
 from perfsuite.plugin.board_options import asked_board, is_to_measure, on_farm_board
 from perfsuite.plugin.durations import asked_names, asked_seconds
@@ -121,11 +120,10 @@ def _resolve(config: pytest.Config) -> RunConfig:
     weights = resolve(model, cache_dir=cache_dir / "models")
     board = asked_board(option, profile, run_id, cache_dir=cache_dir)
     engine = board.find_engine(None) if board.is_local else None
-    opencl = _opencl(option, profile, engine, cache_dir)
-    return RunConfig(
+    run = RunConfig(
         profile=profile,
         board=board,
-        workload=llama_workload(weights, scenario, flash_attn=_flash_attn(option.perf_flash_attn, opencl)),
+        workload=llama_workload(weights, scenario, flash_attn=_flash_attn(option.perf_flash_attn, None)),
         asked_threads=None if option.threads is None else _positive(option, "--threads"),
         backend=option.backend,
         baseline_mode=option.baseline,
@@ -155,11 +153,27 @@ def _resolve(config: pytest.Config) -> RunConfig:
         experiments=tuple(dict.fromkeys(option.perf_experiment.split(","))) if option.perf_experiment else (),
         trace=option.perf_trace,
         shapes=shapes,
-        opencl=opencl,
         prompt_lengths=lengths,
         origin=run_origin(config, run_id, engine),
         outputs=asked_outputs(config),
     )
+    return on_backend(run, option) if board.is_local else run
+
+
+def on_backend(run: RunConfig, option: argparse.Namespace) -> RunConfig:
+    """Return the run with the OpenCL backend that its board has, where that is asked for.
+
+    Raises PerfsuiteError: the board has no such platform, no backend for its engine, or no layer to follow it.
+    """
+    if not _is_opencl(option):
+        return run
+    opencl = run.board.instruments.opencl_backend(run.engine, run.opencl_platform or run.profile.opencl_platform)
+    settings = replace(run.workload.settings, flash_attn=_flash_attn(option.perf_flash_attn, opencl))
+    return replace(run, opencl=opencl, workload=replace(run.workload, settings=settings))
+
+
+def _flash_attn(given: str | None, opencl: OpenClBackend | None) -> bool:
+    return given == "on" if given else opencl is None or not opencl.device.is_cpu
 
 
 def _prompts(option: argparse.Namespace) -> tuple[tuple[int, ...], Scenario]:
@@ -177,20 +191,6 @@ def _prompts(option: argparse.Namespace) -> tuple[tuple[int, ...], Scenario]:
         raise pytest.UsageError(f"--prompts={option.prompts}: runs on its own; leave out {', '.join(taken)}")
     lengths = prompt_lengths(Path(option.prompts))
     return lengths, prompts_scenario(lengths, scenario.n_gen, n_depth=scenario.n_depth)
-
-
-def _opencl(
-    option: argparse.Namespace, profile: Profile, engine: Engine | None, cache_dir: Path
-) -> OpenClBackend | None:
-    if engine is None or not _is_opencl(option):
-        return None
-    from perfsuite.measure.opencl_backend import set_up_opencl
-
-    return set_up_opencl(engine, option.perf_opencl_platform or profile.opencl_platform, cache_dir)
-
-
-def _flash_attn(given: str | None, opencl: OpenClBackend | None) -> bool:
-    return given == "on" if given else opencl is None or not opencl.device.is_cpu
 
 
 def _directory(given: str | None, default: Path) -> Path:

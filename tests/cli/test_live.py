@@ -39,7 +39,7 @@ def plans(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[LlamaPlan]:
     """Replace runs; return the plans that they were given."""
     given: list[LlamaPlan] = []
 
-    def run(plan: LlamaPlan, consume: Callable[[Delivery], None], **_: object) -> dict[str, Any]:
+    def run(plan: LlamaPlan, consume: Callable[[Delivery], None], *_: object, **__: object) -> dict[str, Any]:
         given.append(plan)
         for record in records():
             consume(Delivery(record=record, arrival_ns=0, delay_ns=250_000 if isinstance(record, LiveToken) else None))
@@ -53,7 +53,9 @@ def plans(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[LlamaPlan]:
 
     monkeypatch.setattr("perfsuite.cli.live.run_live", run)
     monkeypatch.setattr("perfsuite.cli.live.measure_live_cost", cost)
-    monkeypatch.setattr("perfsuite.cli.opencl_run.materialize", lambda weights, cache_dir: tmp_path / "weights.gguf")
+    monkeypatch.setattr(
+        "perfsuite.measure.board.local_board.materialize", lambda weights, cache_dir: tmp_path / "weights.gguf"
+    )
     monkeypatch.setattr("platformdirs.user_cache_dir", lambda name: str(tmp_path / "cache"))
     return given
 

@@ -143,7 +143,9 @@ def test_a_device_that_somebody_has_is_not_measured(
     arguments: list[str], locks: Path, refused: Refused, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each command that measures says in one line who has the device, with the exit code 2, and leaves it alone."""
-    monkeypatch.setattr("perfsuite.cli.opencl_run.materialize", lambda weights, cache_dir: cache_dir / "none.gguf")
+    monkeypatch.setattr(
+        "perfsuite.measure.board.local_board.materialize", lambda weights, cache_dir: cache_dir / "none.gguf"
+    )
     monkeypatch.setattr("perfsuite.experiments.tracing.command_program.find_helper", lambda _: Path("helper"))
     with held_by(locks, "anna"):
         told = refused(arguments)

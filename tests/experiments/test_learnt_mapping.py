@@ -11,6 +11,7 @@ import pytest
 from perfsuite.errors import MeasurementError
 from perfsuite.experiments.learnt_mapping import learnt_mapping
 from perfsuite.experiments.traced_run import TracedRun
+from perfsuite.measure.board.local_board import LocalBoard
 from perfsuite.measure.opencl_backend import OpenClBackend
 from perfsuite.measure.plan import LlamaPlan
 from perfsuite.records.events import Phase
@@ -64,10 +65,14 @@ def announced() -> list[str]:
 def learn(tmp_path: Path, announced: list[str]) -> Learn:
     """Return how to learn in a cache of its own."""
 
-    def learnt(plan: LlamaPlan | None = None, backend: OpenClBackend | None = None) -> KernelMapping:
+    def learnt(
+        plan: LlamaPlan | None = None, backend: OpenClBackend | None = None, model: str = "synthetic:1"
+    ) -> KernelMapping:
         return learnt_mapping(
             plan or opencl_plan(tmp_path),
             backend or opencl_backend(tmp_path),
+            LocalBoard(cache_dir=tmp_path),
+            model=model,
             cache_dir=tmp_path / "cache",
             announce=announced.append,
         )
@@ -135,12 +140,11 @@ def test_what_may_change_a_kernel_is_learnt_again(engine: Engine, learn: Learn, 
     learn(replace(plan, flash_attn=not plan.flash_attn))
     learn(plan, opencl_backend(tmp_path, driver_version="1.3"))
     learn(plan, replace(backend, settings={**backend.settings, "GGML_OPENCL_MM_F16_FORCE_L4": "1"}))
-    learn(plan, replace(backend, compatibility_layer=None))
+    learn(plan, replace(backend, compatibility_id="another"))
     n_learnt = 7
-    for name in ("libggml-opencl.so", "compat.so", "weights.gguf"):
-        (tmp_path / name).write_text(f"another {name}")
-        learn()
-        n_learnt += 1
+    learn(plan, replace(backend, library_id="another"))
+    learn(plan, model="synthetic:2")
+    n_learnt += 2
     assert len(list((tmp_path / "cache" / "mappings").iterdir())) == n_learnt
     assert len(engine.plans) == 3 * n_learnt
 

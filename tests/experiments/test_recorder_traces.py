@@ -10,6 +10,7 @@ import pytest
 
 from perfsuite.experiments.recorder_traces import traced_by_both, traced_by_ebpf, traced_by_engine
 from perfsuite.experiments.tracing.recorder_agreement import recorder_agreement
+from perfsuite.measure.board.local_board import LocalBoard
 from perfsuite.measure.engine import Engine, find_engine
 from perfsuite.measure.plan import EbpfPlan, LlamaPlan
 from perfsuite.records.engine_trace import EngineTrace, EventKind, TraceRecorder
@@ -50,6 +51,10 @@ def routed_plan(tmp_path_factory: pytest.TempPathFactory) -> LlamaPlan:
     return _plan(synthetic_weights(narrow, "q8_0", cache_dir=folder), folder, cache, find_engine())
 
 
+def _board(plan: LlamaPlan) -> LocalBoard:
+    return LocalBoard(cache_dir=Path(plan.cache_dir))
+
+
 def _ebpf(helper: Path, levels: str, **fields: object) -> EbpfPlan:
     return replace(
         EbpfPlan(helper=str(helper), log_path="", levels=int(parse_levels(levels, "--trace"))),
@@ -64,7 +69,7 @@ def test_a_run_under_a_recorder_of_its_own_is_kept(
     plan: LlamaPlan, tmp_path: Path, recorder: str, told: TraceRecorder
 ) -> None:
     """The trace of the folder is that which is returned, and says who recorded and what ran."""
-    trace = traced_by_engine(plan, recorder, tmp_path).trace
+    trace = traced_by_engine(plan, recorder, _board(plan), tmp_path).trace
     assert trace.recorder is told
     assert "4 generated" in trace.command
     assert read_recording(tmp_path / TRACE_NAME).events.tolist() == trace.events.tolist()
@@ -77,7 +82,9 @@ def test_both_recorders_see_the_same_operators(
     plan: LlamaPlan, requires_ebpf: Path, tmp_path: Path, buffer: str
 ) -> None:
     """Of one process: the same operators in the same order, as many, and every thread accounts for its graphs."""
-    inside, outside = traced_by_both(plan, "callback", _ebpf(requires_ebpf, "operator,ends", buffer=buffer), tmp_path)
+    inside, outside = traced_by_both(
+        plan, "callback", _ebpf(requires_ebpf, "operator,ends", buffer=buffer), _board(plan), tmp_path
+    )
     found = recorder_agreement(outside.trace, inside.trace)
     assert found.is_same, found.first_difference
     assert found.n_evaluations == plan.n_gen + 1
@@ -95,7 +102,9 @@ def _choices(trace: EngineTrace) -> dict[tuple[int, int, int, int], int]:
 
 def test_experts_are_those_of_the_tensor(routed_plan: LlamaPlan, requires_ebpf: Path, tmp_path: Path) -> None:
     """What eBPF reads from the product's third source is what the engine hands back, in every layer of every step."""
-    inside, outside = traced_by_both(routed_plan, "experts", _ebpf(requires_ebpf, "experts"), tmp_path)
+    inside, outside = traced_by_both(
+        routed_plan, "experts", _ebpf(requires_ebpf, "experts"), _board(routed_plan), tmp_path
+    )
     told, read = _choices(inside.trace), _choices(outside.trace)
     steps = {key: expert for key, expert in told.items() if key[0] > 0}
     assert {key: read.get(key) for key in steps} == steps
@@ -106,7 +115,7 @@ def test_experts_are_those_of_the_tensor(routed_plan: LlamaPlan, requires_ebpf: 
 
 def test_a_run_can_be_traced_at_any_level(plan: LlamaPlan, requires_ebpf: Path, tmp_path: Path) -> None:
     """With threads, the states of the engine's threads are told; without operators, there are none."""
-    trace = traced_by_ebpf(plan, _ebpf(requires_ebpf, "graph,threads"), tmp_path).trace
+    trace = traced_by_ebpf(plan, _ebpf(requires_ebpf, "graph,threads"), _board(plan), tmp_path).trace
     assert not trace.of(EventKind.OPERATOR).size
     assert trace.of(EventKind.TOKEN).size == plan.n_gen + 1
     assert trace.of(EventKind.THREAD_STATE).size

@@ -15,6 +15,7 @@ from perfsuite.expectation.cases import REST_ROLE, llama_workload, operator_case
 from perfsuite.expectation.roofline.roofline_run import RooflineRun, Row, RowKind
 from perfsuite.expectation.roofline.sweeps import SweepPoint
 from perfsuite.experiments.scenario_bench import MIN_PROCESSES, N_PROCESSES, Bench, measure_rows
+from perfsuite.measure.board.local_board import LocalBoard
 from perfsuite.measure.engine import find_engine
 from perfsuite.measure.plan import LlamaPlan
 from perfsuite.records.events import EngineRecord, Phase, Span
@@ -80,14 +81,14 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
     found = Machine()
     monkeypatch.setattr("perfsuite.measure.launch.run_worker", found.run)
     monkeypatch.setattr(
-        "perfsuite.experiments.scenario_bench.materialize", lambda weights, cache_dir: cache_dir / weights.name
+        "perfsuite.measure.board.local_board.materialize", lambda weights, cache_dir: cache_dir / weights.name
     )
     return found
 
 
 def bench(folder: Path, **changes: Any) -> Bench:
     """Return a bench on this machine's engine."""
-    return Bench(engine=find_engine(), profile=find_profile("host"), cache_dir=folder, **changes)
+    return Bench(engine=find_engine(), profile=find_profile("host"), board=LocalBoard(cache_dir=folder), **changes)
 
 
 def measured(folder: Path, *points: SweepPoint, **changes: Any) -> tuple[Row, ...]:

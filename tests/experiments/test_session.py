@@ -263,7 +263,7 @@ def test_creep_is_measured_from_the_anchor_of_what_a_board_is_compared_with(
 def _be_board(monkeypatch: pytest.MonkeyPatch, identity: str) -> None:
     """Let the next runs be on a board of this identity, as if it was reached over a link."""
 
-    def on_its_board(run: RunConfig) -> RunConfig:
+    def on_its_board(run: RunConfig, _: object) -> RunConfig:
         board = BoardName(identity=identity, hostname="shelf", is_linked=True)
         return replace(run, origin=replace(run.origin, board=board))
 

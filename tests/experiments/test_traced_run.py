@@ -12,6 +12,7 @@ import pytest
 
 from perfsuite.errors import MeasurementError
 from perfsuite.experiments.traced_run import TracedRun, grouped_plan, traced_run
+from perfsuite.measure.board.local_board import LocalBoard
 from perfsuite.measure.plan import LlamaPlan
 from perfsuite.records.events import Phase
 from tests.synthetic_engine_kernels import FUSED, Step, recorded
@@ -43,7 +44,7 @@ def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
             return {"engine": FULL_SPEED.record.to_plain(), "contention": {}}
 
         monkeypatch.setattr("perfsuite.measure.launch.run_worker", work)
-        return traced_run(plan, opencl_backend(tmp_path)), given
+        return traced_run(plan, opencl_backend(tmp_path), LocalBoard(cache_dir=tmp_path)), given
 
     return traced
 

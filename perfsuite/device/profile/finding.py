@@ -8,7 +8,6 @@ from pathlib import Path
 from perfsuite.device.profile.building import built
 from perfsuite.device.profile.layers import layered
 from perfsuite.device.profile.record import Profile
-from perfsuite.errors import DeviceError
 
 
 def find_profile(name: str, *, folders: Sequence[Path] | None = None, asked: str = "--device=") -> Profile:
@@ -28,20 +27,3 @@ def find_profile(name: str, *, folders: Sequence[Path] | None = None, asked: str
         its value, and what is accepted.
     """
     return built(name, layered(name, asked, folders=folders))
-
-
-def find_local_profile(name: str, *, folders: Sequence[Path] | None = None, asked: str = "--device=") -> Profile:
-    """Read the profile of a device that is this machine, as `find_profile` does; for what measures here alone.
-
-    Raises
-    ------
-    DeviceError
-        As `find_profile`, and where the device is another machine: measured here, it would be this one.
-    """
-    profile = find_profile(name, folders=folders, asked=asked)
-    if profile.is_local:
-        return profile
-    raise DeviceError(
-        f"{asked}{name}: is reached by {profile.reach.text}, and this measures the machine that it runs on; "
-        "run it there, with --device=host"
-    )

@@ -10,11 +10,11 @@ from perfsuite import __version__
 from perfsuite.cli.answer import Answer, Part, Sheet, give, percent
 from perfsuite.cli.command_help import Commands, add_command
 from perfsuite.cli.kept_folders import user_cache
-from perfsuite.cli.opencl_run import engine_run
+from perfsuite.cli.opencl_run import engine_run, named_weights
 from perfsuite.cli.progress import progress
 from perfsuite.cli.run_options import add_answer, add_subject, check_least, effort_group
 from perfsuite.cli.taken_device import taken_device
-from perfsuite.device.profile import DEFAULT_MARGIN_RATIO, find_local_profile
+from perfsuite.device.profile import DEFAULT_MARGIN_RATIO, Profile, find_profile
 from perfsuite.errors import MeasurementError, PerfsuiteError
 from perfsuite.expectation.cases import operator_cases, phase_cases
 from perfsuite.experiments.certificate.certificate import (
@@ -29,7 +29,9 @@ from perfsuite.experiments.certificate.certificate import (
 )
 from perfsuite.experiments.certificate.trial_run import TrialSetup, run_trial
 from perfsuite.measure.board.protocol import Board
+from perfsuite.measure.launch import environment_engine
 from perfsuite.records.whole_file import write_json
+from perfsuite.workload.scenario import find_scenario
 
 _DEFAULT_RUNS, _BUDGET_S = 20, 90.0
 
@@ -76,13 +78,16 @@ def add_parser(commands: Commands) -> None:
 
 
 def _certify(options: argparse.Namespace) -> int:
-    setup = _setup(options)
-    state = options.state or _state_path(options, setup.plan.engine_build_id)
+    profile = find_profile(options.device)
+    check_least(options, "runs", "threads")
+    named_weights(options)
+    find_scenario(options.scenario)
+    state = options.state or _state_path(options, _build_id(profile, options))
     trials = list(read_trials(state))
     missing = () if options.report_only else tuple(_missing(_wanted(options), trials))
     if missing:
-        with taken_device(setup.profile, "certify", options) as taken:
-            _measure(missing, state, trials, taken.board, options)
+        with taken_device(profile, "certify", options) as taken:
+            _measure(missing, state, trials, _setup(options, profile, taken.board), taken.board, options)
     found = certificate(trials)
     plain = {"device": options.device, "workload": _workload_name(options), **found.to_plain()}
     write_json(state.with_suffix(".json"), plain, MeasurementError)
@@ -91,10 +96,14 @@ def _certify(options: argparse.Namespace) -> int:
 
 
 def _measure(
-    missing: Sequence[Truth], state: Path, trials: list[Trial], board: Board, options: argparse.Namespace
+    missing: Sequence[Truth],
+    state: Path,
+    trials: list[Trial],
+    setup: TrialSetup,
+    board: Board,
+    options: argparse.Namespace,
 ) -> None:
     """Add a trial for each truth, with as many threads as the device's conditions leave processors."""
-    setup = _setup(options)
     with progress("certify", options) as told:
         for at, truth in enumerate(missing):
             told.step("runs", at, len(missing))
@@ -104,10 +113,16 @@ def _measure(
             told.remark(f"{len(trials)} runs, {_told(trial)}")
 
 
-def _setup(options: argparse.Namespace) -> TrialSetup:
-    profile = find_local_profile(options.device)
-    check_least(options, "runs")
-    run = engine_run(options)
+def _build_id(profile: Profile, options: argparse.Namespace) -> str:
+    """Return the build that is measured, by which runs are kept; a board at the end of a link is asked for its own."""
+    if profile.is_local:
+        return environment_engine().build_id
+    with taken_device(profile, "certify", options) as taken:
+        return taken.board.facts().engine.build_id
+
+
+def _setup(options: argparse.Namespace, profile: Profile, board: Board) -> TrialSetup:
+    run = engine_run(options, board)
     cases = (*phase_cases(run.workload), *operator_cases(run.workload))
     return TrialSetup(
         plan=run.plan,

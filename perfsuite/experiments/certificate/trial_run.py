@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from perfsuite.device.profile import Profile
 from perfsuite.expectation.cases import Case
@@ -22,7 +20,6 @@ from perfsuite.verdict.attribution import carrier_of
 from perfsuite.verdict.judge_pairs import judge_pairs
 from perfsuite.verdict.sequential import STANDARD_DESIGN, Pairs, compare_sequentially
 
-_BUSY_LOOP = "while True: pass"
 _TOO_FEW = "too few pairs without competition"
 
 
@@ -40,7 +37,7 @@ class TrialSetup:
 
 def run_trial(setup: TrialSetup, truth: Truth, board: Board) -> Trial:
     """Compare the plan with itself, the new side slowed down as `truth` says, and keep what is answered."""
-    with _background_load(truth.is_loaded, setup.plan.n_threads) as load:
+    with _background_load(board, setup.plan.n_threads if truth.is_loaded else 0) as load:
         series = pair_series(
             board,
             (setup.plan, _slowed(setup.plan, truth)),
@@ -122,23 +119,24 @@ def _answer(judgement: Judgement) -> CaseAnswer:
 
 @dataclass
 class _Load(Witness):
-    """Busy loops, one a thread of the engine, that begin half way to the first look."""
+    """Busy loops on the board, one a thread of the engine, that begin half way to the first look."""
 
+    board: Board
     n_processes: int
-    processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
+    has_begun: bool = False
 
     def before(self, n_valid: int) -> None:
         """Begin the load when it is time."""
-        if n_valid >= STANDARD_DESIGN.screen_looks[0] // 2 and not self.processes:
-            self.processes += [subprocess.Popen([sys.executable, "-c", _BUSY_LOOP]) for _ in range(self.n_processes)]
+        if n_valid >= STANDARD_DESIGN.screen_looks[0] // 2 and self.n_processes and not self.has_begun:
+            self.has_begun = True
+            self.board.set_load(self.n_processes)
 
 
 @contextmanager
-def _background_load(is_loaded: bool, n_threads: int) -> Iterator[_Load]:
-    load = _Load(n_processes=n_threads if is_loaded else 0)
+def _background_load(board: Board, n_processes: int) -> Iterator[_Load]:
+    load = _Load(board=board, n_processes=n_processes)
     try:
         yield load
     finally:
-        for process in load.processes:
-            process.kill()
-            process.wait()
+        if load.has_begun:
+            board.set_load(0)

@@ -8,13 +8,11 @@ from pathlib import Path
 
 from perfsuite.cli.answer import Answer, Part, Sheet, figure, give
 from perfsuite.cli.command_help import Commands, add_command
-from perfsuite.cli.kept_folders import user_cache
 from perfsuite.cli.opencl_run import named_weights, opencl_backend_of
 from perfsuite.cli.progress import progress
 from perfsuite.cli.run_options import add_answer, add_subject, check_least, effort_group
 from perfsuite.cli.taken_device import taken_device
-from perfsuite.device.profile import Profile, find_local_profile
-from perfsuite.device.threads import default_threads
+from perfsuite.device.profile import Profile, find_profile
 from perfsuite.errors import PerfsuiteError
 from perfsuite.expectation.cases import llama_workload
 from perfsuite.experiments.fidelity.command_published import run_published
@@ -37,7 +35,6 @@ from perfsuite.experiments.fidelity.recording import (
 )
 from perfsuite.experiments.fidelity.scored_run import FidelityKind, FidelityRow, FidelityRun
 from perfsuite.measure.board.protocol import Board
-from perfsuite.measure.launch import environment_engine, environment_opencl_vendors
 from perfsuite.measure.plan import DevicesPlan
 from perfsuite.units import NS_PER_S, format_ns, format_signed_ns
 from perfsuite.workload.kernel_catalog import STANDARD_KERNELS
@@ -170,7 +167,7 @@ def add_parser(commands: Commands) -> None:
 def _fidelity(options: argparse.Namespace) -> int:
     if options.published:
         return run_published(options)
-    profile = find_local_profile(options.device)
+    profile = find_profile(options.device)
     _check(options)
     with taken_device(profile, "fidelity", options) as taken, progress("fidelity", options) as told:
         run = record_fidelity(_request(options, profile, taken.board), told.step)
@@ -179,18 +176,17 @@ def _fidelity(options: argparse.Namespace) -> int:
 
 
 def _request(options: argparse.Namespace, profile: Profile, board: Board) -> FidelityRequest:
-    weights, scenario = named_weights(options), find_scenario(options.scenario)
-    platform, opencl = options.opencl_platform or profile.opencl_platform, opencl_backend_of(options)
+    weights, scenario, facts = named_weights(options), find_scenario(options.scenario), board.facts()
+    platform, opencl = options.opencl_platform or profile.opencl_platform, opencl_backend_of(options, board)
     if opencl is None and options.opencl_platform is not None:
         _check_platform(platform, board)
     return FidelityRequest(
         profile=profile,
         board=board,
-        engine=environment_engine(),
+        engine=facts.engine,
         workload=llama_workload(weights, scenario, flash_attn=opencl is None or not opencl.device.is_cpu),
-        cache_dir=user_cache(),
         log_dir=Path(".perfsuite") / "fidelity",
-        n_threads=options.threads or default_threads(),
+        n_threads=options.threads or facts.default_threads,
         opencl_platform=platform,
         opencl=opencl,
         kinds=_kinds(options),
@@ -221,10 +217,7 @@ def _check(options: argparse.Namespace) -> None:
 
 def _check_platform(platform: str | None, board: Board) -> None:
     """Refuse a platform that is not there before phases are measured; a process of its own looks for it."""
-    from perfsuite.measure.kernel_runtime import opencl_environment
-
-    settings = opencl_environment(user_cache(), inherited=environment_opencl_vendors())
-    board.run(DevicesPlan(platform=platform), extra_environment=settings)
+    board.run(DevicesPlan(platform=platform), extra_environment=board.facts().opencl_environment)
 
 
 def _kinds(options: argparse.Namespace) -> frozenset[FidelityKind]:

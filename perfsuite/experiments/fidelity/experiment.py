@@ -96,7 +96,6 @@ def fidelity_request(config: RunConfig, case_ids: Collection[str]) -> FidelityRe
         board=config.board,
         engine=config.engine,
         workload=config.workload,
-        cache_dir=config.cache_dir,
         log_dir=config.run_dir,
         n_threads=config.n_threads,
         opencl_platform=config.opencl_platform or config.profile.opencl_platform,

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from perfsuite.device.fingerprint import clock_conditions
 from perfsuite.device.profile import Profile
 from perfsuite.device.work_folder import work_folder
 from perfsuite.errors import PerfsuiteError
@@ -16,10 +15,9 @@ from perfsuite.expectation.cases import LlamaWorkload
 from perfsuite.experiments.fidelity.limits import LEAST_KERNEL_NS, SHORT_PHASE_NS
 from perfsuite.experiments.fidelity.phases import ComparedRun, operator_rows, phase_rows
 from perfsuite.experiments.fidelity.scored_run import FidelityKind, FidelityRow, FidelityRun, kernel_row
-from perfsuite.measure.board.protocol import Board
+from perfsuite.measure.board.protocol import Board, build_logs
+from perfsuite.measure.board.run_folder import RUN_FOLDER
 from perfsuite.measure.engine import Engine
-from perfsuite.measure.kernel_runtime import opencl_environment
-from perfsuite.measure.launch import environment_opencl_vendors
 from perfsuite.measure.llama_plan import llama_plan, with_drawn_layout
 from perfsuite.measure.opencl_backend import OpenClBackend
 from perfsuite.measure.phase_tracer import read_trace, tracer_environment
@@ -31,7 +29,9 @@ from perfsuite.records.duplication import KernelDuplication
 from perfsuite.records.events import EngineRecord, Phase
 from perfsuite.trace.call_spans import CallPattern
 from perfsuite.workload.kernel_catalog import STANDARD_KERNELS
-from perfsuite.workload.weights import materialize
+
+#: What the phase tracer writes.
+_CALLS = "calls"
 
 #: Fresh processes of each tracer.
 N_PROCESSES = 3
@@ -48,8 +48,7 @@ class FidelityRequest:
     board: Board
     engine: Engine
     workload: LlamaWorkload
-    cache_dir: Path
-    #: Where the logs of failed builds go.
+    #: Where the logs of failed builds go, on this machine.
     log_dir: Path
     n_threads: int
     opencl_platform: str | None
@@ -98,7 +97,7 @@ class _Findings:
 
 def record_fidelity(request: FidelityRequest, announce: Announce) -> FidelityRun:
     """Measure every kind that is asked for; a part that cannot be measured is a problem of the run, with its reason."""
-    found = _Findings(conditions=clock_conditions())
+    found = _Findings(conditions=dict(request.board.facts().clock_conditions))
     if request.kinds & {FidelityKind.PHASES, FidelityKind.OPERATORS}:
         found.attempt("phases", lambda: _add_phases(request, found, announce))
         if request.with_uprobes and FidelityKind.PHASES in request.kinds:
@@ -119,13 +118,12 @@ def record_fidelity(request: FidelityRequest, announce: Announce) -> FidelityRun
 
 
 def _add_phases(request: FidelityRequest, found: _Findings, announce: Announce) -> None:
-    runs = []
+    runs, library = [], request.board.instruments.phase_tracer(request.engine)
     for plan in _plans(request, announce, "interposed tracer"):
         with work_folder() as folder:
-            path = folder / "calls"
-            tracer = tracer_environment(request.engine, request.cache_dir, path)
-            payload = _engine_run(plan, request, {**_settings(request), **tracer})
-            runs.append(_compared(plan, payload, read_trace(path), with_warm_up=True))
+            tracer = tracer_environment(library, RUN_FOLDER / _CALLS)
+            payload = _engine_run(plan, request, {**_settings(request), **tracer}, files=folder)
+            runs.append(_compared(plan, payload, read_trace(folder / _CALLS), with_warm_up=True))
     if FidelityKind.PHASES in request.kinds:
         found.rows += phase_rows(runs)
     if FidelityKind.OPERATORS in request.kinds:
@@ -146,7 +144,7 @@ def _add_uprobes(request: FidelityRequest, found: _Findings, announce: Announce)
 
 
 def _add_own_kernels(request: FidelityRequest, found: _Findings, announce: Announce) -> None:
-    environment = opencl_environment(request.cache_dir, inherited=environment_opencl_vendors())
+    environment = request.board.facts().opencl_environment
     device = request.board.run(DevicesPlan(platform=request.opencl_platform), extra_environment=environment)["chosen"]
     found.platform = f"{device['device_name']} ({device['platform_name']} {device['driver_version']})"
     announce(f"{len(request.case_ids)} kernels of the suite's own, {request.n_rounds} rounds, {found.platform}")
@@ -156,25 +154,24 @@ def _add_own_kernels(request: FidelityRequest, found: _Findings, announce: Annou
         n_rounds=request.n_rounds,
         budget_ns=request.kernel_budget_ns,
         seed=0,
-        log_dir=str(request.log_dir),
+        log_dir=str(build_logs(request.board, request.log_dir)),
     )
     found.rows += _kernel_rows(plan, request, environment)
 
 
 def _add_engine_kernels(request: FidelityRequest, opencl: OpenClBackend, found: _Findings, announce: Announce) -> None:
     announce(f"the engine's kernels, {request.n_rounds} rounds, {opencl.device}")
-    with work_folder() as folder:
-        plan = EngineDuplicationPlan(
-            llama=_plan(request),
-            layer_library=str(opencl.tracing_layer),
-            log_dir=str(folder),
-            phases=(Phase.PREFILL.value, Phase.DECODE.value),
-            n_kernels=N_ENGINE_KERNELS,
-            least_ns=LEAST_KERNEL_NS,
-            n_rounds=request.n_rounds,
-            budget_ns=request.kernel_budget_ns,
-        )
-        found.rows += _kernel_rows(plan, request, opencl.environment(folder))
+    plan = EngineDuplicationPlan(
+        llama=_plan(request),
+        layer_library=str(opencl.tracing_layer),
+        log_dir=str(RUN_FOLDER),
+        phases=(Phase.PREFILL.value, Phase.DECODE.value),
+        n_kernels=N_ENGINE_KERNELS,
+        least_ns=LEAST_KERNEL_NS,
+        n_rounds=request.n_rounds,
+        budget_ns=request.kernel_budget_ns,
+    )
+    found.rows += _kernel_rows(plan, request, opencl.environment(RUN_FOLDER))
 
 
 def _kernel_rows(
@@ -197,8 +194,8 @@ def _plan(request: FidelityRequest) -> LlamaPlan:
     plan = llama_plan(
         request.workload,
         request.engine,
-        gguf_path=materialize(request.workload.weights, cache_dir=request.cache_dir / "models"),
-        cache_dir=request.cache_dir,
+        gguf_path=request.board.place_weights(request.workload.weights),
+        cache_dir=request.board.facts().cache_dir,
         n_threads=request.n_threads,
         opencl=request.opencl,
         n_repetitions=N_REPETITIONS,
@@ -207,11 +204,15 @@ def _plan(request: FidelityRequest) -> LlamaPlan:
 
 
 def _engine_run(
-    plan: LlamaPlan | UprobePlan, request: FidelityRequest, environment: Mapping[str, str]
+    plan: LlamaPlan | UprobePlan,
+    request: FidelityRequest,
+    environment: Mapping[str, str],
+    *,
+    files: Path | None = None,
 ) -> dict[str, Any]:
     """Run the engine undisturbed; the threads of an OpenCL runtime wait for each other, which disturbs nothing."""
     rule = Rule(profile=request.profile, complain=waiting_complaint if request.opencl is None else others_complaint)
-    return run_undisturbed(request.board, plan, rule, extra_environment=environment)
+    return run_undisturbed(request.board, plan, rule, extra_environment=environment, files=files)
 
 
 def _settings(request: FidelityRequest) -> dict[str, str]:

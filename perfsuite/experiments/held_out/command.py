@@ -12,15 +12,12 @@ from perfsuite.cli.kept_folders import user_cache
 from perfsuite.cli.progress import progress
 from perfsuite.cli.run_options import add_answer, add_subject, check_least
 from perfsuite.cli.taken_device import taken_device
-from perfsuite.device.fingerprint import host_fingerprint
-from perfsuite.device.profile import Profile, find_local_profile
-from perfsuite.device.threads import default_threads
+from perfsuite.device.profile import Profile, find_profile
 from perfsuite.errors import PerfsuiteError
 from perfsuite.expectation.timing.engine_times import COVERAGE_RATIO, EngineTimes
 from perfsuite.experiments.held_out.measurement import HELD_OUT, HeldOutRow, HeldOutSummary, measure_held_out, summarize
-from perfsuite.measure.board.protocol import Board
+from perfsuite.measure.board.protocol import Board, board_name
 from perfsuite.measure.calibration_store import find_calibration
-from perfsuite.measure.launch import environment_engine
 from perfsuite.units import format_change, format_ns
 from perfsuite.workload.weights import resolve
 
@@ -56,7 +53,7 @@ def add_parser(commands: Commands) -> None:
 
 
 def _held_out(options: argparse.Namespace) -> int:
-    profile = find_local_profile(options.device)
+    profile = find_profile(options.device)
     check_least(options, "threads")
     workloads = tuple(_workload(text) for text in options.workload) if options.workload else HELD_OUT
     for name, _ in workloads:
@@ -71,11 +68,14 @@ def _measured(
     options: argparse.Namespace, profile: Profile, board: Board, workloads: Sequence[tuple[str, int]]
 ) -> tuple[HeldOutRow, ...]:
     """Compare with the calibration of the device as it is now: with its governor."""
-    engine, cache_dir, n_threads = environment_engine(), user_cache(), options.threads or default_threads()
-    calibration = find_calibration(host_fingerprint(), engine.build_id, n_threads, cache_dir)
+    facts = board.facts()
+    engine, n_threads = facts.engine, options.threads or facts.default_threads
+    kept_by = board_name(board).kept_by
+    calibration = find_calibration(facts.fingerprint, engine.build_id, n_threads, user_cache(), board=kept_by)
     if calibration is None:
         raise PerfsuiteError(
-            f"--device={options.device}: no calibration with {n_threads} threads is stored; run 'perfsuite calibrate'"
+            f"--device={options.device}: no calibration with {n_threads} threads is stored; run 'perfsuite calibrate "
+            f"--device={options.device}'"
         )
     with progress("held-out", options) as told:
         return measure_held_out(
@@ -85,7 +85,7 @@ def _measured(
             engine=engine,
             profile=profile,
             n_threads=n_threads,
-            cache_dir=cache_dir,
+            models_dir=user_cache() / "models",
             progress=told.step,
         )
 

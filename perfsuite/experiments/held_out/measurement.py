@@ -18,7 +18,7 @@ from perfsuite.measure.llama_plan import llama_plan, with_drawn_layout
 from perfsuite.measure.schedule import Rule, run_undisturbed
 from perfsuite.records.events import EngineRecord, Phase
 from perfsuite.workload.scenario import find_scenario
-from perfsuite.workload.weights import materialize, resolve
+from perfsuite.workload.weights import resolve
 
 #: Weights and prompt lengths: 135 M to 1.7 B parameters, dense and with experts, four quantisations, 32 to 1024 tokens.
 HELD_OUT: tuple[tuple[str, int], ...] = (
@@ -99,7 +99,7 @@ def measure_held_out(
     engine: Engine,
     profile: Profile,
     n_threads: int,
-    cache_dir: Path,
+    models_dir: Path,
     progress: Callable[[str], None],
 ) -> tuple[HeldOutRow, ...]:
     """Forecast each workload first and measure it then; a name that is unknown ends it before anything runs.
@@ -108,7 +108,6 @@ def measure_held_out(
     """
     order, rule = random.Random(), Rule(profile=profile)
     rows: list[HeldOutRow] = []
-    models_dir = cache_dir / "models"
     described = [
         llama_workload(resolve(name, cache_dir=models_dir), find_scenario(f"p{n_prompt}-g{N_GEN}"))
         for name, n_prompt in workloads
@@ -119,8 +118,8 @@ def measure_held_out(
         plan = llama_plan(
             workload,
             engine,
-            gguf_path=materialize(workload.weights, cache_dir=models_dir),
-            cache_dir=cache_dir,
+            gguf_path=board.place_weights(workload.weights),
+            cache_dir=board.facts().cache_dir,
             n_threads=n_threads,
             n_repetitions=2,
         )

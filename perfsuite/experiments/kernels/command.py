@@ -14,7 +14,7 @@ from perfsuite.cli.opencl_run import engine_run, named_weights, opencl_backend
 from perfsuite.cli.progress import progress
 from perfsuite.cli.run_options import add_answer, add_subject, check_least
 from perfsuite.cli.taken_device import taken_device
-from perfsuite.device.profile import find_local_profile
+from perfsuite.device.profile import find_profile
 from perfsuite.expectation.cases import LlamaWorkload
 from perfsuite.measure.opencl_backend import OpenClBackend
 from perfsuite.records.events import Phase
@@ -184,11 +184,19 @@ def _kernels(options: argparse.Namespace) -> int:
     from perfsuite.experiments.kernels.traced_view import traced_view  # NumPy and the layers, which few commands need
 
     check_least(options, "threads", "top")
-    profile = find_local_profile(options.device)
+    profile = find_profile(options.device)
     named_weights(options)
     with taken_device(profile, "kernels", options) as taken, progress("kernels", options) as told:
-        backend = opencl_backend(options)
-        run = engine_run(options, backend)
-        traced = traced_view(run.plan, backend, profile, taken.board, cache_dir=user_cache(), announce=told.step)
+        backend = opencl_backend(options, taken.board)
+        run = engine_run(options, taken.board, backend)
+        traced = traced_view(
+            run.plan,
+            backend,
+            profile,
+            taken.board,
+            model=run.workload.weights.identity,
+            cache_dir=user_cache(),
+            announce=told.step,
+        )
     give(view_answer(traced, run.workload, backend, n_top=options.top), options)
     return 0

@@ -36,6 +36,7 @@ def traced_view(
     profile: Profile,
     board: Board,
     *,
+    model: str,
     cache_dir: Path,
     announce: Callable[[str], None],
 ) -> TracedView:
@@ -43,7 +44,7 @@ def traced_view(
 
     Raises `MeasurementError`: a worker failed, or the kernels cannot be told apart.
     """
-    mapping = learnt_mapping(plan, backend, board, cache_dir=cache_dir, announce=announce)
+    mapping = learnt_mapping(plan, backend, board, model=model, cache_dir=cache_dir, announce=announce)
     rule = Rule(profile=profile, complain=others_complaint)
     traced, complaint = tried(partial(traced_run, plan, backend, board), attrgetter("payload"), rule)
     aligned = align(traced.run.trace)

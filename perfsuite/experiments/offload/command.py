@@ -15,7 +15,7 @@ from perfsuite.cli.opencl_run import engine_run, named_weights, opencl_backend
 from perfsuite.cli.progress import progress
 from perfsuite.cli.run_options import add_answer, add_shared, add_subject, check_least, effort_group
 from perfsuite.cli.taken_device import taken_device
-from perfsuite.device.profile import find_local_profile
+from perfsuite.device.profile import find_profile
 from perfsuite.errors import PerfsuiteError
 from perfsuite.expectation.cases import LlamaWorkload
 from perfsuite.experiments.offload.chart import offload_finding
@@ -199,10 +199,10 @@ def _offload(options: argparse.Namespace) -> int:
     check_picture(options.plot)
     weights = named_weights(options)
     layers = gpu_layers(options.gpu_layers, weights.architecture.n_layers + 1)
-    profile = find_local_profile(options.device)
+    profile = find_profile(options.device)
     with taken_device(profile, "offload", options) as taken, progress("offload", options) as told:
-        backend = opencl_backend(options)
-        run = engine_run(options, backend)
+        backend = opencl_backend(options, taken.board)
+        run = engine_run(options, taken.board, backend)
         effort = {"layers": layers, "n_rounds": options.rounds}
         sweep = measure_offload(run.plan, backend, profile, taken.board, **effort, announce=told.step)
         if options.plot is not None:

@@ -5,19 +5,15 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from perfsuite.cli.answer import Answer, Part, Sheet, fields_of, give
 from perfsuite.cli.command_help import Commands, add_command
-from perfsuite.cli.kept_folders import user_cache
 from perfsuite.cli.opencl_run import named_weights, opencl_backend_of
 from perfsuite.cli.progress import progress
 from perfsuite.cli.run_options import add_answer, add_subject, check_least, effort_group
 from perfsuite.cli.taken_device import taken_device
-from perfsuite.device.profile import find_local_profile
-from perfsuite.device.threads import default_threads
-from perfsuite.device.work_folder import work_folder
+from perfsuite.device.profile import find_profile
 from perfsuite.errors import PerfsuiteError
 from perfsuite.experiments.overhead.measurement import LEAST_PAIRS
 from perfsuite.experiments.overhead.recorder_sides import (
@@ -27,13 +23,11 @@ from perfsuite.experiments.overhead.recorder_sides import (
     compare_recorders,
 )
 from perfsuite.measure.contention import Contention
-from perfsuite.measure.launch import environment_engine
 from perfsuite.measure.plan import LlamaPlan, OverheadPlan
 from perfsuite.measure.recorders import RECORDERS as ALL_RECORDERS
 from perfsuite.records.events import Phase
 from perfsuite.units import format_count, format_ns
 from perfsuite.verdict.paired import PairedRatio, paired_ratio
-from perfsuite.workload.weights import materialize
 
 if TYPE_CHECKING:
     from perfsuite.cli.progress import Progress
@@ -92,30 +86,26 @@ def overhead_rows(options: argparse.Namespace, recorder: str, board: Board, told
     if recorder in CONTEXT_RECORDERS:
         return [_overhead_row(options, recorder, phase, board, told) for phase in (Phase.DECODE, Phase.PREFILL)]
     comparison = {**CPU_COMPARISONS, **OPENCL_COMPARISONS}[recorder]
-    opencl = opencl_backend_of(options)
-    with work_folder() as folder:
-        found = compare_recorders(
-            comparison,
-            _process_plan(options, opencl),
-            find_local_profile(options.device),
-            board,
-            opencl=opencl,
-            folder=folder,
-            n_pairs=options.pairs or PROCESS_PAIRS,
-            announce=lambda n_pairs: told.step(f"{recorder}, {n_pairs} pairs"),
-        )
+    opencl = opencl_backend_of(options, board)
+    found = compare_recorders(
+        comparison,
+        _process_plan(options, board, opencl),
+        find_profile(options.device),
+        board,
+        opencl=opencl,
+        n_pairs=options.pairs or PROCESS_PAIRS,
+        announce=lambda n_pairs: told.step(f"{recorder}, {n_pairs} pairs"),
+    )
     return [_row(recorder, phase, ratio) for phase, ratio in found.ratios.items()]
 
 
 def _ebpf_rows(options: argparse.Namespace, recorder: str, board: Board, told: Progress) -> list[OverheadRow]:
-    from perfsuite.experiments.overhead.ebpf_cost import measure_ebpf_cost
-    from perfsuite.measure.ebpf_helper import find_helper  # NumPy, which no other recorder needs
+    from perfsuite.experiments.overhead.ebpf_cost import measure_ebpf_cost  # NumPy, which no other recorder needs
 
-    plan = replace(_overhead_plan(options, "none"), n_gen=_EBPF_GEN, n_prompt=_EBPF_PROMPT)
-    helper, n_pairs = find_helper(Path(plan.cache_dir)), options.pairs or EBPF_PAIRS
+    helper, n_pairs = board.instruments.ebpf_helper(), options.pairs or EBPF_PAIRS
+    plan = replace(_overhead_plan(options, board, "none"), n_gen=_EBPF_GEN, n_prompt=_EBPF_PROMPT)
     told.step(f"{recorder}, {n_pairs} pairs")
-    with work_folder() as folder:
-        cost = measure_ebpf_cost(recorder, plan, helper, board, folder=folder, n_pairs=n_pairs)
+    cost = measure_ebpf_cost(recorder, plan, helper, board, n_pairs=n_pairs)
     figures = fields_of(cost, "waiting_ratio", "hits_per_step", "load_ratio", "n_lost")
     return [
         _row(recorder, phase, ratio, ns_per_hit=cost.ns_per_hit if phase is Phase.DECODE else None, **figures)
@@ -128,9 +118,9 @@ def _row(recorder: str, phase: Phase, ratio: PairedRatio, **figures: Any) -> Ove
     return OverheadRow(recorder=recorder, phase=phase.value, pairs=ratio.n_pairs, **bounds, **figures)
 
 
-def _process_plan(options: argparse.Namespace, opencl: OpenClBackend | None) -> LlamaPlan:
+def _process_plan(options: argparse.Namespace, board: Board, opencl: OpenClBackend | None) -> LlamaPlan:
     """Return the work of one turn: on OpenCL without flash attention, which a processor compiles in each process."""
-    plan = replace(_overhead_plan(options, "none"), n_gen=_TURN_GEN)
+    plan = replace(_overhead_plan(options, board, "none"), n_gen=_TURN_GEN)
     if opencl is None:
         return plan
     return replace(
@@ -147,7 +137,7 @@ def _overhead_row(
     options: argparse.Namespace, recorder: str, phase: Phase, board: Board, told: Progress
 ) -> OverheadRow:
     n_pairs = -(-(options.pairs or _OVERHEAD_PAIRS[phase]) // _OVERHEAD_PROCESSES)
-    plan = OverheadPlan(llama=_overhead_plan(options, recorder), phase=phase.value, n_pairs=n_pairs)
+    plan = OverheadPlan(llama=_overhead_plan(options, board, recorder), phase=phase.value, n_pairs=n_pairs)
     payloads = []
     for at in range(_OVERHEAD_PROCESSES):
         told.step(f"{recorder}, {phase.value}, processes of {n_pairs} pairs", at, _OVERHEAD_PROCESSES)
@@ -158,14 +148,14 @@ def _overhead_row(
     return _row(recorder, phase, paired_ratio(*sides), waiting_ratio=worst)
 
 
-def _overhead_plan(options: argparse.Namespace, recorder: str) -> LlamaPlan:
-    cache_dir, engine = user_cache(), environment_engine()
+def _overhead_plan(options: argparse.Namespace, board: Board, recorder: str) -> LlamaPlan:
+    facts = board.facts()
     return LlamaPlan(
-        gguf_path=str(materialize(named_weights(options), cache_dir=cache_dir / "models")),
-        library_dir=str(engine.library_dir),
-        engine_build_id=engine.build_id,
-        cache_dir=str(cache_dir),
-        n_threads=options.threads or default_threads(),
+        gguf_path=str(board.place_weights(named_weights(options))),
+        library_dir=str(facts.engine.library_dir),
+        engine_build_id=facts.engine.build_id,
+        cache_dir=str(facts.cache_dir),
+        n_threads=options.threads or facts.default_threads,
         n_prompt=64,
         n_gen=128,
         recorder=recorder,
@@ -219,7 +209,7 @@ def add_parser(commands: Commands) -> None:
 
 
 def _overhead(options: argparse.Namespace) -> int:
-    profile = find_local_profile(options.device)
+    profile = find_profile(options.device)
     check_least(options, "threads")
     if options.opencl_platform is not None and options.backend != "opencl":
         raise PerfsuiteError(f"--opencl-platform={options.opencl_platform}: expected --backend opencl beside it")

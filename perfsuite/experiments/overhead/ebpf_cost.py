@@ -7,10 +7,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 
+from perfsuite.device.work_folder import work_folder
 from perfsuite.experiments.overhead.recorder_sides import ebpf_plan
 from perfsuite.experiments.recorder_traces import traced_by_ebpf
 from perfsuite.measure.board.protocol import Board
-from perfsuite.measure.contention import USABLE_PROCESSORS, Contention
+from perfsuite.measure.board.run_folder import RUN_FOLDER
+from perfsuite.measure.contention import Contention
 from perfsuite.measure.ebpf_run import required_ebpf
 from perfsuite.measure.plan import EbpfOverheadPlan, LlamaPlan
 from perfsuite.records.events import EngineRecord, Phase
@@ -42,19 +44,16 @@ class EbpfCost:
     n_lost: int
 
 
-def measure_ebpf_cost(
-    name: str, plan: LlamaPlan, helper: Path, board: Board, *, folder: Path, n_pairs: int
-) -> EbpfCost:
+def measure_ebpf_cost(name: str, plan: LlamaPlan, helper: Path, board: Board, *, n_pairs: int) -> EbpfCost:
     """Measure one recorder in `n_pairs` pairs of turns of one process, and its probes in one more.
 
     Raises `MeasurementError`: a worker failed, or the recorder cannot attach.
     """
-    (folder / "pairs").mkdir(parents=True, exist_ok=True)
-    ebpf = ebpf_plan(name, helper, folder / "pairs" / LOG_NAME)
+    ebpf = ebpf_plan(name, helper, RUN_FOLDER / LOG_NAME)
     traced = replace(plan, recorder="none", n_repetitions=1, ebpf=ebpf)
     payload = board.run(EbpfOverheadPlan(llama=traced, n_pairs=n_pairs))
     sums = {Phase(phase): pairs for phase, pairs in payload["sums_ns"].items()}
-    hits_per_step, load_ratio, n_lost = _probes(traced, folder / "probes")
+    hits_per_step, load_ratio, n_lost = _probes(traced, board)
     added_ns = median(with_probes - plain for plain, with_probes in zip(*sums[Phase.DECODE], strict=True)) / plan.n_gen
     hits_of_one = hits_per_step / plan.n_threads
     return EbpfCost(
@@ -67,18 +66,18 @@ def measure_ebpf_cost(
     )
 
 
-def _probes(plan: LlamaPlan, folder: Path) -> tuple[float, float | None, int]:
+def _probes(plan: LlamaPlan, board: Board) -> tuple[float, float | None, int]:
     """Run once more while the kernel keeps account of the programs, which costs some more than they do alone.
 
     A prefill hits as often as a decode step: each is one evaluation of a graph of the same operators. Returned are the
     hits of a step, the probes' load, and how many events were lost, as `EbpfCost` has them.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    traced = traced_by_ebpf(plan, replace(required_ebpf(plan), statistics=True), folder)
+    with work_folder() as folder:
+        traced = traced_by_ebpf(plan, replace(required_ebpf(plan), statistics=True), board, folder)
     spans, costs = EngineRecord.from_plain(traced.payload["engine"]).spans, traced.trace.probe_costs
     steps = [span for span in spans if span.phase in (Phase.PREFILL, Phase.DECODE)]
     elapsed_ns = max(span.end_ns for span in steps) - min(span.start_ns for span in steps)
     run_time_ns = sum(each.run_time_ns for each in costs)
     hits = sum(each.n_runs for each in costs if each.name not in _SCHEDULER_PROGRAMS)
-    load_ratio = run_time_ns / (elapsed_ns * len(USABLE_PROCESSORS)) if run_time_ns else None
+    load_ratio = run_time_ns / (elapsed_ns * board.facts().usable_threads) if run_time_ns else None
     return hits / len(steps), load_ratio, traced.trace.n_lost

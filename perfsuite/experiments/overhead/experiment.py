@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from perfsuite.device.governors import governor_set, settable_governors
-from perfsuite.device.lock.state import STATE_FOLDER
-from perfsuite.device.work_folder import work_folder
 from perfsuite.expectation.cases import Case
 from perfsuite.experiments.engine_replicates import run_plan
 from perfsuite.experiments.forecasts import Forecasts
@@ -21,6 +18,7 @@ from perfsuite.experiments.overhead.recorder_sides import (
 from perfsuite.experiments.progress import ProgressLine
 from perfsuite.experiments.protocol import Experiment
 from perfsuite.experiments.run_config import RunConfig
+from perfsuite.measure.board.protocol import under_governor
 from perfsuite.records.events import Phase
 from perfsuite.records.outcome import Judgement, Outcome, told_judgement
 from perfsuite.verdict.paired import PairedRatio
@@ -91,11 +89,14 @@ class OverheadExperiment(Experiment):
     """The comparisons of one run."""
 
     config: RunConfig
-    #: The governors to compare under; without any it is the one that is set.
-    governors: tuple[str | None, ...] = field(default_factory=lambda: settable_governors() or (None,))
     #: What was measured, by comparison and governor.
     found: dict[tuple[str, str | None], Overhead] = field(default_factory=dict)
     kind: str = OVERHEAD
+
+    @property
+    def _governors(self) -> tuple[str | None, ...]:
+        """The governors to compare under; where the board offers none, the one that is set."""
+        return self.config.board.facts().settable_governors or (None,)
 
     @property
     def _comparisons(self) -> dict[str, Comparison]:
@@ -103,7 +104,7 @@ class OverheadExperiment(Experiment):
 
     def cases(self) -> Iterator[Case]:
         """Enumerate prefill, decode and end to end of each comparison, under each governor that may be set."""
-        for governor in self.governors:
+        for governor in self._governors:
             for name in self._comparisons:
                 for phase in COST_PHASES:
                     yield Case(case_id=case_name(name, phase, governor), kind=OVERHEAD, phase=phase, role=name)
@@ -117,14 +118,13 @@ class OverheadExperiment(Experiment):
         plan = run_plan(self.config)
         for name, governor in _subjects(case_ids):
             told = f"overhead, {name}{f' under {governor}' if governor else ''}"
-            with work_folder() as folder, governor_set(governor, folder=self.config.cache_dir / STATE_FOLDER):
+            with under_governor(self.config.board, governor):
                 self.found[name, governor] = compare_recorders(
                     self._comparisons[name],
                     replace(plan, n_gen=min(plan.n_gen, _MOST_GEN)),
                     self.config.profile,
                     self.config.board,
                     opencl=self.config.opencl,
-                    folder=folder,
                     n_pairs=N_PAIRS,
                     announce=lambda _, told=told: progress.step(told),  # type: ignore[misc]
                 )

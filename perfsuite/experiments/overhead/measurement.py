@@ -11,10 +11,9 @@ from itertools import cycle
 from statistics import median
 
 from perfsuite.device.profile import Profile
-from perfsuite.device.work_folder import work_folder
 from perfsuite.errors import MeasurementError
-from perfsuite.measure.board.protocol import Board
-from perfsuite.measure.live import Delivery, kept_subscribed
+from perfsuite.measure.board.protocol import Board, Hear
+from perfsuite.measure.live import LIVE_SOCKET, Delivery
 from perfsuite.measure.plan import LlamaPlan
 from perfsuite.measure.schedule import Payload, Rule, Series, Witness, pairs_of
 from perfsuite.records.events import EngineRecord, Phase
@@ -55,11 +54,13 @@ def measure_overhead(
     n_pairs: int,
     announce: Callable[[int], None] = lambda _: None,
     order: random.Random | None = None,
+    hear: Hear | None = None,
 ) -> Overhead:
     """Compare two sides in `n_pairs` pairs of fresh processes; those that had competition are taken again.
 
     A recorder competes with the threads that it follows, and that is what is measured. So only the plain side says
-    whether there was any other competition; what a hypervisor took counts on both.
+    whether there was any other competition; what a hypervisor took counts on both. `hear` is given the live records of
+    a side that offers any.
 
     Raises `MeasurementError`: as many pairs had competition as were asked for, or a worker failed.
     """
@@ -70,6 +71,7 @@ def measure_overhead(
         order=order or random.Random(),
         leaders=cycle((1, 0)),
         own_environments=environments,
+        hear=hear,
     )
     pairs = Series(
         take=take,
@@ -127,10 +129,6 @@ def _latency_ns(record: EngineRecord, phase: Phase) -> int:
     return round(median(sums_ns.values())) if sums_ns else 0
 
 
-#: Longest that the subscriber waits for a record of the other process's turn.
-SUBSCRIBER_LIMIT_S = 600.0
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LiveCostRun:
     """What the pairs gave."""
@@ -151,7 +149,7 @@ def measure_live_cost(
     announce: Callable[[int], None] = lambda n_pairs: None,
     order: random.Random | None = None,
 ) -> LiveCostRun:
-    """Run `plan` in pairs of fresh processes that take turns, the new side with a subscriber in this process.
+    """Run `plan` in pairs of fresh processes that take turns, the new side with a subscriber.
 
     `consume` is what the subscriber does with each record; `announce` is called before each pair.
 
@@ -164,18 +162,16 @@ def measure_live_cost(
         n_tokens += isinstance(delivery.record, LiveToken)
         consume(delivery)
 
-    with work_folder() as folder:
-        path = folder / "live.sock"
-        with kept_subscribed(path, count, limit_s=SUBSCRIBER_LIMIT_S):
-            overhead = measure_overhead(
-                Side(plan=replace(plan, live_socket=None)),
-                Side(plan=replace(plan, live_socket=str(path))),
-                profile,
-                board,
-                n_pairs=n_pairs,
-                announce=announce,
-                order=order,
-            )
+    overhead = measure_overhead(
+        Side(plan=replace(plan, live_socket=None)),
+        Side(plan=replace(plan, live_socket=LIVE_SOCKET)),
+        profile,
+        board,
+        n_pairs=n_pairs,
+        announce=announce,
+        order=order,
+        hear=count,
+    )
     if not n_tokens:
         raise MeasurementError("the subscriber received no token, so nothing was delivered that could cost anything")
     return LiveCostRun(overhead=overhead, n_tokens=n_tokens)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
 
 from perfsuite.device.profile import Profile
-from perfsuite.experiments.overhead.measurement import SUBSCRIBER_LIMIT_S, Overhead, Side, measure_overhead
+from perfsuite.experiments.overhead.measurement import Overhead, Side, measure_overhead
 from perfsuite.measure.board.protocol import Board
-from perfsuite.measure.live import kept_subscribed
+from perfsuite.measure.board.run_folder import RUN_FOLDER
+from perfsuite.measure.live import LIVE_SOCKET
 from perfsuite.measure.opencl_backend import OpenClBackend
 from perfsuite.measure.plan import EbpfPlan, LlamaPlan
 from perfsuite.records.trace_levels import TraceLevel
@@ -93,32 +93,29 @@ def compare_recorders(
     board: Board,
     *,
     opencl: OpenClBackend | None,
-    folder: Path,
     n_pairs: int,
     announce: Callable[[int], None] = lambda _: None,
 ) -> Overhead:
-    """Measure one comparison; logs and sockets lie in a folder that outlives it.
+    """Measure one comparison; logs and sockets lie in the folders of its runs.
 
     Raises `MeasurementError`: a worker failed, or competition left too few pairs.
     """
     bare = replace(plan, recorder="none", live_socket=None)
     recorded = replace(bare, recorder=comparison.recorder)
-    with ExitStack() as stack:
-        if comparison.is_live:
-            socket = folder / "live.sock"
-            recorded = replace(recorded, live_socket=str(socket))
-            stack.enter_context(kept_subscribed(socket, lambda _: None, limit_s=SUBSCRIBER_LIMIT_S))
-        return measure_overhead(
-            Side(plan=bare, environment=_environment(opencl, comparison.plain, folder)),
-            Side(plan=recorded, environment=_environment(opencl, comparison.recorded, folder)),
-            profile,
-            board,
-            n_pairs=n_pairs,
-            announce=announce,
-        )
+    if comparison.is_live:
+        recorded = replace(recorded, live_socket=LIVE_SOCKET)
+    return measure_overhead(
+        Side(plan=bare, environment=_environment(opencl, comparison.plain)),
+        Side(plan=recorded, environment=_environment(opencl, comparison.recorded)),
+        profile,
+        board,
+        n_pairs=n_pairs,
+        announce=announce,
+        hear=(lambda _: None) if comparison.is_live else None,
+    )
 
 
-def _environment(opencl: OpenClBackend | None, layer: Layer, folder: Path) -> Mapping[str, str]:
+def _environment(opencl: OpenClBackend | None, layer: Layer) -> Mapping[str, str]:
     if opencl is None:
         return {}
-    return opencl.environment(None if layer is Layer.OFF else folder, profile_only=layer is Layer.PROFILE)
+    return opencl.environment(None if layer is Layer.OFF else RUN_FOLDER, profile_only=layer is Layer.PROFILE)

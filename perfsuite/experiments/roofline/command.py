@@ -16,7 +16,7 @@ from perfsuite.cli.kept_folders import user_cache
 from perfsuite.cli.progress import progress
 from perfsuite.cli.run_options import add_answer, add_shared, add_subject, check_least, effort_group
 from perfsuite.cli.taken_device import taken_device
-from perfsuite.device.profile import find_local_profile
+from perfsuite.device.profile import find_profile
 from perfsuite.device.threads import default_threads, usable_threads
 from perfsuite.errors import PerfsuiteError
 from perfsuite.expectation.roofline.bench_work import bench_points, bench_weights
@@ -26,7 +26,7 @@ from perfsuite.expectation.roofline.survey import Survey
 from perfsuite.expectation.roofline.sweeps import SWEEPS, SweepSubject, base_point, sweep_points
 from perfsuite.experiments.roofline.checks import all_checks
 from perfsuite.experiments.roofline.command_published import published_answer
-from perfsuite.measure.launch import environment_engine
+from perfsuite.measure.board.protocol import Board
 from perfsuite.measure.probes import thread_counts
 from perfsuite.records.llama_bench import BenchRun
 from perfsuite.records.llama_bench_file import read_llama_bench
@@ -173,11 +173,11 @@ def _measured(options: argparse.Namespace) -> RooflineRun:
     from perfsuite.experiments.roofline.recording import record_roofline
     from perfsuite.experiments.roofline.stored_run import write_roofline
 
-    profile = find_local_profile(options.device)
+    profile = find_profile(options.device)
     path = options.output or _STORE / f"{datetime.now(timezone.utc):%Y%m%dT%H%M%S}-{os.getpid()}.json"
     _check_output(path)
-    with taken_device(profile, "roofline", options), progress("roofline", options) as told:
-        run = record_roofline(_request(options, profile), told.step)
+    with taken_device(profile, "roofline", options) as taken, progress("roofline", options) as told:
+        run = record_roofline(_request(options, profile, taken.board), told.step)
         write_roofline(run, path)
         told.remark(f"kept in {path}")
     return run
@@ -192,33 +192,34 @@ def _check_output(path: Path) -> None:
         raise PerfsuiteError(f"{path}: cannot be written; name a file in a folder that is yours")
 
 
-def _request(options: argparse.Namespace, profile: Profile) -> RooflineRequest:
+def _request(options: argparse.Namespace, profile: Profile, board: Board) -> RooflineRequest:
     from perfsuite.experiments.roofline.recording import RooflineRequest
     from perfsuite.experiments.scenario_bench import Bench
     from perfsuite.measure.device_survey import SurveyRequest
 
-    cache_dir, n_threads = user_cache(), options.threads or default_threads()
-    names, counts = sweep_names(options.sweep or ()), thread_counts(usable_threads())
+    facts = board.facts()
+    n_threads = options.threads or facts.default_threads
+    names, counts = sweep_names(options.sweep or ()), thread_counts(facts.usable_threads)
     subject = SweepSubject(
         weights=options.model,
         n_threads=n_threads,
         thread_counts=counts,
         is_long=options.long,
-        cache_dir=cache_dir / "models",
+        cache_dir=user_cache() / "models",
     )
     return RooflineRequest(
         survey=SurveyRequest(
             profile=profile,
             n_threads=n_threads,
             thread_counts=counts,
-            cache_dir=cache_dir,
+            board=board,
             log_dir=_STORE,
             opencl_platform=options.opencl_platform,
         ),
         base=() if names else (base_point(subject, options.scenario or "siso"),),
         sweeps=sweep_points(names, subject),
         with_bounds=options.bounds,
-        bench=Bench(engine=environment_engine(), profile=profile, cache_dir=cache_dir, n_processes=options.replicates),
+        bench=Bench(engine=facts.engine, profile=profile, board=board, n_processes=options.replicates),
     )
 
 

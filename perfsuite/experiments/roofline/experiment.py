@@ -71,7 +71,7 @@ def measure_roofline(config: RunConfig, sweeps: Sweeps, progress: ProgressLine) 
             profile=config.profile,
             n_threads=config.n_threads,
             thread_counts=thread_counts(config.board.facts().usable_threads),
-            cache_dir=config.cache_dir,
+            board=config.board,
             log_dir=config.run_dir,
             opencl_platform=config.opencl_platform,
         ),
@@ -81,7 +81,7 @@ def measure_roofline(config: RunConfig, sweeps: Sweeps, progress: ProgressLine) 
         bench=Bench(
             engine=config.engine,
             profile=config.profile,
-            cache_dir=config.cache_dir,
+            board=config.board,
             n_processes=min(config.n_replicates, N_PROCESSES),
         ),
     )

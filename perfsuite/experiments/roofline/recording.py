@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 
 from perfsuite import __version__
-from perfsuite.device.fingerprint import host_fingerprint
 from perfsuite.errors import PerfsuiteError
 from perfsuite.expectation.roofline.roofline_run import RooflineRun, Row
 from perfsuite.expectation.roofline.survey import Survey, merge_surveys
@@ -49,7 +48,7 @@ def record_roofline(request: RooflineRequest, progress: Progress) -> RooflineRun
         recorded_at=recorded_at,
         device=request.survey.profile.name,
         engine=engine or sweeps_engine,
-        fingerprint=host_fingerprint(),
+        fingerprint=request.survey.board.facts().fingerprint,
         n_threads=request.survey.n_threads,
         survey=merge_surveys(surveys),
         rows=(*base, *sweeps),

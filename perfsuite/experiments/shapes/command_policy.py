@@ -15,8 +15,7 @@ from perfsuite.cli.command_help import Commands, add_action, add_command, add_qu
 from perfsuite.cli.progress import progress, remarks
 from perfsuite.cli.run_options import answer_group, effort_group
 from perfsuite.cli.taken_device import taken_device
-from perfsuite.device.profile import find_local_profile
-from perfsuite.device.threads import default_threads
+from perfsuite.device.profile import find_profile
 from perfsuite.errors import PolicyError
 from perfsuite.experiments.shapes.command_shape_options import (
     MEANS,
@@ -27,6 +26,7 @@ from perfsuite.experiments.shapes.command_shape_options import (
     opened_meters,
 )
 from perfsuite.experiments.shapes.sweep_sizes import FORM, grid_sizes, number_list, size_option
+from perfsuite.measure.board.protocol import Board
 from perfsuite.units import format_count
 from perfsuite.workload.shapes.operation_shape import STORED_TYPES, Operation
 from perfsuite.workload.shapes.shape_case import Subject
@@ -148,8 +148,8 @@ def _measure(options: argparse.Namespace) -> int:
     questions = _questions(options)
     for each in questions:
         check_shape_bytes([each.shape_at(each.sizes[-1])], verifies=True)
-    with taken_device(find_local_profile(options.device), "policy", options):
-        policy = _measured(options, questions)
+    with taken_device(find_profile(options.device), "policy", options) as taken:
+        policy = _measured(options, questions, taken.board)
     if options.output is not None:  # first, for whoever reads the rest may leave
         write_policy(policy, options.output)
         remarks("policy", options).remark(f"{options.output}: written; 'perfsuite policy check' measures its promises")
@@ -177,14 +177,14 @@ def _questions(options: argparse.Namespace) -> tuple[PolicyQuestion, ...]:
     )
 
 
-def _measured(options: argparse.Namespace, questions: tuple[PolicyQuestion, ...]) -> ShapePolicy:
+def _measured(options: argparse.Namespace, questions: tuple[PolicyQuestion, ...], board: Board) -> ShapePolicy:
     from perfsuite.experiments.shapes.policy import measure_policy
     from perfsuite.experiments.shapes.policy_record import ShapePolicy
 
     design, found = _design(options), []
     for question in questions:
         with ExitStack() as stack:
-            meters = _opened(stack, options, {choice.subject for choice in question.choices})
+            meters = _opened(stack, options, board, {choice.subject for choice in question.choices})
             told = stack.enter_context(progress("policy", options))
             counts = f"{format_count(len(question.choices), 'choice')} at {format_count(len(question.sizes), 'size')}"
             told.step(f"{question.decides.value}, {counts}, each compared with NumPy first")
@@ -194,7 +194,7 @@ def _measured(options: argparse.Namespace, questions: tuple[PolicyQuestion, ...]
         recorded_at=datetime.now(timezone.utc).isoformat(timespec="seconds"),
         suite_version=__version__,
         device=options.device,
-        n_threads=options.threads or default_threads(),
+        n_threads=options.threads or board.facts().default_threads,
         subjects=tuple(subject for _, subjects in found for subject in subjects),
         tables=tuple(table for table, _ in found),
     )
@@ -212,8 +212,8 @@ def _check(options: argparse.Namespace) -> int:
         check_shape_bytes([each.shape_at(each.sizes[-1])], verifies=True)
     where = argparse.Namespace(**{**vars(options), "device": policy.device, "threads": policy.n_threads})
     with ExitStack() as stack:
-        stack.enter_context(taken_device(find_local_profile(policy.device), "policy", options))
-        meters = _opened(stack, where, {each.subject for each in policy.subjects})
+        taken = stack.enter_context(taken_device(find_profile(policy.device), "policy", options))
+        meters = _opened(stack, where, taken.board, {each.subject for each in policy.subjects})
         refuse_other_device(policy, meters)
         told = stack.enter_context(progress("policy", options))
         checked = [
@@ -225,9 +225,9 @@ def _check(options: argparse.Namespace) -> int:
     return int(any(each.holding is Holding.FAILS for _, checks in checked for each in checks))
 
 
-def _opened(stack: ExitStack, options: argparse.Namespace, subjects: set[str]) -> SubjectMeters:
+def _opened(stack: ExitStack, options: argparse.Namespace, board: Board, subjects: set[str]) -> SubjectMeters:
     wanted = [subject for subject in Subject if subject.value in subjects]
-    return {subject: stack.enter_context(opened_meters(options, subject)) for subject in wanted}
+    return {subject: stack.enter_context(opened_meters(options, subject, board)) for subject in wanted}
 
 
 def _design(options: argparse.Namespace) -> RoundDesign:

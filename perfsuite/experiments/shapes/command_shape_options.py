@@ -10,10 +10,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perfsuite.cli.kept_folders import user_cache
 from perfsuite.cli.run_options import add_shared
-from perfsuite.device.profile import find_local_profile
-from perfsuite.device.threads import default_threads
+from perfsuite.device.profile import find_profile
 from perfsuite.device.work_folder import work_folder
 from perfsuite.errors import ShapeError
 from perfsuite.experiments.shapes.sweep_sizes import SizeRange, size_option, size_range
@@ -21,6 +19,7 @@ from perfsuite.workload.shapes.operation_shape import STORED_TYPES, Operation, O
 from perfsuite.workload.shapes.shape_case import TILES, VECTORS, Subject, Tiling
 
 if TYPE_CHECKING:
+    from perfsuite.measure.board.protocol import Board
     from perfsuite.measure.shapes.meter import ShapeMeters
 
 DEFAULT_TILE = 64
@@ -136,19 +135,18 @@ def check_outputs(outputs: Mapping[str, Path | None]) -> None:
 
 
 @contextmanager
-def opened_meters(options: argparse.Namespace, subject: Subject) -> Iterator[ShapeMeters]:
-    """Open the meters of a subject on the device that the options choose; nothing is left running afterwards."""
+def opened_meters(options: argparse.Namespace, subject: Subject, board: Board) -> Iterator[ShapeMeters]:
+    """Open the meters of a subject on a board as the options say; nothing is left running afterwards."""
     from perfsuite.measure.shapes.meters import open_meters  # what measures is slow to import
 
-    platform = options.opencl_platform or find_local_profile(options.device).opencl_platform
-    cache_dir = user_cache()
+    platform = options.opencl_platform or find_profile(options.device).opencl_platform
     with (
         work_folder() as log_dir,
         open_meters(
             subject,
-            cache_dir=cache_dir,
+            board,
             log_dir=log_dir,
-            n_threads=options.threads or default_threads(),
+            n_threads=options.threads or board.facts().default_threads,
             platform=platform,
         ) as meters,
     ):

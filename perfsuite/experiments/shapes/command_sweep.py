@@ -11,7 +11,7 @@ from perfsuite.cli.command_help import Commands, add_command, add_quiet
 from perfsuite.cli.progress import progress, remarks
 from perfsuite.cli.run_options import answer_group, effort_group
 from perfsuite.cli.taken_device import taken_device
-from perfsuite.device.profile import find_local_profile
+from perfsuite.device.profile import find_profile
 from perfsuite.errors import ShapeError
 from perfsuite.experiments.shapes.command_shape_options import (
     add_device_options,
@@ -203,7 +203,7 @@ def _sweep(options: argparse.Namespace) -> int:
 
 def _checked(options: argparse.Namespace) -> SweepSetting:
     check_counts(options, "threads", "rounds")
-    find_local_profile(options.device)
+    find_profile(options.device)
     check_picture(options.plot)
     check_outputs({"--plot": options.plot, "--csv": options.csv, "--json": _json_path(options)})
     setting = sweep_setting(options, n_compute_units=1)
@@ -219,8 +219,8 @@ def _measured(options: argparse.Namespace) -> ShapeSweep:
     from perfsuite.experiments.shapes.sweep_analysis import analysed_sweep
 
     with (
-        taken_device(find_local_profile(options.device), "sweep", options),
-        opened_meters(options, Subject(options.subject)) as meters,
+        taken_device(find_profile(options.device), "sweep", options) as taken,
+        opened_meters(options, Subject(options.subject), taken.board) as meters,
         progress("sweep", options) as told,
     ):
         meter = meters.resident()

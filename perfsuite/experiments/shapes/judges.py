@@ -57,7 +57,7 @@ class ShapeJudges:
         meters = self._stack.enter_context(
             open_meters(
                 subject,
-                cache_dir=config.cache_dir,
+                config.board,
                 log_dir=config.run_dir,
                 n_threads=config.n_threads,
                 platform=self._platform,

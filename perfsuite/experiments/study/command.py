@@ -15,7 +15,7 @@ from perfsuite.cli.kept_folders import user_cache
 from perfsuite.cli.progress import progress
 from perfsuite.cli.run_options import add_answer
 from perfsuite.cli.taken_device import taken_device
-from perfsuite.device.profile import find_local_profile
+from perfsuite.device.profile import find_profile
 from perfsuite.device.threads import default_threads, usable_threads
 from perfsuite.errors import PerfsuiteError
 from perfsuite.experiments.scenario_bench import Bench
@@ -25,7 +25,6 @@ from perfsuite.experiments.study.joined import Study, join
 from perfsuite.experiments.study.measurement import measure_latencies, study_points
 from perfsuite.experiments.study.plan_file import StudyPlan, StudyRun, read_plan
 from perfsuite.experiments.study.token_latency import TokenLatency
-from perfsuite.measure.launch import environment_engine
 from perfsuite.records.events import Phase
 from perfsuite.records.whole_file import write_json
 from perfsuite.report.llama_bench_export import read_measured_phases
@@ -148,10 +147,10 @@ def _study(options: argparse.Namespace) -> int:
 def _measured(
     plan: StudyPlan, points: tuple[SweepPoint, ...], options: argparse.Namespace
 ) -> tuple[dict[str, TokenLatency], str]:
-    profile = find_local_profile(plan.device)
-    engine, cache_dir = environment_engine(), user_cache()
-    bench = Bench(engine=engine, profile=profile, cache_dir=cache_dir, n_processes=plan.n_processes)
-    with taken_device(profile, "study", options), progress("study", options) as told:
+    profile = find_profile(plan.device)
+    with taken_device(profile, "study", options) as taken, progress("study", options) as told:
+        board = taken.board
+        bench = Bench(engine=board.facts().engine, profile=profile, board=board, n_processes=plan.n_processes)
         latencies, named = measure_latencies(plan, points, bench, told.step)
     return dict(latencies), named
 

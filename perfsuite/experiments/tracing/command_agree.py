@@ -13,7 +13,7 @@ from perfsuite.cli.command_help import word_parser
 from perfsuite.cli.progress import remarks
 from perfsuite.cli.run_options import add_answer, add_subject, check_least
 from perfsuite.cli.taken_device import taken_device
-from perfsuite.device.profile import find_local_profile
+from perfsuite.device.profile import find_profile
 from perfsuite.device.work_folder import work_folder
 from perfsuite.experiments.recorder_traces import traced_by_both
 from perfsuite.experiments.tracing.command_run import ebpf_of, own_plan
@@ -69,12 +69,13 @@ def run(arguments: Sequence[str]) -> int:
     """Compare the eBPF recorder with the callback recorder; the exit code is 1 where they saw different operators."""
     options = _parser().parse_args(arguments)
     check_least(options, "threads")
-    with taken_device(find_local_profile(options.device), "trace", options):
-        plan = own_plan(options)
-        ebpf = ebpf_of(options, plan)
+    with taken_device(find_profile(options.device), "trace", options) as taken:
+        board = taken.board
+        plan = own_plan(options, board)
+        ebpf = ebpf_of(options, board)
         remarks("trace", options).step(f"{Path(plan.gguf_path).stem}, {options.scenario}, both recorders")
         with work_folder() as folder:
-            callback, outside = traced_by_both(plan, "callback", ebpf, folder)
+            callback, outside = traced_by_both(plan, "callback", ebpf, board, folder)
         found = recorder_agreement(outside.trace, callback.trace)
     give(agreement_answer(found), options)
     return 0 if found.is_same else 1

@@ -57,7 +57,7 @@ class TraceExperiment(Experiment):
         for recorder in self._recorders(case_ids):
             progress.step(f"trace, recorder {recorder}")
             folder = config.run_dir / f"trace-{recorder}"
-            trace, complaint = undisturbed_trace(plan, recorder, config.profile, folder=folder)
+            trace, complaint = undisturbed_trace(plan, recorder, config.profile, config.board, folder=folder)
             found = trace_findings(trace, config.workload, n_threads=config.n_threads, complaint=complaint)
             self.found[recorder] = found
 

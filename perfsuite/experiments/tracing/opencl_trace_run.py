@@ -21,7 +21,14 @@ from perfsuite.trace.recording import TRACE_NAME
 
 
 def traced_by_opencl(
-    plan: LlamaPlan, backend: OpenClBackend, board: Board, folder: Path, *, announce: Callable[[str], None]
+    plan: LlamaPlan,
+    backend: OpenClBackend,
+    board: Board,
+    folder: Path,
+    *,
+    model: str,
+    cache_dir: Path,
+    announce: Callable[[str], None],
 ) -> EngineTrace:
     """Run a plan under the OpenCL layer, with the operator of each kernel, and keep the trace.
 
@@ -29,7 +36,7 @@ def traced_by_opencl(
 
     Raises `MeasurementError`: a worker failed, the kernels cannot be told apart, or the trace cannot be written.
     """
-    mapping = learnt_mapping(plan, backend, board, cache_dir=Path(plan.cache_dir), announce=announce)
+    mapping = learnt_mapping(plan, backend, board, model=model, cache_dir=cache_dir, announce=announce)
     announce("listing the graphs")
     listed = board.run(replace(plan, recorder="splits"), extra_environment=backend.environment(None))
     announce("tracing")

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from perfsuite.device.profile import Profile
 from perfsuite.experiments.recorder_traces import traced_by_engine
+from perfsuite.measure.board.protocol import Board
 from perfsuite.measure.plan import LlamaPlan
 from perfsuite.measure.schedule import Rule, tried
 from perfsuite.records.engine_trace import EngineTrace
@@ -16,7 +17,7 @@ from perfsuite.trace.recording import TRACE_NAME
 
 
 def undisturbed_trace(
-    plan: LlamaPlan, recorder: str, profile: Profile, *, folder: Path
+    plan: LlamaPlan, recorder: str, profile: Profile, board: Board, *, folder: Path
 ) -> tuple[EngineTrace, str | None]:
     """Run a plan under one of the engine's own recorders, and keep its trace in a folder.
 
@@ -24,7 +25,7 @@ def undisturbed_trace(
 
     Raises `MeasurementError`: a worker failed, or the trace cannot be written.
     """
-    take = partial(traced_by_engine, plan, recorder)
+    take = partial(traced_by_engine, plan, recorder, board)
     traced, complaint = tried(take, attrgetter("payload"), Rule(profile=profile))
     folder.mkdir(parents=True, exist_ok=True)
     write_trace(folder / TRACE_NAME, traced.trace, overwrites=True)

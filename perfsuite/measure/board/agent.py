@@ -11,13 +11,14 @@ import os
 import select
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from perfsuite.errors import LinkError, MeasurementError, PerfsuiteError
+from perfsuite.errors import LinkError, PerfsuiteError
+from perfsuite.measure.board.answering import Answering
 from perfsuite.measure.board.ending import EndedError, Ending
 from perfsuite.measure.board.frames import is_writable, packed_frame, told_error
 from perfsuite.measure.board.hello import PREAMBLE, Hello, own_versions, versions_complaint
@@ -25,68 +26,6 @@ from perfsuite.measure.board.holding import held
 from perfsuite.measure.board.listening import LAST_WORD_S, Listener, Speaker
 from perfsuite.measure.board.local_board import LocalBoard
 from perfsuite.measure.board.orphans import end_predecessor
-from perfsuite.measure.engine import Engine
-from perfsuite.measure.plan import TurnsPlan, load_plan
-
-#: Arguments and values are what msgpack holds.
-Arguments = Mapping[str, Any]
-
-
-def answered(board: LocalBoard, kind: str, arguments: Arguments) -> Any:
-    """Do what a request asks for, and return its answer; a `PerfsuiteError` is one, too."""
-    if kind not in _ANSWERS:
-        raise MeasurementError(f"the agent was asked for {kind!r}; known are {', '.join(_ANSWERS)}")
-    return _ANSWERS[kind](board, arguments)
-
-
-def _run_in_turns(board: LocalBoard, arguments: Arguments) -> list[dict[str, Any]]:
-    first, second = (_turns_plan(each) for each in arguments["plans"])
-    own_first, own_second = arguments["own_environments"]
-    other = {name: arguments[name] for name in ("n_turns", "leader", "extra_environment")}
-    return list(board.run_in_turns((first, second), own_environments=(own_first, own_second), **other))
-
-
-def _turns_plan(content: bytes) -> TurnsPlan:
-    plan = load_plan(content)
-    if not isinstance(plan, TurnsPlan):
-        raise MeasurementError(f"turns were asked for with a {type(plan).__name__}")
-    return plan
-
-
-def _put_weights(board: LocalBoard, arguments: Arguments) -> dict[str, Any]:
-    digest = arguments["digest"]
-    return {"path": str(board.put_path(digest)), "is_there": board.is_put(digest)}
-
-
-def _find_engine(board: LocalBoard, arguments: Arguments) -> dict[str, Any]:
-    named = arguments["library_dir"]
-    return board.find_engine(None if named is None else Path(named)).to_plain()
-
-
-def _keep(board: LocalBoard, arguments: Arguments) -> str:
-    plain = arguments["engine"]
-    return board.keep(None if plain is None else Engine.from_plain(plain), arguments["version"])
-
-
-def _kept_folder(board: LocalBoard, arguments: Arguments) -> str | None:
-    folder = board.kept_folder(arguments["engine_id"])
-    return None if folder is None else str(folder)
-
-
-_ANSWERS: dict[str, Callable[[LocalBoard, Arguments], Any]] = {
-    "facts": lambda board, _: board.facts().to_plain(),
-    "held": lambda board, _: board.held().to_plain(),
-    "covariates": lambda board, _: dict(board.covariates()),
-    "competition": lambda board, _: board.competition().to_plain(),
-    "run": lambda board, asked: board.run(load_plan(asked["plan"]), extra_environment=asked["extra_environment"]),
-    "run_in_turns": _run_in_turns,
-    "named_weights": lambda board, asked: str(board.place_named_weights(asked["name"], asked["identity"])),
-    "put_weights": _put_weights,
-    "find_engine": _find_engine,
-    "keep": _keep,
-    "kept_folder": _kept_folder,
-}
-
 
 #: Longest to wait for killed workers.
 _REAP_LIMIT_S = 10.0
@@ -102,6 +41,7 @@ class Agent:
         self._outgoing = outgoing
         self._make_board = make_board
         self._board: LocalBoard | None = None
+        self._answering: Answering | None = None
         self._ending = Ending()
         self._speaker = Speaker(outgoing, self._ending.is_over.is_set)
         self._listener = Listener(incoming, self._speaker, self._ending)
@@ -148,6 +88,7 @@ class Agent:
             self._say(packed_frame({"kind": "refused", "versions": own_versions()}))
             return False
         self._board = self._make_board(hello, self._note)  # known before it is opened: whatever comes, it is closed
+        self._answering = Answering(self._board, self._speaker.tell)
         try:
             end_predecessor(hello.claim)
             self._board.open()
@@ -168,10 +109,10 @@ class Agent:
 
     def _answer(self) -> None:
         """Serve one request; what goes wrong is the desk's to raise."""
-        assert self._board is not None
+        assert self._answering is not None
         request = self._listener.requests.get()
         try:
-            value = answered(self._board, request["kind"], request["arguments"])
+            value = self._answering.answered(request)
             frame = packed_frame({"kind": "answer", "id": request["id"], "value": value})
         except Exception as error:  # a defect, too, is told to the desk in one line
             frame = packed_frame({"kind": "error", "id": request["id"], "error": told_error(error)})
@@ -184,6 +125,8 @@ class Agent:
         try:
             with suppress(Exception):  # whatever cannot be killed, the device is restored
                 _kill_workers()
+                if self._answering is not None:
+                    self._answering.close()
         finally:
             try:
                 if self._board is not None:

@@ -155,18 +155,20 @@ class KeptLink:
             self._link = self.connecting.connected()
         return self._link
 
-    def ask(self, kind: str, arguments: Mapping[str, Any], *, limit_s: float) -> Any:
+    def ask(
+        self, kind: str, arguments: Mapping[str, Any], *, limit_s: float, hear: Callable[[Any], None] | None = None
+    ) -> Any:
         """Ask the agent; where the link is lost on the way, once more over a new one.
 
         Raises `LinkError` where the link is lost, and did not come back; so it is for all that is asked from then on;
         `PerfsuiteError` as the agent raised it, or `Connecting.connected`.
         """
         try:
-            return self.opened().ask(kind, arguments, limit_s=limit_s)
+            return self.opened().ask(kind, arguments, limit_s=limit_s, hear=hear)
         except LostLinkError as lost:
             self._reconnect(self._why_lost(lost), is_slow=lost.is_slow)
         try:
-            return self.opened().ask(kind, arguments, limit_s=limit_s)
+            return self.opened().ask(kind, arguments, limit_s=limit_s, hear=hear)
         except LostLinkError as lost:
             raise self._ended(self._why_lost(lost)) from None
 

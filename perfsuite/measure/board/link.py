@@ -43,8 +43,10 @@ class AgentLink:
         self._note = note
         self._n_asked = 0
 
-    def ask(self, kind: str, arguments: Mapping[str, Any], *, limit_s: float) -> Any:
-        """Ask the agent for something, and wait for its answer.
+    def ask(
+        self, kind: str, arguments: Mapping[str, Any], *, limit_s: float, hear: Callable[[Any], None] | None = None
+    ) -> Any:
+        """Ask the agent for something, and wait for its answer; `hear` is given what is delivered before it.
 
         Raises `LostLinkError` where the link is lost, or there is no answer in time: the agent ends itself then;
         `RefusedError` where the agent does not serve this desk; `PerfsuiteError` as the agent raised it.
@@ -52,8 +54,13 @@ class AgentLink:
         self._n_asked += 1
         until = time.monotonic() + limit_s
         self.pipes.send({"kind": kind, "id": self._n_asked, "arguments": dict(arguments)}, until)
-        for _ in range(MOST_MESSAGES):
+        n_left = MOST_MESSAGES
+        while n_left:
             message = self._next(until - time.monotonic(), f"it did not answer {kind!r} within {limit_s:.0f} s")
+            if hear is not None and message["kind"] == "live" and message.get("id") == self._n_asked:
+                hear(message.get("delivery"))
+                continue
+            n_left -= 1
             if message["kind"] == "refused":
                 raise RefusedError(message.get("versions"))
             if message["kind"] == "note":

@@ -6,7 +6,7 @@ import os
 import queue
 import select
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -48,6 +48,13 @@ class Speaker:
                 self.is_cut = False
         finally:
             self.is_busy = False
+
+    def tell(self, message: Mapping[str, Any]) -> None:
+        """Write a message from another thread than the main one, which meanwhile waits for something."""
+        with self._writing:
+            self.is_cut = True
+            write_frame(self._descriptor, packed_frame(message), is_over=self._is_over, grace_s=LAST_WORD_S)
+            self.is_cut = False
 
     def pong(self) -> None:
         """Say that the agent is there, without waiting; an answer that is being written says so, too."""

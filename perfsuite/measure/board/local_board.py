@@ -4,21 +4,27 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from perfsuite.device.conditions import NO_CONDITIONS, Conditions
-from perfsuite.device.fingerprint import host_fingerprint
+from perfsuite.device.fingerprint import clock_conditions, host_fingerprint
+from perfsuite.device.governors import governor_set, settable_governors
+from perfsuite.device.lock.state import STATE_FOLDER
 from perfsuite.device.setup.installations import installed_digest
 from perfsuite.device.threads import default_threads, usable_threads
 from perfsuite.errors import GgufError, MeasurementError, OpenClError
 from perfsuite.measure import launch, turns
+from perfsuite.measure.board.beside import Beside, done_beside
 from perfsuite.measure.board.holding import NOTHING_HELD, Held, Hold, Seen, not_held
 from perfsuite.measure.board.identity import board_identity
-from perfsuite.measure.board.protocol import BoardFacts
+from perfsuite.measure.board.instruments import Instruments, LocalInstruments
+from perfsuite.measure.board.load import BusyLoops
+from perfsuite.measure.board.protocol import BoardFacts, Hear
+from perfsuite.measure.board.run_folder import placed_in, run_folder
 from perfsuite.measure.board.watching import watched
 from perfsuite.measure.competition import Competition, look_for_competition
 from perfsuite.measure.engine import Engine, find_engine
@@ -26,6 +32,11 @@ from perfsuite.measure.engine_store import KERNELS_DIR, open_store
 from perfsuite.measure.plan import KernelPlan, LlamaPlan, Plan, TurnsPlan
 from perfsuite.records.file_digest import file_digest
 from perfsuite.workload.weights import Weights, materialize, resolve
+
+if TYPE_CHECKING:
+    from perfsuite.expectation.roofline.ceiling import IndependentRate
+    from perfsuite.measure.shapes.meters import ShapeSetup
+    from perfsuite.measure.shapes.requests import ShapeSession
 
 #: The folder of weights within the cache.
 _MODELS = "models"
@@ -47,6 +58,13 @@ class LocalBoard:
     _seen: Seen | None = None
     _stack: ExitStack = field(default_factory=ExitStack)
     _facts: BoardFacts | None = None
+    _governor: ExitStack = field(default_factory=ExitStack)
+    _load: BusyLoops = field(default_factory=BusyLoops)
+
+    @property
+    def instruments(self) -> Instruments:
+        """What this machine has to follow llama.cpp with."""
+        return LocalInstruments(cache_dir=self.cache_dir)
 
     def open(self) -> None:
         """Take the machine and bring it into its conditions, as long as until `close`."""
@@ -75,17 +93,29 @@ class LocalBoard:
         return look_for_competition()
 
     def run(
-        self, plan: Plan, *, extra_environment: Mapping[str, str] | None = None, observe: launch.Observe | None = None
+        self,
+        plan: Plan,
+        *,
+        extra_environment: Mapping[str, str] | None = None,
+        files: Path | None = None,
+        beside: Beside | None = None,
+        hear: Hear | None = None,
+        limit_s: float = launch.WORKER_LIMIT_S,
     ) -> dict[str, Any]:
-        """Run one plan in a fresh process, observed as by `launch.run_worker`.
-
-        Beside one that measures cases the device is sampled.
-        """
-        if not isinstance(plan, _WATCHED):
-            return launch.run_worker(plan, extra_environment=extra_environment, observe=observe)
-        with watched(self.conditions) as told:
-            payload = launch.run_worker(plan, extra_environment=extra_environment, observe=observe)
-        return {**payload, **told()}
+        """Run one plan in a fresh process; beside one that measures cases the device is sampled."""
+        is_watched = isinstance(plan, _WATCHED)
+        with (
+            run_folder(files) as folder,
+            done_beside(plan, beside, _heard(placed_in(folder, plan), hear, limit_s)) as (observe, seen),
+            watched(self.conditions) if is_watched else nullcontext(dict) as told,
+        ):
+            payload = launch.run_worker(
+                placed_in(folder, plan),
+                extra_environment=placed_in(folder, extra_environment),
+                limit_s=limit_s,
+                observe=observe,
+            )
+        return {**payload, **told(), **seen()}
 
     def run_in_turns(
         self,
@@ -95,17 +125,44 @@ class LocalBoard:
         leader: int,
         extra_environment: Mapping[str, str] | None = None,
         own_environments: tuple[Mapping[str, str], Mapping[str, str]] = ({}, {}),
+        hear: Hear | None = None,
     ) -> tuple[dict[str, Any], dict[str, Any]]:
         """Let two processes take turns; both payloads have the samples of the device beside them."""
-        with watched(self.conditions) as told:
-            first, second = turns.run_in_turns(
-                plans,
-                n_turns=n_turns,
-                leader=leader,
-                extra_environment=extra_environment,
-                own_environments=own_environments,
-            )
+        with run_folder(None) as folder, watched(self.conditions) as told:
+            old, new = (placed_in(folder, each) for each in plans)
+            with _subscribed((old, new), hear):
+                first, second = turns.run_in_turns(
+                    (old, new),
+                    n_turns=n_turns,
+                    leader=leader,
+                    extra_environment=placed_in(folder, extra_environment),
+                    own_environments=placed_in(folder, own_environments),
+                )
         return {**first, **told()}, {**second, **told()}
+
+    def start_shapes(self, setup: ShapeSetup, *, limit_s: float) -> ShapeSession:
+        """Start a process that measures shapes."""
+        from perfsuite.measure.shapes.meters import ShapeProcess  # brings NumPy
+
+        return ShapeProcess(setup, limit_s=limit_s)
+
+    def independent_rates(
+        self, n_threads: int, platform: str | None, tell: Callable[[str], None]
+    ) -> tuple[IndependentRate, ...]:
+        """Measure this machine by the other programs that it has."""
+        from perfsuite.measure.independent_rates import all_rates  # looks through the installed distributions
+
+        return all_rates(n_threads, platform, self.facts().opencl_environment, tell)
+
+    def set_governor(self, governor: str | None) -> None:
+        """Restore what was there before, and set a governor where one is named."""
+        self._governor.close()
+        self._governor.enter_context(governor_set(governor, folder=self.cache_dir / STATE_FOLDER))
+
+    def set_load(self, n_processes: int) -> None:
+        """Keep so many processors busy."""
+        self._load.end()
+        self._load.begin(n_processes)
 
     def place_weights(self, weights: Weights) -> Path:
         """Return the file with these weights; synthetic ones are written."""
@@ -152,7 +209,11 @@ class LocalBoard:
 
     def close(self) -> None:
         """Restore what was set, and let go of the machine; what that came to can still be asked for."""
-        self._stack.close()
+        self._load.end()
+        try:
+            self._governor.close()
+        finally:
+            self._stack.close()
 
     def _found_facts(self) -> BoardFacts:
         return BoardFacts(
@@ -166,7 +227,32 @@ class LocalBoard:
             suite_digest=installed_digest(),
             opencl_environment=_opencl_environment(self.cache_dir),
             load_average=round(os.getloadavg()[0], 3),
+            clock_conditions=clock_conditions(),
+            settable_governors=settable_governors(),
         )
+
+
+def _heard(plan: Plan, hear: Hear | None, limit_s: float) -> launch.Observe | None:
+    """Return what lets a run's live records be heard while it goes on."""
+    if hear is None or not isinstance(plan, LlamaPlan) or plan.live_socket is None:
+        return None
+    from perfsuite.measure.live import consumed  # few runs are followed
+
+    path = Path(plan.live_socket)
+    return lambda pid: consumed(path, hear, pid, limit_s)
+
+
+@contextmanager
+def _subscribed(plans: tuple[TurnsPlan, TurnsPlan], hear: Hear | None) -> Iterator[None]:
+    """Hear the live records of two processes, of those that offer any."""
+    socket = next((each.llama.live_socket for each in plans if each.llama.live_socket is not None), None)
+    if hear is None or socket is None:
+        yield
+        return
+    from perfsuite.measure.live import kept_subscribed  # as in `_heard`
+
+    with kept_subscribed(Path(socket), hear, limit_s=launch.WORKER_LIMIT_S):
+        yield
 
 
 def _named_weights(name: str, cache_dir: Path) -> Weights:

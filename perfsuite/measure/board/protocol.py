@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
+from perfsuite.measure.board.beside import Beside
 from perfsuite.measure.board.holding import Held
+from perfsuite.measure.board.instruments import Instruments
 from perfsuite.measure.competition import Competition
 from perfsuite.measure.engine import Engine
+from perfsuite.measure.launch import WORKER_LIMIT_S
 from perfsuite.measure.plan import Plan, TurnsPlan
 from perfsuite.records.run_origin import BoardName
 from perfsuite.workload.weights import Weights
+
+if TYPE_CHECKING:
+    from perfsuite.expectation.roofline.ceiling import IndependentRate
+    from perfsuite.measure.live import Delivery
+    from perfsuite.measure.shapes.meters import ShapeSetup
+    from perfsuite.measure.shapes.requests import ShapeSession
+
+#: Takes the live records of a run while it goes on.
+Hear: TypeAlias = "Callable[[Delivery], None]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +49,10 @@ class BoardFacts:
     #: Variables with which a worker finds the OpenCL runtimes there.
     opencl_environment: Mapping[str, str]
     load_average: float
+    #: The governor, and whether clocks are locked; `perfsuite.device.fingerprint.clock_conditions`.
+    clock_conditions: Mapping[str, str] = field(default_factory=dict)
+    #: The governors that may be set there for a while.
+    settable_governors: tuple[str, ...] = ()
 
     def to_plain(self) -> dict[str, Any]:
         """Return the fields by name."""
@@ -45,7 +62,9 @@ class BoardFacts:
     def from_plain(cls, plain: Mapping[str, Any]) -> BoardFacts:
         """Undo `to_plain`."""
         engine = Engine.from_plain(plain["engine"])
-        return cls(**{**plain, "cache_dir": Path(plain["cache_dir"]), "engine": engine})
+        governors = tuple(plain.get("settable_governors", ()))
+        paths = {"cache_dir": Path(plain["cache_dir"]), "engine": engine, "settable_governors": governors}
+        return cls(**{**plain, **paths})
 
 
 class Board(Protocol):
@@ -53,6 +72,10 @@ class Board(Protocol):
 
     #: Whether paths, processes and probes of this process are the board's.
     is_local: bool
+
+    @property
+    def instruments(self) -> Instruments:
+        """What the board has to follow llama.cpp with."""
 
     def open(self) -> None:
         """Reach the device, take its lock, and bring it into its conditions; what is asked of it before does not."""
@@ -69,8 +92,22 @@ class Board(Protocol):
     def competition(self) -> Competition:
         """Look for half a second at who else uses the processors there."""
 
-    def run(self, plan: Plan, *, extra_environment: Mapping[str, str] | None = None) -> dict[str, Any]:
-        """Run one plan in a fresh process there; as `perfsuite.measure.launch.run_worker`."""
+    def run(
+        self,
+        plan: Plan,
+        *,
+        extra_environment: Mapping[str, str] | None = None,
+        files: Path | None = None,
+        beside: Beside | None = None,
+        hear: Hear | None = None,
+        limit_s: float = WORKER_LIMIT_S,
+    ) -> dict[str, Any]:
+        """Run one plan in a fresh process there; as `perfsuite.measure.launch.run_worker`.
+
+        Where plan or environment name `RUN_FOLDER`, the run has a folder of its own there. What it leaves in that lies
+        in the folder `files` here afterwards, and is gone where none is named. `hear` is given the live records of a
+        plan with a `live_socket` while it runs, in a thread of its own.
+        """
 
     def run_in_turns(
         self,
@@ -80,8 +117,32 @@ class Board(Protocol):
         leader: int,
         extra_environment: Mapping[str, str] | None = None,
         own_environments: tuple[Mapping[str, str], Mapping[str, str]] = ({}, {}),
+        hear: Hear | None = None,
     ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Let two processes there take turns; as `perfsuite.measure.turns.run_in_turns`."""
+        """Let two processes there take turns; as `perfsuite.measure.turns.run_in_turns`.
+
+        Both have one `RUN_FOLDER`, which is gone afterwards; `hear` is given the live records of either.
+        """
+
+    def start_shapes(self, setup: ShapeSetup, *, limit_s: float) -> ShapeSession:
+        """Start a process there that measures shapes when it is asked to; whoever started it closes it.
+
+        `limit_s` is the longest that it may be silent.
+        """
+
+    def independent_rates(
+        self, n_threads: int, platform: str | None, tell: Callable[[str], None]
+    ) -> tuple[IndependentRate, ...]:
+        """Measure the board by other programs than ours, as far as they are installed there."""
+
+    def set_governor(self, governor: str | None) -> None:
+        """Set a governor on all cores until the next call; None restores what was there.
+
+        Raises `DeviceError` where a core does not take it, or does not take its own back.
+        """
+
+    def set_load(self, n_processes: int) -> None:
+        """Keep so many processors busy from now on; none ends that."""
 
     def place_weights(self, weights: Weights) -> Path:
         """Return the path there of the file with these weights: synthetic ones are written there, others are put once.
@@ -109,3 +170,24 @@ def board_name(board: Board) -> BoardName:
     """Ask a board which one it is; `BoardName.kept_by` says whether what is kept of it is its own."""
     facts = board.facts()
     return BoardName(identity=facts.identity, hostname=facts.hostname, is_linked=not board.is_local)
+
+
+def build_logs(board: Board, here: Path) -> Path:
+    """Return where workers keep the logs of failed builds: in a folder of this machine, or in the board's own cache."""
+    return here if board.is_local else board.facts().cache_dir / "logs"
+
+
+@contextmanager
+def under_governor(board: Board, governor: str | None) -> Iterator[None]:
+    """Set a governor for as long as the context lasts; None leaves all as it is.
+
+    Raises `DeviceError`: a core does not take it, or does not take its own back.
+    """
+    if governor is None:
+        yield
+        return
+    board.set_governor(governor)
+    try:
+        yield
+    finally:
+        board.set_governor(None)

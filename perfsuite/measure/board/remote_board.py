@@ -5,21 +5,31 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from perfsuite.errors import DeviceError, LinkError
+from perfsuite.errors import DeviceError, LinkError, MeasurementError
+from perfsuite.measure.board.answering import FILES, PIECE_BYTES
+from perfsuite.measure.board.beside import Beside
 from perfsuite.measure.board.connecting import Connecting, KeptLink
 from perfsuite.measure.board.frames import understood
 from perfsuite.measure.board.holding import Held
+from perfsuite.measure.board.instruments import Instruments, RemoteInstruments, on_board
 from perfsuite.measure.board.link import AgentLink
 from perfsuite.measure.board.local_board import read_digest
-from perfsuite.measure.board.protocol import BoardFacts
+from perfsuite.measure.board.protocol import BoardFacts, Hear
+from perfsuite.measure.board.run_folder import file_within
 from perfsuite.measure.competition import Competition
 from perfsuite.measure.engine import Engine
 from perfsuite.measure.launch import WORKER_LIMIT_S
 from perfsuite.measure.plan import Plan, TurnsPlan, dump_plan
 from perfsuite.workload.weights import Weights
+
+if TYPE_CHECKING:
+    from perfsuite.expectation.roofline.ceiling import IndependentRate
+    from perfsuite.measure.shapes.meters import ShapeSetup
+    from perfsuite.measure.shapes.requests import ShapeSession
 
 _Read = TypeVar("_Read")
 
@@ -41,6 +51,12 @@ class RemoteBoard:
     def __post_init__(self) -> None:
         """Keep a link that refuses another board."""
         self._link = KeptLink(connecting=self.connecting, recognise=self._refuse_another)
+
+    @property
+    def instruments(self) -> Instruments:
+        """What the board has to follow llama.cpp with; a first use there may compile, or start an OpenCL device."""
+        ask = partial(self._link.ask, limit_s=self._worker_limit_s)
+        return RemoteInstruments(name=self.connecting.name, ask=ask)
 
     def open(self) -> None:
         """Reach the board, and take it.
@@ -83,10 +99,46 @@ class RemoteBoard:
         """Let the agent look for half a second at who else uses the processors there."""
         return self._understood("competition", Competition.from_plain)
 
-    def run(self, plan: Plan, *, extra_environment: Mapping[str, str] | None = None) -> dict[str, Any]:
-        """Run one plan in a fresh process there."""
-        arguments = {"plan": dump_plan(plan), "extra_environment": dict(extra_environment or {})}
-        return self._understood("run", dict, arguments, limit_s=self._worker_limit_s)
+    def run(
+        self,
+        plan: Plan,
+        *,
+        extra_environment: Mapping[str, str] | None = None,
+        files: Path | None = None,
+        beside: Beside | None = None,
+        hear: Hear | None = None,
+        limit_s: float = WORKER_LIMIT_S,
+    ) -> dict[str, Any]:
+        """Run one plan in a fresh process there, and get its files."""
+        arguments = {
+            "plan": dump_plan(plan),
+            "extra_environment": dict(extra_environment or {}),
+            **({} if files is None else {"keeps_files": True}),
+            **({} if beside is None else {"beside": beside.to_plain()}),
+            **({} if hear is None else {"is_heard": True}),
+            "limit_s": limit_s,
+        }
+        waits_s = limit_s + self.connecting.limits.beyond_worker_s
+        payload, left = self._understood("run", _ran, arguments, limit_s=waits_s, hear=hear)
+        if files is not None:
+            for name, n_bytes in left:
+                self._get(name, n_bytes, files)
+        return payload
+
+    def _get(self, name: str, n_bytes: int, files: Path) -> None:
+        """Get a file of the last run, piece by piece."""
+        path, n_got = file_within(files, name), 0
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with path.open("wb") as file:
+                while n_got < n_bytes:
+                    asked = {"name": name, "offset": n_got, "most_bytes": PIECE_BYTES}
+                    piece = self._understood("file", _piece, asked)
+                    if not piece or len(piece) > n_bytes - n_got:
+                        raise LinkError(f"{self.connecting.target.text}: {name} is not what it was announced as")
+                    n_got += file.write(piece)
+        except OSError as error:
+            raise MeasurementError(f"{path}: cannot be written ({error.strerror})") from None
 
     def run_in_turns(
         self,
@@ -96,6 +148,7 @@ class RemoteBoard:
         leader: int,
         extra_environment: Mapping[str, str] | None = None,
         own_environments: tuple[Mapping[str, str], Mapping[str, str]] = ({}, {}),
+        hear: Hear | None = None,
     ) -> tuple[dict[str, Any], dict[str, Any]]:
         """Let two processes there take turns."""
         arguments = {
@@ -104,8 +157,44 @@ class RemoteBoard:
             "leader": leader,
             "extra_environment": dict(extra_environment or {}),
             "own_environments": [dict(each) for each in own_environments],
+            **({} if hear is None else {"is_heard": True}),
         }
-        return self._understood("run_in_turns", _pair, arguments, limit_s=self._worker_limit_s)
+        return self._understood("run_in_turns", _pair, arguments, limit_s=self._worker_limit_s, hear=hear)
+
+    def start_shapes(self, setup: ShapeSetup, *, limit_s: float) -> ShapeSession:
+        """Let the agent start a process that measures shapes."""
+        from perfsuite.measure.board.remote_shapes import RemoteShapes  # brings NumPy
+
+        def ask(kind: str, asked: Mapping[str, Any], waits_s: float) -> Any:
+            return self._link.ask(kind, asked, limit_s=waits_s + self.connecting.limits.beyond_worker_s)
+
+        return RemoteShapes(ask, setup, limit_s=limit_s)
+
+    def independent_rates(
+        self, n_threads: int, platform: str | None, tell: Callable[[str], None]
+    ) -> tuple[IndependentRate, ...]:
+        """Let the agent measure the board by the other programs that it has."""
+        from perfsuite.expectation.roofline.ceiling import IndependentRate  # few runs ask for them
+
+        tell("independent programs")
+        asked = {"n_threads": n_threads, "platform": platform}
+        return self._understood(
+            "independent_rates",
+            lambda plain: tuple(map(IndependentRate.from_plain, plain)),
+            asked,
+            limit_s=self._worker_limit_s,
+        )
+
+    def set_governor(self, governor: str | None) -> None:
+        """Let the agent set a governor, or restore what was there."""
+        try:
+            self._understood("set_governor", lambda plain: None, {"governor": governor})
+        except DeviceError as error:
+            raise on_board(self.connecting.name, error) from None
+
+    def set_load(self, n_processes: int) -> None:
+        """Let the agent keep so many processors busy."""
+        self._understood("set_load", lambda plain: None, {"n_processes": n_processes})
 
     def place_weights(self, weights: Weights) -> Path:
         """Return the path there of the file with these weights; it is written there, or put there once."""
@@ -171,10 +260,12 @@ class RemoteBoard:
         arguments: Mapping[str, Any] | None = None,
         *,
         limit_s: float | None = None,
+        hear: Hear | None = None,
     ) -> _Read:
-        """Ask the agent, and read its answer."""
+        """Ask the agent, and read its answer; what it delivers before is heard."""
         limit_s = self.connecting.limits.answer_s if limit_s is None else limit_s
-        return understood(kind, read, self._link.ask(kind, arguments or {}, limit_s=limit_s))
+        take = None if hear is None else partial(_heard, hear)
+        return understood(kind, read, self._link.ask(kind, arguments or {}, limit_s=limit_s, hear=take))
 
     def _refuse_another(self, link: AgentLink) -> None:
         """Refuse a board that is not the one of before, or not as it was."""
@@ -194,6 +285,26 @@ def _joined(said: Iterable[Held]) -> Held:
         notes=tuple(dict.fromkeys(note for each in said for note in each.notes)),
         problems=tuple(dict.fromkeys(problem for each in said for problem in each.problems)),
     )
+
+
+def _heard(hear: Hear, plain: Any) -> None:
+    """Hand a record on that was delivered."""
+    from perfsuite.measure.live import Delivery  # few runs are followed
+
+    delivery = understood("live", Delivery.from_plain, plain)
+    if delivery is not None:
+        hear(delivery)
+
+
+def _ran(plain: Any) -> tuple[dict[str, Any], list[tuple[str, int]]]:
+    payload = dict(plain)
+    return payload, [(str(name), int(n_bytes)) for name, n_bytes in payload.pop(FILES, ())]
+
+
+def _piece(plain: Any) -> bytes:
+    if not isinstance(plain, bytes):
+        raise TypeError("expected bytes")
+    return plain
 
 
 def _pair(plain: Any) -> tuple[dict[str, Any], dict[str, Any]]:

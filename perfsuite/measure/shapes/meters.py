@@ -13,15 +13,20 @@ from typing import Any
 
 from perfsuite.device.work_folder import work_folder
 from perfsuite.errors import MeasurementError, ShapeCrashError
-from perfsuite.measure import launch
+from perfsuite.measure.board.protocol import Board, build_logs
 from perfsuite.measure.engine import Engine
-from perfsuite.measure.kernel_runtime import opencl_environment
 from perfsuite.measure.launch import FAILURE_MARK
 from perfsuite.measure.llama_plan import binds_threads
-from perfsuite.measure.opencl_backend import set_up_opencl
 from perfsuite.measure.plan import ShapesPlan
 from perfsuite.measure.shapes.meter import BenchDescription, Deviation, PairSamples, ShapeMeter, ShapeMeters
-from perfsuite.measure.shapes.requests import ANSWER_MARK, ProgressMark, RequestKind, ShapeAnswer, ShapeRequest
+from perfsuite.measure.shapes.requests import (
+    ANSWER_MARK,
+    ProgressMark,
+    RequestKind,
+    ShapeAnswer,
+    ShapeRequest,
+    ShapeSession,
+)
 from perfsuite.measure.worker_lines import WaitingWorker
 from perfsuite.workload.shapes.shape_case import ShapeCase, Subject
 
@@ -36,8 +41,8 @@ class ShapeSetup:
 
 def set_up_shapes(
     subject: Subject,
+    board: Board,
     *,
-    cache_dir: Path,
     log_dir: Path,
     n_threads: int,
     platform: str | None,
@@ -45,7 +50,7 @@ def set_up_shapes(
     engine: Engine | None,
     seed: int,
 ) -> ShapeSetup:
-    """Find what a subject needs; `PerfsuiteError` where there is no such platform, no engine, or no OpenCL backend."""
+    """Find what a subject needs on a board; `PerfsuiteError` where platform, engine or OpenCL backend is missing."""
     plan = ShapesPlan(
         subject=subject.value,
         n_threads=n_threads,
@@ -55,13 +60,12 @@ def set_up_shapes(
         kernels_dir=str(kernels_dir) if kernels_dir else None,
     )
     if subject is Subject.TILED:
-        inherited = launch.environment_opencl_vendors()
-        return ShapeSetup(plan=plan, environment=opencl_environment(cache_dir, inherited=inherited))
-    engine = engine or launch.environment_engine()
+        return ShapeSetup(plan=plan, environment=board.facts().opencl_environment)
+    engine, cache_dir = engine or board.facts().engine, board.facts().cache_dir
     plan = replace(plan, library_dir=str(engine.library_dir), engine_build_id=engine.build_id, cache_dir=str(cache_dir))
     if subject is Subject.GGML_CPU:  # as in a calibration: with a processor for each thread, where there may be one
         return ShapeSetup(plan=replace(plan, binds_threads=binds_threads(engine)), environment={})
-    backend = set_up_opencl(engine, plan.platform, cache_dir)
+    backend = board.instruments.opencl_backend(engine, plan.platform)
     plan = replace(
         plan,
         backend_library=str(backend.library) if backend.library else None,
@@ -180,8 +184,8 @@ STEP_LIMIT_S = 300.0
 @contextmanager
 def open_meters(
     subject: Subject,
+    board: Board,
     *,
-    cache_dir: Path,
     log_dir: Path,
     n_threads: int,
     platform: str | None = None,
@@ -190,34 +194,34 @@ def open_meters(
     seed: int = 0,
     limit_s: float = STEP_LIMIT_S,
 ) -> Iterator[ShapeMeters]:
-    """Yield the meters of a subject; nothing is started before the first call, and nothing is left running.
+    """Yield the meters of a subject on a board; nothing is started before the first call, and nothing is left running.
 
     `platform` is a part of the OpenCL platform's name, as `choose_device` takes it; `kernels_dir` has the suite's own
-    kernels, if not the package; `engine` is that of the environment when left out; `seed` draws the inputs, the same
+    kernels, if not the package; `engine` is the board's own when left out; `seed` draws the inputs, the same
     ones in each process. No process may be silent for more than `limit_s` at one step: to start, to bind, to take a
     sample.
     """
     set_up = partial(
         set_up_shapes,
         subject,
-        cache_dir=cache_dir,
-        log_dir=log_dir,
+        board,
+        log_dir=build_logs(board, log_dir),
         n_threads=n_threads,
         platform=platform,
         kernels_dir=kernels_dir,
         engine=engine,
         seed=seed,
     )
-    with contextlib.closing(ProcessMeters(set_up, limit_s=limit_s)) as meters:
+    with contextlib.closing(ProcessMeters(set_up, partial(board.start_shapes, limit_s=limit_s))) as meters:
         yield meters
 
 
 class ProcessMeters:
     """`ShapeMeters` of worker processes that are all set up alike, once."""
 
-    def __init__(self, set_up: Callable[[], ShapeSetup], *, limit_s: float) -> None:
+    def __init__(self, set_up: Callable[[], ShapeSetup], start: Callable[[ShapeSetup], ShapeSession]) -> None:
         set_up_once = cache(set_up)
-        self._start = lambda: ShapeProcess(set_up_once(), limit_s=limit_s)
+        self._start = lambda: start(set_up_once())
         self._resident = ProcessMeter(self._start)
         self._opened = [self._resident]
 
@@ -242,9 +246,9 @@ class ProcessMeters:
 class ProcessMeter:
     """`ShapeMeter` of one worker process at a time: the next call after a crash starts another."""
 
-    def __init__(self, start: Callable[[], ShapeProcess]) -> None:
+    def __init__(self, start: Callable[[], ShapeSession]) -> None:
         self._start = start
-        self._process: ShapeProcess | None = None
+        self._process: ShapeSession | None = None
         self._is_closed = False
 
     @property
@@ -279,7 +283,7 @@ class ProcessMeter:
         if self._process is not None:
             self._process.close()
 
-    def _running(self) -> ShapeProcess:
+    def _running(self) -> ShapeSession:
         if self._is_closed:
             raise MeasurementError("shapes: this meter was closed; open another one")
         if self._process is None or not self._process.is_open:

@@ -8,7 +8,7 @@ import struct
 from dataclasses import asdict, dataclass
 from enum import Enum
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, Protocol, TypeVar
 
 from perfsuite.errors import MeasurementError
 from perfsuite.measure.shapes.meter import BenchDescription, Deviation
@@ -115,3 +115,21 @@ def _read(line: str, kind: type[_Read], what: str) -> _Read:
     except ValueError as error:
         raise MeasurementError(f"{where} ({error}); {expected}") from None
     return from_plain(plain, kind, where, MeasurementError, expected, is_closed=True)
+
+
+class ShapeSession(Protocol):
+    """A process that measures shapes when it is asked to, on whatever board."""
+
+    #: What it measures on.
+    description: BenchDescription
+    #: Whether it can be asked.
+    is_open: bool
+
+    def ask(self, kind: RequestKind, case_ids: tuple[str, ...], **asked: Any) -> ShapeAnswer:
+        """Return the answer to a request, whose other fields are `asked`.
+
+        Raises `ShapeCrashError` where the process died or hung at a case; `MeasurementError` where there is no answer.
+        """
+
+    def close(self) -> None:
+        """End the process."""

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from perfsuite.device.conditions import NO_CONDITIONS
-from perfsuite.device.profile import DEFAULT_MARGIN_RATIO, PEAK_KINDS, find_local_profile, find_profile, profile_names
+from perfsuite.device.profile import DEFAULT_MARGIN_RATIO, PEAK_KINDS, find_profile, profile_names
 from perfsuite.device.profile.search import shipped_file, shipped_names
 from perfsuite.device.reach import WAYS, Reach
 from perfsuite.errors import DeviceError
@@ -151,15 +151,6 @@ def test_the_nearest_device_is_offered() -> None:
     """A mistyped name is answered by one that is like it."""
     with pytest.raises(DeviceError, match=r"; did you mean rubikpi\?$"):
         find_profile("rubykpi", folders=())
-
-
-def test_a_local_profile_may_measure_here() -> None:
-    """What measures the machine that it runs on takes the host, and refuses a device that is another one."""
-    assert find_local_profile("host", folders=()) == find_profile("host", folders=())
-    with pytest.raises(
-        DeviceError, match=r"^--device=rubikpi: is reached by ssh rubikpi, and this measures the machine"
-    ):
-        find_local_profile("rubikpi", folders=())
 
 
 _RUBIKPI = shipped_file("rubikpi").place.read_bytes()

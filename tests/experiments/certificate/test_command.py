@@ -45,7 +45,9 @@ def device(stored_payload: dict[str, Any], monkeypatch: pytest.MonkeyPatch, tmp_
     """Replace every pair of workers, and the caches by a temporary folder."""
     found = Device(stored_payload)
     monkeypatch.setattr("perfsuite.measure.turns.run_in_turns", found.run)
-    monkeypatch.setattr("perfsuite.cli.opencl_run.materialize", lambda weights, cache_dir: tmp_path / "x.gguf")
+    monkeypatch.setattr(
+        "perfsuite.measure.board.local_board.materialize", lambda weights, cache_dir: tmp_path / "x.gguf"
+    )
     monkeypatch.setattr("platformdirs.user_cache_dir", lambda name: str(tmp_path / "cache"))
     return found
 
@@ -109,7 +111,7 @@ def test_a_load_is_switched_on_half_way_and_off_again(
         def wait(self) -> None:
             assert self.is_over
 
-    monkeypatch.setattr("perfsuite.experiments.certificate.trial_run.subprocess.Popen", Busy)
+    monkeypatch.setattr("perfsuite.measure.board.load.subprocess.Popen", Busy)
     certify("--runs=1", "--no-same", "--load", "--threads=3", "--json")
     assert [(each.n_pairs, each.is_over) for each in started] == [(4, True)] * 3
     assert json.loads(capsys.readouterr().out)["loaded_false_alarms"]["k"] == 0

@@ -6,6 +6,7 @@ import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from unittest.mock import Mock
 
@@ -16,6 +17,8 @@ from perfsuite.errors import MeasurementError, NativeBuildError
 from perfsuite.expectation.cases import llama_workload
 from perfsuite.experiments.fidelity.recording import FidelityRequest, record_fidelity
 from perfsuite.experiments.fidelity.scored_run import FidelityKind, FidelityRun
+from perfsuite.measure.board.local_board import LocalBoard
+from perfsuite.measure.board.protocol import BoardFacts
 from perfsuite.measure.engine import find_engine
 from perfsuite.measure.opencl_backend import OpenClBackend
 from perfsuite.measure.opencl_platform import OpenClDevice
@@ -24,7 +27,7 @@ from perfsuite.measure.schedule import Rule, others_complaint, waiting_complaint
 from perfsuite.records.call_trace import CallTrace
 from perfsuite.records.events import EngineRecord
 from perfsuite.workload.scenario import find_scenario
-from perfsuite.workload.weights import resolve
+from perfsuite.workload.weights import Weights, resolve
 from tests.conftest import STORED_MODEL
 from tests.synthetic_fidelity import duplication, trace_of
 
@@ -60,6 +63,17 @@ class Workers:
     plans: list[Plan] = field(default_factory=list)
     environments: list[dict[str, str]] = field(default_factory=list)
     complaints: list[Any] = field(default_factory=list)
+    is_local: bool = True
+    #: What finds the tracer.
+    instruments: Any = field(default_factory=lambda: SimpleNamespace(phase_tracer=lambda engine: Path("tracer.so")))
+
+    def facts(self) -> BoardFacts:
+        """Return what this machine says of itself."""
+        return LocalBoard(cache_dir=Path("/cache")).facts()
+
+    def place_weights(self, weights: Weights) -> Path:
+        """Return where a file would lie."""
+        return Path("weights.gguf")
 
     @property
     def types(self) -> list[type]:
@@ -100,7 +114,6 @@ def workers(stored_record: EngineRecord, monkeypatch: pytest.MonkeyPatch, tmp_pa
     found = Workers(record=stored_record)
     replaced = {
         "run_undisturbed": lambda board, *asked, **settings: board.run(*asked, **settings),
-        "materialize": lambda weights, cache_dir: tmp_path / "weights.gguf",
         "tracer_environment": lambda *_: TRACER,
         "N_REPETITIONS": 1,  # that of the stored record: what a plan asks for is what must come
         "read_trace": lambda _: with_warm_up(stored_record),
@@ -125,7 +138,6 @@ def request(board: Any, folder: Path, *kinds: FidelityKind, **changed: Any) -> F
         board=board,
         engine=find_engine(),
         workload=llama_workload(weights, find_scenario("siso"), flash_attn=True),
-        cache_dir=folder,
         log_dir=folder / "logs",
         n_threads=2,
         opencl_platform="A platform",

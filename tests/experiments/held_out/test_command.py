@@ -85,7 +85,7 @@ def test_the_stored_calibration_forecasts_the_standard_list(asked: Asked, tmp_pa
     assert times.factors["decode"].overall.ratio == pytest.approx(1.2, rel=0.001)
     (options,) = asked.options
     assert options["n_threads"] == default_threads()
-    assert options["cache_dir"] == tmp_path / "cache"
+    assert options["models_dir"] == tmp_path / "cache" / "models"
     assert options["profile"].name == "host"
 
 
@@ -129,7 +129,7 @@ def test_without_a_calibration_of_the_threads_it_says_what_to_run(
     """Nothing is measured where there is nothing to compare with: what three threads took says nothing about five."""
     store(tmp_path, n_threads=3)
     message = refused(["held-out", "--threads", "5"])
-    assert "no calibration with 5 threads is stored; run 'perfsuite calibrate'" in message
+    assert "no calibration with 5 threads is stored; run 'perfsuite calibrate --device=host'" in message
     assert asked.workloads == []
     assert main(["held-out", "--threads", "3"]) == 0
     assert asked.options[0]["n_threads"] == 3

@@ -62,7 +62,7 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
     found = Machine()
     monkeypatch.setattr("perfsuite.experiments.held_out.measurement.run_undisturbed", found.run)
     monkeypatch.setattr(
-        "perfsuite.experiments.held_out.measurement.materialize",
+        "perfsuite.measure.board.local_board.materialize",
         lambda weights, cache_dir: cache_dir / f"{weights.name}.gguf",
     )
     return found
@@ -94,7 +94,7 @@ def measured(
         engine=engine,
         profile=find_profile("host"),
         n_threads=2,
-        cache_dir=folder,
+        models_dir=folder,
         progress=lambda text: None,
     )
 

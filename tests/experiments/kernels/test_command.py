@@ -162,7 +162,7 @@ class Device:
         self.platforms.append(platform)
         return opencl_backend(self.folder, self.kind)
 
-    def view(self, plan: LlamaPlan, *_: object, cache_dir: Path, announce: Callable[[str], None]) -> TracedView:
+    def view(self, plan: LlamaPlan, *_: object, announce: Callable[[str], None], **__: object) -> TracedView:
         """Return the run."""
         self.plans.append(plan)
         announce("learning")
@@ -177,7 +177,9 @@ def device(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Device:
     found = Device(folder=tmp_path)
     monkeypatch.setattr("perfsuite.measure.opencl_backend.set_up_opencl", found.set_up)
     monkeypatch.setattr("perfsuite.experiments.kernels.traced_view.traced_view", found.view)
-    monkeypatch.setattr("perfsuite.cli.opencl_run.materialize", lambda weights, cache_dir: tmp_path / "weights.gguf")
+    monkeypatch.setattr(
+        "perfsuite.measure.board.local_board.materialize", lambda weights, cache_dir: tmp_path / "weights.gguf"
+    )
     monkeypatch.setattr("platformdirs.user_cache_dir", lambda name: str(tmp_path / "cache"))
     return found
 

@@ -53,13 +53,13 @@ def test_a_disturbed_process_is_run_again(n_disturbed: int, tmp_path: Path, monk
         assert arguments == (plan, backend, board)
         return TracedRun(payload={"contention": left.pop(0)}, run=FULL_SPEED)
 
-    def learn(*arguments: object, cache_dir: Path, announce: Any) -> KernelMapping:
+    def learn(*arguments: object, model: str, cache_dir: Path, announce: Any) -> KernelMapping:
         learnt.append((*arguments, cache_dir))
         return MAPPING
 
     monkeypatch.setattr(module, "traced_run", run)
     monkeypatch.setattr(module, "learnt_mapping", learn)
-    found = traced_view(plan, backend, HOST, board, cache_dir=tmp_path / "cache", announce=print)
+    found = traced_view(plan, backend, HOST, board, model="synthetic:1", cache_dir=tmp_path / "cache", announce=print)
     assert len(left) == max(0, 1 + n_disturbed - N_TRIES)
     assert (found.complaint is None) == (n_disturbed < N_TRIES)
     assert learnt == [(plan, backend, board, tmp_path / "cache")]
@@ -102,8 +102,10 @@ def seen(plan: LlamaPlan, backend: OpenClBackend, tmp_path_factory: pytest.TempP
     """Learn the mapping in a new cache and run once more; return the mapping, the process, and what was announced."""
     announced: list[str] = []
     cache = tmp_path_factory.mktemp("mappings")
-    mapping = learnt_mapping(plan, backend, cache_dir=cache, announce=announced.append)
-    return mapping, traced_run(plan, backend), announced
+    mapping = learnt_mapping(
+        plan, backend, LocalBoard(cache_dir=cache), model="synthetic:1", cache_dir=cache, announce=announced.append
+    )
+    return mapping, traced_run(plan, backend, LocalBoard(cache_dir=cache)), announced
 
 
 def test_every_kernel_of_the_real_engine_has_its_operator(seen: Any, workload: LlamaWorkload) -> None:
@@ -143,7 +145,7 @@ def test_the_real_engine_is_viewed(
     monkeypatch.setattr(module, "learnt_mapping", lambda *_, **__: mapping)
     monkeypatch.setattr(module, "traced_run", lambda *_: traced)
     board = LocalBoard(cache_dir=tmp_path)
-    found: TracedView = traced_view(plan, backend, HOST, board, cache_dir=tmp_path, announce=print)
+    found: TracedView = traced_view(plan, backend, HOST, board, model="synthetic:1", cache_dir=tmp_path, announce=print)
     assert found.view.problems == ()
     assert [view.n_occurrences for view in found.view.phases] == [1, 4]
     for view in found.view.phases:
@@ -160,7 +162,15 @@ def test_the_real_engine_is_viewed(
 def test_the_real_engine_is_traced(plan: LlamaPlan, backend: OpenClBackend, tmp_path: Path) -> None:
     """The trace that is kept has every step's operators with their names, and kernels that say which they compute."""
     announced: list[str] = []
-    trace = traced_by_opencl(plan, backend, LocalBoard(cache_dir=tmp_path), tmp_path, announce=announced.append)
+    trace = traced_by_opencl(
+        plan,
+        backend,
+        LocalBoard(cache_dir=tmp_path),
+        tmp_path,
+        model="synthetic:1",
+        cache_dir=tmp_path,
+        announce=announced.append,
+    )
     assert read_recording(tmp_path).events.tolist() == trace.events.tolist()
     kernels, operators = trace.of(EventKind.KERNEL), trace.of(EventKind.OPERATOR)
     within = kernels[kernels["iteration"] >= 0]

@@ -36,7 +36,7 @@ def plans(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[OverheadPlan]
 
     monkeypatch.setattr("perfsuite.measure.launch.run_worker", answer)
     monkeypatch.setattr(
-        "perfsuite.experiments.overhead.command.materialize", lambda weights, cache_dir: tmp_path / "weights.gguf"
+        "perfsuite.measure.board.local_board.materialize", lambda weights, cache_dir: tmp_path / "weights.gguf"
     )
     monkeypatch.setattr("platformdirs.user_cache_dir", lambda name: str(tmp_path / "cache"))
     return given
@@ -83,7 +83,6 @@ class Pairs:
 
     def compare(self, comparison: Comparison, plan: LlamaPlan, *_: object, n_pairs: int, **asked: Any) -> Overhead:
         """Return a cost of 2 % of a decode and 1 % of a prefill."""
-        assert asked["folder"].is_dir()
         asked["announce"](n_pairs)
         self.compared.append((comparison, plan, asked["opencl"], n_pairs))
         new_ns = {Phase.PREFILL: 1010, Phase.DECODE: 1020}
@@ -190,8 +189,7 @@ def test_an_ebpf_recorder_has_the_cost_of_a_hit(
     """It is measured in turns of one process; hits, the cost of one, and the probes' load have columns of their own."""
     asked: list[tuple[str, int, int]] = []
 
-    def measure(name: str, plan: LlamaPlan, helper: Path, _: object, *, folder: Path, n_pairs: int) -> EbpfCost:
-        assert folder.is_dir()
+    def measure(name: str, plan: LlamaPlan, helper: Path, _: object, *, n_pairs: int) -> EbpfCost:
         assert helper == tmp_path / "perfsuite-bpf"
         asked.append((name, plan.n_gen, n_pairs))
         ratio = paired_ratio([1000] * n_pairs, [1017] * n_pairs)

@@ -53,7 +53,7 @@ def test_a_hit_is_the_added_time_over_one_threads_hits(
         pairs = ([10_000_000] * given.n_pairs, [10_400_000] * given.n_pairs)
         return {"sums_ns": {"prefill": pairs, "decode": pairs}, "contention": _QUIET}
 
-    def traced(given: LlamaPlan, ebpf: Any, folder: Path) -> RecorderTrace:
+    def traced(given: LlamaPlan, ebpf: Any, _: object, folder: Path) -> RecorderTrace:
         assert ebpf.statistics
         assert folder.is_dir()
         spans = [_span(Phase.PREFILL, 0), *(_span(Phase.DECODE, at * 1_000_000) for at in range(1, 5))]
@@ -67,9 +67,9 @@ def test_a_hit_is_the_added_time_over_one_threads_hits(
 
     monkeypatch.setattr("perfsuite.measure.launch.run_worker", worker)
     monkeypatch.setattr("perfsuite.experiments.overhead.ebpf_cost.traced_by_ebpf", traced)
-    monkeypatch.setattr("perfsuite.experiments.overhead.ebpf_cost.USABLE_PROCESSORS", frozenset({0, 1}))
+    monkeypatch.setattr("perfsuite.measure.board.local_board.usable_threads", lambda: 2)
     board = LocalBoard(cache_dir=tmp_path)
-    cost = measure_ebpf_cost("ebpf-operator", plan, tmp_path / "helper", board, folder=tmp_path, n_pairs=20)
+    cost = measure_ebpf_cost("ebpf-operator", plan, tmp_path / "helper", board, n_pairs=20)
     assert asked[0].llama.ebpf is not None
     assert (asked[0].llama.ebpf.levels, asked[0].llama.n_repetitions) == (int(EBPF_LEVELS["ebpf-operator"]), 1)
     assert cost.ratios[Phase.DECODE].median_ratio == pytest.approx(1.04)
@@ -83,7 +83,7 @@ def test_a_hit_is_the_added_time_over_one_threads_hits(
 @pytest.mark.parametrize("name", ["ebpf-token", "ebpf-structure+perf"])
 def test_real_turns_are_compared(plan: LlamaPlan, requires_ebpf: Path, tmp_path: Path, name: str) -> None:
     """One process runs with probes and without by turns; what they cost is told for both phases."""
-    cost = measure_ebpf_cost(name, plan, requires_ebpf, LocalBoard(cache_dir=tmp_path), folder=tmp_path, n_pairs=6)
+    cost = measure_ebpf_cost(name, plan, requires_ebpf, LocalBoard(cache_dir=tmp_path), n_pairs=6)
     assert set(cost.ratios) == {Phase.PREFILL, Phase.DECODE}
     assert all(ratio.n_pairs == 6 for ratio in cost.ratios.values())
     assert cost.n_lost == 0

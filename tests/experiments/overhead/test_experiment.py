@@ -106,12 +106,10 @@ def test_each_governor_is_compared_under(
         chosen.append(name)
         yield
 
-    monkeypatch.setattr(
-        "perfsuite.experiments.overhead.experiment.settable_governors", lambda: ("performance", "powersave")
-    )
-    monkeypatch.setattr("perfsuite.experiments.overhead.experiment.governor_set", governor_set)
+    monkeypatch.setattr("perfsuite.measure.board.local_board.settable_governors", lambda: ("performance", "powersave"))
+    monkeypatch.setattr("perfsuite.measure.board.local_board.governor_set", governor_set)
     runs("--perf-overhead", "-k", "overhead and callback and decode")
-    assert chosen == ["performance", "powersave"]
+    assert chosen == ["performance", None, "powersave", None]
     judgements = runs.plain()["cases"]
     assert [each["id"] for each in judgements] == [
         "overhead/callback+live@performance/decode",

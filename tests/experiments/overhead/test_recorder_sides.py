@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -11,11 +9,12 @@ from typing import Any
 import pytest
 
 from perfsuite.device.profile import Profile, find_profile
-from perfsuite.errors import MeasurementError
 from perfsuite.experiments.overhead.measurement import Overhead, Side
 from perfsuite.experiments.overhead.recorder_sides import CPU_COMPARISONS, OPENCL_COMPARISONS, compare_recorders
 from perfsuite.measure.board.local_board import LocalBoard
 from perfsuite.measure.board.protocol import Board
+from perfsuite.measure.board.run_folder import RUN_FOLDER
+from perfsuite.measure.live import LIVE_SOCKET
 from tests.synthetic_opencl_backend import opencl_backend, opencl_plan
 
 MODE, LOG = "PERFSUITE_OPENCL_LAYER_MODE", "PERFSUITE_OPENCL_LOG"
@@ -29,8 +28,6 @@ class Measured:
 
     sides: list[tuple[Side, Side]] = field(default_factory=list)
     asked: dict[str, Any] = field(default_factory=dict)
-    open_sockets: list[Path] = field(default_factory=list)
-    sockets: list[Path] = field(default_factory=list)
     error: Exception | None = None
 
     def measure(self, plain: Side, recorded: Side, *where: Profile | Board, **asked: Any) -> Overhead:
@@ -38,22 +35,10 @@ class Measured:
         assert where == (HOST, BOARD)
         self.sides.append((plain, recorded))
         self.asked = asked
-        assert len(self.open_sockets) == (recorded.plan.live_socket is not None)
+        assert (asked["hear"] is not None) == (recorded.plan.live_socket is not None)
         if self.error:
             raise self.error
         return OVERHEAD
-
-    @contextmanager
-    def subscribed(self, socket: Path, take: Callable[[object], None], *, limit_s: float) -> Iterator[None]:
-        """Stand in for a subscriber."""
-        assert limit_s > 0
-        take("a record")
-        self.sockets.append(socket)
-        self.open_sockets.append(socket)
-        try:
-            yield
-        finally:
-            self.open_sockets.remove(socket)
 
 
 @pytest.fixture
@@ -61,7 +46,6 @@ def measured(monkeypatch: pytest.MonkeyPatch) -> Measured:
     """Replace pairs and subscribers."""
     found, module = Measured(), "perfsuite.experiments.overhead.recorder_sides"
     monkeypatch.setattr(f"{module}.measure_overhead", found.measure)
-    monkeypatch.setattr(f"{module}.kept_subscribed", found.subscribed)
     return found
 
 
@@ -79,17 +63,17 @@ def test_sides_on_opencl_differ_in_the_layer(
 ) -> None:
     """Each name sets one mode of the layer against another, on the same plan but for a subscriber's socket."""
     backend, plan = opencl_backend(tmp_path), opencl_plan(tmp_path)
-    logs = tmp_path / "logs"
     comparison = OPENCL_COMPARISONS[name]
-    assert compare_recorders(comparison, plan, HOST, BOARD, opencl=backend, folder=logs, n_pairs=7) is OVERHEAD
+    assert compare_recorders(comparison, plan, HOST, BOARD, opencl=backend, n_pairs=7) is OVERHEAD
     [(plain, recorded)] = measured.sides
     assert tuple(side.environment.get(MODE) for side in (plain, recorded)) == modes
-    assert [side.environment.get(LOG) for side in (plain, recorded)] == [str(logs) if mode else None for mode in modes]
+    assert [side.environment.get(LOG) for side in (plain, recorded)] == [
+        str(RUN_FOLDER) if mode else None for mode in modes
+    ]
     assert [("layer.so" in side.environment["OPENCL_LAYERS"]) for side in (plain, recorded)] == [*map(bool, modes)]
     assert all("compat.so" in side.environment["OPENCL_LAYERS"] for side in (plain, recorded))
     assert plain.plan == plan
-    assert recorded.plan == replace(plan, live_socket=str(logs / "live.sock") if is_live else None)
-    assert measured.sockets == ([logs / "live.sock"] if is_live else [])
+    assert recorded.plan == replace(plan, live_socket=LIVE_SOCKET if is_live else None)
     assert measured.asked["n_pairs"] == 7
 
 
@@ -99,22 +83,11 @@ def test_sides_on_the_processor_differ_in_the_subscriber(
 ) -> None:
     """The plain side has no recorder and no socket, whatever the plan brings, and neither has a layer."""
     plan = replace(opencl_plan(tmp_path), recorder="preload", live_socket="/old", n_gpu_layers=0)
-    compare_recorders(CPU_COMPARISONS[name], plan, HOST, BOARD, opencl=None, folder=tmp_path, n_pairs=5)
+    compare_recorders(CPU_COMPARISONS[name], plan, HOST, BOARD, opencl=None, n_pairs=5)
     [(plain, recorded)] = measured.sides
     assert (plain.environment, recorded.environment) == ({}, {})
     assert plain.plan == replace(plan, recorder="none", live_socket=None)
-    assert recorded.plan == replace(plan, recorder=recorder, live_socket=str(tmp_path / "live.sock"))
-    assert measured.sockets == [tmp_path / "live.sock"]
-
-
-def test_a_subscriber_goes_when_a_pair_fails(measured: Measured, tmp_path: Path) -> None:
-    """What fails is told as it is, and nobody stays subscribed."""
-    measured.error = MeasurementError("no pairs")
-    with pytest.raises(MeasurementError, match="no pairs"):
-        compare_recorders(
-            CPU_COMPARISONS["live"], opencl_plan(tmp_path), HOST, BOARD, opencl=None, folder=tmp_path, n_pairs=5
-        )
-    assert (len(measured.sockets), measured.open_sockets) == (1, [])
+    assert recorded.plan == replace(plan, recorder=recorder, live_socket=LIVE_SOCKET)
 
 
 def test_each_comparison_says_what_it_is() -> None:

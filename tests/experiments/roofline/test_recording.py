@@ -18,6 +18,7 @@ from perfsuite.expectation.roofline.survey import Survey
 from perfsuite.expectation.roofline.sweeps import BASE, SweepPoint
 from perfsuite.experiments.roofline.recording import Progress, RooflineRequest, has_memory, record_roofline
 from perfsuite.experiments.scenario_bench import Bench
+from perfsuite.measure.board.local_board import LocalBoard
 from perfsuite.measure.device_survey import SurveyRequest
 from perfsuite.measure.engine import find_engine
 from perfsuite.workload.scenario import find_scenario
@@ -87,10 +88,12 @@ def request(
     """Return a request of this machine."""
     profile = find_profile("host")
     return RooflineRequest(
-        survey=SurveyRequest(profile=profile, n_threads=2, thread_counts=(1, 2), cache_dir=folder, log_dir=folder),
+        survey=SurveyRequest(
+            profile=profile, n_threads=2, thread_counts=(1, 2), board=LocalBoard(cache_dir=folder), log_dir=folder
+        ),
         base=base,
         sweeps=sweeps,
-        bench=Bench(engine=find_engine(), profile=profile, cache_dir=folder),
+        bench=Bench(engine=find_engine(), profile=profile, board=LocalBoard(cache_dir=folder)),
         with_bounds=with_bounds,
     )
 

@@ -19,6 +19,7 @@ import perfsuite.experiments.shapes.kept
 import perfsuite.experiments.shapes.profiles
 import perfsuite.experiments.shapes.strategies
 import perfsuite.measure.shapes.meters  # noqa: F401
+from perfsuite.measure.board.protocol import Board
 from perfsuite.measure.shapes.meter import ShapeMeters
 from perfsuite.testing.shape_meters import SimulatedMeters
 from perfsuite.workload.shapes.shape_case import Subject
@@ -36,11 +37,11 @@ class FakeSubjects:
     n_closed: int = 0
 
     @contextmanager
-    def open(self, subject: Subject, **arguments: Any) -> Iterator[ShapeMeters]:
+    def open(self, subject: Subject, board: Board, **arguments: Any) -> Iterator[ShapeMeters]:
         """Yield the meters."""
         if self.error is not None:
             raise self.error
-        self.opened[subject] = arguments
+        self.opened[subject] = {**arguments, "board": board}
         yield self.meters
         self.n_closed += 1
 

@@ -17,6 +17,7 @@ from perfsuite.experiments.shapes.command_policy_tables import checks_answer, po
 from perfsuite.experiments.shapes.policy_check import Holding, Promise, PromiseCheck
 from perfsuite.experiments.shapes.policy_promise import DrawnSizes
 from perfsuite.experiments.shapes.policy_record import read_policy, write_policy
+from perfsuite.measure.board.protocol import Board
 from perfsuite.testing.shape_meters import SimulatedMeters
 from perfsuite.workload.shapes.shape_case import ShapeCase, Subject
 from tests.command_streams import Refused, Streams, plain_of, printed
@@ -80,7 +81,7 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Subject, int | None]]:
     found: list[tuple[Subject, int | None]] = []
 
     @contextmanager
-    def simulated(options: argparse.Namespace, subject: Subject) -> Iterator[SimulatedMeters]:
+    def simulated(options: argparse.Namespace, subject: Subject, _: Board) -> Iterator[SimulatedMeters]:
         found.append((subject, options.threads))
         yield SimulatedMeters(time_ns=time_ns, sigma=0.01, seed=len(found))
 

@@ -23,6 +23,8 @@ from perfsuite.experiments.shapes.command_shape_options import (
     chosen_tiling,
     opened_meters,
 )
+from perfsuite.measure.board.local_board import LocalBoard
+from perfsuite.measure.board.protocol import Board
 from perfsuite.testing.shape_meters import SimulatedMeters
 from perfsuite.workload.shapes.operation_shape import Operation, OperationShape
 from perfsuite.workload.shapes.shape_case import Subject, Tiling
@@ -110,17 +112,17 @@ def test_meters_are_opened_as_the_options_say(monkeypatch: pytest.MonkeyPatch) -
     meters = SimulatedMeters()
 
     @contextmanager
-    def open_meters(subject: Subject, **more: Any) -> Iterator[SimulatedMeters]:
-        seen.update(more, subject=subject)
+    def open_meters(subject: Subject, board: Board, **more: Any) -> Iterator[SimulatedMeters]:
+        seen.update(more, subject=subject, board=board)
         assert more["log_dir"].is_dir()
         yield meters
 
     monkeypatch.setattr("perfsuite.measure.shapes.meters.open_meters", open_meters)
-    monkeypatch.setattr("platformdirs.user_cache_dir", lambda name: "cache")
-    with opened_meters(parsed("--threads", "3", "--opencl-platform", "POCL"), Subject.GGML_CPU) as found:
+    here = LocalBoard(cache_dir=Path("cache"))
+    with opened_meters(parsed("--threads", "3", "--opencl-platform", "POCL"), Subject.GGML_CPU, here) as found:
         assert found is meters
     assert (seen["subject"], seen["n_threads"], seen["platform"]) == (Subject.GGML_CPU, 3, "POCL")
-    assert seen["cache_dir"] == Path("cache")
+    assert seen["board"] is here
     assert not seen["log_dir"].exists()
-    with opened_meters(parsed(), Subject.TILED):
+    with opened_meters(parsed(), Subject.TILED, here):
         assert (seen["n_threads"], seen["platform"]) == (default_threads(), None)

@@ -13,6 +13,7 @@ from perfsuite.errors import PerfsuiteError
 from perfsuite.experiments.scenario_bench import Bench
 from perfsuite.experiments.study.measurement import measure_latencies, study_points
 from perfsuite.experiments.study.plan_file import GivenLatency, StudyPlan
+from perfsuite.measure.board.local_board import LocalBoard
 from perfsuite.measure.engine import find_engine
 from perfsuite.measure.plan import LlamaPlan
 from perfsuite.records.events import EngineRecord, Phase, Span
@@ -75,9 +76,11 @@ def test_latencies_are_by_run(plan: StudyPlan, tmp_path: Path, monkeypatch: pyte
     """An input token takes a second over prompts of 8, 16 and 8; an output token what its quantisation takes."""
     monkeypatch.setattr("perfsuite.measure.launch.run_worker", answer)
     monkeypatch.setattr(
-        "perfsuite.experiments.scenario_bench.materialize", lambda weights, cache_dir: cache_dir / weights.name
+        "perfsuite.measure.board.local_board.materialize", lambda weights, cache_dir: cache_dir / weights.name
     )
-    bench = Bench(engine=find_engine(), profile=find_profile("host"), cache_dir=tmp_path, n_processes=3)
+    bench = Bench(
+        engine=find_engine(), profile=find_profile("host"), board=LocalBoard(cache_dir=tmp_path), n_processes=3
+    )
     points = study_points(plan, models_dir=tmp_path, n_threads=2)
     latencies, engine = measure_latencies(plan, points, bench, lambda text: None)
     assert engine == "b9"

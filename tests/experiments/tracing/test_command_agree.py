@@ -67,16 +67,16 @@ def both(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, Any]:
     callback = replace(trace, recorder=TraceRecorder.CALLBACK, events=trace.events[trace.events["thread"] <= 0])
     found: dict[str, Any] = {"inside": callback, "outside": trace}
 
-    def run(plan: Any, recorder: str, ebpf: Any, folder: Path) -> tuple[RecorderTrace, RecorderTrace]:
-        assert (recorder, folder.is_dir()) == ("callback", True)
+    def run(plan: Any, recorder: str, ebpf: Any, *where: Any) -> tuple[RecorderTrace, RecorderTrace]:
+        assert (recorder, where[-1].is_dir()) == ("callback", True)
         found["buffer"] = ebpf.buffer
         return tuple(RecorderTrace(payload={}, trace=found[side]) for side in ("inside", "outside"))  # type: ignore[return-value]
 
     monkeypatch.setattr("perfsuite.experiments.tracing.command_agree.traced_by_both", run)
+    monkeypatch.setattr("perfsuite.measure.ebpf_helper.find_helper", lambda cache_dir: tmp_path / "perfsuite-bpf")
     monkeypatch.setattr(
-        "perfsuite.experiments.tracing.command_run.find_helper", lambda cache_dir: tmp_path / "perfsuite-bpf"
+        "perfsuite.measure.board.local_board.materialize", lambda weights, cache_dir: tmp_path / "weights.gguf"
     )
-    monkeypatch.setattr("perfsuite.cli.opencl_run.materialize", lambda weights, cache_dir: tmp_path / "weights.gguf")
     monkeypatch.setattr("platformdirs.user_cache_dir", lambda name: str(tmp_path / "cache"))
     return found
 

@@ -10,15 +10,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
 from perfsuite.cli import main
-from perfsuite.errors import MeasurementError
-from perfsuite.experiments.recorder_traces import Observe, RecorderTrace
+from perfsuite.experiments.recorder_traces import RecorderTrace
 from perfsuite.experiments.tracing import command_program as module
-from perfsuite.measure.memory_limit import MemoryGroup
+from perfsuite.measure.board.beside import N_REFAULTS, Beside
+from perfsuite.measure.board.protocol import Board
 from perfsuite.measure.plan import EbpfPlan, LlamaPlan
 from perfsuite.records.trace_levels import TraceLevel
 from perfsuite.testing.engine_traces import small_trace
@@ -74,22 +73,25 @@ class Recorders:
 
     engine: list[tuple[LlamaPlan, str]] = field(default_factory=list)
     ebpf: list[tuple[LlamaPlan, EbpfPlan]] = field(default_factory=list)
-    observed: list[Observe | None] = field(default_factory=list)
+    besides: list[Beside | None] = field(default_factory=list)
+    n_refaults: int | None = None
 
-    def by_engine(self, plan: LlamaPlan, recorder: str, folder: Path, *, observe: Observe | None) -> RecorderTrace:
+    def by_engine(self, plan: LlamaPlan, recorder: str, _: Board, folder: Path, *, beside: Beside) -> RecorderTrace:
         """Answer for one of the engine's recorders."""
         self.engine.append((plan, recorder))
-        return self._answer(folder, observe)
+        return self._answer(folder, beside)
 
-    def by_ebpf(self, plan: LlamaPlan, ebpf: EbpfPlan, folder: Path, *, observe: Observe | None) -> RecorderTrace:
+    def by_ebpf(self, plan: LlamaPlan, ebpf: EbpfPlan, _: Board, folder: Path, *, beside: Beside) -> RecorderTrace:
         """Answer for the eBPF recorder, which leaves a counter out."""
         self.ebpf.append((plan, ebpf))
-        return self._answer(folder, observe)
+        return self._answer(folder, beside)
 
-    def _answer(self, folder: Path, observe: Observe | None) -> RecorderTrace:
+    def _answer(self, folder: Path, beside: Beside) -> RecorderTrace:
         assert folder.is_dir()
-        self.observed.append(observe)
-        return RecorderTrace(payload={"ebpf_notes": ["counter cycles: this machine has none"]}, trace=small_trace())
+        self.besides.append(beside)
+        refaults = {} if self.n_refaults is None else {N_REFAULTS: self.n_refaults}
+        notes = {"ebpf_notes": ["counter cycles: this machine has none"]}
+        return RecorderTrace(payload={**notes, **refaults}, trace=small_trace())
 
 
 @pytest.fixture
@@ -99,9 +101,10 @@ def recorders(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Recorders:
     (tmp_path / "weights.gguf").write_bytes(b"GGUF")
     monkeypatch.setattr(f"{command}.traced_by_engine", found.by_engine)
     monkeypatch.setattr(f"{command}.traced_by_ebpf", found.by_ebpf)
-    monkeypatch.setattr(f"{command}.find_helper", lambda cache_dir: tmp_path / "perfsuite-bpf")
-    monkeypatch.setattr("perfsuite.cli.opencl_run.materialize", lambda weights, cache_dir: tmp_path / "weights.gguf")
-    monkeypatch.setattr(f"{command}.memory_limit_obstacle", lambda: None)
+    monkeypatch.setattr("perfsuite.measure.ebpf_helper.find_helper", lambda cache_dir: tmp_path / "perfsuite-bpf")
+    monkeypatch.setattr(
+        "perfsuite.measure.board.local_board.materialize", lambda weights, cache_dir: tmp_path / "weights.gguf"
+    )
     monkeypatch.setattr("platformdirs.user_cache_dir", lambda name: str(tmp_path / "cache"))
     monkeypatch.chdir(tmp_path)
     return found
@@ -142,46 +145,12 @@ def test_a_summary_is_told_as_json(recorders: Recorders, tmp_path: Path, capsys:
 @pytest.mark.parametrize(
     ("text", "n_bytes"), [("1000000000", 10**9), ("900M", 900 << 20), ("1.5G", 3 << 29), ("64K", 64 << 10)]
 )
-def test_the_memory_of_the_worker_is_limited(
-    recorders: Recorders, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: Streams, text: str, n_bytes: int
-) -> None:
-    """The limit is that of the worker's process, for as long as it runs; what had to be read again is told."""
-    limits: list[tuple[int, int]] = []
-
-    @contextmanager
-    def limited(pid: int, limit_bytes: int) -> Iterator[MemoryGroup]:
-        limits.append((pid, limit_bytes))
-        (tmp_path / "memory.stat").write_text("workingset_refault_file 7\n")
-        yield MemoryGroup(path=tmp_path, is_v2=True)
-
-    monkeypatch.setattr("perfsuite.experiments.tracing.command_run.limited_memory", limited)
+def test_the_memory_of_the_worker_is_limited(recorders: Recorders, capsys: Streams, text: str, n_bytes: int) -> None:
+    """The board is asked for the limit, and what had to be read again is told."""
+    recorders.n_refaults = 7
     assert _trace("--memory-limit", text) == 0
-    (observe,) = recorders.observed
-    assert observe is not None
-    with observe(4711):
-        pass
-    assert limits == [(4711, n_bytes)]
+    assert recorders.besides == [Beside(memory_limit_bytes=n_bytes)]
     assert "trace: 7 pages of files were read again" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("n_killed", "told"), [(0, "no such symbol"), (1, "--memory-limit=64M: the kernel stopped the run")]
-)
-def test_a_run_that_memory_did_not_suffice_is_told_as_such(
-    recorders: Recorders, monkeypatch: pytest.MonkeyPatch, n_killed: int, told: str
-) -> None:
-    """The kernel's kill is told with the limit, another failure as what it is."""
-
-    @contextmanager
-    def limited(pid: int, limit_bytes: int) -> Iterator[SimpleNamespace]:
-        yield SimpleNamespace(n_killed=n_killed, n_refaults=7)
-
-    monkeypatch.setattr("perfsuite.experiments.tracing.command_run.limited_memory", limited)
-    assert _trace("--memory-limit", "64M") == 0
-    observe = recorders.observed[0]
-    assert observe is not None
-    with pytest.raises(MeasurementError, match=told), observe(1):
-        raise MeasurementError("no such symbol")
 
 
 @pytest.mark.parametrize(

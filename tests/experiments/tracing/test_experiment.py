@@ -10,6 +10,7 @@ import pytest
 
 from perfsuite.device.profile import Profile
 from perfsuite.errors import MeasurementError
+from perfsuite.measure.board.protocol import Board
 from perfsuite.measure.plan import LlamaPlan
 from perfsuite.records.engine_trace import TraceRecorder
 from perfsuite.records.events import EngineRecord
@@ -29,7 +30,7 @@ class Recorder:
     error: Exception | None = None
     recorders: list[str] = field(default_factory=list)
 
-    def trace(self, plan: LlamaPlan, recorder: str, profile: Profile, *, folder: Path) -> Any:
+    def trace(self, plan: LlamaPlan, recorder: str, profile: Profile, _: Board, *, folder: Path) -> Any:
         """Return the trace."""
         assert (plan.n_repetitions, profile.name) == (1, "host")
         assert folder.name == f"trace-{recorder}"

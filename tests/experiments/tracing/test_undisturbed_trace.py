@@ -10,6 +10,8 @@ import pytest
 from perfsuite.device.profile import find_profile
 from perfsuite.experiments.recorder_traces import RecorderTrace
 from perfsuite.experiments.tracing.undisturbed_trace import undisturbed_trace
+from perfsuite.measure.board.local_board import LocalBoard
+from perfsuite.measure.board.protocol import Board
 from perfsuite.measure.plan import LlamaPlan
 from perfsuite.measure.schedule import N_TRIES
 from perfsuite.testing.engine_traces import small_trace
@@ -24,7 +26,7 @@ class Runs:
     n_disturbed: int
     recorders: list[str] = field(default_factory=list)
 
-    def run(self, plan: LlamaPlan, recorder: str) -> RecorderTrace:
+    def run(self, plan: LlamaPlan, recorder: str, _: Board) -> RecorderTrace:
         """Return a trace of as many tokens as there were runs."""
         self.recorders.append(recorder)
         waiting_ns = 10**9 if len(self.recorders) <= self.n_disturbed else 0
@@ -34,7 +36,9 @@ class Runs:
 
 def _trace(monkeypatch: pytest.MonkeyPatch, runs: Runs, folder: Path) -> str | None:
     monkeypatch.setattr("perfsuite.experiments.tracing.undisturbed_trace.traced_by_engine", runs.run)
-    trace, complaint = undisturbed_trace(PLAN, "preload", find_profile("host"), folder=folder)
+    trace, complaint = undisturbed_trace(
+        PLAN, "preload", find_profile("host"), LocalBoard(cache_dir=folder), folder=folder
+    )
     assert read_recording(folder).events.tolist() == trace.events.tolist()
     return complaint
 

@@ -10,7 +10,7 @@ import pytest
 
 from perfsuite.device.conditions import Conditions
 from perfsuite.device.stability import sampler
-from perfsuite.measure.board.agent import answered
+from perfsuite.measure.board.answering import Answering
 from perfsuite.measure.board.local_board import LocalBoard
 from perfsuite.measure.board.watching import DEVICE_SAMPLES, WAS_THROTTLED, Watched
 from perfsuite.measure.plan import DevicesPlan, KernelPlan, LlamaPlan, TurnsPlan, dump_plan
@@ -71,11 +71,14 @@ def test_both_sides_of_a_pair_are_watched(board: LocalBoard) -> None:
 
 def test_the_agent_watches_as_a_local_run_does(board: LocalBoard, root: Path) -> None:
     """What is asked for over a link comes back with samples, too."""
-    assert is_dropped(answered(board, "run", {"plan": dump_plan(KERNELS), "extra_environment": {}}))
+    asking = Answering(board, lambda message: None)
+    run = {"kind": "run", "id": 1, "arguments": {"plan": dump_plan(KERNELS), "extra_environment": {}}}
+    assert is_dropped(asking.answered(run))
     plant("orangepi5", root)
     plan = dump_plan(TurnsPlan(llama=LLAMA))
-    arguments = {"plans": [plan, plan], "n_turns": 4, "leader": 1, "extra_environment": {}}
-    assert all(map(is_dropped, answered(board, "run_in_turns", {**arguments, "own_environments": [{}, {}]})))
+    turns = {"plans": [plan, plan], "n_turns": 4, "leader": 1, "extra_environment": {}}
+    asked = {"kind": "run_in_turns", "id": 2, "arguments": {**turns, "own_environments": [{}, {}]}}
+    assert all(map(is_dropped, asking.answered(asked)))
 
 
 def test_what_only_asks_is_not_watched(board: LocalBoard) -> None:

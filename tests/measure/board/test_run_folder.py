@@ -1,0 +1,103 @@
+"""What a run leaves on a board lies at the desk afterwards, whatever lies between them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from perfsuite.errors import LinkError, MeasurementError
+from perfsuite.measure.board import answering, run_folder
+from perfsuite.measure.board.local_board import LocalBoard
+from perfsuite.measure.board.protocol import Board
+from perfsuite.measure.board.run_folder import RUN_FOLDER, file_within, left_files, placed_in
+from perfsuite.measure.plan import EbpfPlan, IndependentPlan, LlamaPlan, TurnsPlan
+
+from .conftest import BoardHome
+
+LLAMA = LlamaPlan(
+    gguf_path="x.gguf", library_dir="/lib", engine_build_id="1", cache_dir="/c", n_threads=2, n_prompt=8, n_gen=2
+)
+PLAN = IndependentPlan(n_threads=1, working_set_bytes=10**5, budget_ms=20)
+
+#: Before NumPy is loaded: leaves a file of as many bytes as a variable says, and one in a folder below.
+_LEAVES = """
+import os, pathlib
+left = pathlib.Path(os.environ["LEFT_IN"])
+(left / "below").mkdir()
+(left / "below" / "small").write_bytes(b"small")
+(left / "large").write_bytes(os.urandom(int(os.environ["LARGE_BYTES"])))
+(left / "link").symlink_to("large")
+"""
+
+
+@pytest.fixture(params=["local", "linked"])
+def board(request: pytest.FixtureRequest, home: BoardHome, tmp_path: Path) -> Iterator[Board]:
+    """Give this machine, or the same one at the end of a link."""
+    found: Board = LocalBoard(cache_dir=tmp_path / "cache") if request.param == "local" else home.board()
+    found.open()
+    yield found
+    found.close()
+
+
+def test_a_plan_names_the_folder_before_it_is_there() -> None:
+    """Wherever a plan or an environment names it, at any depth, the folder's own path stands then."""
+    ebpf = EbpfPlan(helper="/h", log_path=str(RUN_FOLDER / "log"), levels=1)
+    plan = TurnsPlan(llama=LlamaPlan(**{**_fields(LLAMA), "live_socket": str(RUN_FOLDER / "s"), "ebpf": ebpf}))
+    placed = placed_in(Path("/run"), plan)
+    assert (placed.llama.live_socket, placed.llama.gguf_path) == ("/run/s", "x.gguf")
+    assert placed.llama.ebpf is not None
+    assert placed.llama.ebpf.log_path == "/run/log"
+    assert placed_in(Path("/run"), {"LOG": f"{RUN_FOLDER}:more", "N": "1"}) == {"LOG": "/run:more", "N": "1"}
+    assert placed_in(Path("/run"), None) is None
+
+
+@pytest.mark.parametrize("n_bytes", [0, 1, answering.PIECE_BYTES, 2 * answering.PIECE_BYTES + 1])
+def test_what_a_run_leaves_comes_back(board: Board, tmp_path: Path, n_bytes: int) -> None:
+    """Files of any size, of folders as well, lie where they are wanted; links do not."""
+    (tmp_path / "sitecustomize.py").write_text(_LEAVES)
+    environment = {"PYTHONPATH": f"{tmp_path}:{Path.cwd()}", "LEFT_IN": str(RUN_FOLDER), "LARGE_BYTES": str(n_bytes)}
+    payload = board.run(PLAN, extra_environment=environment, files=tmp_path / "files")
+    assert set(payload) == {"rates", "contention"}
+    assert (tmp_path / "files" / "below" / "small").read_bytes() == b"small"
+    assert (tmp_path / "files" / "large").stat().st_size == n_bytes
+
+
+def test_a_folder_that_nobody_wants_is_gone(board: Board, tmp_path: Path) -> None:
+    """A run may write into it all the same."""
+    (tmp_path / "sitecustomize.py").write_text(
+        _LEAVES + f"pathlib.Path({str(tmp_path / 'told')!r}).write_text(str(left))"
+    )
+    environment = {"PYTHONPATH": f"{tmp_path}:{Path.cwd()}", "LEFT_IN": str(RUN_FOLDER), "LARGE_BYTES": "1"}
+    board.run(PLAN, extra_environment=environment)
+    assert not Path((tmp_path / "told").read_text()).exists()
+
+
+def test_more_than_anybody_reads_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One line says how much there is and how much may be."""
+    (tmp_path / "log").write_bytes(b"123")
+    assert left_files(tmp_path) == (("log", 3),)
+    monkeypatch.setattr(run_folder, "FILES_LIMIT_BYTES", 2)
+    with pytest.raises(MeasurementError, match=r"have 3 bytes \(limit 2\); record less"):
+        left_files(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["", "/etc/passwd", "../x", "a/../../x", "a\0b"])
+def test_a_name_that_leads_elsewhere_is_garbage(tmp_path: Path, name: str) -> None:
+    """No answer of a board writes outside of the folder that its files are for."""
+    with pytest.raises(LinkError, match="no name of a file in the folder of a run: garbage"):
+        file_within(tmp_path, name)
+
+
+def test_a_folder_that_cannot_be_made_is_one_line(tmp_path: Path) -> None:
+    """It is named with the reason."""
+    (tmp_path / "file").touch()
+    with pytest.raises(MeasurementError, match=r"file/files: cannot be made \(Not a directory\)"):
+        LocalBoard(cache_dir=tmp_path).run(PLAN, files=tmp_path / "file" / "files")
+
+
+def _fields(plan: LlamaPlan) -> dict[str, object]:
+    from dataclasses import fields
+
+    return {each.name: getattr(plan, each.name) for each in fields(plan)}

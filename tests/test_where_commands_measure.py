@@ -1,0 +1,31 @@
+"""The documents say of each subcommand that measures where it can."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from perfsuite.cli.registry import COMMANDS
+from perfsuite.cli.whole_parser import parser_of
+
+_PAGE = Path(__file__).resolve().parents[1] / "docs" / "known-limitations.md"
+
+#: Take a device's name, and measure nothing on it.
+_MERELY_NAMING = {"baseline", "forecast", "history", "devices"}
+
+
+def told() -> set[str]:
+    """Return the subcommands of the table's first column."""
+    _, _, table = _PAGE.read_text().partition("## Where each subcommand measures")
+    return {name for row in re.findall(r"^\| (`[^|]+) \|", table, re.M) for name in re.findall(r"`([a-z-]+)`", row)}
+
+
+def test_each_subcommand_that_takes_a_device_is_in_the_table() -> None:
+    """A new one cannot be forgotten, and none is there that does not exist."""
+    takers = {
+        each.name
+        for each in COMMANDS
+        if any("--device" in action.option_strings for action in parser_of([each.name])._actions)
+    }
+    assert takers - _MERELY_NAMING <= told()
+    assert told() - {"pytest"} <= {each.name for each in COMMANDS}
