@@ -11,6 +11,7 @@ import pytest
 from perfsuite.device.profile import TheoreticalPeak, find_profile
 from perfsuite.errors import MeasurementError, OpenClError
 from perfsuite.expectation.roofline.ceiling import Ceiling, IndependentRate, Resource
+from perfsuite.measure.board.local_board import LocalBoard
 from perfsuite.measure.device_survey import (
     CPU_BUDGET_MS,
     OPENCL_BUDGET_MS,
@@ -60,8 +61,7 @@ class Machine:
 def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
     """Replace the workers."""
     found = Machine()
-    monkeypatch.setattr(f"{HOME}.run_worker", found.run)
-    monkeypatch.setattr(f"{HOME}.opencl_environment", lambda cache_dir, inherited: {})
+    monkeypatch.setattr("perfsuite.measure.launch.run_worker", found.run)
     return found
 
 
@@ -81,8 +81,8 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[object]:
         found.append(device.device_name)
         return (independent_rate(processor=device.device_name, n_threads=None),)
 
-    monkeypatch.setattr(f"{HOME}.rates_on_processor", on_processor)
-    monkeypatch.setattr(f"{HOME}.rates_on_device", on_device)
+    monkeypatch.setattr("perfsuite.measure.independent_rates.rates_on_processor", on_processor)
+    monkeypatch.setattr("perfsuite.measure.independent_rates.rates_on_device", on_device)
     return found
 
 
@@ -92,7 +92,7 @@ def request(folder: Path, **changes: Any) -> SurveyRequest:
         profile=replace(find_profile("host"), theoretical_peaks=(), opencl_platform=None),
         n_threads=2,
         thread_counts=(1, 2),
-        cache_dir=folder,
+        board=LocalBoard(cache_dir=folder),
         log_dir=folder / "logs",
     )
     return replace(usual, **changes)
@@ -144,7 +144,7 @@ def test_a_program_that_fails_is_told_and_measures_nothing(
     def refuse(device: OpenClDevice, environment: object) -> tuple[IndependentRate, ...]:
         raise MeasurementError("clpeak: returned 1: no devices")
 
-    monkeypatch.setattr(f"{HOME}.rates_on_device", refuse)
+    monkeypatch.setattr("perfsuite.measure.independent_rates.rates_on_device", refuse)
     told: list[str] = []
     assert [rate.n_threads for rate in measure_bounds(request(tmp_path), told.append)] == [1, 2]
     assert told[-1] == "clpeak: returned 1: no devices"

@@ -16,6 +16,7 @@ import pytest
 
 from perfsuite.errors import MeasurementError
 from perfsuite.measure import live
+from perfsuite.measure.board.local_board import LocalBoard
 from perfsuite.measure.launch import kill_worker, run_worker, start_worker
 from perfsuite.measure.live import Delivery, connect, deliveries, kept_subscribed, run_live, subscribe
 from perfsuite.measure.plan import LlamaPlan, TurnsPlan
@@ -25,6 +26,8 @@ from perfsuite.records.live import LiveEnd, LiveLoss, LivePhase, LiveRecord, Liv
 from .conftest import Child
 
 LIMIT_S = 120.0
+
+HERE = LocalBoard(cache_dir=Path("nowhere"))
 
 
 @pytest.fixture
@@ -125,7 +128,7 @@ def test_every_phase_of_a_run_is_delivered_live(small_plan: LlamaPlan) -> None:
     """The phases received are those of the record, in its order, and the first token came before the run's end."""
     plan = replace(small_plan, n_gen=48, n_repetitions=2)
     seen: list[Delivery] = []
-    record = EngineRecord.from_plain(run_live(plan, seen.append, limit_s=LIMIT_S)["engine"])
+    record = EngineRecord.from_plain(run_live(plan, seen.append, HERE, limit_s=LIMIT_S)["engine"])
     records = [delivery.record for delivery in seen]
     assert phases(records) == [live_phase(span) for span in record.spans]
     assert not any(isinstance(each, LiveLoss) for each in records)
@@ -211,7 +214,7 @@ def test_a_worker_that_cannot_start_says_why(small_plan: LlamaPlan, tmp_path: Pa
     """The worker's own reason is told, not that its stream broke off; a socket that others could reach is another."""
     broken = replace(small_plan, gguf_path=str(tmp_path / "none.gguf"))
     with pytest.raises(MeasurementError, match=r"none\.gguf: llama\.cpp cannot load it"):
-        run_live(broken, lambda delivery: None, limit_s=LIMIT_S)
+        run_live(broken, lambda delivery: None, HERE, limit_s=LIMIT_S)
     tmp_path.chmod(0o755)
     with pytest.raises(MeasurementError, match="expected a folder of your own with mode 0700"):
         run_worker(replace(small_plan, live_socket=str(tmp_path / "live.sock")))
@@ -221,7 +224,7 @@ def test_a_worker_that_never_listens_is_not_waited_for(child: Child, small_plan:
     """When the worker has ended, so has the search for its socket."""
     child("exit 0")
     with pytest.raises(MeasurementError, match="wrote no record"):
-        run_live(small_plan, lambda delivery: None, limit_s=LIMIT_S)
+        run_live(small_plan, lambda delivery: None, HERE, limit_s=LIMIT_S)
 
 
 def test_what_the_consumer_raises_ends_the_run(small_plan: LlamaPlan) -> None:
@@ -231,7 +234,7 @@ def test_what_the_consumer_raises_ends_the_run(small_plan: LlamaPlan) -> None:
         raise BrokenPipeError("the reader has gone")
 
     with pytest.raises(BrokenPipeError, match="the reader has gone"):
-        run_live(replace(small_plan, n_gen=10**5), refuse, limit_s=LIMIT_S)
+        run_live(replace(small_plan, n_gen=10**5), refuse, HERE, limit_s=LIMIT_S)
 
 
 def test_delays_are_of_what_ended_after_the_subscription(path: Path) -> None:
@@ -300,7 +303,7 @@ def test_what_the_consumer_of_many_runs_raises_is_told(path: Path, error: Except
 
     def follow_one() -> None:
         content = f"{to_line(END)}\n".encode()
-        with kept_subscribed(path, refuse, limit_s=LIMIT_S), served(path, lambda served: served.sendall(content)):
+        with kept_subscribed(path, refuse, HERE, limit_s=LIMIT_S), served(path, lambda served: served.sendall(content)):
             assert has_raised.wait(LIMIT_S)
 
     with pytest.raises(type(error), match="not mine"):
@@ -323,7 +326,7 @@ def test_a_path_that_is_refused_at_once_is_told_at_the_end(tmp_path: Path, monke
 
     def follow(error: Exception | None) -> None:
         has_tried.clear()
-        with kept_subscribed(tmp_path, lambda delivery: None, limit_s=LIMIT_S):
+        with kept_subscribed(tmp_path, lambda delivery: None, HERE, limit_s=LIMIT_S):
             assert has_tried.wait(LIMIT_S)
             if error:
                 raise error

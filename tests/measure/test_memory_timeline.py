@@ -13,6 +13,7 @@ import pytest
 
 from perfsuite.errors import MeasurementError
 from perfsuite.expectation.cases import llama_workload
+from perfsuite.measure.board.local_board import LocalBoard
 from perfsuite.measure.engine import Engine
 from perfsuite.measure.llama_plan import llama_plan
 from perfsuite.measure.memory_timeline import (
@@ -212,7 +213,7 @@ def test_a_run_takes_what_is_predicted(engine: Engine, small_plan: LlamaPlan, tm
     plan = llama_plan(
         workload, engine, gguf_path=Path(small_plan.gguf_path), cache_dir=Path(small_plan.cache_dir), n_threads=1
     )
-    record = measure_memory(workload, plan)
+    record = measure_memory(workload, plan, LocalBoard(cache_dir=Path(plan.cache_dir)))
     assert [each.name for each in record.timeline.phases] == ["load", "warm_up", "prefill", "decode"]
     assert record.timeline.base.rss_bytes < record.timeline.peak_rss_bytes
     assert 0 <= record.file.unexplained_bytes < 5 * MIB

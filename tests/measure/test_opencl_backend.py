@@ -16,7 +16,6 @@ from perfsuite.measure.opencl_backend import (
     OpenClLayers,
     backend_library,
     find_opencl_backend,
-    of_engine,
     set_up_opencl,
 )
 from perfsuite.measure.opencl_platform import OpenClDevice
@@ -166,17 +165,6 @@ def test_a_missing_backend_is_told_with_the_ways_to_get_one(tmp_path: Path) -> N
     places = f"neither {tmp_path}/engine nor {tmp_path}/cache/opencl-backend-abc/plain holds libggml-opencl.so"
     with pytest.raises(EngineError, match=f"--backend=opencl: {places}; run 'make perf-opencl'"):
         found(plain_engine(tmp_path), tmp_path, opencl_device())
-
-
-def test_another_engine_takes_its_own_backend(tmp_path: Path) -> None:
-    """For another build the device and the layers stay, and the library is that of the build."""
-    made(tmp_path)
-    backend = found(plain_engine(tmp_path), tmp_path, opencl_device())
-    other = plain_engine(tmp_path, "def")
-    with pytest.raises(EngineError, match="opencl-backend-def"):
-        of_engine(backend, other, tmp_path / "cache")
-    library = made(tmp_path, "def")
-    assert of_engine(backend, other, tmp_path / "cache") == replace(backend, library=library)
 
 
 def test_compiled_kernels_are_kept_by_what_made_them(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import pytest
 from perfsuite.errors import MeasurementError
 from perfsuite.measure.engine import Engine
 from perfsuite.measure.launch import run_worker
+from perfsuite.measure.native import build_phase_tracer
 from perfsuite.measure.phase_tracer import CALL_DTYPE, HEADER_DTYPE, MAGIC, read_trace, tracer_environment
 from perfsuite.measure.plan import LlamaPlan
 from perfsuite.records.call_trace import TracedCall, TracedFunction
@@ -77,7 +78,7 @@ def traced(
     """Run two repetitions after a filled cache under the tracer; return what the driver and the tracer saw."""
     path = tmp_path_factory.mktemp("traced") / "calls"
     plan = replace(small_plan, n_repetitions=2, n_depth=24, n_batch=16)
-    payload = run_worker(plan, extra_environment=tracer_environment(engine, engine_cache, path))
+    payload = run_worker(plan, extra_environment=tracer_environment(build_phase_tracer(engine, engine_cache), path))
     trace = read_trace(path)
     pattern = CallPattern(n_prompt=plan.n_prompt, n_gen=plan.n_gen, n_depth=24, n_batch=16, n_repetitions=2)
     return EngineRecord.from_plain(payload["engine"]), trace, list(call_spans(trace, pattern))
@@ -117,5 +118,5 @@ def test_a_process_without_the_driver_leaves_no_trace(
     path = tmp_path / "calls"
     child('cp "$0" "$record"')
     with pytest.raises(MeasurementError):
-        run_worker(small_plan, extra_environment=tracer_environment(engine, engine_cache, path))
+        run_worker(small_plan, extra_environment=tracer_environment(build_phase_tracer(engine, engine_cache), path))
     assert not path.exists()

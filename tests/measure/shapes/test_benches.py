@@ -12,6 +12,7 @@ import pytest
 
 from perfsuite.errors import EngineError, MeasurementError
 from perfsuite.expectation.shapes.floor import padded_shape
+from perfsuite.measure.board.local_board import LocalBoard
 from perfsuite.measure.engine import Engine, find_engine
 from perfsuite.measure.shapes.meter import ShapeMeters
 from perfsuite.measure.shapes.meters import open_meters
@@ -28,7 +29,7 @@ CASES = {
 def real_meters(subject: Subject, log_dir: Path, engine_cache: Path) -> Iterator[ShapeMeters]:
     """Open the meters of a subject; ``tools/opencl_backend.sh`` puts ggml's OpenCL backend into the user's cache."""
     cache_dir = Path(platformdirs.user_cache_dir("perfsuite")) if subject is Subject.GGML_OPENCL else engine_cache
-    with open_meters(subject, cache_dir=cache_dir, log_dir=log_dir, n_threads=2) as meters:
+    with open_meters(subject, LocalBoard(cache_dir=cache_dir), log_dir=log_dir, n_threads=2) as meters:
         yield meters
 
 
@@ -61,7 +62,7 @@ def test_a_case_of_another_subject_is_a_problem(subject: Subject, tmp_path: Path
 def test_a_platform_that_there_is_not_says_so(tmp_path: Path, engine_cache: Path) -> None:
     """The reason comes from the process, at the first call."""
     with open_meters(
-        Subject.TILED, cache_dir=engine_cache, log_dir=tmp_path, n_threads=1, platform="Babbage"
+        Subject.TILED, LocalBoard(cache_dir=engine_cache), log_dir=tmp_path, n_threads=1, platform="Babbage"
     ) as meters:
         meter = meters.resident()
         with pytest.raises(MeasurementError, match="platform named like 'Babbage'"):
@@ -71,7 +72,9 @@ def test_a_platform_that_there_is_not_says_so(tmp_path: Path, engine_cache: Path
 def test_an_engine_that_changed_is_refused(tmp_path: Path, engine_cache: Path) -> None:
     """What was planned for one build is not measured with another."""
     stale: Engine = replace(find_engine(), build_id="0" * 8)
-    with open_meters(Subject.GGML_CPU, cache_dir=engine_cache, log_dir=tmp_path, n_threads=1, engine=stale) as meters:
+    with open_meters(
+        Subject.GGML_CPU, LocalBoard(cache_dir=engine_cache), log_dir=tmp_path, n_threads=1, engine=stale
+    ) as meters:
         meter = meters.resident()
         with pytest.raises((MeasurementError, EngineError), match="the plan was made for 00000000"):
             meter.problem(ShapeCase.from_id(CASES[Subject.GGML_CPU]))

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from perfsuite.errors import EngineError, MeasurementError, ShapeCrashError
+from perfsuite.measure.board.local_board import LocalBoard
 from perfsuite.measure.engine import Engine
 from perfsuite.measure.opencl_backend import OpenClBackend
 from perfsuite.measure.shapes.meter import PairSamples, ShapeMeter
@@ -20,6 +22,9 @@ from perfsuite.workload.shapes.shape_case import Subject
 from ...synthetic_opencl_backend import opencl_backend, plain_engine
 from ..conftest import is_gone, wait_until
 from .fake_bench import BASE_NS, KILLED, REFUSED, gemv
+
+#: Starts a process of this machine.
+START = partial(ShapeProcess, limit_s=LIMIT_S)
 
 
 def set_up(subject: Subject, cache_dir: Path, **changed: Any) -> ShapeSetup:
@@ -32,7 +37,7 @@ def set_up(subject: Subject, cache_dir: Path, **changed: Any) -> ShapeSetup:
         "engine": None,
         "seed": 3,
     }
-    return set_up_shapes(subject, cache_dir=cache_dir, **{**arguments, **changed})
+    return set_up_shapes(subject, LocalBoard(cache_dir=cache_dir), **{**arguments, **changed})
 
 
 def test_the_suites_kernels_need_no_engine(tmp_path: Path) -> None:
@@ -88,7 +93,7 @@ LIMIT_S = 60.0
 @pytest.fixture
 def meters(setup: ShapeSetup) -> Iterator[ProcessMeters]:
     """Return meters of fake workers."""
-    with closing(ProcessMeters(lambda: setup, limit_s=LIMIT_S)) as meters:
+    with closing(ProcessMeters(lambda: setup, START)) as meters:
         yield meters
 
 
@@ -140,7 +145,7 @@ def test_nothing_is_left_after_an_exception(setup: ShapeSetup) -> None:
     pids = []
 
     def interrupted() -> None:
-        with closing(ProcessMeters(lambda: setup, limit_s=LIMIT_S)) as meters:
+        with closing(ProcessMeters(lambda: setup, START)) as meters:
             forgotten = meters.fresh()
             pids.extend([pid_of(meters.resident()), pid_of(forgotten.__enter__())])
             raise KeyboardInterrupt
@@ -153,7 +158,7 @@ def test_nothing_is_left_after_an_exception(setup: ShapeSetup) -> None:
 
 def test_a_closed_meter_starts_nothing(setup: ShapeSetup) -> None:
     """A meter that outlives its context is refused."""
-    with closing(ProcessMeters(lambda: setup, limit_s=LIMIT_S)) as meters:
+    with closing(ProcessMeters(lambda: setup, START)) as meters:
         meter = meters.resident()
     with pytest.raises(MeasurementError, match="this meter was closed"):
         meter.problem(gemv(1))
@@ -167,7 +172,7 @@ def test_a_subject_is_set_up_once_and_only_when_it_is_asked(setup: ShapeSetup) -
         calls.append(1)
         return setup
 
-    with closing(ProcessMeters(set_up, limit_s=LIMIT_S)) as meters:
+    with closing(ProcessMeters(set_up, START)) as meters:
         meter = meters.resident()
         assert calls == []
         pid_of(meter)
@@ -179,6 +184,6 @@ def test_a_subject_is_set_up_once_and_only_when_it_is_asked(setup: ShapeSetup) -
 @pytest.mark.parametrize("subject", Subject)
 def test_opening_meters_starts_nothing(subject: Subject, tmp_path: Path) -> None:
     """What a subject lacks is said at the first call, and not before."""
-    with open_meters(subject, cache_dir=tmp_path / "cache", log_dir=tmp_path, n_threads=1) as meters:
+    with open_meters(subject, LocalBoard(cache_dir=tmp_path / "cache"), log_dir=tmp_path, n_threads=1) as meters:
         assert meters.resident() is meters.resident()
     assert not (tmp_path / "cache").exists()
