@@ -303,7 +303,7 @@ def test_what_the_consumer_of_many_runs_raises_is_told(path: Path, error: Except
 
     def follow_one() -> None:
         content = f"{to_line(END)}\n".encode()
-        with kept_subscribed(path, refuse, HERE, limit_s=LIMIT_S), served(path, lambda served: served.sendall(content)):
+        with kept_subscribed(path, refuse, limit_s=LIMIT_S), served(path, lambda served: served.sendall(content)):
             assert has_raised.wait(LIMIT_S)
 
     with pytest.raises(type(error), match="not mine"):
@@ -326,7 +326,7 @@ def test_a_path_that_is_refused_at_once_is_told_at_the_end(tmp_path: Path, monke
 
     def follow(error: Exception | None) -> None:
         has_tried.clear()
-        with kept_subscribed(tmp_path, lambda delivery: None, HERE, limit_s=LIMIT_S):
+        with kept_subscribed(tmp_path, lambda delivery: None, limit_s=LIMIT_S):
             assert has_tried.wait(LIMIT_S)
             if error:
                 raise error

@@ -16,15 +16,12 @@ from perfsuite.measure.board.local_board import LocalBoard
 from perfsuite.measure.engine import Engine
 from perfsuite.measure.opencl_backend import OpenClBackend
 from perfsuite.measure.shapes.meter import PairSamples, ShapeMeter
-from perfsuite.measure.shapes.meters import ProcessMeters, ShapeSetup, open_meters, set_up_shapes
+from perfsuite.measure.shapes.meters import ProcessMeters, ShapeProcess, ShapeSetup, open_meters, set_up_shapes
 from perfsuite.workload.shapes.shape_case import Subject
 
 from ...synthetic_opencl_backend import opencl_backend, plain_engine
 from ..conftest import is_gone, wait_until
 from .fake_bench import BASE_NS, KILLED, REFUSED, gemv
-
-#: Starts a process of this machine.
-START = partial(ShapeProcess, limit_s=LIMIT_S)
 
 
 def set_up(subject: Subject, cache_dir: Path, **changed: Any) -> ShapeSetup:
@@ -88,6 +85,9 @@ def test_an_engine_without_an_opencl_backend_is_refused(tmp_path: Path) -> None:
 pytestmark = pytest.mark.usefixtures("fake_worker")
 
 LIMIT_S = 60.0
+
+#: Starts a process of this machine.
+START = partial(ShapeProcess, limit_s=LIMIT_S)
 
 
 @pytest.fixture
