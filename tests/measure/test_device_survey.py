@@ -174,7 +174,7 @@ def test_a_device_without_opencl_says_why(
     machine.opencl_error = error
 
     def refuse(cache_dir: Path, inherited: str | None) -> None:
-        raise error
+        raise OpenClError(str(error))  # as the folder of the runtimes is refused
 
     if not is_listed:
         monkeypatch.setattr("perfsuite.measure.kernel_runtime.opencl_environment", refuse)

@@ -66,7 +66,7 @@ def test_ggml_on_opencl_has_its_backend_and_its_device(
         asked.append(arguments)
         return backend
 
-    monkeypatch.setattr("perfsuite.measure.shapes.meters.set_up_opencl", found)
+    monkeypatch.setattr("perfsuite.measure.opencl_backend.set_up_opencl", found)
     setup = set_up(Subject.GGML_OPENCL, tmp_path, engine=engine, platform="A plat")
     assert asked == [(engine, "A plat", tmp_path)]
     assert setup.environment == backend.environment()
