@@ -108,7 +108,7 @@ def build_worker(cache_dir: Path) -> Path:
 def build_probe_library(cache_dir: Path) -> Path:
     """Compile the probe library from ``native/src`` into the cache."""
     root = source_root("src/threads.c")
-    sources = sorted((root / "src").glob("*.c"))
+    sources = [*sorted((root / "src").glob("*.c")), root / "src" / "engine" / "live.c"]
     return _build(PROBE_LIBRARY, sources, root, cache_dir, extra=("-O3",), links=("-lm",), identity="probe")
 
 
