@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Annotated, NoReturn
 
@@ -114,6 +116,9 @@ class _Reading:
         self._path = path
         self._plan = plan
         self._wait_s = self._time("wait", plan.wait)
+        # of ten thousand boards, most are of the same few profiles and measure the same few models
+        self._profile = cache(self._found_profile)
+        self._check_model = cache(self._refuse_unknown)
 
     def night(self) -> NightPlan:
         """Return the plan."""
@@ -121,7 +126,7 @@ class _Reading:
         if not boards:
             raise PerfsuiteError(f"{self._path}: board is missing, expected one table [[board]] for each board")
         cells = tuple(cell for board in boards for cell in self._cells(board))
-        if repeated := [key for key in (cell.key for cell in cells) if [c.key for c in cells].count(key) > 1]:
+        if repeated := [key for key, count in Counter(cell.key for cell in cells).items() if count > 1]:
             raise PerfsuiteError(f"{self._path}: the cell {repeated[0]} occurs twice; give one of its boards a name")
         return NightPlan(
             cells=cells,
@@ -157,7 +162,7 @@ class _Reading:
                     is_of_farm=is_of_farm,
                 )
 
-    def _check_model(self, model: str) -> None:
+    def _refuse_unknown(self, model: str) -> None:
         try:
             refuse_unknown_model(model)
         except PerfsuiteError as error:
@@ -184,7 +189,7 @@ class _Reading:
             self._reject("board.name", name, accepted)
         return name
 
-    def _profile(self, device: str) -> Profile:
+    def _found_profile(self, device: str) -> Profile:
         try:
             return find_profile(device)
         except PerfsuiteError as error:
