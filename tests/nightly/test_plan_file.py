@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from perfsuite.device.profile import Profile, find_profile
 from perfsuite.errors import PerfsuiteError
+from perfsuite.nightly import plan_file
 from perfsuite.nightly.plan import NightPlan
 from perfsuite.nightly.plan_file import read_plan
 
@@ -153,3 +155,24 @@ def test_boards_that_are_one_device_are_one_lane(tmp_path: Path) -> None:
     assert lanes["first"] == lanes["second"]
     assert len(set(lanes.values())) == 4
     assert [cell.is_of_farm for cell in plan.cells] == [False] * 4 + [True]
+
+
+def test_ten_thousand_cells_look_up_each_device_and_each_model_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many boards are of a device; a cell that occurs twice is found among as many."""
+    asked: list[str] = []
+
+    def noted(name: str) -> Profile:
+        asked.append(name)
+        return find_profile(name)
+
+    monkeypatch.setattr(plan_file, "find_profile", noted)
+    monkeypatch.setattr(plan_file, "refuse_unknown_model", asked.append)
+    scenarios = [f"p{number}-g4" for number in range(1, 101)]
+    boards = "".join(f'[[board]]\nname = "b{number}"\ndevice = "host"\n' for number in range(100))
+    text = f'schema = 1\nmodels = ["one.gguf"]\nscenarios = {scenarios}\n{boards}'
+    assert len(read(tmp_path, text).cells) == 10_000
+    assert sorted(asked) == ["host", "one.gguf"]
+    with pytest.raises(PerfsuiteError, match=r"the cell b7/one\.gguf-p1-g4 occurs twice; give one of its boards"):
+        read(tmp_path, text.replace('"b99"', '"b7"'))
