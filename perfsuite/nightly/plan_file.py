@@ -17,6 +17,7 @@ from perfsuite.device.profile import Profile, find_profile
 from perfsuite.errors import PerfsuiteError
 from perfsuite.nightly.plan import TAKEN_NAMES, Cell, NightPlan
 from perfsuite.records.codec import Name, read_toml
+from perfsuite.records.history_place import HistoryPlace, history_place
 from perfsuite.workload.scenario import find_scenario
 
 #: What the night itself tells pytest.
@@ -175,10 +176,14 @@ class _Reading:
             if not word.startswith("-") or is_taken(word):
                 self._reject("arguments", word, "options of pytest, one word each, but for those that the night sets")
         wait, history = f"{self._wait_s:.10g}s", self._plan.history
-        kept = () if history is None else (f"--perf-history={(self._path.parent / history).absolute()}",)
+        kept = () if history is None else (f"--perf-history={self._history(history)}",)
         coordinator = f"={farm_request(board.farm).coordinator}" if isinstance(board.farm, str) else ""
         farm = (f"--farm{coordinator}", f"--farm-wait={wait}") if board.farm else ()
         return (*farm, f"--perf-wait={wait}", *kept, *own)
+
+    def _history(self, named: str) -> HistoryPlace:
+        place = history_place(named, f"{self._path}: history = ")
+        return (self._path.parent / place).absolute() if isinstance(place, Path) else place
 
     def _name(self, board: _Board) -> str:
         name = board.device if board.name is None else board.name

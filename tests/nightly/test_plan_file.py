@@ -110,6 +110,7 @@ def test_a_plan_is_a_matrix(tmp_path: Path) -> None:
         ('device = "rubikpi"', 'device = "host"', "board.device is 'host', expected a device that is reached by ssh"),
         ('device = "rubikpi"', 'device = "pixel8pro"', "it is reached by adb"),
         ('history = "history"', "history = 1", "history is 1, expected text"),
+        ('history = "history"', 'history = "gs://farm/x"', "history = gs://farm/x: is an address, expected a folder"),
     ],
 )
 def test_a_mistake_is_one_line(tmp_path: Path, old: str, new: str, told: str) -> None:
@@ -155,6 +156,12 @@ def test_boards_that_are_one_device_are_one_lane(tmp_path: Path) -> None:
     assert lanes["first"] == lanes["second"]
     assert len(set(lanes.values())) == 4
     assert [cell.is_of_farm for cell in plan.cells] == [False] * 4 + [True]
+
+
+def test_nights_of_many_farms_may_have_one_history(tmp_path: Path) -> None:
+    """An address of S3 is handed on as it is; it is no folder beside the plan."""
+    plan = read(tmp_path, WHOLE.replace('history = "history"', 'history = "s3://farm/nights"'))
+    assert "--perf-history=s3://farm/nights" in plan.cells[0].arguments
 
 
 def test_ten_thousand_cells_look_up_each_device_and_each_model_once(
