@@ -52,13 +52,11 @@ def workflows() -> dict[str, tuple[str, tuple[str, ...]]]:
 
 @pytest.mark.parametrize("name", workflows())
 def test_a_workflow_is_what_its_service_takes(name: str, tmp_path: Path) -> None:
-    """By the service's own schema, which refuses the same file with one key misspelt."""
+    """By the service's own schema, which refuses the same file with another limit of time."""
     text, schema = workflows()[name]
     assert complaints(text, tmp_path, schema) == ""
-    assert "allways" in complaints(text.replace("when: always", "when: allways"), tmp_path, schema) or schema == GITHUB
-    assert complaints(
-        re.sub(r"^( +)(?:timeout-minutes|timeout): .*$", r"\1timeout: []", text, flags=re.M), tmp_path, schema
-    )
+    wrong = re.sub(r"^( +)(?:timeout-minutes|timeout): .*$", r"\1timeout: []", text, flags=re.MULTILINE)
+    assert complaints(wrong, tmp_path, schema)
 
 
 def scripts(node: Any) -> Iterator[str]:
