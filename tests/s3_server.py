@@ -14,7 +14,7 @@ from moto.server import ThreadedMotoServer
 
 @contextmanager
 def running_s3(patch: pytest.MonkeyPatch) -> Iterator[str]:
-    """Let the environment lead to a server; give the address of its endpoint."""
+    """Let the environment lead to a server that has no bucket; give the address of its endpoint."""
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
@@ -28,6 +28,7 @@ def running_s3(patch: pytest.MonkeyPatch) -> Iterator[str]:
     }.items():
         patch.setenv(name, value)
     try:
+        forget_all(endpoint)  # what an earlier server of this process was given is still there
         yield endpoint
     finally:
         server.stop()
