@@ -1,11 +1,7 @@
 #include "files.h"
 
-#include <algorithm>
-#include <array>
 #include <cerrno>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
+#include <optional>
 #include <dirent.h>
 #include <fcntl.h>
 #include <filesystem>
@@ -13,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../worker/sha256.h"
 #include "../worker/text.h"
 #include "restore.h"
 
@@ -24,96 +21,6 @@ namespace {
 constexpr size_t MOST_FILE_BYTES = 65536, MOST_BYTES = size_t{32} << 20, MOST_FILES = 50000;
 
 constexpr size_t CHUNK_BYTES = size_t{1} << 20;
-
-constexpr std::array<uint32_t, 64> ROUND_CONSTANTS = {
-    0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5,
-    0xd807aa98, 0x12835b01, 0x243185be, 0x550c7dc3, 0x72be5d74, 0x80deb1fe, 0x9bdc06a7, 0xc19bf174,
-    0xe49b69c1, 0xefbe4786, 0x0fc19dc6, 0x240ca1cc, 0x2de92c6f, 0x4a7484aa, 0x5cb0a9dc, 0x76f988da,
-    0x983e5152, 0xa831c66d, 0xb00327c8, 0xbf597fc7, 0xc6e00bf3, 0xd5a79147, 0x06ca6351, 0x14292967,
-    0x27b70a85, 0x2e1b2138, 0x4d2c6dfc, 0x53380d13, 0x650a7354, 0x766a0abb, 0x81c2c92e, 0x92722c85,
-    0xa2bfe8a1, 0xa81a664b, 0xc24b8b70, 0xc76c51a3, 0xd192e819, 0xd6990624, 0xf40e3585, 0x106aa070,
-    0x19a4c116, 0x1e376c08, 0x2748774c, 0x34b0bcb5, 0x391c0cb3, 0x4ed8aa4a, 0x5b9cca4f, 0x682e6ff3,
-    0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2};
-
-/* Source: FIPS 180-4, section 6.2. */
-class Sha256 {
-  public:
-    void add(const uint8_t *bytes, size_t n_bytes) {
-        n_bytes_ += n_bytes;
-        while (n_bytes > 0) {
-            size_t n_taken = std::min(n_bytes, sizeof block_ - n_held_);
-            std::memcpy(block_ + n_held_, bytes, n_taken);
-            n_held_ += n_taken;
-            bytes += n_taken;
-            n_bytes -= n_taken;
-            if (n_held_ == sizeof block_) {
-                digest_block();
-                n_held_ = 0;
-            }
-        }
-    }
-
-    std::string hexadecimal() {
-        uint64_t n_bits = n_bytes_ * 8;
-        const uint8_t one = 0x80, zero = 0;
-        add(&one, 1);
-        while (n_held_ != 56) {
-            add(&zero, 1);
-        }
-        uint8_t length[8];
-        for (int at = 0; at < 8; at++) {
-            length[at] = static_cast<uint8_t>(n_bits >> (56 - 8 * at));
-        }
-        add(length, sizeof length);
-        std::string text;
-        char word[12];
-        for (uint32_t each : state_) {
-            std::snprintf(word, sizeof word, "%08x", each);
-            text += word;
-        }
-        return text;
-    }
-
-  private:
-    static uint32_t turned(uint32_t value, int n_bits) { return value >> n_bits | value << (32 - n_bits); }
-
-    void digest_block() {
-        uint32_t words[64];
-        for (int at = 0; at < 16; at++) {
-            const uint8_t *bytes = block_ + 4 * at;
-            words[at] = uint32_t{bytes[0]} << 24 | uint32_t{bytes[1]} << 16 | uint32_t{bytes[2]} << 8 | bytes[3];
-        }
-        for (int at = 16; at < 64; at++) {
-            uint32_t early = words[at - 15], late = words[at - 2];
-            words[at] = words[at - 16] + (turned(early, 7) ^ turned(early, 18) ^ early >> 3) + words[at - 7] +
-                        (turned(late, 17) ^ turned(late, 19) ^ late >> 10);
-        }
-        auto [a, b, c, d, e, f, g, h] = state_;
-        for (size_t at = 0; at < 64; at++) {
-            uint32_t first = h + (turned(e, 6) ^ turned(e, 11) ^ turned(e, 25)) + ((e & f) ^ (~e & g)) +
-                             ROUND_CONSTANTS[at] + words[at];
-            uint32_t second = (turned(a, 2) ^ turned(a, 13) ^ turned(a, 22)) + ((a & b) ^ (a & c) ^ (b & c));
-            h = g;
-            g = f;
-            f = e;
-            e = d + first;
-            d = c;
-            c = b;
-            b = a;
-            a = first + second;
-        }
-        const std::array<uint32_t, 8> added = {a, b, c, d, e, f, g, h};
-        for (size_t at = 0; at < 8; at++) {
-            state_[at] += added[at];
-        }
-    }
-
-    std::array<uint32_t, 8> state_ = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
-                                      0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
-    uint8_t block_[64];
-    size_t n_held_ = 0;
-    uint64_t n_bytes_ = 0;
-};
 
 std::vector<std::string> matches(const std::string &root, const Value::List &patterns) {
     std::vector<std::string> paths;
@@ -239,7 +146,7 @@ std::string file_digest(const std::string &path, const std::function<void()> &lo
     ssize_t n_read = 0;
     try {
         while ((n_read = ::read(handle, chunk.data(), chunk.size())) > 0) {
-            digest.add(reinterpret_cast<const uint8_t *>(chunk.data()), static_cast<size_t>(n_read));
+            digest.add(std::string_view(chunk).substr(0, static_cast<size_t>(n_read)));
             look();
         }
     } catch (...) {
@@ -247,7 +154,7 @@ std::string file_digest(const std::string &path, const std::function<void()> &lo
         throw;
     }
     ::close(handle);
-    return n_read < 0 ? "" : digest.hexadecimal();
+    return n_read < 0 ? "" : digest.hex();
 }
 
 Value folder_digests(const std::string &folder, const std::function<void()> &look) {

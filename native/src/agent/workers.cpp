@@ -251,7 +251,7 @@ class Watch {
         write_whole(path + "/plan", plan.bytes());
         std::vector<std::string> command = {start_.program, "run", path + "/plan", record(place)};
         for (const Value &each : options.list()) {
-            command.insert(command.begin() + 2, each.text());
+            command.push_back(each.text());
         }
         processes_[place] = std::make_unique<Process>(command, child_environment(environment), start_.processors);
         return *processes_[place];
