@@ -92,7 +92,7 @@ def find_worker(cache_dir: Path) -> Path:
 
 
 def build_worker(cache_dir: Path) -> Path:
-    """Compile the native worker, and the agent that serves a desk, into the cache; it needs no more than the C library."""
+    """Compile the native worker, which also serves a desk, into the cache; it needs no more than the C library."""
     root = source_root("src/worker/main.cpp")
     return build_program(
         WORKER_PROGRAM,

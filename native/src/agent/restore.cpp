@@ -86,7 +86,7 @@ Change change_in(const Value &value) {
         change.set_to.push_back(each.text());
     }
     bool are_names = is_governor(change.before) && std::all_of(change.set_to.begin(), change.set_to.end(), is_governor);
-    if (!is_allowed(change.path) || !are_names) {
+    if (!is_allowed(change.path) || !are_names || change.set_to.empty()) {
         throw Failure(printable(change.path) + ": is nothing that a run changes");
     }
     return change;
@@ -296,8 +296,11 @@ Value Journal::changed(const Value::List &wishes) {
     changes_ = ours.changes;
     Value::List outcomes;
     for (const Change &each : changes) {
-        std::string file = root_ + "/" + each.path, refusal = write_line(file, each.set_to.empty() ? "" : each.set_to[0]);
+        std::string file = root_ + "/" + each.path, wanted = each.set_to.at(0), refusal = write_line(file, wanted);
         std::optional<std::string> read = refusal.empty() ? read_line(file) : std::nullopt;
+        if (refusal.empty() && read != wanted) {
+            write_line(file, each.before); /* one that is not taken is put back at once */
+        }
         Value outcome;
         outcome.set("refusal", refusal.empty() ? Value() : Value(refusal));
         outcome.set("read", read ? Value(printable(*read)) : Value());

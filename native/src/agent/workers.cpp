@@ -343,8 +343,8 @@ Value run_turns(Link &link, const Start &start, const Value &asked) {
     Watch watch(link, start, asked);
     size_t leader = asked.at("leader").whole() ? 1 : 0;
     for (size_t place : {leader, 1 - leader}) {
-        const Value &options = asked.at("options");
-        watch.started(place, asked.at("plans").list().at(place), asked.at("environments").list().at(place), options);
+        auto own = [&](const char *name) -> const Value & { return asked.at(name).list().at(place); };
+        watch.started(place, own("plans"), own("environments"), own("options"));
     }
     SteppedAside aside(start);
     int n_taken[2] = {0, 0};

@@ -180,7 +180,10 @@ def find_throttling(root: Path) -> tuple[Source[Throttling], ...]:
     counters = entries(cpus, "cpu[0-9]*/thermal_throttle/*_count")
     firmware = find_firmware(root)
     return (
-        *(Source(files=_named(each, _LIMITS), read=partial(_capped, each)) for each in entries(cpus, "cpufreq/policy*")),
+        *(
+            Source(files=_named(each, _LIMITS), read=partial(_capped, each))
+            for each in entries(cpus, "cpufreq/policy*")
+        ),
         *(Source(files=_named(each, _STATES), read=partial(_cooled, each)) for each in coolers),
         *(Source(files=(each,), read=partial(_counted, each)) for each in counters),
         *([Source(files=firmware.files, read=partial(_asked, firmware))] if firmware is not None else []),

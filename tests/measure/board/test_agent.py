@@ -28,9 +28,8 @@ class Desk:
     """A desk that says what a test tells it to say."""
 
     def __init__(self, home: BoardHome, hello: Mapping[str, object]) -> None:
-        program = str(home.folder / "venv" / "bin" / "python")
         pipe = subprocess.PIPE
-        self.process = subprocess.Popen([program], stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True)
+        self.process = subprocess.Popen([str(home.agent), "serve"], stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True)
         self.say({"kind": "hello", "id": 1, "arguments": dict(hello)})
 
     def say(self, message: dict[str, object]) -> None:
