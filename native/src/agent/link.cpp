@@ -179,8 +179,9 @@ void Link::take(Value message) {
     }
 }
 
-/* Says that the agent is there, without waiting; an answer that is being written says so, too. */
+/* Says that the agent is there, without waiting; after a message that is being written. */
 void Link::pong() {
+    owes_pong_ = is_writing_;
     pollfd ready = {outgoing_, POLLOUT, 0};
     if (!is_writing_ && !is_cut_ && ::poll(&ready, 1, 0) == 1 && (ready.revents & POLLOUT)) {
         Value message;
@@ -226,6 +227,9 @@ bool Link::write(const std::string &frame) {
         }
     }
     is_writing_ = is_cut_ = false;
+    if (owes_pong_) {
+        pong();
+    }
     return true;
 }
 

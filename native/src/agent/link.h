@@ -68,7 +68,7 @@ class Link {
     std::string held_;
     std::deque<Value> requests_;
     std::string reason_;
-    bool has_reason_ = false, is_wanted_ = false, is_writing_ = false, is_cut_ = false, is_deaf_ = false;
+    bool has_reason_ = false, is_wanted_ = false, is_writing_ = false, is_cut_ = false, is_deaf_ = false, owes_pong_ = false;
 };
 
 } // namespace perfsuite

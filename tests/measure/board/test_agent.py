@@ -54,8 +54,10 @@ def busy(home: BoardHome) -> Desk:
     """Return a desk whose agent has a worker that never ends."""
     home.install(f'echo $$ > "$(dirname "$0")/worker.pid"; sleep {FOREVER_S} & wait')
     desk = Desk(home, home.hello().to_plain())
-    plan = dump_plan(DevicesPlan(platform=None))
-    desk.say({"kind": "run", "id": 2, "arguments": {"plan": plan, "extra_environment": {}}})
+    asked = {"plan": dump_plan(DevicesPlan(platform=None)), "extra_environment": {}}
+    if home.program is not None:
+        asked |= {"environment": {}, "options": [], "limit_s": FOREVER_S, "looks": None}
+    desk.say({"kind": "run", "id": 2, "arguments": asked})
     assert wait_until(lambda: (home.folder / "worker.pid").exists() and worker_pid(home) > 0)
     return desk
 
