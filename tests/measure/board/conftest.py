@@ -22,7 +22,7 @@ from perfsuite.measure.board.hello import Hello
 from perfsuite.measure.board.holding import Claim
 from perfsuite.measure.board.remote_board import RemoteBoard
 from perfsuite.measure.engine import find_engine
-from perfsuite.measure.native import build_worker
+from perfsuite.measure.native import build_engine_library, build_worker, find_probe_library
 
 #: Longer than any test; whoever started it ends it.
 FOREVER_S = 300
@@ -93,6 +93,14 @@ class BoardHome:
         self.locks.mkdir(exist_ok=True)
         self.agent.write_text(f"#!/bin/sh\n{script}\n")
         self.agent.chmod(0o755)
+
+    def bring_libraries(self, engine_cache: Path) -> None:
+        """Put the suite's own libraries for this machine's llama.cpp into the bundle, where the board has one."""
+        if self.program is not None:
+            place = self._bundled().parent / "lib"
+            place.mkdir()
+            for library in (build_engine_library(find_engine(), engine_cache), find_probe_library(engine_cache)):
+                (place / library.name).symlink_to(library)
 
     def _bundled(self) -> Path:
         """Put the program into a bundle with the llama.cpp of this machine, once."""
