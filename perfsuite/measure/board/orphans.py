@@ -126,11 +126,11 @@ def _workers(pids: Sequence[int] | None) -> Iterator[psutil.Process]:
 
     for process in psutil.process_iter():
         with suppress(psutil.Error, OSError):
-            if (pids is None or process.pid in pids) and _is_worker(process.cmdline()):
+            if (pids is None or process.pid in pids) and is_worker_command(process.cmdline()):
                 yield process
 
 
-def _is_worker(words: Sequence[str]) -> bool:
+def is_worker_command(words: Sequence[str]) -> bool:
     """Whether a command runs a plan: Python by its module, the program by its name and what it is told."""
     named = (Path(word).name == WORKER_PROGRAM for word in words[:2])
     return "perfsuite.measure.worker" in words or any(

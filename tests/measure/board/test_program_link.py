@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -28,7 +29,7 @@ from perfsuite.records.file_digest import file_digest
 from perfsuite.workload.weights import materialize, resolve
 
 from ...sys_trees import BOARDS, governors, plant, put
-from ..conftest import is_gone
+from ..conftest import is_gone, wait_until
 from .conftest import BoardHome
 
 KERNELS = KernelPlan(case_ids=(), platform=None, n_repetitions=1, seed=0, log_dir="", cache_dir="", n_threads=1)
@@ -105,6 +106,22 @@ def test_each_excludes_the_other(home: BoardHome, opened: Callable[..., RemoteBo
         home.board(hello=home.hello(run_id="run-2")).open()
     shape = str(told.value).partition(" since ")[0]
     assert str(told_back.value).partition(" since ")[0] == shape
+
+
+def test_somebody_who_has_the_board_is_waited_for(home: BoardHome, opened: Callable[..., RemoteBoard]) -> None:
+    """A desk that waits is told for whom, once, and has the board as soon as it is given back."""
+    first = opened(home)
+    hello = home.hello(run_id="run-2")
+    second = home.board(hello=replace(hello, claim=replace(hello.claim, wait_s=30.0)))
+    thread = threading.Thread(target=lambda: (wait_until(lambda: bool(home.told)), first.close()))
+    thread.start()
+    second.open()
+    thread.join()
+    (told,) = home.told
+    assert told.startswith("board: held by ada from desk (a test)")
+    assert told.endswith("; waiting for it, 30 s at most")
+    second.close()
+    assert not list(home.locks.iterdir())
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b"\xff", b'{"user": 1}', b"[" * 20_000, b'{"user": "\\u001b"}'])
