@@ -34,12 +34,12 @@ constexpr double LOOK_S = 1.0, HOLDER_LOOK_S = 0.1, PREDECESSOR_LIMIT_S = 30.0;
 /* How often two who hinder each other are tried, and a lock that says nothing is read: it may just be removed. */
 constexpr int N_TRIES = 20;
 /* Longest text of a field that is believed: whoever may write a lock may write anything into it. */
-constexpr size_t MOST_CHARACTERS = 300, MOST_BYTES = 32768;
+constexpr size_t MOST_CHARACTERS = 300, MOST_PATH_BYTES = 1000, MOST_BYTES = 32768;
 
 enum class Holder { RUNS, HANGS, GONE, EARLIER_BOOT, UNKNOWN };
 
 struct Owner {
-    std::string user, host, run_id, purpose, began_at, pid_namespace, boot_id;
+    std::string user, host, run_id, purpose, began_at, pid_namespace, boot_id, state_folder;
     long long began_ns = 0, pid = 0;
     std::optional<long long> start_ticks;
 };
@@ -112,6 +112,11 @@ std::optional<Owner> owner_of(const std::string &content) {
         owner.began_at = text("began_at");
         owner.pid_namespace = text("pid_namespace");
         owner.boot_id = text("boot_id");
+        if (const Value *folder = plain->find("state_folder"); folder && folder->is_text()) {
+            bool is_path = folder->text().compare(0, 1, "/") == 0 && folder->text().size() <= MOST_PATH_BYTES &&
+                           printable(folder->text()) == folder->text();
+            owner.state_folder = is_path ? folder->text() : "";
+        }
         owner.began_ns = plain->at("began_ns").whole();
         owner.pid = plain->at("pid").whole();
         if (const Value *ticks = plain->find("start_ticks")) {
@@ -213,9 +218,9 @@ std::optional<LockState> first_lock(const std::vector<std::string> &folders) {
     return std::nullopt;
 }
 
-std::vector<std::string> lock_folders(const Claim &claim) {
-    if (!claim.lock_folder.empty()) {
-        return {claim.lock_folder};
+std::vector<std::string> lock_folders(const std::string &folder) {
+    if (!folder.empty()) {
+        return {folder};
     }
     std::vector<std::string> folders;
     bool is_writable = false;
@@ -385,6 +390,36 @@ std::string owner_text(const Claim &claim, const std::string &state_folder) {
     return json_text(plain);
 }
 
+const char *named(Holder holder) {
+    constexpr const char *NAMES[] = {"runs", "hangs", "gone", "earlier boot", "unknown"};
+    return NAMES[static_cast<size_t>(holder)];
+}
+
+Value plain_of(const LockState &state) {
+    Value owner, found;
+    if (const std::optional<Owner> &known = state.owner) {
+        owner.set("user", known->user);
+        owner.set("host", known->host);
+        owner.set("run_id", known->run_id);
+        owner.set("purpose", known->purpose);
+        owner.set("began_at", known->began_at);
+        owner.set("began_ns", known->began_ns);
+        owner.set("pid", known->pid);
+        owner.set("start_ticks", known->start_ticks ? Value(*known->start_ticks) : Value());
+        owner.set("pid_namespace", known->pid_namespace);
+        owner.set("boot_id", known->boot_id);
+        owner.set("state_folder", known->state_folder);
+    }
+    found.set("path", lock_path(state.folder));
+    found.set("owner", std::move(owner));
+    found.set("account", printable(account_name(state.uid)));
+    found.set("holder", named(state.holder));
+    found.set("beat_age_s", state.beat_age_s ? Value(*state.beat_age_s) : Value());
+    found.set("held_s", state.held_s ? Value(*state.held_s) : Value());
+    found.set("uid", static_cast<long long>(state.uid));
+    return found;
+}
+
 bool is_written(int folder, const char *name, const std::string &content, int &handle) {
     handle = ::openat(folder, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
     if (handle < 0 || ::fchmod(handle, 0644) != 0) {
@@ -450,7 +485,7 @@ bool HeldLock::is_placed(const std::string &folder, const std::string &owner) {
 
 void HeldLock::take(const Claim &claim, const std::string &state_folder,
                     const std::function<void(const std::string &)> &tell, const std::function<void(double)> &wait) {
-    std::vector<std::string> folders = lock_folders(claim), usable = folders;
+    std::vector<std::string> folders = lock_folders(claim.lock_folder), usable = folders;
     double until = monotonic_s() + claim.wait_s;
     bool is_told = false;
     for (int n_tries = 0; n_tries < N_TRIES;) {
@@ -570,9 +605,31 @@ void HeldLock::give_back() {
     let_go();
 }
 
+Value lock_state(const std::string &folder) {
+    std::optional<LockState> state = first_lock(lock_folders(folder));
+    return state ? plain_of(*state) : Value();
+}
+
+Value broken_lock(const std::string &folder, bool is_forced) {
+    for (int n_tries = 0; n_tries < N_TRIES; n_tries++) {
+        std::optional<LockState> state = first_lock(lock_folders(folder));
+        if (!state) {
+            return nullptr;
+        }
+        if (state->holder == Holder::RUNS && !is_forced) {
+            throw Failure(told(*state) + "; wait until it has ended, or break the lock under it with --force",
+                          "LockedError");
+        }
+        if (remove_lock(*state)) {
+            return plain_of(*state);
+        }
+    }
+    throw Failure("the device's lock changes hands all the time; try again", "LockedError");
+}
+
 void end_predecessor(const Claim &claim, const std::function<void(double)> &wait) {
     auto holder = [&]() -> std::optional<Owner> {
-        std::optional<LockState> state = first_lock(lock_folders(claim));
+        std::optional<LockState> state = first_lock(lock_folders(claim.lock_folder));
         if (!state || !state->is_of(claim.run_id) ||
             (state->holder != Holder::RUNS && state->holder != Holder::HANGS)) {
             return std::nullopt;

@@ -58,6 +58,14 @@ class HeldLock {
     double beaten_s_ = 0.0;
 };
 
+/* The lock of the device, as `LockState` of perfsuite/device/lock/state.py says it; nil where nobody has it.  A `Failure`
+ * where what has its name is no lock.  `folder` is "" for the machine's own place. */
+Value lock_state(const std::string &folder);
+
+/* Breaks it, and returns what it was.  A `Failure` where its holder runs and `is_forced` does not say to break it
+ * nevertheless, or it belongs to another account. */
+Value broken_lock(const std::string &folder, bool is_forced);
+
 /* Ends the process that holds the lock for this very run, and waits until it has: it is asked first, so that it restores
  * what it has set, and killed when it does not. */
 void end_predecessor(const Claim &claim, const std::function<void(double)> &wait);

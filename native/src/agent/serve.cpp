@@ -22,6 +22,7 @@
 #include "json.h"
 #include "link.h"
 #include "lock.h"
+#include "places.h"
 #include "processes.h"
 #include "restore.h"
 #include "workers.h"
@@ -79,25 +80,16 @@ int counted_processors(const std::string &path) {
     return n_found;
 }
 
-std::string environment_variable(const char *name) {
-    const char *value = std::getenv(name);
-    return value ? value : "";
-}
-
 /* Everything that a desk can ask of a board that it has. */
 class Service {
   public:
     Service(Link &link, const std::string &root, const std::string &worker) : link_(link), root_(root) {
-        std::string own = real_path("/proc/self/exe");
-        bundle_ = folder_of(own);
-        home_ = folder_of(folder_of(bundle_));
-        start_.program = worker.empty() ? own : worker;
+        start_.program = worker.empty() ? places_.program : worker;
         start_.root = root;
-        cache_dir_ = chosen_cache_dir();
-        start_.work_folder = cache_dir_ + "/work";
+        start_.work_folder = places_.cache_dir + "/work";
         ::sched_getaffinity(0, sizeof start_.processors, &start_.processors);
         CPU_ZERO(&start_.others);
-        journal_ = std::make_unique<Journal>(cache_dir_ + "/device", root);
+        journal_ = std::make_unique<Journal>(places_.state_folder(), root);
     }
 
     void beat() {
@@ -175,7 +167,7 @@ class Service {
     void take(const Claim &claim, const Value &processors) {
         auto wait = [&](double seconds) { link_.wait(seconds); };
         end_predecessor(claim, wait);
-        lock_.take(claim, cache_dir_ + "/device", [&](const std::string &text) { link_.note(text); }, wait);
+        lock_.take(claim, places_.state_folder(), [&](const std::string &text) { link_.note(text); }, wait);
         is_held_ = true;
         notes_ = lock_.notes;
         for (std::string &each : end_orphans()) {
@@ -227,9 +219,9 @@ class Service {
         Value found;
         found.set("program", PS_VERSION);
         found.set("is_root", ::geteuid() == 0);
-        found.set("home", home_);
-        found.set("bundle", bundle_);
-        found.set("cache_dir", cache_dir_);
+        found.set("home", places_.home);
+        found.set("bundle", places_.bundle);
+        found.set("cache_dir", places_.cache_dir);
         return found;
     }
 
@@ -354,7 +346,7 @@ class Service {
             throw Failure("'" + printable(digest) + "' is no SHA-256", "GgufError");
         }
         Value found;
-        std::string path = cache_dir_ + "/models/" + digest + ".gguf";
+        std::string path = places_.cache_dir + "/models/" + digest + ".gguf";
         found.set("path", path);
         found.set("is_there", file_digest(path, [&] { link_.look(); }) == digest);
         return found;
@@ -374,13 +366,13 @@ class Service {
 
     /* The number that was made here once, as the text of a link that leads nowhere: it comes to be whole. */
     Value board_number() const {
-        std::string link = home_ + "/board-number", number;
+        std::string link = places_.home + "/board-number", number;
         struct stat about;
         if (::lstat(link.c_str(), &about) != 0) {
             std::random_device device;
             char digits[40];
             std::snprintf(digits, sizeof digits, "%08x%08x%08x%08x", device(), device(), device(), device());
-            made_folder(home_);
+            made_folder(places_.home);
             int ignored = ::symlink(digits, link.c_str());
             static_cast<void>(ignored);
         }
@@ -389,19 +381,9 @@ class Service {
         return n_bytes > 0 ? Value(printable(std::string_view(found, static_cast<size_t>(n_bytes)))) : Value();
     }
 
-    /* Where the suite in Python has its cache too; below the home of the bundle where there is no such place. */
-    std::string chosen_cache_dir() const {
-        std::string cache = environment_variable("XDG_CACHE_HOME"), user = environment_variable("HOME");
-        if (cache.empty() && !user.empty()) {
-            cache = user + "/.cache";
-        }
-        std::string chosen = cache.empty() ? "" : cache + "/perfsuite";
-        bool is_usable = !chosen.empty() && chosen[0] == '/' && made_folder(chosen) && ::access(chosen.c_str(), W_OK) == 0;
-        return is_usable ? chosen : home_ + "/cache";
-    }
-
     Link &link_;
-    std::string root_, bundle_, home_, cache_dir_;
+    std::string root_;
+    const Places places_ = Places::own();
     Start start_;
     HeldLock lock_;
     std::unique_ptr<Journal> journal_;

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from perfsuite.device.setup.needs import NO_PROGRAM
+from perfsuite.device.setup.needs import NO_PROGRAM, suite_command
 from perfsuite.device.target.protocol import last_line
 from perfsuite.device.target.shell_target import Target
 from perfsuite.errors import DeviceError, LinkError, LockedError, PerfsuiteError
@@ -18,12 +18,7 @@ from perfsuite.measure.board.holding import Held
 from perfsuite.measure.board.link import AgentLink, LostLinkError, RefusedError
 from perfsuite.measure.board.pipes import AgentPipes
 
-#: Becomes the program of a bundle where there is one, else the agent of an installation.
-_AGENT = """home=$1
-case $home in '~'|'~/'*) home=$HOME${home#'~'};; esac
-program=$home/bundle/current/perfsuite-worker
-if [ -x "$program" ]; then exec "$program" serve; fi
-exec "$home/venv/bin/python" -I -m perfsuite.measure.board.agent"""
+_AGENT = ("-I", "-m", "perfsuite.measure.board.agent")
 
 #: How OpenSSH's client ends where the link fails, or a signal ended what it had started.
 SSH_FAILED = 255
@@ -74,7 +69,7 @@ class Connecting:
         Raises `LinkError` where it cannot be reached; `DeviceError` where the suite is not there, or another version of
         it; `LockedError` where somebody else has it.
         """
-        process = self.target.start(("sh", "-c", _AGENT, "perfsuite-agent", self.home))
+        process = self.target.start(suite_command(self.home, ("serve",), _AGENT))
         limits = self.limits
         pipes = AgentPipes(process, ping_s=limits.ping_s, silence_limit_s=limits.silence_s)
         link = AgentLink(pipes, note=self.tell)

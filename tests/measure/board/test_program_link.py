@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,7 +18,7 @@ from perfsuite.device.conditions import Conditions
 from perfsuite.device.covariates import device_covariates
 from perfsuite.device.fingerprint import governor
 from perfsuite.device.lock.reading import LOCK_NAME, read_lock
-from perfsuite.device.lock.state import Holder
+from perfsuite.device.lock.state import Holder, LockState
 from perfsuite.device.stability.restore_file import restore_leftovers
 from perfsuite.device.stability.sampler import sampling
 from perfsuite.errors import EngineError, LinkError, LockedError, MeasurementError
@@ -225,6 +227,52 @@ def test_what_python_left_is_restored(on_tree: Callable[[str], BoardHome], opene
         assert any("is damaged; kept as restore.json.damaged" in note for note in board.held().notes)
         board.close()
         assert not kept.exists()
+
+
+def asked_of_lock(home: BoardHome, program: Path, *words: str) -> dict[str, Any]:
+    """Ask a board's program about its lock, as ``perfsuite devices unlock`` does."""
+    command = [str(program), "lock", *words, f"--folder={home.locks}"]
+    environment = {**os.environ, "XDG_CACHE_HOME": str(home.folder / "cache")}
+    done = subprocess.run(command, env=environment, capture_output=True, check=False, timeout=60)
+    answer: dict[str, Any] = json.loads(done.stdout)
+    assert done.returncode == (2 if "error" in answer else 0)
+    return answer
+
+
+def test_a_lock_can_be_broken_without_python(
+    home: BoardHome, opened: Callable[..., RemoteBoard], program: Path
+) -> None:
+    """Its state is told as Python tells it; one whose holder runs is left, one that was left behind goes."""
+    assert asked_of_lock(home, program, "state") == {"lock": None, "notes": []}
+    board = opened(home)
+    told, seen = LockState.from_plain(asked_of_lock(home, program, "state")["lock"]), read_lock(home.locks)
+    assert seen is not None
+    assert replace(told, beat_age_s=None, held_s=None) == replace(seen, beat_age_s=None, held_s=None)
+    assert "or break the lock under it with --force" in asked_of_lock(home, program, "break")["error"]
+    home.end()
+    with pytest.raises(LinkError):
+        board.close()
+    broken = asked_of_lock(home, program, "break")
+    assert (broken["lock"]["holder"], broken["notes"]) == ("gone", [])
+    assert not list(home.locks.iterdir())
+    assert asked_of_lock(home, program, "brake") == {"error": "give 'state', 'break' or 'break --force'"}
+
+
+@pytest.mark.parametrize("is_restored", [True, False])
+def test_what_a_killed_run_left_is_restored_when_its_lock_is_broken(
+    home: BoardHome, program: Path, is_restored: bool
+) -> None:
+    """After an unlock without Python the restore file is gone: nothing of this boot, or nothing that is still set."""
+    kept = home.folder / "cache" / "perfsuite" / "device" / "restore.json"
+    kept.parent.mkdir(parents=True)
+    boot = Path("/", BOOT_ID).read_text().strip() if is_restored else "another"
+    kept.write_text(json.dumps({"boot_id": boot, "process_id": 2**22 + 1, "process_start": 1, "changes": []}))
+    notes = asked_of_lock(home, program, "break")["notes"]
+    assert not kept.exists()
+    assert notes == ([] if is_restored else [f"{kept}: {_OTHER_BOOT}"])
+
+
+_OTHER_BOOT = "from before the last start of the device, which has reset what a run had set; removed"
 
 
 @pytest.mark.parametrize("name", BOARDS)
