@@ -20,7 +20,9 @@ constexpr double REAP_LIMIT_S = 10.0, LOOK_S = 0.02;
 
 constexpr const char *LOCK_FOLDER_NAME = "PERFSUITE_LOCK_DIR", *PARENT_NAME = "PERFSUITE_PARENT";
 
-std::string proc(pid_t pid, const char *name) { return "/proc/" + std::to_string(pid) + "/" + name; }
+/* The dot is for user-mode qemu, which makes up what lies in a program's own folder, its start a tick too late: other
+ * processes would take it for another one (linux-user/syscall.c, is_proc_myself, version 7.2). */
+std::string proc(pid_t pid, const char *name) { return "/proc/./" + std::to_string(pid) + "/" + name; }
 
 std::vector<std::string> words_at_zero(const std::string &content) {
     std::vector<std::string> words;
