@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -214,7 +214,8 @@ def start_worker(
         command = _command(plan, plan_path, folder / RECORD_NAME)
     except (EngineError, NativeBuildError) as error:
         raise MeasurementError(str(error)) from error
-    environment = _child_environment({**_pinning(plan), **extra_environment})
+    pinned = pinning(plan, sorted(os.sched_getaffinity(0)), os.environ.keys())
+    environment = _child_environment({**pinned, **extra_environment})
     shared: tuple[int, ...] = ()
     if publication is not None:
         queue = publication.queue
@@ -253,20 +254,19 @@ def _command(plan: Plan, plan_path: Path, record_path: Path) -> Sequence[str]:
     return (str(find_worker(cache_dir)), "run", *files, *options)
 
 
-def _pinning(plan: Plan) -> dict[str, str]:
+def pinning(plan: Plan, usable: Sequence[int], variables: Collection[str]) -> dict[str, str]:
     """Give each of the engine's threads a processor of its own, where it has as many threads as there are processors.
 
     Two threads that spin on one processor while another is idle look busy to the scheduler, and it may leave them there
     for seconds. With fewer threads than processors it chooses better than we: which processors are the fast ones.
-    What the environment itself says about threads stays.
+    What the environment itself says about threads, by one of its `variables`, stays.
     """
     llama = getattr(plan, "llama", plan)
-    usable = sorted(os.sched_getaffinity(0))
     if not isinstance(llama, LlamaPlan | OperatorsPlan | ShapesPlan):
         return {}
     if not llama.binds_threads or llama.n_threads != len(usable):
         return {}
-    if _PINNING_NAMES & os.environ.keys():
+    if _PINNING_NAMES.intersection(variables):
         return {}
     return {"OMP_PROC_BIND": "true", "OMP_PLACES": ",".join(f"{{{cpu}}}" for cpu in usable)}
 
@@ -290,9 +290,14 @@ def _child_environment(extra: Mapping[str, str]) -> dict[str, str]:
 def read_record(plan: Plan, folder: Path, output: str) -> dict[str, Any]:
     """Return the payload that an ended worker left in its folder, or raise with its reason from its output."""
     record_path = folder / RECORD_NAME
-    if not record_path.exists():
+    return record_payload(plan, record_path.read_bytes() if record_path.exists() else None, output)
+
+
+def record_payload(plan: Plan, record: bytes | None, output: str) -> dict[str, Any]:
+    """Return the payload of a worker's record, or raise with its reason from its output where it left none."""
+    if record is None:
         raise MeasurementError(_reason(output, task_of(plan)))
-    return load_record(record_path.read_bytes(), task_of(plan))
+    return load_record(record, task_of(plan))
 
 
 def _wait(process: subprocess.Popen[str], limit_s: float, task: str) -> str:
@@ -301,21 +306,26 @@ def _wait(process: subprocess.Popen[str], limit_s: float, task: str) -> str:
         output, _ = process.communicate(timeout=limit_s)
     except subprocess.TimeoutExpired:
         kill_worker(process)
-        raise MeasurementError(
-            f"the worker for '{task}' was still running after {time.monotonic() - started:.0f} s and was stopped; "
-            "use a smaller model or scenario"
-        ) from None
+        raise still_running(task, time.monotonic() - started) from None
     except BaseException:
         kill_worker(process)
         raise
-    refuse_killed(process, output, task)
+    refuse_killed(process.returncode, output, task)
     return output
 
 
-def refuse_killed(process: subprocess.Popen[str], output: str, task: str) -> None:
-    """Raise a `MeasurementError` where an ended worker did not end by itself."""
-    if process.returncode is not None and process.returncode < 0:
-        name = _signal_name(-process.returncode)
+def still_running(task: str, after_s: float) -> MeasurementError:
+    """Return the error for a worker that ran past its limit."""
+    return MeasurementError(
+        f"the worker for '{task}' was still running after {after_s:.0f} s and was stopped; "
+        "use a smaller model or scenario"
+    )
+
+
+def refuse_killed(status: int | None, output: str, task: str) -> None:
+    """Raise a `MeasurementError` where an ended worker did not end by itself: its status is a signal's, negated."""
+    if status is not None and status < 0:
+        name = _signal_name(-status)
         raise MeasurementError(f"the worker for '{task}' was killed by {name}: {_last_line(output)}")
 
 

@@ -92,11 +92,11 @@ def find_worker(cache_dir: Path) -> Path:
 
 
 def build_worker(cache_dir: Path) -> Path:
-    """Compile the native worker from ``native/src/worker`` into the cache; it needs no more than the C library."""
+    """Compile the native worker, which also serves a desk, into the cache; it needs no more than the C library."""
     root = source_root("src/worker/main.cpp")
     return build_program(
         WORKER_PROGRAM,
-        sorted((root / "src" / "worker").glob("*.cpp")),
+        [each for folder in ("agent", "worker") for each in sorted((root / "src" / folder).glob("*.cpp"))],
         root / "include",
         cache_dir,
         extra=(f'-DPS_VERSION="{__version__}"', f"-DPS_PLAN_SCHEMA={SCHEMA}", "-Wno-maybe-uninitialized"),

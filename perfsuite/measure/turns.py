@@ -52,10 +52,14 @@ def run_in_turns(
         try:
             return _turns_taken((started[0], started[1]), turn_order(n_turns, leader), deadline_s)
         except TimeoutError:
-            raise MeasurementError(
-                f"the worker for '{started[0].task}' did not finish in time and was stopped; "
-                "use a smaller model or scenario"
-            ) from None
+            raise out_of_time(started[0].task) from None
+
+
+def out_of_time(task: str) -> MeasurementError:
+    """Return the error for a pair that ran past its limit."""
+    return MeasurementError(
+        f"the worker for '{task}' did not finish in time and was stopped; use a smaller model or scenario"
+    )
 
 
 def turn_order(n_turns: int, leader: int) -> tuple[int, ...]:

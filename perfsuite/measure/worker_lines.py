@@ -65,7 +65,7 @@ class WaitingWorker:
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(_END_LIMIT_S)
         output = "\n".join(self.words)
-        refuse_killed(self.process, output, self.task)
+        refuse_killed(self.process.returncode, output, self.task)
         payload = read_record(self._plan, self._folder, output)
         self._is_complete = True
         self._end_publication()

@@ -13,7 +13,7 @@ import pytest
 
 from perfsuite.errors import EngineError, MeasurementError
 from perfsuite.expectation.ceilings import Ceilings
-from perfsuite.measure.launch import _PINNING_NAMES, _pinning, environment_engine, open_publication, run_worker
+from perfsuite.measure.launch import environment_engine, open_publication, pinning, run_worker
 from perfsuite.measure.plan import (
     DevicesPlan,
     LlamaPlan,
@@ -316,7 +316,7 @@ SHAPES = ShapesPlan(subject="ggml-cpu", n_threads=2, log_dir="/logs", binds_thre
 
 
 @pytest.mark.parametrize(
-    ("plan", "variables", "pinning"),
+    ("plan", "variables", "expected"),
     [
         (OPERATORS, {}, {"OMP_PROC_BIND": "true", "OMP_PLACES": "{4},{6}"}),
         (replace(OPERATORS, n_threads=1), {}, {}),
@@ -330,15 +330,10 @@ SHAPES = ShapesPlan(subject="ggml-cpu", n_threads=2, log_dir="/logs", binds_thre
     ids=["operators", "fewer", "more", "unbound", "named", "shapes", "unbound-shapes", "devices"],
 )
 def test_operators_run_with_their_threads_where_the_engine_has_them(
-    monkeypatch: pytest.MonkeyPatch, plan: Plan, variables: dict[str, str], pinning: dict[str, str]
+    plan: Plan, variables: dict[str, str], expected: dict[str, str]
 ) -> None:
     """With as many threads as processors each has its own, as in a run of a whole model, unless a variable says not."""
-    for name in _PINNING_NAMES:
-        monkeypatch.delenv(name, raising=False)
-    for name, value in variables.items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.setattr("os.sched_getaffinity", lambda _: {4, 6})
-    assert _pinning(plan) == pinning
+    assert pinning(plan, [4, 6], variables) == expected
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ from perfsuite.workload.weights import Weights, materialize, resolve
 _MODELS = "models"
 
 #: What measures the cases, and is watched; what probes or asks is not.
-_WATCHED = (LlamaPlan, KernelPlan)
+WATCHED = (LlamaPlan, KernelPlan)
 
 
 @dataclass(kw_only=True)
@@ -81,7 +81,7 @@ class LocalBoard:
 
         Beside one that measures cases the device is sampled.
         """
-        if not isinstance(plan, _WATCHED):
+        if not isinstance(plan, WATCHED):
             return launch.run_worker(plan, extra_environment=extra_environment, observe=observe)
         with watched(self.conditions) as told:
             payload = launch.run_worker(plan, extra_environment=extra_environment, observe=observe)
