@@ -217,8 +217,29 @@ class BoundLaunch(PlacedLaunch):
 
     def stamped(self) -> _Stamps:
         """Launch once and return its timestamps."""
-        profile = self.run().profile
-        return profile.queued, profile.submit, profile.start, profile.end
+        event = self.run()
+        queued, submit, start, end = (_stamp(event, name) for name in _PROFILED)
+        return queued, submit, start, end
+
+
+_PROFILED = (
+    cl.profiling_info.QUEUED,
+    cl.profiling_info.SUBMIT,
+    cl.profiling_info.START,
+    cl.profiling_info.END,
+)
+
+
+def _stamp(event: cl.Event, name: int) -> int:
+    """Return one time of an event; 0 where the driver has none."""
+    try:
+        value = event.get_profiling_info(name)
+    except cl.Error as error:
+        if error.code != cl.status_code.PROFILING_INFO_NOT_AVAILABLE:
+            raise
+        return 0
+    assert isinstance(value, int)
+    return value
 
 
 def _time_in_turns(
