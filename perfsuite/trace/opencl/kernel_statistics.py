@@ -122,7 +122,8 @@ def occupied_times(aligned: AlignedTrace) -> tuple[Times, _Mask]:
         missing_before = np.where(has_one, n_missing[here[before]], 0)
         is_known[here] = (n_missing[here] == missing_before) & (~has_one | has_end[here[before]])
         is_known[here] &= has_end[here] & (has_queued[here] | was_full) & (occupied_ns[here] >= 0)
-    return occupied_ns, is_known & ((aligned.anomalies & Anomaly.WRAPPED) == 0)
+    is_known &= ((aligned.anomalies & Anomaly.WRAPPED) == 0) & (commands["type"] != CommandType.MARKER)
+    return occupied_ns, is_known
 
 
 def _before(is_marker: _Mask) -> _Index:

@@ -271,7 +271,7 @@ def test_no_time_is_off_by_more_than_the_stated_error(
     """Whatever the offset, the drift and the jitter within the brackets, the bound holds for both ways of reading."""
     source, commands, truth = _jittered(offset_ns, ppm, random.Random(seed), n_points, width_ns)
     for points in (source, ()):
-        aligned = align(trace(commands, clock_points=points))
+        aligned = align(trace(commands, queues=(queue(is_out_of_order=True),), clock_points=points))
         (found,) = aligned.clocks
         assert (found.n_steps, counted(aligned)) == (0, {})
         assert true_error_ns(aligned, lambda _: truth) <= stated_ns(aligned) + 1
