@@ -55,7 +55,7 @@ class _Replicate:
     problems: tuple[str, ...]
     operator_problems: Mapping[tuple[Phase, str], str]
     kernel_problems: Mapping[tuple[Phase, str], str]
-    tick_error_ratio: Mapping[tuple[Phase, str], float]
+    error_ratio: Mapping[tuple[Phase, str], float]
     notes: tuple[str, ...]
 
 
@@ -115,7 +115,7 @@ def _reduced(traced: TracedRun, mapping: KernelMapping) -> _Replicate:
         problems=mapped.problems,
         operator_problems=mapped.operator_problems,
         kernel_problems=mapped.kernel_problems,
-        tick_error_ratio=mapped.tick_error_ratio,
+        error_ratio=mapped.error_ratio,
         notes=mapped.notes,
     )
 
@@ -132,8 +132,8 @@ def _case_samples(case: Case, figures: Sequence[_Replicate], problems: tuple[str
     samples = case_samples(case, (_sample(case, each) for each in figures), problems)
     if case.kind != ENGINE_KERNEL or case.phase is None:
         return samples
-    ratios = [each.tick_error_ratio.get((case.phase, case.role or ""), 0.0) for each in figures]
-    return replace(samples, tick_error_ratio=max(ratios, default=0.0))
+    ratios = [each.error_ratio.get((case.phase, case.role or ""), 0.0) for each in figures]
+    return replace(samples, error_ratio=max(ratios, default=0.0))
 
 
 def _own_problems(case: Case, reduced: Sequence[_Replicate]) -> tuple[str, ...]:

@@ -136,7 +136,7 @@ def kernel_samples(
         case_id=case.case_id,
         samples_ns=tuple(round(center) for center, _ in samples),
         problems=(*problems, *wrong[:1], *few[:1], *too_short),
-        tick_error_ratio=tick_error_ratio,
+        error_ratio=tick_error_ratio,
     )
 
 

@@ -67,7 +67,7 @@ def judge(
 def _compared(samples: CaseSamples, baseline: BaselineMatch, allowed: Allowance) -> Comparison | None:
     """Compare with the stored sessions; None without any, or without times that could be compared.
 
-    What the clock's tick leaves unknown cannot be resolved, however alike the samples are.
+    What a sample may be off by cannot be resolved, however alike the samples are.
     """
     samples_ns = samples.samples_ns
     if not baseline.sessions_ns or not samples_ns or min(samples_ns) <= 0:
@@ -76,7 +76,7 @@ def _compared(samples: CaseSamples, baseline: BaselineMatch, allowed: Allowance)
     return Comparison(
         change=change,
         old_ns=median(samples_ns) / change.estimate_ratio,
-        resolution_ratio=max(resolution_ratio(change, n_sessions=len(baseline.sessions_ns)), samples.tick_error_ratio),
+        resolution_ratio=max(resolution_ratio(change, n_sessions=len(baseline.sessions_ns)), samples.error_ratio),
         allowed=allowed,
     )
 

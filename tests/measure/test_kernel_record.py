@@ -33,8 +33,12 @@ def test_durations() -> None:
 
 @pytest.mark.parametrize(
     ("start_ns", "end_ns"),
-    [((20, 0, 220), (50, 130, 240)), ((20, 105, 220), (50, 0, 240)), ((20, 140, 220), (50, 130, 240))]
-    + [((20, 45, 220), (50, 130, 240))],
+    [
+        ((20, 0, 220), (50, 130, 240)),
+        ((20, 105, 220), (50, 0, 240)),
+        ((20, 140, 220), (50, 130, 240)),
+        ((20, 45, 220), (50, 130, 240)),
+    ],
 )
 def test_a_launch_whose_times_cannot_be_right_has_no_length(start_ns: Sequence[int], end_ns: Sequence[int]) -> None:
     """A zero, an END before its START and a START before the END in front each leave one launch out."""

@@ -77,7 +77,18 @@ def test_the_top_kernels_are_shown_with_their_times() -> None:
     assert kernel_line(found, 2).startswith("3 kernels, the 2 with the longest total; ")
     assert kernel_line(found, 3).startswith("3 kernels; ")
     header, *rows = printed(kernel_table(found, 2))
-    assert header.split() == ["kernel", "n", "total", "share", "median", "p95", "tick", "queueing", "dispatch", "occupied"]
+    assert header.split() == [
+        "kernel",
+        "n",
+        "total",
+        "share",
+        "median",
+        "p95",
+        "tick",
+        "queueing",
+        "dispatch",
+        "occupied",
+    ]
     assert [row.split()[:6] for row in rows] == [
         ["alpha", "3", "75.0", "µs", "50.0%", "25.0"],
         ["beta", "2", "50.0", "µs", "33.3%", "25.0"],

@@ -16,7 +16,7 @@ from perfsuite.trace.opencl.clock_tick import MOST_TICK_ERROR_RATIO, tick_error_
 from perfsuite.trace.opencl.device_clock import AlignedTrace
 from perfsuite.trace.opencl.kernel_mapping import KernelMapping, phase_spans
 from perfsuite.trace.opencl.kernel_statistics import occupied_times
-from perfsuite.trace.opencl.known_times import FilledTimes, filled
+from perfsuite.trace.opencl.known_times import FilledTimes, fill_errors, filled
 from perfsuite.trace.opencl.stamp_counts import anomaly_text, stamp_notes
 from perfsuite.trace.opencl.stamps import EXECUTION
 from perfsuite.trace.samples import TracedPhase
@@ -43,8 +43,9 @@ class MappedRun:
     #: Why one operator, or one kernel, cannot, by phase and name.
     operator_problems: Mapping[tuple[Phase, str], str] = field(default_factory=dict)
     kernel_problems: Mapping[tuple[Phase, str], str] = field(default_factory=dict)
-    #: By phase and kernel: by how much its time may be off for the tick of the device's clock, over it.
-    tick_error_ratio: Mapping[tuple[Phase, str], float] = field(default_factory=dict)
+    #: By phase and kernel: by how much its time may be off, over it, for the tick of the device's clock and for the
+    #: launches that are not known.
+    error_ratio: Mapping[tuple[Phase, str], float] = field(default_factory=dict)
     #: What is odd about the times that the driver gave, one line a device.
     notes: tuple[str, ...] = ()
 
@@ -65,7 +66,7 @@ def map_run(record: EngineRecord, aligned: AlignedTrace, mapping: KernelMapping)
         problems=tuple(_problems(aligned, phases)),
         operator_problems={(phase, role): text for phase, each in mapped.items() for role, text in each.operators()},
         kernel_problems={(phase, name): text for phase, each in mapped.items() for name, text in each.kernels()},
-        tick_error_ratio={(phase, name): ratio for phase, each in mapped.items() for name, ratio in each.tick_errors()},
+        error_ratio={(phase, name): ratio for phase, each in mapped.items() for name, ratio in each.errors.items()},
         notes=tuple(stamp_notes(aligned)),
     )
 
@@ -94,8 +95,14 @@ class _MappedPhase:
         self._roles = [
             role for part, learnt in zip(self._parts, self._learnt, strict=True) for role in _of(learnt, part)
         ]
-        self._executed = self._filled(aligned.duration_ns(EXECUTION), self._names)
+        self._alike = list(zip(self._roles, self._names, strict=True))
+        executed = aligned.duration_ns(EXECUTION)
+        self._executed = self._filled(executed, self._names)
         self._occupied = self._filled(occupied, self._roles)
+        of_fill = fill_errors(
+            self._executed, executed[1][self._at], alike=self._alike, steps=self._steps, counted=self._names
+        )
+        self.errors = {name: ratio + of_fill.get(name, 0.0) for name, ratio in self._tick_errors()}
 
     def occurrences(self) -> Iterator[KernelPhase]:
         """Yield each occurrence."""
@@ -125,11 +132,16 @@ class _MappedPhase:
             of_kernel = self._at[[each == name for each in self._names]]
             odd = anomaly_text(self._aligned, of_kernel)
             yield str(name), f"{n_known} of {n_all} launches have a START and an END that can be right ({odd})"
-        for name, ratio in self.tick_errors():
+        for name, ratio in self.errors.items():
             if ratio > MOST_TICK_ERROR_RATIO and name not in self._executed.unknown:
-                yield name, f"its launches are too short for the tick of the device's clock, {self._tick_ns()} ns"
+                n_known, n_all = self._executed.n_known[name], self._executed.n_launches[name]
+                yield (
+                    name,
+                    f"{n_known} of {n_all} launches, timed by a clock that ticks every {self._tick_ns() or '?'} ns, "
+                    f"leave more than {100 * MOST_TICK_ERROR_RATIO:g} % of its time unknown",
+                )
 
-    def tick_errors(self) -> Iterator[tuple[str, float]]:
+    def _tick_errors(self) -> Iterator[tuple[str, float]]:
         """Yield each kernel with what the tick leaves unknown of it: of all launches, as steps are averaged over."""
         tick_ns = self._tick_ns()
         totals_ns = _sums(self._names, self._executed.times_ns)
@@ -148,8 +160,7 @@ class _MappedPhase:
         self, times: tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]], counted: Sequence[str]
     ) -> FilledTimes:
         times_ns, is_known = (each[self._at] for each in times)
-        alike = list(zip(self._roles, self._names, strict=True))
-        return filled(times_ns, is_known, alike=alike, steps=self._steps, counted=counted)
+        return filled(times_ns, is_known, alike=self._alike, steps=self._steps, counted=counted)
 
 
 def _of(learnt: tuple[str, ...] | None, part: slice) -> Sequence[str]:

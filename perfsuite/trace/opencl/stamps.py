@@ -9,7 +9,8 @@ A single time is wrong where the driver gave none, or 0. Of two in the wrong ord
 - SUBMIT before QUEUED: QUEUED where it is also after START, or outside of its enqueue call; else SUBMIT. It is left to
   `device_clock.align`, which knows the calls.
 - START before SUBMIT: SUBMIT, which drivers take elsewhere than the two times of the device; but START where it is also
-  before the END of the kernel before it on the same in-order queue.
+  before the END of the kernel before it on the same in-order queue. A driver of which that is seen again and again is
+  not believed any START before SUBMIT.
 - END before START: the one that contradicts a neighbour on the in-order queue, or END where it is before SUBMIT as
   well; both, where nothing tells them apart.
 
@@ -38,6 +39,11 @@ STAMPS = ("queued_ns", "submit_ns", "start_ns", "end_ns")
 
 #: A later time that is smaller by more than this has wrapped: the smallest counters have 32 bits of 1 ns or more.
 _WRAP_NS = 1 << 31
+
+#: From so many on, and so large a share of those that are before SUBMIT, a START before its neighbour's END is the
+#: driver's way.
+_LEAST_EARLY = 3
+_EARLY_SHARE = 0.01
 
 #: `Anomaly` or `Stamp` flags of commands.
 Flags = npt.NDArray[np.uint16]
@@ -155,6 +161,9 @@ class _Judge:
         self._miss(submit_first & self._is_there[2] & (queued_ns > start_ns), Stamp.QUEUED)
         start_first = self._has(Anomaly.START_BEFORE_SUBMIT)
         self._miss(start_first & self._start_early, Stamp.START)
+        n_early, n_turned = int((start_first & self._start_early).sum()), int(start_first.sum())
+        if n_early >= max(_LEAST_EARLY, _EARLY_SHARE * n_turned):
+            self._miss(start_first, Stamp.START)  # nor is START to be believed where no neighbour tells
         end_first = self._has(Anomaly.END_BEFORE_START)
         is_end = end_first & (self._end_early | (self._is_there[1] & (end_ns < submit_ns) & ~start_first))
         is_start = end_first & self._start_late

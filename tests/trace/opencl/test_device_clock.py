@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perfsuite.records.opencl_commands import ClockPoint, ClockSource, CommandFlag, Commands
+from perfsuite.records.opencl_commands import ClockPoint, ClockSource, Commands
 from perfsuite.trace.opencl.device_clock import (
     AlignedTrace,
     ClockBasis,
