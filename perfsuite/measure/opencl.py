@@ -8,13 +8,14 @@ from __future__ import annotations
 import math
 import time
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
 import pyopencl as cl
 from numpy.typing import NDArray
 
+from perfsuite.errors import MeasurementError
 from perfsuite.measure.engine_store import KERNELS_DIR
 from perfsuite.measure.kernel_launches import CPU_TUNING, GPU_TUNING, KernelLaunch, Launch, Tuning, prepare
 from perfsuite.measure.kernel_programs import KernelPrograms, opencl_errors
@@ -228,6 +229,26 @@ _PROFILED = (
     cl.profiling_info.START,
     cl.profiling_info.END,
 )
+
+
+#: A launch whose START and END cannot both be right is done again, so many times.
+MOST_LAUNCHES = 5
+
+
+def execution_ns(launch: Callable[[], cl.Event], what: str) -> int:
+    """Launch until START and END can be right, and return what lies between them.
+
+    Raises MeasurementError: they cannot, of `MOST_LAUNCHES` launches.
+    """
+    for _ in range(MOST_LAUNCHES):
+        event = launch()
+        start, end = (_stamp(event, name) for name in _PROFILED[2:])
+        if 0 < start < end:
+            return end - start
+    raise MeasurementError(
+        f"{what}: START is {start} ns and END {end} ns, and so or alike in {MOST_LAUNCHES} launches; expected a START "
+        "before END, update the driver or measure on another device"
+    )
 
 
 def _stamp(event: cl.Event, name: int) -> int:
