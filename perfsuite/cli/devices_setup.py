@@ -27,8 +27,8 @@ Only files that are not there are sent, 10 to 40 MB the first time, below [reach
 What was used before stays in use until the new bundle is whole there and its program has run. --remove removes all that
 setup has made there.
 
-With --with-python the suite itself is installed there instead, by the device's own pip, and llama.cpp is compiled there:
-for OpenCL kernels of your own, which are driven from Python. That takes a small board tens of minutes.
+With --with-python the suite itself is installed there instead, by the device's own pip, and llama.cpp is compiled
+there: for OpenCL kernels of your own, which are driven from Python. That takes a small board tens of minutes.
 """
 
 _EXAMPLES = {

@@ -16,7 +16,10 @@ started() { s=$(cat "/proc/$1/stat" 2>/dev/null) || return; s=${s##*) }; set -- 
 umask 022; mkdir -p "$1" || exit 3
 l=$1/.setup
 mine=$$-$(started $$)
-[ ! -f "$l/owner" ] || { o=$(cat "$l/owner" 2>/dev/null); o=${o%% *}; [ "$(started "${o%-*}")" = "${o#*-}" ] || rm -rf "$l"; }
+if [ -f "$l/owner" ]; then
+o=$(cat "$l/owner"); o=${o%% *}
+[ "$(started "${o%-*}")" = "${o#*-}" ] || rm -rf "$l"
+fi
 if ! mkdir "$l" 2>/dev/null; then echo "taken $(cat "$l/owner" 2>/dev/null)"; exit 0; fi
 trap 'rm -rf "$l"' EXIT; trap 'exit 3' HUP INT TERM
 echo "$mine $2" >"$l/owner" || exit 3

@@ -185,7 +185,7 @@ def _held(target: Target, device: str, place: str) -> Iterator[None]:
             process.wait(_ENDING_LIMIT_S)
             assert process.stderr is not None
             told = process.stderr.read()
-            raise LinkError(f"{target.text}: {target.link_complaint(told) if not answer else answer}")
+            raise LinkError(f"{target.text}: {answer if answer else target.link_complaint(told)}")
         yield
     finally:
         _end(process)

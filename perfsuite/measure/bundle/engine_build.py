@@ -162,7 +162,7 @@ def _collect(order: EngineOrder, build: Path, made: Path) -> None:
         found = found or sorted(build.rglob(f"{name}.so"))
         if not found:
             raise NativeBuildError(
-                f"{order.source.name}: its build makes no {name}.so; shared libraries without GGML_BACKEND_DL are needed"
+                f"{order.source.name}: its build makes no {name}.so; shared libraries without GGML_BACKEND_DL are made"
             )
         _copy(found[0], made / _LIBRARIES / f"{name}.so.0")
     for library in order.toolchain.carried:

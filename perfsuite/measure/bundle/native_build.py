@@ -31,7 +31,7 @@ def build_parts(
     log.write_text("")
     n_all = len(sources) + len(parts)
     with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
-        compiled = pool.map(lambda each: _compile(*each, toolchain, work, log), sources)
+        compiled = pool.map(lambda each: _compile(each[0], each[1], toolchain, work, log), sources)
         for n_done, _ in enumerate(compiled):
             tell("compiling the recorders and the worker", n_done + 1, n_all)
     for part, to in parts:
