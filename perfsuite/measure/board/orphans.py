@@ -22,7 +22,7 @@ from perfsuite.device.lock.state import Holder, LockOwner
 from perfsuite.device.process_start import pid_namespace, process_start
 from perfsuite.measure.board.holding import Claim
 from perfsuite.measure.launch import LOCK_FOLDER_NAME, PARENT_NAME, environment_lock_folder
-from perfsuite.measure.native import WORKER_PROGRAM
+from perfsuite.records.bundle import WORKER
 
 if TYPE_CHECKING:
     import psutil
@@ -132,7 +132,7 @@ def _workers(pids: Sequence[int] | None) -> Iterator[psutil.Process]:
 
 def is_worker_command(words: Sequence[str]) -> bool:
     """Whether a command runs a plan: Python by its module, the program by its name and what it is told."""
-    named = (Path(word).name == WORKER_PROGRAM for word in words[:2])
+    named = (Path(word).name == WORKER for word in words[:2])
     return "perfsuite.measure.worker" in words or any(
         is_named and words[place + 1 : place + 2] == ["run"] for place, is_named in enumerate(named)
     )
