@@ -7,11 +7,9 @@ tree, the generic timer. What it writes stays in its memory; ``/desk`` is a fold
 
 from __future__ import annotations
 
-import shlex
 import socket
 import subprocess
 import time
-from pathlib import Path
 
 from perfsuite.device.reach import Reach
 from perfsuite.device.work_folder import new_work_folder
