@@ -13,11 +13,10 @@
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
 cache=${XDG_CACHE_HOME:-${HOME:-$root/build}/.cache}
-release=bookworm
-packages=openssh-server,iproute2,ocl-icd-libopencl1,pocl-opencl-icd,busybox-static,linux-image-arm64
+release=trixie
+packages=openssh-server,iproute2,ocl-icd-libopencl1,pocl-opencl-icd,clinfo,busybox-static,linux-image-arm64
 packages+=,libc6-dev,libbpf-dev,libelf-dev,zlib1g-dev,opencl-headers
-modules=(virtio_pci_modern_dev virtio_pci_legacy_dev virtio_pci failover net_failover virtio_net
-  netfs fscache 9pnet 9pnet_virtio 9p overlay)
+modules=(failover net_failover virtio_net netfs 9pnet 9pnet_virtio 9p overlay)
 folder=$cache/perfsuite/arm-root/$(sha256sum <"${BASH_SOURCE[0]}" | cut -c 1-16)
 
 say() { printf 'arm-root: %s\n' "$*" >&2; }
@@ -43,8 +42,8 @@ write_initrd() { # ROOT PLACE
   mkdir -p "$tree"/{bin,lib,proc,desk,kept,memory,new}
   cp "$1/bin/busybox" "$tree/bin/busybox"
   for module in "${modules[@]}"; do
-    find "$1/lib/modules" -name "$module.ko" -exec cp {} "$tree/lib/" \;
-    [ -e "$tree/lib/$module.ko" ] || unavailable "the kernel has no module $module"
+    find "$1/usr/lib/modules" -name "$module.ko.xz" -exec xz -dc {} + >"$tree/lib/$module.ko"
+    [ -s "$tree/lib/$module.ko" ] || unavailable "the kernel has no module $module"
   done
   cat >"$tree/init" <<INIT
 #!/bin/busybox sh
@@ -90,7 +89,7 @@ make_root() {
   furnish "$part/root"
   mv "$part"/root/boot/vmlinuz-* "$part/kernel"
   write_initrd "$part/root" "$part/initrd"
-  rm -rf "$part/packages" "$part"/root/lib/modules "$part"/root/boot/*
+  rm -rf "$part"/{packages,root/boot/*,root/usr/lib/modules,root/usr/lib/linux-image-*}
   mv "$part" "$folder"
 }
 
