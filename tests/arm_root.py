@@ -44,6 +44,11 @@ class ArmRoot:
         return self.folder / "root"
 
     @property
+    def opencl_headers(self) -> Path:
+        """The folder of OpenCL's headers, without those of its C library."""
+        return self.folder / "opencl"
+
+    @property
     def kernel(self) -> Path:
         """Its kernel, not compressed."""
         return self.folder / "kernel"

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Makes a Debian for arm64 and prints its folder; made once, nothing is done again. In the folder:
 #
-#   root      its files: sshd, OpenCL's loader with PoCL, headers to compile against; no Python and no compiler driver
+#   root      its files: sshd, OpenCL's loader with PoCL, headers and libraries to compile against; no Python
+#   opencl    of its headers, OpenCL's alone, for compilers that have a C library of their own
 #   kernel    Debian's kernel for arm64, for qemu-system-aarch64
 #   initrd    what that kernel starts: the modules that reach `root` on the desk, and the program that goes on there
 #
@@ -89,6 +90,8 @@ make_root() {
   furnish "$part/root"
   mv "$part"/root/boot/vmlinuz-* "$part/kernel"
   write_initrd "$part/root" "$part/initrd"
+  mkdir "$part/opencl"
+  ln -s ../root/usr/include/CL "$part/opencl/CL"
   rm -rf "$part"/{packages,root/boot/*,root/usr/lib/modules,root/usr/lib/linux-image-*}
   mv "$part" "$folder"
 }

@@ -21,7 +21,7 @@ def test_native_tests_pass_on_arm(toolchain: NativeToolchain, arm_root: ArmRoot,
     toolchain.build(
         tmp_path,
         PERFSUITE_BUILD_TESTS="ON",
-        PERFSUITE_OPENCL_INCLUDE=str(arm_root.root / "usr" / "include"),
+        PERFSUITE_OPENCL_INCLUDE=str(arm_root.opencl_headers),
         PERFSUITE_ENGINE_INCLUDE=";".join(map(str, find_engine().include_dirs)),
         **CMAKE_OPTIONS,
     )
