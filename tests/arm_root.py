@@ -14,7 +14,7 @@ from .board_keys import INSTALL
 _TOOL = Path(__file__).resolve().parents[1] / "tools" / "arm_root.sh"
 _BINFMT = Path("/proc/sys/fs/binfmt_misc/qemu-aarch64")
 
-COMPILER = "aarch64-linux-gnu-g++"
+C_COMPILER, COMPILER = "aarch64-linux-gnu-gcc", "aarch64-linux-gnu-g++"
 EMULATOR = "qemu-aarch64-static"
 SYSTEM_EMULATOR = "qemu-system-aarch64"
 
@@ -22,7 +22,7 @@ SYSTEM_EMULATOR = "qemu-system-aarch64"
 CMAKE_OPTIONS = {
     "CMAKE_SYSTEM_NAME": "Linux",
     "CMAKE_SYSTEM_PROCESSOR": "aarch64",
-    "CMAKE_C_COMPILER": "aarch64-linux-gnu-gcc",
+    "CMAKE_C_COMPILER": C_COMPILER,
     "CMAKE_CXX_COMPILER": COMPILER,
     "CMAKE_CROSSCOMPILING_EMULATOR": f"{EMULATOR};-L;/usr/aarch64-linux-gnu",
 }

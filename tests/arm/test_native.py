@@ -27,9 +27,7 @@ def test_native_tests_pass_on_arm(
         **CMAKE_OPTIONS,
     )
     output = run([toolchain.ctest, "--test-dir", str(tmp_path), "--output-on-failure", "--no-tests=error"])
-    assert set(re.findall(r"(test_\w+) \.+ +Passed", output)) == {path.stem for path in _sources()}
+    assert set(re.findall(r"(test_\w+) \.+ +Passed", output)) == {
+        path.stem for path in (NATIVE / "tests").glob("test_*.c*")
+    }
     assert "100% tests passed" in output
-
-
-def _sources() -> list[Path]:
-    return [path for path in (NATIVE / "tests").glob("test_*.c*")]
