@@ -1,4 +1,4 @@
-"""Debian for arm64 as ``make test-needs`` keeps it, and what it takes to compile for it and to run its programs here."""
+"""Debian for arm64 as ``make test-needs`` keeps it, and what compiles for it and runs its programs here."""
 
 from __future__ import annotations
 

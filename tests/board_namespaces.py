@@ -25,8 +25,8 @@ What a board has:
 * ``board.use_shell("/usr/bin/fish")``: the login shell of its user.
 * ``board.boot_id``, ``board.machine_id``, ``board.hostname``, ``board.address``, ``board.processes(pattern)``.
 
-``rootfs`` is the folder of another system, such as Debian for arm64 (`tests.arm_root`), whose programs this machine runs
-under an emulator: the board has its files, of which nothing is written. Its kernel stays this machine's.
+``rootfs`` is the folder of another system, such as Debian for arm64 (`tests.arm_root`), whose programs this machine
+runs under an emulator: the board has its files, of which nothing is written. Its kernel stays this machine's.
 
 ``sys_tree`` is a folder shaped like ``/sys``: what it has is what the board has, and what the board
 writes is written to its files.

@@ -5,8 +5,8 @@
 #
 # It needs root and Debian's debootstrap, and ends with 3 where there can be no such system. The base system is kept in
 # the cache by the hash of its recipe, and never written to: what the command writes is thrown away. How this machine
-# reaches the network is carried over, and so are llama-cpp-python as compiled, Debian for arm64 and what pip has
-# downloaded.
+# reaches the network is carried over, and so are llama.cpp as compiled for here and for Arm, Debian for arm64 and
+# what pip has downloaded.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
 cache=${XDG_CACHE_HOME:-${HOME:-$root/build}/.cache}
@@ -49,7 +49,7 @@ run_inside() { # FOLDER COMMAND
   if [ -e "$new/etc/apt/sources.list.d/debian.sources" ]; then rm -f "$new/etc/apt/sources.list"; fi
   for path in /sys /dev; do mount --rbind "$path" "$new$path"; done
   mount -t proc proc "$new/proc"
-  for path in perfsuite/wheels perfsuite/arm-root pip; do
+  for path in perfsuite/wheels perfsuite/arm-root perfsuite/cross perfsuite/llama-sources pip; do
     mkdir -p "$cache/$path" "$home/.cache/$path"
     mount --bind "$cache/$path" "$home/.cache/$path"
   done

@@ -1,4 +1,4 @@
-"""The worker, llama.cpp and the recorders on 64-bit Arm, under an emulator: the records are whole and the same as here."""
+"""The worker, llama.cpp and the recorders on 64-bit Arm, under an emulator: their records are whole, and as here."""
 
 from __future__ import annotations
 
