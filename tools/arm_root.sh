@@ -88,7 +88,7 @@ make_root() {
     dpkg-deb --fsys-tarfile "$package" | tar -x --keep-directory-symlink -C "$part/root"
   done
   furnish "$part/root"
-  mv "$part"/root/boot/vmlinuz-* "$part/kernel"
+  mv "$part/root/boot"/vmlinuz-* "$part/kernel"
   write_initrd "$part/root" "$part/initrd"
   mkdir "$part/opencl"
   ln -s ../root/usr/include/CL "$part/opencl/CL"
