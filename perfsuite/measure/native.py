@@ -18,7 +18,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from perfsuite import __version__
 from perfsuite.errors import EngineError, NativeBuildError
@@ -57,6 +57,17 @@ COMPATIBILITY_LAYER_LIBRARY = "libperfsuite_cl_compat.so"
 _COMPATIBILITY_SOURCE = "src/opencl/compat_layer.c"
 _COMPILE_LIMIT_S = 300
 _FLAGS = ("-O2", "-g", "-fPIC", "-Wall", "-pthread")
+
+
+class Compilers(NamedTuple):
+    """The names of compilers, of which the first that is installed is used."""
+
+    c: tuple[str, ...]
+    cxx: tuple[str, ...]
+
+
+#: What compiles for this machine.
+OWN_COMPILERS = Compilers(c=("cc", "gcc", "clang"), cxx=("c++", "g++", "clang++"))
 
 
 def native_dirs() -> tuple[Path, ...]:
@@ -228,7 +239,7 @@ def _build_opencl_layer(name: str, root: Path, cache_dir: Path) -> Path:
 
 def has_header(header: str) -> bool:
     """Tell whether the C compiler finds a header."""
-    command = [_compiler("cc", "gcc", "clang"), "-E", "-x", "c", "-", "-o", os.devnull]
+    command = [_compiler(*OWN_COMPILERS.c), "-E", "-x", "c", "-", "-o", os.devnull]
     text = f"#include <{header}>\n"
     return subprocess.run(command, input=text, text=True, capture_output=True, timeout=60).returncode == 0
 
@@ -265,22 +276,29 @@ def build_program(
     links: Sequence[str],
     identity: str,
     is_library: bool = False,
+    compilers: Compilers = OWN_COMPILERS,
 ) -> Path:
     """Compile a program, or a library, into the cache; one with the same sources and identity is kept."""
     headers = sorted({*include.rglob("*.h"), *(header for source in sources for header in source.parent.glob("*.h"))})
-    digest = hashlib.sha256(repr((identity, extra, links, _FLAGS)).encode())
+    digest = hashlib.sha256(repr((identity, extra, links, _FLAGS, compilers)).encode())
     for source in (*sources, *headers):
         digest.update(source.read_bytes())
     target = cache_dir / "native" / f"{Path(name).stem}-{digest.hexdigest()[:16]}" / name
     if not target.exists():
-        _compile(target, sources, (*_FLAGS, *extra, f"-I{include}"), ("-shared",) if is_library else (), links)
+        kind = ("-shared",) if is_library else ()
+        _compile(target, sources, (*_FLAGS, *extra, f"-I{include}"), kind, links, compilers)
     return target
 
 
 def _compile(
-    target: Path, sources: Sequence[Path], flags: Sequence[str], kind: Sequence[str], links: Sequence[str]
+    target: Path,
+    sources: Sequence[Path],
+    flags: Sequence[str],
+    kind: Sequence[str],
+    links: Sequence[str],
+    compilers: Compilers,
 ) -> None:
-    cc, cxx = _compiler("cc", "gcc", "clang"), _compiler("c++", "g++", "clang++")
+    cc, cxx = _compiler(*compilers.c), _compiler(*compilers.cxx)
 
     def make(work: Path, log: Path) -> None:
         objects = []
