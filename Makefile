@@ -26,11 +26,14 @@ perf-opencl: opencl ## measure llama.cpp on its OpenCL backend, kernel by kernel
 ebpf: env ## install what the eBPF recorder is compiled with (Debian: clang, bpftool, libbpf-dev, ...)
 	@tools/needs.sh ebpf
 
-# The compiler comes first; the other packages are installed while it compiles llama.cpp.
+# The compiler comes first; the other packages are installed, and Debian for arm64 is made, while it compiles llama.cpp.
+# At last llama.cpp is compiled for arm64, once, as for here.
 test-needs: ## install what the tests need, as far as that needs no password (clang, sshd, chromium, labgrid, ...)
-	@tools/needs.sh --system ebpf opencl boards browser & tools/bootstrap.sh; status=$$?; wait; exit $$status
+	@(tools/needs.sh --system ebpf opencl boards arm browser; tools/arm_root.sh >/dev/null || true) & \
+	  tools/bootstrap.sh; status=$$?; wait; exit $$status
 	@tools/needs.sh --python browser farm
 	@tools/opencl_backend.sh >/dev/null || true
+	@nice $(BIN)/perfsuite bundle --target aarch64-linux-gnu --quiet >/dev/null || true
 
 docs: env ## build the documentation into build/docs/, every link checked
 	@tools/docs.sh

@@ -25,6 +25,9 @@ What a board has:
 * ``board.use_shell("/usr/bin/fish")``: the login shell of its user.
 * ``board.boot_id``, ``board.machine_id``, ``board.hostname``, ``board.address``, ``board.processes(pattern)``.
 
+``rootfs`` is the folder of another system, such as Debian for arm64 (`tests.arm_root`), whose programs this machine
+runs under an emulator: the board has its files, of which nothing is written. Its kernel stays this machine's.
+
 ``sys_tree`` is a folder shaped like ``/sys``: what it has is what the board has, and what the board
 writes is written to its files.
 
@@ -226,18 +229,25 @@ class NamespaceBoard:
     interface: str
 
     def __init__(
-        self, *, sys_tree: Path | None = None, home_bytes: int = 512 << 20, clock: bool = False, shell: str = ""
+        self,
+        *,
+        sys_tree: Path | None = None,
+        rootfs: Path | None = None,
+        home_bytes: int = 512 << 20,
+        clock: bool = False,
+        shell: str = "",
     ) -> None:
         # Not below /tmp, which a board has for itself.
         self._work = new_work_folder("/var/tmp")
         self.folder = self._work.path
+        self._root = Path("/") if rootfs is None else self.folder / "root"
         self.home = self.folder / "home"
         self.machine_id = secrets.token_hex(16)
         self.boot_id = ""
         self._kernel: subprocess.Popen[bytes] | None = None
         self._session: subprocess.Popen[bytes] | None = None
         try:
-            self._new_kernel(home_bytes)
+            self._new_kernel(home_bytes, rootfs)
             self._plug_in()
             self._furnish(sys_tree)
             self.files = SshdFiles(folder=self.folder, address=self.address, port=_PORT, user="root")
@@ -330,7 +340,7 @@ class NamespaceBoard:
 
     def use_shell(self, shell: str) -> None:
         """Give its user another login shell."""
-        self._in_kernel(f"sed -i 's|^\\(root:.*:\\)[^:]*$|\\1{shell}|' /etc/passwd")
+        self._in_kernel(f"sed -i 's|^\\(root:.*:\\)[^:]*$|\\1{shell}|' {self._root}/etc/passwd")
 
     # Its life
 
@@ -343,7 +353,7 @@ class NamespaceBoard:
         self._session = self._kernel = None
         self._work.remove()
 
-    def _new_kernel(self, home_bytes: int) -> None:
+    def _new_kernel(self, home_bytes: int, rootfs: Path | None) -> None:
         """Start what outlives reboots: the network, the disks, the name."""
         self._kernel = start_process(*own_mounts(), "--net", "--uts", "--ipc", "sleep", "infinity")
         own = os.readlink("/proc/self/ns/uts")
@@ -352,9 +362,19 @@ class NamespaceBoard:
         self._in_kernel(
             f"ip link set lo up; cd {self.folder}; mkdir home system; "
             "mount -t tmpfs -o size=80m,mode=755 board system; "
-            f"mount -t tmpfs -o size={home_bytes},mode=700 board home; cp -a /etc system/etc; "
-            f"echo {self.machine_id} >system/etc/machine-id; sed -i '{user}' system/etc/passwd; "
-            "mount --bind system/etc /etc"
+            f"mount -t tmpfs -o size={home_bytes},mode=700 board home; "
+            + ("cp -a /etc system/etc; mount --bind system/etc /etc" if rootfs is None else self._overlay(rootfs))
+            + f"; cd {self._root}/etc; echo {self.machine_id} >machine-id; sed -i '{user}' passwd"
+        )
+
+    def _overlay(self, rootfs: Path) -> str:
+        """Lay what the board writes over another system's files, with what it shares with this machine in them."""
+        layers = f"lowerdir={rootfs},upperdir=system/upper,workdir=system/work"
+        there = f"root{self.folder}"
+        shared = "; ".join(f"mount --bind {name} {there}/{name}" for name in ("system", "home"))
+        return (
+            f"mkdir root system/upper system/work; mount -t overlay -o {layers} board root; "
+            f"mkdir -p {there}; mount --bind . {there}; {shared}; mount --rbind /dev root/dev"
         )
 
     def _plug_in(self) -> None:
@@ -368,6 +388,8 @@ class NamespaceBoard:
     def _furnish(self, sys_tree: Path | None) -> None:
         if sys_tree is not None:
             self._in_kernel("\n".join(sys_mounts(sys_tree.resolve(), self.folder / "system" / "sys")))
+        if self._root != Path("/"):
+            self._in_kernel(f"mount --rbind /sys {self._root}/sys")
 
     def _boot(self) -> None:
         """Start what a reboot ends: processes, /run, /tmp; its init keeps sshd running."""
@@ -384,9 +406,22 @@ class NamespaceBoard:
             )
         )
         inside = ["nsenter", "-t", str(self._kernel_pid), *_INSIDE, "-i"]
-        unshared = [*own_mounts(), "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c", script]
+        unshared = [
+            *own_mounts(),
+            "--pid",
+            "--fork",
+            "--kill-child",
+            *self._changed_root(),
+            "--mount-proc",
+            "sh",
+            "-c",
+            script,
+        ]
         self._session = start_process(*inside, *unshared)
         self._await(self._listens, "listens")
+
+    def _changed_root(self) -> tuple[str, ...]:
+        return () if self._root == Path("/") else ("--root", str(self._root))
 
     def _halt(self) -> None:
         assert self._session is not None

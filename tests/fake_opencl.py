@@ -43,6 +43,8 @@ class FakeOpenCl:
     #: Commands that the layer lost.
     n_lost: int = 0
     contended: bool = False
+    #: Changes what the layer recorded.
+    altered: Callable[[OpenClTrace], OpenClTrace] = lambda trace: trace
     #: Changes what learning gives.
     learnt: Callable[[KernelMapping], KernelMapping] = lambda mapping: mapping
     mapping_error: Exception | None = None
@@ -74,7 +76,7 @@ class FakeOpenCl:
         """Return what a worker would send, and leave a log of what `trace` then has."""
         self.plans.append(plan)
         run = run_of(self.workload(plan), self.slowdown, self._random.uniform(1.0, 1.001))
-        self.trace = replace(run.trace, n_lost=self.n_lost)
+        self.trace = self.altered(replace(run.trace, n_lost=self.n_lost))
         (logs / "opencl-1.log").touch()
         contention = dict(CONTENDED if self.contended else QUIET)
         return {"engine": run.record.to_plain(), "contention": contention, "peak_rss_bytes": 10**8}

@@ -37,7 +37,10 @@ def kernel(name: str, total_ns: int, *, n: int = 4, share_ratio: float = 0.25) -
         share_ratio=share_ratio,
         queueing=spread,
         dispatch=spread,
+        tick_error_ratio=None,
         occupied=None,
+        n_queueing=n,
+        n_dispatch=n,
         n_occupied=0,
     )
 
@@ -99,6 +102,6 @@ def traced_view(*phases: PhaseView, complaint: str | None = None, **changed: obj
     return TracedView(
         engine_version="llama 1, ggml 1 abc",
         aligned=aligned(),
-        view=EngineView(phases=phases, **view),  # type: ignore[arg-type]
+        view=EngineView(phases=phases, **{"notes": (), **view}),  # type: ignore[arg-type]
         complaint=complaint,
     )

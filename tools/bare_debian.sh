@@ -5,7 +5,8 @@
 #
 # It needs root and Debian's debootstrap, and ends with 3 where there can be no such system. The base system is kept in
 # the cache by the hash of its recipe, and never written to: what the command writes is thrown away. How this machine
-# reaches the network is carried over, and so are llama-cpp-python as compiled and what pip has downloaded.
+# reaches the network is carried over, and so are llama.cpp as compiled for here and for Arm, Debian for arm64 and
+# what pip has downloaded.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
 cache=${XDG_CACHE_HOME:-${HOME:-$root/build}/.cache}
@@ -20,22 +21,13 @@ unavailable() {
   exit 3
 }
 
-# Where Debian's packages come from here.
-mirror() {
-  {
-    sed -n 's/^URIs: *//p' /etc/apt/sources.list.d/debian.sources
-    awk '/^deb /{ print $2 }' /etc/apt/sources.list
-    echo http://deb.debian.org/debian
-  } 2>/dev/null | head -n 1
-}
-
 make_base() {
   local log=$base.log part=$base.part
   command -v debootstrap >/dev/null || "$root/tools/apt_install.sh" debootstrap >/dev/null 2>&1 || unavailable "there is no debootstrap"
   say "making a base system, once: about a minute"
   mkdir -p "${base%/*}"
   rm -rf --one-file-system "${base%/*}"/*
-  debootstrap --variant=minbase --include="$packages" "$release" "$part" "$(mirror)" >"$log" 2>&1 || {
+  debootstrap --variant=minbase --include="$packages" "$release" "$part" "$("$root/tools/debian_mirror.sh")" >"$log" 2>&1 || {
     tail -n 5 "$log" >&2
     unavailable "debootstrap failed; the whole log is $log"
   }
@@ -57,7 +49,7 @@ run_inside() { # FOLDER COMMAND
   if [ -e "$new/etc/apt/sources.list.d/debian.sources" ]; then rm -f "$new/etc/apt/sources.list"; fi
   for path in /sys /dev; do mount --rbind "$path" "$new$path"; done
   mount -t proc proc "$new/proc"
-  for path in perfsuite/wheels pip; do
+  for path in perfsuite/wheels perfsuite/arm-root perfsuite/cross perfsuite/llama-sources pip; do
     mkdir -p "$cache/$path" "$home/.cache/$path"
     mount --bind "$cache/$path" "$home/.cache/$path"
   done

@@ -3,7 +3,8 @@
 # into .venv/. What cannot be had is one line each; whatever needs it is then skipped, so this never fails.
 #
 #   tools/needs.sh ebpf                          what the eBPF recorder is compiled with
-#   tools/needs.sh opencl boards browser farm    what OpenCL's backend, test boards, pages and farms are tested with
+#   tools/needs.sh opencl boards arm browser farm    what OpenCL's backend, test boards, Arm, pages and farms are
+#                                                tested with
 #
 #   --system    Debian's packages alone      --python    Python's packages alone
 set -uo pipefail
@@ -18,6 +19,9 @@ opencl=("there is no OpenCL backend of llama.cpp"
 boards=("there are no test boards, or not with every shell"
   ssh openssh-client  sshd openssh-server  ip iproute2  unshare util-linux  mount mount  libfaketimeMT.so.1 libfaketime
   adb adb  busybox busybox  fish fish  mksh mksh  tcsh tcsh  zsh zsh)
+arm=("Arm is not tested, or not all of it"
+  aarch64-linux-gnu-g++ g++-aarch64-linux-gnu  qemu-aarch64-static qemu-user-static  update-binfmts binfmt-support
+  qemu-system-aarch64 qemu-system-arm  debootstrap debootstrap  busybox busybox)
 browser=("the report is not tested in a browser"
   chromium chromium  DejaVuSans.ttf fonts-dejavu-core  NotoColorEmoji.ttf fonts-noto-color-emoji)
 farm=("the farm is not tested")
@@ -87,7 +91,7 @@ install_python_packages() {
 which=both
 case "${1:-}" in --system | --python) which=${1#--} && shift ;; esac
 for part; do
-  case $part in ebpf | opencl | boards | browser | farm) ;; *) say "no part called '$part'" && exit 2 ;; esac
+  case $part in ebpf | opencl | boards | arm | browser | farm) ;; *) say "no part called '$part'" && exit 2 ;; esac
 done
 [ "$which" = python ] || install_system_packages "$@"
 [ "$which" = system ] || install_python_packages "$@"

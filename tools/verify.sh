@@ -120,6 +120,7 @@ title 'Shapes: the steps of a tile, hunts with a planted fault and without, and 
 title 'Reports and history: 500 cases, 1,000 runs, 60 nights'
 .venv/bin/python tools/time_report.py
 .venv/bin/python tools/time_history.py
+.venv/bin/python tools/time_night.py
 .venv/bin/python tools/simulate_history.py --histories 2000
 
 title 'Prompt subsets'

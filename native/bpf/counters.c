@@ -41,8 +41,11 @@ int *ps_open_counters(ps_options *options, int n_cpus) {
         if (open_everywhere(&options->counters[i], fds + (size_t)n_open * (size_t)n_cpus, n_cpus, &reason)) {
             options->counters[n_open++] = options->counters[i];
         } else {
-            fprintf(stderr, "note: counter %s is left out: this machine does not count it (%s)\n",
-                    options->counters[i].name, strerror(reason));
+            fprintf(stderr, "note: counter %s is left out: %s (%s)\n", options->counters[i].name,
+                    reason == EACCES ? "this kernel lets root alone count; root allows it to others, until the next "
+                                       "boot: sysctl kernel.perf_event_paranoid=2"
+                                     : "this machine does not count it",
+                    strerror(reason));
         }
     }
     options->n_counters = n_open;

@@ -11,7 +11,8 @@ enum { PS_ROUNDS = 4 };
 static int ps_compute_passes(const ps_member *member, void *context, int64_t passes) {
     (void)member;
     const ps_compute_kernel *const *kernel = context;
-    (*kernel)->run(passes * PS_ITERATIONS);
+    char first[PS_ACCUMULATOR_BYTES];
+    (*kernel)->run(passes * PS_ITERATIONS, first);
     return PS_OK;
 }
 

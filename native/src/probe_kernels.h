@@ -26,12 +26,14 @@ typedef struct ps_stream_kernel {
     ps_stream by_pattern[PS_N_PATTERNS];
 } ps_stream_kernel;
 
+enum { PS_ACCUMULATOR_BYTES = 64 };
+
 typedef struct ps_compute_kernel {
     const char *path; /* the instructions that it uses */
     bool (*is_supported)(void);
     int type; /* ps_type */
     double flops_per_iteration;
-    void (*run)(int64_t iterations);
+    void (*run)(int64_t iterations, void *first); /* leaves the first accumulator there, PS_ACCUMULATOR_BYTES at most */
 } ps_compute_kernel;
 
 /* Each table ends with an entry whose path is NULL. */
@@ -58,7 +60,7 @@ bool ps_always_supported(void);
 /* Define `name`, which runs `step` on `n_accumulators` independent accumulators, more than latency times units, so
  * that throughput alone bounds it.  `step` names the accumulator `acc` and the operands `x` and `y`. */
 #define PS_DEFINE_COMPUTE(name, attributes, accumulator, operand, n_accumulators, zero, x_value, y_value, step) \
-    attributes static void name(int64_t iterations) {                                                           \
+    attributes static void name(int64_t iterations, void *first) {                                              \
         accumulator accs[n_accumulators];                                                                       \
         operand x = (x_value);                                                                                  \
         operand y = (y_value);                                                                                  \
@@ -76,6 +78,7 @@ bool ps_always_supported(void);
                 accs[k] = acc;                                                                                  \
             }                                                                                                   \
         }                                                                                                       \
+        __builtin_memcpy(first, &accs[0], sizeof(accs[0]));                                                     \
     }
 
 #endif

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "bpf/elf_symbols.h"
@@ -83,8 +84,9 @@ static void test_a_target_of_ones_own(void) {
     ps_target target;
     ps_problem problem = {{0}};
     char name[16];
+    CHECK(prctl(PR_SET_NAME, "a (name) of own") == 0); /* the kernel's own is an emulator's where one runs this */
     CHECK(ps_open_target(getpid(), &target, &problem) && ps_is_alive(&target));
-    CHECK(ps_thread_name(&target, (uint32_t)getpid(), name) && strncmp(name, "test_bpf", 8) == 0);
+    CHECK(ps_thread_name(&target, (uint32_t)getpid(), name) && strcmp(name, "a (name) of own") == 0);
     CHECK(!ps_thread_name(&target, 1u << 30, name));
     CHECK(!ps_open_target(INT32_MAX, &target, &problem) && strstr(problem.text, "there is none"));
 }

@@ -1,7 +1,11 @@
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <sys/eventfd.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "check.h"
@@ -29,15 +33,27 @@ static bool is_whole(const ps_span *span) {
            span->start_ns == expected.start_ns && span->end_ns == expected.end_ns;
 }
 
+/* The consumer's mapping of the memory; the producer has another one, as it has in another process. */
+static ps_live_queue *queue;
+static ps_live_queue *produced;
+
 static int opened(void) {
-    int event_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    CHECK(event_fd >= 0);
-    CHECK(ps_live_open(SMALL, event_fd));
+    int event_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC), memory_fd = memfd_create("queue", MFD_CLOEXEC);
+    CHECK(event_fd >= 0 && memory_fd >= 0);
+    CHECK(!ps_live_map(memory_fd)); /* no room for one record */
+    CHECK(ftruncate(memory_fd, 256 + SMALL * sizeof(ps_span)) == 0);
+    queue = ps_live_map(memory_fd);
+    produced = ps_live_map(memory_fd);
+    CHECK(queue && produced && queue != produced);
+    CHECK(close(memory_fd) == 0);
+    CHECK(ps_live_open(produced, event_fd));
     return event_fd;
 }
 
 static void closed(int event_fd) {
     ps_live_close();
+    ps_live_unmap(queue);
+    ps_live_unmap(produced);
     CHECK(close(event_fd) == 0);
 }
 
@@ -51,14 +67,14 @@ static void test_while_it_is_closed_a_push_goes_nowhere(void) {
     ps_span span;
     push(PS_PHASE_DECODE, 1);
     int event_fd = opened();
-    CHECK(ps_live_take(&span, 1) == 0 && ps_live_dropped() == 0);
+    CHECK(ps_live_take(queue, &span, 1) == 0 && ps_live_dropped(queue) == 0);
     closed(event_fd);
     push(PS_PHASE_DECODE, 2);
 }
 
 static void test_there_is_one_queue_at_a_time(void) {
     int event_fd = opened();
-    CHECK(!ps_live_open(SMALL, event_fd));
+    CHECK(!ps_live_open(produced, event_fd) && !ps_live_open(NULL, event_fd));
     closed(event_fd);
 }
 
@@ -70,7 +86,7 @@ static void test_records_come_out_whole_and_in_order_round_after_round(void) {
         for (int i = 0; i < 50; i++, pushed++) {
             push(PS_PHASE_COPY, pushed);
         }
-        for (uint64_t n; (n = ps_live_take(spans, N_SLOT)) > 0;) {
+        for (uint64_t n; (n = ps_live_take(queue, spans, N_SLOT)) > 0;) {
             CHECK(n <= N_SLOT);
             for (uint64_t i = 0; i < n; i++, next++) {
                 CHECK(spans[i].token == next && is_whole(&spans[i]));
@@ -78,7 +94,7 @@ static void test_records_come_out_whole_and_in_order_round_after_round(void) {
         }
         CHECK(next == pushed);
     }
-    CHECK(ps_live_dropped() == 0);
+    CHECK(ps_live_dropped(queue) == 0);
     closed(event_fd);
 }
 
@@ -88,24 +104,27 @@ static void test_a_full_queue_drops_and_counts_the_newest(void) {
     for (int32_t i = 0; i < SMALL + 9; i++) {
         push(PS_PHASE_SAMPLING, i);
     }
-    CHECK(ps_live_dropped() == 9);
-    CHECK(ps_live_take(spans, SMALL) == SMALL && spans[SMALL - 1].token == SMALL - 1);
-    CHECK(ps_live_take(spans, SMALL) == 0);
+    CHECK(ps_live_dropped(queue) == 9);
+    CHECK(ps_live_take(queue, spans, SMALL) == SMALL && spans[SMALL - 1].token == SMALL - 1);
+    CHECK(ps_live_take(queue, spans, SMALL) == 0);
     push(PS_PHASE_SAMPLING, 3);
-    CHECK(ps_live_take(spans, SMALL) == 1 && spans[0].token == 3);
+    CHECK(ps_live_take(queue, spans, SMALL) == 1 && spans[0].token == 3);
     closed(event_fd);
 }
 
 static void test_a_pause_is_silent_and_ends(void) {
     int event_fd = opened();
     ps_span span;
-    ps_live_arm();
+    ps_live_arm(queue);
+    CHECK(ps_live_resumed_ns(queue) == 0);
     ps_live_pause(true);
+    CHECK(ps_live_resumed_ns(queue) == INT64_MAX);
     push(PS_PHASE_DECODE, 1);
-    CHECK(wake_ups(event_fd) == 0 && ps_live_take(&span, 1) == 0);
+    CHECK(wake_ups(event_fd) == 0 && ps_live_take(queue, &span, 1) == 0);
     ps_live_pause(false);
+    CHECK(ps_live_resumed_ns(queue) > 0 && ps_live_resumed_ns(queue) <= ps_now_ns());
     push(PS_PHASE_DECODE, 2);
-    CHECK(wake_ups(event_fd) == 1 && ps_live_take(&span, 1) == 1 && span.token == 2);
+    CHECK(wake_ups(event_fd) == 1 && ps_live_take(queue, &span, 1) == 1 && span.token == 2);
     closed(event_fd);
 }
 
@@ -114,9 +133,9 @@ static void test_only_who_sleeps_is_woken_once_and_for_what_is_worth_it(void) {
     ps_span spans[SMALL];
     push(PS_PHASE_DECODE, 0);
     CHECK(wake_ups(event_fd) == 0);
-    CHECK(ps_live_arm()); /* that decode step came before: do not wait */
-    CHECK(ps_live_take(spans, SMALL) == 1);
-    CHECK(!ps_live_arm());
+    CHECK(ps_live_arm(queue)); /* that decode step came before: do not wait */
+    CHECK(ps_live_take(queue, spans, SMALL) == 1);
+    CHECK(!ps_live_arm(queue));
     push(PS_PHASE_COPY, 1);
     push(PS_PHASE_SOFTMAX, 2);
     push(PS_PHASE_SAMPLING, 3);
@@ -124,12 +143,12 @@ static void test_only_who_sleeps_is_woken_once_and_for_what_is_worth_it(void) {
     push(PS_PHASE_DECODE, 4);
     push(PS_PHASE_DECODE, 5);
     CHECK(wake_ups(event_fd) == 1);
-    CHECK(ps_live_take(spans, SMALL) == 5);
+    CHECK(ps_live_take(queue, spans, SMALL) == 5);
     static const ps_phase worth_it[] = {PS_PHASE_LOAD, PS_PHASE_PREFILL, PS_PHASE_DECODE, PS_PHASE_END_TO_END};
     for (size_t i = 0; i < sizeof worth_it / sizeof worth_it[0]; i++) {
-        CHECK(!ps_live_arm());
+        CHECK(!ps_live_arm(queue));
         push(worth_it[i], 6);
-        CHECK(wake_ups(event_fd) == 1 && ps_live_take(spans, SMALL) == 1);
+        CHECK(wake_ups(event_fd) == 1 && ps_live_take(queue, spans, SMALL) == 1);
     }
     closed(event_fd);
 }
@@ -139,9 +158,9 @@ static void test_a_full_queue_still_wakes(void) {
     for (int32_t i = 0; i < SMALL; i++) {
         push(PS_PHASE_COPY, i);
     }
-    CHECK(!ps_live_arm());
+    CHECK(!ps_live_arm(queue));
     push(PS_PHASE_DECODE, SMALL);
-    CHECK(ps_live_dropped() == 1 && wake_ups(event_fd) == 1);
+    CHECK(ps_live_dropped(queue) == 1 && wake_ups(event_fd) == 1);
     closed(event_fd);
 }
 
@@ -168,14 +187,14 @@ static void test_a_sleeping_consumer_loses_nothing_uncounted(void) {
     int32_t last = -1;
     for (bool is_over = false; !is_over;) {
         struct pollfd ready = {.fd = event_fd, .events = POLLIN};
-        for (uint64_t n; (n = ps_live_take(spans, N_SLOT)) > 0; n_seen += n) {
+        for (uint64_t n; (n = ps_live_take(queue, spans, N_SLOT)) > 0; n_seen += n) {
             for (uint64_t i = 0; i < n; i++) {
                 CHECK(spans[i].token > last && is_whole(&spans[i]));
                 last = spans[i].token;
             }
         }
-        is_over = n_seen + ps_live_dropped() == (uint64_t)N_HANDED_OVER + 1;
-        if (!is_over && !ps_live_arm()) {
+        is_over = n_seen + ps_live_dropped(queue) == (uint64_t)N_HANDED_OVER + 1;
+        if (!is_over && !ps_live_arm(queue)) {
             CHECK(poll(&ready, 1, 30000) == 1);
             wake_ups(event_fd);
         }

@@ -52,11 +52,51 @@ static void test_every_width_streams_every_byte(void) {
     CHECK(n >= 1);
 }
 
-static void test_every_instruction_set_runs(void) {
+/* After so many iterations every lane has what its instructions stand for. */
+enum { N_ITERATIONS = 10 };
+
+/* Of bytes: so many products of 3 and -5 a lane and iteration; without such instructions 3 * lane + 5 in 16 bits. */
+static bool has_sums_of_bytes(const char *path, const void *first) {
+    int32_t lane;
+    uint16_t expected = 0, wrapped;
+    memcpy(&lane, first, sizeof(lane));
+    memcpy(&wrapped, first, sizeof(wrapped));
+    if (strcmp(path, "portable") == 0) {
+        for (int i = 0; i < N_ITERATIONS; i++) {
+            expected = (uint16_t)(3 * expected + 5);
+        }
+        return wrapped == expected;
+    }
+    int n_products = strcmp(path, "neon") == 0 ? 2 : strcmp(path, "i8mm") == 0 ? 8 : 4;
+    return lane == N_ITERATIONS * n_products * 3 * -5;
+}
+
+/* Of 32 and of 16 bits: lane / 2 + 1, or lane + 1 / 2 on Arm, but for those that add several products to a lane. */
+static bool has_sums_of_floats(const char *path, const void *first) {
+    float lane;
+    uint16_t half;
+    memcpy(&lane, first, sizeof(lane));
+    memcpy(&half, first, sizeof(half));
+    if (strcmp(path, "fp16") == 0) {
+        return half == 0x4500; /* 5 */
+    }
+    if (strcmp(path, "bf16mm") == 0) {
+        return lane == N_ITERATIONS * 4 * 1.0078125f * 1.0078125f;
+    }
+    if (strcmp(path, "avx512bf16") == 0) {
+        return lane == N_ITERATIONS * 2 * 0.5f;
+    }
+    return lane == (strcmp(path, "neon") == 0 ? N_ITERATIONS * 0.5f : 2.0f - 2.0f / (1 << N_ITERATIONS));
+}
+
+static void test_every_instruction_set_computes(void) {
     for (int type = PS_FP32; type <= PS_F16; type++) {
         for (int i = 0; ps_supported_compute(type, i) != NULL; i++) {
-            ps_supported_compute(type, i)->run(10);
-            CHECK(ps_supported_compute(type, i)->flops_per_iteration > 0);
+            const ps_compute_kernel *kernel = ps_supported_compute(type, i);
+            char first[PS_ACCUMULATOR_BYTES] = {0};
+            kernel->run(N_ITERATIONS, first);
+            CHECK(type == PS_INT8 ? has_sums_of_bytes(kernel->path, first) : has_sums_of_floats(kernel->path, first));
+            CHECK(kernel->flops_per_iteration > 0);
         }
     }
     CHECK(ps_supported_compute(PS_FP32, 0) != NULL && ps_supported_compute(PS_INT8, 0) != NULL);
@@ -150,7 +190,7 @@ static void test_every_status_has_words_of_its_own(void) {
 
 int main(void) {
     test_every_width_streams_every_byte();
-    test_every_instruction_set_runs();
+    test_every_instruction_set_computes();
     test_probes_of_one_to_eight_threads();
     test_peaks_of_every_type();
     test_the_smallest_working_set_is_a_step_for_each_array_and_thread();

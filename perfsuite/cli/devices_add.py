@@ -131,6 +131,6 @@ def _tell_next(name: str, path: Path) -> None:
     if not path.samefile(str((first := profile_files(name)[0]).place)):
         print(f"{first.where} has the same name, and goes before it in this folder\n")
     print("next, in this order:")
-    print(f"  perfsuite devices setup {name}    # installs the suite there")
+    print(f"  perfsuite devices setup {name}    # sends it what measures there")
     print(f"  perfsuite devices doctor {name}   # says what is missing or unstable")
     print(f"  pytest --device={name}")

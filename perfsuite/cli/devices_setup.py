@@ -1,4 +1,4 @@
-"""``perfsuite devices setup``: install the suite on a device."""
+"""``perfsuite devices setup``: get a device ready to be measured, by a bundle."""
 
 from __future__ import annotations
 
@@ -8,29 +8,39 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perfsuite.cli.answer import Sheet, show
+from perfsuite.cli.bundle import add_bundle_options
 from perfsuite.cli.command_help import Commands, add_action, add_quiet
 from perfsuite.cli.devices import add_device_argument, chosen_profile
 
 if TYPE_CHECKING:
+    from perfsuite.cli.progress import Progress
+    from perfsuite.device.profile import Profile
+    from perfsuite.device.setup.board_survey import BoardSurvey
     from perfsuite.device.setup.set_up import SetUp
 
 _ABOUT = """
-What is sent is the suite that runs here, Python and native sources, 2 MB. The device's own pip installs it there in an
-environment of its own ([reach] home of the profile, ~/.local/share/perfsuite), and compiles llama.cpp once, which takes
-a small board tens of minutes. What is there already is not sent or installed again.
+The device gets a bundle: llama.cpp, the recorders and the program that measures, compiled here for its machine, its C
+library and its processors. Nothing has to be there but a POSIX shell with sha256sum: no Python, no compiler, no root.
+Only files that are not there are sent, 10 to 40 MB the first time, below [reach] home of the profile
+(~/.local/share/perfsuite). Compiling takes some minutes the first time, and is kept here for all devices of a kind.
 
-What was installed before stays in use until the new one has shown that it runs. Meanwhile nobody measures on the
-device: setup holds its lock. Ctrl-C ends what runs there.
+What was used before stays in use until the new bundle is whole there and its program has run. --remove removes all that
+setup has made there.
 
-Without a network there, --wheels names a folder here with the wheels of all that the suite requires, and --offline lets
-pip look at nothing else. Nothing of the system is changed: what is missing is told with the command that installs it.
+With --with-python the suite itself is installed there instead, by the device's own pip, and llama.cpp is compiled
+there: for OpenCL kernels of your own, which are driven from Python. That takes a small board tens of minutes.
 """
 
 _EXAMPLES = {
     "perfsuite devices setup rubikpi": "the first time, and after each change of the suite",
-    "perfsuite devices setup rubikpi --wheels wheels-aarch64 --offline": "a board without a network",
-    "perfsuite devices setup rubikpi --python python3.12 --force": "with another Python, and all anew",
+    "perfsuite devices setup rubikpi --llama ../llama.cpp": "with the llama.cpp of a checkout",
+    "perfsuite devices setup rubikpi --bundle out": "a bundle that 'perfsuite bundle -o out' made",
+    "perfsuite devices setup rubikpi --remove": "leave nothing there",
+    "perfsuite devices setup rubikpi --with-python --wheels wheels-aarch64 --offline": "Python's, without a network",
 }
+
+#: Options that say how Python's installation is made.
+_OF_PYTHON = ("wheels", "offline", "python", "force")
 
 
 def add_parser(commands: Commands) -> None:
@@ -38,35 +48,100 @@ def add_parser(commands: Commands) -> None:
     parser = add_action(
         commands,
         "setup",
-        summary="install the suite on a device, and check versions",
+        summary="get a device ready to be measured",
         about=_ABOUT,
         examples=_EXAMPLES,
         writes="below [reach] home on the device, and nothing here",
     )
     add_device_argument(parser)
-    text = "folder here with wheels, which the device's pip looks at first"
-    parser.add_argument("--wheels", type=Path, metavar="DIR", help=text)
-    parser.add_argument("--offline", action="store_true", help="install from --wheels alone, without a network")
-    text = "the Python there that makes the environment (default python3)"
-    parser.add_argument("--python", default="python3", metavar="COMMAND", help=text)
-    parser.add_argument("--force", action="store_true", help="install anew, and compile llama.cpp again")
+    group = parser.add_argument_group("the bundle")
+    group.add_argument("--bundle", type=Path, metavar="FOLDER", help="one that 'perfsuite bundle -o' wrote")
+    add_bundle_options(group)
+    parser.add_argument("--remove", action="store_true", help="remove all that setup has made there")
+    parser.add_argument("--with-python", action="store_true", help="install the suite in Python there, not a bundle")
+    _add_python_options(parser.add_argument_group("with --with-python"))
     add_quiet(parser)
     parser.set_defaults(run=_run)
 
 
+def _add_python_options(group: argparse._ArgumentGroup) -> None:
+    text = "folder here with wheels, which the device's pip looks at first"
+    group.add_argument("--wheels", type=Path, metavar="DIR", help=text)
+    group.add_argument("--offline", action="store_true", help="install from --wheels alone, without a network")
+    text = "the Python there that makes the environment (default python3)"
+    group.add_argument("--python", metavar="COMMAND", help=text)
+    group.add_argument("--force", action="store_true", help="install anew, and compile llama.cpp again")
+
+
 def _run(options: argparse.Namespace) -> int:
-    from perfsuite.cli.progress import progress
-    from perfsuite.device.setup.set_up import SetupOrder, set_up
-    from perfsuite.device.target.opening import open_target
     from perfsuite.errors import DeviceError
 
     profile = chosen_profile(options)
     if profile.reach.way == "local":
         raise DeviceError(f"{profile.name}: is this machine, where the suite is installed; there is nothing to set up")
+    if options.with_python:
+        return _with_python(options, profile)
+    if unused := next((name for name in _OF_PYTHON if getattr(options, name)), None):
+        raise DeviceError(f"--{unused}: is for an installation of Python; add --with-python, or leave it out")
+    return _remove(options, profile) if options.remove else _with_bundle(options, profile)
+
+
+def _remove(options: argparse.Namespace, profile: Profile) -> int:
+    from perfsuite.device.setup.bundle_setup import look_at_board, remove_all
+    from perfsuite.device.target.opening import open_target
+
+    with closing(open_target(profile.reach)) as target:
+        _, home = look_at_board(target, profile.reach.home)
+        remove_all(target, profile.name, home)
+    print(f"{profile.name}: nothing of setup is left in {home}")
+    return 0
+
+
+def _with_bundle(options: argparse.Namespace, profile: Profile) -> int:
+    from perfsuite.cli.progress import progress
+    from perfsuite.device.setup.bundle_setup import look_at_board, set_up_bundle
+    from perfsuite.device.target.opening import open_target
+    from perfsuite.units import format_bytes
+
+    with closing(open_target(profile.reach)) as target, progress(f"setup of {profile.name}", options) as tell:
+        tell.step(f"looking at {target.text}")
+        board, home = look_at_board(target, profile.reach.home)
+        folder = options.bundle or _made_bundle(options, profile, board, tell)
+        done = set_up_bundle(target, profile.name, home, board, folder, tell)
+    sent = f"{done.n_sent} files sent, {format_bytes(done.sent_bytes)}"
+    print(f"{profile.name}: bundle {done.digest} {f'is in use now: {sent}' if done.is_new else 'is there already'}")
+    print(f"next: perfsuite devices doctor {profile.name}, then pytest --device={profile.name}")
+    return 0
+
+
+def _made_bundle(options: argparse.Namespace, profile: Profile, board: BoardSurvey, tell: Progress) -> Path:
+    """Make the bundle that suits a board, or find it in the cache."""
+    from perfsuite.cli.kept_folders import user_cache
+    from perfsuite.measure.bundle.compilers import suitable_compiler
+    from perfsuite.measure.bundle.making import BundleOrder, make_bundle
+    from perfsuite.measure.bundle.targets import target_of
+
+    target = target_of(board.machine, has_glibc=not board.has_musl)
+    best = target.best_processor(board.features)
+    order = BundleOrder(
+        target=target,
+        processor=target.processor(options.processor) if options.processor else best,
+        compiler=options.compiler or suitable_compiler(has_musl=board.has_musl, glibc=board.glibc),
+        llama=options.llama,
+        has_opencl=profile.opencl_platform is not None,
+    )
+    return make_bundle(order, user_cache(), tell.step).folder
+
+
+def _with_python(options: argparse.Namespace, profile: Profile) -> int:
+    from perfsuite.cli.progress import progress
+    from perfsuite.device.setup.set_up import SetupOrder, set_up
+    from perfsuite.device.target.opening import open_target
+
     order = SetupOrder(
         device=profile.name,
         home=profile.reach.home,
-        python=options.python,
+        python=options.python or "python3",
         wheels=options.wheels,
         is_offline=options.offline,
         is_forced=options.force,

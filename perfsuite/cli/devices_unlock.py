@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from perfsuite.cli.command_help import Commands, add_action
 from perfsuite.cli.devices import add_device_argument, chosen_profile
-from perfsuite.device.setup.needs import NO_PROGRAM, suite_python
+from perfsuite.device.setup.needs import NO_PROGRAM, suite_command, suite_python
 from perfsuite.errors import DeviceError, LockedError
 from perfsuite.report.visible import terminal_text
 
@@ -65,7 +65,7 @@ def _asked(name: str, reach: Reach, words: tuple[str, ...]) -> dict[str, Any]:
 
     python = suite_python(reach.home)
     with closing(open_target(reach)) as target:
-        completed = target.run([python, *_COMMAND, *words])
+        completed = target.run(suite_command(reach.home, ("lock", *words), (*_COMMAND, *words)))
     if completed.status in NO_PROGRAM:
         told = f"{name}: the suite is not on the device ({reach.text}: no {python})"
         raise DeviceError(f"{told}; run 'perfsuite devices setup {name}'")

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from perfsuite.cli.command_help import Commands, add_action, add_command
 from perfsuite.cli.kept_folders import FOLDER, kept_folder
+from perfsuite.records.history_place import history_place
 
 _ABOUT = """
 Each run with --device adds its cases to the history, a folder of Parquet files (--history DIR). Where none is named,
@@ -50,8 +51,8 @@ def add_parser(commands: Commands) -> None:
     _add_changes(actions)
     _add_upkeep(actions)
     for action in actions.choices.values():
-        text = f"folder of the history (default: {FOLDER}/history, here or in the nearest folder above)"
-        action.add_argument("--history", type=Path, metavar="DIR", help=text)
+        text = f"folder or s3://BUCKET/PREFIX of the history (default: {FOLDER}/history, here or nearest above)"
+        action.add_argument("--history", metavar="DIR", help=text)
 
 
 def _add_listings(actions: Commands) -> None:
@@ -124,8 +125,8 @@ def _add_upkeep(actions: Commands) -> None:
 
 def _run(module: str, name: str, options: argparse.Namespace) -> int:
     """Run a subcommand, whose module is imported only now, on the history that is named or found."""
-    if options.history is None:
-        options.history = kept_folder("history")
+    named = options.history
+    options.history = kept_folder("history") if named is None else history_place(named, "--history=")
     import_module("perfsuite.cli.history_texts").check_texts(options)
     run: Callable[[argparse.Namespace], int] = getattr(import_module(f"perfsuite.cli.{module}"), name)
     return run(options)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perfsuite.errors import HistoryError
+from perfsuite.records.history_place import HistoryPlace
 from perfsuite.report.visible import terminal_text
 
 if TYPE_CHECKING:
@@ -48,9 +50,10 @@ def tell_skipped(skipped: Iterable[SkippedFile]) -> None:
 def empty_text(options: argparse.Namespace) -> str:
     """Say of a history without runs where it was looked for, and how it fills."""
     of_device = (f" of device {options.device}" if options.device else "") + _of_board(options, "of")
+    place: HistoryPlace = options.history
     return (
-        f"{options.history.absolute()}: holds no run{of_device} yet; a run with --device adds itself, and "
-        "'perfsuite history add RUN...' adds older ones"
+        f"{place.absolute() if isinstance(place, Path) else place}: holds no run{of_device} yet; a run with --device "
+        "adds itself, and 'perfsuite history add RUN...' adds older ones"
     )
 
 

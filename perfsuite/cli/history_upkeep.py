@@ -8,6 +8,7 @@ from pathlib import Path
 
 from perfsuite.cli.history_texts import tell_skipped
 from perfsuite.errors import HistoryError, PerfsuiteError
+from perfsuite.records.history_place import HistoryPlace
 from perfsuite.report.history import append_run, compact, open_history, run_ids
 from perfsuite.report.history.append import run_identity
 from perfsuite.report.run_file import RunFile, read_run_file
@@ -23,7 +24,7 @@ def add_runs(options: argparse.Namespace) -> int:
     return 2 if n_errors else 0
 
 
-def _try_to_add(named: Path, history_dir: Path, known: set[str]) -> int:
+def _try_to_add(named: Path, place: HistoryPlace, known: set[str]) -> int:
     """Add a run or those of a folder, one after the other whatever becomes of the others; return how many failed."""
     n_errors = 0
     try:
@@ -32,7 +33,7 @@ def _try_to_add(named: Path, history_dir: Path, known: set[str]) -> int:
         return _told_error(named, error)
     for path in paths:
         try:
-            told = _added(read_run_file(path), history_dir, known, is_one_of_many=path != named)
+            told = _added(read_run_file(path), place, known, is_one_of_many=path != named)
             print(f"{terminal_text(str(path))}: {told}")
         except (PerfsuiteError, OSError) as error:
             n_errors += _told_error(path, error)
@@ -47,21 +48,21 @@ def _told_error(path: Path, error: PerfsuiteError | OSError) -> int:
     return 1
 
 
-def _added(run: RunFile, history_dir: Path, known: set[str], *, is_one_of_many: bool) -> str:
+def _added(run: RunFile, place: HistoryPlace, known: set[str], *, is_one_of_many: bool) -> str:
     """Add a run; return what was done."""
     identity = run_identity(run)
     if identity in known:
         return "is there already"
     if run.is_interrupted and is_one_of_many:
         return "was interrupted; left out"
-    append_run(run, history_dir)
+    append_run(run, place)
     known.add(identity)
     return f"{format_count(len(run.judgements), 'case')} added"
 
 
 def merge_files(options: argparse.Namespace) -> int:
     """Merge all files into one."""
-    if not options.history.is_dir():
+    if isinstance(options.history, Path) and not options.history.is_dir():
         raise HistoryError(f"--history={options.history}: is no folder; nothing to compact")
     done = compact(options.history)
     tell_skipped(done.skipped)

@@ -23,6 +23,7 @@ night began with. Ctrl-C lets the cells that are running keep what they measured
 _EXAMPLES = {
     "perfsuite nightly plan.toml --dry-run": "check the plan, tell its cells",
     "perfsuite nightly plan.toml -o nights": "a night; what it says lies in nights/latest",
+    "perfsuite nightly plan.toml -o nights --board attic": "the cells of one board, such as a job's of a matrix",
     "perfsuite nightly plan.toml -o nights --resume": "go on with the night that was broken off last",
 }
 
@@ -47,6 +48,8 @@ def add_parser(commands: Commands) -> None:
     )
     text = "a TOML file; docs/how-to/run-it-nightly.md describes it"
     parser.add_argument("plan", type=Path, metavar="PLAN", help=text)
+    text = "only this board of the plan, by its name there; may be given several times"
+    parser.add_argument("--board", action="append", metavar="NAME", help=text)
     parser.add_argument("--dry-run", action="store_true", help="check the plan, tell what would be run")
     parser.add_argument("--resume", action="store_true", help="go on with the last night in the folder")
     default = Path(FOLDER) / "nightly"
@@ -58,6 +61,8 @@ def add_parser(commands: Commands) -> None:
 
 def _nightly(options: argparse.Namespace) -> int:
     plan = read_plan(options.plan)
+    if options.board is not None:
+        plan = plan.of_boards(options.board)
     if options.dry_run:
         from perfsuite.cli.nightly_tables import cell_parts
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from perfsuite.cli.answer import show
@@ -18,7 +18,7 @@ from perfsuite.nightly.plan import Cell, NightPlan
 from perfsuite.records.outcome import NOTHING_JUDGED_EXIT
 from perfsuite.records.run_json import RUN_NAME
 from perfsuite.records.whole_file import write_whole_bytes
-from perfsuite.report.exports.markdown import summary_text
+from perfsuite.report.exports.markdown import LIMIT_BYTES, summary_of
 from perfsuite.report.exports.markdown_text import code, table
 from perfsuite.report.run_file import RunFile, read_run_file
 from perfsuite.report.visible import terminal_text
@@ -30,12 +30,32 @@ SUMMARY_NAME = "summary.md"
 _HEADER = ("board", "model", "scenario", "end", "time", "cases")
 
 
+#: Of the table, so many rows at the most; a runner shows no more than `LIMIT_BYTES` in all.
+_MOST_ROWS = 1_000
+
+
 def summary_markdown(plan: NightPlan, night: Path, ends: Mapping[str, CellEnd]) -> str:
-    """Return one table of all cells, and below it the summary of each run that can be read."""
-    rows = [_row(cell, ends.get(cell.key)) for cell in plan.cells]
-    runs = tuple(_runs(plan, night, ends))
-    parts = [f"## Night {night.name}\n", table(_HEADER, rows)]
-    return "\n".join([*parts, *([summary_text(runs)] if runs else [])])
+    """Return one table of all cells, and below it the summary of each run that can be read.
+
+    Where there is no room for all, those stay that fail or were not measured.
+    """
+    cells = plan.cells
+    if (n_left_out := len(cells) - _MOST_ROWS) > 0:
+        cells = tuple(sorted(cells, key=lambda cell: _weight(ends.get(cell.key))))
+    rows = [_row(cell, ends.get(cell.key)) for cell in cells[:_MOST_ROWS]]
+    told = [f"_Left out for lack of room: {format_count(n_left_out, 'cell')}; night.json has all._\n"]
+    head = "\n".join([f"## Night {night.name}\n", table(_HEADER, rows), *(told if n_left_out > 0 else [])])
+    paths = [path for cell in cells if cell.key in ends and (path := night / cell.key / RUN_NAME).is_file()]
+    if not paths:
+        return head
+    return f"{head}\n{summary_of(_runs(paths), len(paths), limit=LIMIT_BYTES - len(head.encode()) - 1)}"
+
+
+def _weight(end: CellEnd | None) -> int:
+    """What fails comes first, then what was not measured, then what judged nothing."""
+    if end is None or end.ending is Ending.BROKEN:
+        return 1
+    return 0 if end.ending is Ending.FAILED else 2 if end.is_unjudged else 3
 
 
 def _row(cell: Cell, end: CellEnd | None) -> tuple[str, ...]:
@@ -44,14 +64,12 @@ def _row(cell: Cell, end: CellEnd | None) -> tuple[str, ...]:
     return code(board_words(cell, end)), code(cell.model), code(cell.scenario), ending, time, told
 
 
-def _runs(plan: NightPlan, night: Path, ends: Mapping[str, CellEnd]) -> Iterator[RunFile]:
-    for cell in plan.cells:
-        path = night / cell.key / RUN_NAME
-        if cell.key in ends and path.is_file():
-            try:
-                yield read_run_file(path)
-            except PerfsuiteError:
-                continue  # the table has it as broken, or it is a file of a later version
+def _runs(paths: Sequence[Path]) -> Iterator[RunFile]:
+    for path in paths:
+        try:
+            yield read_run_file(path)
+        except PerfsuiteError:
+            continue  # the table has it as broken, or it is a file of a later version
 
 
 #: The merged report of all cells.

@@ -6,8 +6,7 @@ import platform
 from collections.abc import Mapping
 from pathlib import Path
 
-import psutil
-
+from perfsuite.device.machine import Machine
 from perfsuite.device.stability.small_files import read_line, read_number
 
 #: Fields in the order in which differences are told.
@@ -26,14 +25,15 @@ _ASKED = ("model", "backend", "threads", "flash_attn", "kv_types", _PLATFORM, "o
 _PLATFORM_VERSION = ", OpenCL "
 
 
-def host_fingerprint(root: Path = Path("/")) -> dict[str, str]:
-    """Describe this machine: processor, cores, memory to the power of two, governor."""
+def host_fingerprint(root: Path = Path("/"), machine: Machine | None = None) -> dict[str, str]:
+    """Describe a machine, this one by default: processor, cores, memory to the power of two, governor."""
+    machine = machine or Machine.here()
     return {
         "soc": _processor_name(root),
-        "n_cores": str(psutil.cpu_count(logical=True)),
-        "memory_gib": str(_memory_bucket_gib(psutil.virtual_memory().total)),
+        "n_cores": str(machine.n_processors),
+        "memory_gib": str(_memory_bucket_gib(machine.memory_bytes)),
         "governor": governor(root),
-        "machine": platform.machine(),
+        "machine": machine.architecture,
     }
 
 

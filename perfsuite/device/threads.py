@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 
-import psutil
+from perfsuite.device.machine import Machine
 
 
 def default_threads() -> int:
     """Return one for each physical core that this process may use, the default of a run and of its calibration."""
-    usable = usable_threads()
-    return max(1, min(usable, psutil.cpu_count(logical=False) or usable))
+    return Machine.here().default_threads
 
 
 def usable_threads() -> int:

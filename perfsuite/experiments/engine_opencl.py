@@ -10,7 +10,7 @@ from itertools import chain
 from statistics import median
 from typing import Any
 
-from perfsuite.expectation.cases import ENGINE_KERNEL, Case
+from perfsuite.expectation.cases import ENGINE_KERNEL, REST_ROLE, Case
 from perfsuite.experiments.engine_replicates import (
     REPETITIONS,
     found_operators,
@@ -28,11 +28,13 @@ from perfsuite.measure.llama_plan import with_drawn_layout
 from perfsuite.measure.schedule import others_complaint
 from perfsuite.records.events import Phase
 from perfsuite.records.observation import Observation
+from perfsuite.records.outcome import CaseSamples
 from perfsuite.trace.observation import step_latencies, token_latencies
 from perfsuite.trace.opencl.device_clock import align
 from perfsuite.trace.opencl.kernel_mapping import KernelMapping
 from perfsuite.trace.opencl.kernel_samples import MappedRun, map_run
 from perfsuite.trace.samples import ReplicateSamples, reduce_phases
+from perfsuite.units import format_count
 from perfsuite.verdict.case_sample import sample_of
 
 #: Where a payload keeps what its trace was reduced to: a trace is too large to keep one of each process.
@@ -49,7 +51,12 @@ class _Replicate:
     kernel_ns: Mapping[tuple[Phase, str], int]
     #: By tokens in the context, ns a decode step.
     steps_ns: Mapping[int, int]
+    #: Why no operator and no kernel can be trusted, and why one of them cannot, by phase and name.
     problems: tuple[str, ...]
+    operator_problems: Mapping[tuple[Phase, str], str]
+    kernel_problems: Mapping[tuple[Phase, str], str]
+    error_ratio: Mapping[tuple[Phase, str], float]
+    notes: tuple[str, ...]
 
 
 def open_mapping(config: RunConfig) -> KernelMapping:
@@ -84,14 +91,13 @@ def measure_opencl(
     replicates = collect_replicates(config, run, others_complaint, "llama.cpp on OpenCL", progress, group="llama")
     figures: list[_Replicate] = [payload[_REDUCED] for payload in replicates.shown_payloads]
     reduced = figures[: len(replicates.payloads)]
-    problems = (*replicates.problems, *dict.fromkeys(each for one in reduced for each in one.problems))
     version = figures[0].engine_version if figures else "unknown"
     samples = [each.samples for each in reduced]
     found = found_operators(config, cases, samples)
     return replace(
         replicates.group,
         samples={
-            case.case_id: case_samples(case, (_sample(case, each) for each in figures), problems)
+            case.case_id: _case_samples(case, figures, (*replicates.problems, *_own_problems(case, reduced)))
             for case in (*cases, *found)
         },
         fingerprint=llama_fingerprint(config, version),
@@ -99,6 +105,7 @@ def measure_opencl(
         found=found,
         operator_share_ratio=operator_shares(samples),
         description=f"{version}, build {config.engine.build_id}, on {opencl.device}",
+        notes=(*replicates.group.notes, *_notes(reduced)),
         observation=Observation(tokens=token_latencies([each.steps_ns for each in reduced]), states=replicates.states),
     )
 
@@ -113,6 +120,10 @@ def _reduced(traced: TracedRun, mapping: KernelMapping) -> _Replicate:
         kernel_ns=dict(_kernel_times(mapped)),
         steps_ns=step_latencies(record),
         problems=mapped.problems,
+        operator_problems=mapped.operator_problems,
+        kernel_problems=mapped.kernel_problems,
+        error_ratio=mapped.error_ratio,
+        notes=mapped.notes,
     )
 
 
@@ -122,6 +133,44 @@ def _kernel_times(mapped: MappedRun) -> Iterator[tuple[tuple[Phase, str], int]]:
         for kernel, spent_ns in chain.from_iterable(each.kernel_ns.items() for each in occurrences):
             found[kernel].append(spent_ns)
         yield from (((phase, kernel), round(median(times))) for kernel, times in found.items())
+
+
+def _case_samples(case: Case, figures: Sequence[_Replicate], problems: tuple[str, ...]) -> CaseSamples:
+    samples = case_samples(case, (_sample(case, each) for each in figures), problems)
+    if case.kind != ENGINE_KERNEL or case.phase is None:
+        return samples
+    ratios = [each.error_ratio.get((case.phase, case.role or ""), 0.0) for each in figures]
+    return replace(samples, error_ratio=max(ratios, default=0.0))
+
+
+def _own_problems(case: Case, reduced: Sequence[_Replicate]) -> tuple[str, ...]:
+    """Return why a case cannot be trusted; a phase always can, for its clock is the host's."""
+    if case.kind == "phase" or case.phase is None:
+        return ()
+    of_run = (each for one in reduced for each in one.problems)
+    return tuple(dict.fromkeys((*of_run, *(each for one in reduced for each in _named_problems(case, one)))))
+
+
+def _named_problems(case: Case, replicate: _Replicate) -> Iterator[str]:
+    assert case.phase is not None
+    if case.kind == ENGINE_KERNEL:
+        named, key = replicate.kernel_problems, (case.phase, case.role or "")
+    else:
+        named, key = replicate.operator_problems, (case.phase, case.role or "")
+    if key in named:
+        yield named[key]
+    if case.role == REST_ROLE:
+        unknown = sorted(role for phase, role in replicate.operator_problems if phase is case.phase)
+        if unknown:
+            yield f"what is not the rest is not known of {format_count(len(unknown), 'operator')}: {', '.join(unknown)}"
+
+
+def _notes(reduced: Sequence[_Replicate]) -> Iterator[str]:
+    """Yield what is odd about the driver's times in the first replicate that tells of it, and how many do."""
+    told = [each.notes for each in reduced if each.notes]
+    if told:
+        replicates = f"{len(told)} of {format_count(len(reduced), 'replicate')}"
+        yield from (f"{note} (so or alike in {replicates})" for note in told[0])
 
 
 def _sample(case: Case, replicate: _Replicate) -> int | None:

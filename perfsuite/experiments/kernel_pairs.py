@@ -29,6 +29,7 @@ from perfsuite.experiments.kernel_replicates import (
     kernel_fingerprint,
     kernel_plan,
     kernel_samples,
+    tick_of,
 )
 from perfsuite.experiments.progress import ProgressLine
 from perfsuite.experiments.replicates import GroupSamples, GroupWitness, peak_rss_bytes
@@ -149,9 +150,11 @@ def _samples(payloads: Sequence[Payload], side: str) -> dict[str, tuple[int, ...
 
 
 def _wrong(case: Case, payloads: Sequence[Payload]) -> tuple[str, ...]:
-    """Say why nothing can be said of a case that computes wrongly."""
-    records = [each for each in _records(payloads, "kernels") if each.case_id == case.case_id]
-    return kernel_samples(case, records, ()).problems
+    """Say why nothing can be said of a case: it computes wrongly, or too few of its times can be right."""
+    new = _records(payloads, "kernels")
+    sides = (new, [each for each in _records(payloads, "old_kernels") if each.is_correct])
+    own = ([each for each in side if each.case_id == case.case_id] for side in sides)
+    return tuple(dict.fromkeys(text for each in own for text in kernel_samples(case, each, (), tick_of(new)).problems))
 
 
 def _records(payloads: Sequence[Payload], side: str) -> list[KernelRecord]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from statistics import median
 from typing import Any
+
+import numpy as np
 
 from perfsuite.errors import MeasurementError, OpenClError
 from perfsuite.expectation.cases import Case
@@ -17,6 +19,14 @@ from perfsuite.measure.kernel_record import KernelRecord
 from perfsuite.measure.plan import DevicesPlan, KernelPlan
 from perfsuite.measure.schedule import Payload, others_complaint
 from perfsuite.records.outcome import CaseSamples
+from perfsuite.trace.opencl.clock_tick import (
+    LEAST_TICKS_STAMPED,
+    MOST_TICK_ERROR_RATIO,
+    measured_tick_ns,
+    resolved_center,
+    tick_error_ns,
+)
+from perfsuite.trace.opencl.known_times import LEAST_KNOWN_RATIO
 
 _REPETITIONS = 20
 
@@ -39,9 +49,12 @@ def measure_kernels(
     for payload in replicates.shown_payloads:
         for plain in payload["kernels"]:
             by_case[plain["case_id"]].append(KernelRecord.from_plain(plain))
+    records = [record for found in by_case.values() for record in found]
+    tick_ns, problems = tick_of(records), replicates.problems
     return replace(
         replicates.group,
-        samples={case.case_id: kernel_samples(case, by_case[case.case_id], replicates.problems) for case in cases},
+        samples={case.case_id: kernel_samples(case, by_case[case.case_id], problems, tick_ns) for case in cases},
+        notes=(*replicates.group.notes, *(f"{description(device)}: {text}" for text in stamp_text(records))),
         fingerprint=kernel_fingerprint(config, device),
         on_processor=device["type"] == "cpu",
         description=description(device),
@@ -101,17 +114,59 @@ def _platform(config: RunConfig) -> str | None:
     return config.opencl_platform or config.profile.opencl_platform
 
 
-def kernel_samples(case: Case, records: Sequence[KernelRecord], problems: tuple[str, ...]) -> CaseSamples:
-    """Return the samples of a case, one a process, and why none of them can be trusted."""
+def kernel_samples(
+    case: Case, records: Sequence[KernelRecord], problems: tuple[str, ...], tick_ns: int | None
+) -> CaseSamples:
+    """Return the samples of a case, one a process, and why none of them can be trusted.
+
+    `tick_ns` is that of the device's clock, as `tick_of` measures it.
+    """
     wrong = tuple(
         f"the kernel computes wrongly: error norm {record.error_norm:.2g}, tolerance {record.tolerance:.2g}"
         for record in records
         if not record.is_correct
     )
-    anomalies = tuple(
-        f"{record.zero_durations} of {len(record.end_ns)} launches have no duration on the device's clock"
-        for record in records
-        if record.zero_durations
+    timed = [(record, executions_ns(record, tick_ns)) for record in records if record.is_correct]
+    few = tuple(_few_text(record) for record, found in timed if len(found) < LEAST_KNOWN_RATIO * len(record.end_ns))
+    samples = [(resolved_center(found, tick_ns), len(found)) for _, found in timed if found]
+    tick_error_ratio = max((_tick_error_ratio(each, n, tick_ns) for each, n in samples), default=0.0)
+    coarse = f"its launches are too short for the tick of the device's clock, {tick_ns} ns"
+    too_short = (coarse,) if tick_error_ratio > MOST_TICK_ERROR_RATIO else ()
+    return CaseSamples(
+        case_id=case.case_id,
+        samples_ns=tuple(round(center) for center, _ in samples),
+        problems=(*problems, *wrong[:1], *few[:1], *too_short),
+        error_ratio=tick_error_ratio,
     )
-    samples = tuple(round(median(record.durations_ns)) for record in records if record.durations_ns)
-    return CaseSamples(case_id=case.case_id, samples_ns=samples, problems=(*problems, *wrong[:1], *anomalies[:1]))
+
+
+def tick_of(records: Iterable[KernelRecord]) -> int | None:
+    """Return the tick of the device's clock, by all launches of a run."""
+    times = [time_ns for record in records for time_ns in (*record.start_ns, *record.end_ns)]
+    return measured_tick_ns(np.array(times, np.int64))
+
+
+def executions_ns(record: KernelRecord, tick_ns: int | None) -> tuple[int, ...]:
+    """Return the executions that are known; a launch without length counts where a kernel takes a few ticks."""
+    known = tuple(length for length in record.lengths_ns if length is not None)
+    longer = [length for length in known if length]
+    if longer and tick_ns and median(longer) < LEAST_TICKS_STAMPED * tick_ns:
+        return known
+    return tuple(longer)
+
+
+def _few_text(record: KernelRecord) -> str:
+    n_known, n_all = len(record.durations_ns), len(record.end_ns)
+    n_zero = sum(not start or not end for start, end in zip(record.start_ns, record.end_ns, strict=True))
+    return f"{n_known} of {n_all} launches have a START and an END that can be right ({n_zero} without a time)"
+
+
+def _tick_error_ratio(center_ns: float, n_launches: int, tick_ns: int | None) -> float:
+    return tick_error_ns(tick_ns, n_launches) / center_ns if center_ns else float("inf")
+
+
+def stamp_text(records: Iterable[KernelRecord]) -> Iterator[str]:
+    """Yield what is odd about the times of a run, where anything is."""
+    lengths = [length for record in records for length in record.lengths_ns]
+    if n_odd := sum(not length for length in lengths):
+        yield f"{n_odd} of {len(lengths)} launches have no START and END that can be right, and are left out"

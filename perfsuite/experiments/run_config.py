@@ -14,6 +14,7 @@ from perfsuite.experiments.shapes.request import HuntRequest
 from perfsuite.measure.board.protocol import Board, build_logs
 from perfsuite.measure.engine import Engine
 from perfsuite.measure.opencl_backend import OpenClBackend
+from perfsuite.records.history_place import HistoryPlace
 from perfsuite.records.run_origin import NO_ORIGIN, RunOrigin
 from perfsuite.verdict.entry import StoredSession
 
@@ -56,8 +57,8 @@ class OutputRequest:
     """What was asked for."""
 
     writes_report: bool = True
-    #: The folder to which the run is appended; None where it is not.
-    history_dir: Path | None = None
+    #: To which the run is appended; None where it is not.
+    history: HistoryPlace | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

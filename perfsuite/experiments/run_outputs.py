@@ -13,6 +13,7 @@ from perfsuite.expectation.cases import Case
 from perfsuite.expectation.roofline.work import work_of
 from perfsuite.experiments.run_config import OutputRequest
 from perfsuite.experiments.session import PerfSession
+from perfsuite.records.history_place import HistoryPlace
 from perfsuite.records.observation import OBSERVATION_NAME, CaseWork, Observation, write_observation
 from perfsuite.report.run_file import RunFile, write_run
 
@@ -119,11 +120,11 @@ def write_report(run: RunFile, seen: Observation, run_path: Path) -> Path:
     return write_page([PageRun(run=run, observation=seen, path=run_path)], run_path.parent / REPORT_NAME)
 
 
-def append_history(run: RunFile, history_dir: Path) -> Path:
+def append_history(run: RunFile, place: HistoryPlace) -> Path | str:
     """Add a run to the history."""
     from perfsuite.report.history import append_run  # brings DuckDB, as above
 
-    return append_run(run, history_dir)
+    return append_run(run, place)
 
 
 def _observed(seen: Observation, folder: Path) -> str | None:
@@ -149,10 +150,10 @@ def _reported(run: RunFile, seen: Observation, run_path: Path, advice: str, requ
 
 def _kept(run: RunFile, request: OutputRequest, advice: str) -> str | None:
     """Add a run to the history; one that was broken off, or has no case, is no point of a trend."""
-    history_dir = request.history_dir
-    if history_dir is None or run.is_interrupted or not run.judgements:
+    place = request.history
+    if place is None or run.is_interrupted or not run.judgements:
         return None
-    return _tried(f"history in {history_dir}", lambda: append_history(run, history_dir), advice)
+    return _tried(f"history in {place}", lambda: append_history(run, place), advice)
 
 
 def _tried(what: str, write: Callable[[], object], advice: str) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import Any
 
 import psutil
 
-from perfsuite.measure.contention import ContentionMark
+from perfsuite.measure.contention import Contention, ContentionMark
 from perfsuite.units import NS_PER_S
 
 #: How long one look takes; a shorter one counts as one tick of the kernel's clock.
@@ -62,15 +62,22 @@ def look_for_competition(look_s: float = LOOK_S) -> Competition:
     before, mark = _used_s(), _mark()
     time.sleep(look_s)
     after, later = _used_s(), _mark()
-    spent = mark.until(later)
-    known = [each for each in (spent.others_ratio, spent.steal_ratio) if each is not None]
     this = psutil.Process()
     own = {this, *this.children(recursive=True)}
-    busy_s: dict[str, float] = defaultdict(float)
+    busy: list[tuple[str, float]] = []
     for process, used_s in after.items():
         if process not in own and used_s > before.get(process, 0.0):
             with suppress(psutil.Error):  # it has ended
-                busy_s[process.name()] += used_s - before.get(process, 0.0)
+                busy.append((process.name(), used_s - before.get(process, 0.0)))
+    return competition_of(mark.until(later), busy)
+
+
+def competition_of(spent: Contention, busy: Iterable[tuple[str, float]]) -> Competition:
+    """Sum up one look: how contended it was, and how long which others were on a processor, by their names, s."""
+    known = [each for each in (spent.others_ratio, spent.steal_ratio) if each is not None]
+    busy_s: dict[str, float] = defaultdict(float)
+    for name, used_s in busy:
+        busy_s[name] += used_s
     elapsed_s = max(_LEAST_LOOK_S, spent.wall_ns / NS_PER_S)
     shares = sorted(((each_s / elapsed_s, name) for name, each_s in busy_s.items()), reverse=True)
     return Competition(

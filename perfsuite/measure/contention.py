@@ -92,7 +92,7 @@ class ContentionMark:
             own_ns=time.process_time_ns(),
             running_ns=running,
             waiting_ns=waiting,
-            ticks=_ticks(proc / "stat", USABLE_PROCESSORS),
+            ticks=processor_ticks(proc / "stat", USABLE_PROCESSORS),
         )
 
     def until(self, later: ContentionMark) -> Contention:
@@ -137,7 +137,7 @@ def _thread_times(tasks: Path) -> tuple[int | None, int | None]:
         return None, None
 
 
-def _ticks(stat: Path, usable: Set[int]) -> tuple[int, int, int] | None:
+def processor_ticks(stat: Path, usable: Set[int]) -> tuple[int, int, int] | None:
     """Sum the lines ``cpuN user nice system idle iowait irq softirq steal ...`` of the usable processors."""
     try:
         rows = [line.split() for line in stat.read_text().splitlines() if line.startswith("cpu")]

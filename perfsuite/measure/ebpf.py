@@ -53,7 +53,8 @@ def start_ebpf(
     """
     if layout is not None:
         refuse_other_layout(layout, pid)
-    recording = EbpfRecording(_start([ebpf.helper, *_options(pid, ebpf, layout, buffer_bytes)], Path(ebpf.log_path)))
+    options = helper_options(pid, ebpf, layout, buffer_bytes=buffer_bytes)
+    recording = EbpfRecording(_start([ebpf.helper, *options], Path(ebpf.log_path)))
     try:
         recording.wait_until_ready(READY_LIMIT_S)
     except BaseException:
@@ -182,7 +183,15 @@ def _start(command: Sequence[str], log_path: Path) -> subprocess.Popen[bytes]:
         raise MeasurementError(f"eBPF recorder: {where}: cannot be started ({error.strerror})") from None
 
 
-def _options(pid: int, ebpf: EbpfPlan, layout: TensorLayout | None, buffer_bytes: int | None) -> list[str]:
+def helper_options(
+    pid: int,
+    ebpf: EbpfPlan,
+    layout: TensorLayout | None,
+    *,
+    buffer_bytes: int | None = None,
+    machine: str | None = None,
+) -> list[str]:
+    """Return what the helper is called with, on this kind of machine unless told; raises as `start_ebpf` does."""
     if ebpf.buffer not in BUFFERS:
         raise MeasurementError(f"buffer {ebpf.buffer!r}: one of {', '.join(BUFFERS)} is expected")
     if layout is None and ebpf.levels & _NEEDS_LAYOUT:
@@ -192,8 +201,8 @@ def _options(pid: int, ebpf: EbpfPlan, layout: TensorLayout | None, buffer_bytes
     if ebpf.floor_tokens_per_s:
         options += ["--floor-milli-tokens-per-s", str(round(1000 * ebpf.floor_tokens_per_s))]
     options += ["--statistics"] if ebpf.statistics else []
-    names = ebpf.counters or (usual_counters() if ebpf.levels & TraceLevel.COUNTERS else ())
-    for counter in find_counters(names):
+    names = ebpf.counters or (usual_counters(machine) if ebpf.levels & TraceLevel.COUNTERS else ())
+    for counter in find_counters(names, machine):
         options += ["--counter", f"{counter.name}:{counter.type}:{counter.config}"]
     return options + (_layout_options(layout) if layout is not None else [])
 

@@ -29,7 +29,15 @@ from functools import partial
 from pathlib import Path
 
 from perfsuite.errors import MeasurementError, NativeBuildError, PerfsuiteError
-from perfsuite.measure.native import build_program, has_header, make_whole, run_step, source_root
+from perfsuite.measure.native import (
+    OWN_COMPILERS,
+    Compilers,
+    build_program,
+    has_header,
+    make_whole,
+    run_step,
+    source_root,
+)
 from perfsuite.measure.uprobes import PMU_TYPE
 
 
@@ -63,52 +71,79 @@ _HELPER_FLAGS = ("-fstack-protector-strong", "-D_FORTIFY_SOURCE=2")
 _HELPER_LINKS = ("-pie", "-Wl,--as-needed,-z,relro,-z,now", "-lbpf")
 
 
-def build_obstacle() -> str | None:
-    """Return the first thing that building needs and this machine lacks, with Debian's package; None: all is there."""
-    if platform.machine() not in _TARGETS:
-        return f"no eBPF recorder for {platform.machine()}; it is for {' and '.join(_TARGETS)}"
-    if not KERNEL_TYPES.exists():
-        return f"no BTF: {KERNEL_TYPES} is not there; the kernel needs CONFIG_DEBUG_INFO_BTF"
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HelperTarget:
+    """A machine that the helper is compiled for, by its name as ``uname -m`` has it."""
+
+    machine: str
+    #: What its kernel says of its own types.
+    kernel_types: Path
+    compilers: Compilers = OWN_COMPILERS
+    #: Where its headers and libraries lie, as arguments of the compiler; empty where the compiler knows.
+    flags: tuple[str, ...] = ()
+
+
+def own_target() -> HelperTarget:
+    """Return this machine."""
+    return HelperTarget(machine=platform.machine(), kernel_types=KERNEL_TYPES)
+
+
+def build_obstacle(target: HelperTarget | None = None) -> str | None:
+    """Return the first thing that building needs and is not here, with Debian's package; None: all is there."""
+    target = target or own_target()
+    if target.machine not in _TARGETS:
+        return f"no eBPF recorder for {target.machine}; it is for {' and '.join(_TARGETS)}"
+    if not target.kernel_types.exists():
+        return f"no BTF: {target.kernel_types} is not there; the kernel needs CONFIG_DEBUG_INFO_BTF"
     for tool in ("clang", "bpftool"):
         if _find(tool) is None:
             return f"no {tool}; install it, Debian's {tool}"
-    if not has_header("bpf/libbpf.h"):
+    if not target.flags and not has_header("bpf/libbpf.h"):
         return "no bpf/libbpf.h; install libbpf's headers, Debian's libbpf-dev"
     return None
 
 
-def build_helper(cache_dir: Path) -> Path:
-    """Compile the helper into the cache, and return its path; one with the same sources is kept.
+def build_helper(cache_dir: Path, target: HelperTarget | None = None) -> Path:
+    """Compile the helper into the cache, for this machine unless told; return its path. One of these sources is kept.
 
     Raises `NativeBuildError` where something is missing, which the text names, or it does not build.
     """
     root = source_root(_PROGRAMS)
-    if obstacle := build_obstacle():
+    target = target or own_target()
+    if obstacle := build_obstacle(target):
         raise NativeBuildError(f"{HELPER_NAME}: {obstacle}")
-    skeleton = _build_skeleton(root, cache_dir)
+    skeleton = _build_skeleton(root, cache_dir, target)
     sources = [path for path in sorted((root / "bpf").glob("*.c")) if not path.name.endswith(".bpf.c")]
-    extra = (*_HELPER_FLAGS, f"-I{skeleton.parent}")
     return build_program(
-        HELPER_NAME, sources, root / "include", cache_dir, extra=extra, links=_HELPER_LINKS, identity=HELPER_NAME
+        HELPER_NAME,
+        sources,
+        root / "include",
+        cache_dir,
+        extra=(*_HELPER_FLAGS, *target.flags, f"-I{skeleton.parent}"),
+        links=(*target.flags, *_HELPER_LINKS),
+        identity=HELPER_NAME,
+        compilers=target.compilers,
     )
 
 
-def _build_skeleton(root: Path, cache_dir: Path) -> Path:
+def _build_skeleton(root: Path, cache_dir: Path, target: HelperTarget) -> Path:
     """Make the header that holds the compiled programs, under a name that follows their sources."""
     sources = sorted({*(root / "bpf").glob("*.h"), *(root / "bpf").glob("*.bpf.c"), *(root / "include").rglob("*.h")})
-    digest = hashlib.sha256(repr((_PROGRAM_FLAGS, platform.machine())).encode())
+    digest = hashlib.sha256(repr((_PROGRAM_FLAGS, target.machine)).encode())
     for source in sources:
         digest.update(source.read_bytes())
-    target = cache_dir / "native" / f"bpf-programs-{digest.hexdigest()[:16]}" / SKELETON_NAME
-    if not target.exists():
-        make_whole(target, partial(_make_skeleton, root))
-    return target
+    made = cache_dir / "native" / f"bpf-programs-{digest.hexdigest()[:16]}" / SKELETON_NAME
+    if not made.exists():
+        make_whole(made, partial(_make_skeleton, root, target))
+    return made
 
 
-def _make_skeleton(root: Path, work: Path, log: Path) -> None:
+def _make_skeleton(root: Path, target: HelperTarget, work: Path, log: Path) -> None:
     clang, bpftool = str(_find("clang")), str(_find("bpftool"))
-    (work / "vmlinux.h").write_text(_output([bpftool, "btf", "dump", "file", str(KERNEL_TYPES), "format", "c"], log))
-    architecture = f"-D__TARGET_ARCH_{_TARGETS[platform.machine()]}"
+    (work / "vmlinux.h").write_text(
+        _output([bpftool, "btf", "dump", "file", str(target.kernel_types), "format", "c"], log)
+    )
+    architecture = f"-D__TARGET_ARCH_{_TARGETS[target.machine]}"
     includes = (f"-I{work}", f"-I{root / 'bpf'}", f"-I{root / 'include'}")
     compiled, linked = work / "probes.bpf.o", work / "probes.o"
     run_step([clang, *_PROGRAM_FLAGS, architecture, *includes, "-c", str(root / _PROGRAMS), "-o", str(compiled)], log)

@@ -13,7 +13,7 @@ import re
 import shutil
 import tarfile
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timezone
@@ -35,7 +35,7 @@ ENGINE, KERNELS = "llama.cpp", "kernels"
 ENTRY_LIMIT_BYTES = 2 << 30
 STORE_LIMIT_BYTES = 8 << 30
 
-_MANIFEST = "manifest.json"
+MANIFEST = "manifest.json"
 _SCHEMA = 1
 _LIBRARIES = re.compile(r"lib(llama|ggml|mtmd)[\w.+-]*?\.so(\.\d+)*")
 _HEADERS = re.compile(r"(llama|ggml|gguf|mtmd)[\w-]*\.h")
@@ -78,7 +78,7 @@ class EngineStore:
     def entries(self) -> tuple[StoredEngine, ...]:
         """Return what is kept, the oldest first; a folder whose manifest cannot be read is left out."""
         found = []
-        for path in self.folder.glob(f"*/{_MANIFEST}"):
+        for path in self.folder.glob(f"*/{MANIFEST}"):
             try:
                 found.append(_read_manifest(path))
             except EngineError:
@@ -104,13 +104,9 @@ class EngineStore:
         Raises `EngineError` where it is there, and is not what its hash says.
         """
         path = self.folder / engine_id
-        if not _ID.fullmatch(engine_id) or not (path / _MANIFEST).is_file():
+        if not is_engine_id(engine_id) or not (path / MANIFEST).is_file():
             return None
-        entry = _read_manifest(path / _MANIFEST)
-        changed = [name for name, digest in entry.files.items() if _digest(path / name) != digest]
-        if changed or entry.engine_id != engine_id or _entry_id(entry.files) != engine_id:
-            what = f"{changed[0]} has another content" if changed else "its files are not those of its id"
-            raise EngineError(f"{path}: is damaged ({what} than when it was kept); remove the folder and record again")
+        check_entry(_read_manifest(path / MANIFEST), engine_id, path, lambda name: _digest(path / name))
         return path
 
     def keep_engine(self, engine: Engine, version: str = "") -> StoredEngine:
@@ -142,7 +138,7 @@ class EngineStore:
 
         def fill(out: BinaryIO) -> None:
             with tarfile.open(fileobj=out, mode="w:gz", dereference=True, compresslevel=6) as archive:
-                for name in (_MANIFEST, *_read_manifest(folder / _MANIFEST).files):
+                for name in (MANIFEST, *_read_manifest(folder / MANIFEST).files):
                     archive.add(folder / name, arcname=f"{engine_id}/{name}", filter=_anonymous)
 
         write_whole_binary(path, fill, EngineError)
@@ -167,9 +163,9 @@ class EngineStore:
         """Remove an entry; return False, and leave it, where a run is using it."""
         folder = self.folder / engine_id
         try:
-            with (folder / _MANIFEST).open() as manifest:
+            with (folder / MANIFEST).open() as manifest:
                 fcntl.flock(manifest, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                (folder / _MANIFEST).unlink()  # from here on it is no entry, whatever becomes of the rest
+                (folder / MANIFEST).unlink()  # from here on it is no entry, whatever becomes of the rest
         except BlockingIOError:
             return False
         except OSError as error:
@@ -180,7 +176,7 @@ class EngineStore:
     @contextmanager
     def in_use(self, engine_id: str) -> Iterator[None]:
         """Keep an entry from being removed meanwhile."""
-        with (self.folder / engine_id / _MANIFEST).open() as manifest:
+        with (self.folder / engine_id / MANIFEST).open() as manifest:
             fcntl.flock(manifest, fcntl.LOCK_SH)
             yield
 
@@ -194,7 +190,7 @@ class EngineStore:
         settings: Mapping[str, str] | None = None,
     ) -> StoredEngine:
         digests = {name: _digest(path) for name, path in sources.items()}
-        engine_id = _entry_id(digests)
+        engine_id = entry_id(digests)
         if (found := self._known(engine_id)) is not None:
             return found
         n_bytes = sum({digests[name]: path.stat().st_size for name, path in sources.items()}.values())
@@ -223,7 +219,7 @@ class EngineStore:
         except EngineError:
             self.remove(engine_id)
             return None
-        return None if folder is None else _read_manifest(folder / _MANIFEST)
+        return None if folder is None else _read_manifest(folder / MANIFEST)
 
     def _refuse_too_much(self, n_bytes: int) -> None:
         if n_bytes > ENTRY_LIMIT_BYTES:
@@ -249,7 +245,7 @@ class EngineStore:
 
     def _taken(self, draft: Path, entry: StoredEngine) -> StoredEngine:
         """Let a draft become the entry, unless somebody else was first with the same."""
-        write_json(draft / _MANIFEST, {"schema": _SCHEMA, **asdict(entry)}, EngineError)
+        write_json(draft / MANIFEST, {"schema": _SCHEMA, **asdict(entry)}, EngineError)
         draft.chmod(0o755)
         try:
             draft.rename(self.folder / entry.engine_id)
@@ -257,6 +253,29 @@ class EngineStore:
             if self.folder_of(entry.engine_id) is None:
                 raise
         return entry
+
+
+def check_entry(entry: StoredEngine, engine_id: str, where: Path, digest: Callable[[str], str]) -> None:
+    """Raise `EngineError` unless an entry's files are those of its id, by their digests now."""
+    changed = [name for name, before in entry.files.items() if digest(name) != before]
+    if changed or entry.engine_id != engine_id or entry_id(entry.files) != engine_id:
+        what = f"{changed[0]} has another content" if changed else "its files are not those of its id"
+        raise EngineError(f"{where}: is damaged ({what} than when it was kept); remove the folder and record again")
+
+
+def is_engine_id(text: str) -> bool:
+    """Whether a text can be the id of an entry."""
+    return _ID.fullmatch(text) is not None
+
+
+def is_engine_library(name: str) -> bool:
+    """Whether a file of that name belongs to the libraries of a build of llama.cpp."""
+    return _LIBRARIES.fullmatch(name) is not None
+
+
+def manifest_content(entry: StoredEngine) -> bytes:
+    """Return what an entry's manifest holds."""
+    return json.dumps({"schema": _SCHEMA, **asdict(entry)}).encode()
 
 
 def open_store(cache_dir: Path) -> EngineStore:
@@ -302,10 +321,10 @@ def _copy(sources: Mapping[str, Path], digests: Mapping[str, str], draft: Path) 
 def _unpacked(archive: tarfile.TarFile, path: Path, draft: Path) -> StoredEngine:
     """Write the files of an archive, as far as its manifest names them, and check each."""
     members = {each.name.partition("/")[2]: each for each in archive.getmembers()}
-    if _MANIFEST not in members or any(not each.isfile() for each in members.values()):
+    if MANIFEST not in members or any(not each.isfile() for each in members.values()):
         raise EngineError(f"{path}: is no archive of an engine; 'perfsuite engines export' writes them")
-    entry = _manifest(_content(archive, members[_MANIFEST]), path)
-    if members.keys() != {_MANIFEST, *entry.files}:
+    entry = read_entry(_content(archive, members[MANIFEST]), path)
+    if members.keys() != {MANIFEST, *entry.files}:
         raise EngineError(f"{path}: holds other files than its manifest names; export the engine again")
     if sum(each.size for each in members.values()) > ENTRY_LIMIT_BYTES:
         raise EngineError(f"{path}: unpacks to more than the limit of {format_bytes(ENTRY_LIMIT_BYTES)}")
@@ -329,12 +348,13 @@ def _content(archive: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
 
 def _read_manifest(path: Path) -> StoredEngine:
     try:
-        return _manifest(path.read_bytes(), path)
+        return read_entry(path.read_bytes(), path)
     except OSError as error:
         raise EngineError(f"{path}: cannot be read ({error.strerror})") from error
 
 
-def _manifest(content: bytes, where: Path) -> StoredEngine:
+def read_entry(content: bytes, where: Path) -> StoredEngine:
+    """Read an entry's manifest; `EngineError` where it is none."""
     try:
         plain: dict[str, Any] = json.loads(content)
         if plain.pop("schema") != _SCHEMA:
@@ -344,12 +364,13 @@ def _manifest(content: bytes, where: Path) -> StoredEngine:
         is_whole = entry.kind in (ENGINE, KERNELS) and files and all(map(_PARTS.fullmatch, files))
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise EngineError(f"{where}: the manifest cannot be read ({type(error).__name__})") from error
-    if not is_whole or _entry_id(files) != entry.engine_id:
+    if not is_whole or entry_id(files) != entry.engine_id:
         raise EngineError(f"{where}: the manifest does not name the files of an engine with this id")
     return entry
 
 
-def _entry_id(digests: Mapping[str, str]) -> str:
+def entry_id(digests: Mapping[str, str]) -> str:
+    """Return the id of an entry with these files."""
     listing = "".join(f"{name}={digest}\n" for name, digest in sorted(digests.items()))
     return hashlib.sha256(listing.encode()).hexdigest()[:16]
 

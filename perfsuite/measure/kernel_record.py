@@ -41,15 +41,19 @@ class KernelRecord:
         return self.error_norm <= self.tolerance
 
     @property
-    def durations_ns(self) -> tuple[int, ...]:
-        """END - START of the launches where it is positive; the others are counted in `zero_durations`."""
-        spans = (end - start for start, end in zip(self.start_ns, self.end_ns, strict=True))
-        return tuple(span for span in spans if span > 0)
+    def lengths_ns(self) -> tuple[int | None, ...]:
+        """END - START of each launch; `None` where either is missing, or they cannot both be right.
+
+        Each launch is waited for before the next, so that none begins before the one before it has ended.
+        """
+        ends = (0, *self.end_ns)
+        rows = zip(ends, self.start_ns, self.end_ns, strict=False)
+        return tuple(end - start if start and start >= before and end >= start else None for before, start, end in rows)
 
     @property
-    def zero_durations(self) -> int:
-        """Launches that ended no later than they began: too short for the device's clock, or not stamped."""
-        return len(self.end_ns) - len(self.durations_ns)
+    def durations_ns(self) -> tuple[int, ...]:
+        """The lengths that are known and not 0."""
+        return tuple(length for length in self.lengths_ns if length)
 
     def to_plain(self) -> dict[str, Any]:
         """Return the record as a dict of strings, numbers and tuples."""

@@ -8,16 +8,16 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from perfsuite.device.process_start import pid_namespace, process_start
 from perfsuite.device.work_folder import work_folder
 from perfsuite.errors import EngineError, MeasurementError, NativeBuildError
 from perfsuite.measure.engine import Engine, find_engine
-from perfsuite.measure.native import build_engine_library, find_probe_library, find_worker
+from perfsuite.measure.native import build_engine_library, find_probe_library, find_worker, load_probe_library
 from perfsuite.measure.plan import (
     LlamaPlan,
     OperatorsPlan,
@@ -33,6 +33,9 @@ from perfsuite.measure.plan import (
     load_record,
     task_of,
 )
+
+if TYPE_CHECKING:
+    from perfsuite.measure.live_publisher import Publication
 
 #: Is given a worker's process id, and what it returns is open for as long as the worker runs.
 Observe: TypeAlias = Callable[[int], AbstractContextManager[object]]
@@ -143,59 +146,104 @@ def run_worker(
 
     if (lead := lead_of(plan)) is not None:
         return lead(plan, extra_environment or {}, limit_s, observe)
-    with work_folder() as folder:
-        process = start_worker(plan, folder, extra_environment or {}, stdin=subprocess.DEVNULL)
-        with contextlib.nullcontext() if observe is None else observe(process.pid):
+    with work_folder() as folder, _published(plan) as publication:
+        process = start_worker(plan, folder, extra_environment or {}, stdin=subprocess.DEVNULL, publication=publication)
+        with contextlib.nullcontext() if observe is None else observe(process.pid), _ended(publication):
             output = _wait(process, limit_s, task_of(plan))
-        if log_path is not None:
-            log_path.parent.mkdir(parents=True, exist_ok=True)
-            with log_path.open("a") as log:
-                log.write(output)
-        return read_record(plan, folder, output)
+            if log_path is not None:
+                log_path.parent.mkdir(parents=True, exist_ok=True)
+                with log_path.open("a") as log:
+                    log.write(output)
+            return read_record(plan, folder, output)
+
+
+def open_publication(plan: Plan) -> Publication | None:
+    """Offer a plan's records at the socket that it names, if it names one; `MeasurementError` where nothing can listen.
+
+    The driver's thread is bound to the first processor where threads are bound at all: publishing keeps off it.
+    """
+    llama = getattr(plan, "llama", plan)
+    if not isinstance(llama, LlamaPlan) or llama.live_socket is None:
+        return None
+    from perfsuite.measure.live_publisher import Publication  # few runs are watched
+
+    usable = frozenset(os.sched_getaffinity(0))
+    is_bound = llama.binds_threads and llama.n_threads == len(usable) > 1
+    processors = usable - {min(usable)} if is_bound else frozenset[int]()
+    return Publication(load_probe_library(Path(llama.cache_dir)), Path(llama.live_socket), processors)
+
+
+@contextlib.contextmanager
+def _published(plan: Plan) -> Iterator[Publication | None]:
+    publication = open_publication(plan)
+    with contextlib.nullcontext() if publication is None else contextlib.closing(publication):
+        yield publication
+
+
+@contextlib.contextmanager
+def _ended(publication: Publication | None) -> Iterator[None]:
+    """End a publication with the context, before an observer waits for its end; cut where something was raised."""
+    is_complete = False
+    try:
+        yield
+        is_complete = True
+    finally:
+        if publication is not None:
+            publication.close(is_complete=is_complete)
 
 
 def start_worker(
-    plan: Plan, folder: Path, extra_environment: Mapping[str, str], *, stdin: int, is_native: bool | None = None
+    plan: Plan,
+    folder: Path,
+    extra_environment: Mapping[str, str],
+    *,
+    stdin: int,
+    publication: Publication | None = None,
 ) -> subprocess.Popen[str]:
-    """Start a worker whose plan and record lie in `folder`: the native program, or Python where `is_native` forbids it.
+    """Start a worker whose plan and record lie in `folder`: the native program, or Python for our own kernels.
 
-    By default that is the native one wherever it does. It has a process group of its own, so that a limit or a Ctrl-C
-    takes the worker's children as well.
+    It has a process group of its own, so that a limit or a Ctrl-C takes the worker's children as well. A publication
+    gets what its driver does.
 
     Raises `MeasurementError` where the plan's llama.cpp is not there any more, or what is compiled for it does not
     build.
     """
     plan_path = folder / PLAN_NAME
     plan_path.write_bytes(dump_plan(plan))
-    is_native = runs_natively(plan) if is_native is None else is_native
     try:
-        command = _command(plan, plan_path, folder / RECORD_NAME, is_native=is_native)
+        command = _command(plan, plan_path, folder / RECORD_NAME)
     except (EngineError, NativeBuildError) as error:
         raise MeasurementError(str(error)) from error
-    return subprocess.Popen(
+    pinned = pinning(plan, sorted(os.sched_getaffinity(0)), os.environ.keys())
+    environment = _child_environment({**pinned, **extra_environment})
+    shared: tuple[int, ...] = ()
+    if publication is not None:
+        queue = publication.queue
+        shared = (queue.memory_fd, queue.event_fd)
+        command = [*command, f"--live-memory={queue.memory_fd}", f"--live-event={queue.event_fd}"]
+    process = subprocess.Popen(
         command,
-        env=_child_environment({**_pinning(plan), **extra_environment}),
+        env=environment,
         stdin=stdin,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
         errors="replace",
         start_new_session=True,
+        pass_fds=shared,
     )
+    if publication is not None and (log_dir := environment.get("PERFSUITE_OPENCL_LOG")):
+        publication.follow(Path(log_dir) / f"opencl-{process.pid}.log")
+    return process
 
 
+#: What the native worker runs: all but our own kernels, and other people's programs.
 _NATIVE = (LlamaPlan, TurnsPlan, StepsPlan, UprobePlan, OverheadPlan, OperatorsPlan, ProbePlan, SurveyPlan)
 
 
-def runs_natively(plan: Plan) -> bool:
-    """Whether the native worker runs a plan: all but our own kernels, other people's programs, and live records."""
-    llama = getattr(plan, "llama", plan)
-    return isinstance(plan, _NATIVE) and not (isinstance(llama, LlamaPlan) and llama.live_socket is not None)
-
-
-def _command(plan: Plan, plan_path: Path, record_path: Path, *, is_native: bool) -> Sequence[str]:
+def _command(plan: Plan, plan_path: Path, record_path: Path) -> Sequence[str]:
     files = (str(plan_path), str(record_path))
-    if not is_native:
+    if not isinstance(plan, _NATIVE):
         safely = ("-P",) if sys.version_info >= (3, 11) else ()
         return (sys.executable, *safely, "-m", "perfsuite.measure.worker", *files)
     inner: Any = getattr(plan, "llama", plan)
@@ -206,20 +254,19 @@ def _command(plan: Plan, plan_path: Path, record_path: Path, *, is_native: bool)
     return (str(find_worker(cache_dir)), "run", *files, *options)
 
 
-def _pinning(plan: Plan) -> dict[str, str]:
+def pinning(plan: Plan, usable: Sequence[int], variables: Collection[str]) -> dict[str, str]:
     """Give each of the engine's threads a processor of its own, where it has as many threads as there are processors.
 
     Two threads that spin on one processor while another is idle look busy to the scheduler, and it may leave them there
     for seconds. With fewer threads than processors it chooses better than we: which processors are the fast ones.
-    What the environment itself says about threads stays.
+    What the environment itself says about threads, by one of its `variables`, stays.
     """
     llama = getattr(plan, "llama", plan)
-    usable = sorted(os.sched_getaffinity(0))
     if not isinstance(llama, LlamaPlan | OperatorsPlan | ShapesPlan):
         return {}
     if not llama.binds_threads or llama.n_threads != len(usable):
         return {}
-    if _PINNING_NAMES & os.environ.keys():
+    if _PINNING_NAMES.intersection(variables):
         return {}
     return {"OMP_PROC_BIND": "true", "OMP_PLACES": ",".join(f"{{{cpu}}}" for cpu in usable)}
 
@@ -243,9 +290,14 @@ def _child_environment(extra: Mapping[str, str]) -> dict[str, str]:
 def read_record(plan: Plan, folder: Path, output: str) -> dict[str, Any]:
     """Return the payload that an ended worker left in its folder, or raise with its reason from its output."""
     record_path = folder / RECORD_NAME
-    if not record_path.exists():
+    return record_payload(plan, record_path.read_bytes() if record_path.exists() else None, output)
+
+
+def record_payload(plan: Plan, record: bytes | None, output: str) -> dict[str, Any]:
+    """Return the payload of a worker's record, or raise with its reason from its output where it left none."""
+    if record is None:
         raise MeasurementError(_reason(output, task_of(plan)))
-    return load_record(record_path.read_bytes(), task_of(plan))
+    return load_record(record, task_of(plan))
 
 
 def _wait(process: subprocess.Popen[str], limit_s: float, task: str) -> str:
@@ -254,21 +306,26 @@ def _wait(process: subprocess.Popen[str], limit_s: float, task: str) -> str:
         output, _ = process.communicate(timeout=limit_s)
     except subprocess.TimeoutExpired:
         kill_worker(process)
-        raise MeasurementError(
-            f"the worker for '{task}' was still running after {time.monotonic() - started:.0f} s and was stopped; "
-            "use a smaller model or scenario"
-        ) from None
+        raise still_running(task, time.monotonic() - started) from None
     except BaseException:
         kill_worker(process)
         raise
-    refuse_killed(process, output, task)
+    refuse_killed(process.returncode, output, task)
     return output
 
 
-def refuse_killed(process: subprocess.Popen[str], output: str, task: str) -> None:
-    """Raise a `MeasurementError` where an ended worker did not end by itself."""
-    if process.returncode is not None and process.returncode < 0:
-        name = _signal_name(-process.returncode)
+def still_running(task: str, after_s: float) -> MeasurementError:
+    """Return the error for a worker that ran past its limit."""
+    return MeasurementError(
+        f"the worker for '{task}' was still running after {after_s:.0f} s and was stopped; "
+        "use a smaller model or scenario"
+    )
+
+
+def refuse_killed(status: int | None, output: str, task: str) -> None:
+    """Raise a `MeasurementError` where an ended worker did not end by itself: its status is a signal's, negated."""
+    if status is not None and status < 0:
+        name = _signal_name(-status)
         raise MeasurementError(f"the worker for '{task}' was killed by {name}: {_last_line(output)}")
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, ExitStack, closing
+from contextlib import ExitStack, closing
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -32,12 +32,21 @@ if TYPE_CHECKING:
 class LedWorker:
     """A worker that takes one step after the other; a context manager that ends it."""
 
-    def __init__(self, plan: StepsPlan, environment: Mapping[str, str], *, limit_s: float) -> None:
-        """Start it; every step raises a `MeasurementError` once `limit_s` has passed, or the worker has ended."""
+    def __init__(
+        self, plan: StepsPlan, environment: Mapping[str, str], *, limit_s: float, observe: Observe | None = None
+    ) -> None:
+        """Start it; every step raises a `MeasurementError` once `limit_s` has passed, or the worker has ended.
+
+        Who observes it does so until after it has ended.
+        """
         self._deadline_s = time.monotonic() + limit_s
-        self._stack = ExitStack()
-        folder = self._stack.enter_context(work_folder())
-        self._worker = self._stack.enter_context(closing(WaitingWorker(plan, folder, environment)))
+        with ExitStack() as stack:
+            folder = stack.enter_context(work_folder())
+            self._worker = stack.enter_context(closing(WaitingWorker(plan, folder, environment)))
+            if observe is not None:
+                stack.enter_context(observe(self.pid))
+                stack.callback(self._worker.close)
+            self._stack = stack.pop_all()
 
     def __enter__(self) -> LedWorker:
         """Wait until the model is loaded."""
@@ -115,12 +124,11 @@ def _traced_by_ebpf(
     plan: LlamaPlan, environment: Mapping[str, str], limit_s: float, observe: Observe | None
 ) -> dict[str, Any]:
     """Run a replicate which the eBPF recorder follows from the end of the warm-up on."""
-    with LedWorker(StepsPlan(llama=replace(plan, ebpf=None)), environment, limit_s=limit_s) as worker:
-        with _observed(worker, observe):
-            worker.warm_up(plan)
-            with start_recording(worker.pid, plan) as recording:
-                worker.run(plan)
-                notes = recording.finish()
+    with LedWorker(StepsPlan(llama=replace(plan, ebpf=None)), environment, limit_s=limit_s, observe=observe) as worker:
+        worker.warm_up(plan)
+        with start_recording(worker.pid, plan) as recording:
+            worker.run(plan)
+            notes = recording.finish()
         return {**worker.payload(), "ebpf_notes": list(notes)}
 
 
@@ -135,14 +143,13 @@ def _ebpf_overhead(
     """
     llama, ebpf = plan.llama, required_ebpf(plan.llama)
     sides = drawn_sides(plan.n_pairs, random.Random())
-    with LedWorker(StepsPlan(llama=replace(llama, ebpf=None)), environment, limit_s=limit_s) as worker:
-        with _observed(worker, observe):
-            worker.warm_up(llama)
-            with start_recording(worker.pid, llama) as recording:
-                for is_traced in sides:
-                    recording.switch(TraceLevel(ebpf.levels if is_traced else 0))
-                    worker.warm_up(llama.one_token)
-                    worker.run(llama)
+    with LedWorker(StepsPlan(llama=replace(llama, ebpf=None)), environment, limit_s=limit_s, observe=observe) as worker:
+        worker.warm_up(llama)
+        with start_recording(worker.pid, llama) as recording:
+            for is_traced in sides:
+                recording.switch(TraceLevel(ebpf.levels if is_traced else 0))
+                worker.warm_up(llama.one_token)
+                worker.run(llama)
         payload = worker.payload()
     sums = paired_sums(EngineRecord.from_plain(payload["engine"]), sides)
     return {
@@ -158,15 +165,10 @@ def _duplication(
     from perfsuite.measure.opencl_engine_duplication import duplicate_engine_kernels  # NumPy, for the layer's log
 
     steps = StepsPlan(llama=plan.llama, layer_library=plan.layer_library)
-    with LedWorker(steps, environment, limit_s=limit_s) as worker:
-        with _observed(worker, observe):
-            worker.warm_up(plan.llama)
-            found = duplicate_engine_kernels(worker, plan)
+    with LedWorker(steps, environment, limit_s=limit_s, observe=observe) as worker:
+        worker.warm_up(plan.llama)
+        found = duplicate_engine_kernels(worker, plan)
         return {"kernels": [each.to_plain() for each in found], "contention": worker.payload()["contention"]}
-
-
-def _observed(worker: LedWorker, observe: Observe | None) -> AbstractContextManager[object]:
-    return ExitStack() if observe is None else observe(worker.pid)
 
 
 def start_recording(pid: int, plan: LlamaPlan) -> EbpfRecording:

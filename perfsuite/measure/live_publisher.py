@@ -1,7 +1,8 @@
-"""The thread of a worker that forwards what the driver and the OpenCL layer record to whoever listens.
+"""The thread beside a worker that publishes what its driver and the OpenCL layer record.
 
-What costs a run is not the bytes but the wake-ups: where every processor computes, each takes one away from a thread
-for whose end the others wait. So:
+The worker pushes phases into memory that it shares with this process (``native/include/perfsuite/live.h``), and has no
+thread of its own for it. What costs a run is not the bytes but the wake-ups: where every processor computes, each takes
+one away from a thread for whose end the others wait. So:
 
 - The thread sleeps in one `select` on all that may happen, and the driver wakes it by an eventfd, once a token. Looking
   every few milliseconds would wake it as often, at any moment of a matrix product.
@@ -11,9 +12,8 @@ for whose end the others wait. So:
 - Where each of the engine's threads is bound to a processor, this one keeps off the driver's.
 - Tokens faster than `LEAST_INTERVAL_S` share a wake-up. Without a subscriber the driver wakes nobody.
 
-A thread of Python does, for the driver's call has released the interpreter's lock. It takes about a tenth of a
-millisecond a token, half of it in the system call that sends. Forecasts are the subscriber's work, so that a run does
-not pay for them.
+It takes about a tenth of a millisecond a token, half of it in the system call that sends. Forecasts are the
+subscriber's work, so that a run does not pay for them.
 """
 
 from __future__ import annotations
@@ -21,13 +21,12 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perfsuite.errors import MeasurementError
-from perfsuite.measure import live_queue
 from perfsuite.measure.live_queue import AT_ONCE, LiveQueue, open_queue
 from perfsuite.measure.live_server import LiveServer, open_server
 from perfsuite.records.events import Phase
@@ -79,23 +78,17 @@ _LOG_BYTES = 1 << 20
 #: Longest that the end of a run waits for slow subscribers, after everything was measured.
 _FLUSH_S = 0.5
 
-#: Gives the context in which the driver's phases are not published.
-Pause = Callable[[], AbstractContextManager[None]]
-
-_NEVER_NS = 2**63
-
 
 class LivePublisher:
     """Forwards records until it is stopped."""
 
-    def __init__(self, queue: LiveQueue, server: LiveServer, tail: OpenClLogTail | None) -> None:
+    def __init__(self, queue: LiveQueue, server: LiveServer) -> None:
         self._queue = queue
         self._server = server
-        self._tail = tail
+        #: The log of the OpenCL layer in the worker, whose kernels are published, too.
+        self.tail: OpenClLogTail | None = None
         self._tokens = TokenCounter()
         self._n_phases = self._n_tokens = self._n_kernels = self._n_dropped = 0
-        #: Kernels that were enqueued earlier are no part of the run.
-        self.kernels_from_ns = 0
         self._woken_s = 0.0
         self._is_stopping = threading.Event()
         server.watch(queue.event_fd)
@@ -150,8 +143,8 @@ class LivePublisher:
         if n_dropped != self._n_dropped:
             self._publish_loss("queue", n_dropped - self._n_dropped)
             self._n_dropped = n_dropped
-        if self._tail is not None:
-            self._forward_kernels(self._tail, log_bytes)
+        if self.tail is not None:
+            self._forward_kernels(self.tail, log_bytes)
 
     def _publish_phases(self, phases: Sequence[LivePhase]) -> None:
         lines = []
@@ -168,10 +161,11 @@ class LivePublisher:
         try:
             found = tail.read(limit_bytes)
         except MeasurementError:
-            self._tail = None
+            self.tail = None
             self._publish_loss("opencl", None)
             return
-        kernels: list[LiveKernel] = [each for each in found.kernels if each.enqueue_ns >= self.kernels_from_ns]
+        from_ns = self._queue.resumed_ns
+        kernels: list[LiveKernel] = [each for each in found.kernels if each.enqueue_ns >= from_ns]
         self._n_kernels += len(kernels)
         self._server.publish([to_line(kernel) for kernel in kernels], is_kept=False)
         if found.n_lost:
@@ -181,59 +175,41 @@ class LivePublisher:
         self._server.publish([to_line(LiveLoss(where=where, n_records=n_records))])
 
 
-@contextmanager
-def published(
-    library: ctypes.CDLL,
-    socket_path: str | None,
-    *,
-    opencl_log: Path | None = None,
-    processors: frozenset[int] = frozenset(),
-) -> Iterator[Pause]:
-    """Publish what the driver does in this context at a local socket; without a path, nothing happens.
+class Publication:
+    """A local socket at which a worker's records are offered from before it starts until it has ended."""
 
-    Yields how to pause, for warm-ups: by the thread that calls the driver.
+    def __init__(self, library: ctypes.CDLL, socket_path: Path, processors: frozenset[int] = frozenset()) -> None:
+        """Open the socket, and begin to publish; `library` is the probe library.
 
-    `opencl_log` is the log of the OpenCL layer in this process, whose kernels are published, too. The publishing thread
-    runs on `processors`, or where the scheduler likes.
+        The publishing thread runs on `processors`, or where the scheduler likes.
 
-    Raises `MeasurementError` where nothing can listen there.
-    """
-    if socket_path is None:
-        yield nullcontext
-        return
-    tail = None
-    if opencl_log is not None:
+        Raises `MeasurementError` where nothing can listen there.
+        """
+        with ExitStack() as stack:
+            server = stack.enter_context(open_server(socket_path))
+            self.queue = stack.enter_context(open_queue(library))
+            self._publisher = LivePublisher(self.queue, server)
+            self._processors = processors
+            self._thread = threading.Thread(target=self._forward, name="perfsuite-live", daemon=True)
+            self._thread.start()
+            self._stack = stack.pop_all()
+
+    def follow(self, opencl_log: Path) -> None:
+        """Publish the kernels of the OpenCL layer's log, too."""
         from perfsuite.records.opencl_log_tail import OpenClLogTail  # NumPy is loaded where there is a log to read
 
-        tail = OpenClLogTail(opencl_log)
-    with open_server(Path(socket_path)) as server, open_queue(library) as queue:
-        publisher = LivePublisher(queue, server, tail)
+        self._publisher.tail = OpenClLogTail(opencl_log)
 
-        @contextmanager
-        def pause() -> Iterator[None]:
-            publisher.kernels_from_ns = _NEVER_NS
-            with live_queue.paused(library):
-                yield
-            publisher.kernels_from_ns = time.monotonic_ns()
+    def close(self, *, is_complete: bool = False) -> None:
+        """Publish the rest, say that it was the last, and take the socket away; once."""
+        if not self._thread.is_alive():
+            return
+        with self._stack:
+            self._publisher.stop()
+            self._thread.join()
+            self._publisher.finish(is_complete=is_complete)
 
-        with _thread(publisher, processors):
-            yield pause
-
-
-@contextmanager
-def _thread(publisher: LivePublisher, processors: frozenset[int]) -> Iterator[None]:
-    def forward() -> None:
-        if processors:
-            os.sched_setaffinity(0, processors)
-        publisher.run()
-
-    thread = threading.Thread(target=forward, name="perfsuite-live", daemon=True)
-    thread.start()
-    is_complete = False
-    try:
-        yield
-        is_complete = True
-    finally:
-        publisher.stop()
-        thread.join()
-        publisher.finish(is_complete=is_complete)
+    def _forward(self) -> None:
+        if self._processors:
+            os.sched_setaffinity(0, self._processors)
+        self._publisher.run()

@@ -16,13 +16,15 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from perfsuite import __version__
 from perfsuite.errors import EngineError, NativeBuildError
 from perfsuite.measure.engine import ENGINE_LIBRARIES, Engine, library_build_id
 from perfsuite.measure.plan import SCHEMA
+from perfsuite.records.bundle import WORKER
 
 _ERROR_BYTES = 2048
 
@@ -46,7 +48,6 @@ def checked(function: Callable[..., int], *arguments: object, otherwise: str) ->
         raise EngineError(error.value.decode(errors="replace") or otherwise)
 
 
-WORKER_PROGRAM = "perfsuite-worker"
 PROBE_LIBRARY = "libperfsuite_probe.so"
 ENGINE_LIBRARY = "libperfsuite_engine.so"
 PHASE_TRACER_LIBRARY = "libperfsuite_phase_tracer.so"
@@ -56,6 +57,17 @@ COMPATIBILITY_LAYER_LIBRARY = "libperfsuite_cl_compat.so"
 _COMPATIBILITY_SOURCE = "src/opencl/compat_layer.c"
 _COMPILE_LIMIT_S = 300
 _FLAGS = ("-O2", "-g", "-fPIC", "-Wall", "-pthread")
+
+
+class Compilers(NamedTuple):
+    """The names of compilers, of which the first that is installed is used."""
+
+    c: tuple[str, ...]
+    cxx: tuple[str, ...]
+
+
+#: What compiles for this machine.
+OWN_COMPILERS = Compilers(c=("cc", "gcc", "clang"), cxx=("c++", "g++", "clang++"))
 
 
 def native_dirs() -> tuple[Path, ...]:
@@ -76,6 +88,65 @@ def _installed(name: str) -> Path | None:
     return next((place / name for place in native_dirs() if (place / name).exists()), None)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NativePart:
+    """A library or a program of the suite's own: its sources, and what compiler and linker are given for it."""
+
+    name: str
+    sources: tuple[Path, ...]
+    #: Folders of headers.
+    includes: tuple[Path, ...]
+    flags: tuple[str, ...] = ()
+    links: tuple[str, ...] = ()
+    is_library: bool = True
+
+
+def probe_part() -> NativePart:
+    """Return the probe library: the sources of ``native/src`` itself, and the queue of live records."""
+    root = source_root("src/threads.c")
+    sources = (*sorted((root / "src").glob("*.c")), root / "src" / "engine" / "live.c")
+    return NativePart(name=PROBE_LIBRARY, sources=sources, includes=(root / "include",), flags=("-O3",), links=("-lm",))
+
+
+def engine_part(engine: Engine, found_at: Sequence[str]) -> NativePart:
+    """Return recorder and driver, compiled against an engine's headers; `found_at` says where its libraries are."""
+    root = source_root("src/engine/driver.cpp")
+    libraries = tuple(str(engine.library(name)) for name in ENGINE_LIBRARIES)
+    return NativePart(
+        name=ENGINE_LIBRARY,
+        sources=tuple(sorted((root / "src" / "engine").glob("*.c*"))),
+        includes=(root / "include",),
+        flags=engine.include_flags,
+        links=(*libraries, *found_at, f"-Wl,-rpath-link,{engine.library_dir}", "-ldl"),
+    )
+
+
+def opencl_layer_part(name: str, root: Path) -> NativePart:
+    """Return one of the layers for OpenCL's loader, from a folder of native files."""
+    alone = root / _COMPATIBILITY_SOURCE
+    sources = (path for path in sorted(alone.parent.glob("*.c")) if (path == alone) == (name != TRACING_LAYER_LIBRARY))
+    return NativePart(
+        name=name,
+        sources=tuple(sources),
+        includes=(root / "include",),
+        flags=("-fvisibility=hidden", "-DCL_TARGET_OPENCL_VERSION=300"),
+        links=("-Wl,-Bsymbolic,-z,nodelete,--build-id,--as-needed", "-ldl"),
+    )
+
+
+def worker_part() -> NativePart:
+    """Return the worker and, where it is there, the agent that is the same program."""
+    root = source_root("src/worker/main.cpp")
+    return NativePart(
+        name=WORKER,
+        sources=tuple(path for name in ("worker", "agent") for path in sorted((root / "src" / name).glob("*.cpp"))),
+        includes=(root / "include",),
+        flags=(f'-DPS_VERSION="{__version__}"', f"-DPS_PLAN_SCHEMA={SCHEMA}", "-Wno-maybe-uninitialized"),
+        links=("-static-libstdc++", "-static-libgcc", "-ldl"),
+        is_library=False,
+    )
+
+
 def load_probe_library(cache_dir: Path) -> ctypes.CDLL:
     """Load the probe library; see `find_probe_library`."""
     return _load(find_probe_library(cache_dir))
@@ -88,28 +159,17 @@ def find_probe_library(cache_dir: Path) -> Path:
 
 def find_worker(cache_dir: Path) -> Path:
     """Find the native worker in the wheel, or build it from the source tree where it was never installed."""
-    return _installed(WORKER_PROGRAM) or build_worker(cache_dir)
+    return _installed(WORKER) or build_worker(cache_dir)
 
 
 def build_worker(cache_dir: Path) -> Path:
-    """Compile the native worker from ``native/src/worker`` into the cache; it needs no more than the C library."""
-    root = source_root("src/worker/main.cpp")
-    return build_program(
-        WORKER_PROGRAM,
-        sorted((root / "src" / "worker").glob("*.cpp")),
-        root / "include",
-        cache_dir,
-        extra=(f'-DPS_VERSION="{__version__}"', f"-DPS_PLAN_SCHEMA={SCHEMA}", "-Wno-maybe-uninitialized"),
-        links=("-static-libstdc++", "-static-libgcc", "-ldl"),
-        identity=WORKER_PROGRAM,
-    )
+    """Compile the native worker, which also serves a desk, into the cache; it needs no more than the C library."""
+    return _build(worker_part(), cache_dir, identity=WORKER)
 
 
 def build_probe_library(cache_dir: Path) -> Path:
     """Compile the probe library from ``native/src`` into the cache."""
-    root = source_root("src/threads.c")
-    sources = sorted((root / "src").glob("*.c"))
-    return _build(PROBE_LIBRARY, sources, root, cache_dir, extra=("-O3",), links=("-lm",), identity="probe")
+    return _build(probe_part(), cache_dir, identity="probe")
 
 
 def load_engine_library(engine: Engine, cache_dir: Path) -> ctypes.CDLL:
@@ -138,31 +198,21 @@ def refuse_other_engine(engine: Engine, maps: str) -> None:
 
 def build_engine_library(engine: Engine, cache_dir: Path) -> Path:
     """Compile recorder and driver against the engine's headers into the cache; return the library's path."""
-    root = source_root("src/engine/driver.cpp")
-    sources = sorted((root / "src" / "engine").glob("*.c*"))
-    links = [
-        *(str(engine.library(name)) for name in ENGINE_LIBRARIES),
-        f"-Wl,--disable-new-dtags,-rpath,{engine.library_dir}",
-        f"-Wl,-rpath-link,{engine.library_dir}",
-        "-ldl",
-    ]
-    identity = f"{engine.build_id} {engine.library_dir}"
-    flags = engine.include_flags
-    return _build(ENGINE_LIBRARY, sources, root, cache_dir, extra=flags, links=links, identity=identity)
+    part = engine_part(engine, (f"-Wl,--disable-new-dtags,-rpath,{engine.library_dir}",))
+    return _build(part, cache_dir, identity=f"{engine.build_id} {engine.library_dir}")
 
 
 def build_phase_tracer(engine: Engine, cache_dir: Path) -> Path:
     """Compile the interposed tracer of phases against the engine's headers into the cache; it is for LD_PRELOAD."""
     root = source_root("src/tracer/phase_tracer.c")
-    return _build(
-        PHASE_TRACER_LIBRARY,
-        [root / "src" / "tracer" / "phase_tracer.c"],
-        root,
-        cache_dir,
-        extra=engine.include_flags,
+    part = NativePart(
+        name=PHASE_TRACER_LIBRARY,
+        sources=(root / "src" / "tracer" / "phase_tracer.c",),
+        includes=(root / "include",),
+        flags=engine.include_flags,
         links=("-ldl",),
-        identity=f"phase tracer {engine.build_id}",
     )
+    return _build(part, cache_dir, identity=f"phase tracer {engine.build_id}")
 
 
 def find_opencl_layer(name: str, cache_dir: Path) -> Path:
@@ -179,12 +229,8 @@ def find_opencl_layer(name: str, cache_dir: Path) -> Path:
 
 
 def _build_opencl_layer(name: str, root: Path, cache_dir: Path) -> Path:
-    alone = root / _COMPATIBILITY_SOURCE
-    sources = [path for path in sorted(alone.parent.glob("*.c")) if (path == alone) == (name != TRACING_LAYER_LIBRARY)]
-    extra = ("-fvisibility=hidden", "-DCL_TARGET_OPENCL_VERSION=300")
-    links = ("-Wl,-Bsymbolic,-z,nodelete,--build-id,--as-needed", "-ldl")
     try:
-        return _build(name, sources, root, cache_dir, extra=extra, links=links, identity=name)
+        return _build(opencl_layer_part(name, root), cache_dir, identity=name)
     except NativeBuildError:
         if has_header("CL/cl_layer.h"):
             raise
@@ -193,14 +239,23 @@ def _build_opencl_layer(name: str, root: Path, cache_dir: Path) -> Path:
 
 def has_header(header: str) -> bool:
     """Tell whether the C compiler finds a header."""
-    command = [_compiler("cc", "gcc", "clang"), "-E", "-x", "c", "-", "-o", os.devnull]
+    command = [_compiler(*OWN_COMPILERS.c), "-E", "-x", "c", "-", "-o", os.devnull]
     text = f"#include <{header}>\n"
     return subprocess.run(command, input=text, text=True, capture_output=True, timeout=60).returncode == 0
 
 
-def _build(name: str, sources: Sequence[Path], root: Path, cache_dir: Path, **how: Any) -> Path:
-    """Compile a library from a folder of native files."""
-    return build_program(name, sources, root / "include", cache_dir, is_library=True, **how)
+def _build(part: NativePart, cache_dir: Path, *, identity: str) -> Path:
+    """Compile a library from native files."""
+    return build_program(
+        part.name,
+        part.sources,
+        part.includes[0],
+        cache_dir,
+        extra=part.flags,
+        links=part.links,
+        identity=identity,
+        is_library=part.is_library,
+    )
 
 
 def source_root(needed: str) -> Path:
@@ -221,22 +276,29 @@ def build_program(
     links: Sequence[str],
     identity: str,
     is_library: bool = False,
+    compilers: Compilers = OWN_COMPILERS,
 ) -> Path:
     """Compile a program, or a library, into the cache; one with the same sources and identity is kept."""
     headers = sorted({*include.rglob("*.h"), *(header for source in sources for header in source.parent.glob("*.h"))})
-    digest = hashlib.sha256(repr((identity, extra, links, _FLAGS)).encode())
+    digest = hashlib.sha256(repr((identity, extra, links, _FLAGS, compilers)).encode())
     for source in (*sources, *headers):
         digest.update(source.read_bytes())
     target = cache_dir / "native" / f"{Path(name).stem}-{digest.hexdigest()[:16]}" / name
     if not target.exists():
-        _compile(target, sources, (*_FLAGS, *extra, f"-I{include}"), ("-shared",) if is_library else (), links)
+        kind = ("-shared",) if is_library else ()
+        _compile(target, sources, (*_FLAGS, *extra, f"-I{include}"), kind, links, compilers)
     return target
 
 
 def _compile(
-    target: Path, sources: Sequence[Path], flags: Sequence[str], kind: Sequence[str], links: Sequence[str]
+    target: Path,
+    sources: Sequence[Path],
+    flags: Sequence[str],
+    kind: Sequence[str],
+    links: Sequence[str],
+    compilers: Compilers,
 ) -> None:
-    cc, cxx = _compiler("cc", "gcc", "clang"), _compiler("c++", "g++", "clang++")
+    cc, cxx = _compiler(*compilers.c), _compiler(*compilers.cxx)
 
     def make(work: Path, log: Path) -> None:
         objects = []

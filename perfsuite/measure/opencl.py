@@ -8,13 +8,14 @@ from __future__ import annotations
 import math
 import time
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
 import pyopencl as cl
 from numpy.typing import NDArray
 
+from perfsuite.errors import MeasurementError
 from perfsuite.measure.engine_store import KERNELS_DIR
 from perfsuite.measure.kernel_launches import CPU_TUNING, GPU_TUNING, KernelLaunch, Launch, Tuning, prepare
 from perfsuite.measure.kernel_programs import KernelPrograms, opencl_errors
@@ -217,8 +218,49 @@ class BoundLaunch(PlacedLaunch):
 
     def stamped(self) -> _Stamps:
         """Launch once and return its timestamps."""
-        profile = self.run().profile
-        return profile.queued, profile.submit, profile.start, profile.end
+        event = self.run()
+        queued, submit, start, end = (_stamp(event, name) for name in _PROFILED)
+        return queued, submit, start, end
+
+
+_PROFILED = (
+    cl.profiling_info.QUEUED,
+    cl.profiling_info.SUBMIT,
+    cl.profiling_info.START,
+    cl.profiling_info.END,
+)
+
+
+#: A launch whose START and END cannot both be right is done again, so many times.
+MOST_LAUNCHES = 5
+
+
+def execution_ns(launch: Callable[[], cl.Event], what: str) -> int:
+    """Launch until START and END can be right, and return what lies between them.
+
+    Raises MeasurementError: they cannot, of `MOST_LAUNCHES` launches.
+    """
+    for _ in range(MOST_LAUNCHES):
+        event = launch()
+        start, end = (_stamp(event, name) for name in _PROFILED[2:])
+        if 0 < start < end:
+            return end - start
+    raise MeasurementError(
+        f"{what}: START is {start} ns and END {end} ns, and so or alike in {MOST_LAUNCHES} launches; expected a START "
+        "before END, update the driver or measure on another device"
+    )
+
+
+def _stamp(event: cl.Event, name: int) -> int:
+    """Return one time of an event; 0 where the driver has none."""
+    try:
+        value = event.get_profiling_info(name)
+    except cl.Error as error:
+        if error.code != cl.status_code.PROFILING_INFO_NOT_AVAILABLE:
+            raise
+        return 0
+    assert isinstance(value, int)
+    return value
 
 
 def _time_in_turns(

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from perfsuite.errors import OpenClError
 from perfsuite.measure.engine_store import KERNELS_DIR
 from perfsuite.measure.kernel_programs import first_line, quietly_built
+from perfsuite.measure.opencl import execution_ns
 from perfsuite.measure.opencl_ceiling_rounds import Way
 from perfsuite.measure.opencl_platform import OpenClDevice
 
@@ -155,11 +156,14 @@ class CeilingKernels:
     def _launch_ns(self, kernel: cl.Kernel, n_items: int, arguments: tuple[Any, ...]) -> int:
         try:
             kernel.set_args(*arguments)
-            event = cl.enqueue_nd_range_kernel(self._queue, kernel, (n_items,), (self._group,))
-            event.wait()
-            return int(event.profile.end - event.profile.start)
+            return execution_ns(lambda: self._launched(kernel, n_items), kernel.function_name)
         except cl.Error as error:
             raise OpenClError(f"the device refused kernel {kernel.function_name}: {first_line(error)}") from None
+
+    def _launched(self, kernel: cl.Kernel, n_items: int) -> cl.Event:
+        event = cl.enqueue_nd_range_kernel(self._queue, kernel, (n_items,), (self._group,))
+        event.wait()
+        return event
 
     def _n_items(self, items_per_unit: int) -> int:
         return -(-self._n_units * items_per_unit // self._group) * self._group

@@ -13,7 +13,7 @@ from typing import Any
 
 from perfsuite.device.work_folder import work_folder
 from perfsuite.errors import MeasurementError
-from perfsuite.measure.launch import READY_MARK, WORKER_LIMIT_S, runs_natively
+from perfsuite.measure.launch import READY_MARK, WORKER_LIMIT_S
 from perfsuite.measure.plan import TurnsPlan
 from perfsuite.measure.worker_lines import WaitingWorker
 
@@ -36,27 +36,30 @@ def run_in_turns(
     what lies between operators (docs/results.md, 'The main road').
 
     Both load their models before the first turn, and each turn begins with a warm-up. An even number of turns leads
-    equally often; `leader`, 0 or 1, says which of the two has the first turn. Both are native programs, or neither.
+    equally often; `leader`, 0 or 1, says which of the two has the first turn.
 
     Raises `MeasurementError` where a worker failed, was killed, or the pair ran past `limit_s`.
     """
     deadline_s = time.monotonic() + limit_s
-    is_native = all(map(runs_natively, plans))
     with work_folder() as folder, contextlib.ExitStack() as stack:
         started: dict[int, WaitingWorker] = {}
         for place in (leader, 1 - leader):
             own_folder = folder / str(place)
             own_folder.mkdir()
             environment = {**(extra_environment or {}), **own_environments[place]}
-            worker = WaitingWorker(plans[place], own_folder, environment, is_native=is_native)
+            worker = WaitingWorker(plans[place], own_folder, environment)
             started[place] = stack.enter_context(contextlib.closing(worker))
         try:
             return _turns_taken((started[0], started[1]), turn_order(n_turns, leader), deadline_s)
         except TimeoutError:
-            raise MeasurementError(
-                f"the worker for '{started[0].task}' did not finish in time and was stopped; "
-                "use a smaller model or scenario"
-            ) from None
+            raise out_of_time(started[0].task) from None
+
+
+def out_of_time(task: str) -> MeasurementError:
+    """Return the error for a pair that ran past its limit."""
+    return MeasurementError(
+        f"the worker for '{task}' did not finish in time and was stopped; use a smaller model or scenario"
+    )
 
 
 def turn_order(n_turns: int, leader: int) -> tuple[int, ...]:

@@ -10,20 +10,17 @@ import os
 import resource
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from perfsuite.errors import PerfsuiteError
 from perfsuite.measure import plan as plans
-from perfsuite.measure.contention import USABLE_PROCESSORS, Contention, ContentionMark, contended
-from perfsuite.measure.launch import FAILURE_MARK, READY_MARK, planned_engine
+from perfsuite.measure.contention import USABLE_PROCESSORS, contended
+from perfsuite.measure.launch import FAILURE_MARK, planned_engine
 from perfsuite.measure.plan import dump_record, load_plan, task_of
-from perfsuite.measure.resident import resident_sample
 
 if TYPE_CHECKING:
     from perfsuite.measure.kernel_record import KernelRecord
-    from perfsuite.measure.live_publisher import Pause
     from perfsuite.workload.kernel_catalog import KernelCase
 
 
@@ -47,45 +44,6 @@ def peak_rss_bytes() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
-def _run_llama(plan: plans.LlamaPlan) -> dict[str, Any]:
-    from perfsuite.measure.llama import open_engine
-
-    library = _engine_library(plan)
-    base = resident_sample()
-    with _published(library, plan) as pause, open_engine(library, plan) as engine:
-        with pause():
-            engine.warm_up(plan)
-        with contended() as contention:
-            engine.run(plan)
-        record = engine.record()
-    resident_bytes = peak_rss_bytes()
-    return {
-        "engine": record.to_plain(),
-        **contention,
-        "base_memory": base and base[0].to_plain(),
-        "peak_rss_bytes": resident_bytes,
-        "sentinels": _sentinels(plan.cache_dir, plan.n_threads),
-        "pid": os.getpid(),
-    }
-
-
-def _published(library: Any, plan: plans.LlamaPlan) -> AbstractContextManager[Pause]:
-    """Publish what the driver does where the plan names a socket, and the kernels where the OpenCL layer is here.
-
-    The driver's thread is bound to the first processor where threads are bound at all: publishing keeps off it.
-    """
-    from perfsuite.measure.live_publisher import published
-
-    log_dir = os.environ.get("PERFSUITE_OPENCL_LOG")
-    is_bound = plan.binds_threads and plan.n_threads == len(USABLE_PROCESSORS) > 1
-    return published(
-        library,
-        plan.live_socket,
-        opencl_log=Path(log_dir) / f"opencl-{os.getpid()}.log" if log_dir else None,
-        processors=USABLE_PROCESSORS - {min(USABLE_PROCESSORS)} if is_bound else frozenset(),
-    )
-
-
 def _sentinels(cache_dir: str, n_threads: int) -> dict[str, int]:
     """Run the sentinels: after the measurement, which they must not disturb, and outside of its contention.
 
@@ -96,29 +54,6 @@ def _sentinels(cache_dir: str, n_threads: int) -> dict[str, int]:
 
     os.sched_setaffinity(0, USABLE_PROCESSORS)
     return measure_sentinels(load_probe_library(Path(cache_dir)), n_threads).to_plain()
-
-
-def _run_turns(plan: plans.TurnsPlan) -> dict[str, Any]:
-    """Run a warm-up and a repetition each time that a line comes in, and say when it is done."""
-    from perfsuite.measure.llama import open_engine
-
-    library = _engine_library(plan.llama)
-    with _published(library, plan.llama) as pause, open_engine(library, plan.llama) as engine:
-        turns: list[Contention] = []
-        print(READY_MARK, flush=True)
-        for _ in iter(sys.stdin.readline, ""):
-            with pause():
-                engine.warm_up(plan.llama.one_token)
-            before = ContentionMark.take()
-            engine.run(plan.llama)
-            turns.append(before.until(ContentionMark.take()))
-            print(READY_MARK, flush=True)
-        record = engine.record()
-    return {
-        "engine": record.to_plain(),
-        "contention": Contention.total(turns).to_plain(),
-        "peak_rss_bytes": peak_rss_bytes(),
-    }
 
 
 def _run_duplication(plan: plans.DuplicationPlan) -> dict[str, Any]:
@@ -147,7 +82,7 @@ def _run_shapes(plan: plans.ShapesPlan) -> dict[str, Any]:
     return {"n_answers": n_answers}
 
 
-def _engine_library(plan: plans.LlamaPlan | plans.ShapesPlan) -> Any:
+def _engine_library(plan: plans.ShapesPlan) -> Any:
     from perfsuite.measure.native import load_engine_library
 
     return load_engine_library(planned_engine(plan), Path(plan.cache_dir))
@@ -211,8 +146,6 @@ def _run_devices(plan: plans.DevicesPlan) -> dict[str, Any]:
 
 
 _RUNNERS: dict[type, Callable[[Any], dict[str, Any]]] = {
-    plans.LlamaPlan: _run_llama,
-    plans.TurnsPlan: _run_turns,
     plans.DuplicationPlan: _run_duplication,
     plans.OpenClCeilingsPlan: _run_opencl_ceilings,
     plans.IndependentPlan: _run_independent,

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from perfsuite.errors import MeasurementError
-from perfsuite.measure.launch import kill_worker, read_record, refuse_killed, start_worker
+from perfsuite.measure.launch import kill_worker, open_publication, read_record, refuse_killed, start_worker
 from perfsuite.measure.plan import Plan, task_of
 
 _CHUNK_BYTES = 65536
@@ -26,12 +26,18 @@ _END_LIMIT_S = 10.0
 class WaitingWorker:
     """A worker that waits for lines and answers them, until its input ends; whoever starts it closes it."""
 
-    def __init__(
-        self, plan: Plan, folder: Path, extra_environment: Mapping[str, str], *, is_native: bool | None = None
-    ) -> None:
+    def __init__(self, plan: Plan, folder: Path, extra_environment: Mapping[str, str]) -> None:
         """Start a worker whose plan and record lie in `folder`, as `start_worker` does."""
+        self._publication = open_publication(plan)
+        self._is_complete = False
         self.task = task_of(plan)
-        self.process = start_worker(plan, folder, extra_environment, stdin=subprocess.PIPE, is_native=is_native)
+        try:
+            self.process = start_worker(
+                plan, folder, extra_environment, stdin=subprocess.PIPE, publication=self._publication
+            )
+        except BaseException:
+            self._end_publication()
+            raise
         #: What it said beside its answers.
         self.words: deque[str] = deque(maxlen=_KEPT_LINES)
         self._plan, self._folder = plan, folder
@@ -59,8 +65,11 @@ class WaitingWorker:
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(_END_LIMIT_S)
         output = "\n".join(self.words)
-        refuse_killed(self.process, output, self.task)
-        return read_record(self._plan, self._folder, output)
+        refuse_killed(self.process.returncode, output, self.task)
+        payload = read_record(self._plan, self._folder, output)
+        self._is_complete = True
+        self._end_publication()
+        return payload
 
     def early_end(self, before: str) -> MeasurementError:
         """Return why a worker ended too early: its own reason, or else what it ended before."""
@@ -71,8 +80,14 @@ class WaitingWorker:
         return MeasurementError(f"the worker for '{self.task}' ended before {before}")
 
     def close(self) -> None:
-        """Stop the worker and its children."""
+        """Stop the worker and its children, and tell who watches."""
         kill_worker(self.process)
+        self._end_publication()
+
+    def _end_publication(self) -> None:
+        publication, self._publication = self._publication, None
+        if publication is not None:
+            publication.close(is_complete=self._is_complete)
 
 
 class WorkerLines:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections import defaultdict, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -15,6 +15,9 @@ from perfsuite.nightly.running_cell import PYTEST, RunningCell
 Tell = Callable[[str], None]
 
 _LOOK_PERIOD_S = 0.1
+
+#: So many times as long as writing the state took, it is not written again.
+_KEEP_PAUSE_RATIO = 20.0
 
 
 class Night:
@@ -43,6 +46,9 @@ class Night:
         #: By board of the plan: the places of its farm on which a run broke.
         self._aside: defaultdict[str, set[str]] = defaultdict(set)
         self._deadline_s = time.monotonic() + plan.night_limit_s
+        self._is_kept = False
+        #: When the state may be written anew, of `time.monotonic`.
+        self._keep_at_s = 0.0
 
     def run(self) -> None:
         """Run what is not finished, and what broke once more at the end; keep each end as it comes.
@@ -61,26 +67,31 @@ class Night:
         return [cell for cell in self._plan.cells if not (end := self.ends.get(cell.key)) or not end.is_finished]
 
     def _round(self, cells: Sequence[Cell]) -> None:
-        waiting = deque(cells)
+        waiting = _by_lane(cells)
         try:
             while self._running or waiting:
                 if waiting and time.monotonic() > self._deadline_s:
-                    self._tell(f"the night's limit has passed; {len(waiting)} cells are left for --resume")
+                    n_left = sum(map(len, waiting.values()))
+                    self._tell(f"the night's limit has passed; {n_left} cells are left for --resume")
                     waiting.clear()
                 self._begin(waiting)
                 self._look()
+                self._keep_if_due()
                 time.sleep(_LOOK_PERIOD_S)
         finally:
             self._stop()
 
-    def _begin(self, waiting: deque[Cell]) -> None:
-        """Begin the cells whose boards are free, in the order of the plan."""
-        for cell in tuple(waiting):
-            n_running = sum(each.cell.lane == cell.lane for each in self._running)
-            if n_running < (self._plan.at_once[cell.board] if cell.is_of_farm else 1):
-                waiting.remove(cell)
+    def _begin(self, waiting: dict[str, deque[Cell]]) -> None:
+        """Begin the cells whose boards are free, those of a lane in the order of the plan."""
+        n_running = Counter(each.cell.lane for each in self._running)
+        for lane, cells in tuple(waiting.items()):
+            while cells and n_running[lane] < (self._plan.at_once[cells[0].board] if cells[0].is_of_farm else 1):
+                n_running[lane] += 1
+                cell = cells.popleft()
                 self._tell(f"{cell.key}: begins")
                 self._running.append(self._begun(cell))
+            if not cells:
+                del waiting[lane]
 
     def _begun(self, cell: Cell) -> RunningCell:
         aside = ",".join(sorted(self._aside[cell.board]))
@@ -102,7 +113,7 @@ class Night:
     def _take(self, ran: RunningCell, end: CellEnd) -> None:
         self.ends[ran.cell.key] = end
         self._running.remove(ran)
-        self._keep()
+        self._is_kept = False
         self._tell(f"{ran.cell.key}: {_end_text(end)}")
         if end.place is not None and end.blames_its_place:
             self._aside[ran.cell.board].add(end.place)
@@ -113,7 +124,10 @@ class Night:
         try:
             self._look()
         finally:
-            self._end_running()
+            try:
+                self._end_running()
+            finally:
+                self._keep()
 
     def _end_running(self) -> None:
         for each in self._running:
@@ -124,8 +138,26 @@ class Night:
                 self._take(each, end)
         self._running.clear()
 
+    def _keep_if_due(self) -> None:
+        if not self._is_kept and time.monotonic() >= self._keep_at_s:
+            self._keep()
+
     def _keep(self) -> None:
+        """Write the night's state, and not again before twenty times as long as that took.
+
+        With ten thousand cells it takes a tenth of a second. What ends meanwhile has left how in its own folder.
+        """
+        began_s = time.monotonic()
         write_state(self._folder, self._plan, self.ends, self._origin)
+        self._is_kept, now_s = True, time.monotonic()
+        self._keep_at_s = now_s + _KEEP_PAUSE_RATIO * (now_s - began_s)
+
+
+def _by_lane(cells: Sequence[Cell]) -> dict[str, deque[Cell]]:
+    lanes: defaultdict[str, deque[Cell]] = defaultdict(deque)
+    for cell in cells:
+        lanes[cell.lane].append(cell)
+    return dict(lanes)
 
 
 def _end_text(end: CellEnd) -> str:

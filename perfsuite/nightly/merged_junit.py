@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import BinaryIO
 from xml.etree import ElementTree
 
 from perfsuite.errors import PerfsuiteError
 from perfsuite.nightly.cell_end import JUNIT_NAME, CellEnd, Ending
 from perfsuite.nightly.plan import Cell, NightPlan
-from perfsuite.records.whole_file import write_whole_bytes
+from perfsuite.records.whole_file import write_whole_binary
 
 #: What XML 1.0 cannot hold in any spelling (its section 2.2, production Char).
 _NO_XML = re.compile("[^\t\n\r\x20-\x7e\x80-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -18,16 +20,34 @@ _NO_XML = re.compile("[^\t\n\r\x20-\x7e\x80-\ud7ff\ue000-\ufffd\U00010000-\U0010
 _COUNTS = ("tests", "failures", "errors", "skipped")
 
 
+#: Longer than the line that has the counts, of as many digits as there may be.
+_HEAD_BYTES = 256
+
+
 def write_junit(path: Path, plan: NightPlan, night: Path, ends: Mapping[str, CellEnd]) -> None:
-    """Write the merged report; a suite is named for its cell."""
-    root = ElementTree.Element("testsuites", name="perfsuite nightly")
-    for cell in plan.cells:
-        root.extend(_suites(cell, night, ends.get(cell.key)))
-    for count in _COUNTS:
-        root.set(count, str(sum(int(suite.get(count, 0)) for suite in root)))
-    ElementTree.indent(root, " ")
-    text = ElementTree.tostring(root, encoding="utf-8", xml_declaration=True)
-    write_whole_bytes(path, text + b"\n", PerfsuiteError)
+    """Write the merged report; a suite is named for its cell. No more than one cell's is in memory."""
+
+    def fill(out: BinaryIO) -> None:
+        totals: Counter[str] = Counter()
+        out.write(_head(totals))
+        for cell in plan.cells:
+            for suite in _suites(cell, night, ends.get(cell.key)):
+                totals.update({count: int(suite.get(count, 0)) for count in _COUNTS})
+                suite.tail = None
+                ElementTree.indent(suite, " ", level=1)
+                out.write(b" " + ElementTree.tostring(suite, encoding="utf-8", xml_declaration=False) + b"\n")
+        out.write(b"</testsuites>\n")
+        out.seek(0)
+        out.write(_head(totals))
+
+    write_whole_binary(path, fill, PerfsuiteError)
+
+
+def _head(totals: Mapping[str, int]) -> bytes:
+    """Return the first lines, as long for one count as for another: XML takes any blanks before the bracket."""
+    counted = " ".join(f'{count}="{totals[count]}"' for count in _COUNTS)
+    text = f'<?xml version="1.0" encoding="utf-8"?>\n<testsuites name="perfsuite nightly" {counted}'
+    return f"{text:<{_HEAD_BYTES}}>\n".encode()
 
 
 def _suites(cell: Cell, night: Path, end: CellEnd | None) -> Iterator[ElementTree.Element]:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from perfsuite.errors import PerfsuiteError
 
 #: What names of folders are made of.
 _PLAIN = re.compile(r"[^A-Za-z0-9._-]+")
@@ -50,3 +53,10 @@ class NightPlan:
     night_limit_s: float
     #: Longest wait of a cell for a board that others have.
     wait_s: float
+
+    def of_boards(self, names: Sequence[str]) -> NightPlan:
+        """Return the part of the plan that is of these boards; raises `PerfsuiteError`: it has none of that name."""
+        for name in names:
+            if name not in self.at_once:
+                raise PerfsuiteError(f"--board={name}: no board of the plan; it has {', '.join(self.at_once)}")
+        return replace(self, cells=tuple(cell for cell in self.cells if cell.board in names))

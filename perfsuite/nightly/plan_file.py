@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Annotated, NoReturn
 
@@ -15,6 +17,7 @@ from perfsuite.device.profile import Profile, find_profile
 from perfsuite.errors import PerfsuiteError
 from perfsuite.nightly.plan import TAKEN_NAMES, Cell, NightPlan
 from perfsuite.records.codec import Name, read_toml
+from perfsuite.records.history_place import HistoryPlace, history_place
 from perfsuite.workload.scenario import find_scenario
 
 #: What the night itself tells pytest.
@@ -114,6 +117,9 @@ class _Reading:
         self._path = path
         self._plan = plan
         self._wait_s = self._time("wait", plan.wait)
+        # of ten thousand boards, most are of the same few profiles and measure the same few models
+        self._profile = cache(self._found_profile)
+        self._check_model = cache(self._refuse_unknown)
 
     def night(self) -> NightPlan:
         """Return the plan."""
@@ -121,7 +127,7 @@ class _Reading:
         if not boards:
             raise PerfsuiteError(f"{self._path}: board is missing, expected one table [[board]] for each board")
         cells = tuple(cell for board in boards for cell in self._cells(board))
-        if repeated := [key for key in (cell.key for cell in cells) if [c.key for c in cells].count(key) > 1]:
+        if repeated := [key for key, count in Counter(cell.key for cell in cells).items() if count > 1]:
             raise PerfsuiteError(f"{self._path}: the cell {repeated[0]} occurs twice; give one of its boards a name")
         return NightPlan(
             cells=cells,
@@ -157,7 +163,7 @@ class _Reading:
                     is_of_farm=is_of_farm,
                 )
 
-    def _check_model(self, model: str) -> None:
+    def _refuse_unknown(self, model: str) -> None:
         try:
             refuse_unknown_model(model)
         except PerfsuiteError as error:
@@ -170,10 +176,14 @@ class _Reading:
             if not word.startswith("-") or is_taken(word):
                 self._reject("arguments", word, "options of pytest, one word each, but for those that the night sets")
         wait, history = f"{self._wait_s:.10g}s", self._plan.history
-        kept = () if history is None else (f"--perf-history={(self._path.parent / history).absolute()}",)
+        kept = () if history is None else (f"--perf-history={self._history(history)}",)
         coordinator = f"={farm_request(board.farm).coordinator}" if isinstance(board.farm, str) else ""
         farm = (f"--farm{coordinator}", f"--farm-wait={wait}") if board.farm else ()
         return (*farm, f"--perf-wait={wait}", *kept, *own)
+
+    def _history(self, named: str) -> HistoryPlace:
+        place = history_place(named, f"{self._path}: history = ")
+        return (self._path.parent / place).absolute() if isinstance(place, Path) else place
 
     def _name(self, board: _Board) -> str:
         name = board.device if board.name is None else board.name
@@ -184,7 +194,7 @@ class _Reading:
             self._reject("board.name", name, accepted)
         return name
 
-    def _profile(self, device: str) -> Profile:
+    def _found_profile(self, device: str) -> Profile:
         try:
             return find_profile(device)
         except PerfsuiteError as error:

@@ -100,7 +100,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "--perf-dir": _row("where the run's files go (default: .perfsuite/runs/<id>)", metavar="DIR"),
     "--perf-report": _row("write report.html beside run.json (default on)", choices=("on", "off"), default="on"),
     "--perf-history": _row(
-        "append the run to the history in a folder (default: <rootdir>/.perfsuite/history)", metavar="DIR|off"
+        "append the run to the history in a folder or on S3 (default: <rootdir>/.perfsuite/history)", metavar="DIR|off"
     ),
     "--perf-commit": _row(
         "commit that is measured, such as that of the sources a build was made from (default: of the rootdir)",

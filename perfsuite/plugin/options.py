@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +11,7 @@ import platformdirs
 import pytest
 
 from perfsuite.device.profile import find_profile, own_folders
-from perfsuite.errors import PerfsuiteError
+from perfsuite.errors import HistoryError, PerfsuiteError
 from perfsuite.expectation.cases import llama_workload
 from perfsuite.expectation.roofline.sweeps import SWEEPS
 from perfsuite.experiments.run_config import OutputRequest, RunConfig
@@ -24,6 +23,7 @@ from perfsuite.plugin.margins import asked_margins, asked_ratio
 from perfsuite.plugin.option_table import DEFAULT_BUDGET, DEFAULT_MODEL, value_of
 from perfsuite.plugin.origin import new_run_id, run_origin
 from perfsuite.records.events import Phase
+from perfsuite.records.history_place import HistoryPlace, history_place
 from perfsuite.verdict.allowance import DEFAULT_RESOLUTION_RATIO, DEFAULT_STEP_SHARE_RATIO
 from perfsuite.workload.prompts import prompt_lengths, prompts_scenario
 from perfsuite.workload.scenario import Scenario, find_scenario
@@ -31,29 +31,26 @@ from perfsuite.workload.weights import resolve
 
 _OFF = "off"
 
-#: What begins the address of something that is no folder.
-_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
-
 
 def asked_outputs(config: pytest.Config) -> OutputRequest:
     """Return what the options ask for.
 
-    Raises pytest.UsageError: the history is to lie at an address, which is no folder.
+    Raises pytest.UsageError: the history is to lie at an address that is none of S3's.
     """
     named: str | None = config.option.perf_history
     default = config.rootpath / ".perfsuite" / "history"
     return OutputRequest(
         writes_report=config.option.perf_report == "on",
-        history_dir=None if named == _OFF else _folder(named) if named else default,
+        history=None if named == _OFF else _place(named) if named else default,
     )
 
 
-def _folder(named: str) -> Path:
-    if _SCHEME.match(named):
-        raise pytest.UsageError(
-            f"--perf-history={named}: is an address, expected a folder of this machine, mounted ones included, or 'off'"
-        )
-    return Path(named).absolute()
+def _place(named: str) -> HistoryPlace:
+    try:
+        place = history_place(named, "--perf-history=")
+    except HistoryError as error:
+        raise pytest.UsageError(str(error)) from error
+    return place.absolute() if isinstance(place, Path) else place
 
 
 _INJECTABLE_PHASES = (Phase.PREFILL.value, Phase.DECODE.value)

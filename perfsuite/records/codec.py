@@ -57,6 +57,7 @@ _KEYS = ("id", "case_id")
 _LENGTHS = re.compile(r"Expected `array` of length (\d+), got (\d+)")
 #: No file of the suite is as large, so that one that is no file of its own does not fill the memory.
 _MOST_BYTES = 1 << 30
+_LEAST_READ_BYTES = 1 << 16
 _MOST_CHARACTERS = 60
 
 _WORDS = {str: "text", int: "a whole number", float: "a number", bool: "true or false", NoneType: "null"}
@@ -201,9 +202,12 @@ def shown(value: object) -> str:
 
 
 def _content(path: Path, error: type[PerfsuiteError], todo: str) -> bytes:
+    content = b""
     try:
         with path.open("rb") as file:
-            content = file.read(_MOST_BYTES + 1)
+            # one read of so many bytes would ask for as much memory, however short the file
+            while len(content) <= _MOST_BYTES and (piece := file.read(max(len(content), _LEAST_READ_BYTES))):
+                content += piece
     except OSError as reason:
         raise error(f"{path}: cannot be read ({reason.strerror}); {todo}") from reason
     if len(content) > _MOST_BYTES:

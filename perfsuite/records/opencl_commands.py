@@ -86,6 +86,8 @@ class TracedDevice:
     platform_name: str
     device_name: str
     driver_version: str
+    #: ``CL_DEVICE_PROFILING_TIMER_RESOLUTION``; `None` where the driver does not say.
+    timer_resolution_ns: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

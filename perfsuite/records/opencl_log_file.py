@@ -239,8 +239,13 @@ class _Contents:
         return [texts[number] for number in sorted(texts)]
 
     def _device(self, text: str) -> TracedDevice:
-        platform_name, device_name, driver_version, *_ = [*text.split("\t"), "", ""]
-        return TracedDevice(platform_name=platform_name, device_name=device_name, driver_version=driver_version)
+        platform_name, device_name, driver_version, resolution_ns, *_ = [*text.split("\t"), "", "", ""]
+        return TracedDevice(
+            platform_name=platform_name,
+            device_name=device_name,
+            driver_version=driver_version,
+            timer_resolution_ns=int(resolution_ns) if resolution_ns.isdecimal() else None,
+        )
 
     def _check_references(self, commands: Commands) -> None:
         """Raise where a record names what the file does not hold."""

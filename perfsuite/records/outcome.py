@@ -16,6 +16,9 @@ class CaseSamples:
     samples_ns: tuple[int, ...]
     #: Why no sample can be trusted; empty when they can.
     problems: tuple[str, ...] = field(default=())
+    #: By how much a sample may be off for the tick of the clock that it was timed by and for what it was not told, over
+    #: it.
+    error_ratio: float = 0.0
 
 
 class Outcome(str, Enum):

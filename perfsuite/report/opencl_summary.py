@@ -10,9 +10,11 @@ import numpy as np
 
 from perfsuite.records.opencl_commands import Commands, CommandType, OpenClTrace, TracedDevice
 from perfsuite.report.plain_fields import plain_fields
-from perfsuite.trace.opencl.device_clock import AlignedTrace, Anomaly, DeviceClock, align
+from perfsuite.trace.opencl.device_clock import AlignedTrace, DeviceClock, align
 from perfsuite.trace.opencl.device_idle import DeviceActivity, IdleGap, IdleWindow, Window, device_activity
 from perfsuite.trace.opencl.kernel_statistics import KernelStatistics, Spread, kernel_statistics
+from perfsuite.trace.opencl.stamp_counts import n_by_stamp
+from perfsuite.trace.opencl.stamps import Anomaly, Stamp
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +30,7 @@ class NamedGap:
 class DeviceIdle:
     """When a device was idle, of a process whose commands are all known."""
 
-    #: From the first START to the last END; None where nothing sound was executed.
+    #: From the first START to the last END; None where nothing was executed that has both.
     whole: IdleWindow | None
     n_gaps: int
     #: The longest gaps, the longest first.
@@ -42,7 +44,9 @@ class DeviceSummary:
     device: TracedDevice
     #: None where no command had a time.
     clock: DeviceClock | None
-    #: First START and last END that were recorded; None where nothing sound was executed.
+    #: Its commands of which each time is missing or cannot be right, those times that are.
+    n_missing: Mapping[Stamp, int]
+    #: First START and last END that were recorded; None where nothing was executed that has both.
     span: Window | None
     #: None where commands are missing: it may have been busy with them.
     idle: DeviceIdle | None
@@ -66,7 +70,7 @@ class OpenClSummary:
     #: that failed has no other: its times mean nothing.
     n_by_anomaly: Mapping[Anomaly, Mapping[CommandType, int]]
     #: Commands with any anomaly.
-    n_left_out: int
+    n_odd: int
     devices: tuple[DeviceSummary, ...]
     kernels: tuple[KernelStatistics, ...]
 
@@ -89,7 +93,7 @@ def summarize(trace: OpenClTrace, *, n_gaps: int) -> OpenClSummary:
         is_complete=trace.is_complete,
         n_by_type=_n_by_type(trace.commands),
         n_by_anomaly=_n_by_anomaly(aligned),
-        n_left_out=int((~aligned.is_sound).sum()),
+        n_odd=int((aligned.anomalies != 0).sum()),
         devices=tuple(_devices(aligned, n_gaps if n_lost == 0 else None)),
         kernels=kernel_statistics(aligned),
     )
@@ -102,6 +106,7 @@ def _devices(aligned: AlignedTrace, n_gaps: int | None) -> Iterator[DeviceSummar
         yield DeviceSummary(
             device=device,
             clock=clocks.get(position),
+            n_missing=n_by_stamp(aligned.missing[aligned.device == position]),
             span=activity.span,
             idle=None if n_gaps is None else _idle(aligned.trace, activity, n_gaps),
         )
@@ -137,13 +142,13 @@ def _name(trace: OpenClTrace, position: int) -> str:
     return trace.names[command["name"]] or CommandType(command["type"]).name.lower()
 
 
-_CLOCK = ("n_readings", "n_steps", "drift_ppm", "drift_error_ppm", "error_ns")
+_CLOCK = ("n_readings", "n_steps", "drift_ppm", "drift_error_ppm", "error_ns", "tick_ns")
 
 
 def plain_process(summary: OpenClSummary) -> dict[str, Any]:
     """Return one process."""
     return {
-        **plain_fields(summary, "pid", "n_commands", "n_lost", "n_unfinished", "is_complete", "n_left_out"),
+        **plain_fields(summary, "pid", "n_commands", "n_lost", "n_unfinished", "is_complete", "n_odd"),
         "n_by_type": _counts(summary.n_by_type),
         "n_by_anomaly": {str(each.name).lower(): _counts(counts) for each, counts in summary.n_by_anomaly.items()},
         "devices": [_device(each) for each in summary.devices],
@@ -159,12 +164,14 @@ def _device(summary: DeviceSummary) -> dict[str, Any]:
     clock, span, idle = summary.clock, summary.span, summary.idle
     whole = idle and idle.whole
     return {
-        **plain_fields(summary.device, "platform_name", "device_name", "driver_version"),
+        **plain_fields(summary.device, "platform_name", "device_name", "driver_version", "timer_resolution_ns"),
+        "n_missing": {str(each.name).lower(): count for each, count in summary.n_missing.items()},
         "clock": clock and {"basis": clock.basis.value, **plain_fields(clock, *_CLOCK)},
         "first_start_ns": span and span[0],
         "last_end_ns": span and span[1],
         "busy_ns": whole and whole.busy_ns,
         "idle_ratio": whole and whole.idle_ratio,
+        "n_left_out": whole and whole.n_left_out,
         "n_gaps": idle and idle.n_gaps,
         "longest_gaps": idle
         and [
@@ -176,13 +183,13 @@ def _device(summary: DeviceSummary) -> dict[str, Any]:
 
 def _kernel(kernel: KernelStatistics) -> dict[str, Any]:
     return {
-        **plain_fields(kernel, "name", "n", "n_left_out", "share_ratio"),
-        "execution": _spread(kernel.execution),
-        "queueing": _spread(kernel.queueing),
-        "dispatch": _spread(kernel.dispatch),
-        "occupied": kernel.occupied and {"n": kernel.n_occupied, **_spread(kernel.occupied)},
+        **plain_fields(kernel, "name", "n", "n_left_out", "share_ratio", "tick_error_ratio"),
+        "execution": _spread(kernel.execution, kernel.n),
+        "queueing": _spread(kernel.queueing, kernel.n_queueing),
+        "dispatch": _spread(kernel.dispatch, kernel.n_dispatch),
+        "occupied": _spread(kernel.occupied, kernel.n_occupied),
     }
 
 
-def _spread(spread: Spread) -> dict[str, int]:
-    return plain_fields(spread, "total_ns", "median_ns", "p95_ns")
+def _spread(spread: Spread | None, n: int) -> dict[str, int] | None:
+    return None if spread is None else {"n": n, **plain_fields(spread, "total_ns", "median_ns", "p95_ns")}

@@ -9,23 +9,15 @@ from rich.table import Column, Table
 
 from perfsuite.records.opencl_commands import CommandType
 from perfsuite.report.opencl_summary import DeviceIdle, DeviceSummary, OpenClSummary
-from perfsuite.trace.opencl.device_clock import Anomaly, ClockBasis, DeviceClock
+from perfsuite.trace.opencl.device_clock import ClockBasis, DeviceClock
+from perfsuite.trace.opencl.kernel_statistics import KernelStatistics, Spread
+from perfsuite.trace.opencl.stamp_counts import ANOMALY_WORDS
 from perfsuite.units import format_count, format_ns
 
 _TYPE_WORDS = {
     CommandType.SVM: "command of shared memory",
     CommandType.NATIVE: "native function",
     CommandType.OTHER: "other command",
-}
-
-_ANOMALY_WORDS = {
-    Anomaly.ZERO_TIME: "without a time",
-    Anomaly.SUBMIT_BEFORE_QUEUED: "submitted before queued",
-    Anomaly.START_BEFORE_SUBMIT: "started before submitted",
-    Anomaly.END_BEFORE_START: "ended before started",
-    Anomaly.OUTSIDE_CALL: "queued outside of the call",
-    Anomaly.WRAPPED: "with a counter that wrapped",
-    Anomaly.FAILED: "failed",
 }
 
 _BASIS_WORDS = {
@@ -45,6 +37,9 @@ def count_lines(summary: OpenClSummary) -> Iterator[str]:
         device = each.device
         yield f"  {device.platform_name}, {device.device_name}, driver {device.driver_version}"
         yield f"  {_clock_words(each.clock)}"
+        if each.n_missing:
+            missing = ", ".join(f"{count} {stamp.name}" for stamp, count in each.n_missing.items())
+            yield f"  times that are missing or cannot be right: {missing}"
 
 
 def kernel_line(summary: OpenClSummary, n_top: int) -> str:
@@ -52,30 +47,43 @@ def kernel_line(summary: OpenClSummary, n_top: int) -> str:
     n_all = len(summary.kernels)
     top = f", the {n_top} with the longest total" if n_all > n_top else ""
     known = "" if summary.has_all else ", of the recorded launches alone"
-    return (
-        f"{format_count(n_all, 'kernel')}{top}{known}; total to p95: execution; queueing, dispatch, occupied: medians"
-    )
+    columns = "total to p95: execution; tick: error of its mean; queueing, dispatch, occupied: medians"
+    return f"{format_count(n_all, 'kernel')}{top}{known}; {columns}"
 
 
 def kernel_table(summary: OpenClSummary, n_top: int) -> Table:
     """Show the kernels with the longest totals."""
-    columns = ("n", "total", "share", "median", "p95", "queueing", "dispatch", "occupied")
+    columns = ("n", "total", "share", "median", "p95", "tick", "queueing", "dispatch", "occupied")
     table = _table(
         Column("kernel", overflow="fold"), *(Column(each, justify="right", no_wrap=True) for each in columns)
     )
     for each in summary.kernels[:n_top]:
         table.add_row(
             escape(each.name),
-            str(each.n),
-            format_ns(each.execution.total_ns),
-            f"{each.share_ratio:.1%}",
-            format_ns(each.execution.median_ns),
-            format_ns(each.execution.p95_ns),
-            format_ns(each.queueing.median_ns),
-            format_ns(each.dispatch.median_ns),
-            format_ns(each.occupied.median_ns if each.occupied else None),
+            f"{each.n} of {each.n + each.n_left_out}" if each.n_left_out else str(each.n),
+            _total(each.execution),
+            f"{each.share_ratio:.1%}" if each.execution else "-",
+            _median(each.execution),
+            format_ns(each.execution.p95_ns if each.execution else None),
+            _tick_text(each),
+            _median(each.queueing),
+            _median(each.dispatch),
+            _median(each.occupied),
         )
     return table
+
+
+def _total(spread: Spread | None) -> str:
+    return format_ns(spread.total_ns if spread else None)
+
+
+def _median(spread: Spread | None) -> str:
+    return format_ns(spread.median_ns if spread else None)
+
+
+def _tick_text(kernel: KernelStatistics) -> str:
+    """Say what the tick of the clock leaves unknown of a kernel's mean."""
+    return "-" if kernel.tick_error_ratio is None else f"{100 * kernel.tick_error_ratio:.2g} %"
 
 
 def idle_line(device: DeviceSummary, summary: OpenClSummary) -> str:
@@ -87,7 +95,8 @@ def idle_line(device: DeviceSummary, summary: OpenClSummary) -> str:
     if whole is None or whole.idle_ratio is None:
         return f"{name}: executed nothing"
     length, gaps = format_ns(whole.end_ns - whole.start_ns), format_count(device.idle.n_gaps, "gap")
-    return f"{name}: idle {whole.idle_ratio:.1%} of the {length} from its first command to its last, in {gaps}"
+    bound = "at most " if whole.n_left_out else ""
+    return f"{name}: idle {bound}{whole.idle_ratio:.1%} of the {length} from its first command to its last, in {gaps}"
 
 
 def gap_table(idle: DeviceIdle) -> Table:
@@ -125,11 +134,11 @@ def _completeness(summary: OpenClSummary) -> Iterator[str]:
         yield "the process was killed or still runs, so what came last is missing"
     else:
         yield f"{summary.n_unfinished or 'none'} unfinished"
-    if not summary.n_left_out:
+    if not summary.n_odd:
         yield "no anomaly"
         return
-    kinds = [f"{' and '.join(_counts(counts))} {_ANOMALY_WORDS[each]}" for each, counts in summary.n_by_anomaly.items()]
-    yield f"{summary.n_left_out} with an anomaly, in no figure below: {', '.join(kinds)}"
+    kinds = [f"{' and '.join(_counts(counts))} {ANOMALY_WORDS[each]}" for each, counts in summary.n_by_anomaly.items()]
+    yield f"{summary.n_odd} with an anomaly: {', '.join(kinds)}"
 
 
 def _missing(summary: OpenClSummary) -> str:
@@ -145,4 +154,5 @@ def _clock_words(clock: DeviceClock | None) -> str:
     steps = f", {format_count(clock.n_steps, 'step')}" if clock.n_steps else ""
     basis = f"{_BASIS_WORDS[clock.basis]} ({clock.n_readings} readings)"
     drift = f"{clock.drift_ppm:+.0f} ± {clock.drift_error_ppm:.0f} ppm"
-    return f"clock: error {error}, drift {drift}{steps}, by {basis}"
+    tick = "not known" if clock.tick_ns is None else format_ns(clock.tick_ns)
+    return f"clock: tick {tick}, error {error}, drift {drift}{steps}, by {basis}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from statistics import median
 from typing import Any
@@ -44,7 +44,7 @@ def judge(
 ) -> Judgement:
     """Judge one case; where several outcomes hold, the first in the order of `Outcome` is given."""
     measured_ns = round(median(samples.samples_ns)) if samples.samples_ns else None
-    compared = _compared(samples.samples_ns, baseline, allowed)
+    compared = _compared(samples, baseline, allowed)
     findings = [*_validity(samples), *physics(measured_ns, expectation), *_history(compared, baseline)]
     finding = foremost(findings)
     change = compared.change if compared else None
@@ -64,15 +64,19 @@ def judge(
     )
 
 
-def _compared(samples_ns: Sequence[int], baseline: BaselineMatch, allowed: Allowance) -> Comparison | None:
-    """Compare with the stored sessions; None without any, or without times that could be compared."""
+def _compared(samples: CaseSamples, baseline: BaselineMatch, allowed: Allowance) -> Comparison | None:
+    """Compare with the stored sessions; None without any, or without times that could be compared.
+
+    What a sample may be off by cannot be resolved, however alike the samples are.
+    """
+    samples_ns = samples.samples_ns
     if not baseline.sessions_ns or not samples_ns or min(samples_ns) <= 0:
         return None
     change = compare_sessions(baseline.sessions_ns, samples_ns, default_spread_ratio=allowed.session_spread_ratio)
     return Comparison(
         change=change,
         old_ns=median(samples_ns) / change.estimate_ratio,
-        resolution_ratio=resolution_ratio(change, n_sessions=len(baseline.sessions_ns)),
+        resolution_ratio=max(resolution_ratio(change, n_sessions=len(baseline.sessions_ns)), samples.error_ratio),
         allowed=allowed,
     )
 

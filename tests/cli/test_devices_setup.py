@@ -63,7 +63,7 @@ def requires_index(tmp_path_factory: pytest.TempPathFactory) -> None:
 @pytest.mark.usefixtures("requires_index")
 def test_a_bare_board_gets_a_suite_that_answers(bench: LoopbackBoard, capsys: Streams) -> None:
     """What is installed over ssh says what it is; the second time nothing is sent or installed."""
-    arguments = ["devices", "setup", "bench", "--wheels", str(WHEELS), "--python", base_python()]
+    arguments = ["devices", "setup", "bench", "--with-python", "--wheels", str(WHEELS), "--python", base_python()]
     assert main(arguments) == 0
     out, err = capsys.readouterr()
     assert "bench: installed: " in out
@@ -82,7 +82,7 @@ def test_a_bare_board_gets_a_suite_that_answers(bench: LoopbackBoard, capsys: St
 
 def test_a_python_that_is_not_there_is_one_line(bench: LoopbackBoard, capsys: Streams) -> None:
     """A missing interpreter is told with the command that installs one, and nothing is left on the board."""
-    assert main(["devices", "setup", "bench", "--python", "python9.9", "-q"]) == 2
+    assert main(["devices", "setup", "bench", "--with-python", "--python", "python9.9", "-q"]) == 2
     out, err = capsys.readouterr()
     assert out == ""
     assert err.startswith("perfsuite: error: bench: no Python called python9.9: sudo apt-get install -y python3")
@@ -95,7 +95,18 @@ def test_offline_without_wheels_fails_with_pips_words(bench: LoopbackBoard, caps
     """Wheels that do not suffice fail in pip's own words, and there is no installation afterwards."""
     (tmp_path / "wheels").mkdir()
     (tmp_path / "wheels" / "other-1.0-py3-none-any.whl").write_bytes(b"no wheel")
-    arguments = ["devices", "setup", "bench", "--wheels", "wheels", "--offline", "--python", base_python(), "-q"]
+    arguments = [
+        "devices",
+        "setup",
+        "bench",
+        "--with-python",
+        "--wheels",
+        "wheels",
+        "--offline",
+        "--python",
+        base_python(),
+        "-q",
+    ]
     assert main(arguments) == 2
     err = capsys.readouterr().err
     assert "No matching distribution found for llama-cpp-python" in err
@@ -106,7 +117,17 @@ def test_offline_without_wheels_fails_with_pips_words(bench: LoopbackBoard, caps
 
 def test_an_interrupt_ends_what_runs_on_the_board(bench: LoopbackBoard, tmp_path: Path) -> None:
     """Ctrl-C is exit code 130; what was begun there ends, leaves no link, and the next setup removes it."""
-    command = [sys.executable, "-m", "perfsuite.cli", "devices", "setup", "bench", "--python", base_python()]
+    command = [
+        sys.executable,
+        "-m",
+        "perfsuite.cli",
+        "devices",
+        "setup",
+        "bench",
+        "--with-python",
+        "--python",
+        base_python(),
+    ]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=tmp_path) as process:
         assert process.stderr is not None
         for line in process.stderr:
@@ -125,8 +146,12 @@ def test_an_interrupt_ends_what_runs_on_the_board(bench: LoopbackBoard, tmp_path
 def test_this_machine_is_not_set_up(refused: Refused, tmp_path: Path) -> None:
     """The host runs the suite that is installed; --wheels names a folder with wheels, and --offline needs it."""
     assert "host: is this machine" in refused(["devices", "setup", "host"])
-    assert "holds no wheel" in refused(["devices", "setup", "rubikpi", "-q", "--wheels", str(tmp_path)])
-    assert "--offline: needs --wheels DIR" in refused(["devices", "setup", "rubikpi", "-q", "--offline"])
+    assert "holds no wheel" in refused(
+        ["devices", "setup", "rubikpi", "--with-python", "-q", "--wheels", str(tmp_path)]
+    )
+    assert "--offline: needs --wheels DIR" in refused(
+        ["devices", "setup", "rubikpi", "--with-python", "-q", "--offline"]
+    )
 
 
 def test_this_machine_is_examined(capsys: Streams) -> None:

@@ -18,6 +18,7 @@ from perfsuite.device.lock import hold_lock, lock_state
 from perfsuite.device.lock.state import STATE_FOLDER, Holder, LockOwner, LockState
 from perfsuite.device.profile import find_profile
 from perfsuite.device.reach import Reach
+from perfsuite.device.setup.needs import suite_command
 from perfsuite.device.target import opening
 from perfsuite.device.target.protocol import Completed
 from perfsuite.errors import DeviceError, LockedError
@@ -107,11 +108,12 @@ def test_force_breaks_it_and_says_what_goes_on(capsys: Streams) -> None:
 
 
 def test_a_board_is_asked_over_its_link(monkeypatch: pytest.MonkeyPatch, capsys: Streams) -> None:
-    """The suite's own interpreter there is run, its answer is shown, and the link is closed."""
+    """The program of its bundle is asked, or else the suite's Python; the answer is shown, and the link is closed."""
     link = linked(monkeypatch, 0, line(lock=STATE.to_plain(), notes=["scaling_governor: restored to 'schedutil'"]))
     assert main(["devices", "unlock", "board", "--force"]) == 0
-    python = "~/.local/share/perfsuite/venv/bin/python"
-    assert link.asked == [[python, "-I", "-m", "perfsuite.device.lock.command", "break", "--force"]]
+    words = ("break", "--force")
+    python = ("-I", "-m", "perfsuite.device.lock.command", *words)
+    assert link.asked == [suite_command("~/.local/share/perfsuite", ("lock", *words), python)]
     assert link.is_closed
     first, second = capsys.readouterr().out.splitlines()
     assert first.startswith("board: was held by anna from desk (pytest --device=board), account pi there")

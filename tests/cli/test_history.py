@@ -20,6 +20,7 @@ from perfsuite.report.history import append_run
 from perfsuite.report.run_file import write_run
 from perfsuite.testing.run_files import HOSTILE_NAMES, synthetic_run
 from tests.command_streams import Refused, Streams
+from tests.s3_server import make_bucket, running_s3
 
 
 def test_bars_stand_between_least_and_most() -> None:
@@ -49,6 +50,34 @@ def nights(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def history_dir(nights: Path, tmp_path: Path) -> Path:
     """A copy of them."""
     return Path(shutil.copytree(nights, tmp_path / "history"))
+
+
+def test_a_history_on_s3_is_asked_like_a_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Streams, refused: Refused
+) -> None:
+    """Runs are added, listed and merged; what cannot be reached is one line."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    for seed in (1, 2):
+        write_run(synthetic_run(n_cases=8, seed=seed), tmp_path / "runs" / str(seed))
+    with running_s3(monkeypatch) as endpoint:
+        make_bucket(endpoint, "farm")
+        where = ["--history", "s3://farm/nights"]
+        assert main(["history", "runs", *where]) == 0
+        assert "s3://farm/nights: holds no run yet" in capsys.readouterr().out
+        assert main(["history", "add", str(tmp_path / "runs"), *where]) == 0
+        assert capsys.readouterr().out.count("8 cases added") == 2
+        assert main(["history", "add", str(tmp_path / "runs"), *where]) == 0
+        assert capsys.readouterr().out.count("is there already") == 2
+        assert main(["history", "compact", *where]) == 0
+        assert re.fullmatch(
+            r"s3://farm/nights/compacted/\w+\.parquet: 2 runs of 2 files merged\n", capsys.readouterr().out
+        )
+        assert main(["history", "compact", *where]) == 0
+        assert capsys.readouterr().out == "s3://farm/nights: nothing to merge\n"
+        assert main(["history", "sql", "SELECT count(*) AS n FROM history", "--json", *where]) == 0
+        assert json.loads(capsys.readouterr().out) == [{"n": 16}]
+        assert "s3://other/x: cannot be listed (NoSuchBucket)" in refused(["history", "runs", "--history=s3://other/x"])
+    assert "expected a folder of this machine" in refused(["history", "runs", "--history=https://farm/x"])
 
 
 def told(arguments: list[str], history_dir: Path, capsys: Streams) -> str:

@@ -228,6 +228,19 @@ def test_there_must_be_a_night_to_go_on_with(refused: Refused, tmp_path: Path, m
     assert "holds no night to go on with" in refused(["nightly", "plan.toml", "--resume", "-o", "nights"])
 
 
+def test_a_board_of_the_plan_may_be_measured_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], refused: Refused
+) -> None:
+    """By its name in the plan; one that the plan does not have is told with those that it has."""
+    monkeypatch.chdir(tmp_path)
+    write_plan("smollm2-135m-q8_0", board='name = "attic"\nfarm = "farm:20408"\n[[board]]\ndevice = "host"')
+    for boards, n_cells in ((["host"], "1 cell,"), (["host", "attic"], "2 cells,")):
+        assert main(["nightly", "plan.toml", "--dry-run", *(f"--board={board}" for board in boards)]) == 0
+        assert n_cells in capsys.readouterr().out
+    told = refused(["nightly", "plan.toml", "--dry-run", "--board=atic"])
+    assert "--board=atic: no board of the plan; it has attic, host" in told
+
+
 def test_a_dry_run_tells_the_cells_and_runs_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import stat
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -69,9 +68,9 @@ def child(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Child:
 
     def replaced_by(script: str) -> None:
         path = tmp_path / "child"
-        path.write_text(f"#!/bin/sh\nfor record; do plan=$last last=$record; done\n{script}\n")
+        path.write_text(f"#!/bin/sh\nplan=$1 record=$2\n{script}\n")
         path.chmod(path.stat().st_mode | stat.S_IXUSR)
-        monkeypatch.setattr(sys, "executable", str(path))
+        monkeypatch.setattr("perfsuite.measure.launch._command", lambda plan, *files: (path, *files))
 
     return replaced_by
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -25,10 +26,23 @@ def _record(**changed: Any) -> KernelRecord:
 
 
 def test_durations() -> None:
-    """A duration is END - START; a launch without one is left out and counted."""
+    """A duration is END - START; a launch without one is left out."""
     record = _record()
-    assert record.durations_ns == (30, 25)
-    assert record.zero_durations == 1
+    assert (record.lengths_ns, record.durations_ns) == ((30, 25, 0), (30, 25))
+
+
+@pytest.mark.parametrize(
+    ("start_ns", "end_ns"),
+    [
+        ((20, 0, 220), (50, 130, 240)),
+        ((20, 105, 220), (50, 0, 240)),
+        ((20, 140, 220), (50, 130, 240)),
+        ((20, 45, 220), (50, 130, 240)),
+    ],
+)
+def test_a_launch_whose_times_cannot_be_right_has_no_length(start_ns: Sequence[int], end_ns: Sequence[int]) -> None:
+    """A zero, an END before its START and a START before the END in front each leave one launch out."""
+    assert _record(start_ns=tuple(start_ns), end_ns=tuple(end_ns)).lengths_ns == (30, None, 20)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import pytest
 
 from perfsuite.errors import EngineError, MeasurementError
 from perfsuite.expectation.ceilings import Ceilings
-from perfsuite.measure.launch import _PINNING_NAMES, _pinning, environment_engine, run_worker
+from perfsuite.measure.launch import environment_engine, open_publication, pinning, run_worker
 from perfsuite.measure.plan import (
     DevicesPlan,
     LlamaPlan,
@@ -22,6 +22,7 @@ from perfsuite.measure.plan import (
     Plan,
     ProbePlan,
     ShapesPlan,
+    StepsPlan,
     dump_record,
 )
 from perfsuite.records.engine_columns import evaluations_of, thread_operators
@@ -315,7 +316,7 @@ SHAPES = ShapesPlan(subject="ggml-cpu", n_threads=2, log_dir="/logs", binds_thre
 
 
 @pytest.mark.parametrize(
-    ("plan", "variables", "pinning"),
+    ("plan", "variables", "expected"),
     [
         (OPERATORS, {}, {"OMP_PROC_BIND": "true", "OMP_PLACES": "{4},{6}"}),
         (replace(OPERATORS, n_threads=1), {}, {}),
@@ -329,12 +330,32 @@ SHAPES = ShapesPlan(subject="ggml-cpu", n_threads=2, log_dir="/logs", binds_thre
     ids=["operators", "fewer", "more", "unbound", "named", "shapes", "unbound-shapes", "devices"],
 )
 def test_operators_run_with_their_threads_where_the_engine_has_them(
-    monkeypatch: pytest.MonkeyPatch, plan: Plan, variables: dict[str, str], pinning: dict[str, str]
+    plan: Plan, variables: dict[str, str], expected: dict[str, str]
 ) -> None:
     """With as many threads as processors each has its own, as in a run of a whole model, unless a variable says not."""
-    for name in _PINNING_NAMES:
-        monkeypatch.delenv(name, raising=False)
-    for name, value in variables.items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.setattr("os.sched_getaffinity", lambda _: {4, 6})
-    assert _pinning(plan) == pinning
+    assert pinning(plan, [4, 6], variables) == expected
+
+
+@pytest.mark.parametrize(
+    ("n_missing", "binds_threads", "keeps_off"), [(0, True, True), (1, True, False), (0, False, False)]
+)
+def test_publishing_keeps_off_a_driver_that_is_bound(
+    n_missing: int, binds_threads: bool, keeps_off: bool, small_plan: LlamaPlan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a processor bound for each thread, the publisher has all but the first; else all of them are free to it."""
+    given: list[frozenset[int]] = []
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: {3, 5})
+    monkeypatch.setattr("perfsuite.measure.live_publisher.Publication", lambda *_: given.append(_[2]))
+    plan = replace(small_plan, n_threads=2 - n_missing, binds_threads=binds_threads)
+    assert open_publication(plan) is None
+    assert given == []
+    open_publication(StepsPlan(llama=replace(plan, live_socket="/live.sock")))
+    assert given == [frozenset({5} if keeps_off else ())]
+
+
+def test_the_sentinels_run_after_the_engine(small_plan: LlamaPlan) -> None:
+    """A replicate sends what it recorded, the memory that it had, its process, and both sentinels."""
+    payload = run_worker(small_plan)
+    assert set(payload) == {"engine", "contention", "base_memory", "peak_rss_bytes", "sentinels", "pid"}
+    assert min(payload["sentinels"].values()) > 0
+    assert 2**20 < payload["peak_rss_bytes"] < 2**40

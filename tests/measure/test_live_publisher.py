@@ -16,11 +16,11 @@ import pytest
 
 from perfsuite.errors import MeasurementError
 from perfsuite.measure.live import subscribe
-from perfsuite.measure.live_publisher import TokenCounter, published
+from perfsuite.measure.live_publisher import Publication, TokenCounter
 from perfsuite.records.live import LiveEnd, LiveKernel, LiveLoss, LivePhase, LiveRecord, LiveToken
 from perfsuite.records.opencl_commands import COMMAND_DTYPE
 
-from .synthetic_live import live_library, push
+from .synthetic_live import live_library, paused, published, push
 
 
 def test_tokens_are_counted_by_repetition() -> None:
@@ -67,7 +67,7 @@ def until_token(records: Iterator[LiveRecord], token: int) -> list[LiveRecord]:
 
 def test_tokens_come_while_the_run_waits(library: ctypes.CDLL, path: Path) -> None:
     """Each token is received before the next one is even pushed: delivery needs no later event."""
-    with published(library, str(path)):
+    with published(library, path):
         push(library, LOAD, 0, 0, 10)
         records = subscribe(path, limit_s=LIMIT_S)
         first = next(records)
@@ -83,7 +83,7 @@ def test_tokens_come_while_the_run_waits(library: ctypes.CDLL, path: Path) -> No
 
 def test_the_end_tells_what_was_sent(library: ctypes.CDLL, path: Path) -> None:
     """All phases come in order, and the end counts them."""
-    with published(library, str(path)):
+    with published(library, path):
         records = subscribe(path, limit_s=LIMIT_S)
         for token in range(100):  # in all less than a socket holds
             push(library, DECODE, token, token, token + 1)
@@ -103,7 +103,7 @@ def test_a_run_that_breaks_off_says_so(library: ctypes.CDLL, path: Path) -> None
     records = subscribe(path, limit_s=LIMIT_S)
 
     def break_off() -> None:
-        with published(library, str(path)):
+        with published(library, path):
             push(library, DECODE, 0, 0, 1)
             until_token(records, 0)
             raise RuntimeError("broken")
@@ -118,8 +118,8 @@ def test_a_run_that_breaks_off_says_so(library: ctypes.CDLL, path: Path) -> None
 
 def test_warm_ups_are_not_published(library: ctypes.CDLL, path: Path) -> None:
     """What happens in a pause reaches nobody."""
-    with published(library, str(path)) as pause:
-        with pause():
+    with published(library, path):
+        with paused(library):
             push(library, DECODE, 7, 0, 1)
         push(library, DECODE, 8, 1, 2)
         records = subscribe(path, limit_s=LIMIT_S)
@@ -139,7 +139,7 @@ def test_a_queue_that_overflows_is_told(library: ctypes.CDLL, path: Path) -> Non
             has_begun.set()
 
     listener = threading.Thread(target=listen)
-    with published(library, str(path)):
+    with published(library, path):
         listener.start()
         push(library, DECODE, 0, 0, 1)
         assert has_begun.wait(LIMIT_S)
@@ -156,7 +156,7 @@ def test_a_queue_that_overflows_is_told(library: ctypes.CDLL, path: Path) -> Non
 
 def test_subscribers_come_stay_silent_and_go(library: ctypes.CDLL, path: Path) -> None:
     """One reads, one never does, one is gone after its first bytes: the reader gets every token."""
-    with published(library, str(path)):
+    with published(library, path):
         with socket.socket(socket.AF_UNIX) as silent, socket.socket(socket.AF_UNIX) as goes:
             records = subscribe(path, limit_s=LIMIT_S)
             for token in range(50):
@@ -174,7 +174,7 @@ def test_subscribers_come_stay_silent_and_go(library: ctypes.CDLL, path: Path) -
 
 def test_without_a_subscriber_the_driver_wakes_nobody(library: ctypes.CDLL, path: Path) -> None:
     """A run that nobody watches ends as any other, and its newest records were kept for whoever came."""
-    with published(library, str(path)):
+    with published(library, path):
         for token in range(100):
             push(library, DECODE, token, token, token + 1)
         seen = until_token(subscribe(path, limit_s=LIMIT_S), 99)
@@ -182,18 +182,17 @@ def test_without_a_subscriber_the_driver_wakes_nobody(library: ctypes.CDLL, path
 
 
 def test_the_thread_keeps_to_its_processors(library: ctypes.CDLL, path: Path, tmp_path: Path) -> None:
-    """Its affinity is what was asked for, and that of the engine's thread stays; without a path there is none.
+    """Its affinity is what was asked for, and that of the engine's thread stays.
 
     A path that cannot be is told before anything runs.
     """
     usable, n_threads = os.sched_getaffinity(0), threading.active_count()
     wanted = frozenset({max(usable)})
-    with published(ctypes.CDLL(None), None) as pause, pause():
-        assert threading.active_count() == n_threads
-    assert list(tmp_path.iterdir()) == []
     with pytest.raises(MeasurementError, match="cannot be used for a socket"):
-        published(library, str(tmp_path / "none" / "x" / "live.sock")).__enter__()
-    with published(library, str(path), processors=wanted):
+        Publication(library, tmp_path / "none" / "x" / "live.sock")
+    assert threading.active_count() == n_threads
+    assert list(tmp_path.iterdir()) == []
+    with published(library, path, processors=wanted):
         push(library, LOAD, 0, 0, 1)
         next(subscribe(path, limit_s=LIMIT_S))
         (thread,) = (each for each in threading.enumerate() if each.name == "perfsuite-live")
@@ -219,9 +218,9 @@ def test_kernels_come_from_the_layers_log(library: ctypes.CDLL, path: Path, tmp_
     Of a broken log nobody knows how many there were, and the stream goes on without.
     """
     log = tmp_path / "opencl-1.log"
-    with published(library, str(path), opencl_log=log) as pause:
+    with published(library, path, opencl_log=log):
         records = subscribe(path, limit_s=LIMIT_S)
-        with pause():
+        with paused(library):
             pass
         push(library, DECODE, 0, 0, 1)
         until_token(records, 0)
@@ -233,7 +232,7 @@ def test_kernels_come_from_the_layers_log(library: ctypes.CDLL, path: Path, tmp_
     end: Any = seen[-1]
     assert end.n_kernels == 1
     log.write_bytes(b"no log of any kind at all")
-    with published(library, str(path), opencl_log=log):
+    with published(library, path, opencl_log=log):
         push(library, DECODE, 0, 0, 1)
         records = subscribe(path, limit_s=LIMIT_S)
         push(library, DECODE, 1, 0, 1)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import ctypes
 import select
+import time
 
 import pytest
 
 from perfsuite.errors import MeasurementError
-from perfsuite.measure.live_queue import LiveQueue, open_queue, paused
+from perfsuite.measure.live_queue import LiveQueue, open_queue
 from perfsuite.records.live import LivePhase
 
-from .synthetic_live import live_library, push
+from .synthetic_live import live_library, paused, producing, push
 
 DECODE, COPY = 2, 3
 
@@ -29,7 +30,7 @@ def is_woken(queue: LiveQueue) -> bool:
 
 def test_phases_come_out_as_records(library: ctypes.CDLL) -> None:
     """What was pushed is taken once, in order."""
-    with open_queue(library) as queue:
+    with open_queue(library) as queue, producing(library, queue):
         push(library, DECODE, 64, 10, 25, repetition=3)
         push(library, COPY, 64, 26, 30, repetition=3)
         assert queue.take() == [
@@ -41,7 +42,7 @@ def test_phases_come_out_as_records(library: ctypes.CDLL) -> None:
 
 def test_what_finds_no_room_is_counted(library: ctypes.CDLL) -> None:
     """After the capacity is used up, the rest is dropped; a look takes some hundreds."""
-    with open_queue(library) as queue:
+    with open_queue(library) as queue, producing(library, queue):
         for token in range(1030):
             push(library, COPY, token, 0, 1)
         taken = []
@@ -53,7 +54,7 @@ def test_what_finds_no_room_is_counted(library: ctypes.CDLL) -> None:
 
 def test_a_decode_step_wakes_who_asked(library: ctypes.CDLL) -> None:
     """Nothing before, one wake-up after, none when it was cleared."""
-    with open_queue(library) as queue:
+    with open_queue(library) as queue, producing(library, queue):
         push(library, DECODE, 1, 0, 1)
         assert not is_woken(queue)
         assert queue.arm()
@@ -70,14 +71,22 @@ def test_a_decode_step_wakes_who_asked(library: ctypes.CDLL) -> None:
         assert is_woken(queue)
 
 
-def test_there_is_one_queue_in_a_process(library: ctypes.CDLL) -> None:
-    """A second one is refused, and the first one goes on; after it, another can be opened. No warm-up's phase comes."""
-    with open_queue(library) as queue:
-        with pytest.raises(MeasurementError, match="cannot be opened"), open_queue(library):
-            pass
+def test_a_pause_is_silent_and_is_known(library: ctypes.CDLL) -> None:
+    """No warm-up's phase comes; what began before its end is no part of the run. Another queue begins empty."""
+    with open_queue(library) as queue, producing(library, queue):
+        assert queue.resumed_ns == 0
         with paused(library):
+            assert queue.resumed_ns == 2**63 - 1
             push(library, DECODE, 1, 0, 1)
+        assert 0 < queue.resumed_ns <= time.monotonic_ns()
         push(library, DECODE, 2, 0, 1)
         assert [phase.token for phase in queue.take()] == [2]
-    with open_queue(library) as queue:
+    with open_queue(library) as queue, producing(library, queue):
         assert queue.take() == []
+
+
+def test_without_memory_there_is_no_queue(library: ctypes.CDLL, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What cannot be mapped is one line."""
+    monkeypatch.setattr("os.ftruncate", lambda descriptor, size: None)
+    with pytest.raises(MeasurementError, match="cannot be opened: memory is short"), open_queue(library):
+        pass

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import ctypes
 import re
-import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
@@ -14,55 +12,38 @@ import numpy as np
 import pytest
 
 from perfsuite.errors import MeasurementError
-from perfsuite.measure import llama
 from perfsuite.measure.launch import run_worker
-from perfsuite.measure.llama import own_code_pages
-from perfsuite.measure.plan import LlamaPlan
+from perfsuite.measure.led_worker import LedWorker
+from perfsuite.measure.plan import LlamaPlan, StepsPlan
 from perfsuite.records.engine_columns import evaluations_of, experts_of, splits_of, thread_operators
 from perfsuite.records.engine_trace import NOTHING
 from perfsuite.records.events import EngineRecord, Phase
 
 
-@pytest.fixture
-def library(tmp_path: Path) -> tuple[Path, ctypes.CDLL]:
-    """Return a folder with a copy of the C library of mathematics, which this process has opened."""
-    found = re.search(r"(/\S*/libm\.so\.6)$", Path("/proc/self/maps").read_text("utf-8"), re.MULTILINE)
-    if found is None:
-        pytest.skip("the interpreter has no libm.so.6 of its own")
-    copy = shutil.copy(found[1], tmp_path / "libown.so")
-    opened = ctypes.CDLL(str(copy))
-    opened.cos.restype, opened.cos.argtypes = ctypes.c_double, [ctypes.c_double]
-    return tmp_path, opened
-
-
-def anonymous_bytes(folder: Path) -> int:
-    """Sum up what this process has of its own in the mappings of a folder's files."""
-    text = Path("/proc/self/smaps").read_text("utf-8")
+def _anonymous_bytes(pid: int, folder: Path) -> int:
+    """Sum up what a process has of its own in the read-only mappings of a folder's files."""
+    text = Path(f"/proc/{pid}/smaps").read_text("utf-8")
     mappings = re.split(r"^(?=[0-9a-f]+-[0-9a-f]+ )", text, flags=re.MULTILINE)
-    own = [mapping for mapping in mappings if str(folder) in mapping.partition("\n")[0]]
+    heads = ((mapping, mapping.partition("\n")[0]) for mapping in mappings)
+    own = [mapping for mapping, head in heads if str(folder) in head and head.split()[1] in ("r--p", "r-xp")]
     return sum(
         1024 * int(size) for mapping in own for size in re.findall(r"^Anonymous: +(\d+) kB", mapping, re.MULTILINE)
     )
 
 
-def test_a_process_gets_pages_of_its_own(library: tuple[Path, ctypes.CDLL]) -> None:
-    """All that is mapped read-only is copied, stays where it was, and works as before."""
-    folder, opened = library
-    before = anonymous_bytes(folder)
-    assert opened.cos(0.0) == 1.0
-    n_bytes = own_code_pages(opened, folder)
-    assert n_bytes > 500_000
-    assert anonymous_bytes(folder) >= max(n_bytes, before)
-    assert opened.cos(0.0) == 1.0
-    executed = [line for line in Path("/proc/self/maps").read_text("utf-8").splitlines() if str(folder) in line]
-    assert not any(" rwx" in line for line in executed)
-
-
-def test_other_libraries_are_left_alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Where nothing is mapped from there is nothing to copy; without a list of mappings the pages stay the file's."""
-    assert own_code_pages(ctypes.CDLL(None), tmp_path) == 0
-    monkeypatch.setattr(llama, "_MAPS", tmp_path / "missing")
-    assert own_code_pages(ctypes.CDLL(None), tmp_path) == 0
+def test_a_process_that_draws_its_layout_gets_pages_of_its_own(small_plan: LlamaPlan) -> None:
+    """All of the engine's code and constants are copied, nothing of it can be written to, and it computes the same."""
+    folder = Path(small_plan.library_dir).resolve()
+    found = {}
+    for layout_seed in (0, 7):
+        plan = replace(small_plan, layout_seed=layout_seed)
+        with LedWorker(StepsPlan(llama=plan), {}, limit_s=60.0) as worker:
+            found[layout_seed] = _anonymous_bytes(worker.pid, folder)
+            maps = Path(f"/proc/{worker.pid}/maps").read_text("utf-8").splitlines()
+            assert not any(" rwx" in line for line in maps if str(folder) in line)
+            worker.run(plan)
+            assert EngineRecord.from_plain(worker.payload()["engine"]).spans
+    assert found[7] > found[0] + 2**20
 
 
 #: Runs a plan and returns its record; the same plan is run once.

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +10,10 @@ import pytest
 
 from perfsuite.errors import GgufError
 from perfsuite.measure.launch import FAILURE_MARK, PLAN_NAME, RECORD_NAME
-from perfsuite.measure.plan import DevicesPlan, KernelPlan, LlamaPlan, dump_plan, load_record
+from perfsuite.measure.plan import DevicesPlan, KernelPlan, dump_plan, load_record
 from perfsuite.measure.probes import Sentinels
-from perfsuite.measure.worker import _RUNNERS, _published, main
+from perfsuite.measure.worker import _RUNNERS, main
 from perfsuite.records.codec import pack, unpack
-from perfsuite.records.events import EngineRecord
 
 Runner = Callable[[DevicesPlan], dict[str, Any]]
 
@@ -74,31 +71,6 @@ def test_a_plan_of_another_suite_is_a_known_failure(tmp_path: Path, capsys: pyte
     assert capsys.readouterr().out.startswith(f"{FAILURE_MARK}plan was made by perfsuite 0.0.0")
 
 
-class FakeEngine:
-    """An engine that notes what is done with it."""
-
-    def __init__(self, done: list[str]) -> None:
-        self._done = done
-
-    def __enter__(self) -> FakeEngine:
-        self._done.append("open")
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._done.append("close")
-
-    def warm_up(self, plan: LlamaPlan) -> None:
-        """Do nothing."""
-
-    def run(self, plan: LlamaPlan) -> None:
-        """Do nothing but note it."""
-        self._done.append("run")
-
-    def record(self) -> EngineRecord:
-        """Return a record of nothing."""
-        return EngineRecord(engine_version="1", spans=(), graphs=(), n_dropped=0)
-
-
 @pytest.fixture
 def sentinels(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Replace the sentinels; return the list in which they, and whatever a test replaces, are noted."""
@@ -113,22 +85,6 @@ def sentinels(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return done
 
 
-def test_the_sentinels_run_after_the_engine_was_closed(sentinels: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """The engine is measured as if there were no sentinels, and both are in the payload."""
-    monkeypatch.setattr("perfsuite.measure.worker._engine_library", lambda plan: None)
-    monkeypatch.setattr("perfsuite.measure.llama.open_engine", lambda library, plan: FakeEngine(sentinels))
-    payload = _RUNNERS[LlamaPlan](
-        LlamaPlan(
-            gguf_path="x", library_dir="x", engine_build_id="x", cache_dir="/cache", n_threads=3, n_prompt=1, n_gen=1
-        )
-    )
-    assert sentinels == ["open", "run", "close", "sentinels on 3 threads of /cache"]
-    assert payload["sentinels"] == {"memory_ns": 5, "compute_ns": 7}
-    assert payload["pid"] == os.getpid()
-    assert 2**20 < payload["peak_rss_bytes"] < 2**40
-    assert set(payload) == {"engine", "contention", "base_memory", "peak_rss_bytes", "sentinels", "pid"}
-
-
 def test_the_sentinels_run_after_the_kernels(sentinels: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """Replicates of the kernels have sentinels too."""
     monkeypatch.setattr("perfsuite.measure.opencl_platform.choose_device", lambda platform: None)
@@ -138,31 +94,3 @@ def test_the_sentinels_run_after_the_kernels(sentinels: list[str], monkeypatch: 
     )
     assert sentinels == ["run", "sentinels on 2 threads of /cache"]
     assert payload["sentinels"] == {"memory_ns": 5, "compute_ns": 7}
-
-
-@pytest.mark.parametrize(
-    ("n_missing", "binds_threads", "keeps_off"), [(0, True, True), (1, True, False), (0, False, False)]
-)
-def test_publishing_keeps_off_a_driver_that_is_bound(
-    n_missing: int, binds_threads: bool, keeps_off: bool, small_plan: LlamaPlan, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """With a processor bound for each thread, the publisher has all but the first; else all of them are free to it."""
-    given: list[dict[str, Any]] = []
-    monkeypatch.setattr("perfsuite.measure.worker.USABLE_PROCESSORS", frozenset({3, 5}))
-    monkeypatch.setattr("perfsuite.measure.live_publisher.published", lambda *_, **settings: given.append(settings))
-    plan = replace(small_plan, n_threads=2 - n_missing, binds_threads=binds_threads)
-    _published(None, plan)
-    assert given[0]["processors"] == (frozenset({5}) if keeps_off else frozenset())
-
-
-def test_kernels_are_looked_for_where_the_layer_writes(
-    small_plan: LlamaPlan, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    """The layer's log of this process is followed where the environment names its folder, else none."""
-    given: list[dict[str, Any]] = []
-    monkeypatch.setattr("perfsuite.measure.live_publisher.published", lambda *_, **settings: given.append(settings))
-    monkeypatch.delenv("PERFSUITE_OPENCL_LOG", raising=False)
-    _published(None, small_plan)
-    monkeypatch.setenv("PERFSUITE_OPENCL_LOG", str(tmp_path))
-    _published(None, small_plan)
-    assert [each["opencl_log"] for each in given] == [None, tmp_path / f"opencl-{os.getpid()}.log"]

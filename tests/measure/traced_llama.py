@@ -14,11 +14,11 @@ from perfsuite.measure.engine import Engine
 SOURCE = Path(__file__).parents[2] / "native" / "tests" / "traced_llama.c"
 
 
-def build_traced_llama(engine: Engine, folder: Path) -> Path:
+def build_traced_llama(engine: Engine, folder: Path, compiler_name: str = "cc") -> Path:
     """Compile the program into a folder, or skip where there is no compiler; it finds llama.cpp beside itself first."""
-    compiler = shutil.which("cc")
+    compiler = shutil.which(compiler_name)
     if compiler is None:
-        pytest.skip("no C compiler (cc) on the PATH")
+        pytest.skip(f"no C compiler ({compiler_name}) on the PATH")
     program = folder / "traced_llama"
     library_dir = engine.library_dir
     libraries = [str(engine.library(name)) for name in ("libllama", "libggml", "libggml-base", "libggml-cpu")]

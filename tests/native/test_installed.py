@@ -10,8 +10,9 @@ import pytest
 from perfsuite import __version__
 from perfsuite.expectation.ceilings import Ceilings
 from perfsuite.measure.launch import FAILURE_MARK, PLAN_NAME, RECORD_NAME
-from perfsuite.measure.native import PROBE_LIBRARY, WORKER_PROGRAM
+from perfsuite.measure.native import PROBE_LIBRARY
 from perfsuite.measure.plan import SCHEMA, Plan, ProbePlan, dump_plan, load_record
+from perfsuite.records.bundle import WORKER
 from perfsuite.records.codec import pack, unpack
 
 from .conftest import NATIVE, NativeToolchain, run
@@ -33,7 +34,7 @@ def test_install_holds_what_is_built_and_the_sources_for_the_device(installed: P
     """Beside libraries and worker lie all headers and the sources of what is compiled there, in the same folders."""
     sources = [path for part in SOURCES for path in (NATIVE / part).rglob("*") if path.is_file()]
     found = {path.relative_to(installed) for path in installed.rglob("*") if path.is_file()}
-    built = {path for path in found if path.suffix == ".so"} | {Path(WORKER_PROGRAM)}
+    built = {path for path in found if path.suffix == ".so"} | {Path(WORKER)}
     assert found - built == {path.relative_to(NATIVE) for path in sources}
     assert Path(PROBE_LIBRARY) in built
 
@@ -41,7 +42,7 @@ def test_install_holds_what_is_built_and_the_sources_for_the_device(installed: P
 def _worker(installed: Path, plan: Plan, folder: Path) -> tuple[int, str]:
     (folder / PLAN_NAME).write_bytes(dump_plan(plan))
     options = (f"--probe-library={installed / PROBE_LIBRARY}",)
-    command = [str(installed / WORKER_PROGRAM), "run", str(folder / PLAN_NAME), str(folder / RECORD_NAME), *options]
+    command = [str(installed / WORKER), "run", str(folder / PLAN_NAME), str(folder / RECORD_NAME), *options]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     return done.returncode, done.stdout
 
@@ -64,7 +65,7 @@ def test_a_refusal_is_told_in_the_librarys_words(installed: Path, tmp_path: Path
 
 def test_the_worker_tells_its_version(installed: Path) -> None:
     """It was built as this suite's, for the plans that this suite writes; another verb shows how it is used."""
-    worker = str(installed / WORKER_PROGRAM)
+    worker = str(installed / WORKER)
     assert run([worker, "--version"]) == f"perfsuite-worker {__version__} (plans of schema {SCHEMA})\n"
     done = subprocess.run([worker, "dance"], capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stderr.startswith("usage: perfsuite-worker run PLAN RECORD")) == (2, True)
@@ -80,7 +81,7 @@ def test_a_plan_that_is_none_of_this_suite_is_refused(installed: Path, tmp_path:
         (pack({**plain, "task": "kernels"}), "takes the suite with Python"),
     ):
         (tmp_path / "plan").write_bytes(content)
-        command = [str(installed / WORKER_PROGRAM), "run", str(tmp_path / "plan"), str(tmp_path / "record")]
+        command = [str(installed / WORKER), "run", str(tmp_path / "plan"), str(tmp_path / "record")]
         done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
         assert (done.returncode, done.stdout[: len(FAILURE_MARK)]) == (1, FAILURE_MARK)
         assert why in done.stdout

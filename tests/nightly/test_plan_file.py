@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from perfsuite.device.profile import Profile, find_profile
 from perfsuite.errors import PerfsuiteError
+from perfsuite.nightly import plan_file
 from perfsuite.nightly.plan import NightPlan
 from perfsuite.nightly.plan_file import read_plan
 
@@ -108,6 +110,7 @@ def test_a_plan_is_a_matrix(tmp_path: Path) -> None:
         ('device = "rubikpi"', 'device = "host"', "board.device is 'host', expected a device that is reached by ssh"),
         ('device = "rubikpi"', 'device = "pixel8pro"', "it is reached by adb"),
         ('history = "history"', "history = 1", "history is 1, expected text"),
+        ('history = "history"', 'history = "gs://farm/x"', "history = gs://farm/x: is an address, expected a folder"),
     ],
 )
 def test_a_mistake_is_one_line(tmp_path: Path, old: str, new: str, told: str) -> None:
@@ -153,3 +156,30 @@ def test_boards_that_are_one_device_are_one_lane(tmp_path: Path) -> None:
     assert lanes["first"] == lanes["second"]
     assert len(set(lanes.values())) == 4
     assert [cell.is_of_farm for cell in plan.cells] == [False] * 4 + [True]
+
+
+def test_nights_of_many_farms_may_have_one_history(tmp_path: Path) -> None:
+    """An address of S3 is handed on as it is; it is no folder beside the plan."""
+    plan = read(tmp_path, WHOLE.replace('history = "history"', 'history = "s3://farm/nights"'))
+    assert "--perf-history=s3://farm/nights" in plan.cells[0].arguments
+
+
+def test_ten_thousand_cells_look_up_each_device_and_each_model_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many boards are of a device; a cell that occurs twice is found among as many."""
+    asked: list[str] = []
+
+    def noted(name: str) -> Profile:
+        asked.append(name)
+        return find_profile(name)
+
+    monkeypatch.setattr(plan_file, "find_profile", noted)
+    monkeypatch.setattr(plan_file, "refuse_unknown_model", asked.append)
+    scenarios = [f"p{number}-g4" for number in range(1, 101)]
+    boards = "".join(f'[[board]]\nname = "b{number}"\ndevice = "host"\n' for number in range(100))
+    text = f'schema = 1\nmodels = ["one.gguf"]\nscenarios = {scenarios}\n{boards}'
+    assert len(read(tmp_path, text).cells) == 10_000
+    assert sorted(asked) == ["host", "one.gguf"]
+    with pytest.raises(PerfsuiteError, match=r"the cell b7/one\.gguf-p1-g4 occurs twice; give one of its boards"):
+        read(tmp_path, text.replace('"b99"', '"b7"'))

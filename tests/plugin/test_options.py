@@ -10,6 +10,8 @@ from perfsuite.errors import OpenClError
 from perfsuite.experiments.run_config import OutputRequest
 from perfsuite.measure.plan import LlamaPlan
 from perfsuite.plugin.options import resolve_config
+from perfsuite.records import history_place
+from perfsuite.records.history_place import HistoryBucket
 from perfsuite.workload.prompts import prompts_scenario
 from tests.fake_device import FakeDevice, HostRuns
 from tests.fake_opencl import SCENARIO, FakeOpenCl
@@ -39,7 +41,7 @@ def test_what_was_asked_for(
     config = pytester.parseconfig("--device=host", MODEL, *arguments)
     outputs = resolve_config(config).outputs
     folder = None if history is None else Path(config.rootpath) / history
-    assert outputs == OutputRequest(writes_report=writes_report, history_dir=folder)
+    assert outputs == OutputRequest(writes_report=writes_report, history=folder)
 
 
 def test_a_report_is_on_or_off(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:
@@ -49,19 +51,34 @@ def test_a_report_is_on_or_off(pytester: pytest.Pytester, fake_device: FakeDevic
     result.stderr.fnmatch_lines(["*--perf-report: invalid choice: 'html' (choose from *on*off*)"])
 
 
-@pytest.mark.parametrize("address", ["s3://farm/history", "https://farm/history", "file:///farm/history"])
+@pytest.mark.parametrize(
+    "address", ["https://farm/history", "file:///farm/history", "s3://Farm/x", "s3://farm/../x", "s3:///x"]
+)
 def test_a_history_at_an_address_is_refused(pytester: pytest.Pytester, fake_device: FakeDevice, address: str) -> None:
     """What is no folder would become one of that name below this one."""
     result = pytester.runpytest_inprocess("--device=host", MODEL, f"--perf-history={address}")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines([f"*--perf-history={address}: is an address, expected a folder of this machine*"])
+    result.stderr.fnmatch_lines(
+        [f"*--perf-history={address}: is an address, expected a folder of this machine, *s3://BUCKET/PREFIX*"]
+    )
     assert not [each for each in pytester.path.iterdir() if each.name.endswith(":")]
+
+
+def test_a_history_may_lie_on_s3(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:
+    """What speaks to it is not asked before there is a run to keep; that it is not installed is told at once."""
+    config = pytester.parseconfig("--device=host", MODEL, "--perf-history=s3://farm/night/")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(history_place, "find_spec", lambda name: name)
+        assert resolve_config(config).outputs.history == HistoryBucket(address="s3://farm/night")
+        patch.setattr(history_place, "find_spec", lambda _: None)
+        with pytest.raises(pytest.UsageError, match=r"needs obstore, .*pip install 'perfsuite\[s3\]'"):
+            resolve_config(config)
 
 
 def test_a_folder_may_have_a_colon_in_its_name(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:
     """Only what begins like an address is one."""
     config = pytester.parseconfig("--device=host", MODEL, "--perf-history=a:/b")
-    assert resolve_config(config).outputs.history_dir == Path.cwd() / "a:/b"
+    assert resolve_config(config).outputs.history == Path.cwd() / "a:/b"
 
 
 #: What each run has besides.

@@ -27,17 +27,20 @@ def test_every_figure_is_there_by_a_key_with_its_unit() -> None:
         "n_unfinished": 0,
         "is_complete": True,
         "n_by_type": {"kernel": 2, "fill": 1},
-        "n_left_out": 1,
+        "n_odd": 1,
         "n_by_anomaly": {"zero_time": {"fill": 1}},
         "devices": [
             {
                 "platform_name": "A platform",
                 "device_name": "A device",
                 "driver_version": "1.2",
+                "timer_resolution_ns": None,
+                "n_missing": {"start": 1},
                 "first_start_ns": EPOCH_NS + 25_000,
                 "last_end_ns": EPOCH_NS + 150_000,
                 "busy_ns": 50_000,
                 "idle_ratio": 0.6,
+                "n_left_out": 0,
                 "n_gaps": 1,
                 "longest_gaps": [
                     {"start_ns": EPOCH_NS + 50_000, "duration_ns": 75_000, "preceding": "alpha", "following": "alpha"}
@@ -50,14 +53,15 @@ def test_every_figure_is_there_by_a_key_with_its_unit() -> None:
                 "n": 2,
                 "n_left_out": 0,
                 "share_ratio": 1.0,
-                "execution": {"total_ns": 50_000, "median_ns": 25_000, "p95_ns": 25_000},
-                "queueing": {"total_ns": 2000, "median_ns": 1000, "p95_ns": 1000},
-                "dispatch": {"total_ns": 46_000, "median_ns": 23_000, "p95_ns": 23_000},
+                "tick_error_ratio": None,
+                "execution": {"n": 2, "total_ns": 50_000, "median_ns": 25_000, "p95_ns": 25_000},
+                "queueing": {"n": 2, "total_ns": 2000, "median_ns": 1000, "p95_ns": 1000},
+                "dispatch": {"n": 2, "total_ns": 46_000, "median_ns": 23_000, "p95_ns": 23_000},
                 "occupied": {"n": 2, "total_ns": 98_000, "median_ns": 49_000, "p95_ns": 49_000},
             }
         ],
     }
-    assert clock.keys() == {"basis", "n_readings", "n_steps", "drift_ppm", "drift_error_ppm", "error_ns"}
+    assert clock.keys() == {"basis", "n_readings", "n_steps", "drift_ppm", "drift_error_ppm", "error_ns", "tick_ns"}
     assert clock["error_ns"] == 0
     two = trace(
         steady_commands(3, drifting()),
@@ -84,7 +88,7 @@ def test_figures_over_holes_are_null(n_lost: int, n_unfinished: int | None, told
     assert (device["first_start_ns"], device["last_end_ns"]) == (EPOCH_NS + 25_000, EPOCH_NS + 250_000)
 
 
-def test_a_summary_counts_all_and_leaves_out_what_is_not_sound() -> None:
+def test_a_summary_counts_all_and_leaves_out_what_cannot_be_right() -> None:
     """Commands and anomalies are counted by type; a command that failed has no other anomaly."""
     commands = steady_commands(20, drifting())
     commands[3]["type"], commands[3]["name"] = CommandType.READ, 0
@@ -98,7 +102,7 @@ def test_a_summary_counts_all_and_leaves_out_what_is_not_sound() -> None:
         Anomaly.ZERO_TIME: {CommandType.READ: 1},
         Anomaly.END_BEFORE_START: {CommandType.KERNEL: 1},
     }
-    assert found.n_left_out == 2
+    assert found.n_odd == 2
     assert [(each.name, each.n, each.n_left_out) for each in found.kernels] == [("alpha", 18, 1)]
     commands = steady_commands(4, drifting())
     for each, status in ((commands[1], -36), (commands[2], 0)):
@@ -108,7 +112,7 @@ def test_a_summary_counts_all_and_leaves_out_what_is_not_sound() -> None:
         Anomaly.ZERO_TIME: {CommandType.KERNEL: 1},
         Anomaly.FAILED: {CommandType.KERNEL: 1},
     }
-    assert found.n_left_out == 2
+    assert found.n_odd == 2
 
 
 def test_gaps_name_what_is_on_either_side() -> None:

@@ -31,15 +31,16 @@ def test_counts_are_told_in_words() -> None:
     lines = list(count_lines(summarize(trace(commands), n_gaps=1)))
     assert lines[:3] == [
         "process 4711: 200 OpenCL commands: 199 kernels, 1 marker",
-        "  none lost; none unfinished; 1 with an anomaly, in no figure below: 1 marker without a time",
+        "  none lost; none unfinished; 1 with an anomaly: 1 marker without a time",
         "  A platform, A device, driver 1.2",
     ]
-    assert lines[3].startswith("  clock: error at most 1.")
+    assert lines[3].startswith("  clock: tick not known, error at most 1.")
     assert lines[3].endswith(" ppm, by enqueue calls (199 readings)")
+    assert lines[4] == "  times that are missing or cannot be right: 1 QUEUED"
     commands = steady_commands(3, drifting())
     commands[1]["status"], commands[1]["flags"] = -14, CommandFlag.NO_PROFILE
     lines = list(count_lines(summarize(trace(commands), n_gaps=1)))
-    assert lines[1].endswith("; 1 with an anomaly, in no figure below: 1 kernel failed")
+    assert lines[1].endswith("; 1 with an anomaly: 1 kernel failed")
     jumping = np.concatenate(steady_commands(200, int))
     for field in ("queued_ns", "submit_ns", "start_ns", "end_ns"):
         jumping[field][100:] += 9_000_000
@@ -76,7 +77,18 @@ def test_the_top_kernels_are_shown_with_their_times() -> None:
     assert kernel_line(found, 2).startswith("3 kernels, the 2 with the longest total; ")
     assert kernel_line(found, 3).startswith("3 kernels; ")
     header, *rows = printed(kernel_table(found, 2))
-    assert header.split() == ["kernel", "n", "total", "share", "median", "p95", "queueing", "dispatch", "occupied"]
+    assert header.split() == [
+        "kernel",
+        "n",
+        "total",
+        "share",
+        "median",
+        "p95",
+        "tick",
+        "queueing",
+        "dispatch",
+        "occupied",
+    ]
     assert [row.split()[:6] for row in rows] == [
         ["alpha", "3", "75.0", "µs", "50.0%", "25.0"],
         ["beta", "2", "50.0", "µs", "33.3%", "25.0"],

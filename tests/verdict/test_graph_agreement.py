@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,13 +12,13 @@ import numpy as np
 import pytest
 from gguf import GGUFWriter
 
-import perfsuite
 from perfsuite.errors import MeasurementError
 from perfsuite.expectation.cases import LlamaWorkload
 from perfsuite.expectation.graph import Batch, Operator, Settings, engine_graph, refusal
 from perfsuite.measure.engine import Engine, find_engine
 from perfsuite.measure.launch import run_worker
-from perfsuite.measure.plan import LlamaPlan, dump_plan, load_record
+from perfsuite.measure.led_worker import LedWorker
+from perfsuite.measure.plan import LlamaPlan, StepsPlan
 from perfsuite.records.engine_columns import evaluations_of
 from perfsuite.records.events import EngineRecord, Node, Phase
 from perfsuite.trace.operators import RecordedOperator, timed_operators
@@ -43,30 +40,11 @@ SETTINGS = tuple(
     for type_k, type_v in CACHE_TYPES
 )
 
+#: Longest that one run may take, s.
+LIMIT_S = 120.0
+
 #: One catalogue entry of each GGUF architecture.
 FAMILIES = {find(name).gguf_architecture: name for name in sorted(names(), key=lambda name: -find(name).n_parameters)}
-
-#: Records the graphs of several plans in one process; a plan that llama.cpp refuses leaves its words.
-RECORD = """
-import sys
-from pathlib import Path
-from perfsuite.errors import EngineError
-from perfsuite.measure.engine import find_engine
-from perfsuite.measure.llama import open_engine
-from perfsuite.measure.native import load_engine_library
-from perfsuite.measure.plan import dump_record, load_plan
-
-for path in map(Path, sys.argv[1:]):
-    plan = load_plan(path.read_bytes())
-    library = load_engine_library(find_engine(Path(plan.library_dir)), Path(plan.cache_dir))
-    try:
-        with open_engine(library, plan) as engine:
-            engine.run(plan)
-            payload = engine.record().to_plain()
-    except EngineError as error:
-        payload = {"refused": str(error)}
-    path.with_suffix(".record").write_bytes(dump_record("llama", payload))
-"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,22 +110,19 @@ class Measurer:
             lora_path=str(run.lora_path) if run.lora_path else None,
         )
 
-    def record(self, runs: Sequence[Run]) -> list[EngineRecord | str]:
-        """Record each run, all in one process, or show in llama.cpp's words why it refuses it."""
-        paths = [self.model_dir / f"{number}.plan" for number in range(len(runs))]
-        for path, run in zip(paths, runs, strict=True):
-            path.write_bytes(dump_plan(self.plan(run)))
-        search_path = os.pathsep.join(str(Path(place).parent) for place in perfsuite.__path__)
-        environment = {**os.environ, "PYTHONPATH": search_path, "GGML_NO_BACKTRACE": "1"}
-        subprocess.run([sys.executable, "-c", RECORD, *map(str, paths)], env=environment, check=True)
-        payloads = [load_record(path.with_suffix(".record").read_bytes(), "llama") for path in paths]
-        return [
-            payload["refused"] if "refused" in payload else EngineRecord.from_plain(payload) for payload in payloads
-        ]
+    def record(self, run: Run) -> EngineRecord | str:
+        """Record a run, or show in llama.cpp's words why it refuses it."""
+        try:
+            with LedWorker(StepsPlan(llama=self.plan(run)), {}, limit_s=LIMIT_S) as worker:
+                worker.run(self.plan(run))
+                return EngineRecord.from_plain(worker.payload()["engine"])
+        except MeasurementError as error:
+            return str(error)
 
     def compare(self, *runs: Run) -> None:
         """Require of every evaluation of each run the expected operators, in their order, or the expected refusal."""
-        for run, record in zip(runs, self.record(runs), strict=True):
+        for run in runs:
+            record = self.record(run)
             reason = refusal(run.weights.architecture, run.settings)
             if isinstance(record, str):
                 assert reason is not None, record

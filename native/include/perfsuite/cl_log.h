@@ -23,7 +23,8 @@ typedef struct ps_cl_log_header {
 
 typedef enum ps_cl_record_kind {
     PS_CL_NAME = 1,    /* ps_cl_text: the name of a kernel; the ids count from 1 */
-    PS_CL_DEVICE = 2,  /* ps_cl_text: 'platform name\tdevice name\tdriver version'; the ids count from 1 */
+    PS_CL_DEVICE = 2,  /* ps_cl_text: 'platform name\tdevice name\tdriver version\tresolution of its profiling timer in
+                          ns'; the ids count from 1 */
     PS_CL_QUEUE = 3,   /* ps_cl_queue */
     PS_CL_CLOCK = 4,   /* ps_cl_clock */
     PS_CL_COMMAND = 5, /* ps_cl_command */
@@ -86,7 +87,7 @@ enum {
     PS_CL_CALLERS_EVENT = 2,  /* the caller asked for an event */
     PS_CL_REPLAYED = 4,       /* the layer's own duplicate, not the program's command */
     PS_CL_WAITS = 8,          /* it waits for a list of events */
-    PS_CL_NO_PROFILE = 16,    /* the driver gave no times; the four below are 0 */
+    PS_CL_NO_PROFILE = 16,    /* the driver gave none of the times; a single one that it did not give is 0 */
 };
 
 typedef struct ps_cl_command {

@@ -16,36 +16,44 @@ static bool read_time(cl_event event, cl_profiling_info name, int64_t *time_ns) 
     return status == CL_SUCCESS;
 }
 
-/* A command without END is not complete, or failed, or its queue has no profiling. */
-static bool read_end(ps_cl_entry *entry) {
+static bool is_on_its_way(const ps_cl_entry *entry, cl_int *status) {
+    *status = CL_COMPLETE;
+    ps_cl_below.clGetEventInfo(entry->event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof(*status), status, NULL);
+    return *status > CL_COMPLETE;
+}
+
+/* A command without END, or with one of 0, is not complete, or failed, or its driver does not give it. */
+static bool read_end(ps_cl_entry *entry, bool *has_time) {
     ps_cl_command *command = &entry->command;
-    if (read_time(entry->event, CL_PROFILING_COMMAND_END, &command->end_ns)) {
+    *has_time = read_time(entry->event, CL_PROFILING_COMMAND_END, &command->end_ns);
+    if (*has_time && command->end_ns) {
         return true;
     }
-    cl_int status = CL_COMPLETE;
-    ps_cl_below.clGetEventInfo(entry->event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof(status), &status, NULL);
-    if (status > CL_COMPLETE) {
+    cl_int status;
+    if (is_on_its_way(entry, &status)) {
         return false;
     }
     command->status = status;
-    if (status < CL_COMPLETE || !read_time(entry->event, CL_PROFILING_COMMAND_END, &command->end_ns)) {
-        command->flags |= PS_CL_NO_PROFILE;
-    }
+    *has_time = read_time(entry->event, CL_PROFILING_COMMAND_END, &command->end_ns);
     return true;
 }
 
 bool ps_cl_complete(ps_cl_entry *entry) {
     ps_cl_command *command = &entry->command;
+    bool has_time;
     if (!entry->event) {
         return true;
     }
-    if (!read_end(entry)) {
+    if (!read_end(entry, &has_time)) {
         return false;
     }
-    if (!(command->flags & PS_CL_NO_PROFILE)) {
-        read_time(entry->event, CL_PROFILING_COMMAND_QUEUED, &command->queued_ns);
-        read_time(entry->event, CL_PROFILING_COMMAND_SUBMIT, &command->submit_ns);
-        read_time(entry->event, CL_PROFILING_COMMAND_START, &command->start_ns);
+    if (command->status >= CL_COMPLETE) {
+        has_time |= read_time(entry->event, CL_PROFILING_COMMAND_QUEUED, &command->queued_ns);
+        has_time |= read_time(entry->event, CL_PROFILING_COMMAND_SUBMIT, &command->submit_ns);
+        has_time |= read_time(entry->event, CL_PROFILING_COMMAND_START, &command->start_ns);
+    }
+    if (!has_time || command->status < CL_COMPLETE) {
+        command->flags |= PS_CL_NO_PROFILE;
     }
     ps_cl_drop_event(entry);
     return true;

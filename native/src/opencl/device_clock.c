@@ -26,15 +26,18 @@ static void ask(cl_device_id device, cl_device_info name, char *text, size_t byt
 }
 
 static void note_device(cl_device_id device, uint32_t id) {
-    char platform_name[256] = "", name[256], version[256], text[800];
+    char platform_name[256] = "", name[256], version[256], text[832];
     cl_platform_id platform = NULL;
+    size_t resolution_ns = 0;
     ps_cl_below.clGetDeviceInfo(device, CL_DEVICE_PLATFORM, sizeof(platform), &platform, NULL);
     if (platform) {
         ps_cl_below.clGetPlatformInfo(platform, CL_PLATFORM_NAME, sizeof(platform_name), platform_name, NULL);
     }
     ask(device, CL_DEVICE_NAME, name, sizeof(name));
     ask(device, CL_DRIVER_VERSION, version, sizeof(version));
-    snprintf(text, sizeof(text), "%s\t%s\t%s", platform_name, name, version);
+    ps_cl_below.clGetDeviceInfo(device, CL_DEVICE_PROFILING_TIMER_RESOLUTION, sizeof(resolution_ns), &resolution_ns,
+                                NULL);
+    snprintf(text, sizeof(text), "%s\t%s\t%s\t%zu", platform_name, name, version, resolution_ns);
     ps_cl_log_text(PS_CL_DEVICE, id, text);
 }
 

@@ -21,6 +21,10 @@ constexpr std::array<const char *, 7> RECORDERS = {"none", "callback", "preload"
 /* llama.cpp pads a context to so many tokens. */
 constexpr int64_t CONTEXT_STEP = 256;
 
+/* Rows as perfsuite/records/engine_columns.py reads them. */
+static_assert(sizeof(ps_event) == 16 && sizeof(ps_thread_event) == 32, "rows of events are read elsewhere");
+static_assert(sizeof(ps_expert_choice) == 32 && sizeof(ps_split) == 24, "rows of choices and splits are read elsewhere");
+
 /* Room for one line of what went wrong. */
 using Complaint = std::array<char, 2048>;
 
@@ -33,7 +37,11 @@ void check(int32_t status, const Complaint &complaint) {
 template <size_t N> int32_t place_in(const std::array<const char *, N> &names, const std::string &name, const char *what) {
     auto found = std::find(names.begin(), names.end(), name);
     if (found == names.end()) {
-        throw Failure(std::string(what) + " '" + name + "' is not known", "EngineError");
+        std::string known;
+        for (const char *each : names) {
+            known += (known.empty() ? "" : ", ") + std::string(each);
+        }
+        throw Failure(std::string(what) + " '" + name + "' is not known; known are " + known, "EngineError");
     }
     return static_cast<int32_t>(found - names.begin());
 }

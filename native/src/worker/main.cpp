@@ -1,6 +1,8 @@
 /* perfsuite-worker: the suite's program on a device.  It needs no Python there.
  *
  *     perfsuite-worker run PLAN RECORD [--engine-library=FILE] [--probe-library=FILE]
+ *     perfsuite-worker serve [--root=FOLDER] [--worker=PROGRAM]
+ *     perfsuite-worker lock state|break [--force] [--folder=FOLDER]
  *     perfsuite-worker --version
  */
 #include <cstdio>
@@ -9,6 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "../agent/lock_command.h"
+#include "../agent/serve.h"
 #include "failure.h"
 #include "run.h"
 
@@ -43,7 +47,15 @@ int dispatched(const std::vector<std::string> &arguments) {
     if (arguments.size() >= 3 && arguments[0] == "run") {
         return perfsuite::run({arguments.begin() + 1, arguments.end()});
     }
+    if (!arguments.empty() && arguments[0] == "serve") {
+        return perfsuite::serve({arguments.begin() + 1, arguments.end()});
+    }
+    if (!arguments.empty() && arguments[0] == "lock") {
+        return perfsuite::lock_command({arguments.begin() + 1, arguments.end()});
+    }
     std::fprintf(stderr, "usage: perfsuite-worker run PLAN RECORD [--engine-library=FILE] [--probe-library=FILE]\n"
+                         "       perfsuite-worker serve [--root=FOLDER] [--worker=PROGRAM]\n"
+                         "       perfsuite-worker lock state|break [--force] [--folder=FOLDER]\n"
                          "       perfsuite-worker --version\n");
     return 2;
 }

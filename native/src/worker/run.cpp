@@ -10,6 +10,7 @@
 #include "message.h"
 #include "operators.h"
 #include "own_process.h"
+#include "perfsuite/live.h"
 #include "probes.h"
 #include "steps.h"
 #include "text.h"
@@ -22,10 +23,38 @@ namespace {
 /* What a worker that takes turns prints when it is ready for the next. */
 constexpr const char *READY_MARK = "perfsuite-worker-ready";
 
-/* Where the native libraries are. */
+/* Where the native libraries are, and the descriptors of a live queue; -1 where nobody watches. */
 struct Libraries {
     std::string engine;
     std::string probe;
+    int live_memory = -1;
+    int live_event = -1;
+};
+
+/* Pushes what the driver does to whoever watches the run, but for warm-ups. */
+class Live {
+  public:
+    Live(const Library &engine, const Libraries &asked) : engine_(engine), is_open_(asked.live_memory >= 0) {
+        if (is_open_ && !PS_FUNCTION(engine, ps_live_open)(PS_FUNCTION(engine, ps_live_map)(asked.live_memory), asked.live_event)) {
+            throw Failure("the live queue cannot be opened: its memory cannot be mapped");
+        }
+    }
+
+    void warm_up(Engine &engine, bool is_turn = false) {
+        pause(true);
+        engine.warm_up(is_turn);
+        pause(false);
+    }
+
+    void pause(bool is_paused) const {
+        if (is_open_) {
+            PS_FUNCTION(engine_, ps_live_pause)(is_paused);
+        }
+    }
+
+  private:
+    const Library &engine_;
+    bool is_open_;
 };
 
 void say_ready(const std::string &answer = "") {
@@ -43,10 +72,11 @@ Library engine_library(const Libraries &libraries, const Value &plan) {
 /* What a replicate comes to: `work` does what is measured on an open engine, and returns its contention. */
 template <typename Work> Value replicate(const Value &plan, const Libraries &libraries, Work work) {
     Library library = engine_library(libraries, plan);
+    Live live(library, libraries);
     Value base_memory = resident_sample(), record, contention;
     {
         Engine engine(library, plan);
-        contention = work(engine).plain();
+        contention = work(engine, live).plain();
         record = engine.record();
     }
     int64_t resident_bytes = peak_rss_bytes();
@@ -62,8 +92,8 @@ template <typename Work> Value replicate(const Value &plan, const Libraries &lib
 
 /* One replicate: load, warm up, run a prompt and a generation. */
 Value run_llama(const Value &plan, const Libraries &libraries) {
-    return replicate(plan, libraries, [](Engine &engine) {
-        engine.warm_up();
+    return replicate(plan, libraries, [](Engine &engine, Live &live) {
+        live.warm_up(engine);
         ContentionMark before = ContentionMark::take();
         engine.run();
         return before.until(ContentionMark::take());
@@ -73,11 +103,13 @@ Value run_llama(const Value &plan, const Libraries &libraries) {
 /* One replicate that is led from outside, step by step, until nobody asks for more. */
 Value run_steps(const Value &arguments, const Libraries &libraries) {
     Layer layer(arguments);
-    return replicate(arguments.at("llama"), libraries, [&](Engine &engine) {
+    return replicate(arguments.at("llama"), libraries, [&](Engine &engine, Live &live) {
         std::vector<Contention> runs;
         ContentionMark before = ContentionMark::take();
         say_ready();
         for (std::string line; std::getline(std::cin, line);) {
+            bool is_run = line.compare(0, 4, "run ") == 0;
+            live.pause(!is_run);
             say_ready(taken_step(engine, layer, line, runs));
         }
         return runs.empty() ? before.until(ContentionMark::take()) : total(runs);
@@ -103,11 +135,12 @@ Value run_uprobes(const Value &arguments, const Libraries &libraries) {
 Value run_turns(const Value &arguments, const Libraries &libraries) {
     const Value &plan = arguments.at("llama");
     Library library = engine_library(libraries, plan);
+    Live live(library, libraries);
     Engine engine(library, plan);
     std::vector<Contention> turns;
     say_ready();
     for (std::string line; std::getline(std::cin, line);) {
-        engine.warm_up(true);
+        live.warm_up(engine, true);
         ContentionMark before = ContentionMark::take();
         engine.run();
         turns.push_back(before.until(ContentionMark::take()));
@@ -194,20 +227,33 @@ void check_header(const Value &plan) {
     }
 }
 
-/* The libraries that the options name, else those in lib/ beside this program. */
+/* The libraries and descriptors that the options name; libraries are else those in lib/ beside this program. */
 Libraries libraries_in(const std::vector<std::string> &options) {
     std::string beside = folder_of(real_path("/proc/self/exe")) + "/lib/";
     Libraries libraries{beside + "libperfsuite_engine.so", beside + "libperfsuite_probe.so"};
+    const std::pair<const char *, std::string *> paths[] = {{"--engine-library", &libraries.engine},
+                                                            {"--probe-library", &libraries.probe}};
+    const std::pair<const char *, int *> descriptors[] = {{"--live-memory", &libraries.live_memory},
+                                                          {"--live-event", &libraries.live_event}};
     for (const std::string &option : options) {
         size_t equals = option.find('=');
-        std::string name = option.substr(0, equals);
-        std::string *library = name == "--engine-library" ? &libraries.engine
-                               : name == "--probe-library" ? &libraries.probe
-                                                           : nullptr;
-        if (!library || equals == std::string::npos) {
+        std::string name = option.substr(0, equals), value = equals == std::string::npos ? "" : option.substr(equals + 1);
+        bool is_known = false;
+        for (auto [known, path] : paths) {
+            if (name == known && !value.empty()) {
+                *path = value;
+                is_known = true;
+            }
+        }
+        for (auto [known, descriptor] : descriptors) {
+            if (auto number = number_in(value); name == known && number) {
+                *descriptor = static_cast<int>(*number);
+                is_known = true;
+            }
+        }
+        if (!is_known) {
             throw Failure(option + ": is no option of 'perfsuite-worker run'");
         }
-        *library = option.substr(equals + 1);
     }
     return libraries;
 }

@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -44,6 +45,9 @@ class ProfileFile:
 
     def tables(self) -> Mapping[str, Any]:
         """Return what is in it; raises DeviceError: it cannot be read, or is no profile, with the way to the value."""
+        return self._read() if self.folder else _shipped(self)
+
+    def _read(self) -> Mapping[str, Any]:
         content = self._content() if self.draft is None else self.draft
         if len(content) > _MOST_BYTES:
             raise DeviceError(f"{self.where}: has more than {_MOST_BYTES:,} bytes, which is no profile")
@@ -62,6 +66,12 @@ class ProfileFile:
                 return file.read(_MOST_BYTES + 1)
         except OSError as error:
             raise DeviceError(f"{self.where}: cannot be read ({error.strerror})") from None
+
+
+@cache
+def _shipped(file: ProfileFile) -> Mapping[str, Any]:
+    """Read a file that ships once: every profile rests on some, and a night may have thousands."""
+    return file._read()
 
 
 def _wrong(said: Mapping[str, Any]) -> Iterator[str]:

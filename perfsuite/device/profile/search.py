@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 
@@ -35,6 +36,7 @@ def profile_names(*, folders: Sequence[Path] | None = None) -> tuple[str, ...]:
     return HOST, *sorted((own | set(shipped_names())) - {HOST})
 
 
+@cache
 def shipped_names() -> tuple[str, ...]:
     """List the profiles that ship with the suite."""
     found = (entry.name for entry in (files("perfsuite.device") / "profiles").iterdir())

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +22,19 @@ NO_PROGRAM = (126, 127)
 def suite_python(home: str) -> str:
     """Return the Python of the suite on a device, below the `home` of its ``[reach]``."""
     return f"{home}/venv/bin/python"
+
+
+def suite_command(home: str, program: Sequence[str], python: Sequence[str]) -> tuple[str, ...]:
+    """Return the command that becomes the program of a device's bundle, or its Python where it has no bundle.
+
+    Each has words of its own.
+    """
+    script = (
+        "home=$1; case $home in '~'|'~/'*) home=$HOME${home#'~'};; esac; "
+        f'own="$home/bundle/current/perfsuite-worker"; if [ -x "$own" ]; then exec "$own" {shlex.join(program)}; fi; '
+        f'exec "$home/venv/bin/python" {shlex.join(python)}'
+    )
+    return ("sh", "-c", script, "perfsuite", home)
 
 
 def missing_suite(python: str) -> str:

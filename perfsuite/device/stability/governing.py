@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -102,6 +102,40 @@ class _Wish:
 _Refusals = dict[tuple[str, str], list[str]]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Taken:
+    """What became of one governor that was written."""
+
+    #: Why it was refused, in the kernel's words.
+    refusal: str | None
+    #: What the file holds then.
+    read: str | None
+
+
+def ask_governors(
+    conditions: Conditions,
+    notes: list[str],
+    *,
+    root: Path,
+    take: Callable[[Sequence[Change]], Sequence[Taken]],
+    is_root: bool,
+) -> None:
+    """Have the governors set that the conditions name, and note what stays different from them.
+
+    `take` writes down what is about to be changed, so that it can be restored, and then changes it; a `DeviceError` of
+    its says that it did neither.
+    """
+    refused: _Refusals = {}
+    wishes = [wish for wish in _wishes(conditions, notes, root) if not _is_refused(wish, _unoffered(wish), refused)]
+    try:
+        taken = take([wish.change(root) for wish in wishes]) if wishes else ()
+        for wish, each in zip(wishes, taken, strict=True):
+            _is_refused(wish, _difference(wish, each, is_root=is_root), refused)
+    except DeviceError as error:
+        notes.append(f"governors are left as they are, for they could not be restored: {error}")
+    notes.extend(f"{what} ({', '.join(names)}: {why}); {CONSEQUENCE}" for (what, why), names in refused.items())
+
+
 @contextmanager
 def governed(conditions: Conditions, notes: list[str], *, folder: Path, root: Path = Path("/")) -> Iterator[None]:
     """Set the governors that the conditions name while the context lasts, and note what stays different from them.
@@ -110,18 +144,14 @@ def governed(conditions: Conditions, notes: list[str], *, folder: Path, root: Pa
     as it was set is put back at once. What cannot be restored at the end is noted, too, and stays in the file. Within
     another such context of this process, what that one has set is restored.
     """
-    refused: _Refusals = {}
-    wishes = [wish for wish in _wishes(conditions, notes, root) if not _is_refused(wish, _unoffered(wish), refused)]
-    changes: tuple[Change, ...] = ()
+    changes: list[Change] = []
+
+    def take(wished: Sequence[Change]) -> list[Taken]:
+        changes.extend(keep(wished, folder, root))
+        return [_taken(root / each.path, each) for each in wished]
+
     try:
-        if wishes:
-            try:
-                changes = keep([wish.change(root) for wish in wishes], folder, root)
-            except DeviceError as error:  # then nothing is changed
-                notes.append(f"governors are left as they are, for they could not be restored: {error}")
-        for wish in wishes if changes else ():
-            _is_refused(wish, _set(wish), refused)
-        notes.extend(f"{what} ({', '.join(names)}: {why}); {CONSEQUENCE}" for (what, why), names in refused.items())
+        ask_governors(conditions, notes, root=root, take=take, is_root=os.geteuid() == 0)
         yield
     finally:
         if changes:
@@ -164,14 +194,18 @@ def _unoffered(wish: _Wish) -> tuple[str, str] | None:
     return "is not offered", f"offered are {' '.join(wish.file.offered)}"
 
 
-def _set(wish: _Wish) -> tuple[str, str] | None:
-    """Set one governor and read it back; what it does not become, and why."""
-    refusal = write_line(wish.file.path, wish.wanted)
-    if refusal is not None:
-        verb = "cannot be set" if os.geteuid() == 0 else "cannot be set without root"
-        return verb, refusal
-    read = read_line(wish.file.path)
-    if read == wish.wanted:
-        return None
-    write_line(wish.file.path, wish.found)
-    return "was not taken", f"reads {read!r} after it was set"
+def _taken(path: Path, change: Change) -> Taken:
+    """Set one governor and read it back; one that is not taken is put back at once."""
+    (wanted,) = change.set_to
+    refusal = write_line(path, wanted)
+    read = read_line(path) if refusal is None else None
+    if refusal is None and read != wanted:
+        write_line(path, change.before)
+    return Taken(refusal=refusal, read=read)
+
+
+def _difference(wish: _Wish, taken: Taken, *, is_root: bool) -> tuple[str, str] | None:
+    """Return what a governor did not become, and why."""
+    if taken.refusal is not None:
+        return "cannot be set" if is_root else "cannot be set without root", taken.refusal
+    return None if taken.read == wish.wanted else ("was not taken", f"reads {taken.read!r} after it was set")

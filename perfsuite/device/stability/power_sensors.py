@@ -82,6 +82,8 @@ class PowerSensor:
     #: Such as ``ina3221 VDD_IN``.
     name: str
     read: Callable[[], PowerReading]
+    #: What it reads, but for a program.
+    files: tuple[Path, ...] = ()
 
 
 def find_power_sensors(root: Path) -> tuple[PowerSensor, ...]:
@@ -123,7 +125,7 @@ def _channels(chip: Path) -> Iterator[tuple[str, PowerSensor]]:
     name = read_line(chip / "name") or chip.name
     powers = [(_label(chip, path, "power"), (path,)) for path in entries(chip, "power*_input")]
     for label, files in powers or _current_channels(chip):
-        yield label, PowerSensor(name=f"{name} {label}", read=partial(_product, *files, n_per_watt=1e6))
+        yield label, PowerSensor(name=f"{name} {label}", read=partial(_product, *files, n_per_watt=1e6), files=files)
 
 
 def _current_channels(chip: Path) -> list[tuple[str, tuple[Path, ...]]]:
@@ -151,7 +153,8 @@ def _battery(root: Path) -> Iterator[PowerSensor]:
     """Yield the device's battery: what it gives is what the device draws, as long as nothing else feeds it."""
     battery = read_battery(root)
     if battery is not None:
-        yield PowerSensor(name=f"battery {battery.folder.name}", read=partial(_drained, battery.folder))
+        files = tuple(battery.folder / each for each in ("status", "power_now", "current_now", "voltage_now"))
+        yield PowerSensor(name=f"battery {battery.folder.name}", read=partial(_drained, battery.folder), files=files)
 
 
 def _drained(battery: Path) -> PowerReading:
@@ -207,7 +210,9 @@ def _package_energy(root: Path) -> Iterator[PowerSensor]:
     whole = [folder for name, folder in named if name == "psys"]
     chosen = whole[:1] or [folder for name, folder in named if name.startswith("package")]
     if chosen:
-        yield PowerSensor(name="RAPL", read=partial(_counted, [_Counter(folder=each) for each in chosen]))
+        files = tuple(each / name for each in chosen for name in ("energy_uj", "max_energy_range_uj"))
+        counters = [_Counter(folder=each) for each in chosen]
+        yield PowerSensor(name="RAPL", read=partial(_counted, counters), files=files)
 
 
 def _counted(counters: list[_Counter]) -> PowerReading:

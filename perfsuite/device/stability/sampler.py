@@ -23,7 +23,7 @@ DEFAULT_RATE_HZ = 2.0
 #: Files of each kind that a sample reads while something runs, beside the power's.
 MOST_READS = 3
 #: More than a day at the default rate; what comes later has no samples, and so no energy.
-_MOST_SAMPLES = 200_000
+MOST_SAMPLES = 200_000
 #: Longest to wait for a sample that has begun; a bus that hangs can block a read.
 _LAST_SAMPLE_LIMIT_S = 5.0
 
@@ -80,25 +80,25 @@ class Sampling:
             return None
         return any(told) or (len(counts) > 1 and counts[-1] > counts[0])
 
-    def take_all(self) -> None:
-        """Take one sample of everything."""
+    def take_all(self, at_ns: int | None = None) -> None:
+        """Take one sample of everything; at a moment of before, where the files hold what was read then."""
         for each in self._in_turns:
             each.read_all()
-        self._take()
+        self._take(at_ns)
 
-    def take(self) -> None:
-        """Take one sample that reads little."""
+    def take(self, at_ns: int | None = None) -> None:
+        """Take one sample that reads little; as `take_all`."""
         for each in self._in_turns:
             each.read_some(MOST_READS)
-        self._take()
+        self._take(at_ns)
 
-    def _take(self) -> None:
+    def _take(self, at_ns: int | None) -> None:
         throttling = together(self.throttling.told)
         before_ns = time.monotonic_ns()
         power = NOTHING_READ if self.power is None else self.power.read()
         self._taken.append(
             Sample(
-                at_ns=(before_ns + time.monotonic_ns()) // 2,
+                at_ns=(before_ns + time.monotonic_ns()) // 2 if at_ns is None else at_ns,
                 temperature_celsius=max((each for each in self.heats.told if each is not None), default=None),
                 cpu_mhz=mean_mhz(self.rates.told, self.processors),
                 is_throttled=throttling.is_throttled,
@@ -107,6 +107,19 @@ class Sampling:
                 counted_joules=power.counted_joules,
             )
         )
+
+
+def sampled(root: Path, *, zones: Sequence[str] = (), processors: Sequence[int] = ()) -> Sampling:
+    """Find what samples are taken of; none is taken yet."""
+    sensors = find_power_sensors(root)
+    policies, counted = find_policies(root, processors), find_zones(root, zones)
+    return Sampling(
+        processors=tuple(processors),
+        power=sensors[0] if sensors else None,
+        rates=Rotation(sources=[Source(files=(each.rate_file,), read=partial(_rate, each)) for each in policies]),
+        heats=Rotation(sources=[Source(files=(each.path,), read=each.celsius) for each in counted]),
+        throttling=Rotation(sources=find_throttling(root)),
+    )
 
 
 @contextmanager
@@ -122,15 +135,7 @@ def sampling(
     It belongs into the process that waits for the workers, not into one that is measured; the thread leaves the
     `processors` that are used to them.
     """
-    sensors = find_power_sensors(root)
-    policies, counted = find_policies(root, processors), find_zones(root, zones)
-    found = Sampling(
-        processors=tuple(processors),
-        power=sensors[0] if sensors else None,
-        rates=Rotation(sources=[Source(n_reads=1, read=partial(_rate, each)) for each in policies]),
-        heats=Rotation(sources=[Source(n_reads=1, read=each.celsius) for each in counted]),
-        throttling=Rotation(sources=find_throttling(root)),
-    )
+    found = sampled(root, zones=zones, processors=processors)
     has_ended = threading.Event()
     thread = threading.Thread(target=_sample, args=(found, has_ended, 1 / rate_hz), name="sampling", daemon=True)
     found.take_all()
@@ -150,7 +155,7 @@ def _rate(policy: Policy) -> tuple[Policy, int | None]:
 
 def _sample(found: Sampling, has_ended: threading.Event, period_s: float) -> None:
     _step_aside(found.processors)
-    while not has_ended.wait(period_s) and len(found.samples) < _MOST_SAMPLES:
+    while not has_ended.wait(period_s) and len(found.samples) < MOST_SAMPLES:
         found.take()
 
 

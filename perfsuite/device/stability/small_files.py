@@ -18,9 +18,14 @@ _Told = TypeVar("_Told")
 class Source(Generic[_Told]):
     """Something that is read whole: a zone, or the files of one cooling device."""
 
-    #: Files that it reads; a program that is started counts as one.
-    n_reads: int
+    #: What it reads; a program that is started is none of them.
+    files: tuple[Path, ...]
     read: Callable[[], _Told]
+
+    @property
+    def n_reads(self) -> int:
+        """Files that it reads; a program that is started counts as one."""
+        return max(1, len(self.files))
 
 
 @dataclass(slots=True, kw_only=True)

@@ -29,6 +29,11 @@ class Firmware:
     program: Path | None
     throttled_file: Path | None
 
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """What is read to know what holds the processor back, but for the program."""
+        return () if self.throttled_file is None else (self.throttled_file,)
+
     def throttled_by(self) -> tuple[str, ...] | None:
         """Return what holds the processor back now; None where it does not say."""
         if self.throttled_file is not None:
@@ -99,9 +104,14 @@ class Policy:
     #: The numbers of its processors; () where the kernel does not say.
     processors: tuple[int, ...]
 
+    @property
+    def rate_file(self) -> Path:
+        """Where the kernel tells the rate."""
+        return self.folder / "scaling_cur_freq"
+
     def khz(self) -> int | None:
         """Return the rate now."""
-        rate = read_number(self.folder / "scaling_cur_freq")
+        rate = read_number(self.rate_file)
         return rate if rate is not None and 0 < rate <= _MOST_KHZ else None
 
 
@@ -170,11 +180,23 @@ def find_throttling(root: Path) -> tuple[Source[Throttling], ...]:
     counters = entries(cpus, "cpu[0-9]*/thermal_throttle/*_count")
     firmware = find_firmware(root)
     return (
-        *(Source(n_reads=3, read=partial(_capped, each)) for each in entries(cpus / "cpufreq", "policy*")),
-        *(Source(n_reads=2, read=partial(_cooled, each)) for each in coolers),
-        *(Source(n_reads=1, read=partial(_counted, each)) for each in counters),
-        *([Source(n_reads=1, read=partial(_asked, firmware))] if firmware is not None else []),
+        *(
+            Source(files=_named(each, _LIMITS), read=partial(_capped, each))
+            for each in entries(cpus, "cpufreq/policy*")
+        ),
+        *(Source(files=_named(each, _STATES), read=partial(_cooled, each)) for each in coolers),
+        *(Source(files=(each,), read=partial(_counted, each)) for each in counters),
+        *([Source(files=firmware.files, read=partial(_asked, firmware))] if firmware is not None else []),
     )
+
+
+#: Of a group of processors, and of a cooling device.
+_LIMITS = ("scaling_min_freq", "scaling_max_freq", "cpuinfo_max_freq")
+_STATES = ("cur_state", "max_state")
+
+
+def _named(folder: Path, names: Sequence[str]) -> tuple[Path, ...]:
+    return tuple(folder / each for each in names)
 
 
 def _costs_speed(cooler: Path) -> bool:
@@ -183,16 +205,14 @@ def _costs_speed(cooler: Path) -> bool:
 
 def _capped(policy: Path) -> Throttling:
     """Tell a highest rate below what the hardware has; a clock that is held at one rate was set so, and counts not."""
-    lowest, highest, most = (
-        read_number(policy / name) for name in ("scaling_min_freq", "scaling_max_freq", "cpuinfo_max_freq")
-    )
+    lowest, highest, most = map(read_number, _named(policy, _LIMITS))
     if highest is None or most is None or not 0 < highest <= most:
         return Throttling()
     return Throttling(is_throttled=highest < most and lowest != highest)
 
 
 def _cooled(cooler: Path) -> Throttling:
-    state, most = read_number(cooler / "cur_state"), read_number(cooler / "max_state")
+    state, most = map(read_number, _named(cooler, _STATES))
     if state is None or state < 0 or (most is not None and state > most):
         return Throttling()
     return Throttling(is_throttled=state > 0)

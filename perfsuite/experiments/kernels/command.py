@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from perfsuite.experiments.kernels.traced_view import TracedView
     from perfsuite.trace.opencl.device_idle import IdleWindow
     from perfsuite.trace.opencl.engine_view import EngineView, PhaseView
+    from perfsuite.trace.opencl.kernel_statistics import KernelStatistics
 
 
 #: Steps of a generation at which the idle share is told, counted from 1.
@@ -48,6 +49,7 @@ def _plain(traced: TracedView, workload: LlamaWorkload, backend: OpenClBackend) 
         "device": backend.fingerprint,
         "clocks": [{**asdict(clock), "basis": clock.basis.value} for clock in traced.aligned.clocks],
         "problems": _problems(traced),
+        "notes": list(view.notes),
         "phases": [_plain_phase(each) for each in view.phases],
         "growth": [{**asdict(each), "grows": each.grows, "growth_ratio": each.growth_ratio} for each in view.growth],
         "forecast_errors": [asdict(each) for each in view.forecast_errors],
@@ -77,6 +79,7 @@ def _parts(traced: TracedView, workload: LlamaWorkload, backend: OpenClBackend, 
     yield from _forecast_parts(traced.view)
     clocks = ", ".join(f"{format_ns(clock.error_ns)} ({clock.basis.value})" for clock in traced.aligned.clocks)
     yield f"\nTimes on the host's clock are right to {clocks or 'an unknown error'}."
+    yield from (f"Odd: {note}" for note in traced.view.notes)
     yield from (f"Not to be trusted: {problem}" for problem in _problems(traced))
 
 
@@ -87,11 +90,11 @@ def _phase_parts(view: PhaseView, n_top: int) -> Iterator[Part]:
         f"kernels account for {view.operators_ratio:.1%}; {_idle_text(view)}"
     )
     yield Sheet(
-        ("<kernel", ">launches", ">total", ">share", ">median", ">p95", "operators"),
+        ("<kernel", ">launches", ">total", ">share", ">median", ">p95", ">tick", "operators"),
         [
             (
-                *(kernel.name, kernel.n, format_ns(kernel.execution.total_ns), f"{kernel.share_ratio:.1%}"),
-                *(format_ns(kernel.execution.median_ns), format_ns(kernel.execution.p95_ns)),
+                *(kernel.name, _launches(kernel), *_execution(kernel)),
+                figure("{:.2g} %", None if kernel.tick_error_ratio is None else 100 * kernel.tick_error_ratio),
                 _roles(view.roles.get(kernel.name, ())),
             )
             for kernel in view.kernels[:n_top]
@@ -100,6 +103,21 @@ def _phase_parts(view: PhaseView, n_top: int) -> Iterator[Part]:
     if rest := view.kernels[n_top:]:
         share_ratio = sum(kernel.share_ratio for kernel in rest)
         yield f"and {format_count(len(rest), 'kernel')} with {share_ratio:.1%} of the time"
+
+
+def _launches(kernel: KernelStatistics) -> str:
+    """Return the launches whose execution is known, of all where some are not."""
+    return f"{kernel.n} of {kernel.n + kernel.n_left_out}" if kernel.n_left_out else str(kernel.n)
+
+
+def _execution(kernel: KernelStatistics) -> tuple[str, str, str, str]:
+    """Return the total, the share of all kernels', the median and the 95th percentile."""
+    if kernel.execution is None:
+        return "-", "-", "-", "-"
+    total, median, p95 = map(
+        format_ns, (kernel.execution.total_ns, kernel.execution.median_ns, kernel.execution.p95_ns)
+    )
+    return total, f"{kernel.share_ratio:.1%}", median, p95
 
 
 def _roles(roles: Sequence[str]) -> str:
@@ -115,7 +133,8 @@ def _idle_text(view: PhaseView) -> str:
 
 
 def _percent(window: IdleWindow) -> str:
-    return "-" if window.idle_ratio is None else f"{window.idle_ratio:.1%}"
+    bound = "at most " if window.n_left_out else ""
+    return "-" if window.idle_ratio is None else f"{bound}{window.idle_ratio:.1%}"
 
 
 def _growth_parts(view: EngineView) -> Iterator[Part]:

@@ -29,7 +29,7 @@ from perfsuite.report.opencl_tables import count_lines, gap_table, idle_line, ke
 JSON_NAME = "trace.json"
 
 #: Raised whenever a key of the JSON changes its meaning.
-SCHEMA = 1
+SCHEMA = 2
 
 _LOGS = "opencl-*.log"
 

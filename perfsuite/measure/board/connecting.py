@@ -5,12 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
-from perfsuite.device.setup.needs import NO_PROGRAM, suite_python
+from perfsuite.device.setup.needs import NO_PROGRAM, suite_command
 from perfsuite.device.target.protocol import last_line
 from perfsuite.device.target.shell_target import Target
 from perfsuite.errors import DeviceError, LinkError, LockedError, PerfsuiteError
+from perfsuite.measure.board.frames import understood
 from perfsuite.measure.board.hello import PING_S, SILENCE_LIMIT_S, Hello, refusal
 from perfsuite.measure.board.holding import Held
 from perfsuite.measure.board.link import AgentLink, LostLinkError, RefusedError
@@ -58,6 +60,8 @@ class Connecting:
     #: Is told what is waited for.
     tell: Callable[[str], None]
     limits: LinkLimits = field(default_factory=LinkLimits)
+    #: This machine's, for weights that are written here and put there; None is the user's.
+    cache_dir: Path | None = None
 
     def connected(self) -> AgentLink:
         """Start an agent there, and let it take the board.
@@ -65,13 +69,15 @@ class Connecting:
         Raises `LinkError` where it cannot be reached; `DeviceError` where the suite is not there, or another version of
         it; `LockedError` where somebody else has it.
         """
-        process = self.target.start((suite_python(self.home), *_AGENT))
+        process = self.target.start(suite_command(self.home, ("serve",), _AGENT))
         limits = self.limits
         pipes = AgentPipes(process, ping_s=limits.ping_s, silence_limit_s=limits.silence_s)
         link = AgentLink(pipes, note=self.tell)
         waits_s = self.hello.claim.wait_s + self.hello.conditions.cooling_limit_s
         try:
-            link.ask("hello", self.hello.to_plain(), limit_s=limits.answer_s + waits_s)
+            welcome = link.ask("hello", self.hello.to_plain(), limit_s=limits.answer_s + waits_s)
+            if welcome is not None:
+                link = self._begun(link, welcome)
         except LostLinkError as lost:
             raise self.explained(link, lost) from None
         except RefusedError as refused:
@@ -82,6 +88,22 @@ class Connecting:
             pipes.cut()
             raise
         return link
+
+    def _begun(self, link: AgentLink, welcome: Any) -> AgentLink:
+        """Go on with the program that answers there, and let it bring the board into its conditions."""
+        from perfsuite.measure.board.program_link import ProgramLink  # most boards have Python
+
+        def put(source: Path, destination: str) -> None:
+            self.target.put(source, destination, limit_s=self.limits.weights_s)
+
+        def made(plain: Any) -> ProgramLink:
+            return ProgramLink(
+                link, plain, conditions=self.hello.conditions, cache_dir=self.cache_dir or _user_cache(), put=put
+            )
+
+        program = understood("hello", made, welcome)
+        program.begin(limit_s=self.limits.answer_s)
+        return program
 
     def connected_again(self, error: LinkError) -> AgentLink:
         """Reach the board once more after a link was lost, for as long as the limit lets.
@@ -119,6 +141,12 @@ class Connecting:
         if pipes.has_begun and not pipes.errors and status != SSH_FAILED:
             return LinkError(f"{where}: the agent there was ended from outside ({lost}, status {status})")
         return LinkError(f"{where}: {self.target.link_complaint(pipes.errors)}")
+
+
+def _user_cache() -> Path:
+    import platformdirs  # only where nobody says which
+
+    return Path(platformdirs.user_cache_dir("perfsuite"))
 
 
 def _has_no_suite(status: int | None, errors: bytes) -> bool:

@@ -9,7 +9,7 @@ import shutil
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from itertools import chain
 from pathlib import Path
@@ -48,14 +48,26 @@ def board_identity(root: Path = Path("/"), home: Path | None = None) -> str:
 
     Raises `DeviceError` where it has no number, none can be kept, and its host name is everybody's.
     """
-    told = next(_numbers(root), None) or _kept_or_name(home or _suite_home())
+    home = home or _suite_home()
+    return told_identity(
+        root,
+        properties=_properties(),
+        kept=lambda: _kept_number(home),
+        hostname=socket.gethostname(),
+        where=str(home),
+    )
+
+
+def told_identity(
+    root: Path, *, properties: Iterable[str], kept: Callable[[], str | None], hostname: str, where: str
+) -> str:
+    """Return the digits of the machine whose files lie below a root, with what its properties say.
+
+    `kept` returns the number that was made there once, `where` is the folder that keeps it. Raises as `board_identity`.
+    """
+    found = chain([_text(root / _SERIAL_NUMBER)], properties, (_text(root / each) for each in _MACHINE_IDS))
+    told = next(filter(_is_number, found), None) or _kept_or_name(kept(), hostname, where)
     return hashlib.sha256(f"{_SALT}{told}".encode()).hexdigest()[:16]
-
-
-def _numbers(root: Path) -> Iterator[str]:
-    """Yield what tells this machine from others, the surest first."""
-    found = chain([_text(root / _SERIAL_NUMBER)], _properties(), (_text(root / each) for each in _MACHINE_IDS))
-    return filter(_is_number, found)
 
 
 def _text(path: Path) -> str:
@@ -90,13 +102,12 @@ def _suite_home() -> Path:
     return Path(platformdirs.user_data_dir("perfsuite"))
 
 
-def _kept_or_name(home: Path) -> str:
-    if number := _kept_number(home):
+def _kept_or_name(number: str | None, name: str, where: str) -> str:
+    if number:
         return f"kept {number}"
-    name = socket.gethostname()
     if name.partition(".")[0] in ("", "localhost"):
         raise DeviceError(
-            f"{home}: keeps no number for this board, which has none of its own and calls itself {name!r}, as others "
+            f"{where}: keeps no number for this board, which has none of its own and calls itself {name!r}, as others "
             "do; make the folder writable"
         )
     return f"host {name}"

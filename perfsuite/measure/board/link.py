@@ -40,7 +40,7 @@ class AgentLink:
 
     def __init__(self, pipes: AgentPipes, *, note: Callable[[str], None]) -> None:
         self.pipes = pipes
-        self._note = note
+        self.tell = note
         self._n_asked = 0
 
     def ask(
@@ -64,7 +64,7 @@ class AgentLink:
             if message["kind"] == "refused":
                 raise RefusedError(message.get("versions"))
             if message["kind"] == "note":
-                self._note(" ".join(str(message.get("text")).split())[:_NOTE_LENGTH])
+                self.tell(" ".join(str(message.get("text")).split())[:_NOTE_LENGTH])
             elif message.get("id") == self._n_asked and message["kind"] == "answer":
                 return message.get("value")
             elif message.get("id") == self._n_asked and message["kind"] == "error":

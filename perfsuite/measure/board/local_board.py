@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 _MODELS = "models"
 
 #: What measures the cases, and is watched; what probes or asks is not.
-_WATCHED = (LlamaPlan, KernelPlan)
+WATCHED = (LlamaPlan, KernelPlan)
 
 
 @dataclass(kw_only=True)
@@ -103,7 +103,7 @@ class LocalBoard:
         limit_s: float = launch.WORKER_LIMIT_S,
     ) -> dict[str, Any]:
         """Run one plan in a fresh process; beside one that measures cases the device is sampled."""
-        is_watched = isinstance(plan, _WATCHED)
+        is_watched = isinstance(plan, WATCHED)
         with (
             run_folder(files) as folder,
             done_beside(plan, beside, _heard(placed_in(folder, plan), hear, limit_s)) as (observe, seen),

@@ -55,5 +55,7 @@ def choose_board(
     from perfsuite.measure.board.remote_board import RemoteBoard
 
     hello = Hello(claim=claim, conditions=conditions)
-    connecting = Connecting(name=claim.name, target=open_target(reach), home=reach.home, hello=hello, tell=tell)
+    connecting = Connecting(
+        name=claim.name, target=open_target(reach), home=reach.home, hello=hello, tell=tell, cache_dir=cache_dir
+    )
     return RemoteBoard(connecting=connecting)

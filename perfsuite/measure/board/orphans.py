@@ -22,6 +22,7 @@ from perfsuite.device.lock.state import Holder, LockOwner
 from perfsuite.device.process_start import pid_namespace, process_start
 from perfsuite.measure.board.holding import Claim
 from perfsuite.measure.launch import LOCK_FOLDER_NAME, PARENT_NAME, environment_lock_folder
+from perfsuite.records.bundle import WORKER
 
 if TYPE_CHECKING:
     import psutil
@@ -125,8 +126,16 @@ def _workers(pids: Sequence[int] | None) -> Iterator[psutil.Process]:
 
     for process in psutil.process_iter():
         with suppress(psutil.Error, OSError):
-            if (pids is None or process.pid in pids) and "perfsuite.measure.worker" in process.cmdline():
+            if (pids is None or process.pid in pids) and is_worker_command(process.cmdline()):
                 yield process
+
+
+def is_worker_command(words: Sequence[str]) -> bool:
+    """Whether a command runs a plan: Python by its module, the program by its name and what it is told."""
+    named = (Path(word).name == WORKER for word in words[:2])
+    return "perfsuite.measure.worker" in words or any(
+        is_named and words[place + 1 : place + 2] == ["run"] for place, is_named in enumerate(named)
+    )
 
 
 def _is_orphan(process: psutil.Process) -> bool:

@@ -13,9 +13,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from perfsuite.device.conditions import Conditions
+
+if TYPE_CHECKING:
+    from perfsuite.device.stability.sampler import Sampling
 
 #: Where a payload has the samples of the device that were taken beside it, and whether it was throttled meanwhile.
 DEVICE_SAMPLES = "device_samples"
@@ -28,7 +31,12 @@ def watched(conditions: Conditions) -> Iterator[Callable[[], dict[str, Any]]]:
     from perfsuite.device.stability.sampler import sampling  # only whoever measures reads the device's state
 
     with sampling(zones=conditions.thermal_zones, processors=conditions.processors) as seen:
-        yield lambda: {DEVICE_SAMPLES: [asdict(each) for each in seen.samples], WAS_THROTTLED: seen.was_throttled}
+        yield lambda: seen_beside(seen)
+
+
+def seen_beside(seen: Sampling) -> dict[str, Any]:
+    """Return what payloads get of samples."""
+    return {DEVICE_SAMPLES: [asdict(each) for each in seen.samples], WAS_THROTTLED: seen.was_throttled}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pyopencl as cl
 
-from perfsuite.errors import MeasurementError, OpenClError, ShapeError
+from perfsuite.errors import OpenClError, ShapeError
 from perfsuite.measure.engine_store import KERNELS_DIR
 from perfsuite.measure.kernel_programs import first_line, opencl_errors
 from perfsuite.measure.kernel_references import error_norm
-from perfsuite.measure.opencl import KernelBench, PlacedLaunch
+from perfsuite.measure.opencl import KernelBench, PlacedLaunch, execution_ns
 from perfsuite.measure.opencl_platform import OpenClDevice
 from perfsuite.measure.shapes.meter import BenchDescription, Deviation
 from perfsuite.measure.shapes.shape_inputs import ShapeInputs, draw_inputs
@@ -111,11 +111,7 @@ class TiledOperation:
     def run_ns(self) -> int:
         with opencl_errors(self._case.case_id):
             self._placed.bind()
-            profile = self._placed.run().profile
-            taken_ns = int(profile.end - profile.start)
-        if taken_ns <= 0:
-            raise MeasurementError(f"{self._case.case_id}: END - START is {taken_ns} ns; expected a clock that moves")
-        return taken_ns
+            return execution_ns(self._placed.run, self._case.case_id)
 
     def close(self) -> None:
         self._placed.release()

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import TypeAlias
 
 from perfsuite.records.attribution import Attribution
@@ -174,10 +175,15 @@ _MARKS = {Tone.BAD: "❌", Tone.UNSURE: "⚠️", Tone.GOOD: "✅"}
 
 def page(runs: Sequence[RunFile], *, limit: int, measure: Measure = len) -> str:
     """Return the runs one after the other, within the limit."""
-    n_shown = max(1, min(len(runs), (limit - _ROOM_TO_TELL) // _LEAST_ROOM))
+    return _page(runs, len(runs), limit=limit, measure=measure)
+
+
+def _page(runs: Iterable[RunFile], n_runs: int, *, limit: int, measure: Measure) -> str:
+    """Return the runs, of which each is asked for when its turn has come."""
+    n_shown = max(1, min(n_runs, (limit - _ROOM_TO_TELL) // _LEAST_ROOM))
     room = (limit - _ROOM_TO_TELL) // n_shown
-    shown = [_run_text(run, room, measure) for run in runs[:n_shown]]
-    n_left_out = len(runs) - n_shown
+    shown = [_run_text(run, room, measure) for run in islice(runs, n_shown)]
+    n_left_out = n_runs - n_shown
     told = [f"\n_Left out for lack of room: {format_count(n_left_out, 'run')}._\n"] if n_left_out else []
     return "\n".join([*shown, *told])
 
@@ -263,7 +269,12 @@ LIMIT_BYTES = 1024 * 1024
 
 def summary_text(runs: Sequence[RunFile]) -> str:
     """Return the summary, at most 1 MiB of UTF-8 however many cases there are."""
-    return page(runs, limit=LIMIT_BYTES, measure=lambda text: len(text.encode()))
+    return summary_of(runs, len(runs), limit=LIMIT_BYTES)
+
+
+def summary_of(runs: Iterable[RunFile], n_runs: int, *, limit: int) -> str:
+    """Return the summary of runs of which no more than one is in memory, within so many bytes of UTF-8."""
+    return _page(runs, n_runs, limit=limit, measure=lambda text: len(text.encode()))
 
 
 _COMMENT = "a comment for a pull request, under 65,536 characters"

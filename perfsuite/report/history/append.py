@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
@@ -14,11 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 from perfsuite.errors import HistoryError
 from perfsuite.records.case_groups import group_of
+from perfsuite.records.history_place import HistoryBucket, HistoryPlace
 from perfsuite.records.moments import moment_of
 from perfsuite.records.outcome import Judgement
+from perfsuite.report.history.bucket import OpenBucket
 from perfsuite.report.history.columns import COLUMNS, OF_CASE, SCHEMA
 from perfsuite.report.history.compaction import merge_loose
-from perfsuite.report.history.database import database, database_errors, first_line, write_rows
+from perfsuite.report.history.database import WORK_PREFIX, database, database_errors, first_line, write_rows
 from perfsuite.report.history.folder import loose_files, loose_path
 from perfsuite.report.run_file import RunFile, plain_case
 
@@ -124,8 +127,8 @@ def _fingerprint_text(fingerprint: Mapping[str, str]) -> str:
 MOST_LOOSE = 64
 
 
-def append_run(run: RunFile, history_dir: Path) -> Path:
-    """Add a run to a history; return its file, which a merge may since have taken in.
+def append_run(run: RunFile, place: HistoryPlace) -> Path | str:
+    """Add a run to a history; return its file, which a merge may since have taken in, or its object's address.
 
     The same run may be added again: it is the same file, or the same rows, which readers take once.
 
@@ -137,14 +140,33 @@ def append_run(run: RunFile, history_dir: Path) -> Path:
     if not run.judgements:
         raise HistoryError("the run holds no case; there is nothing to add to the history")
     _refuse_impossible(run)
+    return _append_file(run, place) if isinstance(place, Path) else _append_object(run, place)
+
+
+def _append_object(run: RunFile, bucket: HistoryBucket) -> str:
+    """Put one object, named for what it holds, and ask for nothing else: a writer need not be let read or remove."""
+    with tempfile.TemporaryDirectory(prefix=WORK_PREFIX) as work:
+        path = loose_path(Path(work), start_of(run), run_identity(run))
+        _write_rows(run, path)
+        digest = hashlib.sha256(path.read_bytes()).hexdigest()[:16]
+        name = f"{path.parent.name}/{path.stem}-{digest}{path.suffix}"
+        OpenBucket(bucket).put(name, path)
+    return f"{bucket}/{name}"
+
+
+def _append_file(run: RunFile, history_dir: Path) -> Path:
     path = loose_path(history_dir, start_of(run), run_identity(run))
-    with database_errors("the run cannot be added to the history"), database() as connection:
-        fill_table(connection, run_rows(run))
-        write_rows(connection, "run_rows", path)
+    _write_rows(run, path)
     with suppress(HistoryError):  # the run is there; whether the folder can be listed is for whoever reads it
         if len(loose_files(history_dir)) > MOST_LOOSE:
             merge_loose(history_dir)
     return path
+
+
+def _write_rows(run: RunFile, path: Path) -> None:
+    with database_errors("the run cannot be added to the history"), database() as connection:
+        fill_table(connection, run_rows(run))
+        write_rows(connection, "run_rows", path)
 
 
 def _refuse_impossible(run: RunFile) -> None:

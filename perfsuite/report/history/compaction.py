@@ -9,18 +9,19 @@ merely spares needless work.
 
 from __future__ import annotations
 
-import fcntl
 import os
-import time
+import tempfile
 import uuid
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perfsuite.errors import HistoryError
+from perfsuite.records.history_place import HistoryBucket, HistoryPlace
+from perfsuite.report.history.bucket import OpenBucket
 from perfsuite.report.history.database import (
+    WORK_PREFIX,
     create_history,
     database,
     database_errors,
@@ -29,37 +30,65 @@ from perfsuite.report.history.database import (
     write_rows,
 )
 from perfsuite.report.history.folder import COMPACTED, LOOSE, HistoryFiles, SkippedFile, own_files
+from perfsuite.report.history.folder_lock import held_folder
+from perfsuite.report.history.mirror import readable_folder
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 #: How long one process waits for another to be done with merging.
 _LOCK_LIMIT_S = 60.0
-_POLL_S = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compaction:
     """What a merge did."""
 
-    #: The merged file; None where there was nothing to merge.
-    path: Path | None
+    #: The merged file, or the address of the merged object; None where there was nothing to merge.
+    path: Path | str | None
     n_files: int
     n_runs: int
     skipped: tuple[SkippedFile, ...] = ()
 
 
-def compact(history_dir: Path, *, limit_s: float = _LOCK_LIMIT_S) -> Compaction:
+def compact(place: HistoryPlace, *, limit_s: float = _LOCK_LIMIT_S) -> Compaction:
     """Merge all files of a folder, but not those of folders below it, into one that is sorted by case and time.
 
     Raises HistoryError where another process is merging for longer than `limit_s`, a file is damaged, or one cannot be
     written or removed.
     """
-    with _lock(history_dir, limit_s) as is_ours:
+    return _compact_folder(place, limit_s) if isinstance(place, Path) else _compact_bucket(place)
+
+
+def _compact_bucket(bucket: HistoryBucket) -> Compaction:
+    """Merge the objects of a bucket's prefix; there is no lock, and none is needed.
+
+    Of two that merge at the same time each removes what its own merged object holds: rows are there twice, until the
+    next merge, and none is lost. A run that comes meanwhile was not listed, and stays.
+    """
+    folder = readable_folder(bucket)
+    files = _checked(own_files(folder))
+    if not _is_worth_it(files):
+        return Compaction(path=None, n_files=len(files.paths), n_runs=0, skipped=files.skipped)
+    name, opened = f"{COMPACTED}/{uuid.uuid4().hex}.parquet", OpenBucket(bucket)
+    with tempfile.TemporaryDirectory(prefix=WORK_PREFIX) as work:
+        made = Path(work) / "merged.parquet"
+        n_runs = _made(f"{bucket}: cannot be merged, nothing was changed", files, made)
+        opened.put(name, made)
+    opened.remove([path.relative_to(folder).as_posix() for path in files.paths])
+    return Compaction(path=f"{bucket}/{name}", n_files=len(files.paths), n_runs=n_runs, skipped=files.skipped)
+
+
+def _is_worth_it(files: HistoryFiles) -> bool:
+    return len(files.paths) > 1 or any(path.parent.name == LOOSE for path in files.paths)
+
+
+def _compact_folder(history_dir: Path, limit_s: float) -> Compaction:
+    with held_folder(history_dir, limit_s) as is_ours:
         if not is_ours:
             raise HistoryError(f"{history_dir}: is being compacted by another process for {limit_s:.0f} s; try later")
         files = _checked(own_files(history_dir))
-        if len(files.paths) < 2 and not any(path.parent.name == LOOSE for path in files.paths):
+        if not _is_worth_it(files):
             return Compaction(path=None, n_files=len(files.paths), n_runs=0, skipped=files.skipped)
         path, n_runs = _merge(history_dir, files)
         return Compaction(path=path, n_files=len(files.paths), n_runs=n_runs, skipped=files.skipped)
@@ -68,7 +97,7 @@ def compact(history_dir: Path, *, limit_s: float = _LOCK_LIMIT_S) -> Compaction:
 def merge_loose(history_dir: Path) -> None:
     """Merge the files of single runs into one more merged file, unless somebody merges already or one is damaged."""
     try:
-        with _lock(history_dir, 0.0) as is_ours:
+        with held_folder(history_dir, 0.0) as is_ours:
             files = _checked(own_files(history_dir, with_merged=False)) if is_ours else HistoryFiles(paths=())
             if len(files.paths) > 1:
                 _merge(history_dir, files)
@@ -84,12 +113,16 @@ def _checked(files: HistoryFiles) -> HistoryFiles:
 
 def _merge(history_dir: Path, files: HistoryFiles) -> tuple[Path, int]:
     path = history_dir / COMPACTED / f"{uuid.uuid4().hex}.parquet"
-    told = f"{history_dir}: cannot be merged, nothing was changed"
-    with database_errors(told), database() as connection:
-        n_runs = interruptible(connection, lambda: _write_merged(connection, files, path))
+    n_runs = _made(f"{history_dir}: cannot be merged, nothing was changed", files, path)
     _flush(path)
     _remove(files.paths)
     return path, n_runs
+
+
+def _made(told: str, files: HistoryFiles, path: Path) -> int:
+    """Write the merged file; return how many runs it holds."""
+    with database_errors(told), database() as connection:
+        return interruptible(connection, lambda: _write_merged(connection, files, path))
 
 
 def _write_merged(connection: DuckDBPyConnection, files: HistoryFiles, path: Path) -> int:
@@ -115,35 +148,3 @@ def _flush(path: Path) -> None:
             os.fsync(handle)
         finally:
             os.close(handle)
-
-
-@contextmanager
-def _lock(history_dir: Path, limit_s: float) -> Iterator[bool]:
-    """Hold the folder's lock where it comes free in time; file systems that know no locks go without."""
-    try:
-        history_dir.mkdir(parents=True, exist_ok=True)
-        # a pipe of this name is opened without waiting for whoever reads it
-        handle = os.open(history_dir / ".lock", os.O_RDWR | os.O_CREAT | os.O_NONBLOCK, 0o644)
-    except OSError as error:
-        raise HistoryError(f"{history_dir}: cannot be written ({error.strerror})") from error
-    try:
-        yield _is_locked(handle, limit_s)
-    except OSError as error:
-        raise HistoryError(f"{history_dir}: cannot be written ({error.strerror})") from error
-    finally:
-        os.close(handle)
-
-
-def _is_locked(handle: int, limit_s: float) -> bool:
-    end_s = time.monotonic() + limit_s
-    while True:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() >= end_s:
-                return False
-            time.sleep(_POLL_S)
-        except OSError:
-            return True
-        else:
-            return True

@@ -79,8 +79,6 @@ def all_files(history_dir: Path) -> HistoryFiles:
 
     Raises HistoryError where the folder is a file, cannot be listed, or is merged again and again meanwhile.
     """
-    if re.match(r"[a-z0-9]+:/", str(history_dir)):
-        raise HistoryError(f"--history={history_dir}: is an address, expected a folder; mount or copy the object store")
     return _sorted_out(history_dir, lambda: _found_below(history_dir))
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from perfsuite.errors import HistoryError
+from perfsuite.records.history_place import HistoryPlace
 from perfsuite.report.history.database import (
     create_history,
     database,
@@ -19,6 +20,7 @@ from perfsuite.report.history.database import (
     with_own_types,
 )
 from perfsuite.report.history.folder import HistoryFiles, SkippedFile, all_files
+from perfsuite.report.history.mirror import readable_folder
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -121,10 +123,11 @@ class HistoryReader:
 
 
 @contextmanager
-def open_history(history_dir: Path) -> Iterator[HistoryReader]:
+def open_history(place: HistoryPlace) -> Iterator[HistoryReader]:
     """Open a history for questions; a folder that does not exist is an empty one."""
+    folder = readable_folder(place)
     with database() as connection:
-        yield HistoryReader(connection, history_dir)
+        yield HistoryReader(connection, folder)
 
 
 def lock_down(connection: DuckDBPyConnection, paths: Sequence[Path]) -> None:
@@ -153,15 +156,16 @@ class QueryAnswer:
     is_cut: bool = False
 
 
-def ask(history_dir: Path, query: str, *, most_rows: int = MOST_ROWS, limit_s: float = LIMIT_S) -> QueryAnswer:
+def ask(place: HistoryPlace, query: str, *, most_rows: int = MOST_ROWS, limit_s: float = LIMIT_S) -> QueryAnswer:
     """Answer one SELECT over the view ``history``; no other file is read, none is written, and nothing is loaded.
 
     Raises HistoryError where the text is no single SELECT, or the query fails or takes longer than `limit_s`.
     """
+    folder = readable_folder(place)
     for n_left in reversed(range(_MOST_QUERIES)):
         with database_errors("sql: it fails"), database() as connection:
             _require_select(connection, query)
-            history = HistoryReader(connection, history_dir)
+            history = HistoryReader(connection, folder)
             interruptible(connection, history.refresh)
             lock_down(connection, history.paths)
             answer = _answer(connection, history, query, most_rows, limit_s, is_last=not n_left)

@@ -1,81 +1,30 @@
-"""Puts the times of a device's clock on the host's, and finds the commands whose times cannot be right."""
+"""Puts the times of a device's clock on the host's, and finds the times that do not fit there."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from enum import Enum, IntFlag
+from enum import Enum
 from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
 
 from perfsuite.records.engine_trace import Times
-from perfsuite.records.opencl_commands import CommandFlag, Commands, OpenClTrace
+from perfsuite.records.opencl_commands import Commands, OpenClTrace
 from perfsuite.trace.opencl.clock_fit import ClockSegment, call_readings, fit_segments, joined, timer_readings
-
-__all__ = [
-    "STAMPS",
-    "AlignedTrace",
-    "Anomaly",
-    "ClockBasis",
-    "DeviceClock",
-    "DeviceFit",
-    "Flags",
-    "align",
-    "best_fit",
-    "own_anomalies",
-    "within",
-]
-
-#: The four times of a command, in the order in which they pass.
-STAMPS = ("queued_ns", "submit_ns", "start_ns", "end_ns")
-
-#: A later time that is smaller by more than this has wrapped: the smallest counters have 32 bits of 1 ns or more.
-_WRAP_NS = 1 << 31
-
-#: `Anomaly` flags of commands.
-Flags = npt.NDArray[np.uint8]
-
-
-class Anomaly(IntFlag):
-    """Why a command's times are not to be trusted."""
-
-    #: The driver gave no time, or gave 0.
-    ZERO_TIME = 1
-    SUBMIT_BEFORE_QUEUED = 2
-    START_BEFORE_SUBMIT = 4
-    END_BEFORE_START = 8
-    #: QUEUED is outside of the enqueue call by more than the clock's error.
-    OUTSIDE_CALL = 16
-    #: The device's counter wrapped while the command was on its way.
-    WRAPPED = 32
-    #: The command ended with an error.
-    FAILED = 64
-
-
-def own_anomalies(commands: Commands) -> Flags:
-    """Return the `Anomaly` flags that a command's own times show, whatever the host's clock says."""
-    queued_ns, submit_ns, start_ns, end_ns = times = [commands[name] for name in STAMPS]
-    is_zero = (commands["flags"] & CommandFlag.NO_PROFILE) != 0
-    for each in times:
-        is_zero |= each == 0
-    is_wrapped = np.zeros(commands.size, dtype=bool)
-    for earlier, later in pairwise(times):
-        is_wrapped |= earlier - later > _WRAP_NS
-    found = {
-        Anomaly.ZERO_TIME: is_zero,
-        Anomaly.SUBMIT_BEFORE_QUEUED: (submit_ns < queued_ns) & ~is_wrapped & ~is_zero,
-        Anomaly.START_BEFORE_SUBMIT: (start_ns < submit_ns) & ~is_wrapped & ~is_zero,
-        Anomaly.END_BEFORE_START: (end_ns < start_ns) & ~is_wrapped & ~is_zero,
-        Anomaly.WRAPPED: is_wrapped & ~is_zero,
-        Anomaly.FAILED: commands["status"] < 0,
-    }
-    flags = np.zeros(commands.size, dtype=np.uint8)
-    for anomaly, holds in found.items():
-        flags |= np.where(holds, np.uint8(anomaly), np.uint8(0))
-    return flags
-
+from perfsuite.trace.opencl.clock_tick import measured_tick_ns
+from perfsuite.trace.opencl.stamps import (
+    EXECUTION,
+    QUEUEING,
+    STAMPS,
+    Anomaly,
+    Flags,
+    JudgedStamps,
+    Stamp,
+    duration_ns,
+    judge_stamps,
+)
 
 #: A step is as bad as so large a part of the commands outside of their calls, and no more often believed of readings.
 _STEP_SHARE = 8
@@ -106,9 +55,11 @@ class DeviceClock:
     drift_ppm: float
     #: How far the rate may have been from that at any time.
     drift_error_ppm: float
-    #: The most by which a time of a sound command may be wrong on the host's clock. `None` where no command is sound,
-    #: and where the readings contradict each other or most commands, so that nobody knows; durations hold all the same.
+    #: The most by which a time that is not missing may be wrong on the host's clock. `None` where none is left, and
+    #: where the readings contradict each other or most commands, so that nobody knows; durations hold all the same.
     error_ns: int | None
+    #: The step in which START and END come; `None` where there are too few to tell.
+    tick_ns: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -118,43 +69,51 @@ class DeviceFit:
     clock: DeviceClock
     #: Of shape (4, commands).
     host_ns: Times
-    #: Commands to be flagged.
+    #: Commands whose QUEUED is outside of the enqueue call, and those whose START is before it.
     is_outside: npt.NDArray[np.bool_]
+    is_early: npt.NDArray[np.bool_]
     #: How ill the readings suit the commands.
     misfit: float
 
 
-def best_fit(trace: OpenClTrace, device: int, commands: Commands, anomalies: Flags) -> DeviceFit | None:
+def best_fit(trace: OpenClTrace, device: int, commands: Commands, missing: Flags) -> DeviceFit | None:
     """Fit one device's clock by the readings that suit its commands best; `None` where there are none.
 
     A device's clock is read by its timer, by the enqueue calls, or by both: by what leaves the fewest commands outside
     of their calls, a step counting as much as an eighth of them, and then by what has the smallest error. So a timer
     that is another clock than that of the commands' times is not used, nor are QUEUED times that a driver takes later.
-    Where most commands are outside all the same, they are not flagged for it: that is the driver's way.
+    Where most commands are outside all the same, the error is not known.
     """
     timer = timer_readings(trace, device)
-    calls = call_readings(trace, device, commands[(anomalies & Anomaly.ZERO_TIME) == 0])
+    calls = call_readings(trace, device, commands[(missing & Stamp.QUEUED) == 0])
     readings = {ClockBasis.TIMER: timer, ClockBasis.ENQUEUE_CALLS: calls}
     if timer.device_ns.size and calls.device_ns.size:
         readings[ClockBasis.TIMER_AND_CALLS] = joined(timer, calls)
     used = {basis: fit_segments(found) for basis, found in readings.items() if found.device_ns.size}
-    fits = [_fit(device, basis, segments, commands, anomalies) for basis, segments in used.items()]
+    fits = [_fit(device, basis, segments, commands, missing) for basis, segments in used.items()]
     return min(fits, key=lambda fit: (fit.misfit, fit.clock.error_ns is None, fit.clock.error_ns or 0), default=None)
 
 
 def _fit(
-    device: int, basis: ClockBasis, segments: tuple[ClockSegment, ...], commands: Commands, anomalies: Flags
+    device: int, basis: ClockBasis, segments: tuple[ClockSegment, ...], commands: Commands, missing: Flags
 ) -> DeviceFit:
-    queued_ns, error_ns, chosen = _by_nearest_segment(segments, commands)
+    queued_ns, error_ns, chosen = _by_nearest_segment(segments, commands, missing)
     later = [_by_segment(segments, chosen, commands[name]) for name in STAMPS[1:]]
-    is_timed = (anomalies & Anomaly.ZERO_TIME) == 0
-    is_outside = (_outside_ns(queued_ns, commands) > error_ns) & is_timed
-    n_outside, n_timed = int(is_outside.sum()), int(is_timed.sum())
-    is_flagged = is_outside & (2 * n_outside <= n_timed)
-    is_sound = (anomalies == 0) & ~is_flagged
-    worst_ns = max(float(np.max(errors[is_sound], initial=0.0)) for errors in (error_ns, *(each for _, each in later)))
+    host_ns = np.vstack([queued_ns, *(times for times, _ in later)])
+    errors_ns = np.vstack([error_ns, *(errors for _, errors in later)])
+    is_there = np.stack([(missing & stamp) == 0 for stamp in Stamp])
+    is_outside = (_outside_ns(queued_ns, commands) > error_ns) & is_there[0]
+    n_outside, n_timed = int(is_outside.sum()), int(is_there[0].sum())
+    is_there[0] &= ~is_outside
     n_steps, n_readings = len(segments) - 1, sum(each.n_readings for each in segments)
-    is_believable = 2 * n_outside <= n_timed and _STEP_SHARE * n_steps <= n_readings and is_sound.any()
+    is_early = is_there[2] & (host_ns[2] < commands["host_start_ns"] - errors_ns[2])
+    is_believable = (
+        2 * n_outside <= n_timed
+        and 2 * int(is_early.sum()) <= int(is_there[2].sum())
+        and _STEP_SHARE * n_steps <= n_readings
+        and bool(is_there.any())
+    )
+    is_there[2] &= ~is_early
     longest = max(segments, key=lambda each: each.host_last_ns - each.host_first_ns)
     clock = DeviceClock(
         device=device,
@@ -163,15 +122,16 @@ def _fit(
         n_steps=n_steps,
         drift_ppm=1e6 * longest.rate,
         drift_error_ppm=1e6 * longest.rate_change,
-        error_ns=int(worst_ns) if is_believable else None,
+        error_ns=int(np.max(errors_ns[is_there], initial=0.0)) if is_believable else None,
     )
-    host_ns = np.vstack([queued_ns, *(times for times, _ in later)])
     misfit = n_outside + n_steps * commands.size / _STEP_SHARE
-    return DeviceFit(clock=clock, host_ns=host_ns, is_outside=is_flagged, misfit=misfit)
+    return DeviceFit(
+        clock=clock, host_ns=host_ns, is_outside=is_outside, is_early=is_early & is_believable, misfit=misfit
+    )
 
 
 def _by_nearest_segment(
-    segments: tuple[ClockSegment, ...], commands: Commands
+    segments: tuple[ClockSegment, ...], commands: Commands, missing: Flags
 ) -> tuple[Times, npt.NDArray[np.float64], npt.NDArray[np.int64]]:
     """Return when commands were queued, the error of it, and the steady stretch of each.
 
@@ -181,7 +141,8 @@ def _by_nearest_segment(
     chosen = np.maximum(np.searchsorted(firsts, commands["host_start_ns"], side="right") - 1, 0)
     queued_ns, error_ns = _by_segment(segments, chosen, commands["queued_ns"])
     for position, (before, after) in enumerate(pairwise(segments)):
-        between = np.flatnonzero((chosen == position) & (commands["host_start_ns"] > before.host_last_ns))
+        is_between = (chosen == position) & (commands["host_start_ns"] > before.host_last_ns)
+        between = np.flatnonzero(is_between & ((missing & Stamp.QUEUED) == 0))
         later_ns, later_error_ns = after.host_times(commands["queued_ns"][between])
         is_nearer = _outside_ns(later_ns, commands[between]) < _outside_ns(queued_ns[between], commands[between])
         moved = between[is_nearer]
@@ -212,43 +173,81 @@ class AlignedTrace:
     """A trace with its commands' times on the host's clock; the arrays are parallel to ``trace.commands``."""
 
     trace: OpenClTrace
-    #: Host times, ns. Of commands with an anomaly they mean nothing.
+    #: Host times, ns. Where a time is missing they mean nothing.
     queued_ns: Times
     submit_ns: Times
     start_ns: Times
     end_ns: Times
-    #: `Anomaly` flags; 0 where a command is sound.
+    #: `Anomaly` flags; 0 where nothing is odd.
     anomalies: Flags
+    #: `Stamp` flags of the times that are not known or cannot be right.
+    missing: Flags
     #: Position of the command's device among the trace's devices.
     device: npt.NDArray[np.int64]
     #: One for each device of which any command or timer reported the time.
     clocks: tuple[DeviceClock, ...]
 
+    def duration_ns(self, needed: Stamp) -> tuple[Times, npt.NDArray[np.bool_]]:
+        """Return what lies between two times by the device's own clock, and of which commands it is known."""
+        return duration_ns(self.trace.commands, self.missing, needed)
+
     @property
-    def is_sound(self) -> npt.NDArray[np.bool_]:
-        """Which commands may be counted in statistics."""
-        sound: npt.NDArray[np.bool_] = self.anomalies == 0
-        return sound
+    def is_placed(self) -> npt.NDArray[np.bool_]:
+        """Of which commands START and END are known on the host's clock."""
+        _, is_known = self.duration_ns(EXECUTION)
+        is_placed: npt.NDArray[np.bool_] = is_known & ((self.anomalies & Anomaly.WRAPPED) == 0)
+        return is_placed
+
+    def tick_ns(self, device: int) -> int | None:
+        """Return the tick of a device's clock."""
+        return next((each.tick_ns for each in self.clocks if each.device == device), None)
 
 
 def align(trace: OpenClTrace) -> AlignedTrace:
-    """Put a trace's commands on the host's clock."""
+    """Judge the times of a trace's commands, and put them on the host's clock."""
     by_queue = np.zeros(max((each.queue for each in trace.queues), default=0) + 1, dtype=np.int64)
     for each in trace.queues:
         by_queue[each.queue] = each.device
     device = by_queue[trace.commands["queue"]]
-    anomalies = own_anomalies(trace.commands)
+    anomalies, missing = np.zeros((2, trace.commands.size), dtype=np.uint16)
     host_ns = np.zeros((len(STAMPS), trace.commands.size), dtype=np.int64)
     clocks = []
     for position in range(len(trace.devices)):
         here = np.flatnonzero(device == position)
-        fit = best_fit(trace, position, trace.commands[here], anomalies[here])
+        commands = trace.commands[here]
+        tick_ns = _tick_ns(trace, position, commands)
+        judged = judge_stamps(commands, trace.queues, tick_ns=tick_ns or 1)
+        anomalies[here], missing[here] = judged.anomalies, judged.missing
+        fit = best_fit(trace, position, commands, judged.missing)
         if fit is not None:
             host_ns[:, here] = fit.host_ns
-            anomalies[here[fit.is_outside]] |= np.uint8(Anomaly.OUTSIDE_CALL)
-            clocks.append(fit.clock)
+            anomalies[here[fit.is_outside]] |= np.uint16(Anomaly.OUTSIDE_CALL)
+            anomalies[here[fit.is_early]] |= np.uint16(Anomaly.START_BEFORE_CALL)
+            missing[here] |= _unfitting(judged, fit)
+            clocks.append(replace(fit.clock, tick_ns=tick_ns))
     stamps = dict(zip(STAMPS, host_ns, strict=True))
-    return AlignedTrace(trace=trace, anomalies=anomalies, device=device, clocks=tuple(clocks), **stamps)
+    return AlignedTrace(
+        trace=trace, anomalies=anomalies, missing=missing, device=device, clocks=tuple(clocks), **stamps
+    )
+
+
+def _tick_ns(trace: OpenClTrace, device: int, commands: Commands) -> int | None:
+    """Return the tick of START and END; QUEUED and SUBMIT may be of another clock."""
+    times_ns = np.concatenate([commands["start_ns"], commands["end_ns"]])
+    return measured_tick_ns(times_ns, trace.devices[device].timer_resolution_ns)
+
+
+def _unfitting(judged: JudgedStamps, fit: DeviceFit) -> Flags:
+    """Return the times that are missing for what the host's clock says of them."""
+    has_clock = fit.clock.error_ns is not None
+    is_queued = fit.is_outside | ((judged.missing & Stamp.QUEUED) != 0)
+    is_turned = (judged.anomalies & Anomaly.SUBMIT_BEFORE_QUEUED) != 0
+    missing = np.where(fit.is_outside, np.uint16(Stamp.QUEUED), np.uint16(0))
+    missing |= np.where(fit.is_early, np.uint16(Stamp.START), np.uint16(0))
+    missing |= np.where(is_turned & ~is_queued, np.uint16(Stamp.SUBMIT), np.uint16(0))
+    if not has_clock:
+        missing |= np.where(is_turned, np.uint16(QUEUEING), np.uint16(0))
+    return missing
 
 
 def within(aligned: AlignedTrace, windows: Sequence[tuple[int, int]]) -> AlignedTrace:
@@ -259,6 +258,6 @@ def within(aligned: AlignedTrace, windows: Sequence[tuple[int, int]]) -> Aligned
     """
     edges_ns = np.array(windows, dtype=np.int64).reshape(-1)
     chosen = np.searchsorted(edges_ns, aligned.trace.commands["host_start_ns"], side="right") % 2 == 1
-    columns = ("queued_ns", "submit_ns", "start_ns", "end_ns", "anomalies", "device")
+    columns = ("queued_ns", "submit_ns", "start_ns", "end_ns", "anomalies", "missing", "device")
     parts = {name: getattr(aligned, name)[chosen] for name in columns}
     return replace(aligned, trace=replace(aligned.trace, commands=aligned.trace.commands[chosen]), **parts)

@@ -3,8 +3,8 @@
     busy(a, b)  = length of [a, b] within the union of [START, END] of the device's commands
     idle share  = 1 - busy(a, b) / (b - a)
 
-All times are on the host's clock. Markers and barriers occupy no device. A command with an anomaly is left out, so its
-time counts as idle; `IdleWindow.n_left_out` shows where that is so.
+All times are on the host's clock. Markers and barriers occupy no device. A command whose START or END is not known is
+left out: the idle share of a window that has some is no more than that, and a gap that one may have filled is no gap.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ class IdleWindow:
     start_ns: int
     end_ns: int
     busy_ns: int
-    #: Commands enqueued within the window that have an anomaly, whose time counts as idle.
+    #: Commands enqueued within the window whose START or END is not known, whose time counts as idle.
     n_left_out: int
 
     @property
     def idle_ratio(self) -> float | None:
-        """Idle time over the window; `None` of a window without length."""
+        """Idle time over the window, at most that where commands are left out; `None` of a window without length."""
         length_ns = self.end_ns - self.start_ns
         return 1 - self.busy_ns / length_ns if length_ns else None
 
@@ -68,8 +68,10 @@ class DeviceActivity:
     #: Positions in ``trace.commands`` of the first command of each stretch, and of the one that ended last.
     first: _Index
     last: _Index
-    #: When its commands with an anomaly were enqueued, in the order of time.
+    #: When its commands without START or END were enqueued, in the order of time.
     left_out_ns: Times
+    #: Which gaps none of these may have filled.
+    is_gap: npt.NDArray[np.bool_]
 
     @property
     def span(self) -> Window | None:
@@ -79,14 +81,14 @@ class DeviceActivity:
     @property
     def n_gaps(self) -> int:
         """Gaps between busy stretches."""
-        return max(0, self.start_ns.size - 1)
+        return int(self.is_gap.sum())
 
     def gaps(self, n_longest: int | None = None) -> tuple[IdleGap, ...]:
         """Return the gaps in the order of time, or the longest ones, the longest first."""
         starts_ns, ends_ns = self.end_ns[:-1], self.start_ns[1:]
-        order = np.arange(self.n_gaps)
+        order = np.flatnonzero(self.is_gap)
         if n_longest is not None:
-            order = np.argsort(starts_ns - ends_ns, kind="stable")[:n_longest]
+            order = order[np.argsort((starts_ns - ends_ns)[order], kind="stable")][:n_longest]
         names = ("start_ns", "end_ns", "preceding", "following")
         columns = (starts_ns, ends_ns, self.last[:-1], self.first[1:])
         rows = zip(*(each[order].tolist() for each in columns), strict=True)
@@ -113,7 +115,8 @@ def device_activity(aligned: AlignedTrace, device: int) -> DeviceActivity:
     """Return when one of the trace's devices was busy."""
     commands = aligned.trace.commands
     here = (aligned.device == device) & (commands["type"] != CommandType.MARKER)
-    found = np.flatnonzero(here & aligned.is_sound)
+    is_left_out = here & ~aligned.is_placed
+    found = np.flatnonzero(here & ~is_left_out)
     found = found[np.argsort(aligned.start_ns[found], kind="stable")]
     start_ns, end_ns = aligned.start_ns[found], aligned.end_ns[found]
     latest_ns = np.maximum.accumulate(end_ns)
@@ -122,11 +125,16 @@ def device_activity(aligned: AlignedTrace, device: int) -> DeviceActivity:
     # The command that reached the latest END first, at or before each position.
     is_latest = np.append(True, end_ns[1:] > latest_ns[:-1])[: found.size]
     reached = np.maximum.accumulate(np.where(is_latest, np.arange(found.size), 0))
+    first, last = found[begins], found[reached[ends]]
+    # Between the positions of a gap's two commands, in whatever order, none may be left out.
+    n_before = np.concatenate([[0], np.cumsum(is_left_out)])
+    outer = np.sort(np.stack([last[:-1], first[1:]]), axis=0)
     return DeviceActivity(
         device=device,
         start_ns=start_ns[begins],
         end_ns=latest_ns[ends],
-        first=found[begins],
-        last=found[reached[ends]],
-        left_out_ns=np.sort(commands["host_start_ns"][here & ~aligned.is_sound]),
+        first=first,
+        last=last,
+        left_out_ns=np.sort(commands["host_start_ns"][is_left_out]),
+        is_gap=n_before[outer[1]] == n_before[outer[0]],
     )

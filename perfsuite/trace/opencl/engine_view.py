@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
@@ -12,7 +12,7 @@ from perfsuite.trace.opencl.device_clock import AlignedTrace, within
 from perfsuite.trace.opencl.device_idle import IdleWindow, device_activity
 from perfsuite.trace.opencl.kernel_growth import KernelGrowth, kernel_growth
 from perfsuite.trace.opencl.kernel_mapping import KernelMapping, phase_spans
-from perfsuite.trace.opencl.kernel_samples import map_run
+from perfsuite.trace.opencl.kernel_samples import MappedRun, map_run
 from perfsuite.trace.opencl.kernel_statistics import KernelStatistics, kernel_statistics
 
 
@@ -45,6 +45,8 @@ class EngineView:
     forecast_errors: tuple[HorizonErrors, ...]
     #: Why figures cannot be trusted.
     problems: tuple[str, ...]
+    #: What is odd about the times that the driver gave.
+    notes: tuple[str, ...]
 
 
 def engine_view(record: EngineRecord, aligned: AlignedTrace, mapping: KernelMapping) -> EngineView:
@@ -72,8 +74,14 @@ def engine_view(record: EngineRecord, aligned: AlignedTrace, mapping: KernelMapp
         phases=tuple(phases),
         growth=kernel_growth(aligned, first),
         forecast_errors=_forecast_errors(decode),
-        problems=mapped.problems,
+        problems=(*mapped.problems, *_named(mapped)),
+        notes=mapped.notes,
     )
+
+
+def _named(mapped: MappedRun) -> Iterator[str]:
+    for (phase, name), text in (*mapped.operator_problems.items(), *mapped.kernel_problems.items()):
+        yield f"{phase.value}, {name}: {text}"
 
 
 def _idle(aligned: AlignedTrace, windows: Sequence[tuple[int, int]]) -> tuple[IdleWindow, ...]:

@@ -23,6 +23,7 @@ import numpy.typing as npt
 from perfsuite.records.engine_trace import Times
 from perfsuite.records.opencl_commands import CommandType
 from perfsuite.trace.opencl.device_clock import AlignedTrace
+from perfsuite.trace.opencl.stamps import EXECUTION
 
 #: Chance that a slope lies within its interval.
 CONFIDENCE = 0.99
@@ -41,7 +42,7 @@ class KernelGrowth:
     """How one kernel's time moves with the step."""
 
     name: str
-    #: Its time in each step, ns; `None` where a launch of the step has an anomaly.
+    #: Its time in each step, ns; `None` where the execution of a launch of the step is not known.
     step_totals_ns: tuple[int | None, ...]
     slope_ns_per_step: float
     lower_ns_per_step: float
@@ -96,12 +97,11 @@ def step_totals(
     inside = np.flatnonzero((commands["type"] == CommandType.KERNEL) & (step >= 0))
     names, rows = np.unique(commands["name"][inside], return_inverse=True)
     cells = rows * len(steps) + step[inside]
-    is_sound = aligned.is_sound[inside]
-    executed_ns = commands["end_ns"][inside] - commands["start_ns"][inside]
+    executed_ns, is_executed = (each[inside] for each in aligned.duration_ns(EXECUTION))
     totals_ns = np.zeros(names.size * len(steps), dtype=np.int64)
-    np.add.at(totals_ns, cells[is_sound], executed_ns[is_sound])
+    np.add.at(totals_ns, cells[is_executed], executed_ns[is_executed])
     is_known = np.ones(totals_ns.size, dtype=bool)
-    is_known[cells[~is_sound]] = False
+    is_known[cells[~is_executed]] = False
     shape = (names.size, len(steps))
     return tuple(names.tolist()), totals_ns.reshape(shape), is_known.reshape(shape)
 

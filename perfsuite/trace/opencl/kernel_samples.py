@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
+from math import pi, sqrt
 
 import numpy as np
 import numpy.typing as npt
 
 from perfsuite.records.events import EngineRecord, Phase, Span
 from perfsuite.records.opencl_commands import CommandType
+from perfsuite.trace.opencl.clock_tick import MOST_TICK_ERROR_RATIO, tick_error_ns
 from perfsuite.trace.opencl.device_clock import AlignedTrace
 from perfsuite.trace.opencl.kernel_mapping import KernelMapping, phase_spans
 from perfsuite.trace.opencl.kernel_statistics import occupied_times
+from perfsuite.trace.opencl.known_times import FilledTimes, fill_errors, filled
+from perfsuite.trace.opencl.stamp_counts import anomaly_text, stamp_notes
+from perfsuite.trace.opencl.stamps import EXECUTION
 from perfsuite.trace.samples import TracedPhase
 
 
@@ -22,9 +28,9 @@ class KernelPhase:
     """One occurrence of a phase with the kernels that it enqueued."""
 
     traced: TracedPhase
-    #: Execution by kernel, launches summed, ns.
+    #: Execution by kernel, launches summed, ns; those that are not known are filled in.
     kernel_ns: Mapping[str, int]
-    #: Why the occurrence cannot be counted; empty where it can.
+    #: Why nothing that its kernels sum to can be counted; empty where it can.
     problem: str = ""
 
 
@@ -33,67 +39,160 @@ class MappedRun:
     """One process, mapped."""
 
     phases: Mapping[Phase, tuple[KernelPhase, ...]]
+    #: Why no operator and no kernel can be counted. A phase always can: its clock is the host's.
     problems: tuple[str, ...] = field(default=())
+    #: Why one operator, or one kernel, cannot, by phase and name.
+    operator_problems: Mapping[tuple[Phase, str], str] = field(default_factory=dict)
+    kernel_problems: Mapping[tuple[Phase, str], str] = field(default_factory=dict)
+    #: By phase and kernel: by how much its time may be off, over it, for the tick of the device's clock and for the
+    #: launches that are not known.
+    error_ratio: Mapping[tuple[Phase, str], float] = field(default_factory=dict)
+    #: What is odd about the times that the driver gave, one line a device.
+    notes: tuple[str, ...] = ()
 
 
 def map_run(record: EngineRecord, aligned: AlignedTrace, mapping: KernelMapping) -> MappedRun:
     """Give the commands of each prefill and decode step to its operators.
 
     An operator lasts as long as its kernels occupy the queue: from the END of the command before them to their own. A
-    step whose sequence of kernels was never learnt, or one of whose commands has no sound times, has a problem.
+    step whose sequence of kernels was never learnt makes all of a run's operators and kernels a problem; a time that
+    is not known only those that need it, where nothing can stand for it.
     """
-    occupied_ns, is_known = occupied_times(aligned)
-    places = _Places(aligned=aligned, occupied_ns=occupied_ns, is_known=is_known)
-    phases = {
-        phase: tuple(_mapped(places, mapping, span) for span in phase_spans(record, phase))
-        for phase in (Phase.PREFILL, Phase.DECODE)
-    }
-    found = {phase: each for phase, each in phases.items() if each}
-    return MappedRun(phases=found, problems=tuple(_problems(aligned, found)))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Places:
-    aligned: AlignedTrace
-    occupied_ns: npt.NDArray[np.int64]
-    is_known: npt.NDArray[np.bool_]
-
-    def kernels(self, span: Span) -> npt.NDArray[np.intp]:
-        """Return the positions of the kernels that were enqueued during a span."""
-        commands = self.aligned.trace.commands
-        first, last = np.searchsorted(commands["host_start_ns"], (span.start_ns, span.end_ns))
-        here = np.arange(first, last)
-        kernels: npt.NDArray[np.intp] = here[commands["type"][here] == CommandType.KERNEL]
-        return kernels
-
-
-def _mapped(places: _Places, mapping: KernelMapping, span: Span) -> KernelPhase:
-    here = places.kernels(span)
-    commands, names = places.aligned.trace.commands, places.aligned.trace.names
-    kernels = tuple(names[each] for each in commands["name"][here])
-    roles = mapping.roles_of(span.phase, kernels)
-    role_ns: dict[str, int] = defaultdict(int)
-    kernel_ns: dict[str, int] = defaultdict(int)
-    for position, kernel, role in zip(here.tolist(), kernels, roles or [""] * len(kernels), strict=True):
-        role_ns[role] += int(places.occupied_ns[position])
-        kernel_ns[kernel] += int(commands["end_ns"][position] - commands["start_ns"][position])
-    return KernelPhase(
-        traced=TracedPhase(span=span, role_ns=dict(role_ns) if roles else {}),
-        kernel_ns=dict(kernel_ns),
-        problem=_problem(places, here, roles is not None),
+    occupied = occupied_times(aligned)
+    found = {phase: _MappedPhase(record, aligned, mapping, phase, occupied) for phase in (Phase.PREFILL, Phase.DECODE)}
+    mapped = {phase: each for phase, each in found.items() if each.spans}
+    phases = {phase: tuple(each.occurrences()) for phase, each in mapped.items()}
+    return MappedRun(
+        phases=phases,
+        problems=tuple(_problems(aligned, phases)),
+        operator_problems={(phase, role): text for phase, each in mapped.items() for role, text in each.operators()},
+        kernel_problems={(phase, name): text for phase, each in mapped.items() for name, text in each.kernels()},
+        error_ratio={(phase, name): ratio for phase, each in mapped.items() for name, ratio in each.errors.items()},
+        notes=tuple(stamp_notes(aligned)),
     )
 
 
-def _problem(places: _Places, here: npt.NDArray[np.intp], is_learnt: bool) -> str:
-    if not here.size:
+class _MappedPhase:
+    """All occurrences of one phase; the arrays have one place a launch."""
+
+    def __init__(
+        self,
+        record: EngineRecord,
+        aligned: AlignedTrace,
+        mapping: KernelMapping,
+        phase: Phase,
+        occupied: tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]],
+    ) -> None:
+        self.spans = phase_spans(record, phase)
+        self._aligned = aligned
+        self._here = [_kernels(aligned, span) for span in self.spans]
+        self._at = np.concatenate([np.empty(0, np.intp), *self._here])
+        names = aligned.trace.names
+        self._names = [names[each] for each in aligned.trace.commands["name"][self._at].tolist()]
+        self._steps = np.repeat(np.arange(len(self._here)), [each.size for each in self._here]).tolist()
+        bounds = np.cumsum([0, *(each.size for each in self._here)]).tolist()
+        self._parts = [slice(first, last) for first, last in pairwise(bounds)]
+        self._learnt = [mapping.roles_of(phase, tuple(self._names[part])) for part in self._parts]
+        self._roles = [
+            role for part, learnt in zip(self._parts, self._learnt, strict=True) for role in _of(learnt, part)
+        ]
+        self._alike = list(zip(self._roles, self._names, strict=True))
+        executed = aligned.duration_ns(EXECUTION)
+        self._executed = self._filled(executed, self._names)
+        self._occupied = self._filled(occupied, self._roles)
+        of_fill = fill_errors(
+            self._executed, executed[1][self._at], alike=self._alike, steps=self._steps, counted=self._names
+        )
+        self.errors = {name: ratio + of_fill.get(name, 0.0) for name, ratio in self._tick_errors()}
+
+    def occurrences(self) -> Iterator[KernelPhase]:
+        """Yield each occurrence."""
+        for span, part, learnt in zip(self.spans, self._parts, self._learnt, strict=True):
+            role_ns = _sums(self._roles[part], self._occupied.times_ns[part])
+            yield KernelPhase(
+                traced=TracedPhase(span=span, role_ns=role_ns if learnt is not None else {}),
+                kernel_ns=_sums(self._names[part], self._executed.times_ns[part]),
+                problem=_problem(part, is_learnt=learnt is not None),
+            )
+
+    def operators(self) -> Iterator[tuple[str, str]]:
+        """Yield the operators that cannot be counted, and why."""
+        for role in self._occupied.unknown:
+            n_known, n_all = self._occupied.n_known[role], self._occupied.n_launches[role]
+            of_role = self._at[[each == role for each in self._roles]]
+            yield (
+                str(role),
+                f"of {n_known} of the {n_all} launches it is known from when to when they occupy the queue "
+                f"({anomaly_text(self._aligned, of_role)})",
+            )
+
+    def kernels(self) -> Iterator[tuple[str, str]]:
+        """Yield the kernels that cannot be counted, and why."""
+        for name in self._executed.unknown:
+            n_known, n_all = self._executed.n_known[name], self._executed.n_launches[name]
+            of_kernel = self._at[[each == name for each in self._names]]
+            odd = anomaly_text(self._aligned, of_kernel)
+            yield str(name), f"{n_known} of {n_all} launches have a START and an END that can be right ({odd})"
+        for name, ratio in self.errors.items():
+            if ratio > MOST_TICK_ERROR_RATIO and name not in self._executed.unknown:
+                n_known, n_all = self._executed.n_known[name], self._executed.n_launches[name]
+                yield (
+                    name,
+                    f"{n_known} of {n_all} launches, timed by a clock that ticks every {self._tick_ns() or '?'} ns, "
+                    f"leave more than {100 * MOST_TICK_ERROR_RATIO:g} % of its time unknown",
+                )
+
+    def _tick_errors(self) -> Iterator[tuple[str, float]]:
+        """Yield each kernel with what the tick leaves unknown of the median of its steps.
+
+        A median scatters sqrt(pi / 2) times as much as a mean, and one of sums of ticks is off by half a tick besides.
+        """
+        tick_ns = self._tick_ns()
+        totals_ns = _sums(self._names, self._executed.times_ns)
+        for name, total_ns in totals_ns.items():
+            n_known = self._executed.n_known[name]
+            if total_ns and n_known:
+                of_mean_ns = tick_error_ns(tick_ns, n_known) * self._executed.n_launches[name]
+                of_sums_ns = (tick_ns or 0) / 2 * len(self.spans)
+                yield name, (sqrt(pi / 2) * of_mean_ns + of_sums_ns) / total_ns
+            elif n_known:
+                yield name, float("inf")
+
+    def _tick_ns(self) -> int | None:
+        devices = self._aligned.device[self._at]
+        return self._aligned.tick_ns(int(devices[0])) if devices.size else None
+
+    def _filled(
+        self, times: tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]], counted: Sequence[str]
+    ) -> FilledTimes:
+        times_ns, is_known = (each[self._at] for each in times)
+        return filled(times_ns, is_known, alike=self._alike, steps=self._steps, counted=counted)
+
+
+def _of(learnt: tuple[str, ...] | None, part: slice) -> Sequence[str]:
+    return learnt if learnt is not None else [""] * (part.stop - part.start)
+
+
+def _kernels(aligned: AlignedTrace, span: Span) -> npt.NDArray[np.intp]:
+    """Return the positions of the kernels that were enqueued during a span."""
+    commands = aligned.trace.commands
+    first, last = np.searchsorted(commands["host_start_ns"], (span.start_ns, span.end_ns))
+    here = np.arange(first, last)
+    kernels: npt.NDArray[np.intp] = here[commands["type"][here] == CommandType.KERNEL]
+    return kernels
+
+
+def _sums(keys: Sequence[str], times_ns: npt.NDArray[np.int64]) -> dict[str, int]:
+    summed: dict[str, int] = defaultdict(int)
+    for key, time_ns in zip(keys, times_ns.tolist(), strict=True):
+        summed[key] += time_ns
+    return dict(summed)
+
+
+def _problem(part: slice, *, is_learnt: bool) -> str:
+    if part.start == part.stop:
         return "no kernel was enqueued"
-    if not is_learnt:
-        return "its kernels are another sequence than any that was learnt"
-    if n_unsound := int((~places.aligned.is_sound[here]).sum()):
-        return f"{n_unsound} of {here.size} kernels have no sound times"
-    if not places.is_known[here].all():
-        return "a command before one of its kernels is not known"
-    return ""
+    return "" if is_learnt else "its kernels are another sequence than any that was learnt"
 
 
 def _problems(aligned: AlignedTrace, phases: Mapping[Phase, tuple[KernelPhase, ...]]) -> Iterator[str]:

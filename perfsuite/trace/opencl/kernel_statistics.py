@@ -8,7 +8,10 @@ Of one command with the times QUEUED, SUBMIT, START and END of its device's cloc
     occupied  = END - max(END of the command before it on the same in-order queue, QUEUED)
 
 `occupied` is what the launch adds to its queue, dispatch included. The command before it is the last one that is no
-marker. It is not known on an out-of-order queue, nor where the command before it is not known or has an anomaly.
+marker. It is not known on an out-of-order queue, nor where the END of the command before it is not known. QUEUED counts
+only where the queue was empty: a SUBMIT, or an enqueue call, that was over by then says that it was not.
+
+Each of them is of the launches whose times for it are known; a launch without START may have a queueing time.
 
 *Source*: OpenCL 3.0, section 5.14 (``CL_PROFILING_COMMAND_*``).
 """
@@ -22,8 +25,11 @@ import numpy.typing as npt
 
 from perfsuite.records.engine_trace import Times
 from perfsuite.records.opencl_commands import CommandType
-from perfsuite.trace.opencl.device_clock import STAMPS, AlignedTrace
+from perfsuite.trace.opencl.clock_tick import tick_error_ns
+from perfsuite.trace.opencl.device_clock import AlignedTrace
+from perfsuite.trace.opencl.stamps import DISPATCH, EXECUTION, QUEUEING, Anomaly, Stamp
 
+_QUEUED, _SUBMIT, _END = np.uint16(Stamp.QUEUED), np.uint16(Stamp.SUBMIT), np.uint16(Stamp.END)
 _Mask = npt.NDArray[np.bool_]
 _Index = npt.NDArray[np.intp]
 
@@ -39,35 +45,54 @@ class Spread:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelStatistics:
-    """All sound launches of one kernel, whatever their NDRange."""
+    """All launches of one kernel, whatever their NDRange; a time is `None` where it is known of none of them."""
 
     name: str
+    #: Launches whose execution is known.
     n: int
-    #: Launches with an anomaly, which are in no figure here.
+    #: Launches whose execution is not.
     n_left_out: int
-    execution: Spread
+    execution: Spread | None
     #: Its execution over that of all kernels.
     share_ratio: float
-    queueing: Spread
-    dispatch: Spread
-    #: None where it is known of none of the launches.
+    #: By how much the mean execution may be off for the tick of the device's clock, over it; `None` where either is
+    #: not known.
+    tick_error_ratio: float | None
+    queueing: Spread | None
+    dispatch: Spread | None
     occupied: Spread | None
-    #: Launches of which it is known.
+    #: Launches of which each is known.
+    n_queueing: int
+    n_dispatch: int
     n_occupied: int
 
 
 def kernel_statistics(aligned: AlignedTrace) -> tuple[KernelStatistics, ...]:
-    """Return the statistics of each kernel of which a launch is sound, the one with the longest total first."""
+    """Return the statistics of each kernel, the one with the longest total first."""
     commands = aligned.trace.commands
-    is_kernel = commands["type"] == CommandType.KERNEL
-    sound = np.flatnonzero(is_kernel & aligned.is_sound)
-    left_out = np.bincount(commands["name"][is_kernel & ~aligned.is_sound], minlength=len(aligned.trace.names))
-    occupied_ns, is_known = occupied_times(aligned)
-    total_ns = int((commands["end_ns"][sound] - commands["start_ns"][sound]).sum())
-    by_name = sound[np.argsort(commands["name"][sound], kind="stable")]
+    kernels = np.flatnonzero(commands["type"] == CommandType.KERNEL)
+    times = _Times(
+        execution=aligned.duration_ns(EXECUTION),
+        queueing=aligned.duration_ns(QUEUEING),
+        dispatch=aligned.duration_ns(DISPATCH),
+        occupied=occupied_times(aligned),
+    )
+    execution_ns, is_known = times.execution
+    total_ns = int(execution_ns[kernels][is_known[kernels]].sum())
+    by_name = kernels[np.argsort(commands["name"][kernels], kind="stable")]
     launches = np.split(by_name, np.flatnonzero(np.diff(commands["name"][by_name])) + 1) if by_name.size else []
-    found = [_statistics(aligned, index, total_ns, occupied_ns[index][is_known[index]], left_out) for index in launches]
-    return tuple(sorted(found, key=lambda each: (-each.execution.total_ns, each.name)))
+    found = [_statistics(aligned, index, times, total_ns) for index in launches]
+    return tuple(sorted(found, key=lambda each: (-(each.execution.total_ns if each.execution else 0), each.name)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Times:
+    """Durations of every command, ns, and of which commands they are known."""
+
+    execution: tuple[Times, _Mask]
+    queueing: tuple[Times, _Mask]
+    dispatch: tuple[Times, _Mask]
+    occupied: tuple[Times, _Mask]
 
 
 def occupied_times(aligned: AlignedTrace) -> tuple[Times, _Mask]:
@@ -77,18 +102,27 @@ def occupied_times(aligned: AlignedTrace) -> tuple[Times, _Mask]:
     is_known = np.zeros(commands.size, dtype=bool)
     # Where a command was lost before another, the number of this one is ahead of its position.
     n_missing = commands["sequence"].astype(np.int64) - np.arange(commands.size)
+    has_queued, has_submit, has_end = ((aligned.missing & stamp) == 0 for stamp in (_QUEUED, _SUBMIT, _END))
+    # When a command was surely queued: by its call, put on the device's clock; where that clock is known.
+    called_ns = commands["host_end_ns"] - (aligned.end_ns - commands["end_ns"])
+    has_called = has_end & np.isin(
+        aligned.device, [each.device for each in aligned.clocks if each.error_ns is not None]
+    )
     for queue in aligned.trace.queues:
         here = np.flatnonzero(commands["queue"] == queue.queue)
         if queue.is_out_of_order or not here.size:
             continue
         before = _before(commands["type"][here] == CommandType.MARKER)
         has_one = before >= 0
-        begin_ns = commands["queued_ns"][here].copy()
-        begin_ns[has_one] = np.maximum(begin_ns[has_one], commands["end_ns"][here[before[has_one]]])
+        end_before_ns = np.where(has_one, commands["end_ns"][here[before]], np.iinfo(np.int64).min)
+        latest_ns = np.where(has_submit[here], commands["submit_ns"][here], called_ns[here])
+        was_full = (has_submit | has_called)[here] & (latest_ns <= end_before_ns)
+        begin_ns = np.where(has_queued[here], np.maximum(commands["queued_ns"][here], end_before_ns), end_before_ns)
         occupied_ns[here] = commands["end_ns"][here] - begin_ns
         missing_before = np.where(has_one, n_missing[here[before]], 0)
-        is_known[here] = (n_missing[here] == missing_before) & (~has_one | aligned.is_sound[here[before]])
-        is_known[here] &= aligned.is_sound[here]
+        is_known[here] = (n_missing[here] == missing_before) & (~has_one | has_end[here[before]])
+        is_known[here] &= has_end[here] & (has_queued[here] | was_full) & (occupied_ns[here] >= 0)
+    is_known &= ((aligned.anomalies & Anomaly.WRAPPED) == 0) & (commands["type"] != CommandType.MARKER)
     return occupied_ns, is_known
 
 
@@ -101,25 +135,36 @@ def _before(is_marker: _Mask) -> _Index:
     return np.append(-1, last[:-1])
 
 
-def _statistics(
-    aligned: AlignedTrace, index: _Index, total_ns: int, occupied_ns: Times, left_out: _Index
-) -> KernelStatistics:
-    queued_ns, submit_ns, start_ns, end_ns = (aligned.trace.commands[name][index] for name in STAMPS)
-    name = int(aligned.trace.commands["name"][index[0]])
-    execution = _spread(end_ns - start_ns)
+def _statistics(aligned: AlignedTrace, index: _Index, times: _Times, total_ns: int) -> KernelStatistics:
+    durations_ns = {
+        name: found_ns[index][is_known[index]]
+        for name in _Times.__slots__
+        for found_ns, is_known in [getattr(times, name)]
+    }
+    execution = _spread(durations_ns["execution"])
+    n_known = durations_ns["execution"].size
+    tick_ns = aligned.tick_ns(int(aligned.device[index[0]]))
+    has_error = execution is not None and execution.total_ns and tick_ns is not None
     return KernelStatistics(
-        name=aligned.trace.names[name],
-        n=int(index.size),
-        n_left_out=int(left_out[name]),
+        name=aligned.trace.names[int(aligned.trace.commands["name"][index[0]])],
+        n=n_known,
+        n_left_out=int(index.size) - n_known,
         execution=execution,
-        share_ratio=execution.total_ns / total_ns if total_ns else 0.0,
-        queueing=_spread(submit_ns - queued_ns),
-        dispatch=_spread(start_ns - submit_ns),
-        occupied=_spread(occupied_ns) if occupied_ns.size else None,
-        n_occupied=int(occupied_ns.size),
+        share_ratio=execution.total_ns / total_ns if execution and total_ns else 0.0,
+        tick_error_ratio=tick_error_ns(tick_ns, n_known) * n_known / execution.total_ns
+        if execution and has_error
+        else None,
+        queueing=_spread(durations_ns["queueing"]),
+        dispatch=_spread(durations_ns["dispatch"]),
+        occupied=_spread(durations_ns["occupied"]),
+        n_queueing=durations_ns["queueing"].size,
+        n_dispatch=durations_ns["dispatch"].size,
+        n_occupied=durations_ns["occupied"].size,
     )
 
 
-def _spread(times_ns: Times) -> Spread:
+def _spread(times_ns: Times) -> Spread | None:
+    if not times_ns.size:
+        return None
     median_ns, p95_ns = np.percentile(times_ns, (50, 95))
     return Spread(total_ns=int(times_ns.sum()), median_ns=round(float(median_ns)), p95_ns=round(float(p95_ns)))

@@ -247,12 +247,12 @@ class _OpenClRun:
         return new_events(EventKind.OPERATOR, first.size, thread=0, **times, **self._places(first))
 
     def _kernel_events(self, kernels: tuple[str, ...]) -> Events:
-        """Return the commands whose device times are sound."""
-        sound = np.flatnonzero(self._aligned.is_sound)
-        times = {"start_ns": self._aligned.start_ns[sound], "end_ns": self._aligned.end_ns[sound]}
+        """Return the commands of which START and END are known; markers compute nothing."""
+        placed = np.flatnonzero(self._aligned.is_placed & (self._commands["type"] != CommandType.MARKER))
+        times = {"start_ns": self._aligned.start_ns[placed], "end_ns": self._aligned.end_ns[placed]}
         number = {name: place for place, name in enumerate(kernels)}
-        value = [number[self._name(each)] for each in sound.tolist()]
-        return new_events(EventKind.KERNEL, sound.size, value=value, **times, **self._places(sound))
+        value = [number[self._name(each)] for each in placed.tolist()]
+        return new_events(EventKind.KERNEL, placed.size, value=value, **times, **self._places(placed))
 
     def _places(self, commands: npt.NDArray[np.intp]) -> dict[str, Ints]:
         names = ("iteration", "evaluation", "graph", "node")
@@ -268,8 +268,8 @@ class _OpenClRun:
         if trace.n_lost:
             yield f"the OpenCL layer lost {trace.n_lost} commands"
         is_kernel = self._commands["type"] == CommandType.KERNEL
-        if n_unsound := int((is_kernel & ~self._aligned.is_sound).sum()):
-            yield f"{n_unsound} of {is_kernel.sum()} kernels have no sound times on the device, and are left out"
+        if n_unplaced := int((is_kernel & ~self._aligned.is_placed).sum()):
+            yield f"{n_unplaced} of {is_kernel.sum()} kernels have no START and END that can be right, and are left out"
         if self._n_unlearnt:
             yield f"{self._n_unlearnt} iterations have another sequence of kernels than any that was learnt"
         if self._book.n_unplaced:

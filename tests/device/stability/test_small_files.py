@@ -30,7 +30,7 @@ def rotation(*n_reads: int) -> tuple[Rotation[int], list[int]]:
             read.append(place)
             return read.count(place)
 
-        return Source(n_reads=n_files, read=tell)
+        return Source(files=(Path("file"),) * n_files, read=tell)
 
     return Rotation(sources=[source(place, each) for place, each in enumerate(n_reads)]), read
 

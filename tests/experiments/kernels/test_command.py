@@ -38,7 +38,7 @@ def test_a_phase_has_its_time_and_its_kernels(capsys: Streams, tmp_path: Path) -
     """Duration, what kernels account for, idle share, and each kernel's launches, times, share and operators."""
     out = shown(traced_view(PREFILL), capsys, tmp_path)
     assert "prefill: 2.00 ms; kernels account for 87.5%; the device is idle for 12.5%\n" in out
-    assert "\nkernel_mul_mat 4 1.20 ms 60.0% 300 µs 300 µs mul_mat\n" in out
+    assert "\nkernel_mul_mat 4 1.20 ms 60.0% 300 µs 300 µs - mul_mat\n" in out
     assert " add\n" in out
     assert "more" not in out
 

@@ -1,17 +1,19 @@
-"""A board that is this machine, at the end of a link of pipes, with a stand-in for its workers."""
+"""Boards that are this machine, at the end of a link of pipes: one with Python, one with a bundle's program."""
 
 from __future__ import annotations
 
+import json
+import os
 import shlex
 import signal
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from os import kill
 from pathlib import Path
 
 import pytest
 
+from perfsuite import __version__
 from perfsuite.device.conditions import NO_CONDITIONS, Conditions
 from perfsuite.device.reach import Reach
 from perfsuite.device.target.opening import open_target
@@ -19,6 +21,8 @@ from perfsuite.measure.board.connecting import Connecting, LinkLimits
 from perfsuite.measure.board.hello import Hello
 from perfsuite.measure.board.holding import Claim
 from perfsuite.measure.board.remote_board import RemoteBoard
+from perfsuite.measure.engine import find_engine
+from perfsuite.measure.native import build_engine_library, build_worker, find_probe_library
 
 #: Longer than any test; whoever started it ends it.
 FOREVER_S = 300
@@ -29,11 +33,19 @@ QUICK = LinkLimits(ping_s=0.1, silence_s=20.0, answer_s=60.0, reconnect_s=10.0, 
 _AGENT = "import sys; {executable}from perfsuite.measure.board.agent import main; sys.exit(main())"
 
 
+#: For what only the agent in Python has, such as modules that a test changes.
+in_python_only = pytest.mark.parametrize("home", ["python"], indirect=True)
+
+
 @dataclass(kw_only=True)
 class BoardHome:
-    """What ``perfsuite devices setup`` leaves on a board: a folder with a Python that has the suite."""
+    """What ``perfsuite devices setup`` leaves on a board: a Python that has the suite, or a bundle without any."""
 
     folder: Path
+    #: The native program, where the board has no Python.
+    program: Path | None = None
+    #: A tree of stand-ins for the board's files.
+    root: Path | None = None
     #: What was told at the desk.
     told: list[str] = field(default_factory=list)
 
@@ -52,25 +64,55 @@ class BoardHome:
 
         `worker` is a script in the place of workers, `before` one that the shell runs first.
         """
-        executable = changed and f"{changed}; "
+        path = self.folder / "perfsuite-worker"
         if worker is not None:
-            path = self.folder / "worker"
             path.write_text(f"#!/bin/sh\nfor record; do plan=$last last=$record; done\n{worker}\n")
             path.chmod(0o755)
-            executable += f"sys.executable = {str(path)!r}; "
-        command = shlex.join([sys.executable, "-c", _AGENT.format(executable=executable)])
+        if self.program is None:
+            executable = (changed and f"{changed}; ") + (f"sys.executable = {str(path)!r}; " if worker else "")
+            command = shlex.join([sys.executable, "-c", _AGENT.format(executable=executable)])
+        else:
+            assert not changed
+            root = [] if self.root is None else [f"--root={self.root}"]
+            command = shlex.join([str(self._bundled()), "serve", *root, *([f"--worker={path}"] if worker else [])])
         cache = shlex.quote(str(self.folder / "cache"))
         self.python(
             f"{before}\necho $$ > {shlex.quote(str(self.folder))}/agent.pid\nXDG_CACHE_HOME={cache} exec {command}"
         )
 
+    @property
+    def agent(self) -> Path:
+        """What the desk starts."""
+        if self.program is None:
+            return self.folder / "venv" / "bin" / "python"
+        return self.folder / "bundle" / "current" / "perfsuite-worker"
+
     def python(self, script: str) -> None:
-        """Put a script in the place of the suite's Python there."""
-        path = self.folder / "venv" / "bin" / "python"
-        path.parent.mkdir(parents=True, exist_ok=True)
+        """Put a script in the place of the suite's Python there, or of its program."""
+        self.agent.parent.mkdir(parents=True, exist_ok=True)
         self.locks.mkdir(exist_ok=True)
-        path.write_text(f"#!/bin/sh\n{script}\n")
-        path.chmod(0o755)
+        self.agent.write_text(f"#!/bin/sh\n{script}\n")
+        self.agent.chmod(0o755)
+
+    def bring_libraries(self, engine_cache: Path) -> None:
+        """Put the suite's own libraries for this machine's llama.cpp into the bundle, where the board has one."""
+        if self.program is not None:
+            place = self._bundled().parent / "lib"
+            place.mkdir()
+            for library in (build_engine_library(find_engine(), engine_cache), find_probe_library(engine_cache)):
+                (place / library.name).symlink_to(library)
+
+    def _bundled(self) -> Path:
+        """Put the program into a bundle with the llama.cpp of this machine, once."""
+        assert self.program is not None
+        bundle = self.folder / "bundle" / "0123456789abcdef"
+        if not bundle.exists():
+            bundle.mkdir(parents=True)
+            os.link(self.program, bundle / "program")
+            manifest = {"suite_version": __version__, "engine": find_engine().to_plain()}
+            (bundle / "manifest.json").write_text(json.dumps(manifest))
+            (self.folder / "bundle" / "current").symlink_to(bundle.name)
+        return bundle / "program"
 
     def hello(self, *, run_id: str = "run-1", conditions: Conditions = NO_CONDITIONS) -> Hello:
         """Return what a desk says first."""
@@ -88,18 +130,26 @@ class BoardHome:
             hello=replace(hello or self.hello(), silence_limit_s=limits.silence_s),
             tell=self.told.append,
             limits=limits,
+            cache_dir=self.folder / "desk",
         )
         return RemoteBoard(connecting=connecting)
 
     def end(self, number: int = signal.SIGKILL) -> None:
         """End the agent from outside."""
-        kill(self.pid, number)
+        os.kill(self.pid, number)
 
 
-@pytest.fixture
-def home(tmp_path: Path) -> BoardHome:
-    """Return a board's folder with the suite in it."""
-    found = BoardHome(folder=tmp_path / "home with 'quotes'")
+@pytest.fixture(scope="session")
+def program(engine_cache: Path) -> Path:
+    """Compile the native program."""
+    return build_worker(engine_cache)
+
+
+@pytest.fixture(params=["python", "program"])
+def home(request: pytest.FixtureRequest, tmp_path: Path) -> BoardHome:
+    """Return a board's folder with the suite in it: with Python, or without."""
+    program = request.getfixturevalue("program") if request.param == "program" else None
+    found = BoardHome(folder=tmp_path / "home with 'quotes'", program=program)
     found.folder.mkdir()
     found.install()
     return found

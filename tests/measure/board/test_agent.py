@@ -28,9 +28,10 @@ class Desk:
     """A desk that says what a test tells it to say."""
 
     def __init__(self, home: BoardHome, hello: Mapping[str, object]) -> None:
-        program = str(home.folder / "venv" / "bin" / "python")
         pipe = subprocess.PIPE
-        self.process = subprocess.Popen([program], stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True)
+        self.process = subprocess.Popen(
+            [str(home.agent), "serve"], stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True
+        )
         self.say({"kind": "hello", "id": 1, "arguments": dict(hello)})
 
     def say(self, message: dict[str, object]) -> None:
@@ -55,8 +56,10 @@ def busy(home: BoardHome) -> Desk:
     """Return a desk whose agent has a worker that never ends."""
     home.install(f'echo $$ > "$(dirname "$0")/worker.pid"; sleep {FOREVER_S} & wait')
     desk = Desk(home, home.hello().to_plain())
-    plan = dump_plan(DevicesPlan(platform=None))
-    desk.say({"kind": "run", "id": 2, "arguments": {"plan": plan, "extra_environment": {}}})
+    asked = {"plan": dump_plan(DevicesPlan(platform=None)), "extra_environment": {}}
+    if home.program is not None:
+        asked |= {"environment": {}, "options": [], "limit_s": FOREVER_S, "looks": None}
+    desk.say({"kind": "run", "id": 2, "arguments": asked})
     assert wait_until(lambda: (home.folder / "worker.pid").exists() and worker_pid(home) > 0)
     return desk
 

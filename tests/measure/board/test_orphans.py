@@ -20,7 +20,7 @@ from perfsuite.device.lock.reading import LOCK_NAME
 from perfsuite.device.lock.state import LockOwner
 from perfsuite.device.process_start import pid_namespace, process_start
 from perfsuite.measure.board.holding import Claim
-from perfsuite.measure.board.orphans import end_orphans, end_predecessor
+from perfsuite.measure.board.orphans import end_orphans, end_predecessor, is_worker_command
 from perfsuite.measure.launch import LOCK_FOLDER_NAME, PARENT_NAME, named_parent
 
 from ...board_processes import own_mounts
@@ -30,6 +30,22 @@ from .conftest import FOREVER_S
 _STUBBORN = (
     f"import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(flush=True); time.sleep({FOREVER_S})"
 )
+
+
+@pytest.mark.parametrize(
+    ("command", "is_worker"),
+    [
+        ("python -P -m perfsuite.measure.worker plan record", True),
+        ("/home/bundle/0123/perfsuite-worker run plan record", True),
+        ("/bin/sh /home/perfsuite-worker run plan record", True),
+        ("/home/bundle/0123/perfsuite-worker serve", False),
+        ("less perfsuite-worker", False),
+        ("", False),
+    ],
+)
+def test_a_worker_is_known_by_its_command(command: str, is_worker: bool) -> None:
+    """Python's by its module, the program by what it was told; whoever serves a desk is none."""
+    assert is_worker_command(command.split()) is is_worker
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import os
 import signal
 import threading
 import time
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ import pytest
 
 from perfsuite.device.conditions import Conditions
 from perfsuite.device.setup import suite_wheel
+from perfsuite.device.stability.sampler import Sample
 from perfsuite.errors import DeviceError, GgufError, LinkError, LockedError, MeasurementError, PerfsuiteError
 from perfsuite.measure.board.frames import packed_frame
 from perfsuite.measure.board.hello import PREAMBLE, own_versions
@@ -27,7 +28,7 @@ from perfsuite.records.file_digest import file_digest
 from perfsuite.workload.weights import materialize, resolve
 
 from ..conftest import is_gone, wait_until
-from .conftest import QUICK, BoardHome
+from .conftest import QUICK, BoardHome, in_python_only
 
 PLAN = DevicesPlan(platform=None)
 
@@ -59,6 +60,8 @@ def later(do: Any, *, once: Any) -> threading.Thread:
 def test_a_board_describes_itself_as_it_would_here(board: RemoteBoard, home: BoardHome) -> None:
     """What comes over the link is what the same machine says of itself, but for what changes by itself."""
     here = LocalBoard(cache_dir=home.folder / "cache" / "perfsuite").facts()
+    if home.program is not None:  # its bundle is known by the version, and it has no Python's OpenCL runtimes
+        here = replace(here, suite_digest=None, opencl_environment={})
     board.open()
     told = board.facts()
     assert replace(told, load_average=0.0) == replace(here, load_average=0.0)
@@ -68,6 +71,7 @@ def test_a_board_describes_itself_as_it_would_here(board: RemoteBoard, home: Boa
     assert 0.0 <= (board.competition().others_ratio or 0.0) <= 1.0
 
 
+@in_python_only
 def test_a_plan_is_run_by_a_worker_there(board: RemoteBoard) -> None:
     """A record comes back as from a worker of this machine's own."""
     plan = IndependentPlan(n_threads=1, working_set_bytes=10**5, budget_ms=20)
@@ -76,12 +80,20 @@ def test_a_plan_is_run_by_a_worker_there(board: RemoteBoard) -> None:
     assert payload["rates"][0]["n_threads"] == 1
 
 
-def test_two_processes_take_turns_there(board: RemoteBoard, small_plan: LlamaPlan) -> None:
-    """The records of a pair come back in the order of its plans."""
+def test_two_processes_take_turns_there(
+    board: RemoteBoard, home: BoardHome, small_plan: LlamaPlan, engine_cache: Path
+) -> None:
+    """The records of a pair come back in the order of its plans, each with the samples of the device beside it."""
+    home.bring_libraries(engine_cache)
     plans = (TurnsPlan(llama=small_plan), TurnsPlan(llama=replace(small_plan, n_gen=2)))
     first, second = board.run_in_turns(plans, n_turns=2, leader=1)
     assert len(first["engine"]["spans"]) > len(second["engine"]["spans"])
     assert first["contention"]["wall_ns"] > 0
+    samples = first["device_samples"]
+    assert samples == second["device_samples"]
+    assert set(samples[0]) == {each.name for each in fields(Sample)}
+    assert [each["at_ns"] for each in samples] == sorted(each["at_ns"] for each in samples)
+    assert len(samples) >= 2
 
 
 def test_an_error_there_is_the_same_error_here(board: RemoteBoard, home: BoardHome) -> None:
@@ -104,6 +116,7 @@ def test_what_a_plan_sets_reaches_the_worker_unchanged(board: RemoteBoard, home:
     assert (home.folder / "odd").read_text() == odd
 
 
+@in_python_only
 def test_synthetic_weights_are_written_there(board: RemoteBoard, home: BoardHome, tmp_path: Path) -> None:
     """The board writes the very bytes that this machine would, once."""
     weights = resolve(SMALL_MODEL, cache_dir=tmp_path / "here")
@@ -115,6 +128,7 @@ def test_synthetic_weights_are_written_there(board: RemoteBoard, home: BoardHome
     assert not there.exists()
 
 
+@in_python_only
 def test_other_weights_of_the_same_name_are_refused(board: RemoteBoard, tmp_path: Path) -> None:
     """A suite that writes other bytes under a name is told so before anything is measured."""
     weights = replace(resolve(SMALL_MODEL, cache_dir=tmp_path), identity="synthetic:0")
@@ -168,6 +182,7 @@ def test_the_conditions_reach_the_board(home: BoardHome) -> None:
     wrong.close()
 
 
+@in_python_only
 def test_a_board_without_the_suite_says_what_to_do(home: BoardHome) -> None:
     """A missing program, and a Python without the suite, are one line with the command that mends it."""
     message = r"^board: perfsuite is not installed there \(local, .*\); run 'perfsuite devices setup board'$"
@@ -356,6 +371,7 @@ def interrupted(*_: object) -> BoardFacts:
     raise KeyboardInterrupt
 
 
+@in_python_only
 @pytest.mark.parametrize("error", ["EngineError", "DeviceError"])
 def test_a_board_that_cannot_say_what_it_is_any_more_is_not_asked_again(home: BoardHome, error: str) -> None:
     """After its start its llama.cpp, or what names it, may be gone: nobody knows whether it is the one of before."""
@@ -421,6 +437,7 @@ def test_what_an_agent_prints_does_not_come_between_messages(board: RemoteBoard,
     assert board.covariates()
 
 
+@in_python_only
 def test_a_full_disk_there_is_one_line(board: RemoteBoard, home: BoardHome, tmp_path: Path) -> None:
     """What the system refuses on the board is told in its own words, and is no traceback."""
     home.install(before="ulimit -f 1000")
@@ -430,6 +447,7 @@ def test_a_full_disk_there_is_one_line(board: RemoteBoard, home: BoardHome, tmp_
     assert board.covariates()
 
 
+@in_python_only
 def test_a_record_that_is_too_long_for_the_link_is_one_line(home: BoardHome, small_plan: LlamaPlan) -> None:
     """The plan fails with the size, the limit and what to do; the same agent serves on, and nothing else is lost."""
     home.install(changed="from perfsuite.measure.board import frames; frames.FRAME_LIMIT_BYTES = 4000")
@@ -540,6 +558,7 @@ def test_what_the_first_agent_said_outlives_its_link(home: BoardHome) -> None:
     assert board.held().problems == ("too hot",)
 
 
+@in_python_only
 def test_what_having_the_board_came_to_is_known_from_the_start(
     home: BoardHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,7 +11,17 @@ import duckdb
 import pytest
 
 from perfsuite.errors import HistoryError
-from perfsuite.report.history import append_run, cases_of, compact, compaction, folder, open_history, runs_of, trend_of
+from perfsuite.report.history import (
+    append_run,
+    cases_of,
+    compact,
+    compaction,
+    folder,
+    folder_lock,
+    open_history,
+    runs_of,
+    trend_of,
+)
 from perfsuite.report.history.columns import MARK
 from perfsuite.report.history.compaction import merge_loose
 from perfsuite.report.history.folder import COMPACTED, LOOSE, loose_files
@@ -180,7 +190,7 @@ def test_two_that_merge_without_a_lock_lose_nothing(history_dir: Path, monkeypat
             compact(history_dir)
         remove(paths)
 
-    monkeypatch.setattr(compaction, "_is_locked", lambda handle, limit_s: True)
+    monkeypatch.setattr(folder_lock, "_is_locked", lambda handle, limit_s: True)
     monkeypatch.setattr(compaction, "_remove", with_another_merge)
     compact(history_dir)
     assert n_merges == 3

@@ -23,8 +23,8 @@ def executed(sequence: int, start: int, end: int, **fields: int) -> Commands:
 
 
 def aligned(*commands: Commands, **fields: object) -> AlignedTrace:
-    """Align commands of the host's own clock."""
-    return align(trace(commands, clock_points=EXACT, **fields))  # type: ignore[arg-type]
+    """Align commands of the host's own clock, on a queue where they may overlap."""
+    return align(trace(commands, clock_points=EXACT, **{"queues": [queue(is_out_of_order=True)], **fields}))  # type: ignore[arg-type]
 
 
 def after_epoch(gap: IdleGap) -> tuple[int, int, int, int]:

@@ -35,7 +35,7 @@ def test_operators_take_what_their_kernels_occupy() -> None:
 
 
 def test_what_cannot_be_mapped_is_a_problem() -> None:
-    """Another sequence, times that are not sound, lost commands, and a phase without kernels."""
+    """Another sequence, lost commands, and a phase without kernels are; a single time that cannot be is told."""
     other = (("rms_norm_mul",), (), (), ("mul_mat", "quantize"), ("add",))
     run = recorded([Step(phase=Phase.PREFILL, kernels=FUSED), Step(phase=Phase.DECODE, kernels=other)])
     mapped = map_run(run.record, align(run.trace), LEARNT)
@@ -44,7 +44,10 @@ def test_what_cannot_be_mapped_is_a_problem() -> None:
     commands = RUN.trace.commands.copy()
     commands["end_ns"][7] = commands["start_ns"][7] - 1
     mapped = map_run(RUN.record, align(replace(RUN.trace, commands=commands)), LEARNT)
-    assert mapped.problems == ("decode: 1 of 4 kernels have no sound times (1 of 2 times)",)
+    assert (mapped.problems, mapped.kernel_problems, mapped.operator_problems) == ((), {}, {})
+    assert mapped.phases[Phase.DECODE][1].kernel_ns == dict.fromkeys(KERNELS, KERNEL_NS)
+    (note,) = mapped.notes
+    assert note == "A device, driver 1.2: 1 START, 1 END of 15 commands cannot be right: 1 ended before started"
     mapped = map_run(RUN.record, align(replace(RUN.trace, n_lost=3)), LEARNT)
     assert mapped.problems[0] == "the OpenCL layer lost 3 commands"
     run = recorded([Step(phase=Phase.PREFILL, kernels=((), (), (), (), ()))])

@@ -169,5 +169,5 @@ def test_what_the_layer_lost_is_reported() -> None:
     commands["end_ns"][1] = commands["start_ns"][1] - 5
     trace = traced(replace(FULL_SPEED, trace=replace(FULL_SPEED.trace, commands=commands)))
     assert trace.of(EventKind.KERNEL).size == commands.size - 1
-    assert trace.problems == ("1 of 8 kernels have no sound times on the device, and are left out",)
+    assert trace.problems == ("1 of 8 kernels have no START and END that can be right, and are left out",)
     assert trace.of(EventKind.OPERATOR).size == 6

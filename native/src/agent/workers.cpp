@@ -1,0 +1,404 @@
+#include "workers.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <fcntl.h>
+#include <filesystem>
+#include <memory>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../worker/text.h"
+#include "looks.h"
+#include "processes.h"
+#include "restore.h"
+
+extern char **environ;
+
+namespace perfsuite {
+
+namespace {
+
+/* What a worker that takes turns prints when it is ready for the next. */
+constexpr std::string_view READY_MARK = "perfsuite-worker-ready";
+
+/* Most that is kept of what a worker prints; longest to wait for one to end that has closed its output. */
+constexpr size_t KEPT_BYTES = 65536;
+constexpr double END_LIMIT_S = 10.0, END_LOOK_S = 0.005;
+
+/* A folder that is gone with its scope. */
+class WorkFolder {
+  public:
+    explicit WorkFolder(const std::string &parent) {
+        path = parent + "/XXXXXX";
+        if (!made_folder(parent) || !::mkdtemp(path.data())) {
+            throw Failure(parent + ": cannot be written (" + system_text() + ")");
+        }
+    }
+    WorkFolder(const WorkFolder &) = delete;
+    WorkFolder &operator=(const WorkFolder &) = delete;
+    ~WorkFolder() {
+        std::error_code ignored;
+        std::filesystem::remove_all(path, ignored);
+    }
+    std::string path;
+};
+
+std::vector<std::string> child_environment(const Value &extra) {
+    std::vector<std::string> variables;
+    auto set = [&](const std::string &name, const std::string &value) {
+        auto is_it = [&](const std::string &each) { return each.compare(0, name.size() + 1, name + "=") == 0; };
+        variables.erase(std::remove_if(variables.begin(), variables.end(), is_it), variables.end());
+        variables.push_back(name + "=" + value);
+    };
+    for (char **each = environ; *each; each++) {
+        variables.push_back(*each);
+    }
+    set("PERFSUITE_PARENT", named_parent());
+    for (const auto &[name, value] : extra.map()) {
+        if (name.find('=') != std::string::npos || (name + value.text()).find('\0') != std::string::npos) {
+            throw Failure("a variable of a worker holds what none can");
+        }
+        set(name, value.text());
+    }
+    return variables;
+}
+
+std::vector<char *> pointers(std::vector<std::string> &texts) {
+    std::vector<char *> found;
+    for (std::string &each : texts) {
+        found.push_back(each.data());
+    }
+    found.push_back(nullptr);
+    return found;
+}
+
+/* A process in a session of its own, that is heard line by line. */
+class Process {
+  public:
+    Process(std::vector<std::string> command, std::vector<std::string> environment, const cpu_set_t &processors) {
+        int in[2], out[2];
+        if (::pipe2(in, O_CLOEXEC) != 0) {
+            throw Failure("no pipe can be made (" + system_text() + ")");
+        }
+        if (::pipe2(out, O_CLOEXEC) != 0) {
+            std::string why = system_text();
+            ::close(in[0]);
+            ::close(in[1]);
+            throw Failure("no pipe can be made (" + why + ")");
+        }
+        std::vector<char *> arguments = pointers(command), variables = pointers(environment);
+        pid_ = ::fork();
+        if (pid_ == 0) {
+            ::setsid();
+            for (int each : {SIGINT, SIGTERM, SIGHUP, SIGPIPE}) {
+                ::signal(each, SIG_DFL);
+            }
+            ::sched_setaffinity(0, sizeof processors, &processors);
+            ::dup2(in[0], 0);
+            ::dup2(out[1], 1);
+            ::dup2(out[1], 2);
+            ::execve(arguments[0], arguments.data(), variables.data());
+            ::dprintf(2, "%s: cannot be started (%s)\n", arguments[0], std::strerror(errno));
+            ::_exit(127);
+        }
+        std::string why = pid_ < 0 ? system_text() : "";
+        ::close(in[0]);
+        ::close(out[1]);
+        input_ = in[1];
+        output_ = out[0];
+        if (pid_ < 0) {
+            end_input();
+            close_output();
+            throw Failure("a worker cannot be started (" + why + ")");
+        }
+    }
+    Process(const Process &) = delete;
+    Process &operator=(const Process &) = delete;
+    ~Process() {
+        kill();
+        end_input();
+        close_output();
+    }
+
+    bool is_open() const { return output_ >= 0; }
+    int output() const { return output_; }
+    int n_ready() const { return n_ready_; }
+    const std::string &words() const { return words_; }
+
+    void hear() {
+        char chunk[65536];
+        ssize_t n_bytes = ::read(output_, chunk, sizeof chunk);
+        if (n_bytes < 0 && errno == EINTR) {
+            return;
+        }
+        if (n_bytes > 0) {
+            unread_.append(chunk, static_cast<size_t>(n_bytes));
+        } else {
+            close_output();
+            unread_ += unread_.empty() ? "" : "\n";
+        }
+        for (size_t end; (end = unread_.find('\n')) != std::string::npos; unread_.erase(0, end + 1)) {
+            if (unread_.compare(0, READY_MARK.size(), READY_MARK) == 0) {
+                n_ready_++;
+            } else {
+                say(unread_.substr(0, end + 1));
+            }
+        }
+        if (unread_.size() > KEPT_BYTES) {
+            say(unread_);
+            unread_.clear();
+        }
+    }
+
+    /* Sends a line's end; a worker that has died says more by its output. */
+    void go_on() {
+        ssize_t ignored = ::write(input_, "\n", 1);
+        static_cast<void>(ignored);
+    }
+
+    void end_input() {
+        if (input_ >= 0) {
+            ::close(input_);
+        }
+        input_ = -1;
+    }
+
+    bool has_ended() {
+        if (!is_reaped_ && ::waitpid(pid_, &status_, WNOHANG) == pid_) {
+            is_reaped_ = true;
+        }
+        return is_reaped_;
+    }
+
+    void kill() {
+        if (pid_ <= 0) {
+            return;
+        }
+        ::kill(-pid_, SIGKILL); /* what it has started, too */
+        if (!is_reaped_) {
+            ::kill(pid_, SIGKILL);
+        }
+        for (double until = monotonic_s() + END_LIMIT_S; !has_ended() && monotonic_s() < until; sleep_s(END_LOOK_S)) {
+        }
+    }
+
+    Value outcome(const std::string &record) const {
+        Value found;
+        found.set("code", is_reaped_ && WIFEXITED(status_) ? Value(WEXITSTATUS(status_)) : Value());
+        found.set("signal", is_reaped_ && WIFSIGNALED(status_) ? Value(WTERMSIG(status_)) : Value());
+        found.set("output", Bytes{words_});
+        std::optional<std::string> content = read_file(record);
+        found.set("record", content ? Value(Bytes{std::move(*content)}) : Value());
+        return found;
+    }
+
+  private:
+    void say(const std::string &line) {
+        words_ += line;
+        if (words_.size() > KEPT_BYTES) {
+            words_.erase(0, words_.size() - KEPT_BYTES);
+        }
+    }
+
+    void close_output() {
+        if (output_ >= 0) {
+            ::close(output_);
+        }
+        output_ = -1;
+    }
+
+    pid_t pid_ = -1;
+    int input_ = -1, output_ = -1, n_ready_ = 0, status_ = 0;
+    bool is_reaped_ = false;
+    std::string unread_, words_;
+};
+
+/* Lets this process, which takes looks, keep off the processors that are used. */
+class SteppedAside {
+  public:
+    explicit SteppedAside(const Start &start) {
+        ::sched_getaffinity(0, sizeof before_, &before_);
+        if (CPU_COUNT(&start.others) > 0) {
+            ::sched_setaffinity(0, sizeof start.others, &start.others);
+        }
+    }
+    SteppedAside(const SteppedAside &) = delete;
+    SteppedAside &operator=(const SteppedAside &) = delete;
+    ~SteppedAside() { ::sched_setaffinity(0, sizeof before_, &before_); }
+
+  private:
+    cpu_set_t before_;
+};
+
+/* One or two workers, and the looks beside them. */
+class Watch {
+  public:
+    Watch(Link &link, const Start &start, const Value &asked) : link_(link), start_(start), folder_(start.work_folder) {
+        until_ = monotonic_s() + asked.at("limit_s").number();
+        if (const Value *looks = asked.find("looks")) {
+            looks_ = std::make_unique<Looks>(*looks, start.root);
+            looks_->take_all();
+        }
+    }
+
+    Process &started(size_t place, const Value &plan, const Value &environment, const Value &options) {
+        std::string path = folder_.path + "/" + std::to_string(place);
+        made_folder(path);
+        write_whole(path + "/plan", plan.bytes());
+        std::vector<std::string> command = {start_.program, "run", path + "/plan", record(place)};
+        for (const Value &each : options.list()) {
+            command.push_back(each.text());
+        }
+        processes_[place] = std::make_unique<Process>(command, child_environment(environment), start_.processors);
+        return *processes_[place];
+    }
+
+    Process &process(size_t place) { return *processes_[place]; }
+
+    /* Hears the workers until something is so; false where the time is over before. */
+    template <typename Is> bool hears_until(Is is_so) {
+        while (!is_so()) {
+            double now_s = monotonic_s();
+            if (now_s >= until_) {
+                return false;
+            }
+            std::vector<pollfd> polled;
+            std::vector<Process *> heard;
+            for (auto &each : processes_) {
+                if (each && each->is_open()) {
+                    polled.push_back({each->output(), POLLIN, 0});
+                    heard.push_back(each.get());
+                }
+            }
+            link_.wait(std::max(0.0, std::min(until_, looks_ ? looks_->due_s() : until_) - now_s), &polled);
+            for (size_t at = 0; at < heard.size(); at++) {
+                if (polled[at].revents) {
+                    heard[at]->hear();
+                }
+            }
+            if (looks_) {
+                looks_->take_due();
+            }
+        }
+        return true;
+    }
+
+    /* Waits for one that has closed its output, and returns what it has left. */
+    Value outcome(size_t place) {
+        Process &process = *processes_[place];
+        if (!process.is_open()) {
+            for (double until = monotonic_s() + END_LIMIT_S; !process.has_ended() && monotonic_s() < until;) {
+                link_.wait(END_LOOK_S);
+            }
+        }
+        process.kill();
+        return process.outcome(record(place));
+    }
+
+    Value::List looks() {
+        if (looks_) {
+            looks_->take_all();
+        }
+        return looks_ ? looks_->taken() : Value::List();
+    }
+
+  private:
+    std::string record(size_t place) const { return folder_.path + "/" + std::to_string(place) + "/record.msgpack"; }
+
+    Link &link_;
+    const Start &start_;
+    WorkFolder folder_;
+    double until_;
+    std::unique_ptr<Looks> looks_;
+    std::unique_ptr<Process> processes_[2];
+};
+
+} // namespace
+
+std::string named_parent() {
+    std::optional<ProcessStat> stat = process_stat(::getpid());
+    return std::to_string(::getpid()) + " " + (stat ? std::to_string(stat->start_ticks) : "?") + " " + pid_namespace();
+}
+
+Value run_plan(Link &link, const Start &start, const Value &asked) {
+    Watch watch(link, start, asked);
+    Process &process = watch.started(0, asked.at("plan"), asked.at("environment"), asked.at("options"));
+    process.end_input();
+    SteppedAside aside(start);
+    double began_s = monotonic_s();
+    bool is_late = !watch.hears_until([&] { return !process.is_open(); });
+    Value::List looks = watch.looks();
+    Value found = watch.outcome(0);
+    found.set("is_late", is_late);
+    found.set("took_s", monotonic_s() - began_s);
+    found.set("looks", std::move(looks));
+    return found;
+}
+
+Value run_turns(Link &link, const Start &start, const Value &asked) {
+    Watch watch(link, start, asked);
+    size_t leader = asked.at("leader").whole() ? 1 : 0;
+    for (size_t place : {leader, 1 - leader}) {
+        auto own = [&](const char *name) -> const Value & { return asked.at(name).list().at(place); };
+        watch.started(place, own("plans"), own("environments"), own("options"));
+    }
+    SteppedAside aside(start);
+    int n_taken[2] = {0, 0};
+    bool is_late = false;
+    std::optional<size_t> ended_early;
+    auto await_ready = [&](size_t place) {
+        Process &process = watch.process(place);
+        is_late = !watch.hears_until([&] { return process.n_ready() > n_taken[place] || !process.is_open(); });
+        if (!is_late && process.n_ready() <= n_taken[place]) {
+            ended_early = place;
+        }
+        n_taken[place]++;
+        return !is_late && !ended_early;
+    };
+    bool goes_on = await_ready(0) && await_ready(1);
+    for (const Value &each : asked.at("order").list()) {
+        size_t place = each.whole() ? 1 : 0;
+        if (goes_on) {
+            watch.process(place).go_on();
+            goes_on = await_ready(place);
+        }
+    }
+    if (goes_on) {
+        for (size_t place : {size_t{0}, size_t{1}}) {
+            watch.process(place).end_input();
+        }
+        auto is_done = [&] { return !watch.process(0).is_open() && !watch.process(1).is_open(); };
+        is_late = !watch.hears_until(is_done);
+    }
+    Value found;
+    found.set("looks", watch.looks());
+    found.set("is_late", is_late);
+    found.set("ended_early", ended_early ? Value(static_cast<int>(*ended_early)) : Value());
+    Value::List outcomes;
+    for (size_t place : {size_t{0}, size_t{1}}) {
+        outcomes.push_back(is_late ? Value() : watch.outcome(place));
+    }
+    found.set("outcomes", std::move(outcomes));
+    return found;
+}
+
+std::string printed(Link &link, const std::vector<std::string> &command, double limit_s) {
+    cpu_set_t own;
+    ::sched_getaffinity(0, sizeof own, &own);
+    Process process(command, child_environment(Value::Map{}), own);
+    process.end_input();
+    double until = monotonic_s() + limit_s;
+    while (process.is_open() && monotonic_s() < until) {
+        std::vector<pollfd> polled = {{process.output(), POLLIN, 0}};
+        if (link.wait(std::max(0.0, until - monotonic_s()), &polled)) {
+            process.hear();
+        }
+    }
+    return process.is_open() ? "" : process.words();
+}
+
+} // namespace perfsuite

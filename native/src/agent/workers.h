@@ -1,0 +1,43 @@
+/* Workers: fresh processes that run a plan each, with a limit, and are killed with all that they have started. */
+#ifndef PERFSUITE_AGENT_WORKERS_H
+#define PERFSUITE_AGENT_WORKERS_H
+
+#include <string>
+#include <vector>
+
+#include <sched.h>
+#include <sys/types.h>
+
+#include "../worker/message.h"
+#include "link.h"
+
+namespace perfsuite {
+
+/* What starts a worker. */
+struct Start {
+    /* The program; its verb, plan and record come behind it, then the request's options. */
+    std::string program;
+    /* In which folders for plans and records are made. */
+    std::string work_folder;
+    /* A tree of stand-ins for /sys, or "". */
+    std::string root;
+    /* What workers may use, and where the looks beside them are taken from. */
+    cpu_set_t processors, others;
+};
+
+/* Runs one plan: `plan` (bytes), `environment`, `options`, `limit_s`, and `looks` or nil.  Returns how the process ended,
+ * what it printed last, its record, and the looks; a plan that fails is no error. */
+Value run_plan(Link &link, const Start &start, const Value &asked);
+
+/* Lets two processes take turns: `plans`, `environments` and `options` of both, `leader`, `order`, `limit_s`, `looks`. */
+Value run_turns(Link &link, const Start &start, const Value &asked);
+
+/* What another program prints within a time; "" where it fails. */
+std::string printed(Link &link, const std::vector<std::string> &command, double limit_s);
+
+/* What names this process to the workers that it starts. */
+std::string named_parent();
+
+} // namespace perfsuite
+
+#endif

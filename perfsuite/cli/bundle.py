@@ -1,0 +1,97 @@
+"""``perfsuite bundle`` (prepare): compile llama.cpp and the worker for a device into one folder."""
+
+from __future__ import annotations
+
+import argparse
+import platform
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from perfsuite.cli.command_help import Commands, add_command, add_quiet
+
+if TYPE_CHECKING:
+    from perfsuite.measure.bundle.making import Bundle, BundleOrder
+
+_ABOUT = """
+What a device without Python and without a compiler is measured with: llama.cpp's libraries, the recorders, the probes,
+OpenCL's layers, and the program perfsuite-worker, compiled here for the device's processor. The folder has a manifest
+with the hash of every file, is the same each time for the same sources and compiler, and has at most 40 MB.
+
+'perfsuite devices setup' makes the bundle that a device needs and sends it there; this command makes one by itself.
+Compiling llama.cpp takes some minutes a target, once; what is made is kept in the cache.
+
+gcc is Debian's compiler for the target, whose programs need a glibc as new as this system's. zig is that of the package
+ziglang from PyPI, whose programs run with glibc 2.31 and newer, or with musl; its llama.cpp has threads of its own, and
+not OpenMP's.
+"""
+
+_EXAMPLES = {
+    "perfsuite bundle --target aarch64-linux-gnu": "the llama.cpp that the suite requires, for a board with 64-bit Arm",
+    "perfsuite bundle --target aarch64-linux-gnu --llama ../llama.cpp -o out": "a checkout's, into a folder",
+    "perfsuite bundle --target aarch64-linux-gnu --compiler zig": "for a system with an older glibc",
+    "perfsuite bundle --processor native": "for this very machine",
+}
+
+
+def add_parser(commands: Commands) -> None:
+    """Add the subcommand."""
+    parser = add_command(
+        commands,
+        "bundle",
+        about=_ABOUT,
+        examples=_EXAMPLES,
+        writes="the folder that -o names, and the user's cache",
+        see=("docs/how-to/set-up-a-board.md", "perfsuite devices setup --help"),
+    )
+    add_bundle_options(parser)
+    parser.add_argument("--target", metavar="TARGET", help="such as aarch64-linux-gnu (default: this machine's own)")
+    text = "folder to write it to, whole or not at all (default: it stays in the cache, and its folder is printed)"
+    parser.add_argument("-o", "--output", type=Path, metavar="FOLDER", help=text)
+    parser.add_argument("--opencl", action="store_true", help="with llama.cpp's OpenCL backend")
+    add_quiet(parser)
+    parser.set_defaults(run=_run)
+
+
+def add_bundle_options(parser: argparse._ActionsContainer) -> None:
+    """Add what a bundle is made of, for whoever makes one."""
+    text = (
+        "a checkout of llama.cpp, or a release of llama-cpp-python such as 0.3.36 (default: the one that is required)"
+    )
+    parser.add_argument("--llama", metavar="FOLDER|VERSION", help=text)
+    text = "what the processors there have, such as armv8.2-a+dotprod or x86-64-v3"
+    parser.add_argument("--processor", metavar="NAME", help=text)
+    parser.add_argument("--compiler", choices=("gcc", "zig"), help="default: gcc, and zig where gcc's would not run")
+
+
+def _run(options: argparse.Namespace) -> int:
+    from perfsuite.cli.kept_folders import user_cache
+    from perfsuite.cli.progress import progress
+    from perfsuite.measure.bundle.making import BundleOrder, copy_bundle, make_bundle
+    from perfsuite.measure.bundle.targets import find_target, target_of
+
+    target = find_target(options.target) if options.target else target_of(platform.machine(), has_glibc=True)
+    order = BundleOrder(
+        target=target,
+        processor=target.processor(options.processor),
+        compiler=options.compiler or ("gcc" if target.has_glibc else "zig"),
+        llama=options.llama,
+        has_opencl=options.opencl,
+    )
+    with progress("bundle", options) as tell:
+        bundle = make_bundle(order, user_cache(), tell.step)
+    if options.output is not None:
+        copy_bundle(bundle, options.output)
+    _show(bundle, options.output or bundle.folder, order)
+    return 0
+
+
+def _show(bundle: Bundle, folder: Path, order: BundleOrder) -> None:
+    """Print what was made."""
+    from perfsuite.report.visible import terminal_text
+    from perfsuite.units import format_bytes
+
+    manifest = bundle.manifest
+    needs = "no glibc" if manifest.least_glibc is None else f"glibc {manifest.least_glibc} or newer"
+    print(f"{terminal_text(str(folder))}: {manifest.digest}, {format_bytes(manifest.size_bytes)}")
+    print(f"{terminal_text(manifest.llama)}, build {manifest.engine.build_id}, by {manifest.compiler}")
+    print(f"for {manifest.target}, {order.processor.name}; needs {needs}")

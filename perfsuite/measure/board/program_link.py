@@ -1,0 +1,423 @@
+"""A link to the native program on a board, which answers as the agent in Python would.
+
+The program reads, writes, runs and holds. Whatever needs judgement is computed here, by the code that does so for this
+machine, from copies of the board's files.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+from perfsuite import __version__
+from perfsuite.device.conditions import Conditions
+from perfsuite.device.covariates import device_covariates
+from perfsuite.device.fingerprint import host_fingerprint
+from perfsuite.device.machine import Machine
+from perfsuite.device.stability.governing import Taken, ask_governors
+from perfsuite.device.stability.power_sensors import check_battery
+from perfsuite.device.stability.restore_file import Change
+from perfsuite.device.stability.small_files import read_line
+from perfsuite.device.stability.stabilised import wait_until_cool
+from perfsuite.errors import EngineError, LinkError
+from perfsuite.measure.board.frames import understood
+from perfsuite.measure.board.holding import Held
+from perfsuite.measure.board.identity import told_identity
+from perfsuite.measure.board.link import AgentLink
+from perfsuite.measure.board.local_board import WATCHED, LocalBoard, read_digest
+from perfsuite.measure.board.looks import asked_looks, replay
+from perfsuite.measure.board.mirror import FILES, LINKS, Mirror, mirror
+from perfsuite.measure.board.protocol import BoardFacts
+from perfsuite.measure.board.watching import seen_beside
+from perfsuite.measure.competition import LOOK_S, competition_of
+from perfsuite.measure.contention import ContentionMark, processor_ticks
+from perfsuite.measure.engine import Engine
+from perfsuite.measure.engine_store import (
+    ENGINE,
+    KERNELS,
+    KERNELS_DIR,
+    MANIFEST,
+    StoredEngine,
+    check_entry,
+    entry_id,
+    is_engine_id,
+    is_engine_library,
+    manifest_content,
+    read_entry,
+)
+from perfsuite.measure.launch import WORKER_LIMIT_S, pinning, record_payload, refuse_killed, still_running
+from perfsuite.measure.plan import Plan, load_plan, task_of
+from perfsuite.measure.turns import out_of_time, turn_order
+
+#: What says of a folder of libraries, or of the one above it, which llama.cpp it holds: as a bundle's manifest does.
+ENGINE_FILE, BUNDLE_MANIFEST = "engine.json", "manifest.json"
+
+#: Clock ticks a second, in which /proc counts. *Source*: proc(5), ``USER_HZ``: 100 on all that Linux runs on here.
+_TICKS_PER_S = 100
+
+#: Puts a file of this machine there: what it is, and where.
+Put = Callable[[Path, str], None]
+
+
+class ProgramLink(AgentLink):
+    """One program, which is asked for one thing after the other."""
+
+    def __init__(
+        self, link: AgentLink, welcome: Mapping[str, Any], *, conditions: Conditions, cache_dir: Path, put: Put
+    ) -> None:
+        """Go on with a link over which a program said hello; `cache_dir` is this machine's."""
+        super().__init__(link.pipes, note=link.tell)
+        self._n_asked = link._n_asked
+        self._conditions = conditions
+        self._cache_dir = cache_dir
+        self._put = put
+        self._limit_s = 0.0
+        self._notes: list[str] = []
+        self._problems: list[str] = []
+        self._is_root = bool(welcome["is_root"])
+        self._home, self._bundle = Path(welcome["home"]), Path(welcome["bundle"])
+        self._board_cache_dir = Path(welcome["cache_dir"])
+        self._machine: Machine | None = None
+        self._variables: tuple[str, ...] = ()
+        self._properties: tuple[str, ...] = ()
+        #: By a folder of libraries: the suite's own library for them.
+        self._engine_libraries: dict[str, str] = {}
+
+    def begin(self, *, limit_s: float) -> None:
+        """Bring the board into its conditions: governors set, cool enough to begin, battery charged."""
+        self._limit_s = limit_s
+        conditions = self._conditions
+        asked = (conditions.governor, conditions.gpu_governor, conditions.start_below_celsius)
+        if set(asked) | {conditions.least_battery_ratio} == {None}:
+            return
+        with self._mirrored() as board:
+            ask_governors(conditions, self._notes, root=board.root, take=self._taken, is_root=self._is_root)
+
+            def sleep(length_s: float) -> None:
+                time.sleep(length_s)
+                self._lay(board)
+
+            cooled = wait_until_cool(conditions, root=board.root, clock=time.monotonic, sleep=sleep)
+            note, problem = check_battery(conditions, board.root)
+            self._notes.extend(filter(None, (*cooled.notes, note)))
+            self._problems.extend(filter(None, (cooled.problem, problem)))
+
+    def ask(self, kind: str, arguments: Mapping[str, Any], *, limit_s: float) -> Any:
+        """Answer as the agent in Python would; raises as `AgentLink.ask`."""
+        self._limit_s = limit_s
+        answer = _ANSWERS.get(kind)
+        if answer is None:
+            return self._asked(kind, arguments)
+        return understood(kind, lambda each: answer(self, each), arguments)
+
+    def end(self, *, limit_s: float) -> Held | None:
+        """As `AgentLink.end`."""
+        held = super().end(limit_s=limit_s)
+        return None if held is None else self._with_own(held)
+
+    def _asked(self, kind: str, arguments: Mapping[str, Any] | None = None) -> Any:
+        return super().ask(kind, arguments or {}, limit_s=self._limit_s)
+
+    def _with_own(self, held: Held) -> Held:
+        return Held(notes=(*held.notes, *self._notes), problems=(*held.problems, *self._problems))
+
+    @contextmanager
+    def _mirrored(self) -> Iterator[Mirror]:
+        with mirror() as board:
+            self._lay(board)
+            yield board
+
+    def _lay(self, board: Mirror) -> None:
+        plain = self._asked("snapshot", {"patterns": list(FILES), "links": list(LINKS)})
+        understood("snapshot", board.lay, plain)
+
+    def _taken(self, changes: Sequence[Change]) -> list[Taken]:
+        wished = [{"path": each.path, "before": each.before, "set_to": list(each.set_to)} for each in changes]
+        told = self._asked("set", {"changes": wished})
+        return understood(
+            "set", lambda plain: [Taken(refusal=each["refusal"], read=each["read"]) for each in plain], told
+        )
+
+    def _known_machine(self, board: Mirror | None = None) -> Machine:
+        """Return the machine there; asked once, for the processors that it lets us use are bound by then."""
+        if self._machine is None:
+            told = self._asked("machine")
+            self._variables, self._properties = tuple(told["variables"]), tuple(told["properties"])
+            if board is None:
+                with self._mirrored() as own:
+                    self._machine = _machine(told, own.root)
+            else:
+                self._machine = _machine(told, board.root)
+        return self._machine
+
+    def _facts(self, _: Mapping[str, Any]) -> dict[str, Any]:
+        with self._mirrored() as board:
+            machine = self._known_machine(board)
+            identity = told_identity(
+                board.root,
+                properties=self._properties,
+                kept=lambda: self._asked("board_number"),
+                hostname=machine.hostname,
+                where=str(self._home),
+            )
+            facts = BoardFacts(
+                fingerprint=host_fingerprint(board.root, machine),
+                identity=identity,
+                hostname=machine.hostname,
+                default_threads=machine.default_threads,
+                usable_threads=machine.usable_threads,
+                cache_dir=self._board_cache_dir,
+                engine=self._engine_in(self._bundle, BUNDLE_MANIFEST, self._look(self._bundle / BUNDLE_MANIFEST)),
+                suite_digest=None,  # a bundle is known by its version, which the hello has checked
+                opencl_environment={},  # the board's own loader and vendors
+                load_average=round(float((read_line(board.root / "proc/loadavg") or "").partition(" ")[0]), 3),
+            )
+        return facts.to_plain()
+
+    def _held(self, _: Mapping[str, Any]) -> dict[str, Any]:
+        return self._with_own(Held.from_plain(self._asked("held"))).to_plain()
+
+    def _covariates(self, _: Mapping[str, Any]) -> dict[str, float | None]:
+        with self._mirrored() as board:
+            conditions = self._conditions
+            return device_covariates(board.root, zones=conditions.thermal_zones, processors=conditions.processors)
+
+    def _competition(self, _: Mapping[str, Any]) -> dict[str, Any]:
+        before, after = self._asked("competition", {"look_s": LOOK_S})
+        usable = frozenset(self._known_machine().usable_processors)
+        with mirror() as board:
+            first, last = (_mark(board, each, usable) for each in (before, after))
+        used = {(pid, start): ticks for pid, start, _, ticks, _ in before["processes"]}
+        busy = [
+            (name, (ticks - used.get((pid, start), 0)) / _TICKS_PER_S)
+            for pid, start, name, ticks, is_own in after["processes"]
+            if not is_own and ticks > used.get((pid, start), 0)
+        ]
+        return competition_of(first.until(last), busy).to_plain()
+
+    def _run(self, asked: Mapping[str, Any]) -> dict[str, Any]:
+        plan = load_plan(asked["plan"])
+        request = {
+            "plan": asked["plan"],
+            "environment": self._environment(plan, asked["extra_environment"]),
+            "options": self._options(plan),
+            "limit_s": WORKER_LIMIT_S,
+        }
+        if not isinstance(plan, WATCHED):
+            return _payload(plan, self._asked("run", {**request, "looks": None}))
+        with self._mirrored() as board:
+            seen, looks = asked_looks(board, self._conditions)
+            told = self._asked("run", {**request, "looks": looks})
+            payload = _payload(plan, told)
+            replay(board, seen, told["looks"])
+        return {**payload, **seen_beside(seen)}
+
+    def _run_in_turns(self, asked: Mapping[str, Any]) -> list[dict[str, Any]]:
+        plans = [load_plan(each) for each in asked["plans"]]
+        task = task_of(plans[0])
+        environments = [
+            self._environment(plan, {**asked["extra_environment"], **own})
+            for plan, own in zip(plans, asked["own_environments"], strict=True)
+        ]
+        with self._mirrored() as board:
+            seen, looks = asked_looks(board, self._conditions)
+            told = self._asked(
+                "run_in_turns",
+                {
+                    "plans": asked["plans"],
+                    "environments": environments,
+                    "options": [self._options(plan) for plan in plans],
+                    "leader": asked["leader"],
+                    "order": list(turn_order(asked["n_turns"], asked["leader"])),
+                    "limit_s": WORKER_LIMIT_S,
+                    "looks": looks,
+                },
+            )
+            if told["is_late"]:
+                raise out_of_time(task)
+            if (early := told["ended_early"]) is not None:
+                _payload(plans[early], told["outcomes"][early])
+                raise LinkError(f"the worker for '{task}' ended before its last turn, and left a record")
+            payloads = [_payload(plan, each) for plan, each in zip(plans, told["outcomes"], strict=True)]
+            replay(board, seen, told["looks"])
+        return [{**payload, **seen_beside(seen)} for payload in payloads]
+
+    def _environment(self, plan: Plan, extra: Mapping[str, str]) -> dict[str, str]:
+        usable = self._known_machine().usable_processors
+        return {"GGML_NO_BACKTRACE": "1", **pinning(plan, usable, self._variables), **extra}
+
+    def _options(self, plan: Plan) -> list[str]:
+        library = self._engine_libraries.get(str(getattr(getattr(plan, "llama", plan), "library_dir", "")))
+        return [] if library is None else [f"--engine-library={library}"]
+
+    def _named_weights(self, asked: Mapping[str, Any]) -> str:
+        """Write synthetic weights here, and put them there under their hash, once."""
+        here = LocalBoard(cache_dir=self._cache_dir).place_named_weights(asked["name"], asked["identity"])
+        request = {"digest": read_digest(here)}
+        placed = self._asked("put_weights", request)
+        if not placed["is_there"]:
+            self.tell(f"putting {here} there, once")
+            self._put(here, placed["path"])
+            placed = self._asked("put_weights", request)
+        if not placed["is_there"]:
+            raise LinkError(f"{here} did not arrive as {placed['path']}; run it again")
+        return str(placed["path"])
+
+    def _find_engine(self, asked: Mapping[str, Any]) -> dict[str, Any]:
+        if asked["library_dir"] is None:
+            content = self._look(self._bundle / BUNDLE_MANIFEST)
+            return self._engine_in(self._bundle, BUNDLE_MANIFEST, content).to_plain()
+        named = Path(asked["library_dir"])
+        if not self._asked("look", {"path": str(named)})["is_folder"]:
+            raise EngineError(f"{named}: is no folder; expected one that was kept there, or a bundle's")
+        for folder in (named, named.parent):
+            for name in (ENGINE_FILE, BUNDLE_MANIFEST):
+                content = self._look(folder / name)
+                if content is not None and b'"engine"' in content:
+                    return self._engine_in(folder, name, content).to_plain()
+        raise EngineError(f"{named}: holds no {ENGINE_FILE}; a board without Python runs what a bundle brought it")
+
+    def _look(self, path: Path) -> bytes | None:
+        content = self._asked("look", {"path": str(path)})["content"]
+        return content if content is None else bytes(content)
+
+    def _engine_in(self, folder: Path, name: str, content: bytes | None) -> Engine:
+        """Read which llama.cpp a folder on the board holds."""
+        if content is None:
+            raise EngineError(f"{folder}: holds no {name}; run 'perfsuite devices setup' with the device's name")
+        try:
+            plain = json.loads(content)
+            told = dict(plain["engine"])
+            is_same_suite = plain["suite_version"] == __version__
+            engine = Engine.from_plain({**told, "library_dir": str(folder / told["library_dir"])})
+        except (ValueError, LookupError, TypeError) as error:
+            raise EngineError(f"{folder / name}: cannot be read ({type(error).__name__})") from error
+        if not is_same_suite:
+            raise EngineError(
+                f"{folder}: was made by perfsuite {plain['suite_version']}, this is {__version__}; "
+                "set the device up with that llama.cpp again"
+            )
+        self._engine_libraries[str(engine.library_dir)] = str(folder / "lib-perfsuite" / "libperfsuite_engine.so")
+        if folder == self._bundle:
+            del self._engine_libraries[str(engine.library_dir)]  # the program knows those beside it
+        return engine
+
+    def _keep(self, asked: Mapping[str, Any]) -> str:
+        if asked["engine"] is None:
+            contents = {f"kernels/{path.name}": path.read_bytes() for path in sorted(KERNELS_DIR.glob("*.cl"))}
+            digests = {f"kernels/{path.name}": read_digest(path) for path in sorted(KERNELS_DIR.glob("*.cl"))}
+            entry = _entry(KERNELS, digests, sum(map(len, contents.values())))
+            return self._make_entry(entry, files={}, links={}, contents=contents)
+        engine = Engine.from_plain(asked["engine"])
+        told = self._asked("digests", {"folder": str(engine.library_dir)})
+        libraries = {name: each for name, each in told.items() if is_engine_library(name)}
+        digests = {f"lib/{name}": str(each["sha256"]) for name, each in libraries.items()}
+        entry = _entry(
+            ENGINE,
+            digests,
+            sum(int(each["n_bytes"]) for each in libraries.values()),
+            build_id=engine.build_id,
+            version=asked["version"],
+        )
+        own = self._engine_libraries.get(str(engine.library_dir), str(self._bundle / "lib" / "libperfsuite_engine.so"))
+        files = {f"lib/{name}": str(engine.library_dir / name) for name in libraries}
+        described = {**engine.to_plain(), "library_dir": "lib", "include_dirs": []}
+        contents = {ENGINE_FILE: json.dumps({"suite_version": __version__, "engine": described}).encode()}
+        # The suite's own library finds the engine's from where it lies in a bundle: in the folder 'engine' beside.
+        return self._make_entry(
+            entry,
+            files={**files, "lib-perfsuite/libperfsuite_engine.so": own},
+            links={"engine": "lib"},
+            contents=contents,
+        )
+
+    def _make_entry(
+        self, entry: StoredEngine, *, files: Mapping[str, str], links: Mapping[str, str], contents: Mapping[str, bytes]
+    ) -> str:
+        folder = self._board_cache_dir / "engines" / entry.engine_id
+        whole = {**contents, MANIFEST: manifest_content(entry)}
+        self._asked("keep", {"folder": str(folder), "files": dict(files), "links": dict(links), "contents": whole})
+        return entry.engine_id
+
+    def _kept_folder(self, asked: Mapping[str, Any]) -> str | None:
+        engine_id = asked["engine_id"]
+        folder = self._board_cache_dir / "engines" / engine_id
+        content = self._look(folder / MANIFEST) if is_engine_id(engine_id) else None
+        if content is None:
+            return None
+        entry = read_entry(content, folder / MANIFEST)
+        digests: dict[str, str] = {}
+        for part in {name.partition("/")[0] for name in entry.files}:
+            told = self._asked("digests", {"folder": str(folder / part)})
+            digests |= {f"{part}/{name}": str(each["sha256"]) for name, each in told.items()}
+        check_entry(entry, engine_id, folder, lambda name: digests.get(name, ""))
+        return str(folder)
+
+
+_ANSWERS: dict[str, Callable[[ProgramLink, Mapping[str, Any]], Any]] = {
+    "facts": ProgramLink._facts,
+    "held": ProgramLink._held,
+    "covariates": ProgramLink._covariates,
+    "competition": ProgramLink._competition,
+    "run": ProgramLink._run,
+    "run_in_turns": ProgramLink._run_in_turns,
+    "named_weights": ProgramLink._named_weights,
+    "find_engine": ProgramLink._find_engine,
+    "keep": ProgramLink._keep,
+    "kept_folder": ProgramLink._kept_folder,
+}
+
+
+def _machine(told: Mapping[str, Any], root: Path) -> Machine:
+    """Return the machine whose files lie below a root, with what it told beside them."""
+    lines = (read_line(root / "proc/meminfo") or "").splitlines()
+    memory_kib = next(int(line.split()[1]) for line in lines if line.startswith("MemTotal:"))
+    cpus = root / "sys/devices/system/cpu"
+    siblings = {read_line(path) for path in cpus.glob("cpu[0-9]*/topology/core_cpus_list")} or {
+        read_line(path) for path in cpus.glob("cpu[0-9]*/topology/thread_siblings_list")
+    }
+    return Machine(
+        hostname=str(told["hostname"]),
+        architecture=str(told["architecture"]),
+        n_processors=int(told["n_processors"]),
+        n_cores=len(siblings) or None,
+        memory_bytes=memory_kib * 1024,
+        usable_processors=tuple(map(int, told["usable_processors"])),
+    )
+
+
+def _mark(board: Mirror, look: Mapping[str, Any], usable: frozenset[int]) -> ContentionMark:
+    board.write("stat", look["stat"])
+    ticks = processor_ticks(board.root / "stat", usable)
+    own_ns = int(look["own_ns"])
+    return ContentionMark(now_ns=int(look["at_ns"]), own_ns=own_ns, running_ns=None, waiting_ns=None, ticks=ticks)
+
+
+def _payload(plan: Plan, told: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what an ended worker has measured, or raise with its reason."""
+    task = task_of(plan)
+    if told.get("is_late"):
+        raise still_running(task, float(told["took_s"]))
+    output = bytes(told["output"]).decode("utf-8", "replace")
+    number = told["signal"]
+    refuse_killed(None if number is None else -int(number), output, task)
+    return record_payload(plan, told["record"], output)
+
+
+def _entry(
+    kind: str, digests: Mapping[str, str], n_bytes: int, *, build_id: str = "", version: str = ""
+) -> StoredEngine:
+    return StoredEngine(
+        engine_id=entry_id(digests),
+        kind=kind,
+        files=digests,
+        n_bytes=n_bytes,
+        kept_at=datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        build_id=build_id,
+        version=version,
+    )

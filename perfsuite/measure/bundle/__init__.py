@@ -1,0 +1,1 @@
+"""Making a bundle: llama.cpp, its recorders and the worker, compiled here for a device that has no compiler."""

@@ -1,0 +1,121 @@
+"""The compilers that make a bundle: Debian's for another architecture, or the one of the package ziglang."""
+
+from __future__ import annotations
+
+import importlib.util
+import platform
+import shutil
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+
+from perfsuite.errors import NativeBuildError
+from perfsuite.measure.bundle.targets import BundleTarget
+
+_ASKING_LIMIT_S = 60.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Toolchain:
+    """A compiler for a target."""
+
+    #: The words before the arguments, for C and for C++.
+    cc: tuple[str, ...]
+    cxx: tuple[str, ...]
+    #: What it says of itself.
+    version: str
+    #: What links without the device's own libraries of the compiler.
+    links: tuple[str, ...]
+    #: Libraries of the compiler that go into the bundle.
+    carried: tuple[Path, ...]
+    #: Whether llama.cpp's threads are OpenMP's.
+    has_openmp: bool
+
+
+#: Nothing of the compiler's own libraries is needed there, nor seen by other libraries of the process: a vendor's
+#: OpenCL may bring a newer libstdc++. Names stay, for tracing goes by them; what debuggers read does not.
+_LINKS = ("-Wl,--build-id=sha1", "-Wl,--strip-debug")
+_GCC_LINKS = ("-static-libstdc++", "-static-libgcc", "-Wl,--exclude-libs,ALL", *_LINKS)
+
+
+def _gcc(target: BundleTarget) -> Toolchain:
+    if not target.has_glibc:
+        raise NativeBuildError(f"--compiler=gcc: makes nothing for {target.name}; use --compiler=zig")
+    is_own = platform.machine() in target.machines
+    found = [_found(f"{target.name}-{name}", name if is_own else None, target) for name in ("gcc", "g++")]
+    openmp = Path(_said(found[0], "-print-file-name=libgomp.so.1"))
+    if not openmp.is_absolute():
+        raise NativeBuildError(f"{found[0]}: has no libgomp.so.1; install Debian's {target.package}")
+    return Toolchain(
+        cc=(found[0],),
+        cxx=(found[1],),
+        version=_said(found[1], "--version"),
+        links=_GCC_LINKS,
+        carried=(openmp,),
+        has_openmp=True,
+    )
+
+
+def _found(name: str, other: str | None, target: BundleTarget) -> str:
+    path = shutil.which(name) or (other and shutil.which(other))
+    if not path:
+        raise NativeBuildError(
+            f"no {name} on the PATH; install Debian's {target.package}, or use --compiler=zig (pip install ziglang)"
+        )
+    return path
+
+
+def _zig(target: BundleTarget) -> Toolchain:
+    spec = importlib.util.find_spec("ziglang")
+    if spec is None or spec.origin is None:
+        raise NativeBuildError("--compiler=zig: the package ziglang is not installed; run 'pip install ziglang'")
+    zig = str(Path(spec.origin).parent / "zig")
+    return Toolchain(
+        cc=(zig, "cc", "-target", target.zig),
+        cxx=(zig, "c++", "-target", target.zig),
+        version=f"zig {_said(zig, 'version')}, {target.zig}",
+        links=_LINKS,
+        carried=(),
+        has_openmp=False,
+    )
+
+
+#: By the name that ``--compiler`` has for them.
+COMPILERS = MappingProxyType({"gcc": _gcc, "zig": _zig})
+
+
+def find_toolchain(name: str, target: BundleTarget) -> Toolchain:
+    """Return a compiler for a target; raises `NativeBuildError` where it is not installed, with its package."""
+    return COMPILERS[name](target)
+
+
+def suitable_compiler(*, has_musl: bool, glibc: str | None) -> str:
+    """Return the compiler whose programs run on a device: zig's where its C library is another one, or older."""
+    own = platform.libc_ver()[1]
+    is_older = glibc is not None and own and _numbers(glibc) < _numbers(own)
+    return "zig" if has_musl or is_older else "gcc"
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(each) for each in version.split(".") if each.isdecimal())
+
+
+def _said(*command: str) -> str:
+    """Return the first line that a compiler prints."""
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_ASKING_LIMIT_S, check=True)
+    except (OSError, subprocess.SubprocessError) as error:
+        raise NativeBuildError(f"{command[0]}: does not run ({error}); reinstall it") from error
+    return done.stdout.strip().partition("\n")[0]
+
+
+def wrapper_texts(toolchain: Toolchain) -> Mapping[str, str]:
+    """Return the text of a program by its name, for CMake, which takes a compiler for one word."""
+    quoted = {"cc": toolchain.cc, "cxx": toolchain.cxx}
+    return {name: f'#!/bin/sh\nexec {" ".join(map(_quoted, words))} "$@"\n' for name, words in quoted.items()}
+
+
+def _quoted(word: str) -> str:
+    return "'" + word.replace("'", "'\\''") + "'"

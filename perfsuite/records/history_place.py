@@ -1,0 +1,47 @@
+"""Where a history lies: in a folder, or below a prefix of a bucket on S3."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TypeAlias
+
+from perfsuite.errors import HistoryError
+
+#: What begins the address of something that is no folder.
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+
+#: A bucket's name, and a prefix whose parts are names. *Source*: Amazon S3 User Guide, "General purpose bucket naming
+#: rules"; other servers of S3 take no more.
+_S3 = re.compile(r"s3://[a-z0-9][a-z0-9.-]{1,62}(?:/(?!\.{1,2}(?:/|$))[^/\0]+)*/?")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryBucket:
+    """A history on S3, whose endpoint and credentials are those of the environment."""
+
+    #: Such as ``s3://farm/history``, without a slash at the end.
+    address: str
+
+    def __str__(self) -> str:
+        return self.address
+
+
+HistoryPlace: TypeAlias = Path | HistoryBucket
+
+
+def history_place(named: str, asked: str) -> HistoryPlace:
+    """Return the place that somebody names; `asked` is how, before the name in a message.
+
+    Raises HistoryError: it is an address of another kind, or what speaks to S3 is not installed.
+    """
+    if not _SCHEME.match(named):
+        return Path(named)
+    if not _S3.fullmatch(named):
+        expected = "a folder of this machine, mounted ones included, or s3://BUCKET/PREFIX"
+        raise HistoryError(f"{asked}{named}: is an address, expected {expected}")
+    if find_spec("obstore") is None:
+        raise HistoryError(f"{asked}{named}: needs obstore, which is not installed; pip install 'perfsuite[s3]'")
+    return HistoryBucket(address=named.rstrip("/"))

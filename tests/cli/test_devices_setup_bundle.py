@@ -1,0 +1,262 @@
+"""``perfsuite devices setup`` of a board without Python: what is sent, what is used, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import stat
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from perfsuite.cli import main
+from perfsuite.device.setup.board_survey import BoardSurvey, check_fit, check_room
+from perfsuite.errors import DeviceError
+from perfsuite.records.bundle import (
+    MANIFEST_NAME,
+    WORKER,
+    BundledEngine,
+    BundledFile,
+    BundleManifest,
+    content_digest,
+    listed_files,
+    parse_manifest,
+    write_manifest,
+)
+from tests.command_streams import Streams
+
+from ..board_loopback import LoopbackBoard
+
+_HOME = Path(".local/share/perfsuite")
+
+
+def plant_bundle(folder: Path, *, worker: str = "#!/bin/sh\necho perfsuite-worker\n", library: str = "one") -> Path:
+    """Write a bundle whose program is a script of the shell."""
+    shutil.rmtree(folder, ignore_errors=True)
+    for path, text in ((WORKER, worker), ("lib/libperfsuite_engine.so", library), ("engine/libllama.so.0", "llama")):
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(text)
+    (folder / WORKER).chmod(0o755)
+    write_manifest(folder, manifest_of(listed_files(folder, (WORKER,))))
+    return folder
+
+
+def manifest_of(files: tuple[BundledFile, ...]) -> BundleManifest:
+    """Return a manifest for this machine."""
+    return BundleManifest(
+        suite_version="0.1.0",
+        plan_schema=3,
+        digest=content_digest(files),
+        target="test-linux-gnu",
+        machines=(os.uname().machine,),
+        processor="any",
+        compiler="none",
+        flags=(),
+        settings=(),
+        llama="none",
+        llama_digest="0",
+        engine=BundledEngine(library_dir="engine", include_dirs=(), build_id="0123456789abcdef", has_blas=False),
+        least_glibc="2.17",
+        files=files,
+    )
+
+
+@pytest.fixture
+def bench(loopback_board: LoopbackBoard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LoopbackBoard:
+    """Return a board that is the device ``bench``."""
+    reach = loopback_board.reach()
+    monkeypatch.chdir(tmp_path)
+    lines = ['extends = "generic-ssh"', "[reach]", f'address = "{reach.address}"', f"port = {reach.port}"]
+    lines += [f'identity_file = "{reach.identity_file}"', f'known_hosts_file = "{reach.known_hosts_file}"']
+    (tmp_path / "devices").mkdir()
+    (tmp_path / "devices" / "bench.toml").write_text("\n".join([*lines, ""]))
+    return loopback_board
+
+
+def set_up(bundle: Path, *more: str) -> int:
+    """Set up the board by a bundle."""
+    return main(["devices", "setup", "bench", "--bundle", str(bundle), *more])
+
+
+def in_use(board: LoopbackBoard) -> Path:
+    """Return the folder of the bundle that the board uses."""
+    return (board.home / _HOME / "bundle" / "current").resolve()
+
+
+def left_on(board: LoopbackBoard) -> set[str]:
+    """Return what lies beside the bundles, hidden or not."""
+    return {path.name for path in (board.home / _HOME / "bundle").iterdir()}
+
+
+def test_a_board_gets_a_bundle_and_only_what_is_missing(bench: LoopbackBoard, tmp_path: Path, capsys: Streams) -> None:
+    """The first setup sends all, the second nothing, and that of a changed bundle what has changed."""
+    bundle = plant_bundle(tmp_path / "bundle")
+    assert set_up(bundle) == 0
+    assert "3 files sent" in capsys.readouterr()[0]
+    there = in_use(bench)
+    assert {path.relative_to(there).as_posix() for path in there.rglob("*") if path.is_file()} == {
+        MANIFEST_NAME,
+        WORKER,
+        "lib/libperfsuite_engine.so",
+        "engine/libllama.so.0",
+    }
+    assert (there / WORKER).stat().st_mode & stat.S_IXUSR
+    assert set_up(bundle) == 0
+    assert "is there already" in capsys.readouterr()[0]
+    assert set_up(plant_bundle(tmp_path / "bundle", library="two")) == 0
+    assert "1 files sent" in capsys.readouterr()[0]
+    assert (in_use(bench) / "lib" / "libperfsuite_engine.so").read_text() == "two"
+    assert left_on(bench) == {"current", there.name, in_use(bench).name}
+
+
+def test_what_was_altered_on_a_board_is_mended(bench: LoopbackBoard, tmp_path: Path, capsys: Streams) -> None:
+    """A file there that is not as the manifest says is sent again, and one that was deleted too."""
+    bundle = plant_bundle(tmp_path / "bundle")
+    assert set_up(bundle) == 0
+    (in_use(bench) / "lib" / "libperfsuite_engine.so").write_text("altered")
+    (in_use(bench) / "engine" / "libllama.so.0").unlink()
+    capsys.readouterr()
+    assert set_up(bundle) == 0
+    assert "2 files sent" in capsys.readouterr()[0]
+    assert (in_use(bench) / "lib" / "libperfsuite_engine.so").read_text() == "one"
+
+
+def test_what_does_not_run_is_not_used(bench: LoopbackBoard, tmp_path: Path, capsys: Streams) -> None:
+    """A worker that fails there is told in its own words, and the bundle before stays in use."""
+    assert set_up(plant_bundle(tmp_path / "bundle")) == 0
+    before = in_use(bench)
+    worker = "#!/bin/sh\necho 'version GLIBC_2.99 not found' >&2; exit 1\n"
+    assert set_up(plant_bundle(tmp_path / "bundle", worker=worker)) == 2
+    assert "does not run there (version GLIBC_2.99 not found)" in capsys.readouterr()[1]
+    assert in_use(bench) == before
+    assert set_up(plant_bundle(tmp_path / "bundle")) == 0
+    assert left_on(bench) == {"current", before.name}
+
+
+def test_what_lost_its_power_before_the_switch_is_done_by_the_next_setup(bench: LoopbackBoard, tmp_path: Path) -> None:
+    """A half-sent bundle, a lock of a process that is no more, and a link that is gone are no obstacle."""
+    bundle = plant_bundle(tmp_path / "bundle")
+    assert set_up(bundle) == 0
+    before = in_use(bench)
+    place = bench.home / _HOME / "bundle"
+    (place / "current").unlink()
+    (place / ".part-0123-4567").mkdir()
+    (place / ".setup").mkdir()
+    (place / ".setup" / "owner").write_text("999999-1 somebody@desk\n")
+    assert set_up(bundle) == 0
+    assert in_use(bench) == before
+    assert left_on(bench) == {"current", before.name}
+
+
+def test_two_setups_at_once_are_told_apart(bench: LoopbackBoard, tmp_path: Path, capsys: Streams) -> None:
+    """While somebody's process there holds the board, a second setup says who it is, and sends nothing."""
+    place = bench.home / _HOME / "bundle"
+    (place / ".setup").mkdir(parents=True)
+    started = Path(f"/proc/{os.getpid()}/stat").read_text().rpartition(") ")[2].split()[19]
+    (place / ".setup" / "owner").write_text(f"{os.getpid()}-{started} eve@desk\n")
+    assert set_up(plant_bundle(tmp_path / "bundle")) == 2
+    assert "another setup of it is under way, by eve@desk" in capsys.readouterr()[1]
+    assert left_on(bench) == {".setup"}
+
+
+def test_removing_leaves_no_trace(bench: LoopbackBoard, tmp_path: Path) -> None:
+    """The folder of the suite is gone, and what somebody else has put in there stays."""
+    bundle = plant_bundle(tmp_path / "bundle")
+    assert set_up(bundle) == 0
+    assert main(["devices", "setup", "bench", "--remove"]) == 0
+    assert not (bench.home / _HOME).exists()
+    assert set_up(bundle) == 0
+    (bench.home / _HOME / "notes").write_text("mine")
+    assert main(["devices", "setup", "bench", "--remove"]) == 0
+    assert [path.name for path in (bench.home / _HOME).iterdir()] == ["notes"]
+
+
+def _altered(bundle: Path) -> None:
+    (bundle / "lib" / "libperfsuite_engine.so").write_text("two")
+
+
+def _incomplete(bundle: Path) -> None:
+    (bundle / "lib" / "libperfsuite_engine.so").unlink()
+
+
+def _of_another_digest(bundle: Path) -> None:
+    plain = json.loads((bundle / MANIFEST_NAME).read_text())
+    (bundle / MANIFEST_NAME).write_text(json.dumps({**plain, "digest": "0" * 16}))
+
+
+def _escaping(bundle: Path) -> None:
+    text = (bundle / MANIFEST_NAME).read_text()
+    (bundle / MANIFEST_NAME).write_text(text.replace("lib/libperfsuite_engine.so", "../../.ssh/authorized_keys"))
+
+
+def _foreign(bundle: Path) -> None:
+    text = (bundle / MANIFEST_NAME).read_text()
+    (bundle / MANIFEST_NAME).write_text(text.replace(os.uname().machine, "sparc"))
+
+
+@pytest.mark.parametrize(
+    ("damage", "told"),
+    [
+        (_altered, "libperfsuite_engine.so: has 3 bytes, sha256 "),
+        (_incomplete, "libperfsuite_engine.so: is missing, the manifest names it"),
+        (_of_another_digest, "and itself 0000000000000000"),
+        (_escaping, "is no name of a file in a bundle"),
+        (_foreign, "the bundle is for test-linux-gnu"),
+    ],
+)
+def test_a_damaged_bundle_is_not_sent(
+    bench: LoopbackBoard, tmp_path: Path, capsys: Streams, damage: Callable[[Path], None], told: str
+) -> None:
+    """What is wrong is one line, and nothing is written on the board."""
+    bundle = plant_bundle(tmp_path / "bundle")
+    damage(bundle)
+    assert set_up(bundle) == 2
+    err = capsys.readouterr()[1]
+    assert told in err
+    assert "Traceback" not in err
+    assert not (bench.home / _HOME).exists()
+
+
+BOARD = BoardSurvey(
+    machine=os.uname().machine, glibc="2.36", has_musl=False, features=frozenset(), free_bytes=50_000_000
+)
+
+
+@pytest.mark.parametrize(
+    ("board", "told"),
+    [
+        (replace(BOARD, glibc="2.9"), "has glibc 2.9, the bundle needs 2.17"),
+        (replace(BOARD, glibc=None, has_musl=True), "has musl, the bundle needs glibc 2.17"),
+        (replace(BOARD, machine="riscv64"), "is riscv64, the bundle is for test-linux-gnu"),
+    ],
+)
+def test_a_board_that_does_not_suit_is_refused(board: BoardSurvey, told: str) -> None:
+    """Another machine, another C library and an older glibc are told with what the bundle needs."""
+    with pytest.raises(DeviceError, match=told):
+        check_fit("bench", board, manifest_of(()))
+
+
+def test_a_board_without_room_is_refused() -> None:
+    """What is free is told beside what is needed; where nothing is to be sent, no room is needed."""
+    check_room("bench", BOARD, 1_000_000)
+    check_room("bench", replace(BOARD, free_bytes=0), 0)
+    with pytest.raises(DeviceError, match=r"bench: 47\.7 MiB are free there, .* are needed"):
+        check_room("bench", BOARD, 49_000_000)
+
+
+def test_options_of_python_need_python(bench: LoopbackBoard, capsys: Streams) -> None:
+    """An option of the installation in Python is no silent wish where a bundle is sent."""
+    assert main(["devices", "setup", "bench", "--force"]) == 2
+    assert "--force: is for an installation of Python" in capsys.readouterr()[1]
+
+
+def test_a_manifest_is_read_as_it_was_written(tmp_path: Path) -> None:
+    """What is written is what is read, and text that is none is one line."""
+    bundle = plant_bundle(tmp_path / "bundle")
+    manifest = parse_manifest((bundle / MANIFEST_NAME).read_text(), "here")
+    assert manifest == manifest_of(listed_files(bundle, (WORKER,)))
+    with pytest.raises(DeviceError, match="here: is no JSON"):
+        parse_manifest("{", "here")

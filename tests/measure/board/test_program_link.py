@@ -1,0 +1,477 @@
+"""A board without Python is held, set, watched and judged as one with it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from perfsuite.device.conditions import Conditions
+from perfsuite.device.covariates import device_covariates
+from perfsuite.device.fingerprint import governor
+from perfsuite.device.lock.reading import LOCK_NAME, read_lock
+from perfsuite.device.lock.state import Holder, LockState
+from perfsuite.device.stability.restore_file import restore_leftovers
+from perfsuite.device.stability.sampler import sampling
+from perfsuite.errors import EngineError, LinkError, LockedError, MeasurementError
+from perfsuite.measure.board.program_link import ENGINE_FILE
+from perfsuite.measure.board.remote_board import RemoteBoard
+from perfsuite.measure.engine_store import engine_folder, kernels_folder, open_store
+from perfsuite.measure.launch import READY_MARK
+from perfsuite.measure.plan import DevicesPlan, KernelPlan, LlamaPlan, TurnsPlan, dump_record
+from perfsuite.records.file_digest import file_digest
+from perfsuite.workload.weights import materialize, resolve
+
+from ...sys_trees import BOARDS, governors, plant, put
+from ..conftest import is_gone, wait_until
+from .conftest import BoardHome
+
+KERNELS = KernelPlan(case_ids=(), platform=None, n_repetitions=1, seed=0, log_dir="", cache_dir="", n_threads=1)
+
+BOOT_ID = "proc/sys/kernel/random/boot_id"
+
+#: What its firmware's program says is not asked for over this link.
+_OF_FIRMWARE = {"raspberrypi5": {"throttled", "power_watts"}}
+
+
+@pytest.fixture
+def home(tmp_path: Path, program: Path) -> BoardHome:
+    """Return a board's folder with a bundle."""
+    found = BoardHome(folder=tmp_path / "home", program=program)
+    found.folder.mkdir()
+    found.install()
+    return found
+
+
+@pytest.fixture
+def on_tree(home: BoardHome, tmp_path: Path) -> Callable[[str], BoardHome]:
+    """Return what lets the board have another one's files."""
+
+    def planted(name: str) -> BoardHome:
+        home.root = plant(name, tmp_path / "tree")
+        home.install()
+        return home
+
+    return planted
+
+
+@pytest.fixture
+def opened() -> Iterator[Callable[..., RemoteBoard]]:
+    """Return what opens boards, which are closed after the test."""
+    boards: list[RemoteBoard] = []
+
+    def open_one(home: BoardHome, conditions: Conditions | None = None, run_id: str = "run-1") -> RemoteBoard:
+        hello = home.hello(run_id=run_id)
+        boards.append(home.board(hello=replace(hello, conditions=conditions or hello.conditions)))
+        boards[-1].open()
+        return boards[-1]
+
+    yield open_one
+    for each in boards:
+        each.close()
+
+
+def other_home(home: BoardHome) -> BoardHome:
+    """Return the same board with Python: the same folder, so the same locks and cache."""
+    found = BoardHome(folder=home.folder)
+    (home.folder / "bundle").rename(home.folder / "unused")
+    found.install()
+    return found
+
+
+def test_each_excludes_the_other(home: BoardHome, opened: Callable[..., RemoteBoard]) -> None:
+    """Whoever has the board, with Python or without, is named to the other by the same line."""
+    first = opened(home)
+    state = read_lock(home.locks)
+    assert state is not None
+    assert (state.holder, state.owner and state.owner.user) == (Holder.RUNS, "ada")
+    assert state.owner is not None
+    assert state.owner.state_folder == str(home.folder / "cache" / "perfsuite" / "device")
+    other = other_home(home)
+    line = (
+        r"^board: held by ada from desk \(a test\), account .* there since .* \(0 s\); its last heartbeat was 0 s ago; "
+    )
+    with pytest.raises(LockedError, match=line) as told:
+        other.board(hello=other.hello(run_id="run-2")).open()
+    first.close()
+    opened(other)
+    (home.folder / "unused").rename(home.folder / "bundle")
+    with pytest.raises(LockedError, match=line) as told_back:
+        home.board(hello=home.hello(run_id="run-2")).open()
+    shape = str(told.value).partition(" since ")[0]
+    assert str(told_back.value).partition(" since ")[0] == shape
+
+
+def test_somebody_who_has_the_board_is_waited_for(home: BoardHome, opened: Callable[..., RemoteBoard]) -> None:
+    """A desk that waits is told for whom, once, and has the board as soon as it is given back."""
+    first = opened(home)
+    hello = home.hello(run_id="run-2")
+    second = home.board(hello=replace(hello, claim=replace(hello.claim, wait_s=30.0)))
+    thread = threading.Thread(target=lambda: (wait_until(lambda: bool(home.told)), first.close()))
+    thread.start()
+    second.open()
+    thread.join()
+    (told,) = home.told
+    assert told.startswith("board: held by ada from desk (a test)")
+    assert told.endswith("; waiting for it, 30 s at most")
+    second.close()
+    assert not list(home.locks.iterdir())
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"\xff", b'{"user": 1}', b"[" * 20_000, b'{"user": "\\u001b"}'])
+def test_a_damaged_lock_is_told_as_python_tells_it(home: BoardHome, content: bytes) -> None:
+    """What anybody wrote there is no crash, and is one line of the same words."""
+    (home.locks / LOCK_NAME).mkdir(parents=True)
+    (home.locks / LOCK_NAME / "owner.json").write_bytes(content)
+    told = []
+    for each in (home, other_home(home)):
+        with pytest.raises(LockedError) as caught:
+            each.board(hello=each.hello()).open()
+        told.append(str(caught.value))
+    assert told[0] == told[1]
+    assert told[0].isprintable()
+
+
+def test_the_heart_beats(home: BoardHome, opened: Callable[..., RemoteBoard]) -> None:
+    """The lock shows that its holder lives, also while a worker runs."""
+    home.install("sleep 6; exit 1")
+    board = opened(home)
+    beat = home.locks / LOCK_NAME / "beat"
+    before = beat.read_text()
+    with pytest.raises(MeasurementError):
+        board.run(DevicesPlan(platform=None))
+    first, second = beat.read_text().split()
+    assert first == second > before.split()[0]
+
+
+def test_governors_are_set_and_given_back(
+    on_tree: Callable[[str], BoardHome], opened: Callable[..., RemoteBoard]
+) -> None:
+    """A profile's governors hold while the board is open, and those of before after it."""
+    home = on_tree("rubikpi")
+    assert home.root is not None
+    before = governors(home.root)
+    board = opened(home, Conditions(governor="performance"))
+    assert set(governors(home.root)) == {"performance"}
+    kept = home.folder / "cache" / "perfsuite" / "device" / "restore.json"
+    assert len(json.loads(kept.read_text())["changes"]) == len(before)
+    board.close()
+    assert governors(home.root) == before
+    assert not kept.exists()
+    assert board.held().problems == ()
+
+
+def test_a_governor_that_is_not_offered_is_noted(
+    on_tree: Callable[[str], BoardHome], opened: Callable[..., RemoteBoard]
+) -> None:
+    """What cannot be set stays as it is, and a reader of the run is told."""
+    home = on_tree("rubikpi")
+    assert home.root is not None
+    before = governors(home.root)
+    board = opened(home, Conditions(governor="turbo"))
+    assert governors(home.root) == before
+    assert any("'turbo' is not offered" in note for note in board.held().notes)
+
+
+@pytest.mark.parametrize("is_restored_by_python", [True, False])
+def test_a_killed_program_leaves_what_the_next_one_restores(
+    on_tree: Callable[[str], BoardHome], opened: Callable[..., RemoteBoard], is_restored_by_python: bool
+) -> None:
+    """After SIGKILL the governors are given back by whoever comes next, with Python or without."""
+    home = on_tree("rubikpi")
+    assert home.root is not None
+    before = governors(home.root)
+    first = home.board(hello=home.hello(conditions=Conditions(governor="performance")))
+    first.open()
+    home.end()
+    with pytest.raises(LinkError, match="ended from outside"):
+        first.close()
+    assert is_gone(home.pid)
+    assert set(governors(home.root)) == {"performance"}
+    if is_restored_by_python:
+        put(home.root, BOOT_ID, Path("/", BOOT_ID).read_text().strip())
+        lines = restore_leftovers(home.folder / "cache" / "perfsuite" / "device", home.root)
+    else:
+        lines = opened(home).held().notes
+    assert governors(home.root) == before
+    assert any("left by a run that was killed: " in each and each.endswith("restored to 'schedutil'") for each in lines)
+
+
+def test_what_python_left_is_restored(on_tree: Callable[[str], BoardHome], opened: Callable[..., RemoteBoard]) -> None:
+    """The program reads the restore file that Python wrote; one that is damaged is put aside, and told."""
+    home = on_tree("rubikpi")
+    assert home.root is not None
+    path = home.root / "sys/devices/system/cpu/cpufreq/policy0/scaling_governor"
+    before = path.read_text().strip()
+    kept = home.folder / "cache" / "perfsuite" / "device" / "restore.json"
+    kept.parent.mkdir(parents=True)
+    boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    change = {"path": str(path.relative_to(home.root)), "before": before, "set_to": ["powersave"]}
+    content = {"boot_id": boot, "process_id": 2**22 + 1, "process_start": 1, "changes": [change]}
+    kept.write_text(json.dumps(content, indent=1))
+    path.write_text("powersave\n")
+    board = opened(home)
+    assert path.read_text().strip() == before
+    board.close()
+    for other in ("{", json.dumps({**content, "changes": [{**change, "path": "sys/../etc/governor"}]})):
+        kept.write_text(other)
+        board = opened(home)
+        assert any("is damaged; kept as restore.json.damaged" in note for note in board.held().notes)
+        board.close()
+        assert not kept.exists()
+
+
+def asked_of_lock(home: BoardHome, program: Path, *words: str) -> dict[str, Any]:
+    """Ask a board's program about its lock, as ``perfsuite devices unlock`` does."""
+    command = [str(program), "lock", *words, f"--folder={home.locks}"]
+    environment = {**os.environ, "XDG_CACHE_HOME": str(home.folder / "cache")}
+    done = subprocess.run(command, env=environment, capture_output=True, check=False, timeout=60)
+    answer: dict[str, Any] = json.loads(done.stdout)
+    assert done.returncode == (2 if "error" in answer else 0)
+    return answer
+
+
+def test_a_lock_can_be_broken_without_python(
+    home: BoardHome, opened: Callable[..., RemoteBoard], program: Path
+) -> None:
+    """Its state is told as Python tells it; one whose holder runs is left, one that was left behind goes."""
+    assert asked_of_lock(home, program, "state") == {"lock": None, "notes": []}
+    board = opened(home)
+    told, seen = LockState.from_plain(asked_of_lock(home, program, "state")["lock"]), read_lock(home.locks)
+    assert seen is not None
+    assert replace(told, beat_age_s=None, held_s=None) == replace(seen, beat_age_s=None, held_s=None)
+    assert "or break the lock under it with --force" in asked_of_lock(home, program, "break")["error"]
+    home.end()
+    with pytest.raises(LinkError):
+        board.close()
+    broken = asked_of_lock(home, program, "break")
+    assert (broken["lock"]["holder"], broken["notes"]) == ("gone", [])
+    assert not list(home.locks.iterdir())
+    assert asked_of_lock(home, program, "brake") == {"error": "give 'state', 'break' or 'break --force'"}
+
+
+@pytest.mark.parametrize("is_restored", [True, False])
+def test_what_a_killed_run_left_is_restored_when_its_lock_is_broken(
+    home: BoardHome, program: Path, is_restored: bool
+) -> None:
+    """After an unlock without Python the restore file is gone: nothing of this boot, or nothing that is still set."""
+    kept = home.folder / "cache" / "perfsuite" / "device" / "restore.json"
+    kept.parent.mkdir(parents=True)
+    boot = Path("/", BOOT_ID).read_text().strip() if is_restored else "another"
+    kept.write_text(json.dumps({"boot_id": boot, "process_id": 2**22 + 1, "process_start": 1, "changes": []}))
+    notes = asked_of_lock(home, program, "break")["notes"]
+    assert not kept.exists()
+    assert notes == ([] if is_restored else [f"{kept}: {_OTHER_BOOT}"])
+
+
+_OTHER_BOOT = "from before the last start of the device, which has reset what a run had set; removed"
+
+
+@pytest.mark.parametrize("name", BOARDS)
+def test_a_board_is_read_as_it_would_read_itself(
+    on_tree: Callable[[str], BoardHome], opened: Callable[..., RemoteBoard], name: str
+) -> None:
+    """Clock, temperature, throttling, battery and power come from copies of its files, and are those of the files."""
+    home = on_tree(name)
+    assert home.root is not None
+    here = device_covariates(home.root)
+    told = dict(opened(home).covariates())
+    firmware = _OF_FIRMWARE.get(name, set())
+    assert {key: told[key] for key in here if key not in firmware} == {
+        key: here[key] for key in here if key not in firmware
+    }
+    assert told["temperature_celsius"] is not None
+
+
+@pytest.mark.parametrize("name", ["rubikpi", "orangepi5", "pixel8pro"])
+def test_samples_are_those_that_the_board_would_take(
+    on_tree: Callable[[str], BoardHome], opened: Callable[..., RemoteBoard], name: str
+) -> None:
+    """What is made of raw looks beside a worker is what the sampler makes of the same files."""
+    home = on_tree(name)
+    assert home.root is not None
+    (home.folder / "record").write_bytes(dump_record("kernels", {"worker": "done"}))
+    home.install('sleep 1.2; cp "$(dirname "$0")/record" "$last"')
+    with sampling(home.root) as seen:
+        pass
+    payload = opened(home).run(KERNELS)
+    here = seen.samples[0]
+    assert payload["worker"] == "done"
+    assert payload["was_throttled"] == seen.was_throttled
+    assert len(payload["device_samples"]) >= 3
+    for each in payload["device_samples"]:
+        assert each["at_ns"] > here.at_ns
+        assert {**each, "at_ns": 0} == {name: getattr(here, name) for name in each} | {"at_ns": 0}
+
+
+def test_a_board_that_stays_hot_is_a_problem(
+    on_tree: Callable[[str], BoardHome], opened: Callable[..., RemoteBoard]
+) -> None:
+    """The temperature is looked at there, and judged as it would be there."""
+    conditions = Conditions(start_below_celsius=2.0, cooling_limit_s=0.0)
+    board = opened(on_tree("rubikpi"), conditions)
+    (problem,) = board.held().problems
+    assert problem.startswith("too hot to begin: ")
+    board.close()
+    assert board.held().problems == (problem,)
+
+
+def test_synthetic_weights_are_put_there_once(
+    home: BoardHome, opened: Callable[..., RemoteBoard], tmp_path: Path
+) -> None:
+    """There is nothing that could write them there: they are written here, and lie there under their hash."""
+    weights = resolve("smollm2-135m-l2-q8_0", cache_dir=tmp_path)
+    there = opened(home).place_weights(weights)
+    assert there == home.folder / "cache" / "perfsuite" / "models" / f"{file_digest(there)}.gguf"
+    assert file_digest(there) == file_digest(materialize(weights, cache_dir=tmp_path))
+    put_ns = there.stat().st_mtime_ns
+    assert opened(home).place_weights(weights) == there
+    assert there.stat().st_mtime_ns == put_ns
+
+
+def test_an_engine_is_kept_as_python_keeps_it(
+    home: BoardHome, opened: Callable[..., RemoteBoard], engine_cache: Path
+) -> None:
+    """The entry has the id and the files that a store here would have, can be found again, and is checked."""
+    home.bring_libraries(engine_cache)
+    board = opened(home)
+    engine = board.find_engine(None)
+    engine_id = board.keep(engine, "b123")
+    assert board.keep(engine, "b123") == engine_id
+    folder = board.kept_folder(engine_id)
+    assert folder == home.folder / "cache" / "perfsuite" / "engines" / engine_id
+    store = open_store(home.folder / "cache" / "perfsuite")
+    (entry,) = store.entries()
+    assert (entry.engine_id, entry.build_id, entry.version) == (engine_id, engine.build_id, "b123")
+    assert store.folder_of(engine_id) == folder
+    found = board.find_engine(engine_folder(folder))
+    assert (found.library_dir, found.build_id) == (folder / "lib", engine.build_id)
+    assert board.kept_folder("0" * 16) is None
+    assert board.kept_folder("../../..") is None
+    library = next((folder / "lib").glob("libllama.so*"))
+    library.write_bytes(b"another")
+    with pytest.raises(EngineError, match="has another content than when it was kept"):
+        board.kept_folder(engine_id)
+    described = json.loads((folder / ENGINE_FILE).read_text())
+    (folder / ENGINE_FILE).write_text(json.dumps({**described, "suite_version": "9.9"}))
+    with pytest.raises(EngineError, match=r"was made by perfsuite 9\.9"):
+        board.find_engine(folder)
+
+
+def test_kernels_are_kept_there(home: BoardHome, opened: Callable[..., RemoteBoard], tmp_path: Path) -> None:
+    """The sources of the suite's own kernels go there, under the id that they have here."""
+    board = opened(home)
+    engine_id = board.keep(None, "")
+    folder = board.kept_folder(engine_id)
+    assert folder is not None
+    assert open_store(home.folder / "cache" / "perfsuite").folder_of(engine_id) == folder
+    assert list(kernels_folder(folder).glob("*.cl"))
+
+
+def test_a_kept_engine_runs(
+    home: BoardHome, opened: Callable[..., RemoteBoard], engine_cache: Path, small_plan: LlamaPlan
+) -> None:
+    """A plan for a stored engine is run with the libraries that were stored with it."""
+    home.bring_libraries(engine_cache)
+    board = opened(home)
+    folder = board.kept_folder(board.keep(board.find_engine(None), ""))
+    assert folder is not None
+    found = board.find_engine(engine_folder(folder))
+    plan = replace(small_plan, library_dir=str(found.library_dir), engine_build_id=found.build_id)
+    assert board.run(plan)["engine"]["spans"]
+
+
+def test_a_worker_past_its_limit_is_stopped(
+    home: BoardHome, opened: Callable[..., RemoteBoard], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both ways of running one end with the line that a local run has, and nothing of it is left."""
+    monkeypatch.setattr("perfsuite.measure.board.program_link.WORKER_LIMIT_S", 0.5)
+    home.install('echo $$ > "$(dirname "$0")/worker.pid"; sleep 60 & wait')
+    board = opened(home)
+    with pytest.raises(
+        MeasurementError, match=r"^the worker for 'devices' was still running after \d+ s and was stopped"
+    ):
+        board.run(DevicesPlan(platform=None))
+    turns = TurnsPlan(llama=LLAMA)
+    with pytest.raises(MeasurementError, match=r"^the worker for 'turns' did not finish in time and was stopped"):
+        board.run_in_turns((turns, turns), n_turns=2, leader=0)
+    assert is_gone(int((home.folder / "worker.pid").read_text()))
+
+
+LLAMA = LlamaPlan(gguf_path="", library_dir="", engine_build_id="", cache_dir="", n_threads=1, n_prompt=1, n_gen=1)
+
+
+def test_turns_are_taken_as_they_are_ordered(home: BoardHome, opened: Callable[..., RemoteBoard]) -> None:
+    """The leader begins, and each goes on when it is told: A B B A; their own variables are their own."""
+    (home.folder / "record").write_bytes(dump_record("turns", {"engine": {}}))
+    home.install(
+        f'here=$(dirname "$0"); echo {READY_MARK}; while read -r line; do echo "$WHO" >> "$here/order"; '
+        f'echo {READY_MARK}; done; cp "$here/record" "$last"'
+    )
+    turns = TurnsPlan(llama=LLAMA)
+    told = opened(home).run_in_turns(
+        (turns, turns), n_turns=2, leader=1, own_environments=({"WHO": "first"}, {"WHO": "second"})
+    )
+    assert (home.folder / "order").read_text().split() == ["second", "first", "first", "second"]
+    assert [each["engine"] for each in told] == [{}, {}]
+
+
+def test_a_worker_that_ends_before_its_turn_says_why(home: BoardHome, opened: Callable[..., RemoteBoard]) -> None:
+    """Its own reason arrives, and the other one is not left waiting."""
+    home.install("echo 'perfsuite-worker-failed: no memory'; exit 1")
+    turns = TurnsPlan(llama=LLAMA)
+    with pytest.raises(MeasurementError, match=r"^no memory$"):
+        opened(home).run_in_turns((turns, turns), n_turns=2, leader=0)
+
+
+def test_a_record_that_is_too_long_is_one_line(home: BoardHome, opened: Callable[..., RemoteBoard]) -> None:
+    """The plan fails with the size and what to do, and the program serves on."""
+    home.install('truncate -s 270000000 "$last"')
+    board = opened(home)
+    with pytest.raises(
+        MeasurementError, match=r"^\d+ bytes are too much for the link, which takes 268435456 at once; "
+    ):
+        board.run(DevicesPlan(platform=None))
+    assert board.covariates()
+
+
+def test_a_plan_that_takes_python_says_so(home: BoardHome, opened: Callable[..., RemoteBoard]) -> None:
+    """The program names what it does not run."""
+    with pytest.raises(MeasurementError, match=r"'devices', which takes the suite with Python on the device"):
+        opened(home).run(DevicesPlan(platform=None))
+
+
+def test_others_that_use_the_processors_are_named(home: BoardHome, opened: Callable[..., RemoteBoard]) -> None:
+    """The looks are taken there; what the program and its workers use is not counted."""
+    board = opened(home)
+    until = time.monotonic() + 20.0
+    pid = os.fork()
+    if pid == 0:
+        while time.monotonic() < until:
+            pass
+        os._exit(0)
+    try:
+        found = board.competition()
+    finally:
+        os.kill(pid, 9)
+        os.waitpid(pid, 0)
+    assert any(share > 0 for share in found.processors.values())
+    assert not {name for name in found.processors if name.startswith("perfsuite-work")}
+
+
+def test_the_governor_of_the_tree_is_in_the_fingerprint(
+    on_tree: Callable[[str], BoardHome], opened: Callable[..., RemoteBoard]
+) -> None:
+    """What is told of a board is what its files say, and not this machine's."""
+    home = on_tree("orangepi5")
+    assert home.root is not None
+    facts = opened(home).facts()
+    assert facts.fingerprint["governor"] == governor(home.root)

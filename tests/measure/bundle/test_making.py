@@ -1,0 +1,213 @@
+"""Making a bundle out of small sources: what is in it, what is kept, and what is refused in one line."""
+
+from __future__ import annotations
+
+import platform
+import re
+import shutil
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from perfsuite.errors import DeviceError, NativeBuildError, PerfsuiteError
+from perfsuite.measure.bundle.compilers import find_toolchain, suitable_compiler
+from perfsuite.measure.bundle.elf import read_needs
+from perfsuite.measure.bundle.llama_source import find_llama
+from perfsuite.measure.bundle.making import Bundle, BundleOrder, copy_bundle, make_bundle
+from perfsuite.measure.bundle.targets import TARGETS, find_target, target_of
+from perfsuite.measure.engine import ENGINE_LIBRARIES, engine_build_id, find_engine
+from perfsuite.records.bundle import ENGINE, WORKER, check_bundle
+
+#: A project that makes libraries by the names of llama.cpp's, in no time.
+_CMAKE = """
+cmake_minimum_required(VERSION 3.14)
+project(llama C CXX)
+foreach(name ggml-base ggml-cpu ggml llama)
+  add_library(${name} SHARED src/some.cpp)
+  set_target_properties(${name} PROPERTIES SOVERSION 0 LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
+endforeach()
+add_dependencies(llama ggml-base ggml-cpu ggml)
+"""
+
+
+def tell(what: str, n_done: int = 0, n_all: int | None = None, /) -> None:
+    """Hear nothing."""
+
+
+def plant_checkout(folder: Path, *, text: str = _CMAKE, source: str = "int some() { return 1; }\n") -> Path:
+    """Write a checkout with llama.cpp's own headers, and libraries that have nothing in them."""
+    for part in ("include", "ggml/include", "src"):
+        (folder / part).mkdir(parents=True, exist_ok=True)
+    for include in find_engine().include_dirs:
+        for header in include.glob("*.h"):
+            to = "include" if header.name.startswith("llama") else "ggml/include"
+            shutil.copyfile(header, folder / to / header.name)
+    (folder / "CMakeLists.txt").write_text(text)
+    (folder / "src" / "some.cpp").write_text(source)
+    return folder
+
+
+def order_of(checkout: Path) -> BundleOrder:
+    """Return the order of a bundle for this machine."""
+    target = target_of(platform.machine(), has_glibc=True)
+    return BundleOrder(target=target, processor=target.processor(None), llama=str(checkout))
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small checkout."""
+    return plant_checkout(tmp_path_factory.mktemp("llama") / "llama.cpp")
+
+
+@pytest.fixture(scope="module")
+def cache_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A cache of its own."""
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture(scope="module")
+def bundle(checkout: Path, cache_dir: Path) -> Bundle:
+    """A bundle of this machine."""
+    return make_bundle(order_of(checkout), cache_dir, tell)
+
+
+def test_a_bundle_is_whole(bundle: Bundle) -> None:
+    """All files are as the manifest says, are for its machine, and need a glibc that the manifest names."""
+    manifest = check_bundle(bundle.folder)
+    assert {each.path.partition("/")[0] for each in manifest.files} == {WORKER, "lib", "engine", "layers"}
+    assert [each.path for each in manifest.files if each.is_program] == [WORKER]
+    libraries = {name: bundle.folder / ENGINE / f"{name}.so.0" for name in ENGINE_LIBRARIES}
+    assert manifest.engine.build_id == engine_build_id(libraries)
+    needs = [read_needs(bundle.folder / each.path).least_glibc for each in manifest.files]
+    assert manifest.least_glibc == ".".join(map(str, max(each for each in needs if each is not None)))
+
+
+def test_its_worker_runs(bundle: Bundle) -> None:
+    """The program says which suite it is of."""
+    told = subprocess.run([bundle.folder / WORKER, "--version"], capture_output=True, text=True, check=True, timeout=20)
+    assert bundle.manifest.suite_version in told.stdout
+
+
+def test_a_second_call_makes_nothing(bundle: Bundle, checkout: Path, cache_dir: Path) -> None:
+    """What is made of the same comes from the cache, without a step."""
+    steps: list[str] = []
+    again = make_bundle(order_of(checkout), cache_dir, lambda what, *_: steps.append(what))
+    assert (again, steps) == (bundle, [])
+
+
+def test_what_is_damaged_in_the_cache_is_made_anew(bundle: Bundle, checkout: Path, cache_dir: Path) -> None:
+    """A file that was altered is never handed out; the same is made again, byte by byte."""
+    before = (bundle.folder / "lib" / "libperfsuite_probe.so").read_bytes()
+    (bundle.folder / "lib" / "libperfsuite_probe.so").write_text("altered")
+    assert make_bundle(order_of(checkout), cache_dir, tell).manifest == bundle.manifest
+    assert (bundle.folder / "lib" / "libperfsuite_probe.so").read_bytes() == before
+
+
+def test_equal_content_elsewhere_makes_an_equal_bundle(bundle: Bundle, tmp_path: Path) -> None:
+    """Neither the checkout's folder nor the cache's is in what is compiled."""
+    elsewhere = plant_checkout(tmp_path / "another" / "llama.cpp")
+    assert make_bundle(order_of(elsewhere), tmp_path / "cache", tell).manifest.digest == bundle.manifest.digest
+
+
+def test_a_copy_is_whole_and_takes_no_other_folder(bundle: Bundle, tmp_path: Path) -> None:
+    """A bundle is replaced by another; a folder with anything else in it is refused, and stays."""
+    copy_bundle(bundle, tmp_path / "out")
+    copy_bundle(bundle, tmp_path / "out")
+    assert check_bundle(tmp_path / "out") == bundle.manifest
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "notes").write_text("mine")
+    with pytest.raises(NativeBuildError, match="is there already and no bundle"):
+        copy_bundle(bundle, tmp_path / "mine")
+    assert (tmp_path / "mine" / "notes").read_text() == "mine"
+    (tmp_path / "out" / WORKER).unlink()
+    with pytest.raises(DeviceError, match=f"{WORKER}: is missing"):
+        check_bundle(tmp_path / "out")
+
+
+@pytest.mark.parametrize(
+    ("text", "source", "told"),
+    [
+        ("message(FATAL_ERROR no-such-thing)\n", "", "configuring .*no-such-thing"),
+        (_CMAKE, "int some( {\n", "compiling .*error"),
+        (
+            "cmake_minimum_required(VERSION 3.14)\nproject(llama C CXX)\nadd_custom_target(llama)\n",
+            "",
+            r"makes no lib[a-z-]+\.so",
+        ),
+    ],
+)
+def test_a_checkout_that_does_not_build_is_one_line(tmp_path: Path, text: str, source: str, told: str) -> None:
+    """The line of the log that says why is told, and nothing half made stays."""
+    broken = plant_checkout(tmp_path / "llama.cpp", text=text, source=source)
+    with pytest.raises(NativeBuildError, match=told) as raised:
+        make_bundle(order_of(broken), tmp_path / "cache", tell)
+    assert "\n" not in str(raised.value)
+    assert [each for each in (tmp_path / "cache" / "cross").iterdir() if each.is_dir()] == []
+    assert [each for each in (tmp_path / "cache" / "bundles").iterdir() if each.is_dir()] == []
+
+
+def test_what_is_no_checkout_is_refused(tmp_path: Path) -> None:
+    """A folder without llama.cpp's sources is told with what is accepted."""
+    with pytest.raises(PerfsuiteError, match=r"is no checkout of llama\.cpp \(no CMakeLists\.txt\)"):
+        find_llama(str(tmp_path), tmp_path, tell)
+
+
+def test_a_compiler_that_is_missing_is_named_with_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Debian's package of the cross compiler is told."""
+    monkeypatch.setenv("PATH", "/nowhere")
+    target = next(each for each in TARGETS.values() if platform.machine() not in each.machines and each.has_glibc)
+    with pytest.raises(NativeBuildError, match=re.escape(f"install Debian's {target.package}")):
+        find_toolchain("gcc", target)
+
+
+@pytest.mark.parametrize(
+    ("target", "features", "name"),
+    [
+        ("aarch64-linux-gnu", "fp asimd crc32", "armv8-a"),
+        ("aarch64-linux-gnu", "fp asimd asimddp asimdhp", "armv8.2-a+dotprod"),
+        ("aarch64-linux-gnu", "fp asimd asimddp asimdhp i8mm", "armv8.2-a+fp16+dotprod+i8mm"),
+        ("aarch64-linux-gnu", "fp asimd asimddp asimdhp i8mm sve", "armv8.2-a+fp16+dotprod+i8mm+sve"),
+        ("aarch64-linux-gnu", "sse4_2", "armv8.2-a+dotprod"),
+        ("x86_64-linux-gnu", "sse4_2 ssse3 popcnt avx avx2 bmi2 fma f16c", "x86-64-v3"),
+        ("x86_64-linux-gnu", "sse4_2 ssse3 popcnt", "x86-64-v2"),
+    ],
+)
+def test_the_best_that_all_processors_have_is_chosen(target: str, features: str, name: str) -> None:
+    """A level is one whose every feature is there; where none is known, it is the usual one."""
+    assert find_target(target).best_processor(features.split()).name == name
+
+
+def test_an_unknown_name_is_told_with_those_that_there_are() -> None:
+    """A target, a processor and a machine that nobody knows are refused with the choices."""
+    with pytest.raises(NativeBuildError, match="is no target of a bundle; expected one of x86_64-linux-gnu"):
+        find_target("sparc")
+    with pytest.raises(NativeBuildError, match="expected one of x86-64-v2, x86-64-v3, x86-64-v4"):
+        find_target("x86_64-linux-gnu").processor("z80")
+    with pytest.raises(NativeBuildError, match="no bundle can be made for riscv64 with glibc"):
+        target_of("riscv64", has_glibc=True)
+    with pytest.raises(NativeBuildError, match="use --compiler=zig"):
+        find_toolchain("gcc", find_target("aarch64-linux-musl"))
+
+
+def test_a_device_with_an_older_or_another_library_gets_zigs() -> None:
+    """glibc 2.17 is older than any that compiles here; musl is another one."""
+    assert suitable_compiler(has_musl=True, glibc=None) == "zig"
+    assert suitable_compiler(has_musl=False, glibc="2.17") == "zig"
+    assert suitable_compiler(has_musl=False, glibc=platform.libc_ver()[1]) == "gcc"
+
+
+@pytest.mark.long
+def test_the_required_llama_is_compiled_for_arm() -> None:
+    """The bundle of the required release for 64-bit Arm has at most 40 MB, and is kept in the user's cache."""
+    from perfsuite.cli.kept_folders import user_cache
+
+    if shutil.which("aarch64-linux-gnu-g++") is None:
+        pytest.skip("no aarch64-linux-gnu-g++; install Debian's g++-aarch64-linux-gnu")
+    target = find_target("aarch64-linux-gnu")
+    order = BundleOrder(target=target, processor=target.processor(None), has_opencl=True)
+    made = make_bundle(order, user_cache(), tell)
+    assert made.manifest.size_bytes <= 40_000_000
+    assert made == make_bundle(replace(order, llama=None), user_cache(), tell)
+    assert {read_needs(made.folder / each.path).machine for each in made.manifest.files} == {(64, 183)}

@@ -1,0 +1,186 @@
+"""A driver with faults to order below the tracing layer: what the suite makes of each, on a device that is made up."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from perfsuite.errors import NativeBuildError
+from perfsuite.records.events import Phase
+from perfsuite.records.opencl_commands import CommandType
+from perfsuite.trace.opencl.device_clock import AlignedTrace, align
+from perfsuite.trace.opencl.kernel_mapping import KernelMapping, KernelSequence, span_kernels
+from perfsuite.trace.opencl.kernel_samples import map_run
+from perfsuite.trace.opencl.stamp_counts import n_by_stamp
+from perfsuite.trace.opencl.stamps import DISPATCH, EXECUTION, QUEUEING, Anomaly, Stamp
+from tests.loaded_tool import loaded_tool
+
+tool = loaded_tool("driver_faults")
+
+#: Few steps keep a run short; a fault at this rate is in some of the launches of each kernel.
+N_STEPS, RATE = 12, 0.1
+
+Run = Callable[..., Any]
+
+
+@pytest.fixture(scope="module")
+def run_with(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """Run the program with a driver that has these faults."""
+    try:
+        bench = tool.open_bench(tmp_path_factory.mktemp("layers"))
+    except (NativeBuildError, FileNotFoundError, subprocess.CalledProcessError) as error:
+        pytest.skip(f"the layers cannot be built: {error}")
+    except SystemExit as error:
+        pytest.skip(f"no OpenCL device: {str(error).strip().splitlines()[-1]}")
+
+    def run(faults: str, **options: Any) -> Any:
+        return tool.run_with(bench, faults, **{"n_steps": N_STEPS, **options})
+
+    return run
+
+
+def kernels_of(aligned: AlignedTrace) -> Any:
+    """Return where the kernels are."""
+    return np.flatnonzero(aligned.trace.commands["type"] == CommandType.KERNEL)
+
+
+def shares_known(aligned: AlignedTrace) -> tuple[float, ...]:
+    """Return of which share of the kernels queueing, dispatch and execution are known."""
+    kernels = kernels_of(aligned)
+    return tuple(float(aligned.duration_ns(each)[1][kernels].mean()) for each in (QUEUEING, DISPATCH, EXECUTION))
+
+
+def test_without_faults_all_is_as_the_driver_says(run_with: Run) -> None:
+    """Every time is known, passed through unaltered, and nothing is told."""
+    run = run_with("")
+    true = tool.in_truth(run)
+    assert all((run.trace.commands[name] == true.commands[name]).all() for name in tool.STAMPS)
+    assert shares_known(align(run.trace)) == (1.0, 1.0, 1.0)
+    assert tool.outcome_of(run).notes == ()
+
+
+@pytest.mark.parametrize(
+    ("fault", "anomaly", "least_known"),
+    [
+        ("submit_late rate={rate} amount=300000", Anomaly.START_BEFORE_SUBMIT, (0.8, 0.8, 1.0)),
+        ("start_early rate={rate} amount=20000", Anomaly.START_BEFORE_SUBMIT, (1.0, 0.8, 0.8)),
+        ("end_early rate={rate} amount=1000", Anomaly.END_BEFORE_START, (1.0, 0.8, 0.8)),
+        ("no_length rate={rate}", Anomaly.NO_LENGTH, (1.0, 0.8, 0.8)),
+        ("zero_queued rate={rate}", Anomaly.ZERO_TIME, (0.8, 1.0, 1.0)),
+        ("zero_submit rate={rate}", Anomaly.ZERO_TIME, (0.8, 0.8, 1.0)),
+        ("zero_start rate={rate}", Anomaly.ZERO_TIME, (1.0, 0.8, 0.8)),
+        ("zero_end rate={rate}", Anomaly.ZERO_TIME, (1.0, 1.0, 0.8)),
+        ("none_end rate={rate}", Anomaly.ZERO_TIME, (1.0, 1.0, 0.8)),
+        ("none_all rate={rate}", Anomaly.ZERO_TIME, (0.8, 0.8, 0.8)),
+        ("queued_stray rate={rate} amount=5000000", Anomaly.OUTSIDE_CALL, (0.8, 1.0, 1.0)),
+    ],
+)
+def test_a_fault_costs_what_needs_the_time_and_nothing_else(
+    run_with: Run, fault: str, anomaly: Anomaly, least_known: tuple[float, ...]
+) -> None:
+    """In a tenth of the launches: phases and kernels stay valid and right to 1 %, and the fault is counted and told."""
+    run = run_with(fault.format(rate=RATE))
+    aligned = align(run.trace)
+    known = shares_known(aligned)
+    assert all(share >= least for share, least in zip(known, least_known, strict=True))
+    assert [share == 1.0 for share in known] == [least == 1.0 for least in least_known]
+    assert (aligned.anomalies[kernels_of(aligned)] & anomaly).any()
+    found = tool.outcome_of(run)
+    assert (found.n_valid_phases, found.n_valid_kernels, found.problems) == (1, 3, ())
+    assert found.error_ratio <= 0.01
+    assert len(found.notes) == 1
+
+
+@pytest.mark.parametrize(
+    "fault", ["start_early rate=1 amount=20000", "end_early rate=1 amount=1000", "zero_start", "none_all"]
+)
+def test_a_kernel_without_a_time_that_can_be_right_is_invalid(run_with: Run, fault: str) -> None:
+    """In all launches of one kernel: that kernel is not told, and why is; the phase and the other kernels are."""
+    found = tool.outcome_of(run_with(f"{fault} kernel=middle_*"))
+    assert (found.n_valid_phases, found.n_silently_wrong) == (1, 0)
+    assert found.n_valid_kernels == 2
+    (problem,) = found.problems
+    assert problem.startswith("0 of ")
+
+
+@pytest.mark.parametrize("tick_ns", [52.0833333333, 80, 1000])
+def test_the_tick_of_a_driver_is_measured_and_stated(run_with: Run, tick_ns: float) -> None:
+    """The tick is found to a ns, and every kernel's time is within the error that is stated for it, or 1 %."""
+    run = run_with(f"tick amount={tick_ns}")
+    (clock,) = align(run.trace).clocks
+    assert clock.tick_ns == pytest.approx(tick_ns, abs=1)
+    found = tool.outcome_of(run)
+    assert (found.n_valid_kernels, found.n_silently_wrong) == (3, 0)
+    assert found.stated_ratio > 0
+
+
+def test_a_clock_that_drifts_is_followed(run_with: Run) -> None:
+    """Executions last by the device's clock, which is 200 ppm fast, and times on the host's clock have an error."""
+    run = run_with("drift amount=200")
+    (clock,) = align(run.trace).clocks
+    assert clock.error_ns is not None
+    assert abs(clock.drift_ppm + 200) <= clock.drift_error_ppm + 20
+    assert tool.outcome_of(run).error_ratio < 0.001
+
+
+def test_a_driver_without_a_timer_is_placed_by_its_calls(run_with: Run) -> None:
+    """It costs no time of any kernel."""
+    aligned = align(run_with("no_timer").trace)
+    assert (aligned.clocks[0].basis.value, shares_known(aligned)) == ("enqueue calls", (1.0, 1.0, 1.0))
+
+
+def test_names_that_change_leave_phases_alone(run_with: Run) -> None:
+    """A mapping that was learnt under other names makes operators and kernels a problem, and not the phase."""
+    learnt, other = (run_with("rename", seed=seed) for seed in (1, 2))
+    names = span_kernels(learnt.trace, learnt.record.spans[0])
+    assert names[0] == "short_one_1"
+    sequence = KernelSequence(phase=Phase.DECODE, kernels=names, roles=names)
+    mapped = map_run(other.record, align(other.trace), KernelMapping(sequences=(sequence,)))
+    assert mapped.problems == (
+        f"decode: its kernels are another sequence than any that was learnt ({N_STEPS} of {N_STEPS} times)",
+    )
+    durations = [each.traced.span.duration_ns for each in mapped.phases[Phase.DECODE]]
+    assert durations == [span.duration_ns for span in other.record.spans]
+
+
+def test_the_same_seed_has_the_same_faults(run_with: Run) -> None:
+    """Which launches are altered hangs on the seed and the launch alone; another seed alters others."""
+    first, again, other = (run_with("zero_end rate=0.1", seed=seed) for seed in (1, 1, 2))
+    ends = [each.trace.commands["end_ns"][kernels_of(align(each.trace))] == 0 for each in (first, again, other)]
+    assert (ends[0] == ends[1]).all()
+    assert (ends[0] != ends[2]).any()
+
+
+@pytest.mark.parametrize("quirk", tool.QUIRKS, ids=lambda quirk: quirk.vendor)
+def test_drivers_as_users_report_them_leave_all_valid(run_with: Run, quirk: Any) -> None:
+    """With each vendor's quirks phases and kernels are valid, right to 1 %, and what is odd is told."""
+    run = run_with(quirk.faults)
+    found = tool.outcome_of(run)
+    assert (found.n_valid_phases, found.n_valid_kernels, found.n_silently_wrong) == (1, 3, 0)
+    assert found.error_ratio <= 0.01
+    has_odd = any(text in quirk.faults for text in ("zero_", "none_", "submit_late", "no_length"))
+    assert bool(found.notes) == has_odd
+    assert quirk.sources
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("rate", tool.RATES)
+@pytest.mark.parametrize("fault", tool.FAULTS.values())
+def test_nothing_is_silently_wrong_at_any_rate(run_with: Run, fault: str, rate: float) -> None:
+    """At 0.1 to 100 % the phase is valid, and a kernel is right to 1 %, or to what is stated, or not told."""
+    found = tool.outcome_of(run_with(fault.format(rate=rate), n_steps=40))
+    assert (found.n_valid_phases, found.n_silently_wrong) == (1, 0)
+    assert found.n_valid_kernels == 3 or (rate == 1.0 and found.problems)
+
+
+def test_the_layer_counts_stamps_by_device(run_with: Run) -> None:
+    """A time that is missing in all launches is counted once for each, and the others not at all."""
+    aligned = align(run_with("zero_submit").trace)
+    kernels = kernels_of(aligned)
+    assert n_by_stamp(aligned.missing[kernels]) == {Stamp.SUBMIT: kernels.size}
+    assert replace(aligned, missing=np.zeros_like(aligned.missing)).is_placed.all()
