@@ -25,7 +25,16 @@ _FUNCTIONS = tuple(TracedFunction)
 
 
 def tracer_environment(library: Path, path: Path) -> Mapping[str, str]:
-    """Return the variables with which a worker is traced by the tracer of its engine; its calls go to `path`."""
+    """Return the variables with which a worker is traced by the tracer of its engine; its calls go to `path`.
+
+    Raises `MeasurementError` where the loader cannot bring the library in. *Source*: ld.so(8), ``LD_PRELOAD``: spaces
+    and colons part the libraries of the list, and nothing escapes them.
+    """
+    if any(each.isspace() or each == ":" for each in str(library)):
+        raise MeasurementError(
+            f"{library}: cannot be preloaded, LD_PRELOAD takes no path with a space or a colon; "
+            "set XDG_CACHE_HOME there to a folder without either"
+        )
     return {"LD_PRELOAD": str(library), "PERFSUITE_PHASE_TRACE": str(path)}
 
 

@@ -52,6 +52,13 @@ def test_the_layout_is_the_native_one(tmp_path: Path) -> None:
         read_trace(path)
 
 
+@pytest.mark.parametrize("folder", ["my cache", "a:b", "tab\there"])
+def test_a_library_that_the_loader_cannot_name_is_refused(folder: str) -> None:
+    """The loader would pass it over, and there would be no trace."""
+    with pytest.raises(MeasurementError, match="LD_PRELOAD takes no path with a space or a colon"):
+        tracer_environment(Path("/home") / folder / "tracer.so", Path("/calls"))
+
+
 def test_calls_come_in_the_order_of_entry(tmp_path: Path) -> None:
     """The batch is a decode's alone, and the offset leads from one clock to the other."""
     trace = read_trace(written(tmp_path / "calls", ROWS))

@@ -98,7 +98,12 @@ class Connecting:
 
         def made(plain: Any) -> ProgramLink:
             return ProgramLink(
-                link, plain, conditions=self.hello.conditions, cache_dir=self.cache_dir or _user_cache(), put=put
+                link,
+                plain,
+                name=self.name,
+                conditions=self.hello.conditions,
+                cache_dir=self.cache_dir or _user_cache(),
+                put=put,
             )
 
         program = understood("hello", made, welcome)

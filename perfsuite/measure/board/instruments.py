@@ -164,6 +164,8 @@ class RemoteInstruments:
 
 def on_board(name: str, error: PerfsuiteError) -> PerfsuiteError:
     """Return an error of a board's as one that names the board."""
+    if str(error).startswith(f"{name}: "):
+        return error
     text = f"{name}: {error}"
     try:
         return type(error)(text)

@@ -24,15 +24,18 @@ from perfsuite.device.stability.power_sensors import check_battery
 from perfsuite.device.stability.restore_file import Change
 from perfsuite.device.stability.small_files import read_line
 from perfsuite.device.stability.stabilised import wait_until_cool
-from perfsuite.errors import EngineError, LinkError
+from perfsuite.errors import EngineError, LinkError, MeasurementError
+from perfsuite.measure.board.beside import Beside
 from perfsuite.measure.board.frames import understood
 from perfsuite.measure.board.holding import Held
 from perfsuite.measure.board.identity import told_identity
+from perfsuite.measure.board.instruments import INSTRUMENT
 from perfsuite.measure.board.link import AgentLink
 from perfsuite.measure.board.local_board import WATCHED, LocalBoard, read_digest
 from perfsuite.measure.board.looks import asked_looks, replay
 from perfsuite.measure.board.mirror import FILES, LINKS, Mirror, mirror
 from perfsuite.measure.board.protocol import BoardFacts
+from perfsuite.measure.board.run_folder import RUN_FOLDER
 from perfsuite.measure.board.watching import seen_beside
 from perfsuite.measure.competition import LOOK_S, competition_of
 from perfsuite.measure.contention import ContentionMark, processor_ticks
@@ -51,7 +54,15 @@ from perfsuite.measure.engine_store import (
     read_entry,
 )
 from perfsuite.measure.launch import WORKER_LIMIT_S, pinning, record_payload, refuse_killed, still_running
-from perfsuite.measure.plan import Plan, load_plan, task_of
+from perfsuite.measure.plan import (
+    EbpfOverheadPlan,
+    EngineDuplicationPlan,
+    LlamaPlan,
+    Plan,
+    StepsPlan,
+    load_plan,
+    task_of,
+)
 from perfsuite.measure.turns import out_of_time, turn_order
 
 #: What says of a folder of libraries, or of the one above it, which llama.cpp it holds: as a bundle's manifest does.
@@ -59,6 +70,8 @@ ENGINE_FILE, BUNDLE_MANIFEST = "engine.json", "manifest.json"
 
 #: Clock ticks a second, in which /proc counts. *Source*: proc(5), ``USER_HZ``: 100 on all that Linux runs on here.
 _TICKS_PER_S = 100
+
+_FILES = "files that a run leaves"
 
 #: Puts a file of this machine there: what it is, and where.
 Put = Callable[[Path, str], None]
@@ -68,10 +81,18 @@ class ProgramLink(AgentLink):
     """One program, which is asked for one thing after the other."""
 
     def __init__(
-        self, link: AgentLink, welcome: Mapping[str, Any], *, conditions: Conditions, cache_dir: Path, put: Put
+        self,
+        link: AgentLink,
+        welcome: Mapping[str, Any],
+        *,
+        name: str,
+        conditions: Conditions,
+        cache_dir: Path,
+        put: Put,
     ) -> None:
         """Go on with a link over which a program said hello; `cache_dir` is this machine's."""
         super().__init__(link.pipes, note=link.tell)
+        self._name = name
         self._n_asked = link._n_asked
         self._conditions = conditions
         self._cache_dir = cache_dir
@@ -107,8 +128,18 @@ class ProgramLink(AgentLink):
             self._notes.extend(filter(None, (*cooled.notes, note)))
             self._problems.extend(filter(None, (cooled.problem, problem)))
 
-    def ask(self, kind: str, arguments: Mapping[str, Any], *, limit_s: float) -> Any:
-        """Answer as the agent in Python would; raises as `AgentLink.ask`."""
+    def ask(
+        self, kind: str, arguments: Mapping[str, Any], *, limit_s: float, hear: Callable[[Any], None] | None = None
+    ) -> Any:
+        """Answer as the agent in Python would; raises as `AgentLink.ask`.
+
+        Raises `MeasurementError`, too, for what takes the suite in Python there: `hear` would be given nothing.
+        """
+        if (lack := lacking(kind, arguments)) is not None:
+            raise MeasurementError(
+                f"{self._name}: {lack} cannot be had from a board without Python yet; "
+                f"run 'perfsuite devices setup {self._name} --with-python'"
+            )
         self._limit_s = limit_s
         answer = _ANSWERS.get(kind)
         if answer is None:
@@ -206,7 +237,7 @@ class ProgramLink(AgentLink):
             "plan": asked["plan"],
             "environment": self._environment(plan, asked["extra_environment"]),
             "options": self._options(plan),
-            "limit_s": WORKER_LIMIT_S,
+            "limit_s": asked.get("limit_s", WORKER_LIMIT_S),
         }
         if not isinstance(plan, WATCHED):
             return _payload(plan, self._asked("run", {**request, "looks": None}))
@@ -371,6 +402,49 @@ _ANSWERS: dict[str, Callable[[ProgramLink, Mapping[str, Any]], Any]] = {
     "keep": ProgramLink._keep,
     "kept_folder": ProgramLink._kept_folder,
 }
+
+
+#: What the program has no answer to, as a reader calls it.
+_LACKING = {
+    "file": _FILES,
+    "start_shapes": "measuring shapes on request",
+    "ask_shapes": "measuring shapes on request",
+    "end_shapes": "measuring shapes on request",
+    "independent_rates": "rates of other programs",
+    "set_governor": "setting a governor for a while",
+    "set_load": "keeping its processors busy",
+}
+_LACKING_INSTRUMENTS = {
+    "opencl_backend": "llama.cpp's OpenCL backend",
+    "tracing_layer": "the OpenCL layer",
+    "phase_tracer": "the tracer of llama.cpp's functions",
+    "ebpf_helper": "tracing with eBPF",
+    "tensor_layout": "tracing with eBPF",
+    "cpu_features": "the processor's features that llama.cpp finds",
+}
+
+
+def lacking(kind: str, asked: Mapping[str, Any]) -> str | None:
+    """Name what a request asks for that only an agent in Python has; None where the program serves it."""
+    if kind == INSTRUMENT:
+        return _LACKING_INSTRUMENTS.get(asked["name"], f"the instrument {asked['name']!r}")
+    if kind not in ("run", "run_in_turns"):
+        return _LACKING.get(kind)
+    plans = [load_plan(each) for each in (asked["plans"] if kind == "run_in_turns" else [asked["plan"]])]
+    engines = [llama for plan in plans if isinstance(llama := getattr(plan, "llama", plan), LlamaPlan)]
+    if any(isinstance(plan, EbpfOverheadPlan) for plan in plans) or any(each.ebpf is not None for each in engines):
+        return "tracing with eBPF"
+    if any(isinstance(plan, EngineDuplicationPlan | StepsPlan) for plan in plans):
+        return "leading llama.cpp step by step"
+    if asked.get("is_heard") or any(each.live_socket is not None for each in engines):
+        return "live records"
+    beside = asked.get("beside")
+    if beside and Beside.from_plain(beside) != Beside():
+        return "watching or limiting a run's memory"
+    environments = [asked["extra_environment"], *asked.get("own_environments", ())]
+    if asked.get("keeps_files") or any(str(RUN_FOLDER) in text for each in environments for text in each.values()):
+        return _FILES
+    return None
 
 
 def _machine(told: Mapping[str, Any], root: Path) -> Machine:

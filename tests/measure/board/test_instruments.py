@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
+import psutil
 import pytest
 
 from perfsuite.errors import MeasurementError, PerfsuiteError
 from perfsuite.measure.board.instruments import answered_instrument, on_board
 from perfsuite.measure.board.local_board import LocalBoard
-from perfsuite.measure.board.protocol import Board, under_governor
-from perfsuite.measure.board.remote_board import RemoteBoard
+from perfsuite.measure.board.protocol import Board
 from perfsuite.measure.board.run_folder import RUN_FOLDER
 from perfsuite.measure.live import Delivery, run_live
 from perfsuite.measure.memory_timeline import measure_timeline
@@ -22,7 +23,17 @@ from perfsuite.measure.plan import LlamaPlan
 from perfsuite.records.live import LiveEnd, LiveToken
 from tests.synthetic_opencl_backend import opencl_backend
 
+from ..conftest import wait_until
 from .conftest import BoardHome
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> BoardHome:
+    """Return a board's folder with the suite in Python in it."""
+    found = BoardHome(folder=tmp_path / "home with 'quotes'")
+    found.folder.mkdir()
+    found.install()
+    return found
 
 
 @pytest.fixture(params=["local", "linked"])
@@ -37,7 +48,7 @@ def board(request: pytest.FixtureRequest, home: BoardHome, tmp_path: Path) -> It
 def test_phases_are_traced_there_and_read_here(board: Board, small_plan: LlamaPlan, tmp_path: Path) -> None:
     """The tracer is built there, is preloaded there, and its calls are read at the desk."""
     library = board.instruments.phase_tracer(board.facts().engine)
-    (tmp_path / "tracer.so").write_bytes(library.read_bytes())  # LD_PRELOAD takes no path with a space in it
+    (tmp_path / "tracer.so").write_bytes(library.read_bytes())  # the board's home has a space in it
     environment = tracer_environment(tmp_path / "tracer.so", RUN_FOLDER / "calls")
     board.run(small_plan, extra_environment=environment, files=tmp_path / "files")
     assert len(read_trace(tmp_path / "files" / "calls").calls) > small_plan.n_gen
@@ -68,13 +79,24 @@ def test_the_engine_says_what_it_was_built_for(board: Board, small_plan: LlamaPl
 def test_a_load_ends_with_who_asked_for_it(board: Board) -> None:
     """It is begun, made another, and ended; nothing of it is left."""
     board.set_load(1)
+    assert wait_until(lambda: len(busy_loops()) == 1)
+    board.set_load(2)
+    assert wait_until(lambda: len(busy_loops()) == 2)
     board.set_load(0)
+    assert not busy_loops()
+    board.set_load(1)
+    board.close()
+    assert wait_until(lambda: not busy_loops())
 
 
-def test_no_governor_changes_nothing(board: Board) -> None:
-    """Where none is named, none is set."""
-    with under_governor(board, None):
-        assert board.facts().settable_governors == board.facts().settable_governors
+def busy_loops() -> list[int]:
+    """Return the processes below this one that only keep a processor busy."""
+    found = []
+    for process in psutil.Process().children(recursive=True):
+        with suppress(psutil.Error):
+            if process.cmdline()[-1:] == ["while True: pass"]:
+                found.append(process.pid)
+    return found
 
 
 def test_what_a_board_lacks_is_told_with_its_name(home: BoardHome) -> None:
@@ -100,19 +122,3 @@ def test_a_backend_crosses_a_link_whole(tmp_path: Path) -> None:
     for kind in ("cpu", "gpu"):
         found = replace(opencl_backend(tmp_path, kind), library_id="1", compatibility_id="2")
         assert OpenClBackend.from_plain(found.to_plain()) == found
-
-
-def test_governors_and_rates_are_asked_of_the_board(home: BoardHome, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each is one request of the link."""
-    linked = home.board()
-    asked: list[str] = []
-
-    def answer(self: RemoteBoard, kind: str, read: object, arguments: object = None, **_: object) -> object:
-        asked.append(kind)
-        return ()
-
-    monkeypatch.setattr(RemoteBoard, "_understood", answer)
-    linked.set_governor("performance")
-    linked.set_governor(None)
-    assert linked.independent_rates(2, None, lambda text: None) == ()
-    assert asked == ["set_governor", "set_governor", "independent_rates"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import threading
 import time
@@ -22,11 +23,25 @@ from perfsuite.device.lock.state import Holder, LockState
 from perfsuite.device.stability.restore_file import restore_leftovers
 from perfsuite.device.stability.sampler import sampling
 from perfsuite.errors import EngineError, LinkError, LockedError, MeasurementError
+from perfsuite.measure.board.beside import Beside
 from perfsuite.measure.board.program_link import ENGINE_FILE
 from perfsuite.measure.board.remote_board import RemoteBoard
+from perfsuite.measure.board.run_folder import RUN_FOLDER
 from perfsuite.measure.engine_store import engine_folder, kernels_folder, open_store
 from perfsuite.measure.launch import READY_MARK
-from perfsuite.measure.plan import DevicesPlan, KernelPlan, LlamaPlan, TurnsPlan, dump_record
+from perfsuite.measure.live import run_live
+from perfsuite.measure.plan import (
+    DevicesPlan,
+    EbpfOverheadPlan,
+    EbpfPlan,
+    KernelPlan,
+    LlamaPlan,
+    ShapesPlan,
+    StepsPlan,
+    TurnsPlan,
+    dump_record,
+)
+from perfsuite.measure.shapes.meters import ShapeSetup
 from perfsuite.records.file_digest import file_digest
 from perfsuite.workload.weights import materialize, resolve
 
@@ -399,7 +414,7 @@ def test_a_worker_past_its_limit_is_stopped(
     with pytest.raises(
         MeasurementError, match=r"^the worker for 'devices' was still running after \d+ s and was stopped"
     ):
-        board.run(DevicesPlan(platform=None))
+        board.run(DevicesPlan(platform=None), limit_s=0.5)
     turns = TurnsPlan(llama=LLAMA)
     with pytest.raises(MeasurementError, match=r"^the worker for 'turns' did not finish in time and was stopped"):
         board.run_in_turns((turns, turns), n_turns=2, leader=0)
@@ -447,6 +462,49 @@ def test_a_plan_that_takes_python_says_so(home: BoardHome, opened: Callable[...,
     """The program names what it does not run."""
     with pytest.raises(MeasurementError, match=r"'devices', which takes the suite with Python on the device"):
         opened(home).run(DevicesPlan(platform=None))
+
+
+EBPF = EbpfPlan(helper="/h", log_path="/log", levels=1)
+
+PYTHON_ALONE: dict[str, Callable[[RemoteBoard, LlamaPlan], object]] = {
+    "live records": lambda board, plan: run_live(plan, lambda _: None, board),
+    "live records in turns": lambda board, plan: board.run_in_turns(
+        (TurnsPlan(llama=plan), TurnsPlan(llama=replace(plan, live_socket="/s"))), n_turns=2, leader=0
+    ),
+    "tracing with eBPF": lambda board, plan: board.run(replace(plan, ebpf=EBPF)),
+    "tracing with eBPF in pairs": lambda board, plan: board.run(
+        EbpfOverheadPlan(llama=replace(plan, ebpf=EBPF), n_pairs=2)
+    ),
+    "tracing with eBPF, its program": lambda board, _: board.instruments.ebpf_helper(),
+    "leading llama.cpp step by step": lambda board, plan: board.run(StepsPlan(llama=plan)),
+    "watching or limiting a run's memory": lambda board, plan: board.run(plan, beside=Beside(watches_memory=True)),
+    "files that a run leaves": lambda board, plan: board.run(plan, files=Path("/nowhere")),
+    "files that a run leaves, unwanted": lambda board, plan: board.run(
+        plan, extra_environment={"LOG": str(RUN_FOLDER / "log")}
+    ),
+    "llama.cpp's OpenCL backend": lambda board, _: board.instruments.opencl_backend(board.facts().engine, None),
+    "the OpenCL layer": lambda board, _: board.instruments.tracing_layer(),
+    "the tracer of llama.cpp's functions": lambda board, _: board.instruments.phase_tracer(board.facts().engine),
+    "the processor's features": lambda board, plan: board.instruments.cpu_features(plan),
+    "measuring shapes on request": lambda board, _: board.start_shapes(
+        ShapeSetup(plan=ShapesPlan(subject="ggml", n_threads=1, log_dir=""), environment={}), limit_s=1.0
+    ),
+    "rates of other programs": lambda board, _: board.independent_rates(1, None, lambda _: None),
+    "setting a governor for a while": lambda board, _: board.set_governor("performance"),
+    "keeping its processors busy": lambda board, _: board.set_load(1),
+}
+
+
+@pytest.mark.parametrize("lack", PYTHON_ALONE)
+def test_what_takes_python_is_refused_with_the_remedy(
+    home: BoardHome, opened: Callable[..., RemoteBoard], lack: str
+) -> None:
+    """One line names the board, what cannot be had, and how it is set up with Python; the board serves on."""
+    board = opened(home)
+    told = rf"^board: {re.escape(lack.partition(' in ')[0].partition(', ')[0])}.* cannot be had from a board without "
+    with pytest.raises(MeasurementError, match=told + "Python yet; run 'perfsuite devices setup board --with-python'$"):
+        PYTHON_ALONE[lack](board, LLAMA)
+    assert board.covariates()
 
 
 def test_others_that_use_the_processors_are_named(home: BoardHome, opened: Callable[..., RemoteBoard]) -> None:

@@ -32,6 +32,15 @@ left = pathlib.Path(os.environ["LEFT_IN"])
 """
 
 
+@pytest.fixture
+def home(tmp_path: Path) -> BoardHome:
+    """Return a board's folder with the suite in Python in it."""
+    found = BoardHome(folder=tmp_path / "home with 'quotes'")
+    found.folder.mkdir()
+    found.install()
+    return found
+
+
 @pytest.fixture(params=["local", "linked"])
 def board(request: pytest.FixtureRequest, home: BoardHome, tmp_path: Path) -> Iterator[Board]:
     """Give this machine, or the same one at the end of a link."""
