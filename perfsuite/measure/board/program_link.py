@@ -17,7 +17,7 @@ from typing import Any
 from perfsuite import __version__
 from perfsuite.device.conditions import Conditions
 from perfsuite.device.covariates import device_covariates
-from perfsuite.device.fingerprint import host_fingerprint
+from perfsuite.device.fingerprint import clock_conditions, host_fingerprint
 from perfsuite.device.machine import Machine
 from perfsuite.device.stability.governing import Taken, ask_governors
 from perfsuite.device.stability.power_sensors import check_battery
@@ -207,6 +207,7 @@ class ProgramLink(AgentLink):
                 suite_digest=None,  # a bundle is known by its version, which the hello has checked
                 opencl_environment={},  # the board's own loader and vendors
                 load_average=round(float((read_line(board.root / "proc/loadavg") or "").partition(" ")[0]), 3),
+                clock_conditions=clock_conditions(board.root),  # a governor is set for a whole run alone, so none is offered
             )
         return facts.to_plain()
 
