@@ -207,7 +207,7 @@ class ProgramLink(AgentLink):
                 suite_digest=None,  # a bundle is known by its version, which the hello has checked
                 opencl_environment={},  # the board's own loader and vendors
                 load_average=round(float((read_line(board.root / "proc/loadavg") or "").partition(" ")[0]), 3),
-                clock_conditions=clock_conditions(board.root),  # a governor is set for a whole run alone, so none is offered
+                clock_conditions=clock_conditions(board.root),
             )
         return facts.to_plain()
 
