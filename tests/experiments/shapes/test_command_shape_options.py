@@ -106,7 +106,7 @@ def test_outputs_are_files_of_their_own(tmp_path: Path) -> None:
         check_outputs({"--csv": tmp_path / "here" / "a"})
 
 
-def test_meters_are_opened_as_the_options_say(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_meters_are_opened_as_the_options_say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Subject, threads and platform, with a folder for logs that is gone afterwards."""
     seen: dict[str, Any] = {}
     meters = SimulatedMeters()
@@ -118,7 +118,7 @@ def test_meters_are_opened_as_the_options_say(monkeypatch: pytest.MonkeyPatch) -
         yield meters
 
     monkeypatch.setattr("perfsuite.measure.shapes.meters.open_meters", open_meters)
-    here = LocalBoard(cache_dir=Path("cache"))
+    here = LocalBoard(cache_dir=tmp_path / "cache")
     with opened_meters(parsed("--threads", "3", "--opencl-platform", "POCL"), Subject.GGML_CPU, here) as found:
         assert found is meters
     assert (seen["subject"], seen["n_threads"], seen["platform"]) == (Subject.GGML_CPU, 3, "POCL")
