@@ -80,11 +80,11 @@ def steps(reach: Reach, words: Sequence[str]) -> tuple[Step, ...]:
     return (
         Step(title="devices add", words=(*devices, "add", _NAME, *way)),
         Step(title="devices probe", words=(*devices, "probe", _NAME, "--force")),
-        Step(title="devices setup", words=(*devices, "setup", _NAME, "--with-python")),
-        Step(title="devices setup, again", words=(*devices, "setup", _NAME, "--with-python")),
+        Step(title="devices setup", words=(*devices, "setup", _NAME)),
+        Step(title="devices setup, again", words=(*devices, "setup", _NAME)),
         Step(title="devices doctor", words=(*devices, "doctor", _NAME)),
-        Step(title="pytest over ssh", words=(*measure, "--perf-dir=ssh"), accepted=(0, 1, 6)),
-        Step(title="pytest here", words=(*measure, "--perf-dir=local", "--perf-address=local"), accepted=(0, 1, 6)),
+        Step(title="pytest over ssh", words=(*measure, "--perf-dir=ssh"), accepted=(0, 1, 6, 10)),
+        Step(title="pytest here", words=(*measure, "--perf-dir=local", "--perf-address=local"), accepted=(0, 1, 6, 10)),
     )
 
 

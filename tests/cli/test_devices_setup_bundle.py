@@ -15,6 +15,7 @@ import pytest
 from perfsuite.cli import main
 from perfsuite.device.setup.board_survey import BoardSurvey, check_fit, check_room
 from perfsuite.errors import DeviceError
+from perfsuite.measure.plan import SCHEMA
 from perfsuite.records.bundle import (
     MANIFEST_NAME,
     WORKER,
@@ -24,6 +25,7 @@ from perfsuite.records.bundle import (
     content_digest,
     listed_files,
     parse_manifest,
+    read_manifest,
     write_manifest,
 )
 from tests.command_streams import Streams
@@ -160,6 +162,30 @@ def test_two_setups_at_once_are_told_apart(bench: LoopbackBoard, tmp_path: Path,
     assert set_up(plant_bundle(tmp_path / "bundle")) == 2
     assert "another setup of it is under way, by eve@desk" in capsys.readouterr()[1]
     assert left_on(bench) == {".setup"}
+
+
+_PROGRAM = """#!/bin/sh
+[ "$1 $2" != 'lock state' ] || echo '{"lock": null, "notes": []}'
+"""
+
+
+def test_the_doctor_knows_a_bundle(bench: LoopbackBoard, tmp_path: Path, capsys: Streams) -> None:
+    """What a board's bundle says of itself is in order, with its llama.cpp; one that says nothing fails in a line."""
+    bundle = plant_bundle(tmp_path / "made", worker=_PROGRAM)
+    manifest = replace(read_manifest(bundle), plan_schema=SCHEMA)
+    write_manifest(bundle, manifest)
+    assert main(["devices", "setup", "bench", f"--bundle={bundle}"]) == 0
+    capsys.readouterr()
+    main(["devices", "doctor", "bench", "--json"])
+    found = {each["what"]: each for each in json.loads(capsys.readouterr().out)}
+    assert (found["suite"]["grade"], found["suite"]["seen"]) == ("ok", f"perfsuite 0.1.0, plans {SCHEMA}, by a bundle")
+    assert found["llama.cpp"]["seen"] == "build 0123456789abcdef"
+    assert (found["lock"]["seen"], found["disk"]["grade"]) == ("nobody has it", "ok")
+    program = bench.home / _HOME / "bundle" / "current" / WORKER
+    program.write_text("#!/bin/sh\necho broken >&2\nexit 3\n")
+    assert main(["devices", "doctor", "bench", "--json"]) == 1
+    found = {each["what"]: each for each in json.loads(capsys.readouterr().out)}
+    assert found["suite"]["seen"].startswith("its program does not run")
 
 
 def test_removing_leaves_no_trace(bench: LoopbackBoard, tmp_path: Path) -> None:

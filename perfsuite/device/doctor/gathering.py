@@ -130,6 +130,15 @@ def _clock_difference_s(target: Target) -> float | None:
 
 
 def _suite(target: Target, profile: Profile, python: Sequence[str]) -> tuple[SuiteState | None, str | None]:
+    """Ask the bundle of a device that has one, else its Python."""
+    from perfsuite.device.doctor.bundle_state import bundle_state  # which says a `SuiteState`
+
+    if profile.reach.way != "local":
+        try:
+            if (state := bundle_state(target, profile.reach.home)) is not None:
+                return state, None
+        except DeviceError as error:
+            return None, str(error)
     question = [*python, *QUESTION, "--state", profile.opencl_platform or ""]
     try:
         answer = target.run(question, limit_s=_STATE_LIMIT_S)

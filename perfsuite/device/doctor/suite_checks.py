@@ -29,7 +29,8 @@ def suite(facts: Facts) -> Finding:
     if facts.suite is None:
         return fail(facts.suite_problem or "is not there", setup)
     there, here = facts.suite.installed, facts.here
-    seen = f"perfsuite {there.suite_version}, plans {there.plan_schema}, Python {there.python_version}"
+    by = f"Python {there.python_version}" if there.python_version else "by a bundle"
+    seen = f"perfsuite {there.suite_version}, plans {there.plan_schema}, {by}"
     if (there.suite_version, there.plan_schema) != (here.suite_version, here.plan_schema):
         return fail(f"{seen}; here perfsuite {here.suite_version}, plans {here.plan_schema}", setup)
     if facts.suite.digest is not None and facts.here_digest not in (None, facts.suite.digest):
