@@ -77,7 +77,7 @@ class Desk(LocalBoard):
     told: list[Mapping[str, Any] | BaseException] = field(default_factory=list)
     asked: list[Any] = field(default_factory=list)
 
-    def run(self, plan: Plan, *, extra_environment: Mapping[str, str] | None = None) -> dict[str, Any]:
+    def run(self, plan: Plan, *, extra_environment: Mapping[str, str] | None = None, **_: Any) -> dict[str, Any]:
         """Return a payload that shows how many there were."""
         self.asked.append((plan, extra_environment))
         told = self.told.pop(0) if self.told else QUIET
@@ -269,7 +269,7 @@ def test_each_process_of_a_pair_draws_its_layout() -> None:
     assert len(set(seeds)) == 8
     assert min(seeds) > 0
     assert [{**settings, "leader": 0} for _, settings in asked] == [
-        {"n_turns": N_TURNS, "leader": 0, **environments}
+        {"n_turns": N_TURNS, "leader": 0, "hear": None, **environments}
     ] * 4
 
 
