@@ -67,7 +67,7 @@ known_hosts_file = "{reach.known_hosts_file}"
 #: Longest that a run of the tests takes.
 LIMIT_S = 60.0
 
-_WORKER = r"-m perfsuite\.measure\.worker"
+_WORKER = r"perfsuite\.measure\.worker|perfsuite-worker run"
 AGENT = r"-m perfsuite\.measure\.board\.agent"
 
 

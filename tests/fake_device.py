@@ -225,14 +225,15 @@ class FakeDevice:
         return {"kernels": new, "old_kernels": old, **self._circumstances()}
 
     def _kernel(self, case_id: str, factor: float) -> dict[str, Any]:
+        begins_ns = [launch * 10**10 for launch in range(5)]
         return {
             "case_id": case_id,
             "error_norm": 1.0 if self.wrong_kernels else 1e-7,
             "tolerance": 1e-5,
-            "queued_ns": [1] * 5,
-            "submit_ns": [2] * 5,
-            "start_ns": [3] * 5,
-            "end_ns": [int(10**8 * factor * self._random.uniform(1.0, 1.001)) for _ in range(5)],
+            "queued_ns": [at + 1 for at in begins_ns],
+            "submit_ns": [at + 2 for at in begins_ns],
+            "start_ns": [at + 3 for at in begins_ns],
+            "end_ns": [at + int(10**8 * factor * self._random.uniform(1.0, 1.001)) for at in begins_ns],
         }
 
     def _llama(self, _: LlamaPlan) -> dict[str, Any]:

@@ -136,11 +136,12 @@ def test_a_changed_source_is_compiled_again(tmp_path: Path, compiled: list[Path]
 
 @pytest.fixture
 def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return a source tree of one file, which is the only one."""
+    """Return a source tree of two files, which is the only one."""
     tree = tmp_path / "tree"
-    (tree / "src").mkdir(parents=True)
+    (tree / "src" / "engine").mkdir(parents=True)
     (tree / "include").mkdir()
     (tree / "src" / "threads.c").write_text("int x;")
+    (tree / "src" / "engine" / "live.c").write_text("int y;")
     (tree / "include" / "a.h").write_text("/* nothing */")
     monkeypatch.setattr(native, "native_dirs", lambda: (tree,))
     return tree
