@@ -36,8 +36,7 @@ from perfsuite.measure.board import agent, local_board
 home = Path({home!r})
 holding.lock_folders = lambda: (home / "locks",)
 local_board.materialize = lambda weights, cache_dir: cache_dir / f"{{weights.name}}.gguf"
-sys.executable = str(home / "worker")
-launch.runs_natively = lambda plan: False
+launch._command = lambda plan, *files: (str(home / "worker"), *map(str, files))
 sys.exit(agent.main())
 """
 
