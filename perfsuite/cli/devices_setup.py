@@ -135,6 +135,7 @@ def _made_bundle(options: argparse.Namespace, profile: Profile, board: BoardSurv
 
 def _with_python(options: argparse.Namespace, profile: Profile) -> int:
     from perfsuite.cli.progress import progress
+    from perfsuite.device.setup.bundle_setup import leave_bundle, look_at_board
     from perfsuite.device.setup.set_up import SetupOrder, set_up
     from perfsuite.device.target.opening import open_target
 
@@ -148,6 +149,7 @@ def _with_python(options: argparse.Namespace, profile: Profile) -> int:
     )
     with closing(open_target(profile.reach)) as target, progress(f"setup of {profile.name}", options) as tell:
         done = set_up(target, order, tell)
+        leave_bundle(target, profile.name, look_at_board(target, profile.reach.home)[1])
     _show(profile.name, done)
     return 0
 

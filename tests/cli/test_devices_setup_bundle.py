@@ -7,6 +7,7 @@ import os
 import shutil
 import stat
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,6 +15,8 @@ import pytest
 
 from perfsuite.cli import main
 from perfsuite.device.setup.board_survey import BoardSurvey, check_fit, check_room
+from perfsuite.device.setup.bundle_setup import leave_bundle
+from perfsuite.device.target.opening import open_target
 from perfsuite.errors import DeviceError
 from perfsuite.measure.plan import SCHEMA
 from perfsuite.records.bundle import (
@@ -198,6 +201,19 @@ def test_removing_leaves_no_trace(bench: LoopbackBoard, tmp_path: Path) -> None:
     (bench.home / _HOME / "notes").write_text("mine")
     assert main(["devices", "setup", "bench", "--remove"]) == 0
     assert [path.name for path in (bench.home / _HOME).iterdir()] == ["notes"]
+
+
+def test_a_python_that_is_installed_takes_the_bundles_place(bench: LoopbackBoard, tmp_path: Path) -> None:
+    """What was set up last is used; the bundle stays there for the next setup of it, which sends nothing."""
+    bundle = plant_bundle(tmp_path / "bundle")
+    assert set_up(bundle) == 0
+    current = bench.home / _HOME / "bundle" / "current"
+    with closing(open_target(bench.reach())) as target:
+        leave_bundle(target, "bench", str(bench.home / _HOME))
+        assert not current.is_symlink()
+        assert len([path for path in current.parent.iterdir() if path.is_dir()]) == 1
+    assert set_up(bundle) == 0
+    assert (current / WORKER).is_file()
 
 
 def _altered(bundle: Path) -> None:

@@ -212,7 +212,7 @@ Value ran(const Value &plan, const Libraries &libraries) {
             return task.run(plan.at("arguments"), libraries);
         }
     }
-    throw Failure("plan is for the task '" + name + "', which takes the suite with Python on the device");
+    throw Failure("the task '" + name + "' takes Python on the board: 'perfsuite devices setup' with its name and --with-python");
 }
 
 /* Refuses a plan of another suite. */

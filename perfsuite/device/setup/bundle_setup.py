@@ -17,7 +17,7 @@ from pathlib import Path
 
 from perfsuite.device.probe.readings import Readings, folder_there, take_survey
 from perfsuite.device.setup.board_survey import BoardSurvey, check_fit, check_room, read_board
-from perfsuite.device.setup.bundle_scripts import CURRENT, FOLDER, HOLD, PART, REMOVE, REUSE, STATE, SWITCH
+from perfsuite.device.setup.bundle_scripts import CURRENT, FOLDER, HOLD, LEAVE, PART, REMOVE, REUSE, STATE, SWITCH
 from perfsuite.device.setup.set_up import Telling
 from perfsuite.device.target.shell_target import Target
 from perfsuite.errors import DeviceError, LinkError
@@ -92,6 +92,14 @@ def remove_all(target: Target, device: str, home: str) -> None:
     """Remove all that setup has made on a device; raises as `set_up_bundle`."""
     with _held(target, device, f"{home}/{FOLDER}"):
         _script(target, REMOVE, home)
+
+
+def leave_bundle(target: Target, device: str, home: str) -> None:
+    """Use the Python that is installed there, and no bundle any more; raises as `set_up_bundle`."""
+    if target.run(["test", "-L", f"{home}/{FOLDER}/{CURRENT}"]).status:
+        return
+    with _held(target, device, f"{home}/{FOLDER}"):
+        _script(target, LEAVE, f"{home}/{FOLDER}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -460,7 +460,7 @@ def test_a_record_that_is_too_long_is_one_line(home: BoardHome, opened: Callable
 
 def test_a_plan_that_takes_python_says_so(home: BoardHome, opened: Callable[..., RemoteBoard]) -> None:
     """The program names what it does not run."""
-    with pytest.raises(MeasurementError, match=r"'devices', which takes the suite with Python on the device"):
+    with pytest.raises(MeasurementError, match=r"'devices' takes Python on the board"):
         opened(home).run(DevicesPlan(platform=None))
 
 
