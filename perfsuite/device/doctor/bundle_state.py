@@ -62,4 +62,6 @@ def bundle_state(target: Target, home: str) -> SuiteState | None:
         opencl_device=None,
         opencl_problem=_NO_OPENCL,
         ebpf_problem=_NO_EBPF,
+        backend_problem=_NO_OPENCL,
+        bundle=manifest,
     )
