@@ -263,6 +263,30 @@ def test_a_bundle_with_a_c_library_of_its_own_starts_by_it(bundle: Bundle, tmp_p
     assert (lost.returncode, "ld-musl.so: cannot be started" in lost.stderr) == (127, True)
 
 
+@pytest.mark.long
+def test_a_bundle_for_musl_runs_where_there_is_no_c_library(checkout: Path, cache_dir: Path, tmp_path: Path) -> None:
+    """By zig, in a root with nothing but the bundle and /proc, its worker loads the probes and measures."""
+    target = find_target(f"{platform.machine()}-linux-musl")
+    order = BundleOrder(target=target, processor=target.processor(None), compiler="zig", llama=str(checkout))
+    try:
+        find_toolchain("zig", target, order.processor)
+    except NativeBuildError as error:
+        pytest.skip(f"zig: {error}")
+    made = make_bundle(order, cache_dir, tell)
+    assert made.manifest.least_glibc is None
+    assert {each.path for each in made.manifest.files if each.is_program} == {WORKER, LOADER}
+    assert read_needs(made.folder / "lib" / WORKER).libraries == ("libc.so",)
+    root = tmp_path / "root"
+    (root / "proc").mkdir(parents=True)
+    shutil.copytree(made.folder, root / "bundle")
+    (root / "plan").write_bytes(dump_plan(ProbePlan(cache_dir="/", n_threads=1, budget_ms=1)))
+    alone = ["unshare", "--map-root-user", "--mount", "--pid", "--fork", "--root", root, "--mount-proc"]
+    words = [*alone, f"/bundle/{WORKER}", "run", "/plan", "/record"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert load_record((root / "record").read_bytes(), "probes")["ceilings"]
+
+
 def test_an_unknown_name_is_told_with_those_that_there_are() -> None:
     """A target, a processor and a machine that nobody knows are refused with the choices."""
     with pytest.raises(NativeBuildError, match="is no target of a bundle; expected one of x86_64-linux-gnu"):
