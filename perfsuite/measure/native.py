@@ -139,7 +139,9 @@ def worker_part() -> NativePart:
     root = source_root("src/worker/main.cpp")
     return NativePart(
         name=WORKER,
-        sources=tuple(path for name in ("worker", "agent") for path in sorted((root / "src" / name).glob("*.cpp"))),
+        sources=tuple(
+            path for name in ("worker", "agent", "launcher") for path in sorted((root / "src" / name).glob("*.cpp"))
+        ),
         includes=(root / "include",),
         flags=(f'-DPS_VERSION="{__version__}"', f"-DPS_PLAN_SCHEMA={SCHEMA}", "-Wno-maybe-uninitialized"),
         links=("-static-libstdc++", "-static-libgcc", "-ldl"),
