@@ -25,7 +25,7 @@ cat "$b/{MANIFEST_NAME}"
 _FREE_COLUMN = 3
 
 #: What the program of a bundle does not do.
-_NO_OPENCL = "not looked at: a bundle's program does not ask OpenCL's loader"
+_NO_OPENCL = "not looked at: the bundle's program was not asked to load OpenCL"
 _NO_EBPF = "not with a bundle"
 
 
