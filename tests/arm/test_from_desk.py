@@ -81,7 +81,8 @@ def test_a_run_has_whole_records_and_verdicts(desk: Desk) -> None:
     assert _phases(ended) >= _PHASES
     assert ended.outcomes <= {"new", "invalid"}
     assert ended.record is not None
-    assert ended.record["fingerprint"]["machine"] == "aarch64"
+    assert {each["machine"] for each in ended.record["fingerprint"].values()} == {"aarch64"}
+    assert ended.record["board"]["is_linked"]
 
 
 def test_a_pair_takes_turns_there(desk: Desk, arm_board: NamespaceBoard) -> None:
