@@ -25,6 +25,7 @@
 #include "lock.h"
 #include "places.h"
 #include "processes.h"
+#include "recorders.h"
 #include "restore.h"
 #include "workers.h"
 
@@ -134,6 +135,7 @@ class Service {
 
     /* Kills, restores and unlocks; what that came to. */
     Value let_go() {
+        told_workers_.end_all();
         kill_children();
         left_files_.begin(false);
         if (!is_held_) {
@@ -249,6 +251,15 @@ class Service {
         if (kind == "run_in_turns") {
             return run_turns(link_, start_, asked);
         }
+        if (kind == "recorder_facts") {
+            return recorder_facts(link_, places_);
+        }
+        if (kind == "start_recorder") {
+            return start_recorder(told_workers_, left_files_, places_, asked);
+        }
+        if (kind == "describe_engine") {
+            return describe_engine(link_, start_, asked);
+        }
         if (kind == "run_folder") {
             return left_files_.begin(asked.at("is_wanted").boolean());
         }
@@ -257,6 +268,15 @@ class Service {
         }
         if (kind == "file") {
             return left_files_.piece(asked.at("name").text(), asked.at("offset").whole(), asked.at("most_bytes").whole());
+        }
+        if (kind == "start_worker") {
+            return told_workers_.started(asked);
+        }
+        if (kind == "tell_worker") {
+            return told_workers_.told(asked);
+        }
+        if (kind == "end_worker") {
+            return told_workers_.ended(asked);
         }
         if (kind == "put_weights") {
             return weights(asked.at("digest").text());
@@ -276,8 +296,9 @@ class Service {
             return board_number();
         }
         throw Failure("the agent was asked for '" + printable(kind) +
-                      "'; known are machine, snapshot, held, set, competition, run, run_in_turns, run_folder, "
-                      "left_files, file, put_weights, look, digests, keep, board_number");
+                      "'; known are machine, snapshot, held, set, competition, run, run_in_turns, start_worker, "
+                      "tell_worker, end_worker, recorder_facts, start_recorder, describe_engine, run_folder, left_files, "
+                      "file, put_weights, look, digests, keep, board_number");
     }
 
     /* What a machine says of itself that lies in no file; and what only a program tells. */
@@ -396,6 +417,7 @@ class Service {
     std::string root_;
     const Places places_ = Places::own();
     Start start_;
+    ToldWorkers told_workers_{link_, start_};
     HeldLock lock_;
     LeftFiles left_files_{start_.work_folder};
     std::unique_ptr<Journal> journal_;

@@ -29,12 +29,14 @@ from perfsuite.measure.board.beside import Beside
 from perfsuite.measure.board.frames import understood
 from perfsuite.measure.board.holding import Held
 from perfsuite.measure.board.identity import told_identity
-from perfsuite.measure.board.instruments import INSTRUMENT
+from perfsuite.measure.board.instruments import INSTRUMENT, load_llama_plan
 from perfsuite.measure.board.link import AgentLink
 from perfsuite.measure.board.local_board import WATCHED, LocalBoard, read_digest
 from perfsuite.measure.board.looks import asked_looks, replay
 from perfsuite.measure.board.mirror import FILES, LINKS, Mirror, mirror
 from perfsuite.measure.board.program_files import ProgramFiles
+from perfsuite.measure.board.program_instruments import ProgramInstruments
+from perfsuite.measure.board.program_leading import ProgramPlace
 from perfsuite.measure.board.protocol import BoardFacts
 from perfsuite.measure.board.watching import seen_beside
 from perfsuite.measure.competition import LOOK_S, competition_of
@@ -54,15 +56,9 @@ from perfsuite.measure.engine_store import (
     read_entry,
 )
 from perfsuite.measure.launch import WORKER_LIMIT_S, pinning, record_payload, refuse_killed, still_running
-from perfsuite.measure.plan import (
-    EbpfOverheadPlan,
-    EngineDuplicationPlan,
-    LlamaPlan,
-    Plan,
-    StepsPlan,
-    load_plan,
-    task_of,
-)
+from perfsuite.measure.led_worker import Lead, lead_of
+from perfsuite.measure.native import PHASE_TRACER_LIBRARY
+from perfsuite.measure.plan import LlamaPlan, Plan, load_plan, task_of
 from perfsuite.measure.turns import out_of_time, turn_order
 
 #: What says of a folder of libraries, or of the one above it, which llama.cpp it holds: as a bundle's manifest does.
@@ -70,6 +66,9 @@ ENGINE_FILE, BUNDLE_MANIFEST = "engine.json", "manifest.json"
 
 #: Clock ticks a second, in which /proc counts. *Source*: proc(5), ``USER_HZ``: 100 on all that Linux runs on here.
 _TICKS_PER_S = 100
+
+#: How much longer than a worker's answer its way over the link is waited for, s.
+_BEYOND_ANSWER_S = 60.0
 
 #: Puts a file of this machine there: what it is, and where.
 Put = Callable[[Path, str], None]
@@ -107,6 +106,9 @@ class ProgramLink(AgentLink):
         #: By a folder of libraries: the suite's own library for them.
         self._engine_libraries: dict[str, str] = {}
         self._files = ProgramFiles(self._asked)
+        self._instruments = ProgramInstruments(
+            ask=self._asked, own_library=self._engine_libraries.get, bundle=self._bundle
+        )
 
     def begin(self, *, limit_s: float) -> None:
         """Bring the board into its conditions: governors set, cool enough to begin, battery charged."""
@@ -147,11 +149,15 @@ class ProgramLink(AgentLink):
 
     def end(self, *, limit_s: float) -> Held | None:
         """As `AgentLink.end`."""
+        self._files.close()
         held = super().end(limit_s=limit_s)
         return None if held is None else self._with_own(held)
 
     def _asked(self, kind: str, arguments: Mapping[str, Any] | None = None) -> Any:
         return super().ask(kind, arguments or {}, limit_s=self._limit_s)
+
+    def _asked_within(self, kind: str, arguments: Mapping[str, Any], limit_s: float) -> Any:
+        return super().ask(kind, arguments, limit_s=limit_s + _BEYOND_ANSWER_S)
 
     def _with_own(self, held: Held) -> Held:
         return Held(notes=(*held.notes, *self._notes), problems=(*held.problems, *self._problems))
@@ -237,6 +243,8 @@ class ProgramLink(AgentLink):
 
     def _ran(self, asked: Mapping[str, Any]) -> dict[str, Any]:
         plan = load_plan(asked["plan"])
+        if (lead := lead_of(plan)) is not None:
+            return self._led(lead, plan, asked)
         request = {
             "plan": asked["plan"],
             "environment": self._environment(plan, asked["extra_environment"]),
@@ -251,6 +259,38 @@ class ProgramLink(AgentLink):
             payload = _payload(plan, told)
             replay(board, seen, told["looks"])
         return {**payload, **seen_beside(seen)}
+
+    def _led(self, lead: Lead, plan: Plan, asked: Mapping[str, Any]) -> dict[str, Any]:
+        """Lead a worker there from here; beside one that measures cases the device is looked at."""
+        place = ProgramPlace(
+            ask=self._asked_within,
+            payload=_payload,
+            environment=self._environment(plan, asked["extra_environment"]),
+            options=self._options(plan),
+            machine=self._known_machine().architecture,
+            layout=lambda llama: self._instruments.tensor_layout(llama.library_dir),
+            file=self._files.read,
+        )
+        limit_s = asked.get("limit_s", WORKER_LIMIT_S)
+        if not isinstance(plan, WATCHED):
+            return lead(plan, place, limit_s)
+        with self._mirrored() as board:
+            seen, place.looks = asked_looks(board, self._conditions)
+            payload = lead(plan, place, limit_s)
+            replay(board, seen, place.taken)
+        return {**payload, **seen_beside(seen)}
+
+    def _instrument(self, asked: Mapping[str, Any]) -> Any:
+        """Answer as `answered_instrument` does."""
+        instruments, name = self._instruments, asked["name"]
+        if name == "ebpf_helper":
+            return instruments.ebpf_helper()
+        if name == "cpu_features":
+            return list(instruments.cpu_features(load_llama_plan(asked).library_dir))
+        library_dir = str(Engine.from_plain(asked["engine"]).library_dir)
+        if name == "tensor_layout":
+            return instruments.tensor_layout(library_dir).to_plain()
+        return instruments.phase_tracer(library_dir)
 
     def _run_in_turns(self, asked: Mapping[str, Any]) -> list[dict[str, Any]]:
         with self._files.placed(asked) as placed:
@@ -365,6 +405,9 @@ class ProgramLink(AgentLink):
         )
         own = self._engine_libraries.get(str(engine.library_dir), str(self._bundle / "lib" / "libperfsuite_engine.so"))
         files = {f"lib/{name}": str(engine.library_dir / name) for name in libraries}
+        beside = str(Path(own).parent)
+        if PHASE_TRACER_LIBRARY in self._asked("digests", {"folder": beside}):
+            files[f"lib-perfsuite/{PHASE_TRACER_LIBRARY}"] = f"{beside}/{PHASE_TRACER_LIBRARY}"
         described = {**engine.to_plain(), "library_dir": "lib", "include_dirs": []}
         contents = {ENGINE_FILE: json.dumps({"suite_version": __version__, "engine": described}).encode()}
         # The suite's own library finds the engine's from where it lies in a bundle: in the folder 'engine' beside.
@@ -409,6 +452,7 @@ _ANSWERS: dict[str, Callable[[ProgramLink, Mapping[str, Any]], Any]] = {
     "find_engine": ProgramLink._find_engine,
     "keep": ProgramLink._keep,
     "kept_folder": ProgramLink._kept_folder,
+    INSTRUMENT: ProgramLink._instrument,
 }
 
 
@@ -421,28 +465,22 @@ _LACKING = {
     "set_governor": "setting a governor for a while",
     "set_load": "keeping its processors busy",
 }
+_INSTRUMENTS = ("phase_tracer", "ebpf_helper", "tensor_layout", "cpu_features")
 _LACKING_INSTRUMENTS = {
     "opencl_backend": "llama.cpp's OpenCL backend",
     "tracing_layer": "the OpenCL layer",
-    "phase_tracer": "the tracer of llama.cpp's functions",
-    "ebpf_helper": "tracing with eBPF",
-    "tensor_layout": "tracing with eBPF",
-    "cpu_features": "the processor's features that llama.cpp finds",
 }
 
 
 def lacking(kind: str, asked: Mapping[str, Any]) -> str | None:
     """Name what a request asks for that only an agent in Python has; None where the program serves it."""
     if kind == INSTRUMENT:
-        return _LACKING_INSTRUMENTS.get(asked["name"], f"the instrument {asked['name']!r}")
+        name = asked["name"]
+        return None if name in _INSTRUMENTS else _LACKING_INSTRUMENTS.get(name, f"the instrument {name!r}")
     if kind not in ("run", "run_in_turns"):
         return _LACKING.get(kind)
     plans = [load_plan(each) for each in (asked["plans"] if kind == "run_in_turns" else [asked["plan"]])]
     engines = [llama for plan in plans if isinstance(llama := getattr(plan, "llama", plan), LlamaPlan)]
-    if any(isinstance(plan, EbpfOverheadPlan) for plan in plans) or any(each.ebpf is not None for each in engines):
-        return "tracing with eBPF"
-    if any(isinstance(plan, EngineDuplicationPlan | StepsPlan) for plan in plans):
-        return "leading llama.cpp step by step"
     if asked.get("is_heard") or any(each.live_socket is not None for each in engines):
         return "live records"
     beside = asked.get("beside")

@@ -94,6 +94,11 @@ class BoardHome:
         self.agent.write_text(f"#!/bin/sh\n{script}\n")
         self.agent.chmod(0o755)
 
+    @property
+    def bundle(self) -> Path:
+        """The folder of the bundle, where the board has no Python."""
+        return self._bundled().parent
+
     def bring_libraries(self, engine_cache: Path) -> None:
         """Put the suite's own libraries for this machine's llama.cpp into the bundle, where the board has one."""
         if self.program is not None:

@@ -31,12 +31,9 @@ from perfsuite.measure.launch import READY_MARK
 from perfsuite.measure.live import run_live
 from perfsuite.measure.plan import (
     DevicesPlan,
-    EbpfOverheadPlan,
-    EbpfPlan,
     KernelPlan,
     LlamaPlan,
     ShapesPlan,
-    StepsPlan,
     TurnsPlan,
     dump_record,
 )
@@ -463,24 +460,14 @@ def test_a_plan_that_takes_python_says_so(home: BoardHome, opened: Callable[...,
         opened(home).run(DevicesPlan(platform=None))
 
 
-EBPF = EbpfPlan(helper="/h", log_path="/log", levels=1)
-
 PYTHON_ALONE: dict[str, Callable[[RemoteBoard, LlamaPlan], object]] = {
     "live records": lambda board, plan: run_live(plan, lambda _: None, board),
     "live records in turns": lambda board, plan: board.run_in_turns(
         (TurnsPlan(llama=plan), TurnsPlan(llama=replace(plan, live_socket="/s"))), n_turns=2, leader=0
     ),
-    "tracing with eBPF": lambda board, plan: board.run(replace(plan, ebpf=EBPF)),
-    "tracing with eBPF in pairs": lambda board, plan: board.run(
-        EbpfOverheadPlan(llama=replace(plan, ebpf=EBPF), n_pairs=2)
-    ),
-    "tracing with eBPF, its program": lambda board, _: board.instruments.ebpf_helper(),
-    "leading llama.cpp step by step": lambda board, plan: board.run(StepsPlan(llama=plan)),
     "watching or limiting a run's memory": lambda board, plan: board.run(plan, beside=Beside(watches_memory=True)),
     "llama.cpp's OpenCL backend": lambda board, _: board.instruments.opencl_backend(board.facts().engine, None),
     "the OpenCL layer": lambda board, _: board.instruments.tracing_layer(),
-    "the tracer of llama.cpp's functions": lambda board, _: board.instruments.phase_tracer(board.facts().engine),
-    "the processor's features": lambda board, plan: board.instruments.cpu_features(plan),
     "measuring shapes on request": lambda board, _: board.start_shapes(
         ShapeSetup(plan=ShapesPlan(subject="ggml", n_threads=1, log_dir=""), environment={}), limit_s=1.0
     ),
