@@ -28,7 +28,8 @@ What was used before stays in use until the new bundle is whole there and its pr
 setup has made there.
 
 With --with-python the suite itself is installed there instead, by the device's own pip, and llama.cpp is compiled
-there: for OpenCL kernels of your own, which are driven from Python. That takes a small board tens of minutes.
+there: for what takes Python on the board, as docs/known-limitations.md lists it. That takes a small board tens of
+minutes.
 """
 
 _EXAMPLES = {
