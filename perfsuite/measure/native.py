@@ -140,7 +140,7 @@ def worker_part() -> NativePart:
     return NativePart(
         name=WORKER,
         sources=(
-            *(path for name in ("worker", "agent") for path in sorted((root / "src" / name).glob("*.cpp"))),
+            *(path for name in ("worker", "agent", "launcher") for path in sorted((root / "src" / name).glob("*.cpp"))),
             root / "src" / "engine" / "live.c",  # for the agent; the driver's own lies in the engine library
         ),
         includes=(root / "include",),

@@ -11,8 +11,9 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime, timezone
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from perfsuite import __version__
 from perfsuite.device.conditions import Conditions
@@ -23,7 +24,7 @@ from perfsuite.device.stability.governing import ask_governors
 from perfsuite.device.stability.power_sensors import check_battery
 from perfsuite.device.stability.small_files import read_line
 from perfsuite.device.stability.stabilised import wait_until_cool
-from perfsuite.errors import EngineError, LinkError, MeasurementError
+from perfsuite.errors import EngineError, LinkError, MeasurementError, OpenClError
 from perfsuite.measure.board.beside import Beside
 from perfsuite.measure.board.frames import understood
 from perfsuite.measure.board.holding import Held
@@ -56,6 +57,7 @@ from perfsuite.measure.engine_store import (
     read_entry,
 )
 from perfsuite.measure.launch import WORKER_LIMIT_S, pinning, record_payload, refuse_killed, still_running
+from perfsuite.measure.launches.plan import LAUNCHED
 from perfsuite.measure.plan import (
     EbpfOverheadPlan,
     EngineDuplicationPlan,
@@ -68,6 +70,9 @@ from perfsuite.measure.plan import (
 )
 from perfsuite.measure.probes import CACHE_FILES
 from perfsuite.measure.turns import out_of_time, turn_order
+
+if TYPE_CHECKING:
+    from perfsuite.measure.launches.own_kernels import OwnKernels
 
 #: What says of a folder of libraries, or of the one above it, which llama.cpp it holds: as a bundle's manifest does.
 ENGINE_FILE, BUNDLE_MANIFEST = "engine.json", "manifest.json"
@@ -111,6 +116,7 @@ class ProgramLink(AgentLink):
         self._machine: Machine | None = None
         self._variables: tuple[str, ...] = ()
         self._properties: tuple[str, ...] = ()
+        self._kernels: OwnKernels | None = None
         #: By a folder of libraries: the suite's own library for them.
         self._engine_libraries: dict[str, str] = {}
 
@@ -236,16 +242,35 @@ class ProgramLink(AgentLink):
 
     def _run(self, asked: Mapping[str, Any]) -> dict[str, Any]:
         plan = load_plan(asked["plan"])
+        if isinstance(plan, LAUNCHED):
+            return self._own_kernels().run(plan, partial(self._run_plan, asked, is_watched=isinstance(plan, WATCHED)))
+        return self._run_plan(asked, plan, is_watched=isinstance(plan, WATCHED))
+
+    def _own_kernels(self) -> OwnKernels:
+        """Return what knows the board's OpenCL devices, and which outputs it has seen."""
+        from perfsuite.measure.launches.own_kernels import OwnKernels  # brings NumPy
+
+        if self._kernels is None:
+            logs, cache_dir = self._cache_dir / "logs" / self._name, str(self._board_cache_dir)
+            self._kernels = OwnKernels(read_there=self._kernel_source, log_dir=logs, cache_dir=cache_dir)
+        return self._kernels
+
+    def _kernel_source(self, path: Path) -> bytes:
+        if (content := self._look(path)) is None:
+            raise OpenClError(f"{path}: is not on {self._name}; expected the kernels' sources there")
+        return content
+
+    def _run_plan(self, asked: Mapping[str, Any], plan: Plan, *, is_watched: bool) -> dict[str, Any]:
         beside = self._asked_beside(plan, asked)
         with heard_there(self._hear if asked.get("is_heard") else None) as records:
             request = {
-                "plan": asked["plan"],
+                "plan": dump_plan(plan),
                 "environment": self._environment(plan, asked["extra_environment"]),
                 "options": self._options(plan),
                 "limit_s": asked.get("limit_s", WORKER_LIMIT_S),
                 "beside": {**beside.request, **_live(plan, records)},
             }
-            if not isinstance(plan, WATCHED):
+            if not is_watched:
                 return self._ran(plan, {**request, "looks": None}, beside, records)[0]
             with self._mirrored() as board:
                 seen, looks = asked_looks(board, self._conditions)
