@@ -129,7 +129,7 @@ def test_a_worker_is_limited_from_its_first_page_on(bundled: BoardHome, opened: 
 @pytest.mark.usefixtures("_permitted")
 def test_a_run_that_needs_more_than_its_limit_says_so(bundled: BoardHome, opened: Opened, tmp_path: Path) -> None:
     """The kernel kills it, and the line is that of a local run."""
-    bundled.install("exec tail -c 200M /dev/zero")
+    bundled.install("exec dd if=/dev/zero of=/dev/null bs=200M count=1")
     (tmp_path / "weights").write_bytes(b"")
     with pytest.raises(MeasurementError, match=rf"^memory limit of {LEAST_LIMIT_BYTES} bytes: the kernel stopped"):
         opened(bundled).run(replace(LLAMA, gguf_path=str(tmp_path / "weights")), beside=LIMITED)

@@ -35,10 +35,10 @@ def test_what_was_set_before_comes_back(on_tree: OnTree, opened: Opened, profile
     own = governors(root)
     board = opened(home, Conditions(governor=profiles))
     within = governors(root)
-    with under_governor(board, "powersave"):
-        assert set(governors(root)) == {"powersave"}
-        board.set_governor("ondemand")
+    with under_governor(board, "ondemand"):
         assert set(governors(root)) == {"ondemand"}
+        board.set_governor("userspace")
+        assert set(governors(root)) == {"userspace"}
     assert governors(root) == within
     board.close()
     assert governors(root) == own
@@ -54,8 +54,8 @@ def test_a_governor_that_is_not_taken_is_an_error(on_tree: OnTree, opened: Opene
     with pytest.raises(DeviceError, match=r"^board: governor is '\w+'; 'turbo' is not offered"):
         board.set_governor("turbo")
     put(root, _POLICY, UNWRITABLE)
-    with pytest.raises(DeviceError, match=r"^board: governor is 'Linux'; 'powersave' cannot be set \(policy0: "):
-        board.set_governor("powersave")
+    with pytest.raises(DeviceError, match=r"^board: governor is 'Linux'; 'ondemand' cannot be set \(policy0: "):
+        board.set_governor("ondemand")
     assert governors(root)[1:] == own[1:]
 
 
@@ -63,7 +63,7 @@ def test_a_governor_that_is_not_given_back_is_an_error(on_tree: OnTree, opened: 
     """What somebody else has set meanwhile is left, and told."""
     root = rooted(home := on_tree("rubikpi"))
     board = opened(home)
-    board.set_governor("powersave")
+    board.set_governor("ondemand")
     (root / _POLICY).write_text("userspace\n")
     with pytest.raises(DeviceError, match=r"^board: .*/policy0/scaling_governor: somebody else has set 'userspace'"):
         board.set_governor(None)
@@ -76,7 +76,7 @@ def test_a_killed_program_leaves_what_the_next_one_restores(on_tree: OnTree, ope
     own = governors(root)
     first = home.board(hello=home.hello(conditions=Conditions(governor="performance")))
     first.open()
-    first.set_governor("powersave")
+    first.set_governor("ondemand")
     home.end()
     with pytest.raises(LinkError):
         first.close()

@@ -83,7 +83,7 @@ def test_kernels_are_heard_while_the_layers_log_grows(bundled: BoardHome, opened
     (bundled.folder / "record").write_bytes(dump_record("llama", {"engine": {}}))
     script = f'cat {tmp_path}/part$1 >> "$PERFSUITE_OPENCL_LOG/opencl-$$.log"'
     bundled.install(
-        f'add() {{ {script}; }}; add 0; sleep 1.2; add 1; cp "$(dirname "$0")/record" "$last"',
+        f'add() {{ {script}; }}; add 0; sleep 1.2; add 1; cp "$(dirname "$0")/record" "$3"',
     )
     heard: list[Delivery] = []
     run_live(LLAMA, heard.append, opened(bundled), extra_environment={"PERFSUITE_OPENCL_LOG": str(tmp_path)})
