@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
 from statistics import median
-from typing import Any
+from typing import Any, ClassVar
 
 from perfsuite.expectation.cases import Case
 from perfsuite.experiments.progress import ProgressLine
@@ -25,6 +25,8 @@ from perfsuite.verdict.compare import MIN_SAMPLES
 @dataclass(kw_only=True)
 class GroupWitness(Witness):
     """Reads the machine before each run of a group, and keeps that with what was sampled while it ran."""
+
+    remedy: ClassVar[str] = "end them, or wait for quiet (--perf-wait-quiet=5m), and run again"
 
     config: RunConfig
     group: str

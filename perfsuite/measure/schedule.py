@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, Generic, Protocol, TypeAlias, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, TypeAlias, TypeVar
 
 from perfsuite.device.profile import Profile
 from perfsuite.errors import LinkError, MeasurementError, SaturatedError
@@ -157,6 +157,9 @@ def _drawn_leaders(order: random.Random) -> Iterator[int]:
 class Witness:
     """Is told of each run of a series; this one has nothing to say."""
 
+    #: What to do where others use the device for the most part.
+    remedy: ClassVar[str] = "end them and run again"
+
     def before(self, n_valid: int) -> None:
         """Look at the machine: a run is about to start, after so many that can be used."""
 
@@ -236,7 +239,7 @@ class Series(Generic[Kept]):
             self._lost_ratios.clear()
             self._began_s = time.monotonic()
         elif min(self._lost_ratios) > SATURATED_RATIO:
-            raise _saturated(self._lost_ratios, self.witness.competitors())
+            raise _saturated(self._lost_ratios, self.witness)
         elif is_first:
             self.witness.goes_on()
 
@@ -295,14 +298,14 @@ class Series(Generic[Kept]):
         return self.elapsed_s > self.budget_s * CONFIRM_RATIO
 
 
-def _saturated(lost_ratios: Sequence[float], who: str) -> SaturatedError:
+def _saturated(lost_ratios: Sequence[float], witness: Witness) -> SaturatedError:
     """Return the error for a device that others use for the most part."""
     shares = " and ".join(f"{each * 100:.0f} %" for each in lost_ratios)
+    who = witness.competitors()
     now = f"; {who}" if who else ""
     return SaturatedError(
         f"the device is saturated: others had {shares} of its processors' time in the first {len(lost_ratios)} runs "
-        f"(refused above {SATURATED_RATIO * 100:g} %){now}; end them, or wait for quiet (--perf-wait-quiet=5m), and "
-        "run again"
+        f"(refused above {SATURATED_RATIO * 100:g} %){now}; {witness.remedy}"
     )
 
 

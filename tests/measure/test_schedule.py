@@ -207,7 +207,7 @@ def test_a_machine_that_is_busy_at_once_is_looked_at_once(is_quiet: bool, n_comp
 SATURATED = {**CONTENDED, "others_ratio": 0.4, "steal_ratio": 0.2}
 REFUSED = (
     r"^the device is saturated: others had 60 % and 60 % of its processors' time in the first 2 runs \(refused above "
-    r"50 %\){}; end them, or wait for quiet \(--perf-wait-quiet=5m\), and run again$"
+    r"50 %\){}; end them and run again$"
 )
 
 
