@@ -122,12 +122,13 @@ def _made_bundle(options: argparse.Namespace, profile: Profile, board: BoardSurv
     from perfsuite.measure.bundle.making import BundleOrder, make_bundle
     from perfsuite.measure.bundle.targets import target_of
 
-    target = target_of(board.machine, has_glibc=not board.has_musl)
+    takes_musl = board.has_musl or board.is_android
+    target = target_of(board.machine, has_glibc=not takes_musl)
     best = target.best_processor(board.features)
     order = BundleOrder(
         target=target,
         processor=target.processor(options.processor) if options.processor else best,
-        compiler=options.compiler or suitable_compiler(has_musl=board.has_musl, glibc=board.glibc),
+        compiler=options.compiler or suitable_compiler(has_musl=takes_musl, glibc=board.glibc),
         llama=options.llama,
         has_opencl=profile.opencl_platform is not None,
     )
