@@ -33,7 +33,7 @@ bool has_feature(const std::string &name) {
 } // namespace
 
 int describe(const std::vector<std::string> &arguments) {
-    std::string path = folder_of(real_path("/proc/self/exe")) + "/lib/libperfsuite_engine.so", features;
+    std::string path = folder_of(own_program()) + "/lib/libperfsuite_engine.so", features;
     for (const std::string &each : arguments) {
         if (each.rfind(OPTION, 0) == 0) {
             path = each.substr(std::string(OPTION).size());

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,14 +35,19 @@ class ProgramPlace:
     #: The looks that are to be taken beside the worker, and those that were.
     looks: Mapping[str, Any] | None = None
     taken: Any = None
+    #: What is done and seen beside the worker, as the program is asked for it; and how the worker ended, with that.
+    beside: Mapping[str, Any] | None = None
+    outcome: Mapping[str, Any] = field(default_factory=dict)
 
     @contextmanager
     def worker(self, plan: StepsPlan) -> Iterator[ToldWorker]:
         """Start a worker."""
         start = partial(told_worker, self.ask, self.payload, plan)
-        with start(environment=self.environment, options=self.options, looks=self.looks) as worker:
-            yield worker
-            self.taken = worker.looks
+        with start(environment=self.environment, options=self.options, looks=self.looks, beside=self.beside) as worker:
+            try:
+                yield worker
+            finally:
+                self.taken, self.outcome = worker.looks, worker.outcome
 
     def recording(self, pid: int, plan: LlamaPlan) -> EbpfRecording:
         """Attach the helper there to a worker, which has checked that its llama.cpp is the build of the layout."""

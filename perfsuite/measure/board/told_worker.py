@@ -63,8 +63,9 @@ class ToldWorker:
         environment: Mapping[str, str],
         options: list[str],
         looks: Mapping[str, Any] | None = None,
+        beside: Mapping[str, Any] | None = None,
     ) -> None:
-        """Let the program start it, and take `looks` beside it."""
+        """Let the program start it, and take `looks` and do what `beside` names beside it."""
         self._ask, self._payload, self._plan = ask, payload, plan
         self.task = task_of(plan)
         #: What it said beside its answers, as far as that is known.
@@ -75,7 +76,8 @@ class ToldWorker:
         #: Its process there, once it has answered; and the looks that were taken beside it, once it has ended.
         self.pid = 0
         self.looks: Any = None
-        asked = {"plan": dump_plan(plan), "environment": dict(environment), "options": options, "looks": looks}
+        asked = {"plan": dump_plan(plan), "environment": dict(environment), "options": options}
+        asked |= {"looks": looks, "beside": beside}
         self._number = understood("start_worker", int, ask("start_worker", {**asked, "limit_s": 0.0}, _START_LIMIT_S))
 
     def tell(self, line: str, deadline_s: float) -> None:
@@ -92,6 +94,11 @@ class ToldWorker:
         if mark not in (READY_MARK, None):
             raise MeasurementError(f"a worker on a board was to answer with {mark!r}; it does with {READY_MARK!r}")
         return self._told(deadline_s(), is_answered=mark is not None) if self._outcome is None else None
+
+    @property
+    def outcome(self) -> Mapping[str, Any]:
+        """How it ended, with what was seen beside it; nothing where it has not."""
+        return self._outcome or {}
 
     def end_input(self) -> None:
         """Say that nothing more is asked; it goes with what is waited for next."""
@@ -142,9 +149,10 @@ def told_worker(
     environment: Mapping[str, str],
     options: list[str],
     looks: Mapping[str, Any] | None = None,
+    beside: Mapping[str, Any] | None = None,
 ) -> Iterator[ToldWorker]:
     """Start a worker there, and end it with the context."""
-    worker = ToldWorker(ask, payload, plan, environment=environment, options=options, looks=looks)
+    worker = ToldWorker(ask, payload, plan, environment=environment, options=options, looks=looks, beside=beside)
     try:
         yield worker
     finally:
