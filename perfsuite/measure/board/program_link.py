@@ -30,7 +30,7 @@ from perfsuite.measure.board.beside import Beside
 from perfsuite.measure.board.frames import understood
 from perfsuite.measure.board.holding import Held
 from perfsuite.measure.board.identity import told_identity
-from perfsuite.measure.board.instruments import INSTRUMENT
+from perfsuite.measure.board.instruments import INSTRUMENT, on_board
 from perfsuite.measure.board.link import AgentLink
 from perfsuite.measure.board.local_board import WATCHED, LocalBoard, read_digest
 from perfsuite.measure.board.looks import asked_looks, replay
@@ -56,6 +56,7 @@ from perfsuite.measure.engine_store import (
 )
 from perfsuite.measure.launch import WORKER_LIMIT_S, pinning, record_payload, refuse_killed, still_running
 from perfsuite.measure.launches.plan import LAUNCHED
+from perfsuite.measure.native import ENGINE_LIBRARY
 from perfsuite.measure.plan import (
     EbpfOverheadPlan,
     EngineDuplicationPlan,
@@ -69,6 +70,7 @@ from perfsuite.measure.plan import (
 from perfsuite.measure.turns import out_of_time, turn_order
 
 if TYPE_CHECKING:
+    from perfsuite.measure.board.bundled_opencl import BundledOpenCl
     from perfsuite.measure.launches.own_kernels import OwnKernels
 
 #: What says of a folder of libraries, or of the one above it, which llama.cpp it holds: as a bundle's manifest does.
@@ -254,6 +256,34 @@ class ProgramLink(AgentLink):
             self._kernels = OwnKernels(read_there=self._kernel_source, log_dir=logs, cache_dir=cache_dir)
         return self._kernels
 
+    def _instrument(self, asked: Mapping[str, Any]) -> Any:
+        return _INSTRUMENTS[asked["name"]](self, asked)
+
+    def _opencl_backend(self, asked: Mapping[str, Any]) -> dict[str, Any]:
+        engine = Engine.from_plain(asked["engine"])
+        return self._bundled_opencl().backend(engine, self._own_library(engine).parent, asked["platform"]).to_plain()
+
+    def _tracing_layer(self, _: Mapping[str, Any]) -> str:
+        return str(self._bundled_opencl().tracing_layer())
+
+    def _bundled_opencl(self) -> BundledOpenCl:
+        from perfsuite.measure.board.bundled_opencl import BundledOpenCl  # few runs are of OpenCL
+
+        def run(plan: Plan, environment: Mapping[str, str]) -> dict[str, Any]:
+            return self._run_plan({"extra_environment": environment}, plan, is_watched=False)
+
+        return BundledOpenCl(
+            name=self._name, bundle=self._bundle, cache_dir=self._board_cache_dir, digests=self._digests, run=run
+        )
+
+    def _digests(self, folder: Path) -> dict[str, str]:
+        told = self._asked("digests", {"folder": str(folder)})
+        return {str(name): str(each["sha256"]) for name, each in told.items()}
+
+    def _own_library(self, engine: Engine) -> Path:
+        """Return where the suite's own library for an engine lies."""
+        return Path(self._engine_libraries.get(str(engine.library_dir), self._bundle / "lib" / ENGINE_LIBRARY))
+
     def _kernel_source(self, path: Path) -> bytes:
         if (content := self._look(path)) is None:
             raise OpenClError(f"{path}: is not on {self._name}; expected the kernels' sources there")
@@ -360,7 +390,7 @@ class ProgramLink(AgentLink):
                 f"{folder}: was made by perfsuite {plain['suite_version']}, this is {__version__}; "
                 "set the device up with that llama.cpp again"
             )
-        self._engine_libraries[str(engine.library_dir)] = str(folder / "lib-perfsuite" / "libperfsuite_engine.so")
+        self._engine_libraries[str(engine.library_dir)] = str(folder / "lib-perfsuite" / ENGINE_LIBRARY)
         if folder == self._bundle:
             del self._engine_libraries[str(engine.library_dir)]  # the program knows those beside it
         return engine
@@ -382,14 +412,14 @@ class ProgramLink(AgentLink):
             build_id=engine.build_id,
             version=asked["version"],
         )
-        own = self._engine_libraries.get(str(engine.library_dir), str(self._bundle / "lib" / "libperfsuite_engine.so"))
+        own = str(self._own_library(engine))
         files = {f"lib/{name}": str(engine.library_dir / name) for name in libraries}
         described = {**engine.to_plain(), "library_dir": "lib", "include_dirs": []}
         contents = {ENGINE_FILE: json.dumps({"suite_version": __version__, "engine": described}).encode()}
         # The suite's own library finds the engine's from where it lies in a bundle: in the folder 'engine' beside.
         return self._make_entry(
             entry,
-            files={**files, "lib-perfsuite/libperfsuite_engine.so": own},
+            files={**files, f"lib-perfsuite/{ENGINE_LIBRARY}": own},
             links={"engine": "lib"},
             contents=contents,
         )
@@ -428,6 +458,12 @@ _ANSWERS: dict[str, Callable[[ProgramLink, Mapping[str, Any]], Any]] = {
     "find_engine": ProgramLink._find_engine,
     "keep": ProgramLink._keep,
     "kept_folder": ProgramLink._kept_folder,
+    INSTRUMENT: ProgramLink._instrument,
+}
+
+_INSTRUMENTS: dict[str, Callable[[ProgramLink, Mapping[str, Any]], Any]] = {
+    "opencl_backend": ProgramLink._opencl_backend,
+    "tracing_layer": ProgramLink._tracing_layer,
 }
 
 
@@ -442,8 +478,6 @@ _LACKING = {
     "set_load": "keeping its processors busy",
 }
 _LACKING_INSTRUMENTS = {
-    "opencl_backend": "llama.cpp's OpenCL backend",
-    "tracing_layer": "the OpenCL layer",
     "phase_tracer": "the tracer of llama.cpp's functions",
     "ebpf_helper": "tracing with eBPF",
     "tensor_layout": "tracing with eBPF",
@@ -454,6 +488,8 @@ _LACKING_INSTRUMENTS = {
 def lacking(kind: str, asked: Mapping[str, Any]) -> str | None:
     """Name what a request asks for that only an agent in Python has; None where the program serves it."""
     if kind == INSTRUMENT:
+        if asked["name"] in _INSTRUMENTS:
+            return None
         return _LACKING_INSTRUMENTS.get(asked["name"], f"the instrument {asked['name']!r}")
     if kind not in ("run", "run_in_turns"):
         return _LACKING.get(kind)

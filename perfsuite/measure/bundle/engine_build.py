@@ -16,13 +16,11 @@ from perfsuite.measure.bundle.compilers import Toolchain, wrapper_texts
 from perfsuite.measure.bundle.llama_source import LlamaSource
 from perfsuite.measure.bundle.steps import Tell, one_at_a_time, run_step
 from perfsuite.measure.bundle.targets import NATIVE, BundleTarget, Processor
-from perfsuite.measure.engine import ENGINE_LIBRARIES, Engine, engine_build_id
+from perfsuite.measure.engine import ENGINE_LIBRARIES, OPENCL_BACKEND, Engine, engine_build_id
 from perfsuite.measure.native import source_root
 
 #: The folders of a kept build.
 _LIBRARIES, _HEADERS = "lib", "include"
-
-OPENCL_BACKEND = "libggml-opencl.so"
 
 #: llama.cpp's libraries and nothing else, without what changes from one build to the next.
 _SETTINGS = (
