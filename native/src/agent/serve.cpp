@@ -20,6 +20,7 @@
 #include "../worker/text.h"
 #include "files.h"
 #include "json.h"
+#include "left_files.h"
 #include "link.h"
 #include "lock.h"
 #include "places.h"
@@ -134,6 +135,7 @@ class Service {
     /* Kills, restores and unlocks; what that came to. */
     Value let_go() {
         kill_children();
+        left_files_.begin(false);
         if (!is_held_) {
             return nullptr;
         }
@@ -247,6 +249,15 @@ class Service {
         if (kind == "run_in_turns") {
             return run_turns(link_, start_, asked);
         }
+        if (kind == "run_folder") {
+            return left_files_.begin(asked.at("is_wanted").boolean());
+        }
+        if (kind == "left_files") {
+            return left_files_.found();
+        }
+        if (kind == "file") {
+            return left_files_.piece(asked.at("name").text(), asked.at("offset").whole(), asked.at("most_bytes").whole());
+        }
         if (kind == "put_weights") {
             return weights(asked.at("digest").text());
         }
@@ -265,8 +276,8 @@ class Service {
             return board_number();
         }
         throw Failure("the agent was asked for '" + printable(kind) +
-                      "'; known are machine, snapshot, held, set, competition, run, run_in_turns, put_weights, look, "
-                      "digests, keep, board_number");
+                      "'; known are machine, snapshot, held, set, competition, run, run_in_turns, run_folder, "
+                      "left_files, file, put_weights, look, digests, keep, board_number");
     }
 
     /* What a machine says of itself that lies in no file; and what only a program tells. */
@@ -386,6 +397,7 @@ class Service {
     const Places places_ = Places::own();
     Start start_;
     HeldLock lock_;
+    LeftFiles left_files_{start_.work_folder};
     std::unique_ptr<Journal> journal_;
     std::vector<std::string> notes_;
     bool is_held_ = false;

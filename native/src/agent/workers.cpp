@@ -29,24 +29,6 @@ constexpr std::string_view READY_MARK = "perfsuite-worker-ready";
 constexpr size_t KEPT_BYTES = 65536;
 constexpr double END_LIMIT_S = 10.0, END_LOOK_S = 0.005;
 
-/* A folder that is gone with its scope. */
-class WorkFolder {
-  public:
-    explicit WorkFolder(const std::string &parent) {
-        path = parent + "/XXXXXX";
-        if (!made_folder(parent) || !::mkdtemp(path.data())) {
-            throw Failure(parent + ": cannot be written (" + system_text() + ")");
-        }
-    }
-    WorkFolder(const WorkFolder &) = delete;
-    WorkFolder &operator=(const WorkFolder &) = delete;
-    ~WorkFolder() {
-        std::error_code ignored;
-        std::filesystem::remove_all(path, ignored);
-    }
-    std::string path;
-};
-
 std::vector<std::string> child_environment(const Value &extra) {
     std::vector<std::string> variables;
     auto set = [&](const std::string &name, const std::string &value) {
@@ -384,6 +366,17 @@ Value run_turns(Link &link, const Start &start, const Value &asked) {
     }
     found.set("outcomes", std::move(outcomes));
     return found;
+}
+
+WorkFolder::WorkFolder(const std::string &parent) : path(parent + "/XXXXXX") {
+    if (!made_folder(parent) || !::mkdtemp(path.data())) {
+        throw Failure(parent + ": cannot be written (" + system_text() + ")");
+    }
+}
+
+WorkFolder::~WorkFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path, ignored);
 }
 
 std::string printed(Link &link, const std::vector<std::string> &command, double limit_s) {

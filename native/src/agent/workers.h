@@ -32,6 +32,16 @@ Value run_plan(Link &link, const Start &start, const Value &asked);
 /* Lets two processes take turns: `plans`, `environments` and `options` of both, `leader`, `order`, `limit_s`, `looks`. */
 Value run_turns(Link &link, const Start &start, const Value &asked);
 
+/* A folder that is gone with its scope. */
+class WorkFolder {
+  public:
+    explicit WorkFolder(const std::string &parent);
+    WorkFolder(const WorkFolder &) = delete;
+    WorkFolder &operator=(const WorkFolder &) = delete;
+    ~WorkFolder();
+    std::string path;
+};
+
 /* What another program prints within a time; "" where it fails. */
 std::string printed(Link &link, const std::vector<std::string> &command, double limit_s);
 

@@ -35,8 +35,8 @@ from perfsuite.measure.board.link import AgentLink
 from perfsuite.measure.board.local_board import WATCHED, LocalBoard, read_digest
 from perfsuite.measure.board.looks import asked_looks, replay
 from perfsuite.measure.board.mirror import FILES, LINKS, Mirror, mirror
+from perfsuite.measure.board.program_files import ProgramFiles
 from perfsuite.measure.board.protocol import BoardFacts
-from perfsuite.measure.board.run_folder import RUN_FOLDER
 from perfsuite.measure.board.watching import seen_beside
 from perfsuite.measure.competition import LOOK_S, competition_of
 from perfsuite.measure.contention import ContentionMark, processor_ticks
@@ -79,8 +79,6 @@ ENGINE_FILE, BUNDLE_MANIFEST = "engine.json", "manifest.json"
 #: Clock ticks a second, in which /proc counts. *Source*: proc(5), ``USER_HZ``: 100 on all that Linux runs on here.
 _TICKS_PER_S = 100
 
-_FILES = "files that a run leaves"
-
 #: Puts a file of this machine there: what it is, and where.
 Put = Callable[[Path, str], None]
 
@@ -117,6 +115,7 @@ class ProgramLink(AgentLink):
         self._kernels: OwnKernels | None = None
         #: By a folder of libraries: the suite's own library for them.
         self._engine_libraries: dict[str, str] = {}
+        self._files = ProgramFiles(self._asked)
 
     def begin(self, *, limit_s: float) -> None:
         """Bring the board into its conditions: governors set, cool enough to begin, battery charged."""
@@ -242,6 +241,10 @@ class ProgramLink(AgentLink):
         return competition_of(first.until(last), busy).to_plain()
 
     def _run(self, asked: Mapping[str, Any]) -> dict[str, Any]:
+        with self._files.placed(asked) as placed:
+            return {**self._ran(placed), **self._files.left(asked)}
+
+    def _ran(self, asked: Mapping[str, Any]) -> dict[str, Any]:
         plan = load_plan(asked["plan"])
         if isinstance(plan, LAUNCHED):
             return self._own_kernels().run(plan, partial(self._run_plan, asked, is_watched=isinstance(plan, WATCHED)))
@@ -306,6 +309,10 @@ class ProgramLink(AgentLink):
         return {**payload, **seen_beside(seen)}
 
     def _run_in_turns(self, asked: Mapping[str, Any]) -> list[dict[str, Any]]:
+        with self._files.placed(asked) as placed:
+            return self._turns_taken(placed)
+
+    def _turns_taken(self, asked: Mapping[str, Any]) -> list[dict[str, Any]]:
         plans = [load_plan(each) for each in asked["plans"]]
         task = task_of(plans[0])
         environments = [
@@ -469,7 +476,6 @@ _INSTRUMENTS: dict[str, Callable[[ProgramLink, Mapping[str, Any]], Any]] = {
 
 #: What the program has no answer to, as a reader calls it.
 _LACKING = {
-    "file": _FILES,
     "start_shapes": "measuring shapes on request",
     "ask_shapes": "measuring shapes on request",
     "end_shapes": "measuring shapes on request",
@@ -504,9 +510,6 @@ def lacking(kind: str, asked: Mapping[str, Any]) -> str | None:
     beside = asked.get("beside")
     if beside and Beside.from_plain(beside) != Beside():
         return "watching or limiting a run's memory"
-    environments = [asked["extra_environment"], *asked.get("own_environments", ())]
-    if asked.get("keeps_files") or any(str(RUN_FOLDER) in text for each in environments for text in each.values()):
-        return _FILES
     return None
 
 

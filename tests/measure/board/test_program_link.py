@@ -26,7 +26,6 @@ from perfsuite.errors import EngineError, LinkError, LockedError, MeasurementErr
 from perfsuite.measure.board.beside import Beside
 from perfsuite.measure.board.program_link import ENGINE_FILE
 from perfsuite.measure.board.remote_board import RemoteBoard
-from perfsuite.measure.board.run_folder import RUN_FOLDER
 from perfsuite.measure.engine_store import engine_folder, kernels_folder, open_store
 from perfsuite.measure.launch import READY_MARK
 from perfsuite.measure.live import run_live
@@ -478,10 +477,6 @@ PYTHON_ALONE: dict[str, Callable[[RemoteBoard, LlamaPlan], object]] = {
     "tracing with eBPF, its program": lambda board, _: board.instruments.ebpf_helper(),
     "leading llama.cpp step by step": lambda board, plan: board.run(StepsPlan(llama=plan)),
     "watching or limiting a run's memory": lambda board, plan: board.run(plan, beside=Beside(watches_memory=True)),
-    "files that a run leaves": lambda board, plan: board.run(plan, files=Path("/nowhere")),
-    "files that a run leaves, unwanted": lambda board, plan: board.run(
-        plan, extra_environment={"LOG": str(RUN_FOLDER / "log")}
-    ),
     "llama.cpp's OpenCL backend": lambda board, _: board.instruments.opencl_backend(board.facts().engine, None),
     "the OpenCL layer": lambda board, _: board.instruments.tracing_layer(),
     "the tracer of llama.cpp's functions": lambda board, _: board.instruments.phase_tracer(board.facts().engine),
