@@ -3,14 +3,16 @@
     python tools/first_board.py
     python tools/first_board.py --scenario=p16-g4 -k phase
 
-The board is an sshd on a loopback port with a home of its own, in which nothing is installed: `perfsuite devices add`,
-`probe`, `setup` (twice) and `doctor` come first, then what ``make perf`` does, over ssh and with --perf-address=local.
-Every argument is handed to both runs of pytest. The exit code is 1 where their cases differ.
+The board is an sshd on a loopback port with a home of its own, in which nothing is installed; it has the OpenCL drivers
+of this machine. `perfsuite devices add`, `probe`, `setup` (twice) and `doctor` come first, then what ``make perf``
+does, over ssh and with --perf-address=local. Every argument is handed to both runs of pytest. The exit code is 1 where
+their cases differ.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -24,6 +26,7 @@ sys.path.insert(0, str(ROOT))  # for the test board
 
 from perfsuite.device.reach import Reach  # noqa: E402
 from perfsuite.errors import MeasurementError, PerfsuiteError  # noqa: E402
+from perfsuite.measure.kernel_runtime import opencl_environment  # noqa: E402
 
 _NAME = "first-board"
 
@@ -61,7 +64,7 @@ def take_steps(folder: Path, words: Sequence[str]) -> None:
 
     if obstacle := loopback_obstacle():
         raise MeasurementError(obstacle)
-    board = LoopbackBoard()
+    board = LoopbackBoard(opencl_environment(folder, inherited=os.environ.get("OCL_ICD_VENDORS")))
     try:
         for step in steps(board.reach(), words):
             take(step, folder)

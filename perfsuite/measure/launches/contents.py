@@ -75,8 +75,7 @@ class Contents:
 
 def drawn_array(content: Content) -> Array:
     """Draw the values of a buffer."""
-    values: Array = _ARRAYS[content.kind](content).view(content.dtype).reshape(content.shape)
-    return values
+    return _ARRAYS[content.kind](content).view(content.dtype).reshape(content.shape)
 
 
 def _draws(seed: int, count: int) -> NDArray[np.uint64]:
@@ -91,7 +90,7 @@ def _draws(seed: int, count: int) -> NDArray[np.uint64]:
 
 def _floats(content: Content) -> Array:
     draws = _draws(content.seed, content.n_bytes // 4)
-    sums = draws.view(np.uint16).reshape(-1, 4).sum(axis=1, dtype=np.int32) - _SUM_MEAN
+    sums: Array = draws.view(np.uint16).reshape(-1, 4).sum(axis=1, dtype=np.int32) - _SUM_MEAN
     return sums.astype(np.float32) * _SUM_SCALE * np.float32(content.scale) + np.float32(content.offset)
 
 

@@ -33,7 +33,7 @@ from perfsuite.measure.plan import (
     DevicesPlan,
     EbpfOverheadPlan,
     EbpfPlan,
-    KernelPlan,
+    IndependentPlan,
     LlamaPlan,
     ShapesPlan,
     StepsPlan,
@@ -47,8 +47,6 @@ from perfsuite.workload.weights import materialize, resolve
 from ...sys_trees import BOARDS, governors, plant, put
 from ..conftest import is_gone, wait_until
 from .conftest import BoardHome
-
-KERNELS = KernelPlan(case_ids=(), platform=None, n_repetitions=1, seed=0, log_dir="", cache_dir="", n_threads=1)
 
 BOOT_ID = "proc/sys/kernel/random/boot_id"
 
@@ -312,11 +310,11 @@ def test_samples_are_those_that_the_board_would_take(
     """What is made of raw looks beside a worker is what the sampler makes of the same files."""
     home = on_tree(name)
     assert home.root is not None
-    (home.folder / "record").write_bytes(dump_record("kernels", {"worker": "done"}))
+    (home.folder / "record").write_bytes(dump_record("llama", {"worker": "done"}))
     home.install('sleep 1.2; cp "$(dirname "$0")/record" "$last"')
     with sampling(home.root) as seen:
         pass
-    payload = opened(home).run(KERNELS)
+    payload = opened(home).run(LLAMA)
     here = seen.samples[0]
     assert payload["worker"] == "done"
     assert payload["was_throttled"] == seen.was_throttled
@@ -459,8 +457,8 @@ def test_a_record_that_is_too_long_is_one_line(home: BoardHome, opened: Callable
 
 def test_a_plan_that_takes_python_says_so(home: BoardHome, opened: Callable[..., RemoteBoard]) -> None:
     """The program names what it does not run."""
-    with pytest.raises(MeasurementError, match=r"'devices' takes Python on the board"):
-        opened(home).run(DevicesPlan(platform=None))
+    with pytest.raises(MeasurementError, match=r"'independent' takes Python on the board"):
+        opened(home).run(IndependentPlan(n_threads=1, working_set_bytes=1, budget_ms=1))
 
 
 EBPF = EbpfPlan(helper="/h", log_path="/log", levels=1)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
+from typing import Any
+
 import numpy as np
 import pytest
 
 from perfsuite.measure.kernel_references import dequantize
 from perfsuite.measure.launches.contents import Contents, _draws, drawn_array
+from perfsuite.measure.launches.plan import Content, ContentKind
 
 
 def test_floats_have_mean_0_and_deviation_1() -> None:
@@ -61,3 +65,32 @@ def test_each_content_is_drawn_by_itself() -> None:
 def test_draws_are_those_of_splitmix64() -> None:
     """The first draws of seed 1234567 are the published ones."""
     assert _draws(1234567, 3).tolist() == [6457827717110365317, 3203168211198807973, 9817491932198370423]
+
+
+def content(kind: ContentKind, seed: int, n_bytes: int, **rest: Any) -> Content:
+    """Return a buffer's content, as bytes."""
+    return Content(kind=kind, seed=seed, n_bytes=n_bytes, dtype="uint8", shape=(n_bytes,), **rest)
+
+
+@pytest.mark.parametrize(
+    ("drawn", "digest"),
+    [
+        (content(ContentKind.FLOATS, 7, 4004), "6ef99b5869495a793ea1eb335ede053d566d8241bd67cfee839ace1994bf7827"),
+        (
+            content(ContentKind.FLOATS, 7, 4004, scale=8.0, offset=1000.0),
+            "4564d9638599d5047fbd08cb30f98f07363f7a7f5325b11ba61eddf10a660669",
+        ),
+        (
+            content(ContentKind.BITS, 8, 1003, mask=b"\xff\xbf\xff"),
+            "c79ff74d5cb81afa628737dd26054837fbeff997caf0cefe728e091f8b2a08d3",
+        ),
+        (
+            content(ContentKind.WHOLES, 9, 4004, limit=49152),
+            "8702caf66a68d06490970f4af4d62b3ba5aa9c8616ad4be8d09ed7cb6cf0f40e",
+        ),
+    ],
+    ids=["floats", "scaled", "bits", "wholes"],
+)
+def test_contents_are_those_of_the_native_worker(drawn: Content, digest: str) -> None:
+    """Each kind has the bytes that native/tests/test_launcher.cpp expects of the other half."""
+    assert hashlib.sha256(drawn_array(drawn).tobytes()).hexdigest() == digest
