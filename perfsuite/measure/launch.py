@@ -245,15 +245,20 @@ _NATIVE = (
 )
 
 
+def is_native(plan: Plan) -> bool:
+    """Whether a plan is run by the native worker; of shapes, ggml's operators are."""
+    return isinstance(plan, _NATIVE) or (isinstance(plan, ShapesPlan) and bool(plan.library_dir))
+
+
 def _command(plan: Plan, plan_path: Path, record_path: Path) -> Sequence[str]:
     files = (str(plan_path), str(record_path))
-    if not isinstance(plan, _NATIVE):
+    if not is_native(plan):
         safely = ("-P",) if sys.version_info >= (3, 11) else ()
         return (sys.executable, *safely, "-m", "perfsuite.measure.worker", *files)
     inner: Any = getattr(plan, "llama", plan)
     cache_dir = Path(inner.cache_dir)
     options = [f"--probe-library={find_probe_library(cache_dir)}"]
-    if isinstance(inner, LlamaPlan | OperatorsPlan):
+    if isinstance(inner, LlamaPlan | OperatorsPlan | ShapesPlan):
         options.append(f"--engine-library={build_engine_library(planned_engine(inner), cache_dir)}")
     return (str(find_worker(cache_dir)), "run", *files, *options)
 

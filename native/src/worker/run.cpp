@@ -13,8 +13,10 @@
 #include "operators.h"
 #include "own_process.h"
 #include "perfsuite/live.h"
+#include "placed_operators.h"
 #include "probes.h"
 #include "steps.h"
+#include "supervised.h"
 #include "text.h"
 #include "uprobes.h"
 
@@ -175,6 +177,21 @@ Value run_operators(const Value &plan, const Libraries &libraries) {
     return Value::Map{{"times_ns", std::move(times)}, {"contention", contention.plain()}};
 }
 
+/* Operators that are placed and launched as somebody asks; one that crashes or hangs ends the work, and is named. */
+Value run_shapes(const Value &plan, const Libraries &libraries) {
+    if (plan.at("library_dir").text().empty()) {
+        throw Failure("the suite's tiled kernels take Python on the board: 'perfsuite devices setup' with its name and --with-python");
+    }
+    std::optional<Crash> crash = supervised(plan.at("step_limit_s").number(), [&](Progress &progress) {
+        Library library = engine_library(libraries, plan);
+        serve_operators(library, plan, progress);
+    });
+    if (crash) {
+        say_crashed(*crash);
+    }
+    return Value::Map{};
+}
+
 /* The ceilings that forecasts are made from. */
 Value run_probes(const Value &plan, const Libraries &libraries) {
     Library probes(libraries.probe);
@@ -226,8 +243,8 @@ struct Task {
 
 constexpr Task TASKS[] = {{"llama", run_llama},       {"turns", run_turns},         {"steps", run_steps},
                           {"uprobes", run_uprobes},   {"overhead", run_overhead},   {"operators", run_operators},
-                          {"probes", run_probes},     {"survey", run_survey},       {"launches", run_launches},
-                          {"opencl_devices", run_opencl_devices}};
+                          {"shapes", run_shapes},     {"probes", run_probes},       {"survey", run_survey},
+                          {"launches", run_launches}, {"opencl_devices", run_opencl_devices}};
 
 Value ran(const Value &plan, const Libraries &libraries) {
     const std::string &name = plan.at("task").text();
