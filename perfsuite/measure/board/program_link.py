@@ -29,7 +29,7 @@ from perfsuite.measure.board.beside import Beside
 from perfsuite.measure.board.frames import understood
 from perfsuite.measure.board.holding import Held
 from perfsuite.measure.board.identity import told_identity
-from perfsuite.measure.board.instruments import INSTRUMENT
+from perfsuite.measure.board.instruments import INSTRUMENT, on_board
 from perfsuite.measure.board.link import AgentLink
 from perfsuite.measure.board.local_board import WATCHED, LocalBoard, read_digest
 from perfsuite.measure.board.looks import asked_looks, replay
@@ -42,7 +42,7 @@ from perfsuite.measure.board.protocol import BoardFacts
 from perfsuite.measure.board.watching import seen_beside
 from perfsuite.measure.competition import LOOK_S, competition_of
 from perfsuite.measure.contention import ContentionMark, processor_ticks
-from perfsuite.measure.engine import Engine
+from perfsuite.measure.engine import OPENCL_BACKEND, Engine
 from perfsuite.measure.engine_store import (
     ENGINE,
     KERNELS,
@@ -242,8 +242,11 @@ class ProgramLink(AgentLink):
         return competition_of(first.until(last), busy).to_plain()
 
     def _run(self, asked: Mapping[str, Any]) -> dict[str, Any]:
-        with self._files.placed(asked) as placed:
-            return {**self._measured(placed), **self._files.left(asked)}
+        try:
+            with self._files.placed(asked) as placed:
+                return {**self._measured(placed), **self._files.left(asked)}
+        except MeasurementError as error:
+            raise on_board(self._name, error) if OPENCL_BACKEND in str(error) else error from None
 
     def _measured(self, asked: Mapping[str, Any]) -> dict[str, Any]:
         plan = load_plan(asked["plan"])
