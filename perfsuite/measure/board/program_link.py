@@ -63,6 +63,7 @@ from perfsuite.measure.plan import (
     EbpfOverheadPlan,
     EngineDuplicationPlan,
     LlamaPlan,
+    OpenClCeilingsPlan,
     Plan,
     StepsPlan,
     dump_plan,
@@ -551,6 +552,8 @@ def lacking(kind: str, asked: Mapping[str, Any]) -> str | None:
     engines = [llama for plan in plans if isinstance(llama := getattr(plan, "llama", plan), LlamaPlan)]
     if any(isinstance(plan, EbpfOverheadPlan) for plan in plans) or any(each.ebpf is not None for each in engines):
         return "tracing with eBPF"
+    if any(isinstance(plan, OpenClCeilingsPlan) for plan in plans):
+        return "ceilings of OpenCL"
     if any(isinstance(plan, EngineDuplicationPlan | StepsPlan) for plan in plans):
         return "leading llama.cpp step by step"
     if not asked.get("is_heard") and any(each.live_socket is not None for each in engines):

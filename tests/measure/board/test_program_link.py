@@ -35,6 +35,7 @@ from perfsuite.measure.plan import (
     EbpfPlan,
     IndependentPlan,
     LlamaPlan,
+    OpenClCeilingsPlan,
     ShapesPlan,
     StepsPlan,
     TurnsPlan,
@@ -475,6 +476,7 @@ PYTHON_ALONE: dict[str, Callable[[RemoteBoard, LlamaPlan], object]] = {
     "tracing with eBPF, its program": lambda board, _: board.instruments.ebpf_helper(),
     "leading llama.cpp step by step": lambda board, plan: board.run(StepsPlan(llama=plan)),
     "watching or limiting a run's memory": lambda board, plan: board.run(plan, beside=Beside(watches_memory=True)),
+    "ceilings of OpenCL": lambda board, _: board.run(OpenClCeilingsPlan(platform=None, budget_ms=1, log_dir="")),
     "the tracer of llama.cpp's functions": lambda board, _: board.instruments.phase_tracer(board.facts().engine),
     "the processor's features": lambda board, plan: board.instruments.cpu_features(plan),
     "measuring shapes on request": lambda board, _: board.start_shapes(
