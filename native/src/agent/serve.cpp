@@ -133,6 +133,7 @@ class Service {
 
     /* Kills, restores and unlocks; what that came to. */
     Value let_go() {
+        told_workers_.end_all();
         kill_children();
         if (!is_held_) {
             return nullptr;
@@ -247,6 +248,15 @@ class Service {
         if (kind == "run_in_turns") {
             return run_turns(link_, start_, asked);
         }
+        if (kind == "start_worker") {
+            return told_workers_.started(asked);
+        }
+        if (kind == "tell_worker") {
+            return told_workers_.told(asked);
+        }
+        if (kind == "end_worker") {
+            return told_workers_.ended(asked);
+        }
         if (kind == "put_weights") {
             return weights(asked.at("digest").text());
         }
@@ -265,7 +275,8 @@ class Service {
             return board_number();
         }
         throw Failure("the agent was asked for '" + printable(kind) +
-                      "'; known are machine, snapshot, held, set, competition, run, run_in_turns, put_weights, look, "
+                      "'; known are machine, snapshot, held, set, competition, run, run_in_turns, start_worker, "
+                      "tell_worker, end_worker, put_weights, look, "
                       "digests, keep, board_number");
     }
 
@@ -385,6 +396,7 @@ class Service {
     std::string root_;
     const Places places_ = Places::own();
     Start start_;
+    ToldWorkers told_workers_{link_, start_};
     HeldLock lock_;
     std::unique_ptr<Journal> journal_;
     std::vector<std::string> notes_;

@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <deque>
 #include <fcntl.h>
 #include <filesystem>
 #include <memory>
@@ -12,6 +13,7 @@
 #include <unistd.h>
 
 #include "../worker/text.h"
+#include "json.h"
 #include "looks.h"
 #include "processes.h"
 #include "restore.h"
@@ -27,6 +29,8 @@ constexpr std::string_view READY_MARK = "perfsuite-worker-ready";
 
 /* Most that is kept of what a worker prints; longest to wait for one to end that has closed its output. */
 constexpr size_t KEPT_BYTES = 65536;
+/* Most lines with a mark that are kept until somebody asks for them: whoever takes turns only counts them. */
+constexpr size_t KEPT_ANSWERS = 1000;
 constexpr double END_LIMIT_S = 10.0, END_LOOK_S = 0.005;
 
 /* A folder that is gone with its scope. */
@@ -125,9 +129,20 @@ class Process {
     }
 
     bool is_open() const { return output_ >= 0; }
+    int input() const { return input_; }
     int output() const { return output_; }
     int n_ready() const { return n_ready_; }
     const std::string &words() const { return words_; }
+
+    /* The oldest line with a mark that was not asked for yet. */
+    std::optional<std::string> next_answer() {
+        if (answers_.empty()) {
+            return std::nullopt;
+        }
+        std::string first = std::move(answers_.front());
+        answers_.pop_front();
+        return first;
+    }
 
     void hear() {
         char chunk[65536];
@@ -144,6 +159,10 @@ class Process {
         for (size_t end; (end = unread_.find('\n')) != std::string::npos; unread_.erase(0, end + 1)) {
             if (unread_.compare(0, READY_MARK.size(), READY_MARK) == 0) {
                 n_ready_++;
+                answers_.push_back(unread_.substr(0, end));
+                while (answers_.size() > KEPT_ANSWERS) {
+                    answers_.pop_front();
+                }
             } else {
                 say(unread_.substr(0, end + 1));
             }
@@ -158,6 +177,14 @@ class Process {
     void go_on() {
         ssize_t ignored = ::write(input_, "\n", 1);
         static_cast<void>(ignored);
+    }
+
+    /* Writes as much of a text as is taken at once, all of it where nobody reads any more; how much that is. */
+    size_t write(std::string_view text) {
+        ::fcntl(input_, F_SETFL, O_NONBLOCK);
+        ssize_t n_bytes = ::write(input_, text.data(), text.size());
+        bool is_later = n_bytes < 0 && (errno == EAGAIN || errno == EINTR);
+        return n_bytes >= 0 ? static_cast<size_t>(n_bytes) : is_later ? 0 : text.size();
     }
 
     void end_input() {
@@ -215,6 +242,7 @@ class Process {
     int input_ = -1, output_ = -1, n_ready_ = 0, status_ = 0;
     bool is_reaped_ = false;
     std::string unread_, words_;
+    std::deque<std::string> answers_;
 };
 
 /* Lets this process, which takes looks, keep off the processors that are used. */
@@ -287,6 +315,28 @@ class Watch {
         return true;
     }
 
+    /* Tells a worker lines; false where the time is over before it has read them. */
+    bool tells(size_t place, std::string_view lines) {
+        Process &process = *processes_[place];
+        while (!lines.empty() && process.is_open()) {
+            double left_s = until_ - monotonic_s();
+            if (left_s <= 0.0) {
+                return false;
+            }
+            std::vector<pollfd> polled = {{process.input(), POLLOUT, 0}, {process.output(), POLLIN, 0}};
+            link_.wait(left_s, &polled);
+            if (polled[0].revents) {
+                lines.remove_prefix(process.write(lines));
+            }
+            if (polled[1].revents) {
+                process.hear();
+            }
+        }
+        return true;
+    }
+
+    void allow_s(double limit_s) { until_ = monotonic_s() + limit_s; }
+
     /* Waits for one that has closed its output, and returns what it has left. */
     Value outcome(size_t place) {
         Process &process = *processes_[place];
@@ -318,6 +368,57 @@ class Watch {
 };
 
 } // namespace
+
+/* One worker, alone. */
+struct ToldWorkers::Worker {
+    Worker(Link &link, const Start &start, const Value &asked) : watch(link, start, asked) {
+        watch.started(0, asked.at("plan"), asked.at("environment"), asked.at("options"));
+    }
+
+    Watch watch;
+};
+
+ToldWorkers::ToldWorkers(Link &link, const Start &start) : link_(link), start_(start) {}
+
+ToldWorkers::~ToldWorkers() = default;
+
+Value ToldWorkers::started(const Value &asked) {
+    workers_[++n_started_] = std::make_unique<Worker>(link_, start_, asked);
+    return n_started_;
+}
+
+Value ToldWorkers::told(const Value &asked) {
+    auto found = workers_.find(asked.at("worker").whole());
+    if (found == workers_.end()) {
+        throw Failure("the worker is gone; start another one");
+    }
+    Watch &watch = found->second->watch;
+    Process &process = watch.process(0);
+    std::string lines;
+    for (const Value &each : asked.at("lines").list()) {
+        lines += each.text() + "\n";
+    }
+    SteppedAside aside(start_);
+    watch.allow_s(asked.at("limit_s").number());
+    bool is_late = !watch.tells(0, lines);
+    std::optional<std::string> answer;
+    if (!is_late && asked.at("is_answered").boolean()) {
+        is_late = !watch.hears_until([&] { return (answer = process.next_answer()) || !process.is_open(); });
+    }
+    Value told;
+    told.set("answer", answer ? Value(printable(*answer)) : Value());
+    told.set("is_late", is_late);
+    told.set("words", Bytes{process.words()});
+    told.set("outcome", answer || is_late || process.is_open() ? Value() : watch.outcome(0));
+    return told;
+}
+
+Value ToldWorkers::ended(const Value &asked) {
+    workers_.erase(asked.at("worker").whole());
+    return nullptr;
+}
+
+void ToldWorkers::end_all() { workers_.clear(); }
 
 std::string named_parent() {
     std::optional<ProcessStat> stat = process_stat(::getpid());

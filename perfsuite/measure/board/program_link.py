@@ -34,6 +34,7 @@ from perfsuite.measure.board.link import AgentLink
 from perfsuite.measure.board.local_board import WATCHED, LocalBoard, read_digest
 from perfsuite.measure.board.looks import asked_looks, replay
 from perfsuite.measure.board.mirror import FILES, LINKS, Mirror, mirror
+from perfsuite.measure.board.program_shapes import SHAPES, ProgramShapes
 from perfsuite.measure.board.protocol import BoardFacts
 from perfsuite.measure.board.run_folder import RUN_FOLDER
 from perfsuite.measure.board.watching import seen_beside
@@ -53,7 +54,7 @@ from perfsuite.measure.engine_store import (
     manifest_content,
     read_entry,
 )
-from perfsuite.measure.launch import WORKER_LIMIT_S, pinning, record_payload, refuse_killed, still_running
+from perfsuite.measure.launch import WORKER_LIMIT_S, is_native, pinning, record_payload, refuse_killed, still_running
 from perfsuite.measure.plan import (
     EbpfOverheadPlan,
     EngineDuplicationPlan,
@@ -72,6 +73,9 @@ ENGINE_FILE, BUNDLE_MANIFEST = "engine.json", "manifest.json"
 _TICKS_PER_S = 100
 
 _FILES = "files that a run leaves"
+
+#: How much longer than a worker's answer its way over the link is waited for, s.
+_BEYOND_ANSWER_S = 60.0
 
 #: Puts a file of this machine there: what it is, and where.
 Put = Callable[[Path, str], None]
@@ -108,6 +112,7 @@ class ProgramLink(AgentLink):
         self._properties: tuple[str, ...] = ()
         #: By a folder of libraries: the suite's own library for them.
         self._engine_libraries: dict[str, str] = {}
+        self._shapes = ProgramShapes(self._asked_for, _payload, self._environment, self._options)
 
     def begin(self, *, limit_s: float) -> None:
         """Bring the board into its conditions: governors set, cool enough to begin, battery charged."""
@@ -141,6 +146,8 @@ class ProgramLink(AgentLink):
                 f"run 'perfsuite devices setup {self._name} --with-python'"
             )
         self._limit_s = limit_s
+        if kind in SHAPES:
+            return understood(kind, self._shapes.answer(kind), arguments)
         answer = _ANSWERS.get(kind)
         if answer is None:
             return self._asked(kind, arguments)
@@ -153,6 +160,9 @@ class ProgramLink(AgentLink):
 
     def _asked(self, kind: str, arguments: Mapping[str, Any] | None = None) -> Any:
         return super().ask(kind, arguments or {}, limit_s=self._limit_s)
+
+    def _asked_for(self, kind: str, arguments: Mapping[str, Any], limit_s: float) -> Any:
+        return super().ask(kind, arguments, limit_s=limit_s + _BEYOND_ANSWER_S)
 
     def _with_own(self, held: Held) -> Held:
         return Held(notes=(*held.notes, *self._notes), problems=(*held.problems, *self._problems))
@@ -408,9 +418,6 @@ _ANSWERS: dict[str, Callable[[ProgramLink, Mapping[str, Any]], Any]] = {
 #: What the program has no answer to, as a reader calls it.
 _LACKING = {
     "file": _FILES,
-    "start_shapes": "measuring shapes on request",
-    "ask_shapes": "measuring shapes on request",
-    "end_shapes": "measuring shapes on request",
     "independent_rates": "rates of other programs",
     "set_governor": "setting a governor for a while",
     "set_load": "keeping its processors busy",
@@ -429,6 +436,8 @@ def lacking(kind: str, asked: Mapping[str, Any]) -> str | None:
     """Name what a request asks for that only an agent in Python has; None where the program serves it."""
     if kind == INSTRUMENT:
         return _LACKING_INSTRUMENTS.get(asked["name"], f"the instrument {asked['name']!r}")
+    if kind == "start_shapes" and not is_native(load_plan(asked["plan"])):
+        return "shapes of the suite's own tiled kernels"
     if kind not in ("run", "run_in_turns"):
         return _LACKING.get(kind)
     plans = [load_plan(each) for each in (asked["plans"] if kind == "run_in_turns" else [asked["plan"]])]

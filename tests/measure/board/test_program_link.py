@@ -486,8 +486,8 @@ PYTHON_ALONE: dict[str, Callable[[RemoteBoard, LlamaPlan], object]] = {
     "the OpenCL layer": lambda board, _: board.instruments.tracing_layer(),
     "the tracer of llama.cpp's functions": lambda board, _: board.instruments.phase_tracer(board.facts().engine),
     "the processor's features": lambda board, plan: board.instruments.cpu_features(plan),
-    "measuring shapes on request": lambda board, _: board.start_shapes(
-        ShapeSetup(plan=ShapesPlan(subject="ggml", n_threads=1, log_dir=""), environment={}), limit_s=1.0
+    "shapes of the suite's own tiled kernels": lambda board, _: board.start_shapes(
+        ShapeSetup(plan=ShapesPlan(subject="tiled", n_threads=1, log_dir=""), environment={}), limit_s=1.0
     ),
     "rates of other programs": lambda board, _: board.independent_rates(1, None, lambda _: None),
     "setting a governor for a while": lambda board, _: board.set_governor("performance"),
