@@ -98,6 +98,7 @@ class BoardHome:
         """Put the suite's own libraries for this machine's llama.cpp there, into the bundle or the cache."""
         if self.program is None:
             (self.folder / "cache" / "perfsuite").mkdir(parents=True)
+            (engine_cache / "native").mkdir(parents=True, exist_ok=True)
             (self.folder / "cache" / "perfsuite" / "native").symlink_to(engine_cache / "native")
             build_engine_library(find_engine(), engine_cache)
         else:
