@@ -21,9 +21,11 @@
 #include "files.h"
 #include "json.h"
 #include "link.h"
+#include "load.h"
 #include "lock.h"
 #include "places.h"
 #include "processes.h"
+#include "programs.h"
 #include "restore.h"
 #include "workers.h"
 
@@ -134,6 +136,7 @@ class Service {
     /* Kills, restores and unlocks; what that came to. */
     Value let_go() {
         told_workers_.end_all();
+        load_.set(0);
         kill_children();
         if (!is_held_) {
             return nullptr;
@@ -239,6 +242,23 @@ class Service {
         if (kind == "set") {
             return journal_->changed(asked.at("changes").list());
         }
+        if (kind == "unset") {
+            std::vector<std::string> lines = journal_->given_back(asked.at("changes").list());
+            return Value::List(lines.begin(), lines.end());
+        }
+        if (kind == "may_write") {
+            return journal_->may_write(asked.at("paths").list());
+        }
+        if (kind == "set_load") {
+            load_.set(asked.at("n_processes").whole());
+            return nullptr;
+        }
+        if (kind == "find_program") {
+            return found_program(asked);
+        }
+        if (kind == "run_program") {
+            return ran_program(link_, start_.work_folder, asked);
+        }
         if (kind == "competition") {
             return competition(std::min(asked.at("look_s").number(), MOST_LOOK_S));
         }
@@ -275,8 +295,8 @@ class Service {
             return board_number();
         }
         throw Failure("the agent was asked for '" + printable(kind) +
-                      "'; known are machine, snapshot, held, set, competition, run, run_in_turns, start_worker, "
-                      "tell_worker, end_worker, put_weights, look, "
+                      "'; known are machine, snapshot, held, set, unset, may_write, set_load, find_program, run_program, "
+                      "competition, run, run_in_turns, start_worker, tell_worker, end_worker, put_weights, look, "
                       "digests, keep, board_number");
     }
 
@@ -398,6 +418,7 @@ class Service {
     Start start_;
     ToldWorkers told_workers_{link_, start_};
     HeldLock lock_;
+    BusyLoops load_;
     std::unique_ptr<Journal> journal_;
     std::vector<std::string> notes_;
     bool is_held_ = false;

@@ -4,6 +4,8 @@
 #include <iostream>
 #include <unistd.h>
 
+#include "../launcher/devices.h"
+#include "../launcher/launch_steps.h"
 #include "contention.h"
 #include "engine.h"
 #include "library.h"
@@ -213,6 +215,23 @@ Value run_survey(const Value &plan, const Libraries &libraries) {
     return Value::Map{{"ceilings", std::move(ceilings)}, {"contention", contention.plain()}};
 }
 
+/* The OpenCL devices. */
+Value run_opencl_devices(const Value &, const Libraries &) {
+    return Value::Map{{"devices", described_devices(OpenCl())}};
+}
+
+/* Launches of kernels of OpenCL, all of which the plan says. */
+Value run_launches(const Value &plan, const Libraries &libraries) {
+    ContentionMark before = ContentionMark::take();
+    Value told = taken_steps(OpenCl(), plan);
+    told.set("contention", before.until(ContentionMark::take()).plain());
+    told.set("peak_rss_bytes", peak_rss_bytes());
+    if (const Value *n_threads = plan.find("n_threads"); n_threads && told.find("steps")) {
+        told.set("sentinels", measured_sentinels(Library(libraries.probe), n_threads->whole32()));
+    }
+    return told;
+}
+
 struct Task {
     const char *name;
     Value (*run)(const Value &arguments, const Libraries &libraries);
@@ -220,7 +239,8 @@ struct Task {
 
 constexpr Task TASKS[] = {{"llama", run_llama},       {"turns", run_turns},         {"steps", run_steps},
                           {"uprobes", run_uprobes},   {"overhead", run_overhead},   {"operators", run_operators},
-                          {"shapes", run_shapes},     {"probes", run_probes},       {"survey", run_survey}};
+                          {"shapes", run_shapes},     {"probes", run_probes},       {"survey", run_survey},
+                          {"launches", run_launches}, {"opencl_devices", run_opencl_devices}};
 
 Value ran(const Value &plan, const Libraries &libraries) {
     const std::string &name = plan.at("task").text();

@@ -99,9 +99,15 @@ def _engine_wheels(home: Path, steps: Steps, request: Mapping[str, Any], pip: li
     partial.mkdir(parents=True)
     what = f"{requirement}, which is compiled there unless a wheel is found (tens of minutes on a small board)"
     command = [*pip, "wheel", "-v", "--no-deps", "--no-cache-dir", "-w", str(partial), *sources, requirement]
-    steps.run(what, command, request["limits_s"]["engine"])
+    steps.run(what, [*_without_amx(Path("/proc/cpuinfo")), *command], request["limits_s"]["engine"])
     partial.rename(folder)
     return folder
+
+
+def _without_amx(cpuinfo: Path) -> list[str]:
+    """Return what a compile is started with so that llama.cpp does without AMX, whose tiles GCC 12.2 loads wrongly."""
+    has_amx = cpuinfo.exists() and " amx_int8" in cpuinfo.read_text("utf-8", "replace")
+    return ["env", "CFLAGS=-U__AMX_INT8__", "CXXFLAGS=-U__AMX_INT8__"] if has_amx else []
 
 
 def _asked(folder: Path, steps: Steps, request: Mapping[str, Any]) -> dict[str, Any]:

@@ -16,6 +16,7 @@ import pytest
 
 from perfsuite.device.lock import hold_lock, lock_state
 from perfsuite.device.lock.state import LockOwner
+from perfsuite.device.setup import installer
 from perfsuite.device.setup.installer import install
 from perfsuite.device.setup.set_up import LAUNCHER
 from perfsuite.device.setup.steps import Steps
@@ -101,6 +102,14 @@ def test_what_earlier_setups_sent_and_made_is_removed(home: Path) -> None:
     assert [path.name for path in (home / "incoming" / "wheels").iterdir()] == ["smallengine-1.0-py3-none-any.whl"]
     assert [path.name for path in (home / "wheels").iterdir()] == ["smallengine==1.0"]
     assert (kept / "own.txt").read_text() == "mine"
+
+
+def test_amx_is_left_out_where_a_processor_has_it(tmp_path: Path) -> None:
+    """A compiler that breaks llama.cpp's tiles is given no reason to use them."""
+    (tmp_path / "cpuinfo").write_text("flags\t\t: fpu amx_bf16 amx_tile amx_int8\n")
+    (tmp_path / "plain").write_text("flags\t\t: fpu avx2\n")
+    assert "CXXFLAGS=-U__AMX_INT8__" in installer._without_amx(tmp_path / "cpuinfo")
+    assert not installer._without_amx(tmp_path / "plain")
 
 
 def test_no_room_is_told_before_anything_is_made(tmp_path: Path) -> None:
