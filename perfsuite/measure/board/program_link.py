@@ -40,6 +40,7 @@ from perfsuite.measure.board.program_governors import BoardGovernors
 from perfsuite.measure.board.program_instruments import ProgramInstruments
 from perfsuite.measure.board.program_leading import ProgramPlace
 from perfsuite.measure.board.program_live import BoardRecords, heard_there
+from perfsuite.measure.board.program_shapes import SHAPES, ProgramShapes
 from perfsuite.measure.board.protocol import BoardFacts
 from perfsuite.measure.board.watching import seen_beside
 from perfsuite.measure.competition import LOOK_S, competition_of
@@ -60,6 +61,7 @@ from perfsuite.measure.engine_store import (
 )
 from perfsuite.measure.launch import (
     WORKER_LIMIT_S,
+    is_native,
     pinning,
     publishing_processors,
     record_payload,
@@ -127,6 +129,7 @@ class ProgramLink(AgentLink):
         self._instruments = ProgramInstruments(
             ask=self._asked, own_library=self._engine_libraries.get, bundle=self._bundle
         )
+        self._shapes = ProgramShapes(self._asked_within, _payload, self._environment, self._options)
 
     def begin(self, *, limit_s: float) -> None:
         """Bring the board into its conditions: governors set, cool enough to begin, battery charged."""
@@ -162,6 +165,8 @@ class ProgramLink(AgentLink):
                 f"run 'perfsuite devices setup {self._name} --with-python'"
             )
         self._limit_s, self._hear = limit_s, hear
+        if kind in SHAPES:
+            return understood(kind, self._shapes.answer(kind), arguments)
         answer = _ANSWERS.get(kind)
         if answer is None:
             return self._asked(kind, arguments)
@@ -581,20 +586,14 @@ _INSTRUMENTS: dict[str, Callable[[ProgramLink, Mapping[str, Any]], Any]] = {
 }
 
 
-#: What the program has no answer to, as a reader calls it.
-_LACKING = {
-    "start_shapes": "measuring shapes on request",
-    "ask_shapes": "measuring shapes on request",
-    "end_shapes": "measuring shapes on request",
-}
-
-
 def lacking(kind: str, asked: Mapping[str, Any]) -> str | None:
     """Name what a request asks for that only an agent in Python has; None where the program serves it."""
     if kind == INSTRUMENT:
         return None if asked["name"] in _INSTRUMENTS else f"the instrument {asked['name']!r}"
+    if kind == "start_shapes" and not is_native(load_plan(asked["plan"])):
+        return "shapes of the suite's own tiled kernels"
     if kind not in ("run", "run_in_turns"):
-        return _LACKING.get(kind)
+        return None
     plans = [load_plan(each) for each in (asked["plans"] if kind == "run_in_turns" else [asked["plan"]])]
     engines = [llama for plan in plans if isinstance(llama := getattr(plan, "llama", plan), LlamaPlan)]
     if any(isinstance(plan, OpenClCeilingsPlan) for plan in plans):

@@ -431,8 +431,8 @@ PYTHON_ALONE: dict[str, Callable[[RemoteBoard, LlamaPlan], object]] = {
         (TurnsPlan(llama=plan), TurnsPlan(llama=replace(plan, live_socket="/s"))), n_turns=2, leader=0
     ),
     "ceilings of OpenCL": lambda board, _: board.run(OpenClCeilingsPlan(platform=None, budget_ms=1, log_dir="")),
-    "measuring shapes on request": lambda board, _: board.start_shapes(
-        ShapeSetup(plan=ShapesPlan(subject="ggml", n_threads=1, log_dir=""), environment={}), limit_s=1.0
+    "shapes of the suite's own tiled kernels": lambda board, _: board.start_shapes(
+        ShapeSetup(plan=ShapesPlan(subject="tiled", n_threads=1, log_dir=""), environment={}), limit_s=1.0
     ),
 }
 
