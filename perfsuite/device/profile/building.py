@@ -22,6 +22,7 @@ _KEYS_OF = {
     "local": ("home",),
     "ssh": ("address", "port", "identity_file", "known_hosts_file", "home"),
     "adb": ("address", "home"),
+    "serial": ("address", "baud", "home"),
 }
 
 

@@ -25,8 +25,8 @@ _GRACE_S = 20.0
 #: Most of a command's output that is kept; what is longer belongs into a file, which `get` takes piece by piece.
 OUTPUT_LIMIT_BYTES = 16 << 20
 
-#: What ``timeout`` exits with past the limit, and where it had to kill.
-_ENDED_STATUSES = (124, 137)
+#: What ``timeout`` exits with past the limit, and what is ended by a timer; where either had to kill.
+_ENDED_STATUSES = (124, 143, 137)
 
 #: What was started keeps its shared connection, even where nobody keeps the target.
 _LINKS: WeakKeyDictionary[subprocess.Popen[bytes], Link] = WeakKeyDictionary()

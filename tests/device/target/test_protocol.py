@@ -1,4 +1,4 @@
-"""What every way to a device does alike: over a local shell, a real sshd, and a fake adb."""
+"""What every way to a device does alike: a local shell, a real sshd, phones behind adb, and a serial console."""
 
 from __future__ import annotations
 
@@ -20,8 +20,9 @@ from perfsuite.device.target.protocol import Completed, last_line
 from perfsuite.device.target.shell_target import Target
 from perfsuite.errors import DeviceError, LinkError, MeasurementError
 
-from ...board_adb import fake_adb
+from ...board_adb import adb_server
 from ...board_namespaces import NamespaceBoard
+from ...board_serial import SerialBoard
 
 
 def test_the_last_line_is_told() -> None:
@@ -77,17 +78,23 @@ def as_bytes(text: str) -> bytes:
     return text.encode("utf-8", "surrogateescape")
 
 
-@pytest.fixture(scope="module", params=["local", pytest.param("ssh", marks=pytest.mark.runs_on_a_board), "adb"])
+@pytest.fixture(scope="module", params=["local", pytest.param("ssh", marks=pytest.mark.runs_on_a_board), "adb", "serial"])
 def target(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
     """Give each way to a device in turn."""
     if request.param == "local":
         yield open_target(Reach(way="local"))
     elif request.param == "adb":
-        with fake_adb(tmp_path_factory.mktemp("adb")):
+        with adb_server(tmp_path_factory.mktemp("adb"), "0123"):
             yield open_target(Reach(way="adb", address="0123"))
-    else:
-        board: NamespaceBoard = request.getfixturevalue("board")
+    elif request.param == "serial":
+        board = SerialBoard(tmp_path_factory.mktemp("serial") / "home")
         target = open_target(board.reach())
+        yield target
+        target.close()
+        board.stop()
+    else:
+        there: NamespaceBoard = request.getfixturevalue("board")
+        target = open_target(there.reach())
         yield target
         target.close()
 
@@ -138,9 +145,7 @@ def test_files_go_there_and_back(target: Target, folder: str, name: str, content
         source.write_bytes(content)
         target.put(source, f"{folder}/new/{name}")
         assert target.run(["cat", f"{folder}/new/{name}"]).output == content
-        assert target.run(["sh", "-c", 'ls -A "$1" | wc -c', "sh", f"{folder}/new"]).text.strip() == str(
-            len(as_bytes(name)) + 1
-        )
+        assert target.run(["find", f"{folder}/new", "-type", "f", "-print0"]).output.count(b"\0") == 1
         target.get(f"{folder}/new/{name}", back)
         assert back.read_bytes() == content
         assert os.listdir(os.fsencode(back.parent)) == [as_bytes(name)]
