@@ -276,7 +276,12 @@ def main(name: str, path: str, baud: str, user: str) -> int:
             print(error, flush=True)
             return 1
         listening.listen()
+        if os.fork():  # whoever asked for it is not its parent: it may be there longer
+            os._exit(0)
         print(READY, flush=True)
+        nobody = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nobody, sys.stdout.fileno())
+        os.close(nobody)
         ConsoleServer(console, listening).serve()
     return 0
 

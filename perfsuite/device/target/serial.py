@@ -93,6 +93,7 @@ class SerialLink:
         assert process.stdout is not None
         with process.stdout as told:
             said = told.readline().decode("utf-8", "replace").strip()
+        process.wait(LOGIN_LIMIT_S)
         until_s = time.monotonic() + LOGIN_LIMIT_S
         while said == TAKEN and not _is_served(name) and time.monotonic() < until_s:
             time.sleep(_LOOK_S)

@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from perfsuite.device.reach import Reach
+from perfsuite.device.target import shell_target
 from perfsuite.device.target.opening import open_target
 from perfsuite.device.target.protocol import Completed, last_line
 from perfsuite.device.target.shell_target import Target
@@ -299,10 +300,11 @@ def test_a_ctrl_c_ends_the_command_there(target: Target, tmp_path: Path) -> None
     assert not [word for word in (token, f"sleep 60{token[-6:]}") if word in commands_of(target)]
 
 
-def test_endless_output_is_ended(target: Target) -> None:
+def test_endless_output_is_ended(target: Target, monkeypatch: pytest.MonkeyPatch) -> None:
     """A command that writes without end is ended at a limit that is told, long before its time is up."""
+    monkeypatch.setattr(shell_target, "OUTPUT_LIMIT_BYTES", 1 << 20)
     since = time.monotonic()
-    with pytest.raises(MeasurementError, match="'yes' wrote more than 16 MiB and was ended; let it write"):
+    with pytest.raises(MeasurementError, match="'yes' wrote more than 1 MiB and was ended; let it write"):
         target.run(["yes", (token := f"{os.getpid()}{time.monotonic_ns()}")])
     assert time.monotonic() - since < 15
     assert token not in commands_of(target)
@@ -317,7 +319,7 @@ def test_what_is_too_long_for_a_line_is_refused(target: Target) -> None:
 
 def test_a_file_that_grows_is_not_got(target: Target, folder: str, tmp_path: Path) -> None:
     """A file to which something goes on writing is refused once more arrives than was announced."""
-    assert target.run(["sh", "-c", 'head -c 16000000 /dev/zero >"$1/x"; echo >"$1/go"', "sh", folder]).status == 0
+    assert target.run(["sh", "-c", 'head -c 1000000 /dev/zero >"$1/x"; echo >"$1/go"', "sh", folder]).status == 0
     process = target.start(["sh", "-c", 'while [ -e "$1/go" ]; do head -c 4096 /dev/zero; done >>"$1/x"', "sh", folder])
     try:
         with pytest.raises(LinkError, match=r"x'? was not got: it grew beyond the \d+ bytes that it had"):
