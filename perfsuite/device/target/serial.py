@@ -38,6 +38,9 @@ _KNOWN = ((rf"^{OWN_WORDS}(?P<why>.*)$", "{why}"),)
 #: What that process says once the console can be used, and where somebody else here was faster.
 READY, TAKEN = "ready", "taken"
 
+#: What a console takes beyond the bytes themselves.
+_FRAMES_RATIO = 1.1
+
 _END_LIMIT_S, _LOOK_S = 5.0, 0.05
 
 
@@ -67,6 +70,10 @@ class SerialLink:
     def complaint(self, errors: str) -> str:
         """Explain the words of the process that has the console."""
         return explanation(errors, _KNOWN)
+
+    def seconds_for(self, size_bytes: int) -> float:
+        """At ten bits for each of four characters, which are three bytes; and some for their frames and answers."""
+        return size_bytes * 4 / 3 * 10 / self._reach.baud * _FRAMES_RATIO
 
     def close(self) -> None:
         """Let the console go where nobody else here uses it."""
