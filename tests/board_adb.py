@@ -110,7 +110,10 @@ def _first_on_the_path(folder: Path, script: str) -> Iterator[None]:
 @contextmanager
 def adb_server(folder: Path, serial: str) -> Iterator[Path]:
     """Let the real ``adb`` find one phone while this lasts; give its home."""
-    for obstacle in (phone_obstacle(), None if shutil.which("adb") else "there is no adb; 'make test-needs' installs it"):
+    for obstacle in (
+        phone_obstacle(),
+        None if shutil.which("adb") else "there is no adb; 'make test-needs' installs it",
+    ):
         if obstacle:
             pytest.skip(f"boards: {obstacle}")
     environment = phone_environment(folder)

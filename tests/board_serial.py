@@ -33,12 +33,17 @@ class SerialBoard:
         self.spoil: Callable[[bytes], bytes] = lambda chunk: chunk
         self._over, over = os.pipe()
         self._end, self._kept = over, near
-        login = f"printf '%s login: ' board; read -r user; echo \"$user\" >{home}/user; {asks}exec \"$@\""
+        login = f'printf \'%s login: \' board; read -r user; echo "$user" >{home}/user; {asks}exec "$@"'
         command = ("/bin/sh", "-c", login if asks else 'exec "$@"', "sh", *shell)
         kept = {name: os.environ[name] for name in ("PATH", "PERFSUITE_LOCK_DIR") if name in os.environ}
         kept |= {"PATH": path} if path else {}
         self.process = subprocess.Popen(
-            [str(shutil.which("setsid")), "--ctty", *command], stdin=far, stdout=far, stderr=far, cwd=home, env={**kept, "HOME": str(home)}
+            [str(shutil.which("setsid")), "--ctty", *command],
+            stdin=far,
+            stdout=far,
+            stderr=far,
+            cwd=home,
+            env={**kept, "HOME": str(home)},
         )
         os.close(far)
         self._thread = threading.Thread(target=self._carry, daemon=True)

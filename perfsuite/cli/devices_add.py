@@ -53,7 +53,9 @@ def add_parser(commands: Commands) -> None:
 def _add_reach(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("how it is reached")
     group.add_argument("--way", choices=WAYS, help="default: that of the device that it is like")
-    group.add_argument("--address", metavar="WHERE", help="user@host, a serial number of 'adb devices', or a serial port")
+    group.add_argument(
+        "--address", metavar="WHERE", help="user@host, a serial number of 'adb devices', or a serial port"
+    )
     group.add_argument("--port", type=int, metavar="N", help="of ssh (default: OpenSSH's configuration says)")
     group.add_argument("--baud", type=int, metavar="N", help="of a serial port (default 115200)")
     text = "of ssh (default: OpenSSH's configuration says)"

@@ -17,6 +17,7 @@ from perfsuite.device.process_start import pid_namespace, process_start
 from perfsuite.device.work_folder import work_folder
 from perfsuite.errors import EngineError, MeasurementError, NativeBuildError
 from perfsuite.measure.engine import Engine, find_engine
+from perfsuite.measure.launches.plan import DeviceListPlan, LaunchesPlan
 from perfsuite.measure.native import build_engine_library, find_probe_library, find_worker, load_probe_library
 from perfsuite.measure.plan import (
     LlamaPlan,
@@ -158,19 +159,23 @@ def run_worker(
 
 
 def open_publication(plan: Plan) -> Publication | None:
-    """Offer a plan's records at the socket that it names, if it names one; `MeasurementError` where nothing can listen.
-
-    The driver's thread is bound to the first processor where threads are bound at all: publishing keeps off it.
-    """
+    """Offer a plan's records at the socket that it names, if any; `MeasurementError` where nothing can listen there."""
     llama = getattr(plan, "llama", plan)
     if not isinstance(llama, LlamaPlan) or llama.live_socket is None:
         return None
     from perfsuite.measure.live_publisher import Publication  # few runs are watched
 
-    usable = frozenset(os.sched_getaffinity(0))
-    is_bound = llama.binds_threads and llama.n_threads == len(usable) > 1
-    processors = usable - {min(usable)} if is_bound else frozenset[int]()
+    processors = publishing_processors(llama, frozenset(os.sched_getaffinity(0)))
     return Publication(load_probe_library(Path(llama.cache_dir)), Path(llama.live_socket), processors)
+
+
+def publishing_processors(llama: LlamaPlan, usable: frozenset[int]) -> frozenset[int]:
+    """Return where records of a run are published; nothing leaves it to the scheduler.
+
+    The driver's thread is bound to the first processor where threads are bound at all: publishing keeps off it.
+    """
+    is_bound = llama.binds_threads and llama.n_threads == len(usable) > 1
+    return usable - {min(usable)} if is_bound else frozenset()
 
 
 @contextlib.contextmanager
@@ -237,19 +242,27 @@ def start_worker(
     return process
 
 
-#: What the native worker runs: all but our own kernels, and other people's programs.
-_NATIVE = (LlamaPlan, TurnsPlan, StepsPlan, UprobePlan, OverheadPlan, OperatorsPlan, ProbePlan, SurveyPlan)
+#: What the native worker runs: all but our own kernels by pyopencl, and other people's programs.
+_NATIVE = (
+    *(LlamaPlan, TurnsPlan, StepsPlan, UprobePlan, OverheadPlan, OperatorsPlan, ProbePlan, SurveyPlan),
+    *(LaunchesPlan, DeviceListPlan),
+)
+
+
+def is_native(plan: Plan) -> bool:
+    """Whether a plan is run by the native worker; of shapes, ggml's operators are."""
+    return isinstance(plan, _NATIVE) or (isinstance(plan, ShapesPlan) and bool(plan.library_dir))
 
 
 def _command(plan: Plan, plan_path: Path, record_path: Path) -> Sequence[str]:
     files = (str(plan_path), str(record_path))
-    if not isinstance(plan, _NATIVE):
+    if not is_native(plan):
         safely = ("-P",) if sys.version_info >= (3, 11) else ()
         return (sys.executable, *safely, "-m", "perfsuite.measure.worker", *files)
     inner: Any = getattr(plan, "llama", plan)
     cache_dir = Path(inner.cache_dir)
     options = [f"--probe-library={find_probe_library(cache_dir)}"]
-    if isinstance(inner, LlamaPlan | OperatorsPlan):
+    if isinstance(inner, LlamaPlan | OperatorsPlan | ShapesPlan):
         options.append(f"--engine-library={build_engine_library(planned_engine(inner), cache_dir)}")
     return (str(find_worker(cache_dir)), "run", *files, *options)
 

@@ -1,4 +1,4 @@
-"""Getting at the shell behind a serial console: its settings here, a login there, and the script that carries commands."""
+"""Getting at the shell behind a serial console: the port here, a login there, and the script for commands."""
 
 from __future__ import annotations
 
@@ -61,7 +61,9 @@ def opened_console(path: str, baud: int) -> int:
     try:
         handle = os.open(path, os.O_RDWR | os.O_NOCTTY | os.O_NONBLOCK)
     except PermissionError:
-        raise LinkError(f"{path}: this user may not open it; 'sudo usermod -aG dialout USER', and log in anew") from None
+        raise LinkError(
+            f"{path}: this user may not open it; 'sudo usermod -aG dialout USER', and log in anew"
+        ) from None
     except OSError as error:
         raise LinkError(f"{path}: {error.strerror}; is the cable plugged in? 'ls /dev/tty*' lists ports") from None
     _take(path, handle)

@@ -238,7 +238,9 @@ class ConsoleServer:
         self._heard_s = time.monotonic()
         kind = words[0].decode("ascii", "replace")
         if kind == "end" or kind == "b":
-            raise LinkError("the shell there ended" if kind == "end" else "what was sent came changed; try a lower rate")
+            raise LinkError(
+                "the shell there ended" if kind == "end" else "what was sent came changed; try a lower rate"
+            )
         number = int(words[1]) if len(words) > 1 and words[1].isdigit() else 0
         channel = self._channels.get(number)
         if kind in ("o", "e"):

@@ -38,7 +38,7 @@ def run_script(
     timer = quoted(_TIMER.format(limit_s=limit_s, kill_s=limit_s + 5))
     return (
         f"{_HOME}; set -- {_words(command, environment)}; exec 3<&0; perfsuite_gone= perfsuite_run=; "
-        'trap \'perfsuite_gone=1; [ -z "$perfsuite_run" ] || { perfsuite_end; exit 143; }\' TERM; '
+        "trap 'perfsuite_gone=1; [ -z \"$perfsuite_run\" ] || { perfsuite_end; exit 143; }' TERM; "
         f"{_LIMITED.format(limit_s=limit_s, timer=timer)}; "
         f'{{ sh -c {watch} sh $$ <&3 3<&- 2>/dev/null & }} | "$@" 3<&- & '
         'perfsuite_run=$!; [ -z "$perfsuite_gone" ] || perfsuite_end; perfsuite_begun; wait "$perfsuite_run"; s=$?; '

@@ -79,7 +79,9 @@ def as_bytes(text: str) -> bytes:
     return text.encode("utf-8", "surrogateescape")
 
 
-@pytest.fixture(scope="module", params=["local", pytest.param("ssh", marks=pytest.mark.runs_on_a_board), "adb", "serial"])
+@pytest.fixture(
+    scope="module", params=["local", pytest.param("ssh", marks=pytest.mark.runs_on_a_board), "adb", "serial"]
+)
 def target(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
     """Give each way to a device in turn."""
     if request.param == "local":

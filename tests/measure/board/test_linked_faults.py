@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,12 +17,12 @@ _ANY = DevicesPlan(platform=None)
 
 
 @pytest.fixture
-def linked(linked_board: LinkedBoard, program: Path) -> Iterator[BoardHome]:
+def linked(linked_board: LinkedBoard, program: Path) -> BoardHome:
     """Return a board at the end of each kind of link, with a bundle."""
     home = BoardHome(folder=linked_board.home / "home", program=program, reach=linked_board.reach)
     home.folder.mkdir()
     home.install()
-    yield home
+    return home
 
 
 def test_a_link_that_is_cut_comes_back(linked: BoardHome) -> None:
@@ -64,7 +63,9 @@ def test_an_answer_that_is_too_long_is_told(linked: BoardHome) -> None:
     """A record of 300 MB is refused there, with its size and what to do, and the program serves on."""
     linked.install('truncate -s 300000000 "$last"')
     board = linked.board()
-    with pytest.raises(MeasurementError, match=r"^\d+ bytes are too much for the link, which takes 268435456 at once; "):
+    with pytest.raises(
+        MeasurementError, match=r"^\d+ bytes are too much for the link, which takes 268435456 at once; "
+    ):
         board.run(_ANY)
     assert board.covariates()
     board.close()
@@ -74,7 +75,7 @@ def test_two_desks_are_told_apart(linked: BoardHome) -> None:
     """The second is refused by a line that names the first, which goes on."""
     first = linked.board()
     first.open()
-    with pytest.raises(LockedError, match="^board: held by ada from desk"):
+    with pytest.raises(LockedError, match=r"^board: held by ada from desk"):
         linked.board(hello=linked.hello(run_id="run-2")).open()
     assert first.covariates()
     first.close()
