@@ -478,7 +478,8 @@ class ProgramLink(AgentLink):
                 f"{folder}: was made by perfsuite {plain['suite_version']}, this is {__version__}; "
                 "set the device up with that llama.cpp again"
             )
-        self._engine_libraries[str(engine.library_dir)] = str(folder / "lib-perfsuite" / ENGINE_LIBRARY)
+        part = "lib" if name == BUNDLE_MANIFEST else "lib-perfsuite"  # of any bundle there, by whatever path
+        self._engine_libraries[str(engine.library_dir)] = str(folder / part / ENGINE_LIBRARY)
         if folder == self._bundle:
             del self._engine_libraries[str(engine.library_dir)]  # the program knows those beside it
         return engine
