@@ -4,7 +4,8 @@
     python tools/first_board.py --scenario=p16-g4 -k phase
     python tools/first_board.py --board=arm64
 
-The board is an sshd on a loopback port with a home of its own, in which nothing is installed; ``--board=arm64`` is one
+The board is an sshd on a loopback port with a home of its own, in which nothing is installed, and with the OpenCL
+drivers of this machine; ``--board=arm64`` is one
 with the files of Debian for arm64, whose programs are emulated, and takes root and ``make test-needs``. The bundle is
 made, or found in the cache, before. Then the clock runs: `perfsuite devices add`, `probe`, `setup`, and pytest with the
 phases of a short scenario. What the bundle takes on the board is told with it.
@@ -17,6 +18,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -34,6 +36,7 @@ sys.path.insert(0, str(ROOT))  # for the test board
 from perfsuite.device.reach import Reach  # noqa: E402
 from perfsuite.device.target.opening import open_target  # noqa: E402
 from perfsuite.errors import MeasurementError, PerfsuiteError  # noqa: E402
+from perfsuite.measure.kernel_runtime import opencl_environment  # noqa: E402
 
 _NAME = "first-board"
 
@@ -71,7 +74,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options, words = parser.parse_known_args(arguments)
     try:
         with tempfile.TemporaryDirectory(prefix="perfsuite-first-") as folder:
-            board = BOARDS[options.board]()
+            board = BOARDS[options.board](Path(folder))
             try:
                 first_verdict(board.reach(), Path(folder))
                 return compare_with_local(board.reach(), Path(folder), words) if options.board == "loopback" else 0
@@ -82,15 +85,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
 
 
-def _loopback_board() -> TestBoard:
+def _loopback_board(folder: Path) -> TestBoard:
     from tests.board_loopback import LoopbackBoard, loopback_obstacle  # only where there can be one
 
     if obstacle := loopback_obstacle():
         raise MeasurementError(obstacle)
-    return LoopbackBoard()
+    return LoopbackBoard(opencl_environment(folder, inherited=os.environ.get("OCL_ICD_VENDORS")))
 
 
-def _arm_board() -> TestBoard:
+def _arm_board(_: Path) -> TestBoard:
     from tests.arm_root import emulation_obstacle, find_arm_root  # as above
     from tests.board_namespaces import NamespaceBoard, board_obstacle
 
@@ -102,7 +105,7 @@ def _arm_board() -> TestBoard:
 
 
 #: By the name that ``--board`` has for them.
-BOARDS: Mapping[str, Callable[[], TestBoard]] = {"loopback": _loopback_board, "arm64": _arm_board}
+BOARDS: Mapping[str, Callable[[Path], TestBoard]] = {"loopback": _loopback_board, "arm64": _arm_board}
 
 
 def first_verdict(reach: Reach, folder: Path) -> None:
