@@ -431,7 +431,7 @@ Value ToldWorkers::told(const Value &asked) {
     for (const Value &each : asked.at("lines").list()) {
         lines += each.text() + "\n";
     }
-    SteppedAside aside(start_);
+    SteppedAside aside(start_, asked.find("stands_on"));
     watch.allow_s(asked.at("limit_s").number());
     bool is_late = !watch.tells(0, lines);
     std::optional<std::string> answer;

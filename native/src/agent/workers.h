@@ -48,7 +48,7 @@ class ToldWorkers {
     /* Starts one: `plan` (bytes), `environment`, `options`, `limit_s`.  Returns its number. */
     Value started(const Value &asked);
 
-    /* Tells one `lines`, and where `is_answered` waits for the next answer: `worker`, `limit_s`.  Returns the `answer`, or
+    /* Tells one `lines`, and where `is_answered` waits for the next answer: `worker`, `limit_s`, and `stands_on` or nil.  Returns the `answer`, or
      * whether it `is_late`, or as its `outcome` how the worker ended before it; and its last `words`. */
     Value told(const Value &asked);
 
