@@ -28,6 +28,9 @@ namespace {
 /* What a worker that takes turns prints when it is ready for the next. */
 constexpr std::string_view READY_MARK = "perfsuite-worker-ready";
 
+/* How the eBPF recorder says that it records, and that it has switched levels (perfsuite/measure/ebpf.py). */
+constexpr std::string_view RECORDER_MARKS[] = {"ready", "levels "};
+
 /* Most that is kept of what a worker prints; longest to wait for one to end that has closed its output. */
 constexpr size_t KEPT_BYTES = 65536;
 /* Most lines with a mark that are kept until somebody asks for them: whoever takes turns only counts them. */
@@ -66,8 +69,9 @@ std::vector<char *> pointers(std::vector<std::string> &texts) {
 /* A process in a session of its own, that is heard line by line. */
 class Process {
   public:
+    /* What it prints goes to the file `log` where that is not "": then its errors alone are heard. */
     Process(std::vector<std::string> command, std::vector<std::string> environment, const cpu_set_t &processors,
-            const Companions &beside = {}) {
+            const Companions &beside = {}, const std::string &log = "") {
         for (const auto &each : beside) {
             for (std::string &option : each->options()) {
                 command.push_back(std::move(option));
@@ -97,6 +101,14 @@ class Process {
             for (const auto &each : beside) {
                 each->in_child();
             }
+            if (int file = log.empty() ? 1 : ::open(log.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0600); file != 1) {
+                if (file < 0) {
+                    ::dprintf(2, "error: %s: cannot be written (%s)\n", log.c_str(), std::strerror(errno));
+                    ::_exit(127);
+                }
+                ::dup2(file, 1);
+                ::close(file);
+            }
             ::execve(arguments[0], arguments.data(), variables.data());
             ::dprintf(2, "%s: cannot be started (%s)\n", arguments[0], std::strerror(errno));
             ::_exit(127);
@@ -123,6 +135,10 @@ class Process {
         close_output();
     }
 
+    /* How its answers begin. */
+    std::vector<std::string_view> marks = {READY_MARK};
+
+    pid_t pid() const { return pid_; }
     bool is_open() const { return output_ >= 0; }
     int input() const { return input_; }
     int output() const { return output_; }
@@ -152,7 +168,8 @@ class Process {
             unread_ += unread_.empty() ? "" : "\n";
         }
         for (size_t end; (end = unread_.find('\n')) != std::string::npos; unread_.erase(0, end + 1)) {
-            if (unread_.compare(0, READY_MARK.size(), READY_MARK) == 0) {
+            auto is_begun = [&](std::string_view mark) { return unread_.compare(0, mark.size(), mark) == 0; };
+            if (std::any_of(marks.begin(), marks.end(), is_begun)) {
                 n_ready_++;
                 answers_.push_back(unread_.substr(0, end));
                 while (answers_.size() > KEPT_ANSWERS) {
@@ -293,6 +310,13 @@ class Watch {
         return *processes_[place];
     }
 
+    /* Starts another program, alone in the place of a worker. */
+    Process &started(const std::vector<std::string> &command, const std::string &log) {
+        processes_[0] = std::make_unique<Process>(command, child_environment(Value::Map{}), start_.processors,
+                                                  Companions(), log);
+        return *processes_[0];
+    }
+
     Process &process(size_t place) { return *processes_[place]; }
 
     /* Hears the workers until something is so; false where the time is over before. */
@@ -402,10 +426,15 @@ class Watch {
 
 } // namespace
 
-/* One worker, alone. */
+/* One worker, or another program, alone. */
 struct ToldWorkers::Worker {
     Worker(Link &link, const Start &start, const Value &asked) : watch(link, start, asked) {
-        watch.started(0, asked.at("plan"), asked.at("environment"), asked.at("options"), nullptr);
+        watch.started(0, asked.at("plan"), asked.at("environment"), asked.at("options"), asked.find("beside"));
+    }
+    Worker(Link &link, const Start &start, const std::vector<std::string> &command, const std::string &log)
+        : watch(link, start, Value::Map{{"limit_s", 0.0}}) {
+        Process &process = watch.started(command, log);
+        process.marks = {RECORDER_MARKS[0], RECORDER_MARKS[1]};
     }
 
     Watch watch;
@@ -420,6 +449,11 @@ Value ToldWorkers::started(const Value &asked) {
     return n_started_;
 }
 
+Value ToldWorkers::started_recorder(const std::vector<std::string> &command, const std::string &log) {
+    workers_[++n_started_] = std::make_unique<Worker>(link_, start_, command, log);
+    return n_started_;
+}
+
 Value ToldWorkers::told(const Value &asked) {
     auto found = workers_.find(asked.at("worker").whole());
     if (found == workers_.end()) {
@@ -431,18 +465,25 @@ Value ToldWorkers::told(const Value &asked) {
     for (const Value &each : asked.at("lines").list()) {
         lines += each.text() + "\n";
     }
-    SteppedAside aside(start_, asked.find("stands_on"));
+    SteppedAside aside(start_, nullptr);
     watch.allow_s(asked.at("limit_s").number());
     bool is_late = !watch.tells(0, lines);
     std::optional<std::string> answer;
-    if (!is_late && asked.at("is_answered").boolean()) {
+    const Value *ends = asked.find("ends_input");
+    if (!is_late && ends && ends->boolean()) {
+        process.end_input();
+        is_late = !watch.hears_until([&] { return !process.is_open(); });
+    } else if (!is_late && asked.at("is_answered").boolean()) {
         is_late = !watch.hears_until([&] { return (answer = process.next_answer()) || !process.is_open(); });
     }
     Value told;
     told.set("answer", answer ? Value(printable(*answer)) : Value());
     told.set("is_late", is_late);
+    told.set("pid", static_cast<int>(process.pid()));
     told.set("words", Bytes{process.words()});
-    told.set("outcome", answer || is_late || process.is_open() ? Value() : watch.outcome(0));
+    bool has_ended = !answer && !is_late && !process.is_open();
+    told.set("outcome", has_ended ? watch.outcome(0) : Value());
+    told.set("looks", has_ended ? Value(watch.looks()) : Value());
     return told;
 }
 

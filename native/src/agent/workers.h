@@ -45,11 +45,16 @@ class ToldWorkers {
     ToldWorkers &operator=(const ToldWorkers &) = delete;
     ~ToldWorkers();
 
-    /* Starts one: `plan` (bytes), `environment`, `options`, `limit_s`.  Returns its number. */
+    /* Starts one: `plan` (bytes), `environment`, `options`, `limit_s`, and `looks` and `beside` or nil.  Returns its
+     * number. */
     Value started(const Value &asked);
 
-    /* Tells one `lines`, and where `is_answered` waits for the next answer: `worker`, `limit_s`, and `stands_on` or nil.  Returns the `answer`, or
-     * whether it `is_late`, or as its `outcome` how the worker ended before it; and its last `words`. */
+    /* Starts the eBPF recorder, which is told and heard in the same way; its log goes to a file. */
+    Value started_recorder(const std::vector<std::string> &command, const std::string &log);
+
+    /* Tells one `lines`, and where `is_answered` waits for the next answer: `worker`, `limit_s`; where it `ends_input`, for
+     * its end.  Returns the `answer`, or whether it `is_late`, or as its `outcome` how the worker ended before it, with
+     * the `looks` beside it; and its `pid` and last `words`. */
     Value told(const Value &asked);
 
     /* Ends one with all that it has started: `worker`. */

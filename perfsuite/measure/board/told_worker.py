@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from typing import Any
 
 from perfsuite.errors import LinkError, MeasurementError
@@ -23,21 +24,61 @@ _MOST_HELD = 4 << 20
 _START_LIMIT_S = 60.0
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """What came of telling a process there something."""
+
+    answer: str | None
+    is_late: bool
+    #: How it ended, where it has; and the looks beside it.
+    outcome: Mapping[str, Any] | None
+    looks: Any
+    pid: int
+    #: What it said last beside its answers.
+    words: str
+
+    @classmethod
+    def from_plain(cls, plain: Any) -> Told:
+        """Read what the program answers."""
+        answer = plain["answer"]
+        return cls(
+            answer=None if answer is None else str(answer),
+            is_late=bool(plain["is_late"]),
+            outcome=plain["outcome"],
+            looks=plain["looks"],
+            pid=int(plain["pid"]),
+            words=bytes(plain["words"]).decode(errors="replace"),
+        )
+
+
 class ToldWorker:
     """One worker there; whoever starts it closes it."""
 
     def __init__(
-        self, ask: Ask, payload: Payload, plan: Plan, *, environment: Mapping[str, str], options: list[str]
+        self,
+        ask: Ask,
+        payload: Payload,
+        plan: Plan,
+        *,
+        environment: Mapping[str, str],
+        options: list[str],
+        looks: Mapping[str, Any] | None = None,
+        beside: Mapping[str, Any] | None = None,
     ) -> None:
-        """Let the program start it."""
+        """Let the program start it, and take `looks` and do what `beside` names beside it."""
         self._ask, self._payload, self._plan = ask, payload, plan
         self.task = task_of(plan)
         #: What it said beside its answers, as far as that is known.
         self.words: list[str] = []
         self._held: list[str] = []
+        self._ends_input = False
         self._outcome: Mapping[str, Any] | None = None
-        asked = {"plan": dump_plan(plan), "environment": dict(environment), "options": options}
-        self._number = understood("start_worker", int, ask("start_worker", {**asked, "limit_s": 0.0}, _START_LIMIT_S))
+        #: Its process there, once it has answered; and the looks that were taken beside it, once it has ended.
+        self.pid = 0
+        self.looks: Any = None
+        started = {"plan": dump_plan(plan), "environment": dict(environment), "options": options, "limit_s": 0.0}
+        asked = {**started, "looks": looks, "beside": beside}
+        self._number = understood("start_worker", int, ask("start_worker", asked, _START_LIMIT_S))
 
     def tell(self, line: str, deadline_s: float) -> None:
         """Send a line, with those after it; `TimeoutError` where it has not read them before the deadline."""
@@ -46,10 +87,30 @@ class ToldWorker:
             self._told(deadline_s, is_answered=False)
 
     def answer(self, mark: str | None, deadline_s: Callable[[], float]) -> str | None:
-        """Return its next answer, None once it has ended; `TimeoutError` beyond the deadline."""
-        if mark != READY_MARK:
+        """Return its next answer, None once it has ended; `TimeoutError` beyond the deadline.
+
+        Without a mark its end is waited for, which its input has before.
+        """
+        if mark not in (READY_MARK, None):
             raise MeasurementError(f"a worker on a board was to answer with {mark!r}; it does with {READY_MARK!r}")
-        return self._told(deadline_s(), is_answered=True) if self._outcome is None else None
+        return self._told(deadline_s(), is_answered=mark is not None) if self._outcome is None else None
+
+    @property
+    def outcome(self) -> Mapping[str, Any]:
+        """How it ended, with what was seen beside it; nothing where it has not."""
+        return self._outcome or {}
+
+    def end_input(self) -> None:
+        """Say that nothing more is asked; it goes with what is waited for next."""
+        self._ends_input = True
+
+    def payload(self) -> dict[str, Any]:
+        """Return what it has measured, once it has ended, or raise with its reason."""
+        if self._outcome is None:
+            raise MeasurementError(
+                f"the worker for '{self.task}' has not ended within {_START_LIMIT_S:.0f} s; run again"
+            )
+        return self._payload(self._plan, self._outcome)
 
     def early_end(self, before: str) -> MeasurementError:
         """Return why it ended too early: its own reason, or else what it ended before."""
@@ -70,28 +131,29 @@ class ToldWorker:
         limit_s = max(0.0, deadline_s - time.monotonic())
         lines, self._held = self._held, []
         asked = {"worker": self._number, "lines": lines, "is_answered": is_answered, "limit_s": limit_s}
-        plain = self._ask("tell_worker", asked, limit_s)
-        answer, is_late, outcome, words = understood("tell_worker", _told, plain)
-        self._outcome = outcome
-        self.words = words.splitlines()
-        if is_late:
+        plain = self._ask("tell_worker", {**asked, "ends_input": self._ends_input}, limit_s)
+        told = understood("tell_worker", Told.from_plain, plain)
+        self._outcome, self.pid, self.looks = told.outcome, told.pid, told.looks
+        self.words = told.words.splitlines()
+        if told.is_late:
             raise TimeoutError
-        return answer
+        return told.answer
 
 
 @contextmanager
 def told_worker(
-    ask: Ask, payload: Payload, plan: Plan, *, environment: Mapping[str, str], options: list[str]
+    ask: Ask,
+    payload: Payload,
+    plan: Plan,
+    *,
+    environment: Mapping[str, str],
+    options: list[str],
+    looks: Mapping[str, Any] | None = None,
+    beside: Mapping[str, Any] | None = None,
 ) -> Iterator[ToldWorker]:
     """Start a worker there, and end it with the context."""
-    worker = ToldWorker(ask, payload, plan, environment=environment, options=options)
+    worker = ToldWorker(ask, payload, plan, environment=environment, options=options, looks=looks, beside=beside)
     try:
         yield worker
     finally:
         worker.close()
-
-
-def _told(plain: Any) -> tuple[str | None, bool, Mapping[str, Any] | None, str]:
-    answer, outcome = plain["answer"], plain["outcome"]
-    words = bytes(plain["words"]).decode(errors="replace")
-    return answer if answer is None else str(answer), bool(plain["is_late"]), outcome, words
