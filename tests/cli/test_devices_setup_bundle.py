@@ -18,6 +18,7 @@ from perfsuite.device.setup.board_survey import BoardSurvey, check_fit, check_ro
 from perfsuite.device.setup.bundle_setup import leave_bundle
 from perfsuite.device.target.opening import open_target
 from perfsuite.errors import DeviceError
+from perfsuite.measure.bundle.making import Bundle, BundleOrder
 from perfsuite.measure.plan import SCHEMA
 from perfsuite.records.bundle import (
     LOADER,
@@ -299,6 +300,45 @@ def test_a_board_without_room_is_refused() -> None:
     check_room("bench", replace(BOARD, free_bytes=0), 0)
     with pytest.raises(DeviceError, match=r"bench: 47\.7 MiB are free there, .* are needed"):
         check_room("bench", BOARD, 49_000_000)
+
+
+@pytest.mark.parametrize(
+    ("library", "option", "platform", "told"),
+    [
+        ("/usr/lib/libOpenCL.so.1", (), None, "backend, for /usr/lib/libOpenCL.so.1 is there"),
+        (None, ("--opencl",), None, "backend, as --opencl asks"),
+        (None, (), "QUALCOMM", "backend, for its profile names the platform QUALCOMM"),
+        (None, (), None, "no OpenCL is there, the bundle is without its backend"),
+    ],
+)
+def test_setup_says_why_a_bundle_has_the_opencl_backend(
+    bench: LinkedBoard,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: Streams,
+    library: str | None,
+    option: tuple[str, ...],
+    platform: str | None,
+    told: str,
+) -> None:
+    """What the board has, an option and the profile decide; the bundle that is made is as was said."""
+    orders: list[BundleOrder] = []
+
+    def make_bundle(order: BundleOrder, *_: object) -> Bundle:
+        orders.append(order)
+        folder = plant_bundle(tmp_path / "bundle")
+        return Bundle(folder=folder, manifest=read_manifest(folder))
+
+    monkeypatch.setattr("perfsuite.measure.bundle.making.make_bundle", make_bundle)
+    home = str(bench.home / _HOME)
+    board = replace(BOARD, opencl_library=library)
+    monkeypatch.setattr("perfsuite.device.setup.bundle_setup.look_at_board", lambda *_: (board, home))
+    if platform is not None:
+        profile = tmp_path / "devices" / "bench.toml"
+        profile.write_text(f'opencl_platform = "{platform}"\n' + profile.read_text())
+    assert main(["devices", "setup", "bench", *option]) == 0
+    assert told in capsys.readouterr()[0]
+    assert [each.has_opencl for each in orders] == [not told.startswith("no OpenCL")]
 
 
 def test_options_of_python_need_python(bench: LinkedBoard, capsys: Streams) -> None:

@@ -98,9 +98,19 @@ class BoardHome:
         self.agent.write_text(f"#!/bin/sh\n{script}\n")
         self.agent.chmod(0o755)
 
+    @property
+    def bundle(self) -> Path:
+        """The folder of the bundle, where the board has no Python."""
+        return self._bundled().parent
+
     def bring_libraries(self, engine_cache: Path) -> None:
-        """Put the suite's own libraries for this machine's llama.cpp into the bundle, where the board has one."""
-        if self.program is not None:
+        """Put the suite's own libraries for this machine's llama.cpp there, into the bundle or the cache."""
+        if self.program is None:
+            (self.folder / "cache" / "perfsuite").mkdir(parents=True)
+            (engine_cache / "native").mkdir(parents=True, exist_ok=True)
+            (self.folder / "cache" / "perfsuite" / "native").symlink_to(engine_cache / "native")
+            build_engine_library(find_engine(), engine_cache)
+        else:
             place = self._bundled().parent / "lib"
             place.mkdir()
             for library in (build_engine_library(find_engine(), engine_cache), find_probe_library(engine_cache)):
