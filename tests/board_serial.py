@@ -33,7 +33,8 @@ class SerialBoard:
         self.spoil: Callable[[bytes], bytes] = lambda chunk: chunk
         self._over, over = os.pipe()
         self._end, self._kept = over, near
-        login = f'printf \'%s login: \' board; read -r user; echo "$user" >{home}/user; {asks}exec "$@"'
+        asked = 'user=; while [ -z "$user" ]; do printf "board login: "; read -r user; done; '
+        login = f'{asked}echo "$user" >{home}/user; {asks}exec "$@"'
         command = ("/bin/sh", "-c", login if asks else 'exec "$@"', "sh", *shell)
         kept = {name: os.environ[name] for name in ("PATH", "PERFSUITE_LOCK_DIR") if name in os.environ}
         kept |= {"PATH": path} if path else {}
@@ -43,7 +44,7 @@ class SerialBoard:
             stdout=far,
             stderr=far,
             cwd=home,
-            env={**kept, "HOME": str(home)},
+            env={**kept, "HOME": str(home), "TMPDIR": str(home)},
         )
         os.close(far)
         self._thread = threading.Thread(target=self._carry, daemon=True)

@@ -114,9 +114,11 @@ def log_in(path: str, baud: int, user: str, *, limit_s: float = LOGIN_LIMIT_S) -
 
 def _find_shell(talk: _Talk, token: str, user: str) -> None:
     """Have a shell say a word; what is written to it is not what it says, wherever it is echoed."""
-    told_user = False
+    # A line's end alone first: whatever else is said would be taken for a user's name by who asks for one.
+    question, says = f"bye\necho perfsuite''-{token}\n", "\n"
     while True:
-        talk.say(f"\nbye\necho perfsuite''-{token}\n" if not told_user else f"echo perfsuite''-{token}\n")
+        talk.say(says)
+        says = question
         while talk.more(_LOOK_S):
             if f"perfsuite-{token}".encode() in talk.heard:
                 return
@@ -128,8 +130,8 @@ def _find_shell(talk: _Talk, token: str, user: str) -> None:
             if re.search(rb"login:\s*$", talk.heard):
                 if not user:
                     raise talk.refused("asks who logs in; name the user in its address: serial:root@/dev/ttyUSB0")
-                talk.heard, told_user = b"", True
-                talk.say(f"{user}\n")
+                talk.heard, says = b"", f"{user}\n"
+                break
         if time.monotonic() > talk.until_s:
             said = f"it says: {last_line(talk.heard.decode('utf-8', 'replace'))}" if talk.heard.strip() else "silence"
             raise talk.refused(f"no shell answers ({said}); is the board up, and the rate right?")
