@@ -21,14 +21,17 @@ with the hash of every file, is the same each time for the same sources and comp
 Compiling llama.cpp takes some minutes a target, once; what is made is kept in the cache.
 
 gcc is Debian's compiler for the target, whose programs need a glibc as new as this system's. zig is that of the package
-ziglang from PyPI, whose programs run with glibc 2.31 and newer, or with musl; its llama.cpp has threads of its own, and
-not OpenMP's.
+ziglang from PyPI ('pip install ziglang'), whose programs run with glibc 2.31 and newer, or with musl; its llama.cpp has
+threads of its own, and not OpenMP's. A bundle for musl takes musl's library along, from Debian's package for the
+target, and runs where there is no C library at all, as in Android's shell; there it cannot open a vendor's OpenCL
+library, which needs Android's.
 """
 
 _EXAMPLES = {
     "perfsuite bundle --target aarch64-linux-gnu": "the llama.cpp that the suite requires, for a board with 64-bit Arm",
     "perfsuite bundle --target aarch64-linux-gnu --llama ../llama.cpp -o out": "a checkout's, into a folder",
     "perfsuite bundle --target aarch64-linux-gnu --compiler zig": "for a system with an older glibc",
+    "perfsuite bundle --target aarch64-linux-musl": "for Alpine, and for Android's shell",
     "perfsuite bundle --processor native": "for this very machine",
 }
 

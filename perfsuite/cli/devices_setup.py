@@ -29,7 +29,8 @@ What was used before stays in use until the new bundle is whole there and its pr
 setup has made there.
 
 With --with-python the suite itself is installed there instead, by the device's own pip, and llama.cpp is compiled
-there: for OpenCL kernels of your own, which are driven from Python. That takes a small board tens of minutes.
+there: for what takes Python on the board, as docs/known-limitations.md lists it. That takes a small board tens of
+minutes.
 """
 
 _EXAMPLES = {
@@ -126,12 +127,13 @@ def _made_bundle(options: argparse.Namespace, profile: Profile, board: BoardSurv
 
     why = _why_opencl(options, profile, board)
     print(f"{profile.name}: {why or 'no OpenCL is there, the bundle is without its backend (--opencl brings it)'}")
-    target = target_of(board.machine, has_glibc=not board.has_musl)
+    takes_musl = board.has_musl or board.is_android
+    target = target_of(board.machine, has_glibc=not takes_musl)
     best = target.best_processor(board.features)
     order = BundleOrder(
         target=target,
         processor=target.processor(options.processor) if options.processor else best,
-        compiler=options.compiler or suitable_compiler(has_musl=board.has_musl, glibc=board.glibc),
+        compiler=options.compiler or suitable_compiler(has_musl=takes_musl, glibc=board.glibc),
         llama=options.llama,
         has_opencl=why is not None,
     )

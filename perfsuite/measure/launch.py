@@ -159,19 +159,23 @@ def run_worker(
 
 
 def open_publication(plan: Plan) -> Publication | None:
-    """Offer a plan's records at the socket that it names, if it names one; `MeasurementError` where nothing can listen.
-
-    The driver's thread is bound to the first processor where threads are bound at all: publishing keeps off it.
-    """
+    """Offer a plan's records at the socket that it names, if any; `MeasurementError` where nothing can listen there."""
     llama = getattr(plan, "llama", plan)
     if not isinstance(llama, LlamaPlan) or llama.live_socket is None:
         return None
     from perfsuite.measure.live_publisher import Publication  # few runs are watched
 
-    usable = frozenset(os.sched_getaffinity(0))
-    is_bound = llama.binds_threads and llama.n_threads == len(usable) > 1
-    processors = usable - {min(usable)} if is_bound else frozenset[int]()
+    processors = publishing_processors(llama, frozenset(os.sched_getaffinity(0)))
     return Publication(load_probe_library(Path(llama.cache_dir)), Path(llama.live_socket), processors)
+
+
+def publishing_processors(llama: LlamaPlan, usable: frozenset[int]) -> frozenset[int]:
+    """Return where records of a run are published; nothing leaves it to the scheduler.
+
+    The driver's thread is bound to the first processor where threads are bound at all: publishing keeps off it.
+    """
+    is_bound = llama.binds_threads and llama.n_threads == len(usable) > 1
+    return usable - {min(usable)} if is_bound else frozenset()
 
 
 @contextlib.contextmanager

@@ -21,6 +21,7 @@ from perfsuite.errors import DeviceError
 from perfsuite.measure.bundle.making import Bundle, BundleOrder
 from perfsuite.measure.plan import SCHEMA
 from perfsuite.records.bundle import (
+    LOADER,
     MANIFEST_NAME,
     WORKER,
     BundledEngine,
@@ -95,6 +96,16 @@ def in_use(board: LoopbackBoard) -> Path:
 def left_on(board: LoopbackBoard) -> set[str]:
     """Return what lies beside the bundles, hidden or not."""
     return {path.name for path in (board.home / _HOME / "bundle").iterdir()}
+
+
+def test_a_bundle_may_bring_what_starts_its_programs(bench: LoopbackBoard, tmp_path: Path) -> None:
+    """Every program of it may be run on the board before the worker is, which needs the other one."""
+    bundle = plant_bundle(tmp_path / "bundle", worker='#!/bin/sh\nexec "${0%/*}/lib/ld-musl.so"\n')
+    (bundle / LOADER).write_text("#!/bin/sh\necho perfsuite-worker\n")
+    write_manifest(bundle, manifest_of(listed_files(bundle, (WORKER, LOADER))))
+    assert set_up(bundle) == 0
+    assert os.access(in_use(bench) / LOADER, os.X_OK)
+    assert not os.access(in_use(bench) / "lib/libperfsuite_engine.so", os.X_OK)
 
 
 def test_a_board_gets_a_bundle_and_only_what_is_missing(bench: LoopbackBoard, tmp_path: Path, capsys: Streams) -> None:
@@ -264,7 +275,12 @@ def test_a_damaged_bundle_is_not_sent(
 
 
 BOARD = BoardSurvey(
-    machine=os.uname().machine, glibc="2.36", has_musl=False, features=frozenset(), free_bytes=50_000_000
+    machine=os.uname().machine,
+    glibc="2.36",
+    has_musl=False,
+    is_android=False,
+    features=frozenset(),
+    free_bytes=50_000_000,
 )
 
 

@@ -212,13 +212,21 @@ class Process {
     std::string unread_, words_;
 };
 
-/* Lets this process, which takes looks, keep off the processors that are used. */
+/* Lets this process, which takes looks and hears records, keep off the processors that are used; where all are, it runs
+ * on those that the desk names, if it names any. */
 class SteppedAside {
   public:
-    explicit SteppedAside(const Start &start) {
+    SteppedAside(const Start &start, const Value *named) {
         ::sched_getaffinity(0, sizeof before_, &before_);
-        if (CPU_COUNT(&start.others) > 0) {
-            ::sched_setaffinity(0, sizeof start.others, &start.others);
+        cpu_set_t chosen = start.others;
+        for (const Value &each : named ? named->list() : Value::List()) {
+            int64_t number = each.whole();
+            if (CPU_COUNT(&start.others) == 0 && number >= 0 && number < CPU_SETSIZE) {
+                CPU_SET(static_cast<int>(number), &chosen);
+            }
+        }
+        if (CPU_COUNT(&chosen) > 0) {
+            ::sched_setaffinity(0, sizeof chosen, &chosen);
         }
     }
     SteppedAside(const SteppedAside &) = delete;
@@ -354,7 +362,7 @@ Value run_plan(Link &link, const Start &start, const Value &asked) {
     Process &process =
         watch.started(0, asked.at("plan"), asked.at("environment"), asked.at("options"), asked.find("beside"));
     process.end_input();
-    SteppedAside aside(start);
+    SteppedAside aside(start, asked.find("stands_on"));
     double began_s = monotonic_s();
     bool is_late = !watch.hears_until([&] { return !process.is_open(); });
     Value::List looks = watch.looks();
@@ -374,7 +382,7 @@ Value run_turns(Link &link, const Start &start, const Value &asked) {
         const Value *beside = besides && !besides->list().at(place).is_nil() ? &besides->list().at(place) : nullptr;
         watch.started(place, own("plans"), own("environments"), own("options"), beside);
     }
-    SteppedAside aside(start);
+    SteppedAside aside(start, asked.find("stands_on"));
     int n_taken[2] = {0, 0};
     bool is_late = false;
     std::optional<size_t> ended_early;

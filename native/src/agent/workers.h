@@ -26,7 +26,7 @@ struct Start {
 };
 
 /* Runs one plan: `plan` (bytes), `environment`, `options`, `limit_s`, and `looks` or nil; beside it what `beside` names,
- * a map as `companions` takes it, or nil.  Returns how the process ended,
+ * a map as `companions` takes it, or nil; `stands_on` are the processors on which the agent waits, or nil.  Returns how the process ended,
  * what it printed last, its record, and the looks; a plan that fails is no error. */
 Value run_plan(Link &link, const Start &start, const Value &asked);
 

@@ -270,7 +270,7 @@ void check_header(const Value &plan) {
 
 /* The libraries and descriptors that the options name; libraries are else those in lib/ beside this program. */
 Libraries libraries_in(const std::vector<std::string> &options) {
-    std::string beside = folder_of(real_path("/proc/self/exe")) + "/lib/";
+    std::string beside = folder_of(own_program()) + "/lib/";
     Libraries libraries{beside + "libperfsuite_engine.so", beside + "libperfsuite_probe.so"};
     const std::pair<const char *, std::string *> paths[] = {{"--engine-library", &libraries.engine},
                                                             {"--probe-library", &libraries.probe}};

@@ -159,7 +159,8 @@ def _switched(
     state: _State,
     sent: Sequence[BundledFile],
 ) -> BundleSetUp:
-    told = target.run(_words(SWITCH, place, part, manifest.digest, WORKER), limit_s=_SCRIPT_LIMIT_S)
+    others = (each.path for each in manifest.files if each.is_program and each.path != WORKER)
+    told = target.run(_words(SWITCH, place, part, manifest.digest, WORKER, *others), limit_s=_SCRIPT_LIMIT_S)
     if told.status == _DOES_NOT_RUN:
         needs = f"glibc {manifest.least_glibc}" if manifest.least_glibc else "no C library of the device"
         raise DeviceError(

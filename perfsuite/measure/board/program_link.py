@@ -56,7 +56,14 @@ from perfsuite.measure.engine_store import (
     manifest_content,
     read_entry,
 )
-from perfsuite.measure.launch import WORKER_LIMIT_S, pinning, record_payload, refuse_killed, still_running
+from perfsuite.measure.launch import (
+    WORKER_LIMIT_S,
+    pinning,
+    publishing_processors,
+    record_payload,
+    refuse_killed,
+    still_running,
+)
 from perfsuite.measure.launches.plan import LAUNCHED
 from perfsuite.measure.native import ENGINE_LIBRARY
 from perfsuite.measure.plan import (
@@ -306,6 +313,7 @@ class ProgramLink(AgentLink):
                 "options": self._options(plan),
                 "limit_s": asked.get("limit_s", WORKER_LIMIT_S),
                 "beside": {**beside.request, **_live(plan, records)},
+                "stands_on": self._stands_on(plan, records),
             }
             if not is_watched:
                 return self._ran(plan, {**request, "looks": None}, beside, records)[0]
@@ -320,6 +328,14 @@ class ProgramLink(AgentLink):
         if beside == Beside():
             return NOTHING_ASKED
         return asked_beside(plan, beside, lambda board, files: self._lay(board, files, ()))
+
+    def _stands_on(self, plan: Plan, records: BoardRecords | None) -> list[int] | None:
+        """Return the processors from which the program hears a run."""
+        llama = getattr(plan, "llama", plan)
+        if records is None or not isinstance(llama, LlamaPlan):
+            return None
+        usable = frozenset(self._known_machine().usable_processors)
+        return sorted(publishing_processors(llama, usable)) or None
 
     def _ran(
         self, plan: Plan, request: Mapping[str, Any], beside: AskedBeside, records: BoardRecords | None
@@ -358,6 +374,7 @@ class ProgramLink(AgentLink):
                     "limit_s": WORKER_LIMIT_S,
                     "looks": looks,
                     "besides": [_live(plan, records) for plan in plans],
+                    "stands_on": self._stands_on(plans[0], records),
                 },
                 records,
             )

@@ -66,7 +66,8 @@ class EngineOrder:
     @property
     def key(self) -> str:
         """Sixteen hex digits over all that a build is made of."""
-        parts = (self.source.digest, self.target.name, self.settings, self.toolchain.version, self.toolchain.links)
+        tools = self.toolchain
+        parts = (self.source.digest, self.target.name, self.settings, tools.version, tools.links, *(tools.march or ()))
         return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
 
 

@@ -7,7 +7,7 @@ import os
 import shlex
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -23,6 +23,8 @@ from perfsuite.measure.board.holding import Claim
 from perfsuite.measure.board.remote_board import RemoteBoard
 from perfsuite.measure.engine import find_engine
 from perfsuite.measure.native import build_engine_library, build_worker, find_probe_library
+
+from ...sys_trees import plant
 
 #: Longer than any test; whoever started it ends it.
 FOREVER_S = 300
@@ -143,6 +145,43 @@ class BoardHome:
 def program(engine_cache: Path) -> Path:
     """Compile the native program."""
     return build_worker(engine_cache)
+
+
+@pytest.fixture
+def bundled(tmp_path: Path, program: Path) -> BoardHome:
+    """Return a board's folder with a bundle, and no Python."""
+    found = BoardHome(folder=tmp_path / "home", program=program)
+    found.folder.mkdir()
+    found.install()
+    return found
+
+
+@pytest.fixture
+def on_tree(bundled: BoardHome, tmp_path: Path) -> Callable[[str], BoardHome]:
+    """Return what lets the board without Python have another one's files."""
+
+    def planted(name: str) -> BoardHome:
+        bundled.root = plant(name, tmp_path / "tree")
+        bundled.install()
+        return bundled
+
+    return planted
+
+
+@pytest.fixture
+def opened() -> Iterator[Callable[..., RemoteBoard]]:
+    """Return what opens boards, which are closed after the test."""
+    boards: list[RemoteBoard] = []
+
+    def open_one(home: BoardHome, conditions: Conditions | None = None, run_id: str = "run-1") -> RemoteBoard:
+        hello = home.hello(run_id=run_id)
+        boards.append(home.board(hello=replace(hello, conditions=conditions or hello.conditions)))
+        boards[-1].open()
+        return boards[-1]
+
+    yield open_one
+    for each in boards:
+        each.close()
 
 
 @pytest.fixture(params=["python", "program"])

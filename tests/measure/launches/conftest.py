@@ -57,7 +57,7 @@ class FakeWorker:
         if isinstance(plan, DeviceListPlan):
             return {"devices": [each.to_plain() for each in self.devices]}
         assert isinstance(plan, LaunchesPlan)
-        rest = {"contention": {"wall_ns": 5}, "peak_rss_bytes": 6}
+        rest = {"contention": {"wall_ns": 5}, "peak_rss_bytes": 6, "device_samples": [7]}
         if self.unbuilt is not None:
             return {"unbuilt": self.unbuilt, **rest}
         sentinels = {} if plan.n_threads is None else {"sentinels": {"memory_ns": plan.n_threads}}
