@@ -143,10 +143,10 @@ def run_worker(
     Raises `MeasurementError` where the worker failed, was killed, ran past `limit_s`, or wrote a record that does not
     match the plan.
     """
-    from perfsuite.measure.led_worker import lead_of  # which starts workers by this module
+    from perfsuite.measure.led_worker import Here, lead_of  # which starts workers by this module
 
     if (lead := lead_of(plan)) is not None:
-        return lead(plan, extra_environment or {}, limit_s, observe)
+        return lead(plan, Here(environment=extra_environment or {}, observe=observe), limit_s)
     with work_folder() as folder, _published(plan) as publication:
         process = start_worker(plan, folder, extra_environment or {}, stdin=subprocess.DEVNULL, publication=publication)
         with contextlib.nullcontext() if observe is None else observe(process.pid), _ended(publication):

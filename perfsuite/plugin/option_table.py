@@ -107,8 +107,9 @@ OPTIONS: dict[str, dict[str, Any]] = {
         metavar="SHA",
     ),
     "--perf-address": _row(
-        "reach the device in this way instead of its profile's: local, ssh:[user@]host[:port], adb[:SERIAL]",
-        metavar="local|ssh:HOST|adb",
+        "reach the device in this way instead of its profile's: local, ssh:[user@]host[:port], adb[:SERIAL], "
+        "serial:[user@]/dev/PORT[,BAUD]",
+        metavar="local|ssh:HOST|adb|serial:PORT",
     ),
     "--perf-wait": _row("wait for a device that somebody else has, such as 10m (default: do not)", metavar="TIME"),
     "--farm": _row(

@@ -24,8 +24,10 @@ class LeftFiles {
     /* So many bytes of one of them from an offset on, or fewer; none at its end. */
     Value piece(const std::string &name, int64_t offset, int64_t most_bytes) const;
 
-  private:
+    /* The folder; a Failure where there is none. */
     const std::string &folder() const;
+
+  private:
 
     const std::string &parent_;
     std::unique_ptr<WorkFolder> folder_;

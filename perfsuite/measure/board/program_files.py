@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from perfsuite.measure.board.answering import FILES
+from perfsuite.device.work_folder import work_folder
+from perfsuite.measure.board.answering import FILES, PIECE_BYTES
 from perfsuite.measure.board.frames import understood
 from perfsuite.measure.board.run_folder import RUN_FOLDER, placed_in, within_limit
 from perfsuite.measure.plan import dump_plan, load_plan
@@ -23,6 +24,8 @@ class ProgramFiles:
         """Ask the program for everything."""
         self._ask = ask
         self._is_there = False
+        #: Where files lie that the desk reads while a run goes on.
+        self._read = ExitStack()
 
     @contextmanager
     def placed(self, asked: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
@@ -47,7 +50,26 @@ class ProgramFiles:
         told = self._ask("left_files", {})
         return {FILES: [*map(list, understood("left_files", lambda plain: within_limit(_named(plain)), told))]}
 
+    def read(self, path: Path) -> Path:
+        """Get a file of the run that goes on, as it is now; raises as `within_limit`. It is here until the next run."""
+        here = self._read.enter_context(work_folder()) / path.name
+        with here.open("wb") as file:
+            n_bytes = 0
+            while piece := self._piece(path.name, n_bytes):
+                n_bytes += file.write(piece)
+                within_limit([(path.name, n_bytes)])
+        return here
+
+    def _piece(self, name: str, offset: int) -> bytes:
+        asked = {"name": name, "offset": offset, "most_bytes": PIECE_BYTES}
+        return understood("file", bytes, self._ask("file", asked))
+
+    def close(self) -> None:
+        """Remove what was read."""
+        self._read.close()
+
     def _remove(self) -> None:
+        self._read.close()
         if self._is_there:
             self._is_there = False
             self._ask("run_folder", {"is_wanted": False})

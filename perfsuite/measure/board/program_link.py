@@ -29,7 +29,7 @@ from perfsuite.measure.board.beside import Beside
 from perfsuite.measure.board.frames import understood
 from perfsuite.measure.board.holding import Held
 from perfsuite.measure.board.identity import told_identity
-from perfsuite.measure.board.instruments import INSTRUMENT, on_board
+from perfsuite.measure.board.instruments import INSTRUMENT, load_llama_plan, on_board
 from perfsuite.measure.board.link import AgentLink
 from perfsuite.measure.board.local_board import WATCHED, LocalBoard, read_digest
 from perfsuite.measure.board.looks import asked_looks, replay
@@ -37,7 +37,10 @@ from perfsuite.measure.board.mirror import FILES, LINKS, Mirror, mirror
 from perfsuite.measure.board.program_beside import NOTHING_ASKED, AskedBeside, asked_beside
 from perfsuite.measure.board.program_files import ProgramFiles
 from perfsuite.measure.board.program_governors import BoardGovernors
+from perfsuite.measure.board.program_instruments import ProgramInstruments
+from perfsuite.measure.board.program_leading import ProgramPlace
 from perfsuite.measure.board.program_live import BoardRecords, heard_there
+from perfsuite.measure.board.program_shapes import SHAPES, ProgramShapes
 from perfsuite.measure.board.protocol import BoardFacts
 from perfsuite.measure.board.watching import seen_beside
 from perfsuite.measure.competition import LOOK_S, competition_of
@@ -58,6 +61,7 @@ from perfsuite.measure.engine_store import (
 )
 from perfsuite.measure.launch import (
     WORKER_LIMIT_S,
+    is_native,
     pinning,
     publishing_processors,
     record_payload,
@@ -65,18 +69,9 @@ from perfsuite.measure.launch import (
     still_running,
 )
 from perfsuite.measure.launches.plan import LAUNCHED
-from perfsuite.measure.native import ENGINE_LIBRARY
-from perfsuite.measure.plan import (
-    EbpfOverheadPlan,
-    EngineDuplicationPlan,
-    LlamaPlan,
-    OpenClCeilingsPlan,
-    Plan,
-    StepsPlan,
-    dump_plan,
-    load_plan,
-    task_of,
-)
+from perfsuite.measure.led_worker import Lead, lead_of
+from perfsuite.measure.native import ENGINE_LIBRARY, PHASE_TRACER_LIBRARY
+from perfsuite.measure.plan import LlamaPlan, OpenClCeilingsPlan, Plan, dump_plan, load_plan, task_of
 from perfsuite.measure.probes import CACHE_FILES
 from perfsuite.measure.turns import out_of_time, turn_order
 
@@ -89,6 +84,9 @@ ENGINE_FILE, BUNDLE_MANIFEST = "engine.json", "manifest.json"
 
 #: Clock ticks a second, in which /proc counts. *Source*: proc(5), ``USER_HZ``: 100 on all that Linux runs on here.
 _TICKS_PER_S = 100
+
+#: How much longer than a worker's answer its way over the link is waited for, s.
+_BEYOND_ANSWER_S = 60.0
 
 #: Puts a file of this machine there: what it is, and where.
 Put = Callable[[Path, str], None]
@@ -128,6 +126,10 @@ class ProgramLink(AgentLink):
         #: By a folder of libraries: the suite's own library for them.
         self._engine_libraries: dict[str, str] = {}
         self._files = ProgramFiles(self._asked)
+        self._instruments = ProgramInstruments(
+            ask=self._asked, own_library=self._engine_libraries.get, bundle=self._bundle
+        )
+        self._shapes = ProgramShapes(self._asked_within, _payload, self._environment, self._options)
 
     def begin(self, *, limit_s: float) -> None:
         """Bring the board into its conditions: governors set, cool enough to begin, battery charged."""
@@ -163,6 +165,8 @@ class ProgramLink(AgentLink):
                 f"run 'perfsuite devices setup {self._name} --with-python'"
             )
         self._limit_s, self._hear = limit_s, hear
+        if kind in SHAPES:
+            return understood(kind, self._shapes.answer(kind), arguments)
         answer = _ANSWERS.get(kind)
         if answer is None:
             return self._asked(kind, arguments)
@@ -170,12 +174,16 @@ class ProgramLink(AgentLink):
 
     def end(self, *, limit_s: float) -> Held | None:
         """As `AgentLink.end`."""
+        self._files.close()
         held = super().end(limit_s=limit_s)
         return None if held is None else self._with_own(held)
 
     def _asked(self, kind: str, arguments: Mapping[str, Any] | None = None, records: BoardRecords | None = None) -> Any:
         hear = None if records is None else records.take
         return super().ask(kind, arguments or {}, limit_s=self._limit_s, hear=hear)
+
+    def _asked_within(self, kind: str, arguments: Mapping[str, Any], limit_s: float) -> Any:
+        return super().ask(kind, arguments, limit_s=limit_s + _BEYOND_ANSWER_S)
 
     def _with_own(self, held: Held) -> Held:
         return Held(notes=(*held.notes, *self._notes), problems=(*held.problems, *self._problems))
@@ -258,6 +266,8 @@ class ProgramLink(AgentLink):
 
     def _measured(self, asked: Mapping[str, Any]) -> dict[str, Any]:
         plan = load_plan(asked["plan"])
+        if (lead := lead_of(plan)) is not None:
+            return self._led(lead, plan, asked)
         if isinstance(plan, LAUNCHED):
             return self._own_kernels().run(plan, partial(self._run_plan, asked, is_watched=isinstance(plan, WATCHED)))
         return self._run_plan(asked, plan, is_watched=isinstance(plan, WATCHED))
@@ -272,6 +282,7 @@ class ProgramLink(AgentLink):
         return self._kernels
 
     def _instrument(self, asked: Mapping[str, Any]) -> Any:
+        """Answer as `answered_instrument` does."""
         return _INSTRUMENTS[asked["name"]](self, asked)
 
     def _opencl_backend(self, asked: Mapping[str, Any]) -> dict[str, Any]:
@@ -316,10 +327,10 @@ class ProgramLink(AgentLink):
                 "stands_on": self._stands_on(plan, records),
             }
             if not is_watched:
-                return self._ran(plan, {**request, "looks": None}, beside, records)[0]
+                return self._outcome(plan, {**request, "looks": None}, beside, records)[0]
             with self._mirrored() as board:
                 seen, looks = asked_looks(board, self._conditions)
-                payload, told = self._ran(plan, {**request, "looks": looks}, beside, records)
+                payload, told = self._outcome(plan, {**request, "looks": looks}, beside, records)
                 replay(board, seen, told["looks"])
         return {**payload, **seen_beside(seen)}
 
@@ -337,7 +348,7 @@ class ProgramLink(AgentLink):
         usable = frozenset(self._known_machine().usable_processors)
         return sorted(publishing_processors(llama, usable)) or None
 
-    def _ran(
+    def _outcome(
         self, plan: Plan, request: Mapping[str, Any], beside: AskedBeside, records: BoardRecords | None
     ) -> tuple[dict[str, Any], Mapping[str, Any]]:
         """Run a worker; return its payload with what was seen beside it, and all that the program told."""
@@ -348,6 +359,31 @@ class ProgramLink(AgentLink):
             return {**_payload(plan, told), **beside.payload(told)}, told
         except MeasurementError as error:
             raise beside.reason(told, error) from None
+
+    def _led(self, lead: Lead, plan: Plan, asked: Mapping[str, Any]) -> dict[str, Any]:
+        """Lead a worker there from here; beside one that measures cases the device is looked at."""
+        beside = self._asked_beside(plan, asked)
+        place = ProgramPlace(
+            ask=self._asked_within,
+            payload=_payload,
+            environment=self._environment(plan, asked["extra_environment"]),
+            options=self._options(plan),
+            machine=self._known_machine().architecture,
+            layout=lambda llama: self._instruments.tensor_layout(llama.library_dir),
+            file=self._files.read,
+            beside=beside.request,
+        )
+        limit_s = asked.get("limit_s", WORKER_LIMIT_S)
+        if not isinstance(plan, WATCHED):
+            return lead(plan, place, limit_s)
+        with self._mirrored() as board:
+            seen, place.looks = asked_looks(board, self._conditions)
+            try:
+                payload = lead(plan, place, limit_s)
+            except MeasurementError as error:
+                raise beside.reason(place.outcome, error) from None
+            replay(board, seen, place.taken)
+        return {**payload, **seen_beside(seen), **beside.payload(place.outcome)}
 
     def _run_in_turns(self, asked: Mapping[str, Any]) -> list[dict[str, Any]]:
         with self._files.placed(asked) as placed:
@@ -442,7 +478,8 @@ class ProgramLink(AgentLink):
                 f"{folder}: was made by perfsuite {plain['suite_version']}, this is {__version__}; "
                 "set the device up with that llama.cpp again"
             )
-        self._engine_libraries[str(engine.library_dir)] = str(folder / "lib-perfsuite" / ENGINE_LIBRARY)
+        part = "lib" if name == BUNDLE_MANIFEST else "lib-perfsuite"  # of any bundle there, by whatever path
+        self._engine_libraries[str(engine.library_dir)] = str(folder / part / ENGINE_LIBRARY)
         if folder == self._bundle:
             del self._engine_libraries[str(engine.library_dir)]  # the program knows those beside it
         return engine
@@ -466,6 +503,9 @@ class ProgramLink(AgentLink):
         )
         own = str(self._own_library(engine))
         files = {f"lib/{name}": str(engine.library_dir / name) for name in libraries}
+        beside = str(Path(own).parent)
+        if PHASE_TRACER_LIBRARY in self._asked("digests", {"folder": beside}):
+            files[f"lib-perfsuite/{PHASE_TRACER_LIBRARY}"] = f"{beside}/{PHASE_TRACER_LIBRARY}"
         described = {**engine.to_plain(), "library_dir": "lib", "include_dirs": []}
         contents = {ENGINE_FILE: json.dumps({"suite_version": __version__, "engine": described}).encode()}
         # The suite's own library finds the engine's from where it lies in a bundle: in the folder 'engine' beside.
@@ -540,42 +580,32 @@ _ANSWERS: dict[str, Callable[[ProgramLink, Mapping[str, Any]], Any]] = {
 _INSTRUMENTS: dict[str, Callable[[ProgramLink, Mapping[str, Any]], Any]] = {
     "opencl_backend": ProgramLink._opencl_backend,
     "tracing_layer": ProgramLink._tracing_layer,
-}
-
-
-#: What the program has no answer to, as a reader calls it.
-_LACKING = {
-    "start_shapes": "measuring shapes on request",
-    "ask_shapes": "measuring shapes on request",
-    "end_shapes": "measuring shapes on request",
-}
-_LACKING_INSTRUMENTS = {
-    "phase_tracer": "the tracer of llama.cpp's functions",
-    "ebpf_helper": "tracing with eBPF",
-    "tensor_layout": "tracing with eBPF",
-    "cpu_features": "the processor's features that llama.cpp finds",
+    "phase_tracer": lambda link, asked: link._instruments.phase_tracer(_library_dir(asked)),
+    "ebpf_helper": lambda link, _: link._instruments.ebpf_helper(),
+    "tensor_layout": lambda link, asked: link._instruments.tensor_layout(_library_dir(asked)).to_plain(),
+    "cpu_features": lambda link, asked: list(link._instruments.cpu_features(load_llama_plan(asked).library_dir)),
 }
 
 
 def lacking(kind: str, asked: Mapping[str, Any]) -> str | None:
     """Name what a request asks for that only an agent in Python has; None where the program serves it."""
     if kind == INSTRUMENT:
-        if asked["name"] in _INSTRUMENTS:
-            return None
-        return _LACKING_INSTRUMENTS.get(asked["name"], f"the instrument {asked['name']!r}")
+        return None if asked["name"] in _INSTRUMENTS else f"the instrument {asked['name']!r}"
+    if kind == "start_shapes" and not is_native(load_plan(asked["plan"])):
+        return "shapes of the suite's own tiled kernels"
     if kind not in ("run", "run_in_turns"):
-        return _LACKING.get(kind)
+        return None
     plans = [load_plan(each) for each in (asked["plans"] if kind == "run_in_turns" else [asked["plan"]])]
     engines = [llama for plan in plans if isinstance(llama := getattr(plan, "llama", plan), LlamaPlan)]
-    if any(isinstance(plan, EbpfOverheadPlan) for plan in plans) or any(each.ebpf is not None for each in engines):
-        return "tracing with eBPF"
     if any(isinstance(plan, OpenClCeilingsPlan) for plan in plans):
         return "ceilings of OpenCL"
-    if any(isinstance(plan, EngineDuplicationPlan | StepsPlan) for plan in plans):
-        return "leading llama.cpp step by step"
     if not asked.get("is_heard") and any(each.live_socket is not None for each in engines):
         return "a socket of live records"
     return None
+
+
+def _library_dir(asked: Mapping[str, Any]) -> str:
+    return str(Engine.from_plain(asked["engine"]).library_dir)
 
 
 def _live(plan: Plan, records: BoardRecords | None) -> dict[str, Any]:

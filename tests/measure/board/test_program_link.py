@@ -29,13 +29,10 @@ from perfsuite.measure.engine_store import engine_folder, kernels_folder, open_s
 from perfsuite.measure.launch import READY_MARK
 from perfsuite.measure.plan import (
     DevicesPlan,
-    EbpfOverheadPlan,
-    EbpfPlan,
     IndependentPlan,
     LlamaPlan,
     OpenClCeilingsPlan,
     ShapesPlan,
-    StepsPlan,
     TurnsPlan,
     dump_record,
 )
@@ -429,23 +426,13 @@ def test_a_plan_that_takes_python_says_so(home: BoardHome, opened: Callable[...,
         opened(home).run(IndependentPlan(n_threads=1, working_set_bytes=1, budget_ms=1))
 
 
-EBPF = EbpfPlan(helper="/h", log_path="/log", levels=1)
-
 PYTHON_ALONE: dict[str, Callable[[RemoteBoard, LlamaPlan], object]] = {
     "a socket of live records": lambda board, plan: board.run_in_turns(
         (TurnsPlan(llama=plan), TurnsPlan(llama=replace(plan, live_socket="/s"))), n_turns=2, leader=0
     ),
-    "tracing with eBPF": lambda board, plan: board.run(replace(plan, ebpf=EBPF)),
-    "tracing with eBPF in pairs": lambda board, plan: board.run(
-        EbpfOverheadPlan(llama=replace(plan, ebpf=EBPF), n_pairs=2)
-    ),
-    "tracing with eBPF, its program": lambda board, _: board.instruments.ebpf_helper(),
-    "leading llama.cpp step by step": lambda board, plan: board.run(StepsPlan(llama=plan)),
     "ceilings of OpenCL": lambda board, _: board.run(OpenClCeilingsPlan(platform=None, budget_ms=1, log_dir="")),
-    "the tracer of llama.cpp's functions": lambda board, _: board.instruments.phase_tracer(board.facts().engine),
-    "the processor's features": lambda board, plan: board.instruments.cpu_features(plan),
-    "measuring shapes on request": lambda board, _: board.start_shapes(
-        ShapeSetup(plan=ShapesPlan(subject="ggml", n_threads=1, log_dir=""), environment={}), limit_s=1.0
+    "shapes of the suite's own tiled kernels": lambda board, _: board.start_shapes(
+        ShapeSetup(plan=ShapesPlan(subject="tiled", n_threads=1, log_dir=""), environment={}), limit_s=1.0
     ),
 }
 
