@@ -154,7 +154,8 @@ def desk_of(options: argparse.Namespace) -> Iterator[Desk]:
 
 def write_profile(folder: Path, reach: Reach) -> None:
     """Describe the way there as a profile of the user's own."""
-    known = {name: value for name, value in asdict(reach).items() if value is not None and name != "home"}
+    usual = asdict(Reach())
+    known = {name: value for name, value in asdict(reach).items() if name == "way" or value != usual[name]}
     lines = ['description = "this machine over ssh"', 'extends = "generic-ssh"', "[reach]"]
     (folder / "devices").mkdir()
     text = "\n".join([*lines, *(f"{name} = {json.dumps(value)}" for name, value in known.items())])

@@ -145,8 +145,8 @@ def _why_opencl(options: argparse.Namespace, profile: Profile, board: BoardSurve
     text = "the bundle is with llama.cpp's OpenCL backend"
     if options.opencl:
         return f"{text}, as --opencl asks"
-    if board.opencl_library is not None:
-        return f"{text}, for {board.opencl_library} is there"
+    if board.opencl_loader is not None:
+        return f"{text}, for {board.opencl_loader} is there"
     if profile.opencl_platform is not None:
         return f"{text}, for its profile names the platform {profile.opencl_platform}"
     return None

@@ -331,7 +331,7 @@ def test_setup_says_why_a_bundle_has_the_opencl_backend(
 
     monkeypatch.setattr("perfsuite.measure.bundle.making.make_bundle", make_bundle)
     home = str(bench.home / _HOME)
-    board = replace(BOARD, opencl_library=library)
+    board = replace(BOARD, opencl_loader=library)
     monkeypatch.setattr("perfsuite.device.setup.bundle_setup.look_at_board", lambda *_: (board, home))
     if platform is not None:
         profile = tmp_path / "devices" / "bench.toml"

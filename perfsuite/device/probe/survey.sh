@@ -62,14 +62,6 @@ for file in "$root"/lib/libc.so.6 "$root"/lib64/libc.so.6 "$root"/lib/*/libc.so.
 done
 say libc "$libc"
 
-# OpenCL: where its loader or a vendor's own library is looked for.
-for place in /usr/lib /usr/lib64 /usr/lib/*-linux-gnu* /usr/local/lib /lib /lib64 /vendor/lib64 /system/vendor/lib64 \
-  /system/lib64; do
-  for file in "$root$place"/libOpenCL.so.1 "$root$place"/libOpenCL.so; do
-    [ -e "$file" ] && say opencl_library "${file#"$root"}"
-  done
-done
-
 for name in python3 cc gcc clang c++ g++ clang++ cmake timeout vcgencmd getprop dumpsys adb apt-get pkg pip3 sudo; do
   say "command:$name" "$(command -v $name)"
 done

@@ -35,7 +35,7 @@ class BoardSurvey:
     #: None where it was not told.
     free_bytes: int | None
     #: Where it has OpenCL; None where it has none.
-    opencl_library: str | None = None
+    opencl_loader: str | None = None
 
 
 def read_board(readings: Readings) -> BoardSurvey:
@@ -50,7 +50,7 @@ def read_board(readings: Readings) -> BoardSurvey:
         is_android=readings.text("ro.build.version.release") is not None,
         features=frozenset.intersection(*features) if (features := list(_features(readings))) else frozenset(),
         free_bytes=free_disk_bytes(readings),
-        opencl_library=readings.text("opencl_library"),
+        opencl_loader=readings.text("opencl_loader"),
     )
 
 

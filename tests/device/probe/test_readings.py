@@ -86,7 +86,7 @@ def test_a_home_is_that_of_the_device() -> None:
 @pytest.mark.parametrize("place", ["usr/lib/aarch64-linux-gnu/libOpenCL.so.1", "vendor/lib64/libOpenCL.so"])
 def test_where_opencl_is(place: str, tmp_path: Path) -> None:
     """Its library is told by its path, of Debian's loader and of Android's vendors; without one nothing is told."""
-    assert take_survey(open_target(Reach()), root=str(tmp_path)).text("opencl_library") is None
+    assert take_survey(open_target(Reach()), root=str(tmp_path)).text("opencl_loader") is None
     (tmp_path / place).parent.mkdir(parents=True)
     (tmp_path / place).touch()
-    assert read_board(take_survey(open_target(Reach()), root=str(tmp_path))).opencl_library == f"/{place}"
+    assert read_board(take_survey(open_target(Reach()), root=str(tmp_path))).opencl_loader == f"/{place}"
