@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import argparse
 import platform
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from perfsuite.cli.bundle_plan import add_plan_options, refuse_out_of_place, write_plan
 from perfsuite.cli.command_help import Commands, add_command, add_quiet
 
 if TYPE_CHECKING:
@@ -23,6 +25,10 @@ Compiling llama.cpp takes some minutes a target, once; what is made is kept in t
 gcc is Debian's compiler for the target, whose programs need a glibc as new as this system's. zig is that of the package
 ziglang from PyPI, whose programs run with glibc 2.31 and newer, or with musl; its llama.cpp has threads of its own, and
 not OpenMP's.
+
+With --plan it writes what a device needs that only runs what is uploaded, such as a phone of a farm: the bundle, all that
+a run of pytest would ask of the device, the weights, and a script that does it there, run.sh. What that leaves in
+results/ is judged by 'perfsuite ingest'. The options of pytest follow behind '--'.
 """
 
 _EXAMPLES = {
@@ -30,6 +36,8 @@ _EXAMPLES = {
     "perfsuite bundle --target aarch64-linux-gnu --llama ../llama.cpp -o out": "a checkout's, into a folder",
     "perfsuite bundle --target aarch64-linux-gnu --compiler zig": "for a system with an older glibc",
     "perfsuite bundle --processor native": "for this very machine",
+    "perfsuite bundle --target aarch64-linux-musl --plan -o job -- --device=pixel8pro --threads=4": "for a farm's phone",
+    "perfsuite bundle --plan --old-llama ../old -o job -- --device=rubikpi --threads=4": "two builds in pairs",
 }
 
 
@@ -41,13 +49,14 @@ def add_parser(commands: Commands) -> None:
         about=_ABOUT,
         examples=_EXAMPLES,
         writes="the folder that -o names, and the user's cache",
-        see=("docs/how-to/set-up-a-board.md", "perfsuite devices setup --help"),
+        see=("docs/how-to/set-up-a-board.md", "docs/how-to/measure-on-a-farm.md", "perfsuite ingest"),
     )
     add_bundle_options(parser)
     parser.add_argument("--target", metavar="TARGET", help="such as aarch64-linux-gnu (default: this machine's own)")
     text = "folder to write it to, whole or not at all (default: it stays in the cache, and its folder is printed)"
     parser.add_argument("-o", "--output", type=Path, metavar="FOLDER", help=text)
     parser.add_argument("--opencl", action="store_true", help="with llama.cpp's OpenCL backend")
+    add_plan_options(parser)
     add_quiet(parser)
     parser.set_defaults(run=_run)
 
@@ -77,8 +86,15 @@ def _run(options: argparse.Namespace) -> int:
         llama=options.llama,
         has_opencl=options.opencl,
     )
+    refuse_out_of_place(options)
     with progress("bundle", options) as tell:
         bundle = make_bundle(order, user_cache(), tell.step)
+        if options.plan:
+            old = None if options.old_llama is None else replace(order, llama=options.old_llama)
+            old_bundle = None if old is None else make_bundle(old, user_cache(), tell.step)
+            tell.step("the plan")
+            write_plan(options, bundle, old_bundle)
+            return 0
     if options.output is not None:
         copy_bundle(bundle, options.output)
     _show(bundle, options.output or bundle.folder, order)

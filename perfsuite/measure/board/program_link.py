@@ -64,6 +64,7 @@ from perfsuite.measure.plan import (
     task_of,
 )
 from perfsuite.measure.turns import out_of_time, turn_order
+from perfsuite.records.bundle import LIBRARIES
 
 #: What says of a folder of libraries, or of the one above it, which llama.cpp it holds: as a bundle's manifest does.
 ENGINE_FILE, BUNDLE_MANIFEST = "engine.json", "manifest.json"
@@ -334,7 +335,8 @@ class ProgramLink(AgentLink):
                 f"{folder}: was made by perfsuite {plain['suite_version']}, this is {__version__}; "
                 "set the device up with that llama.cpp again"
             )
-        self._engine_libraries[str(engine.library_dir)] = str(folder / "lib-perfsuite" / "libperfsuite_engine.so")
+        own = LIBRARIES if name == BUNDLE_MANIFEST else "lib-perfsuite"
+        self._engine_libraries[str(engine.library_dir)] = str(folder / own / "libperfsuite_engine.so")
         if folder == self._bundle:
             del self._engine_libraries[str(engine.library_dir)]  # the program knows those beside it
         return engine
