@@ -1,5 +1,7 @@
 /* The parts of the worker that need neither an engine nor a device. */
+#include <csignal>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -8,16 +10,20 @@
 #include <set>
 #include <string>
 #include <sys/stat.h>
+#include <unistd.h>
 #include <vector>
 
 #include "check.h"
+#include "worker/base64.h"
 #include "worker/contention.h"
 #include "worker/library.h"
 #include "worker/message.h"
 #include "worker/operators.h"
 #include "worker/own_process.h"
+#include "worker/placed_operators.h"
 #include "worker/probes.h"
 #include "worker/sha256.h"
+#include "worker/supervised.h"
 #include "worker/text.h"
 
 using perfsuite::Bytes;
@@ -105,6 +111,50 @@ static void digests_are_those_of_the_standard(void) {
     CHECK(digest(std::string(1000000, 'a')) == "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
 }
 
+static void bytes_cross_in_a_line(void) {
+    const std::pair<const char *, const char *> known[] = {{"", ""}, {"f", "Zg=="}, {"fo", "Zm8="}, {"foo", "Zm9v"},
+                                                           {"foob", "Zm9vYg=="}, {"\xff\xfe\xfd", "//79"}};
+    for (auto [bytes, text] : known) {
+        CHECK(perfsuite::to_base64(bytes) == text && perfsuite::from_base64(text) == bytes);
+    }
+    std::string all;
+    for (int byte = 0; byte < 1000; byte++) {
+        all += static_cast<char>(byte * 7);
+    }
+    CHECK(perfsuite::from_base64(perfsuite::to_base64(all)) == all);
+    CHECK(failure_of([] { perfsuite::from_base64("Zg="); }) == "bytes of a line are cut short");
+    CHECK(failure_of([] { perfsuite::from_base64("Zg=g"); }) == "bytes of a line hold what is no digit");
+    CHECK(failure_of([] { perfsuite::from_base64("===="); }) == "bytes of a line hold what is no digit");
+}
+
+/* How work crashed that has marked two steps before; "" where it did not. */
+static std::string crash_of(const std::function<void()> &last, double step_limit_s = 60.0) {
+    auto crash = perfsuite::supervised(step_limit_s, [&](perfsuite::Progress &progress) {
+        progress.step(3);
+        progress.step(5);
+        last();
+    });
+    CHECK(!crash || crash->place == 5);
+    return crash ? crash->how : "";
+}
+
+static void a_crash_is_that_of_a_step(void) {
+    CHECK(crash_of([] {}) == "");
+    CHECK(crash_of([] {
+              signal(SIGTERM, SIG_DFL);
+              raise(SIGTERM);
+          }) == "signal 15");
+    CHECK(crash_of([] { _exit(3); }) == "exit 3");
+    CHECK(crash_of([] { pause(); }, 0.05) == "hung");
+    CHECK(failure_of([] { crash_of([] { throw Failure("no device"); }); }) == "no device");
+    /* Who rests is waited for, however long that is. */
+    auto crash = perfsuite::supervised(0.02, [](perfsuite::Progress &progress) {
+        progress.rest();
+        usleep(200000);
+    });
+    CHECK(!crash);
+}
+
 static void texts_are_taken_apart(void) {
     CHECK(perfsuite::lines_of(std::string_view("a\nb\n")).size() == 2 && perfsuite::lines_of(std::string_view("")).empty());
     CHECK(perfsuite::words_of(std::string_view("  a  b\t")).size() == 2);
@@ -142,6 +192,38 @@ static void an_operator_takes_its_median(const char *library_path) {
     CHECK(failure_of([&] { time_of(1, "NOTHING", "q4_k"); }) == "ggml cannot measure NOTHING");
     CHECK(failure_of([&] { perfsuite::Library("/nowhere.so"); }).find("cannot be loaded") != std::string::npos);
     CHECK(failure_of([&] { library.function(&abort, "ps_nothing"); }).find("has no ps_nothing") != std::string::npos);
+}
+
+static void operators_do_what_lines_ask_for(const char *library_path) {
+    perfsuite::Library library(library_path);
+    perfsuite::Progress progress;
+    Value plan = Value::Map{{"subject", "ggml-cpu"}, {"n_threads", 2}, {"backend_library", nullptr}};
+    {
+        perfsuite::PlacedOperators operators(library, plan, progress);
+        auto answer = [&](const std::string &line) { return operators.answer(line).value_or("nothing"); };
+        std::string told = operators.description(), spec = "MUL_MAT q4_k 256 32 1 0 0 0";
+        CHECK(told.substr(told.find(' ', told.find(' ') + 1)) == " An idle device");
+        CHECK(answer("check " + spec) == "" && failure_of([&] { answer("check DANCE f32 1 1 1 0 0 0"); }) == "no dancing");
+        CHECK(answer("place 4 " + spec) == "1" && answer("place 1 " + spec) == "2");
+        CHECK(failure_of([&] { answer("set 1 1"); }) == "expected one number");
+        CHECK(answer("part AACA") == "nothing" && answer("part Pw==") == "nothing" && answer("set 1 1") == "");
+        CHECK(answer("output 1") == "65");
+        float values[2];
+        std::string content = perfsuite::from_base64(answer("values 0 2"));
+        CHECK(content.size() == sizeof values);
+        memcpy(values, content.data(), sizeof values);
+        CHECK(values[0] == 1.0f && values[1] != values[1]);
+        CHECK(failure_of([&] { answer("values 65 1"); }).find("the output has 65") != std::string::npos);
+        CHECK(answer("launch 1 3 1000000000") == "4000" && answer("launch 2 1 0") == "1000"); /* not the first ones */
+        CHECK(answer("time 3 1 2 1") == "1000 1000 1000" && progress.place() == 2);
+        CHECK(answer("drop 2") == "" && failure_of([&] { answer("drop 2"); }).find("open another") != std::string::npos);
+        for (const char *wrong : {"", "fly 1", "place", "place x MUL_MAT f32 1 1 1 0 0 0", "place 1 MUL_MAT", "set", "set 1",
+                                  "time", "time 1 9", "launch 1", "values 0", "values -1 1", "values 0 9000", "part ?"}) {
+            CHECK(failure_of([&] { answer(wrong); }) != "");
+        }
+    }
+    plan.set("subject", "ggml-opencl");
+    CHECK(failure_of([&] { perfsuite::PlacedOperators(library, plan, progress); }) == "no such backend");
 }
 
 constexpr int64_t KIB = 1024, MIB = 1024 * KIB;
@@ -287,9 +369,12 @@ int main(int argc, char **argv) {
     what_others_write_is_read();
     garbage_is_refused();
     digests_are_those_of_the_standard();
+    bytes_cross_in_a_line();
+    a_crash_is_that_of_a_step();
     texts_are_taken_apart();
     a_busy_stretch_has_run();
     an_operator_takes_its_median(argv[1]);
+    operators_do_what_lines_ask_for(argv[1]);
     working_sets_follow_the_caches();
     ceilings_share_a_budget(argv[2]);
     sentinels_are_times_of_fixed_work(argv[2]);

@@ -7,9 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from perfsuite.cli.answer import Answer, Part, Sheet, fields_of
-from perfsuite.cli.kept_folders import user_cache
-from perfsuite.device.fingerprint import host_fingerprint
-from perfsuite.device.threads import default_threads
+from perfsuite.cli.forecast_device import MeasuredDevice
 from perfsuite.expectation.cases import N_UBATCH, LlamaWorkload
 from perfsuite.expectation.graph import KV_PADDING
 from perfsuite.expectation.op_cost import OpCost
@@ -19,14 +17,9 @@ from perfsuite.expectation.requests.engine_variant import engine_request
 from perfsuite.expectation.requests.forecast import PhaseForecast, RequestForecast, Utilisation, utilisation
 from perfsuite.expectation.requests.subject import Optimisations, Subject
 from perfsuite.expectation.timing.engine_times import EngineTimes, TimeForecast, phase_shapes
-from perfsuite.measure.calibration_store import find_calibration
-from perfsuite.measure.launch import environment_engine
 from perfsuite.records.events import Phase
 from perfsuite.units import NS_PER_S, format_bytes, format_ns
 from perfsuite.workload.scenario import Scenario
-
-#: The only device that this process can have calibrated.
-_HOST = "host"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +32,7 @@ class CalibratedForecast:
 
 
 def calibrated_forecast(
-    device: str | None,
+    device: MeasuredDevice | None,
     subject: Subject,
     optimisations: Optimisations,
     conventions: Conventions,
@@ -47,21 +40,20 @@ def calibrated_forecast(
     n_prompt: int,
     n_gen: int,
 ) -> CalibratedForecast | None:
-    """Forecast a request from the stored calibration; None where there is none or it does not cover the request.
-
-    It covers what llama.cpp runs for one sequence: the engine's conventions, without tiles.
-    """
-    if device != _HOST or conventions is not Conventions.ENGINE:
+    """Forecast a request from the stored calibration; None where there is none or it does not cover the request."""
+    if device is None or not _is_covered(optimisations, conventions):
         return None
-    if optimisations.n_sequences > 1 or optimisations.tile > 1:
-        return None
-    n_threads, cache_dir = default_threads(), user_cache()
-    calibration = find_calibration(host_fingerprint(), environment_engine().build_id, n_threads, cache_dir)
+    calibration = device.calibration()
     if calibration is None:
         return None
     times, workload = EngineTimes(calibration), _workload(subject, optimisations, n_prompt, n_gen)
     ttft, tpot = (times.phase(phase_shapes(workload, phase), phase.value) for phase in (Phase.PREFILL, Phase.DECODE))
     return CalibratedForecast(recorded_at=calibration.recorded_at, ttft=ttft, tpot=tpot)
+
+
+def _is_covered(optimisations: Optimisations, conventions: Conventions) -> bool:
+    """Whether llama.cpp runs it for one sequence, which calibrations are of: its conventions, without tiles."""
+    return conventions is Conventions.ENGINE and optimisations.n_sequences == 1 and optimisations.tile == 1
 
 
 def _workload(subject: Subject, optimisations: Optimisations, n_prompt: int, n_gen: int) -> LlamaWorkload:
@@ -211,6 +203,11 @@ def _parts(asked: AskedForecast) -> Iterator[Part]:
             for each in (calibrated.ttft, calibrated.tpot)
         )
         yield f"by the calibration of {calibrated.recorded_at}: TTFT {ttft}, TPOT {tpot}; above, the ceilings alone"
+    elif asked.device is not None and asked.draft is None and _is_covered(asked.optimisations, asked.conventions):
+        yield (
+            f"no calibration of {asked.device} with its llama.cpp is kept: the ceilings alone, without an interval; "
+            f"'perfsuite calibrate --device={asked.device}' makes one"
+        )
     yield f"the prefill is bound by {_bound(forecast.prefill)}; decode is bound by {_bound(forecast.decode)}"
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -10,12 +10,21 @@ from perfsuite.device.conditions import Conditions
 from perfsuite.errors import DeviceError
 
 
-def settable_governors(root: Path = Path("/")) -> tuple[str, ...]:
-    """Return the governors that every core offers and this user may set; none where the kernel offers no control."""
+def _may_write(paths: Sequence[Path]) -> list[bool]:
+    return [_is_writable(each) for each in paths]
+
+
+def settable_governors(
+    root: Path = Path("/"), may_write: Callable[[Sequence[Path]], Sequence[bool]] = _may_write
+) -> tuple[str, ...]:
+    """Return the governors that every core offers and this user may set; none where the kernel offers no control.
+
+    `may_write` says of each file whether it can be written.
+    """
     from perfsuite.device.stability.governing import processor_governors  # every run of pytest loads this module
 
     files = processor_governors(root)
-    if not files or not all(_may_write(file.path) for file in files):
+    if not files or not all(may_write([file.path for file in files])):
         return ()
     return tuple(name for name in files[0].offered if all(name in file.offered for file in files))
 
@@ -37,19 +46,20 @@ def governor_set(name: str | None, *, folder: Path, root: Path = Path("/")) -> I
 
     notes: list[str] = []
     with governed(Conditions(governor=name), notes, folder=folder, root=root):
-        _refuse(notes)
+        refuse_noted(notes)
         yield
-    _refuse(notes)
+    refuse_noted(notes)
 
 
-def _refuse(notes: list[str]) -> None:
+def refuse_noted(notes: Sequence[str]) -> None:
+    """Raise `DeviceError` with the first note on a governor, if there is one."""
     from perfsuite.device.stability.governing import CONSEQUENCE  # as above
 
     if notes:
         raise DeviceError(notes[0].removesuffix(f"; {CONSEQUENCE}"))
 
 
-def _may_write(path: Path) -> bool:
+def _is_writable(path: Path) -> bool:
     try:
         path.open("r+").close()
     except OSError:

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any, Protocol
 from xml.etree import ElementTree
 
 from perfsuite.device.work_folder import work_folder
@@ -126,10 +127,62 @@ def _found(text: str, program: str, pattern: str) -> str:
     return match[1]
 
 
-#: Programs that need not be there; NumPy is.
-PROGRAMS = ("likwid-bench", "stream", "clpeak")
+#: Programs that need not be there, each with what its file holds where others have a program of that name: ImageMagick
+#: has a ``stream``, which is not McCalpin's.
+PROGRAMS: Mapping[str, str | None] = {"likwid-bench": None, "stream": "STREAM version", "clpeak": None}
 #: clpeak builds its kernels for every device, which takes tens of seconds on a processor.
-_LIMIT_S = 180.0
+LIMIT_S = 180.0
+
+
+class Programs(Protocol):
+    """The programs of a machine, and what runs them there."""
+
+    @property
+    def architecture(self) -> str:
+        """As ``uname -m`` has it."""
+
+    def absent(self) -> tuple[str, ...]:
+        """Return which of `PROGRAMS` are not on the PATH, and ``numpy`` where there is no Python."""
+
+    def output(self, command: Sequence[str], environment: Mapping[str, str]) -> str:
+        """Run a program with a few variables more, and return what it printed; `MeasurementError` where it fails."""
+
+    def written(self, command: Sequence[str], option: str, environment: Mapping[str, str]) -> str | None:
+        """Run a program that writes the file which an option names, and return that file's text; None without one."""
+
+    def run(self, plan: IndependentPlan | DevicesPlan, environment: Mapping[str, str]) -> Mapping[str, Any]:
+        """Run a plan in a worker there, and return its payload."""
+
+
+class OwnPrograms:
+    """Those of this machine."""
+
+    @property
+    def architecture(self) -> str:
+        """As ``uname -m`` has it."""
+        return platform.machine()
+
+    def absent(self) -> tuple[str, ...]:
+        """Return the programs that are not on the PATH."""
+        return absent_programs()
+
+    def output(self, command: Sequence[str], environment: Mapping[str, str]) -> str:
+        """Run a program."""
+        return _output(command, environment)
+
+    def written(self, command: Sequence[str], option: str, environment: Mapping[str, str]) -> str | None:
+        """Run a program that writes a file."""
+        with work_folder() as folder:
+            path = folder / "file"
+            _output([*command, option, str(path)], environment)
+            return path.read_text(encoding="utf-8", errors="replace") if path.exists() else None
+
+    def run(self, plan: IndependentPlan | DevicesPlan, environment: Mapping[str, str]) -> Mapping[str, Any]:
+        """Run a plan in a worker."""
+        return launch.run_worker(plan, extra_environment=environment)
+
+
+_OWN = OwnPrograms()
 
 
 def absent_programs() -> tuple[str, ...]:
@@ -138,46 +191,59 @@ def absent_programs() -> tuple[str, ...]:
 
 
 def _is_there(program: str) -> bool:
-    """Say whether a program is on the PATH; ImageMagick has a ``stream`` too, which is not McCalpin's."""
-    path = shutil.which(program)
-    if path is None or program != "stream":
+    """Say whether a program is on the PATH, and is the one that is meant."""
+    path, mark = shutil.which(program), PROGRAMS[program]
+    if path is None or mark is None:
         return path is not None
-    return b"STREAM version" in Path(path).read_bytes()
+    return mark.encode() in Path(path).read_bytes()
 
 
 def all_rates(
-    n_threads: int, platform: str | None, environment: Mapping[str, str], tell: Callable[[str], None]
+    n_threads: int,
+    platform: str | None,
+    environment: Mapping[str, str],
+    tell: Callable[[str], None],
+    *,
+    programs: Programs = _OWN,
+    memory_bytes: int | None = None,
 ) -> tuple[IndependentRate, ...]:
     """Run every independent program that is installed, on one thread, on as many as asked, and on OpenCL.
 
-    One that fails has measured nothing, and why is told. `platform` and `environment` are those of the OpenCL device.
+    One that fails has measured nothing, and why is told. `platform` and `environment` are those of the OpenCL device;
+    `memory_bytes` is what is larger than the caches there, by default here.
     """
     found: list[IndependentRate] = []
-    memory_bytes = largest_working_set(n_threads, MEMORY_OVER_CACHE)
+    memory_bytes = memory_bytes or largest_working_set(n_threads, MEMORY_OVER_CACHE)
     for each in sorted({1, n_threads}):
         tell(f"independent programs, {format_count(each, 'thread')}")
         found += rates_on_processor(
-            n_threads=each, working_set_bytes=memory_bytes, budget_ms=BOUNDS_BUDGET_MS, tell=tell
+            n_threads=each, working_set_bytes=memory_bytes, budget_ms=BOUNDS_BUDGET_MS, tell=tell, programs=programs
         )
     tell("independent programs, OpenCL")
     try:
-        chosen = launch.run_worker(DevicesPlan(platform=platform), extra_environment=environment)["chosen"]
+        chosen = programs.run(DevicesPlan(platform=platform), environment)["chosen"]
     except (MeasurementError, OpenClError):
         return tuple(found)
-    return (*found, *attempted(lambda: rates_on_device(OpenClDevice(**chosen), environment), tell))
+    device = OpenClDevice(**chosen)
+    return (*found, *attempted(lambda: rates_on_device(device, environment, programs=programs), tell))
 
 
 def rates_on_processor(
-    *, n_threads: int, working_set_bytes: int, budget_ms: int, tell: Callable[[str], None] | None = None
+    *,
+    n_threads: int,
+    working_set_bytes: int,
+    budget_ms: int,
+    tell: Callable[[str], None] | None = None,
+    programs: Programs = _OWN,
 ) -> tuple[IndependentRate, ...]:
     """Run the processor's programs that are there; a failure is told where `tell` is given, and raised else."""
-    programs: dict[str, Callable[[], tuple[IndependentRate, ...]]] = {
-        "numpy": lambda: _numpy(n_threads, working_set_bytes, budget_ms),
-        "likwid-bench": lambda: _likwid(n_threads, working_set_bytes),
-        "stream": lambda: stream_rates(_output(["stream"], blas_environment(n_threads))),
+    runs: dict[str, Callable[[], tuple[IndependentRate, ...]]] = {
+        "numpy": lambda: _numpy(n_threads, working_set_bytes, budget_ms, programs),
+        "likwid-bench": lambda: _likwid(n_threads, working_set_bytes, programs),
+        "stream": lambda: stream_rates(programs.output(["stream"], blas_environment(n_threads))),
     }
-    absent = absent_programs()
-    return tuple(rate for program, run in programs.items() if program not in absent for rate in attempted(run, tell))
+    absent = programs.absent()
+    return tuple(rate for program, run in runs.items() if program not in absent for rate in attempted(run, tell))
 
 
 def attempted(
@@ -193,31 +259,30 @@ def attempted(
         return ()
 
 
-def _numpy(n_threads: int, working_set_bytes: int, budget_ms: int) -> tuple[IndependentRate, ...]:
+def _numpy(n_threads: int, working_set_bytes: int, budget_ms: int, programs: Programs) -> tuple[IndependentRate, ...]:
     plan = IndependentPlan(n_threads=n_threads, working_set_bytes=working_set_bytes, budget_ms=budget_ms)
-    payload = launch.run_worker(plan, extra_environment=blas_environment(n_threads))
+    payload = programs.run(plan, blas_environment(n_threads))
     return tuple(IndependentRate.from_plain(plain) for plain in payload["rates"])
 
 
-def rates_on_device(device: OpenClDevice, environment: Mapping[str, str]) -> tuple[IndependentRate, ...]:
+def rates_on_device(
+    device: OpenClDevice, environment: Mapping[str, str], *, programs: Programs = _OWN
+) -> tuple[IndependentRate, ...]:
     """Run clpeak, if it is there, and return what it reached on a device; the rest as for `independent_rates`."""
-    if "clpeak" in absent_programs():
+    if "clpeak" in programs.absent():
         return ()
-    with work_folder() as folder:
-        xml = folder / "clpeak.xml"
-        _output(["clpeak", "--global-bandwidth", "--compute-sp", "--xml-file", str(xml)], environment)
-        if not xml.exists():
-            raise MeasurementError("clpeak: wrote no XML; run it by hand to see why")
-        text = xml.read_text(encoding="utf-8", errors="replace")
-    return clpeak_rates(text, platform_name=device.platform_name, device_name=device.device_name)
+    xml = programs.written(["clpeak", "--global-bandwidth", "--compute-sp"], "--xml-file", environment)
+    if xml is None:
+        raise MeasurementError("clpeak: wrote no XML; run it by hand to see why")
+    return clpeak_rates(xml, platform_name=device.platform_name, device_name=device.device_name)
 
 
-def _likwid(n_threads: int, working_set_bytes: int) -> tuple[IndependentRate, ...]:
+def _likwid(n_threads: int, working_set_bytes: int, programs: Programs) -> tuple[IndependentRate, ...]:
     """Run a read, a copy and a triad for a second each; its kB are 1000 bytes, ``N`` the whole machine."""
-    suffix = "_avx" if platform.machine() in ("x86_64", "AMD64") else ""
+    suffix = "_avx" if programs.architecture in ("x86_64", "AMD64") else ""
     workgroup = f"N:{working_set_bytes // 1000}kB:{n_threads}"
     return tuple(
-        likwid_rate(_output(["likwid-bench", "-t", f"{test}{suffix}", "-s", "1", "-w", workgroup], {}))
+        likwid_rate(programs.output(["likwid-bench", "-t", f"{test}{suffix}", "-s", "1", "-w", workgroup], {}))
         for test in ("load", "copy", "stream")
     )
 
@@ -227,11 +292,21 @@ def _output(command: Sequence[str], environment: Mapping[str, str]) -> str:
     variables = [f"{name}={value}" for name, value in environment.items()]
     try:
         done = subprocess.run(
-            ["env", *variables, *command], capture_output=True, text=True, errors="replace", timeout=_LIMIT_S
+            ["env", *variables, *command], capture_output=True, text=True, errors="replace", timeout=LIMIT_S
         )
     except subprocess.TimeoutExpired:
-        raise MeasurementError(f"{command[0]}: still running after {_LIMIT_S:.0f} s and was stopped") from None
+        raise late_program(command[0], LIMIT_S) from None
     if done.returncode:
-        lines = (done.stdout + done.stderr).strip().splitlines() or ["it printed nothing"]
-        raise MeasurementError(f"{command[0]}: returned {done.returncode}: {lines[-1]}")
+        raise failed_program(command[0], done.returncode, done.stdout + done.stderr)
     return done.stdout
+
+
+def late_program(name: str, limit_s: float) -> MeasurementError:
+    """Return the error for a program that did not end."""
+    return MeasurementError(f"{name}: still running after {limit_s:.0f} s and was stopped")
+
+
+def failed_program(name: str, code: int | None, printed: str) -> MeasurementError:
+    """Return the error for a program that did not end well."""
+    lines = printed.strip().splitlines() or ["it printed nothing"]
+    return MeasurementError(f"{name}: {'was killed' if code is None else f'returned {code}'}: {lines[-1]}")

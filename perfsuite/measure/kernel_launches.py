@@ -1,17 +1,19 @@
-"""How each kernel case is launched: program, arguments with random contents, sizes, and the output to expect."""
+"""How each kernel case is launched: program, arguments with drawn contents, sizes, and the output to expect."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from functools import partial
 
 import numpy as np
-from numpy.random import Generator
 from numpy.typing import NDArray
 
 from perfsuite.measure import kernel_references as references
-from perfsuite.measure.kernel_references import Array, floats, halves, stored
+from perfsuite.measure.kernel_references import Array, Float64Array
+from perfsuite.measure.launches.contents import Contents, drawn_array
+from perfsuite.measure.launches.plan import Content
 from perfsuite.workload.kernel_catalog import KernelCase
 
 RMS_EPSILON = 1e-5
@@ -19,7 +21,7 @@ ROPE_BASE = 10_000.0
 #: Positions below this are drawn for RoPE: the context that SmolLM2 was trained on is four times as long.
 ROPE_POSITIONS = 2048
 #: Scores lie about this: exp overflows unless the largest is taken off first.
-SOFTMAX_OFFSET = np.float32(1000)
+SOFTMAX_OFFSET = 1000.0
 
 Scalar = np.int32 | np.float32
 
@@ -44,8 +46,8 @@ GEMM_TILE, GEMM_ROWS = 32, 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Launch:
-    """One kernel with its arguments, in the order inputs, output, scalars; the output is F32."""
+class LaunchForm:
+    """How one kernel is launched, with its arguments in the order inputs, output, scalars; the output is F32."""
 
     #: The file in the kernels' directory, and those that stand in front of it.
     source: str
@@ -54,14 +56,24 @@ class Launch:
     entry: str
     #: Preprocessor definitions that the program is built with.
     defines: tuple[tuple[str, int], ...] = ()
-    #: Arrays that the kernel reads.
-    inputs: tuple[Array, ...]
     #: Values that follow the buffers.
     scalars: tuple[Scalar, ...]
     #: Work-items in all, a multiple of the local size.
     global_size: tuple[int, ...]
     #: Work-items of a group; `None` leaves them to the driver.
     local_size: tuple[int, ...] | None = None
+
+    @property
+    def build_options(self) -> list[str]:
+        """What its program is built with."""
+        return ["-cl-std=CL1.2", *(f"-D{name}={value}" for name, value in self.defines)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Launch(LaunchForm):
+    """One kernel with the arrays that it reads."""
+
+    inputs: tuple[Array, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -72,121 +84,151 @@ class KernelLaunch(Launch):
     expected: NDArray[np.float64]
 
 
-def prepare(case: KernelCase, tuning: Tuning, rng: Generator) -> KernelLaunch:
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class DescribedLaunch(LaunchForm):
+    """A launch of a kernel of the catalogue, of which nothing is drawn yet."""
+
+    #: What the arrays hold that the kernel reads.
+    contents: tuple[Content, ...]
+    #: Computes the output in float64 from these arrays.
+    reference: Callable[..., Float64Array]
+
+    def drawn(self) -> KernelLaunch:
+        """Draw the inputs and compute the output to expect of them."""
+        inputs = tuple(map(drawn_array, self.contents))
+        form = {each.name: getattr(self, each.name) for each in fields(LaunchForm)}
+        return KernelLaunch(**form, inputs=inputs, expected=self.reference(*inputs))
+
+
+def prepare(case: KernelCase, tuning: Tuning, seed: int) -> KernelLaunch:
     """Draw a case's inputs and compute the output to expect of them."""
-    return _LAUNCHES[case.name](case, tuning, rng)
+    return describe(case, tuning, seed).drawn()
 
 
-def _gemm(case: KernelCase, tuning: Tuning, rng: Generator) -> KernelLaunch:
+def describe(case: KernelCase, tuning: Tuning, seed: int) -> DescribedLaunch:
+    """Return how a case is launched; a seed draws its inputs independently of those of other cases."""
+    return _LAUNCHES[case.name](case, tuning, Contents(seed, case.case_id))
+
+
+def _gemm(case: KernelCase, tuning: Tuning, drawn: Contents) -> DescribedLaunch:
     m, n, k = _sizes(case)
-    weights, activations = stored(rng, case.type, m, k), floats(rng, n, k)
-    return KernelLaunch(
+    return DescribedLaunch(
         source="gemm.cl",
         entry=f"gemm_{case.type}",
         defines=(("TILE", GEMM_TILE), ("ROWS", GEMM_ROWS)),
-        inputs=(weights, activations),
+        contents=(drawn.stored(case.type, m, k), drawn.floats(n, k)),
         scalars=_ints(m, n, k),
         global_size=(_round_up(m, GEMM_TILE), _round_up(n, GEMM_TILE) // GEMM_ROWS),
         local_size=(GEMM_TILE, GEMM_TILE // GEMM_ROWS),
-        expected=references.gemm(references.dequantize(weights, case.type), activations),
+        reference=lambda weights, x: references.gemm(references.dequantize(weights, case.type), x),
     )
 
 
-def _gemv(case: KernelCase, tuning: Tuning, rng: Generator) -> KernelLaunch:
+def _gemv(case: KernelCase, tuning: Tuning, drawn: Contents) -> DescribedLaunch:
     m, k = _sizes(case)
-    weights, x = stored(rng, case.type, m, k), floats(rng, k)
-    return KernelLaunch(
+    return DescribedLaunch(
         source="gemv.cl",
         entry=case.name,
         defines=(("LANES", tuning.lanes), ("ROWS", tuning.rows)),
-        inputs=(weights, x),
+        contents=(drawn.stored(case.type, m, k), drawn.floats(k)),
         scalars=_ints(m, k),
         global_size=(tuning.lanes, _round_up(m, tuning.rows)),
         local_size=(tuning.lanes, tuning.rows),
-        expected=references.gemm(references.dequantize(weights, case.type), x),
+        reference=lambda weights, x: references.gemm(references.dequantize(weights, case.type), x),
     )
 
 
-def _bmm_kq(case: KernelCase, tuning: Tuning, rng: Generator) -> KernelLaunch:
+def _bmm_kq(case: KernelCase, tuning: Tuning, drawn: Contents) -> DescribedLaunch:
     heads, kvheads, tokens, positions, head = _sizes(case)
-    keys, queries = halves(rng, positions, kvheads, head), floats(rng, tokens, heads, head)
-    return KernelLaunch(
+    return DescribedLaunch(
         source="attention.cl",
         entry=case.name,
-        inputs=(keys, queries),
+        contents=(drawn.halves(positions, kvheads, head), drawn.floats(tokens, heads, head)),
         scalars=_ints(kvheads, positions, head),
         global_size=(_round_up(positions, tuning.group), tokens, heads),
         local_size=(tuning.group, 1, 1),
-        expected=references.bmm_kq(references.dequantize(keys, case.type), queries),
+        reference=lambda keys, queries: references.bmm_kq(references.dequantize(keys, case.type), queries),
     )
 
 
-def _bmm_kqv(case: KernelCase, tuning: Tuning, rng: Generator) -> KernelLaunch:
+def _bmm_kqv(case: KernelCase, tuning: Tuning, drawn: Contents) -> DescribedLaunch:
     heads, kvheads, tokens, positions, head = _sizes(case)
-    values, weights = halves(rng, positions, kvheads, head), floats(rng, heads, tokens, positions)
-    return KernelLaunch(
+    return DescribedLaunch(
         source="attention.cl",
         entry=case.name,
-        inputs=(values, weights),
+        contents=(drawn.halves(positions, kvheads, head), drawn.floats(heads, tokens, positions)),
         scalars=_ints(kvheads, positions, head),
         global_size=(head, tokens, heads),
-        expected=references.bmm_kqv(references.dequantize(values, case.type), weights),
+        reference=lambda values, weights: references.bmm_kqv(references.dequantize(values, case.type), weights),
     )
 
 
-def _rms_norm(case: KernelCase, tuning: Tuning, rng: Generator) -> KernelLaunch:
+def _rms_norm(case: KernelCase, tuning: Tuning, drawn: Contents) -> DescribedLaunch:
     rows, columns = _sizes(case)
-    x, weight = floats(rng, rows, columns), floats(rng, columns)
-    expected = references.rms_norm(x, weight, RMS_EPSILON)
-    scalars = (np.int32(columns), np.float32(RMS_EPSILON))
-    return _row_launch(case, tuning, rows, inputs=(x, weight), scalars=scalars, expected=expected)
+    return _row_launch(
+        case,
+        tuning,
+        rows,
+        contents=(drawn.floats(rows, columns), drawn.floats(columns)),
+        scalars=(np.int32(columns), np.float32(RMS_EPSILON)),
+        reference=partial(references.rms_norm, epsilon=RMS_EPSILON),
+    )
 
 
-def _softmax(case: KernelCase, tuning: Tuning, rng: Generator) -> KernelLaunch:
+def _softmax(case: KernelCase, tuning: Tuning, drawn: Contents) -> DescribedLaunch:
     rows, columns = _sizes(case)
-    x, scale = floats(rng, rows, columns) * 8 + SOFTMAX_OFFSET, 0.125
-    expected = references.softmax(x, scale)
-    scalars = (np.int32(columns), np.float32(scale))
-    return _row_launch(case, tuning, rows, inputs=(x,), scalars=scalars, expected=expected)
+    scale = 0.125
+    return _row_launch(
+        case,
+        tuning,
+        rows,
+        contents=(drawn.floats(rows, columns, scale=8.0, offset=SOFTMAX_OFFSET),),
+        scalars=(np.int32(columns), np.float32(scale)),
+        reference=partial(references.softmax, scale=scale),
+    )
 
 
-def _get_rows(case: KernelCase, tuning: Tuning, rng: Generator) -> KernelLaunch:
+def _get_rows(case: KernelCase, tuning: Tuning, drawn: Contents) -> DescribedLaunch:
     rows, vocab, columns = _sizes(case)
-    table, ids = halves(rng, vocab, columns), rng.integers(vocab, size=rows, dtype=np.int32)
-    expected = references.dequantize(table[ids], case.type)
-    return _row_launch(case, tuning, rows, inputs=(table, ids), scalars=_ints(columns), expected=expected)
+    return _row_launch(
+        case,
+        tuning,
+        rows,
+        contents=(drawn.halves(vocab, columns), drawn.wholes(vocab, rows)),
+        scalars=_ints(columns),
+        reference=lambda table, ids: references.dequantize(table[ids], case.type),
+    )
 
 
-def _rope(case: KernelCase, tuning: Tuning, rng: Generator) -> KernelLaunch:
+def _rope(case: KernelCase, tuning: Tuning, drawn: Contents) -> DescribedLaunch:
     tokens, heads, head = _sizes(case)
-    x, positions = floats(rng, tokens, heads, head), rng.integers(ROPE_POSITIONS, size=tokens, dtype=np.int32)
-    return KernelLaunch(
+    return DescribedLaunch(
         source="rope.cl",
         entry=case.name,
-        inputs=(x, positions),
+        contents=(drawn.floats(tokens, heads, head), drawn.wholes(ROPE_POSITIONS, tokens)),
         scalars=(np.int32(head), np.float32(math.log2(ROPE_BASE))),
         global_size=(head // 2, heads, tokens),
-        expected=references.rope(x, positions, ROPE_BASE, neox=case.name == "rope_neox"),
+        reference=partial(references.rope, base=ROPE_BASE, neox=case.name == "rope_neox"),
     )
 
 
-def _silu_mul(case: KernelCase, tuning: Tuning, rng: Generator) -> KernelLaunch:
+def _silu_mul(case: KernelCase, tuning: Tuning, drawn: Contents) -> DescribedLaunch:
     (count,) = _sizes(case)
-    gate, up = floats(rng, count), floats(rng, count)
-    return _value_launch(case, tuning, count, inputs=(gate, up), expected=references.silu_mul(gate, up))
+    return _value_launch(case, tuning, count, (drawn.floats(count), drawn.floats(count)), references.silu_mul)
 
 
-def _add(case: KernelCase, tuning: Tuning, rng: Generator) -> KernelLaunch:
+def _add(case: KernelCase, tuning: Tuning, drawn: Contents) -> DescribedLaunch:
     (count,) = _sizes(case)
-    a, b = floats(rng, count), floats(rng, count)
-    return _value_launch(case, tuning, count, inputs=(a, b), expected=a.astype(np.float64) + b)
+    inputs = (drawn.floats(count), drawn.floats(count))
+    return _value_launch(case, tuning, count, inputs, lambda a, b: a.astype(np.float64) + b)
 
 
-def _dequantize(case: KernelCase, tuning: Tuning, rng: Generator) -> KernelLaunch:
+def _dequantize(case: KernelCase, tuning: Tuning, drawn: Contents) -> DescribedLaunch:
     (count,) = _sizes(case)
-    blocks = stored(rng, case.type, 1, count)
-    expected = references.dequantize(blocks, case.type).reshape(count)
-    return _value_launch(case, tuning, count, inputs=(blocks,), expected=expected)
+    blocks = drawn.stored(case.type, 1, count)
+    return _value_launch(
+        case, tuning, count, (blocks,), lambda stored: references.dequantize(stored, case.type).reshape(count)
+    )
 
 
 def _row_launch(
@@ -194,32 +236,32 @@ def _row_launch(
     tuning: Tuning,
     rows: int,
     *,
-    inputs: tuple[Array, ...],
+    contents: tuple[Content, ...],
     scalars: tuple[Scalar, ...],
-    expected: NDArray[np.float64],
-) -> KernelLaunch:
-    return KernelLaunch(
+    reference: Callable[..., Float64Array],
+) -> DescribedLaunch:
+    return DescribedLaunch(
         source="rows.cl",
         entry=case.name,
         defines=(("GROUP", tuning.group),),
-        inputs=inputs,
+        contents=contents,
         scalars=scalars,
         global_size=(rows * tuning.group,),
         local_size=(tuning.group,),
-        expected=expected,
+        reference=reference,
     )
 
 
 def _value_launch(
-    case: KernelCase, tuning: Tuning, count: int, *, inputs: tuple[Array, ...], expected: NDArray[np.float64]
-) -> KernelLaunch:
-    return KernelLaunch(
+    case: KernelCase, tuning: Tuning, count: int, contents: tuple[Content, ...], reference: Callable[..., Float64Array]
+) -> DescribedLaunch:
+    return DescribedLaunch(
         source="pointwise.cl",
         entry=case.name,
-        inputs=inputs,
+        contents=contents,
         scalars=_ints(count),
         global_size=(_round_up(count, tuning.group),),
-        expected=expected,
+        reference=reference,
     )
 
 
@@ -235,7 +277,7 @@ def _round_up(count: int, multiple: int) -> int:
     return -(-count // multiple) * multiple
 
 
-_LAUNCHES: dict[str, Callable[[KernelCase, Tuning, Generator], KernelLaunch]] = {
+_LAUNCHES: dict[str, Callable[[KernelCase, Tuning, Contents], DescribedLaunch]] = {
     "gemm": _gemm,
     **{f"gemv_{type}": _gemv for type in ("f32", "f16", "q8_0", "q4_0")},
     "bmm_kq": _bmm_kq,

@@ -12,7 +12,7 @@ from typing import cast
 import pyopencl as cl
 
 from perfsuite.errors import OpenClError
-from perfsuite.measure.kernel_launches import Launch
+from perfsuite.measure.kernel_launches import LaunchForm
 from perfsuite.records.whole_file import write_whole_bytes
 
 _Key = tuple[tuple[str, ...], tuple[tuple[str, int], ...]]
@@ -37,7 +37,7 @@ class KernelPrograms:
         self._programs: dict[_Key, cl.Program] = {}
         self._kernels: dict[tuple[_Key, str], cl.Kernel] = {}
 
-    def kernel(self, launch: Launch) -> cl.Kernel:
+    def kernel(self, launch: LaunchForm) -> cl.Kernel:
         """Return the kernel of a launch, built when first asked for; `OpenClError` naming the log when it does not."""
         key = ((*launch.preludes, launch.source), launch.defines)
         if key not in self._programs:
@@ -46,8 +46,8 @@ class KernelPrograms:
             self._kernels[key, launch.entry] = self._entry(self._programs[key], launch)
         return self._kernels[key, launch.entry]
 
-    def _build(self, launch: Launch) -> cl.Program:
-        options = ["-cl-std=CL1.2", *(f"-D{name}={value}" for name, value in launch.defines)]
+    def _build(self, launch: LaunchForm) -> cl.Program:
+        options = launch.build_options
         source = self._source(*launch.preludes, launch.source)
         try:
             return self._built(source, options)
@@ -65,7 +65,7 @@ class KernelPrograms:
             write_whole_bytes(kept, cast("list[bytes]", program.get_info(cl.program_info.BINARIES))[0], OpenClError)
         return program
 
-    def _entry(self, program: cl.Program, launch: Launch) -> cl.Kernel:
+    def _entry(self, program: cl.Program, launch: LaunchForm) -> cl.Kernel:
         try:
             return cl.Kernel(program, launch.entry)
         except cl.Error as error:
@@ -77,7 +77,7 @@ class KernelPrograms:
         except OSError as error:
             raise OpenClError(f"{error.filename}: {error.strerror}; expected the kernels' sources there") from None
 
-    def _build_error(self, launch: Launch, log: str) -> OpenClError:
+    def _build_error(self, launch: LaunchForm, log: str) -> OpenClError:
         device = self._context.devices[0].name.strip()
         path = self._log_dir / f"{Path(launch.source).stem}-{launch.entry}.build.log"
         self._log_dir.mkdir(parents=True, exist_ok=True)

@@ -15,8 +15,6 @@ from gguf.quants import dequantize as gguf_dequantize
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from perfsuite.workload.kernel_catalog import BLOCK_SIZES
-
 Array = NDArray[Any]
 Float64Array = NDArray[np.float64]
 
@@ -114,15 +112,3 @@ def halves(rng: Generator, *shape: int) -> Array:
     bits = rng.integers(1 << 16, size=shape, dtype=np.uint16)
     bits &= np.uint16(0xBFFF)
     return bits.view(np.float16)
-
-
-def stored(rng: Generator, type: str, rows: int, columns: int) -> Array:
-    """Return weights [rows, columns] as they lie in memory; rows of random ggml blocks where quantised."""
-    if type == "f32":
-        return floats(rng, rows, columns)
-    if type == "f16":
-        return halves(rng, rows, columns)
-    values, n_bytes = BLOCK_SIZES[type]
-    blocks = rng.integers(256, size=(rows, columns // values, n_bytes), dtype=np.uint8)
-    blocks[..., :2] = halves(rng, rows, columns // values, 1).view(np.uint8)
-    return blocks.reshape(rows, -1)

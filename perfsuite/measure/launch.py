@@ -17,6 +17,7 @@ from perfsuite.device.process_start import pid_namespace, process_start
 from perfsuite.device.work_folder import work_folder
 from perfsuite.errors import EngineError, MeasurementError, NativeBuildError
 from perfsuite.measure.engine import Engine, find_engine
+from perfsuite.measure.launches.plan import DeviceListPlan, LaunchesPlan
 from perfsuite.measure.native import build_engine_library, find_probe_library, find_worker, load_probe_library
 from perfsuite.measure.plan import (
     LlamaPlan,
@@ -237,19 +238,27 @@ def start_worker(
     return process
 
 
-#: What the native worker runs: all but our own kernels, and other people's programs.
-_NATIVE = (LlamaPlan, TurnsPlan, StepsPlan, UprobePlan, OverheadPlan, OperatorsPlan, ProbePlan, SurveyPlan)
+#: What the native worker runs: all but our own kernels by pyopencl, and other people's programs.
+_NATIVE = (
+    *(LlamaPlan, TurnsPlan, StepsPlan, UprobePlan, OverheadPlan, OperatorsPlan, ProbePlan, SurveyPlan),
+    *(LaunchesPlan, DeviceListPlan),
+)
+
+
+def is_native(plan: Plan) -> bool:
+    """Whether a plan is run by the native worker; of shapes, ggml's operators are."""
+    return isinstance(plan, _NATIVE) or (isinstance(plan, ShapesPlan) and bool(plan.library_dir))
 
 
 def _command(plan: Plan, plan_path: Path, record_path: Path) -> Sequence[str]:
     files = (str(plan_path), str(record_path))
-    if not isinstance(plan, _NATIVE):
+    if not is_native(plan):
         safely = ("-P",) if sys.version_info >= (3, 11) else ()
         return (sys.executable, *safely, "-m", "perfsuite.measure.worker", *files)
     inner: Any = getattr(plan, "llama", plan)
     cache_dir = Path(inner.cache_dir)
     options = [f"--probe-library={find_probe_library(cache_dir)}"]
-    if isinstance(inner, LlamaPlan | OperatorsPlan):
+    if isinstance(inner, LlamaPlan | OperatorsPlan | ShapesPlan):
         options.append(f"--engine-library={build_engine_library(planned_engine(inner), cache_dir)}")
     return (str(find_worker(cache_dir)), "run", *files, *options)
 

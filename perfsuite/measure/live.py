@@ -142,7 +142,7 @@ def deliveries(
             record = from_line(line)
             if record is None:
                 continue
-            yield Delivery(record=record, arrival_ns=arrival_ns, delay_ns=_delay_ns(record, arrival_ns, since_ns))
+            yield Delivery(record=record, arrival_ns=arrival_ns, delay_ns=delay_ns(record, arrival_ns, since_ns))
             if isinstance(record, LiveEnd):
                 return
     raise MeasurementError(f"{socket_path}: cut off before the end of the run, which was killed or waited in vain")
@@ -167,7 +167,8 @@ def _chunk(connection: socket.socket, path: Path) -> bytes:
         return b""
 
 
-def _delay_ns(record: LiveRecord, arrival_ns: int, since_ns: int) -> int | None:
+def delay_ns(record: LiveRecord, arrival_ns: int, since_ns: int) -> int | None:
+    """Return how long after the end of what is recorded it arrived; as `Delivery.delay_ns`."""
     if not isinstance(record, LivePhase | LiveToken | LiveKernel) or record.end_ns is None:
         return None
     return arrival_ns - record.end_ns if record.end_ns >= since_ns else None

@@ -33,6 +33,14 @@ _FUNCTIONS = (
 )
 
 
+def unpacked_phases(content: bytes | memoryview) -> list[LivePhase]:
+    """Return the phases that lie in memory one after the other; `ValueError` where they are none."""
+    try:
+        return [_phase(row) for row in _SPAN.iter_unpack(content)]
+    except (struct.error, IndexError) as error:
+        raise ValueError(f"{len(content)} bytes are no phases ({error})") from error
+
+
 class LiveQueue:
     """The consumer's side; use `open_queue`."""
 
@@ -47,7 +55,7 @@ class LiveQueue:
     def take(self) -> list[LivePhase]:
         """Take what is there, at most `AT_ONCE` phases, oldest first."""
         n_taken = self._library.ps_live_take(self._queue, self._spans, AT_ONCE)
-        return [_phase(row) for row in _SPAN.iter_unpack(memoryview(self._spans)[: n_taken * _SPAN.size])]
+        return unpacked_phases(memoryview(self._spans)[: n_taken * _SPAN.size])
 
     def arm(self) -> bool:
         """Ask for a wake-up at the end of the next phase that is worth one; True where it came already."""

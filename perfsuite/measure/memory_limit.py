@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,8 +22,17 @@ from perfsuite.errors import MeasurementError
 LEAST_LIMIT_BYTES = 32 << 20
 
 _CGROUPS = Path("/sys/fs/cgroup")
-_MOUNTS = Path("/proc/mounts")
+_MOUNTS = Path("proc/mounts")
 _REMOVAL_LIMIT_S = 5.0
+_STAT = "memory.stat"
+
+#: What is read to find a process's group on another machine, below its root.
+GROUP_FILES = (
+    "proc/self/cgroup",
+    "proc/mounts",
+    "sys/fs/cgroup/cgroup.controllers",
+    "sys/fs/cgroup/*/cgroup.controllers",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,18 +48,49 @@ class MemoryGroup:
         return "memory.max" if self.is_v2 else "memory.limit_in_bytes"
 
     @property
+    def counted_names(self) -> tuple[str, ...]:
+        """The files that count."""
+        return _STAT, self._events_name
+
+    def limits(self, limit_bytes: int) -> tuple[tuple[str, str, bool], ...]:
+        """Return what is written to which files, and whether it must be taken.
+
+        Without swap accounting anonymous pages may go to swap, and there is no file for that.
+        """
+        swap = ("memory.swap.max", "0") if self.is_v2 else ("memory.memsw.limit_in_bytes", str(limit_bytes))
+        return (self.limit_name, str(limit_bytes), True), (*swap, False)
+
+    @property
+    def _events_name(self) -> str:
+        return "memory.events" if self.is_v2 else "memory.oom_control"
+
+    @property
     def n_refaults(self) -> int | None:
         """Pages of files that were given up, and needed again soon; None where the kernel does not count them."""
-        return self._counts("memory.stat").get("workingset_refault_file")
+        return self._counts(_STAT).get("workingset_refault_file")
 
     @property
     def n_killed(self) -> int:
         """Processes that the kernel killed because what they need, and cannot give up, is more than the limit."""
-        return self._counts("memory.events" if self.is_v2 else "memory.oom_control").get("oom_kill", 0)
+        return self._counts(self._events_name).get("oom_kill", 0)
 
     def _counts(self, name: str) -> dict[str, int]:
         lines = (line.split() for line in (self.path / name).read_text().splitlines())
         return {words[0]: int(words[1]) for words in lines}
+
+
+def check_limit(limit_bytes: int) -> None:
+    """Refuse a limit that is too low for anything."""
+    if limit_bytes < LEAST_LIMIT_BYTES:
+        raise MeasurementError(f"memory limit: {limit_bytes} bytes, expected {LEAST_LIMIT_BYTES} and more")
+
+
+def stopped_by_limit(limit_bytes: int) -> MeasurementError:
+    """Return the error for a run that the kernel has killed for its memory."""
+    return MeasurementError(
+        f"memory limit of {limit_bytes} bytes: the kernel stopped the run, which needs more; weights that the "
+        "engine copies count in full (q4_0 on x86), those that it maps do not (q8_0)"
+    )
 
 
 def memory_limit_obstacle() -> str | None:
@@ -72,15 +112,11 @@ def limited_memory(pid: int, limit_bytes: int) -> Iterator[MemoryGroup]:
     Raises `MeasurementError` where control groups are missing or may not be made, the process is gone, or the limit is
     below `LEAST_LIMIT_BYTES`.
     """
-    if limit_bytes < LEAST_LIMIT_BYTES:
-        raise MeasurementError(f"memory limit: {limit_bytes} bytes, expected {LEAST_LIMIT_BYTES} and more")
+    check_limit(limit_bytes)
     with _group(pid) as group:
-        _write(group.path / group.limit_name, str(limit_bytes))
-        with suppress(MeasurementError):  # without swap accounting anonymous pages may go to swap
-            if group.is_v2:
-                _write(group.path / "memory.swap.max", "0")
-            else:
-                _write(group.path / "memory.memsw.limit_in_bytes", str(limit_bytes))
+        for name, text, must_be in group.limits(limit_bytes):
+            with nullcontext() if must_be else suppress(MeasurementError):
+                _write(group.path / name, text)
         _write(group.path / "cgroup.procs", str(pid))
         yield group
 
@@ -120,27 +156,30 @@ def _group(pid: int) -> Iterator[MemoryGroup]:
 
 def _parent(pid: int) -> tuple[Path, bool]:
     """Return the group of a process in the hierarchy that has the memory controller."""
+    parents, is_v2 = possible_parents(str(pid))
+    return next((each for each in parents if each.is_dir()), parents[-1]), is_v2
+
+
+def possible_parents(process: str, root: Path = Path("/")) -> tuple[tuple[Path, Path], bool]:
+    """Return where the group of a process may be, and whether it is version 2's, by the files below a root.
+
+    The second place is the mount itself, for a group that lies outside of what a container shows.
+    """
     try:
-        lines = Path(f"/proc/{pid}/cgroup").read_text().splitlines()
-        mounts = [line.split()[1:4] for line in _MOUNTS.read_text().splitlines()]
+        lines = (root / "proc" / process / "cgroup").read_text().splitlines()
+        mounts = [line.split()[1:4] for line in (root / _MOUNTS).read_text().splitlines()]
     except OSError:
-        raise MeasurementError(f"memory limit: process {pid} is gone, or /proc is not there") from None
+        raise MeasurementError(f"memory limit: process {process} is gone, or /proc is not there") from None
     own = {controllers: path for _, controllers, path in (line.split(":", 2) for line in lines)}
     for where, kind, words in mounts:
         if kind == "cgroup" and "memory" in words.split(","):
             path = next((path for names, path in own.items() if "memory" in names.split(",")), "/")
-            return _visible(Path(where), path), False
+            return (Path(where) / path.lstrip("/"), Path(where)), False
     for where, kind, _ in mounts:
-        controllers = Path(where) / "cgroup.controllers"
+        controllers = root / where.lstrip("/") / "cgroup.controllers"
         if kind == "cgroup2" and controllers.exists() and "memory" in controllers.read_text().split():
-            return _visible(Path(where), own.get("", "/")), True
+            return (Path(where) / own.get("", "/").lstrip("/"), Path(where)), True
     raise MeasurementError(f"memory limit: {_CGROUPS} has no memory controller")
-
-
-def _visible(mount: Path, path: str) -> Path:
-    """Return a group's folder; the mount itself where the group lies outside of what a container shows."""
-    found = mount / path.lstrip("/")
-    return found if found.is_dir() else mount
 
 
 def _write(path: Path, text: str) -> None:

@@ -147,6 +147,11 @@ class MemoryWatch:
     marks: list[int] = field(default_factory=list)
     vram: Vram = field(default_factory=lambda: Vram(n_bytes=None, missing="the run puts no layer on a GPU"))
 
+    def keep_most(self, seen: Vram) -> None:
+        """Keep what a GPU held at the most."""
+        if self.vram.n_bytes is None or (seen.n_bytes or 0) > self.vram.n_bytes:
+            self.vram = seen
+
     def to_plain(self) -> dict[str, Any]:
         """Return the fields by name, samples as rows."""
         return {"samples": [each.to_plain() for each in self.samples], "marks": self.marks, "vram": asdict(self.vram)}
@@ -256,7 +261,5 @@ def _sample_until(ended: threading.Event, pid: int, watch: MemoryWatch, proc: Pa
 
 def _ask_until(ended: threading.Event, pid: int, watch: MemoryWatch) -> None:
     while not ended.is_set():
-        seen = process_vram(pid)
-        if watch.vram.n_bytes is None or (seen.n_bytes or 0) > watch.vram.n_bytes:
-            watch.vram = seen
+        watch.keep_most(process_vram(pid))
         ended.wait(VRAM_INTERVAL_S)

@@ -139,7 +139,10 @@ def worker_part() -> NativePart:
     root = source_root("src/worker/main.cpp")
     return NativePart(
         name=WORKER,
-        sources=tuple(path for name in ("worker", "agent") for path in sorted((root / "src" / name).glob("*.cpp"))),
+        sources=(
+            *(path for name in ("worker", "agent", "launcher") for path in sorted((root / "src" / name).glob("*.cpp"))),
+            root / "src" / "engine" / "live.c",  # for the agent; the driver's own lies in the engine library
+        ),
         includes=(root / "include",),
         flags=(f'-DPS_VERSION="{__version__}"', f"-DPS_PLAN_SCHEMA={SCHEMA}", "-Wno-maybe-uninitialized"),
         links=("-static-libstdc++", "-static-libgcc", "-ldl"),

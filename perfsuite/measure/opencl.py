@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 import time
-import zlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -21,6 +20,7 @@ from perfsuite.measure.kernel_launches import CPU_TUNING, GPU_TUNING, KernelLaun
 from perfsuite.measure.kernel_programs import KernelPrograms, opencl_errors
 from perfsuite.measure.kernel_record import KernelRecord
 from perfsuite.measure.kernel_references import TOLERANCES, error_norm
+from perfsuite.measure.kernel_repetition import BUDGET_NS, MIN_REPETITIONS, WARM_UP_LAUNCHES
 from perfsuite.measure.opencl_platform import OpenClDevice
 from perfsuite.workload.kernel_catalog import KernelCase
 
@@ -91,12 +91,6 @@ class PlacedLaunch:
             buffer.release()
 
 
-#: One kernel is repeated for no longer than this, once it has `MIN_REPETITIONS`.
-BUDGET_NS = 150_000_000
-MIN_REPETITIONS = 5
-#: Launches after the verified one and before the timed ones.
-WARM_UP_LAUNCHES = 2
-
 _Stamps = tuple[int, int, int, int]
 
 
@@ -135,7 +129,7 @@ class KernelBench:
 
     def bound(self, case: KernelCase, *, seed: int) -> BoundLaunch:
         """Return a kernel with inputs drawn for it, ready to be launched."""
-        launch = prepare(case, self._tuning, np.random.default_rng([seed, zlib.crc32(case.case_id.encode())]))
+        launch = prepare(case, self._tuning, seed)
         return BoundLaunch(self._queue, self._programs.kernel(launch), launch)
 
     def placed(self, launch: Launch, *, n_outputs: int) -> PlacedLaunch:

@@ -23,13 +23,11 @@ import pyopencl as cl
 
 from perfsuite.measure.kernel_programs import opencl_errors
 from perfsuite.measure.kernel_references import TOLERANCES
+from perfsuite.measure.kernel_repetition import N_PILOT
 from perfsuite.measure.opencl import BoundLaunch, KernelBench
 from perfsuite.measure.opencl_platform import choose_device
 from perfsuite.records.duplication import DuplicationRound, KernelDuplication, duplicates_wanted, duplicates_within
 from perfsuite.workload.kernel_catalog import KernelCase
-
-#: Launches that say how long a kernel takes, after as many that warm it up.
-_N_PILOT = 10
 
 
 def duplicate_kernels(
@@ -68,7 +66,7 @@ class _OpenCase:
     def begin(cls, bench: KernelBench, case: KernelCase, *, n_rounds: int, budget_ns: int, seed: int) -> _OpenCase:
         launch = bench.bound(case, seed=seed)
         for _ in range(2):  # the first is the warm-up
-            _, events = _timed(bench.queue, launch, _N_PILOT)
+            _, events = _timed(bench.queue, launch, N_PILOT)
         kernel_ns = median(event.profile.end - event.profile.start for event in events)
         return cls(
             case=case,

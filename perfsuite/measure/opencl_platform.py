@@ -82,8 +82,10 @@ def list_devices() -> tuple[OpenClDevice, ...]:
     return tuple(found)
 
 
-def choose_device(platform: str | None, devices: Sequence[OpenClDevice] | None = None) -> OpenClDevice:
-    """Return the device to measure.
+def choose_device(
+    platform: str | None, devices: Sequence[OpenClDevice] | None = None, *, fix: str | None = None
+) -> OpenClDevice:
+    """Return the device to measure; `fix` is what else may be done where there is none, if not what helps here.
 
     `platform` is a part of the platform's name, in any case; None takes a GPU, else Intel's CPU runtime, else PoCL, and
     no other platform, so that one which some wheel brings along is not taken by accident.
@@ -98,7 +100,7 @@ def choose_device(platform: str | None, devices: Sequence[OpenClDevice] | None =
     if not candidates:
         wanted = "a GPU, Intel's CPU runtime or PoCL" if platform is None else f"a platform named like {platform!r}"
         seen = "; ".join(str(device) for device in known) or "no device at all"
-        raise OpenClError(f"OpenCL: expected {wanted}, found {seen}; name one of these platforms, or {_fix()}")
+        raise OpenClError(f"OpenCL: expected {wanted}, found {seen}; name one of these platforms, or {fix or _fix()}")
     return min(candidates, key=_rank)
 
 

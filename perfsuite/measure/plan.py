@@ -296,8 +296,10 @@ class ShapesPlan(Plan):
     #: Of the OpenCL device that ggml runs on, and what else must be equal for two runs to be comparable.
     n_compute_units: int | None = None
     fingerprint: tuple[tuple[str, str], ...] = ()
-    #: Where the process marks how far it is.
+    #: Where the process marks how far it is, if it is the one in Python.
     mark_path: str = ""
+    #: Longest that the native process may be silent at one step.
+    step_limit_s: float = 300.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

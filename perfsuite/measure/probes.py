@@ -20,7 +20,8 @@ from perfsuite.errors import MeasurementError
 from perfsuite.measure.native import declare_functions, native_fields
 from perfsuite.units import NS_PER_S
 
-_CPU_ROOT = Path("/sys/devices/system/cpu")
+CPU_FOLDER = "sys/devices/system/cpu"
+_CPU_ROOT = Path("/", CPU_FOLDER)
 _KIB = 1024
 _MIB = 1024 * _KIB
 _SIZE_UNITS = {"": 1, "K": _KIB, "M": _MIB, "G": 1024 * _MIB}
@@ -60,10 +61,22 @@ _FUNCTIONS = (
 )
 
 
-def largest_working_set(n_threads: int, over_cache: int, cpu_root: Path = _CPU_ROOT) -> int:
-    """Return so many times the last cache, between 64 and 512 MiB and at most an eighth of the machine's memory."""
+#: What is read of a machine's caches, below its root.
+CACHE_FILES = tuple(
+    f"{CPU_FOLDER}/cpu[0-9]*/cache/index[0-9]*/{name}" for name in ("level", "type", "size", "shared_cpu_list")
+)
+
+
+def largest_working_set(
+    n_threads: int, over_cache: int, cpu_root: Path = _CPU_ROOT, *, physical_bytes: int | None = None
+) -> int:
+    """Return so many times the last cache, between 64 and 512 MiB and at most an eighth of the machine's memory.
+
+    `physical_bytes` is the memory of another machine, whose files `cpu_root` has.
+    """
     memory_bytes = over_cache * max(_cache_sizes(n_threads, cpu_root).values(), default=0)
-    return min(max(memory_bytes, _LEAST_MEMORY_BYTES), _MOST_MEMORY_BYTES, _physical_memory_bytes() // 8)
+    most_bytes = (physical_bytes or _physical_memory_bytes()) // 8
+    return min(max(memory_bytes, _LEAST_MEMORY_BYTES), _MOST_MEMORY_BYTES, most_bytes)
 
 
 def thread_counts(n_processors: int) -> tuple[int, ...]:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from perfsuite.errors import PerfsuiteError
 from perfsuite.measure import plan as plans
 from perfsuite.measure.contention import USABLE_PROCESSORS, contended
-from perfsuite.measure.launch import FAILURE_MARK, planned_engine
+from perfsuite.measure.launch import FAILURE_MARK
 from perfsuite.measure.plan import dump_record, load_plan, task_of
 
 if TYPE_CHECKING:
@@ -72,20 +72,16 @@ def _run_duplication(plan: plans.DuplicationPlan) -> dict[str, Any]:
 
 
 def _run_shapes(plan: plans.ShapesPlan) -> dict[str, Any]:
-    from perfsuite.measure.shapes.benches import make_bench
+    from perfsuite.measure.engine_store import KERNELS_DIR
+    from perfsuite.measure.opencl_platform import choose_device
     from perfsuite.measure.shapes.requests import ProgressMark
     from perfsuite.measure.shapes.service import serve
+    from perfsuite.measure.shapes.tiled_bench import TiledBench
 
-    library = _engine_library(plan) if plan.library_dir else None
+    kernels_dir = Path(plan.kernels_dir) if plan.kernels_dir else KERNELS_DIR
+    bench = TiledBench(choose_device(plan.platform), log_dir=Path(plan.log_dir), kernels_dir=kernels_dir)
     mark = ProgressMark(Path(plan.mark_path))
-    n_answers = serve(make_bench(plan, library), seed=plan.seed, requests=sys.stdin, answers=sys.stdout, mark=mark)
-    return {"n_answers": n_answers}
-
-
-def _engine_library(plan: plans.ShapesPlan) -> Any:
-    from perfsuite.measure.native import load_engine_library
-
-    return load_engine_library(planned_engine(plan), Path(plan.cache_dir))
+    return {"n_answers": serve(bench, seed=plan.seed, requests=sys.stdin, answers=sys.stdout, mark=mark)}
 
 
 def _run_opencl_ceilings(plan: plans.OpenClCeilingsPlan) -> dict[str, Any]:

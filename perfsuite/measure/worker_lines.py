@@ -8,10 +8,11 @@ import selectors
 import subprocess
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from perfsuite.device.work_folder import work_folder
 from perfsuite.errors import MeasurementError
 from perfsuite.measure.launch import kill_worker, open_publication, read_record, refuse_killed, start_worker
 from perfsuite.measure.plan import Plan, task_of
@@ -88,6 +89,13 @@ class WaitingWorker:
         publication, self._publication = self._publication, None
         if publication is not None:
             publication.close(is_complete=self._is_complete)
+
+
+@contextlib.contextmanager
+def waiting_worker(plan: Plan, environment: Mapping[str, str]) -> Iterator[WaitingWorker]:
+    """Start a worker in a folder of its own, and end it with the context."""
+    with work_folder() as folder, contextlib.closing(WaitingWorker(plan, folder, environment)) as worker:
+        yield worker
 
 
 class WorkerLines:

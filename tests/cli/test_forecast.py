@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import argparse
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from perfsuite.cli import main
 from perfsuite.device.fingerprint import host_fingerprint
+from perfsuite.device.profile import Profile
 from perfsuite.device.threads import default_threads
 from perfsuite.expectation.ceilings import Bandwidth, Ceilings
+from perfsuite.measure.board.protocol import BoardFacts
 from perfsuite.measure.calibration_store import store_calibration
 from perfsuite.measure.ceiling_store import best_ceilings
 from perfsuite.measure.launch import environment_engine
@@ -123,15 +129,57 @@ def test_a_host_without_ceilings_says_how_to_get_them(empty_cache: Path, refused
         stored.write_text("{")
     told = refused([*ARGUMENTS, "--device", "host"])
     assert f"--device=host: no ceilings of this machine with {CEILINGS.n_threads} threads are stored" in told
-    assert "'perfsuite calibrate' or 'pytest --device=host', or give --tops and --bandwidth" in told
+    assert "'perfsuite calibrate --device=host' or 'pytest --device=host', or give --tops and --bandwidth" in told
 
 
-def test_a_profile_without_peaks_asks_for_figures(refused: Refused, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A device elsewhere was not measured here, and what its data sheet says is no ceiling."""
-    monkeypatch.setattr("perfsuite.cli.forecast.profile_names", lambda: ("board", "host"))
-    told = refused([*ARGUMENTS, "--device", "board"])
-    assert "--device=board: forecasts stand on measured ceilings" in told
-    assert "give --tops and --bandwidth ('perfsuite devices show board' has the data sheet's)" in told
+@pytest.fixture
+def board(empty_cache: Path, monkeypatch: pytest.MonkeyPatch) -> BoardFacts:
+    """A board at the end of a link, by the name of rubikpi, which is asked what it is and not measured."""
+    facts = BoardFacts(
+        fingerprint={"soc": "QCS6490", "governor": "performance"},
+        identity="0123456789abcdef",
+        hostname="shelf",
+        default_threads=N_THREADS,
+        usable_threads=N_THREADS,
+        cache_dir=Path("/nowhere"),
+        engine=replace(environment_engine(), build_id="b0a4d"),
+        suite_digest=None,
+        opencl_environment={},
+        load_average=0.0,
+    )
+
+    @contextmanager
+    def taken(profile: Profile, command: str, options: argparse.Namespace) -> Iterator[SimpleNamespace]:
+        assert (profile.name, profile.conditions.start_below_celsius, command) == ("rubikpi", None, "forecast")
+        yield SimpleNamespace(board=SimpleNamespace(is_local=False, facts=lambda: facts))
+
+    monkeypatch.setattr("perfsuite.cli.taken_device.taken_device", taken)
+    return facts
+
+
+def test_a_board_has_what_is_kept_of_it(board: BoardFacts, empty_cache: Path, capsys: Streams) -> None:
+    """Its ceilings and its calibration count, and without the second the line says which command makes one."""
+    best_ceilings(CEILINGS, board.fingerprint, empty_cache, board.identity)
+    assert main([*ARGUMENTS, "--device", "rubikpi"]) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert "no calibration of rubikpi with its llama.cpp is kept" in out
+    assert "'perfsuite calibrate --device=rubikpi' makes one" in out
+    recorded = calibration(fingerprint=board.fingerprint, n_threads=N_THREADS)
+    store_calibration(recorded, board.engine.build_id, empty_cache, board=board.identity)
+    found = _calibrated(["--device", "rubikpi"], capsys)
+    assert 0 < found["ttft_s"]["lower"] < found["ttft_s"]["expected"] < found["ttft_s"]["upper"]
+
+
+@pytest.mark.parametrize("kept_of", [None, "another board"])
+def test_a_board_without_ceilings_is_named(
+    board: BoardFacts, empty_cache: Path, refused: Refused, kept_of: str | None
+) -> None:
+    """What is kept of this machine, or of another board of the kind, is not taken for the board's."""
+    best_ceilings(CEILINGS, board.fingerprint, empty_cache, kept_of)
+    told = refused([*ARGUMENTS, "--device", "rubikpi"])
+    assert f"--device=rubikpi: no ceilings of this very board (01234567) with {N_THREADS} threads are stored" in told
+    assert "'perfsuite calibrate --device=rubikpi' or 'pytest --device=rubikpi', or give --tops and --bandwidth" in told
+    assert "('perfsuite devices show rubikpi' has the data sheet's)" in told
 
 
 DEVICE = ["--tops", "50", "--bandwidth", "256", "--compute-efficiency", "0.5", "--memory-efficiency", "0.5"]

@@ -70,14 +70,12 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     """Replace the programs of others, and note of what they are asked."""
     found: list[object] = []
 
-    def on_processor(
-        *, n_threads: int, working_set_bytes: int, budget_ms: int, tell: object
-    ) -> tuple[IndependentRate, ...]:
+    def on_processor(*, n_threads: int, working_set_bytes: int, **_: object) -> tuple[IndependentRate, ...]:
         found.append(n_threads)
         assert working_set_bytes >= 16 * 2**20
         return (independent_rate(n_threads=n_threads),)
 
-    def on_device(device: OpenClDevice, environment: object) -> tuple[IndependentRate, ...]:
+    def on_device(device: OpenClDevice, environment: object, **_: object) -> tuple[IndependentRate, ...]:
         found.append(device.device_name)
         return (independent_rate(processor=device.device_name, n_threads=None),)
 
@@ -141,7 +139,7 @@ def test_a_program_that_fails_is_told_and_measures_nothing(
 ) -> None:
     """A clpeak that fails leaves the processor's rates, and its last words."""
 
-    def refuse(device: OpenClDevice, environment: object) -> tuple[IndependentRate, ...]:
+    def refuse(device: OpenClDevice, environment: object, **_: object) -> tuple[IndependentRate, ...]:
         raise MeasurementError("clpeak: returned 1: no devices")
 
     monkeypatch.setattr("perfsuite.measure.independent_rates.rates_on_device", refuse)

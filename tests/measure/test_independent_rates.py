@@ -268,7 +268,7 @@ def test_a_program_that_fails_is_named(install: Install, script: str, message: s
 
 def test_a_program_that_does_not_end_is_stopped(install: Install, monkeypatch: pytest.MonkeyPatch) -> None:
     """A program has a limit."""
-    monkeypatch.setattr(module, "_LIMIT_S", 0.1)
+    monkeypatch.setattr(module, "LIMIT_S", 0.1)
     install("clpeak", "ulimit -t 30; while :; do :; done")
     with pytest.raises(MeasurementError, match="clpeak: still running after 0 s and was stopped"):
         rates_on_device(DEVICE, {})

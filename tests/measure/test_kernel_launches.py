@@ -31,7 +31,7 @@ def test_sizes_fit(name: str, tuning: Tuning) -> None:
     The output to expect is finite. A table is read in part.
     """
     case = KernelCase.from_id(f"kernel/{name}")
-    launch = prepare(case, tuning, np.random.default_rng(0))
+    launch = prepare(case, tuning, 0)
     local = launch.local_size or (1,) * len(launch.global_size)
     assert all(size % group == 0 for size, group in zip(launch.global_size, local, strict=True))
     assert np.prod(local) <= 256
@@ -40,8 +40,10 @@ def test_sizes_fit(name: str, tuning: Tuning) -> None:
     assert case.name == "get_rows" or sum(array.nbytes for array in launch.inputs) == case.read_bytes
 
 
-def test_same_seed_same_inputs() -> None:
-    """The generator alone decides on the inputs."""
-    case = KernelCase.from_id("kernel/gemv_q8_0/m3-k64/q8_0")
-    first, second = (prepare(case, CPU_TUNING, np.random.default_rng(7)) for _ in range(2))
-    assert all(np.array_equal(a, b) for a, b in zip(first.inputs, second.inputs, strict=True))
+def test_the_seed_decides_on_the_inputs() -> None:
+    """A seed draws the same inputs each time, another seed or another case other ones."""
+    case, other = (KernelCase.from_id(f"kernel/gemv_q8_0/m{rows}-k64/q8_0") for rows in (3, 4))
+    first, again, reseeded = (prepare(case, CPU_TUNING, seed) for seed in (7, 7, 8))
+    assert all(np.array_equal(a, b) for a, b in zip(first.inputs, again.inputs, strict=True))
+    assert not any(np.array_equal(a, b) for a, b in zip(first.inputs, reseeded.inputs, strict=True))
+    assert not np.array_equal(first.inputs[1], prepare(other, CPU_TUNING, 7).inputs[1])

@@ -98,6 +98,7 @@ Value Link::next_request() {
     }
     Value request = std::move(requests_.front());
     requests_.pop_front();
+    served_ = request.at("id");
     return request;
 }
 
@@ -276,6 +277,14 @@ void Link::note(const std::string &text) {
     Value message;
     message.set("kind", "note");
     message.set("text", text);
+    say(message);
+}
+
+void Link::deliver(Value delivery) {
+    Value message;
+    message.set("kind", "live");
+    message.set("id", served_);
+    message.set("delivery", std::move(delivery));
     say(message);
 }
 

@@ -54,6 +54,8 @@ class Link {
     void answer(const Value &id, const Failure &failure);
     void refuse(Value versions);
     void note(const std::string &text);
+    /* Says something of the request that is being served, before its answer. */
+    void deliver(Value delivery);
 
     /* Says the last word, with nothing breaking in, where the desk can still understand it. */
     void say_ended(Value held);
@@ -76,6 +78,7 @@ class Link {
     double silence_limit_s_ = 60.0, heard_s_ = 0.0;
     std::string held_;
     std::deque<Value> requests_;
+    Value served_;
     std::string reason_;
     bool has_reason_ = false, is_wanted_ = false, is_writing_ = false, is_cut_ = false, is_deaf_ = false, owes_pong_ = false;
 };

@@ -309,6 +309,31 @@ Value Journal::changed(const Value::List &wishes) {
     return outcomes;
 }
 
+std::vector<std::string> Journal::given_back(const Value::List &wishes) {
+    std::vector<Change> changes;
+    for (const Value &each : wishes) {
+        changes.push_back(change_in(each));
+        for (const Change &known : changes_) {
+            if (known.path == changes.back().path) {
+                add(changes, known); /* whatever was set there since is this run's, too */
+            }
+        }
+    }
+    return restored(changes, false);
+}
+
+Value Journal::may_write(const Value::List &paths) const {
+    Value::List found;
+    for (const Value &each : paths) {
+        int handle = is_allowed(each.text()) ? ::open((root_ + "/" + each.text()).c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC) : -1;
+        found.push_back(handle >= 0);
+        if (handle >= 0) {
+            ::close(handle);
+        }
+    }
+    return found;
+}
+
 std::vector<std::string> Journal::give_back() {
     std::vector<std::string> lines = changes_.empty() ? std::vector<std::string>() : restored(changes_, false);
     changes_.clear();

@@ -32,6 +32,12 @@ class Journal {
     /* Writes down what is about to be changed, changes it, and returns for each why not, or what it reads then. */
     Value changed(const Value::List &wishes);
 
+    /* Gives back some of it before the end, to what each was before that change; says what could not be. */
+    std::vector<std::string> given_back(const Value::List &wishes);
+
+    /* Whether each of these files can be written by this user. */
+    Value may_write(const Value::List &paths) const;
+
     /* Gives back what was changed here, and says what could not be. */
     std::vector<std::string> give_back();
 

@@ -21,9 +21,11 @@
 #include "files.h"
 #include "json.h"
 #include "link.h"
+#include "load.h"
 #include "lock.h"
 #include "places.h"
 #include "processes.h"
+#include "programs.h"
 #include "restore.h"
 #include "workers.h"
 
@@ -133,6 +135,7 @@ class Service {
 
     /* Kills, restores and unlocks; what that came to. */
     Value let_go() {
+        load_.set(0);
         kill_children();
         if (!is_held_) {
             return nullptr;
@@ -238,6 +241,23 @@ class Service {
         if (kind == "set") {
             return journal_->changed(asked.at("changes").list());
         }
+        if (kind == "unset") {
+            std::vector<std::string> lines = journal_->given_back(asked.at("changes").list());
+            return Value::List(lines.begin(), lines.end());
+        }
+        if (kind == "may_write") {
+            return journal_->may_write(asked.at("paths").list());
+        }
+        if (kind == "set_load") {
+            load_.set(asked.at("n_processes").whole());
+            return nullptr;
+        }
+        if (kind == "find_program") {
+            return found_program(asked);
+        }
+        if (kind == "run_program") {
+            return ran_program(link_, start_.work_folder, asked);
+        }
         if (kind == "competition") {
             return competition(std::min(asked.at("look_s").number(), MOST_LOOK_S));
         }
@@ -265,7 +285,8 @@ class Service {
             return board_number();
         }
         throw Failure("the agent was asked for '" + printable(kind) +
-                      "'; known are machine, snapshot, held, set, competition, run, run_in_turns, put_weights, look, "
+                      "'; known are machine, snapshot, held, set, unset, may_write, set_load, find_program, run_program, "
+                      "competition, run, run_in_turns, put_weights, look, "
                       "digests, keep, board_number");
     }
 
@@ -386,6 +407,7 @@ class Service {
     const Places places_ = Places::own();
     Start start_;
     HeldLock lock_;
+    BusyLoops load_;
     std::unique_ptr<Journal> journal_;
     std::vector<std::string> notes_;
     bool is_held_ = false;

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "../worker/text.h"
+#include "companions.h"
 #include "looks.h"
 #include "processes.h"
 #include "restore.h"
@@ -28,24 +29,6 @@ constexpr std::string_view READY_MARK = "perfsuite-worker-ready";
 /* Most that is kept of what a worker prints; longest to wait for one to end that has closed its output. */
 constexpr size_t KEPT_BYTES = 65536;
 constexpr double END_LIMIT_S = 10.0, END_LOOK_S = 0.005;
-
-/* A folder that is gone with its scope. */
-class WorkFolder {
-  public:
-    explicit WorkFolder(const std::string &parent) {
-        path = parent + "/XXXXXX";
-        if (!made_folder(parent) || !::mkdtemp(path.data())) {
-            throw Failure(parent + ": cannot be written (" + system_text() + ")");
-        }
-    }
-    WorkFolder(const WorkFolder &) = delete;
-    WorkFolder &operator=(const WorkFolder &) = delete;
-    ~WorkFolder() {
-        std::error_code ignored;
-        std::filesystem::remove_all(path, ignored);
-    }
-    std::string path;
-};
 
 std::vector<std::string> child_environment(const Value &extra) {
     std::vector<std::string> variables;
@@ -79,7 +62,13 @@ std::vector<char *> pointers(std::vector<std::string> &texts) {
 /* A process in a session of its own, that is heard line by line. */
 class Process {
   public:
-    Process(std::vector<std::string> command, std::vector<std::string> environment, const cpu_set_t &processors) {
+    Process(std::vector<std::string> command, std::vector<std::string> environment, const cpu_set_t &processors,
+            const Companions &beside = {}) {
+        for (const auto &each : beside) {
+            for (std::string &option : each->options()) {
+                command.push_back(std::move(option));
+            }
+        }
         int in[2], out[2];
         if (::pipe2(in, O_CLOEXEC) != 0) {
             throw Failure("no pipe can be made (" + system_text() + ")");
@@ -101,6 +90,9 @@ class Process {
             ::dup2(in[0], 0);
             ::dup2(out[1], 1);
             ::dup2(out[1], 2);
+            for (const auto &each : beside) {
+                each->in_child();
+            }
             ::execve(arguments[0], arguments.data(), variables.data());
             ::dprintf(2, "%s: cannot be started (%s)\n", arguments[0], std::strerror(errno));
             ::_exit(127);
@@ -114,6 +106,9 @@ class Process {
             end_input();
             close_output();
             throw Failure("a worker cannot be started (" + why + ")");
+        }
+        for (const auto &each : beside) {
+            each->started(pid_);
         }
     }
     Process(const Process &) = delete;
@@ -245,7 +240,8 @@ class Watch {
         }
     }
 
-    Process &started(size_t place, const Value &plan, const Value &environment, const Value &options) {
+    /* `beside` names what goes on beside it, as `companions` takes it; nil for nothing. */
+    Process &started(size_t place, const Value &plan, const Value &environment, const Value &options, const Value *beside) {
         std::string path = folder_.path + "/" + std::to_string(place);
         made_folder(path);
         write_whole(path + "/plan", plan.bytes());
@@ -253,7 +249,11 @@ class Watch {
         for (const Value &each : options.list()) {
             command.push_back(each.text());
         }
-        processes_[place] = std::make_unique<Process>(command, child_environment(environment), start_.processors);
+        if (beside) {
+            beside_[place] = companions(*beside, environment, start_.root, link_);
+        }
+        processes_[place] =
+            std::make_unique<Process>(command, child_environment(environment), start_.processors, beside_[place]);
         return *processes_[place];
     }
 
@@ -274,7 +274,14 @@ class Watch {
                     heard.push_back(each.get());
                 }
             }
-            link_.wait(std::max(0.0, std::min(until_, looks_ ? looks_->due_s() : until_) - now_s), &polled);
+            double due_s = std::min(until_, looks_ ? looks_->due_s() : until_);
+            for (const auto &each : all_beside()) {
+                due_s = std::min(due_s, each->due_s());
+                if (each->descriptor() >= 0) {
+                    polled.push_back({each->descriptor(), POLLIN, 0});
+                }
+            }
+            link_.wait(std::max(0.0, due_s - now_s), &polled);
             for (size_t at = 0; at < heard.size(); at++) {
                 if (polled[at].revents) {
                     heard[at]->hear();
@@ -282,6 +289,9 @@ class Watch {
             }
             if (looks_) {
                 looks_->take_due();
+            }
+            for (Companion *each : all_beside()) {
+                each->take_due();
             }
         }
         return true;
@@ -296,7 +306,11 @@ class Watch {
             }
         }
         process.kill();
-        return process.outcome(record(place));
+        Value found = process.outcome(record(place));
+        for (const auto &each : beside_[place]) {
+            each->tell(found);
+        }
+        return found;
     }
 
     Value::List looks() {
@@ -307,6 +321,16 @@ class Watch {
     }
 
   private:
+    std::vector<Companion *> all_beside() const {
+        std::vector<Companion *> found;
+        for (const Companions &side : beside_) {
+            for (const auto &each : side) {
+                found.push_back(each.get());
+            }
+        }
+        return found;
+    }
+
     std::string record(size_t place) const { return folder_.path + "/" + std::to_string(place) + "/record.msgpack"; }
 
     Link &link_;
@@ -314,6 +338,7 @@ class Watch {
     WorkFolder folder_;
     double until_;
     std::unique_ptr<Looks> looks_;
+    Companions beside_[2]; /* gone after the processes */
     std::unique_ptr<Process> processes_[2];
 };
 
@@ -326,7 +351,8 @@ std::string named_parent() {
 
 Value run_plan(Link &link, const Start &start, const Value &asked) {
     Watch watch(link, start, asked);
-    Process &process = watch.started(0, asked.at("plan"), asked.at("environment"), asked.at("options"));
+    Process &process =
+        watch.started(0, asked.at("plan"), asked.at("environment"), asked.at("options"), asked.find("beside"));
     process.end_input();
     SteppedAside aside(start);
     double began_s = monotonic_s();
@@ -344,7 +370,9 @@ Value run_turns(Link &link, const Start &start, const Value &asked) {
     size_t leader = asked.at("leader").whole() ? 1 : 0;
     for (size_t place : {leader, 1 - leader}) {
         auto own = [&](const char *name) -> const Value & { return asked.at(name).list().at(place); };
-        watch.started(place, own("plans"), own("environments"), own("options"));
+        const Value *besides = asked.find("besides");
+        const Value *beside = besides && !besides->list().at(place).is_nil() ? &besides->list().at(place) : nullptr;
+        watch.started(place, own("plans"), own("environments"), own("options"), beside);
     }
     SteppedAside aside(start);
     int n_taken[2] = {0, 0};
@@ -386,10 +414,21 @@ Value run_turns(Link &link, const Start &start, const Value &asked) {
     return found;
 }
 
-std::string printed(Link &link, const std::vector<std::string> &command, double limit_s) {
+WorkFolder::WorkFolder(const std::string &parent) : path(parent + "/XXXXXX") {
+    if (!made_folder(parent) || !::mkdtemp(path.data())) {
+        throw Failure(parent + ": cannot be written (" + system_text() + ")");
+    }
+}
+
+WorkFolder::~WorkFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path, ignored);
+}
+
+Value run_program(Link &link, const std::vector<std::string> &command, const Value &environment, double limit_s) {
     cpu_set_t own;
     ::sched_getaffinity(0, sizeof own, &own);
-    Process process(command, child_environment(Value::Map{}), own);
+    Process process(command, child_environment(environment), own);
     process.end_input();
     double until = monotonic_s() + limit_s;
     while (process.is_open() && monotonic_s() < until) {
@@ -398,7 +437,19 @@ std::string printed(Link &link, const std::vector<std::string> &command, double 
             process.hear();
         }
     }
-    return process.is_open() ? "" : process.words();
+    bool is_late = process.is_open();
+    for (double end = monotonic_s() + END_LIMIT_S; !is_late && !process.has_ended() && monotonic_s() < end;) {
+        link.wait(END_LOOK_S);
+    }
+    process.kill();
+    Value found = process.outcome("");
+    found.set("is_late", is_late);
+    return found;
+}
+
+std::string printed(Link &link, const std::vector<std::string> &command, double limit_s) {
+    Value found = run_program(link, command, Value::Map{}, limit_s);
+    return found.at("is_late").boolean() ? "" : found.at("output").bytes();
 }
 
 } // namespace perfsuite

@@ -25,12 +25,28 @@ struct Start {
     cpu_set_t processors, others;
 };
 
-/* Runs one plan: `plan` (bytes), `environment`, `options`, `limit_s`, and `looks` or nil.  Returns how the process ended,
+/* Runs one plan: `plan` (bytes), `environment`, `options`, `limit_s`, and `looks` or nil; beside it what `beside` names,
+ * a map as `companions` takes it, or nil.  Returns how the process ended,
  * what it printed last, its record, and the looks; a plan that fails is no error. */
 Value run_plan(Link &link, const Start &start, const Value &asked);
 
-/* Lets two processes take turns: `plans`, `environments` and `options` of both, `leader`, `order`, `limit_s`, `looks`. */
+/* Lets two processes take turns: `plans`, `environments` and `options` of both, `leader`, `order`, `limit_s`, `looks`, and
+ * `besides` of both. */
 Value run_turns(Link &link, const Start &start, const Value &asked);
+
+/* A folder that is gone with its scope. */
+class WorkFolder {
+  public:
+    explicit WorkFolder(const std::string &parent);
+    WorkFolder(const WorkFolder &) = delete;
+    WorkFolder &operator=(const WorkFolder &) = delete;
+    ~WorkFolder();
+    std::string path;
+};
+
+/* Runs another program for a time at most; returns how it ended (`code`, `signal`, `is_late`) and what it printed last
+ * (`output`). */
+Value run_program(Link &link, const std::vector<std::string> &command, const Value &environment, double limit_s);
 
 /* What another program prints within a time; "" where it fails. */
 std::string printed(Link &link, const std::vector<std::string> &command, double limit_s);

@@ -18,17 +18,6 @@ constexpr int32_t MOST_SAMPLES = 200;
 constexpr int64_t MANY_TOKENS = 128;
 constexpr int64_t FEWER = 4;
 
-/* A type as `ggml_type_name` spells it: the k of k-quants is a capital. */
-std::string ggml_type_name(std::string name) {
-    for (char &each : name) {
-        each = static_cast<char>(std::tolower(static_cast<unsigned char>(each)));
-    }
-    if (name.size() > 1 && name.compare(name.size() - 2, 2, "_k") == 0) {
-        name.back() = 'K';
-    }
-    return name;
-}
-
 double median_of(std::vector<double> samples) {
     std::sort(samples.begin(), samples.end());
     size_t middle = samples.size() / 2;
@@ -62,6 +51,16 @@ double operator_time_ns(const Library &library, const Value &shape, const Value 
 }
 
 } // namespace
+
+std::string ggml_type_name(std::string name) {
+    for (char &each : name) {
+        each = static_cast<char>(std::tolower(static_cast<unsigned char>(each)));
+    }
+    if (name.size() > 1 && name.compare(name.size() - 2, 2, "_k") == 0) {
+        name.back() = 'K';
+    }
+    return name;
+}
 
 Value::List operator_times(const Library &library, const Value &plan) {
     Value::List times;

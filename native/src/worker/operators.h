@@ -2,6 +2,8 @@
 #ifndef PERFSUITE_WORKER_OPERATORS_H
 #define PERFSUITE_WORKER_OPERATORS_H
 
+#include <string>
+
 #include "library.h"
 #include "message.h"
 
@@ -11,6 +13,9 @@ namespace perfsuite {
  *
  * Raises an "EngineError" where ggml has no such operator or type, or no memory for it. */
 Value::List operator_times(const Library &library, const Value &plan);
+
+/* A type as ggml's function of this name spells it: the k of k-quants is a capital. */
+std::string ggml_type_name(std::string name);
 
 } // namespace perfsuite
 

@@ -4,6 +4,8 @@
 #include <iostream>
 #include <unistd.h>
 
+#include "../launcher/devices.h"
+#include "../launcher/launch_steps.h"
 #include "contention.h"
 #include "engine.h"
 #include "library.h"
@@ -11,8 +13,10 @@
 #include "operators.h"
 #include "own_process.h"
 #include "perfsuite/live.h"
+#include "placed_operators.h"
 #include "probes.h"
 #include "steps.h"
+#include "supervised.h"
 #include "text.h"
 #include "uprobes.h"
 
@@ -173,6 +177,21 @@ Value run_operators(const Value &plan, const Libraries &libraries) {
     return Value::Map{{"times_ns", std::move(times)}, {"contention", contention.plain()}};
 }
 
+/* Operators that are placed and launched as somebody asks; one that crashes or hangs ends the work, and is named. */
+Value run_shapes(const Value &plan, const Libraries &libraries) {
+    if (plan.at("library_dir").text().empty()) {
+        throw Failure("the suite's tiled kernels take Python on the board: 'perfsuite devices setup' with its name and --with-python");
+    }
+    std::optional<Crash> crash = supervised(plan.at("step_limit_s").number(), [&](Progress &progress) {
+        Library library = engine_library(libraries, plan);
+        serve_operators(library, plan, progress);
+    });
+    if (crash) {
+        say_crashed(*crash);
+    }
+    return Value::Map{};
+}
+
 /* The ceilings that forecasts are made from. */
 Value run_probes(const Value &plan, const Libraries &libraries) {
     Library probes(libraries.probe);
@@ -196,6 +215,23 @@ Value run_survey(const Value &plan, const Libraries &libraries) {
     return Value::Map{{"ceilings", std::move(ceilings)}, {"contention", contention.plain()}};
 }
 
+/* The OpenCL devices. */
+Value run_opencl_devices(const Value &, const Libraries &) {
+    return Value::Map{{"devices", described_devices(OpenCl())}};
+}
+
+/* Launches of kernels of OpenCL, all of which the plan says. */
+Value run_launches(const Value &plan, const Libraries &libraries) {
+    ContentionMark before = ContentionMark::take();
+    Value told = taken_steps(OpenCl(), plan);
+    told.set("contention", before.until(ContentionMark::take()).plain());
+    told.set("peak_rss_bytes", peak_rss_bytes());
+    if (const Value *n_threads = plan.find("n_threads"); n_threads && told.find("steps")) {
+        told.set("sentinels", measured_sentinels(Library(libraries.probe), n_threads->whole32()));
+    }
+    return told;
+}
+
 struct Task {
     const char *name;
     Value (*run)(const Value &arguments, const Libraries &libraries);
@@ -203,7 +239,8 @@ struct Task {
 
 constexpr Task TASKS[] = {{"llama", run_llama},       {"turns", run_turns},         {"steps", run_steps},
                           {"uprobes", run_uprobes},   {"overhead", run_overhead},   {"operators", run_operators},
-                          {"probes", run_probes},     {"survey", run_survey}};
+                          {"shapes", run_shapes},     {"probes", run_probes},       {"survey", run_survey},
+                          {"launches", run_launches}, {"opencl_devices", run_opencl_devices}};
 
 Value ran(const Value &plan, const Libraries &libraries) {
     const std::string &name = plan.at("task").text();

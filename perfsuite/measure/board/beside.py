@@ -83,7 +83,7 @@ def _memory_watched(pid: int, asks_vram: bool, told: dict[str, Any]) -> Iterator
 
 @contextmanager
 def _memory_limited(pid: int, limit_bytes: int, told: dict[str, Any]) -> Iterator[None]:
-    from perfsuite.measure.memory_limit import limited_memory  # loaded already
+    from perfsuite.measure.memory_limit import limited_memory, stopped_by_limit  # loaded already
 
     with limited_memory(pid, limit_bytes) as group:
         try:
@@ -91,8 +91,5 @@ def _memory_limited(pid: int, limit_bytes: int, told: dict[str, Any]) -> Iterato
         except MeasurementError:
             if not group.n_killed:
                 raise
-            raise MeasurementError(
-                f"memory limit of {limit_bytes} bytes: the kernel stopped the run, which needs more; weights that the "
-                "engine copies count in full (q4_0 on x86), those that it maps do not (q8_0)"
-            ) from None
+            raise stopped_by_limit(limit_bytes) from None
         told[N_REFAULTS] = group.n_refaults

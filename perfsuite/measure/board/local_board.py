@@ -142,8 +142,12 @@ class LocalBoard:
 
     def start_shapes(self, setup: ShapeSetup, *, limit_s: float) -> ShapeSession:
         """Start a process that measures shapes."""
-        from perfsuite.measure.shapes.meters import ShapeProcess  # brings NumPy
+        from perfsuite.measure.shapes.ggml_session import GgmlSession  # these bring NumPy
+        from perfsuite.measure.shapes.meters import ShapeProcess
+        from perfsuite.measure.worker_lines import waiting_worker
 
+        if launch.is_native(setup.plan):
+            return GgmlSession(waiting_worker, setup, limit_s=limit_s)
         return ShapeProcess(setup, limit_s=limit_s)
 
     def independent_rates(

@@ -8,23 +8,23 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime, timezone
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from perfsuite import __version__
 from perfsuite.device.conditions import Conditions
 from perfsuite.device.covariates import device_covariates
 from perfsuite.device.fingerprint import clock_conditions, host_fingerprint
 from perfsuite.device.machine import Machine
-from perfsuite.device.stability.governing import Taken, ask_governors
+from perfsuite.device.stability.governing import ask_governors
 from perfsuite.device.stability.power_sensors import check_battery
-from perfsuite.device.stability.restore_file import Change
 from perfsuite.device.stability.small_files import read_line
 from perfsuite.device.stability.stabilised import wait_until_cool
-from perfsuite.errors import EngineError, LinkError, MeasurementError
+from perfsuite.errors import EngineError, LinkError, MeasurementError, OpenClError
 from perfsuite.measure.board.beside import Beside
 from perfsuite.measure.board.frames import understood
 from perfsuite.measure.board.holding import Held
@@ -34,6 +34,9 @@ from perfsuite.measure.board.link import AgentLink
 from perfsuite.measure.board.local_board import WATCHED, LocalBoard, read_digest
 from perfsuite.measure.board.looks import asked_looks, replay
 from perfsuite.measure.board.mirror import FILES, LINKS, Mirror, mirror
+from perfsuite.measure.board.program_beside import NOTHING_ASKED, AskedBeside, asked_beside
+from perfsuite.measure.board.program_governors import BoardGovernors
+from perfsuite.measure.board.program_live import BoardRecords, heard_there
 from perfsuite.measure.board.protocol import BoardFacts
 from perfsuite.measure.board.run_folder import RUN_FOLDER
 from perfsuite.measure.board.watching import seen_beside
@@ -54,17 +57,23 @@ from perfsuite.measure.engine_store import (
     read_entry,
 )
 from perfsuite.measure.launch import WORKER_LIMIT_S, pinning, record_payload, refuse_killed, still_running
+from perfsuite.measure.launches.plan import LAUNCHED
 from perfsuite.measure.plan import (
     EbpfOverheadPlan,
     EngineDuplicationPlan,
     LlamaPlan,
     Plan,
     StepsPlan,
+    dump_plan,
     load_plan,
     task_of,
 )
+from perfsuite.measure.probes import CACHE_FILES
 from perfsuite.measure.turns import out_of_time, turn_order
 from perfsuite.records.bundle import LIBRARIES
+
+if TYPE_CHECKING:
+    from perfsuite.measure.launches.own_kernels import OwnKernels
 
 #: What says of a folder of libraries, or of the one above it, which llama.cpp it holds: as a bundle's manifest does.
 ENGINE_FILE, BUNDLE_MANIFEST = "engine.json", "manifest.json"
@@ -101,12 +110,14 @@ class ProgramLink(AgentLink):
         self._limit_s = 0.0
         self._notes: list[str] = []
         self._problems: list[str] = []
-        self._is_root = bool(welcome["is_root"])
+        self._hear: Callable[[Any], None] | None = None
+        self._governors = BoardGovernors(ask=self._asked, is_root=bool(welcome["is_root"]))
         self._home, self._bundle = Path(welcome["home"]), Path(welcome["bundle"])
         self._board_cache_dir = Path(welcome["cache_dir"])
         self._machine: Machine | None = None
         self._variables: tuple[str, ...] = ()
         self._properties: tuple[str, ...] = ()
+        self._kernels: OwnKernels | None = None
         #: By a folder of libraries: the suite's own library for them.
         self._engine_libraries: dict[str, str] = {}
 
@@ -118,7 +129,9 @@ class ProgramLink(AgentLink):
         if set(asked) | {conditions.least_battery_ratio} == {None}:
             return
         with self._mirrored() as board:
-            ask_governors(conditions, self._notes, root=board.root, take=self._taken, is_root=self._is_root)
+            ask_governors(
+                conditions, self._notes, root=board.root, take=self._governors.take, is_root=self._governors.is_root
+            )
 
             def sleep(length_s: float) -> None:
                 time.sleep(length_s)
@@ -141,7 +154,7 @@ class ProgramLink(AgentLink):
                 f"{self._name}: {lack} cannot be had from a board without Python yet; "
                 f"run 'perfsuite devices setup {self._name} --with-python'"
             )
-        self._limit_s = limit_s
+        self._limit_s, self._hear = limit_s, hear
         answer = _ANSWERS.get(kind)
         if answer is None:
             return self._asked(kind, arguments)
@@ -152,8 +165,9 @@ class ProgramLink(AgentLink):
         held = super().end(limit_s=limit_s)
         return None if held is None else self._with_own(held)
 
-    def _asked(self, kind: str, arguments: Mapping[str, Any] | None = None) -> Any:
-        return super().ask(kind, arguments or {}, limit_s=self._limit_s)
+    def _asked(self, kind: str, arguments: Mapping[str, Any] | None = None, records: BoardRecords | None = None) -> Any:
+        hear = None if records is None else records.take
+        return super().ask(kind, arguments or {}, limit_s=self._limit_s, hear=hear)
 
     def _with_own(self, held: Held) -> Held:
         return Held(notes=(*held.notes, *self._notes), problems=(*held.problems, *self._problems))
@@ -164,16 +178,9 @@ class ProgramLink(AgentLink):
             self._lay(board)
             yield board
 
-    def _lay(self, board: Mirror) -> None:
-        plain = self._asked("snapshot", {"patterns": list(FILES), "links": list(LINKS)})
+    def _lay(self, board: Mirror, files: tuple[str, ...] = FILES, links: tuple[str, ...] = LINKS) -> None:
+        plain = self._asked("snapshot", {"patterns": list(files), "links": list(links)})
         understood("snapshot", board.lay, plain)
-
-    def _taken(self, changes: Sequence[Change]) -> list[Taken]:
-        wished = [{"path": each.path, "before": each.before, "set_to": list(each.set_to)} for each in changes]
-        told = self._asked("set", {"changes": wished})
-        return understood(
-            "set", lambda plain: [Taken(refusal=each["refusal"], read=each["read"]) for each in plain], told
-        )
 
     def _known_machine(self, board: Mirror | None = None) -> Machine:
         """Return the machine there; asked once, for the processors that it lets us use are bound by then."""
@@ -209,6 +216,7 @@ class ProgramLink(AgentLink):
                 opencl_environment={},  # the board's own loader and vendors
                 load_average=round(float((read_line(board.root / "proc/loadavg") or "").partition(" ")[0]), 3),
                 clock_conditions=clock_conditions(board.root),
+                settable_governors=self._governors.settable(board),
             )
         return facts.to_plain()
 
@@ -235,20 +243,59 @@ class ProgramLink(AgentLink):
 
     def _run(self, asked: Mapping[str, Any]) -> dict[str, Any]:
         plan = load_plan(asked["plan"])
-        request = {
-            "plan": asked["plan"],
-            "environment": self._environment(plan, asked["extra_environment"]),
-            "options": self._options(plan),
-            "limit_s": asked.get("limit_s", WORKER_LIMIT_S),
-        }
-        if not isinstance(plan, WATCHED):
-            return _payload(plan, self._asked("run", {**request, "looks": None}))
-        with self._mirrored() as board:
-            seen, looks = asked_looks(board, self._conditions)
-            told = self._asked("run", {**request, "looks": looks})
-            payload = _payload(plan, told)
-            replay(board, seen, told["looks"])
+        if isinstance(plan, LAUNCHED):
+            return self._own_kernels().run(plan, partial(self._run_plan, asked, is_watched=isinstance(plan, WATCHED)))
+        return self._run_plan(asked, plan, is_watched=isinstance(plan, WATCHED))
+
+    def _own_kernels(self) -> OwnKernels:
+        """Return what knows the board's OpenCL devices, and which outputs it has seen."""
+        from perfsuite.measure.launches.own_kernels import OwnKernels  # brings NumPy
+
+        if self._kernels is None:
+            logs, cache_dir = self._cache_dir / "logs" / self._name, str(self._board_cache_dir)
+            self._kernels = OwnKernels(read_there=self._kernel_source, log_dir=logs, cache_dir=cache_dir)
+        return self._kernels
+
+    def _kernel_source(self, path: Path) -> bytes:
+        if (content := self._look(path)) is None:
+            raise OpenClError(f"{path}: is not on {self._name}; expected the kernels' sources there")
+        return content
+
+    def _run_plan(self, asked: Mapping[str, Any], plan: Plan, *, is_watched: bool) -> dict[str, Any]:
+        beside = self._asked_beside(plan, asked)
+        with heard_there(self._hear if asked.get("is_heard") else None) as records:
+            request = {
+                "plan": dump_plan(plan),
+                "environment": self._environment(plan, asked["extra_environment"]),
+                "options": self._options(plan),
+                "limit_s": asked.get("limit_s", WORKER_LIMIT_S),
+                "beside": {**beside.request, **_live(plan, records)},
+            }
+            if not is_watched:
+                return self._ran(plan, {**request, "looks": None}, beside, records)[0]
+            with self._mirrored() as board:
+                seen, looks = asked_looks(board, self._conditions)
+                payload, told = self._ran(plan, {**request, "looks": looks}, beside, records)
+                replay(board, seen, told["looks"])
         return {**payload, **seen_beside(seen)}
+
+    def _asked_beside(self, plan: Plan, asked: Mapping[str, Any]) -> AskedBeside:
+        beside = Beside.from_plain(asked.get("beside", {}))
+        if beside == Beside():
+            return NOTHING_ASKED
+        return asked_beside(plan, beside, lambda board, files: self._lay(board, files, ()))
+
+    def _ran(
+        self, plan: Plan, request: Mapping[str, Any], beside: AskedBeside, records: BoardRecords | None
+    ) -> tuple[dict[str, Any], Mapping[str, Any]]:
+        """Run a worker; return its payload with what was seen beside it, and all that the program told."""
+        told = self._asked("run", request, records)
+        if records is not None:
+            records.ended_ns = told.get("ended_ns")
+        try:
+            return {**_payload(plan, told), **beside.payload(told)}, told
+        except MeasurementError as error:
+            raise beside.reason(told, error) from None
 
     def _run_in_turns(self, asked: Mapping[str, Any]) -> list[dict[str, Any]]:
         plans = [load_plan(each) for each in asked["plans"]]
@@ -257,7 +304,8 @@ class ProgramLink(AgentLink):
             self._environment(plan, {**asked["extra_environment"], **own})
             for plan, own in zip(plans, asked["own_environments"], strict=True)
         ]
-        with self._mirrored() as board:
+        hear = self._hear if asked.get("is_heard") else None
+        with heard_there(hear) as records, self._mirrored() as board:
             seen, looks = asked_looks(board, self._conditions)
             told = self._asked(
                 "run_in_turns",
@@ -269,7 +317,9 @@ class ProgramLink(AgentLink):
                     "order": list(turn_order(asked["n_turns"], asked["leader"])),
                     "limit_s": WORKER_LIMIT_S,
                     "looks": looks,
+                    "besides": [_live(plan, records) for plan in plans],
                 },
+                records,
             )
             if told["is_late"]:
                 raise out_of_time(task)
@@ -392,6 +442,27 @@ class ProgramLink(AgentLink):
         check_entry(entry, engine_id, folder, lambda name: digests.get(name, ""))
         return str(folder)
 
+    def _set_governor(self, asked: Mapping[str, Any]) -> None:
+        self._governors.give_back()
+        if asked["governor"] is not None:
+            with self._mirrored() as board:
+                self._governors.set_for_a_while(asked["governor"], board)
+
+    def _set_load(self, asked: Mapping[str, Any]) -> None:
+        self._asked("set_load", {"n_processes": asked["n_processes"]})
+
+    def _independent_rates(self, asked: Mapping[str, Any]) -> list[dict[str, Any]]:
+        from perfsuite.measure.board.program_programs import BoardPrograms  # looks through installed distributions
+
+        machine = self._known_machine()
+        programs = BoardPrograms(ask=self._asked, run_plan=self._asked_devices, architecture=machine.architecture)
+        with mirror() as board:
+            self._lay(board, CACHE_FILES, ())
+            return programs.rates(asked["n_threads"], asked["platform"], self.tell, board.root, machine.memory_bytes)
+
+    def _asked_devices(self, plan: Plan, environment: Mapping[str, str]) -> dict[str, Any]:
+        return self._run({"plan": dump_plan(plan), "extra_environment": environment})
+
 
 _ANSWERS: dict[str, Callable[[ProgramLink, Mapping[str, Any]], Any]] = {
     "facts": ProgramLink._facts,
@@ -404,6 +475,9 @@ _ANSWERS: dict[str, Callable[[ProgramLink, Mapping[str, Any]], Any]] = {
     "find_engine": ProgramLink._find_engine,
     "keep": ProgramLink._keep,
     "kept_folder": ProgramLink._kept_folder,
+    "set_governor": ProgramLink._set_governor,
+    "set_load": ProgramLink._set_load,
+    "independent_rates": ProgramLink._independent_rates,
 }
 
 
@@ -413,9 +487,6 @@ _LACKING = {
     "start_shapes": "measuring shapes on request",
     "ask_shapes": "measuring shapes on request",
     "end_shapes": "measuring shapes on request",
-    "independent_rates": "rates of other programs",
-    "set_governor": "setting a governor for a while",
-    "set_load": "keeping its processors busy",
 }
 _LACKING_INSTRUMENTS = {
     "opencl_backend": "llama.cpp's OpenCL backend",
@@ -439,15 +510,19 @@ def lacking(kind: str, asked: Mapping[str, Any]) -> str | None:
         return "tracing with eBPF"
     if any(isinstance(plan, EngineDuplicationPlan | StepsPlan) for plan in plans):
         return "leading llama.cpp step by step"
-    if asked.get("is_heard") or any(each.live_socket is not None for each in engines):
-        return "live records"
-    beside = asked.get("beside")
-    if beside and Beside.from_plain(beside) != Beside():
-        return "watching or limiting a run's memory"
+    if not asked.get("is_heard") and any(each.live_socket is not None for each in engines):
+        return "a socket of live records"
     environments = [asked["extra_environment"], *asked.get("own_environments", ())]
     if asked.get("keeps_files") or any(str(RUN_FOLDER) in text for each in environments for text in each.values()):
         return _FILES
     return None
+
+
+def _live(plan: Plan, records: BoardRecords | None) -> dict[str, Any]:
+    """Return what a worker is asked for that is heard."""
+    llama = getattr(plan, "llama", plan)
+    is_heard = records is not None and isinstance(llama, LlamaPlan) and llama.live_socket is not None
+    return {"live": True} if is_heard else {}
 
 
 def _machine(told: Mapping[str, Any], root: Path) -> Machine:

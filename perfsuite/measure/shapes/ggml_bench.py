@@ -1,22 +1,19 @@
 """ggml's own operators at any shape, on the processor and on its OpenCL backend, each verified against NumPy.
 
-For a process of its own: ggml ends the process where one of its assertions fails. For OpenCL that process is started
-with `OpenClBackend.environment()`.
+What launches is the native worker, here or on a board; inputs are drawn, and outputs judged, where this runs.
 """
 
 from __future__ import annotations
 
-import ctypes
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
-from typing import Literal
 
-from perfsuite.errors import EngineError, ShapeError
+from perfsuite.errors import EngineError, ShapeCrashError, ShapeError
 from perfsuite.measure.kernel_references import Array, error_norm
+from perfsuite.measure.plan import ShapesPlan
 from perfsuite.measure.shapes.ggml_inputs import ggml_inputs
-from perfsuite.measure.shapes.ggml_operators import GgmlDevice, GgmlOperator, OperatorInput
+from perfsuite.measure.shapes.ggml_operators import Asked, GgmlDevice, GgmlOperator, OperatorInput, WorkerCrash
 from perfsuite.measure.shapes.ggml_tolerance import ggml_tolerance
 from perfsuite.measure.shapes.meter import BenchDescription, Deviation
 from perfsuite.measure.shapes.shape_inputs import ShapeInputs
@@ -24,46 +21,31 @@ from perfsuite.measure.shapes.shape_references import shape_reference
 from perfsuite.workload.shapes.operation_shape import Operation
 from perfsuite.workload.shapes.shape_case import ShapeCase, Subject
 
-_REGISTRIES = {"cpu": "CPU", "opencl": "OpenCL"}
-_SUBJECTS = {"cpu": Subject.GGML_CPU, "opencl": Subject.GGML_OPENCL}
+#: A backend's registry in ggml, and what it is called in fingerprints.
+_BACKENDS = {Subject.GGML_CPU: ("CPU", "cpu"), Subject.GGML_OPENCL: ("OpenCL", "opencl")}
 
 #: Work of a graph that buries the microseconds which starting one takes.
 GRAPH_FLOPS = 2_000_000
 #: The most operators of a graph; on a device each is a launch, which costs by itself more than a graph's start.
-MOST_COPIES = {"cpu": 64, "opencl": 8}
+MOST_COPIES = {Subject.GGML_CPU: 64, Subject.GGML_OPENCL: 8}
 
 
 class GgmlBench:
     """ggml's operators on one backend."""
 
-    def __init__(
-        self,
-        library: ctypes.CDLL,
-        *,
-        backend: Literal["cpu", "opencl"],
-        n_threads: int,
-        engine_build_id: str,
-        backend_library: Path | None = None,
-        n_compute_units: int | None = None,
-        fingerprint: tuple[tuple[str, str], ...] = (),
-    ) -> None:
-        """Open a backend.
-
-        `n_threads` are those of the CPU backend, `n_compute_units` those of the OpenCL device; `backend_library` is the
-        OpenCL backend, None where the engine was built with it; `fingerprint` is what else must be equal for two runs
-        to be comparable, such as `OpenClBackend.fingerprint`.
-
-        Raises `EngineError` where ggml has no such backend, or it takes none of the devices here.
-        """
-        self._backend = backend
-        self._device = GgmlDevice(library, _REGISTRIES[backend], n_threads=n_threads, backend_library=backend_library)
-        units = n_threads if backend == "cpu" else n_compute_units or 1
-        what = f"{units} threads" if backend == "cpu" else self._device.name
-        named = {"engine": engine_build_id, "backend": backend, "device": self._device.name, "units": str(units)}
+    def __init__(self, plan: ShapesPlan, worker: Asked, ready: str) -> None:
+        """Measure by a worker that was started with a plan, and said that it is ready."""
+        self._subject = Subject(plan.subject)
+        self._device = GgmlDevice(worker, ready)
+        registry, backend = _BACKENDS[self._subject]
+        is_processor = self._subject is Subject.GGML_CPU
+        units = plan.n_threads if is_processor else plan.n_compute_units or 1
+        what = f"{units} threads" if is_processor else self._device.name
+        named = {"engine": plan.engine_build_id, "backend": backend, "device": self._device.name, "units": str(units)}
         self._description = BenchDescription(
-            device=f"ggml {_REGISTRIES[backend]}, {what}",
+            device=f"ggml {registry}, {what}",
             n_compute_units=units,
-            fingerprint=(*named.items(), *fingerprint),
+            fingerprint=(*named.items(), *plan.fingerprint),
         )
 
     @property
@@ -71,63 +53,63 @@ class GgmlBench:
         return self._description
 
     def problem(self, case: ShapeCase) -> str | None:
-        if case.subject is not _SUBJECTS[self._backend]:
-            return f"subject {case.subject.value}; expected {_SUBJECTS[self._backend].value}"
-        return self._device.problem(case.shape)
+        if case.subject is not self._subject:
+            return f"subject {case.subject.value}; expected {self._subject.value}"
+        with _told(case):
+            return self._device.problem(case.shape)
 
     def bound(self, case: ShapeCase, *, seed: int) -> GgmlOperation:
         """Draw a case's inputs and place them; `ShapeError` where it has a problem, `EngineError` without memory."""
         if problem := self.problem(case):
             raise ShapeError(f"{case.case_id}: {problem}")
         inputs = ggml_inputs(case.shape, seed=seed)
+        # how many operators share the start of a graph is a function of the shape alone, so that shapes compare
+        n_copies = max(1, min(MOST_COPIES[self._subject], GRAPH_FLOPS // case.shape.flops))
         with _told(case):
-            operator = self._device.operator(case.shape)
+            operator = self._device.operator(case.shape, n_copies=n_copies)
             try:
                 for which, content in _contents(inputs):
                     operator.set(which, content)
             except EngineError:
                 operator.close()
                 raise
-        # how many operators share the start of a graph is a function of the shape alone, so that shapes compare
-        n_copies = max(1, min(MOST_COPIES[self._backend], GRAPH_FLOPS // case.shape.flops))
-        return GgmlOperation(case, inputs, operator, n_copies=n_copies)
+        return GgmlOperation(case, inputs, operator, machine=self._device.machine)
 
-    def close(self) -> None:
-        self._device.close()
+    def samples(self, operations: Sequence[GgmlOperation], n_launches: int) -> tuple[int, ...]:
+        """Launch operations one after the other, as `ShapeBench`: a share of a graph, its start included."""
+        with _told(*(each.case for each in operations)):
+            return self._device.times_ns([each.operator for each in operations], n_launches)
+
+    @property
+    def memory_bytes(self) -> int:
+        """The memory of the machine that it measures on."""
+        return self._device.memory_bytes
 
 
 class GgmlOperation:
     """One of ggml's operators with its inputs in place."""
 
-    def __init__(self, case: ShapeCase, inputs: ShapeInputs, operator: GgmlOperator, *, n_copies: int) -> None:
-        self._case, self._inputs, self._operator, self._n_copies = case, inputs, operator, n_copies
-        self._is_warm = False
+    def __init__(self, case: ShapeCase, inputs: ShapeInputs, operator: GgmlOperator, *, machine: str) -> None:
+        self.case, self.operator = case, operator
+        self._inputs, self._machine = inputs, machine
 
     def verify(self) -> Deviation:
         reference = shape_reference(self._inputs)
-        with _told(self._case):
-            self._operator.clear()
-            self._operator.compute_ns(1)
-            out = self._operator.output(self._case.shape.n_outputs)
+        with _told(self.case):
+            out = self.operator.output(self.case.shape.n_outputs)
         expected = reference.expected
         return Deviation(
             error_norm=math.inf if out is None else error_norm(out.reshape(expected.shape), expected),
-            tolerance=ggml_tolerance(self._case, self._inputs, reference),
+            tolerance=ggml_tolerance(self.case, self._inputs, reference, machine=self._machine),
         )
 
-    def run_ns(self) -> int:
-        """Run a graph of identical operators and return what one of them took, its share of the graph's start included.
-
-        The first run is made twice: it finds buffers that nothing has touched.
-        """
-        with _told(self._case):
-            if not self._is_warm:
-                self._operator.compute_ns(self._n_copies)
-                self._is_warm = True
-            return max(1, round(self._operator.compute_ns(self._n_copies) / self._n_copies))
+    def launched_ns(self, most_launches: int, until_ns: int) -> int:
+        with _told(self.case):
+            return self.operator.launched_ns(most_launches, until_ns)
 
     def close(self) -> None:
-        self._operator.close()
+        with _told(self.case):
+            self.operator.close()
 
 
 def _contents(inputs: ShapeInputs) -> Iterator[tuple[OperatorInput, Array]]:
@@ -143,8 +125,11 @@ def _contents(inputs: ShapeInputs) -> Iterator[tuple[OperatorInput, Array]]:
 
 
 @contextmanager
-def _told(case: ShapeCase) -> Iterator[None]:
+def _told(*cases: ShapeCase) -> Iterator[None]:
+    """Name the case at which something failed; each is a step of what is asked."""
     try:
         yield
     except EngineError as error:
-        raise EngineError(f"{case.case_id}: {error}") from None
+        raise EngineError(f"{cases[0].case_id}: {error}") from None
+    except WorkerCrash as crash:
+        raise ShapeCrashError(cases[min(crash.place, len(cases) - 1)].case_id, crash.how) from None

@@ -1,29 +1,21 @@
-"""ggml's operators one by one, as the native library runs them: each with its inputs and its output on a device."""
+"""ggml's operators one by one, as the native worker places, fills and launches them on whatever board it runs."""
 
 from __future__ import annotations
 
-import ctypes
+import base64
+from collections.abc import Sequence
 from enum import IntEnum
-from functools import partial
-from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 
 from perfsuite.errors import EngineError
 from perfsuite.measure.kernel_references import Array
-from perfsuite.measure.native import checked, declare_functions
-from perfsuite.measure.operator_bench import OperatorSpec, ggml_type_name
 from perfsuite.measure.shapes.shape_inputs import product_sizes
 from perfsuite.workload.shapes.operation_shape import Operation, OperationShape
 
-_checked = partial(checked, otherwise="ggml failed without a word")
-
-_FUNCTIONS = (
-    ("ps_operator_device_name", ctypes.c_char_p, (ctypes.c_void_p,)),
-    ("ps_operator_device_close", None, (ctypes.c_void_p,)),
-    ("ps_operator_output_values", ctypes.c_size_t, (ctypes.c_void_p,)),
-    ("ps_operator_close", None, (ctypes.c_void_p,)),
-)
+#: Bytes of an input that cross in one line, and values of an output.
+PIECE_BYTES, PIECE_VALUES = 3 << 17, 8192
 
 
 class OperatorInput(IntEnum):
@@ -36,90 +28,100 @@ class OperatorInput(IntEnum):
     VALUES = 2
 
 
+class Asked(Protocol):
+    """A worker that answers lines, as ``native/src/worker/placed_operators.h`` has them."""
+
+    def asked(self, *lines: str, n_steps: int = 1) -> str:
+        """Send lines, of which the last one has an answer after so many steps, and return that.
+
+        Raises `EngineError` where the worker says why there is none; `WorkerCrash` where it died or hung at a step.
+        """
+
+
+class WorkerCrash(Exception):  # noqa: N818 - whoever knows the case makes an error of it
+    """The worker died or hung."""
+
+    def __init__(self, place: int, how: str) -> None:
+        super().__init__(how)
+        #: At which step of a request, and in which way.
+        self.place, self.how = place, how
+
+
 class GgmlDevice:
     """A backend of ggml's on its first device; its operators are closed before it is."""
 
-    def __init__(
-        self, library: ctypes.CDLL, registry: str, *, n_threads: int, backend_library: Path | None = None
-    ) -> None:
-        """Open the backend ``CPU`` or ``OpenCL``; `EngineError` where ggml has none, or it takes no device here."""
-        declare_functions(library, *_FUNCTIONS)
-        self._library, self._handle = library, ctypes.c_void_p()
-        path = str(backend_library).encode() if backend_library else None
-        opened = (registry.encode(), path, ctypes.c_int32(n_threads), ctypes.byref(self._handle))
-        _checked(library.ps_operator_device_open, *opened)
-
-    @property
-    def name(self) -> str:
-        named: bytes = self._library.ps_operator_device_name(self._handle)
-        return named.decode(errors="replace")
+    def __init__(self, worker: Asked, ready: str) -> None:
+        """Take a worker that has opened a backend, and what it said when it was ready."""
+        self._worker = worker
+        machine, memory_bytes, self.name = ready.split(" ", 2)
+        #: The processor's architecture there, such as ``aarch64``.
+        self.machine = machine
+        self.memory_bytes = int(memory_bytes)
 
     def problem(self, shape: OperationShape) -> str | None:
         """Return why the backend cannot compute an operation, or None where it can."""
         try:
-            _checked(self._library.ps_operator_check, self._handle, ctypes.byref(operator_spec(shape)))
+            self._worker.asked(f"check {_spec(shape)}")
         except EngineError as error:
             return str(error)
         return None
 
-    def operator(self, shape: OperationShape) -> GgmlOperator:
-        """Place an operation without contents; `EngineError` where it cannot be computed or there is no memory."""
-        handle = ctypes.c_void_p()
-        _checked(self._library.ps_operator_open, self._handle, ctypes.byref(operator_spec(shape)), ctypes.byref(handle))
-        return GgmlOperator(self._library, handle)
+    def operator(self, shape: OperationShape, *, n_copies: int) -> GgmlOperator:
+        """Place an operation without contents, whose graphs hold so many of it.
 
-    def close(self) -> None:
-        if self._handle:
-            self._library.ps_operator_device_close(self._handle)
-            self._handle = ctypes.c_void_p()
+        Raises `EngineError` where it cannot be computed or there is no memory.
+        """
+        return GgmlOperator(self._worker, int(self._worker.asked(f"place {n_copies} {_spec(shape)}")))
+
+    def times_ns(self, operators: Sequence[GgmlOperator], n_launches: int) -> tuple[int, ...]:
+        """Launch operators one after the other, each so often; return each one's fastest time."""
+        numbers = " ".join(str(each.number) for each in operators)
+        answer = self._worker.asked(f"time {n_launches} {numbers}", n_steps=len(operators))
+        return tuple(map(int, answer.split()))
 
 
 class GgmlOperator:
-    """An operator with its inputs and its output."""
+    """An operator with its inputs and its output, there."""
 
-    def __init__(self, library: ctypes.CDLL, handle: ctypes.c_void_p) -> None:
-        self._library, self._handle = library, handle
+    def __init__(self, worker: Asked, number: int) -> None:
+        self._worker = worker
+        #: By which the worker knows it; 0 is none's.
+        self.number = number
 
     def set(self, which: OperatorInput, content: Array) -> None:
         """Set the whole of an input to bytes in ggml's order, its first dimension the fastest."""
-        flat = np.ascontiguousarray(content)
-        pointer, n_bytes = flat.ctypes.data_as(ctypes.c_void_p), ctypes.c_size_t(flat.nbytes)
-        _checked(self._library.ps_operator_set, self._open(), ctypes.c_int32(which), pointer, n_bytes)
+        flat = np.ascontiguousarray(content).reshape(-1).view(np.uint8)
+        for first in range(0, len(flat), PIECE_BYTES):
+            piece = base64.b64encode(flat[first : first + PIECE_BYTES].data).decode()
+            if first + PIECE_BYTES < len(flat):
+                self._worker.asked(f"part {piece}", n_steps=0)
+        self._worker.asked(f"part {piece}", f"set {self.number} {int(which)}")
 
-    def clear(self) -> None:
-        _checked(self._library.ps_operator_clear, self._open())
-
-    def compute_ns(self, n_copies: int) -> int:
-        """Compute a graph of so many identical operators, and return what it took, its start included."""
-        elapsed_ns = ctypes.c_int64()
-        _checked(self._library.ps_operator_compute, self._open(), ctypes.c_int32(n_copies), ctypes.byref(elapsed_ns))
-        return elapsed_ns.value
+    def launched_ns(self, most_launches: int, until_ns: int) -> int:
+        """Launch it so often at most, and until so much has passed; return what the fastest graph of it took."""
+        return int(self._worker.asked(f"launch {self.number} {most_launches} {until_ns}"))
 
     def output(self, n_outputs: int) -> Array | None:
-        """Return so many F32 values of the output; None where something was written behind it."""
-        values = np.empty(self._library.ps_operator_output_values(self._open()), dtype=np.float32)
-        pointer, n_values = values.ctypes.data_as(ctypes.c_void_p), ctypes.c_size_t(values.size)
-        _checked(self._library.ps_operator_read, self._open(), pointer, n_values)
+        """Compute it once and return so many F32 values of the output; None where something was written behind it."""
+        n_values = int(self._worker.asked(f"output {self.number}"))
+        pieces = [
+            self._worker.asked(f"values {first} {min(PIECE_VALUES, n_values - first)}")
+            for first in range(0, n_values, PIECE_VALUES)
+        ]
+        values = np.frombuffer(b"".join(map(base64.b64decode, pieces)), dtype=np.float32)
         return values[:n_outputs] if np.isnan(values[n_outputs:]).all() else None
 
     def close(self) -> None:
-        if self._handle:
-            self._library.ps_operator_close(self._handle)
-            self._handle = ctypes.c_void_p()
-
-    def _open(self) -> ctypes.c_void_p:
-        if not self._handle:
-            raise EngineError("the operator is closed; open another")
-        return self._handle
+        if self.number:
+            number, self.number = self.number, 0
+            self._worker.asked(f"drop {number}")
 
 
-def operator_spec(shape: OperationShape) -> OperatorSpec:
+def _spec(shape: OperationShape) -> str:
     """Return an operation as the native side takes it; the weights of GEMM and GEMV are parameters."""
-    type = ggml_type_name(shape.type)
     if shape.operation is Operation.ATTENTION:
         heads, kv_heads, head, context = shape.sizes
-        sizes = {"n_inner": head, "n_heads": heads, "n_kv_heads": kv_heads, "n_tokens": 1, "n_past": context - 1}
-        return OperatorSpec(op=b"FLASH_ATTN_EXT", type=type, **sizes)
+        return f"FLASH_ATTN_EXT {shape.type} {head} 0 1 {heads} {kv_heads} {context - 1}"
     b, m, n, k = product_sizes(shape)
     heads = b if shape.operation is Operation.BMM else 0
-    return OperatorSpec(op=b"MUL_MAT", type=type, n_inner=k, n_outer=n, n_tokens=m, n_heads=heads, n_kv_heads=heads)
+    return f"MUL_MAT {shape.type} {k} {n} {m} {heads} {heads} 0"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import platform
 
 import numpy as np
 
@@ -27,10 +26,8 @@ _ARM_SUMS = 32
 _HALF_MACHINES = ("aarch64", "arm64")
 
 
-def ggml_tolerance(
-    case: ShapeCase, inputs: ShapeInputs, reference: ShapeReference, *, machine: str | None = None
-) -> float:
-    """Return the largest error norm that counts as correct.
+def ggml_tolerance(case: ShapeCase, inputs: ShapeInputs, reference: ShapeReference, *, machine: str) -> float:
+    """Return the largest error norm that counts as correct of what a machine computed, such as ``aarch64``.
 
     It is that of F32 sums, plus ``2 sqrt(n) u ||rss|| / ||expected||`` where a sum of n terms is kept in F16: a step's
     rounding is at most u = 2^-11 of a sum that has come, like a random walk, to the root of the sum of its terms'
@@ -42,7 +39,7 @@ def ggml_tolerance(
     *Source*: ``ggml_compute_forward_flash_attn_ext_f16_one_chunk`` in ops.cpp, ``ggml_vec_dot_f16`` in vec.cpp of ggml
     0.25.
     """
-    n_terms = _half_terms(case, machine or platform.machine())
+    n_terms = _half_terms(case, machine)
     if n_terms == 0.0:
         return reference.f32_tolerance
     expected = float(np.linalg.norm(reference.expected)) or 1.0

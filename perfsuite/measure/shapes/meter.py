@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from perfsuite.workload.shapes.shape_case import ShapeCase
 
@@ -92,15 +92,21 @@ class BoundOperation(Protocol):
     def verify(self) -> Deviation:
         """Run once and compare the output with NumPy's, which nothing was computed of before this is called."""
 
-    def run_ns(self) -> int:
-        """Run once, wait, and return what it took: on the device's clock where it has one, else on the host's; > 0."""
+    def launched_ns(self, most_launches: int, until_ns: int) -> int:
+        """Launch it so often at most, and until so much has passed; return the fastest, its start and waiting included.
+
+        Programs are built and caches filled afterwards.
+        """
 
     def close(self) -> None:
         """Give back its buffers."""
 
 
-class ShapeBench(Protocol):
-    """One subject on one device, within the process that measures."""
+Bound = TypeVar("Bound", bound=BoundOperation)
+
+
+class ShapeBench(Protocol[Bound]):
+    """One subject on one device."""
 
     @property
     def description(self) -> BenchDescription:
@@ -109,5 +115,11 @@ class ShapeBench(Protocol):
     def problem(self, case: ShapeCase) -> str | None:
         """Return why it cannot compute a case, or None where it can."""
 
-    def bound(self, case: ShapeCase, *, seed: int) -> BoundOperation:
+    def bound(self, case: ShapeCase, *, seed: int) -> Bound:
         """Draw inputs for a case and place them; `PerfsuiteError` where the device refuses."""
+
+    def samples(self, operations: Sequence[Bound], n_launches: int) -> Iterable[int]:
+        """Take a sample of one operation after the other, > 0: the shortest of so many launches in a row.
+
+        A launch is what it took on the device's clock where it has one, else on the host's.
+        """

@@ -1,4 +1,4 @@
-"""The loop of the process that measures shapes: a request a line, an answer a line, until nobody asks any more.
+"""What is asked of a bench, and how it is answered: what is bound, warmed up and sampled, and in which order.
 
 What a sample of an operation is: several launches in a row, and the fastest of them.
 
@@ -14,14 +14,13 @@ from __future__ import annotations
 import math
 import os
 import random
-import time
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
-from typing import Any, TextIO
+from typing import Any, Generic, TextIO
 
-from perfsuite.errors import PerfsuiteError, ShapeError
-from perfsuite.measure.shapes.meter import BoundOperation, ShapeBench
+from perfsuite.errors import PerfsuiteError, ShapeCrashError, ShapeError
+from perfsuite.measure.shapes.meter import Bound, ShapeBench
 from perfsuite.measure.shapes.requests import ProgressMark, RequestKind, ShapeAnswer, ShapeRequest
 from perfsuite.measure.turns import turn_order
 from perfsuite.workload.shapes.shape_case import ShapeCase
@@ -44,11 +43,6 @@ def launches_of_a_sample(launch_ns: Sequence[int]) -> int:
     return max(1, min(wanted, MOST_LAUNCHES, int(MEAN_SAMPLE_NS / mean_ns)))
 
 
-def sample_ns(operation: BoundOperation, n_launches: int) -> int:
-    """Launch an operation several times in a row and return the shortest time."""
-    return min(operation.run_ns() for _ in range(n_launches))
-
-
 #: Bytes of the operands that are kept, an eighth of the memory at most: a bench may hold them twice.
 MOST_BYTES = min(4 << 30, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 8)
 #: Operations that are kept.
@@ -61,17 +55,21 @@ WARM_UP_LAUNCHES = 3
 WARM_UP_NS = 2_000_000
 
 
-class BoundOperations:
+class BoundOperations(Generic[Bound]):
     """The operations of a bench, bound and warmed up when they are first asked for; the oldest make room."""
 
-    def __init__(self, bench: ShapeBench, *, seed: int, most_bytes: int = MOST_BYTES) -> None:
+    def __init__(self, bench: ShapeBench[Bound], *, seed: int, most_bytes: int = MOST_BYTES) -> None:
         """Keep operands of so many bytes, and always two operations."""
         self._bench, self._seed, self._most_bytes = bench, seed, most_bytes
-        self._kept: OrderedDict[ShapeCase, BoundOperation] = OrderedDict()
+        self._kept: OrderedDict[ShapeCase, Bound] = OrderedDict()
         self._n_bytes = 0
         self._launch_ns: dict[ShapeCase, int] = {}
 
-    def bound(self, case: ShapeCase) -> BoundOperation:
+    def is_bound(self, case: ShapeCase) -> bool:
+        """Whether a case can be asked for without others making room."""
+        return case in self._kept
+
+    def bound(self, case: ShapeCase) -> Bound:
         """Return a case's operation; `PerfsuiteError` where the bench cannot compute it."""
         if case in self._kept:
             self._kept.move_to_end(case)
@@ -80,7 +78,7 @@ class BoundOperations:
             raise ShapeError(f"{case.case_id}: {problem}")
         operation = self._placed(case)
         if case in self._launch_ns:  # bound anew: its first launch finds neither operands nor program where they were
-            operation.run_ns()
+            operation.launched_ns(1, 0)
         self._kept[case] = operation
         self._n_bytes += case.shape.moved_bytes
         while len(self._kept) > _FEWEST and (self._n_bytes > self._most_bytes or len(self._kept) > MOST_OPERATIONS):
@@ -90,17 +88,19 @@ class BoundOperations:
     def launch_ns(self, case: ShapeCase) -> int:
         """Return what a launch took, waiting included, when the case was warmed up; it is not bound again for that."""
         if case not in self._launch_ns:
-            self._launch_ns[case] = _warmed_up_ns(self.bound(case))
+            self._launch_ns[case] = self.bound(case).launched_ns(WARM_UP_LAUNCHES, WARM_UP_NS)
         return self._launch_ns[case]
 
     def close(self) -> None:
         while self._kept:
             self._drop_oldest()
 
-    def _placed(self, case: ShapeCase) -> BoundOperation:
+    def _placed(self, case: ShapeCase) -> Bound:
         """Bind a case; where the device refuses, once more with nothing else on it."""
         try:
             return self._bench.bound(case, seed=self._seed)
+        except ShapeCrashError:
+            raise
         except PerfsuiteError:
             if not self._kept:
                 raise
@@ -113,27 +113,12 @@ class BoundOperations:
         operation.close()
 
 
-def _warmed_up_ns(operation: BoundOperation) -> int:
-    """Return the fastest of the first launches, after which programs are built and caches filled."""
-    times_ns = [_timed_launch_ns(operation)]
-    while len(times_ns) < WARM_UP_LAUNCHES and sum(times_ns) < WARM_UP_NS:
-        times_ns.append(_timed_launch_ns(operation))
-    return min(times_ns)
-
-
-def _timed_launch_ns(operation: BoundOperation) -> int:
-    """Run once by this process's clock: what the operation says of itself may leave out how it was started."""
-    start_ns = time.perf_counter_ns()
-    operation.run_ns()
-    return max(1, time.perf_counter_ns() - start_ns)
-
-
-def serve(bench: ShapeBench, *, seed: int, requests: TextIO, answers: TextIO, mark: ProgressMark) -> int:
+def serve(bench: ShapeBench[Any], *, seed: int, requests: TextIO, answers: TextIO, mark: ProgressMark) -> int:
     """Describe the bench, answer every request, and return how many there were.
 
     A `PerfsuiteError` at a case is an answer; a line that is no request ends the service with one.
     """
-    service = ShapeService(bench, seed=seed, mark=mark)
+    service = ShapeService(bench, seed=seed, step=mark.step)
     _say(answers, ShapeAnswer(number=0, description=bench.description))
     n_answers = 0
     for line in iter(requests.readline, ""):
@@ -152,15 +137,27 @@ def _say(answers: TextIO, answer: ShapeAnswer) -> None:
 class ShapeService:
     """Answers requests with a bench."""
 
-    def __init__(self, bench: ShapeBench, *, seed: int, mark: ProgressMark) -> None:
-        self._bench, self._mark = bench, mark
-        self._operations = BoundOperations(bench, seed=seed)
+    def __init__(
+        self,
+        bench: ShapeBench[Any],
+        *,
+        seed: int,
+        most_bytes: int = MOST_BYTES,
+        step: Callable[[int], None] = lambda place: None,
+    ) -> None:
+        """Keep operands of so many bytes; `step` is given the place of each case, before anything is done with it."""
+        self._bench, self._mark = bench, step
+        self._place = 0
+        self._operations = BoundOperations(bench, seed=seed, most_bytes=most_bytes)
 
     def answer(self, request: ShapeRequest) -> ShapeAnswer:
-        self._mark.step(0)
+        """Answer a request, also where it cannot be done; `ShapeCrashError` where that ended what measures."""
+        self._step(0)
         try:
             cases = [_case(case_id) for case_id in request.case_ids]
             return ShapeAnswer(number=request.number, **_ANSWERS[request.kind](self, cases, request))
+        except ShapeCrashError:
+            raise
         except (PerfsuiteError, MemoryError) as error:
             return ShapeAnswer(number=request.number, failure=self._failure(request, error))
 
@@ -181,20 +178,39 @@ class ShapeService:
         launch_ns = [self._launch_ns(cases, place) for place in range(len(cases))]
         n_launches = request.n_launches or launches_of_a_sample(launch_ns)
         taken_ns: list[list[int]] = [[] for _ in cases]
-        for place in order:
-            taken_ns[place].append(sample_ns(self._bound(cases, place), n_launches))
+        for places in self._kept_together(cases, order):
+            samples = iter(self._bench.samples([self._bound(cases, place) for place in places], n_launches))
+            for place in places:
+                self._step(place)
+                taken_ns[place].append(next(samples))
         return {"samples_ns": tuple(tuple(each) for each in taken_ns)}
 
-    def _bound(self, cases: Sequence[ShapeCase], place: int) -> BoundOperation:
-        self._mark.step(place)
+    def _kept_together(self, cases: Sequence[ShapeCase], order: Sequence[int]) -> Iterator[list[int]]:
+        """Cut an order into pieces whose operations are bound side by side, and bind them."""
+        piece: list[int] = []
+        for place in order:
+            if piece and not self._operations.is_bound(cases[place]):
+                yield piece
+                piece = []
+            self._bound(cases, place)
+            piece.append(place)
+        if piece:
+            yield piece
+
+    def _bound(self, cases: Sequence[ShapeCase], place: int) -> Any:
+        self._step(place)
         return self._operations.bound(cases[place])
 
     def _launch_ns(self, cases: Sequence[ShapeCase], place: int) -> int:
-        self._mark.step(place)
+        self._step(place)
         return self._operations.launch_ns(cases[place])
 
+    def _step(self, place: int) -> None:
+        self._place = place
+        self._mark(place)
+
     def _failure(self, request: ShapeRequest, error: Exception) -> str:
-        case_id = request.case_ids[self._mark.read()[1]]
+        case_id = request.case_ids[self._place]
         text = str(error) or type(error).__name__
         return text if case_id in text else f"{case_id}: {text}"
 

@@ -6,7 +6,8 @@ For a process of its own: it holds a context, and a driver that crashes takes it
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pyopencl as cl
@@ -78,6 +79,11 @@ class TiledBench:
             placed = self._bench.placed(tiled_launch(inputs, case.tiling), n_outputs=case.shape.n_outputs)
         return TiledOperation(case, inputs, placed)
 
+    def samples(self, operations: Sequence[TiledOperation], n_launches: int) -> Iterator[int]:
+        """Take each sample when it is asked for, so that whoever asks marks which one that is."""
+        for operation in operations:
+            yield min(operation.run_ns() for _ in range(n_launches))
+
     def _limits(self, case: ShapeCase, tiling: Tiling) -> Iterator[tuple[str, int, int]]:
         """Yield what the kernels are written for, and what the device holds: wanted, and at most."""
         yield "the largest size", max(case.shape.sizes), _MOST_SIZE
@@ -108,7 +114,20 @@ class TiledOperation:
         norm = math.inf if out is None else error_norm(out.reshape(expected.shape), expected)
         return Deviation(error_norm=norm, tolerance=reference.f32_tolerance)
 
+    def launched_ns(self, most_launches: int, until_ns: int) -> int:
+        times_ns = [self._waited_ns()]
+        while len(times_ns) < most_launches and sum(times_ns) < until_ns:
+            times_ns.append(self._waited_ns())
+        return min(times_ns)
+
+    def _waited_ns(self) -> int:
+        """Run once by this process's clock: what the device says of itself leaves out how it was started."""
+        start_ns = time.perf_counter_ns()
+        self.run_ns()
+        return max(1, time.perf_counter_ns() - start_ns)
+
     def run_ns(self) -> int:
+        """Run once, wait, and return what it took on the device's clock."""
         with opencl_errors(self._case.case_id):
             self._placed.bind()
             return execution_ns(self._placed.run, self._case.case_id)

@@ -6,9 +6,9 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Iterator, Sequence
 
 from perfsuite.errors import OpenClError
-from perfsuite.measure.plan import ShapesPlan
 from perfsuite.measure.shapes.meter import BenchDescription, Deviation
 from perfsuite.workload.shapes.shape_case import ShapeCase
 
@@ -36,6 +36,14 @@ class FakeOperation:
         """Compute something that no float can hold."""
         self.run_ns()
         return Deviation(error_norm=float("inf"), tolerance=1e-3)
+
+    def launched_ns(self, most_launches: int, until_ns: int) -> int:
+        """Launch it so often, and say that it took no time."""
+        for n_launches in range(most_launches):
+            if n_launches and until_ns <= n_launches:
+                break
+            self.run_ns()
+        return 1
 
     def run_ns(self) -> int:
         """Do what n says."""
@@ -82,6 +90,11 @@ class FakeBench:
             raise OpenClError("the device is full")
         return FakeOperation(case, self.log)
 
+    def samples(self, operations: Sequence[FakeOperation], n_launches: int) -> Iterator[int]:
+        """Run each when it is its turn."""
+        for operation in operations:
+            yield min(operation.run_ns() for _ in range(n_launches))
+
     @property
     def _n_placed(self) -> int:
         return sum(line.startswith("bind") - line.startswith("close") for line in self.log)
@@ -89,13 +102,11 @@ class FakeBench:
 
 def fake_worker(arguments: list[str]) -> int:
     """Run the real worker with a fake bench."""
-    from perfsuite.measure import worker
-    from perfsuite.measure.shapes import benches
+    from perfsuite.measure import opencl_platform, worker
+    from perfsuite.measure.shapes import tiled_bench
 
-    def make_bench(plan: ShapesPlan, library: object) -> FakeBench:
-        return FakeBench()
-
-    benches.make_bench = make_bench  # type: ignore[assignment]
+    tiled_bench.TiledBench = lambda *_, **__: FakeBench()  # type: ignore[misc, assignment]
+    opencl_platform.choose_device = lambda _: None  # type: ignore[assignment, return-value]
     return worker.main(arguments)
 
 

@@ -1,14 +1,11 @@
-"""ggml's operators of the engine that is installed: on the processor in this process, on OpenCL in one of its own."""
+"""ggml's operators of the engine that is installed, on the processor and on OpenCL, in native workers."""
 
 from __future__ import annotations
 
-import ctypes
-import json
 import math
-import os
-import subprocess
-import sys
-from collections.abc import Iterator
+import mmap
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,16 +14,19 @@ import numpy as np
 import platformdirs
 import pytest
 
-from perfsuite.errors import EngineError, ShapeError
+from perfsuite.errors import EngineError, MeasurementError, ShapeError
 from perfsuite.measure.engine import Engine
-from perfsuite.measure.native import load_engine_library
 from perfsuite.measure.opencl_backend import set_up_opencl
-from perfsuite.measure.resident import resident_sample
+from perfsuite.measure.plan import ShapesPlan
 from perfsuite.measure.shapes.ggml_bench import GRAPH_FLOPS, GgmlBench, GgmlOperation
 from perfsuite.measure.shapes.ggml_inputs import ggml_inputs
+from perfsuite.measure.shapes.ggml_operators import GgmlDevice, GgmlOperator
+from perfsuite.measure.shapes.ggml_session import GgmlSession
 from perfsuite.measure.shapes.ggml_tolerance import F16_ROUNDOFF, ggml_tolerance
+from perfsuite.measure.shapes.meters import ShapeSetup
 from perfsuite.measure.shapes.shape_inputs import ShapeInputs
 from perfsuite.measure.shapes.shape_references import shape_reference
+from perfsuite.measure.worker_lines import waiting_worker
 from perfsuite.workload.shapes.operation_shape import STORED_TYPES, OperationShape, block_values
 from perfsuite.workload.shapes.shape_case import ShapeCase, Subject
 
@@ -65,18 +65,9 @@ def test_f16_sums_round_once_a_position() -> None:
     assert found - in_f32 == pytest.approx(2 * 128**0.5 * F16_ROUNDOFF, rel=0.2)
 
 
-def test_the_own_machine_is_asked_where_none_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A bench on Arm has Arm's tolerance."""
-    monkeypatch.setattr("platform.machine", lambda: "aarch64")
-    case = ggml("gemv/n5-k64/f16")
-    inputs = ggml_inputs(case.shape, seed=1)
-    reference = shape_reference(inputs)
-    on_arm = ggml_tolerance(case, inputs, reference)
-    assert on_arm == ggml_tolerance(case, inputs, reference, machine="aarch64")
-    assert on_arm > ggml_tolerance(case, inputs, reference, machine="x86_64")
-
-
 SEED = 7
+#: Longest that a worker may be silent.
+LIMIT_S = 300.0
 MIB = 1 << 20
 
 #: Sizes of m and n: 1, primes, and one value on either side of the tiles that ggml cuts products into.
@@ -86,51 +77,33 @@ BLOCKS = (1, 2, 3)
 INNER = (1, 2, 31, 32, 33, 127, 257)
 CONTEXTS = (1, 2, 31, 32, 33, 255, 257, 511, 513)
 
-CHILD = """
-import json, sys
-from pathlib import Path
-from perfsuite.measure.engine import find_engine
-from perfsuite.measure.native import load_engine_library
-from perfsuite.measure.shapes.ggml_bench import GgmlBench
-from perfsuite.workload.shapes.shape_case import ShapeCase
 
-wanted = json.loads(sys.argv[1])
-engine = find_engine()
-library = load_engine_library(engine, Path(wanted["cache_dir"]))
-bench = GgmlBench(
-    library,
-    backend="opencl",
-    n_threads=1,
-    engine_build_id=engine.build_id,
-    backend_library=wanted["backend_library"] and Path(wanted["backend_library"]),
-    n_compute_units=wanted["n_compute_units"],
-    fingerprint=(("driver", "1.2"),),
-)
-answer = {"deviations": [], "times_ns": [], "description": bench.description.fingerprint}
-answer["problems"] = [bench.problem(ShapeCase.from_id(case_id)) for case_id in wanted["refused"]]
-for case_id in wanted["case_ids"]:
-    operation = bench.bound(ShapeCase.from_id(case_id), seed=7)
-    deviation = operation.verify()
-    answer["deviations"].append([deviation.error_norm, deviation.tolerance])
-    answer["times_ns"].append(operation.run_ns())
-    operation.close()
-bench.close()
-print(json.dumps(answer))
-"""
+@contextmanager
+def opened(plan: ShapesPlan, environment: Mapping[str, str] | None = None) -> Iterator[GgmlBench]:
+    """Yield the bench of a worker of its own."""
+    setup = ShapeSetup(plan=replace(plan, seed=SEED), environment=environment or {})
+    with closing(GgmlSession(waiting_worker, setup, limit_s=LIMIT_S)) as session:
+        yield session.bench
 
 
 @pytest.fixture(scope="module")
-def library(engine: Engine, engine_cache: Path) -> ctypes.CDLL:
-    """Load the installed engine into this process."""
-    return load_engine_library(engine, engine_cache)
+def plan(engine: Engine, engine_cache: Path) -> ShapesPlan:
+    """Return the plan of the CPU backend on two threads, so that work is split."""
+    return ShapesPlan(
+        subject=Subject.GGML_CPU.value,
+        n_threads=2,
+        log_dir="",
+        library_dir=str(engine.library_dir),
+        engine_build_id=engine.build_id,
+        cache_dir=str(engine_cache),
+    )
 
 
 @pytest.fixture(scope="module")
-def bench(library: ctypes.CDLL, engine: Engine) -> Iterator[GgmlBench]:
-    """Open the CPU backend on two threads, so that work is split."""
-    opened = GgmlBench(library, backend="cpu", n_threads=2, engine_build_id=engine.build_id)
-    yield opened
-    opened.close()
+def bench(plan: ShapesPlan) -> Iterator[GgmlBench]:
+    """Open the CPU backend."""
+    with opened(plan) as bench:
+        yield bench
 
 
 def inner_sizes(type: str) -> tuple[int, ...]:
@@ -253,7 +226,7 @@ def test_a_write_behind_the_output_is_caught(bench: GgmlBench, monkeypatch: pyte
     """An output that is longer than it should be is infinitely wrong."""
     operation = bench.bound(ggml("gemv/n8-k32/f32"), seed=SEED)
     wrong = OperationShape.from_id("gemv/n7-k32/f32")
-    operation._case = replace(operation._case, shape=wrong)
+    operation.case = replace(operation.case, shape=wrong)
     operation._inputs = ggml_inputs(wrong, seed=SEED)
     assert operation.verify().error_norm == math.inf
     operation.close()
@@ -263,7 +236,7 @@ def test_an_operation_runs_again_and_again(bench: GgmlBench) -> None:
     """A run takes time, leaves the output as it was, and a second verification finds the same."""
     operation = bench.bound(ggml("bmm/b4-m1-n64-k64/f16"), seed=SEED)
     first = operation.verify()
-    assert all(operation.run_ns() > 0 for _ in range(5))
+    assert all(each > 0 for each in bench.samples([operation] * 5, 1))
     assert operation.verify() == first
     operation.close()
 
@@ -271,15 +244,19 @@ def test_an_operation_runs_again_and_again(bench: GgmlBench) -> None:
 def test_small_operators_share_the_start_of_a_graph(bench: GgmlBench, monkeypatch: pytest.MonkeyPatch) -> None:
     """The smaller an operator, the more of them a graph holds, up to 64; a large one is alone."""
     counts: list[int] = []
-    real = "perfsuite.measure.shapes.ggml_operators.GgmlOperator.compute_ns"
-    monkeypatch.setattr(real, lambda _, n_copies: counts.append(n_copies) or 640_000)
-    times_ns = []
+    place = GgmlDevice.operator
+
+    def placed(device: GgmlDevice, shape: OperationShape, *, n_copies: int) -> GgmlOperator:
+        counts.append(n_copies)
+        return place(device, shape, n_copies=n_copies)
+
+    monkeypatch.setattr(GgmlDevice, "operator", placed)
     for shape_id in ("gemv/n1-k1/f32", f"gemv/n{GRAPH_FLOPS // 20}-k1/f32", "gemm/m128-n128-k128/f32"):
         operation = bench.bound(ggml(shape_id), seed=SEED)
-        times_ns.append([operation.run_ns(), operation.run_ns()])
+        (sample_ns,) = bench.samples([operation], 3)
+        assert sample_ns > 0
         operation.close()
-    assert counts == [64, 64, 64, 10, 10, 10, 1, 1, 1]
-    assert times_ns == [[10_000] * 2, [64_000] * 2, [640_000] * 2]
+    assert counts == [64, 10, 1]
 
 
 def test_a_bench_says_on_what_it_computes(bench: GgmlBench, engine: Engine) -> None:
@@ -312,34 +289,51 @@ def test_a_closed_operation_says_so(bench: GgmlBench) -> None:
     operation.close()
     operation.close()
     with pytest.raises(EngineError, match="shape/ggml-cpu/gemv/n1-k1/f32: the operator is closed"):
-        operation.run_ns()
+        operation.verify()
 
 
-def test_a_backend_that_is_not_there_is_told(library: ctypes.CDLL) -> None:
+@pytest.mark.parametrize(
+    ("library", "why"),
+    [
+        (None, r"^ggml has no device for the backend OpenCL$"),
+        ("/no/such.so", r"^/no/such\.so: ggml cannot load it as a backend"),
+    ],
+)
+def test_a_backend_that_is_not_there_is_told(plan: ShapesPlan, library: str | None, why: str) -> None:
     """Without the library of the OpenCL backend, and with a file that is none, there is one line."""
-    options: dict[str, Any] = {"backend": "opencl", "n_threads": 1, "engine_build_id": "abc"}
-    with pytest.raises(EngineError, match=r"^ggml has no device for the backend OpenCL$"):
-        GgmlBench(library, **options)
-    with pytest.raises(EngineError, match=r"^/no/such\.so: ggml cannot load it as a backend"):
-        GgmlBench(library, **options, backend_library=Path("/no/such.so"))
+    wanted = replace(plan, subject=Subject.GGML_OPENCL.value, backend_library=library)
+    with pytest.raises(MeasurementError, match=why), opened(wanted):
+        pass
 
 
-def test_nothing_is_left_of_closed_operations(bench: GgmlBench) -> None:
+def test_nothing_is_left_of_closed_operations(plan: ShapesPlan) -> None:
     """Two hundred operations of a mebibyte each, opened and closed, do not add up."""
     case = ggml("gemm/m8-n512-k512/f32")
     assert case.shape.stored_bytes == MIB
 
-    def open_and_close(n_times: int) -> int:
+    def open_and_close(session: GgmlSession, n_times: int) -> int:
         for _ in range(n_times):
-            operation = bench.bound(case, seed=SEED)
-            operation.run_ns()
+            operation = session.bench.bound(case, seed=SEED)
+            operation.launched_ns(1, 0)
             operation.close()
-        sample = resident_sample()
-        assert sample is not None
-        return sample[0].anonymous_bytes
+        worker: Any = session._worker
+        return sum(map(resident_bytes, children_of(worker.process.pid)))
 
-    before_bytes = open_and_close(10)
-    assert open_and_close(200) - before_bytes < 40 * MIB
+    setup = ShapeSetup(plan=plan, environment={})
+    with closing(GgmlSession(waiting_worker, setup, limit_s=LIMIT_S)) as session:
+        before_bytes = open_and_close(session, 10)
+        assert before_bytes > MIB
+        assert open_and_close(session, 200) - before_bytes < 40 * MIB
+
+
+def children_of(pid: int) -> list[int]:
+    """Return the children of a process."""
+    return [int(each) for each in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def resident_bytes(pid: int) -> int:
+    """Return what of a process is in memory."""
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * mmap.PAGESIZE
 
 
 OPENCL_SHAPES = (
@@ -356,39 +350,36 @@ OPENCL_SHAPES = (
 )
 
 
-def test_products_are_right_on_opencl(engine: Engine, engine_cache: Path) -> None:
+def test_products_are_right_on_opencl(engine: Engine, plan: ShapesPlan) -> None:
     """The OpenCL backend multiplies by every type at awkward shapes, and names what it has no kernels for."""
     backend = set_up_opencl(engine, "Intel", Path(platformdirs.user_cache_dir("perfsuite")))
-    wanted = {
-        "cache_dir": str(engine_cache),
-        "backend_library": str(backend.library) if backend.library else None,
-        "n_compute_units": backend.device.compute_units,
-        "case_ids": [f"shape/ggml-opencl/{each}" for each in OPENCL_SHAPES],
-        "refused": [
-            "shape/ggml-cpu/gemv/n1-k1/f32",
-            "shape/ggml-opencl/attention/heads1-kvheads1-head33-context1/f16",
-            "shape/ggml-opencl/gemm/m512-n8-k256/q4_k",
-            "shape/ggml-opencl/gemv/n1-k1/f32",
-        ],
-    }
-    child = subprocess.run(
-        [sys.executable, "-c", CHILD, json.dumps(wanted)],
-        env={**os.environ, **backend.environment()},
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
+    wanted = replace(
+        plan,
+        subject=Subject.GGML_OPENCL.value,
+        backend_library=str(backend.library) if backend.library else None,
+        n_compute_units=backend.device.compute_units,
+        fingerprint=(("driver", "1.2"),),
     )
-    assert child.returncode == 0, child.stderr
-    answer = json.loads(child.stdout.splitlines()[-1])
-    pairs = zip(OPENCL_SHAPES, answer["deviations"], strict=True)
-    assert [f"{shape}: {found}" for shape, found in pairs if not found[0] <= found[1]] == []
-    assert all(time_ns > 0 for time_ns in answer["times_ns"])
-    assert ["driver", "1.2"] in answer["description"]
-    assert ["units", str(backend.device.compute_units)] in answer["description"]
-    assert answer["problems"] == [
-        "subject ggml-cpu; expected ggml-opencl",
-        "ggml does not compute FLASH_ATTN_EXT of f16 at this shape on GPUOpenCL",
-        "ggml does not compute MUL_MAT of q4_K at this shape on GPUOpenCL",
-        None,
+    refused = [
+        "shape/ggml-cpu/gemv/n1-k1/f32",
+        "shape/ggml-opencl/attention/heads1-kvheads1-head33-context1/f16",
+        "shape/ggml-opencl/gemm/m512-n8-k256/q4_k",
+        "shape/ggml-opencl/gemv/n1-k1/f32",
     ]
+    with opened(wanted, backend.environment()) as bench:
+        wrong = []
+        for shape_id in OPENCL_SHAPES:
+            operation = bench.bound(ShapeCase.from_id(f"shape/ggml-opencl/{shape_id}"), seed=SEED)
+            if not (found := operation.verify()).is_correct:
+                wrong.append(f"{shape_id}: {found}")
+            assert min(bench.samples([operation], 1)) > 0
+            operation.close()
+        assert wrong == []
+        assert ("driver", "1.2") in bench.description.fingerprint
+        assert ("units", str(backend.device.compute_units)) in bench.description.fingerprint
+        assert [bench.problem(ShapeCase.from_id(case_id)) for case_id in refused] == [
+            "subject ggml-cpu; expected ggml-opencl",
+            "ggml does not compute FLASH_ATTN_EXT of f16 at this shape on GPUOpenCL",
+            "ggml does not compute MUL_MAT of q4_K at this shape on GPUOpenCL",
+            None,
+        ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -18,25 +18,11 @@ from perfsuite.measure.shapes.service import (
     BoundOperations,
     ShapeService,
     launches_of_a_sample,
-    sample_ns,
     serve,
 )
 from perfsuite.workload.shapes.shape_case import ShapeCase
 
 from .fake_bench import BASE_NS, BROKEN, BULKY, CHATTY, REFUSED, UNKNOWN, FakeBench, FakeOperation, gemv
-
-
-class Listed(FakeOperation):
-    """An operation whose launches are given."""
-
-    def __init__(self, times_ns: list[int]) -> None:
-        """Take the times."""
-        super().__init__(gemv(1), [])
-        self._times_ns = iter(times_ns)
-
-    def run_ns(self) -> int:
-        """Return the next time."""
-        return next(self._times_ns)
 
 
 @pytest.mark.parametrize(
@@ -57,12 +43,6 @@ class Listed(FakeOperation):
 def test_the_fastest_says_how_many_launches_and_all_how_many_at_most(launch_ns: list[int], n_launches: int) -> None:
     """Small operations are launched for some 100 microseconds, and large ones beside them not too often."""
     assert launches_of_a_sample(launch_ns) == n_launches
-
-
-@pytest.mark.parametrize(("times_ns", "expected_ns"), [([7], 7), ([9, 5], 5), ([400, 12, 10, 900], 10)])
-def test_a_sample_is_the_fastest_launch(times_ns: list[int], expected_ns: int) -> None:
-    """What disturbs all launches but one does not show."""
-    assert sample_ns(Listed(times_ns), len(times_ns)) == expected_ns
 
 
 def test_an_operation_is_bound_once_until_it_makes_room() -> None:
@@ -152,33 +132,31 @@ def timed(bench: FakeBench, n_samples: int) -> list[int]:
     return [each[0] for each in taken]
 
 
-def test_pairs_take_turns(mark: ProgressMark) -> None:
+def test_pairs_take_turns() -> None:
     """Of n pairs each case has n samples, taken ABBA ABBA."""
     bench = FakeBench()
-    answer = ShapeService(bench, seed=0, mark=mark).answer(request(RequestKind.PAIRS, gemv(1), gemv(2), n_samples=3))
+    answer = ShapeService(bench, seed=0).answer(request(RequestKind.PAIRS, gemv(1), gemv(2), n_samples=3))
     assert answer.number == 5
     assert answer.samples_ns == ((BASE_NS + 1,) * 3, (BASE_NS + 2,) * 3)
     assert timed(bench, 6) == [1, 2, 2, 1, 1, 2]
 
 
-def test_a_case_may_be_paired_with_itself(mark: ProgressMark) -> None:
+def test_a_case_may_be_paired_with_itself() -> None:
     """Both sides have their samples; the operation is one."""
-    answer = ShapeService(FakeBench(), seed=0, mark=mark).answer(
-        request(RequestKind.PAIRS, gemv(1), gemv(1), n_samples=2)
-    )
+    answer = ShapeService(FakeBench(), seed=0).answer(request(RequestKind.PAIRS, gemv(1), gemv(1), n_samples=2))
     assert answer.samples_ns == ((BASE_NS + 1,) * 2,) * 2
 
 
-def test_samples_are_of_one_case(mark: ProgressMark) -> None:
+def test_samples_are_of_one_case() -> None:
     """As many as were asked for."""
-    answer = ShapeService(FakeBench(), seed=0, mark=mark).answer(request(RequestKind.SAMPLES, gemv(1), n_samples=4))
+    answer = ShapeService(FakeBench(), seed=0).answer(request(RequestKind.SAMPLES, gemv(1), n_samples=4))
     assert answer.samples_ns == ((BASE_NS + 1,) * 4,)
 
 
-def test_a_round_runs_in_a_drawn_order(mark: ProgressMark) -> None:
+def test_a_round_runs_in_a_drawn_order() -> None:
     """The answer is in the order of the cases, the launches in one that the seed draws."""
     bench, sizes = FakeBench(), [1, 2, 3, 4, 5, 6]
-    service = ShapeService(bench, seed=0, mark=mark)
+    service = ShapeService(bench, seed=0)
     answer = service.answer(request(RequestKind.ROUND, *map(gemv, sizes), order_seed=3))
     assert answer.samples_ns == tuple((BASE_NS + n,) for n in sizes)
     expected = list(sizes)
@@ -190,10 +168,10 @@ def test_a_round_runs_in_a_drawn_order(mark: ProgressMark) -> None:
 
 
 @pytest.mark.parametrize("n_launches", [1, 5])
-def test_a_round_has_as_many_launches_as_are_asked_for(n_launches: int, mark: ProgressMark) -> None:
+def test_a_round_has_as_many_launches_as_are_asked_for(n_launches: int) -> None:
     """Whoever compares two processes says how many; each case is warmed up before."""
     bench = FakeBench()
-    service = ShapeService(bench, seed=0, mark=mark)
+    service = ShapeService(bench, seed=0)
     case_ids = tuple(gemv(n).case_id for n in (1, 2, 3))
     asked = ShapeRequest(number=1, kind=RequestKind.ROUND, case_ids=case_ids, n_launches=n_launches)
     service.answer(asked)
@@ -202,22 +180,22 @@ def test_a_round_has_as_many_launches_as_are_asked_for(n_launches: int, mark: Pr
     assert sum(line.startswith("run") for line in bench.log) == 3 * n_launches
 
 
-def test_rounds_bind_each_case_once(mark: ProgressMark) -> None:
+def test_rounds_bind_each_case_once() -> None:
     """The second round finds the inputs of the first one in place."""
     bench = FakeBench()
-    service = ShapeService(bench, seed=0, mark=mark)
+    service = ShapeService(bench, seed=0)
     for order_seed in range(3):
         service.answer(request(RequestKind.ROUND, *map(gemv, range(1, 5)), order_seed=order_seed))
     assert [line for line in bench.log if line.startswith("bind")] == [f"bind {n}" for n in range(1, 5)]
 
 
-def test_an_output_is_verified_and_a_problem_is_an_answer(mark: ProgressMark) -> None:
+def test_an_output_is_verified_and_a_problem_is_an_answer() -> None:
     """The deviation is the bench's; cases that it cannot compute have a reason, others none, and neither is bound."""
-    answer = ShapeService(FakeBench(), seed=0, mark=mark).answer(request(RequestKind.VERIFY, gemv(1)))
+    answer = ShapeService(FakeBench(), seed=0).answer(request(RequestKind.VERIFY, gemv(1)))
     assert answer.deviation is not None
     assert not answer.deviation.is_correct
     bench = FakeBench()
-    service = ShapeService(bench, seed=0, mark=mark)
+    service = ShapeService(bench, seed=0)
     assert service.answer(request(RequestKind.PROBLEM, gemv(REFUSED))).problem == "it has no such kernel"
     assert service.answer(request(RequestKind.PROBLEM, gemv(1))) == ShapeAnswer(number=5)
     assert bench.log == []
@@ -227,9 +205,9 @@ def test_an_output_is_verified_and_a_problem_is_an_answer(mark: ProgressMark) ->
     ("n", "words"), [(REFUSED, "no such kernel"), (BROKEN, "clCreateBuffer failed"), (UNKNOWN, "MemoryError")]
 )
 @pytest.mark.parametrize("kind", [RequestKind.VERIFY, RequestKind.ROUND])
-def test_a_failure_at_a_case_is_an_answer(kind: RequestKind, n: int, words: str, mark: ProgressMark) -> None:
+def test_a_failure_at_a_case_is_an_answer(kind: RequestKind, n: int, words: str) -> None:
     """It names the case at which it happened, and the next request has its answer."""
-    service = ShapeService(FakeBench(), seed=0, mark=mark)
+    service = ShapeService(FakeBench(), seed=0)
     cases = (gemv(n),) if kind is RequestKind.VERIFY else (gemv(1), gemv(n), gemv(2))
     answer = service.answer(request(kind, *cases))
     assert answer.failure is not None
@@ -238,9 +216,9 @@ def test_a_failure_at_a_case_is_an_answer(kind: RequestKind, n: int, words: str,
     assert service.answer(request(RequestKind.VERIFY, gemv(1))).failure is None
 
 
-def test_what_is_no_case_is_an_answer(mark: ProgressMark) -> None:
+def test_what_is_no_case_is_an_answer() -> None:
     """An id that names nothing is refused in words."""
-    answer = ShapeService(FakeBench(), seed=0, mark=mark).answer(
+    answer = ShapeService(FakeBench(), seed=0).answer(
         ShapeRequest(number=5, kind=RequestKind.VERIFY, case_ids=("shape/none",))
     )
     assert answer.failure is not None
@@ -269,3 +247,42 @@ def test_a_line_that_is_no_request_ends_the_service(mark: ProgressMark) -> None:
     """Both sides are of one version: whoever says something else is none of them."""
     with pytest.raises(MeasurementError, match="no request"):
         serve(FakeBench(), seed=0, requests=io.StringIO("hello\n"), answers=io.StringIO(), mark=mark)
+
+
+def test_each_case_is_marked_before_it_is_touched() -> None:
+    """A crash is the fault of the case that was marked last: while it is bound, warmed up, and at each sample."""
+    bench, marked = FakeBench(), []
+
+    def step(place: int) -> None:
+        marked.append(place)
+        bench.log.append(f"step {place}")
+
+    service = ShapeService(bench, seed=0, step=step)
+    service.answer(request(RequestKind.PAIRS, gemv(1), gemv(2), n_samples=2))
+    at = 0
+    for line in bench.log:
+        kind, number = line.split()
+        at = int(number) if kind == "step" else at
+        assert kind == "step" or int(number) == at + 1
+    assert marked[-4:] == [0, 1, 1, 0]
+
+
+def test_what_is_bound_side_by_side_is_sampled_in_one_go() -> None:
+    """A bench at the end of a link is asked once for a round, and again only where operations had to make room."""
+
+    class Counting(FakeBench):
+        """Keeps what is asked for at once."""
+
+        def samples(self, operations: Sequence[FakeOperation], n_launches: int) -> Iterator[int]:
+            asked.append([each.n for each in operations])
+            return super().samples(operations, n_launches)
+
+    asked: list[list[int]] = []
+    cases, bench = [gemv(n) for n in (1, 2, 3)], Counting()
+    ShapeService(bench, seed=0).answer(request(RequestKind.ROUND, *cases, order_seed=1))
+    assert [sorted(each) for each in asked] == [[1, 2, 3]]
+    asked.clear()
+    answer = ShapeService(bench, seed=0, most_bytes=1).answer(request(RequestKind.ROUND, *cases, order_seed=1))
+    assert len(asked) > 1
+    assert sorted(n for each in asked for n in each) == [1, 2, 3]
+    assert answer.samples_ns == tuple((BASE_NS + n,) for n in (1, 2, 3))

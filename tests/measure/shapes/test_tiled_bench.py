@@ -397,3 +397,18 @@ def test_a_clock_that_stands_still(end: int) -> None:
     case = tiled("gemv/n1-k1/f32")
     with pytest.raises(MeasurementError, match=rf"gemv/n1-k1/f32/tile64-vector8: START is 1000 ns and END {end} ns"):
         TiledOperation(case, inputs, placed).run_ns()
+
+
+@pytest.mark.parametrize(("times_ns", "expected_ns"), [([7], 7), ([9, 5], 5), ([400, 12, 10, 900], 10)])
+def test_a_sample_is_the_fastest_launch(times_ns: list[int], expected_ns: int) -> None:
+    """What disturbs all launches but one does not show."""
+
+    class Listed(TiledOperation):
+        """An operation whose launches are given."""
+
+        def run_ns(self) -> int:
+            return times_ns.pop(0)
+
+    case = tiled("gemv/n1-k1/f32")
+    operation = Listed(case, draw_inputs(case.shape, seed=0), None)  # type: ignore[arg-type]
+    assert list(TiledBench.samples(None, [operation], len(times_ns))) == [expected_ns]  # type: ignore[arg-type]

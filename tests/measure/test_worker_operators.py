@@ -13,7 +13,6 @@ from perfsuite.expectation.timing.grid import standard_shapes
 from perfsuite.expectation.timing.operator_shape import OperatorShape
 from perfsuite.measure.engine import Engine
 from perfsuite.measure.launch import run_worker
-from perfsuite.measure.operator_bench import ggml_type_name
 from perfsuite.measure.plan import OperatorsPlan
 from perfsuite.workload.ggml_types import GGML_TYPES
 
@@ -139,19 +138,3 @@ def test_another_engine_than_the_planned_one_is_refused(plan: OperatorsPlan) -> 
 def test_operators_are_timed_beside_their_contention(plan: OperatorsPlan) -> None:
     """What the process had of the processors is known as well."""
     assert run_worker(replace(plan, shapes=(PRODUCT,)))["contention"]["wall_ns"] > 0
-
-
-@pytest.mark.parametrize(
-    ("type", "name"),
-    [
-        ("q4_k", b"q4_K"),
-        ("Q6_K", b"q6_K"),
-        ("q8_0", b"q8_0"),
-        ("F16", b"f16"),
-        ("bf16", b"bf16"),
-        ("iq4_nl", b"iq4_nl"),
-    ],
-)
-def test_types_are_named_as_ggml_names_them(type: str, name: bytes) -> None:
-    """The k of k-quants is a capital, everything else is small."""
-    assert ggml_type_name(type) == name

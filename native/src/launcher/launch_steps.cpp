@@ -1,0 +1,190 @@
+#include "launch_steps.h"
+
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+#include "../worker/sha256.h"
+#include "launches.h"
+#include "perfsuite/clock.h"
+
+namespace perfsuite {
+
+namespace {
+
+/* The times of launches, one after the other. */
+struct TimeLists {
+    Value::List queued, submit, start, end;
+
+    void add(const Stamps &stamps) {
+        queued.push_back(stamps.queued_ns);
+        submit.push_back(stamps.submit_ns);
+        start.push_back(stamps.start_ns);
+        end.push_back(stamps.end_ns);
+    }
+    Value plain() {
+        return Value::Map{{"queued_ns", std::move(queued)},
+                          {"submit_ns", std::move(submit)},
+                          {"start_ns", std::move(start)},
+                          {"end_ns", std::move(end)}};
+    }
+};
+
+Value output_of(const Launch &launch, const Value &step) {
+    std::optional<std::string> output = launch.output();
+    if (!output) {
+        return Value::Map{{"is_guard_whole", false}};
+    }
+    Sha256 digest;
+    digest.add(*output);
+    std::string hex = digest.hex();
+    const Value::List &known = step.at("known_outputs").list();
+    bool is_known = std::any_of(known.begin(), known.end(), [&](const Value &each) { return each.text() == hex; });
+    return Value::Map{{"is_guard_whole", true},
+                      {"sha256", hex},
+                      {"output", is_known ? Value() : Value(Bytes{std::move(*output)})}};
+}
+
+/* Each round has all launches, and every other round in the other order. */
+Value turns_of(const std::vector<const Launch *> &launches, const Value &step) {
+    int64_t n_launches = step.at("n_launches").whole(), n_least = step.at("n_least").whole();
+    for (int64_t n_left = step.at("n_warm_up").whole(); n_left > 0; n_left--) {
+        for (const Launch *each : launches) {
+            each->run();
+        }
+    }
+    std::vector<TimeLists> times(launches.size());
+    int64_t until_ns = ps_now_ns() + step.at("budget_ns").whole();
+    for (int64_t round = 0; round < n_launches && (round < n_least || ps_now_ns() <= until_ns); round++) {
+        for (size_t turn = 0; turn < launches.size(); turn++) {
+            size_t place = round % 2 ? launches.size() - 1 - turn : turn;
+            times[place].add(launches[place]->run());
+        }
+    }
+    Value::List found;
+    for (TimeLists &each : times) {
+        found.push_back(each.plain());
+    }
+    return Value::Map{{"times", std::move(found)}};
+}
+
+Value burst_of(const LaunchDevice &device, const Launch &launch, int64_t n_launches) {
+    std::vector<ClOwned> events;
+    events.reserve(static_cast<size_t>(std::max<int64_t>(n_launches, 0)));
+    device.finish();
+    int64_t began_ns = ps_now_ns();
+    for (int64_t n_left = n_launches; n_left > 0; n_left--) {
+        events.push_back(launch.enqueue());
+    }
+    device.finish();
+    int64_t host_ns = ps_now_ns() - began_ns;
+    Value::List start, end;
+    for (const ClOwned &each : events) {
+        Stamps stamps = launch.stamps(each);
+        start.push_back(stamps.start_ns);
+        end.push_back(stamps.end_ns);
+    }
+    return Value::Map{{"host_ns", host_ns}, {"start_ns", std::move(start)}, {"end_ns", std::move(end)}};
+}
+
+/* The launches of a plan, each open from its first step to its last. */
+class OpenLaunches {
+  public:
+    OpenLaunches(LaunchDevice &device, const Value &plan)
+        : device_(device), planned_(plan.at("launches").list()), open_(planned_.size()), last_(planned_.size()) {
+        const Value::List &steps = plan.at("steps").list();
+        for (size_t step = 0; step < steps.size(); step++) {
+            for (const Value &each : steps[step].at("launches").list()) {
+                last_.at(static_cast<size_t>(each.whole())) = step;
+            }
+        }
+        for (size_t launch = planned_.size(); launch-- > 0;) { /* whose buffers another one has stays as long as that */
+            if (const Value *beside = planned_[launch].find("beside")) {
+                size_t &last = last_.at(static_cast<size_t>(beside->whole()));
+                last = std::max(last, last_[launch]);
+            }
+        }
+    }
+
+    const Launch &at(size_t launch) {
+        now_ = launch;
+        if (!open_.at(launch)) {
+            const Value *beside = planned_[launch].find("beside");
+            std::shared_ptr<Buffers> buffers;
+            if (beside) {
+                auto other = static_cast<size_t>(beside->whole());
+                if (other >= launch) {
+                    throw Failure("launch " + std::to_string(launch) + " is beside " + std::to_string(other) +
+                                  "; expected one before it");
+                }
+                buffers = at(other).buffers();
+                now_ = launch;
+            }
+            open_[launch] = std::make_unique<Launch>(device_, planned_[launch], std::move(buffers));
+        }
+        return *open_[launch];
+    }
+
+    void close_after(size_t step) {
+        for (size_t launch = 0; launch < open_.size(); launch++) {
+            if (last_[launch] <= step) {
+                open_[launch].reset();
+            }
+        }
+    }
+
+    /* The launch that is or was worked on, and its name. */
+    size_t now() const { return now_; }
+    const std::string &name() const { return planned_.at(now_).at("name").text(); }
+
+  private:
+    LaunchDevice &device_;
+    const Value::List &planned_;
+    std::vector<std::unique_ptr<Launch>> open_;
+    std::vector<size_t> last_;
+    size_t now_ = 0;
+};
+
+Value taken_step(const LaunchDevice &device, OpenLaunches &launches, const Value &step) {
+    std::vector<const Launch *> named;
+    for (const Value &each : step.at("launches").list()) {
+        named.push_back(&launches.at(static_cast<size_t>(each.whole())));
+    }
+    const std::string &kind = step.at("kind").text();
+    if (named.empty()) {
+        throw Failure("a step of kind '" + kind + "' has no launch");
+    }
+    if (kind == "output") {
+        return output_of(*named[0], step);
+    }
+    if (kind == "turns") {
+        return turns_of(named, step);
+    }
+    if (kind == "burst") {
+        return burst_of(device, *named[0], step.at("n_launches").whole());
+    }
+    throw Failure("a plan has a step of kind '" + kind + "'; known are output, turns, burst");
+}
+
+} // namespace
+
+Value taken_steps(const OpenCl &cl, const Value &plan) {
+    const Value *built_dir = plan.find("built_dir");
+    LaunchDevice device(cl, planned_device(cl, plan), plan.at("programs").list(), built_dir ? built_dir->text() : "");
+    OpenLaunches launches(device, plan);
+    const Value::List &steps = plan.at("steps").list();
+    Value::List answers;
+    try {
+        for (size_t step = 0; step < steps.size(); step++) {
+            answers.push_back(taken_step(device, launches, steps[step]));
+            launches.close_after(step);
+        }
+    } catch (const Unbuilt &failed) {
+        return Value::Map{{"unbuilt", Value::Map{{"launch", launches.now()}, {"log", failed.log}}}};
+    } catch (const ClRefusal &refusal) {
+        throw Failure(launches.name() + ": " + refusal.what() + " on " + device.device.name, "OpenClError");
+    }
+    return Value::Map{{"steps", std::move(answers)}};
+}
+
+} // namespace perfsuite

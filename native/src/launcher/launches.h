@@ -1,0 +1,89 @@
+/* Kernels with their buffers on one device, ready to be launched. */
+#ifndef PERFSUITE_LAUNCHER_LAUNCHES_H
+#define PERFSUITE_LAUNCHER_LAUNCHES_H
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "../worker/message.h"
+#include "devices.h"
+#include "opencl.h"
+
+namespace perfsuite {
+
+/* A program that does not build, or lacks a kernel. */
+struct Unbuilt {
+    std::string log;
+};
+
+/* The four times of a launch, ns of the device's clock; 0 where the driver has none. */
+struct Stamps {
+    uint64_t queued_ns, submit_ns, start_ns, end_ns;
+};
+
+/* A device with a queue on which launches run in order, and what was built for it. */
+class LaunchDevice {
+  public:
+    /* `programs` are those of a plan, which outlives this; what is built is kept in the folder `built_dir`, if any. */
+    LaunchDevice(const OpenCl &cl, const OpenClDevice &device, const Value::List &programs, std::string built_dir);
+
+    /* A kernel of the program at a place, built when first asked for; raises `Unbuilt`. */
+    ClOwned kernel(size_t program, const std::string &entry);
+    ClOwned buffer(uint64_t flags, std::string &content) const;
+    void finish() const;
+
+    const OpenCl &cl;
+    const OpenClDevice device;
+    const ClOwned context, queue;
+
+  private:
+    ClOwned built(const std::string &source, const std::string &options) const;
+    ClOwned from_source(const std::string &source) const;
+    ClOwned from_binary(const std::string &binary) const;
+    void build(ClObject program, const std::string &options) const;
+    std::string binary(ClObject program) const;
+
+    const Value::List &sources_;
+    std::string built_dir_;
+    std::vector<ClOwned> programs_;
+};
+
+/* The buffers of a launch, or of two. */
+struct Buffers {
+    std::vector<ClOwned> inputs;
+    ClOwned output;
+};
+
+/* A kernel with its arguments set: inputs, output, scalars. */
+class Launch {
+  public:
+    /* `plan` is a `PlannedLaunch`, which outlives this; `beside` are the buffers of another one, or nothing. */
+    Launch(LaunchDevice &device, const Value &plan, std::shared_ptr<Buffers> beside);
+
+    const std::shared_ptr<Buffers> &buffers() const { return buffers_; }
+
+    /* Launches once, and does not wait. */
+    ClOwned enqueue() const;
+    /* Launches once, waits, and returns the times. */
+    Stamps run() const;
+    /* Launches once on a poisoned output, and returns what it holds then: bytes of 0xFF where nothing was written.
+     * None where the kernel wrote behind it. */
+    std::optional<std::string> output() const;
+
+    Stamps stamps(const ClOwned &event) const;
+
+  private:
+    size_t poisoned_bytes() const;
+
+    LaunchDevice &device_;
+    size_t output_bytes_;
+    std::vector<size_t> global_, local_;
+    ClOwned kernel_;
+    std::shared_ptr<Buffers> buffers_;
+};
+
+} // namespace perfsuite
+
+#endif

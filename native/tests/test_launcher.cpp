@@ -1,0 +1,267 @@
+/* The launcher of OpenCL kernels, above a library that stands in for a driver. */
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+
+#define CL_TARGET_OPENCL_VERSION 120
+#include <CL/cl.h>
+
+#include "check.h"
+#include "fake_driver.h"
+#include "launcher/contents.h"
+#include "launcher/devices.h"
+#include "launcher/launch_steps.h"
+#include "launcher/opencl.h"
+#include "worker/library.h"
+#include "worker/message.h"
+#include "worker/sha256.h"
+
+using perfsuite::Bytes;
+using perfsuite::Failure;
+using perfsuite::OpenCl;
+using perfsuite::Value;
+namespace opencl = perfsuite::opencl;
+
+/* The numbers and types of the launcher are those of OpenCL's own headers. */
+static_assert(opencl::PROFILING_INFO_NOT_AVAILABLE == CL_PROFILING_INFO_NOT_AVAILABLE);
+static_assert(opencl::PLATFORM_NAME == CL_PLATFORM_NAME && opencl::PLATFORM_VERSION == CL_PLATFORM_VERSION);
+static_assert(opencl::ALL_DEVICES == CL_DEVICE_TYPE_ALL && opencl::CPU == CL_DEVICE_TYPE_CPU);
+static_assert(opencl::GPU == CL_DEVICE_TYPE_GPU && opencl::ACCELERATOR == CL_DEVICE_TYPE_ACCELERATOR);
+static_assert(opencl::DEVICE_TYPE == CL_DEVICE_TYPE && opencl::DEVICE_COMPUTE_UNITS == CL_DEVICE_MAX_COMPUTE_UNITS);
+static_assert(opencl::DEVICE_GLOBAL_MEMORY == CL_DEVICE_GLOBAL_MEM_SIZE);
+static_assert(opencl::DEVICE_LOCAL_MEMORY == CL_DEVICE_LOCAL_MEM_SIZE && opencl::DEVICE_NAME == CL_DEVICE_NAME);
+static_assert(opencl::DRIVER_VERSION == CL_DRIVER_VERSION && opencl::DEVICE_VERSION == CL_DEVICE_VERSION);
+static_assert(opencl::PROFILING_QUEUE == CL_QUEUE_PROFILING_ENABLE && opencl::READ_WRITE == CL_MEM_READ_WRITE);
+static_assert(opencl::READ_ONLY == CL_MEM_READ_ONLY && opencl::COPY_HOST_POINTER == CL_MEM_COPY_HOST_PTR);
+static_assert(opencl::PROGRAM_BINARY_SIZES == CL_PROGRAM_BINARY_SIZES && opencl::BUILD_LOG == CL_PROGRAM_BUILD_LOG);
+static_assert(opencl::PROGRAM_BINARIES == CL_PROGRAM_BINARIES && opencl::QUEUED == CL_PROFILING_COMMAND_QUEUED);
+static_assert(opencl::SUBMIT == CL_PROFILING_COMMAND_SUBMIT && opencl::START == CL_PROFILING_COMMAND_START);
+static_assert(opencl::END == CL_PROFILING_COMMAND_END && sizeof(size_t) == sizeof(void *));
+
+/* What a function fails with; "" where it does not. */
+template <typename Function> static std::string failure_of(Function function) {
+    try {
+        function();
+    } catch (const Failure &failure) {
+        return failure.what();
+    }
+    return "";
+}
+
+static bool holds(const std::string &text, const char *part) { return text.find(part) != std::string::npos; }
+
+static Value floats(int64_t seed, int64_t count, double scale = 1.0, double offset = 0.0) {
+    return Value::Map{{"kind", "floats"}, {"seed", seed},     {"n_bytes", 4 * count}, {"scale", scale},
+                      {"offset", offset}, {"mask", Bytes{"\xff"}}, {"limit", 0}};
+}
+
+static Value bits(int64_t seed, int64_t n_bytes, std::string mask) {
+    return Value::Map{{"kind", "bits"}, {"seed", seed},       {"n_bytes", n_bytes}, {"scale", 1.0},
+                      {"offset", 0.0},  {"mask", Bytes{mask}}, {"limit", 0}};
+}
+
+static Value wholes(int64_t seed, int64_t count, int64_t limit) {
+    return Value::Map{{"kind", "wholes"}, {"seed", seed},          {"n_bytes", 4 * count}, {"scale", 1.0},
+                      {"offset", 0.0},    {"mask", Bytes{"\xff"}}, {"limit", limit}};
+}
+
+static std::string digest_of(const std::string &bytes) {
+    perfsuite::Sha256 digest;
+    digest.add(bytes);
+    return digest.hex();
+}
+
+/* The digests are those of tests/measure/launches/test_contents.py. */
+static void contents_are_those_of_the_desk(void) {
+    CHECK(digest_of(perfsuite::drawn_bytes(floats(7, 1001))) ==
+          "6ef99b5869495a793ea1eb335ede053d566d8241bd67cfee839ace1994bf7827");
+    CHECK(digest_of(perfsuite::drawn_bytes(floats(7, 1001, 8.0, 1000.0))) ==
+          "4564d9638599d5047fbd08cb30f98f07363f7a7f5325b11ba61eddf10a660669");
+    CHECK(digest_of(perfsuite::drawn_bytes(bits(8, 1003, "\xff\xbf\xff"))) ==
+          "c79ff74d5cb81afa628737dd26054837fbeff997caf0cefe728e091f8b2a08d3");
+    CHECK(digest_of(perfsuite::drawn_bytes(wholes(9, 1001, 49152))) ==
+          "8702caf66a68d06490970f4af4d62b3ba5aa9c8616ad4be8d09ed7cb6cf0f40e");
+    CHECK(holds(failure_of([] { perfsuite::drawn_bytes(floats(1, 0)); }), "asks for 0 bytes"));
+    CHECK(holds(failure_of([] { perfsuite::drawn_bytes(bits(1, 8, "")); }), "mask of 0"));
+    Value unknown = bits(1, 8, "\xff");
+    unknown.set("kind", "x");
+    CHECK(holds(failure_of([&] { perfsuite::drawn_bytes(unknown); }), "contents of kind 'x'"));
+}
+
+/* ---- plans ------------------------------------------------------------------------------------------------------ */
+
+constexpr int64_t N_OUTPUTS = 6;
+
+static Value launch(const std::string &entry, int64_t seed, Value beside = nullptr) {
+    std::string n_bytes(4, '\0');
+    n_bytes[0] = static_cast<char>(4 * N_OUTPUTS);
+    Value::List contents;
+    if (beside.is_nil()) {
+        contents.push_back(floats(seed, N_OUTPUTS + 1));
+    }
+    return Value::Map{{"name", "case/" + entry},
+                      {"program", 0},
+                      {"entry", entry},
+                      {"contents", std::move(contents)},
+                      {"n_outputs", N_OUTPUTS},
+                      {"beside", std::move(beside)},
+                      {"scalars", Value::List{Bytes{n_bytes}}},
+                      {"global_size", Value::List{4, 2}},
+                      {"local_size", nullptr}};
+}
+
+static Value step(const std::string &kind, Value::List launches, int64_t n_launches = 1, int64_t n_least = 0,
+                  int64_t budget_ns = 0, Value::List known = {}) {
+    return Value::Map{{"kind", kind},         {"launches", std::move(launches)}, {"n_launches", n_launches},
+                      {"n_warm_up", 2},       {"n_least", n_least},              {"budget_ns", budget_ns},
+                      {"known_outputs", std::move(known)}};
+}
+
+static Value plan(Value::List launches, Value::List steps, const std::string &source = "copy overrun nothing") {
+    return Value::Map{{"platform_index", 0},
+                      {"device_index", 1},
+                      {"platform_name", "Fakes"},
+                      {"device_name", "second"},
+                      {"programs", Value::List{Value::Map{{"source", source}, {"options", "-DX"}}}},
+                      {"launches", std::move(launches)},
+                      {"steps", std::move(steps)},
+                      {"built_dir", nullptr}};
+}
+
+constexpr int64_t A_SECOND_NS = 1000000000;
+
+/* ---- tests ------------------------------------------------------------------------------------------------------ */
+
+static void devices_are_described(const OpenCl &cl) {
+    Value::List found = perfsuite::described_devices(cl);
+    CHECK(found.size() == 2 && found[0].at("type").text() == "cpu" && found[1].at("type").text() == "gpu");
+    CHECK(found[1].at("device_name").text() == "second" && found[1].at("platform_name").text() == "Fakes");
+    CHECK(found[1].at("device_index").whole() == 1 && found[1].at("compute_units").whole() == 2);
+    CHECK(found[0].at("global_memory_bytes").whole() == 4096);
+    Value changed = plan({}, {});
+    changed.set("device_name", "third");
+    CHECK(failure_of([&] { perfsuite::taken_steps(cl, changed); }) ==
+          "OpenCL: Fakes: second is device 1 of platform 0, expected Fakes: third; run it again");
+    changed.set("device_index", 2);
+    CHECK(holds(failure_of([&] { perfsuite::taken_steps(cl, changed); }), "OpenCL: none is device 2"));
+}
+
+static void an_output_comes_back(const OpenCl &cl) {
+    Value told = perfsuite::taken_steps(cl, plan({launch("copy", 5)}, {step("output", {0})}));
+    const Value &answer = told.at("steps").list().at(0);
+    std::string expected = perfsuite::drawn_bytes(floats(5, N_OUTPUTS + 1)).substr(0, 4 * N_OUTPUTS);
+    CHECK(answer.at("is_guard_whole").boolean() && answer.at("output").bytes() == expected);
+    CHECK(answer.at("sha256").text() == digest_of(expected));
+    Value::List known = {"other", digest_of(expected)};
+    told = perfsuite::taken_steps(cl, plan({launch("copy", 5)}, {step("output", {0}, 1, 0, 0, known)}));
+    CHECK(told.at("steps").list()[0].at("output").is_nil());
+    CHECK(told.at("steps").list()[0].at("sha256").text() == digest_of(expected));
+}
+
+static void what_is_not_written_and_what_is_too_much_is_seen(const OpenCl &cl) {
+    Value told = perfsuite::taken_steps(
+        cl, plan({launch("nothing", 5), launch("overrun", 5)}, {step("output", {0}), step("output", {1})}));
+    CHECK(told.at("steps").list()[0].at("output").bytes() == std::string(4 * N_OUTPUTS, '\xff'));
+    CHECK(!told.at("steps").list()[1].at("is_guard_whole").boolean());
+    CHECK(told.at("steps").list()[1].find("output") == nullptr);
+}
+
+static void launches_take_turns(const OpenCl &cl) {
+    fake_driver_reset();
+    Value told = perfsuite::taken_steps(cl, plan({launch("copy", 5), launch("nothing", 5, 0)},
+                                                 {step("turns", {0, 1}, 4, 4, A_SECOND_NS)}));
+    CHECK(std::string(fake_driver_launched()) == "cncn" /* the warm-up */ "cnnccnnc");
+    const Value::List &times = told.at("steps").list()[0].at("times").list();
+    CHECK(times.size() == 2);
+    for (const Value &each : times) {
+        const Value::List &start = each.at("start_ns").list(), &end = each.at("end_ns").list();
+        CHECK(start.size() == 4 && end.size() == 4 && each.at("queued_ns").list().size() == 4);
+        CHECK(end[0].whole() - start[0].whole() == 10 && start[0].whole() - each.at("submit_ns").list()[0].whole() == 10);
+        CHECK(start[0].whole() < start[1].whole());
+    }
+    fake_driver_reset();
+    perfsuite::taken_steps(cl, plan({launch("copy", 5)}, {step("turns", {0}, 100, 3, -1)}));
+    CHECK(std::string(fake_driver_launched()) == "ccccc"); /* no time is left: the warm-up and the least */
+}
+
+static void a_burst_is_between_two_finishes(const OpenCl &cl) {
+    fake_driver_reset();
+    Value told = perfsuite::taken_steps(cl, plan({launch("copy", 5)}, {step("burst", {0}, 7)}));
+    const Value &answer = told.at("steps").list()[0];
+    CHECK(std::string(fake_driver_launched()) == "ccccccc" && answer.at("host_ns").whole() >= 0);
+    CHECK(answer.at("start_ns").list().size() == 7 && answer.at("end_ns").list().size() == 7);
+}
+
+static void what_does_not_build_is_told_with_its_log(const OpenCl &cl) {
+    Value broken = plan({launch("copy", 5)}, {step("output", {0})}, "copy broken");
+    Value told = perfsuite::taken_steps(cl, broken);
+    CHECK(told.at("unbuilt").at("launch").whole() == 0 && told.find("steps") == nullptr);
+    CHECK(told.at("unbuilt").at("log").text() ==
+          "options: -DX\nclBuildProgram failed: BUILD_PROGRAM_FAILURE\n\nline 1: it is broken");
+    Value lacking = plan({launch("copy", 5), launch("nothing", 5)}, {step("output", {0}), step("output", {1})}, "copy");
+    told = perfsuite::taken_steps(cl, lacking);
+    CHECK(told.at("unbuilt").at("launch").whole() == 1);
+    CHECK(told.at("unbuilt").at("log").text() == "no kernel nothing in the program: INVALID_KERNEL_NAME");
+}
+
+static void a_refusal_names_launch_and_device(const OpenCl &cl) {
+    fake_driver_refuse(CL_OUT_OF_RESOURCES);
+    std::string said = failure_of([&] { perfsuite::taken_steps(cl, plan({launch("copy", 5)}, {step("turns", {0})})); });
+    fake_driver_refuse(CL_SUCCESS);
+    CHECK(said == "case/copy: clEnqueueNDRangeKernel failed: OUT_OF_RESOURCES on Fakes: second (gpu, driver 7)");
+}
+
+static void a_plan_that_makes_no_sense_is_refused(const OpenCl &cl) {
+    auto said = [&](Value::List launches, Value::List steps) {
+        return failure_of([&] { perfsuite::taken_steps(cl, plan(launches, steps)); });
+    };
+    CHECK(holds(said({launch("copy", 5)}, {step("dance", {0})}), "a step of kind 'dance'"));
+    CHECK(holds(said({launch("copy", 5)}, {step("output", {})}), "has no launch"));
+    CHECK(holds(said({launch("copy", 5, 0)}, {step("output", {0})}), "launch 0 is beside 0"));
+    Value uneven = launch("copy", 5);
+    uneven.set("local_size", Value::List{1});
+    CHECK(holds(said({uneven}, {step("output", {0})}), "has 2 global sizes and 1 local ones"));
+}
+
+static void programs_are_built_once_and_kept(const OpenCl &cl, const std::string &folder) {
+    Value twice = plan({launch("copy", 5), launch("nothing", 6)}, {step("output", {0}), step("output", {1})});
+    fake_driver_reset();
+    perfsuite::taken_steps(cl, twice);
+    CHECK(fake_driver_built() == 1);
+    twice.set("built_dir", folder);
+    perfsuite::taken_steps(cl, twice);
+    CHECK(fake_driver_built() == 2);
+    Value told = perfsuite::taken_steps(cl, twice);
+    CHECK(fake_driver_built() == 2 && told.at("steps").list().size() == 2); /* from what is kept */
+    twice.set("programs", Value::List{Value::Map{{"source", "copy overrun nothing"}, {"options", "-DY"}}});
+    perfsuite::taken_steps(cl, twice);
+    CHECK(fake_driver_built() == 3);
+}
+
+static void a_library_is_looked_for_by_several_names(const char *path) {
+    CHECK(OpenCl({"/nowhere/libOpenCL.so", path}).library == path);
+    std::string said = failure_of([] { OpenCl({"/nowhere/libA.so", "/nowhere/libB.so"}); });
+    CHECK(holds(said, "OpenCL: none of /nowhere/libA.so, /nowhere/libB.so can be loaded (/nowhere/libA.so: cannot"));
+    CHECK(holds(said, "ocl-icd-libopencl1") && holds(said, "/etc/OpenCL/vendors"));
+}
+
+int main(int argc, char **argv) {
+    CHECK(argc == 2);
+    std::string folder = (std::filesystem::temp_directory_path() / "perfsuite-launcher-XXXXXX").string();
+    CHECK(mkdtemp(folder.data()));
+    a_library_is_looked_for_by_several_names(argv[1]);
+    OpenCl cl({argv[1]});
+    contents_are_those_of_the_desk();
+    devices_are_described(cl);
+    an_output_comes_back(cl);
+    what_is_not_written_and_what_is_too_much_is_seen(cl);
+    launches_take_turns(cl);
+    a_burst_is_between_two_finishes(cl);
+    what_does_not_build_is_told_with_its_log(cl);
+    a_refusal_names_launch_and_device(cl);
+    a_plan_that_makes_no_sense_is_refused(cl);
+    programs_are_built_once_and_kept(cl, folder);
+    std::filesystem::remove_all(folder);
+    CHECK(fake_driver_living() == 0);
+    return 0;
+}

@@ -1,0 +1,61 @@
+"""The suite's own kernels where no Python drives them: the native worker launches, and this machine judges."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from perfsuite.measure.launches.duplicating import duplicated_kernels
+from perfsuite.measure.launches.judged_outputs import JudgedOutputs
+from perfsuite.measure.launches.plan import DeviceListPlan
+from perfsuite.measure.launches.session import LaunchSession, ReadThere, RunPlan
+from perfsuite.measure.launches.timing import timed_kernels
+from perfsuite.measure.opencl_platform import OpenClDevice, choose_device
+from perfsuite.measure.plan import DevicesPlan, DuplicationPlan, KernelPlan
+
+#: What can be done on a board that lacks a device.
+_FIX = "install the OpenCL driver of the device's vendor there"
+
+
+@dataclass(kw_only=True)
+class OwnKernels:
+    """Answers the plans of the suite's own kernels, for one board."""
+
+    read_there: ReadThere
+    #: Where logs of failed builds go, on this machine.
+    log_dir: Path
+    #: Where the worker's libraries are, on the board.
+    cache_dir: str
+    _chosen: dict[str | None, OpenClDevice] = field(default_factory=dict)
+    _outputs: JudgedOutputs = field(default_factory=JudgedOutputs)
+
+    def run(self, plan: DevicesPlan | KernelPlan | DuplicationPlan, run: RunPlan) -> dict[str, Any]:
+        """Return the payload that the worker in Python would have; `run` is the native one.
+
+        Raises `MeasurementError` where a kernel does not build, and whatever `run` raises; `OpenClError` where there is
+        no such platform, or a file of kernels is not there.
+        """
+        if isinstance(plan, DevicesPlan):
+            return self._devices(plan, run)
+        session = LaunchSession(
+            device=self._device(plan.platform, run),
+            run=run,
+            outputs=self._outputs,
+            read_there=self.read_there,
+            log_dir=self.log_dir,
+            cache_dir=self.cache_dir,
+        )
+        return timed_kernels(plan, session) if isinstance(plan, KernelPlan) else duplicated_kernels(plan, session)
+
+    def _devices(self, plan: DevicesPlan, run: RunPlan) -> dict[str, Any]:
+        told = run(DeviceListPlan(cache_dir=self.cache_dir))["devices"]
+        devices = tuple(OpenClDevice.from_plain(each) for each in told)
+        self._chosen[plan.platform] = chosen = choose_device(plan.platform, devices, fix=_FIX)
+        return {"chosen": chosen.to_plain(), "devices": [each.to_plain() for each in devices]}
+
+    def _device(self, platform: str | None, run: RunPlan) -> OpenClDevice:
+        """Return the device as it was chosen last: a plan whose device is another one by now is refused there."""
+        if platform not in self._chosen:
+            self._devices(DevicesPlan(platform=platform), run)
+        return self._chosen[platform]

@@ -1,0 +1,128 @@
+"""A plan that launches kernels of OpenCL, and says all that there is to know of them: the worker knows none by name."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from perfsuite.measure.plan import DevicesPlan, DuplicationPlan, KernelPlan, Plan
+
+#: What `perfsuite.measure.launches.own_kernels` answers by launches.
+LAUNCHED = (DevicesPlan, KernelPlan, DuplicationPlan)
+
+
+class ContentKind(str, Enum):
+    """How a buffer's values are made of draws."""
+
+    #: F32 of mean 0 and standard deviation 1, times a scale, plus an offset.
+    FLOATS = "floats"
+    #: Bytes, of which a repeated mask keeps some bits.
+    BITS = "bits"
+    #: Whole numbers of 32 bits below a limit.
+    WHOLES = "wholes"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Content:
+    """The values of one buffer."""
+
+    kind: ContentKind
+    #: Below 2**63.
+    seed: int
+    n_bytes: int
+    #: Of `ContentKind.FLOATS`: powers of two and whole numbers, so that no rounding depends on who computes.
+    scale: float = 1.0
+    offset: float = 0.0
+    #: Of `ContentKind.BITS`.
+    mask: bytes = b"\xff"
+    #: Of `ContentKind.WHOLES`.
+    limit: int = 0
+    #: What the array is: its type as NumPy names it, and its shape.
+    dtype: str
+    shape: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceListPlan(Plan):
+    """List the OpenCL devices, by the native worker."""
+
+    task = "opencl_devices"
+    cache_dir: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchProgram:
+    """A program of OpenCL C that is built once."""
+
+    source: str
+    options: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedLaunch:
+    """A kernel with its arguments, in the order inputs, output, scalars; the output is F32."""
+
+    #: What errors call it.
+    name: str
+    #: The place of its program in the plan, and the kernel in that.
+    program: int
+    entry: str
+    #: What the buffers hold that it reads.
+    contents: tuple[Content, ...]
+    n_outputs: int
+    #: Another launch of the same contents, before it in the plan, whose buffers it has: where these lie is no
+    #: difference between the two.
+    beside: int | None = None
+    #: The bytes of each scalar.
+    scalars: tuple[bytes, ...]
+    global_size: tuple[int, ...]
+    local_size: tuple[int, ...] | None
+
+
+class StepKind(str, Enum):
+    """What is done with launches."""
+
+    #: One launch on a poisoned output, whose content is the answer.
+    OUTPUT = "output"
+    #: Launches that are waited for one by one, of several in turns: their times are the answer.
+    TURNS = "turns"
+    #: Launches between two ``clFinish``: the host's time between these, and the times of all, are the answer.
+    BURST = "burst"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchStep:
+    """What is done next."""
+
+    kind: StepKind
+    #: Places of launches in the plan; in turns each round has all of them, and every other one in the other order.
+    launches: tuple[int, ...]
+    #: How many of each.
+    n_launches: int = 1
+    #: In turns: how many come before the first that counts, and how many at least, once the budget is spent.
+    n_warm_up: int = 0
+    n_least: int = 0
+    budget_ns: int = 0
+    #: SHA-256 of outputs that need not be answered again.
+    known_outputs: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchesPlan(Plan):
+    """Launches on one device, step by step; a launch has its buffers from its first step to its last."""
+
+    task = "launches"
+    #: The device by its place, and what it is called there.
+    platform_index: int
+    device_index: int
+    platform_name: str
+    device_name: str
+    programs: tuple[LaunchProgram, ...]
+    launches: tuple[PlannedLaunch, ...]
+    steps: tuple[LaunchStep, ...]
+    #: A folder of this run in which processes keep what they have built for those after them.
+    built_dir: str | None = None
+    #: Threads of the sentinels, which follow the steps; None for no sentinels.
+    n_threads: int | None
+    #: Where the compiled native library of the sentinels is kept.
+    cache_dir: str

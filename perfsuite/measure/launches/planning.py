@@ -1,0 +1,93 @@
+"""The suite's own kernels as launches: what the worker in Python does, written down for the native one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from perfsuite.measure.kernel_launches import CPU_TUNING, GPU_TUNING, DescribedLaunch, describe
+from perfsuite.measure.kernel_repetition import BUDGET_NS, MIN_REPETITIONS, WARM_UP_LAUNCHES
+from perfsuite.measure.launches.plan import LaunchesPlan, LaunchProgram, LaunchStep, PlannedLaunch, StepKind
+from perfsuite.measure.opencl_platform import OpenClDevice
+from perfsuite.workload.kernel_catalog import KernelCase
+
+#: Returns the text of a file of kernels by its name.
+ReadSource = Callable[[str], str]
+
+#: Returns SHA-256 of those outputs of a case whose deviation is known.
+KnownOutputs = Callable[[KernelCase], tuple[str, ...]]
+
+
+@dataclass(kw_only=True)
+class LaunchWriter:
+    """Writes down launches of cases on a device, and the steps that are taken with them."""
+
+    device: OpenClDevice
+    seed: int
+    known: KnownOutputs
+    #: Which description each launch is made from, by its place.
+    described: list[DescribedLaunch] = field(default_factory=list)
+    _programs: dict[LaunchProgram, int] = field(default_factory=dict)
+    _launches: list[PlannedLaunch] = field(default_factory=list)
+    _steps: list[LaunchStep] = field(default_factory=list)
+
+    def launch(self, case: KernelCase, read: ReadSource, beside: int | None = None) -> int:
+        """Add a launch of a case, of a source; return its place."""
+        described = describe(case, CPU_TUNING if self.device.is_cpu else GPU_TUNING, self.seed)
+        source = "\n".join(map(read, (*described.preludes, described.source)))
+        program = LaunchProgram(source=source, options=" ".join(described.build_options))
+        self.described.append(described)
+        self._launches.append(
+            PlannedLaunch(
+                name=case.case_id,
+                program=self._programs.setdefault(program, len(self._programs)),
+                entry=described.entry,
+                contents=described.contents if beside is None else (),
+                n_outputs=case.written_bytes // 4,
+                beside=beside,
+                scalars=tuple(scalar.tobytes() for scalar in described.scalars),
+                global_size=described.global_size,
+                local_size=described.local_size,
+            )
+        )
+        return len(self._launches) - 1
+
+    def output(self, case: KernelCase, launch: int) -> int:
+        """Add a launch whose output is answered; return the step's place."""
+        return self._step(LaunchStep(kind=StepKind.OUTPUT, launches=(launch,), known_outputs=self.known(case)))
+
+    def turns(self, launches: tuple[int, ...], repetitions: int) -> int:
+        """Add launches that are timed one by one, in turns; return the step's place."""
+        return self._step(
+            LaunchStep(
+                kind=StepKind.TURNS,
+                launches=launches,
+                n_launches=repetitions,
+                n_warm_up=WARM_UP_LAUNCHES,
+                n_least=MIN_REPETITIONS,
+                budget_ns=len(launches) * BUDGET_NS,
+            )
+        )
+
+    def burst(self, launch: int, n_launches: int) -> int:
+        """Add launches between two finishes; return the step's place."""
+        return self._step(LaunchStep(kind=StepKind.BURST, launches=(launch,), n_launches=n_launches))
+
+    def plan(self, *, cache_dir: str, n_threads: int | None, built_dir: str | None = None) -> LaunchesPlan:
+        """Return the plan of all that was added."""
+        return LaunchesPlan(
+            platform_index=self.device.platform_index,
+            device_index=self.device.device_index,
+            platform_name=self.device.platform_name,
+            device_name=self.device.device_name,
+            programs=tuple(self._programs),
+            launches=tuple(self._launches),
+            steps=tuple(self._steps),
+            built_dir=built_dir,
+            n_threads=n_threads,
+            cache_dir=cache_dir,
+        )
+
+    def _step(self, step: LaunchStep) -> int:
+        self._steps.append(step)
+        return len(self._steps) - 1

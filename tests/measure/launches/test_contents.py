@@ -1,0 +1,96 @@
+"""What is drawn for buffers."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import numpy as np
+import pytest
+
+from perfsuite.measure.kernel_references import dequantize
+from perfsuite.measure.launches.contents import Contents, _draws, drawn_array
+from perfsuite.measure.launches.plan import Content, ContentKind
+
+
+def test_floats_have_mean_0_and_deviation_1() -> None:
+    """Their mean, deviation and largest value are those that are promised, and they are scaled and moved as asked."""
+    values = drawn_array(Contents(0, "a").floats(100, 1000))
+    assert values.shape == (100, 1000)
+    assert values.dtype == np.float32
+    assert abs(float(values.mean(dtype=np.float64))) < 0.02
+    assert float(values.std(dtype=np.float64)) == pytest.approx(1.0, abs=0.01)
+    assert 3.0 < np.abs(values).max() < 3.5
+    moved = drawn_array(Contents(0, "a").floats(100, 1000, scale=8.0, offset=1000.0))
+    np.testing.assert_array_equal(moved, values * np.float32(8) + np.float32(1000))
+
+
+def test_halves_are_small() -> None:
+    """F16 values are finite, below 2, of both signs, and some are subnormal."""
+    values = drawn_array(Contents(0, "a").halves(1000))
+    assert values.dtype == np.float16
+    assert np.abs(values).max() < 2
+    assert values.min() < 0 < values.max()
+    assert (np.abs(values) < 2.0**-14).any()
+
+
+def test_whole_numbers_are_below_their_limit() -> None:
+    """All of them are drawn, and no others."""
+    values = drawn_array(Contents(0, "a").wholes(7, 1000))
+    assert set(values.tolist()) == set(range(7))
+
+
+@pytest.mark.parametrize(("type", "row_bytes"), [("f32", 256), ("f16", 128), ("q8_0", 68), ("q4_0", 36)])
+def test_stored_rows_are_of_their_type(type: str, row_bytes: int) -> None:
+    """A row of 64 weights takes the bytes of its type and dequantises to 64 values, of which half are below 0."""
+    weights = drawn_array(Contents(0, "a").stored(type, 300, 64))
+    assert weights.nbytes == 300 * row_bytes
+    values = dequantize(weights, type)
+    assert values.shape == (300, 64)
+    assert np.isfinite(values).all()
+    assert 0.45 < (values < 0).mean() < 0.55
+
+
+def test_each_content_is_drawn_by_itself() -> None:
+    """Two of one launch differ, and neither depends on how long the other is."""
+    contents = Contents(3, "a")
+    first, second = contents.floats(10), contents.floats(10)
+    other = Contents(3, "a")
+    other.floats(99)
+    assert not np.array_equal(drawn_array(first), drawn_array(second))
+    np.testing.assert_array_equal(drawn_array(second), drawn_array(other.floats(10)))
+    np.testing.assert_array_equal(drawn_array(first), drawn_array(Contents(3, "a").floats(99))[:10])
+
+
+def test_draws_are_those_of_splitmix64() -> None:
+    """The first draws of seed 1234567 are the published ones."""
+    assert _draws(1234567, 3).tolist() == [6457827717110365317, 3203168211198807973, 9817491932198370423]
+
+
+def content(kind: ContentKind, seed: int, n_bytes: int, **rest: Any) -> Content:
+    """Return a buffer's content, as bytes."""
+    return Content(kind=kind, seed=seed, n_bytes=n_bytes, dtype="uint8", shape=(n_bytes,), **rest)
+
+
+@pytest.mark.parametrize(
+    ("drawn", "digest"),
+    [
+        (content(ContentKind.FLOATS, 7, 4004), "6ef99b5869495a793ea1eb335ede053d566d8241bd67cfee839ace1994bf7827"),
+        (
+            content(ContentKind.FLOATS, 7, 4004, scale=8.0, offset=1000.0),
+            "4564d9638599d5047fbd08cb30f98f07363f7a7f5325b11ba61eddf10a660669",
+        ),
+        (
+            content(ContentKind.BITS, 8, 1003, mask=b"\xff\xbf\xff"),
+            "c79ff74d5cb81afa628737dd26054837fbeff997caf0cefe728e091f8b2a08d3",
+        ),
+        (
+            content(ContentKind.WHOLES, 9, 4004, limit=49152),
+            "8702caf66a68d06490970f4af4d62b3ba5aa9c8616ad4be8d09ed7cb6cf0f40e",
+        ),
+    ],
+    ids=["floats", "scaled", "bits", "wholes"],
+)
+def test_contents_are_those_of_the_native_worker(drawn: Content, digest: str) -> None:
+    """Each kind has the bytes that native/tests/test_launcher.cpp expects of the other half."""
+    assert hashlib.sha256(drawn_array(drawn).tobytes()).hexdigest() == digest
