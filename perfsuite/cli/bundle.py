@@ -26,8 +26,8 @@ gcc is Debian's compiler for the target, whose programs need a glibc as new as t
 ziglang from PyPI, whose programs run with glibc 2.31 and newer, or with musl; its llama.cpp has threads of its own, and
 not OpenMP's.
 
-With --plan it writes what a device needs that only runs what is uploaded, such as a phone of a farm: the bundle, all that
-a run of pytest would ask of the device, the weights, and a script that does it there, run.sh. What that leaves in
+With --plan it writes what a device needs that only runs what is uploaded, such as a phone of a farm: the bundle, all
+that a run of pytest would ask of the device, the weights, and a script that does it there, run.sh. What that leaves in
 results/ is judged by 'perfsuite ingest'. The options of pytest follow behind '--'.
 """
 
@@ -36,7 +36,8 @@ _EXAMPLES = {
     "perfsuite bundle --target aarch64-linux-gnu --llama ../llama.cpp -o out": "a checkout's, into a folder",
     "perfsuite bundle --target aarch64-linux-gnu --compiler zig": "for a system with an older glibc",
     "perfsuite bundle --processor native": "for this very machine",
-    "perfsuite bundle --target aarch64-linux-musl --plan -o job -- --device=pixel8pro --threads=4": "for a farm's phone",
+    "perfsuite bundle --target aarch64-linux-musl --plan -o job -- --device=pixel8pro --threads=4": "for a phone",
+    "perfsuite bundle --plan --farm lava -o job -- --device=rubikpi --threads=4": "with the file of a farm's job",
     "perfsuite bundle --plan --old-llama ../old -o job -- --device=rubikpi --threads=4": "two builds in pairs",
 }
 

@@ -12,6 +12,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from perfsuite.cli.bundle_farms import FARMS, write_farm
 from perfsuite.errors import DeviceError, PerfsuiteError
 from perfsuite.records.codec import from_plain
 from perfsuite.records.job import (
@@ -53,6 +54,8 @@ def add_plan_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--plan", action="store_true", help="write the folder of a run into the one that -o names")
     text = "another llama.cpp, which takes turns with the one of --llama"
     group.add_argument("--old-llama", metavar="FOLDER|VERSION", help=text)
+    text = "beside the folder, what this farm takes: Qualcomm Device Cloud, runs of an executable, AWS, LAVA"
+    group.add_argument("--farm", choices=FARMS, help=text)
     text = "behind '--', options of pytest: --device=NAME, --threads=N, and any of the suite's as --NAME=VALUE"
     group.add_argument("pytest_options", nargs="*", metavar="OPTION", help=text)
 
@@ -60,8 +63,12 @@ def add_plan_options(parser: argparse.ArgumentParser) -> None:
 def refuse_out_of_place(options: argparse.Namespace) -> None:
     """Refuse options that say nothing together, before anything is compiled."""
     if not options.plan:
-        if options.old_llama is not None or options.pytest_options:
-            raise DeviceError(f"{(options.pytest_options or ['--old-llama'])[0]}: says nothing without --plan")
+        given = [
+            *options.pytest_options,
+            *(["--old-llama"] if options.old_llama else ["--farm"] if options.farm else []),
+        ]
+        if given:
+            raise DeviceError(f"{given[0]}: says nothing without --plan")
         return
     if options.output is None:
         raise DeviceError("--plan: say where the folder is to be written: -o FOLDER")
@@ -114,12 +121,15 @@ def write_plan(options: argparse.Namespace, bundle: Bundle, old: Bundle | None) 
         if to.exists():
             shutil.rmtree(to)
         draft.rename(to)
+        files = () if options.farm is None else write_farm(options.farm, to, job)
     except OSError as error:
         raise DeviceError(f"{error.filename or to}: cannot be written ({error.strerror}); make room there") from None
     finally:
         shutil.rmtree(draft, ignore_errors=True)
     size = sum(path.stat().st_size for path in to.rglob("*") if path.is_file())
     print(f"{options.output}: {format_bytes(size)} for {job.device}, {job.target}; {len(job.requests)} requests")
+    for path in files:
+        print(f"{path}: for {options.farm}")
     print(f"there: sh {SCRIPT}; then here, with its {RESULTS}/: perfsuite ingest {options.output}")
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from perfsuite.cli.command_help import Commands, add_command
 
 _ABOUT = """
-The folder is one that 'perfsuite bundle --plan' wrote; what its run.sh has left on the device is in results/ in it, or in
-the folder that --results names. It is judged by the very run that was planned, with the same cases, verdicts, files,
+The folder is one that 'perfsuite bundle --plan' wrote; what its run.sh has left on the device is in results/ in it, or
+in the folder that --results names. It is judged by the very run that was planned, with the same cases, verdicts, files,
 report and exit codes as a run over a link. What did not come back is invalid, and the reason says so; what was altered,
 answers another plan, or is of several devices is refused.
 

@@ -1,13 +1,13 @@
 """What stands at the other end of a link to a folder: a plan that is being written, or what came back of one.
 
-Either answers what the program on a board would be asked, so that the desk's code does not know the difference. What a
-folder cannot answer until it has been somewhere is made up while a run is planned; whatever measures raises `AskedError`.
+Either answers what the program on a board would be asked, so that the desk's code does not know the difference. What
+nobody knows yet is made up while a run is planned; whatever measures raises `AskedError`.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -291,7 +291,3 @@ def _undrawn(plain: Any) -> Any:
     if isinstance(plain, dict):
         return {name: _undrawn(value) for name, value in plain.items() if name not in _DRAWN}
     return [_undrawn(each) for each in plain] if isinstance(plain, list) else plain
-
-
-#: Writes down where a file is needed that is put there.
-Placing = Callable[[Path, str], None]
