@@ -1,4 +1,4 @@
-"""The files by which farms run the folder of ``perfsuite bundle --plan``: each beside it, with its name and the farm's."""
+"""The files by which farms run the folder of ``perfsuite bundle --plan``: each lies beside it."""
 
 from __future__ import annotations
 
@@ -63,16 +63,15 @@ artifacts:
 
 #: What a board's own job says of deploying and booting stands before `actions`. Each request is a test case with the
 #: time that it took. *Source*: docs.lavasoftware.org, 'Writing tests for LAVA', inline definitions, `lava-test-case`.
-_LAVA_JOB = f"""# Put your board's deploy and boot actions before this one; FETCH and HAND_BACK are addresses that the board
-# reaches: where the archive beside this file lies, and where what comes back is sent by PUT.
+_LAVA_JOB = f"""# Put your board's deploy and boot actions before this one. FETCH and HAND_BACK are addresses that
+# the board reaches: where the archive beside this file lies, and where what comes back is sent by PUT.
 job_name: perfsuite on {{device}}
 device_type: {{device}}
 visibility: public
+priority: medium
 timeouts:
   job:
     minutes: {_LIMIT_MINUTES}
-context:
-  lava_test_results_dir: /lava-%s
 actions:
 - test:
     timeout:
@@ -97,7 +96,8 @@ actions:
           - cat run.log
           - lava-test-case run-folder --result $run
           - >-
-            sed -n 's/^perfsuite: took \\([0-9.]*\\) s for \\([0-9]*\\)$/\\2 \\1/p' run.log | while read name seconds; do
+            sed -n 's/^perfsuite: took \\([0-9.]*\\) s for \\([0-9]*\\)$/\\2 \\1/p' run.log |
+            while read name seconds; do
             lava-test-case request-$name --result pass --measurement $seconds --units seconds; done
           - tar -czf - {RESULTS} | curl -sf -T - "$HAND_BACK"
 """
@@ -142,7 +142,7 @@ def _lava(folder: Path, job: Job) -> tuple[Path, ...]:
 
 
 def _device_run(folder: Path, job: Job) -> tuple[Path, ...]:
-    """Say what is pushed, run and pulled, for services that run an executable on a phone and have a form of their own."""
+    """Say what is pushed, run and pulled, for services that run an executable on a phone by a form of their own."""
     to = _beside(folder, "device-run.json")
     told = {
         "push": [{"from": folder.name, "to": _ON_PHONE}],

@@ -63,11 +63,8 @@ def add_plan_options(parser: argparse.ArgumentParser) -> None:
 def refuse_out_of_place(options: argparse.Namespace) -> None:
     """Refuse options that say nothing together, before anything is compiled."""
     if not options.plan:
-        given = [
-            *options.pytest_options,
-            *(["--old-llama"] if options.old_llama else ["--farm"] if options.farm else []),
-        ]
-        if given:
+        others = {"--old-llama": options.old_llama, "--farm": options.farm}
+        if given := [*options.pytest_options, *(name for name, value in others.items() if value)]:
             raise DeviceError(f"{given[0]}: says nothing without --plan")
         return
     if options.output is None:

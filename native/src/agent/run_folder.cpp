@@ -111,7 +111,8 @@ Value pinned(const Value &plan, Value environment, const std::vector<int> &usabl
         for (int each : usable) {
             places += (places.empty() ? "{" : ",{") + std::to_string(each) + "}";
         }
-        environment.set("OMP_PROC_BIND", "true").set("OMP_PLACES", places);
+        environment.set("OMP_PROC_BIND", "true");
+        environment.set("OMP_PLACES", places);
     }
     return environment;
 }
@@ -176,8 +177,11 @@ class Folder {
             }
             std::printf("perfsuite: %zu of %zu\n", at + 1, names.size());
             std::fflush(stdout);
+            double began_s = monotonic_s();
             if (at == 0 ? !is_open() : !take(names[at])) {
                 n_failed++;
+            } else {
+                std::printf("perfsuite: took %.3f s for %s\n", monotonic_s() - began_s, names[at].c_str());
             }
             if (!desk_) {
                 if (at == 0) { /* somebody else has the device, or it is another one than was meant */
