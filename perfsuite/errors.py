@@ -47,6 +47,10 @@ class MeasurementError(PerfsuiteError):
     """A worker failed, ran past its limit, or returned records that do not match its plan."""
 
 
+class SaturatedError(MeasurementError):
+    """Others use so much of the device's processors that nothing can be measured on it."""
+
+
 class ShapeCrashError(MeasurementError):
     """The process that measures shapes died or hung at one of them."""
 

@@ -14,6 +14,7 @@ import socket
 import subprocess
 import tempfile
 import time
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
@@ -40,9 +41,10 @@ def loopback_obstacle() -> str | None:
 
 
 class LoopbackBoard:
-    """A board; see the top of this module."""
+    """A board, whose sessions have some variables more; see the top of this module."""
 
-    def __init__(self) -> None:
+    def __init__(self, variables: Mapping[str, str] | None = None) -> None:
+        self._variables = variables or {}
         self._work = new_work_folder(tempfile.gettempdir())
         self.folder = self._work.path
         self.home = self.folder / "home"
@@ -75,7 +77,7 @@ class LoopbackBoard:
     def _has_started(self, port: int) -> bool:
         """Start its sshd, and wait until that listens itself; False where somebody else took the port meanwhile."""
         self.files = SshdFiles(folder=self.folder, address="127.0.0.1", port=port, user=getpass.getuser())
-        self.files.write({"HOME": str(self.home)})
+        self.files.write({"HOME": str(self.home), **self._variables})
         self._log.write_text("")
         self._sshd = subprocess.Popen(
             ["setpriv", "--pdeathsig", "TERM", *_own_run(), *self.files.command],

@@ -37,7 +37,6 @@ _SMALLEST = (
     "-kphase",
     "-pno:labgrid",
     "-pno:cacheprovider",
-    "-ptests.quick_links",
 )
 
 #: Options of a run that takes the board, and measures nothing.
@@ -128,6 +127,8 @@ class RunningRun:
 
     process: subprocess.Popen[bytes]
     folder: Path
+    #: Longest that it takes.
+    limit_s: float = LIMIT_S
 
     @property
     def output(self) -> str:
@@ -141,7 +142,7 @@ class RunningRun:
 
     def end(self) -> EndedRun:
         """Wait for its end."""
-        status = self.process.wait(LIMIT_S)
+        status = self.process.wait(self.limit_s)
         path = self.folder / "run" / "run.json"
         record = json.loads(path.read_text()) if path.exists() else None
         return EndedRun(status=status, output=self.output, record=record)
@@ -165,6 +166,9 @@ class Desk:
     folder: Path
     reach: Reach
     name: str = "myboard"
+    #: Longest that what is started here takes; an emulated board is slow, and is waited for as any other.
+    limit_s: float = LIMIT_S
+    is_quick: bool = True
     _runs: list[RunningRun] = field(default_factory=list)
     #: For temporary files, which runs that are killed leave; ssh's sockets need a short path.
     _temporary: WorkFolder = field(default_factory=lambda: new_work_folder("/tmp"))
@@ -180,7 +184,8 @@ class Desk:
         """Start a run; it has a session of its own, as in a terminal of its own."""
         folder = self.folder / f"run-{len(self._runs)}"
         folder.mkdir()
-        words = [f"--device={self.name}", *_SMALLEST, f"--perf-dir={folder / 'run'}", *options]
+        quick = ["-ptests.quick_links"] if self.is_quick else []
+        words = [f"--device={self.name}", *_SMALLEST, *quick, f"--perf-dir={folder / 'run'}", *options]
         with (folder / "output").open("wb") as output:
             process = subprocess.Popen(
                 [sys.executable, "-m", "pytest", *words],
@@ -191,7 +196,7 @@ class Desk:
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
-        self._runs.append(RunningRun(process=process, folder=folder))
+        self._runs.append(RunningRun(process=process, folder=folder, limit_s=self.limit_s))
         return self._runs[-1]
 
     def run(self, *options: str) -> EndedRun:
@@ -201,7 +206,9 @@ class Desk:
     def perfsuite(self, *words: str) -> subprocess.CompletedProcess[str]:
         """Call ``perfsuite`` there."""
         command = [sys.executable, "-m", "perfsuite.cli", *words]
-        return subprocess.run(command, cwd=self.folder, capture_output=True, text=True, check=False, timeout=LIMIT_S)
+        return subprocess.run(
+            command, cwd=self.folder, capture_output=True, text=True, check=False, timeout=self.limit_s
+        )
 
     def clear(self) -> None:
         """End the runs that a test has left, and remove what they have left."""

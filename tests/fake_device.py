@@ -58,7 +58,7 @@ for _plugin in entry_points(group="pytest11"):  # each run loads them all, and l
 
 #: The competition in a worker that had none.
 QUIET = {"wall_ns": 10**9, "running_ns": 2 * 10**9, "waiting_ns": 10**6, "steal_ratio": 0.0, "others_ratio": 0.0}
-_CONTENDED = {**QUIET, "waiting_ns": 2 * 10**9, "others_ratio": 0.4}
+_CONTENDED = {**QUIET, "waiting_ns": 2 * 10**9}
 
 #: What every probe finds.
 CEILINGS = {
@@ -108,6 +108,8 @@ class FakeDevice:
     #: An operator that the old side of a pair calls by another name.
     renamed_op: str | None = None
     contended: bool = False
+    #: What others have of the processors then.
+    others_ratio: float = 0.4
     #: Looks at the competition so far, and after how many of them it is over; None never.
     n_looks: int = 0
     n_busy_looks: int | None = None
@@ -207,10 +209,10 @@ class FakeDevice:
         self.n_looks += 1
         if self.n_busy_looks is not None and self.n_looks > self.n_busy_looks:
             self.contended = False
-        return Competition(others_ratio=0.4 if self.contended else 0.0, processors={"cc1plus": 1.9})
+        return Competition(others_ratio=self.others_ratio if self.contended else 0.0, processors={"cc1plus": 1.9})
 
     def _contention(self) -> dict[str, Any]:
-        return dict(_CONTENDED if self.contended else QUIET)
+        return {**_CONTENDED, "others_ratio": self.others_ratio} if self.contended else dict(QUIET)
 
     def _devices(self, _: DevicesPlan) -> dict[str, Any]:
         if self.opencl_error:

@@ -11,7 +11,7 @@ from perfsuite.measure.plan import LlamaPlan
 
 #: What a worker sends of competition where there was none, and where there was much.
 QUIET = {"wall_ns": 10**9, "running_ns": 2 * 10**9, "waiting_ns": 0, "steal_ratio": 0.0, "others_ratio": 0.0}
-CONTENDED = {**QUIET, "others_ratio": 0.9}
+CONTENDED = {**QUIET, "others_ratio": 0.4}
 
 
 def opencl_device(kind: str = "cpu", *, driver_version: str = "1.2") -> OpenClDevice:

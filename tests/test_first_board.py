@@ -60,11 +60,23 @@ def test_a_step_that_fails_ends_it_with_what_was_said(tool: ModuleType, tmp_path
 def test_the_commands_are_ones_that_there_are(tool: ModuleType) -> None:
     """The parsers of the suite take what is typed on the way."""
     reach = Reach(way="ssh", address="me@127.0.0.1", port=2222, identity_file="key", known_hosts_file="hosts")
-    typed = [step.words for step in tool.steps(reach, ("-k", "phase"))]
+    walks = (tool.keeping_steps(reach), tool.first_steps(reach), tool.steps(reach, ("-k", "phase")))
+    typed = [step.words for walk in walks for step in walk]
     for words in typed:
         if words[1] == "perfsuite.cli":
             whole_parser().parse_args(words[2:])
     assert [words[-4:] for words in typed if words[1] == "pytest"] == [
-        ("--baseline=off", "-k", "phase", "--perf-dir=ssh"),
-        ("-k", "phase", "--perf-dir=local", "--perf-address=local"),
+        ("--scenario=p16-g4", "--perf-replicates=2", "--perf-calibrate=off", "-kphase"),
+        ("--baseline=off", "--perf-dir=ssh", "-k", "phase"),
+        ("--perf-dir=local", "-k", "phase", "--perf-address=local"),
     ]
+
+
+def test_a_board_that_cannot_be_had_is_an_error(
+    tool: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The board is named with what is missing, and nothing is typed."""
+    monkeypatch.setattr("tests.arm_root.find_arm_root", lambda: "there is no Debian for arm64")
+    monkeypatch.setattr("tests.board_namespaces.board_obstacle", lambda: None)
+    assert tool.main(["--board=arm64"]) == 2
+    assert "error: --board=arm64: there is no Debian for arm64" in capsys.readouterr().err

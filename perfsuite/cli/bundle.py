@@ -23,8 +23,10 @@ with the hash of every file, is the same each time for the same sources and comp
 Compiling llama.cpp takes some minutes a target, once; what is made is kept in the cache.
 
 gcc is Debian's compiler for the target, whose programs need a glibc as new as this system's. zig is that of the package
-ziglang from PyPI, whose programs run with glibc 2.31 and newer, or with musl; its llama.cpp has threads of its own, and
-not OpenMP's.
+ziglang from PyPI ('pip install ziglang'), whose programs run with glibc 2.31 and newer, or with musl; its llama.cpp has
+threads of its own, and not OpenMP's. A bundle for musl takes musl's library along, from Debian's package for the
+target, and runs where there is no C library at all, as in Android's shell; there it cannot open a vendor's OpenCL
+library, which needs Android's.
 
 With --plan it writes what a device needs that only runs what is uploaded, such as a phone of a farm: the bundle, all
 that a run of pytest would ask of the device, the weights, and a script that does it there, run.sh. What that leaves in
@@ -35,6 +37,7 @@ _EXAMPLES = {
     "perfsuite bundle --target aarch64-linux-gnu": "the llama.cpp that the suite requires, for a board with 64-bit Arm",
     "perfsuite bundle --target aarch64-linux-gnu --llama ../llama.cpp -o out": "a checkout's, into a folder",
     "perfsuite bundle --target aarch64-linux-gnu --compiler zig": "for a system with an older glibc",
+    "perfsuite bundle --target aarch64-linux-musl": "for Alpine, and for Android's shell",
     "perfsuite bundle --processor native": "for this very machine",
     "perfsuite bundle --target aarch64-linux-musl --plan -o job -- --device=pixel8pro --threads=4": "for a phone",
     "perfsuite bundle --plan --farm lava -o job -- --device=rubikpi --threads=4": "with the file of a farm's job",

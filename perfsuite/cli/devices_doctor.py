@@ -21,8 +21,10 @@ if TYPE_CHECKING:
 _ABOUT = """
 Each line is one thing: whether it is in order (ok), makes measurements worse (warn) or impossible (fail), what was
 seen, and how it is mended. Looked at are: whether the device can be reached, the suite there and its llama.cpp, who
-has the device, leftovers of a killed run, disk and memory for the default model, governors and who may set them,
-clocks, temperature, throttling, battery, swap, what else runs, the hypervisor, the clock of the day, OpenCL, eBPF.
+has the device, leftovers of a killed run, its C library, disk and memory for the default model, big and little
+processors, governors and who may set them, clocks, the GPU's too, thermal zones, temperature, throttling, battery,
+swap, what else runs, the hypervisor, the clock of the day, OpenCL's loader, drivers and device, eBPF, and where the
+profile asks for OpenCL, whether the kernels of llama.cpp's backend compile (within 150 s).
 
 Nothing is changed there. Load is what one second shows. While somebody measures there, OpenCL and eBPF are not looked
 at, since asking them starts programs.

@@ -16,6 +16,14 @@ from typing import Any
 
 from perfsuite.errors import PerfsuiteError
 
+#: Two layers of the smallest architecture, all of them on the device.
+_SMALL_MODEL, _ALL_LAYERS = "smollm2-135m-l2-q8_0", 99
+
+#: A driver compiles the backend's hundred kernels in minutes the first time; they are kept.
+_BACKEND_LIMIT_S = 150.0
+
+_NOT_ASKED = "not looked at"
+
 
 def own_account() -> dict[str, Any]:
     """Return the fields of `perfsuite.device.setup.needs.Installed`."""
@@ -62,6 +70,7 @@ def own_state(opencl_platform: str | None) -> dict[str, Any]:
         "opencl_device": device,
         "opencl_problem": opencl_problem,
         "ebpf_problem": None if is_busy else ebpf_obstacle(cache_dir),
+        "backend_problem": _NOT_ASKED if is_busy or opencl_platform is None else _backend(opencl_platform, cache_dir),
         "is_busy": is_busy,
     }
 
@@ -92,6 +101,35 @@ def _opencl(wanted: str | None, cache_dir: Path) -> tuple[str | None, str | None
         return str(OpenClDevice.from_plain(told["chosen"])), None
     except PerfsuiteError as error:
         return None, str(error)
+
+
+def _backend(platform: str, cache_dir: Path) -> str | None:
+    """Return why llama.cpp's OpenCL backend does not decode there; its kernels are compiled when it begins."""
+    from perfsuite.measure.launch import environment_engine, run_worker
+    from perfsuite.measure.opencl_backend import set_up_opencl
+    from perfsuite.measure.plan import LlamaPlan
+    from perfsuite.workload.weights import materialize, resolve
+
+    try:
+        engine, models = environment_engine(), cache_dir / "models"
+        backend = set_up_opencl(engine, platform, cache_dir)
+        model = materialize(resolve(_SMALL_MODEL, cache_dir=models), cache_dir=models)
+        plan = LlamaPlan(
+            gguf_path=str(model),
+            library_dir=str(engine.library_dir),
+            engine_build_id=engine.build_id,
+            cache_dir=str(cache_dir),
+            n_threads=1,
+            n_prompt=2,
+            n_gen=1,
+            n_gpu_layers=_ALL_LAYERS,
+            binds_threads=False,
+            backend_library=None if backend.library is None else str(backend.library),
+        )
+        run_worker(plan, extra_environment=backend.environment(), limit_s=_BACKEND_LIMIT_S)
+    except PerfsuiteError as error:
+        return str(error)
+    return None
 
 
 def main(arguments: Sequence[str]) -> int:

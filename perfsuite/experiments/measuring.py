@@ -8,7 +8,15 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from perfsuite.errors import AskedError, LinkError, MeasurementError, OpenClError, PerfsuiteError, PlannedError
+from perfsuite.errors import (
+    AskedError,
+    LinkError,
+    MeasurementError,
+    OpenClError,
+    PerfsuiteError,
+    PlannedError,
+    SaturatedError,
+)
 from perfsuite.expectation.cases import Case
 from perfsuite.expectation.forecast import Expectation
 from perfsuite.expectation.roofline.roofline_run import RooflineRun
@@ -61,6 +69,8 @@ class Measuring:
     errors: dict[str, str] = field(default_factory=dict)
     #: The same, where it is no fault of the user: the device lacks something.
     absences: dict[str, str] = field(default_factory=dict)
+    #: Why nothing more was measured, where others use the device for the most part.
+    saturated: str | None = None
     durations_s: dict[str, float] = field(default_factory=dict)
     #: What having the device has come to.
     held: Held = NOTHING_HELD
@@ -195,16 +205,22 @@ class Measuring:
 
     def _examine(self, experiment: Experiment, case_ids: Sequence[str], progress: ProgressLine) -> None:
         """Let an experiment measure its cases; it is no group, for it has no baselines."""
+        if self._is_refused(experiment.kind):
+            return
         started_s = time.monotonic()
         try:
             experiment.measure(case_ids, progress)
             self.examined.add(experiment.kind)
+        except SaturatedError as error:
+            self._refuse(experiment.kind, error)
         except PerfsuiteError as error:
             self.errors[experiment.kind] = str(error)
         finally:
             self._add_time(experiment.kind, started_s)
 
     def _group(self, name: str, measure: Callable[[], GroupSamples]) -> None:
+        if self._is_refused(name):
+            return
         started_s = time.monotonic()
         try:
             self.groups[name] = measure()
@@ -214,11 +230,23 @@ class Measuring:
             pass
         except OpenClError as error:
             self.absences[name] = str(error)
+        except SaturatedError as error:
+            self._refuse(name, error)
         except PerfsuiteError as error:
             self.errors[name] = str(error)
         finally:
             self._add_time(name, started_s)
         self._go_on(name)
+
+    def _refuse(self, name: str, error: SaturatedError) -> None:
+        """Measure nothing more on a device that others use for the most part."""
+        self.absences[name] = self.saturated = str(error)
+
+    def _is_refused(self, name: str) -> bool:
+        """Whether others use the device for the most part, so that this is not measured any more."""
+        if self.saturated is not None:
+            self.absences[name] = self.saturated
+        return self.saturated is not None
 
     def _add_time(self, name: str, started_s: float) -> None:
         self.durations_s[name] = round(self.durations_s.get(name, 0.0) + time.monotonic() - started_s, 3)
@@ -226,7 +254,9 @@ class Measuring:
     def _go_on(self, name: str) -> None:
         """Raise what ends a whole run, and note what ended a group."""
         broken_off_by = self.groups[name].broken_off_by if name in self.groups else None
-        if isinstance(broken_off_by, MeasurementError):
+        if isinstance(broken_off_by, SaturatedError):
+            self._refuse(name, broken_off_by)
+        elif isinstance(broken_off_by, MeasurementError):
             self.errors[name] = str(broken_off_by)
         elif broken_off_by is not None:
             raise broken_off_by
@@ -234,6 +264,8 @@ class Measuring:
 
     def _probe_again(self, progress: ProgressLine) -> None:
         """Measure the ceilings once more; where that fails, those of the beginning stand, and nothing is lost."""
+        if self.saturated is not None:
+            return
         try:
             self._probe(progress)
         except LinkError:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
 from statistics import median
-from typing import Any
+from typing import Any, ClassVar
 
 from perfsuite.expectation.cases import Case
 from perfsuite.experiments.progress import ProgressLine
@@ -26,6 +26,8 @@ from perfsuite.verdict.compare import MIN_SAMPLES
 class GroupWitness(Witness):
     """Reads the machine before each run of a group, and keeps that with what was sampled while it ran."""
 
+    remedy: ClassVar[str] = "end them, or wait for quiet (--perf-wait-quiet=5m), and run again"
+
     config: RunConfig
     group: str
     #: What is measured, for the line that shows how far it is.
@@ -40,6 +42,7 @@ class GroupWitness(Witness):
     notes: list[str] = field(default_factory=list)
     _before: Mapping[str, float | None] = field(default_factory=dict)
     _at_s: float = 0.0
+    _seen: str = ""
 
     def before(self, n_valid: int) -> None:
         """Read the machine: a run is about to start."""
@@ -78,17 +81,26 @@ class GroupWitness(Witness):
         if not self.awaits_quiet:
             return False
         config, say = self.config, self.progress.say
-        seen = config.board.competition().text
+        self._seen = seen = config.board.competition().text
         self.notes.append(f"the machine was busy from the beginning: {complaint}; {seen}")
         say(f"the machine is busy: {complaint}; {seen}")
         wait_s, limit_ratio = config.wait_quiet_s, config.profile.max_others_ratio
         if not wait_s:
-            say("going on; --perf-wait-quiet=5m would wait for quiet")
             return False
         say(f"waiting for quiet, {wait_s:g} s at most: others below {limit_ratio * 100.0:g} %")
         is_quiet = await_quiet(config.board.competition, limit_ratio=limit_ratio, wait_s=wait_s)
-        say("quiet: beginning anew" if is_quiet else "it did not become quiet: going on all the same")
+        say("quiet: beginning anew" if is_quiet else "it did not become quiet")
         return is_quiet
+
+    def goes_on(self) -> None:
+        """Say so, where it was said who competes."""
+        if self.awaits_quiet:
+            hint = " all the same" if self.config.wait_quiet_s else "; --perf-wait-quiet=5m would wait for quiet"
+            self.progress.say(f"going on{hint}")
+
+    def competitors(self) -> str:
+        """Say who competes: as it was seen a moment ago, or now."""
+        return self._seen or self.config.board.competition().text
 
 
 def _as_bool(value: float | None) -> bool | None:

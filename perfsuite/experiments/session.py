@@ -85,7 +85,7 @@ class PerfSession:
         """Check a statement about the sweeps; undecided, with the reason, where they could not be measured."""
         roofline = self.measured.roofline
         if roofline is None:
-            reason = self.errors.get(ROOFLINE, "the sweeps were not measured")
+            reason = self._reason(ROOFLINE) or "the sweeps were not measured"
             return Statement(name=name, claim="the sweeps are measured", holds=None, evidence=reason)
         if not self._statements:
             self._statements = {check.name: check for check in all_checks(roofline)}
@@ -230,7 +230,7 @@ class PerfSession:
             return self.measured.paired[case.case_id]
         experiment = self._experiment(case)
         if experiment is not None:
-            return experiment.judge(case.case_id, self.errors.get(case.kind, "it was not measured"))
+            return experiment.judge(case.case_id, self._reason(case.kind) or "it was not measured")
         group = group_of_kind(case.kind)
         samples = self._samples(case, group)
         expectation = self._expectation(case)
@@ -282,11 +282,15 @@ class PerfSession:
         return Expectation() if roofline is None else roofline_expectation(roofline, case.case_id)
 
     def _samples(self, case: Case, group: str) -> CaseSamples:
-        reason = self.errors.get(group) or self.measured.absences.get(group)
+        reason = self._reason(group)
         if reason and group not in self.groups:
             return CaseSamples(case_id=case.case_id, samples_ns=(), problems=(reason,))
         samples = self.groups[group].samples[case.case_id]
         return replace(samples, problems=(*samples.problems, *self.measured.held.problems))
+
+    def _reason(self, name: str) -> str | None:
+        """Return why a group, or an experiment, was not measured."""
+        return self.errors.get(name) or self.measured.absences.get(name)
 
     def _own_judgements(self) -> dict[str, list[Judgement]]:
         """Return the judgements by group, those of cases that nobody enumerated under their own."""

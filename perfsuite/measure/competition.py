@@ -27,6 +27,12 @@ _MAX_NAMED, _LEAST_PROCESSORS = 3, 0.05
 #: So many replicates or pairs, none before them valid, show that competition is no moment's disturbance.
 SEEN_AFTER = 2
 
+#: A device of whose processor time others had more than this, in each of the first `SEEN_AFTER` runs, is saturated. One
+#: busy process of others on every processor gets half of it at most, for the scheduler shares evenly, and may be a
+#: compile that is over in a minute: that is noise, which is measured beside. More than half takes several of them on
+#: each processor, and whoever measures there has the smaller part of the machine.
+SATURATED_RATIO = 0.5
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Competition:
@@ -55,6 +61,11 @@ class Competition:
     def from_plain(cls, plain: Mapping[str, Any]) -> Competition:
         """Rebuild from `to_plain`."""
         return cls(others_ratio=plain["others_ratio"], processors=dict(plain["processors"]))
+
+
+def lost_ratio(contention: Contention) -> float:
+    """Return the share of the processors that others had, the hypervisor included; what is not known counts as none."""
+    return (contention.others_ratio or 0.0) + (contention.steal_ratio or 0.0)
 
 
 def look_for_competition(look_s: float = LOOK_S) -> Competition:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import IO
+from typing import IO, Protocol
 
 from perfsuite.errors import MeasurementError
 from perfsuite.measure.counters import find_counters, usual_counters
@@ -54,7 +54,12 @@ def start_ebpf(
     if layout is not None:
         refuse_other_layout(layout, pid)
     options = helper_options(pid, ebpf, layout, buffer_bytes=buffer_bytes)
-    recording = EbpfRecording(_start([ebpf.helper, *options], Path(ebpf.log_path)))
+    return ready_recording(HelperPipes(_start([ebpf.helper, *options], Path(ebpf.log_path))))
+
+
+def ready_recording(helper: Helper) -> EbpfRecording:
+    """Wait until a helper that was started has everything attached; raises as `start_ebpf` does."""
+    recording = EbpfRecording(helper)
     try:
         recording.wait_until_ready(READY_LIMIT_S)
     except BaseException:
@@ -63,12 +68,97 @@ def start_ebpf(
     return recording
 
 
+class Helper(Protocol):
+    """A helper program that runs, here or on a board."""
+
+    @property
+    def pid(self) -> int:
+        """Its process, where it runs."""
+
+    @property
+    def said(self) -> bytes:
+        """Return all that it has said so far."""
+
+    def tell(self, line: str) -> None:
+        """Send it a line; OSError where it reads none any more."""
+
+    def listen(self, limit_s: float) -> bool:
+        """Take more of what it says; False once it says nothing any more, `TimeoutError` where it is silent so long."""
+
+    def has_ended(self) -> bool:
+        """Whether it has ended by itself."""
+
+    def end(self, limit_s: float) -> int:
+        """Close its input, and return what it ends with; `TimeoutError` where it had to be killed."""
+
+    def kill(self) -> None:
+        """End it at once."""
+
+
+class HelperPipes:
+    """A helper of this machine, by its process with pipes for input and errors."""
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        """Take the pipes; nothing else may read or write them."""
+        self._process = process
+        self._said = b""
+
+    @property
+    def pid(self) -> int:
+        """Its process."""
+        return self._process.pid
+
+    @property
+    def said(self) -> bytes:
+        """Return all that it has said so far."""
+        return self._said
+
+    def tell(self, line: str) -> None:
+        """Send it a line; OSError where it reads none any more."""
+        _stream(self._process.stdin).write(f"{line}\n".encode())
+        _stream(self._process.stdin).flush()
+
+    def listen(self, limit_s: float) -> bool:
+        """Take more of what it says."""
+        errors = _stream(self._process.stderr)
+        with selectors.DefaultSelector() as selector:
+            selector.register(errors, selectors.EVENT_READ)
+            if not selector.select(max(0.0, limit_s)):
+                raise TimeoutError
+        part = os.read(errors.fileno(), 4096)
+        self._said += part
+        return bool(part)
+
+    def has_ended(self) -> bool:
+        """Whether it has ended by itself."""
+        return self._process.poll() is not None
+
+    def end(self, limit_s: float) -> int:
+        """Close its input, and take what it still says."""
+        if self._process.stdin is not None:
+            with suppress(OSError):  # it has ended by itself
+                self._process.stdin.close()
+            self._process.stdin = None
+        try:
+            self._said += self._process.communicate(timeout=limit_s)[1] or b""
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.communicate()
+            raise TimeoutError from None
+        return self._process.returncode
+
+    def kill(self) -> None:
+        """End it at once."""
+        self._process.kill()
+
+
 class EbpfRecording:
     """A helper at work; a context manager that ends it."""
 
-    def __init__(self, process: subprocess.Popen[bytes]) -> None:
-        self._process = process
-        self._said = b""
+    def __init__(self, helper: Helper) -> None:
+        self._helper = helper
+        #: What it has ended with, once that was asked for; None where it had to be killed.
+        self._status: int | None = None
         self._is_collected = False
 
     def __enter__(self) -> EbpfRecording:
@@ -85,26 +175,25 @@ class EbpfRecording:
     @property
     def helper_pid(self) -> int:
         """The helper's process."""
-        return self._process.pid
+        return self._helper.pid
 
     def notes(self) -> tuple[str, ...]:
         """Return what it has noted so far: counters that are left out, commands that it could not follow."""
-        lines = self._said.decode(errors="replace").splitlines()
+        lines = self._helper.said.decode(errors="replace").splitlines()
         return tuple(line.removeprefix("note: ") for line in lines if line.startswith("note: "))
 
     def has_ended(self) -> bool:
         """Return whether it has ended by itself, such as with the process that it records."""
-        return self._process.poll() is not None
+        return self._helper.has_ended()
 
     def switch(self, levels: TraceLevel) -> None:
         """Switch to other levels; they hold when this returns, unless a note says why not. The log has the time.
 
         Raises `MeasurementError` where the helper has ended, or does not answer in time.
         """
-        n_answers = self._said.count(_ANSWER)
+        n_answers = self._helper.said.count(_ANSWER)
         try:
-            _stream(self._process.stdin).write(f"levels {int(levels)}\n".encode())
-            _stream(self._process.stdin).flush()
+            self._helper.tell(f"levels {int(levels)}")
         except OSError:
             self._collect(FINISH_LIMIT_S)
             raise MeasurementError(self._reason("has ended and cannot switch levels")) from None
@@ -116,13 +205,13 @@ class EbpfRecording:
         Raises `MeasurementError` where it broke off, or does not end in time; what the log has up to then stays.
         """
         self._collect(FINISH_LIMIT_S)
-        if self._process.returncode != 0:
-            raise MeasurementError(self._reason(f"ended with {self._process.returncode}"))
+        if self._status != 0:
+            raise MeasurementError(self._reason(f"ended with {self._status}"))
         return self.notes()
 
     def kill(self) -> None:
         """End it at once; the log stays cut."""
-        self._process.kill()
+        self._helper.kill()
         self._collect(FINISH_LIMIT_S)
 
     def wait_until_ready(self, limit_s: float) -> None:
@@ -132,36 +221,27 @@ class EbpfRecording:
     def _listen(self, has_come: Callable[[bytes], bool], limit_s: float) -> None:
         """Take what it says until something has come."""
         deadline = time.monotonic() + limit_s
-        with selectors.DefaultSelector() as selector:
-            selector.register(_stream(self._process.stderr), selectors.EVENT_READ)
-            while not has_come(self._said):
-                if not selector.select(max(0.0, deadline - time.monotonic())):
-                    raise MeasurementError(f"eBPF recorder: no answer after {limit_s:g} s")
-                part = os.read(_stream(self._process.stderr).fileno(), 4096)
-                self._said += part
-                if not part:
-                    self._collect(FINISH_LIMIT_S)
-                    raise MeasurementError(self._reason("has ended"))
+        while not has_come(self._helper.said):
+            try:
+                goes_on = self._helper.listen(deadline - time.monotonic())
+            except TimeoutError:
+                raise MeasurementError(f"eBPF recorder: no answer after {limit_s:g} s") from None
+            if not goes_on:
+                self._collect(FINISH_LIMIT_S)
+                raise MeasurementError(self._reason("has ended"))
 
     def _collect(self, limit_s: float) -> None:
         """Close its input, wait for its end, and take what it has still said."""
         if self._is_collected:
             return
-        if self._process.stdin is not None:
-            with suppress(OSError):  # it has ended by itself
-                self._process.stdin.close()
-            self._process.stdin = None
+        self._is_collected = True
         try:
-            self._said += self._process.communicate(timeout=limit_s)[1] or b""
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.communicate()
+            self._status = self._helper.end(limit_s)
+        except TimeoutError:
             raise MeasurementError(f"eBPF recorder: still running after {limit_s:g} s") from None
-        finally:
-            self._is_collected = True
 
     def _reason(self, otherwise: str) -> str:
-        lines = self._said.decode(errors="replace").splitlines()
+        lines = self._helper.said.decode(errors="replace").splitlines()
         errors = [line.removeprefix("error: ") for line in lines if line.startswith("error: ")]
         return f"eBPF recorder: {errors[0] if errors else otherwise}"
 

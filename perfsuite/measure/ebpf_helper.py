@@ -68,7 +68,7 @@ _SYSTEM_PATH = "/usr/sbin:/sbin"
 
 _PROGRAM_FLAGS = ("-g", "-O2", "-Wall", "-target", "bpf", "-mcpu=v3")
 _HELPER_FLAGS = ("-fstack-protector-strong", "-D_FORTIFY_SOURCE=2")
-_HELPER_LINKS = ("-pie", "-Wl,--as-needed,-z,relro,-z,now", "-lbpf")
+_HELPER_LINKS = ("-pie", "-Wl,--as-needed,-z,relro,-z,now")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,11 +81,22 @@ class HelperTarget:
     compilers: Compilers = OWN_COMPILERS
     #: Where its headers and libraries lie, as arguments of the compiler; empty where the compiler knows.
     flags: tuple[str, ...] = ()
+    #: How libbpf is linked.
+    libraries: tuple[str, ...] = ("-lbpf",)
 
 
 def own_target() -> HelperTarget:
     """Return this machine."""
     return HelperTarget(machine=platform.machine(), kernel_types=KERNEL_TYPES)
+
+
+#: libbpf, and what that needs, within the program: a device may have neither.
+CARRIED_LIBBPF = ("-Wl,-Bstatic", "-lbpf", "-lelf", "-lz", "-Wl,-Bdynamic", "-Wl,--strip-debug")
+
+
+def carried_target() -> HelperTarget:
+    """Return this kind of machine, for a program that brings libbpf."""
+    return HelperTarget(machine=platform.machine(), kernel_types=KERNEL_TYPES, libraries=CARRIED_LIBBPF)
 
 
 def build_obstacle(target: HelperTarget | None = None) -> str | None:
@@ -120,7 +131,7 @@ def build_helper(cache_dir: Path, target: HelperTarget | None = None) -> Path:
         root / "include",
         cache_dir,
         extra=(*_HELPER_FLAGS, *target.flags, f"-I{skeleton.parent}"),
-        links=(*target.flags, *_HELPER_LINKS),
+        links=(*target.flags, *_HELPER_LINKS, *target.libraries),
         identity=HELPER_NAME,
         compilers=target.compilers,
     )
@@ -225,11 +236,17 @@ def check_helper(helper: Path) -> str | None:
 def _machine_obstacle() -> str | None:
     if not sys.platform.startswith("linux"):
         return f"not Linux but {sys.platform}; eBPF is Linux's"
-    if not KERNEL_TYPES.exists():
+    namespace = os.readlink("/proc/self/ns/pid")
+    return machine_obstacle(has_types=KERNEL_TYPES.exists(), has_uprobes=PMU_TYPE.exists(), pid_namespace=namespace)
+
+
+def machine_obstacle(*, has_types: bool, has_uprobes: bool, pid_namespace: str) -> str | None:
+    """Return what of its kernel keeps a machine from being traced, by what is there; None where nothing does."""
+    if not has_types:
         return f"no BTF: {KERNEL_TYPES} is not there; the kernel needs CONFIG_DEBUG_INFO_BTF"
-    if not PMU_TYPE.exists():
+    if not has_uprobes:
         return f"no uprobe PMU: {PMU_TYPE} is not there; the kernel needs CONFIG_UPROBE_EVENTS"
-    if os.readlink("/proc/self/ns/pid") != _FIRST_PID_NAMESPACE:
+    if pid_namespace != _FIRST_PID_NAMESPACE:
         return "in a container: not in the first namespace of processes; run on the host"
     return None
 

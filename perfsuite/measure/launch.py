@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from perfsuite.device.process_start import pid_namespace, process_start
 from perfsuite.device.work_folder import work_folder
 from perfsuite.errors import EngineError, MeasurementError, NativeBuildError
-from perfsuite.measure.engine import Engine, find_engine
+from perfsuite.measure.engine import OPENCL_BACKEND, Engine, find_engine
 from perfsuite.measure.launches.plan import DeviceListPlan, LaunchesPlan
 from perfsuite.measure.native import build_engine_library, find_probe_library, find_worker, load_probe_library
 from perfsuite.measure.plan import (
@@ -143,10 +143,10 @@ def run_worker(
     Raises `MeasurementError` where the worker failed, was killed, ran past `limit_s`, or wrote a record that does not
     match the plan.
     """
-    from perfsuite.measure.led_worker import lead_of  # which starts workers by this module
+    from perfsuite.measure.led_worker import Here, lead_of  # which starts workers by this module
 
     if (lead := lead_of(plan)) is not None:
-        return lead(plan, extra_environment or {}, limit_s, observe)
+        return lead(plan, Here(environment=extra_environment or {}, observe=observe), limit_s)
     with work_folder() as folder, _published(plan) as publication:
         process = start_worker(plan, folder, extra_environment or {}, stdin=subprocess.DEVNULL, publication=publication)
         with contextlib.nullcontext() if observe is None else observe(process.pid), _ended(publication):
@@ -159,19 +159,23 @@ def run_worker(
 
 
 def open_publication(plan: Plan) -> Publication | None:
-    """Offer a plan's records at the socket that it names, if it names one; `MeasurementError` where nothing can listen.
-
-    The driver's thread is bound to the first processor where threads are bound at all: publishing keeps off it.
-    """
+    """Offer a plan's records at the socket that it names, if any; `MeasurementError` where nothing can listen there."""
     llama = getattr(plan, "llama", plan)
     if not isinstance(llama, LlamaPlan) or llama.live_socket is None:
         return None
     from perfsuite.measure.live_publisher import Publication  # few runs are watched
 
-    usable = frozenset(os.sched_getaffinity(0))
-    is_bound = llama.binds_threads and llama.n_threads == len(usable) > 1
-    processors = usable - {min(usable)} if is_bound else frozenset[int]()
+    processors = publishing_processors(llama, frozenset(os.sched_getaffinity(0)))
     return Publication(load_probe_library(Path(llama.cache_dir)), Path(llama.live_socket), processors)
+
+
+def publishing_processors(llama: LlamaPlan, usable: frozenset[int]) -> frozenset[int]:
+    """Return where records of a run are published; nothing leaves it to the scheduler.
+
+    The driver's thread is bound to the first processor where threads are bound at all: publishing keeps off it.
+    """
+    is_bound = llama.binds_threads and llama.n_threads == len(usable) > 1
+    return usable - {min(usable)} if is_bound else frozenset()
 
 
 @contextlib.contextmanager
@@ -354,10 +358,20 @@ def _signal_name(number: int) -> str:
     return signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
 
 
+#: How ggml says that a kernel does not compile, after which it ends the process; and how much of the rest is shown.
+_NOT_COMPILED, _MOST_SHOWN = "ggml_opencl: kernel compile error", 300
+
+
 def _reason(output: str, task: str) -> str:
     for line in output.splitlines():
         if line.startswith(FAILURE_MARK):
             return line[len(FAILURE_MARK) :]
+        if _NOT_COMPILED in line:
+            return (
+                f"{OPENCL_BACKEND}: a kernel of llama.cpp's OpenCL backend does not compile on the device "
+                f"({line.strip()[:_MOST_SHOWN]}); update the device's OpenCL driver, choose another platform by "
+                "--opencl-platform (of pytest --perf-opencl-platform), or measure another llama.cpp"
+            )
     return f"the worker for '{task}' wrote no record: {_last_line(output)}"
 
 

@@ -205,17 +205,21 @@ def build_engine_library(engine: Engine, cache_dir: Path) -> Path:
     return _build(part, cache_dir, identity=f"{engine.build_id} {engine.library_dir}")
 
 
-def build_phase_tracer(engine: Engine, cache_dir: Path) -> Path:
-    """Compile the interposed tracer of phases against the engine's headers into the cache; it is for LD_PRELOAD."""
+def phase_tracer_part(engine: Engine) -> NativePart:
+    """Return the interposed tracer of phases, compiled against an engine's headers; it is for LD_PRELOAD."""
     root = source_root("src/tracer/phase_tracer.c")
-    part = NativePart(
+    return NativePart(
         name=PHASE_TRACER_LIBRARY,
         sources=(root / "src" / "tracer" / "phase_tracer.c",),
         includes=(root / "include",),
         flags=engine.include_flags,
         links=("-ldl",),
     )
-    return _build(part, cache_dir, identity=f"phase tracer {engine.build_id}")
+
+
+def build_phase_tracer(engine: Engine, cache_dir: Path) -> Path:
+    """Compile the tracer of an engine's phases into the cache."""
+    return _build(phase_tracer_part(engine), cache_dir, identity=f"phase tracer {engine.build_id}")
 
 
 def find_opencl_layer(name: str, cache_dir: Path) -> Path:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -79,13 +79,17 @@ _N_PILOT = 10
 _FLUSH_LIMIT_NS = 10_000_000_000
 
 
-def duplicate_engine_kernels(worker: LedWorker, plan: EngineDuplicationPlan) -> tuple[KernelDuplication, ...]:
+def duplicate_engine_kernels(
+    worker: LedWorker, plan: EngineDuplicationPlan, file: Callable[[Path], Path]
+) -> tuple[KernelDuplication, ...]:
     """Measure the longest kernels of each phase within an evaluation of it; one that cannot be measured says why.
+
+    `file` returns where a file of the worker's machine can be read here.
 
     Raises `EngineError` where a phase is neither prefill nor decode, or the engine fails; `MeasurementError` where the
     layer has not written its log, or lost commands.
     """
-    duplicator = _Duplicator(worker, plan)
+    duplicator = _Duplicator(worker, plan, file)
     chosen = [kernel for phase in plan.phases for kernel in duplicator.chosen(phase)]
     return tuple(map(duplicator.duplicated, chosen))
 
@@ -105,6 +109,7 @@ class _Duplicator:
 
     worker: LedWorker
     plan: EngineDuplicationPlan
+    file: Callable[[Path], Path]
 
     def chosen(self, phase: str) -> tuple[EngineKernel, ...]:
         """Run the phase twice, and choose by what the layer has logged of the second time."""
@@ -114,7 +119,7 @@ class _Duplicator:
         self.worker.warm_up(evaluation)
         if self.worker.ask(f"flush {_FLUSH_LIMIT_NS}") != "1":
             raise MeasurementError(f"the OpenCL layer has not written its log within {_FLUSH_LIMIT_NS / 1e9:g} s")
-        trace = read_opencl_log(Path(plan.log_dir) / f"opencl-{self.worker.pid}.log")
+        trace = read_opencl_log(self.file(Path(plan.log_dir) / f"opencl-{self.worker.pid}.log"))
         if trace.n_lost:
             raise MeasurementError(f"the OpenCL layer lost {trace.n_lost} commands, so that launches cannot be counted")
         kernels = kernels_since(trace, since_ns, phase)

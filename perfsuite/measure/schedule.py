@@ -2,8 +2,9 @@
 
 There is one rule. A run that had competition is left out, with why, and taken again; a worker that fails is not, for it
 would fail again. `Rule` says which run had competition, `Series` how often it is taken again and what is said where too
-few could be used. What a series takes is one of three: a process (`processes`), two that take turns (`turns`), or
-whatever a caller makes of a board; `take_rounds` goes through several series.
+few could be used. A device that others use for the most part is refused after two runs: whatever follows would be left
+out as well. What a series takes is one of three: a process (`processes`), two that take turns (`turns`), or whatever a
+caller makes of a board; `take_rounds` goes through several series.
 """
 
 from __future__ import annotations
@@ -15,12 +16,12 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, Generic, Protocol, TypeAlias, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, TypeAlias, TypeVar
 
 from perfsuite.device.profile import Profile
-from perfsuite.errors import AskedError, LinkError, MeasurementError, PlannedError, UnansweredError
+from perfsuite.errors import AskedError, LinkError, MeasurementError, PlannedError, SaturatedError, UnansweredError
 from perfsuite.measure.board.protocol import Board, Hear
-from perfsuite.measure.competition import SEEN_AFTER
+from perfsuite.measure.competition import SATURATED_RATIO, SEEN_AFTER, lost_ratio
 from perfsuite.measure.contention import Contention
 from perfsuite.measure.llama_plan import with_drawn_layout
 from perfsuite.measure.plan import LlamaPlan, Plan, TurnsPlan, task_of
@@ -159,6 +160,9 @@ def _drawn_leaders(order: random.Random) -> Iterator[int]:
 class Witness:
     """Is told of each run of a series; this one has nothing to say."""
 
+    #: What to do where others use the device for the most part.
+    remedy: ClassVar[str] = "end them and run again"
+
     def before(self, n_valid: int) -> None:
         """Look at the machine: a run is about to start, after so many that can be used."""
 
@@ -168,6 +172,13 @@ class Witness:
     def is_quiet_again(self, complaint: str) -> bool:
         """Whether to begin anew, where the first `SEEN_AFTER` runs were all left out; asked once."""
         return False
+
+    def goes_on(self) -> None:
+        """Hear that it was not quiet again, and is measured all the same."""
+
+    def competitors(self) -> str:
+        """Say who competes, as far as it can be seen."""
+        return ""
 
 
 @dataclass(kw_only=True)
@@ -193,13 +204,18 @@ class Series(Generic[Kept]):
     #: Left out before quiet was waited for.
     n_before_quiet: int = 0
     broken_off_by: BreakOff | None = None
+    #: What others had of the processors in the runs that were left out.
+    _lost_ratios: list[float] = field(default_factory=list)
     _began_s: float = field(default_factory=time.monotonic)
     _was_busy: bool = False
     #: Why there are no more, where what came back is all that there is.
     _unanswered: UnansweredError | None = None
 
     def extend(self, n_wanted: int, *, most_left_out: int | None = None) -> Sequence[Kept]:
-        """Run until so many can be used; fewer come back when as many again were left out, or time is up."""
+        """Run until so many can be used; fewer come back when as many again were left out, or time is up.
+
+        Raises `SaturatedError` where others had most of the processors in the first runs.
+        """
         most_left_out = n_wanted if most_left_out is None else most_left_out
         try:
             while len(self.valid) < n_wanted and len(self.complaints) < most_left_out and not self._is_over():
@@ -230,12 +246,21 @@ class Series(Generic[Kept]):
             self.valid.append(self.keep(payloads))
             return
         self.complaints.append(complaint)
-        if not self.valid and len(self.complaints) == SEEN_AFTER and not self._was_busy:
-            self._was_busy = True
-            if self.witness.is_quiet_again(complaint):
-                self.n_before_quiet += len(self.complaints)
-                self.complaints.clear()
-                self._began_s = time.monotonic()
+        self._lost_ratios.append(min(lost_ratio(Contention.from_plain(each["contention"])) for each in payloads))
+        if not self.valid and len(self.complaints) == SEEN_AFTER:
+            self._begin_anew_or_refuse(complaint)
+
+    def _begin_anew_or_refuse(self, complaint: str) -> None:
+        is_first, self._was_busy = not self._was_busy, True
+        if is_first and self.witness.is_quiet_again(complaint):
+            self.n_before_quiet += len(self.complaints)
+            self.complaints.clear()
+            self._lost_ratios.clear()
+            self._began_s = time.monotonic()
+        elif min(self._lost_ratios) > SATURATED_RATIO:
+            raise _saturated(self._lost_ratios, self.witness)
+        elif is_first:
+            self.witness.goes_on()
 
     @contextmanager
     def broken_off(self, *, by_failure: bool = True) -> Iterator[None]:
@@ -245,7 +270,7 @@ class Series(Generic[Kept]):
         """
         try:
             yield
-        except (KeyboardInterrupt, LinkError) as error:  # whoever measures several series ends the run
+        except (KeyboardInterrupt, LinkError, SaturatedError) as error:  # whoever measures several series ends the run
             self.broken_off_by = error
         except MeasurementError as error:
             if not (by_failure and self.valid):
@@ -292,6 +317,17 @@ class Series(Generic[Kept]):
         if len(self.valid) < self.n_first:
             return bool(self.complaints) and self.elapsed_s > self.budget_s
         return self.elapsed_s > self.budget_s * CONFIRM_RATIO
+
+
+def _saturated(lost_ratios: Sequence[float], witness: Witness) -> SaturatedError:
+    """Return the error for a device that others use for the most part."""
+    shares = " and ".join(f"{each * 100:.0f} %" for each in lost_ratios)
+    who = witness.competitors()
+    now = f"; {who}" if who else ""
+    return SaturatedError(
+        f"the device is saturated: others had {shares} of its processors' time in the first {len(lost_ratios)} runs "
+        f"(refused above {SATURATED_RATIO * 100:g} %){now}; {witness.remedy}"
+    )
 
 
 def tried(
@@ -343,10 +379,16 @@ def take_rounds(
 
     It ends when each has `n_wanted` runs that can be used, or with twice as many rounds. `announce` is given the number
     of the round, the place in it from 1 on, how many places it has, and the name of the series.
+
+    Raises `SaturatedError` as `Series.extend`, while no series has a run that can be used.
     """
     for at in range(2 * n_wanted):
         waiting = [each for each in series if len(each.valid) < n_wanted]
         order.shuffle(waiting)
         for place, each in enumerate(waiting):
             announce(at + 1, place + 1, len(waiting), each.name)
-            each.take_one()
+            try:
+                each.take_one()
+            except SaturatedError:
+                if not any(other.valid for other in series):
+                    raise

@@ -18,7 +18,9 @@ from perfsuite.records.whole_file import write_whole_bytes
 #: The library whose structs they are.
 LAYOUT_LIBRARY = "libggml-base"
 
-_SOURCE = "bpf/layout/tensor_layout.c"
+#: The program, and what the engine library of a board has of it.
+_SOURCE = "bpf/layout/write_layout.c"
+_SOURCES = (_SOURCE, "src/engine/tensor_layout.c")
 _HEADER = "ggml.h"
 _LIMIT_S = 60
 #: What the kernel puts behind the path of a mapped file that is no longer there.
@@ -43,8 +45,8 @@ def layout_of(include_dirs: Sequence[Path], library: Path, cache_dir: Path) -> T
             f"{where}: {_HEADER} is not there; name its folder of the llama.cpp that is recorded, such as ggml/include"
         )
     build_id = library_build_id(library)
-    source = source_root(_SOURCE) / _SOURCE
-    digest = hashlib.sha256(header.read_bytes() + source.read_bytes()).hexdigest()[:16]
+    sources = (source_root(_SOURCE) / each for each in _SOURCES)
+    digest = hashlib.sha256(header.read_bytes() + b"".join(each.read_bytes() for each in sources)).hexdigest()[:16]
     kept = cache_dir / "native" / f"tensor-layout-{build_id[:16]}-{digest}.json"
     if not kept.exists():
         write_whole_bytes(kept, _ask(header.parent, library, cache_dir).encode(), NativeBuildError)
@@ -89,7 +91,7 @@ def _ask(include_dir: Path, library: Path, cache_dir: Path) -> str:
     links = (str(library), f"-Wl,--disable-new-dtags,-rpath,{library.parent}")
     program = build_program(
         "tensor-layout",
-        [root / _SOURCE],
+        [root / each for each in _SOURCES],
         root / "include",
         cache_dir,
         extra=(f"-I{include_dir}",),

@@ -44,6 +44,11 @@ class WaitingWorker:
         self._plan, self._folder = plan, folder
         self._lines = WorkerLines(self.process)
 
+    @property
+    def pid(self) -> int:
+        """Its process."""
+        return self.process.pid
+
     def tell(self, line: str, deadline_s: float) -> None:
         """Send a line, also to a worker that has died, as its output says better; `TimeoutError` as `WorkerLines`."""
         with contextlib.suppress(BrokenPipeError):

@@ -108,8 +108,9 @@ OPTIONS: dict[str, dict[str, Any]] = {
         metavar="SHA",
     ),
     "--perf-address": _row(
-        "reach the device in this way instead of its profile's: local, ssh:[user@]host[:port], adb[:SERIAL]",
-        metavar="local|ssh:HOST|adb",
+        "reach the device in this way instead of its profile's: local, ssh:[user@]host[:port], adb[:SERIAL], "
+        "serial:[user@]/dev/PORT[,BAUD]",
+        metavar="local|ssh:HOST|adb|serial:PORT",
     ),
     "--perf-plan": _row(
         "measure nothing, and write into this folder what the run would ask of a device that only runs what is "

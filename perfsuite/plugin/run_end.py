@@ -78,6 +78,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         terminalreporter.write_line(f"  {terminal_text(note)}")
     for error in perf.errors.values():
         terminalreporter.write_line(f"perfsuite: error: {terminal_text(error)}", red=True)
+    if perf.measured.saturated is not None:
+        terminalreporter.write_line(f"perfsuite: {terminal_text(perf.measured.saturated)}", yellow=True)
     if config.stash.get(_UNJUDGED_KEY, False):
         terminalreporter.write_line(_unjudged_line(perf), yellow=True)
 

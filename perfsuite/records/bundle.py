@@ -19,6 +19,9 @@ MANIFEST_NAME = "manifest.json"
 #: Where the parts of a bundle lie in it.
 WORKER, LIBRARIES, ENGINE, LAYERS = "perfsuite-worker", "lib", "engine", "layers"
 
+#: The C library of a bundle that brings its own, which starts its programs.
+LOADER = f"{LIBRARIES}/ld-musl.so"
+
 _SCHEMA = 1
 _TODO = "make it anew with 'perfsuite bundle'"
 

@@ -204,7 +204,7 @@ def test_competition_makes_every_case_invalid(runs: HostRuns, fake_opencl: FakeO
     runs()
     found = runs.cases().values()
     assert {case["outcome"] for case in found} == {"invalid"}
-    assert all("other processes took 90 % of the time" in case["reason"] for case in found)
+    assert all("other processes took 40 % of the time" in case["reason"] for case in found)
 
 
 def test_an_operator_that_nobody_expects_is_told(runs: HostRuns, fake_opencl: FakeOpenCl) -> None:

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from perfsuite.errors import EngineError, MeasurementError
-from perfsuite.measure.ebpf import EbpfRecording, start_ebpf
+from perfsuite.measure.ebpf import EbpfRecording, HelperPipes, start_ebpf
 from perfsuite.measure.ebpf_helper import CAPABILITIES_ATTRIBUTE, helper_capabilities
 from perfsuite.measure.engine import Engine
 from perfsuite.measure.plan import EbpfPlan, LlamaPlan
@@ -284,7 +284,7 @@ def test_it_keeps_no_file_of_its_parent(target: TracedLlama, requires_ebpf: Path
             stderr=subprocess.PIPE,
             pass_fds=(secret.fileno(),),
         )
-    with EbpfRecording(process) as recording:
+    with EbpfRecording(HelperPipes(process)) as recording:
         recording.wait_until_ready(LIMIT_S)
         if os.geteuid() != 0:
             pytest.skip("it takes root to see the files of a program with capabilities")
@@ -387,7 +387,7 @@ def test_a_log_that_cannot_be_written_ends_it_with_the_reason(target: TracedLlam
         replace(recorder, log_path=Path("/dev/full")).start()
     command, pipe = [str(recorder.helper), "--pid", str(target.pid), "--levels", "1"], subprocess.PIPE
     process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe)
-    recording = EbpfRecording(process)
+    recording = EbpfRecording(HelperPipes(process))
     recording.wait_until_ready(LIMIT_S)
     assert process.stdout is not None
     process.stdout.close()
@@ -477,7 +477,7 @@ def test_an_unprivileged_user_records_a_process_of_ones_own(
             group=NOBODY,
             extra_groups=[],
         )
-        with EbpfRecording(process) as recording:
+        with EbpfRecording(HelperPipes(process)) as recording:
             recording.wait_until_ready(LIMIT_S)
             status = Path(f"/proc/{recording.helper_pid}/status").read_text()
             target.decode(3)
@@ -535,10 +535,10 @@ def test_options_that_are_none_are_refused(
 def test_a_helper_that_says_nothing_is_not_waited_for(tmp_path: Path) -> None:
     """A helper that is not ready in time, or ends without a word, is an error."""
     silent = subprocess.Popen(["sleep", "60"], stdin=subprocess.PIPE, stderr=subprocess.PIPE)
-    recording = EbpfRecording(silent)
+    recording = EbpfRecording(HelperPipes(silent))
     with pytest.raises(MeasurementError, match=r"no answer after 0\.1 s"):
         recording.wait_until_ready(0.1)
     recording.kill()
-    mute = EbpfRecording(subprocess.Popen(["false"], stdin=subprocess.PIPE, stderr=subprocess.PIPE))
+    mute = EbpfRecording(HelperPipes(subprocess.Popen(["false"], stdin=subprocess.PIPE, stderr=subprocess.PIPE)))
     with pytest.raises(MeasurementError, match="eBPF recorder: has ended"):
         mute.wait_until_ready(LIMIT_S)

@@ -9,7 +9,7 @@ import pytest
 
 from perfsuite.errors import MeasurementError
 from perfsuite.measure.launch import run_worker
-from perfsuite.measure.led_worker import LedWorker, lead_of
+from perfsuite.measure.led_worker import Here, LedWorker, lead_of
 from perfsuite.measure.plan import EbpfOverheadPlan, EbpfPlan, LlamaPlan, StepsPlan
 from perfsuite.records.events import EngineRecord, Phase
 from perfsuite.records.trace_levels import TraceLevel
@@ -19,7 +19,7 @@ LIMIT_S = 60.0
 
 def led(plan: LlamaPlan, limit_s: float = LIMIT_S) -> LedWorker:
     """Return a worker of a plan."""
-    return LedWorker(StepsPlan(llama=plan), {}, limit_s=limit_s)
+    return LedWorker(Here(environment={}).worker(StepsPlan(llama=plan)), limit_s=limit_s)
 
 
 def test_steps_record_what_a_whole_replicate_does(small_plan: LlamaPlan) -> None:

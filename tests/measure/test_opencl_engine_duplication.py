@@ -180,7 +180,7 @@ def trace(monkeypatch: pytest.MonkeyPatch) -> list[OpenClTrace]:
 def duplicated(worker: Worker, plan: EngineDuplicationPlan = PLAN) -> Any:
     """Run the duplication."""
     stand_in: Any = worker
-    return duplicate_engine_kernels(stand_in, plan)
+    return duplicate_engine_kernels(stand_in, plan, lambda path: path)
 
 
 @pytest.mark.usefixtures("trace")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import cycle, islice
@@ -13,8 +14,9 @@ from typing import Any
 import pytest
 
 from perfsuite.device.profile import find_profile
-from perfsuite.errors import LinkError, MeasurementError
+from perfsuite.errors import LinkError, MeasurementError, SaturatedError
 from perfsuite.measure.board.local_board import LocalBoard
+from perfsuite.measure.competition import SEEN_AFTER
 from perfsuite.measure.contention import Contention
 from perfsuite.measure.plan import Plan, ProbePlan, TurnsPlan
 from perfsuite.measure.schedule import (
@@ -161,6 +163,14 @@ class Seen(Witness):
         self.told.append(complaint)
         return self.is_quiet
 
+    def goes_on(self) -> None:
+        """Note that it was not quiet again."""
+        self.told.append("goes on")
+
+    def competitors(self) -> str:
+        """Name somebody."""
+        return "Seen names them"
+
 
 def series(*told: Mapping[str, Any] | BaseException, **settings: Any) -> Series[int]:
     """Return a series of processes that keeps their numbers."""
@@ -190,7 +200,59 @@ def test_a_machine_that_is_busy_at_once_is_looked_at_once(is_quiet: bool, n_comp
     found = series(*[CONTENDED] * 3, witness=seen)
     assert list(found.extend(4)) == [4, 5, 6, 7]
     assert (len(found.complaints), found.n_before_quiet) == (n_complaints, 3 - n_complaints)
-    assert seen.told == [0, False, 0, False, WAITED, 0, False, 0, True, 1, True, 2, True, 3, True]
+    anew = [] if is_quiet else ["goes on"]
+    assert seen.told == [0, False, 0, False, WAITED, *anew, 0, False, 0, True, 1, True, 2, True, 3, True]
+
+
+SATURATED = {**CONTENDED, "others_ratio": 0.4, "steal_ratio": 0.2}
+REFUSED = (
+    r"^the device is saturated: others had 60 % and 60 % of its processors' time in the first 2 runs \(refused above "
+    r"50 %\){}; end them and run again$"
+)
+
+
+def test_a_saturated_machine_is_refused_after_two_runs() -> None:
+    """Others had most of the processors in both, by themselves or under the hypervisor: no third one is tried."""
+    seen = Seen()
+    found = series(*[SATURATED] * 9, witness=seen)
+    with found.broken_off():
+        found.extend(8)
+    assert isinstance(found.broken_off_by, SaturatedError)
+    assert re.match(REFUSED.format("; Seen names them"), str(found.broken_off_by))
+    assert (found.valid, len(found.complaints)) == ([], SEEN_AFTER)
+    assert found.shortage("runs", is_enough=False) == str(found.broken_off_by)
+    assert seen.told.count("goes on") == 0
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        pytest.param([CONTENDED] * 2, id="half of it is noise"),
+        pytest.param([SATURATED, CONTENDED], id="one of two"),
+        pytest.param([QUIET, SATURATED, SATURATED, SATURATED], id="later"),
+        pytest.param([{**CONTENDED, "others_ratio": None}] * 2, id="unknown"),
+    ],
+)
+def test_a_noisy_machine_is_measured_on(told: list[Mapping[str, Any]]) -> None:
+    """What others had less of, or not from the beginning, or what nobody knows, is left out and taken again as ever."""
+    assert len(series(*told).extend(5)) == 5
+
+
+def test_a_machine_that_became_quiet_is_not_refused() -> None:
+    """Quiet is waited for first; one that is saturated again afterwards is refused then."""
+    assert list(series(SATURATED, SATURATED, witness=Seen(is_quiet=True)).extend(2)) == [3, 4]
+    with pytest.raises(SaturatedError):
+        series(*[SATURATED] * 4, witness=Seen(is_quiet=True)).extend(5)
+
+
+def test_the_side_that_lost_less_of_a_pair_counts() -> None:
+    """Both processes of a pair must have lost most of the processors."""
+    rules = (Rule(profile=HOST),) * 2
+    pairs = Series(
+        take=pairs_of(Desk(told=[SATURATED] * 3), (PLAN, PLAN), order=random.Random(1)), rules=rules, keep=len
+    )
+    assert len(pairs.extend(2)) == 0
+    assert pairs.broken_off_by is None
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), LinkError("lost"), MeasurementError("crashed")])
@@ -298,3 +360,12 @@ def test_rounds_go_through_all_that_are_not_complete() -> None:
     never = series(*[CONTENDED] * 9)
     take_rounds([never], 2, order=random.Random(3), announce=lambda *_: None)
     assert (never.valid, len(never.complaints)) == ([], 4)
+
+
+def test_rounds_end_where_no_series_is_measured() -> None:
+    """A saturated machine ends a sweep at once; one series that was unlucky does not, where another has a run."""
+    lucky, unlucky = series(name="a"), series(SATURATED, SATURATED, name="b")
+    take_rounds([lucky, unlucky], 2, order=random.Random(3), announce=lambda *_: None)
+    assert (lucky.valid, unlucky.valid) == ([1, 2], [3, 4])
+    with pytest.raises(SaturatedError):
+        take_rounds([series(*[SATURATED] * 9)], 4, order=random.Random(3), announce=lambda *_: None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from perfsuite.errors import MeasurementError
+from perfsuite.measure.plan import KernelPlan, LlamaPlan
 from perfsuite.records.outcome import NOTHING_JUDGED_EXIT, Outcome
 from tests.fake_device import HostRuns
 
@@ -122,6 +123,32 @@ def test_figures_of_a_busy_machine_are_rough(runs: HostRuns) -> None:
     run = runs.file()
     assert {(each.outcome, len(each.samples_ns)) for each in run.judgements} == {(Outcome.INVALID, 10)}
     assert run.n_discarded_replicates["llama"] == 10
+
+
+@pytest.mark.usefixtures("without_engines")
+def test_a_saturated_device_is_refused_at_once(runs: HostRuns) -> None:
+    """After two replicates nothing more is measured, of no group; every case has the reason, which is said once."""
+    runs.device.contended, runs.device.others_ratio = True, 0.8
+    result = runs("-k", "test_phase or test_kernel")
+    assert result.ret == NOTHING_JUDGED_EXIT
+    result.stdout.no_fnmatch_line("*going on*")
+    reason = (
+        "the device is saturated: others had 80 % and 80 % of its processors' time in the first 2 runs (refused above "
+        "50 %); others take 80 % of the processors (cc1plus 190 % of one); end them, or wait for quiet "
+        "(--perf-wait-quiet=5m), and run again"
+    )
+    assert result.outlines.count(f"perfsuite: {reason}") == 1
+    assert sum(isinstance(each, LlamaPlan) for each in runs.device.plans) == 2
+    assert not any(isinstance(each, KernelPlan) for each in runs.device.plans)
+    judgements = runs.file().judgements
+    assert {each.case_id.partition("/")[0] for each in judgements} == {"phase", "kernel"}
+    assert {(each.outcome, each.reason) for each in judgements} == {(Outcome.INVALID, reason)}
+
+
+def test_a_saturated_device_is_waited_for_first(runs: HostRuns) -> None:
+    """Where quiet comes in time the run is as any other; where it does not, it is refused then."""
+    runs.device.contended, runs.device.others_ratio, runs.device.n_busy_looks = True, 0.8, 3
+    assert runs("--perf-wait-quiet=1m").ret == 0
 
 
 def test_a_run_waits_for_quiet_and_begins_anew(runs: HostRuns) -> None:

@@ -17,7 +17,7 @@ from perfsuite.expectation.cases import LlamaWorkload
 from perfsuite.expectation.graph import Batch, Operator, Settings, engine_graph, refusal
 from perfsuite.measure.engine import Engine, find_engine
 from perfsuite.measure.launch import run_worker
-from perfsuite.measure.led_worker import LedWorker
+from perfsuite.measure.led_worker import Here, LedWorker
 from perfsuite.measure.plan import LlamaPlan, StepsPlan
 from perfsuite.records.engine_columns import evaluations_of
 from perfsuite.records.events import EngineRecord, Node, Phase
@@ -113,7 +113,7 @@ class Measurer:
     def record(self, run: Run) -> EngineRecord | str:
         """Record a run, or show in llama.cpp's words why it refuses it."""
         try:
-            with LedWorker(StepsPlan(llama=self.plan(run)), {}, limit_s=LIMIT_S) as worker:
+            with LedWorker(Here(environment={}).worker(StepsPlan(llama=self.plan(run))), limit_s=LIMIT_S) as worker:
                 worker.run(self.plan(run))
                 return EngineRecord.from_plain(worker.payload()["engine"])
         except MeasurementError as error:

@@ -58,11 +58,6 @@ std::optional<Value> content_of(const std::string &path) {
     return n_read < 0 ? Value() : Value(Bytes{std::move(content)});
 }
 
-bool is_within(const std::string &name) {
-    return !name.empty() && name[0] != '/' && ("/" + name + "/").find("/../") == std::string::npos &&
-           name.find('\0') == std::string::npos;
-}
-
 std::string placed(const std::string &folder, const std::string &name) {
     if (!is_within(name)) {
         throw Failure("a file of a folder is named '" + name + "', which leads out of it");
@@ -101,6 +96,11 @@ void copy_file(const std::string &source, const std::string &path, const std::fu
 }
 
 } // namespace
+
+bool is_within(const std::string &name) {
+    return !name.empty() && name[0] != '/' && ("/" + name + "/").find("/../") == std::string::npos &&
+           name.find('\0') == std::string::npos;
+}
 
 Value snapshot(const std::string &root, const Value::List &patterns, const Value::List &links) {
     Value::List leads, files;

@@ -19,6 +19,9 @@ std::string file_digest(const std::string &path, const std::function<void()> &lo
 /* SHA-256 of each regular file of a folder, by name. */
 Value folder_digests(const std::string &folder, const std::function<void()> &look);
 
+/* Whether a name is one of a file below a folder: no path from the root, and none that leads out. */
+bool is_within(const std::string &name);
+
 /* Fills a new folder with copies (`files`: by their paths in it), links to files beside them (`links`) and texts
  * (`contents`), whole or not at all; one that is there already stays. */
 void make_folder(const std::string &folder, const Value &files, const Value &links, const Value &contents,

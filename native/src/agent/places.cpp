@@ -19,7 +19,7 @@ std::string variable(const char *name) {
 
 Places Places::own() {
     Places places;
-    places.program = real_path("/proc/self/exe");
+    places.program = own_program();
     places.bundle = folder_of(places.program);
     places.home = folder_of(folder_of(places.bundle));
     std::string cache = variable("XDG_CACHE_HOME"), user = variable("HOME");

@@ -20,12 +20,14 @@
 #include "../worker/text.h"
 #include "files.h"
 #include "json.h"
+#include "left_files.h"
 #include "link.h"
 #include "load.h"
 #include "lock.h"
 #include "places.h"
 #include "processes.h"
 #include "programs.h"
+#include "recorders.h"
 #include "restore.h"
 #include "workers.h"
 
@@ -135,8 +137,10 @@ class Service {
 
     /* Kills, restores and unlocks; what that came to. */
     Value let_go() {
+        told_workers_.end_all();
         load_.set(0);
         kill_children();
+        left_files_.begin(false);
         if (!is_held_) {
             return nullptr;
         }
@@ -267,6 +271,33 @@ class Service {
         if (kind == "run_in_turns") {
             return run_turns(link_, start_, asked);
         }
+        if (kind == "recorder_facts") {
+            return recorder_facts(link_, places_);
+        }
+        if (kind == "start_recorder") {
+            return start_recorder(told_workers_, left_files_, places_, asked);
+        }
+        if (kind == "describe_engine") {
+            return describe_engine(link_, start_, asked);
+        }
+        if (kind == "run_folder") {
+            return left_files_.begin(asked.at("is_wanted").boolean());
+        }
+        if (kind == "left_files") {
+            return left_files_.found();
+        }
+        if (kind == "file") {
+            return left_files_.piece(asked.at("name").text(), asked.at("offset").whole(), asked.at("most_bytes").whole());
+        }
+        if (kind == "start_worker") {
+            return told_workers_.started(asked);
+        }
+        if (kind == "tell_worker") {
+            return told_workers_.told(asked);
+        }
+        if (kind == "end_worker") {
+            return told_workers_.ended(asked);
+        }
         if (kind == "put_weights") {
             return weights(asked.at("digest").text());
         }
@@ -286,8 +317,9 @@ class Service {
         }
         throw Failure("the agent was asked for '" + printable(kind) +
                       "'; known are machine, snapshot, held, set, unset, may_write, set_load, find_program, run_program, "
-                      "competition, run, run_in_turns, put_weights, look, "
-                      "digests, keep, board_number");
+                      "competition, run, run_in_turns, start_worker, tell_worker, end_worker, recorder_facts, "
+                      "start_recorder, describe_engine, run_folder, left_files, file, put_weights, look, digests, keep, "
+                      "board_number");
     }
 
     /* What a machine says of itself that lies in no file; and what only a program tells. */
@@ -406,7 +438,9 @@ class Service {
     std::string root_;
     const Places places_ = Places::own();
     Start start_;
+    ToldWorkers told_workers_{link_, start_};
     HeldLock lock_;
+    LeftFiles left_files_{start_.work_folder};
     BusyLoops load_;
     std::unique_ptr<Journal> journal_;
     std::vector<std::string> notes_;

@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <deque>
 #include <fcntl.h>
 #include <filesystem>
 #include <memory>
@@ -13,6 +14,7 @@
 
 #include "../worker/text.h"
 #include "companions.h"
+#include "json.h"
 #include "looks.h"
 #include "processes.h"
 #include "restore.h"
@@ -26,8 +28,13 @@ namespace {
 /* What a worker that takes turns prints when it is ready for the next. */
 constexpr std::string_view READY_MARK = "perfsuite-worker-ready";
 
+/* How the eBPF recorder says that it records, and that it has switched levels (perfsuite/measure/ebpf.py). */
+constexpr std::string_view RECORDER_MARKS[] = {"ready", "levels "};
+
 /* Most that is kept of what a worker prints; longest to wait for one to end that has closed its output. */
 constexpr size_t KEPT_BYTES = 65536;
+/* Most lines with a mark that are kept until somebody asks for them: whoever takes turns only counts them. */
+constexpr size_t KEPT_ANSWERS = 1000;
 constexpr double END_LIMIT_S = 10.0, END_LOOK_S = 0.005;
 
 std::vector<std::string> child_environment(const Value &extra) {
@@ -62,8 +69,9 @@ std::vector<char *> pointers(std::vector<std::string> &texts) {
 /* A process in a session of its own, that is heard line by line. */
 class Process {
   public:
+    /* What it prints goes to the file `log` where that is not "": then its errors alone are heard. */
     Process(std::vector<std::string> command, std::vector<std::string> environment, const cpu_set_t &processors,
-            const Companions &beside = {}) {
+            const Companions &beside = {}, const std::string &log = "") {
         for (const auto &each : beside) {
             for (std::string &option : each->options()) {
                 command.push_back(std::move(option));
@@ -93,6 +101,14 @@ class Process {
             for (const auto &each : beside) {
                 each->in_child();
             }
+            if (int file = log.empty() ? 1 : ::open(log.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0600); file != 1) {
+                if (file < 0) {
+                    ::dprintf(2, "error: %s: cannot be written (%s)\n", log.c_str(), std::strerror(errno));
+                    ::_exit(127);
+                }
+                ::dup2(file, 1);
+                ::close(file);
+            }
             ::execve(arguments[0], arguments.data(), variables.data());
             ::dprintf(2, "%s: cannot be started (%s)\n", arguments[0], std::strerror(errno));
             ::_exit(127);
@@ -119,10 +135,25 @@ class Process {
         close_output();
     }
 
+    /* How its answers begin. */
+    std::vector<std::string_view> marks = {READY_MARK};
+
+    pid_t pid() const { return pid_; }
     bool is_open() const { return output_ >= 0; }
+    int input() const { return input_; }
     int output() const { return output_; }
     int n_ready() const { return n_ready_; }
     const std::string &words() const { return words_; }
+
+    /* The oldest line with a mark that was not asked for yet. */
+    std::optional<std::string> next_answer() {
+        if (answers_.empty()) {
+            return std::nullopt;
+        }
+        std::string first = std::move(answers_.front());
+        answers_.pop_front();
+        return first;
+    }
 
     void hear() {
         char chunk[65536];
@@ -137,8 +168,13 @@ class Process {
             unread_ += unread_.empty() ? "" : "\n";
         }
         for (size_t end; (end = unread_.find('\n')) != std::string::npos; unread_.erase(0, end + 1)) {
-            if (unread_.compare(0, READY_MARK.size(), READY_MARK) == 0) {
+            auto is_begun = [&](std::string_view mark) { return unread_.compare(0, mark.size(), mark) == 0; };
+            if (std::any_of(marks.begin(), marks.end(), is_begun)) {
                 n_ready_++;
+                answers_.push_back(unread_.substr(0, end));
+                while (answers_.size() > KEPT_ANSWERS) {
+                    answers_.pop_front();
+                }
             } else {
                 say(unread_.substr(0, end + 1));
             }
@@ -153,6 +189,14 @@ class Process {
     void go_on() {
         ssize_t ignored = ::write(input_, "\n", 1);
         static_cast<void>(ignored);
+    }
+
+    /* Writes as much of a text as is taken at once, all of it where nobody reads any more; how much that is. */
+    size_t write(std::string_view text) {
+        ::fcntl(input_, F_SETFL, O_NONBLOCK);
+        ssize_t n_bytes = ::write(input_, text.data(), text.size());
+        bool is_later = n_bytes < 0 && (errno == EAGAIN || errno == EINTR);
+        return n_bytes >= 0 ? static_cast<size_t>(n_bytes) : is_later ? 0 : text.size();
     }
 
     void end_input() {
@@ -210,15 +254,24 @@ class Process {
     int input_ = -1, output_ = -1, n_ready_ = 0, status_ = 0;
     bool is_reaped_ = false;
     std::string unread_, words_;
+    std::deque<std::string> answers_;
 };
 
-/* Lets this process, which takes looks, keep off the processors that are used. */
+/* Lets this process, which takes looks and hears records, keep off the processors that are used; where all are, it runs
+ * on those that the desk names, if it names any. */
 class SteppedAside {
   public:
-    explicit SteppedAside(const Start &start) {
+    SteppedAside(const Start &start, const Value *named) {
         ::sched_getaffinity(0, sizeof before_, &before_);
-        if (CPU_COUNT(&start.others) > 0) {
-            ::sched_setaffinity(0, sizeof start.others, &start.others);
+        cpu_set_t chosen = start.others;
+        for (const Value &each : named ? named->list() : Value::List()) {
+            int64_t number = each.whole();
+            if (CPU_COUNT(&start.others) == 0 && number >= 0 && number < CPU_SETSIZE) {
+                CPU_SET(static_cast<int>(number), &chosen);
+            }
+        }
+        if (CPU_COUNT(&chosen) > 0) {
+            ::sched_setaffinity(0, sizeof chosen, &chosen);
         }
     }
     SteppedAside(const SteppedAside &) = delete;
@@ -255,6 +308,13 @@ class Watch {
         processes_[place] =
             std::make_unique<Process>(command, child_environment(environment), start_.processors, beside_[place]);
         return *processes_[place];
+    }
+
+    /* Starts another program, alone in the place of a worker. */
+    Process &started(const std::vector<std::string> &command, const std::string &log) {
+        processes_[0] = std::make_unique<Process>(command, child_environment(Value::Map{}), start_.processors,
+                                                  Companions(), log);
+        return *processes_[0];
     }
 
     Process &process(size_t place) { return *processes_[place]; }
@@ -296,6 +356,28 @@ class Watch {
         }
         return true;
     }
+
+    /* Tells a worker lines; false where the time is over before it has read them. */
+    bool tells(size_t place, std::string_view lines) {
+        Process &process = *processes_[place];
+        while (!lines.empty() && process.is_open()) {
+            double left_s = until_ - monotonic_s();
+            if (left_s <= 0.0) {
+                return false;
+            }
+            std::vector<pollfd> polled = {{process.input(), POLLOUT, 0}, {process.output(), POLLIN, 0}};
+            link_.wait(left_s, &polled);
+            if (polled[0].revents) {
+                lines.remove_prefix(process.write(lines));
+            }
+            if (polled[1].revents) {
+                process.hear();
+            }
+        }
+        return true;
+    }
+
+    void allow_s(double limit_s) { until_ = monotonic_s() + limit_s; }
 
     /* Waits for one that has closed its output, and returns what it has left. */
     Value outcome(size_t place) {
@@ -344,6 +426,74 @@ class Watch {
 
 } // namespace
 
+/* One worker, or another program, alone. */
+struct ToldWorkers::Worker {
+    Worker(Link &link, const Start &start, const Value &asked) : watch(link, start, asked) {
+        watch.started(0, asked.at("plan"), asked.at("environment"), asked.at("options"), asked.find("beside"));
+    }
+    Worker(Link &link, const Start &start, const std::vector<std::string> &command, const std::string &log)
+        : watch(link, start, Value::Map{{"limit_s", 0.0}}) {
+        Process &process = watch.started(command, log);
+        process.marks = {RECORDER_MARKS[0], RECORDER_MARKS[1]};
+    }
+
+    Watch watch;
+};
+
+ToldWorkers::ToldWorkers(Link &link, const Start &start) : link_(link), start_(start) {}
+
+ToldWorkers::~ToldWorkers() = default;
+
+Value ToldWorkers::started(const Value &asked) {
+    workers_[++n_started_] = std::make_unique<Worker>(link_, start_, asked);
+    return n_started_;
+}
+
+Value ToldWorkers::started_recorder(const std::vector<std::string> &command, const std::string &log) {
+    workers_[++n_started_] = std::make_unique<Worker>(link_, start_, command, log);
+    return n_started_;
+}
+
+Value ToldWorkers::told(const Value &asked) {
+    auto found = workers_.find(asked.at("worker").whole());
+    if (found == workers_.end()) {
+        throw Failure("the worker is gone; start another one");
+    }
+    Watch &watch = found->second->watch;
+    Process &process = watch.process(0);
+    std::string lines;
+    for (const Value &each : asked.at("lines").list()) {
+        lines += each.text() + "\n";
+    }
+    SteppedAside aside(start_, nullptr);
+    watch.allow_s(asked.at("limit_s").number());
+    bool is_late = !watch.tells(0, lines);
+    std::optional<std::string> answer;
+    const Value *ends = asked.find("ends_input");
+    if (!is_late && ends && ends->boolean()) {
+        process.end_input();
+        is_late = !watch.hears_until([&] { return !process.is_open(); });
+    } else if (!is_late && asked.at("is_answered").boolean()) {
+        is_late = !watch.hears_until([&] { return (answer = process.next_answer()) || !process.is_open(); });
+    }
+    Value told;
+    told.set("answer", answer ? Value(printable(*answer)) : Value());
+    told.set("is_late", is_late);
+    told.set("pid", static_cast<int>(process.pid()));
+    told.set("words", Bytes{process.words()});
+    bool has_ended = !answer && !is_late && !process.is_open();
+    told.set("outcome", has_ended ? watch.outcome(0) : Value());
+    told.set("looks", has_ended ? Value(watch.looks()) : Value());
+    return told;
+}
+
+Value ToldWorkers::ended(const Value &asked) {
+    workers_.erase(asked.at("worker").whole());
+    return nullptr;
+}
+
+void ToldWorkers::end_all() { workers_.clear(); }
+
 std::string named_parent() {
     std::optional<ProcessStat> stat = process_stat(::getpid());
     return std::to_string(::getpid()) + " " + (stat ? std::to_string(stat->start_ticks) : "?") + " " + pid_namespace();
@@ -354,7 +504,7 @@ Value run_plan(Link &link, const Start &start, const Value &asked) {
     Process &process =
         watch.started(0, asked.at("plan"), asked.at("environment"), asked.at("options"), asked.find("beside"));
     process.end_input();
-    SteppedAside aside(start);
+    SteppedAside aside(start, asked.find("stands_on"));
     double began_s = monotonic_s();
     bool is_late = !watch.hears_until([&] { return !process.is_open(); });
     Value::List looks = watch.looks();
@@ -374,7 +524,7 @@ Value run_turns(Link &link, const Start &start, const Value &asked) {
         const Value *beside = besides && !besides->list().at(place).is_nil() ? &besides->list().at(place) : nullptr;
         watch.started(place, own("plans"), own("environments"), own("options"), beside);
     }
-    SteppedAside aside(start);
+    SteppedAside aside(start, asked.find("stands_on"));
     int n_taken[2] = {0, 0};
     bool is_late = false;
     std::optional<size_t> ended_early;

@@ -1,6 +1,7 @@
 /* perfsuite-worker: the suite's program on a device.  It needs no Python there.
  *
  *     perfsuite-worker run PLAN RECORD [--engine-library=FILE] [--probe-library=FILE]
+ *     perfsuite-worker describe [--engine-library=FILE] [FEATURE ...]
  *     perfsuite-worker serve [--root=FOLDER] [--worker=PROGRAM]
  *     perfsuite-worker run-folder FOLDER [RESULTS] [--root=FOLDER] [--worker=PROGRAM]
  *     perfsuite-worker lock state|break [--force] [--folder=FOLDER]
@@ -15,6 +16,7 @@
 #include "../agent/lock_command.h"
 #include "../agent/run_folder.h"
 #include "../agent/serve.h"
+#include "describe.h"
 #include "failure.h"
 #include "run.h"
 
@@ -49,6 +51,9 @@ int dispatched(const std::vector<std::string> &arguments) {
     if (arguments.size() >= 3 && arguments[0] == "run") {
         return perfsuite::run({arguments.begin() + 1, arguments.end()});
     }
+    if (!arguments.empty() && arguments[0] == "describe") {
+        return perfsuite::describe({arguments.begin() + 1, arguments.end()});
+    }
     if (!arguments.empty() && arguments[0] == "serve") {
         return perfsuite::serve({arguments.begin() + 1, arguments.end()});
     }
@@ -59,6 +64,7 @@ int dispatched(const std::vector<std::string> &arguments) {
         return perfsuite::lock_command({arguments.begin() + 1, arguments.end()});
     }
     std::fprintf(stderr, "usage: perfsuite-worker run PLAN RECORD [--engine-library=FILE] [--probe-library=FILE]\n"
+                         "       perfsuite-worker describe [--engine-library=FILE] [FEATURE ...]\n"
                          "       perfsuite-worker serve [--root=FOLDER] [--worker=PROGRAM]\n"
                          "       perfsuite-worker run-folder FOLDER [RESULTS] [--root=FOLDER] [--worker=PROGRAM]\n"
                          "       perfsuite-worker lock state|break [--force] [--folder=FOLDER]\n"

@@ -131,4 +131,11 @@ std::string real_path(const std::string &path) {
     return ::realpath(path.c_str(), found) ? found : path;
 }
 
+std::string own_program() {
+    constexpr std::string_view LOADER = "/lib/ld-musl.so";
+    std::string program = real_path("/proc/self/exe");
+    bool is_loader = program.size() > LOADER.size() && program.substr(program.size() - LOADER.size()) == LOADER;
+    return is_loader ? program.substr(0, program.size() - LOADER.size()) + "/perfsuite-worker" : program;
+}
+
 } // namespace perfsuite

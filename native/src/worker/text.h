@@ -35,6 +35,9 @@ std::string folder_of(const std::string &path);
 /* The path without links; the path itself where it is not there. */
 std::string real_path(const std::string &path);
 
+/* The file that starts this program: it itself, or the one that starts it by the C library of its bundle. */
+std::string own_program();
+
 } // namespace perfsuite
 
 #endif

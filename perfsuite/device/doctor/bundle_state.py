@@ -25,7 +25,7 @@ cat "$b/{MANIFEST_NAME}"
 _FREE_COLUMN = 3
 
 #: What the program of a bundle does not do.
-_NO_OPENCL = "not looked at: a bundle's program does not ask OpenCL's loader"
+_NO_OPENCL = "not looked at: the bundle's program was not asked to load OpenCL"
 _NO_EBPF = "not with a bundle"
 
 
@@ -62,4 +62,6 @@ def bundle_state(target: Target, home: str) -> SuiteState | None:
         opencl_device=None,
         opencl_problem=_NO_OPENCL,
         ebpf_problem=_NO_EBPF,
+        backend_problem=_NO_OPENCL,
+        bundle=manifest,
     )

@@ -17,6 +17,7 @@ from perfsuite.device.setup.needs import NO_PROGRAM, QUESTION, Installed, last_a
 from perfsuite.device.setup.suite_wheel import suite_digest
 from perfsuite.device.target.shell_target import Target
 from perfsuite.errors import DeviceError, LinkError, MeasurementError
+from perfsuite.records.bundle import BundleManifest
 from perfsuite.records.codec import rebuilt
 
 
@@ -70,6 +71,10 @@ class SuiteState:
     opencl_problem: str | None
     #: The one thing that keeps the eBPF recorder from working; None where nothing does.
     ebpf_problem: str | None
+    #: What keeps llama.cpp's OpenCL backend from that device, its kernels' compiling among it; None where nothing does.
+    backend_problem: str | None
+    #: The bundle by which it was set up; None where the suite there is in Python.
+    bundle: BundleManifest | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +105,7 @@ def read_suite_state(plain: Mapping[str, Any]) -> SuiteState:
 
 
 #: An OpenCL driver that compiles for the first time takes its time.
-_STATE_LIMIT_S = 180.0
+_STATE_LIMIT_S = 300.0
 
 
 def gather(

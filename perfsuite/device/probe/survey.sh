@@ -62,6 +62,14 @@ for file in "$root"/lib/libc.so.6 "$root"/lib64/libc.so.6 "$root"/lib/*/libc.so.
 done
 say libc "$libc"
 
+# OpenCL: where its loader or a vendor's own library is looked for.
+for place in /usr/lib /usr/lib64 /usr/lib/*-linux-gnu* /usr/local/lib /lib /lib64 /vendor/lib64 /system/vendor/lib64 \
+  /system/lib64; do
+  for file in "$root$place"/libOpenCL.so.1 "$root$place"/libOpenCL.so; do
+    [ -e "$file" ] && say opencl_library "${file#"$root"}"
+  done
+done
+
 for name in python3 cc gcc clang c++ g++ clang++ cmake timeout vcgencmd getprop dumpsys adb apt-get pkg pip3 sudo; do
   say "command:$name" "$(command -v $name)"
 done
@@ -126,4 +134,25 @@ said_by throttled vcgencmd get_throttled
 said_by clock_synchronised timedatectl show -p NTPSynchronized --value
 said_by virtual systemd-detect-virt
 said_by opencl clinfo -l
+
+# OpenCL's loader and whether it reads layers; the libraries that it is told to load, and which of them are there.
+folders="/usr/lib /usr/lib64 /lib64 /usr/local/lib /vendor/lib64 /system/vendor/lib64 /vendor/lib $PREFIX/lib"
+for folder in "$root"/usr/lib/*-linux-* $folders; do
+  folder=$root${folder#"$root"}
+  for file in "$folder"/libOpenCL.so.1 "$folder"/libOpenCL.so; do
+    [ -f "$file" ] || continue
+    say opencl_loader "${file#"$root"}"
+    grep -q OPENCL_LAYERS "$file" && say opencl_layers "${file#"$root"}"
+    break
+  done
+done
+for icd in "$root"/etc/OpenCL/vendors/*.icd; do
+  show "$icd"
+  [ -f "$icd" ] && while IFS= read -r library || [ -n "$library" ]; do
+    for folder in "" "$root"/usr/lib/*-linux-* $folders; do
+      case $library in /*) file=$root$library ;; *) file=$root${folder#"$root"}/$library ;; esac
+      [ -f "$file" ] && say opencl_driver "$library" && break
+    done
+  done <"$icd"
+done
 exit 0

@@ -28,10 +28,14 @@ class BoardSurvey:
     glibc: str | None
     #: Whether its C library is musl.
     has_musl: bool
+    #: Whether it is Android, whose C library is none of those that are compiled for.
+    is_android: bool
     #: What ``/proc/cpuinfo`` lists of every processor.
     features: frozenset[str]
     #: None where it was not told.
     free_bytes: int | None
+    #: Where it has OpenCL; None where it has none.
+    opencl_library: str | None = None
 
 
 def read_board(readings: Readings) -> BoardSurvey:
@@ -43,8 +47,10 @@ def read_board(readings: Readings) -> BoardSurvey:
         machine=readings.text("machine") or "",
         glibc=found[1] if is_glibc and found is not None else None,
         has_musl="musl" in libc.lower(),
+        is_android=readings.text("ro.build.version.release") is not None,
         features=frozenset.intersection(*features) if (features := list(_features(readings))) else frozenset(),
         free_bytes=free_disk_bytes(readings),
+        opencl_library=readings.text("opencl_library"),
     )
 
 

@@ -49,11 +49,12 @@ done
 """
 
 #: Lets the folder ``$2`` of ``$1`` become the bundle ``$3``, which the link then leads to: its worker ``$4`` has to
-#: run there first. Bundles other than this and the one that was used before are removed.
+#: run there first; what follows are its other programs. Bundles other than this and the one that was used before are
+#: removed.
 SWITCH = r"""
 cd "$1" || exit 3
 if [ "$2" ]; then
-chmod 755 "$2/$4" || exit 3
+(cd "$2" && shift 3 && chmod 755 "$@") || exit 3
 told=$("./$2/$4" --version 2>&1) || { echo "$told" >&2; exit 4; }
 sync 2>/dev/null
 [ ! -e "$3" ] || mv "$3" ".old-$3" || exit 3
@@ -80,7 +81,7 @@ rm -f "$1/current" || exit 3
 #: Removes all that setup has ever made in ``$1``, and the folder where nothing else is in it.
 REMOVE = r"""
 cd "$1" 2>/dev/null || exit 0
-rm -rf bundle venv venvs incoming wheels setup.log || exit 3
+rm -rf bundle cache venv venvs incoming wheels setup.log || exit 3
 cd / && rmdir "$1" 2>/dev/null
 exit 0
 """

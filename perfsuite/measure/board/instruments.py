@@ -94,7 +94,7 @@ _ANSWERS: Mapping[str, Callable[[Instruments, Mapping[str, Any]], Any]] = {
     "phase_tracer": lambda board, asked: str(board.phase_tracer(_engine(asked))),
     "ebpf_helper": lambda board, _: str(board.ebpf_helper()),
     "tensor_layout": lambda board, asked: board.tensor_layout(_engine(asked)).to_plain(),
-    "cpu_features": lambda board, asked: list(board.cpu_features(_llama_plan(asked))),
+    "cpu_features": lambda board, asked: list(board.cpu_features(load_llama_plan(asked))),
 }
 
 
@@ -110,7 +110,8 @@ def _engine(asked: Mapping[str, Any]) -> Engine:
     return Engine.from_plain(asked["engine"])
 
 
-def _llama_plan(asked: Mapping[str, Any]) -> LlamaPlan:
+def load_llama_plan(asked: Mapping[str, Any]) -> LlamaPlan:
+    """Read the plan of a request; `MeasurementError` for one of another kind."""
     plan = load_plan(asked["plan"])
     if not isinstance(plan, LlamaPlan):
         raise MeasurementError(f"an engine was asked for with a {type(plan).__name__}")

@@ -29,20 +29,23 @@ from perfsuite.measure.board.beside import Beside
 from perfsuite.measure.board.frames import understood
 from perfsuite.measure.board.holding import Held
 from perfsuite.measure.board.identity import told_identity
-from perfsuite.measure.board.instruments import INSTRUMENT
+from perfsuite.measure.board.instruments import INSTRUMENT, load_llama_plan, on_board
 from perfsuite.measure.board.link import AgentLink
 from perfsuite.measure.board.local_board import WATCHED, LocalBoard, read_digest
 from perfsuite.measure.board.looks import asked_looks, replay
 from perfsuite.measure.board.mirror import FILES, LINKS, Mirror, mirror
 from perfsuite.measure.board.program_beside import NOTHING_ASKED, AskedBeside, asked_beside
+from perfsuite.measure.board.program_files import ProgramFiles
 from perfsuite.measure.board.program_governors import BoardGovernors
+from perfsuite.measure.board.program_instruments import ProgramInstruments
+from perfsuite.measure.board.program_leading import ProgramPlace
 from perfsuite.measure.board.program_live import BoardRecords, heard_there
+from perfsuite.measure.board.program_shapes import SHAPES, ProgramShapes
 from perfsuite.measure.board.protocol import BoardFacts
-from perfsuite.measure.board.run_folder import RUN_FOLDER
 from perfsuite.measure.board.watching import seen_beside
 from perfsuite.measure.competition import LOOK_S, competition_of
 from perfsuite.measure.contention import ContentionMark, processor_ticks
-from perfsuite.measure.engine import Engine
+from perfsuite.measure.engine import OPENCL_BACKEND, Engine
 from perfsuite.measure.engine_store import (
     ENGINE,
     KERNELS,
@@ -56,23 +59,24 @@ from perfsuite.measure.engine_store import (
     manifest_content,
     read_entry,
 )
-from perfsuite.measure.launch import WORKER_LIMIT_S, pinning, record_payload, refuse_killed, still_running
-from perfsuite.measure.launches.plan import LAUNCHED
-from perfsuite.measure.plan import (
-    EbpfOverheadPlan,
-    EngineDuplicationPlan,
-    LlamaPlan,
-    Plan,
-    StepsPlan,
-    dump_plan,
-    load_plan,
-    task_of,
+from perfsuite.measure.launch import (
+    WORKER_LIMIT_S,
+    is_native,
+    pinning,
+    publishing_processors,
+    record_payload,
+    refuse_killed,
+    still_running,
 )
+from perfsuite.measure.launches.plan import LAUNCHED
+from perfsuite.measure.led_worker import Lead, lead_of
+from perfsuite.measure.native import ENGINE_LIBRARY, PHASE_TRACER_LIBRARY
+from perfsuite.measure.plan import LlamaPlan, OpenClCeilingsPlan, Plan, dump_plan, load_plan, task_of
 from perfsuite.measure.probes import CACHE_FILES
 from perfsuite.measure.turns import out_of_time, turn_order
-from perfsuite.records.bundle import LIBRARIES
 
 if TYPE_CHECKING:
+    from perfsuite.measure.board.bundled_opencl import BundledOpenCl
     from perfsuite.measure.launches.own_kernels import OwnKernels
 
 #: What says of a folder of libraries, or of the one above it, which llama.cpp it holds: as a bundle's manifest does.
@@ -81,7 +85,8 @@ ENGINE_FILE, BUNDLE_MANIFEST = "engine.json", "manifest.json"
 #: Clock ticks a second, in which /proc counts. *Source*: proc(5), ``USER_HZ``: 100 on all that Linux runs on here.
 _TICKS_PER_S = 100
 
-_FILES = "files that a run leaves"
+#: How much longer than a worker's answer its way over the link is waited for, s.
+_BEYOND_ANSWER_S = 60.0
 
 #: Puts a file of this machine there: what it is, and where.
 Put = Callable[[Path, str], None]
@@ -120,6 +125,11 @@ class ProgramLink(AgentLink):
         self._kernels: OwnKernels | None = None
         #: By a folder of libraries: the suite's own library for them.
         self._engine_libraries: dict[str, str] = {}
+        self._files = ProgramFiles(self._asked)
+        self._instruments = ProgramInstruments(
+            ask=self._asked, own_library=self._engine_libraries.get, bundle=self._bundle
+        )
+        self._shapes = ProgramShapes(self._asked_within, _payload, self._environment, self._options)
 
     def begin(self, *, limit_s: float) -> None:
         """Bring the board into its conditions: governors set, cool enough to begin, battery charged."""
@@ -155,6 +165,8 @@ class ProgramLink(AgentLink):
                 f"run 'perfsuite devices setup {self._name} --with-python'"
             )
         self._limit_s, self._hear = limit_s, hear
+        if kind in SHAPES:
+            return understood(kind, self._shapes.answer(kind), arguments)
         answer = _ANSWERS.get(kind)
         if answer is None:
             return self._asked(kind, arguments)
@@ -162,12 +174,16 @@ class ProgramLink(AgentLink):
 
     def end(self, *, limit_s: float) -> Held | None:
         """As `AgentLink.end`."""
+        self._files.close()
         held = super().end(limit_s=limit_s)
         return None if held is None else self._with_own(held)
 
     def _asked(self, kind: str, arguments: Mapping[str, Any] | None = None, records: BoardRecords | None = None) -> Any:
         hear = None if records is None else records.take
         return super().ask(kind, arguments or {}, limit_s=self._limit_s, hear=hear)
+
+    def _asked_within(self, kind: str, arguments: Mapping[str, Any], limit_s: float) -> Any:
+        return super().ask(kind, arguments, limit_s=limit_s + _BEYOND_ANSWER_S)
 
     def _with_own(self, held: Held) -> Held:
         return Held(notes=(*held.notes, *self._notes), problems=(*held.problems, *self._problems))
@@ -242,7 +258,16 @@ class ProgramLink(AgentLink):
         return competition_of(first.until(last), busy).to_plain()
 
     def _run(self, asked: Mapping[str, Any]) -> dict[str, Any]:
+        try:
+            with self._files.placed(asked) as placed:
+                return {**self._measured(placed), **self._files.left(asked)}
+        except MeasurementError as error:
+            raise on_board(self._name, error) if OPENCL_BACKEND in str(error) else error from None
+
+    def _measured(self, asked: Mapping[str, Any]) -> dict[str, Any]:
         plan = load_plan(asked["plan"])
+        if (lead := lead_of(plan)) is not None:
+            return self._led(lead, plan, asked)
         if isinstance(plan, LAUNCHED):
             return self._own_kernels().run(plan, partial(self._run_plan, asked, is_watched=isinstance(plan, WATCHED)))
         return self._run_plan(asked, plan, is_watched=isinstance(plan, WATCHED))
@@ -255,6 +280,35 @@ class ProgramLink(AgentLink):
             logs, cache_dir = self._cache_dir / "logs" / self._name, str(self._board_cache_dir)
             self._kernels = OwnKernels(read_there=self._kernel_source, log_dir=logs, cache_dir=cache_dir)
         return self._kernels
+
+    def _instrument(self, asked: Mapping[str, Any]) -> Any:
+        """Answer as `answered_instrument` does."""
+        return _INSTRUMENTS[asked["name"]](self, asked)
+
+    def _opencl_backend(self, asked: Mapping[str, Any]) -> dict[str, Any]:
+        engine = Engine.from_plain(asked["engine"])
+        return self._bundled_opencl().backend(engine, self._own_library(engine).parent, asked["platform"]).to_plain()
+
+    def _tracing_layer(self, _: Mapping[str, Any]) -> str:
+        return str(self._bundled_opencl().tracing_layer())
+
+    def _bundled_opencl(self) -> BundledOpenCl:
+        from perfsuite.measure.board.bundled_opencl import BundledOpenCl  # few runs are of OpenCL
+
+        def run(plan: Plan, environment: Mapping[str, str]) -> dict[str, Any]:
+            return self._run_plan({"extra_environment": environment}, plan, is_watched=False)
+
+        return BundledOpenCl(
+            name=self._name, bundle=self._bundle, cache_dir=self._board_cache_dir, digests=self._digests, run=run
+        )
+
+    def _digests(self, folder: Path) -> dict[str, str]:
+        told = self._asked("digests", {"folder": str(folder)})
+        return {str(name): str(each["sha256"]) for name, each in told.items()}
+
+    def _own_library(self, engine: Engine) -> Path:
+        """Return where the suite's own library for an engine lies."""
+        return Path(self._engine_libraries.get(str(engine.library_dir), self._bundle / "lib" / ENGINE_LIBRARY))
 
     def _kernel_source(self, path: Path) -> bytes:
         if (content := self._look(path)) is None:
@@ -270,12 +324,13 @@ class ProgramLink(AgentLink):
                 "options": self._options(plan),
                 "limit_s": asked.get("limit_s", WORKER_LIMIT_S),
                 "beside": {**beside.request, **_live(plan, records)},
+                "stands_on": self._stands_on(plan, records),
             }
             if not is_watched:
-                return self._ran(plan, {**request, "looks": None}, beside, records)[0]
+                return self._outcome(plan, {**request, "looks": None}, beside, records)[0]
             with self._mirrored() as board:
                 seen, looks = asked_looks(board, self._conditions)
-                payload, told = self._ran(plan, {**request, "looks": looks}, beside, records)
+                payload, told = self._outcome(plan, {**request, "looks": looks}, beside, records)
                 replay(board, seen, told["looks"])
         return {**payload, **seen_beside(seen)}
 
@@ -285,7 +340,15 @@ class ProgramLink(AgentLink):
             return NOTHING_ASKED
         return asked_beside(plan, beside, lambda board, files: self._lay(board, files, ()))
 
-    def _ran(
+    def _stands_on(self, plan: Plan, records: BoardRecords | None) -> list[int] | None:
+        """Return the processors from which the program hears a run."""
+        llama = getattr(plan, "llama", plan)
+        if records is None or not isinstance(llama, LlamaPlan):
+            return None
+        usable = frozenset(self._known_machine().usable_processors)
+        return sorted(publishing_processors(llama, usable)) or None
+
+    def _outcome(
         self, plan: Plan, request: Mapping[str, Any], beside: AskedBeside, records: BoardRecords | None
     ) -> tuple[dict[str, Any], Mapping[str, Any]]:
         """Run a worker; return its payload with what was seen beside it, and all that the program told."""
@@ -297,7 +360,36 @@ class ProgramLink(AgentLink):
         except MeasurementError as error:
             raise beside.reason(told, error) from None
 
+    def _led(self, lead: Lead, plan: Plan, asked: Mapping[str, Any]) -> dict[str, Any]:
+        """Lead a worker there from here; beside one that measures cases the device is looked at."""
+        beside = self._asked_beside(plan, asked)
+        place = ProgramPlace(
+            ask=self._asked_within,
+            payload=_payload,
+            environment=self._environment(plan, asked["extra_environment"]),
+            options=self._options(plan),
+            machine=self._known_machine().architecture,
+            layout=lambda llama: self._instruments.tensor_layout(llama.library_dir),
+            file=self._files.read,
+            beside=beside.request,
+        )
+        limit_s = asked.get("limit_s", WORKER_LIMIT_S)
+        if not isinstance(plan, WATCHED):
+            return lead(plan, place, limit_s)
+        with self._mirrored() as board:
+            seen, place.looks = asked_looks(board, self._conditions)
+            try:
+                payload = lead(plan, place, limit_s)
+            except MeasurementError as error:
+                raise beside.reason(place.outcome, error) from None
+            replay(board, seen, place.taken)
+        return {**payload, **seen_beside(seen), **beside.payload(place.outcome)}
+
     def _run_in_turns(self, asked: Mapping[str, Any]) -> list[dict[str, Any]]:
+        with self._files.placed(asked) as placed:
+            return self._turns_taken(placed)
+
+    def _turns_taken(self, asked: Mapping[str, Any]) -> list[dict[str, Any]]:
         plans = [load_plan(each) for each in asked["plans"]]
         task = task_of(plans[0])
         environments = [
@@ -318,6 +410,7 @@ class ProgramLink(AgentLink):
                     "limit_s": WORKER_LIMIT_S,
                     "looks": looks,
                     "besides": [_live(plan, records) for plan in plans],
+                    "stands_on": self._stands_on(plans[0], records),
                 },
                 records,
             )
@@ -385,8 +478,8 @@ class ProgramLink(AgentLink):
                 f"{folder}: was made by perfsuite {plain['suite_version']}, this is {__version__}; "
                 "set the device up with that llama.cpp again"
             )
-        own = LIBRARIES if name == BUNDLE_MANIFEST else "lib-perfsuite"
-        self._engine_libraries[str(engine.library_dir)] = str(folder / own / "libperfsuite_engine.so")
+        part = "lib" if name == BUNDLE_MANIFEST else "lib-perfsuite"  # of any bundle there, by whatever path
+        self._engine_libraries[str(engine.library_dir)] = str(folder / part / ENGINE_LIBRARY)
         if folder == self._bundle:
             del self._engine_libraries[str(engine.library_dir)]  # the program knows those beside it
         return engine
@@ -408,14 +501,17 @@ class ProgramLink(AgentLink):
             build_id=engine.build_id,
             version=asked["version"],
         )
-        own = self._engine_libraries.get(str(engine.library_dir), str(self._bundle / "lib" / "libperfsuite_engine.so"))
+        own = str(self._own_library(engine))
         files = {f"lib/{name}": str(engine.library_dir / name) for name in libraries}
+        beside = str(Path(own).parent)
+        if PHASE_TRACER_LIBRARY in self._asked("digests", {"folder": beside}):
+            files[f"lib-perfsuite/{PHASE_TRACER_LIBRARY}"] = f"{beside}/{PHASE_TRACER_LIBRARY}"
         described = {**engine.to_plain(), "library_dir": "lib", "include_dirs": []}
         contents = {ENGINE_FILE: json.dumps({"suite_version": __version__, "engine": described}).encode()}
         # The suite's own library finds the engine's from where it lies in a bundle: in the folder 'engine' beside.
         return self._make_entry(
             entry,
-            files={**files, "lib-perfsuite/libperfsuite_engine.so": own},
+            files={**files, f"lib-perfsuite/{ENGINE_LIBRARY}": own},
             links={"engine": "lib"},
             contents=contents,
         )
@@ -478,44 +574,38 @@ _ANSWERS: dict[str, Callable[[ProgramLink, Mapping[str, Any]], Any]] = {
     "set_governor": ProgramLink._set_governor,
     "set_load": ProgramLink._set_load,
     "independent_rates": ProgramLink._independent_rates,
+    INSTRUMENT: ProgramLink._instrument,
 }
 
-
-#: What the program has no answer to, as a reader calls it.
-_LACKING = {
-    "file": _FILES,
-    "start_shapes": "measuring shapes on request",
-    "ask_shapes": "measuring shapes on request",
-    "end_shapes": "measuring shapes on request",
-}
-_LACKING_INSTRUMENTS = {
-    "opencl_backend": "llama.cpp's OpenCL backend",
-    "tracing_layer": "the OpenCL layer",
-    "phase_tracer": "the tracer of llama.cpp's functions",
-    "ebpf_helper": "tracing with eBPF",
-    "tensor_layout": "tracing with eBPF",
-    "cpu_features": "the processor's features that llama.cpp finds",
+_INSTRUMENTS: dict[str, Callable[[ProgramLink, Mapping[str, Any]], Any]] = {
+    "opencl_backend": ProgramLink._opencl_backend,
+    "tracing_layer": ProgramLink._tracing_layer,
+    "phase_tracer": lambda link, asked: link._instruments.phase_tracer(_library_dir(asked)),
+    "ebpf_helper": lambda link, _: link._instruments.ebpf_helper(),
+    "tensor_layout": lambda link, asked: link._instruments.tensor_layout(_library_dir(asked)).to_plain(),
+    "cpu_features": lambda link, asked: list(link._instruments.cpu_features(load_llama_plan(asked).library_dir)),
 }
 
 
 def lacking(kind: str, asked: Mapping[str, Any]) -> str | None:
     """Name what a request asks for that only an agent in Python has; None where the program serves it."""
     if kind == INSTRUMENT:
-        return _LACKING_INSTRUMENTS.get(asked["name"], f"the instrument {asked['name']!r}")
+        return None if asked["name"] in _INSTRUMENTS else f"the instrument {asked['name']!r}"
+    if kind == "start_shapes" and not is_native(load_plan(asked["plan"])):
+        return "shapes of the suite's own tiled kernels"
     if kind not in ("run", "run_in_turns"):
-        return _LACKING.get(kind)
+        return None
     plans = [load_plan(each) for each in (asked["plans"] if kind == "run_in_turns" else [asked["plan"]])]
     engines = [llama for plan in plans if isinstance(llama := getattr(plan, "llama", plan), LlamaPlan)]
-    if any(isinstance(plan, EbpfOverheadPlan) for plan in plans) or any(each.ebpf is not None for each in engines):
-        return "tracing with eBPF"
-    if any(isinstance(plan, EngineDuplicationPlan | StepsPlan) for plan in plans):
-        return "leading llama.cpp step by step"
+    if any(isinstance(plan, OpenClCeilingsPlan) for plan in plans):
+        return "ceilings of OpenCL"
     if not asked.get("is_heard") and any(each.live_socket is not None for each in engines):
         return "a socket of live records"
-    environments = [asked["extra_environment"], *asked.get("own_environments", ())]
-    if asked.get("keeps_files") or any(str(RUN_FOLDER) in text for each in environments for text in each.values()):
-        return _FILES
     return None
+
+
+def _library_dir(asked: Mapping[str, Any]) -> str:
+    return str(Engine.from_plain(asked["engine"]).library_dir)
 
 
 def _live(plan: Plan, records: BoardRecords | None) -> dict[str, Any]:

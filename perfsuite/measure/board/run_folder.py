@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import fields, replace
 from pathlib import Path, PurePosixPath
@@ -59,7 +59,12 @@ def left_files(folder: Path) -> tuple[tuple[str, int], ...]:
     Raises `MeasurementError` where it is more than `FILES_LIMIT_BYTES`.
     """
     found = sorted(path for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
-    files = tuple((str(path.relative_to(folder)), path.stat().st_size) for path in found if path.name != MARK)
+    return within_limit((str(path.relative_to(folder)), path.stat().st_size) for path in found if path.name != MARK)
+
+
+def within_limit(found: Iterable[tuple[str, int]]) -> tuple[tuple[str, int], ...]:
+    """Return names and sizes of a run's files; `MeasurementError` where they are more than `FILES_LIMIT_BYTES`."""
+    files = tuple(found)
     if (n_bytes := sum(size for _, size in files)) > FILES_LIMIT_BYTES:
         raise MeasurementError(
             f"the files of a run have {n_bytes} bytes (limit {FILES_LIMIT_BYTES}); record less, such as fewer tokens"

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from perfsuite.errors import NativeBuildError
-from perfsuite.measure.bundle.targets import BundleTarget
+from perfsuite.measure.bundle.targets import BundleTarget, Processor
 
 _ASKING_LIMIT_S = 60.0
 
@@ -32,15 +32,27 @@ class Toolchain:
     carried: tuple[Path, ...]
     #: Whether llama.cpp's threads are OpenMP's.
     has_openmp: bool
+    #: What links a program that loads libraries, besides.
+    program_links: tuple[str, ...] = ()
+    #: The C library that goes into the bundle, which is its own loader; None where the device's is used.
+    libc: Path | None = None
+    #: A word that llama.cpp's build has for GCC, and what this compiler is given in its place.
+    march: tuple[str, str] | None = None
 
 
 #: Nothing of the compiler's own libraries is needed there, nor seen by other libraries of the process: a vendor's
 #: OpenCL may bring a newer libstdc++. Names stay, for tracing goes by them; what debuggers read does not.
 _LINKS = ("-Wl,--build-id=sha1", "-Wl,--strip-debug")
+#: Where musl is installed, by its own name for an architecture.
+_MUSL_FOLDER = Path("/lib")
+
+#: Features of Arm's processors that zig, as LLVM, has another name for.
+_ZIG_FEATURES = {"fp16": "fullfp16", "neon-vfpv4": "neon+vfp4"}
+
 _GCC_LINKS = ("-static-libstdc++", "-static-libgcc", "-Wl,--exclude-libs,ALL", *_LINKS)
 
 
-def _gcc(target: BundleTarget) -> Toolchain:
+def _gcc(target: BundleTarget, _: Processor) -> Toolchain:
     if not target.has_glibc:
         raise NativeBuildError(f"--compiler=gcc: makes nothing for {target.name}; use --compiler=zig")
     is_own = platform.machine() in target.machines
@@ -67,11 +79,12 @@ def _found(name: str, other: str | None, target: BundleTarget) -> str:
     return path
 
 
-def _zig(target: BundleTarget) -> Toolchain:
+def _zig(target: BundleTarget, processor: Processor) -> Toolchain:
     spec = importlib.util.find_spec("ziglang")
     if spec is None or spec.origin is None:
         raise NativeBuildError("--compiler=zig: the package ziglang is not installed; run 'pip install ziglang'")
     zig = str(Path(spec.origin).parent / "zig")
+    is_arm = processor.name.startswith("armv")
     return Toolchain(
         cc=(zig, "cc", "-target", target.zig),
         cxx=(zig, "c++", "-target", target.zig),
@@ -79,16 +92,38 @@ def _zig(target: BundleTarget) -> Toolchain:
         links=_LINKS,
         carried=(),
         has_openmp=False,
+        program_links=() if target.has_glibc else ("-dynamic",),
+        libc=None if target.has_glibc else _musl(target),
+        march=(f"-march={processor.name}", f"-mcpu={zig_cpu(processor.name)}") if is_arm else None,
     )
+
+
+def _musl(target: BundleTarget) -> Path:
+    """Return musl for a target: zig has what links against it, and not the library itself."""
+    path = _MUSL_FOLDER / f"ld-musl-{target.machines[0]}.so.1"
+    if path.is_file():
+        return path
+    architecture = target.debian
+    raise NativeBuildError(
+        f"no {path}, which the bundle takes along; install Debian's musl:{architecture} "
+        f"(dpkg --add-architecture {architecture} && apt-get update && apt-get install musl:{architecture})"
+    )
+
+
+def zig_cpu(name: str) -> str:
+    """Return how zig names a level of Arm's processors that GCC names so: ``generic+v8_2a+dotprod``."""
+    level, *features = name.split("+")
+    version = level.removeprefix("arm").replace(".", "_").replace("-", "")
+    return "+".join(["generic", version, *(_ZIG_FEATURES.get(each, each) for each in features)])
 
 
 #: By the name that ``--compiler`` has for them.
 COMPILERS = MappingProxyType({"gcc": _gcc, "zig": _zig})
 
 
-def find_toolchain(name: str, target: BundleTarget) -> Toolchain:
+def find_toolchain(name: str, target: BundleTarget, processor: Processor) -> Toolchain:
     """Return a compiler for a target; raises `NativeBuildError` where it is not installed, with its package."""
-    return COMPILERS[name](target)
+    return COMPILERS[name](target, processor)
 
 
 def suitable_compiler(*, has_musl: bool, glibc: str | None) -> str:
@@ -114,7 +149,18 @@ def _said(*command: str) -> str:
 def wrapper_texts(toolchain: Toolchain) -> Mapping[str, str]:
     """Return the text of a program by its name, for CMake, which takes a compiler for one word."""
     quoted = {"cc": toolchain.cc, "cxx": toolchain.cxx}
-    return {name: f'#!/bin/sh\nexec {" ".join(map(_quoted, words))} "$@"\n' for name, words in quoted.items()}
+    return {
+        name: f'#!/bin/sh\n{_renaming(toolchain)}exec {" ".join(map(_quoted, words))} "$@"\n'
+        for name, words in quoted.items()
+    }
+
+
+def _renaming(toolchain: Toolchain) -> str:
+    """Return shell lines that put this compiler's word in the place of GCC's."""
+    if toolchain.march is None:
+        return ""
+    gccs, own = map(_quoted, toolchain.march)
+    return f'for word do shift; [ "$word" != {gccs} ] || word={own}; set -- "$@" "$word"; done\n'
 
 
 def _quoted(word: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import platform
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -22,9 +23,10 @@ from perfsuite.measure.bundle.engine_build import (
     opencl_headers,
 )
 from perfsuite.measure.bundle.llama_source import find_llama
-from perfsuite.measure.bundle.native_build import build_parts
+from perfsuite.measure.bundle.native_build import build_parts, build_starter
 from perfsuite.measure.bundle.steps import Tell, one_at_a_time
 from perfsuite.measure.bundle.targets import BundleTarget, Processor
+from perfsuite.measure.ebpf_helper import HELPER_NAME, build_helper, build_obstacle, carried_target
 from perfsuite.measure.engine import Engine, engine_build_id
 from perfsuite.measure.native import (
     COMPATIBILITY_LAYER_LIBRARY,
@@ -32,6 +34,7 @@ from perfsuite.measure.native import (
     NativePart,
     engine_part,
     opencl_layer_part,
+    phase_tracer_part,
     probe_part,
     source_root,
     worker_part,
@@ -41,6 +44,7 @@ from perfsuite.records.bundle import (
     ENGINE,
     LAYERS,
     LIBRARIES,
+    LOADER,
     MANIFEST_NAME,
     WORKER,
     BundledEngine,
@@ -58,6 +62,9 @@ MOST_BYTES = 40_000_000
 
 #: What a C library has itself, by what the names begin with; the device's OpenCL is its own.
 _SYSTEM = ("libc.", "libm.", "libdl.", "libpthread.", "librt.", "libatomic.", "ld-linux", "ld-musl", "libOpenCL.")
+
+#: The source of what starts the worker by a C library of the bundle's own.
+_STARTER = "src/starter/starter.c"
 
 #: Where the libraries of llama.cpp are, seen from ``lib/``.
 _FOUND_AT = ("-Wl,--disable-new-dtags,-rpath,$ORIGIN/../engine",)
@@ -90,7 +97,7 @@ def make_bundle(order: BundleOrder, cache_dir: Path, tell: Tell) -> Bundle:
 
     Raises PerfsuiteError: a compiler or a source is missing, or something does not compile; nothing half made stays.
     """
-    toolchain = find_toolchain(order.compiler, order.target)
+    toolchain = find_toolchain(order.compiler, order.target, order.processor)
     source = find_llama(order.llama, cache_dir, tell)
     engine_order = EngineOrder(source=source, target=order.target, processor=order.processor, toolchain=toolchain)
     name = f"{order.target.name}-{_key(order, engine_order)}"
@@ -125,9 +132,12 @@ def copy_bundle(bundle: Bundle, to: Path) -> None:
 
 def _key(order: BundleOrder, engine_order: EngineOrder) -> str:
     """Return sixteen hex digits over all that a bundle is made of."""
-    digest = hashlib.sha256(repr((engine_order.key, __version__, SCHEMA, order.has_opencl)).encode())
+    brings = (order.has_opencl, _brings_helper(order))
+    digest = hashlib.sha256(repr((engine_order.key, __version__, SCHEMA, brings)).encode())
+    if engine_order.toolchain.libc is not None:
+        digest.update(engine_order.toolchain.libc.read_bytes())
     root = source_root("src/threads.c")
-    for folder in ("src", "include", "opencl_backend"):
+    for folder in ("src", "include", "opencl_backend", "bpf"):
         for path in sorted(each for each in (root / folder).rglob("*") if each.is_file()):
             digest.update(f"{path.relative_to(root)}\0".encode() + path.read_bytes())
     return digest.hexdigest()[:16]
@@ -144,12 +154,35 @@ def _fill(
     log = cache_dir / "logs" / f"bundle-{order.target.name}-native.log"
     with tempfile.TemporaryDirectory(dir=draft.parent, prefix=".objects-") as work:
         build_parts(tuple(_parts(draft, engine, Path(work))), engine_order.toolchain, Path(work), log, tell)
+    if _brings_helper(order):
+        _place(build_helper(cache_dir, carried_target()), draft / HELPER_NAME)
+    if engine_order.toolchain.libc is not None:
+        _start_by(engine_order.toolchain.libc, draft, engine_order.toolchain, log)
+    programs = {draft / name for name in _programs(draft)}
     for path in (each for each in draft.rglob("*") if each.is_file()):
-        path.chmod(0o755 if path == draft / WORKER else 0o644)
+        path.chmod(0o755 if path in programs else 0o644)
+
+
+def _brings_helper(order: BundleOrder) -> bool:
+    """Whether the eBPF recorder goes along: its programs are compiled against the types of this kernel."""
+    is_like_here = order.compiler == "gcc" and order.target.has_glibc and platform.machine() in order.target.machines
+    return is_like_here and build_obstacle(carried_target()) is None
+
+
+def _start_by(libc: Path, draft: Path, toolchain: Toolchain, log: Path) -> None:
+    """Let the worker be started by a C library that comes along, for a device that has another one, or none."""
+    _place(libc, draft / LOADER)
+    (draft / WORKER).rename(draft / LIBRARIES / WORKER)
+    build_starter(source_root(_STARTER) / _STARTER, draft / WORKER, toolchain, log)
+
+
+def _programs(draft: Path) -> tuple[str, ...]:
+    """Return what of a bundle is run, and not loaded."""
+    return tuple(name for name in (WORKER, LOADER, HELPER_NAME) if (draft / name).is_file())
 
 
 def _parts(draft: Path, engine: Engine, work: Path) -> Iterator[tuple[NativePart, Path]]:
-    for part in (engine_part(engine, _FOUND_AT), probe_part()):
+    for part in (engine_part(engine, _FOUND_AT), probe_part(), phase_tracer_part(engine)):
         yield part, draft / LIBRARIES / part.name
     root, headers = source_root("src/opencl/layer.c"), opencl_headers(work)
     for name in (TRACING_LAYER_LIBRARY, COMPATIBILITY_LAYER_LIBRARY):
@@ -165,7 +198,7 @@ def _place(source: Path, to: Path) -> None:
 
 def _describe(draft: Path, order: BundleOrder, engine_order: EngineOrder, engine: Engine) -> None:
     """Write the manifest, once the files have shown that they suit the target and need nothing else."""
-    files = listed_files(draft, (WORKER,))
+    files = listed_files(draft, _programs(draft))
     least = _least_glibc({each.path: read_needs(draft / each.path) for each in files}, order.target)
     libraries = {path.name.removesuffix(".so.0"): path for path in (draft / ENGINE).glob("lib*.so.0")}
     assert engine_build_id(libraries) == engine.build_id

@@ -38,6 +38,12 @@ def build_parts(
         _link(part, to, toolchain, work, log)
 
 
+def build_starter(source: Path, to: Path, toolchain: Toolchain, log: Path) -> None:
+    """Compile the program that needs no C library; raises as `build_parts`."""
+    maps = f"-ffile-prefix-map={source.parent}=."
+    _run([*toolchain.cc, "-std=gnu11", *_FLAGS, maps, "-static", str(source), *toolchain.links, "-o", str(to)], log)
+
+
 def _compile(part: NativePart, source: Path, toolchain: Toolchain, work: Path, log: Path) -> None:
     words = (*toolchain.cxx, "-std=c++17") if source.suffix == ".cpp" else (*toolchain.cc, "-std=gnu11")
     includes = (f"-I{each}" for each in part.includes)
@@ -54,7 +60,7 @@ def _object(part: NativePart, source: Path, work: Path) -> Path:
 def _link(part: NativePart, to: Path, toolchain: Toolchain, work: Path, log: Path) -> None:
     to.parent.mkdir(parents=True, exist_ok=True)
     objects = [str(_object(part, source, work)) for source in part.sources]
-    kind = ("-shared", f"-Wl,-soname,{part.name}") if part.is_library else ()
+    kind = ("-shared", f"-Wl,-soname,{part.name}") if part.is_library else toolchain.program_links
     _run([*toolchain.cxx, *kind, "-pthread", *objects, *part.links, *toolchain.links, "-o", str(to)], log)
 
 

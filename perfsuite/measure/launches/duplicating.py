@@ -41,7 +41,8 @@ def duplicated_kernels(plan: DuplicationPlan, session: LaunchSession) -> dict[st
         )
         for case, length_ns, n, steps, output in zip(cases, lengths_ns, n_duplicates, rounds, outputs, strict=True)
     ]
-    return {"kernels": [each.to_plain() for each in found], "contention": told["contention"]}
+    beside = {name: told[name] for name in told if name not in ("steps", "peak_rss_bytes")}
+    return {"kernels": [each.to_plain() for each in found], **beside}
 
 
 def _lengths_ns(cases: Sequence[KernelCase], seed: int, session: LaunchSession) -> list[float]:

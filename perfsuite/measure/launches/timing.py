@@ -29,8 +29,8 @@ def timed_kernels(plan: KernelPlan, session: LaunchSession) -> dict[str, Any]:
         records = _records(case, deviations, times[::-1] if plan.leader else times)
         for side, record in zip(sides[2 - len(records) :], records, strict=True):
             side.append(record.to_plain())
-    rest = {name: told[name] for name in ("contention", "peak_rss_bytes", "sentinels")}
-    return {"kernels": sides[1], "old_kernels": sides[0], **rest}
+    beside = {name: told[name] for name in told if name != "steps"}  # contention, sentinels, samples of the device
+    return {"kernels": sides[1], "old_kernels": sides[0], **beside}
 
 
 def _added(

@@ -33,6 +33,7 @@ STATE = SuiteState(
     opencl_device=None,
     opencl_problem="OpenCL: no platform has a device",
     ebpf_problem=None,
+    backend_problem=None,
     is_busy=False,
 )
 

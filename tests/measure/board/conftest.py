@@ -7,7 +7,7 @@ import os
 import shlex
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -23,6 +23,8 @@ from perfsuite.measure.board.holding import Claim
 from perfsuite.measure.board.remote_board import RemoteBoard
 from perfsuite.measure.engine import find_engine
 from perfsuite.measure.native import build_engine_library, build_worker, find_probe_library
+
+from ...sys_trees import plant
 
 #: Longer than any test; whoever started it ends it.
 FOREVER_S = 300
@@ -44,6 +46,8 @@ class BoardHome:
     folder: Path
     #: The native program, where the board has no Python.
     program: Path | None = None
+    #: The way to it.
+    reach: Reach = field(default_factory=Reach)
     #: A tree of stand-ins for the board's files.
     root: Path | None = None
     #: What was told at the desk.
@@ -94,9 +98,19 @@ class BoardHome:
         self.agent.write_text(f"#!/bin/sh\n{script}\n")
         self.agent.chmod(0o755)
 
+    @property
+    def bundle(self) -> Path:
+        """The folder of the bundle, where the board has no Python."""
+        return self._bundled().parent
+
     def bring_libraries(self, engine_cache: Path) -> None:
-        """Put the suite's own libraries for this machine's llama.cpp into the bundle, where the board has one."""
-        if self.program is not None:
+        """Put the suite's own libraries for this machine's llama.cpp there, into the bundle or the cache."""
+        if self.program is None:
+            (self.folder / "cache" / "perfsuite").mkdir(parents=True)
+            (engine_cache / "native").mkdir(parents=True, exist_ok=True)
+            (self.folder / "cache" / "perfsuite" / "native").symlink_to(engine_cache / "native")
+            build_engine_library(find_engine(), engine_cache)
+        else:
             place = self._bundled().parent / "lib"
             place.mkdir()
             for library in (build_engine_library(find_engine(), engine_cache), find_probe_library(engine_cache)):
@@ -125,7 +139,7 @@ class BoardHome:
         """Return the desk's end."""
         connecting = Connecting(
             name="board",
-            target=open_target(Reach()),
+            target=open_target(self.reach),
             home=str(self.folder),
             hello=replace(hello or self.hello(), silence_limit_s=limits.silence_s),
             tell=self.told.append,
@@ -143,6 +157,43 @@ class BoardHome:
 def program(engine_cache: Path) -> Path:
     """Compile the native program."""
     return build_worker(engine_cache)
+
+
+@pytest.fixture
+def bundled(tmp_path: Path, program: Path) -> BoardHome:
+    """Return a board's folder with a bundle, and no Python."""
+    found = BoardHome(folder=tmp_path / "home", program=program)
+    found.folder.mkdir()
+    found.install()
+    return found
+
+
+@pytest.fixture
+def on_tree(bundled: BoardHome, tmp_path: Path) -> Callable[[str], BoardHome]:
+    """Return what lets the board without Python have another one's files."""
+
+    def planted(name: str) -> BoardHome:
+        bundled.root = plant(name, tmp_path / "tree")
+        bundled.install()
+        return bundled
+
+    return planted
+
+
+@pytest.fixture
+def opened() -> Iterator[Callable[..., RemoteBoard]]:
+    """Return what opens boards, which are closed after the test."""
+    boards: list[RemoteBoard] = []
+
+    def open_one(home: BoardHome, conditions: Conditions | None = None, run_id: str = "run-1") -> RemoteBoard:
+        hello = home.hello(run_id=run_id)
+        boards.append(home.board(hello=replace(hello, conditions=conditions or hello.conditions)))
+        boards[-1].open()
+        return boards[-1]
+
+    yield open_one
+    for each in boards:
+        each.close()
 
 
 @pytest.fixture(params=["python", "program"])

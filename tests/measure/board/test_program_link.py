@@ -8,7 +8,7 @@ import re
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,21 +23,16 @@ from perfsuite.device.lock.state import Holder, LockState
 from perfsuite.device.stability.restore_file import restore_leftovers
 from perfsuite.device.stability.sampler import sampling
 from perfsuite.errors import EngineError, LinkError, LockedError, MeasurementError
-from perfsuite.measure.board.beside import Beside
 from perfsuite.measure.board.program_link import ENGINE_FILE
 from perfsuite.measure.board.remote_board import RemoteBoard
-from perfsuite.measure.board.run_folder import RUN_FOLDER
 from perfsuite.measure.engine_store import engine_folder, kernels_folder, open_store
 from perfsuite.measure.launch import READY_MARK
-from perfsuite.measure.live import run_live
 from perfsuite.measure.plan import (
     DevicesPlan,
-    EbpfOverheadPlan,
-    EbpfPlan,
-    KernelPlan,
+    IndependentPlan,
     LlamaPlan,
+    OpenClCeilingsPlan,
     ShapesPlan,
-    StepsPlan,
     TurnsPlan,
     dump_record,
 )
@@ -45,11 +40,9 @@ from perfsuite.measure.shapes.meters import ShapeSetup
 from perfsuite.records.file_digest import file_digest
 from perfsuite.workload.weights import materialize, resolve
 
-from ...sys_trees import BOARDS, governors, plant, put
+from ...sys_trees import BOARDS, governors, put
 from ..conftest import is_gone, wait_until
 from .conftest import BoardHome
-
-KERNELS = KernelPlan(case_ids=(), platform=None, n_repetitions=1, seed=0, log_dir="", cache_dir="", n_threads=1)
 
 BOOT_ID = "proc/sys/kernel/random/boot_id"
 
@@ -58,40 +51,9 @@ _OF_FIRMWARE = {"raspberrypi5": {"throttled", "power_watts"}}
 
 
 @pytest.fixture
-def home(tmp_path: Path, program: Path) -> BoardHome:
+def home(bundled: BoardHome) -> BoardHome:
     """Return a board's folder with a bundle."""
-    found = BoardHome(folder=tmp_path / "home", program=program)
-    found.folder.mkdir()
-    found.install()
-    return found
-
-
-@pytest.fixture
-def on_tree(home: BoardHome, tmp_path: Path) -> Callable[[str], BoardHome]:
-    """Return what lets the board have another one's files."""
-
-    def planted(name: str) -> BoardHome:
-        home.root = plant(name, tmp_path / "tree")
-        home.install()
-        return home
-
-    return planted
-
-
-@pytest.fixture
-def opened() -> Iterator[Callable[..., RemoteBoard]]:
-    """Return what opens boards, which are closed after the test."""
-    boards: list[RemoteBoard] = []
-
-    def open_one(home: BoardHome, conditions: Conditions | None = None, run_id: str = "run-1") -> RemoteBoard:
-        hello = home.hello(run_id=run_id)
-        boards.append(home.board(hello=replace(hello, conditions=conditions or hello.conditions)))
-        boards[-1].open()
-        return boards[-1]
-
-    yield open_one
-    for each in boards:
-        each.close()
+    return bundled
 
 
 def other_home(home: BoardHome) -> BoardHome:
@@ -313,11 +275,11 @@ def test_samples_are_those_that_the_board_would_take(
     """What is made of raw looks beside a worker is what the sampler makes of the same files."""
     home = on_tree(name)
     assert home.root is not None
-    (home.folder / "record").write_bytes(dump_record("kernels", {"worker": "done"}))
+    (home.folder / "record").write_bytes(dump_record("llama", {"worker": "done"}))
     home.install('sleep 1.2; cp "$(dirname "$0")/record" "$last"')
     with sampling(home.root) as seen:
         pass
-    payload = opened(home).run(KERNELS)
+    payload = opened(home).run(LLAMA)
     here = seen.samples[0]
     assert payload["worker"] == "done"
     assert payload["was_throttled"] == seen.was_throttled
@@ -460,38 +422,18 @@ def test_a_record_that_is_too_long_is_one_line(home: BoardHome, opened: Callable
 
 def test_a_plan_that_takes_python_says_so(home: BoardHome, opened: Callable[..., RemoteBoard]) -> None:
     """The program names what it does not run."""
-    with pytest.raises(MeasurementError, match=r"'devices' takes Python on the board"):
-        opened(home).run(DevicesPlan(platform=None))
+    with pytest.raises(MeasurementError, match=r"'independent' takes Python on the board"):
+        opened(home).run(IndependentPlan(n_threads=1, working_set_bytes=1, budget_ms=1))
 
-
-EBPF = EbpfPlan(helper="/h", log_path="/log", levels=1)
 
 PYTHON_ALONE: dict[str, Callable[[RemoteBoard, LlamaPlan], object]] = {
-    "live records": lambda board, plan: run_live(plan, lambda _: None, board),
-    "live records in turns": lambda board, plan: board.run_in_turns(
+    "a socket of live records": lambda board, plan: board.run_in_turns(
         (TurnsPlan(llama=plan), TurnsPlan(llama=replace(plan, live_socket="/s"))), n_turns=2, leader=0
     ),
-    "tracing with eBPF": lambda board, plan: board.run(replace(plan, ebpf=EBPF)),
-    "tracing with eBPF in pairs": lambda board, plan: board.run(
-        EbpfOverheadPlan(llama=replace(plan, ebpf=EBPF), n_pairs=2)
+    "ceilings of OpenCL": lambda board, _: board.run(OpenClCeilingsPlan(platform=None, budget_ms=1, log_dir="")),
+    "shapes of the suite's own tiled kernels": lambda board, _: board.start_shapes(
+        ShapeSetup(plan=ShapesPlan(subject="tiled", n_threads=1, log_dir=""), environment={}), limit_s=1.0
     ),
-    "tracing with eBPF, its program": lambda board, _: board.instruments.ebpf_helper(),
-    "leading llama.cpp step by step": lambda board, plan: board.run(StepsPlan(llama=plan)),
-    "watching or limiting a run's memory": lambda board, plan: board.run(plan, beside=Beside(watches_memory=True)),
-    "files that a run leaves": lambda board, plan: board.run(plan, files=Path("/nowhere")),
-    "files that a run leaves, unwanted": lambda board, plan: board.run(
-        plan, extra_environment={"LOG": str(RUN_FOLDER / "log")}
-    ),
-    "llama.cpp's OpenCL backend": lambda board, _: board.instruments.opencl_backend(board.facts().engine, None),
-    "the OpenCL layer": lambda board, _: board.instruments.tracing_layer(),
-    "the tracer of llama.cpp's functions": lambda board, _: board.instruments.phase_tracer(board.facts().engine),
-    "the processor's features": lambda board, plan: board.instruments.cpu_features(plan),
-    "measuring shapes on request": lambda board, _: board.start_shapes(
-        ShapeSetup(plan=ShapesPlan(subject="ggml", n_threads=1, log_dir=""), environment={}), limit_s=1.0
-    ),
-    "rates of other programs": lambda board, _: board.independent_rates(1, None, lambda _: None),
-    "setting a governor for a while": lambda board, _: board.set_governor("performance"),
-    "keeping its processors busy": lambda board, _: board.set_load(1),
 }
 
 

@@ -8,17 +8,27 @@ import shutil
 import subprocess
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from perfsuite.errors import DeviceError, NativeBuildError, PerfsuiteError
-from perfsuite.measure.bundle.compilers import find_toolchain, suitable_compiler
+from perfsuite.measure.bundle.compilers import (
+    Toolchain,
+    find_toolchain,
+    suitable_compiler,
+    wrapper_texts,
+    zig_cpu,
+)
 from perfsuite.measure.bundle.elf import read_needs
 from perfsuite.measure.bundle.llama_source import find_llama
 from perfsuite.measure.bundle.making import Bundle, BundleOrder, copy_bundle, make_bundle
+from perfsuite.measure.bundle.native_build import build_starter
 from perfsuite.measure.bundle.targets import TARGETS, find_target, target_of
 from perfsuite.measure.engine import ENGINE_LIBRARIES, engine_build_id, find_engine
-from perfsuite.records.bundle import ENGINE, WORKER, check_bundle
+from perfsuite.measure.native import source_root
+from perfsuite.measure.plan import ProbePlan, dump_plan, load_record
+from perfsuite.records.bundle import ENGINE, LOADER, WORKER, check_bundle
 
 #: A project that makes libraries by the names of llama.cpp's, in no time.
 _CMAKE = """
@@ -159,7 +169,7 @@ def test_a_compiler_that_is_missing_is_named_with_its_package(monkeypatch: pytes
     monkeypatch.setenv("PATH", "/nowhere")
     target = next(each for each in TARGETS.values() if platform.machine() not in each.machines and each.has_glibc)
     with pytest.raises(NativeBuildError, match=re.escape(f"install Debian's {target.package}")):
-        find_toolchain("gcc", target)
+        find_toolchain("gcc", target, target.processors[0])
 
 
 @pytest.mark.parametrize(
@@ -179,6 +189,104 @@ def test_the_best_that_all_processors_have_is_chosen(target: str, features: str,
     assert find_target(target).best_processor(features.split()).name == name
 
 
+def test_zig_is_installed_by_pip_and_musl_by_debian(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Without the package the command says how to have it; without musl of the device's machine, with Debian's name."""
+    musl = find_target("aarch64-linux-musl")
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(NativeBuildError, match="run 'pip install ziglang'"):
+        find_toolchain("zig", musl, musl.processor(None))
+    zig = tmp_path / "zig"
+    zig.write_text("#!/bin/sh\necho 0.17.1\n")
+    zig.chmod(0o755)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: SimpleNamespace(origin=str(tmp_path / "__init__.py")))
+    monkeypatch.setattr("perfsuite.measure.bundle.compilers._MUSL_FOLDER", tmp_path)
+    with pytest.raises(NativeBuildError, match=r"no .*/ld-musl-aarch64\.so\.1, .* install Debian's musl:arm64"):
+        find_toolchain("zig", musl, musl.processor(None))
+    (tmp_path / "ld-musl-aarch64.so.1").write_text("musl")
+    toolchain = find_toolchain("zig", musl, musl.processor(None))
+    assert (toolchain.libc, toolchain.program_links) == (tmp_path / "ld-musl-aarch64.so.1", ("-dynamic",))
+    assert toolchain.version == "zig 0.17.1, aarch64-linux-musl"
+    glibc = find_target("aarch64-linux-gnu")
+    assert find_toolchain("zig", glibc, glibc.processor(None)).libc is None
+
+
+@pytest.mark.parametrize(
+    ("name", "zigs"),
+    [
+        ("armv8-a", "generic+v8a"),
+        ("armv8.2-a+dotprod", "generic+v8_2a+dotprod"),
+        ("armv8.2-a+fp16+dotprod+i8mm+sve", "generic+v8_2a+fullfp16+dotprod+i8mm+sve"),
+        ("armv7-a+neon-vfpv4", "generic+v7a+neon+vfp4"),
+    ],
+)
+def test_zig_has_names_of_its_own_for_processors_of_arm(tmp_path: Path, name: str, zigs: str) -> None:
+    """llama.cpp's build asks by GCC's names; the program that CMake calls hands zig its own, and all else as it is."""
+    assert zig_cpu(name) == zigs
+    shown = Toolchain(
+        cc=("printf", "%s|"),
+        cxx=("false",),
+        version="",
+        links=(),
+        carried=(),
+        has_openmp=False,
+        march=(f"-march={name}", f"-mcpu={zigs}"),
+    )
+    (tmp_path / "cc").write_text(wrapper_texts(shown)["cc"])
+    words = ["-c", f"-march={name}", "a b.c"]
+    told = subprocess.run(["sh", tmp_path / "cc", *words], capture_output=True, text=True, check=True, timeout=20)
+    assert told.stdout == f"-c|-mcpu={zigs}|a b.c|"
+
+
+def test_a_bundle_with_a_c_library_of_its_own_starts_by_it(bundle: Bundle, tmp_path: Path) -> None:
+    """A static program starts the worker by the library beside it, and the worker takes that for itself."""
+    copied = tmp_path / "bundle"
+    shutil.copytree(bundle.folder, copied)
+    (copied / WORKER).rename(copied / "lib" / WORKER)
+    own = next(
+        each for each in map(Path, ("/lib64/ld-linux-x86-64.so.2", "/lib/ld-linux-aarch64.so.1")) if each.exists()
+    )
+    shutil.copy(own, copied / LOADER)
+    order = order_of(Path())
+    toolchain = find_toolchain("gcc", order.target, order.processor)
+    build_starter(
+        source_root("src/starter/starter.c") / "src/starter/starter.c", copied / WORKER, toolchain, tmp_path / "log"
+    )
+    assert read_needs(copied / WORKER).libraries == ()
+    told = subprocess.run([copied / WORKER, "--version"], capture_output=True, text=True, check=True, timeout=20)
+    assert bundle.manifest.suite_version in told.stdout
+    (tmp_path / "plan").write_bytes(dump_plan(ProbePlan(cache_dir=str(tmp_path), n_threads=1, budget_ms=1)))
+    words = [copied / WORKER, "run", tmp_path / "plan", tmp_path / "record"]
+    subprocess.run(words, capture_output=True, check=True, timeout=60)
+    assert load_record((tmp_path / "record").read_bytes(), "probes")["ceilings"]
+    (copied / LOADER).unlink()
+    lost = subprocess.run([copied / WORKER, "--version"], capture_output=True, text=True, check=False, timeout=20)
+    assert (lost.returncode, "ld-musl.so: cannot be started" in lost.stderr) == (127, True)
+
+
+@pytest.mark.long
+def test_a_bundle_for_musl_runs_where_there_is_no_c_library(checkout: Path, cache_dir: Path, tmp_path: Path) -> None:
+    """By zig, in a root with nothing but the bundle and /proc, its worker loads the probes and measures."""
+    target = find_target(f"{platform.machine()}-linux-musl")
+    order = BundleOrder(target=target, processor=target.processor(None), compiler="zig", llama=str(checkout))
+    try:
+        find_toolchain("zig", target, order.processor)
+    except NativeBuildError as error:
+        pytest.skip(f"zig: {error}")
+    made = make_bundle(order, cache_dir, tell)
+    assert made.manifest.least_glibc is None
+    assert {each.path for each in made.manifest.files if each.is_program} == {WORKER, LOADER}
+    assert read_needs(made.folder / "lib" / WORKER).libraries == ("libc.so",)
+    root = tmp_path / "root"
+    (root / "proc").mkdir(parents=True)
+    shutil.copytree(made.folder, root / "bundle")
+    (root / "plan").write_bytes(dump_plan(ProbePlan(cache_dir="/", n_threads=1, budget_ms=1)))
+    alone = ["unshare", "--map-root-user", "--mount", "--pid", "--fork", "--root", root, "--mount-proc"]
+    words = [*alone, f"/bundle/{WORKER}", "run", "/plan", "/record"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert load_record((root / "record").read_bytes(), "probes")["ceilings"]
+
+
 def test_an_unknown_name_is_told_with_those_that_there_are() -> None:
     """A target, a processor and a machine that nobody knows are refused with the choices."""
     with pytest.raises(NativeBuildError, match="is no target of a bundle; expected one of x86_64-linux-gnu"):
@@ -187,8 +295,9 @@ def test_an_unknown_name_is_told_with_those_that_there_are() -> None:
         find_target("x86_64-linux-gnu").processor("z80")
     with pytest.raises(NativeBuildError, match="no bundle can be made for riscv64 with glibc"):
         target_of("riscv64", has_glibc=True)
+    musl = find_target("aarch64-linux-musl")
     with pytest.raises(NativeBuildError, match="use --compiler=zig"):
-        find_toolchain("gcc", find_target("aarch64-linux-musl"))
+        find_toolchain("gcc", musl, musl.processor(None))
 
 
 def test_a_device_with_an_older_or_another_library_gets_zigs() -> None:

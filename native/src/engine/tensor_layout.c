@@ -1,6 +1,3 @@
-/* Writes, as JSON, where the fields of ggml's tensor lie in the build whose headers this is compiled against, and what
- * that build calls its operators and types.
- */
 #include <stddef.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -8,36 +5,37 @@
 #include <string.h>
 
 #include "ggml.h"
+#include "perfsuite/tensor_layout.h"
 
-#define AT(field) printf("\"" #field "_at\": %zu, ", offsetof(struct ggml_tensor, field))
+#define AT(field) fprintf(out, "\"" #field "_at\": %zu, ", offsetof(struct ggml_tensor, field))
 
 /* ggml's names are plain: letters, digits, dots and such; a removed type has none. */
 static const char *or_empty(const char *name) { return name ? name : ""; }
 
-static void write_operators(void) {
-    printf("\"ops\": [");
+static void write_operators(FILE *out) {
+    fprintf(out, "\"ops\": [");
     for (int i = 0; i < GGML_OP_COUNT; i++) {
-        printf("%s\"%s\"", i ? ", " : "", or_empty(ggml_op_name((enum ggml_op)i)));
+        fprintf(out, "%s\"%s\"", i ? ", " : "", or_empty(ggml_op_name((enum ggml_op)i)));
     }
-    printf("], \"unary_ops\": [");
+    fprintf(out, "], \"unary_ops\": [");
     for (int i = 0; i < GGML_UNARY_OP_COUNT; i++) {
-        printf("%s\"%s\"", i ? ", " : "", or_empty(ggml_unary_op_name((enum ggml_unary_op)i)));
+        fprintf(out, "%s\"%s\"", i ? ", " : "", or_empty(ggml_unary_op_name((enum ggml_unary_op)i)));
     }
-    printf("], \"glu_ops\": [");
+    fprintf(out, "], \"glu_ops\": [");
     for (int i = 0; i < GGML_GLU_OP_COUNT; i++) {
-        printf("%s\"%s\"", i ? ", " : "", or_empty(ggml_glu_op_name((enum ggml_glu_op)i)));
+        fprintf(out, "%s\"%s\"", i ? ", " : "", or_empty(ggml_glu_op_name((enum ggml_glu_op)i)));
     }
-    printf("], ");
+    fprintf(out, "], ");
 }
 
-static void write_types(void) {
-    printf("\"types\": [");
+static void write_types(FILE *out) {
+    fprintf(out, "\"types\": [");
     for (int i = 0; i < GGML_TYPE_COUNT; i++) {
         enum ggml_type type = (enum ggml_type)i;
-        printf("%s[\"%s\", %lld, %zu]", i ? ", " : "", or_empty(ggml_type_name(type)), (long long)ggml_blck_size(type),
+        fprintf(out, "%s[\"%s\", %lld, %zu]", i ? ", " : "", or_empty(ggml_type_name(type)), (long long)ggml_blck_size(type),
                ggml_type_size(type));
     }
-    printf("]");
+    fprintf(out, "]");
 }
 
 /* Whether tensors that the library makes look as the headers say: a product and a view with odd sizes and names. */
@@ -59,12 +57,11 @@ static bool agrees_with_library(void) {
     return agrees;
 }
 
-int main(void) {
+bool ps_write_tensor_layout(FILE *out) {
     if (!agrees_with_library()) {
-        fprintf(stderr, "a tensor of the library does not look as its headers say\n");
-        return 1;
+        return false;
     }
-    printf("{\"version\": \"%s\", \"tensor_bytes\": %zu, ", ggml_version(), sizeof(struct ggml_tensor));
+    fprintf(out, "{\"version\": \"%s\", \"tensor_bytes\": %zu, ", ggml_version(), sizeof(struct ggml_tensor));
     AT(type);
     AT(ne);
     AT(nb);
@@ -75,9 +72,9 @@ int main(void) {
     AT(view_src);
     AT(data);
     AT(name);
-    printf("\"n_src\": %d, \"name_bytes\": %d, ", GGML_MAX_SRC, GGML_MAX_NAME);
-    write_operators();
-    write_types();
-    printf("}\n");
-    return 0;
+    fprintf(out, "\"n_src\": %d, \"name_bytes\": %d, ", GGML_MAX_SRC, GGML_MAX_NAME);
+    write_operators(out);
+    write_types(out);
+    fprintf(out, "}\n");
+    return true;
 }

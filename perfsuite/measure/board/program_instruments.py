@@ -1,0 +1,113 @@
+"""What a board without Python has to follow llama.cpp with: its bundle brings it, and its program tells."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from perfsuite.errors import EngineError, MeasurementError, NativeBuildError
+from perfsuite.expectation.memory.weight_memory import CPU_FEATURES
+from perfsuite.measure.board.frames import understood
+from perfsuite.measure.ebpf_helper import (
+    HELPER_FOLDER,
+    HELPER_NAME,
+    PROTOCOL_VERSION,
+    machine_obstacle,
+)
+from perfsuite.measure.native import PHASE_TRACER_LIBRARY
+from perfsuite.records.tensor_layout import TensorLayout
+
+#: Asks the program there: kind and arguments.
+Ask = Callable[[str, Mapping[str, Any]], Any]
+
+#: What is given to the program that root installs.
+_CAPABILITIES = "cap_bpf,cap_perfmon=ep"
+
+
+@dataclass(kw_only=True)
+class ProgramInstruments:
+    """Those of one board; what an engine tells of itself is asked once."""
+
+    ask: Ask
+    #: By an engine's folder of libraries: the suite's own library for it, None where that lies in the bundle.
+    own_library: Callable[[str], str | None]
+    bundle: Path
+    _told: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    def phase_tracer(self, library_dir: str) -> str:
+        """Return the tracer of an engine's functions, which lies beside the suite's own library for it."""
+        own = self.own_library(library_dir)
+        folder = Path(own).parent if own else self.bundle / "lib"
+        if PHASE_TRACER_LIBRARY not in self.ask("digests", {"folder": str(folder)}):
+            raise NativeBuildError(f"{folder}: holds no {PHASE_TRACER_LIBRARY}; {_SET_UP}")
+        return str(folder / PHASE_TRACER_LIBRARY)
+
+    def tensor_layout(self, library_dir: str) -> TensorLayout:
+        """Return where an engine's tensors have their fields, as its own library there says."""
+        told = self._described(library_dir)
+        return TensorLayout.from_plain({**told["layout"], "build_id": told["build_id"]})
+
+    def cpu_features(self, library_dir: str) -> tuple[str, ...]:
+        """Return which of the processor's features an engine was built for, and finds."""
+        return tuple(self._described(library_dir)["features"])
+
+    def ebpf_helper(self) -> str:
+        """Return the helper there that root installed, or for root the one of the bundle; raises as `find_helper`."""
+        facts = self.ask("recorder_facts", {})
+        return understood("recorder_facts", _chosen_helper, facts)
+
+    def _described(self, library_dir: str) -> Mapping[str, Any]:
+        if library_dir not in self._told:
+            own = self.own_library(library_dir)
+            options = [f"--engine-library={own}"] if own else []
+            said = self.ask("describe_engine", {"options": options, "features": list(CPU_FEATURES)})
+            self._told[library_dir] = understood("describe_engine", _description, said)
+        return self._told[library_dir]
+
+
+_SET_UP = "run 'perfsuite devices setup' with the device's name"
+
+
+def _description(plain: Any) -> Mapping[str, Any]:
+    output = bytes(plain["output"]).decode("utf-8", "replace")
+    try:
+        told: Mapping[str, Any] = json.loads(output)
+        return {name: told[name] for name in ("layout", "build_id", "features")}
+    except (ValueError, LookupError, TypeError):
+        raise EngineError(
+            f"the llama.cpp there does not say how it is built: {output.strip()[:200]}; {_SET_UP}"
+        ) from None
+
+
+def _chosen_helper(facts: Any) -> str:
+    """Return the first program that may be used; raises with the one thing that is missing, and its remedy."""
+    obstacle = machine_obstacle(
+        has_types=bool(facts["has_kernel_types"]),
+        has_uprobes=bool(facts["has_uprobes"]),
+        pid_namespace=str(facts["pid_namespace"]),
+    )
+    if obstacle:
+        raise MeasurementError(obstacle)
+    installed, bundled = facts["programs"]
+    usable = (installed, bundled) if facts["user"] == "root" else (installed,)
+    for each in usable:
+        if each["is_roots_alone"] and _is_this_version(each):
+            return str(each["path"])
+    if not bundled["is_file"]:
+        raise MeasurementError(
+            f"the bundle has no {HELPER_NAME}: clang, bpftool or libbpf for the board were missing where it was made; "
+            f"run 'make ebpf' and {_SET_UP}"
+        )
+    to = shlex.quote(str(HELPER_FOLDER / HELPER_NAME))
+    raise MeasurementError(
+        f"no CAP_BPF for user {facts['user']}: sudo install -D -o root -g root -m 755 "
+        f"{shlex.quote(str(bundled['path']))} {to} && sudo setcap {_CAPABILITIES} {to}"
+    )
+
+
+def _is_this_version(program: Mapping[str, Any]) -> bool:
+    return str(program["version"]).split() == [HELPER_NAME, str(PROTOCOL_VERSION)]

@@ -1,0 +1,159 @@
+"""A worker that the native program on a board tells lines and hears, in the way of `WaitingWorker`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any
+
+from perfsuite.errors import LinkError, MeasurementError
+from perfsuite.measure.board.frames import understood
+from perfsuite.measure.launch import READY_MARK
+from perfsuite.measure.plan import Plan, dump_plan, task_of
+
+#: Asks the program there: kind, arguments, and how long its answer may take, s.
+Ask = Callable[[str, Mapping[str, Any], float], Any]
+#: Returns what a worker has measured, by a plan and how it has ended, or raises with its reason.
+Payload = Callable[[Plan, Mapping[str, Any]], dict[str, Any]]
+
+#: Most that is kept back until an answer is waited for, so that it crosses the link at once.
+_MOST_HELD = 4 << 20
+#: Longest to wait for the start of a process, and for its end.
+_START_LIMIT_S = 60.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """What came of telling a process there something."""
+
+    answer: str | None
+    is_late: bool
+    #: How it ended, where it has; and the looks beside it.
+    outcome: Mapping[str, Any] | None
+    looks: Any
+    pid: int
+    #: What it said last beside its answers.
+    words: str
+
+    @classmethod
+    def from_plain(cls, plain: Any) -> Told:
+        """Read what the program answers."""
+        answer = plain["answer"]
+        return cls(
+            answer=None if answer is None else str(answer),
+            is_late=bool(plain["is_late"]),
+            outcome=plain["outcome"],
+            looks=plain["looks"],
+            pid=int(plain["pid"]),
+            words=bytes(plain["words"]).decode(errors="replace"),
+        )
+
+
+class ToldWorker:
+    """One worker there; whoever starts it closes it."""
+
+    def __init__(
+        self,
+        ask: Ask,
+        payload: Payload,
+        plan: Plan,
+        *,
+        environment: Mapping[str, str],
+        options: list[str],
+        looks: Mapping[str, Any] | None = None,
+        beside: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Let the program start it, and take `looks` and do what `beside` names beside it."""
+        self._ask, self._payload, self._plan = ask, payload, plan
+        self.task = task_of(plan)
+        #: What it said beside its answers, as far as that is known.
+        self.words: list[str] = []
+        self._held: list[str] = []
+        self._ends_input = False
+        self._outcome: Mapping[str, Any] | None = None
+        #: Its process there, once it has answered; and the looks that were taken beside it, once it has ended.
+        self.pid = 0
+        self.looks: Any = None
+        started = {"plan": dump_plan(plan), "environment": dict(environment), "options": options, "limit_s": 0.0}
+        asked = {**started, "looks": looks, "beside": beside}
+        self._number = understood("start_worker", int, ask("start_worker", asked, _START_LIMIT_S))
+
+    def tell(self, line: str, deadline_s: float) -> None:
+        """Send a line, with those after it; `TimeoutError` where it has not read them before the deadline."""
+        self._held.append(line)
+        if sum(map(len, self._held)) > _MOST_HELD:
+            self._told(deadline_s, is_answered=False)
+
+    def answer(self, mark: str | None, deadline_s: Callable[[], float]) -> str | None:
+        """Return its next answer, None once it has ended; `TimeoutError` beyond the deadline.
+
+        Without a mark its end is waited for, which its input has before.
+        """
+        if mark not in (READY_MARK, None):
+            raise MeasurementError(f"a worker on a board was to answer with {mark!r}; it does with {READY_MARK!r}")
+        return self._told(deadline_s(), is_answered=mark is not None) if self._outcome is None else None
+
+    @property
+    def outcome(self) -> Mapping[str, Any]:
+        """How it ended, with what was seen beside it; nothing where it has not."""
+        return self._outcome or {}
+
+    def end_input(self) -> None:
+        """Say that nothing more is asked; it goes with what is waited for next."""
+        self._ends_input = True
+
+    def payload(self) -> dict[str, Any]:
+        """Return what it has measured, once it has ended, or raise with its reason."""
+        if self._outcome is None:
+            raise MeasurementError(
+                f"the worker for '{self.task}' has not ended within {_START_LIMIT_S:.0f} s; run again"
+            )
+        return self._payload(self._plan, self._outcome)
+
+    def early_end(self, before: str) -> MeasurementError:
+        """Return why it ended too early: its own reason, or else what it ended before."""
+        try:
+            self._payload(self._plan, self._outcome or {})
+        except MeasurementError as error:
+            return error
+        return MeasurementError(f"the worker for '{self.task}' ended before {before}")
+
+    def close(self) -> None:
+        """Let the program end it; where there is none any more, it has ended with that."""
+        if self._number:
+            number, self._number = self._number, 0
+            with suppress(LinkError):
+                self._ask("end_worker", {"worker": number}, _START_LIMIT_S)
+
+    def _told(self, deadline_s: float, *, is_answered: bool) -> str | None:
+        limit_s = max(0.0, deadline_s - time.monotonic())
+        lines, self._held = self._held, []
+        asked = {"worker": self._number, "lines": lines, "is_answered": is_answered, "limit_s": limit_s}
+        plain = self._ask("tell_worker", {**asked, "ends_input": self._ends_input}, limit_s)
+        told = understood("tell_worker", Told.from_plain, plain)
+        self._outcome, self.pid, self.looks = told.outcome, told.pid, told.looks
+        self.words = told.words.splitlines()
+        if told.is_late:
+            raise TimeoutError
+        return told.answer
+
+
+@contextmanager
+def told_worker(
+    ask: Ask,
+    payload: Payload,
+    plan: Plan,
+    *,
+    environment: Mapping[str, str],
+    options: list[str],
+    looks: Mapping[str, Any] | None = None,
+    beside: Mapping[str, Any] | None = None,
+) -> Iterator[ToldWorker]:
+    """Start a worker there, and end it with the context."""
+    worker = ToldWorker(ask, payload, plan, environment=environment, options=options, looks=looks, beside=beside)
+    try:
+        yield worker
+    finally:
+        worker.close()

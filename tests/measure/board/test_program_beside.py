@@ -1,0 +1,169 @@
+"""What is done to a worker on a board without Python, and seen of it, by the program beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import psutil
+import pytest
+
+from perfsuite.errors import LinkError, MeasurementError
+from perfsuite.measure.board.beside import N_REFAULTS, Beside
+from perfsuite.measure.board.program_beside import AskedBeside
+from perfsuite.measure.board.remote_board import RemoteBoard
+from perfsuite.measure.memory_limit import LEAST_LIMIT_BYTES, memory_limit_obstacle
+from perfsuite.measure.memory_timeline import MemoryWatch, measure_timeline
+from perfsuite.measure.plan import LlamaPlan, dump_record
+
+from ...sys_trees import put
+from ..conftest import is_gone, wait_until
+from .conftest import BoardHome
+
+Opened = Callable[..., RemoteBoard]
+
+LLAMA = LlamaPlan(gguf_path="", library_dir="", engine_build_id="", cache_dir="", n_threads=1, n_prompt=1, n_gen=1)
+LIMITED = Beside(memory_limit_bytes=LEAST_LIMIT_BYTES)
+STATUS = b"VmHWM: 12 kB\nRssAnon: 4 kB\nRssFile: 5 kB\nRssShmem: 1 kB\n"
+
+
+def test_processors_are_kept_busy_until_the_link_ends(bundled: BoardHome, opened: Opened) -> None:
+    """So many processes of the program run, none is left by another number, by the end, or by a program that dies."""
+    board = opened(bundled)
+
+    def busy() -> list[psutil.Process]:
+        return psutil.Process(bundled.pid).children(recursive=True)
+
+    board.set_load(2)
+    first = busy()
+    assert len(first) == 2
+    wait_until(lambda: all(sum(each.cpu_times()[:2]) > 0 for each in first))
+    board.set_load(1)
+    (second,) = busy()
+    assert all(is_gone(each.pid) for each in first)
+    board.close()
+    assert is_gone(second.pid)
+    board = opened(bundled)
+    board.set_load(1)
+    (third,) = busy()
+    bundled.end()
+    with pytest.raises(LinkError):
+        board.close()
+    wait_until(lambda: is_gone(third.pid))
+
+
+@pytest.mark.parametrize("n_processes", [-1, 5000])
+def test_a_load_that_no_machine_has_is_refused(bundled: BoardHome, opened: Opened, n_processes: int) -> None:
+    """One line says how many may be asked for; the program serves on."""
+    board = opened(bundled)
+    with pytest.raises(MeasurementError, match=rf"^a load of {n_processes} processes was asked for, expected 0 to"):
+        board.set_load(n_processes)
+    assert board.covariates()
+
+
+def test_a_runs_memory_is_sampled_there(
+    bundled: BoardHome, opened: Opened, engine_cache: Path, small_plan: LlamaPlan
+) -> None:
+    """The timeline of a worker there is cut by its phases, and its peak is no less than what it began with."""
+    bundled.bring_libraries(engine_cache)
+    timeline, vram = measure_timeline(small_plan, opened(bundled))
+    assert timeline.peak_rss_bytes >= max(timeline.base.rss_bytes, *(each.rss_bytes for each in timeline.samples))
+    assert timeline.phases[0].name == "load"
+    assert timeline.samples[0].at_ns < timeline.samples[-1].at_ns
+    assert (vram.n_bytes, vram.missing) == (None, "the run puts no layer on a GPU")
+
+
+def asked(*, asks_vram: bool = True) -> AskedBeside:
+    """Return what watching a run asks for."""
+    return AskedBeside(request={"memory": {"device_period_s": 0.5} if asks_vram else {}})
+
+
+def watched(status: list[bytes], devices: list[list[list[object]]], refusal: str | None = None) -> MemoryWatch:
+    """Return what is made of looks."""
+    told = {"memory": {"status": list(enumerate(status)), "devices": devices, "refusal": refusal}}
+    return MemoryWatch.from_plain(asked().payload(told)["memory"])
+
+
+def test_a_gpus_memory_is_counted_at_its_most() -> None:
+    """What its driver said at each look is summed by client as here; looks at a process that is gone count for none."""
+    look = "drm-driver: amdgpu\ndrm-client-id: {}\ndrm-pdev: 0\ndrm-memory-vram: {} KiB\n".format
+    devices: list[list[list[object]]] = [
+        [],
+        [["4", look(1, 8).encode()], ["5", look(2, 1).encode()], ["6", look(2, 1).encode()]],
+        [["4", look(1, 2).encode()]],
+    ]
+    watch = watched([STATUS, b""], devices)
+    assert watch.vram.n_bytes == 9 * 1024
+    assert ([each.at_ns for each in watch.samples], watch.marks) == ([0], [12 * 1024])
+
+
+def test_what_is_not_known_of_a_gpu_has_a_reason() -> None:
+    """No device, or a folder that may not be read; and that nobody asks NVIDIA's own program there."""
+    nvidia = "nvidia-smi is not asked on a board without Python"
+    assert watched([], [[]]).vram.missing == f"the process has no DRM device open; {nvidia}"
+    assert watched([], [], "Permission denied").vram.missing == f"Permission denied; {nvidia}"
+
+
+@pytest.fixture(scope="module")
+def _permitted() -> None:
+    if obstacle := memory_limit_obstacle():
+        pytest.skip(obstacle)
+
+
+@pytest.mark.usefixtures("_permitted")
+def test_a_worker_is_limited_from_its_first_page_on(bundled: BoardHome, opened: Opened, tmp_path: Path) -> None:
+    """It runs in a group of its own, which is gone afterwards; what the group counted comes with the payload."""
+    (bundled.folder / "record").write_bytes(dump_record("llama", {"engine": {}}))
+    group = tmp_path / "group"
+    bundled.install(f'cat /proc/self/cgroup > {group}; cp "$(dirname "$0")/record" "$last"')
+    board = opened(bundled)
+    (tmp_path / "weights").write_bytes(bytes(4096))
+    payload = board.run(replace(LLAMA, gguf_path=str(tmp_path / "weights")), beside=LIMITED)
+    assert payload[N_REFAULTS] is None or payload[N_REFAULTS] >= 0
+    (name,) = {line.rpartition("/")[2] for line in group.read_text().splitlines() if "/perfsuite-" in line}
+    assert name.startswith(f"perfsuite-{bundled.pid}-")
+    assert not list(Path("/sys/fs/cgroup").glob(f"**/{name}"))
+
+
+@pytest.mark.usefixtures("_permitted")
+def test_a_run_that_needs_more_than_its_limit_says_so(bundled: BoardHome, opened: Opened, tmp_path: Path) -> None:
+    """The kernel kills it, and the line is that of a local run."""
+    bundled.install("exec dd if=/dev/zero of=/dev/null bs=200M count=1")
+    (tmp_path / "weights").write_bytes(b"")
+    with pytest.raises(MeasurementError, match=rf"^memory limit of {LEAST_LIMIT_BYTES} bytes: the kernel stopped"):
+        opened(bundled).run(replace(LLAMA, gguf_path=str(tmp_path / "weights")), beside=LIMITED)
+
+
+@pytest.mark.parametrize(
+    ("mounts", "text"),
+    [
+        ("tmpfs /run tmpfs rw 0 0", "memory limit: /sys/fs/cgroup has no memory controller"),
+        ("cgroup /groups cgroup rw,memory 0 0", "memory limit: .*: no control group can be made (it is not there)"),
+        ("cgroup2 /sys/fs/cgroup cgroup2 rw 0 0", "memory is not delegated to groups below it"),
+    ],
+)
+def test_a_board_without_groups_says_what_is_missing(
+    on_tree: Callable[[str], BoardHome], opened: Opened, mounts: str, text: str
+) -> None:
+    """Nothing runs there then; a weights' file that is not there, and too low a limit, are told as well."""
+    home = on_tree("rubikpi")
+    assert home.root is not None
+    put(home.root, "proc/self/cgroup", "0::/ours")
+    put(home.root, "proc/mounts", mounts)
+    put(home.root, "sys/fs/cgroup/cgroup.controllers", "cpu memory")
+    board = opened(home)
+    here = str(Path(__file__))
+    with pytest.raises(MeasurementError) as told:
+        board.run(replace(LLAMA, gguf_path=here), beside=LIMITED)
+    assert all(part in str(told.value) for part in text.split(".*"))
+    with pytest.raises(MeasurementError, match=f"1000 bytes, expected {LEAST_LIMIT_BYTES} and more"):
+        board.run(LLAMA, beside=Beside(memory_limit_bytes=1000))
+    assert not list(home.root.glob("sys/fs/cgroup/perfsuite-*"))
+
+
+@pytest.mark.usefixtures("_permitted")
+def test_weights_that_are_not_there_are_named(bundled: BoardHome, opened: Opened) -> None:
+    """They were to leave the page cache."""
+    with pytest.raises(MeasurementError, match=r"^/nowhere: cannot be read \(No such file or directory\)$"):
+        opened(bundled).run(replace(LLAMA, gguf_path="/nowhere"), beside=LIMITED)

@@ -1,0 +1,94 @@
+"""Governors that are set for a while on a board without Python."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from perfsuite.device.conditions import Conditions
+from perfsuite.device.governors import settable_governors
+from perfsuite.errors import DeviceError, LinkError
+from perfsuite.measure.board.protocol import under_governor
+from perfsuite.measure.board.remote_board import RemoteBoard
+
+from ...sys_trees import UNWRITABLE, governors, put
+from .conftest import BoardHome
+
+Opened = Callable[..., RemoteBoard]
+OnTree = Callable[[str], BoardHome]
+
+_POLICY = "sys/devices/system/cpu/cpufreq/policy0/scaling_governor"
+
+
+def rooted(home: BoardHome) -> Path:
+    """Return the tree that stands for the board's files."""
+    assert home.root is not None
+    return home.root
+
+
+@pytest.mark.parametrize("profiles", [None, "performance"])
+def test_what_was_set_before_comes_back(on_tree: OnTree, opened: Opened, profiles: str | None) -> None:
+    """A governor holds while it is asked for; then that of the profile does, and at the end the board's own."""
+    root = rooted(home := on_tree("rubikpi"))
+    own = governors(root)
+    board = opened(home, Conditions(governor=profiles))
+    within = governors(root)
+    with under_governor(board, "ondemand"):
+        assert set(governors(root)) == {"ondemand"}
+        board.set_governor("userspace")
+        assert set(governors(root)) == {"userspace"}
+    assert governors(root) == within
+    board.close()
+    assert governors(root) == own
+    assert board.held().problems == ()
+    assert not (home.folder / "cache" / "perfsuite" / "device" / "restore.json").exists()
+
+
+def test_a_governor_that_is_not_taken_is_an_error(on_tree: OnTree, opened: Opened) -> None:
+    """The line names the board and what it offers, and every core has its own again."""
+    root = rooted(home := on_tree("rubikpi"))
+    own = governors(root)
+    board = opened(home)
+    with pytest.raises(DeviceError, match=r"^board: governor is '\w+'; 'turbo' is not offered"):
+        board.set_governor("turbo")
+    put(root, _POLICY, UNWRITABLE)
+    with pytest.raises(DeviceError, match=r"^board: governor is 'Linux'; 'ondemand' cannot be set \(policy0: "):
+        board.set_governor("ondemand")
+    assert governors(root)[1:] == own[1:]
+
+
+def test_a_governor_that_is_not_given_back_is_an_error(on_tree: OnTree, opened: Opened) -> None:
+    """What somebody else has set meanwhile is left, and told."""
+    root = rooted(home := on_tree("rubikpi"))
+    board = opened(home)
+    board.set_governor("ondemand")
+    (root / _POLICY).write_text("userspace\n")
+    with pytest.raises(DeviceError, match=r"^board: .*/policy0/scaling_governor: somebody else has set 'userspace'"):
+        board.set_governor(None)
+    assert set(governors(root)[1:]) == {"schedutil"}
+
+
+def test_a_killed_program_leaves_what_the_next_one_restores(on_tree: OnTree, opened: Opened) -> None:
+    """Not the profile's governor of the run that was killed, but the board's own."""
+    root = rooted(home := on_tree("rubikpi"))
+    own = governors(root)
+    first = home.board(hello=home.hello(conditions=Conditions(governor="performance")))
+    first.open()
+    first.set_governor("ondemand")
+    home.end()
+    with pytest.raises(LinkError):
+        first.close()
+    opened(home)
+    assert governors(root) == own
+
+
+def test_what_may_be_set_is_what_the_board_would_say(on_tree: OnTree, opened: Opened) -> None:
+    """What all cores offer, where its user may write to all of them."""
+    root = rooted(home := on_tree("rubikpi"))
+    expected = settable_governors(root)
+    assert "performance" in expected
+    assert opened(home).facts().settable_governors == expected
+    put(root, _POLICY, UNWRITABLE)
+    assert opened(home, run_id="run-1").facts().settable_governors == () == settable_governors(root)

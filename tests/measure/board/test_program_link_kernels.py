@@ -1,0 +1,80 @@
+"""The suite's own OpenCL kernels on a board without Python; skipped where there is no OpenCL."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from perfsuite.errors import MeasurementError, OpenClError
+from perfsuite.measure.board.remote_board import RemoteBoard
+from perfsuite.measure.engine_store import kernels_folder
+from perfsuite.measure.kernel_record import KernelRecord
+from perfsuite.measure.plan import DevicesPlan, KernelPlan
+
+from ..opencl_children import visible_opencl
+from .conftest import BoardHome
+
+CASE = "kernel/add/count147456/f32"
+
+PLAN = KernelPlan(
+    case_ids=(CASE,), platform=None, n_repetitions=5, seed=0, log_dir="/nowhere", cache_dir="/nowhere", n_threads=1
+)
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> Mapping[str, str]:
+    """Return the variables of a process that sees this machine's OpenCL."""
+    return visible_opencl(tmp_path)
+
+
+@pytest.fixture
+def board(tmp_path: Path, program: Path, engine_cache: Path, environment: Mapping[str, str]) -> Iterator[RemoteBoard]:
+    """Return a board with a bundle alone, which has a device."""
+    home = BoardHome(folder=tmp_path / "home", program=program)
+    home.folder.mkdir()
+    home.install()
+    home.bring_libraries(engine_cache)
+    found = home.board()
+    found.open()
+    try:
+        found.run(DevicesPlan(platform=None), extra_environment=environment)
+    except (MeasurementError, OpenClError) as error:
+        found.close()
+        if not str(error).startswith("OpenCL:"):
+            raise
+        pytest.skip(str(error))
+    yield found
+    found.close()
+
+
+def test_kernels_are_measured_beside_those_that_were_kept(board: RemoteBoard, environment: Mapping[str, str]) -> None:
+    """The board's store keeps the sources; old and new are right, both are timed, and the device was sampled beside."""
+    kept = board.kept_folder(board.keep(None, ""))
+    assert kept is not None
+    old_kernels_dir = str(kernels_folder(kept))
+    payload = board.run(replace(PLAN, old_kernels_dir=old_kernels_dir, leader=1), extra_environment=environment)
+    for side in ("old_kernels", "kernels"):
+        (record,) = (KernelRecord.from_plain(each) for each in payload[side])
+        assert (record.case_id, record.is_correct, len(record.durations_ns)) == (CASE, True, 5)
+    assert payload["device_samples"]
+    assert payload["sentinels"]["memory_ns"] > 0
+    with pytest.raises(OpenClError, match=r"^/nowhere/prelude\.cl: is not on board; expected the kernels' sources"):
+        board.run(replace(PLAN, old_kernels_dir="/nowhere"), extra_environment=environment)
+
+
+def test_a_platform_that_the_board_lacks_is_told_with_what_it_has(
+    board: RemoteBoard, environment: Mapping[str, str]
+) -> None:
+    """The remedy is one for the board, not for this machine."""
+    with pytest.raises(OpenClError, match=r"named like 'none', found .*; name one of these platforms, or .* there$"):
+        board.run(DevicesPlan(platform="none"), extra_environment=environment)
+
+
+def test_a_board_without_drivers_says_where_they_are_looked_for(board: RemoteBoard, tmp_path: Path) -> None:
+    """What the loader found is told, with the folder of the drivers and the package that brings one."""
+    (tmp_path / "none").mkdir()
+    with pytest.raises(MeasurementError, match=r"^OpenCL: libOpenCL\S* knows no platform .*/etc/OpenCL/vendors.* pocl"):
+        board.run(DevicesPlan(platform=None), extra_environment={"OCL_ICD_VENDORS": str(tmp_path / "none")})
