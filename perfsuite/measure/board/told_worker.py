@@ -76,8 +76,8 @@ class ToldWorker:
         #: Its process there, once it has answered; and the looks that were taken beside it, once it has ended.
         self.pid = 0
         self.looks: Any = None
-        asked = {"plan": dump_plan(plan), "environment": dict(environment), "options": options}
-        asked |= {"looks": looks, "beside": beside}
+        started = {"plan": dump_plan(plan), "environment": dict(environment), "options": options}
+        asked = {**started, "looks": looks, "beside": beside}
         self._number = understood("start_worker", int, ask("start_worker", {**asked, "limit_s": 0.0}, _START_LIMIT_S))
 
     def tell(self, line: str, deadline_s: float) -> None:
