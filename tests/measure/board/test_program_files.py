@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,11 @@ from perfsuite.measure.board import run_folder
 from perfsuite.measure.board.answering import PIECE_BYTES
 from perfsuite.measure.board.remote_board import RemoteBoard
 from perfsuite.measure.board.run_folder import RUN_FOLDER
-from perfsuite.measure.plan import DevicesPlan, dump_record, load_plan
+from perfsuite.measure.plan import ProbePlan, dump_record, load_plan
 
 from .conftest import BoardHome
 
-PLAN = DevicesPlan(platform=f"{RUN_FOLDER}/x")
+PLAN = ProbePlan(cache_dir=f"{RUN_FOLDER}/x", n_threads=1, budget_ms=1)
 LEFT_IN = {"LEFT_IN": str(RUN_FOLDER)}
 
 #: What every stand-in for a worker does in the end.
@@ -29,7 +30,7 @@ def home(tmp_path: Path, program: Path) -> BoardHome:
     """Return a board's folder with a bundle, and a record for its worker."""
     found = BoardHome(folder=tmp_path / "home", program=program)
     found.folder.mkdir()
-    (found.folder / "record").write_bytes(dump_record("devices", {}))
+    (found.folder / "record").write_bytes(dump_record("probes", {}))
     return found
 
 
@@ -54,7 +55,7 @@ def test_what_a_run_leaves_comes_back(home: BoardHome, board: RemoteBoard, tmp_p
     assert (left[Path("below/small")].read_bytes(), left[Path("empty")].read_bytes()) == (b"small", b"")
     assert left[Path("large")].read_bytes() == bytes(n_bytes)
     there = left[Path("where")].read_text().strip()
-    assert load_plan(left[Path("plan")].read_bytes()) == DevicesPlan(platform=f"{there}/x")
+    assert load_plan(left[Path("plan")].read_bytes()) == replace(PLAN, cache_dir=f"{there}/x")
     assert Path(there).is_dir()
     board.close()
     assert not Path(there).exists()

@@ -20,7 +20,7 @@ from perfsuite.measure.led_worker import LedWorker, Place
 from perfsuite.measure.native import PHASE_TRACER_LIBRARY, build_phase_tracer
 from perfsuite.measure.plan import EbpfOverheadPlan, EbpfPlan, LlamaPlan, StepsPlan, dump_record
 from perfsuite.measure.tensor_layout import tensor_layout
-from perfsuite.records.bpf_log_file import read_bpf_log
+from perfsuite.records.bpf_log_file import BpfKind, read_bpf_log
 from perfsuite.records.events import EngineRecord, Phase
 from perfsuite.records.trace_levels import TraceLevel
 
@@ -69,7 +69,7 @@ def test_ebpf_follows_a_run_there(board: RemoteBoard, traced: LlamaPlan, tmp_pat
     log = read_bpf_log(tmp_path / "files" / "log")
     n_steps = sum(span.phase in (Phase.PREFILL, Phase.DECODE) for span in spans)
     assert n_steps == 1 + traced.n_gen
-    assert len(log.events) >= 2 * n_steps
+    assert log.positions(BpfKind.TOKEN_END).size == n_steps
 
 
 def test_ebpf_is_switched_there_from_pair_to_pair(board: RemoteBoard, traced: LlamaPlan) -> None:
