@@ -23,7 +23,7 @@ from perfsuite.device.lock.state import Holder, LockState
 from perfsuite.device.stability.restore_file import restore_leftovers
 from perfsuite.device.stability.sampler import sampling
 from perfsuite.errors import EngineError, LinkError, LockedError, MeasurementError
-from perfsuite.measure.board.program_link import ENGINE_FILE
+from perfsuite.measure.board.program_engines import ENGINE_FILE
 from perfsuite.measure.board.remote_board import RemoteBoard
 from perfsuite.measure.engine_store import engine_folder, kernels_folder, open_store
 from perfsuite.measure.launch import READY_MARK
