@@ -74,3 +74,20 @@ class LinkError(PerfsuiteError):
 
 class LockedError(PerfsuiteError):
     """Somebody else has the device; the message says who, since when, and how a stale lock is broken."""
+
+
+class AskedError(PerfsuiteError):
+    """A run that is only planned has asked for what a device would measure; the request is written down."""
+
+    def __init__(self, text: str, n_runs: int | None = None) -> None:
+        super().__init__(text)
+        #: How often it is to be asked for in all; None is as often as is wanted.
+        self.n_runs = n_runs
+
+
+class PlannedError(PerfsuiteError):
+    """All that a part of a run asks of a device is written down, and nothing is measured."""
+
+
+class UnansweredError(MeasurementError):
+    """What a device has sent back holds no answer, or no further one, to what is asked."""

@@ -1,20 +1,34 @@
-"""A fake ``adb``: it joins its arguments by blanks, as adb does, and gives them to a shell with a home of its own."""
+"""Stand-ins of a phone behind adb: Android's shell and its tools, and nothing of Debian's.
+
+`fake_adb` has a program ``adb`` of its own, which joins its arguments by blanks as adb does. `adb_server` is reached by
+the real client, and speaks to it as adb's server does. Either runs commands in mksh with a PATH of toybox's tools.
+"""
 
 from __future__ import annotations
 
+import os
 import shlex
-from collections.abc import Iterator
-from contextlib import contextmanager
+import shutil
+import socket
+import struct
+import subprocess
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import IO
 
 import pytest
+
+#: What Android's toybox has and Debian's leaves out, for its authors call it unfinished.
+_UNFINISHED = ("dd", "stty", "tr")
 
 _FAKE = """\
 #!/bin/sh
 [ "$1" != -s ] || shift 2
 [ "$1 $2" = "shell -T" ] || exit 9
 shift 2
-HOME={home} exec sh -c "$*"
+exec {enter} sh -c "$*"
 """
 
 _REFUSING = """\
@@ -23,14 +37,56 @@ echo {words} >&2
 exit 1
 """
 
+#: What toybox's programs of Android 7 did not take yet.
+_OLD = {"head": "-c", "timeout": "-k", "mv": "-fT"}
+_OLD_PROGRAM = """\
+#!{shell}
+[ "$1" != {option} ] || {{ echo "{name}: Unknown option {option}" >&2; exit 1; }}
+exec {toybox} {name} "$@"
+"""
+
+
+def phone_obstacle() -> str | None:
+    """Return why there can be no such phone here; None where there can."""
+    missing = [name for name in ("mksh", "toybox", "busybox") if shutil.which(name) is None]
+    return f"there is no {missing[0]}; 'make test-needs' installs it" if missing else None
+
+
+def plant_tools(folder: Path, *, is_old: bool = False) -> None:
+    """Make a folder with Android's shell and tools."""
+    toybox, busybox, shell = (str(shutil.which(name)) for name in ("toybox", "busybox", "mksh"))
+    folder.mkdir()
+    names = subprocess.run([toybox], capture_output=True, text=True, check=True, timeout=20).stdout.split()
+    for name in names:
+        (folder / name).symlink_to(toybox)
+    for name in _UNFINISHED:
+        if name not in names:
+            (folder / name).symlink_to(busybox)
+    (folder / "sh").symlink_to(shell)
+    for name, option in _OLD.items() if is_old else ():
+        (folder / name).unlink()
+        (folder / name).write_text(_OLD_PROGRAM.format(shell=shell, option=option, name=name, toybox=toybox))
+        (folder / name).chmod(0o755)
+
+
+def phone_environment(folder: Path, *, is_old: bool = False) -> dict[str, str]:
+    """Make a phone's home and tools in a folder, and return the variables that its shell has."""
+    home, tools = folder / "home", folder / "system-bin"
+    home.mkdir()
+    plant_tools(tools, is_old=is_old)
+    kept = {name: os.environ[name] for name in ("PERFSUITE_LOCK_DIR",) if name in os.environ}
+    return {"PATH": str(tools), "HOME": str(home), "TMPDIR": str(folder), **kept}
+
 
 @contextmanager
-def fake_adb(folder: Path) -> Iterator[Path]:
-    """Let ``adb`` lead to a shell here while this lasts; give its home."""
-    home = folder / "home"
-    home.mkdir()
-    with _first_on_the_path(folder, _FAKE.format(home=shlex.quote(str(home)))):
-        yield home
+def fake_adb(folder: Path, *, is_old: bool = False) -> Iterator[Path]:
+    """Let ``adb`` lead to a phone's shell here while this lasts; give its home."""
+    if obstacle := phone_obstacle():
+        pytest.skip(f"boards: {obstacle}")
+    environment = phone_environment(folder, is_old=is_old)
+    enter = shlex.join(["env", "-i", *(f"{name}={text}" for name, text in environment.items())])
+    with _first_on_the_path(folder, _FAKE.format(enter=enter)):
+        yield folder / "home"
 
 
 @contextmanager
@@ -49,3 +105,103 @@ def _first_on_the_path(folder: Path, script: str) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PATH", str(programs), prepend=":")
         yield
+
+
+@contextmanager
+def adb_server(folder: Path, serial: str) -> Iterator[Path]:
+    """Let the real ``adb`` find one phone while this lasts; give its home."""
+    for obstacle in (
+        phone_obstacle(),
+        None if shutil.which("adb") else "there is no adb; 'make test-needs' installs it",
+    ):
+        if obstacle:
+            pytest.skip(f"boards: {obstacle}")
+    environment = phone_environment(folder)
+    with socket.create_server(("127.0.0.1", 0)) as listening, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ANDROID_ADB_SERVER_PORT", str(listening.getsockname()[1]))
+        patch.setenv("HOME", str(folder))  # for what the client itself writes
+        thread = threading.Thread(target=_serve, args=(listening, serial, environment), daemon=True)
+        thread.start()
+        yield folder / "home"
+        listening.shutdown(socket.SHUT_RDWR)
+        thread.join()
+
+
+def _serve(listening: socket.socket, serial: str, environment: Mapping[str, str]) -> None:
+    with suppress(OSError):
+        while True:
+            client, _ = listening.accept()
+            threading.Thread(target=_answer, args=(client, serial, environment), daemon=True).start()
+
+
+#: *Source*: platform/packages/modules/adb, SERVICES.TXT and shell_protocol.h.
+_FEATURES, _VERSION = b"shell_v2,cmd", b"0029"
+_STDIN, _STDOUT, _STDERR, _EXIT, _CLOSE_STDIN = range(5)
+
+
+def _answer(client: socket.socket, serial: str, environment: Mapping[str, str]) -> None:
+    """Answer what a client of adb asks on one connection."""
+    with client, client.makefile("rb") as asked, suppress(OSError, ValueError):
+        while length := asked.read(4):
+            request = asked.read(int(length, 16)).decode("utf-8", "surrogateescape")
+            if request.startswith("shell,"):
+                client.sendall(b"OKAY")
+                _run(request.partition(":")[2], client, asked, environment)
+                return
+            if f":{serial}" not in request and request.split(":")[1] not in ("version", "features", "tport"):
+                told = f"device '{request.rpartition(':')[2]}' not found".encode()
+                client.sendall(b"FAIL%04x%s" % (len(told), told))
+                return
+            told = _VERSION if request == "host:version" else _FEATURES if request.endswith("features") else b""
+            client.sendall(b"OKAY" + (b"%04x%s" % (len(told), told) if told else b""))
+            if told:  # a question, and no way to the phone
+                return
+            if request.startswith("host:tport:"):
+                client.sendall(struct.pack("<Q", 1))
+
+
+def _run(script: str, client: socket.socket, asked: IO[bytes], environment: Mapping[str, str]) -> None:
+    """Run a script as adb's daemon does, and carry what passes through its pipes."""
+    shell = str(Path(environment["PATH"]) / "sh")
+    pipe = subprocess.PIPE
+    process = subprocess.Popen([shell, "-c", script], stdin=pipe, stdout=pipe, stderr=pipe, env=environment, cwd="/")
+    sending = threading.Lock()
+
+    def send(kind: int, content: bytes) -> None:
+        with sending, suppress(OSError):
+            client.sendall(struct.pack("<BI", kind, len(content)) + content)
+
+    def give_on(kind: int, source: IO[bytes]) -> None:
+        while chunk := os.read(source.fileno(), 1 << 16):
+            send(kind, chunk)
+        source.close()
+
+    assert process.stdout is not None
+    assert process.stderr is not None
+    pairs = ((_STDOUT, process.stdout), (_STDERR, process.stderr))
+    threads = [threading.Thread(target=give_on, args=pair, daemon=True) for pair in pairs]
+    threads.append(threading.Thread(target=_feed, args=(process, asked), daemon=True))
+    for thread in threads:
+        thread.start()
+    for thread in threads[:2]:
+        thread.join()
+    send(_EXIT, bytes([process.wait() & 0xFF]))
+    with suppress(OSError):
+        client.shutdown(socket.SHUT_RDWR)
+    threads[2].join()
+
+
+def _feed(process: subprocess.Popen[bytes], asked: IO[bytes]) -> None:
+    """Give a program what the client sends for its input, until that ends or the client is gone."""
+    assert process.stdin is not None
+    with suppress(OSError, ValueError):
+        while len(head := asked.read(5)) == 5:
+            kind, length = struct.unpack("<BI", head)
+            content = asked.read(length)
+            if kind == _CLOSE_STDIN:
+                break
+            if kind == _STDIN:
+                process.stdin.write(content)
+                process.stdin.flush()
+    with suppress(OSError):
+        process.stdin.close()

@@ -19,6 +19,8 @@ from perfsuite.records.events import EngineRecord
 from tests.command_streams import phase_run as phase_run
 from tests.command_streams import refused as refused
 
+from .board_links import LinkedBoard, linked_params
+from .board_links import linked_board as made_linked_board
 from .board_loopback import LoopbackBoard, loopback_obstacle
 from .board_namespaces import NamespaceBoard, board_obstacle
 from .left_processes import end, left_by_tests, mark_run
@@ -142,6 +144,15 @@ def loopback_board(requires_loopback_board: None) -> Iterator[LoopbackBoard]:
         yield board
     finally:
         board.stop()
+
+
+@pytest.fixture(params=linked_params())
+def linked_board(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LinkedBoard]:
+    """Give a board at the end of each kind of link in turn."""
+    if request.param == "ssh":
+        request.getfixturevalue("requires_loopback_board")
+    with made_linked_board(request.param, tmp_path_factory.mktemp("board") / "there") as board:
+        yield board
 
 
 def pytest_configure(config: pytest.Config) -> None:

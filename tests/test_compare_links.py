@@ -6,12 +6,14 @@ import json
 import random
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
 from perfsuite.device.profile import find_profile
 from perfsuite.device.reach import Reach
 from perfsuite.errors import MeasurementError
+from tools.link_sides import case_lines, compared_cases
 
 from .loaded_tool import loaded_tool
 
@@ -73,16 +75,16 @@ def test_a_disturbed_pair_is_run_again(
     """Both sides of a pair that was disturbed are run once more, in its order; and not for ever."""
     asked: list[str] = []
 
-    def run_of(_: object, folder: Path, *, is_local: bool) -> dict[str, int]:
+    def run_of(_: object, folder: Path, *, is_local: bool) -> Any:
         asked.append(folder.name)
         if folder.name in bad:
             raise tool.DisturbedError("was hot")
-        return {"decode": 10 + is_local}
+        return tool.Run(medians={"decode": 10 + is_local}, verdicts={})
 
     monkeypatch.setattr(tool, "run_of", run_of)
     desk = tool.Desk(folder=tmp_path, options=(), home=None)
     bad = {"0.0-local"}
-    assert tool.pair_of(desk, 0, True) == ({"decode": 10}, {"decode": 11})
+    assert [each.medians for each in tool.pair_of(desk, 0, True)] == [{"decode": 10}, {"decode": 11}]
     assert asked == ["0.0-ssh", "0.0-local", "0.1-ssh", "0.1-local"]
     assert "pair 1 is tried again: was hot" in capsys.readouterr().err
     bad = {f"0.{attempt}-ssh" for attempt in range(3)}
@@ -94,3 +96,15 @@ def test_the_profile_holds_the_way(tool: ModuleType, tmp_path: Path) -> None:
     """What is not set of the way is left to OpenSSH's own configuration."""
     tool.write_profile(tmp_path, Reach(way="ssh", address="me@localhost"))
     assert find_profile("links", folders=[tmp_path / "devices"]).reach == Reach(way="ssh", address="me@localhost")
+
+
+def test_what_one_side_alone_has_is_named() -> None:
+    """A case that is missing on a side in one pair, and one whose verdict is usually another, are told by their ids."""
+    ssh = {"phase/decode": "new", "kernel/mul": "new", "kernel/add": "new"}
+    local = {**ssh, "phase/decode": "invalid"}
+    found = compared_cases([(ssh, local), (ssh, local), ({**ssh, "kernel/rope": "new"}, local)])
+    assert (found.n_cases, found.n_kernels, found.on_one_side) == (4, 3, ("kernel/rope",))
+    assert (found.n_verdicts, found.n_same_verdicts) == (9, 6)
+    assert found.other_verdicts == (("phase/decode", "new", "invalid"),)
+    assert "1 on one side only" in case_lines(found)[0]
+    assert "the same on both sides" in case_lines(compared_cases([(ssh, ssh)]))[0]

@@ -1,12 +1,14 @@
 """Tells whether the same work takes as long when it is asked for over ssh as when it is run here: in pairs of runs.
 
     python tools/compare_links.py --pairs 12 --json links.json
+    python tools/compare_links.py --pairs 6 --backend opencl --scenario p16-g4 --replicates 2 [--by-bundle]
 
 A pair is two runs of ``pytest --device``, one after the other, in an order that is drawn: one reaches this machine over
 ssh, the other has --perf-address=local. Without an address an sshd is started on a loopback port, and both sides use
-the files of its home; an address that is given must be this very machine's, with the suite installed there by
-'perfsuite devices setup'. Of each run counts the median of its replicates. A ratio is ssh over local; its interval is
-that of the signed-rank test over the pairs, of each phase by itself.
+the files of its home; with --by-bundle the board has a bundle and no Python, and both sides run the llama.cpp of it. An
+address that is given must be this very machine's, set up by 'perfsuite devices setup'. Of each run counts the median of
+its replicates. A ratio is ssh over local; its interval is that of the signed-rank test over the pairs, of each phase by
+itself. The cases and kernels of both sides are compared, too, and their verdicts.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from statistics import median
 
@@ -32,6 +34,7 @@ from perfsuite.device.reach import Reach  # noqa: E402
 from perfsuite.errors import MeasurementError, PerfsuiteError  # noqa: E402
 from perfsuite.units import format_ns  # noqa: E402
 from perfsuite.verdict.signed_rank import compare_pairs  # noqa: E402
+from tools.link_sides import case_lines, compared_cases, loopback, verdicts_of  # noqa: E402
 
 #: The device's name in the profile that is made for it.
 _NAME = "links"
@@ -39,6 +42,9 @@ _NAME = "links"
 #: Longest that a run may take, s, and how often a pair is tried that others have disturbed.
 _LIMIT_S = 1800.0
 _N_TRIES = 3
+
+#: What pytest is told of each backend; all cases of the OpenCL backend come from the same processes as its phases.
+_BACKENDS = {"cpu": ("-kphase",), "opencl": ("-kphase or operator or engine_kernel", "--backend=opencl")}
 
 #: By phase: the median of a run, ns.
 Medians = Mapping[str, int]
@@ -57,6 +63,17 @@ class Desk:
     options: tuple[str, ...]
     #: The home whose files both sides use; None leaves it to each.
     home: Path | None
+    #: What the local side is started with beside that.
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """What counts of one run."""
+
+    medians: Medians
+    #: By case.
+    verdicts: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,14 +99,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with desk_of(options) as desk:
             orders = drawn_orders(options.pairs, random.Random(options.seed))
             pairs = [pair_of(desk, number, ssh_first) for number, ssh_first in enumerate(orders)]
-        found = differences(pairs, options.alpha)
+        found = differences([(ssh.medians, local.medians) for ssh, local in pairs], options.alpha)
+        cases = compared_cases((ssh.verdicts, local.verdicts) for ssh, local in pairs)
     except PerfsuiteError as error:
         print(f"{Path(__file__).name}: error: {error}", file=sys.stderr)
         return 2
     if options.json is not None:
         told = {"alpha": options.alpha, "ssh_first": orders, "phases": [asdict(each) for each in found]}
+        told["cases"] = asdict(cases)
         options.json.write_text(json.dumps(told, indent=1) + "\n")
     print(table(found))
+    print(*case_lines(cases), sep="\n")
     return 0
 
 
@@ -103,12 +123,16 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--scenario", default="siso")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--replicates", type=int, default=5, help="fresh processes of each run (default 5)")
+    parser.add_argument("--backend", choices=("cpu", "opencl"), default="cpu", help="of llama.cpp (default cpu)")
+    parser.add_argument("--by-bundle", action="store_true", help="a board without Python, set up by a bundle alone")
     parser.add_argument("--alpha", type=float, default=0.05, help="an interval holds the truth with 1 - ALPHA")
     parser.add_argument("--seed", type=int, help="of the order (default: another one each time)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the same, and each pair, as JSON")
     options = parser.parse_args(arguments)
     if options.pairs < 1 or not 0 < options.alpha < 1:
         parser.error(f"--pairs={options.pairs} --alpha={options.alpha}: expected a pair or more, and 0 < ALPHA < 1")
+    if options.by_bundle and options.address is not None:
+        parser.error("--by-bundle: is for the sshd that is started here; set up the one at --address yourself")
     return options
 
 
@@ -116,37 +140,22 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
 def desk_of(options: argparse.Namespace) -> Iterator[Desk]:
     """Make the folder from which both sides are started, with the profile; and the sshd where none was named."""
     words = (f"--model={options.model}", f"--scenario={options.scenario}", f"--threads={options.threads}")
-    told = (*words, f"--perf-replicates={options.replicates}")
+    told = (*words, f"--perf-replicates={options.replicates}", *_BACKENDS[options.backend])
     with tempfile.TemporaryDirectory(prefix="perfsuite-links-") as folder:
         if options.address is not None:
             write_profile(Path(folder), Reach(way="ssh", address=options.address, port=options.port))
             yield Desk(folder=Path(folder), options=told, home=None)
             return
-        with loopback() as (reach, home):
-            write_profile(Path(folder), reach)
-            yield Desk(folder=Path(folder), options=told, home=home)
-
-
-@contextmanager
-def loopback() -> Iterator[tuple[Reach, Path]]:
-    """Start an sshd on a loopback port, with this checkout's suite; give the way to it, and its home."""
-    from tests.board_loopback import LoopbackBoard, loopback_obstacle  # only where no address was given
-
-    if obstacle := loopback_obstacle():
-        raise MeasurementError(f"{obstacle}; or name an --address")
-    board = LoopbackBoard()
-    try:
-        place = board.home / ".local" / "share" / "perfsuite" / "venv"
-        place.parent.mkdir(parents=True)
-        place.symlink_to(sys.prefix)
-        yield board.reach(), board.home
-    finally:
-        board.stop()
+        with loopback(by_bundle=options.by_bundle) as board:
+            write_profile(Path(folder), board.reach)
+            board.set_up(Path(folder), _NAME)
+            yield Desk(folder=Path(folder), options=told, home=board.home, environment=board.environment)
 
 
 def write_profile(folder: Path, reach: Reach) -> None:
     """Describe the way there as a profile of the user's own."""
-    known = {name: value for name, value in asdict(reach).items() if value is not None and name != "home"}
+    usual = asdict(Reach())
+    known = {name: value for name, value in asdict(reach).items() if name == "way" or value != usual[name]}
     lines = ['description = "this machine over ssh"', 'extends = "generic-ssh"', "[reach]"]
     (folder / "devices").mkdir()
     text = "\n".join([*lines, *(f"{name} = {json.dumps(value)}" for name, value in known.items())])
@@ -160,7 +169,7 @@ def drawn_orders(n_pairs: int, chance: random.Random) -> list[bool]:
     return orders
 
 
-def pair_of(desk: Desk, number: int, ssh_first: bool) -> tuple[Medians, Medians]:
+def pair_of(desk: Desk, number: int, ssh_first: bool) -> tuple[Run, Run]:
     """Run both sides, both once more where one was disturbed; return what ssh and what local has measured."""
     for attempt in range(_N_TRIES):
         try:
@@ -174,27 +183,28 @@ def pair_of(desk: Desk, number: int, ssh_first: bool) -> tuple[Medians, Medians]
     raise MeasurementError(f"pair {number + 1} was disturbed {_N_TRIES} times; free the machine and run again")
 
 
-def _sides(desk: Desk, name: str, ssh_first: bool) -> tuple[Medians, Medians]:
+def _sides(desk: Desk, name: str, ssh_first: bool) -> tuple[Run, Run]:
     found = {}
     for side in ("ssh", "local") if ssh_first else ("local", "ssh"):
         found[side] = run_of(desk, desk.folder / f"{name}-{side}", is_local=side == "local")
     return found["ssh"], found["local"]
 
 
-def run_of(desk: Desk, folder: Path, *, is_local: bool) -> Medians:
-    """Run pytest once; return the medians of its phases."""
-    plain = ["-m", "pytest", "-pno:cacheprovider", "-kphase", "--baseline=off", f"--device={_NAME}"]
+def run_of(desk: Desk, folder: Path, *, is_local: bool) -> Run:
+    """Run pytest once."""
+    plain = ["-m", "pytest", "-pno:cacheprovider", "--baseline=off", f"--device={_NAME}"]
     command = [sys.executable, *plain, f"--perf-dir={folder}", *desk.options]
     environment = dict(os.environ)
     if is_local:
         command.append("--perf-address=local")
         if desk.home is not None:
-            environment |= {"HOME": str(desk.home)}
+            environment |= {"HOME": str(desk.home), **desk.environment}
             environment.pop("XDG_CACHE_HOME", None)
     told = subprocess.run(
         command, cwd=desk.folder, env=environment, capture_output=True, text=True, check=False, timeout=_LIMIT_S
     )
-    return medians_of(folder / "run.json", told.stdout + told.stderr)
+    path = folder / "run.json"
+    return Run(medians=medians_of(path, told.stdout + told.stderr), verdicts=verdicts_of(path))
 
 
 def medians_of(path: Path, said: str) -> Medians:
@@ -209,7 +219,7 @@ def medians_of(path: Path, said: str) -> Medians:
     """
     if not path.exists():
         raise MeasurementError(f"a run has failed: {last_line(said)}")
-    cases = json.loads(path.read_text())["cases"]
+    cases = [each for each in json.loads(path.read_text())["cases"] if each["id"].startswith("phase/")]
     if not cases:
         raise MeasurementError(f"a run has no phases: {last_line(said)}")
     for each in cases:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import argparse
 import platform
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from perfsuite.cli.bundle_plan import add_plan_options, refuse_out_of_place, write_plan
 from perfsuite.cli.command_help import Commands, add_command, add_quiet
 
 if TYPE_CHECKING:
@@ -25,6 +27,10 @@ ziglang from PyPI ('pip install ziglang'), whose programs run with glibc 2.31 an
 threads of its own, and not OpenMP's. A bundle for musl takes musl's library along, from Debian's package for the
 target, and runs where there is no C library at all, as in Android's shell; there it cannot open a vendor's OpenCL
 library, which needs Android's.
+
+With --plan it writes what a device needs that only runs what is uploaded, such as a phone of a farm: the bundle, all
+that a run of pytest would ask of the device, the weights, and a script that does it there, run.sh. What that leaves in
+results/ is judged by 'perfsuite ingest'. The options of pytest follow behind '--'.
 """
 
 _EXAMPLES = {
@@ -33,6 +39,9 @@ _EXAMPLES = {
     "perfsuite bundle --target aarch64-linux-gnu --compiler zig": "for a system with an older glibc",
     "perfsuite bundle --target aarch64-linux-musl": "for Alpine, and for Android's shell",
     "perfsuite bundle --processor native": "for this very machine",
+    "perfsuite bundle --target aarch64-linux-musl --plan -o job -- --device=pixel8pro --threads=4": "for a phone",
+    "perfsuite bundle --plan --farm lava -o job -- --device=rubikpi --threads=4": "with the file of a farm's job",
+    "perfsuite bundle --plan --old-llama ../old -o job -- --device=rubikpi --threads=4": "two builds in pairs",
 }
 
 
@@ -44,13 +53,14 @@ def add_parser(commands: Commands) -> None:
         about=_ABOUT,
         examples=_EXAMPLES,
         writes="the folder that -o names, and the user's cache",
-        see=("docs/how-to/set-up-a-board.md", "perfsuite devices setup --help"),
+        see=("docs/how-to/set-up-a-board.md", "docs/how-to/measure-on-a-farm.md", "perfsuite ingest"),
     )
     add_bundle_options(parser)
     parser.add_argument("--target", metavar="TARGET", help="such as aarch64-linux-gnu (default: this machine's own)")
     text = "folder to write it to, whole or not at all (default: it stays in the cache, and its folder is printed)"
     parser.add_argument("-o", "--output", type=Path, metavar="FOLDER", help=text)
     parser.add_argument("--opencl", action="store_true", help="with llama.cpp's OpenCL backend")
+    add_plan_options(parser)
     add_quiet(parser)
     parser.set_defaults(run=_run)
 
@@ -80,8 +90,15 @@ def _run(options: argparse.Namespace) -> int:
         llama=options.llama,
         has_opencl=options.opencl,
     )
+    refuse_out_of_place(options)
     with progress("bundle", options) as tell:
         bundle = make_bundle(order, user_cache(), tell.step)
+        if options.plan:
+            old = None if options.old_llama is None else replace(order, llama=options.old_llama)
+            old_bundle = None if old is None else make_bundle(old, user_cache(), tell.step)
+            tell.step("the plan")
+            write_plan(options, bundle, old_bundle)
+            return 0
     if options.output is not None:
         copy_bundle(bundle, options.output)
     _show(bundle, options.output or bundle.folder, order)

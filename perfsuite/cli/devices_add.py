@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perfsuite.cli.command_help import Commands, add_action
-from perfsuite.device.reach import WAYS, Reach
+from perfsuite.device.reach import HOMES, WAYS
 
 if TYPE_CHECKING:
     from perfsuite.device.profile.file import ProfileFile
@@ -27,9 +27,6 @@ _EXAMPLES = {
         "another port, and a key of its own"
     ),
 }
-
-#: By way: the folder in which the suite is installed where the way is not that of the device that it is like.
-_HOMES = {"local": Reach().home, "ssh": Reach().home, "adb": "/data/local/tmp/perfsuite"}
 
 
 def add_parser(commands: Commands) -> None:
@@ -56,8 +53,11 @@ def add_parser(commands: Commands) -> None:
 def _add_reach(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("how it is reached")
     group.add_argument("--way", choices=WAYS, help="default: that of the device that it is like")
-    group.add_argument("--address", metavar="WHERE", help="user@host, or a serial number of 'adb devices'")
+    group.add_argument(
+        "--address", metavar="WHERE", help="user@host, a serial number of 'adb devices', or a serial port"
+    )
     group.add_argument("--port", type=int, metavar="N", help="of ssh (default: OpenSSH's configuration says)")
+    group.add_argument("--baud", type=int, metavar="N", help="of a serial port (default 115200)")
     text = "of ssh (default: OpenSSH's configuration says)"
     group.add_argument("--identity-file", type=Path, metavar="FILE", help=f"private key, {text}")
     group.add_argument("--known-hosts-file", type=Path, metavar="FILE", help=f"keys of hosts, {text}")
@@ -104,9 +104,10 @@ def _text(options: argparse.Namespace) -> str:
         "way": options.way,
         "address": options.address,
         "port": options.port,
+        "baud": options.baud,
         "identity_file": _whole_path(options.identity_file),
         "known_hosts_file": _whole_path(options.known_hosts_file),
-        "home": options.home or _HOMES.get(options.way),
+        "home": options.home or HOMES.get(options.way),
     }
     said = [f"{key} = {toml_value(value)}" for key, value in reach.items() if value is not None]
     described = [] if options.description is None else [f"description = {toml_value(options.description)}"]

@@ -42,8 +42,8 @@ def add_parser(commands: Commands) -> None:
         writes="the profile: devices/NAME.toml, or what -o names; nothing on the device",
     )
     parser.add_argument("device", nargs="?", metavar="NAME", help="what it is called, or is to be")
-    text = "how it is reached: local, ssh:[user@]host[:port], adb[:SERIAL]"
-    parser.add_argument("--address", metavar="local|ssh:HOST|adb", help=text)
+    text = "how it is reached: local, ssh:[user@]host[:port], adb[:SERIAL], serial:[user@]/dev/PORT[,BAUD]"
+    parser.add_argument("--address", metavar="local|ssh:HOST|adb|serial:PORT", help=text)
     text = "the file to write (default devices/NAME.toml)"
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help=text)
     parser.add_argument("--force", action="store_true", help="replace the file where it is there")

@@ -23,6 +23,7 @@ The device gets a bundle: llama.cpp, the recorders and the program that measures
 library and its processors. Nothing has to be there but a POSIX shell with sha256sum: no Python, no compiler, no root.
 Only files that are not there are sent, 10 to 40 MB the first time, below [reach] home of the profile
 (~/.local/share/perfsuite). Compiling takes some minutes the first time, and is kept here for all devices of a kind.
+llama.cpp's OpenCL backend is in it where the device has OpenCL, its profile names a platform, or --opencl asks for it.
 
 What was used before stays in use until the new bundle is whole there and its program has run. --remove removes all that
 setup has made there.
@@ -58,6 +59,8 @@ def add_parser(commands: Commands) -> None:
     group = parser.add_argument_group("the bundle")
     group.add_argument("--bundle", type=Path, metavar="FOLDER", help="one that 'perfsuite bundle -o' wrote")
     add_bundle_options(group)
+    text = "with llama.cpp's OpenCL backend, wherever OpenCL is on the device"
+    group.add_argument("--opencl", action="store_true", help=text)
     parser.add_argument("--remove", action="store_true", help="remove all that setup has made there")
     parser.add_argument("--with-python", action="store_true", help="install the suite in Python there, not a bundle")
     _add_python_options(parser.add_argument_group("with --with-python"))
@@ -122,6 +125,8 @@ def _made_bundle(options: argparse.Namespace, profile: Profile, board: BoardSurv
     from perfsuite.measure.bundle.making import BundleOrder, make_bundle
     from perfsuite.measure.bundle.targets import target_of
 
+    why = _why_opencl(options, profile, board)
+    print(f"{profile.name}: {why or 'no OpenCL is there, the bundle is without its backend (--opencl brings it)'}")
     takes_musl = board.has_musl or board.is_android
     target = target_of(board.machine, has_glibc=not takes_musl)
     best = target.best_processor(board.features)
@@ -130,9 +135,21 @@ def _made_bundle(options: argparse.Namespace, profile: Profile, board: BoardSurv
         processor=target.processor(options.processor) if options.processor else best,
         compiler=options.compiler or suitable_compiler(has_musl=takes_musl, glibc=board.glibc),
         llama=options.llama,
-        has_opencl=profile.opencl_platform is not None,
+        has_opencl=why is not None,
     )
     return make_bundle(order, user_cache(), tell.step).folder
+
+
+def _why_opencl(options: argparse.Namespace, profile: Profile, board: BoardSurvey) -> str | None:
+    """Say why a bundle gets llama.cpp's OpenCL backend; None where nothing asks for it."""
+    text = "the bundle is with llama.cpp's OpenCL backend"
+    if options.opencl:
+        return f"{text}, as --opencl asks"
+    if board.opencl_loader is not None:
+        return f"{text}, for {board.opencl_loader} is there"
+    if profile.opencl_platform is not None:
+        return f"{text}, for its profile names the platform {profile.opencl_platform}"
+    return None
 
 
 def _with_python(options: argparse.Namespace, profile: Profile) -> int:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from perfsuite.device.profile.values import PORT_RULE, Address, Port, takes
-from perfsuite.device.reach import WAYS, Reach
+from perfsuite.device.profile.values import BAUD_RULE, PORT_RULE, Address, Baud, Port, takes
+from perfsuite.device.reach import HOMES, WAYS, Reach
 from perfsuite.errors import DeviceError
 
 #: What is accepted, in words for messages.
-ACCEPTED = "accepted are local, ssh:[user@]host[:port], adb[:SERIAL]"
+ACCEPTED = "accepted are local, ssh:[user@]host[:port], adb[:SERIAL], serial:[user@]/dev/PORT[,BAUD]"
 
 #: A host of ssh: an IPv6 address has brackets, for it could end in a port otherwise.
 _HOST = re.compile(r"(?:\[(?P<ipv6>[^\[\]]*)\]|(?P<name>[^:\[\]]*))(?::(?P<port>[^:]*))?")
@@ -27,11 +27,13 @@ def reach_of(text: str, reach: Reach = Reach()) -> Reach:  # noqa: B008 -- it is
         raise _refused(text, f"{way!r} is no way to a device")
     if way == "ssh":
         return _by_ssh(text, address, reach)
+    if way == "serial":
+        return _by_serial(text, address, reach)
     if way == "local" and address:
         raise _refused(text, "this machine has no address")
     if not takes(Address, address):
         raise _refused(text, f"{address!r} is no serial number of adb")
-    return replace(reach, way=way, address=address, port=None)
+    return replace(reach, way=way, address=address, port=None, home=_home(way, reach))
 
 
 def asked_reach(option: str, text: str | None, reach: Reach = Reach()) -> Reach:  # noqa: B008 -- as above
@@ -54,12 +56,29 @@ def _by_ssh(text: str, told: str, reach: Reach) -> Reach:
         raise _refused(text, f"{place!r} is no host of ssh; an IPv6 address is written in brackets: ssh:[fe80::1]")
     host = found["ipv6"] or found["name"]
     address = f"{user}{at}{host}"
-    if not host or (at and not user) or not takes(Address, address):
+    if not host or (at and not user) or "/" in address or not takes(Address, address):
         raise _refused(text, f"{told!r} is no address for ssh")
     port = found["port"]
     if port is not None and not (_PORT.fullmatch(port) and takes(Port, int(port))):
         raise _refused(text, f"{port!r} is no port, which is {PORT_RULE}")
-    return replace(reach, way="ssh", address=address, port=None if port is None else int(port))
+    return replace(
+        reach, way="ssh", address=address, port=None if port is None else int(port), home=_home("ssh", reach)
+    )
+
+
+def _by_serial(text: str, told: str, reach: Reach) -> Reach:
+    address, comma, rate = told.partition(",")
+    if "/" not in address or not takes(Address, address):
+        raise _refused(text, f"{address!r} is no serial port")
+    if comma and not (rate.isdecimal() and takes(Baud, int(rate))):
+        raise _refused(text, f"{rate!r} is no {BAUD_RULE.removeprefix('a ')}")
+    baud = int(rate) if comma else reach.baud
+    return replace(reach, way="serial", address=address, port=None, baud=baud, home=_home("serial", reach))
+
+
+def _home(way: str, reach: Reach) -> str:
+    """Return the folder on the device: the usual one of the way, where that before had its own usual one."""
+    return HOMES[way] if reach.home == HOMES[reach.way] else reach.home
 
 
 def _refused(text: str, why: str) -> DeviceError:

@@ -6,8 +6,11 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args
 
 #: The ways, by the name that a profile gives them.
-Way: TypeAlias = Literal["local", "ssh", "adb"]
+Way: TypeAlias = Literal["local", "ssh", "adb", "serial"]
 WAYS: tuple[str, ...] = get_args(Way)
+
+#: By way: the folder on a device where nobody names another. The user of adb's shell may write and run in this one.
+HOMES = dict.fromkeys(WAYS, "~/.local/share/perfsuite") | {"adb": "/data/local/tmp/perfsuite"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,10 +19,13 @@ class Reach:
 
     #: One of `WAYS`.
     way: str = "local"
-    #: ``ssh``: a host or ``user@host``, or a name of ``~/.ssh/config``; ``adb``: a serial number, "" for the only one.
+    #: ``ssh``: a host or ``user@host``, or a name of ``~/.ssh/config``; ``adb``: a serial number, "" for the only one;
+    #: ``serial``: a port such as ``/dev/ttyUSB0``, with ``user@`` before it where the console asks who logs in.
     address: str = ""
     #: ``ssh``: None leaves it to OpenSSH's own configuration.
     port: int | None = None
+    #: ``serial``: the rate of the console.
+    baud: int = 115200
     #: ``ssh``: files of one's own instead of those of OpenSSH's configuration; None leaves it to that.
     identity_file: str | None = None
     known_hosts_file: str | None = None

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from perfsuite.errors import MeasurementError, OpenClError
+from perfsuite.errors import AskedError, MeasurementError, OpenClError
 from perfsuite.expectation.cases import Case
 from perfsuite.experiments.progress import ProgressLine
 from perfsuite.experiments.replicates import GroupSamples, collect_replicates
@@ -103,6 +103,8 @@ def opencl_device(config: RunConfig) -> dict[str, Any]:
     try:
         plan = DevicesPlan(platform=_platform(config))
         chosen: dict[str, Any] = config.board.run(plan, extra_environment=kernel_environment(config))["chosen"]
+    except AskedError:  # no plan depends on it
+        return dict.fromkeys(("platform_name", "platform_version", "device_name", "driver_version", "type"), "unknown")
     except MeasurementError as error:
         if config.opencl_platform:
             raise

@@ -4,10 +4,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from perfsuite.errors import LinkError, MeasurementError, OpenClError, PerfsuiteError, SaturatedError
+from perfsuite.errors import (
+    AskedError,
+    LinkError,
+    MeasurementError,
+    OpenClError,
+    PerfsuiteError,
+    PlannedError,
+    SaturatedError,
+)
 from perfsuite.expectation.cases import Case
 from perfsuite.expectation.forecast import Expectation
 from perfsuite.expectation.roofline.roofline_run import RooflineRun
@@ -217,6 +226,8 @@ class Measuring:
             self.groups[name] = measure()
         except LinkError:  # no other group has one
             raise
+        except PlannedError:
+            pass
         except OpenClError as error:
             self.absences[name] = str(error)
         except SaturatedError as error:
@@ -271,6 +282,7 @@ class Measuring:
     def _probe(self, progress: ProgressLine) -> None:
         progress.step("ceilings")
         started_s = time.monotonic()
-        self._ceiling_times_ns.append(ceiling_time_ns(self.forecasts.probe().fp32_flops_per_s))
+        with suppress(AskedError):
+            self._ceiling_times_ns.append(ceiling_time_ns(self.forecasts.probe().fp32_flops_per_s))
         self.held = self.config.board.held()
         self._add_time("ceilings", started_s)

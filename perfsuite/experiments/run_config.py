@@ -99,6 +99,8 @@ class RunConfig:
     long_sweeps: bool
     #: Whether a quick calibration forecasts, and is made, where no whole one is stored.
     quick_calibration: bool = False
+    #: Whether what the run asks of the board is only written down.
+    is_planned: bool = False
     #: Another llama.cpp than the board's own.
     other_engine: Engine | None = None
     #: Whether the suite's own timings are held against ground truths.

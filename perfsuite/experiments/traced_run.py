@@ -36,7 +36,7 @@ def traced_run(plan: LlamaPlan, backend: OpenClBackend, board: Board) -> TracedR
         if len(found) != 1:
             raise MeasurementError(
                 f"{backend.tracing_layer.name}: {len(found)} logs of one process; does its OpenCL loader know "
-                "OPENCL_LAYERS?"
+                "OPENCL_LAYERS? Debian's ocl-icd-libopencl1 (2.3 or newer) does"
             )
         trace = read_opencl_log(found[0])
     record = EngineRecord.from_plain(payload["engine"])

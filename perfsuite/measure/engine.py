@@ -109,6 +109,9 @@ def _checkouts(folders: tuple[Path, ...]) -> Iterator[Path]:
 #: The libraries whose structs and functions the native part uses; together they are the engine's identity.
 ENGINE_LIBRARIES = ("libllama", "libggml", "libggml-base", "libggml-cpu")
 
+#: Its OpenCL backend, where that is a library of its own.
+OPENCL_BACKEND = "libggml-opencl.so"
+
 _NOTE_GNU_BUILD_ID = 3
 _SECTION_NOTE = 7
 

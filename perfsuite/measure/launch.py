@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from perfsuite.device.process_start import pid_namespace, process_start
 from perfsuite.device.work_folder import work_folder
 from perfsuite.errors import EngineError, MeasurementError, NativeBuildError
-from perfsuite.measure.engine import Engine, find_engine
+from perfsuite.measure.engine import OPENCL_BACKEND, Engine, find_engine
 from perfsuite.measure.launches.plan import DeviceListPlan, LaunchesPlan
 from perfsuite.measure.native import build_engine_library, find_probe_library, find_worker, load_probe_library
 from perfsuite.measure.plan import (
@@ -358,10 +358,20 @@ def _signal_name(number: int) -> str:
     return signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
 
 
+#: How ggml says that a kernel does not compile, after which it ends the process; and how much of the rest is shown.
+_NOT_COMPILED, _MOST_SHOWN = "ggml_opencl: kernel compile error", 300
+
+
 def _reason(output: str, task: str) -> str:
     for line in output.splitlines():
         if line.startswith(FAILURE_MARK):
             return line[len(FAILURE_MARK) :]
+        if _NOT_COMPILED in line:
+            return (
+                f"{OPENCL_BACKEND}: a kernel of llama.cpp's OpenCL backend does not compile on the device "
+                f"({line.strip()[:_MOST_SHOWN]}); update the device's OpenCL driver, choose another platform by "
+                "--opencl-platform (of pytest --perf-opencl-platform), or measure another llama.cpp"
+            )
     return f"the worker for '{task}' wrote no record: {_last_line(output)}"
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from perfsuite.errors import EngineError
 from perfsuite.measure import launch
-from perfsuite.measure.engine import Engine, library_build_id
+from perfsuite.measure.engine import OPENCL_BACKEND, Engine, library_build_id
 from perfsuite.measure.kernel_runtime import opencl_environment
 from perfsuite.measure.native import COMPATIBILITY_LAYER_LIBRARY, TRACING_LAYER_LIBRARY, find_opencl_layer
 from perfsuite.measure.opencl_platform import OpenClDevice
@@ -53,7 +53,6 @@ def layer_environment(
     }
 
 
-_LIBRARY = "libggml-opencl.so"
 #: Its x8 kernel of products with F16 copies no more of a row to local memory than a sub-group has items, and reads 64
 #: of it: on devices with smaller sub-groups the rest is whatever lay there (kernels/mul_mv_f16_f32_l4.cl). The backend
 #: has this switch for another of its kernels.
@@ -131,14 +130,38 @@ def find_opencl_backend(
     """
     library = backend_library(engine, cache_dir)
     layer = compatibility_layer if device.is_cpu else None
-    kernels = cache_dir / "opencl-kernels" / _kernels_key((_build_id(library), _build_id(layer)), device)
+    return opencl_backend_of(
+        device,
+        library=library,
+        library_id=_build_id(library),
+        compatibility_layer=layer,
+        compatibility_id=_build_id(layer),
+        tracing_layer=tracing_layer,
+        settings=settings,
+        cache_dir=cache_dir,
+    )
+
+
+def opencl_backend_of(
+    device: OpenClDevice,
+    *,
+    library: Path | None,
+    library_id: str,
+    compatibility_layer: Path | None,
+    compatibility_id: str,
+    tracing_layer: Path,
+    settings: Mapping[str, str],
+    cache_dir: Path,
+) -> OpenClBackend:
+    """Return a backend whose files were found, wherever they lie, with what its processes are started with."""
+    kernels = cache_dir / "opencl-kernels" / _kernels_key((library_id, compatibility_id), device)
     return OpenClBackend(
         library=library,
         device=device,
-        compatibility_layer=layer,
+        compatibility_layer=compatibility_layer,
         tracing_layer=tracing_layer,
-        library_id=_build_id(library),
-        compatibility_id=_build_id(layer),
+        library_id=library_id,
+        compatibility_id=compatibility_id,
         settings={
             **settings,
             "GGML_OPENCL_PLATFORM": device.platform_name,
@@ -150,12 +173,12 @@ def find_opencl_backend(
 
 def backend_library(engine: Engine, cache_dir: Path) -> Path | None:
     """Return the backend's own library for an engine, None where the engine was built with it; or raise."""
-    if any(engine.library_dir.glob(f"{_LIBRARY}*")):
+    if any(engine.library_dir.glob(f"{OPENCL_BACKEND}*")):
         return None
-    made = cache_dir / f"opencl-backend-{engine.build_id}" / "plain" / _LIBRARY
+    made = cache_dir / f"opencl-backend-{engine.build_id}" / "plain" / OPENCL_BACKEND
     if not made.exists():
         raise EngineError(
-            f"--backend=opencl: neither {engine.library_dir} nor {made.parent} holds {_LIBRARY}; run 'make "
+            f"--backend=opencl: neither {engine.library_dir} nor {made.parent} holds {OPENCL_BACKEND}; run 'make "
             "perf-opencl' or tools/opencl_backend.sh, or point LLAMA_CPP_LIB_PATH to a build with -DGGML_OPENCL=ON"
         )
     return made

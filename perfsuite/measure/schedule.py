@@ -12,14 +12,14 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Protocol, TypeAlias, TypeVar
 
 from perfsuite.device.profile import Profile
-from perfsuite.errors import LinkError, MeasurementError, SaturatedError
+from perfsuite.errors import AskedError, LinkError, MeasurementError, PlannedError, SaturatedError, UnansweredError
 from perfsuite.measure.board.protocol import Board, Hear
 from perfsuite.measure.competition import SATURATED_RATIO, SEEN_AFTER, lost_ratio
 from perfsuite.measure.contention import Contention
@@ -43,6 +43,9 @@ N_TRIES = 3
 #: process draws once (where its pages lie); fewer leave a prefill with too few repetitions.
 #: Source: docs/results.md, 'What a pair is made of'.
 N_TURNS = 4
+
+#: A run that is planned has a spare process for so many, since nobody is there to repeat one that had competition.
+_SPARE_PART = 3
 
 #: What a series may take beyond its budget to confirm what it has found, budget included: a change that is seen and not
 #: confirmed is worth nothing.
@@ -205,6 +208,8 @@ class Series(Generic[Kept]):
     _lost_ratios: list[float] = field(default_factory=list)
     _began_s: float = field(default_factory=time.monotonic)
     _was_busy: bool = False
+    #: Why there are no more, where what came back is all that there is.
+    _unanswered: UnansweredError | None = None
 
     def extend(self, n_wanted: int, *, most_left_out: int | None = None) -> Sequence[Kept]:
         """Run until so many can be used; fewer come back when as many again were left out, or time is up.
@@ -212,9 +217,23 @@ class Series(Generic[Kept]):
         Raises `SaturatedError` where others had most of the processors in the first runs.
         """
         most_left_out = n_wanted if most_left_out is None else most_left_out
-        while len(self.valid) < n_wanted and len(self.complaints) < most_left_out and not self._is_over():
-            self.take_one()
+        try:
+            while len(self.valid) < n_wanted and len(self.complaints) < most_left_out and not self._is_over():
+                self.take_one()
+        except AskedError as asked:
+            self._plan((asked.n_runs or n_wanted + max(1, n_wanted // _SPARE_PART)) - 1)
+        except UnansweredError as error:
+            if not self.valid:
+                raise
+            self._unanswered = error
         return self.valid[:n_wanted]
+
+    def _plan(self, n_more: int) -> None:
+        """Ask for so many more runs than the first, of which nobody knows yet what they come to."""
+        for _ in range(n_more):
+            with suppress(AskedError):
+                self.take_one()
+        raise PlannedError(f"{self.name or 'a series'}: {n_more + 1} runs are planned")
 
     def take_one(self) -> None:
         """Run once more, and keep what came of it."""
@@ -265,6 +284,8 @@ class Series(Generic[Kept]):
         if is_enough:
             return None
         n_valid, n_left_out = len(self.valid), len(self.complaints)
+        if self._unanswered is not None:
+            return f"{self._unanswered} ({n_valid} {what} can be used)"
         if self.broken_off_by is not None:
             how = "the link was lost" if isinstance(self.broken_off_by, LinkError) else "interrupted"
             wanted = "" if n_wanted is None else f" of {n_wanted}"

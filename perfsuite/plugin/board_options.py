@@ -13,6 +13,8 @@ import pytest
 
 from perfsuite.device.address import asked_reach
 from perfsuite.device.profile import Profile
+from perfsuite.device.reach import Reach
+from perfsuite.measure.board.holding import Claim
 from perfsuite.measure.board.opening import choose_board, desk_claim
 from perfsuite.measure.board.protocol import Board
 from perfsuite.plugin.durations import asked_seconds
@@ -22,6 +24,9 @@ from perfsuite.report.visible import terminal_text
 if TYPE_CHECKING:
     from perfsuite.device.farm.borrowing import FarmBoard
 
+
+#: Any way but this machine's own: whoever wants a device that is somewhere else is no run of this machine.
+_AWAY = Reach(way="ssh")
 
 #: The board of a farm that a run has; absent where it has none.
 FARM_BOARD_KEY: pytest.StashKey[FarmBoard] = pytest.StashKey()
@@ -93,8 +98,30 @@ def asked_board(option: argparse.Namespace, profile: Profile, run_id: str, *, ca
     reach = asked_reach("--perf-address", option.perf_address, profile.reach)
     wait_s = asked_seconds("--perf-wait", option.perf_wait) if option.perf_wait else 0.0
     purpose = f"pytest --device={profile.name}"
+    if option.perf_plan or option.perf_ingest:
+        claim = desk_claim(profile.name, _AWAY, purpose=purpose, run_id=run_id, wait_s=wait_s)
+        return _folder_board(option, profile, claim, cache_dir)
     claim = desk_claim(profile.name, reach, purpose=purpose, run_id=run_id, wait_s=wait_s)
     return choose_board(reach, profile.conditions, claim, cache_dir=cache_dir, tell=_tell)
+
+
+def _folder_board(option: argparse.Namespace, profile: Profile, claim: Claim, cache_dir: Path) -> Board:
+    """Return the board that a folder stands for: one that is planned, or one that was somewhere."""
+    from perfsuite.measure.board import folder_board  # few runs have one
+
+    if option.perf_ingest:
+        results = Path(option.perf_results) if option.perf_results else None
+        folder = Path(option.perf_ingest)
+        return folder_board.answered_board(folder, results, profile.conditions, claim, cache_dir=cache_dir)
+    if option.threads is None:
+        raise pytest.UsageError(
+            f"--perf-plan={option.perf_plan}: nobody can ask {profile.name} how many cores it has; say --threads=N"
+        )
+    n_pairs: int = option.perf_plan_pairs
+    if n_pairs < 1:
+        raise pytest.UsageError(f"--perf-plan-pairs={n_pairs}: expected an integer of 1 or more")
+    folder = Path(option.perf_plan)
+    return folder_board.planned_board(folder, profile.conditions, claim, n_pairs=n_pairs, cache_dir=cache_dir)
 
 
 def _tell(text: str) -> None:

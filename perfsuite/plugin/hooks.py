@@ -129,6 +129,8 @@ def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, objec
     perf = session.config.stash.get(SESSION_KEY, None)
     if perf is not None and not session.config.option.collectonly:
         _measure(perf, session)
+        if perf.config.is_planned:
+            session.items.clear()  # nothing was measured that a test could judge
     return (yield)
 
 
@@ -198,6 +200,9 @@ def _measure(perf: PerfSession, session: pytest.Session) -> None:
         pytest.exit("the link to the device was lost")
     except PerfsuiteError as error:
         raise pytest.UsageError(str(error)) from None
+    if perf.config.is_planned and (lacking := {**perf.errors, **perf.measured.absences}):
+        told = "; ".join(f"{name}: {why}" for name, why in lacking.items())
+        raise pytest.UsageError(f"this run cannot be planned: {told}")
 
 
 def _prepare_hunts(request: HuntRequest) -> None:

@@ -22,6 +22,7 @@ DEFAULT_SCENARIO = "siso"
 DEFAULT_BUDGET = "90s"
 DEFAULT_CALIBRATION = "quick"
 DEFAULT_FARM_WAIT = "1h"
+DEFAULT_PLANNED_PAIRS = 20
 DEFAULT_RESOLUTION_RATIO = 0.30
 DEFAULT_STEP_SHARE_RATIO = 0.002
 DEFAULT_SHAPE_PROFILE = "default"
@@ -107,9 +108,25 @@ OPTIONS: dict[str, dict[str, Any]] = {
         metavar="SHA",
     ),
     "--perf-address": _row(
-        "reach the device in this way instead of its profile's: local, ssh:[user@]host[:port], adb[:SERIAL]",
-        metavar="local|ssh:HOST|adb",
+        "reach the device in this way instead of its profile's: local, ssh:[user@]host[:port], adb[:SERIAL], "
+        "serial:[user@]/dev/PORT[,BAUD]",
+        metavar="local|ssh:HOST|adb|serial:PORT",
     ),
+    "--perf-plan": _row(
+        "measure nothing, and write into this folder what the run would ask of a device that only runs what is "
+        "uploaded; 'perfsuite bundle --plan' makes the folder",
+        metavar="FOLDER",
+    ),
+    "--perf-plan-pairs": _row(
+        f"pairs of a run that is planned (default {DEFAULT_PLANNED_PAIRS})",
+        type=int,
+        default=DEFAULT_PLANNED_PAIRS,
+        metavar="N",
+    ),
+    "--perf-ingest": _row(
+        "judge what came back of a folder that was planned; 'perfsuite ingest' names its options", metavar="FOLDER"
+    ),
+    "--perf-results": _row("where what came back lies (default: results/ in that folder)", metavar="FOLDER"),
     "--perf-wait": _row("wait for a device that somebody else has, such as 10m (default: do not)", metavar="TIME"),
     "--farm": _row(
         "borrow a board of --device's kind through labgrid's coordinator there (default: LG_COORDINATOR)",

@@ -78,6 +78,12 @@ _CONFLICTS: tuple[tuple[str, Callable[[argparse.Namespace], bool], str], ...] = 
         "a run with --perf-inject is slowed down on purpose, and no reference",
     ),
     ("--perf-address", lambda option: option.farm is not None, "a farm says where its board is; leave it out"),
+    (
+        "--perf-plan",
+        lambda option: bool(option.perf_ingest),
+        "a run is planned, or ingested; leave out one or the other",
+    ),
+    ("--farm", lambda option: bool(option.perf_plan or option.perf_ingest), "nothing is borrowed for a folder"),
 )
 
 
@@ -143,7 +149,8 @@ def _resolve(config: pytest.Config) -> RunConfig:
         inject_ratio=inject_ratio,
         model=model,
         sweeps=asked_names("--perf-sweep", option.perf_sweep, tuple(SWEEPS)) if option.perf_sweep else (),
-        quick_calibration=option.perf_calibrate == "quick",
+        quick_calibration=option.perf_calibrate == "quick" and not (option.perf_plan or option.perf_ingest),
+        is_planned=bool(option.perf_plan),
         long_sweeps=option.perf_long,
         fidelity=option.perf_fidelity,
         overhead=option.perf_overhead,

@@ -28,7 +28,7 @@ _WRITTEN_KEY = pytest.StashKey["WrittenRun"]()
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Write the run's files and the baselines; what could not be measured or recorded makes the run fail."""
     perf = session.config.stash.get(SESSION_KEY, None)
-    if perf is None or session.config.option.collectonly or not perf.has_results:
+    if perf is None or session.config.option.collectonly or perf.config.is_planned or not perf.has_results:
         return
     _finish(perf, session)
     without_test = perf.config.strict and any(group.unclaimed or group.found for group in perf.groups.values())
@@ -56,7 +56,7 @@ def _finish(perf: PerfSession, session: pytest.Session) -> None:
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     """Print the tables and what to do next."""
     perf = config.stash.get(SESSION_KEY, None)
-    if perf is None or not perf.has_results:
+    if perf is None or perf.config.is_planned or not perf.has_results:
         return
     judgements = tuple(perf.judgements.values())
     if not terminalreporter.config.get_verbosity() < 0:

@@ -18,6 +18,7 @@ from perfsuite.device.setup.board_survey import BoardSurvey, check_fit, check_ro
 from perfsuite.device.setup.bundle_setup import leave_bundle
 from perfsuite.device.target.opening import open_target
 from perfsuite.errors import DeviceError
+from perfsuite.measure.bundle.making import Bundle, BundleOrder
 from perfsuite.measure.plan import SCHEMA
 from perfsuite.records.bundle import (
     LOADER,
@@ -34,7 +35,7 @@ from perfsuite.records.bundle import (
 )
 from tests.command_streams import Streams
 
-from ..board_loopback import LoopbackBoard
+from ..board_links import LinkedBoard
 
 _HOME = Path(".local/share/perfsuite")
 
@@ -71,15 +72,11 @@ def manifest_of(files: tuple[BundledFile, ...]) -> BundleManifest:
 
 
 @pytest.fixture
-def bench(loopback_board: LoopbackBoard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LoopbackBoard:
-    """Return a board that is the device ``bench``."""
-    reach = loopback_board.reach()
+def bench(linked_board: LinkedBoard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LinkedBoard:
+    """Return a board that is the device ``bench``, over each kind of link in turn."""
     monkeypatch.chdir(tmp_path)
-    lines = ['extends = "generic-ssh"', "[reach]", f'address = "{reach.address}"', f"port = {reach.port}"]
-    lines += [f'identity_file = "{reach.identity_file}"', f'known_hosts_file = "{reach.known_hosts_file}"']
-    (tmp_path / "devices").mkdir()
-    (tmp_path / "devices" / "bench.toml").write_text("\n".join([*lines, ""]))
-    return loopback_board
+    linked_board.write_profile(tmp_path / "devices" / "bench.toml")
+    return linked_board
 
 
 def set_up(bundle: Path, *more: str) -> int:
@@ -87,17 +84,17 @@ def set_up(bundle: Path, *more: str) -> int:
     return main(["devices", "setup", "bench", "--bundle", str(bundle), *more])
 
 
-def in_use(board: LoopbackBoard) -> Path:
+def in_use(board: LinkedBoard) -> Path:
     """Return the folder of the bundle that the board uses."""
     return (board.home / _HOME / "bundle" / "current").resolve()
 
 
-def left_on(board: LoopbackBoard) -> set[str]:
+def left_on(board: LinkedBoard) -> set[str]:
     """Return what lies beside the bundles, hidden or not."""
     return {path.name for path in (board.home / _HOME / "bundle").iterdir()}
 
 
-def test_a_bundle_may_bring_what_starts_its_programs(bench: LoopbackBoard, tmp_path: Path) -> None:
+def test_a_bundle_may_bring_what_starts_its_programs(bench: LinkedBoard, tmp_path: Path) -> None:
     """Every program of it may be run on the board before the worker is, which needs the other one."""
     bundle = plant_bundle(tmp_path / "bundle", worker='#!/bin/sh\nexec "${0%/*}/lib/ld-musl.so"\n')
     (bundle / LOADER).write_text("#!/bin/sh\necho perfsuite-worker\n")
@@ -107,7 +104,7 @@ def test_a_bundle_may_bring_what_starts_its_programs(bench: LoopbackBoard, tmp_p
     assert not os.access(in_use(bench) / "lib/libperfsuite_engine.so", os.X_OK)
 
 
-def test_a_board_gets_a_bundle_and_only_what_is_missing(bench: LoopbackBoard, tmp_path: Path, capsys: Streams) -> None:
+def test_a_board_gets_a_bundle_and_only_what_is_missing(bench: LinkedBoard, tmp_path: Path, capsys: Streams) -> None:
     """The first setup sends all, the second nothing, and that of a changed bundle what has changed."""
     bundle = plant_bundle(tmp_path / "bundle")
     assert set_up(bundle) == 0
@@ -128,7 +125,7 @@ def test_a_board_gets_a_bundle_and_only_what_is_missing(bench: LoopbackBoard, tm
     assert left_on(bench) == {"current", there.name, in_use(bench).name}
 
 
-def test_what_was_altered_on_a_board_is_mended(bench: LoopbackBoard, tmp_path: Path, capsys: Streams) -> None:
+def test_what_was_altered_on_a_board_is_mended(bench: LinkedBoard, tmp_path: Path, capsys: Streams) -> None:
     """A file there that is not as the manifest says is sent again, and one that was deleted too."""
     bundle = plant_bundle(tmp_path / "bundle")
     assert set_up(bundle) == 0
@@ -140,7 +137,7 @@ def test_what_was_altered_on_a_board_is_mended(bench: LoopbackBoard, tmp_path: P
     assert (in_use(bench) / "lib" / "libperfsuite_engine.so").read_text() == "one"
 
 
-def test_what_does_not_run_is_not_used(bench: LoopbackBoard, tmp_path: Path, capsys: Streams) -> None:
+def test_what_does_not_run_is_not_used(bench: LinkedBoard, tmp_path: Path, capsys: Streams) -> None:
     """A worker that fails there is told in its own words, and the bundle before stays in use."""
     assert set_up(plant_bundle(tmp_path / "bundle")) == 0
     before = in_use(bench)
@@ -152,7 +149,7 @@ def test_what_does_not_run_is_not_used(bench: LoopbackBoard, tmp_path: Path, cap
     assert left_on(bench) == {"current", before.name}
 
 
-def test_what_lost_its_power_before_the_switch_is_done_by_the_next_setup(bench: LoopbackBoard, tmp_path: Path) -> None:
+def test_what_lost_its_power_before_the_switch_is_done_by_the_next_setup(bench: LinkedBoard, tmp_path: Path) -> None:
     """A half-sent bundle, a lock of a process that is no more, and a link that is gone are no obstacle."""
     bundle = plant_bundle(tmp_path / "bundle")
     assert set_up(bundle) == 0
@@ -167,7 +164,7 @@ def test_what_lost_its_power_before_the_switch_is_done_by_the_next_setup(bench: 
     assert left_on(bench) == {"current", before.name}
 
 
-def test_two_setups_at_once_are_told_apart(bench: LoopbackBoard, tmp_path: Path, capsys: Streams) -> None:
+def test_two_setups_at_once_are_told_apart(bench: LinkedBoard, tmp_path: Path, capsys: Streams) -> None:
     """While somebody's process there holds the board, a second setup says who it is, and sends nothing."""
     place = bench.home / _HOME / "bundle"
     (place / ".setup").mkdir(parents=True)
@@ -183,7 +180,7 @@ _PROGRAM = """#!/bin/sh
 """
 
 
-def test_the_doctor_knows_a_bundle(bench: LoopbackBoard, tmp_path: Path, capsys: Streams) -> None:
+def test_the_doctor_knows_a_bundle(bench: LinkedBoard, tmp_path: Path, capsys: Streams) -> None:
     """What a board's bundle says of itself is in order, with its llama.cpp; one that says nothing fails in a line."""
     bundle = plant_bundle(tmp_path / "made", worker=_PROGRAM)
     manifest = replace(read_manifest(bundle), plan_schema=SCHEMA)
@@ -202,7 +199,7 @@ def test_the_doctor_knows_a_bundle(bench: LoopbackBoard, tmp_path: Path, capsys:
     assert found["suite"]["seen"].startswith("its program does not run")
 
 
-def test_removing_leaves_no_trace(bench: LoopbackBoard, tmp_path: Path) -> None:
+def test_removing_leaves_no_trace(bench: LinkedBoard, tmp_path: Path) -> None:
     """The folder of the suite is gone, and what somebody else has put in there stays."""
     bundle = plant_bundle(tmp_path / "bundle")
     assert set_up(bundle) == 0
@@ -214,12 +211,12 @@ def test_removing_leaves_no_trace(bench: LoopbackBoard, tmp_path: Path) -> None:
     assert [path.name for path in (bench.home / _HOME).iterdir()] == ["notes"]
 
 
-def test_a_python_that_is_installed_takes_the_bundles_place(bench: LoopbackBoard, tmp_path: Path) -> None:
+def test_a_python_that_is_installed_takes_the_bundles_place(bench: LinkedBoard, tmp_path: Path) -> None:
     """What was set up last is used; the bundle stays there for the next setup of it, which sends nothing."""
     bundle = plant_bundle(tmp_path / "bundle")
     assert set_up(bundle) == 0
     current = bench.home / _HOME / "bundle" / "current"
-    with closing(open_target(bench.reach())) as target:
+    with closing(open_target(bench.reach)) as target:
         leave_bundle(target, "bench", str(bench.home / _HOME))
         assert not current.is_symlink()
         assert len([path for path in current.parent.iterdir() if path.is_dir()]) == 1
@@ -261,7 +258,7 @@ def _foreign(bundle: Path) -> None:
     ],
 )
 def test_a_damaged_bundle_is_not_sent(
-    bench: LoopbackBoard, tmp_path: Path, capsys: Streams, damage: Callable[[Path], None], told: str
+    bench: LinkedBoard, tmp_path: Path, capsys: Streams, damage: Callable[[Path], None], told: str
 ) -> None:
     """What is wrong is one line, and nothing is written on the board."""
     bundle = plant_bundle(tmp_path / "bundle")
@@ -305,7 +302,46 @@ def test_a_board_without_room_is_refused() -> None:
         check_room("bench", BOARD, 49_000_000)
 
 
-def test_options_of_python_need_python(bench: LoopbackBoard, capsys: Streams) -> None:
+@pytest.mark.parametrize(
+    ("library", "option", "platform", "told"),
+    [
+        ("/usr/lib/libOpenCL.so.1", (), None, "backend, for /usr/lib/libOpenCL.so.1 is there"),
+        (None, ("--opencl",), None, "backend, as --opencl asks"),
+        (None, (), "QUALCOMM", "backend, for its profile names the platform QUALCOMM"),
+        (None, (), None, "no OpenCL is there, the bundle is without its backend"),
+    ],
+)
+def test_setup_says_why_a_bundle_has_the_opencl_backend(
+    bench: LinkedBoard,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: Streams,
+    library: str | None,
+    option: tuple[str, ...],
+    platform: str | None,
+    told: str,
+) -> None:
+    """What the board has, an option and the profile decide; the bundle that is made is as was said."""
+    orders: list[BundleOrder] = []
+
+    def make_bundle(order: BundleOrder, *_: object) -> Bundle:
+        orders.append(order)
+        folder = plant_bundle(tmp_path / "bundle")
+        return Bundle(folder=folder, manifest=read_manifest(folder))
+
+    monkeypatch.setattr("perfsuite.measure.bundle.making.make_bundle", make_bundle)
+    home = str(bench.home / _HOME)
+    board = replace(BOARD, opencl_loader=library)
+    monkeypatch.setattr("perfsuite.device.setup.bundle_setup.look_at_board", lambda *_: (board, home))
+    if platform is not None:
+        profile = tmp_path / "devices" / "bench.toml"
+        profile.write_text(f'opencl_platform = "{platform}"\n' + profile.read_text())
+    assert main(["devices", "setup", "bench", *option]) == 0
+    assert told in capsys.readouterr()[0]
+    assert [each.has_opencl for each in orders] == [not told.startswith("no OpenCL")]
+
+
+def test_options_of_python_need_python(bench: LinkedBoard, capsys: Streams) -> None:
     """An option of the installation in Python is no silent wish where a bundle is sent."""
     assert main(["devices", "setup", "bench", "--force"]) == 2
     assert "--force: is for an installation of Python" in capsys.readouterr()[1]

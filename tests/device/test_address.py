@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from perfsuite.device.address import asked_reach, reach_of
+from perfsuite.device.address import ACCEPTED, asked_reach, reach_of
 from perfsuite.device.profile.values import Address, takes
-from perfsuite.device.reach import Reach
+from perfsuite.device.reach import HOMES, Reach
 from perfsuite.errors import DeviceError
 
 
@@ -53,7 +53,7 @@ KEYED = Reach(way="ssh", address="pi", port=2222, identity_file="~/.ssh/pi", kno
 )
 def test_ways_and_addresses_are_told_apart(text: str, way: str, address: str, port: int | None) -> None:
     """A port of ssh is one, that of adb belongs to the serial number; keys and the folder there stay."""
-    assert reach_of(text) == Reach(way=way, address=address, port=port)
+    assert reach_of(text) == Reach(way=way, address=address, port=port, home=HOMES[way])
     reach = reach_of(text, KEYED)
     assert (reach.way, reach.address, reach.port) == (way, address, port)
     assert (reach.identity_file, reach.known_hosts_file, reach.home) == ("~/.ssh/pi", "k", "/opt/p")
@@ -93,13 +93,25 @@ def test_ways_and_addresses_are_told_apart(text: str, way: str, address: str, po
         ("ssh:pi:\u0662\u0662", "'\u0662\u0662' is no port, which is a whole number from 1 to 65535"),
         ("adb:-s", "'-s' is no serial number of adb"),
         ("adb:a b", "'a b' is no serial number of adb"),
+        ("ssh:/dev/ttyS0", "'/dev/ttyS0' is no address for ssh"),
+        ("serial", "'' is no serial port"),
+        ("serial:ttyS0", "'ttyS0' is no serial port"),
+        ("serial:/dev/tty S0", "'/dev/tty S0' is no serial port"),
+        ("serial:/dev/ttyS0,fast", "'fast' is no rate of serial ports, such as 115200"),
+        ("serial:/dev/ttyS0,1", "'1' is no rate of serial ports, such as 115200"),
     ],
 )
 def test_what_is_no_address_is_refused(text: str, why: str) -> None:
     """The line begins with what was asked for, names the part that is wrong, and ends with what is accepted."""
     with pytest.raises(DeviceError) as caught:
         reach_of(text)
-    assert str(caught.value) == f"{text}: {why}; accepted are local, ssh:[user@]host[:port], adb[:SERIAL]"
+    assert str(caught.value) == f"{text}: {why}; {ACCEPTED}"
+
+
+def test_a_console_has_a_user_and_a_rate() -> None:
+    """Either may be left out; 115200 baud is usual."""
+    assert reach_of("serial:/dev/ttyUSB0") == Reach(way="serial", address="/dev/ttyUSB0")
+    assert reach_of("serial:root@/dev/ttyS0,9600") == Reach(way="serial", address="root@/dev/ttyS0", baud=9600)
 
 
 def test_a_refusal_is_one_line_whatever_was_asked_for() -> None:
@@ -114,7 +126,7 @@ def test_an_address_overrides_the_profile() -> None:
     """Way, address and port are those of the option; keys and the folder there stay the profile's."""
     assert asked_reach("--x", "ssh:ada@[fe80::1]:22", KEYED) == replace(KEYED, address="ada@fe80::1", port=22)
     assert asked_reach("--x", "local", KEYED) == replace(KEYED, way="local", address="", port=None)
-    assert asked_reach("--x", "adb") == Reach(way="adb")
+    assert asked_reach("--x", "adb") == Reach(way="adb", home=HOMES["adb"])
     assert asked_reach("--x", None, KEYED) == KEYED
 
 

@@ -17,9 +17,6 @@ namespace {
 /* Longest message, bytes: a record of a long run has tens of MB. */
 constexpr size_t FRAME_LIMIT_BYTES = size_t{256} << 20;
 
-/* What the agent writes before its first message: whatever a login prints first is passed over. */
-constexpr std::string_view PREAMBLE = "\nperfsuite-agent\n";
-
 /* Longest to wait, once all is over, for a desk that takes no more of a message. */
 constexpr double LAST_WORD_S = 2.0;
 
@@ -40,6 +37,14 @@ void on_signal(int) {
     errno = error;
 }
 
+std::string number_text(double value) {
+    char text[40];
+    std::snprintf(text, sizeof text, "%g", value);
+    return text;
+}
+
+} // namespace
+
 std::string framed(const std::string &body) {
     std::string frame;
     for (int shift = 24; shift >= 0; shift -= 8) {
@@ -48,13 +53,13 @@ std::string framed(const std::string &body) {
     return frame + body;
 }
 
-std::string number_text(double value) {
-    char text[40];
-    std::snprintf(text, sizeof text, "%g", value);
-    return text;
+size_t frame_body_bytes(std::string_view frame) {
+    size_t n_body = 0;
+    for (size_t byte = 0; byte < FRAME_HEAD_BYTES; byte++) {
+        n_body = n_body << 8 | static_cast<uint8_t>(frame[byte]);
+    }
+    return n_body;
 }
-
-} // namespace
 
 void Link::begin() {
     if (::pipe2(signal_pipe, O_CLOEXEC | O_NONBLOCK) != 0) {
@@ -140,25 +145,22 @@ void Link::hear() {
     }
     held_.append(chunk, static_cast<size_t>(n_bytes));
     size_t at = 0;
-    while (!is_wanted_ && held_.size() - at >= 4) {
-        size_t n_body = 0;
-        for (size_t byte = 0; byte < 4; byte++) {
-            n_body = n_body << 8 | static_cast<uint8_t>(held_[at + byte]);
-        }
+    while (!is_wanted_ && held_.size() - at >= FRAME_HEAD_BYTES) {
+        size_t n_body = frame_body_bytes(std::string_view(held_).substr(at));
         if (n_body > FRAME_LIMIT_BYTES) {
             come("a message of " + std::to_string(n_body) + " bytes was announced (limit " +
                  std::to_string(FRAME_LIMIT_BYTES) + "): garbage");
             break;
         }
-        if (held_.size() - at - 4 < n_body) {
+        if (held_.size() - at - FRAME_HEAD_BYTES < n_body) {
             break;
         }
         try {
-            take(unpack(std::string_view(held_).substr(at + 4, n_body)));
+            take(unpack(std::string_view(held_).substr(at + FRAME_HEAD_BYTES, n_body)));
         } catch (const std::exception &error) {
             come("a message cannot be read (" + std::string(error.what()) + "): garbage");
         }
-        at += 4 + n_body;
+        at += FRAME_HEAD_BYTES + n_body;
     }
     held_.erase(0, at);
 }

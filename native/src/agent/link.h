@@ -8,6 +8,7 @@
 #include <deque>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <poll.h>
@@ -15,6 +16,14 @@
 #include "../worker/message.h"
 
 namespace perfsuite {
+
+/* What the agent writes before its first message: whatever a login prints first is passed over. */
+constexpr std::string_view PREAMBLE = "\nperfsuite-agent\n";
+
+/* A message's body behind its length, and the length that such a head of so many bytes tells. */
+constexpr size_t FRAME_HEAD_BYTES = 4;
+std::string framed(const std::string &body);
+size_t frame_body_bytes(std::string_view frame);
 
 /* Ends whatever the agent is at; no `std::exception`, for nobody may take it for one of a measurement. */
 struct Ended {};

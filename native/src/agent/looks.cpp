@@ -1,6 +1,7 @@
 #include "looks.h"
 
 #include <algorithm>
+#include <glob.h>
 
 #include "processes.h"
 #include "restore.h"
@@ -19,16 +20,43 @@ std::vector<std::string> paths_in(const Value &list) {
     return paths;
 }
 
+/* The paths below the root that match one with a '*', for a desk that does not know the device; itself without one. */
+std::vector<std::string> matches(const std::string &root, const std::string &path) {
+    std::vector<std::string> paths;
+    glob_t found;
+    if (path.find('*') == std::string::npos) {
+        return {path};
+    }
+    if (::glob((root + "/" + path).c_str(), 0, nullptr, &found) == 0) {
+        for (size_t each = 0; each < found.gl_pathc; each++) {
+            paths.push_back(found.gl_pathv[each] + root.size() + 1);
+        }
+        ::globfree(&found);
+    }
+    return paths;
+}
+
 } // namespace
 
 Looks::Looks(const Value &asked, std::string root)
     : root_(std::move(root)), period_s_(std::max(LEAST_PERIOD_S, asked.at("period_s").number())),
       due_s_(monotonic_s() + period_s_), most_reads_(static_cast<size_t>(asked.at("most_reads").whole())),
-      most_looks_(static_cast<size_t>(asked.at("most_looks").whole())), power_(paths_in(asked.at("power"))) {
+      most_looks_(static_cast<size_t>(asked.at("most_looks").whole())) {
+    for (const std::string &each : paths_in(asked.at("power"))) {
+        std::vector<std::string> found = matches(root_, each);
+        power_.insert(power_.end(), found.begin(), found.end());
+    }
     for (const Value &group : asked.at("groups").list()) {
         groups_.emplace_back();
         for (const Value &source : group.list()) {
-            groups_.back().sources.push_back(paths_in(source));
+            std::vector<std::string> paths = paths_in(source);
+            if (paths.size() != 1) {
+                groups_.back().sources.push_back(std::move(paths));
+                continue;
+            }
+            for (std::string &each : matches(root_, paths[0])) {
+                groups_.back().sources.push_back({std::move(each)});
+            }
         }
     }
 }

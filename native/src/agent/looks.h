@@ -13,7 +13,8 @@ namespace perfsuite {
  * the first and the last look, and in turns a few files between. */
 class Looks {
   public:
-    /* Of a request: `period_s`, `most_reads`, `most_looks`, `power` (paths), `groups` (of sources, each of them paths). */
+    /* Of a request: `period_s`, `most_reads`, `most_looks`, `power` (paths), `groups` (of sources, each of them paths).
+     * A path with a '*' stands for all that match it, each a source of its own. */
     Looks(const Value &asked, std::string root);
 
     void take_all();

@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <dlfcn.h>
 #include <memory>
@@ -30,6 +31,15 @@ std::string engine_log; // the engine's own last complaint, for error messages
 void keep_complaint(ggml_log_level level, const char *text, void *) {
     if (level == GGML_LOG_LEVEL_ERROR && engine_log.size() < 1000) {
         engine_log += text;
+    }
+}
+
+/* A backend may end the process by itself: then its complaint is the last word. */
+void say_complaint() {
+    if (!engine_log.empty()) {
+        std::string text = engine_log.substr(0, 500);
+        std::replace(text.begin(), text.end(), '\n', ' ');
+        std::fprintf(stderr, "llama.cpp's last complaint: %s\n", text.c_str());
     }
 }
 
@@ -80,6 +90,8 @@ double ticks_per_ns() {
 
 model_ptr load(const ps_options &options) {
     llama_log_set(keep_complaint, nullptr);
+    static const int is_said_at_exit = std::atexit(say_complaint);
+    static_cast<void>(is_said_at_exit);
     engine_log.clear();
     llama_backend_init();
     if (const char *problem = options.backend_path ? perfsuite::load_backend(options.backend_path) : nullptr) {

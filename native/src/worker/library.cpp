@@ -23,6 +23,10 @@ Library::Library(const std::string &path, Loading how) : path_(path), handle_(dl
     }
 }
 
+bool Library::is_loaded(const std::string &path) {
+    return dlopen(path.c_str(), flags_of(Loading::THERE_ALREADY)) != nullptr; /* stays, as all others do */
+}
+
 void *Library::symbol(const char *name) const {
     void *found = dlsym(handle_, name);
     if (!found) {

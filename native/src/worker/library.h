@@ -21,6 +21,9 @@ class Library {
         return reinterpret_cast<Function>(symbol(name));
     }
 
+    /* Whether somebody has brought a library into this process. */
+    static bool is_loaded(const std::string &path);
+
   private:
     void *symbol(const char *name) const;
 

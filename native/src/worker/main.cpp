@@ -3,6 +3,7 @@
  *     perfsuite-worker run PLAN RECORD [--engine-library=FILE] [--probe-library=FILE]
  *     perfsuite-worker describe [--engine-library=FILE] [FEATURE ...]
  *     perfsuite-worker serve [--root=FOLDER] [--worker=PROGRAM]
+ *     perfsuite-worker run-folder FOLDER [RESULTS] [--root=FOLDER] [--worker=PROGRAM]
  *     perfsuite-worker lock state|break [--force] [--folder=FOLDER]
  *     perfsuite-worker --version
  */
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "../agent/lock_command.h"
+#include "../agent/run_folder.h"
 #include "../agent/serve.h"
 #include "describe.h"
 #include "failure.h"
@@ -55,12 +57,16 @@ int dispatched(const std::vector<std::string> &arguments) {
     if (!arguments.empty() && arguments[0] == "serve") {
         return perfsuite::serve({arguments.begin() + 1, arguments.end()});
     }
+    if (arguments.size() >= 2 && arguments[0] == "run-folder") {
+        return perfsuite::run_folder({arguments.begin() + 1, arguments.end()});
+    }
     if (!arguments.empty() && arguments[0] == "lock") {
         return perfsuite::lock_command({arguments.begin() + 1, arguments.end()});
     }
     std::fprintf(stderr, "usage: perfsuite-worker run PLAN RECORD [--engine-library=FILE] [--probe-library=FILE]\n"
                          "       perfsuite-worker describe [--engine-library=FILE] [FEATURE ...]\n"
                          "       perfsuite-worker serve [--root=FOLDER] [--worker=PROGRAM]\n"
+                         "       perfsuite-worker run-folder FOLDER [RESULTS] [--root=FOLDER] [--worker=PROGRAM]\n"
                          "       perfsuite-worker lock state|break [--force] [--folder=FOLDER]\n"
                          "       perfsuite-worker --version\n");
     return 2;

@@ -215,9 +215,13 @@ Value run_survey(const Value &plan, const Libraries &libraries) {
     return Value::Map{{"ceilings", std::move(ceilings)}, {"contention", contention.plain()}};
 }
 
-/* The OpenCL devices. */
-Value run_opencl_devices(const Value &, const Libraries &) {
-    return Value::Map{{"devices", described_devices(OpenCl())}};
+/* The OpenCL devices; and of a layer that the environment names, whether OpenCL's loader has brought it in. */
+Value run_opencl_devices(const Value &plan, const Libraries &) {
+    Value told = Value::Map{{"devices", described_devices(OpenCl())}};
+    if (const Value *layer = plan.find("layer")) {
+        told.set("has_layer", Library::is_loaded(layer->text()));
+    }
+    return told;
 }
 
 /* Launches of kernels of OpenCL, all of which the plan says. */

@@ -173,8 +173,9 @@ def borrowed_board(kind: str, reach: Reach, request: FarmRequest, *, tell: Tell)
     coordinator cannot be reached.
     """
     refuse_without_labgrid()
-    if reach.way == "adb":
-        raise DeviceError("--farm: a board of a farm is reached by ssh, and this device by adb; name another --device")
+    if reach.way in ("adb", "serial"):
+        told = f"--farm: a board of a farm is reached by ssh, and this device by {reach.way}; name another --device"
+        raise DeviceError(told)
     client = Client(request=request, holder=new_holder())
     refuse_unknown_kind(client, kind)  # a coordinator that is away is found before anything is begun
     if request.broken_place is not None:

@@ -126,7 +126,7 @@ def _about_battery(readings: Readings) -> Iterator[Suggestion]:
 
 
 #: What a profile extends where no shipped one is of its kind, by the way to it.
-_GENERIC = {"ssh": "generic-ssh", "adb": "generic-adb", "local": "host"}
+_GENERIC = {"ssh": "generic-ssh", "adb": "generic-adb", "serial": "generic-serial", "local": "host"}
 
 _WIDTH = 118
 

@@ -13,7 +13,7 @@ from perfsuite.device.profile.file import TODO
 from perfsuite.device.profile.layers import Layered
 from perfsuite.device.profile.record import Profile
 from perfsuite.device.profile.values import Tables
-from perfsuite.device.reach import Reach
+from perfsuite.device.reach import HOMES, Reach
 from perfsuite.errors import DeviceError
 from perfsuite.records.codec import from_plain
 
@@ -22,6 +22,7 @@ _KEYS_OF = {
     "local": ("home",),
     "ssh": ("address", "port", "identity_file", "known_hosts_file", "home"),
     "adb": ("address", "home"),
+    "serial": ("address", "baud", "home"),
 }
 
 
@@ -65,7 +66,7 @@ def _reach(name: str, said: Mapping[str, Any], layers: Layered) -> Reach:
             plain[key] = _path(plain[key], layers, key)
     if way == "ssh":
         plain["address"] = _without_brackets(plain.get("address", name), layers)
-    return Reach(way=way, **plain)
+    return Reach(way=way, **{"home": HOMES[way], **plain})
 
 
 def _without_brackets(address: str, layers: Layered) -> str:

@@ -11,12 +11,20 @@ from perfsuite.device.profile.record import NAME_PATTERN, NAME_RULE, Line, Optio
 from perfsuite.device.reach import Way
 
 PORT_RULE, ADDRESS_CHARACTERS = "a whole number from 1 to 65535", "letters, digits and . _ - @ : % [ ] +"
-_ADDRESS_RULE = f"a host, user@host or a name of ~/.ssh/config, or adb's serial number: {ADDRESS_CHARACTERS}"
+_ADDRESS_RULE = (
+    f"a host, user@host or a name of ~/.ssh/config, or adb's serial number: {ADDRESS_CHARACTERS}; "
+    "or a serial port such as /dev/ttyUSB0"
+)
+BAUD_RULE = "a rate of serial ports, such as 115200"
 #: No part of it is what a shell, or a configuration of OpenSSH, could take for more than a name.
-_ADDRESS_PATTERN = r"\A(?:(?!.*@(?:[-@]|\Z))[A-Za-z0-9_:\[][A-Za-z0-9._%@:\[\]+-]{0,999})?\Z"
+_ADDRESS_PATTERN = (
+    r"\A(?:(?!.*@(?:[-@]|\Z))[A-Za-z0-9_:\[][A-Za-z0-9._%@:\[\]+-]{0,999}"
+    r"|(?:[A-Za-z0-9_][A-Za-z0-9._-]{0,99}@)?/[A-Za-z0-9._/:+-]{1,899})?\Z"
+)
 _FOLDER_PATTERN = r"\A(?:/|~/)[^\x00-\x1f\x7f-\x9f]{0,999}\Z"
 
 Port: TypeAlias = Annotated[int, Meta(ge=1, le=65535, description=PORT_RULE)]
+Baud: TypeAlias = Annotated[int, Meta(ge=1200, le=4_000_000, description=BAUD_RULE)]
 Address: TypeAlias = Annotated[str, Meta(pattern=_ADDRESS_PATTERN, description=_ADDRESS_RULE)]
 _Name: TypeAlias = Annotated[str, Meta(pattern=NAME_PATTERN, description=f"a name ({NAME_RULE})")]
 _Governor: TypeAlias = Annotated[
@@ -47,6 +55,7 @@ class _Reach(TypedDict, total=False):
     way: Way
     address: Address
     port: Port
+    baud: Baud
     identity_file: OptionalLine
     known_hosts_file: OptionalLine
     home: _DeviceFolder

@@ -34,6 +34,8 @@ class BoardSurvey:
     features: frozenset[str]
     #: None where it was not told.
     free_bytes: int | None
+    #: Where it has OpenCL; None where it has none.
+    opencl_loader: str | None = None
 
 
 def read_board(readings: Readings) -> BoardSurvey:
@@ -48,6 +50,7 @@ def read_board(readings: Readings) -> BoardSurvey:
         is_android=readings.text("ro.build.version.release") is not None,
         features=frozenset.intersection(*features) if (features := list(_features(readings))) else frozenset(),
         free_bytes=free_disk_bytes(readings),
+        opencl_loader=readings.text("opencl_loader"),
     )
 
 

@@ -81,7 +81,7 @@ rm -f "$1/current" || exit 3
 #: Removes all that setup has ever made in ``$1``, and the folder where nothing else is in it.
 REMOVE = r"""
 cd "$1" 2>/dev/null || exit 0
-rm -rf bundle venv venvs incoming wheels setup.log || exit 3
+rm -rf bundle cache venv venvs incoming wheels setup.log || exit 3
 cd / && rmdir "$1" 2>/dev/null
 exit 0
 """

@@ -29,12 +29,16 @@ from perfsuite.records.bundle import (
     check_bundle,
 )
 from perfsuite.records.file_digest import file_digest
+from perfsuite.units import format_bytes
 
 #: Longest for each script there: a card that is slow hashes 40 MB in seconds.
 _SCRIPT_LIMIT_S = 300.0
 _HOLD_LIMIT_S = 60.0
 #: Longest to wait for the end of what holds a board, once its input has ended.
 _ENDING_LIMIT_S = 10.0
+
+#: What takes longer to send is said before.
+_LONG_S = 60.0
 
 #: What `SWITCH` exits with where the worker does not run.
 _DOES_NOT_RUN = 4
@@ -79,7 +83,13 @@ def set_up_bundle(
             return _switched(target, device, place, "", manifest, state, ())
         part = f"{PART}{manifest.digest}-{secrets.token_hex(4)}"
         missing = _reused(target, place, part, manifest, state)
-        check_room(device, board, sum(each.size_bytes for each in missing))
+        check_room(device, board, size_bytes := sum(each.size_bytes for each in missing))
+        if (takes_s := target.seconds_for(size_bytes)) > _LONG_S:
+            tell.remark(
+                f"{format_bytes(size_bytes)} over {target.text} take about {takes_s / 60:.0f} min; sooner: Ctrl-C, let "
+                f"the folder that 'perfsuite bundle -o' writes get to {place}/{manifest.digest} in another way, and "
+                "run setup again"
+            )
         for number, each in enumerate(missing):
             tell.step("sending the bundle", number, len(missing))
             target.put(bundle / each.path, f"{place}/{part}/{each.path}")

@@ -1,1 +1,1 @@
-"""The ways to a device, one a module: ``local``, ``ssh``, ``adb``."""
+"""The ways to a device, one a module: ``local``, ``ssh``, ``adb``, ``serial``."""

@@ -11,6 +11,7 @@ from typing import IO, TYPE_CHECKING, NamedTuple
 
 from perfsuite.device.process_start import process_start
 from perfsuite.device.target.exchange import Take
+from perfsuite.device.target.shell import first_bytes
 from perfsuite.errors import LinkError
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ _DESCRIBE = (
     '[ -f "$p" ] || { echo "it is a folder or a device, no file" >&2; exit 3; }; '
     'n=$(wc -c <"$p") || exit 3; n=$((n)); '
     '[ -z "$2" ] || [ "$n" = "$2" ] || exit 4; '
-    'h=$(head -c "$n" <"$p" | sha256sum) || exit 3; echo "$n ${h%% *}"'
+    "h=$({ " + first_bytes('"$n"') + '; } <"$p" | sha256sum) || exit 3; echo "$n ${h%% *}"'
 )
 
 #: Tells when the process ``$1`` started, in clock ticks since the boot, or nothing where there is none. After a boot

@@ -1,91 +1,25 @@
-"""The one place that knows every way to a device.
-
-A device over Android's ``adb``.
-
-It needs Android 7 or newer, whose shell tells errors from output and its exit status. A shell of adb is the user
-``shell``: it cannot enter Termux's own folders, nor run its Python. For a phone with Termux, `home` in ``[reach]`` is a
-folder that this user may write and run from (``/data/local/tmp/perfsuite``); what needs Termux's Python is reached over
-its sshd instead: ``pkg install openssh; sshd``, ``adb forward tcp:8022 tcp:8022``, and a ``[reach]`` by ``ssh`` at
-``localhost`` with port 8022.
-"""
+"""The one place that knows every way to a device."""
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
 from perfsuite.device.reach import WAYS, Reach
-from perfsuite.device.target.protocol import Link, explanation, last_line
-from perfsuite.device.target.shell import one_line, refuse_long
+from perfsuite.device.target.adb import AdbLink
+from perfsuite.device.target.local import LocalLink
+from perfsuite.device.target.protocol import Link
+from perfsuite.device.target.serial import SerialLink
 from perfsuite.device.target.shell_target import Target
 from perfsuite.device.target.ssh import SshLink
-from perfsuite.errors import DeviceError, LinkError
-
-#: By what adb prints.
-#: *Source*: platform/packages/modules/adb, transport.cpp, adb_client.cpp and client/commandline.cpp.
-_KNOWN = (
-    ("no devices/emulators found|no devices found", "adb sees no device; plug it in and allow USB debugging on it"),
-    ("more than one (device|emulator)", "adb sees several devices; name one as address in [reach] (`adb devices`)"),
-    ("device unauthorized|device still authorizing", "the device has not allowed this machine; confirm on its screen"),
-    ("device offline", "the device is offline to adb; plug it in again, or `adb reconnect`"),
-    ("device '.*' not found", "adb sees no such device; `adb devices` lists what it sees"),
-    ("target doesn't support PTY args", "the device's shell is too old to be measured by; Android 7 is needed"),
-    ("no permissions", "this user may not use the USB device; add the udev rule, then `adb kill-server`"),
-    ("cannot connect to daemon|failed to start daemon", "adb's server does not start; `adb start-server` says why"),
-)
-
-
-class AdbLink:
-    """A shell behind ``adb``."""
-
-    def __init__(self, reach: Reach) -> None:
-        address = reach.address
-        if address.startswith("-") or not address.isprintable() or any(map(str.isspace, address)):
-            raise DeviceError(f"{address!r}: no serial number of adb; `adb devices` lists them")
-        self._reach = reach
-
-    @property
-    def text(self) -> str:
-        """``adb 0123456789``."""
-        return self._reach.text
-
-    def command_line(self, script: str) -> Sequence[str | bytes]:
-        """Return adb's command line; it joins its arguments with blanks, so the script is a single one."""
-        if shutil.which("adb") is None:
-            raise LinkError(f"{self.text}: adb is not installed here; Debian has it as adb")
-        serial = ("-s", self._reach.address) if self._reach.address else ()
-        return ("adb", *serial, "shell", "-T", one_line(script))
-
-    def complaint(self, errors: str) -> str:
-        """Explain adb's words."""
-        return explanation(errors, ((rf"^(adb: |error: |\* ).*({row[0]}).*", f"{row[1]} ({{said}})") for row in _KNOWN))
-
-    def close(self) -> None:
-        """Leave adb's server: it is the user's, and others may use it."""
-
-
-class LocalLink:
-    """The shell of this machine."""
-
-    text = "local"
-
-    def command_line(self, script: str) -> Sequence[str | bytes]:
-        """Return the shell with the script as its argument."""
-        told = script.encode("utf-8", "surrogateescape")
-        refuse_long(told)
-        return ("sh", "-c", told)
-
-    def complaint(self, errors: str) -> str:
-        """There is no link to lose: the shell itself was ended."""
-        told = f" ({last_line(errors)})" if errors.strip() else ""
-        return f"the shell was ended from outside{told}; run it again"
-
-    def close(self) -> None:
-        """Nothing is shared."""
-
+from perfsuite.errors import DeviceError
 
 #: By way, in the order of `WAYS`.
-_LINKS: Mapping[str, Callable[[Reach], Link]] = {"local": lambda _: LocalLink(), "ssh": SshLink, "adb": AdbLink}
+_LINKS: Mapping[str, Callable[[Reach], Link]] = {
+    "local": LocalLink,
+    "ssh": SshLink,
+    "adb": AdbLink,
+    "serial": SerialLink,
+}
 
 
 def open_target(reach: Reach) -> Target:

@@ -81,5 +81,8 @@ class Link(Protocol):
     def complaint(self, errors: str) -> str:
         """Say in one line why the link failed, and what to do, from what the process here wrote."""
 
+    def seconds_for(self, size_bytes: int) -> float:
+        """Return how long so much takes where the link is slow enough to count, or nothing."""
+
     def close(self) -> None:
         """End what is shared between commands."""

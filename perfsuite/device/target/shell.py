@@ -32,16 +32,36 @@ def run_script(
     The mark tells a command that ended with 255 from a link that did. The command's input is the first `input_bytes` of
     the script's; where the script's ends before the command does, nobody waits any more, and the command is ended.
     """
-    limited = f'set -- timeout -k 5 {max(1, math.ceil(limit_s))} "$@"'
-    fed = f"head -c {input_bytes}" if input_bytes else ":"
+    fed = first_bytes(f"{input_bytes}") if input_bytes else ":"
+    watch = quoted(f"cd /proc/$1 || cd /; {fed}; {_WATCH}")
+    limit_s = max(1, math.ceil(limit_s))
+    timer = quoted(_TIMER.format(limit_s=limit_s, kill_s=limit_s + 5))
     return (
         f"{_HOME}; set -- {_words(command, environment)}; exec 3<&0; perfsuite_gone= perfsuite_run=; "
-        'trap \'perfsuite_gone=1; [ -z "$perfsuite_run" ] || { kill "$perfsuite_run"; exit 143; }\' TERM; '
-        f"if timeout -k 5 9 true </dev/null >/dev/null 2>&1; then {limited}; fi; "
-        f'{{ {{ cd /proc/$$ || cd /; {fed}; {_WATCH}; }} <&3 3<&- 2>/dev/null & }} | "$@" 3<&- & '
-        'perfsuite_run=$!; [ -z "$perfsuite_gone" ] || kill "$perfsuite_run"; wait "$perfsuite_run"; s=$?; '
+        "trap 'perfsuite_gone=1; [ -z \"$perfsuite_run\" ] || { perfsuite_end; exit 143; }' TERM; "
+        f"{_LIMITED.format(limit_s=limit_s, timer=timer)}; "
+        f'{{ sh -c {watch} sh $$ <&3 3<&- 2>/dev/null & }} | "$@" 3<&- & '
+        'perfsuite_run=$!; [ -z "$perfsuite_gone" ] || perfsuite_end; perfsuite_begun; wait "$perfsuite_run"; s=$?; '
         f'printf \'\\n%s %d\\n\' {mark} "$s" >&2; exit "$s"'
     )
+
+
+#: Lets what runs be limited, by ``timeout`` or by a group of processes of its own with a timer beside it. The
+#: ``timeout`` of toybox 0.8.9, which phones have, misses the end of its program at times, and says 127 at others.
+_LIMITED = (
+    'perfsuite_end() {{ kill "$perfsuite_run"; }}; perfsuite_begun() {{ :; }}; '
+    "case $(timeout --help 2>&1 </dev/null) in *GNU* | *BusyBox*) "
+    'if timeout -k 5 9 true </dev/null >/dev/null 2>&1; then set -- timeout -k 5 {limit_s} "$@"; fi ;; '
+    '*) if setsid true </dev/null >/dev/null 2>&1; then set -- setsid "$@"; '
+    'perfsuite_end() {{ kill -TERM -- "-$perfsuite_run"; }}; '
+    'perfsuite_begun() {{ sh -c {timer} sh "$perfsuite_run" </dev/null >/dev/null 2>&1 3<&- & }}; fi ;; esac'
+)
+
+#: Ends the group of the process $1 past a limit; it looks every second whether that process is there still.
+_TIMER = (
+    "cd /proc/$1 || exit; i=0; while [ -e cmdline ]; do sleep 1; i=$((i+1)); "
+    "case $i in {limit_s}) kill -TERM -- -$1 ;; {kill_s}) kill -KILL -- -$1 ;; esac; done"
+)
 
 
 def start_script(command: Sequence[str], environment: Mapping[str, str]) -> str:
@@ -74,9 +94,15 @@ def one_line(script: str) -> str:
 #: Relative paths begin at the home, over every link.
 _HOME = 'cd "${HOME:-/}" 2>/dev/null'
 
-#: Ends the command's input, waits for the end of the script's own, and then ends the script where it is there still.
-#: The folder of a process that is gone is empty, even where another has its number by then.
-_WATCH = "exec >&-; cat >/dev/null; [ ! -e cmdline ] || kill $$"
+#: Ends the command's input, waits for the end of the script's own, and then ends the script, the process $1, where it
+#: is there still. The folder of a process that is gone is empty, even where another has its number by then. mksh keeps
+#: a copy of what it closes, and so do its forks: only a program that takes a shell's place lets go of it.
+_WATCH = """exec sh -c 'cat >/dev/null; [ ! -e cmdline ] || kill $1' sh "$1" >&-"""
+
+
+def first_bytes(count: str) -> str:
+    """Return what passes so many bytes of its input on and leaves the rest; ``head`` of Android 7 has no ``-c``."""
+    return f"head -c {count} 2>/dev/null || dd bs=1 count={count} 2>/dev/null"
 
 
 def _words(command: Sequence[str], environment: Mapping[str, str]) -> str:

@@ -25,8 +25,8 @@ _GRACE_S = 20.0
 #: Most of a command's output that is kept; what is longer belongs into a file, which `get` takes piece by piece.
 OUTPUT_LIMIT_BYTES = 16 << 20
 
-#: What ``timeout`` exits with past the limit, and where it had to kill.
-_ENDED_STATUSES = (124, 137)
+#: What ``timeout`` exits with past the limit, and what is ended by a timer; where either had to kill.
+_ENDED_STATUSES = (124, 143, 137)
 
 #: What was started keeps its shared connection, even where nobody keeps the target.
 _LINKS: WeakKeyDictionary[subprocess.Popen[bytes], Link] = WeakKeyDictionary()
@@ -132,11 +132,19 @@ class Target:
 
         Raises `LinkError` as `run` does, and where it does not arrive whole (a full disk, with the device's own words).
         """
-        copying.put(self, source, destination, limit_s)
+        copying.put(self, source, destination, limit_s + self._patience_s(source))
 
     def get(self, source: str, destination: Path, *, limit_s: float = copying.COPY_LIMIT_S) -> None:
         """Copy a file from there, whole or not at all; as `put`."""
         copying.get(self, source, destination, limit_s)
+
+    def seconds_for(self, size_bytes: int) -> float:
+        """Return how long so many bytes take over a slow link; nothing over others."""
+        return self._link.seconds_for(size_bytes)
+
+    def _patience_s(self, source: Path) -> float:
+        """Return how much longer than usual a copy may take: twice what its link needs."""
+        return 2 * self.seconds_for(source.stat().st_size) if source.is_file() else 0.0
 
     def link_complaint(self, errors: bytes) -> str:
         """Say in one line why the link ended, from what a started command left in its errors."""

@@ -162,6 +162,10 @@ class SshLink:
         """Explain ssh's words."""
         return explained(errors, self._reach)
 
+    def seconds_for(self, size_bytes: int) -> float:
+        """No time that is worth a word."""
+        return 0.0
+
     def close(self) -> None:
         """End the shared connection; what uses it still loses its link."""
         self._end()

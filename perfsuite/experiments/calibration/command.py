@@ -58,7 +58,7 @@ def add_parser(commands: Commands) -> None:
     )
     subject = add_subject(parser, "device")
     text = f"reach the device in this way instead of its profile's: {ACCEPTED.removeprefix('accepted are ')}"
-    subject.add_argument("--address", metavar="local|ssh:HOST|adb", help=text)
+    subject.add_argument("--address", metavar="local|ssh:HOST|adb|serial:PORT", help=text)
     add_shared(subject, "threads")
     types = ", ".join(STANDARD_TYPES)
     subject.add_argument("--type", action="append", metavar="TYPE", help=f"ggml type of weights (default: {types})")

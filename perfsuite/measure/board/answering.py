@@ -32,12 +32,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from perfsuite.device.work_folder import work_folder
-from perfsuite.errors import MeasurementError, ShapeCrashError
+from perfsuite.errors import MeasurementError
 from perfsuite.measure.board.beside import Beside
 from perfsuite.measure.board.instruments import INSTRUMENT, answered_instrument
 from perfsuite.measure.board.local_board import LocalBoard
@@ -45,11 +44,11 @@ from perfsuite.measure.board.protocol import Hear
 from perfsuite.measure.board.run_folder import file_within, left_files
 from perfsuite.measure.engine import Engine
 from perfsuite.measure.launch import WORKER_LIMIT_S
-from perfsuite.measure.plan import ShapesPlan, TurnsPlan, load_plan
+from perfsuite.measure.plan import TurnsPlan, load_plan
 
 if TYPE_CHECKING:
     from perfsuite.measure.live import Delivery
-    from perfsuite.measure.shapes.requests import ShapeSession
+    from perfsuite.measure.shapes.kept_sessions import KeptSessions
 
 #: Arguments and values are what msgpack holds.
 Arguments = Mapping[str, Any]
@@ -69,8 +68,7 @@ class Answering:
         self._board, self._tell = board, tell
         self._last_run = ExitStack()
         self._files: Path | None = None
-        self._shapes: dict[int, ShapeSession] = {}
-        self._n_shapes = 0
+        self._shapes: KeptSessions | None = None
 
     def answered(self, request: Mapping[str, Any]) -> Any:
         """Do what a request asks for, and return its answer; a `PerfsuiteError` is one, too."""
@@ -81,9 +79,8 @@ class Answering:
 
     def close(self) -> None:
         """End the processes, and remove the files."""
-        for session in self._shapes.values():
-            session.close()
-        self._shapes.clear()
+        if self._shapes is not None:
+            self._shapes.close()
         self._last_run.close()
 
     def run(self, asked: Arguments) -> dict[str, Any]:
@@ -119,41 +116,14 @@ class Answering:
         own = (own_first, own_second)
         return list(self._board.run_in_turns((first, second), own_environments=own, hear=self._hear(asked), **other))
 
-    def start_shapes(self, asked: Arguments) -> dict[str, Any]:
-        """Start a process that measures shapes."""
-        from perfsuite.measure.shapes.meters import ShapeSetup  # brings NumPy
+    @property
+    def shapes(self) -> KeptSessions:
+        """The processes that measure shapes."""
+        if self._shapes is None:
+            from perfsuite.measure.shapes.kept_sessions import KeptSessions  # brings NumPy
 
-        plan = load_plan(asked["plan"])
-        if not isinstance(plan, ShapesPlan):
-            raise MeasurementError(f"shapes were asked for with a {type(plan).__name__}")
-        setup = ShapeSetup(plan=plan, environment=asked["environment"])
-        session = self._board.start_shapes(setup, limit_s=asked["limit_s"])
-        self._n_shapes += 1
-        self._shapes[self._n_shapes] = session
-        return {"session": self._n_shapes, "description": asdict(session.description)}
-
-    def ask_shapes(self, asked: Arguments) -> dict[str, Any]:
-        """Ask one of these processes."""
-        from perfsuite.measure.shapes.requests import RequestKind  # as above
-
-        session = self._shapes.get(asked["session"])
-        if session is None:
-            raise MeasurementError("the process that measures shapes is gone; start another one")
-        told: dict[str, Any] = {}
-        try:
-            answer = session.ask(RequestKind(asked["kind"]), tuple(asked["case_ids"]), **asked["asked"])
-            told["answer"] = answer.to_line()
-        except ShapeCrashError as crash:
-            told["crash"] = [crash.case_id, crash.how]
-        except MeasurementError as error:
-            told["failure"] = str(error)
-        return {**told, "is_open": session.is_open}
-
-    def end_shapes(self, asked: Arguments) -> None:
-        """End one of these processes."""
-        session = self._shapes.pop(asked["session"], None)
-        if session is not None:
-            session.close()
+            self._shapes = KeptSessions(self._board.start_shapes)
+        return self._shapes
 
     def independent_rates(self, asked: Arguments) -> list[dict[str, Any]]:
         """Measure the board by other programs."""
@@ -219,9 +189,9 @@ _ANSWERS: Mapping[str, Callable[[Answering, Arguments], Any]] = {
     "keep": _of_board(_keep),
     "kept_folder": _of_board(_kept_folder),
     INSTRUMENT: _of_board(lambda board, asked: answered_instrument(board.instruments, asked)),
-    "start_shapes": Answering.start_shapes,
-    "ask_shapes": Answering.ask_shapes,
-    "end_shapes": Answering.end_shapes,
+    "start_shapes": lambda answering, asked: answering.shapes.start(asked),
+    "ask_shapes": lambda answering, asked: answering.shapes.ask(asked),
+    "end_shapes": lambda answering, asked: answering.shapes.end(asked),
     "independent_rates": Answering.independent_rates,
     "set_governor": _of_board(lambda board, asked: board.set_governor(asked["governor"])),
     "set_load": _of_board(lambda board, asked: board.set_load(asked["n_processes"])),

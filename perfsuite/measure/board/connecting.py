@@ -16,7 +16,7 @@ from perfsuite.measure.board.frames import understood
 from perfsuite.measure.board.hello import PING_S, SILENCE_LIMIT_S, Hello, refusal
 from perfsuite.measure.board.holding import Held
 from perfsuite.measure.board.link import AgentLink, LostLinkError, RefusedError
-from perfsuite.measure.board.pipes import AgentPipes
+from perfsuite.measure.board.pipes import AgentPipes, Pipes
 
 _AGENT = ("-I", "-m", "perfsuite.measure.board.agent")
 
@@ -69,9 +69,7 @@ class Connecting:
         Raises `LinkError` where it cannot be reached; `DeviceError` where the suite is not there, or another version of
         it; `LockedError` where somebody else has it.
         """
-        process = self.target.start(suite_command(self.home, ("serve",), _AGENT))
-        limits = self.limits
-        pipes = AgentPipes(process, ping_s=limits.ping_s, silence_limit_s=limits.silence_s)
+        limits, pipes = self.limits, self.started()
         link = AgentLink(pipes, note=self.tell)
         waits_s = self.hello.claim.wait_s + self.hello.conditions.cooling_limit_s
         try:
@@ -88,6 +86,11 @@ class Connecting:
             pipes.cut()
             raise
         return link
+
+    def started(self) -> Pipes:
+        """Start an agent there, and return the pipes to it."""
+        process = self.target.start(suite_command(self.home, ("serve",), _AGENT))
+        return AgentPipes(process, ping_s=self.limits.ping_s, silence_limit_s=self.limits.silence_s)
 
     def _begun(self, link: AgentLink, welcome: Any) -> AgentLink:
         """Go on with the program that answers there, and let it bring the board into its conditions."""

@@ -9,7 +9,7 @@ from typing import Any
 from perfsuite.errors import LinkError
 from perfsuite.measure.board.frames import raised_again, understood
 from perfsuite.measure.board.holding import Held
-from perfsuite.measure.board.pipes import MOST_MESSAGES, AgentPipes, Lost
+from perfsuite.measure.board.pipes import MOST_MESSAGES, Lost, Pipes
 
 #: Most that is told of a note, characters.
 _NOTE_LENGTH = 500
@@ -38,7 +38,7 @@ class RefusedError(LinkError):
 class AgentLink:
     """One agent, which is asked for one thing after the other."""
 
-    def __init__(self, pipes: AgentPipes, *, note: Callable[[str], None]) -> None:
+    def __init__(self, pipes: Pipes, *, note: Callable[[str], None]) -> None:
         self.pipes = pipes
         self.tell = note
         self._n_asked = 0

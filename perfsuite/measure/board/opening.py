@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -15,6 +16,9 @@ from perfsuite.measure.board.holding import Claim, held
 from perfsuite.measure.board.local_board import LocalBoard
 from perfsuite.measure.board.protocol import Board
 from perfsuite.measure.launch import environment_lock_folder, environment_run_id
+
+#: What a slow link is given time for: an answer, such as what a board is, and a long run's record.
+_ANSWER_BYTES, _RECORD_BYTES = 1_000_000, 50_000_000
 
 
 def desk_claim(device: str, reach: Reach, *, purpose: str, run_id: str, wait_s: float = 0.0) -> Claim:
@@ -51,11 +55,16 @@ def choose_board(
             cache_dir=cache_dir, conditions=conditions, hold=partial(held, conditions, claim, tell, cache_dir=cache_dir)
         )
     from perfsuite.device.target.opening import open_target  # a local run needs no link
-    from perfsuite.measure.board.connecting import Connecting
+    from perfsuite.measure.board.connecting import Connecting, LinkLimits
     from perfsuite.measure.board.remote_board import RemoteBoard
 
-    hello = Hello(claim=claim, conditions=conditions)
+    hello, target, usual = Hello(claim=claim, conditions=conditions), open_target(reach), LinkLimits()
+    limits = replace(
+        usual,
+        answer_s=usual.answer_s + target.seconds_for(_ANSWER_BYTES),
+        beyond_worker_s=usual.beyond_worker_s + target.seconds_for(_RECORD_BYTES),
+    )
     connecting = Connecting(
-        name=claim.name, target=open_target(reach), home=reach.home, hello=hello, tell=tell, cache_dir=cache_dir
+        name=claim.name, target=target, home=reach.home, hello=hello, tell=tell, limits=limits, cache_dir=cache_dir
     )
     return RemoteBoard(connecting=connecting)

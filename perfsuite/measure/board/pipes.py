@@ -10,7 +10,7 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from perfsuite.errors import LinkError
 from perfsuite.measure.board.frames import Frames, StuckError, is_writable, packed_frame, read_chunk, write_frame
@@ -33,6 +33,35 @@ class Lost:
     why: str
     #: Whether the process that carried the link has ended, or is about to.
     has_ended: bool = False
+
+
+class Pipes(Protocol):
+    """What carries messages to an agent, and its answers."""
+
+    is_cut: bool
+    has_begun: bool
+
+    @property
+    def errors(self) -> bytes:
+        """What the agent, or what carries the link, has written to its errors."""
+
+    def send(self, message: Mapping[str, Any], until: float) -> None:
+        """Write a message."""
+
+    def received(self, left_s: float) -> dict[str, Any] | Lost | None:
+        """Return the next message, or the end of the link, whoever asks and however often; None where none comes."""
+
+    def give_up(self, lost: Lost) -> None:
+        """Let whoever asks next be told that the link is lost."""
+
+    def cut(self) -> None:
+        """End what carries the link."""
+
+    def close_outgoing(self) -> None:
+        """Close the agent's input."""
+
+    def exit_status(self) -> int | None:
+        """Return how what carried the link has ended; None where it is still there."""
 
 
 class AgentPipes:

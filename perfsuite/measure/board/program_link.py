@@ -29,7 +29,7 @@ from perfsuite.measure.board.beside import Beside
 from perfsuite.measure.board.frames import understood
 from perfsuite.measure.board.holding import Held
 from perfsuite.measure.board.identity import told_identity
-from perfsuite.measure.board.instruments import INSTRUMENT, load_llama_plan
+from perfsuite.measure.board.instruments import INSTRUMENT, load_llama_plan, on_board
 from perfsuite.measure.board.link import AgentLink
 from perfsuite.measure.board.local_board import WATCHED, LocalBoard, read_digest
 from perfsuite.measure.board.looks import asked_looks, replay
@@ -40,11 +40,12 @@ from perfsuite.measure.board.program_governors import BoardGovernors
 from perfsuite.measure.board.program_instruments import ProgramInstruments
 from perfsuite.measure.board.program_leading import ProgramPlace
 from perfsuite.measure.board.program_live import BoardRecords, heard_there
+from perfsuite.measure.board.program_shapes import SHAPES, ProgramShapes
 from perfsuite.measure.board.protocol import BoardFacts
 from perfsuite.measure.board.watching import seen_beside
 from perfsuite.measure.competition import LOOK_S, competition_of
 from perfsuite.measure.contention import ContentionMark, processor_ticks
-from perfsuite.measure.engine import Engine
+from perfsuite.measure.engine import OPENCL_BACKEND, Engine
 from perfsuite.measure.engine_store import (
     ENGINE,
     KERNELS,
@@ -60,6 +61,7 @@ from perfsuite.measure.engine_store import (
 )
 from perfsuite.measure.launch import (
     WORKER_LIMIT_S,
+    is_native,
     pinning,
     publishing_processors,
     record_payload,
@@ -68,12 +70,13 @@ from perfsuite.measure.launch import (
 )
 from perfsuite.measure.launches.plan import LAUNCHED
 from perfsuite.measure.led_worker import Lead, lead_of
-from perfsuite.measure.native import PHASE_TRACER_LIBRARY
-from perfsuite.measure.plan import LlamaPlan, Plan, dump_plan, load_plan, task_of
+from perfsuite.measure.native import ENGINE_LIBRARY, PHASE_TRACER_LIBRARY
+from perfsuite.measure.plan import LlamaPlan, OpenClCeilingsPlan, Plan, dump_plan, load_plan, task_of
 from perfsuite.measure.probes import CACHE_FILES
 from perfsuite.measure.turns import out_of_time, turn_order
 
 if TYPE_CHECKING:
+    from perfsuite.measure.board.bundled_opencl import BundledOpenCl
     from perfsuite.measure.launches.own_kernels import OwnKernels
 
 #: What says of a folder of libraries, or of the one above it, which llama.cpp it holds: as a bundle's manifest does.
@@ -126,6 +129,7 @@ class ProgramLink(AgentLink):
         self._instruments = ProgramInstruments(
             ask=self._asked, own_library=self._engine_libraries.get, bundle=self._bundle
         )
+        self._shapes = ProgramShapes(self._asked_within, _payload, self._environment, self._options)
 
     def begin(self, *, limit_s: float) -> None:
         """Bring the board into its conditions: governors set, cool enough to begin, battery charged."""
@@ -161,6 +165,8 @@ class ProgramLink(AgentLink):
                 f"run 'perfsuite devices setup {self._name} --with-python'"
             )
         self._limit_s, self._hear = limit_s, hear
+        if kind in SHAPES:
+            return understood(kind, self._shapes.answer(kind), arguments)
         answer = _ANSWERS.get(kind)
         if answer is None:
             return self._asked(kind, arguments)
@@ -252,10 +258,13 @@ class ProgramLink(AgentLink):
         return competition_of(first.until(last), busy).to_plain()
 
     def _run(self, asked: Mapping[str, Any]) -> dict[str, Any]:
-        with self._files.placed(asked) as placed:
-            return {**self._ran(placed), **self._files.left(asked)}
+        try:
+            with self._files.placed(asked) as placed:
+                return {**self._measured(placed), **self._files.left(asked)}
+        except MeasurementError as error:
+            raise on_board(self._name, error) if OPENCL_BACKEND in str(error) else error from None
 
-    def _ran(self, asked: Mapping[str, Any]) -> dict[str, Any]:
+    def _measured(self, asked: Mapping[str, Any]) -> dict[str, Any]:
         plan = load_plan(asked["plan"])
         if (lead := lead_of(plan)) is not None:
             return self._led(lead, plan, asked)
@@ -271,6 +280,35 @@ class ProgramLink(AgentLink):
             logs, cache_dir = self._cache_dir / "logs" / self._name, str(self._board_cache_dir)
             self._kernels = OwnKernels(read_there=self._kernel_source, log_dir=logs, cache_dir=cache_dir)
         return self._kernels
+
+    def _instrument(self, asked: Mapping[str, Any]) -> Any:
+        """Answer as `answered_instrument` does."""
+        return _INSTRUMENTS[asked["name"]](self, asked)
+
+    def _opencl_backend(self, asked: Mapping[str, Any]) -> dict[str, Any]:
+        engine = Engine.from_plain(asked["engine"])
+        return self._bundled_opencl().backend(engine, self._own_library(engine).parent, asked["platform"]).to_plain()
+
+    def _tracing_layer(self, _: Mapping[str, Any]) -> str:
+        return str(self._bundled_opencl().tracing_layer())
+
+    def _bundled_opencl(self) -> BundledOpenCl:
+        from perfsuite.measure.board.bundled_opencl import BundledOpenCl  # few runs are of OpenCL
+
+        def run(plan: Plan, environment: Mapping[str, str]) -> dict[str, Any]:
+            return self._run_plan({"extra_environment": environment}, plan, is_watched=False)
+
+        return BundledOpenCl(
+            name=self._name, bundle=self._bundle, cache_dir=self._board_cache_dir, digests=self._digests, run=run
+        )
+
+    def _digests(self, folder: Path) -> dict[str, str]:
+        told = self._asked("digests", {"folder": str(folder)})
+        return {str(name): str(each["sha256"]) for name, each in told.items()}
+
+    def _own_library(self, engine: Engine) -> Path:
+        """Return where the suite's own library for an engine lies."""
+        return Path(self._engine_libraries.get(str(engine.library_dir), self._bundle / "lib" / ENGINE_LIBRARY))
 
     def _kernel_source(self, path: Path) -> bytes:
         if (content := self._look(path)) is None:
@@ -346,18 +384,6 @@ class ProgramLink(AgentLink):
                 raise beside.reason(place.outcome, error) from None
             replay(board, seen, place.taken)
         return {**payload, **seen_beside(seen), **beside.payload(place.outcome)}
-
-    def _instrument(self, asked: Mapping[str, Any]) -> Any:
-        """Answer as `answered_instrument` does."""
-        instruments, name = self._instruments, asked["name"]
-        if name == "ebpf_helper":
-            return instruments.ebpf_helper()
-        if name == "cpu_features":
-            return list(instruments.cpu_features(load_llama_plan(asked).library_dir))
-        library_dir = str(Engine.from_plain(asked["engine"]).library_dir)
-        if name == "tensor_layout":
-            return instruments.tensor_layout(library_dir).to_plain()
-        return instruments.phase_tracer(library_dir)
 
     def _run_in_turns(self, asked: Mapping[str, Any]) -> list[dict[str, Any]]:
         with self._files.placed(asked) as placed:
@@ -452,7 +478,8 @@ class ProgramLink(AgentLink):
                 f"{folder}: was made by perfsuite {plain['suite_version']}, this is {__version__}; "
                 "set the device up with that llama.cpp again"
             )
-        self._engine_libraries[str(engine.library_dir)] = str(folder / "lib-perfsuite" / "libperfsuite_engine.so")
+        part = "lib" if name == BUNDLE_MANIFEST else "lib-perfsuite"  # of any bundle there, by whatever path
+        self._engine_libraries[str(engine.library_dir)] = str(folder / part / ENGINE_LIBRARY)
         if folder == self._bundle:
             del self._engine_libraries[str(engine.library_dir)]  # the program knows those beside it
         return engine
@@ -474,7 +501,7 @@ class ProgramLink(AgentLink):
             build_id=engine.build_id,
             version=asked["version"],
         )
-        own = self._engine_libraries.get(str(engine.library_dir), str(self._bundle / "lib" / "libperfsuite_engine.so"))
+        own = str(self._own_library(engine))
         files = {f"lib/{name}": str(engine.library_dir / name) for name in libraries}
         beside = str(Path(own).parent)
         if PHASE_TRACER_LIBRARY in self._asked("digests", {"folder": beside}):
@@ -484,7 +511,7 @@ class ProgramLink(AgentLink):
         # The suite's own library finds the engine's from where it lies in a bundle: in the folder 'engine' beside.
         return self._make_entry(
             entry,
-            files={**files, "lib-perfsuite/libperfsuite_engine.so": own},
+            files={**files, f"lib-perfsuite/{ENGINE_LIBRARY}": own},
             links={"engine": "lib"},
             contents=contents,
         )
@@ -544,38 +571,41 @@ _ANSWERS: dict[str, Callable[[ProgramLink, Mapping[str, Any]], Any]] = {
     "find_engine": ProgramLink._find_engine,
     "keep": ProgramLink._keep,
     "kept_folder": ProgramLink._kept_folder,
-    INSTRUMENT: ProgramLink._instrument,
     "set_governor": ProgramLink._set_governor,
     "set_load": ProgramLink._set_load,
     "independent_rates": ProgramLink._independent_rates,
+    INSTRUMENT: ProgramLink._instrument,
 }
 
-
-#: What the program has no answer to, as a reader calls it.
-_LACKING = {
-    "start_shapes": "measuring shapes on request",
-    "ask_shapes": "measuring shapes on request",
-    "end_shapes": "measuring shapes on request",
-}
-_INSTRUMENTS = ("phase_tracer", "ebpf_helper", "tensor_layout", "cpu_features")
-_LACKING_INSTRUMENTS = {
-    "opencl_backend": "llama.cpp's OpenCL backend",
-    "tracing_layer": "the OpenCL layer",
+_INSTRUMENTS: dict[str, Callable[[ProgramLink, Mapping[str, Any]], Any]] = {
+    "opencl_backend": ProgramLink._opencl_backend,
+    "tracing_layer": ProgramLink._tracing_layer,
+    "phase_tracer": lambda link, asked: link._instruments.phase_tracer(_library_dir(asked)),
+    "ebpf_helper": lambda link, _: link._instruments.ebpf_helper(),
+    "tensor_layout": lambda link, asked: link._instruments.tensor_layout(_library_dir(asked)).to_plain(),
+    "cpu_features": lambda link, asked: list(link._instruments.cpu_features(load_llama_plan(asked).library_dir)),
 }
 
 
 def lacking(kind: str, asked: Mapping[str, Any]) -> str | None:
     """Name what a request asks for that only an agent in Python has; None where the program serves it."""
     if kind == INSTRUMENT:
-        name = asked["name"]
-        return None if name in _INSTRUMENTS else _LACKING_INSTRUMENTS.get(name, f"the instrument {name!r}")
+        return None if asked["name"] in _INSTRUMENTS else f"the instrument {asked['name']!r}"
+    if kind == "start_shapes" and not is_native(load_plan(asked["plan"])):
+        return "shapes of the suite's own tiled kernels"
     if kind not in ("run", "run_in_turns"):
-        return _LACKING.get(kind)
+        return None
     plans = [load_plan(each) for each in (asked["plans"] if kind == "run_in_turns" else [asked["plan"]])]
     engines = [llama for plan in plans if isinstance(llama := getattr(plan, "llama", plan), LlamaPlan)]
+    if any(isinstance(plan, OpenClCeilingsPlan) for plan in plans):
+        return "ceilings of OpenCL"
     if not asked.get("is_heard") and any(each.live_socket is not None for each in engines):
         return "a socket of live records"
     return None
+
+
+def _library_dir(asked: Mapping[str, Any]) -> str:
+    return str(Engine.from_plain(asked["engine"]).library_dir)
 
 
 def _live(plan: Plan, records: BoardRecords | None) -> dict[str, Any]:

@@ -13,16 +13,15 @@ from pathlib import Path
 
 from perfsuite.errors import NativeBuildError
 from perfsuite.measure.bundle.compilers import Toolchain, wrapper_texts
+from perfsuite.measure.bundle.elf import read_needs
 from perfsuite.measure.bundle.llama_source import LlamaSource
 from perfsuite.measure.bundle.steps import Tell, one_at_a_time, run_step
 from perfsuite.measure.bundle.targets import NATIVE, BundleTarget, Processor
-from perfsuite.measure.engine import ENGINE_LIBRARIES, Engine, engine_build_id
+from perfsuite.measure.engine import ENGINE_LIBRARIES, OPENCL_BACKEND, Engine, engine_build_id
 from perfsuite.measure.native import source_root
 
 #: The folders of a kept build.
 _LIBRARIES, _HEADERS = "lib", "include"
-
-OPENCL_BACKEND = "libggml-opencl.so"
 
 #: llama.cpp's libraries and nothing else, without what changes from one build to the next.
 _SETTINGS = (
@@ -41,6 +40,9 @@ _SETTINGS = (
 _NO_GIT = ("-DGIT_EXE=/bin/true", "-DGIT_EXECUTABLE=/bin/true")
 
 _BACKEND_PROJECT = "opencl_backend/CMakeLists.txt"
+
+#: What OpenCL's loader is called on a device; and what lets a library that has nothing yet be asked for all the same.
+_OPENCL, _KEPT_LIBRARIES = "libOpenCL.so.1", "-Wl,--no-as-needed"
 
 _CL_HEADERS = ("/usr/include", "/usr/local/include")
 
@@ -95,10 +97,13 @@ def build_opencl_backend(order: EngineOrder, engine: Engine, cache_dir: Path, te
 
     def make(work: Path, made: Path, log: Path) -> None:
         _compile_backend(order, engine, work, log, tell)
-        _copy(work / "backend" / OPENCL_BACKEND, made / OPENCL_BACKEND)
+        built = work / "backend" / OPENCL_BACKEND
+        if _OPENCL not in (needed := read_needs(built).libraries):
+            raise NativeBuildError(f"{built.name}: was linked with {', '.join(needed)}, and not with {_OPENCL}")
+        _copy(built, made / OPENCL_BACKEND)
 
     project = (source_root(_BACKEND_PROJECT) / _BACKEND_PROJECT).read_bytes()
-    key = hashlib.sha256(order.key.encode() + project).hexdigest()[:16]
+    key = hashlib.sha256(order.key.encode() + project + _KEPT_LIBRARIES.encode()).hexdigest()[:16]
     return _kept(cache_dir, f"{order.target.name}-opencl-{key}", make, tell) / OPENCL_BACKEND
 
 
@@ -187,6 +192,7 @@ def _compile_backend(order: EngineOrder, engine: Engine, work: Path, log: Path, 
         "-DGGML_OPENCL_PROFILING=OFF",
         f"-DOpenCL_INCLUDE_DIR={opencl_headers(work)}",
         f"-DOpenCL_LIBRARY={_empty_opencl(order, work, log, tell)}",
+        f"-DCMAKE_MODULE_LINKER_FLAGS={' '.join((*order.toolchain.links, _KEPT_LIBRARIES))}",
         f"-DPython3_EXECUTABLE={sys.executable}",
         "-DCMAKE_BUILD_WITH_INSTALL_RPATH=ON",
         "-DCMAKE_INSTALL_RPATH=$ORIGIN/../engine",
@@ -200,7 +206,7 @@ def _empty_opencl(order: EngineOrder, work: Path, log: Path, tell: Tell) -> Path
     """Make an OpenCL library with nothing in it, to link against: the device has its own."""
     source, library = work / "opencl.c", work / "libOpenCL.so"
     source.write_text("int perfsuite_no_opencl;\n")
-    command = [*order.toolchain.cc, "-shared", "-Wl,-soname,libOpenCL.so.1", str(source), "-o", str(library)]
+    command = [*order.toolchain.cc, "-shared", f"-Wl,-soname,{_OPENCL}", str(source), "-o", str(library)]
     run_step("making a library to link OpenCL against", command, log.with_suffix(".link.log"), tell)
     return library
 

@@ -15,7 +15,7 @@ from perfsuite.measure.opencl_platform import OpenClDevice, choose_device
 from perfsuite.measure.plan import DevicesPlan, DuplicationPlan, KernelPlan
 
 #: What can be done on a board that lacks a device.
-_FIX = "install the OpenCL driver of the device's vendor there"
+FIX_THERE = "install the OpenCL driver of the device's vendor there"
 
 
 @dataclass(kw_only=True)
@@ -51,7 +51,7 @@ class OwnKernels:
     def _devices(self, plan: DevicesPlan, run: RunPlan) -> dict[str, Any]:
         told = run(DeviceListPlan(cache_dir=self.cache_dir))["devices"]
         devices = tuple(OpenClDevice.from_plain(each) for each in told)
-        self._chosen[plan.platform] = chosen = choose_device(plan.platform, devices, fix=_FIX)
+        self._chosen[plan.platform] = chosen = choose_device(plan.platform, devices, fix=FIX_THERE)
         return {"chosen": chosen.to_plain(), "devices": [each.to_plain() for each in devices]}
 
     def _device(self, platform: str | None, run: RunPlan) -> OpenClDevice:

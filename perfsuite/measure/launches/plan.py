@@ -48,6 +48,8 @@ class DeviceListPlan(Plan):
 
     task = "opencl_devices"
     cache_dir: str
+    #: A layer that the environment names: whether OpenCL's loader brings it in is answered, too.
+    layer: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any, Protocol, TypeAlias
 
-from perfsuite.errors import EngineError, MeasurementError
+from perfsuite.errors import EngineError, MeasurementError, PerfsuiteError
 from perfsuite.measure.launch import FAILURE_MARK, READY_MARK, record_payload, refuse_killed
 from perfsuite.measure.plan import ShapesPlan
 from perfsuite.measure.shapes.ggml_bench import GgmlBench
@@ -57,7 +57,7 @@ class GgmlSession:
         """
         self._limit_s = limit_s
         self._n_requests = 0
-        self._lost: MeasurementError | None = None
+        self._lost: PerfsuiteError | None = None
         self._plan = replace(setup.plan, step_limit_s=limit_s)
         self._stack = contextlib.ExitStack()
         #: Whether it can be asked.
@@ -99,9 +99,9 @@ class GgmlSession:
             return self._answer(deadline_s) if n_steps else ""
         except TimeoutError:
             raise WorkerCrash(0, self._how("hung")) from None
-        except (EngineError, WorkerCrash):
+        except EngineError:
             raise
-        except MeasurementError as error:
+        except PerfsuiteError as error:
             self._lost = error
             self.close()
             raise

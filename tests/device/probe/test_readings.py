@@ -11,6 +11,7 @@ import pytest
 
 from perfsuite.device.probe.readings import folder_there, read_lines, take_survey
 from perfsuite.device.reach import Reach
+from perfsuite.device.setup.board_survey import read_board
 from perfsuite.device.target.opening import open_target
 
 from ...sys_trees import plant
@@ -80,3 +81,12 @@ def test_a_home_is_that_of_the_device() -> None:
     told = readings("home = /home/pi")
     assert folder_there("~/.local/share/perfsuite", told) == "/home/pi/.local/share/perfsuite"
     assert folder_there("/data/local/tmp/~x", told) == "/data/local/tmp/~x"
+
+
+@pytest.mark.parametrize("place", ["usr/lib/aarch64-linux-gnu/libOpenCL.so.1", "vendor/lib64/libOpenCL.so"])
+def test_where_opencl_is(place: str, tmp_path: Path) -> None:
+    """Its library is told by its path, of Debian's loader and of Android's vendors; without one nothing is told."""
+    assert take_survey(open_target(Reach()), root=str(tmp_path)).text("opencl_loader") is None
+    (tmp_path / place).parent.mkdir(parents=True)
+    (tmp_path / place).touch()
+    assert read_board(take_survey(open_target(Reach()), root=str(tmp_path))).opencl_loader == f"/{place}"

@@ -19,7 +19,7 @@ from perfsuite.workload.quantization import check_quantization
 #: The devices that there have to be.
 SHIPPED = {
     *("host", "rubikpi", "orangepi5", "raspberrypi5", "pixel8pro", "jetson-orin-nano"),
-    *("generic-ssh", "generic-adb"),
+    *("generic-ssh", "generic-adb", "generic-serial"),
 }
 
 #: No weight of a default model has more.
@@ -79,7 +79,7 @@ def test_a_phone_is_the_only_one_that_is_connected(name: str) -> None:
     assert find_profile(name, folders=()).reach == reach
 
 
-@pytest.mark.parametrize("name", sorted(SHIPPED - {"host", "generic-ssh", "generic-adb"}))
+@pytest.mark.parametrize("name", sorted(SHIPPED - {"host", "generic-ssh", "generic-adb", "generic-serial"}))
 def test_a_board_is_to_be_cool_and_at_full_clocks(name: str) -> None:
     """Its processors are asked to run at their highest frequency, and a run begins below a temperature."""
     conditions = find_profile(name, folders=()).conditions
@@ -94,7 +94,7 @@ def test_a_default_model_is_in_the_catalogue_and_fits(name: str) -> None:
     """Even with a byte a weight it takes no more than three quarters of the least memory of the board."""
     profile = find_profile(name, folders=())
     if profile.default_model is None:
-        assert name in ("host", "generic-ssh", "generic-adb")
+        assert name in ("host", "generic-ssh", "generic-adb", "generic-serial")
         return
     architecture, _, quantization = profile.default_model.rpartition("-")
     check_quantization(quantization)

@@ -58,7 +58,7 @@ def test_another_way_begins_anew(tmp_path: Path) -> None:
     """Port and key of ssh mean nothing to adb, and are not taken over; saying the same way again loses nothing."""
     put(tmp_path, "base", 'extends = "rubikpi"\n[reach]\naddress = "me@x"\nport = 2222\nidentity_file = "k"\n')
     put(tmp_path, "phone", 'extends = "base"\n[reach]\nway = "adb"\naddress = "0123"\n')
-    assert found(tmp_path, "phone").reach == Reach(way="adb", address="0123")
+    assert found(tmp_path, "phone").reach == Reach(way="adb", address="0123", home="/data/local/tmp/perfsuite")
     put(tmp_path, "base", 'extends = "rubikpi"\n[reach]\nport = 2222\n')
     put(tmp_path, "board", 'extends = "base"\n[reach]\nway = "ssh"\naddress = "x"\n')
     assert found(tmp_path, "board").reach == Reach(way="ssh", address="x", port=2222)

@@ -174,8 +174,9 @@ def test_a_hash_that_does_not_fit_is_told(tmp_path: Path, program: str, words: s
     """A file whose bytes are not those that the device counted is not taken, and neither is one without a hash."""
     (tmp_path / "adb").mkdir()
     with fake_adb(tmp_path / "adb") as home:
-        (tmp_path / "adb" / "bin" / "sha256sum").write_text(program)
-        (tmp_path / "adb" / "bin" / "sha256sum").chmod(0o755)
+        (tool := tmp_path / "adb" / "system-bin" / "sha256sum").unlink()
+        tool.write_text(program)
+        tool.chmod(0o755)
         (home / "x").write_text("text")
         target = open_target(Reach(way="adb"))
         with pytest.raises(LinkError, match=words):

@@ -1,4 +1,4 @@
-"""What every way to a device does alike: over a local shell, a real sshd, and a fake adb."""
+"""What every way to a device does alike: a local shell, a real sshd, phones behind adb, and a serial console."""
 
 from __future__ import annotations
 
@@ -15,13 +15,15 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from perfsuite.device.reach import Reach
+from perfsuite.device.target import shell_target
 from perfsuite.device.target.opening import open_target
 from perfsuite.device.target.protocol import Completed, last_line
 from perfsuite.device.target.shell_target import Target
 from perfsuite.errors import DeviceError, LinkError, MeasurementError
 
-from ...board_adb import fake_adb
+from ...board_adb import adb_server
 from ...board_namespaces import NamespaceBoard
+from ...board_serial import SerialBoard
 
 
 def test_the_last_line_is_told() -> None:
@@ -77,17 +79,25 @@ def as_bytes(text: str) -> bytes:
     return text.encode("utf-8", "surrogateescape")
 
 
-@pytest.fixture(scope="module", params=["local", pytest.param("ssh", marks=pytest.mark.runs_on_a_board), "adb"])
+@pytest.fixture(
+    scope="module", params=["local", pytest.param("ssh", marks=pytest.mark.runs_on_a_board), "adb", "serial"]
+)
 def target(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
     """Give each way to a device in turn."""
     if request.param == "local":
         yield open_target(Reach(way="local"))
     elif request.param == "adb":
-        with fake_adb(tmp_path_factory.mktemp("adb")):
+        with adb_server(tmp_path_factory.mktemp("adb"), "0123"):
             yield open_target(Reach(way="adb", address="0123"))
-    else:
-        board: NamespaceBoard = request.getfixturevalue("board")
+    elif request.param == "serial":
+        board = SerialBoard(tmp_path_factory.mktemp("serial") / "home")
         target = open_target(board.reach())
+        yield target
+        target.close()
+        board.stop()
+    else:
+        there: NamespaceBoard = request.getfixturevalue("board")
+        target = open_target(there.reach())
         yield target
         target.close()
 
@@ -138,9 +148,7 @@ def test_files_go_there_and_back(target: Target, folder: str, name: str, content
         source.write_bytes(content)
         target.put(source, f"{folder}/new/{name}")
         assert target.run(["cat", f"{folder}/new/{name}"]).output == content
-        assert target.run(["sh", "-c", 'ls -A "$1" | wc -c', "sh", f"{folder}/new"]).text.strip() == str(
-            len(as_bytes(name)) + 1
-        )
+        assert target.run(["find", f"{folder}/new", "-type", "f", "-print0"]).output.count(b"\0") == 1
         target.get(f"{folder}/new/{name}", back)
         assert back.read_bytes() == content
         assert os.listdir(os.fsencode(back.parent)) == [as_bytes(name)]
@@ -294,10 +302,11 @@ def test_a_ctrl_c_ends_the_command_there(target: Target, tmp_path: Path) -> None
     assert not [word for word in (token, f"sleep 60{token[-6:]}") if word in commands_of(target)]
 
 
-def test_endless_output_is_ended(target: Target) -> None:
+def test_endless_output_is_ended(target: Target, monkeypatch: pytest.MonkeyPatch) -> None:
     """A command that writes without end is ended at a limit that is told, long before its time is up."""
+    monkeypatch.setattr(shell_target, "OUTPUT_LIMIT_BYTES", 1 << 20)
     since = time.monotonic()
-    with pytest.raises(MeasurementError, match="'yes' wrote more than 16 MiB and was ended; let it write"):
+    with pytest.raises(MeasurementError, match="'yes' wrote more than 1 MiB and was ended; let it write"):
         target.run(["yes", (token := f"{os.getpid()}{time.monotonic_ns()}")])
     assert time.monotonic() - since < 15
     assert token not in commands_of(target)
@@ -312,7 +321,7 @@ def test_what_is_too_long_for_a_line_is_refused(target: Target) -> None:
 
 def test_a_file_that_grows_is_not_got(target: Target, folder: str, tmp_path: Path) -> None:
     """A file to which something goes on writing is refused once more arrives than was announced."""
-    assert target.run(["sh", "-c", 'head -c 16000000 /dev/zero >"$1/x"; echo >"$1/go"', "sh", folder]).status == 0
+    assert target.run(["sh", "-c", 'head -c 1000000 /dev/zero >"$1/x"; echo >"$1/go"', "sh", folder]).status == 0
     process = target.start(["sh", "-c", 'while [ -e "$1/go" ]; do head -c 4096 /dev/zero; done >>"$1/x"', "sh", folder])
     try:
         with pytest.raises(LinkError, match=r"x'? was not got: it grew beyond the \d+ bytes that it had"):

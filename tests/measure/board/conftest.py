@@ -46,6 +46,8 @@ class BoardHome:
     folder: Path
     #: The native program, where the board has no Python.
     program: Path | None = None
+    #: The way to it.
+    reach: Reach = field(default_factory=Reach)
     #: A tree of stand-ins for the board's files.
     root: Path | None = None
     #: What was told at the desk.
@@ -102,8 +104,13 @@ class BoardHome:
         return self._bundled().parent
 
     def bring_libraries(self, engine_cache: Path) -> None:
-        """Put the suite's own libraries for this machine's llama.cpp into the bundle, where the board has one."""
-        if self.program is not None:
+        """Put the suite's own libraries for this machine's llama.cpp there, into the bundle or the cache."""
+        if self.program is None:
+            (self.folder / "cache" / "perfsuite").mkdir(parents=True)
+            (engine_cache / "native").mkdir(parents=True, exist_ok=True)
+            (self.folder / "cache" / "perfsuite" / "native").symlink_to(engine_cache / "native")
+            build_engine_library(find_engine(), engine_cache)
+        else:
             place = self._bundled().parent / "lib"
             place.mkdir()
             for library in (build_engine_library(find_engine(), engine_cache), find_probe_library(engine_cache)):
@@ -132,7 +139,7 @@ class BoardHome:
         """Return the desk's end."""
         connecting = Connecting(
             name="board",
-            target=open_target(Reach()),
+            target=open_target(self.reach),
             home=str(self.folder),
             hello=replace(hello or self.hello(), silence_limit_s=limits.silence_s),
             tell=self.told.append,

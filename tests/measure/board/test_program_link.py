@@ -31,6 +31,7 @@ from perfsuite.measure.plan import (
     DevicesPlan,
     IndependentPlan,
     LlamaPlan,
+    OpenClCeilingsPlan,
     ShapesPlan,
     TurnsPlan,
     dump_record,
@@ -429,10 +430,9 @@ PYTHON_ALONE: dict[str, Callable[[RemoteBoard, LlamaPlan], object]] = {
     "a socket of live records": lambda board, plan: board.run_in_turns(
         (TurnsPlan(llama=plan), TurnsPlan(llama=replace(plan, live_socket="/s"))), n_turns=2, leader=0
     ),
-    "llama.cpp's OpenCL backend": lambda board, _: board.instruments.opencl_backend(board.facts().engine, None),
-    "the OpenCL layer": lambda board, _: board.instruments.tracing_layer(),
-    "measuring shapes on request": lambda board, _: board.start_shapes(
-        ShapeSetup(plan=ShapesPlan(subject="ggml", n_threads=1, log_dir=""), environment={}), limit_s=1.0
+    "ceilings of OpenCL": lambda board, _: board.run(OpenClCeilingsPlan(platform=None, budget_ms=1, log_dir="")),
+    "shapes of the suite's own tiled kernels": lambda board, _: board.start_shapes(
+        ShapeSetup(plan=ShapesPlan(subject="tiled", n_threads=1, log_dir=""), environment={}), limit_s=1.0
     ),
 }
 

@@ -14,7 +14,7 @@ import numpy as np
 import platformdirs
 import pytest
 
-from perfsuite.errors import EngineError, MeasurementError, ShapeError
+from perfsuite.errors import EngineError, MeasurementError
 from perfsuite.measure.engine import Engine
 from perfsuite.measure.opencl_backend import set_up_opencl
 from perfsuite.measure.plan import ShapesPlan
@@ -277,10 +277,15 @@ def test_a_bench_says_on_what_it_computes(bench: GgmlBench, engine: Engine) -> N
     ],
 )
 def test_what_cannot_be_computed_is_refused(bench: GgmlBench, case: ShapeCase, why: str) -> None:
-    """Another subject and sizes beyond ggml's numbers are one line, from problem() and from bound()."""
+    """Another subject and sizes beyond ggml's numbers are one line."""
     assert bench.problem(case) == why
-    with pytest.raises(ShapeError, match=why):
-        bench.bound(case, seed=SEED)
+
+
+def test_what_is_bound_nevertheless_is_refused(bench: GgmlBench) -> None:
+    """Sizes that ggml has no numbers for end no process."""
+    case = ggml("gemv/n2147483648-k1/f32")
+    with pytest.raises(EngineError, match="a size of 2147483648; expected 1 to 2147483647"):
+        bench._device.operator(case.shape, n_copies=1)
 
 
 def test_a_closed_operation_says_so(bench: GgmlBench) -> None:

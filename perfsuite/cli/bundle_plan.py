@@ -1,0 +1,158 @@
+"""What ``perfsuite bundle --plan`` adds to a bundle: a folder for a device that only runs what is uploaded."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from perfsuite.cli.bundle_farms import FARMS, write_farm
+from perfsuite.errors import DeviceError, PerfsuiteError
+from perfsuite.records.codec import from_plain
+from perfsuite.records.job import (
+    BOARD,
+    BUNDLES,
+    MANIFEST_NAME,
+    OLD,
+    PLACE,
+    REQUESTS,
+    RESULTS,
+    SCRIPT,
+    Asked,
+    Job,
+    PytestArgument,
+    sha256,
+    write_job,
+)
+from perfsuite.units import format_bytes
+
+if TYPE_CHECKING:
+    from perfsuite.measure.bundle.making import Bundle
+
+#: Runs the folder wherever it lies; a folder for the answers may be named. It takes a POSIX shell and no more.
+RUN_SCRIPT = f"""#!/bin/sh
+# Measures what this folder asks for. Started again, it goes on where it was.
+#     sh run.sh [FOLDER FOR THE ANSWERS]
+here=$(cd "$(dirname "$0")" && pwd) || exit 1
+worker=$here/{BUNDLES}/{BOARD}/perfsuite-worker
+[ -x "$worker" ] || chmod 755 "$worker" || exit 1
+exec "$worker" run-folder "$here" "${{1:-$here/{RESULTS}}}"
+"""
+
+_ERROR = re.compile(r"^(?:ERROR: |perfsuite: error: )(.*)", re.MULTILINE)
+
+
+def add_plan_options(parser: argparse.ArgumentParser) -> None:
+    """Add what makes a folder of a bundle."""
+    group = parser.add_argument_group("for a device that only runs what is uploaded")
+    group.add_argument("--plan", action="store_true", help="write the folder of a run into the one that -o names")
+    text = "another llama.cpp, which takes turns with the one of --llama"
+    group.add_argument("--old-llama", metavar="FOLDER|VERSION", help=text)
+    text = "beside the folder, what this farm takes: Qualcomm Device Cloud, runs of an executable, AWS, LAVA"
+    group.add_argument("--farm", choices=FARMS, help=text)
+    text = "behind '--', options of pytest: --device=NAME, --threads=N, and any of the suite's as --NAME=VALUE"
+    group.add_argument("pytest_options", nargs="*", metavar="OPTION", help=text)
+
+
+def refuse_out_of_place(options: argparse.Namespace) -> None:
+    """Refuse options that say nothing together, before anything is compiled."""
+    if not options.plan:
+        others = {"--old-llama": options.old_llama, "--farm": options.farm}
+        if given := [*options.pytest_options, *(name for name, value in others.items() if value)]:
+            raise DeviceError(f"{given[0]}: says nothing without --plan")
+        return
+    if options.output is None:
+        raise DeviceError("--plan: say where the folder is to be written: -o FOLDER")
+    if (options.output / RESULTS).exists():
+        raise DeviceError(f"{options.output}: holds answers already; ingest them, or name another folder with -o")
+    if options.output.exists() and not (options.output / MANIFEST_NAME).is_file():
+        raise DeviceError(f"{options.output}: is there already, and no folder of a plan; name another with -o")
+    _pytest_arguments(options)
+
+
+def _pytest_arguments(options: argparse.Namespace) -> tuple[str, ...]:
+    """Return the options of pytest, each in one word."""
+    given = list(options.pytest_options)
+    words: list[str] = []
+    while given:
+        word = given.pop(0)
+        words.append(word + given.pop(0) if word in ("-k", "-m") and given else word)
+    for word in words:
+        from_plain(word, PytestArgument, word, DeviceError, "give pytest no other")
+    if options.old_llama is not None:
+        words.append(f"--against={PLACE / BUNDLES / OLD}")
+    _device(words)
+    return tuple(words)
+
+
+def _device(words: list[str]) -> str:
+    named = [word.partition("=")[2] for word in words if word.startswith("--device=")]
+    if len(named) != 1:
+        raise DeviceError("--plan: name the device behind '--', as --device=NAME")
+    return named[0]
+
+
+def write_plan(options: argparse.Namespace, bundle: Bundle, old: Bundle | None) -> None:
+    """Write the folder, whole or not at all, and say what it is.
+
+    Raises PerfsuiteError: the run cannot be planned, for what it asks needs answers while it runs.
+    """
+    words, to = _pytest_arguments(options), options.output.absolute()
+    draft = Path(tempfile.mkdtemp(prefix=".plan-", dir=_made(to.parent)))
+    try:
+        draft.chmod(0o755)
+        for name, each in ((BOARD, bundle), (OLD, old)):
+            if each is not None:
+                shutil.copytree(each.folder, draft / BUNDLES / name)
+        _plan_run(words, draft)
+        job = _job(words, bundle, draft)
+        write_job(draft, job)
+        (draft / SCRIPT).write_text(RUN_SCRIPT)
+        (draft / SCRIPT).chmod(0o755)
+        if to.exists():
+            shutil.rmtree(to)
+        draft.rename(to)
+        files = () if options.farm is None else write_farm(options.farm, to, job)
+    except OSError as error:
+        raise DeviceError(f"{error.filename or to}: cannot be written ({error.strerror}); make room there") from None
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+    size = sum(path.stat().st_size for path in to.rglob("*") if path.is_file())
+    print(f"{options.output}: {format_bytes(size)} for {job.device}, {job.target}; {len(job.requests)} requests")
+    for path in files:
+        print(f"{path}: for {options.farm}")
+    print(f"there: sh {SCRIPT}; then here, with its {RESULTS}/: perfsuite ingest {options.output}")
+
+
+def _plan_run(words: tuple[str, ...], draft: Path) -> None:
+    """Let pytest write down what it would ask."""
+    command = [sys.executable, "-m", "pytest", *words, f"--perf-plan={draft}", "-p", "no:cacheprovider", "-q"]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    if done.returncode != 0 or not (draft / REQUESTS).is_dir():
+        told = _ERROR.findall(f"{done.stdout}\n{done.stderr}")
+        said = told[-1] if told else f"pytest ended with {done.returncode}"
+        raise PerfsuiteError(said.replace(str(draft), "the folder"))
+
+
+def _job(words: tuple[str, ...], bundle: Bundle, draft: Path) -> Job:
+    paths = sorted((draft / REQUESTS).iterdir())
+    return Job(
+        suite_version=bundle.manifest.suite_version,
+        plan_schema=bundle.manifest.plan_schema,
+        device=_device(list(words)),
+        pytest_arguments=words,
+        target=bundle.manifest.target,
+        bundle_digest=bundle.manifest.digest,
+        requests=tuple(Asked(name=path.name, sha256=sha256(path.read_bytes())) for path in paths),
+    )
+
+
+def _made(folder: Path) -> Path:
+    os.makedirs(folder, exist_ok=True)
+    return folder

@@ -1,0 +1,92 @@
+"""A serial console: who logs in, what is said of a bad one, and what goes wrong in the middle."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from perfsuite.device.reach import Reach
+from perfsuite.device.target.opening import open_target
+from perfsuite.errors import DeviceError, LinkError
+
+from ...board_serial import SerialBoard
+
+
+@pytest.fixture
+def connected(tmp_path: Path) -> Iterator[Callable[..., SerialBoard]]:
+    """Return what makes boards at the end of a cable, which end with the test."""
+    with ExitStack() as ends:
+
+        def made(**options: object) -> SerialBoard:
+            board = SerialBoard(tmp_path / "home", **options)  # type: ignore[arg-type]
+            ends.callback(board.stop)
+            return board
+
+        yield made
+
+
+def test_a_user_logs_in_where_the_console_asks(connected: Callable[..., SerialBoard]) -> None:
+    """The name before the port is given to who asks for one; without a name, that is told."""
+    with pytest.raises(LinkError, match=r"asks who logs in; name the user in its address: serial:root@/dev/ttyUSB0$"):
+        open_target(connected(asks=": ;").reach()).run(["true"])
+    target = open_target(connected(asks=": ;").reach("ada"))
+    assert target.run(["cat", "user"]).text == "ada"
+    target.close()
+
+
+def test_a_password_is_given_to_nobody(connected: Callable[..., SerialBoard]) -> None:
+    """A console that asks for one is refused, with the two ways around it."""
+    board = connected(asks="printf Password:; read -r none;")
+    with pytest.raises(LinkError, match=r"asks for a password, .*; log in once by hand \(picocom\), or let"):
+        open_target(board.reach("ada")).run(["true"])
+
+
+def test_what_arrives_changed_is_a_lost_link(connected: Callable[..., SerialBoard]) -> None:
+    """A cable that changes a byte ends the command in a line; the next one works."""
+    board = connected()
+    target = open_target(board.reach())
+    assert target.run(["echo", "whole"]).text == "whole"
+    board.spoil = lambda chunk: chunk.replace(b"d2hvbGUK", b"d2hvbGUL")
+    with pytest.raises(LinkError, match="what the board said came changed"):
+        target.run(["echo", "whole"])
+    board.spoil = lambda chunk: chunk
+    assert target.run(["echo", "whole"]).text == "whole"
+    target.close()
+
+
+def test_what_is_no_port_is_told(tmp_path: Path) -> None:
+    """A port that is not there, a file, a rate that there is not, and an address that is none: one line each."""
+    (tmp_path / "file").touch()
+    for reach, words in (
+        (Reach(way="serial", address=str(tmp_path / "none")), "is the cable plugged in"),
+        (Reach(way="serial", address=str(tmp_path / "file")), "is no serial port"),
+        (Reach(way="serial", address=str(tmp_path / "file"), baud=12345), "12345 baud is no rate"),
+    ):
+        with pytest.raises(LinkError, match=words):
+            open_target(reach).run(["true"])
+    with pytest.raises(DeviceError, match="no serial port; name one such as /dev/ttyUSB0"):
+        open_target(Reach(way="serial", address="ttyUSB0"))
+
+
+def test_how_long_a_slow_link_takes_is_known(connected: Callable[..., SerialBoard]) -> None:
+    """13 MB take about half an hour at 115200 baud, and nothing that is worth a word over other links."""
+    slow = open_target(Reach(way="serial", address="/dev/none"))
+    assert 20 * 60 < slow.seconds_for(13_000_000) < 40 * 60
+    assert open_target(Reach()).seconds_for(13_000_000) == 0
+
+
+def test_nothing_is_left_on_the_board(connected: Callable[..., SerialBoard]) -> None:
+    """The script's folder goes with the link."""
+    board = connected()
+    target = open_target(board.reach())
+    assert target.run(["true"]).status == 0
+    assert list(board.home.iterdir())
+    target.close()
+    until_s = time.monotonic() + 10.0
+    while list(board.home.iterdir()) and time.monotonic() < until_s:
+        time.sleep(0.05)
+    assert not list(board.home.iterdir())

@@ -1,0 +1,99 @@
+"""Faults of a board without Python, over each kind of link: one line each, and the next run has the board."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from perfsuite.errors import LinkError, LockedError, MeasurementError
+from perfsuite.measure.board.hello import PREAMBLE
+from perfsuite.measure.plan import DevicesPlan
+
+from ...board_links import LinkedBoard
+from .conftest import BoardHome
+
+_ANY = DevicesPlan(platform=None)
+
+
+@pytest.fixture
+def linked(linked_board: LinkedBoard, program: Path) -> BoardHome:
+    """Return a board at the end of each kind of link, with a bundle."""
+    home = BoardHome(folder=linked_board.home / "home", program=program, reach=linked_board.reach)
+    home.folder.mkdir()
+    home.install()
+    return home
+
+
+def test_a_link_that_is_cut_comes_back(linked: BoardHome) -> None:
+    """What carries a link is killed: the board is taken again over a new one, and that is noted."""
+    board = linked.board()
+    board.open()
+    before = linked.pid
+    link = board._link._link
+    assert link is not None
+    link.pipes._process.kill()
+    assert board.covariates()
+    assert linked.pid != before
+    assert any("the link was lost and came back" in note for note in board.held().notes)
+    board.close()
+
+
+def test_an_agent_that_crashes_is_followed_by_another(linked: BoardHome) -> None:
+    """A program that is killed there, as by an engine that takes all memory, is started again."""
+    board = linked.board()
+    board.open()
+    linked.end()
+    assert board.covariates()
+    board.close()
+    assert not list(linked.locks.iterdir())
+
+
+def test_a_worker_that_is_killed_is_told(linked: BoardHome) -> None:
+    """A worker that a signal ends is one line, and the program serves on."""
+    linked.install("kill -KILL $$")
+    board = linked.board()
+    with pytest.raises(MeasurementError, match="SIGKILL"):
+        board.run(_ANY)
+    assert board.covariates()
+    board.close()
+
+
+@pytest.mark.long
+def test_an_answer_that_is_too_long_is_told(linked: BoardHome) -> None:
+    """A record of 300 MB is refused there, with its size and what to do, and the program serves on."""
+    linked.install('truncate -s 300000000 "$last"')
+    board = linked.board()
+    with pytest.raises(
+        MeasurementError, match=r"^\d+ bytes are too much for the link, which takes 268435456 at once; "
+    ):
+        board.run(_ANY)
+    assert board.covariates()
+    board.close()
+
+
+def test_two_desks_are_told_apart(linked: BoardHome) -> None:
+    """The second is refused by a line that names the first, which goes on."""
+    first = linked.board()
+    first.open()
+    with pytest.raises(LockedError, match=r"^board: held by ada from desk"):
+        linked.board(hello=linked.hello(run_id="run-2")).open()
+    assert first.covariates()
+    first.close()
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        (b"\377\377\377\377", "the link was lost"),
+        (PREAMBLE + b"\377\377\377\377garbage", "bytes"),
+        (b"\033[2Jnot an agent\n", "lost|ended"),
+    ],
+)
+def test_a_hostile_answer_is_one_line(linked: BoardHome, said: bytes, told: str) -> None:
+    """What is no agent's is refused by a line that is fit for a terminal."""
+    (linked.folder / "said").write_bytes(said)
+    linked.python(f"cat {linked.folder}/said; exit 0")
+    with pytest.raises(LinkError, match=told) as failed:
+        linked.board().open()
+    assert str(failed.value).isprintable()
