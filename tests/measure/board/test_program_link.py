@@ -374,7 +374,7 @@ def test_a_worker_past_its_limit_is_stopped(
     home.install('echo $$ > "$(dirname "$0")/worker.pid"; sleep 60 & wait')
     board = opened(home)
     with pytest.raises(
-        MeasurementError, match=r"^the worker for 'devices' was still running after \d+ s and was stopped"
+        MeasurementError, match=r"^the worker for 'opencl_devices' was still running after \d+ s and was stopped"
     ):
         board.run(DevicesPlan(platform=None), limit_s=0.5)
     turns = TurnsPlan(llama=LLAMA)
