@@ -91,7 +91,7 @@ def _chosen_helper(facts: Any) -> str:
         pid_namespace=str(facts["pid_namespace"]),
     )
     if obstacle:
-        raise MeasurementError(obstacle)
+        raise MeasurementError(f"eBPF cannot be used there: {obstacle}")
     installed, bundled = facts["programs"]
     usable = (installed, bundled) if facts["user"] == "root" else (installed,)
     for each in usable:
