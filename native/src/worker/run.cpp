@@ -217,7 +217,8 @@ Value run_survey(const Value &plan, const Libraries &libraries) {
 
 /* The OpenCL devices; and of a layer that the environment names, whether OpenCL's loader has brought it in. */
 Value run_opencl_devices(const Value &plan, const Libraries &) {
-    Value told = Value::Map{{"devices", described_devices(OpenCl())}};
+    OpenCl cl;
+    Value told = Value::Map{{"devices", described_devices(cl)}, {"limits", device_limits(cl)}};
     if (const Value *layer = plan.find("layer")) {
         told.set("has_layer", Library::is_loaded(layer->text()));
     }

@@ -71,7 +71,7 @@ from perfsuite.measure.launch import (
 from perfsuite.measure.launches.plan import LAUNCHED
 from perfsuite.measure.led_worker import Lead, lead_of
 from perfsuite.measure.native import ENGINE_LIBRARY, PHASE_TRACER_LIBRARY
-from perfsuite.measure.plan import LlamaPlan, OpenClCeilingsPlan, Plan, dump_plan, load_plan, task_of
+from perfsuite.measure.plan import LlamaPlan, Plan, dump_plan, load_plan, task_of
 from perfsuite.measure.probes import CACHE_FILES
 from perfsuite.measure.turns import out_of_time, turn_order
 
@@ -597,8 +597,6 @@ def lacking(kind: str, asked: Mapping[str, Any]) -> str | None:
         return None
     plans = [load_plan(each) for each in (asked["plans"] if kind == "run_in_turns" else [asked["plan"]])]
     engines = [llama for plan in plans if isinstance(llama := getattr(plan, "llama", plan), LlamaPlan)]
-    if any(isinstance(plan, OpenClCeilingsPlan) for plan in plans):
-        return "ceilings of OpenCL"
     if not asked.get("is_heard") and any(each.live_socket is not None for each in engines):
         return "a socket of live records"
     return None

@@ -31,7 +31,6 @@ from perfsuite.measure.plan import (
     DevicesPlan,
     IndependentPlan,
     LlamaPlan,
-    OpenClCeilingsPlan,
     ShapesPlan,
     TurnsPlan,
     dump_record,
@@ -430,7 +429,6 @@ PYTHON_ALONE: dict[str, Callable[[RemoteBoard, LlamaPlan], object]] = {
     "a socket of live records": lambda board, plan: board.run_in_turns(
         (TurnsPlan(llama=plan), TurnsPlan(llama=replace(plan, live_socket="/s"))), n_turns=2, leader=0
     ),
-    "ceilings of OpenCL": lambda board, _: board.run(OpenClCeilingsPlan(platform=None, budget_ms=1, log_dir="")),
     "shapes of the suite's own tiled kernels": lambda board, _: board.start_shapes(
         ShapeSetup(plan=ShapesPlan(subject="tiled", n_threads=1, log_dir=""), environment={}), limit_s=1.0
     ),
