@@ -60,9 +60,8 @@ def test_half_of_refused_memory_is_tried(tmp_path: Path) -> None:
     device = Refusing(300 * KIB)
     payload = opencl_ceilings(PLAN, device.session(tmp_path))
     assert device.asked_bytes == [1024 * KIB, 512 * KIB, 256 * KIB]
-    missing = {
-        (each.kind, each.working_set_bytes): each.missing for each in map(Ceiling.from_plain, payload["ceilings"])
-    }
+    found = [Ceiling.from_plain(each) for each in payload["ceilings"]]
+    missing = {(each.kind, each.working_set_bytes): each.missing for each in found}
     assert len(missing) == 3 * 3 + 3
     assert missing["copy", 1024 * KIB] == f"the device gave {256 * KIB} bytes of memory, {1024 * KIB} are needed"
     assert missing["copy", 256 * KIB] == missing["fp32", None] == missing["int8", None] == "no kernel today"
