@@ -12,6 +12,8 @@
 #include "launcher/devices.h"
 #include "launcher/launch_steps.h"
 #include "launcher/opencl.h"
+#include "launcher/placed_kernels.h"
+#include "worker/base64.h"
 #include "worker/library.h"
 #include "worker/message.h"
 #include "worker/sha256.h"
@@ -271,6 +273,40 @@ static void rounds_have_as_many_passes_as_last_long_enough(const OpenCl &cl) {
     CHECK(told.at("steps").list()[0].at("ways").list()[0].find("passes") == nullptr);
 }
 
+static std::string placed_bytes(const std::string &entry, const std::string &input, const std::string &source) {
+    Value planned = launch(entry, 5);
+    planned.set("contents", Value::List{Bytes{input}});
+    return perfsuite::pack(Value::Map{{"source", source}, {"options", "-DX"}, {"launch", std::move(planned)}});
+}
+
+static void kernels_are_placed_and_launched_line_by_line(const OpenCl &cl) {
+    fake_driver_reset();
+    perfsuite::Progress progress;
+    perfsuite::PlacedKernels kernels(cl, plan({}, {}), progress);
+    CHECK(holds(kernels.description(), "Fakes: second"));
+    std::string input = "the bytes that are copied.. ";
+    auto place = [&](const std::string &entry, const std::string &source) {
+        std::string bytes = perfsuite::to_base64(placed_bytes(entry, input, source));
+        size_t half = bytes.size() / 8 * 4;
+        CHECK(!kernels.answer("part " + bytes.substr(0, half)) && !kernels.answer("part " + bytes.substr(half)));
+        return *kernels.answer("place");
+    };
+    CHECK(place("copy", "copy nothing overrun") == "1" && place("nothing", "copy nothing overrun") == "2");
+    CHECK(fake_driver_built() == 1);
+    CHECK(*kernels.answer("output 1") == "6");
+    CHECK(perfsuite::from_base64(*kernels.answer("values 0 6")) == input.substr(0, 4 * N_OUTPUTS));
+    CHECK(place("overrun", "copy nothing overrun") == "3" && *kernels.answer("output 3") == "0");
+    CHECK(holds(perfsuite::from_base64(place("copy", "broken").substr(8)), "line 1: it is broken"));
+    CHECK(place("copy", "copy") == "4");
+    CHECK(*kernels.answer("time 3 1 2") == "10 10" && progress.place() == 1);
+    CHECK(std::stoll(*kernels.answer("launch 1 5 1000000000")) > 0);
+    CHECK(std::string(fake_driver_launched()) == "co" "cccnnn" "ccccc");
+    CHECK(*kernels.answer("drop 1") == "");
+    CHECK(holds(failure_of([&] { kernels.answer("output 1"); }), "the launch is closed"));
+    CHECK(holds(failure_of([&] { kernels.answer("dance 1"); }), "asked for 'dance'"));
+    CHECK(holds(failure_of([&] { kernels.answer("values 0 9"); }), "the output has 0"));
+}
+
 static void a_refusal_names_launch_and_device(const OpenCl &cl) {
     fake_driver_refuse(CL_OUT_OF_RESOURCES);
     std::string said = failure_of([&] { perfsuite::taken_steps(cl, plan({launch("copy", 5)}, {step("turns", {0})})); });
@@ -328,6 +364,7 @@ int main(int argc, char **argv) {
     a_launch_that_writes_to_its_inputs_says_what_they_hold(cl);
     a_step_that_may_fail_says_why(cl);
     rounds_have_as_many_passes_as_last_long_enough(cl);
+    kernels_are_placed_and_launched_line_by_line(cl);
     a_refusal_names_launch_and_device(cl);
     a_plan_that_makes_no_sense_is_refused(cl);
     programs_are_built_once_and_kept(cl, folder);

@@ -45,6 +45,7 @@ LaunchDevice::LaunchDevice(const OpenCl &functions, const OpenClDevice &chosen, 
 
 ClOwned LaunchDevice::kernel(size_t program, const std::string &entry) {
     const Value &planned = sources_.at(program);
+    programs_.resize(std::max(programs_.size(), sources_.size()));
     if (!programs_[program]) {
         programs_[program] = built(planned.at("source").text(), planned.at("options").text());
     }
@@ -129,7 +130,7 @@ Buffers::Buffers(const LaunchDevice &device, const Value &plan) {
     uint64_t use = are_written && are_written->boolean() ? opencl::READ_WRITE : opencl::READ_ONLY;
     try {
         for (const Value &content : plan.at("contents").list()) {
-            std::string bytes = drawn_bytes(content);
+            std::string bytes = content.is_map() ? drawn_bytes(content) : content.bytes();
             inputs.push_back(device.buffer(use, bytes));
         }
         std::string poison(output_bytes(plan) + GUARD_BYTES, POISON);

@@ -26,7 +26,7 @@ struct Stamps {
 /* A device with a queue on which launches run in order, and what was built for it. */
 class LaunchDevice {
   public:
-    /* `programs` are those of a plan, which outlives this; what is built is kept in the folder `built_dir`, if any. */
+    /* `programs` are those of a plan, which outlives this, or a list that grows; what is built is kept in the folder `built_dir`, if any. */
     LaunchDevice(const OpenCl &cl, const OpenClDevice &device, const Value::List &programs, std::string built_dir);
 
     /* A kernel of the program at a place, built when first asked for; raises `Unbuilt`. */
@@ -52,7 +52,7 @@ class LaunchDevice {
 
 /* The buffers of a launch, or of several: what it reads, and an output that is poisoned to begin with. */
 struct Buffers {
-    /* Of a `PlannedLaunch`; raises `NoMemory` where the device refuses them. */
+    /* Of a `PlannedLaunch`, whose contents may be the bytes themselves; raises `NoMemory` where the device refuses them. */
     Buffers(const LaunchDevice &device, const Value &plan);
 
     std::vector<ClOwned> inputs;
@@ -62,7 +62,7 @@ struct Buffers {
 /* A kernel with its arguments set: inputs, output, scalars. */
 class Launch {
   public:
-    /* `plan` is a `PlannedLaunch`, which outlives this; `buffers` are its own or another one's. */
+    /* `plan` is a `PlannedLaunch`; `buffers` are its own or another one's. */
     Launch(LaunchDevice &device, const Value &plan, std::shared_ptr<Buffers> buffers);
 
     /* Sets the last scalar, which is one of 32 bits. */

@@ -44,7 +44,7 @@ class OwnKernels:
         """
         if isinstance(plan, DevicesPlan):
             return self._devices(plan, run)
-        device, limits = self._device(plan.platform, run)
+        device, limits = self.device(plan.platform, run)
         session = LaunchSession(
             device=device,
             limits=limits,
@@ -68,7 +68,7 @@ class OwnKernels:
         self._chosen[plan.platform] = chosen, limits
         return {"chosen": chosen.to_plain(), "devices": [each.to_plain() for each in devices]}
 
-    def _device(self, platform: str | None, run: RunPlan) -> tuple[OpenClDevice, DeviceLimits]:
+    def device(self, platform: str | None, run: RunPlan) -> tuple[OpenClDevice, DeviceLimits]:
         """Return the device as it was chosen last: a plan whose device is another one by now is refused there."""
         if platform not in self._chosen:
             self._devices(DevicesPlan(platform=platform), run)

@@ -135,6 +135,21 @@ class LaunchStep:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchSessionPlan(Plan):
+    """Launches on one device as somebody asks for them, line by line, until nobody does any more."""
+
+    task = "launch_session"
+    #: As in a `LaunchesPlan`.
+    platform_index: int
+    device_index: int
+    platform_name: str
+    device_name: str
+    #: Longest that it may be silent at one step.
+    step_limit_s: float
+    cache_dir: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchesPlan(Plan):
     """Launches on one device, step by step; a launch has its buffers from its first step to its last."""
 

@@ -14,8 +14,11 @@ from perfsuite.measure import opencl_ceiling_work
 from perfsuite.measure.board.remote_board import RemoteBoard
 from perfsuite.measure.engine_store import kernels_folder
 from perfsuite.measure.kernel_record import KernelRecord
-from perfsuite.measure.plan import DevicesPlan, KernelPlan, OpenClCeilingsPlan
+from perfsuite.measure.plan import DevicesPlan, KernelPlan, OpenClCeilingsPlan, ShapesPlan
+from perfsuite.measure.shapes.meters import ShapeSetup
+from perfsuite.measure.shapes.requests import RequestKind
 
+from ...synthetic_shapes import tiled
 from ..opencl_children import visible_opencl
 from .conftest import BoardHome
 
@@ -78,6 +81,20 @@ def test_ceilings_are_measured(
     rated = [each.kind for each in found if each.rate]
     assert rated[:4] == ["read", "copy", "triad", "fp32"]
     assert payload["contention"]["wall_ns"] > 0
+
+
+def test_shapes_of_the_tiled_kernels_are_measured(board: RemoteBoard, environment: Mapping[str, str]) -> None:
+    """An output is judged here, samples come from there, and the session ends."""
+    case_id = tiled("gemm/m33-n17-k65/f16", tile=16).case_id
+    plan = ShapesPlan(subject="tiled", n_threads=1, log_dir="")
+    session = board.start_shapes(ShapeSetup(plan=plan, environment=environment), limit_s=60.0)
+    deviation = session.ask(RequestKind.VERIFY, (case_id,)).deviation
+    assert deviation is not None
+    assert deviation.is_correct
+    ((first, second),) = session.ask(RequestKind.SAMPLES, (case_id,), n_samples=2).samples_ns
+    assert min(first, second) > 0
+    session.close()
+    assert board.covariates()
 
 
 def test_a_platform_that_the_board_lacks_is_told_with_what_it_has(
