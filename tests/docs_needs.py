@@ -55,6 +55,7 @@ _RULES = {
     "board": (
         r"perfsuite devices (setup|probe|doctor|unlock)\b(?!.* host\b)(?!.*--address[ =]local\b)",
         r"\b(pytest|perfsuite calibrate)\b.*--device[ =](?!host\b)",
+        r"perfsuite (bundle\b.*--plan|ingest)\b",
     ),
     "server": (r"--pid", r"^labgrid-client ", r"[^&]&$", r"perfsuite live --socket", r"127\.0\.0\.1|localhost"),
     "network": (r"\bgit (clone|push|fetch|pull)", r"\b(pip|apt|apt-get|npm|gh|docker) ", r"\bcurl (?!.*127\.0\.0\.1)"),

@@ -25,7 +25,7 @@ from .docs_words import simple_commands
 SHELL = frozenset(
     shlex.split(". : [ cat cd chmod cp cut diff echo env eval exit export false find grep head kill ls mkdir mv")
 )
-SHELL |= frozenset(shlex.split("printf ps rm sed sleep sort source tail tee test timeout touch true unset wait wc"))
+SHELL |= frozenset(shlex.split("printf ps rm sed sh sleep sort source tail tee test timeout touch true unset wait wc"))
 
 #: Programs of others, which no parser of this repository knows.
 FOREIGN = frozenset(shlex.split("curl duckdb git labgrid-client promtool pytest-benchmark sqlite3 sudo taskset"))

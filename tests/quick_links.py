@@ -24,7 +24,7 @@ _LIMITS = connecting.LinkLimits(
     ping_s=0.3, silence_s=SILENCE_S, answer_s=20.0, reconnect_s=RECONNECT_S, retry_s=0.3, end_s=20.0
 )
 
-connecting.Connecting = partial(connecting.Connecting, limits=_LIMITS)  # type: ignore[misc, assignment]
+connecting.LinkLimits = lambda: _LIMITS  # type: ignore[misc, assignment]
 targets.SshLink = partial(ssh.SshLink, alive_interval_s=1)  # type: ignore[misc, assignment, attr-defined]
 ssh._SETTINGS["ConnectTimeout"] = "2"
 boards.Hello = partial(Hello, silence_limit_s=SILENCE_S)  # type: ignore[misc, assignment, attr-defined]

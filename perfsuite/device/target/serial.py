@@ -41,7 +41,7 @@ READY, TAKEN = "ready", "taken"
 #: What a console takes beyond the bytes themselves.
 _FRAMES_RATIO = 1.1
 
-_END_LIMIT_S, _LOOK_S = 5.0, 0.05
+_END_LIMIT_S, _TAKEN_LOOK_S = 5.0, 0.5
 
 
 class SerialLink:
@@ -88,6 +88,20 @@ class SerialLink:
         return f"perfsuite-console-{os.getuid()}-{Path(self._path).resolve()}-{self._user}-{self._reach.baud}"
 
     def _serve(self, name: str) -> None:
+        """Start the process that has the console; one that is about to end may have it for some seconds still."""
+        until_s = time.monotonic() + LOGIN_LIMIT_S
+        while (said := self._started(name)) != READY and not _is_served(name):
+            if said == TAKEN and time.monotonic() < until_s:
+                time.sleep(_TAKEN_LOOK_S)
+            elif said == TAKEN:
+                raise LinkError(
+                    f"{self.text}: another program has {self._path}; end it ('fuser {self._path}' names it)"
+                )
+            else:
+                raise LinkError(f"{self.text}: {said or 'the process that has the console ended without a word'}")
+
+    def _started(self, name: str) -> str:
+        """Start that process; return what it says once it serves, or cannot."""
         words = [name, self._path, str(self._reach.baud), self._user]
         process = subprocess.Popen(
             [sys.executable, "-m", "perfsuite.device.target.console_serving", *words],
@@ -100,11 +114,7 @@ class SerialLink:
         with process.stdout as told:
             said = told.readline().decode("utf-8", "replace").strip()
         process.wait(LOGIN_LIMIT_S)
-        until_s = time.monotonic() + LOGIN_LIMIT_S
-        while said == TAKEN and not _is_served(name) and time.monotonic() < until_s:
-            time.sleep(_LOOK_S)
-        if said != READY and not _is_served(name):
-            raise LinkError(f"{self.text}: {said or 'the process that has the console ended without a word'}")
+        return said
 
 
 def _is_served(name: str) -> bool:

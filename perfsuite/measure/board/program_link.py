@@ -6,16 +6,13 @@ machine, from copies of the board's files.
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from datetime import datetime, timezone
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from perfsuite import __version__
 from perfsuite.device.conditions import Conditions
 from perfsuite.device.covariates import device_covariates
 from perfsuite.device.fingerprint import clock_conditions, host_fingerprint
@@ -24,7 +21,7 @@ from perfsuite.device.stability.governing import ask_governors
 from perfsuite.device.stability.power_sensors import check_battery
 from perfsuite.device.stability.small_files import read_line
 from perfsuite.device.stability.stabilised import wait_until_cool
-from perfsuite.errors import EngineError, LinkError, MeasurementError, OpenClError
+from perfsuite.errors import LinkError, MeasurementError, OpenClError
 from perfsuite.measure.board.beside import Beside
 from perfsuite.measure.board.frames import understood
 from perfsuite.measure.board.holding import Held
@@ -35,6 +32,7 @@ from perfsuite.measure.board.local_board import WATCHED, LocalBoard, read_digest
 from perfsuite.measure.board.looks import asked_looks, replay
 from perfsuite.measure.board.mirror import FILES, LINKS, Mirror, mirror
 from perfsuite.measure.board.program_beside import NOTHING_ASKED, AskedBeside, asked_beside
+from perfsuite.measure.board.program_engines import BoardEngines
 from perfsuite.measure.board.program_files import ProgramFiles
 from perfsuite.measure.board.program_governors import BoardGovernors
 from perfsuite.measure.board.program_instruments import ProgramInstruments
@@ -46,19 +44,7 @@ from perfsuite.measure.board.watching import seen_beside
 from perfsuite.measure.competition import LOOK_S, competition_of
 from perfsuite.measure.contention import ContentionMark, processor_ticks
 from perfsuite.measure.engine import OPENCL_BACKEND, Engine
-from perfsuite.measure.engine_store import (
-    ENGINE,
-    KERNELS,
-    KERNELS_DIR,
-    MANIFEST,
-    StoredEngine,
-    check_entry,
-    entry_id,
-    is_engine_id,
-    is_engine_library,
-    manifest_content,
-    read_entry,
-)
+from perfsuite.measure.engine_store import KERNELS_DIR
 from perfsuite.measure.launch import (
     WORKER_LIMIT_S,
     pinning,
@@ -69,7 +55,6 @@ from perfsuite.measure.launch import (
 )
 from perfsuite.measure.launches.plan import LAUNCHED
 from perfsuite.measure.led_worker import Lead, lead_of
-from perfsuite.measure.native import ENGINE_LIBRARY, PHASE_TRACER_LIBRARY
 from perfsuite.measure.plan import LlamaPlan, Plan, dump_plan, load_plan, task_of
 from perfsuite.measure.probes import CACHE_FILES
 from perfsuite.measure.turns import out_of_time, turn_order
@@ -79,9 +64,6 @@ if TYPE_CHECKING:
     from perfsuite.measure.launches.own_kernels import OwnKernels
     from perfsuite.measure.shapes.launched_bench import LaunchedDevice
     from perfsuite.measure.shapes.meters import ShapeSetup
-
-#: What says of a folder of libraries, or of the one above it, which llama.cpp it holds: as a bundle's manifest does.
-ENGINE_FILE, BUNDLE_MANIFEST = "engine.json", "manifest.json"
 
 #: Clock ticks a second, in which /proc counts. *Source*: proc(5), ``USER_HZ``: 100 on all that Linux runs on here.
 _TICKS_PER_S = 100
@@ -124,11 +106,10 @@ class ProgramLink(AgentLink):
         self._variables: tuple[str, ...] = ()
         self._properties: tuple[str, ...] = ()
         self._kernels: OwnKernels | None = None
-        #: By a folder of libraries: the suite's own library for them.
-        self._engine_libraries: dict[str, str] = {}
+        self._engines = BoardEngines(ask=self._asked, bundle=self._bundle, cache_dir=self._board_cache_dir)
         self._files = ProgramFiles(self._asked)
         self._instruments = ProgramInstruments(
-            ask=self._asked, own_library=self._engine_libraries.get, bundle=self._bundle
+            ask=self._asked, own_library=self._engines.own_libraries.get, bundle=self._bundle
         )
         self._shapes = ProgramShapes(
             self._asked_within,
@@ -235,7 +216,7 @@ class ProgramLink(AgentLink):
                 default_threads=machine.default_threads,
                 usable_threads=machine.usable_threads,
                 cache_dir=self._board_cache_dir,
-                engine=self._engine_in(self._bundle, BUNDLE_MANIFEST, self._look(self._bundle / BUNDLE_MANIFEST)),
+                engine=self._engines.bundled(),
                 suite_digest=None,  # a bundle is known by its version, which the hello has checked
                 opencl_environment={},  # the board's own loader and vendors
                 load_average=round(float((read_line(board.root / "proc/loadavg") or "").partition(" ")[0]), 3),
@@ -305,7 +286,11 @@ class ProgramLink(AgentLink):
 
     def _opencl_backend(self, asked: Mapping[str, Any]) -> dict[str, Any]:
         engine = Engine.from_plain(asked["engine"])
-        return self._bundled_opencl().backend(engine, self._own_library(engine).parent, asked["platform"]).to_plain()
+        return (
+            self._bundled_opencl()
+            .backend(engine, self._engines.own_library(engine).parent, asked["platform"])
+            .to_plain()
+        )
 
     def _tracing_layer(self, _: Mapping[str, Any]) -> str:
         return str(self._bundled_opencl().tracing_layer())
@@ -317,19 +302,15 @@ class ProgramLink(AgentLink):
             return self._run_plan({"extra_environment": environment}, plan, is_watched=False)
 
         return BundledOpenCl(
-            name=self._name, bundle=self._bundle, cache_dir=self._board_cache_dir, digests=self._digests, run=run
+            name=self._name,
+            bundle=self._bundle,
+            cache_dir=self._board_cache_dir,
+            digests=self._engines.digests,
+            run=run,
         )
 
-    def _digests(self, folder: Path) -> dict[str, str]:
-        told = self._asked("digests", {"folder": str(folder)})
-        return {str(name): str(each["sha256"]) for name, each in told.items()}
-
-    def _own_library(self, engine: Engine) -> Path:
-        """Return where the suite's own library for an engine lies."""
-        return Path(self._engine_libraries.get(str(engine.library_dir), self._bundle / "lib" / ENGINE_LIBRARY))
-
     def _kernel_source(self, path: Path) -> bytes:
-        if (content := self._look(path)) is None:
+        if (content := self._engines.look(path)) is None:
             raise OpenClError(f"{path}: is not on {self._name}; expected the kernels' sources there")
         return content
 
@@ -446,7 +427,7 @@ class ProgramLink(AgentLink):
         return {"GGML_NO_BACKTRACE": "1", **pinning(plan, usable, self._variables), **extra}
 
     def _options(self, plan: Plan) -> list[str]:
-        library = self._engine_libraries.get(str(getattr(getattr(plan, "llama", plan), "library_dir", "")))
+        library = self._engines.own_libraries.get(str(getattr(getattr(plan, "llama", plan), "library_dir", "")))
         return [] if library is None else [f"--engine-library={library}"]
 
     def _named_weights(self, asked: Mapping[str, Any]) -> str:
@@ -461,100 +442,6 @@ class ProgramLink(AgentLink):
         if not placed["is_there"]:
             raise LinkError(f"{here} did not arrive as {placed['path']}; run it again")
         return str(placed["path"])
-
-    def _find_engine(self, asked: Mapping[str, Any]) -> dict[str, Any]:
-        if asked["library_dir"] is None:
-            content = self._look(self._bundle / BUNDLE_MANIFEST)
-            return self._engine_in(self._bundle, BUNDLE_MANIFEST, content).to_plain()
-        named = Path(asked["library_dir"])
-        if not self._asked("look", {"path": str(named)})["is_folder"]:
-            raise EngineError(f"{named}: is no folder; expected one that was kept there, or a bundle's")
-        for folder in (named, named.parent):
-            for name in (ENGINE_FILE, BUNDLE_MANIFEST):
-                content = self._look(folder / name)
-                if content is not None and b'"engine"' in content:
-                    return self._engine_in(folder, name, content).to_plain()
-        raise EngineError(f"{named}: holds no {ENGINE_FILE}; a board without Python runs what a bundle brought it")
-
-    def _look(self, path: Path) -> bytes | None:
-        content = self._asked("look", {"path": str(path)})["content"]
-        return content if content is None else bytes(content)
-
-    def _engine_in(self, folder: Path, name: str, content: bytes | None) -> Engine:
-        """Read which llama.cpp a folder on the board holds."""
-        if content is None:
-            raise EngineError(f"{folder}: holds no {name}; run 'perfsuite devices setup' with the device's name")
-        try:
-            plain = json.loads(content)
-            told = dict(plain["engine"])
-            is_same_suite = plain["suite_version"] == __version__
-            engine = Engine.from_plain({**told, "library_dir": str(folder / told["library_dir"])})
-        except (ValueError, LookupError, TypeError) as error:
-            raise EngineError(f"{folder / name}: cannot be read ({type(error).__name__})") from error
-        if not is_same_suite:
-            raise EngineError(
-                f"{folder}: was made by perfsuite {plain['suite_version']}, this is {__version__}; "
-                "set the device up with that llama.cpp again"
-            )
-        part = "lib" if name == BUNDLE_MANIFEST else "lib-perfsuite"  # of any bundle there, by whatever path
-        self._engine_libraries[str(engine.library_dir)] = str(folder / part / ENGINE_LIBRARY)
-        if folder == self._bundle:
-            del self._engine_libraries[str(engine.library_dir)]  # the program knows those beside it
-        return engine
-
-    def _keep(self, asked: Mapping[str, Any]) -> str:
-        if asked["engine"] is None:
-            contents = {f"kernels/{path.name}": path.read_bytes() for path in sorted(KERNELS_DIR.glob("*.cl"))}
-            digests = {f"kernels/{path.name}": read_digest(path) for path in sorted(KERNELS_DIR.glob("*.cl"))}
-            entry = _entry(KERNELS, digests, sum(map(len, contents.values())))
-            return self._make_entry(entry, files={}, links={}, contents=contents)
-        engine = Engine.from_plain(asked["engine"])
-        told = self._asked("digests", {"folder": str(engine.library_dir)})
-        libraries = {name: each for name, each in told.items() if is_engine_library(name)}
-        digests = {f"lib/{name}": str(each["sha256"]) for name, each in libraries.items()}
-        entry = _entry(
-            ENGINE,
-            digests,
-            sum(int(each["n_bytes"]) for each in libraries.values()),
-            build_id=engine.build_id,
-            version=asked["version"],
-        )
-        own = str(self._own_library(engine))
-        files = {f"lib/{name}": str(engine.library_dir / name) for name in libraries}
-        beside = str(Path(own).parent)
-        if PHASE_TRACER_LIBRARY in self._asked("digests", {"folder": beside}):
-            files[f"lib-perfsuite/{PHASE_TRACER_LIBRARY}"] = f"{beside}/{PHASE_TRACER_LIBRARY}"
-        described = {**engine.to_plain(), "library_dir": "lib", "include_dirs": []}
-        contents = {ENGINE_FILE: json.dumps({"suite_version": __version__, "engine": described}).encode()}
-        # The suite's own library finds the engine's from where it lies in a bundle: in the folder 'engine' beside.
-        return self._make_entry(
-            entry,
-            files={**files, f"lib-perfsuite/{ENGINE_LIBRARY}": own},
-            links={"engine": "lib"},
-            contents=contents,
-        )
-
-    def _make_entry(
-        self, entry: StoredEngine, *, files: Mapping[str, str], links: Mapping[str, str], contents: Mapping[str, bytes]
-    ) -> str:
-        folder = self._board_cache_dir / "engines" / entry.engine_id
-        whole = {**contents, MANIFEST: manifest_content(entry)}
-        self._asked("keep", {"folder": str(folder), "files": dict(files), "links": dict(links), "contents": whole})
-        return entry.engine_id
-
-    def _kept_folder(self, asked: Mapping[str, Any]) -> str | None:
-        engine_id = asked["engine_id"]
-        folder = self._board_cache_dir / "engines" / engine_id
-        content = self._look(folder / MANIFEST) if is_engine_id(engine_id) else None
-        if content is None:
-            return None
-        entry = read_entry(content, folder / MANIFEST)
-        digests: dict[str, str] = {}
-        for part in {name.partition("/")[0] for name in entry.files}:
-            told = self._asked("digests", {"folder": str(folder / part)})
-            digests |= {f"{part}/{name}": str(each["sha256"]) for name, each in told.items()}
-        check_entry(entry, engine_id, folder, lambda name: digests.get(name, ""))
-        return str(folder)
 
     def _set_governor(self, asked: Mapping[str, Any]) -> None:
         self._governors.give_back()
@@ -586,9 +473,9 @@ _ANSWERS: dict[str, Callable[[ProgramLink, Mapping[str, Any]], Any]] = {
     "run": ProgramLink._run,
     "run_in_turns": ProgramLink._run_in_turns,
     "named_weights": ProgramLink._named_weights,
-    "find_engine": ProgramLink._find_engine,
-    "keep": ProgramLink._keep,
-    "kept_folder": ProgramLink._kept_folder,
+    "find_engine": lambda link, asked: link._engines.find(asked["library_dir"]).to_plain(),
+    "keep": lambda link, asked: link._engines.keep(_engine(asked), asked["version"]),
+    "kept_folder": lambda link, asked: _text(link._engines.kept_folder(asked["engine_id"])),
     "set_governor": ProgramLink._set_governor,
     "set_load": ProgramLink._set_load,
     "independent_rates": ProgramLink._independent_rates,
@@ -616,6 +503,14 @@ def lacking(kind: str, asked: Mapping[str, Any]) -> str | None:
     if not asked.get("is_heard") and any(each.live_socket is not None for each in engines):
         return "a socket of live records"
     return None
+
+
+def _engine(asked: Mapping[str, Any]) -> Engine | None:
+    return None if asked["engine"] is None else Engine.from_plain(asked["engine"])
+
+
+def _text(path: Path | None) -> str | None:
+    return None if path is None else str(path)
 
 
 def _library_dir(asked: Mapping[str, Any]) -> str:
@@ -663,17 +558,3 @@ def _payload(plan: Plan, told: Mapping[str, Any]) -> dict[str, Any]:
     number = told["signal"]
     refuse_killed(None if number is None else -int(number), output, task)
     return record_payload(plan, told["record"], output)
-
-
-def _entry(
-    kind: str, digests: Mapping[str, str], n_bytes: int, *, build_id: str = "", version: str = ""
-) -> StoredEngine:
-    return StoredEngine(
-        engine_id=entry_id(digests),
-        kind=kind,
-        files=digests,
-        n_bytes=n_bytes,
-        kept_at=datetime.now(timezone.utc).isoformat(timespec="seconds"),
-        build_id=build_id,
-        version=version,
-    )

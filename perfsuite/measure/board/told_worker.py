@@ -76,9 +76,9 @@ class ToldWorker:
         #: Its process there, once it has answered; and the looks that were taken beside it, once it has ended.
         self.pid = 0
         self.looks: Any = None
-        started = {"plan": dump_plan(plan), "environment": dict(environment), "options": options}
+        started = {"plan": dump_plan(plan), "environment": dict(environment), "options": options, "limit_s": 0.0}
         asked = {**started, "looks": looks, "beside": beside}
-        self._number = understood("start_worker", int, ask("start_worker", {**asked, "limit_s": 0.0}, _START_LIMIT_S))
+        self._number = understood("start_worker", int, ask("start_worker", asked, _START_LIMIT_S))
 
     def tell(self, line: str, deadline_s: float) -> None:
         """Send a line, with those after it; `TimeoutError` where it has not read them before the deadline."""

@@ -23,7 +23,7 @@ from perfsuite.device.lock.state import Holder, LockState
 from perfsuite.device.stability.restore_file import restore_leftovers
 from perfsuite.device.stability.sampler import sampling
 from perfsuite.errors import EngineError, LinkError, LockedError, MeasurementError
-from perfsuite.measure.board.program_link import ENGINE_FILE
+from perfsuite.measure.board.program_engines import ENGINE_FILE
 from perfsuite.measure.board.remote_board import RemoteBoard
 from perfsuite.measure.engine_store import engine_folder, kernels_folder, open_store
 from perfsuite.measure.launch import READY_MARK
@@ -371,7 +371,7 @@ def test_a_worker_past_its_limit_is_stopped(
     home.install('echo $$ > "$(dirname "$0")/worker.pid"; sleep 60 & wait')
     board = opened(home)
     with pytest.raises(
-        MeasurementError, match=r"^the worker for 'devices' was still running after \d+ s and was stopped"
+        MeasurementError, match=r"^the worker for 'opencl_devices' was still running after \d+ s and was stopped"
     ):
         board.run(DevicesPlan(platform=None), limit_s=0.5)
     turns = TurnsPlan(llama=LLAMA)

@@ -99,7 +99,9 @@ def test_two_processes_take_turns_there(
 def test_an_error_there_is_the_same_error_here(board: RemoteBoard, home: BoardHome) -> None:
     """The class and the line of what a worker could not do arrive, and the agent serves on."""
     home.install("echo last words; kill -KILL $$")
-    with pytest.raises(MeasurementError, match=r"^the worker for 'devices' was killed by SIGKILL: last words$"):
+    with pytest.raises(
+        MeasurementError, match=r"^the worker for '(opencl_)?devices' was killed by SIGKILL: last words$"
+    ):
         board.run(PLAN)
     with pytest.raises(Exception, match=r"/nowhere: is no folder") as caught:
         board.find_engine(Path("/nowhere"))
