@@ -1,7 +1,8 @@
 /* A library of OpenCL above the driver that does nothing, for the tests of the launcher: one platform, two devices.
  *
  * A program has the kernels that its source names; one with the word `broken` does not build.  `copy` copies its first
- * argument to its second, as many bytes as its third says; `overrun` writes four bytes more, `nothing` none.
+ * argument to its second, as many bytes as its third says, `back` the other way; `overrun` writes four bytes more,
+ * `nothing` none.
  */
 #include "fake_driver.h"
 
@@ -80,9 +81,14 @@ FAKE_API cl_int clGetDeviceInfo(cl_device_id device, cl_device_info name, size_t
     size_t place = (uintptr_t)device - 16;
     const cl_uint units = 2;
     const cl_ulong bytes = 4096;
+    const size_t items[3] = {64, 8, 1};
     switch (name) {
     case CL_DEVICE_TYPE: return told(&types[place], sizeof types[place], size, to, ret);
     case CL_DEVICE_MAX_COMPUTE_UNITS: return told(&units, sizeof units, size, to, ret);
+    case CL_DEVICE_EXTENSIONS: return told_text("cl_khr_a cl_khr_b ", size, to, ret);
+    case CL_DEVICE_MAX_WORK_GROUP_SIZE: return told(items, sizeof *items, size, to, ret);
+    case CL_DEVICE_MAX_WORK_ITEM_SIZES: return told(items, sizeof items, size, to, ret);
+    case CL_DEVICE_MAX_MEM_ALLOC_SIZE:
     case CL_DEVICE_GLOBAL_MEM_SIZE:
     case CL_DEVICE_LOCAL_MEM_SIZE: return told(&bytes, sizeof bytes, size, to, ret);
     case CL_DEVICE_NAME: return told_text(place ? " second" : "first", size, to, ret);
@@ -213,7 +219,9 @@ FAKE_API cl_int clEnqueueNDRangeKernel(cl_command_queue queue, cl_kernel handle,
     (void)dimensions, (void)offset, (void)global, (void)local;
     const driver_kernel *kernel = (const driver_kernel *)handle;
     size_t extra = strcmp(kernel->name, "overrun") == 0 ? 4 : 0, length = strlen(launched);
-    if (strcmp(kernel->name, "nothing") != 0) {
+    if (strcmp(kernel->name, "back") == 0) {
+        memcpy(fake_bytes(kernel->memories[0]), fake_bytes(kernel->memories[1]), (size_t)kernel->n_bytes);
+    } else if (strcmp(kernel->name, "nothing") != 0) {
         memcpy(fake_bytes(kernel->memories[1]), fake_bytes(kernel->memories[0]), (size_t)kernel->n_bytes + extra);
     }
     if (length + 1 < sizeof launched) {

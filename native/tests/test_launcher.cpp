@@ -12,6 +12,8 @@
 #include "launcher/devices.h"
 #include "launcher/launch_steps.h"
 #include "launcher/opencl.h"
+#include "launcher/placed_kernels.h"
+#include "worker/base64.h"
 #include "worker/library.h"
 #include "worker/message.h"
 #include "worker/sha256.h"
@@ -30,6 +32,10 @@ static_assert(opencl::GPU == CL_DEVICE_TYPE_GPU && opencl::ACCELERATOR == CL_DEV
 static_assert(opencl::DEVICE_TYPE == CL_DEVICE_TYPE && opencl::DEVICE_COMPUTE_UNITS == CL_DEVICE_MAX_COMPUTE_UNITS);
 static_assert(opencl::DEVICE_GLOBAL_MEMORY == CL_DEVICE_GLOBAL_MEM_SIZE);
 static_assert(opencl::DEVICE_LOCAL_MEMORY == CL_DEVICE_LOCAL_MEM_SIZE && opencl::DEVICE_NAME == CL_DEVICE_NAME);
+static_assert(opencl::DEVICE_GROUP_ITEMS == CL_DEVICE_MAX_WORK_GROUP_SIZE);
+static_assert(opencl::DEVICE_AXIS_ITEMS == CL_DEVICE_MAX_WORK_ITEM_SIZES);
+static_assert(opencl::DEVICE_ALLOCATION == CL_DEVICE_MAX_MEM_ALLOC_SIZE);
+static_assert(opencl::DEVICE_EXTENSIONS == CL_DEVICE_EXTENSIONS);
 static_assert(opencl::DRIVER_VERSION == CL_DRIVER_VERSION && opencl::DEVICE_VERSION == CL_DEVICE_VERSION);
 static_assert(opencl::PROFILING_QUEUE == CL_QUEUE_PROFILING_ENABLE && opencl::READ_WRITE == CL_MEM_READ_WRITE);
 static_assert(opencl::READ_ONLY == CL_MEM_READ_ONLY && opencl::COPY_HOST_POINTER == CL_MEM_COPY_HOST_PTR);
@@ -65,6 +71,13 @@ static Value wholes(int64_t seed, int64_t count, int64_t limit) {
                       {"offset", 0.0},    {"mask", Bytes{"\xff"}}, {"limit", limit}};
 }
 
+static Value cycle(int64_t count, int64_t limit, double offset) {
+    Value content = wholes(0, count, limit);
+    content.set("kind", "cycle");
+    content.set("offset", offset);
+    return content;
+}
+
 static std::string digest_of(const std::string &bytes) {
     perfsuite::Sha256 digest;
     digest.add(bytes);
@@ -81,6 +94,8 @@ static void contents_are_those_of_the_desk(void) {
           "c79ff74d5cb81afa628737dd26054837fbeff997caf0cefe728e091f8b2a08d3");
     CHECK(digest_of(perfsuite::drawn_bytes(wholes(9, 1001, 49152))) ==
           "8702caf66a68d06490970f4af4d62b3ba5aa9c8616ad4be8d09ed7cb6cf0f40e");
+    CHECK(digest_of(perfsuite::drawn_bytes(cycle(1001, 251, 2.0))) ==
+          "058240ebb4efecc84d22eb5d34f731384cd1673e133aabfbca6e6b3c49b796e6");
     CHECK(holds(failure_of([] { perfsuite::drawn_bytes(floats(1, 0)); }), "asks for 0 bytes"));
     CHECK(holds(failure_of([] { perfsuite::drawn_bytes(bits(1, 8, "")); }), "mask of 0"));
     Value unknown = bits(1, 8, "\xff");
@@ -130,6 +145,12 @@ static Value plan(Value::List launches, Value::List steps, const std::string &so
 
 constexpr int64_t A_SECOND_NS = 1000000000;
 
+static Value rounds(Value::List launches, int64_t n_least, int64_t target_ns) {
+    Value found = step("rounds", std::move(launches), 2, n_least);
+    found.set("target_ns", target_ns);
+    return found;
+}
+
 /* ---- tests ------------------------------------------------------------------------------------------------------ */
 
 static void devices_are_described(const OpenCl &cl) {
@@ -138,6 +159,10 @@ static void devices_are_described(const OpenCl &cl) {
     CHECK(found[1].at("device_name").text() == "second" && found[1].at("platform_name").text() == "Fakes");
     CHECK(found[1].at("device_index").whole() == 1 && found[1].at("compute_units").whole() == 2);
     CHECK(found[0].at("global_memory_bytes").whole() == 4096);
+    Value::List limits = perfsuite::device_limits(cl);
+    CHECK(limits.size() == 2 && limits[1].at("extensions").text() == "cl_khr_a cl_khr_b");
+    CHECK(limits[0].at("allocation_bytes").whole() == 4096 && limits[0].at("group_items").whole() == 64);
+    CHECK(limits[0].at("axis_items").list().size() == 3 && limits[0].at("axis_items").list()[1].whole() == 8);
     Value changed = plan({}, {});
     changed.set("device_name", "third");
     CHECK(failure_of([&] { perfsuite::taken_steps(cl, changed); }) ==
@@ -204,6 +229,84 @@ static void what_does_not_build_is_told_with_its_log(const OpenCl &cl) {
     CHECK(told.at("unbuilt").at("log").text() == "no kernel nothing in the program: INVALID_KERNEL_NAME");
 }
 
+static void a_launch_that_writes_to_its_inputs_says_what_they_hold(const OpenCl &cl) {
+    Value writing = launch("back", 5);
+    writing.set("are_inputs_written", true);
+    Value told = perfsuite::taken_steps(cl, plan({launch("copy", 5), writing}, {step("output", {0}), step("output", {1})},
+                                                 "copy back"));
+    const Value::List &steps = told.at("steps").list();
+    CHECK(steps[0].at("inputs").list().empty());
+    std::string input = perfsuite::drawn_bytes(floats(5, N_OUTPUTS + 1));
+    input.replace(0, 4 * N_OUTPUTS, std::string(4 * N_OUTPUTS, '\xff')); /* the poison of the output */
+    CHECK(steps[1].at("inputs").list().size() == 1 && steps[1].at("inputs").list()[0].text() == digest_of(input));
+}
+
+static void a_step_that_may_fail_says_why(const OpenCl &cl) {
+    Value may_fail = step("output", {0}), other = step("output", {1});
+    may_fail.set("may_fail", true);
+    Value told = perfsuite::taken_steps(cl, plan({launch("nothing", 5), launch("copy", 5)}, {may_fail, other}, "copy"));
+    const Value::List &steps = told.at("steps").list();
+    CHECK(steps[0].at("unbuilt").text() == "no kernel nothing in the program: INVALID_KERNEL_NAME");
+    CHECK(steps[1].at("is_guard_whole").boolean());
+    fake_driver_refuse(CL_OUT_OF_RESOURCES);
+    told = perfsuite::taken_steps(cl, plan({launch("copy", 5)}, {may_fail}));
+    fake_driver_refuse(CL_SUCCESS);
+    const Value &refused = told.at("steps").list()[0];
+    CHECK(holds(refused.at("refused").text(), "case/copy: ") && !refused.at("is_memory").boolean());
+}
+
+/* Each launch of the stand-in takes 10 ns, however many passes it makes. */
+static void rounds_have_as_many_passes_as_last_long_enough(const OpenCl &cl) {
+    fake_driver_reset();
+    Value told = perfsuite::taken_steps(
+        cl, plan({launch("lacking", 5), launch("nothing", 5, 0), launch("copy", 5, 1)}, {rounds({0, 1, 2}, 3, 10)}));
+    CHECK(std::string(fake_driver_launched()) == "nc" /* one pass is enough */ "nnccnnccnncc");
+    const Value::List &ways = told.at("steps").list()[0].at("ways").list();
+    CHECK(ways.size() == 3 && holds(ways[0].at("unbuilt").text(), "no kernel lacking"));
+    CHECK(ways[1].at("passes").whole() == 1 && ways[2].at("best_ns").list().size() == 3);
+    CHECK(ways[2].at("best_ns").list()[0].whole() == 10);
+    fake_driver_reset();
+    told = perfsuite::taken_steps(cl, plan({launch("nothing", 5)}, {rounds({0}, 1, 1000)}));
+    CHECK(told.at("steps").list()[0].at("ways").list()[0].at("passes").whole() == 1 << 30);
+    CHECK(std::string(fake_driver_launched()) == "nnnnnn" "nn"); /* 1, 64, 64², 64³, 64⁴, 2³⁰ */
+    told = perfsuite::taken_steps(cl, plan({launch("lacking", 5)}, {rounds({0}, 1, 10)}));
+    CHECK(told.at("steps").list()[0].at("ways").list()[0].find("passes") == nullptr);
+}
+
+static std::string placed_bytes(const std::string &entry, const std::string &input, const std::string &source) {
+    Value planned = launch(entry, 5);
+    planned.set("contents", Value::List{Bytes{input}});
+    return perfsuite::pack(Value::Map{{"source", source}, {"options", "-DX"}, {"launch", std::move(planned)}});
+}
+
+static void kernels_are_placed_and_launched_line_by_line(const OpenCl &cl) {
+    fake_driver_reset();
+    perfsuite::Progress progress;
+    perfsuite::PlacedKernels kernels(cl, plan({}, {}), progress);
+    CHECK(holds(kernels.description(), "Fakes: second"));
+    std::string input = "the bytes that are copied.. ";
+    auto place = [&](const std::string &entry, const std::string &source) {
+        std::string bytes = perfsuite::to_base64(placed_bytes(entry, input, source));
+        size_t half = bytes.size() / 8 * 4;
+        CHECK(!kernels.answer("part " + bytes.substr(0, half)) && !kernels.answer("part " + bytes.substr(half)));
+        return *kernels.answer("place");
+    };
+    CHECK(place("copy", "copy nothing overrun") == "1" && place("nothing", "copy nothing overrun") == "2");
+    CHECK(fake_driver_built() == 1);
+    CHECK(*kernels.answer("output 1") == "6");
+    CHECK(perfsuite::from_base64(*kernels.answer("values 0 6")) == input.substr(0, 4 * N_OUTPUTS));
+    CHECK(place("overrun", "copy nothing overrun") == "3" && *kernels.answer("output 3") == "0");
+    CHECK(holds(perfsuite::from_base64(place("copy", "broken").substr(8)), "line 1: it is broken"));
+    CHECK(place("copy", "copy") == "4");
+    CHECK(*kernels.answer("time 3 1 2") == "10 10" && progress.place() == 1);
+    CHECK(std::stoll(*kernels.answer("launch 1 5 1000000000")) > 0);
+    CHECK(std::string(fake_driver_launched()) == "co" "cccnnn" "ccccc");
+    CHECK(*kernels.answer("drop 1") == "");
+    CHECK(holds(failure_of([&] { kernels.answer("output 1"); }), "the launch is closed"));
+    CHECK(holds(failure_of([&] { kernels.answer("dance 1"); }), "asked for 'dance'"));
+    CHECK(holds(failure_of([&] { kernels.answer("values 0 9"); }), "the output has 0"));
+}
+
 static void a_refusal_names_launch_and_device(const OpenCl &cl) {
     fake_driver_refuse(CL_OUT_OF_RESOURCES);
     std::string said = failure_of([&] { perfsuite::taken_steps(cl, plan({launch("copy", 5)}, {step("turns", {0})})); });
@@ -258,6 +361,10 @@ int main(int argc, char **argv) {
     launches_take_turns(cl);
     a_burst_is_between_two_finishes(cl);
     what_does_not_build_is_told_with_its_log(cl);
+    a_launch_that_writes_to_its_inputs_says_what_they_hold(cl);
+    a_step_that_may_fail_says_why(cl);
+    rounds_have_as_many_passes_as_last_long_enough(cl);
+    kernels_are_placed_and_launched_line_by_line(cl);
     a_refusal_names_launch_and_device(cl);
     a_plan_that_makes_no_sense_is_refused(cl);
     programs_are_built_once_and_kept(cl, folder);

@@ -17,7 +17,7 @@ from perfsuite.device.process_start import pid_namespace, process_start
 from perfsuite.device.work_folder import work_folder
 from perfsuite.errors import EngineError, MeasurementError, NativeBuildError
 from perfsuite.measure.engine import OPENCL_BACKEND, Engine, find_engine
-from perfsuite.measure.launches.plan import DeviceListPlan, LaunchesPlan
+from perfsuite.measure.launches.plan import DeviceListPlan, LaunchesPlan, LaunchSessionPlan
 from perfsuite.measure.native import build_engine_library, find_probe_library, find_worker, load_probe_library
 from perfsuite.measure.plan import (
     LlamaPlan,
@@ -245,7 +245,7 @@ def start_worker(
 #: What the native worker runs: all but our own kernels by pyopencl, and other people's programs.
 _NATIVE = (
     *(LlamaPlan, TurnsPlan, StepsPlan, UprobePlan, OverheadPlan, OperatorsPlan, ProbePlan, SurveyPlan),
-    *(LaunchesPlan, DeviceListPlan),
+    *(LaunchesPlan, LaunchSessionPlan, DeviceListPlan),
 )
 
 

@@ -55,7 +55,7 @@ def rates_in_rounds(
     are as many rounds as the budget has room for, and `MIN_ROUNDS` at least.
     """
     deadline_ns = clock_ns() + budget_ns
-    target_ns = max(_LEAST_LAUNCH_NS, round(budget_ns * _LAUNCH_SHARE))
+    target_ns = launch_target_ns(budget_ns)
     trials = {kind: _contenders(ways, target_ns) for kind, ways in kinds.items()}
     bests: dict[Kind, list[float]] = {kind: [] for kind, (contenders, _) in trials.items() if contenders}
     n_rounds, round_ns = 0, 0
@@ -66,7 +66,12 @@ def rates_in_rounds(
         n_rounds, round_ns = n_rounds + 1, clock_ns() - began_ns
         if not bests or round_ns <= 0:
             break
-    return {kind: _rate(bests.get(kind, ()), reason) for kind, (_, reason) in trials.items()}
+    return {kind: rate_of(bests.get(kind, ()), reason) for kind, (_, reason) in trials.items()}
+
+
+def launch_target_ns(budget_ns: int) -> int:
+    """Return how long a launch should last at least."""
+    return max(_LEAST_LAUNCH_NS, round(budget_ns * _LAUNCH_SHARE))
 
 
 def _contenders(ways: Sequence[Way], target_ns: int) -> tuple[tuple[_Contender, ...], str]:
@@ -99,7 +104,8 @@ def _best_per_s(contenders: Sequence[_Contender]) -> float:
     return best
 
 
-def _rate(bests: Sequence[float], reason: str) -> Rate | str:
+def rate_of(bests: Sequence[float], reason: str) -> Rate | str:
+    """Return the rate of a kind of work by the best of each round, or why it has none."""
     measured = [best for best in bests if best > 0.0]
     if not measured:
         return "the device's clock did not move" if bests else reason

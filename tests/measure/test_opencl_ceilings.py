@@ -16,8 +16,7 @@ from perfsuite.errors import MeasurementError
 from perfsuite.expectation.roofline.ceiling import BANDWIDTH_KINDS, COMPUTE_KINDS, Ceiling, Resource
 from perfsuite.measure.engine_store import KERNELS_DIR
 from perfsuite.measure.launch import run_worker
-from perfsuite.measure.opencl_ceiling_kernels import TRIED_PASSES, chained, small_numbers, streamed
-from perfsuite.measure.opencl_ceilings import standard_working_sets
+from perfsuite.measure.opencl_ceiling_work import TRIED_PASSES, chained, small_numbers, standard_working_sets, streamed
 from perfsuite.measure.plan import OpenClCeilingsPlan
 from perfsuite.measure.worker import _RUNNERS
 
@@ -74,14 +73,14 @@ SETS = (64 * KIB, 1 * MIB)
 CHILD = """
 import json, sys
 from pathlib import Path
-from perfsuite.measure import opencl_ceiling_kernels as kernels
+from perfsuite.measure import opencl_ceiling_work as work
 from perfsuite.measure.opencl_ceilings import measure_opencl_ceilings
 
 wanted = json.loads(sys.argv[1])
 for part in wanted.pop("without"):
-    kernels._EXTENSIONS[part] = "cl_khr_nowhere"
+    work.EXTENSIONS[part] = "cl_khr_nowhere"
 if wanted.pop("as_gpu"):
-    kernels._CPU_SHAPE = kernels._GPU_SHAPE
+    work._CPU_SHAPE = work._GPU_SHAPE
 folders = {name: Path(wanted.pop(name)) for name in ("log_dir", "kernels_dir")}
 ceilings = measure_opencl_ceilings(platform=None, **folders, **wanted)
 print(json.dumps([ceiling.to_plain() for ceiling in ceilings]))

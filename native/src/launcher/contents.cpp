@@ -43,6 +43,16 @@ void fill_wholes(std::string &bytes, uint64_t seed, uint64_t limit) {
     fill(bytes, [=](size_t place) { return static_cast<int32_t>((draw(seed, place) >> 32) * limit >> 32); });
 }
 
+/* Whole numbers that begin again at a limit. */
+void fill_cycle(std::string &bytes, uint64_t limit, float offset) {
+    uint64_t at = 0;
+    fill(bytes, [&](size_t) {
+        float value = static_cast<float>(at) + offset;
+        at = at + 1 < limit ? at + 1 : 0;
+        return value;
+    });
+}
+
 void fill_bits(std::string &bytes, uint64_t seed, const std::string &mask) {
     size_t at_mask = 0;
     uint64_t bits = 0;
@@ -69,10 +79,13 @@ std::string drawn_bytes(const Value &content) {
                     static_cast<float>(content.at("offset").number()));
     } else if (kind == "wholes") {
         fill_wholes(bytes, seed, static_cast<uint64_t>(content.at("limit").whole()));
+    } else if (kind == "cycle") {
+        fill_cycle(bytes, static_cast<uint64_t>(content.at("limit").whole()),
+                   static_cast<float>(content.at("offset").number()));
     } else if (kind == "bits") {
         fill_bits(bytes, seed, mask);
     } else {
-        throw Failure("a plan has contents of kind '" + kind + "'; known are floats, wholes, bits");
+        throw Failure("a plan has contents of kind '" + kind + "'; known are floats, wholes, cycle, bits");
     }
     return bytes;
 }

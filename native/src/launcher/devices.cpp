@@ -80,7 +80,35 @@ Value described(const OpenCl &cl, ClObject platform, ClObject device) {
     };
 }
 
+std::vector<size_t> axis_items(const OpenCl &cl, ClObject device) {
+    size_t size = 0;
+    cl.clGetDeviceInfo(device, opencl::DEVICE_AXIS_ITEMS, 0, nullptr, &size);
+    std::vector<size_t> items(size / sizeof(size_t));
+    cl.clGetDeviceInfo(device, opencl::DEVICE_AXIS_ITEMS, items.size() * sizeof(size_t), items.data(), nullptr);
+    return items;
+}
+
+Value limits_of(const OpenCl &cl, ClObject device) {
+    std::vector<size_t> items = axis_items(cl, device);
+    return Value::Map{
+        {"extensions", device_text(cl, device, opencl::DEVICE_EXTENSIONS)},
+        {"allocation_bytes", device_number<uint64_t>(cl, device, opencl::DEVICE_ALLOCATION)},
+        {"group_items", device_number<size_t>(cl, device, opencl::DEVICE_GROUP_ITEMS)},
+        {"axis_items", Value::List(items.begin(), items.end())},
+    };
+}
+
 } // namespace
+
+Value::List device_limits(const OpenCl &cl) {
+    Value::List found;
+    for (ClObject platform : platforms(cl)) {
+        for (ClObject device : devices_of(cl, platform)) {
+            found.push_back(limits_of(cl, device));
+        }
+    }
+    return found;
+}
 
 Value::List described_devices(const OpenCl &cl) {
     Value::List found;

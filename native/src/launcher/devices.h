@@ -14,6 +14,9 @@ namespace perfsuite {
  * Raises a `Failure` with the remedy where there is none. */
 Value::List described_devices(const OpenCl &cl);
 
+/* Of each of them, in the same order, what it can do: a `DeviceLimits` (perfsuite/measure/launches/plan.py). */
+Value::List device_limits(const OpenCl &cl);
+
 /* A device as it is used. */
 struct OpenClDevice {
     ClObject handle;

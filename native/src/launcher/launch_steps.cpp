@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "../worker/sha256.h"
+#include "launch_rounds.h"
 #include "launches.h"
 #include "perfsuite/clock.h"
 
@@ -30,18 +31,37 @@ struct TimeLists {
     }
 };
 
-Value output_of(const Launch &launch, const Value &step) {
+std::string digest_of(const std::string &bytes) {
+    Sha256 digest;
+    digest.add(bytes);
+    return digest.hex();
+}
+
+/* SHA-256 of each input that a launch writes to. */
+Value::List written_inputs(const Launch &launch, const Value &planned) {
+    Value::List digests;
+    const Value *are_written = planned.find("are_inputs_written");
+    if (are_written && are_written->boolean()) {
+        const Value::List &contents = planned.at("contents").list();
+        for (size_t place = 0; place < contents.size(); place++) {
+            auto n_bytes = static_cast<size_t>(contents[place].at("n_bytes").whole());
+            digests.push_back(digest_of(launch.input(place, n_bytes)));
+        }
+    }
+    return digests;
+}
+
+Value output_of(const Launch &launch, const Value &planned, const Value &step) {
     std::optional<std::string> output = launch.output();
     if (!output) {
         return Value::Map{{"is_guard_whole", false}};
     }
-    Sha256 digest;
-    digest.add(*output);
-    std::string hex = digest.hex();
+    std::string hex = digest_of(*output);
     const Value::List &known = step.at("known_outputs").list();
     bool is_known = std::any_of(known.begin(), known.end(), [&](const Value &each) { return each.text() == hex; });
     return Value::Map{{"is_guard_whole", true},
                       {"sha256", hex},
+                      {"inputs", written_inputs(launch, planned)},
                       {"output", is_known ? Value() : Value(Bytes{std::move(*output)})}};
 }
 
@@ -91,7 +111,8 @@ Value burst_of(const LaunchDevice &device, const Launch &launch, int64_t n_launc
 class OpenLaunches {
   public:
     OpenLaunches(LaunchDevice &device, const Value &plan)
-        : device_(device), planned_(plan.at("launches").list()), open_(planned_.size()), last_(planned_.size()) {
+        : device_(device), planned_(plan.at("launches").list()), open_(planned_.size()), buffers_(planned_.size()),
+          last_(planned_.size()) {
         const Value::List &steps = plan.at("steps").list();
         for (size_t step = 0; step < steps.size(); step++) {
             for (const Value &each : steps[step].at("launches").list()) {
@@ -109,18 +130,7 @@ class OpenLaunches {
     const Launch &at(size_t launch) {
         now_ = launch;
         if (!open_.at(launch)) {
-            const Value *beside = planned_[launch].find("beside");
-            std::shared_ptr<Buffers> buffers;
-            if (beside) {
-                auto other = static_cast<size_t>(beside->whole());
-                if (other >= launch) {
-                    throw Failure("launch " + std::to_string(launch) + " is beside " + std::to_string(other) +
-                                  "; expected one before it");
-                }
-                buffers = at(other).buffers();
-                now_ = launch;
-            }
-            open_[launch] = std::make_unique<Launch>(device_, planned_[launch], std::move(buffers));
+            open_[launch] = std::make_unique<Launch>(device_, planned_[launch], buffers_of(launch));
         }
         return *open_[launch];
     }
@@ -129,23 +139,83 @@ class OpenLaunches {
         for (size_t launch = 0; launch < open_.size(); launch++) {
             if (last_[launch] <= step) {
                 open_[launch].reset();
+                buffers_[launch].reset();
             }
         }
     }
 
     /* The launch that is or was worked on, and its name. */
     size_t now() const { return now_; }
+    const Value &planned() const { return planned_.at(now_); }
     const std::string &name() const { return planned_.at(now_).at("name").text(); }
 
   private:
+    const std::shared_ptr<Buffers> &buffers_of(size_t launch) {
+        if (!buffers_[launch]) {
+            if (const Value *beside = planned_[launch].find("beside")) {
+                auto other = static_cast<size_t>(beside->whole());
+                if (other >= launch) {
+                    throw Failure("launch " + std::to_string(launch) + " is beside " + std::to_string(other) +
+                                  "; expected one before it");
+                }
+                buffers_[launch] = buffers_of(other);
+            } else {
+                buffers_[launch] = std::make_shared<Buffers>(device_, planned_[launch]);
+            }
+        }
+        return buffers_[launch];
+    }
+
     LaunchDevice &device_;
     const Value::List &planned_;
     std::vector<std::unique_ptr<Launch>> open_;
+    std::vector<std::shared_ptr<Buffers>> buffers_;
     std::vector<size_t> last_;
     size_t now_ = 0;
 };
 
-Value taken_step(const LaunchDevice &device, OpenLaunches &launches, const Value &step) {
+/* What a step answers that may fail, and has: a kernel that does not build, or that the device refuses. */
+template <typename Take> Value taken_or_why(const LaunchDevice &device, const OpenLaunches &launches, Take take) {
+    try {
+        return take();
+    } catch (const Unbuilt &failed) {
+        return Value::Map{{"unbuilt", failed.log}};
+    } catch (const ClRefusal &refusal) {
+        bool is_memory = dynamic_cast<const NoMemory *>(&refusal);
+        return Value::Map{
+            {"refused", launches.name() + ": " + refusal.what() + " on " + device.device.name},
+            {"is_memory", is_memory},
+        };
+    }
+}
+
+Value rounds_of(const LaunchDevice &device, OpenLaunches &launches, const Value &step, int64_t began_ns) {
+    int64_t target_ns = step.at("target_ns").whole();
+    std::vector<RoundWay> ways;
+    for (const Value &each : step.at("launches").list()) {
+        const Launch *open = nullptr;
+        uint32_t passes = 0;
+        Value failure = taken_or_why(device, launches, [&] {
+            open = &launches.at(static_cast<size_t>(each.whole()));
+            passes = passes_that_last(*open, target_ns);
+            return Value();
+        });
+        ways.push_back({failure.is_nil() ? open : nullptr, passes, std::move(failure), {}});
+    }
+    run_rounds(ways, step.at("n_launches").whole(), step.at("n_least").whole(),
+               began_ns + step.at("budget_ns").whole());
+    Value::List found;
+    for (RoundWay &each : ways) {
+        found.push_back(each.launch ? Value(Value::Map{{"passes", each.passes}, {"best_ns", std::move(each.best_ns)}})
+                                    : std::move(each.failure));
+    }
+    return Value::Map{{"ways", std::move(found)}};
+}
+
+Value taken_step(const LaunchDevice &device, OpenLaunches &launches, const Value &step, int64_t began_ns) {
+    if (step.at("kind").text() == "rounds") {
+        return rounds_of(device, launches, step, began_ns);
+    }
     std::vector<const Launch *> named;
     for (const Value &each : step.at("launches").list()) {
         named.push_back(&launches.at(static_cast<size_t>(each.whole())));
@@ -155,7 +225,7 @@ Value taken_step(const LaunchDevice &device, OpenLaunches &launches, const Value
         throw Failure("a step of kind '" + kind + "' has no launch");
     }
     if (kind == "output") {
-        return output_of(*named[0], step);
+        return output_of(*named[0], launches.planned(), step);
     }
     if (kind == "turns") {
         return turns_of(named, step);
@@ -163,12 +233,13 @@ Value taken_step(const LaunchDevice &device, OpenLaunches &launches, const Value
     if (kind == "burst") {
         return burst_of(device, *named[0], step.at("n_launches").whole());
     }
-    throw Failure("a plan has a step of kind '" + kind + "'; known are output, turns, burst");
+    throw Failure("a plan has a step of kind '" + kind + "'; known are output, turns, burst, rounds");
 }
 
 } // namespace
 
 Value taken_steps(const OpenCl &cl, const Value &plan) {
+    int64_t began_ns = ps_now_ns();
     const Value *built_dir = plan.find("built_dir");
     LaunchDevice device(cl, planned_device(cl, plan), plan.at("programs").list(), built_dir ? built_dir->text() : "");
     OpenLaunches launches(device, plan);
@@ -176,7 +247,10 @@ Value taken_steps(const OpenCl &cl, const Value &plan) {
     Value::List answers;
     try {
         for (size_t step = 0; step < steps.size(); step++) {
-            answers.push_back(taken_step(device, launches, steps[step]));
+            const Value *may_fail = steps[step].find("may_fail");
+            auto take = [&] { return taken_step(device, launches, steps[step], began_ns); };
+            bool is_fatal = !may_fail || !may_fail->boolean();
+            answers.push_back(is_fatal ? take() : taken_or_why(device, launches, take));
             launches.close_after(step);
         }
     } catch (const Unbuilt &failed) {

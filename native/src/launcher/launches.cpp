@@ -34,6 +34,8 @@ std::vector<size_t> sizes_in(const Value::List &numbers) {
     return sizes;
 }
 
+size_t output_bytes(const Value &plan) { return sizeof(float) * static_cast<size_t>(plan.at("n_outputs").whole()); }
+
 } // namespace
 
 LaunchDevice::LaunchDevice(const OpenCl &functions, const OpenClDevice &chosen, const Value::List &programs,
@@ -43,6 +45,7 @@ LaunchDevice::LaunchDevice(const OpenCl &functions, const OpenClDevice &chosen, 
 
 ClOwned LaunchDevice::kernel(size_t program, const std::string &entry) {
     const Value &planned = sources_.at(program);
+    programs_.resize(std::max(programs_.size(), sources_.size()));
     if (!programs_[program]) {
         programs_[program] = built(planned.at("source").text(), planned.at("options").text());
     }
@@ -122,11 +125,26 @@ std::string LaunchDevice::binary(ClObject program) const {
     return bytes;
 }
 
-Launch::Launch(LaunchDevice &device, const Value &plan, std::shared_ptr<Buffers> beside)
-    : device_(device), output_bytes_(sizeof(float) * static_cast<size_t>(plan.at("n_outputs").whole())),
+Buffers::Buffers(const LaunchDevice &device, const Value &plan) {
+    const Value *are_written = plan.find("are_inputs_written");
+    uint64_t use = are_written && are_written->boolean() ? opencl::READ_WRITE : opencl::READ_ONLY;
+    try {
+        for (const Value &content : plan.at("contents").list()) {
+            std::string bytes = content.is_map() ? drawn_bytes(content) : content.bytes();
+            inputs.push_back(device.buffer(use, bytes));
+        }
+        std::string poison(output_bytes(plan) + GUARD_BYTES, POISON);
+        output = device.buffer(opencl::READ_WRITE, poison);
+    } catch (const ClRefusal &refusal) {
+        throw NoMemory(refusal.what());
+    }
+}
+
+Launch::Launch(LaunchDevice &device, const Value &plan, std::shared_ptr<Buffers> buffers)
+    : device_(device), output_bytes_(output_bytes(plan)),
       global_(sizes_in(plan.at("global_size").list())),
       kernel_(device.kernel(static_cast<size_t>(plan.at("program").whole()), plan.at("entry").text())),
-      buffers_(std::move(beside)) {
+      buffers_(std::move(buffers)) {
     if (const Value *local = plan.find("local_size")) {
         local_ = sizes_in(local->list());
     }
@@ -134,18 +152,8 @@ Launch::Launch(LaunchDevice &device, const Value &plan, std::shared_ptr<Buffers>
         throw Failure("a launch has " + std::to_string(global_.size()) + " global sizes and " +
                       std::to_string(local_.size()) + " local ones; expected as many, or none of the latter");
     }
-    if (!buffers_) {
-        buffers_ = std::make_shared<Buffers>();
-        for (const Value &content : plan.at("contents").list()) {
-            std::string bytes = drawn_bytes(content);
-            buffers_->inputs.push_back(device.buffer(opencl::READ_ONLY, bytes));
-        }
-        std::string poison(poisoned_bytes(), POISON);
-        buffers_->output = device.buffer(opencl::READ_WRITE, poison);
-    }
-    uint32_t place = 0;
     auto set = [&](size_t size, const void *value) {
-        check(device.cl.clSetKernelArg(kernel_.get(), place++, size, value), "clSetKernelArg");
+        check(device.cl.clSetKernelArg(kernel_.get(), n_arguments_++, size, value), "clSetKernelArg");
     };
     for (const ClOwned &each : buffers_->inputs) {
         ClObject handle = each.get();
@@ -156,6 +164,10 @@ Launch::Launch(LaunchDevice &device, const Value &plan, std::shared_ptr<Buffers>
     for (const Value &each : plan.at("scalars").list()) {
         set(each.bytes().size(), each.bytes().data());
     }
+}
+
+void Launch::set_last(uint32_t value) const {
+    check(device_.cl.clSetKernelArg(kernel_.get(), n_arguments_ - 1, sizeof value, &value), "clSetKernelArg");
 }
 
 size_t Launch::poisoned_bytes() const { return output_bytes_ + GUARD_BYTES; }
@@ -189,6 +201,15 @@ std::optional<std::string> Launch::output() const {
     bool is_guard_whole = bytes.find_first_not_of(POISON, output_bytes_) == std::string::npos;
     bytes.resize(output_bytes_);
     return is_guard_whole ? std::optional<std::string>(std::move(bytes)) : std::nullopt;
+}
+
+std::string Launch::input(size_t place, size_t n_bytes) const {
+    constexpr uint32_t WAITS = 1;
+    std::string bytes(n_bytes, '\0');
+    check(device_.cl.clEnqueueReadBuffer(device_.queue.get(), buffers_->inputs.at(place).get(), WAITS, 0, n_bytes,
+                                         bytes.data(), 0, nullptr, nullptr),
+          "clEnqueueReadBuffer");
+    return bytes;
 }
 
 Stamps Launch::stamps(const ClOwned &event) const {

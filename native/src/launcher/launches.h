@@ -26,7 +26,7 @@ struct Stamps {
 /* A device with a queue on which launches run in order, and what was built for it. */
 class LaunchDevice {
   public:
-    /* `programs` are those of a plan, which outlives this; what is built is kept in the folder `built_dir`, if any. */
+    /* `programs` are those of a plan, which outlives this, or a list that grows; what is built is kept in the folder `built_dir`, if any. */
     LaunchDevice(const OpenCl &cl, const OpenClDevice &device, const Value::List &programs, std::string built_dir);
 
     /* A kernel of the program at a place, built when first asked for; raises `Unbuilt`. */
@@ -50,8 +50,11 @@ class LaunchDevice {
     std::vector<ClOwned> programs_;
 };
 
-/* The buffers of a launch, or of two. */
+/* The buffers of a launch, or of several: what it reads, and an output that is poisoned to begin with. */
 struct Buffers {
+    /* Of a `PlannedLaunch`, whose contents may be the bytes themselves; raises `NoMemory` where the device refuses them. */
+    Buffers(const LaunchDevice &device, const Value &plan);
+
     std::vector<ClOwned> inputs;
     ClOwned output;
 };
@@ -59,10 +62,11 @@ struct Buffers {
 /* A kernel with its arguments set: inputs, output, scalars. */
 class Launch {
   public:
-    /* `plan` is a `PlannedLaunch`, which outlives this; `beside` are the buffers of another one, or nothing. */
-    Launch(LaunchDevice &device, const Value &plan, std::shared_ptr<Buffers> beside);
+    /* `plan` is a `PlannedLaunch`; `buffers` are its own or another one's. */
+    Launch(LaunchDevice &device, const Value &plan, std::shared_ptr<Buffers> buffers);
 
-    const std::shared_ptr<Buffers> &buffers() const { return buffers_; }
+    /* Sets the last scalar, which is one of 32 bits. */
+    void set_last(uint32_t value) const;
 
     /* Launches once, and does not wait. */
     ClOwned enqueue() const;
@@ -71,6 +75,8 @@ class Launch {
     /* Launches once on a poisoned output, and returns what it holds then: bytes of 0xFF where nothing was written.
      * None where the kernel wrote behind it. */
     std::optional<std::string> output() const;
+    /* What an input holds now. */
+    std::string input(size_t place, size_t n_bytes) const;
 
     Stamps stamps(const ClOwned &event) const;
 
@@ -79,6 +85,7 @@ class Launch {
 
     LaunchDevice &device_;
     size_t output_bytes_;
+    uint32_t n_arguments_ = 0;
     std::vector<size_t> global_, local_;
     ClOwned kernel_;
     std::shared_ptr<Buffers> buffers_;

@@ -64,6 +64,8 @@ constexpr uint32_t PLATFORM_VERSION = 0x0901, PLATFORM_NAME = 0x0902;
 constexpr uint64_t ALL_DEVICES = 0xFFFFFFFF, CPU = 1 << 1, GPU = 1 << 2, ACCELERATOR = 1 << 3;
 constexpr uint32_t DEVICE_TYPE = 0x1000, DEVICE_COMPUTE_UNITS = 0x1002, DEVICE_GLOBAL_MEMORY = 0x101F,
                    DEVICE_LOCAL_MEMORY = 0x1023, DEVICE_NAME = 0x102B, DRIVER_VERSION = 0x102D, DEVICE_VERSION = 0x102F;
+constexpr uint32_t DEVICE_GROUP_ITEMS = 0x1004, DEVICE_AXIS_ITEMS = 0x1005, DEVICE_ALLOCATION = 0x1010,
+                   DEVICE_EXTENSIONS = 0x1030;
 constexpr uint64_t PROFILING_QUEUE = 1 << 1;
 constexpr uint64_t READ_WRITE = 1 << 0, READ_ONLY = 1 << 2, COPY_HOST_POINTER = 1 << 5;
 constexpr uint32_t PROGRAM_BINARY_SIZES = 0x1165, PROGRAM_BINARIES = 0x1166, BUILD_LOG = 0x1183;
@@ -74,6 +76,12 @@ constexpr uint32_t QUEUED = 0x1280, SUBMIT = 0x1281, START = 0x1282, END = 0x128
 class ClRefusal : public Failure {
   public:
     using Failure::Failure;
+};
+
+/* The same, of memory. */
+class NoMemory : public ClRefusal {
+  public:
+    using ClRefusal::ClRefusal;
 };
 
 /* The name of an error of OpenCL, as its headers have it without CL_. */

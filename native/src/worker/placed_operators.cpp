@@ -3,10 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstdio>
-#include <cstdlib>
-#include <sys/utsname.h>
-#include <unistd.h>
 
 #include "base64.h"
 #include "operators.h"
@@ -16,14 +12,8 @@ namespace perfsuite {
 
 namespace {
 
-/* What an answer begins with; libraries print to the same pipe. */
-constexpr const char *ANSWER_MARK = "perfsuite-worker-ready";
-
 /* Words of a spec. */
 constexpr size_t N_SPEC = 8;
-
-/* Most values that cross in one line: what hears a worker keeps 64 KiB of one. */
-constexpr int64_t MOST_VALUES = 8192;
 
 using Complaint = std::array<char, 2048>;
 
@@ -33,18 +23,10 @@ void check(int32_t status, const Complaint &complaint) {
     }
 }
 
-int64_t number_at(const std::vector<std::string_view> &words, size_t place) {
-    auto number = place < words.size() ? number_in(words[place]) : std::nullopt;
-    if (!number) {
-        throw Failure("'" + std::string(words[0]) + "' lacks a number");
-    }
-    return *number;
-}
-
 /* The operator that words name from a place on. */
 class Spec {
   public:
-    Spec(const std::vector<std::string_view> &words, size_t first) {
+    Spec(const Words &words, size_t first) {
         if (words.size() != first + N_SPEC) {
             throw Failure("'" + std::string(words[0]) + "' names no operator");
         }
@@ -66,12 +48,6 @@ class Spec {
   private:
     std::string op_, type_;
 };
-
-/* Begins a line of its own: a library may have left one that has no end. */
-void say(const std::string &kind, const std::string &text) {
-    std::printf("\n%s %s %s\n", ANSWER_MARK, kind.c_str(), text.c_str());
-    std::fflush(stdout);
-}
 
 } // namespace
 
@@ -101,11 +77,7 @@ PlacedOperators::~PlacedOperators() {
 }
 
 std::string PlacedOperators::description() const {
-    utsname told = {};
-    ::uname(&told);
-    int64_t memory_bytes = int64_t{::sysconf(_SC_PHYS_PAGES)} * ::sysconf(_SC_PAGESIZE);
-    return std::string(told.machine) + " " + std::to_string(memory_bytes) + " " +
-           PS_FUNCTION(engine_, ps_operator_device_name)(device_);
+    return machine_description() + " " + PS_FUNCTION(engine_, ps_operator_device_name)(device_);
 }
 
 std::optional<std::string> PlacedOperators::answer(const std::string &line) {
@@ -165,14 +137,7 @@ std::string PlacedOperators::output(const Words &words) {
     return std::to_string(output_.size());
 }
 
-std::string PlacedOperators::values(const Words &words) {
-    int64_t first = number_at(words, 1), number = number_at(words, 2), n_values = static_cast<int64_t>(output_.size());
-    if (first < 0 || number < 0 || number > MOST_VALUES || first > n_values || number > n_values - first) {
-        throw Failure("values " + std::to_string(first) + " and " + std::to_string(number) + " more; the output has " +
-                      std::to_string(n_values));
-    }
-    return to_base64({reinterpret_cast<const char *>(output_.data() + first), static_cast<size_t>(number) * sizeof(float)});
-}
+std::string PlacedOperators::values(const Words &words) { return told_values(output_.data(), output_.size(), words); }
 
 std::string PlacedOperators::launched(const Words &words) {
     Operator &placed = operator_of(words);
@@ -230,26 +195,7 @@ int64_t PlacedOperators::graph_ns(Operator &placed) {
 
 void serve_operators(const Library &engine, const Value &plan, Progress &progress) {
     PlacedOperators operators(engine, plan, progress);
-    say("done", operators.description());
-    progress.rest();
-    char *line = nullptr;
-    size_t room = 0;
-    for (ssize_t length; (length = ::getline(&line, &room, stdin)) > 0; progress.rest()) {
-        progress.step(0);
-        std::string asked(line, static_cast<size_t>(line[length - 1] == '\n' ? length - 1 : length));
-        try {
-            if (auto answer = operators.answer(asked)) {
-                say("done", *answer);
-            }
-        } catch (const Failure &failure) {
-            say("failed", failure.what());
-        } catch (const std::bad_alloc &) {
-            say("failed", "there is no memory for it");
-        }
-    }
-    std::free(line);
+    serve_lines(operators.description(), progress, [&](const std::string &line) { return operators.answer(line); });
 }
-
-void say_crashed(const Crash &crash) { say("crashed", std::to_string(crash.place) + " " + crash.how); }
 
 } // namespace perfsuite

@@ -13,6 +13,7 @@
 #include "message.h"
 #include "perfsuite/operator_run.h"
 #include "supervised.h"
+#include "told_lines.h"
 
 namespace perfsuite {
 
@@ -50,7 +51,6 @@ class PlacedOperators {
         int32_t n_copies;
         bool is_warm;
     };
-    using Words = std::vector<std::string_view>;
 
     std::string checked(const Words &words);
     std::string placed(const Words &words);
@@ -82,9 +82,6 @@ class PlacedOperators {
 
 /* Opens the operators of a plan and answers line after line of the input, until it ends. */
 void serve_operators(const Library &engine, const Value &plan, Progress &progress);
-
-/* Says how the work of `serve_operators` has crashed, in the place of an answer. */
-void say_crashed(const Crash &crash);
 
 } // namespace perfsuite
 

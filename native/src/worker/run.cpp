@@ -6,6 +6,7 @@
 
 #include "../launcher/devices.h"
 #include "../launcher/launch_steps.h"
+#include "../launcher/placed_kernels.h"
 #include "contention.h"
 #include "engine.h"
 #include "library.h"
@@ -217,7 +218,8 @@ Value run_survey(const Value &plan, const Libraries &libraries) {
 
 /* The OpenCL devices; and of a layer that the environment names, whether OpenCL's loader has brought it in. */
 Value run_opencl_devices(const Value &plan, const Libraries &) {
-    Value told = Value::Map{{"devices", described_devices(OpenCl())}};
+    OpenCl cl;
+    Value told = Value::Map{{"devices", described_devices(cl)}, {"limits", device_limits(cl)}};
     if (const Value *layer = plan.find("layer")) {
         told.set("has_layer", Library::is_loaded(layer->text()));
     }
@@ -236,6 +238,16 @@ Value run_launches(const Value &plan, const Libraries &libraries) {
     return told;
 }
 
+/* Kernels that are placed and launched as somebody asks, supervised as shapes are. */
+Value run_launch_session(const Value &plan, const Libraries &) {
+    std::optional<Crash> crash = supervised(plan.at("step_limit_s").number(),
+                                            [&](Progress &progress) { serve_kernels(OpenCl(), plan, progress); });
+    if (crash) {
+        say_crashed(*crash);
+    }
+    return Value::Map{};
+}
+
 struct Task {
     const char *name;
     Value (*run)(const Value &arguments, const Libraries &libraries);
@@ -244,7 +256,8 @@ struct Task {
 constexpr Task TASKS[] = {{"llama", run_llama},       {"turns", run_turns},         {"steps", run_steps},
                           {"uprobes", run_uprobes},   {"overhead", run_overhead},   {"operators", run_operators},
                           {"shapes", run_shapes},     {"probes", run_probes},       {"survey", run_survey},
-                          {"launches", run_launches}, {"opencl_devices", run_opencl_devices}};
+                          {"launches", run_launches}, {"opencl_devices", run_opencl_devices},
+                          {"launch_session", run_launch_session}};
 
 Value ran(const Value &plan, const Libraries &libraries) {
     const std::string &name = plan.at("task").text();

@@ -44,9 +44,9 @@ from perfsuite.measure.board.watching import seen_beside
 from perfsuite.measure.competition import LOOK_S, competition_of
 from perfsuite.measure.contention import ContentionMark, processor_ticks
 from perfsuite.measure.engine import OPENCL_BACKEND, Engine
+from perfsuite.measure.engine_store import KERNELS_DIR
 from perfsuite.measure.launch import (
     WORKER_LIMIT_S,
-    is_native,
     pinning,
     publishing_processors,
     record_payload,
@@ -55,13 +55,15 @@ from perfsuite.measure.launch import (
 )
 from perfsuite.measure.launches.plan import LAUNCHED
 from perfsuite.measure.led_worker import Lead, lead_of
-from perfsuite.measure.plan import LlamaPlan, OpenClCeilingsPlan, Plan, dump_plan, load_plan, task_of
+from perfsuite.measure.plan import LlamaPlan, Plan, dump_plan, load_plan, task_of
 from perfsuite.measure.probes import CACHE_FILES
 from perfsuite.measure.turns import out_of_time, turn_order
 
 if TYPE_CHECKING:
     from perfsuite.measure.board.bundled_opencl import BundledOpenCl
     from perfsuite.measure.launches.own_kernels import OwnKernels
+    from perfsuite.measure.shapes.launched_bench import LaunchedDevice
+    from perfsuite.measure.shapes.meters import ShapeSetup
 
 #: Clock ticks a second, in which /proc counts. *Source*: proc(5), ``USER_HZ``: 100 on all that Linux runs on here.
 _TICKS_PER_S = 100
@@ -109,7 +111,14 @@ class ProgramLink(AgentLink):
         self._instruments = ProgramInstruments(
             ask=self._asked, own_library=self._engines.own_libraries.get, bundle=self._bundle
         )
-        self._shapes = ProgramShapes(self._asked_within, _payload, self._environment, self._options)
+        self._shapes = ProgramShapes(
+            self._asked_within,
+            _payload,
+            self._environment,
+            self._options,
+            launched=self._launched_device,
+            cache_dir=str(self._board_cache_dir),
+        )
 
     def begin(self, *, limit_s: float) -> None:
         """Bring the board into its conditions: governors set, cool enough to begin, battery charged."""
@@ -260,6 +269,16 @@ class ProgramLink(AgentLink):
             logs, cache_dir = self._cache_dir / "logs" / self._name, str(self._board_cache_dir)
             self._kernels = OwnKernels(read_there=self._kernel_source, log_dir=logs, cache_dir=cache_dir)
         return self._kernels
+
+    def _launched_device(self, setup: ShapeSetup) -> LaunchedDevice:
+        """Return the device that a process for shapes launches our tiled kernels on."""
+        from perfsuite.measure.shapes.launched_bench import LaunchedDevice  # brings NumPy
+
+        own, plan = self._own_kernels(), setup.plan
+        run = partial(self._run_plan, {"extra_environment": setup.environment}, is_watched=False)
+        device, limits = own.device(plan.platform, run)
+        sources = Path(plan.kernels_dir) if plan.kernels_dir else KERNELS_DIR
+        return LaunchedDevice(device=device, limits=limits, kernels_dir=sources, log_dir=own.log_dir)
 
     def _instrument(self, asked: Mapping[str, Any]) -> Any:
         """Answer as `answered_instrument` does."""
@@ -477,14 +496,10 @@ def lacking(kind: str, asked: Mapping[str, Any]) -> str | None:
     """Name what a request asks for that only an agent in Python has; None where the program serves it."""
     if kind == INSTRUMENT:
         return None if asked["name"] in _INSTRUMENTS else f"the instrument {asked['name']!r}"
-    if kind == "start_shapes" and not is_native(load_plan(asked["plan"])):
-        return "shapes of the suite's own tiled kernels"
     if kind not in ("run", "run_in_turns"):
         return None
     plans = [load_plan(each) for each in (asked["plans"] if kind == "run_in_turns" else [asked["plan"]])]
     engines = [llama for plan in plans if isinstance(llama := getattr(plan, "llama", plan), LlamaPlan)]
-    if any(isinstance(plan, OpenClCeilingsPlan) for plan in plans):
-        return "ceilings of OpenCL"
     if not asked.get("is_heard") and any(each.live_socket is not None for each in engines):
         return "a socket of live records"
     return None

@@ -8,10 +8,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from perfsuite.measure.board.told_worker import Ask, Payload, ToldWorker, told_worker
-from perfsuite.measure.plan import Plan, ShapesPlan
+from perfsuite.measure.plan import Plan
 
 if TYPE_CHECKING:
     from perfsuite.measure.shapes.kept_sessions import KeptSessions
+    from perfsuite.measure.shapes.launched_bench import LaunchedDevice
     from perfsuite.measure.shapes.meters import ShapeSetup
     from perfsuite.measure.shapes.requests import ShapeSession
 
@@ -28,9 +29,12 @@ class ProgramShapes:
         payload: Payload,
         environment: Callable[[Plan, Mapping[str, str]], dict[str, str]],
         options: Callable[[Plan], list[str]],
+        launched: Callable[[ShapeSetup], LaunchedDevice],
+        cache_dir: str,
     ) -> None:
-        """Take what asks the program there, and what says how a worker of a plan is started."""
+        """Take what asks the program there, and what says how a worker of a plan is started, and on which device."""
         self._ask, self._payload, self._environment, self._options = ask, payload, environment, options
+        self._launched, self._cache_dir = launched, cache_dir
         self._kept: KeptSessions | None = None
 
     def answer(self, kind: str) -> Callable[[Mapping[str, Any]], Any]:
@@ -51,10 +55,14 @@ class ProgramShapes:
     def _started(self, setup: ShapeSetup, *, limit_s: float) -> ShapeSession:
         from perfsuite.measure.shapes.ggml_session import GgmlSession  # as above
 
-        return GgmlSession(self._worker, setup, limit_s=limit_s)
+        if setup.plan.library_dir:
+            return GgmlSession(self._worker, setup, limit_s=limit_s)
+        from perfsuite.measure.shapes.launched_bench import LaunchedSession
+
+        return LaunchedSession(self._worker, setup, self._launched(setup), limit_s=limit_s, cache_dir=self._cache_dir)
 
     @contextmanager
-    def _worker(self, plan: ShapesPlan, extra: Mapping[str, str]) -> Iterator[ToldWorker]:
+    def _worker(self, plan: Plan, extra: Mapping[str, str]) -> Iterator[ToldWorker]:
         start = partial(told_worker, self._ask, self._payload, plan)
         with start(environment=self._environment(plan, extra), options=self._options(plan)) as worker:
             yield worker

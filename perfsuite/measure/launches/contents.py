@@ -31,6 +31,13 @@ _SUM_SCALE = np.float32(1.0 / math.sqrt((65536.0**2 - 1.0) / 3.0))
 _HALF_MASK = b"\xff\xbf"
 
 
+def counted(limit: int, count: int, *, offset: float = 0.0) -> Content:
+    """Return F32 that counts from an offset, and begins again at a limit."""
+    return Content(
+        kind=ContentKind.CYCLE, n_bytes=4 * count, limit=limit, offset=offset, dtype="float32", shape=(count,)
+    )
+
+
 class Contents:
     """Draws the contents of one launch, each by a seed of its own."""
 
@@ -104,4 +111,13 @@ def _wholes(content: Content) -> Array:
     return (draws * np.uint64(content.limit) >> np.uint64(32)).astype(np.int32)
 
 
-_ARRAYS = {ContentKind.FLOATS: _floats, ContentKind.BITS: _bits, ContentKind.WHOLES: _wholes}
+def _cycle(content: Content) -> Array:
+    return (np.arange(content.n_bytes // 4) % content.limit).astype(np.float32) + np.float32(content.offset)
+
+
+_ARRAYS = {
+    ContentKind.FLOATS: _floats,
+    ContentKind.BITS: _bits,
+    ContentKind.WHOLES: _wholes,
+    ContentKind.CYCLE: _cycle,
+}

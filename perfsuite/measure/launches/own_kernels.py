@@ -4,15 +4,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
+import msgspec
+
+from perfsuite.measure.launches.ceilings import opencl_ceilings
 from perfsuite.measure.launches.duplicating import duplicated_kernels
 from perfsuite.measure.launches.judged_outputs import JudgedOutputs
-from perfsuite.measure.launches.plan import DeviceListPlan
+from perfsuite.measure.launches.plan import DeviceLimits, DeviceListPlan
 from perfsuite.measure.launches.session import LaunchSession, ReadThere, RunPlan
 from perfsuite.measure.launches.timing import timed_kernels
 from perfsuite.measure.opencl_platform import OpenClDevice, choose_device
-from perfsuite.measure.plan import DevicesPlan, DuplicationPlan, KernelPlan
+from perfsuite.measure.plan import DevicesPlan, DuplicationPlan, KernelPlan, OpenClCeilingsPlan
+
+#: What is answered here.
+LaunchedPlan: TypeAlias = DevicesPlan | KernelPlan | DuplicationPlan | OpenClCeilingsPlan
 
 #: What can be done on a board that lacks a device.
 FIX_THERE = "install the OpenCL driver of the device's vendor there"
@@ -27,10 +33,10 @@ class OwnKernels:
     log_dir: Path
     #: Where the worker's libraries are, on the board.
     cache_dir: str
-    _chosen: dict[str | None, OpenClDevice] = field(default_factory=dict)
+    _chosen: dict[str | None, tuple[OpenClDevice, DeviceLimits]] = field(default_factory=dict)
     _outputs: JudgedOutputs = field(default_factory=JudgedOutputs)
 
-    def run(self, plan: DevicesPlan | KernelPlan | DuplicationPlan, run: RunPlan) -> dict[str, Any]:
+    def run(self, plan: LaunchedPlan, run: RunPlan) -> dict[str, Any]:
         """Return the payload that the worker in Python would have; `run` is the native one.
 
         Raises `MeasurementError` where a kernel does not build, and whatever `run` raises; `OpenClError` where there is
@@ -38,23 +44,31 @@ class OwnKernels:
         """
         if isinstance(plan, DevicesPlan):
             return self._devices(plan, run)
+        device, limits = self.device(plan.platform, run)
         session = LaunchSession(
-            device=self._device(plan.platform, run),
+            device=device,
+            limits=limits,
             run=run,
             outputs=self._outputs,
             read_there=self.read_there,
             log_dir=self.log_dir,
             cache_dir=self.cache_dir,
         )
-        return timed_kernels(plan, session) if isinstance(plan, KernelPlan) else duplicated_kernels(plan, session)
+        if isinstance(plan, KernelPlan):
+            return timed_kernels(plan, session)
+        if isinstance(plan, DuplicationPlan):
+            return duplicated_kernels(plan, session)
+        return opencl_ceilings(plan, session)
 
     def _devices(self, plan: DevicesPlan, run: RunPlan) -> dict[str, Any]:
-        told = run(DeviceListPlan(cache_dir=self.cache_dir))["devices"]
-        devices = tuple(OpenClDevice.from_plain(each) for each in told)
-        self._chosen[plan.platform] = chosen = choose_device(plan.platform, devices, fix=FIX_THERE)
+        told = run(DeviceListPlan(cache_dir=self.cache_dir))
+        devices = tuple(OpenClDevice.from_plain(each) for each in told["devices"])
+        chosen = choose_device(plan.platform, devices, fix=FIX_THERE)
+        limits = msgspec.convert(told["limits"][devices.index(chosen)], DeviceLimits)
+        self._chosen[plan.platform] = chosen, limits
         return {"chosen": chosen.to_plain(), "devices": [each.to_plain() for each in devices]}
 
-    def _device(self, platform: str | None, run: RunPlan) -> OpenClDevice:
+    def device(self, platform: str | None, run: RunPlan) -> tuple[OpenClDevice, DeviceLimits]:
         """Return the device as it was chosen last: a plan whose device is another one by now is refused there."""
         if platform not in self._chosen:
             self._devices(DevicesPlan(platform=platform), run)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from perfsuite.measure.plan import DevicesPlan, DuplicationPlan, KernelPlan, Plan
+from perfsuite.measure.plan import DevicesPlan, DuplicationPlan, KernelPlan, OpenClCeilingsPlan, Plan
 
 #: What `perfsuite.measure.launches.own_kernels` answers by launches.
-LAUNCHED = (DevicesPlan, KernelPlan, DuplicationPlan)
+LAUNCHED = (DevicesPlan, KernelPlan, DuplicationPlan, OpenClCeilingsPlan)
 
 
 class ContentKind(str, Enum):
@@ -20,6 +20,8 @@ class ContentKind(str, Enum):
     BITS = "bits"
     #: Whole numbers of 32 bits below a limit.
     WHOLES = "wholes"
+    #: F32 that counts up from the offset, and begins again at a limit.
+    CYCLE = "cycle"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,14 +30,14 @@ class Content:
 
     kind: ContentKind
     #: Below 2**63.
-    seed: int
+    seed: int = 0
     n_bytes: int
     #: Of `ContentKind.FLOATS`: powers of two and whole numbers, so that no rounding depends on who computes.
     scale: float = 1.0
     offset: float = 0.0
     #: Of `ContentKind.BITS`.
     mask: bytes = b"\xff"
-    #: Of `ContentKind.WHOLES`.
+    #: Of `ContentKind.WHOLES` and `ContentKind.CYCLE`.
     limit: int = 0
     #: What the array is: its type as NumPy names it, and its shape.
     dtype: str
@@ -50,6 +52,19 @@ class DeviceListPlan(Plan):
     cache_dir: str
     #: A layer that the environment names: whether OpenCL's loader brings it in is answered, too.
     layer: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceLimits:
+    """What an OpenCL device can do, beside what `OpenClDevice` says of it."""
+
+    #: Their names, with blanks between them.
+    extensions: str
+    #: Most that one buffer may have.
+    allocation_bytes: int
+    #: Most items of a work-group, and of each axis of one.
+    group_items: int
+    axis_items: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,11 +86,13 @@ class PlannedLaunch:
     entry: str
     #: What the buffers hold that it reads.
     contents: tuple[Content, ...]
+    #: Whether it writes to them, too.
+    are_inputs_written: bool = False
     n_outputs: int
     #: Another launch of the same contents, before it in the plan, whose buffers it has: where these lie is no
     #: difference between the two.
     beside: int | None = None
-    #: The bytes of each scalar.
+    #: The bytes of each scalar; in rounds the last one is how many passes it makes, of 32 bits.
     scalars: tuple[bytes, ...]
     global_size: tuple[int, ...]
     local_size: tuple[int, ...] | None
@@ -84,12 +101,15 @@ class PlannedLaunch:
 class StepKind(str, Enum):
     """What is done with launches."""
 
-    #: One launch on a poisoned output, whose content is the answer.
+    #: One launch on a poisoned output, whose content is the answer, with SHA-256 of the inputs that it writes to.
     OUTPUT = "output"
     #: Launches that are waited for one by one, of several in turns: their times are the answer.
     TURNS = "turns"
     #: Launches between two ``clFinish``: the host's time between these, and the times of all, are the answer.
     BURST = "burst"
+    #: Launches in rounds, each of as many passes as last long enough: these, and the fastest of each round, are the
+    #: answer; of a launch that cannot be made, why not.
+    ROUNDS = "rounds"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,14 +119,34 @@ class LaunchStep:
     kind: StepKind
     #: Places of launches in the plan; in turns each round has all of them, and every other one in the other order.
     launches: tuple[int, ...]
-    #: How many of each.
+    #: How many of each; in rounds of each round.
     n_launches: int = 1
-    #: In turns: how many come before the first that counts, and how many at least, once the budget is spent.
+    #: In turns: how many come before the first that counts.
     n_warm_up: int = 0
+    #: In turns and in rounds: how many at least, once the budget is spent. That of rounds is the whole plan's.
     n_least: int = 0
     budget_ns: int = 0
+    #: In rounds: how long a launch lasts at least.
+    target_ns: int = 0
+    #: Whether the answer may be why there is none, of a kernel that does not build or that the device refuses.
+    may_fail: bool = False
     #: SHA-256 of outputs that need not be answered again.
     known_outputs: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchSessionPlan(Plan):
+    """Launches on one device as somebody asks for them, line by line, until nobody does any more."""
+
+    task = "launch_session"
+    #: As in a `LaunchesPlan`.
+    platform_index: int
+    device_index: int
+    platform_name: str
+    device_name: str
+    #: Longest that it may be silent at one step.
+    step_limit_s: float
+    cache_dir: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from perfsuite.measure.kernel_launches import CPU_TUNING, GPU_TUNING, DescribedLaunch, describe
@@ -35,12 +35,11 @@ class LaunchWriter:
         """Add a launch of a case, of a source; return its place."""
         described = describe(case, CPU_TUNING if self.device.is_cpu else GPU_TUNING, self.seed)
         source = "\n".join(map(read, (*described.preludes, described.source)))
-        program = LaunchProgram(source=source, options=" ".join(described.build_options))
         self.described.append(described)
-        self._launches.append(
+        return self.planned(
             PlannedLaunch(
                 name=case.case_id,
-                program=self._programs.setdefault(program, len(self._programs)),
+                program=self.program(source, described.build_options),
                 entry=described.entry,
                 contents=described.contents if beside is None else (),
                 n_outputs=case.written_bytes // 4,
@@ -50,15 +49,23 @@ class LaunchWriter:
                 local_size=described.local_size,
             )
         )
+
+    def program(self, source: str, options: Sequence[str]) -> int:
+        """Return the place of a program, which is built once."""
+        return self._programs.setdefault(LaunchProgram(source=source, options=" ".join(options)), len(self._programs))
+
+    def planned(self, launch: PlannedLaunch) -> int:
+        """Add a launch; return its place."""
+        self._launches.append(launch)
         return len(self._launches) - 1
 
     def output(self, case: KernelCase, launch: int) -> int:
         """Add a launch whose output is answered; return the step's place."""
-        return self._step(LaunchStep(kind=StepKind.OUTPUT, launches=(launch,), known_outputs=self.known(case)))
+        return self.step(LaunchStep(kind=StepKind.OUTPUT, launches=(launch,), known_outputs=self.known(case)))
 
     def turns(self, launches: tuple[int, ...], repetitions: int) -> int:
         """Add launches that are timed one by one, in turns; return the step's place."""
-        return self._step(
+        return self.step(
             LaunchStep(
                 kind=StepKind.TURNS,
                 launches=launches,
@@ -71,7 +78,7 @@ class LaunchWriter:
 
     def burst(self, launch: int, n_launches: int) -> int:
         """Add launches between two finishes; return the step's place."""
-        return self._step(LaunchStep(kind=StepKind.BURST, launches=(launch,), n_launches=n_launches))
+        return self.step(LaunchStep(kind=StepKind.BURST, launches=(launch,), n_launches=n_launches))
 
     def plan(self, *, cache_dir: str, n_threads: int | None, built_dir: str | None = None) -> LaunchesPlan:
         """Return the plan of all that was added."""
@@ -88,6 +95,7 @@ class LaunchWriter:
             cache_dir=cache_dir,
         )
 
-    def _step(self, step: LaunchStep) -> int:
+    def step(self, step: LaunchStep) -> int:
+        """Add a step; return its place."""
         self._steps.append(step)
         return len(self._steps) - 1

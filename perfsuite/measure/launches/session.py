@@ -10,6 +10,7 @@ from typing import Any
 from perfsuite.errors import MeasurementError, OpenClError
 from perfsuite.measure.engine_store import KERNELS_DIR
 from perfsuite.measure.launches.judged_outputs import JudgedOutputs
+from perfsuite.measure.launches.plan import DeviceLimits
 from perfsuite.measure.launches.planning import LaunchWriter
 from perfsuite.measure.opencl_platform import OpenClDevice
 from perfsuite.measure.plan import Plan
@@ -27,6 +28,7 @@ class LaunchSession:
     """A device, and who launches on it."""
 
     device: OpenClDevice
+    limits: DeviceLimits
     run: RunPlan
     outputs: JudgedOutputs
     read_there: ReadThere
@@ -47,9 +49,14 @@ class LaunchSession:
         if (failed := told.get("unbuilt")) is None:
             return told
         launch, device = writer.described[failed["launch"]], self.device.device_name
-        path = self.log_dir / f"{Path(launch.source).stem}-{launch.entry}.build.log"
-        write_whole_bytes(path, f"device: {device}\n{failed['log']}\n".encode(), MeasurementError)
+        path = self.kept_log(f"{Path(launch.source).stem}-{launch.entry}", failed["log"])
         raise MeasurementError(f"kernel {launch.entry} of {launch.source} does not build for {device}; see {path}")
+
+    def kept_log(self, name: str, log: str) -> Path:
+        """Keep the log of a build that failed, and return where."""
+        path = self.log_dir / f"{name}.build.log"
+        write_whole_bytes(path, f"device: {self.device.device_name}\n{log}\n".encode(), MeasurementError)
+        return path
 
     def old_source(self, folder: Path, name: str) -> str:
         """Return the text of a file of kernels on the board; `OpenClError` where it is none."""

@@ -38,6 +38,12 @@ class Asked(Protocol):
         """
 
 
+def tell_bytes(worker: Asked, content: memoryview | bytes) -> None:
+    """Send bytes, for the request that follows."""
+    for first in range(0, len(content), PIECE_BYTES):
+        worker.asked(f"part {base64.b64encode(content[first : first + PIECE_BYTES]).decode()}", n_steps=0)
+
+
 class WorkerCrash(Exception):  # noqa: N818 - whoever knows the case makes an error of it
     """The worker died or hung."""
 
@@ -91,11 +97,8 @@ class GgmlOperator:
     def set(self, which: OperatorInput, content: Array) -> None:
         """Set the whole of an input to bytes in ggml's order, its first dimension the fastest."""
         flat = np.ascontiguousarray(content).reshape(-1).view(np.uint8)
-        for first in range(0, len(flat), PIECE_BYTES):
-            piece = base64.b64encode(flat[first : first + PIECE_BYTES].data).decode()
-            if first + PIECE_BYTES < len(flat):
-                self._worker.asked(f"part {piece}", n_steps=0)
-        self._worker.asked(f"part {piece}", f"set {self.number} {int(which)}")
+        tell_bytes(self._worker, flat.data)
+        self._worker.asked(f"set {self.number} {int(which)}")
 
     def launched_ns(self, most_launches: int, until_ns: int) -> int:
         """Launch it so often at most, and until so much has passed; return what the fastest graph of it took."""

@@ -1,4 +1,4 @@
-"""A native worker that measures ggml's operators when it is asked to, here or at the end of a link."""
+"""A native worker that measures shapes when it is asked to, here or at the end of a link."""
 
 from __future__ import annotations
 
@@ -7,13 +7,15 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
+from functools import partial
 from typing import Any, Protocol, TypeAlias
 
 from perfsuite.errors import EngineError, MeasurementError, PerfsuiteError
 from perfsuite.measure.launch import FAILURE_MARK, READY_MARK, record_payload, refuse_killed
-from perfsuite.measure.plan import ShapesPlan
+from perfsuite.measure.plan import Plan
 from perfsuite.measure.shapes.ggml_bench import GgmlBench
-from perfsuite.measure.shapes.ggml_operators import WorkerCrash
+from perfsuite.measure.shapes.ggml_operators import Asked, WorkerCrash
+from perfsuite.measure.shapes.meter import ShapeBench
 from perfsuite.measure.shapes.meters import ShapeSetup
 from perfsuite.measure.shapes.requests import RequestKind, ShapeAnswer, ShapeRequest
 from perfsuite.measure.shapes.service import MOST_BYTES, ShapeService
@@ -44,33 +46,47 @@ class HeardWorker(Protocol):
 
 
 #: Starts a worker with a plan and an environment, and ends it with the context.
-Start: TypeAlias = Callable[[ShapesPlan, Mapping[str, str]], AbstractContextManager[HeardWorker]]
+Start: TypeAlias = Callable[[Plan, Mapping[str, str]], AbstractContextManager[HeardWorker]]
 
 
-class GgmlSession:
+class NativeBench(ShapeBench[Any], Protocol):
+    """A bench that launches by a worker."""
+
+    @property
+    def memory_bytes(self) -> int:
+        """The memory of the machine that it measures on."""
+
+
+#: Makes a bench of a worker that is ready, and of what it said then.
+OpenBench: TypeAlias = Callable[[Asked, str], NativeBench]
+
+
+class NativeSession:
     """`ShapeSession` of one native worker; whoever starts it closes it."""
 
-    def __init__(self, start: Start, setup: ShapeSetup, *, limit_s: float) -> None:
-        """Start the worker and wait until its backend is open; `MeasurementError` where it cannot be.
+    def __init__(
+        self, start: Start, plan: Plan, environment: Mapping[str, str], opened: OpenBench, *, seed: int, limit_s: float
+    ) -> None:
+        """Start the worker and wait until its device is open; `MeasurementError` where it cannot be.
 
-        `limit_s` is the longest that it may be silent: to start, and at one step of a request.
+        `limit_s` is the longest that it may be silent: to start, and at one step of a request, as its plan says.
         """
         self._limit_s = limit_s
         self._n_requests = 0
         self._lost: PerfsuiteError | None = None
-        self._plan = replace(setup.plan, step_limit_s=limit_s)
+        self._plan = plan
         self._stack = contextlib.ExitStack()
         #: Whether it can be asked.
         self.is_open = True
         try:
-            self._worker = self._stack.enter_context(start(self._plan, setup.environment))
-            self.bench = GgmlBench(self._plan, self, self._ready())
+            self._worker = self._stack.enter_context(start(plan, environment))
+            self.bench = opened(self, self._ready())
         except BaseException:
             self.close()
             raise
         self.description = self.bench.description
         most_bytes = min(MOST_BYTES, self.bench.memory_bytes // _MEMORY_SHARE)
-        self._service = ShapeService(self.bench, seed=self._plan.seed, most_bytes=most_bytes)
+        self._service = ShapeService(self.bench, seed=seed, most_bytes=most_bytes)
 
     def ask(self, kind: RequestKind, case_ids: tuple[str, ...], **asked: Any) -> ShapeAnswer:
         """Return the answer to a request, as `ShapeSession`."""
@@ -149,3 +165,12 @@ class GgmlSession:
         except MeasurementError as error:
             return str(error)
         return told
+
+
+class GgmlSession(NativeSession):
+    """A session of ggml's operators."""
+
+    def __init__(self, start: Start, setup: ShapeSetup, *, limit_s: float) -> None:
+        """Start the worker of a plan with a library of ggml's."""
+        plan = replace(setup.plan, step_limit_s=limit_s)
+        super().__init__(start, plan, setup.environment, partial(GgmlBench, plan), seed=plan.seed, limit_s=limit_s)

@@ -16,24 +16,14 @@ from perfsuite.errors import OpenClError, ShapeError
 from perfsuite.measure.engine_store import KERNELS_DIR
 from perfsuite.measure.kernel_programs import first_line, opencl_errors
 from perfsuite.measure.kernel_references import error_norm
+from perfsuite.measure.launches.plan import DeviceLimits
 from perfsuite.measure.opencl import KernelBench, PlacedLaunch, execution_ns
 from perfsuite.measure.opencl_platform import OpenClDevice
 from perfsuite.measure.shapes.meter import BenchDescription, Deviation
 from perfsuite.measure.shapes.shape_inputs import ShapeInputs, draw_inputs
 from perfsuite.measure.shapes.shape_references import shape_reference
-from perfsuite.measure.shapes.tiled_launches import (
-    MOST_HEAD,
-    buffer_bytes,
-    kernels_digest,
-    local_bytes,
-    local_size,
-    tiled_launch,
-)
-from perfsuite.workload.shapes.operation_shape import Operation
-from perfsuite.workload.shapes.shape_case import ShapeCase, Subject, Tiling
-
-#: Kernels count in 32 bits with a sign, up to the end of the last tile.
-_MOST_SIZE = 2**30
+from perfsuite.measure.shapes.tiled_launches import kernels_digest, tiled_description, tiled_launch, tiled_problem
+from perfsuite.workload.shapes.shape_case import ShapeCase
 
 
 class TiledBench:
@@ -50,24 +40,17 @@ class TiledBench:
 
     @property
     def description(self) -> BenchDescription:
-        device = self._device
-        texts = ("platform_name", "platform_version", "device_name", "device_version", "driver_version")
-        return BenchDescription(
-            device=f"{device.device_name} ({device.platform_name}, driver {device.driver_version})",
-            n_compute_units=device.compute_units,
-            fingerprint=(
-                *((name, str(getattr(device, name))) for name in (*texts, "compute_units")),
-                ("kernels", self._kernels),
-            ),
-        )
+        return tiled_description(self._device, self._kernels)
 
     def problem(self, case: ShapeCase) -> str | None:
-        if case.subject is not Subject.TILED or case.tiling is None:
-            return f"subject {case.subject.value}; expected {Subject.TILED.value}"
-        limits = self._limits(case, case.tiling)
-        return next(
-            (f"{what}: {wanted}; expected {most} at most" for what, wanted, most in limits if wanted > most), None
+        device = self._bench.queue.device
+        limits = DeviceLimits(
+            extensions="",
+            allocation_bytes=device.max_mem_alloc_size,
+            group_items=device.max_work_group_size,
+            axis_items=tuple(device.max_work_item_sizes),
         )
+        return tiled_problem(case, self._device, limits)
 
     def bound(self, case: ShapeCase, *, seed: int) -> TiledOperation:
         """Draw a case's inputs and place them; `ShapeError` where there is a problem with it."""
@@ -83,20 +66,6 @@ class TiledBench:
         """Take each sample when it is asked for, so that whoever asks marks which one that is."""
         for operation in operations:
             yield min(operation.run_ns() for _ in range(n_launches))
-
-    def _limits(self, case: ShapeCase, tiling: Tiling) -> Iterator[tuple[str, int, int]]:
-        """Yield what the kernels are written for, and what the device holds: wanted, and at most."""
-        yield "the largest size", max(case.shape.sizes), _MOST_SIZE
-        if case.operation is Operation.ATTENTION:
-            yield "head", case.shape.of("head"), MOST_HEAD
-        device, buffers = self._bench.queue.device, buffer_bytes(case.shape)
-        items = local_size(case.shape, tiling)
-        yield "items of a work-group", math.prod(items), device.max_work_group_size
-        for axis, (wanted, most) in enumerate(zip(items, device.max_work_item_sizes, strict=False)):
-            yield f"items of a work-group along axis {axis}", wanted, most
-        yield "bytes of local memory", local_bytes(case.shape, tiling), device.local_mem_size
-        yield "bytes of a buffer", max(buffers), device.max_mem_alloc_size
-        yield "bytes of memory", sum(buffers), device.global_mem_size
 
 
 class TiledOperation:

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import hashlib
+import math
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 
 from perfsuite.measure.kernel_launches import Launch, Scalar
+from perfsuite.measure.launches.plan import DeviceLimits
+from perfsuite.measure.opencl_platform import OpenClDevice
+from perfsuite.measure.shapes.meter import BenchDescription
 from perfsuite.measure.shapes.shape_inputs import ShapeInputs, product_sizes
 from perfsuite.workload.ggml_types import GGML_TYPES
 from perfsuite.workload.shapes.operation_shape import Operation, OperationShape
-from perfsuite.workload.shapes.shape_case import Tiling
+from perfsuite.workload.shapes.shape_case import ShapeCase, Subject, Tiling
 
 #: Values of the inner dimension that a work-group stages at once, as the kernels have it.
 STEP = 32
@@ -19,6 +24,9 @@ STEP = 32
 MOST_HEAD = 1024
 #: Values of the output that an item of GEMM holds, if its vector is no wider.
 _ITEM_VALUES = 16
+
+#: Kernels count in 32 bits with a sign, up to the end of the last tile.
+_MOST_SIZE = 2**30
 
 _F32_BYTES = 4
 _PRELUDES = ("prelude.cl", "pieces.cl")
@@ -49,6 +57,43 @@ def kernels_digest(kernels_dir: Path) -> str:
         digest.update(path.read_bytes() if path.is_file() else b"")
         digest.update(b"\0")
     return digest.hexdigest()[:12]
+
+
+def tiled_description(device: OpenClDevice, kernels: str) -> BenchDescription:
+    """Return on what kernels of this digest compute."""
+    texts = ("platform_name", "platform_version", "device_name", "device_version", "driver_version")
+    return BenchDescription(
+        device=f"{device.device_name} ({device.platform_name}, driver {device.driver_version})",
+        n_compute_units=device.compute_units,
+        fingerprint=(
+            *((name, str(getattr(device, name))) for name in (*texts, "compute_units")),
+            ("kernels", kernels),
+        ),
+    )
+
+
+def tiled_problem(case: ShapeCase, device: OpenClDevice, limits: DeviceLimits) -> str | None:
+    """Return why a device cannot compute a case by the tiled kernels, or None where it can."""
+    if case.subject is not Subject.TILED or case.tiling is None:
+        return f"subject {case.subject.value}; expected {Subject.TILED.value}"
+    wanted = _wanted(case, case.tiling, device, limits)
+    return next((f"{what}: {value}; expected {most} at most" for what, value, most in wanted if value > most), None)
+
+
+def _wanted(
+    case: ShapeCase, tiling: Tiling, device: OpenClDevice, limits: DeviceLimits
+) -> Iterator[tuple[str, int, int]]:
+    """Yield what the kernels are written for, and what the device holds: wanted, and at most."""
+    yield "the largest size", max(case.shape.sizes), _MOST_SIZE
+    if case.operation is Operation.ATTENTION:
+        yield "head", case.shape.of("head"), MOST_HEAD
+    buffers, items = buffer_bytes(case.shape), local_size(case.shape, tiling)
+    yield "items of a work-group", math.prod(items), limits.group_items
+    for axis, (wanted, most) in enumerate(zip(items, limits.axis_items, strict=False)):
+        yield f"items of a work-group along axis {axis}", wanted, most
+    yield "bytes of local memory", local_bytes(case.shape, tiling), device.local_memory_bytes
+    yield "bytes of a buffer", max(buffers), limits.allocation_bytes
+    yield "bytes of memory", sum(buffers), device.global_memory_bytes
 
 
 def local_size(shape: OperationShape, tiling: Tiling) -> tuple[int, int, int]:

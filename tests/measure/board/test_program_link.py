@@ -31,12 +31,9 @@ from perfsuite.measure.plan import (
     DevicesPlan,
     IndependentPlan,
     LlamaPlan,
-    OpenClCeilingsPlan,
-    ShapesPlan,
     TurnsPlan,
     dump_record,
 )
-from perfsuite.measure.shapes.meters import ShapeSetup
 from perfsuite.records.file_digest import file_digest
 from perfsuite.workload.weights import materialize, resolve
 
@@ -429,10 +426,6 @@ def test_a_plan_that_takes_python_says_so(home: BoardHome, opened: Callable[...,
 PYTHON_ALONE: dict[str, Callable[[RemoteBoard, LlamaPlan], object]] = {
     "a socket of live records": lambda board, plan: board.run_in_turns(
         (TurnsPlan(llama=plan), TurnsPlan(llama=replace(plan, live_socket="/s"))), n_turns=2, leader=0
-    ),
-    "ceilings of OpenCL": lambda board, _: board.run(OpenClCeilingsPlan(platform=None, budget_ms=1, log_dir="")),
-    "shapes of the suite's own tiled kernels": lambda board, _: board.start_shapes(
-        ShapeSetup(plan=ShapesPlan(subject="tiled", n_threads=1, log_dir=""), environment={}), limit_s=1.0
     ),
 }
 

@@ -9,11 +9,16 @@ from pathlib import Path
 import pytest
 
 from perfsuite.errors import MeasurementError, OpenClError
+from perfsuite.expectation.roofline.ceiling import Ceiling
+from perfsuite.measure import opencl_ceiling_work
 from perfsuite.measure.board.remote_board import RemoteBoard
 from perfsuite.measure.engine_store import kernels_folder
 from perfsuite.measure.kernel_record import KernelRecord
-from perfsuite.measure.plan import DevicesPlan, KernelPlan
+from perfsuite.measure.plan import DevicesPlan, KernelPlan, OpenClCeilingsPlan, ShapesPlan
+from perfsuite.measure.shapes.meters import ShapeSetup
+from perfsuite.measure.shapes.requests import RequestKind
 
+from ...synthetic_shapes import tiled
 from ..opencl_children import visible_opencl
 from .conftest import BoardHome
 
@@ -63,6 +68,33 @@ def test_kernels_are_measured_beside_those_that_were_kept(board: RemoteBoard, en
     assert payload["sentinels"]["memory_ns"] > 0
     with pytest.raises(OpenClError, match=r"^/nowhere/prelude\.cl: is not on board; expected the kernels' sources"):
         board.run(replace(PLAN, old_kernels_dir="/nowhere"), extra_environment=environment)
+
+
+def test_ceilings_are_measured(
+    board: RemoteBoard, environment: Mapping[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All bandwidths of a working set have rates, and arithmetic in F32 has one."""
+    monkeypatch.setattr(opencl_ceiling_work, "_MOST_BYTES", 64 << 10)
+    plan = OpenClCeilingsPlan(platform=None, budget_ms=1, log_dir="/nowhere")
+    payload = board.run(plan, extra_environment=environment)
+    found = [Ceiling.from_plain(each) for each in payload["ceilings"]]
+    rated = [each.kind for each in found if each.rate]
+    assert rated[:4] == ["read", "copy", "triad", "fp32"]
+    assert payload["contention"]["wall_ns"] > 0
+
+
+def test_shapes_of_the_tiled_kernels_are_measured(board: RemoteBoard, environment: Mapping[str, str]) -> None:
+    """An output is judged here, samples come from there, and the session ends."""
+    case_id = tiled("gemm/m33-n17-k65/f16", tile=16).case_id
+    plan = ShapesPlan(subject="tiled", n_threads=1, log_dir="")
+    session = board.start_shapes(ShapeSetup(plan=plan, environment=environment), limit_s=60.0)
+    deviation = session.ask(RequestKind.VERIFY, (case_id,)).deviation
+    assert deviation is not None
+    assert deviation.is_correct
+    ((first, second),) = session.ask(RequestKind.SAMPLES, (case_id,), n_samples=2).samples_ns
+    assert min(first, second) > 0
+    session.close()
+    assert board.covariates()
 
 
 def test_a_platform_that_the_board_lacks_is_told_with_what_it_has(

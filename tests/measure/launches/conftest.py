@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ import pytest
 
 from perfsuite.measure.kernel_launches import CPU_TUNING, prepare
 from perfsuite.measure.launches.own_kernels import OwnKernels
-from perfsuite.measure.launches.plan import DeviceListPlan, LaunchesPlan, LaunchStep, StepKind
+from perfsuite.measure.launches.plan import DeviceLimits, DeviceListPlan, LaunchesPlan, LaunchStep, StepKind
 from perfsuite.measure.opencl_platform import OpenClDevice
 from perfsuite.measure.plan import Plan
 from perfsuite.workload.kernel_catalog import KernelCase
@@ -31,6 +31,9 @@ DEVICE = OpenClDevice(
     global_memory_bytes=1,
     local_memory_bytes=1,
 )
+
+
+LIMITS = DeviceLimits(extensions="cl_khr_a cl_khr_b", allocation_bytes=1 << 20, group_items=64, axis_items=(64, 8, 1))
 
 
 @dataclass(kw_only=True)
@@ -55,7 +58,10 @@ class FakeWorker:
         """Answer a plan."""
         self.plans.append(plan)
         if isinstance(plan, DeviceListPlan):
-            return {"devices": [each.to_plain() for each in self.devices]}
+            return {
+                "devices": [each.to_plain() for each in self.devices],
+                "limits": [asdict(LIMITS) for _ in self.devices],
+            }
         assert isinstance(plan, LaunchesPlan)
         rest = {"contention": {"wall_ns": 5}, "peak_rss_bytes": 6, "device_samples": [7]}
         if self.unbuilt is not None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from perfsuite.measure.kernel_references import dequantize
-from perfsuite.measure.launches.contents import Contents, _draws, drawn_array
+from perfsuite.measure.launches.contents import Contents, _draws, counted, drawn_array
 from perfsuite.measure.launches.plan import Content, ContentKind
 
 
@@ -88,8 +88,9 @@ def content(kind: ContentKind, seed: int, n_bytes: int, **rest: Any) -> Content:
             content(ContentKind.WHOLES, 9, 4004, limit=49152),
             "8702caf66a68d06490970f4af4d62b3ba5aa9c8616ad4be8d09ed7cb6cf0f40e",
         ),
+        (counted(251, 1001, offset=2.0), "058240ebb4efecc84d22eb5d34f731384cd1673e133aabfbca6e6b3c49b796e6"),
     ],
-    ids=["floats", "scaled", "bits", "wholes"],
+    ids=["floats", "scaled", "bits", "wholes", "cycle"],
 )
 def test_contents_are_those_of_the_native_worker(drawn: Content, digest: str) -> None:
     """Each kind has the bytes that native/tests/test_launcher.cpp expects of the other half."""

@@ -331,13 +331,13 @@ def _bench(monkeypatch: pytest.MonkeyPatch, **limits: Any) -> TiledBench:
     roomy = {
         "max_work_group_size": 256,
         "max_work_item_sizes": [256, 256, 64],
-        "local_mem_size": 1 << 15,
         "max_mem_alloc_size": 1 << 20,
-        "global_mem_size": 1 << 21,
     }
     queue = SimpleNamespace(device=SimpleNamespace(**{**roomy, **limits}))
     monkeypatch.setattr(tiled_bench, "KernelBench", lambda *given, **named: SimpleNamespace(queue=queue))
-    return TiledBench(DEVICE, log_dir=Path("logs"))
+    memory = {"local_memory_bytes": limits.get("local_mem_size", 1 << 15)}
+    memory["global_memory_bytes"] = limits.get("global_mem_size", 1 << 21)
+    return TiledBench(replace(DEVICE, **memory), log_dir=Path("logs"))
 
 
 @pytest.mark.parametrize(

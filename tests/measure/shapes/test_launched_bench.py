@@ -1,0 +1,162 @@
+"""The tiled kernels by the native worker, on a real device; skipped where there is no OpenCL."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from perfsuite.errors import EngineError, MeasurementError, OpenClError, ShapeCrashError
+from perfsuite.measure.engine_store import KERNELS_DIR
+from perfsuite.measure.launch import run_worker
+from perfsuite.measure.launches.own_kernels import OwnKernels
+from perfsuite.measure.plan import DevicesPlan, ShapesPlan
+from perfsuite.measure.shapes.ggml_operators import WorkerCrash
+from perfsuite.measure.shapes.launched_bench import LaunchedBench, LaunchedDevice, LaunchedSession
+from perfsuite.measure.shapes.meters import ShapeSetup
+from perfsuite.measure.shapes.requests import RequestKind
+from perfsuite.measure.shapes.tiled_launches import kernels_digest
+from perfsuite.measure.worker_lines import waiting_worker
+from perfsuite.testing.planted_kernels import Fault, plant
+
+from ...synthetic_shapes import tiled
+from ..launches.conftest import DEVICE, LIMITS
+from ..opencl_children import visible_opencl
+
+CASES = [
+    tiled("gemm/m65-n130-k33/f32", tile=32).case_id,
+    tiled("bmm/b3-m2-n65-k64/q8_0", tile=16).case_id,
+    tiled("gemv/n65-k256/q4_k", tile=8).case_id,
+    tiled("attention/heads6-kvheads2-head64-context65/f16", tile=32, vector=4).case_id,
+]
+
+
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, str]:
+    """Return the variables of a process that sees OpenCL."""
+    return visible_opencl(tmp_path_factory.mktemp("vendors"))
+
+
+@pytest.fixture(scope="module")
+def there(
+    environment: Mapping[str, str], engine_cache: Path, tmp_path_factory: pytest.TempPathFactory
+) -> LaunchedDevice:
+    """Return the device that there is."""
+    logs = tmp_path_factory.mktemp("logs")
+    own = OwnKernels(read_there=Path.read_bytes, log_dir=logs, cache_dir=str(engine_cache))
+    run = partial(run_worker, extra_environment=environment)
+    try:
+        own.run(DevicesPlan(platform=None), run)
+    except MeasurementError as error:
+        if not str(error).startswith("OpenCL:"):
+            raise
+        pytest.skip(str(error))
+    device, limits = own.device(None, run)
+    return LaunchedDevice(device=device, limits=limits, log_dir=logs)
+
+
+@contextmanager
+def opened(there: LaunchedDevice, environment: Mapping[str, str], cache_dir: Path) -> Iterator[LaunchedSession]:
+    """Yield a session of a worker of its own."""
+    setup = ShapeSetup(plan=ShapesPlan(subject="tiled", n_threads=1, log_dir="", seed=7), environment=environment)
+    session = LaunchedSession(waiting_worker, setup, there, limit_s=60.0, cache_dir=str(cache_dir))
+    with closing(session):
+        yield session
+
+
+@pytest.fixture
+def session(there: LaunchedDevice, environment: Mapping[str, str], engine_cache: Path) -> Iterator[LaunchedSession]:
+    """Return a session with the suite's own sources."""
+    with opened(there, environment, engine_cache) as found:
+        yield found
+
+
+def test_every_operation_is_right_and_timed(session: LaunchedSession, there: LaunchedDevice) -> None:
+    """Outputs are within their tolerance; a round, samples and pairs have as many times as were asked for."""
+    for case_id in CASES:
+        deviation = session.ask(RequestKind.VERIFY, (case_id,)).deviation
+        assert deviation is not None
+        assert deviation.is_correct
+        assert deviation.error_norm > 0
+    assert [len(each) for each in session.ask(RequestKind.ROUND, tuple(CASES)).samples_ns] == [1] * len(CASES)
+    old, new = session.ask(RequestKind.PAIRS, (CASES[0], CASES[1]), n_samples=4).samples_ns
+    assert (len(old), len(new)) == (4, 4)
+    assert min(*old, *new) > 0
+    assert session.description.n_compute_units == there.device.compute_units
+    assert dict(session.description.fingerprint)["kernels"] == kernels_digest(KERNELS_DIR)
+
+
+def test_a_planted_fault_is_found(
+    there: LaunchedDevice, environment: Mapping[str, str], engine_cache: Path, tmp_path: Path
+) -> None:
+    """Sources of another folder are those that are built, and what they compute wrongly is judged here."""
+    case_id = tiled("gemm/m5-n31-k33/f32", tile=32).case_id
+    other = replace(there, kernels_dir=plant(tmp_path, Fault.WRONG_N))
+    with opened(other, environment, engine_cache) as session:
+        deviation = session.ask(RequestKind.VERIFY, (case_id,)).deviation
+    assert deviation is not None
+    assert not deviation.is_correct
+
+
+def test_sources_that_do_not_build_leave_their_log(
+    there: LaunchedDevice, environment: Mapping[str, str], engine_cache: Path, tmp_path: Path
+) -> None:
+    """The error names kernel, file, device and log; sources that are not there are named, and the worker goes on."""
+    other = replace(there, kernels_dir=tmp_path, log_dir=tmp_path / "logs")
+    with opened(other, environment, engine_cache) as session:
+        with pytest.raises(MeasurementError, match=rf"{tmp_path}/prelude.cl: No such file .* expected the kernels"):
+            session.ask(RequestKind.VERIFY, (CASES[0],))
+        for name in ("prelude.cl", "pieces.cl", "tiled.cl"):
+            (tmp_path / name).write_text("nonsense of a kernel;\n")
+        log = tmp_path / "logs" / "tiled-tiled.build.log"
+        with pytest.raises(MeasurementError, match=rf"kernel tiled of tiled.cl does not build for .*; see {log}"):
+            session.ask(RequestKind.VERIFY, (CASES[0],))
+        assert session.is_open
+    assert "nonsense" in log.read_text()
+
+
+class Scripted:
+    """A worker that answers what it was given, and notes what it was asked."""
+
+    def __init__(self, *answers: str | Exception) -> None:
+        self.answers, self.lines = list(answers), []  # type: tuple[list[str | Exception], list[str]]
+
+    def asked(self, *lines: str, n_steps: int = 1) -> str:
+        """Answer the last line, if it has an answer."""
+        self.lines += lines
+        answer = self.answers.pop(0) if n_steps else ""
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+def bench(worker: Scripted) -> LaunchedBench:
+    """Return a bench on a device with roomy limits."""
+    device = replace(DEVICE, global_memory_bytes=1 << 30, local_memory_bytes=1 << 20)
+    there = LaunchedDevice(device=device, limits=replace(LIMITS, axis_items=(64, 64, 64)), log_dir=Path("/nowhere"))
+    return LaunchedBench(there, worker, "x86_64 8192 a: processor")
+
+
+def test_failures_name_their_case() -> None:
+    """What the device refuses is an error of OpenCL; where the worker died, the step says at which case."""
+    case = tiled("gemv/n8-k32/f32", tile=8)
+    other = tiled("gemv/n9-k32/f32", tile=8)
+    refusing = bench(Scripted("1", "2", EngineError("out of memory"), WorkerCrash(1, "signal 11"), "0"))
+    first, second = refusing.bound(case, seed=0), refusing.bound(other, seed=0)
+    with pytest.raises(OpenClError, match=rf"^{case.case_id}: out of memory$"):
+        first.launched_ns(1, 0)
+    with pytest.raises(ShapeCrashError, match="signal 11") as caught:
+        refusing.samples([first, second], 2)
+    assert caught.value.case_id == other.case_id
+    assert first.verify().error_norm == float("inf")
+    assert refusing.memory_bytes == 8192
+
+
+def test_limits_of_the_device_are_a_problem() -> None:
+    """A work-group that is too large is told with what there is."""
+    problem = bench(Scripted()).problem(tiled("gemm/m65-n130-k33/f32", tile=64, vector=1))
+    assert problem == "items of a work-group: 256; expected 64 at most"
