@@ -20,6 +20,7 @@ from perfsuite.measure.engine import OPENCL_BACKEND, Engine, find_engine
 from perfsuite.measure.launches.plan import DeviceListPlan, LaunchesPlan, LaunchSessionPlan
 from perfsuite.measure.native import build_engine_library, find_probe_library, find_worker, load_probe_library
 from perfsuite.measure.plan import (
+    IndependentPlan,
     LlamaPlan,
     OperatorsPlan,
     OverheadPlan,
@@ -220,7 +221,7 @@ def start_worker(
     except (EngineError, NativeBuildError) as error:
         raise MeasurementError(str(error)) from error
     pinned = pinning(plan, sorted(os.sched_getaffinity(0)), os.environ.keys())
-    environment = _child_environment({**pinned, **extra_environment})
+    environment = _child_environment({**pinned, **blas_threads(plan), **extra_environment})
     shared: tuple[int, ...] = ()
     if publication is not None:
         queue = publication.queue
@@ -282,6 +283,17 @@ def pinning(plan: Plan, usable: Sequence[int], variables: Collection[str]) -> di
     if _PINNING_NAMES.intersection(variables):
         return {}
     return {"OMP_PROC_BIND": "true", "OMP_PLACES": ",".join(f"{{{cpu}}}" for cpu in usable)}
+
+
+def blas_threads(plan: Plan) -> dict[str, str]:
+    """Give NumPy one thread where its products are what kernels are checked against.
+
+    The other threads of a BLAS spin for some milliseconds after a product, on the processors of the kernels that are
+    timed next: on two processors these took twice as long.
+    """
+    if is_native(plan) or isinstance(plan, IndependentPlan):
+        return {}
+    return dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS"), "1")
 
 
 def _child_environment(extra: Mapping[str, str]) -> dict[str, str]:

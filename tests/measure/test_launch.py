@@ -13,9 +13,10 @@ import pytest
 
 from perfsuite.errors import EngineError, MeasurementError
 from perfsuite.expectation.ceilings import Ceilings
-from perfsuite.measure.launch import environment_engine, open_publication, pinning, run_worker
+from perfsuite.measure.launch import blas_threads, environment_engine, open_publication, pinning, run_worker
 from perfsuite.measure.plan import (
     DevicesPlan,
+    IndependentPlan,
     LlamaPlan,
     OperatorsPlan,
     OverheadPlan,
@@ -334,6 +335,16 @@ def test_operators_run_with_their_threads_where_the_engine_has_them(
 ) -> None:
     """With as many threads as processors each has its own, as in a run of a whole model, unless a variable says not."""
     assert pinning(plan, [4, 6], variables) == expected
+
+
+def test_numpy_has_one_thread_where_it_only_judges(child: Child, tmp_path: Path) -> None:
+    """Threads of a BLAS that spin after a product have no processor of the kernels that are timed next."""
+    independent = IndependentPlan(n_threads=2, working_set_bytes=1, budget_ms=1)
+    assert [bool(blas_threads(plan)) for plan in (PLAN, OPERATORS, independent)] == [True, False, False]
+    (tmp_path / "answer").write_bytes(dump_record("devices", {"devices": []}))
+    child(f"echo $OPENBLAS_NUM_THREADS; cp {tmp_path / 'answer'} $record")
+    run_worker(PLAN, log_path=tmp_path / "worker.log")
+    assert (tmp_path / "worker.log").read_text() == "1\n"
 
 
 @pytest.mark.parametrize(
