@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from perfsuite.cli.registry import COMMANDS
-from perfsuite.cli.whole_parser import parser_of
+from tools.try_commands import options_of, untried_options
 
 _PAGE = Path(__file__).resolve().parents[1] / "docs" / "known-limitations.md"
 
@@ -22,11 +22,8 @@ def told() -> set[str]:
 
 def test_each_subcommand_that_takes_a_device_is_in_the_table() -> None:
     """A new one cannot be forgotten, and none is there that does not exist."""
-    takers = {
-        each.name
-        for each in COMMANDS
-        if any("--device" in action.option_strings for action in parser_of([each.name])._actions)
-    }
+    takers = {each.name for each in COMMANDS if "--device" in options_of(each.name)}
+    assert {"kernels", "sweep", "policy"} <= takers
     assert takers - _MERELY_NAMING <= told()
     assert told() - {"pytest"} <= {each.name for each in COMMANDS}
 
@@ -37,3 +34,8 @@ def test_each_row_says_something_of_every_place() -> None:
     heading, _, *rows = [line.strip("| ").split(" | ") for line in table.splitlines() if line.startswith("|")]
     assert [each.partition(" ")[0].rstrip(":") for each in heading] == ["subcommand", "this", "a", "a", "offline"]
     assert all(len(row) == len(heading) and all(cell.strip() for cell in row) for row in rows)
+
+
+def test_each_option_is_tried_at_each_place() -> None:
+    """The tool that runs every command here and on boards has a line for each option."""
+    assert untried_options() == []

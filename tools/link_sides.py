@@ -100,7 +100,7 @@ def _bundle() -> tuple[Path, dict[str, str]]:
     order = BundleOrder(target=target, processor=target.processor(None), has_opencl=True)
     bundle = make_bundle(order, user_cache(), tell)
     source = find_llama(None, user_cache(), tell)
-    tools = find_toolchain(order.compiler, target)
+    tools = find_toolchain(order.compiler, target, order.processor)
     wanted = EngineOrder(source=source, target=target, processor=order.processor, toolchain=tools)
     engine = build_engine(wanted, user_cache(), tell)  # in the cache by now, with the headers that a bundle lacks
     return bundle.folder, {ENGINE_NAME: str(engine.library_dir.parent)}

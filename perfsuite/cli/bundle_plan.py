@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perfsuite.cli.bundle_farms import FARMS, write_farm
+from perfsuite.cli.command_help import take_behind_dashes
 from perfsuite.errors import DeviceError, PerfsuiteError
 from perfsuite.records.codec import from_plain
 from perfsuite.records.job import (
@@ -58,6 +59,7 @@ def add_plan_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--farm", choices=FARMS, help=text)
     text = "behind '--', options of pytest: --device=NAME, --threads=N, and any of the suite's as --NAME=VALUE"
     group.add_argument("pytest_options", nargs="*", metavar="OPTION", help=text)
+    take_behind_dashes(parser, "pytest_options")
 
 
 def refuse_out_of_place(options: argparse.Namespace) -> None:

@@ -138,3 +138,20 @@ def _help(
         "epilog": "\n\n".join(filter(None, parts)),
         "formatter_class": ParagraphFormatter,
     }
+
+
+def take_behind_dashes(parser: argparse.ArgumentParser, name: str) -> None:
+    """Let all that stands behind ``--`` be the last of the words called `name`, whatever stands before it.
+
+    argparse itself gives them to no positional once an option has followed the first one.
+    """
+    known = parser.parse_known_args
+
+    def parse(args: Sequence[str] | None = None, namespace: Any = None) -> tuple[argparse.Namespace, list[str]]:
+        words = list(args or ())
+        at = words.index("--") if "--" in words else len(words)
+        found, unknown = known(words[:at], namespace)
+        setattr(found, name, [*getattr(found, name), *words[at + 1 :]])
+        return found, unknown
+
+    parser.parse_known_args = parse  # type: ignore[method-assign, assignment]

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from perfsuite.cli.command_help import Commands, add_command
+from perfsuite.cli.command_help import Commands, add_command, take_behind_dashes
 
 _ABOUT = """
 The folder is one that 'perfsuite bundle --plan' wrote; what its run.sh has left on the device is in results/ in it, or
@@ -45,6 +45,7 @@ def add_parser(commands: Commands) -> None:
     text = "where what came back lies (default: results/ in it)"
     parser.add_argument("--results", type=Path, metavar="FOLDER", help=text)
     parser.add_argument("pytest_options", nargs="*", metavar="OPTION", help="behind '--': further options of pytest")
+    take_behind_dashes(parser, "pytest_options")
     parser.set_defaults(run=_run)
 
 

@@ -177,7 +177,16 @@ def test_two_setups_at_once_are_told_apart(bench: LinkedBoard, tmp_path: Path, c
 
 _PROGRAM = """#!/bin/sh
 [ "$1 $2" != 'lock state' ] || echo '{"lock": null, "notes": []}'
+[ "$1" != devices ] || { cat "${0%/*}/devices"; exit $(cat "${0%/*}/status"); }
 """
+
+_ADRENO = {
+    "platform_name": "QUALCOMM Snapdragon(TM)",
+    "device_name": "QUALCOMM Adreno(TM)",
+    "driver_version": "E031",
+    "type": "gpu",
+    "compute_units": 6,
+}
 
 
 def test_the_doctor_knows_a_bundle(bench: LinkedBoard, tmp_path: Path, capsys: Streams) -> None:
@@ -197,6 +206,47 @@ def test_the_doctor_knows_a_bundle(bench: LinkedBoard, tmp_path: Path, capsys: S
     assert main(["devices", "doctor", "bench", "--json"]) == 1
     found = {each["what"]: each for each in json.loads(capsys.readouterr().out)}
     assert found["suite"]["seen"].startswith("its program does not run")
+
+
+@pytest.mark.parametrize(
+    ("printed", "status", "grade", "seen"),
+    [
+        (json.dumps([_ADRENO]), 0, "ok", "QUALCOMM Snapdragon(TM): QUALCOMM Adreno(TM) (gpu, driver E031)"),
+        (
+            json.dumps([{**_ADRENO, "platform_name": "rusticl"}]),
+            *(0, "fail", "no OpenCL platform has 'QUALCOMM' in its name; there are: rusticl"),
+        ),
+        ("perfsuite-worker-failed: OpenCL: no library is there", 1, "fail", "OpenCL: no library is there"),
+    ],
+)
+def test_the_doctor_asks_a_bundle_for_opencl(
+    bench: LinkedBoard, printed: str, status: int, grade: str, seen: str, tmp_path: Path, capsys: Streams
+) -> None:
+    """The program of the bundle loads the board's drivers, and names what a run would measure."""
+    profile = tmp_path / "devices" / "bench.toml"
+    profile.write_text(f'opencl_platform = "QUALCOMM"\n{profile.read_text()}')
+    bundle = plant_bundle(tmp_path / "made", worker=_PROGRAM)
+    assert main(["devices", "setup", "bench", f"--bundle={bundle}"]) == 0
+    place = bench.home / _HOME / "bundle" / "current"
+    (place / "devices").write_text(f"{printed}\n")
+    (place / "status").write_text(str(status))
+    capsys.readouterr()
+    main(["devices", "doctor", "bench", "--json"])
+    found = {each["what"]: each for each in json.loads(capsys.readouterr().out)}
+    assert (found["OpenCL"]["grade"], found["OpenCL"]["seen"]) == (grade, seen)
+
+
+def test_a_doctor_that_nobody_understands_is_told(bench: LinkedBoard, tmp_path: Path, capsys: Streams) -> None:
+    """What the program prints is no list of devices."""
+    bundle = plant_bundle(tmp_path / "made", worker=_PROGRAM)
+    assert main(["devices", "setup", "bench", f"--bundle={bundle}"]) == 0
+    place = bench.home / _HOME / "bundle" / "current"
+    (place / "devices").write_text("{}\n")
+    (place / "status").write_text("0")
+    capsys.readouterr()
+    assert main(["devices", "doctor", "bench", "--json"]) == 1
+    found = {each["what"]: each for each in json.loads(capsys.readouterr().out)}
+    assert found["suite"]["seen"] == "its program names no OpenCL devices, but says '{}'"
 
 
 def test_removing_leaves_no_trace(bench: LinkedBoard, tmp_path: Path) -> None:

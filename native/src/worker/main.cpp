@@ -5,6 +5,7 @@
  *     perfsuite-worker serve [--root=FOLDER] [--worker=PROGRAM]
  *     perfsuite-worker run-folder FOLDER [RESULTS] [--root=FOLDER] [--worker=PROGRAM]
  *     perfsuite-worker lock state|break [--force] [--folder=FOLDER]
+ *     perfsuite-worker devices
  *     perfsuite-worker --version
  */
 #include <cstdio>
@@ -13,9 +14,11 @@
 #include <string>
 #include <vector>
 
+#include "../agent/json.h"
 #include "../agent/lock_command.h"
 #include "../agent/run_folder.h"
 #include "../agent/serve.h"
+#include "../launcher/devices.h"
 #include "describe.h"
 #include "failure.h"
 #include "run.h"
@@ -63,11 +66,17 @@ int dispatched(const std::vector<std::string> &arguments) {
     if (!arguments.empty() && arguments[0] == "lock") {
         return perfsuite::lock_command({arguments.begin() + 1, arguments.end()});
     }
+    if (arguments.size() == 1 && arguments[0] == "devices") {
+        perfsuite::OpenCl cl;
+        std::printf("%s\n", perfsuite::json_text(perfsuite::described_devices(cl)).c_str());
+        return 0;
+    }
     std::fprintf(stderr, "usage: perfsuite-worker run PLAN RECORD [--engine-library=FILE] [--probe-library=FILE]\n"
                          "       perfsuite-worker describe [--engine-library=FILE] [FEATURE ...]\n"
                          "       perfsuite-worker serve [--root=FOLDER] [--worker=PROGRAM]\n"
                          "       perfsuite-worker run-folder FOLDER [RESULTS] [--root=FOLDER] [--worker=PROGRAM]\n"
                          "       perfsuite-worker lock state|break [--force] [--folder=FOLDER]\n"
+                         "       perfsuite-worker devices\n"
                          "       perfsuite-worker --version\n");
     return 2;
 }

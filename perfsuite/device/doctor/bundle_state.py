@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from perfsuite.device.doctor.gathering import SuiteState
-from perfsuite.device.lock.state import STATE_FOLDER, LockState
+from perfsuite.device.lock.state import STATE_FOLDER, Holder, LockState
 from perfsuite.device.setup.bundle_scripts import CURRENT, FOLDER
 from perfsuite.device.setup.needs import Installed, last_answer
 from perfsuite.device.stability.restore_file import FILE_NAME
@@ -24,13 +26,25 @@ cat "$b/{MANIFEST_NAME}"
 """
 _FREE_COLUMN = 3
 
-#: What the program of a bundle does not do.
-_NO_OPENCL = "not looked at: the bundle's program was not asked to load OpenCL"
-_NO_EBPF = "not with a bundle"
+#: Prints the OpenCL devices as the bundle's program sees them, or why there are none.
+_DEVICES = f"""
+home=$1; case $home in '~'|'~/'*) home=$HOME${{home#'~'}};; esac
+exec "$home/{FOLDER}/{CURRENT}/{WORKER}" devices
+"""
+#: Drivers compile, and look for their devices, when they are loaded first.
+_DEVICES_LIMIT_S = 120.0
+
+#: Before a reason of the program, on one line.
+_FAILURE_MARK = "perfsuite-worker-failed: "
+
+_NOT_ASKED = "not looked at"
+_MAY_MEASURE = {Holder.RUNS, Holder.HANGS, Holder.UNKNOWN}
 
 
-def bundle_state(target: Target, home: str) -> SuiteState | None:
+def bundle_state(target: Target, home: str, opencl_platform: str | None) -> SuiteState | None:
     """Return what a device's bundle says; None where it has none.
+
+    While somebody may measure there, no OpenCL driver is loaded, which would disturb him.
 
     Raises DeviceError: what is there is no bundle of this version; LinkError: the device cannot be reached.
     """
@@ -44,6 +58,9 @@ def bundle_state(target: Target, home: str) -> SuiteState | None:
         raise DeviceError(f"its program does not run: {answer.last_words}")
     manifest = parse_manifest(manifest_text, f"{home}/{FOLDER}/{CURRENT}/{MANIFEST_NAME}")
     columns = free.split()
+    state = None if told["lock"] is None else LockState.from_plain(told["lock"])
+    is_busy = state is not None and state.holder in _MAY_MEASURE
+    device, problem = (None, None) if is_busy else _opencl(target, home, opencl_platform)
     return SuiteState(
         installed=Installed(
             suite_version=manifest.suite_version,
@@ -54,14 +71,40 @@ def bundle_state(target: Target, home: str) -> SuiteState | None:
             engine_problem=None,
         ),
         digest=None,
-        lock=None if told["lock"] is None else LockState.from_plain(told["lock"]),
+        lock=state,
         restore_file=restore_file or None,
         cache_dir=cache_dir,
         cache_free_bytes=int(columns[_FREE_COLUMN]) * 1024 if len(columns) > _FREE_COLUMN else 0,
-        is_busy=False,
-        opencl_device=None,
-        opencl_problem=_NO_OPENCL,
-        ebpf_problem=_NO_EBPF,
-        backend_problem=_NO_OPENCL,
+        is_busy=is_busy,
+        opencl_device=device,
+        opencl_problem=problem,
+        ebpf_problem=_NOT_ASKED,
+        backend_problem=_NOT_ASKED,
         bundle=manifest,
     )
+
+
+def _opencl(target: Target, home: str, wanted: str | None) -> tuple[str | None, str | None]:
+    """Return the device that would be measured, or why there is none."""
+    answer = target.run(["sh", "-c", _DEVICES, "perfsuite", home], limit_s=_DEVICES_LIMIT_S)
+    line = (answer.text.strip().splitlines() or [answer.last_words])[-1]
+    if answer.status:
+        return None, line.removeprefix(_FAILURE_MARK) or f"its program ended with {answer.status}"
+    try:
+        found = msgspec.json.decode(line, type=list[_Device])
+    except msgspec.MsgspecError:
+        raise DeviceError(f"its program names no OpenCL devices, but says {line[:80]!r}") from None
+    chosen = next((each for each in found if (wanted or "").lower() in each.platform_name.lower()), None)
+    if chosen is None:
+        seen = ", ".join(sorted({each.platform_name for each in found})) or "none"
+        return None, f"no OpenCL platform has {wanted!r} in its name; there are: {seen}"
+    return f"{chosen.platform_name}: {chosen.device_name} ({chosen.type}, driver {chosen.driver_version})", None
+
+
+class _Device(msgspec.Struct):
+    """What the doctor shows of an OpenCL device."""
+
+    platform_name: str
+    device_name: str
+    driver_version: str
+    type: str

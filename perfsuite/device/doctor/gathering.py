@@ -140,7 +140,7 @@ def _suite(target: Target, profile: Profile, python: Sequence[str]) -> tuple[Sui
 
     if profile.reach.way != "local":
         try:
-            if (state := bundle_state(target, profile.reach.home)) is not None:
+            if (state := bundle_state(target, profile.reach.home, profile.opencl_platform)) is not None:
                 return state, None
         except DeviceError as error:
             return None, str(error)

@@ -103,21 +103,8 @@ def opencl(facts: Facts, suite: SuiteState) -> Finding:
         return ok(suite.opencl_device)
     if wanted is None:
         return ok("none, and the profile asks for none")
-    if suite.bundle is not None:
-        return _listed(facts, suite, wanted)
     problem = suite.opencl_problem or "no device"
     return fail(problem, f"install the driver of {wanted}, or correct opencl_platform of the profile")
-
-
-def _listed(facts: Facts, suite: SuiteState, wanted: str) -> Finding:
-    """Whether the system's own list has the platform, where no suite in Python can ask for it."""
-    listed = [line.partition(": ")[2].strip() for line in facts.readings.all("opencl") if line.startswith("Platform #")]
-    if not listed:
-        return warn(suite.opencl_problem or "not looked at", "install clinfo there, which lists the platforms")
-    if any(wanted.lower() in each.lower() for each in listed):
-        return ok(f"{', '.join(listed)} (clinfo)")
-    mend = f"install the driver of {wanted}, or correct opencl_platform of the profile"
-    return fail(f"clinfo lists {', '.join(listed)}", mend)
 
 
 def ebpf(_: Facts, suite: SuiteState) -> Finding:

@@ -90,7 +90,7 @@ def _certify(options: argparse.Namespace) -> int:
             _measure(missing, state, trials, _setup(options, profile, taken.board), taken.board, options)
     found = certificate(trials)
     plain = {"device": options.device, "workload": _workload_name(options), **found.to_plain()}
-    write_json(state.with_suffix(".json"), plain, MeasurementError)
+    write_json(summary_path(state), plain, MeasurementError)
     give(Answer(parts=lambda: _parts(found), plain=lambda: plain), options)
     return 0
 
@@ -131,6 +131,11 @@ def _setup(options: argparse.Namespace, profile: Profile, board: Board) -> Trial
         margins={case.case_id: profile.margin_ratio.get(case.kind, DEFAULT_MARGIN_RATIO) for case in cases},
         budget_s=_BUDGET_S,
     )
+
+
+def summary_path(state: Path) -> Path:
+    """Return where the summary goes: beside the runs, and never onto them."""
+    return state.with_suffix(".json" if state.suffix != ".json" else ".summary.json")
 
 
 def _state_path(options: argparse.Namespace, build_id: str) -> Path:

@@ -63,8 +63,8 @@ def asv_alarms(samples: PeerSamples, *, factor: float = 1.1, p_threshold: float 
         return False
     if len(old) == 1 or len(new) == 1:
         return True
-    least_p = 1.0 / math.comb(len(old) + len(new), len(old))
-    return least_p < p_threshold and _mann_whitney_p(old, new) < p_threshold
+    n_orders = math.comb(len(old) + len(new), len(old))  # one over it is the least p that there can be
+    return n_orders > 1.0 / p_threshold and _mann_whitney_p(old, new) < p_threshold
 
 
 def google_benchmark_alarms(samples: PeerSamples, *, p_threshold: float = 0.05) -> bool:

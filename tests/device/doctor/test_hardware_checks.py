@@ -116,24 +116,6 @@ def test_a_loader_that_reads_no_layers_is_told_where_opencl_is_asked_for() -> No
     assert "OpenCL's loader" not in grades()
 
 
-@pytest.mark.parametrize(
-    ("platforms", "grade", "seen"),
-    [
-        ((), "warn", "not looked at"),
-        (("QUALCOMM Snapdragon(TM)",), "ok", "QUALCOMM Snapdragon(TM) (clinfo)"),
-        (("Portable Computing Language",), "fail", "clinfo lists Portable Computing Language"),
-    ],
-)
-def test_a_board_with_a_bundle_has_the_platforms_that_its_system_lists(
-    platforms: tuple[str, ...], grade: str, seen: str
-) -> None:
-    """Without clinfo nobody has looked, which is no failure."""
-    lines = (f"opencl = Platform #0: {each}" for each in platforms)
-    state = replace(STATE, bundle=BUNDLE, opencl_problem="not looked at")
-    finding = found("OpenCL", "machine = aarch64", "libc = glibc 2.36", *lines, profile=ASKED, suite=state)
-    assert (finding.grade.value, finding.seen) == (grade, seen)
-
-
 def test_a_driver_that_is_not_there_is_named_with_what_names_it() -> None:
     """A file that a package has left behind lets the loader look for a library in vain."""
     icd = "/etc/OpenCL/vendors/mali.icd = libmali.so"

@@ -87,6 +87,13 @@ def test_a_second_run_resumes(device: Device, capsys: pytest.CaptureFixture[str]
     assert "0 of 2" in capsys.readouterr().out
 
 
+def test_the_summary_leaves_the_runs_alone(device: Device, tmp_path: Path) -> None:
+    """Whatever the file of the runs is called, a second call goes on from it."""
+    for _ in range(2):
+        assert certify("--runs=1", f"--state={tmp_path / 'runs.json'}") == 0
+    assert device.n_pairs == 8
+
+
 def test_an_operator_is_slowed_on_the_new_side(device: Device) -> None:
     """The plan of the new side, and no other, says which operator and by how much."""
     certify("--runs=1", "--no-same", "--inject-operator=ffn_up=0.2")

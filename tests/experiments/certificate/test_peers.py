@@ -101,6 +101,12 @@ def test_asv_needs_enough_samples(n_repetitions: int, alarms: bool) -> None:
     assert asv_alarms(one_process(old, tuple(2 * each for each in old))) is alarms
 
 
+def test_asv_takes_any_number_of_samples() -> None:
+    """A run of some minutes has thousands, whose orders no float can count."""
+    old = tuple(range(1000, 3000))
+    assert asv_alarms(one_process(old, tuple(2 * each for each in old)))
+
+
 def test_asv_pools_the_processes() -> None:
     """Seven processes of one repetition are as good as one process of seven."""
     old, new = range(1000, 1007), range(2000, 2007)

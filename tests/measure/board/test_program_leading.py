@@ -181,9 +181,18 @@ def facts(user: str, *, is_roots: bool, is_bundled: bool, **kernel: Any) -> dict
 @pytest.mark.parametrize(
     ("told", "why"),
     [
-        (facts("ubuntu", is_roots=True, is_bundled=True, has_kernel_types=False), "eBPF cannot be used there: no BTF: "),
-        (facts("ubuntu", is_roots=True, is_bundled=True, has_uprobes=False), "eBPF cannot be used there: no uprobe PMU: "),
-        (facts("ubuntu", is_roots=True, is_bundled=True, pid_namespace="pid:[1]"), "eBPF cannot be used there: in a container: "),
+        (
+            facts("ubuntu", is_roots=True, is_bundled=True, has_kernel_types=False),
+            "eBPF cannot be used there: no BTF: ",
+        ),
+        (
+            facts("ubuntu", is_roots=True, is_bundled=True, has_uprobes=False),
+            "eBPF cannot be used there: no uprobe PMU: ",
+        ),
+        (
+            facts("ubuntu", is_roots=True, is_bundled=True, pid_namespace="pid:[1]"),
+            "eBPF cannot be used there: in a container: ",
+        ),
         (
             facts("ubuntu", is_roots=True, is_bundled=True),
             "no CAP_BPF for user ubuntu: sudo install -D -o root -g root -m 755 /home/b/perfsuite-bpf "
