@@ -57,7 +57,7 @@ def loopback(*, by_bundle: bool) -> Iterator[Board]:
     bundle, environment = _bundle() if by_bundle else (None, {})
     board = LoopbackBoard(_vendors())
     try:
-        _lend(board.home / ".cache" / "perfsuite")
+        lend_cache(board.home / ".cache" / "perfsuite")
         if bundle is None:
             place = board.home / ".local" / "share" / "perfsuite" / "venv"
             place.parent.mkdir(parents=True)
@@ -77,7 +77,7 @@ def _vendors() -> dict[str, str]:
     return {} if vendors is None else {"OCL_ICD_VENDORS": vendors}
 
 
-def _lend(cache: Path) -> None:
+def lend_cache(cache: Path) -> None:
     """Let a cache have what this user's has compiled and written."""
     cache.mkdir(parents=True)
     for pattern in _LENT:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import re
 import subprocess
 import sys
@@ -30,7 +31,7 @@ sys.path.insert(0, str(ROOT))  # for the test board
 from perfsuite.cli.registry import COMMANDS  # noqa: E402
 from perfsuite.cli.whole_parser import parser_of  # noqa: E402
 from tests.board_runs import write_profile  # noqa: E402
-from tools.link_sides import loopback  # noqa: E402
+from tools.link_sides import lend_cache, loopback  # noqa: E402
 
 _NAME = "tried"
 _LIMIT_S = 900.0
@@ -97,14 +98,16 @@ LINES = (
     f"overhead --model=smollm2-135m-l2-q8_0 --threads=2 --backend=opencl {_CL} --pairs=5",
     f"trace {_RUN} --recorder=callback --json --quiet --output=callback --top=3",
     f"trace {_RUN} --recorder=preload",
-    f"trace {_RUN} --recorder=ebpf --trace=operator,counters --buffer=ring --trace-floor=1 --counters=task-clock",
+    f"trace {_RUN} --recorder=ebpf --trace=operator,counters --buffer=ring --trace-floor=1 "
+    "--counters=page-faults-minor",
     f"trace {_RUN} --recorder=opencl {_CL}",
     "trace --model=smollm2-135m-l2-q8_0 --scenario=p16-g4 --threads=2 --memory-limit=900M",
     f"live {_RUN} --repetitions=2 --limit=60 --json --quiet",
     f"live {_RUN} --backend=opencl {_CL}",
     f"live {_RUN} --cost --pairs=5",
     f"roofline {_RUN} {_CL} --replicates=3 --bounds --json --quiet --output=r.json --plot=r.png",
-    f"roofline {_RUN} --replicates=3 --sweep=scenario --again=r.json",
+    f"roofline {_RUN} {_CL} --replicates=3 --again=r.json",
+    "roofline --model=smollm2-135m-l2-q8_0 --threads=2 --replicates=3 --sweep=scenario",
     "sweep gemm --threads=2 --subject=tiled --type=f16 --tile=16 --vector=4 --m=16 --n=16:64 --k=64 --rounds=2 "
     f"--seed=1 {_CL} --plot=s.png --json=s.json --csv=s.csv --quiet",
     "sweep bmm --threads=2 --subject=ggml-cpu --b=8 --m=1 --n=16:64 --k=64 --rounds=2 --no-verify",
@@ -115,8 +118,8 @@ LINES = (
     "policy gemv --threads=2 --n=64,96 --k=64 --choose=backend --processes=6 --rounds=2",
     "policy bmm --threads=2 --type=f16 --b=8 --m=1 --n=64,96 --k=64 --choose=tiling --tiles=8 --vectors=4 "
     "--processes=6 --rounds=2",
-    "policy attention --threads=2 --heads=8 --kv-heads=8 --head-size=64 --context=64,96 --tiles=8,16 --vectors=4 "
-    "--processes=6 --rounds=2",
+    "policy attention --threads=2 --heads=8 --kv-heads=8 --head-size=64 --context=64,96 --choose=tiling --tiles=8,16 "
+    "--vectors=4 --processes=6 --rounds=2",
     "study study.toml --json --quiet --output=study.json --plot=study.png",
     f"{_PYTEST} -kphase",
     f"{_PYTEST} --perf-budget=20s --against-model=smollm2-135m-l2-q4_0 -kphase",
@@ -184,6 +187,7 @@ def at(place: str) -> Iterator[Path]:
         (folder / "study.toml").write_text(_STUDY.format(device=device, accuracies=_ACCURACIES))
         (folder / "device").write_text(device)
         if place == "here":
+            lend_cache(folder / "cache" / "perfsuite")  # so that no calibration of the user's own is replaced
             yield folder
             return
         with loopback(by_bundle=place == "program") as board:
@@ -203,6 +207,7 @@ def tried(line: str, place: str, folder: Path) -> Tried:
         done = subprocess.run(
             [sys.executable, *start, *words[1:], *named],
             cwd=folder,
+            env={**os.environ, **({"XDG_CACHE_HOME": str(folder / "cache")} if (folder / "cache").exists() else {})},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

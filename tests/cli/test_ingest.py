@@ -21,7 +21,7 @@ from perfsuite.records.job import RESULTS
 
 from ..planned_job import run_job
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.measures
 
 _PROFILE = """
 description = "a machine like this one"

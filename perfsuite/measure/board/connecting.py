@@ -146,6 +146,11 @@ class Connecting:
             return LinkError(f"{where}: the agent there ended: {own.removeprefix(_OWN_WORDS)}")
         if status is None:
             return LinkError(f"{where}: the link was lost: {lost}")
+        if not pipes.has_begun and status == 0:
+            return LinkError(
+                f"{where}: what is started there ended, and is not the suite's program or not whole, as after a loss "
+                f"of power; run 'perfsuite devices setup {self.name}'"
+            )
         if pipes.has_begun and not pipes.errors and status != SSH_FAILED:
             return LinkError(f"{where}: the agent there was ended from outside ({lost}, status {status})")
         return LinkError(f"{where}: {self.target.link_complaint(pipes.errors)}")

@@ -66,6 +66,9 @@ _NO_MACHINE: Mapping[str, Any] = {
 }
 
 
+_NEEDS_ANSWERS = "needs answers while it runs, which a device that only runs what is uploaded cannot give"
+
+
 class Answers(Protocol):
     """What answers a desk."""
 
@@ -126,8 +129,13 @@ class FolderFiles:
         if kind == "put_weights":
             name = f"{WEIGHTS}/{arguments['digest']}.gguf"
             return _answer({"path": str(PLACE / name), "is_there": (self.folder / name).is_file()})
-        if kind in ("keep", "digests"):
+        if kind == "keep":
             raise EngineError("a device that only runs what is uploaded keeps no llama.cpp")
+        if kind == "digests":
+            raise EngineError(
+                "llama.cpp's OpenCL backend needs to know its device beforehand, which a device that only runs what is "
+                "uploaded cannot say; measure it over a link"
+            )
         return None
 
     def _looked_at(self, path: Path) -> dict[str, Any]:
@@ -156,14 +164,15 @@ class Plan:
             raise DeviceError("governors are not set on a device that only runs what is uploaded; use another profile")
         self._keep(kind, arguments)
         if kind in _RUNS:
-            raise AskedError(
-                "needs answers while it runs, which a device that only runs what is uploaded cannot give",
-                n_runs=self.n_pairs if kind == "run_in_turns" else None,
-            )
+            raise AskedError(_NEEDS_ANSWERS, n_runs=self.n_pairs if kind == "run_in_turns" else None)
         if kind == "hello":
             self._keep("competition", {"look_s": LOOK_S})
             return _answer(welcome(is_root=False))
-        return _answer(self._machine() if kind == "machine" else _NO_MACHINE[kind])
+        if kind == "machine":
+            return _answer(self._machine())
+        if kind not in _NO_MACHINE:
+            raise DeviceError(_NEEDS_ANSWERS)
+        return _answer(_NO_MACHINE[kind])
 
     def ended(self) -> Mapping[str, Any]:
         """Have nothing to say."""
@@ -198,9 +207,11 @@ class CameBack:
         self._answers: defaultdict[bytes, deque[Mapping[str, Any]]] = defaultdict(deque)
         self._last: dict[str, Mapping[str, Any]] = {}
         self._n_asked, self._n_answered = 0, 0
+        self._planned: set[bytes] = set()
         devices: set[str] = set()
         for kind, key, answer in self._read(job, devices):
             self._n_asked += kind in _RUNS
+            self._planned.add(key)
             if answer is not None:
                 self._n_answered += kind in _RUNS
                 self._answers[key].append(answer)
@@ -214,7 +225,10 @@ class CameBack:
         own = FolderFiles(folder=self._folder).answer(kind, arguments)
         if own is not None:
             return own
-        waiting = self._answers[_key(kind, arguments)]
+        key = _key(kind, arguments)
+        waiting = self._answers[key]
+        if kind in _RUNS and key not in self._planned:
+            raise UnansweredError(f"{self._results}: the plan has no such run; measure it over a link")
         if waiting:
             self._last[kind] = waiting.popleft()
         elif kind in _RUNS or kind not in self._last:

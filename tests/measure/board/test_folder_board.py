@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from perfsuite.errors import DeviceError, MeasurementError, UnansweredError
+from perfsuite.errors import DeviceError, EngineError, MeasurementError, UnansweredError
+from perfsuite.measure.board.folder_answers import Plan
 from perfsuite.records.codec import pack, unpack
 from perfsuite.records.job import ENDED, RESULTS, read_job, sha256, write_job
 
@@ -54,8 +55,17 @@ def test_each_run_is_answered_once(job: Path) -> None:
 
 def test_another_plan_is_not_answered(job: Path) -> None:
     """A run of other settings than those that were planned has no answer."""
-    with pytest.raises(UnansweredError):
+    with pytest.raises(UnansweredError, match="the plan has no such run; measure it over a link"):
         ingested(job).run(replace(PLAN, n_threads=3))
+
+
+def test_what_depends_on_the_device_cannot_be_planned(tmp_path: Path) -> None:
+    """What the OpenCL device is, and what lies in a folder there, only the device can say."""
+    plan = Plan(folder=tmp_path, architecture="aarch64", n_pairs=8)
+    with pytest.raises(EngineError, match="needs to know its device beforehand"):
+        plan.answer("digests", {"folder": "/lib"})
+    with pytest.raises(DeviceError, match="needs answers while it runs"):
+        plan.answer("run_folder", {})
 
 
 def test_a_run_that_was_ended_goes_on(job: Path) -> None:
