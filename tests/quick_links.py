@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from functools import partial
 
-from perfsuite.device.target import opening as targets
 from perfsuite.device.target import ssh
 from perfsuite.measure import ceiling_store
 from perfsuite.measure.board import connecting
@@ -25,7 +24,7 @@ _LIMITS = connecting.LinkLimits(
 )
 
 connecting.LinkLimits = lambda: _LIMITS  # type: ignore[misc, assignment]
-targets.SshLink = partial(ssh.SshLink, alive_interval_s=1)  # type: ignore[misc, assignment, attr-defined]
+ssh.SshLink.__init__.__kwdefaults__["alive_interval_s"] = 1
 ssh._SETTINGS["ConnectTimeout"] = "2"
 boards.Hello = partial(Hello, silence_limit_s=SILENCE_S)  # type: ignore[misc, assignment, attr-defined]
 ceiling_store._BUDGET_MS = 60

@@ -60,7 +60,7 @@ def test_a_step_that_fails_ends_it_with_what_was_said(tool: ModuleType, tmp_path
 def test_the_commands_are_ones_that_there_are(tool: ModuleType) -> None:
     """The parsers of the suite take what is typed on the way."""
     reach = Reach(way="ssh", address="me@127.0.0.1", port=2222, identity_file="key", known_hosts_file="hosts")
-    walks = (tool.keeping_steps(reach), tool.first_steps(reach), tool.steps(reach, ("-k", "phase")))
+    walks = (tool.keeping_steps(reach), tool.first_steps(reach, ()), tool.steps(reach, ("-k", "phase")))
     typed = [step.words for walk in walks for step in walk]
     for words in typed:
         if words[1] == "perfsuite.cli":

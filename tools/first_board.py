@@ -11,7 +11,8 @@ devices add`, `probe`, `setup`, and pytest with the phases of a short scenario. 
 told with it.
 
 On the loopback board come setup again and `doctor`, then what ``make perf`` does, over ssh and with
---perf-address=local; every other argument is handed to both of these runs. The exit code is 1 where their cases differ.
+--perf-address=local. Every other argument is handed to all runs. The exit code is 1 where the cases of the last two
+differ.
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with tempfile.TemporaryDirectory(prefix="perfsuite-first-") as folder:
             board = BOARDS[options.board](Path(folder))
             try:
-                first_verdict(board.reach(), Path(folder))
+                first_verdict(board.reach(), Path(folder), words)
                 return compare_with_local(board.reach(), Path(folder), words) if options.board == "loopback" else 0
             finally:
                 board.stop()
@@ -108,7 +109,7 @@ def _arm_board(_: Path) -> TestBoard:
 BOARDS: Mapping[str, Callable[[Path], TestBoard]] = {"loopback": _loopback_board, "arm64": _arm_board}
 
 
-def first_verdict(reach: Reach, folder: Path) -> None:
+def first_verdict(reach: Reach, folder: Path, words: Sequence[str]) -> None:
     """Set up a bare board whose bundle is kept here, measure until there are verdicts, and tell how long that took."""
     for name in ("kept", "first"):
         (folder / name).mkdir()
@@ -116,7 +117,7 @@ def first_verdict(reach: Reach, folder: Path) -> None:
         take(step, folder / "kept")
     print("-- the bundle is kept here, nothing is on the board: the clock runs", flush=True)
     since = time.monotonic()
-    for step in first_steps(reach):
+    for step in first_steps(reach, words):
         take(step, folder / "first")
     passed_s = time.monotonic() - since
     outcomes = Counter(cases_of(folder / "first" / "ssh" / "run.json").values())
@@ -162,10 +163,10 @@ def keeping_steps(reach: Reach) -> tuple[Step, ...]:
     return (*_known(reach), Step(title="devices setup --remove", words=(*_DEVICES, "setup", _NAME, "--remove")))
 
 
-def first_steps(reach: Reach) -> tuple[Step, ...]:
+def first_steps(reach: Reach, words: Sequence[str]) -> tuple[Step, ...]:
     """Return what is typed until there is a verdict."""
     short = ("--scenario=p16-g4", "--perf-replicates=2", "--perf-calibrate=off", "-kphase")
-    return (*_known(reach), _measured("pytest over ssh, phases", "ssh", short))
+    return (*_known(reach), _measured("pytest over ssh, phases", "ssh", (*short, *words)))
 
 
 def steps(reach: Reach, words: Sequence[str]) -> tuple[Step, ...]:

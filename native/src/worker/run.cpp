@@ -180,9 +180,6 @@ Value run_operators(const Value &plan, const Libraries &libraries) {
 
 /* Operators that are placed and launched as somebody asks; one that crashes or hangs ends the work, and is named. */
 Value run_shapes(const Value &plan, const Libraries &libraries) {
-    if (plan.at("library_dir").text().empty()) {
-        throw Failure("the suite's tiled kernels take Python on the board: 'perfsuite devices setup' with its name and --with-python");
-    }
     std::optional<Crash> crash = supervised(plan.at("step_limit_s").number(), [&](Progress &progress) {
         Library library = engine_library(libraries, plan);
         serve_operators(library, plan, progress);
