@@ -165,11 +165,16 @@ def find_engine(named: Path | None = None) -> Engine:
     Raises `EngineError` where no library or no header is found; the message says where it was looked for.
     """
     directory = _packaged_library_dir() if named is None else library_folder(named)
+    return engine_in(directory, include_folders(directory))
+
+
+def engine_in(library_dir: Path, include_dirs: tuple[Path, ...]) -> Engine:
+    """Return the llama.cpp whose libraries lie in a folder; raises `EngineError` where one is missing."""
     return Engine(
-        library_dir=directory,
-        include_dirs=include_folders(directory),
-        build_id=engine_build_id({name: _library(directory, name) for name in ENGINE_LIBRARIES}),
-        has_blas=any(directory.glob("libggml-blas*")),
+        library_dir=library_dir,
+        include_dirs=include_dirs,
+        build_id=engine_build_id({name: _library(library_dir, name) for name in ENGINE_LIBRARIES}),
+        has_blas=any(library_dir.glob("libggml-blas*")),
     )
 
 

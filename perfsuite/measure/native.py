@@ -12,6 +12,7 @@ import ctypes
 import hashlib
 import importlib.util
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -116,9 +117,24 @@ def engine_part(engine: Engine, found_at: Sequence[str]) -> NativePart:
         name=ENGINE_LIBRARY,
         sources=tuple(sorted((root / "src" / "engine").glob("*.c*"))),
         includes=(root / "include",),
-        flags=engine.include_flags,
+        flags=(*engine.include_flags, *lacking_names(root / "src" / "engine", engine.include_dirs)),
         links=(*libraries, *found_at, f"-Wl,-rpath-link,{engine.library_dir}", "-ldl"),
     )
+
+
+def lacking_names(sources: Path, include_dirs: Sequence[Path]) -> tuple[str, ...]:
+    """Return what a compiler is given of the names that a release of llama.cpp lacks: ``-DPS_LACKS_<NAME>``.
+
+    The sources ask for a name by that; it is there where a header has it, in whatever case.
+    """
+    asked = {name for path in sources.iterdir() for name in re.findall(r"\bPS_LACKS_(\w+)", _text(path))}
+    headers = (path for folder in include_dirs for path in sorted(folder.glob("*.h")))
+    known = {name.upper() for path in headers for name in re.findall(r"\w+", _text(path))}
+    return tuple(f"-DPS_LACKS_{name}" for name in sorted(asked - known))
+
+
+def _text(path: Path) -> str:
+    return path.read_text(encoding="utf-8", errors="replace")
 
 
 def opencl_layer_part(name: str, root: Path) -> NativePart:

@@ -7,7 +7,6 @@ import platform
 import shlex
 import subprocess
 import sys
-import tarfile
 import zipfile
 from pathlib import Path
 
@@ -135,8 +134,8 @@ def test_lavas_test_cases_carry_measurements(job: Path, tmp_path: Path) -> None:
     assert {words[0] for words in measured} <= {f"request-{each.name}" for each in read_job(job).requests}
     assert measured
     assert all(float(words[4]) >= 0 and words[5:] == ["--units", "seconds"] for words in measured)
-    with tarfile.open(back) as packed:
-        packed.extractall(tmp_path / "back", filter="data")
+    (tmp_path / "back").mkdir()
+    subprocess.run(["tar", "-xf", back, "-C", tmp_path / "back"], check=True)
     assert came_back(job, tmp_path / "back" / RESULTS)
 
 

@@ -19,9 +19,11 @@ from perfsuite.measure.native import (
     build_engine_library,
     build_phase_tracer,
     build_probe_library,
+    lacking_names,
     load_probe_library,
     load_problem,
     loaded_library,
+    native_dirs,
     refuse_other_engine,
 )
 
@@ -182,6 +184,16 @@ def test_what_lacks_is_named(engine: Engine, tmp_path: Path, tree: Path) -> None
         build_probe_library(tmp_path / "cache")
     with pytest.raises(NativeBuildError, match=r"src/engine/driver\.cpp is not installed"):
         build_engine_library(engine, tmp_path)
+
+
+def test_what_a_release_of_the_engine_lacks_is_found_in_its_headers(engine: Engine, tmp_path: Path) -> None:
+    """A name that the sources ask for, and no header has, is given to the compiler; in whatever case it is written."""
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src" / "release.h").write_text("#ifdef PS_LACKS_LLAMA_DECODE\n#ifndef PS_LACKS_FLASH_ATTN_TYPE\n")
+    (tmp_path / "llama.h").write_text("int llama_decode(void); struct { bool flash_attn; };")
+    assert lacking_names(tmp_path / "src", [tmp_path]) == ("-DPS_LACKS_FLASH_ATTN_TYPE",)
+    own = next(place for place in native_dirs() if (place / "src" / "engine").is_dir()) / "src" / "engine"
+    assert lacking_names(own, engine.include_dirs) == ()
 
 
 def test_a_library_that_does_not_load_is_named(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@
 #include "llama.h"
 #include "perfsuite/clock.h"
 #include "perfsuite/live.h"
+#include "release.h"
 
 namespace {
 
@@ -139,10 +140,10 @@ context_ptr open_context(llama_model *model, const ps_options &options, ps_recor
     params.n_ubatch = static_cast<uint32_t>(options.n_ubatch);
     params.n_threads = options.n_threads;
     params.n_threads_batch = options.n_threads;
-    params.flash_attn_type = options.flash_attn ? LLAMA_FLASH_ATTN_TYPE_ENABLED : LLAMA_FLASH_ATTN_TYPE_DISABLED;
+    perfsuite::set_flash_attention(params, options.flash_attn);
     params.type_k = type_of(options.type_k);
     params.type_v = type_of(options.type_v);
-    params.swa_full = options.swa_full != 0;
+    perfsuite::keep_whole_window(params, options.swa_full != 0);
     params.no_perf = true;
     if (recorder && options.recorder != PS_RECORDER_SPLITS) {
         params.cb_eval = ps_recorder_ask;
@@ -252,7 +253,7 @@ class overhead_bench {
         llama_context *context = contexts_[which].get();
         ps_recorder_watch_entries(recorded_[which] ? recorder_.get() : nullptr);
         if (step == 0) {
-            llama_memory_clear(llama_get_memory(context), false);
+            perfsuite::clear_memory(context);
             if (!prefill_) {
                 decode_or_fail(context, tokens_.data(), workload_.n_prompt);
             }
@@ -339,7 +340,7 @@ struct ps_engine {
         const int32_t n_vocab = llama_vocab_n_tokens(llama_model_get_vocab(model.get()));
         const int32_t n_total = workload.n_depth + workload.n_prompt + workload.n_gen;
         std::vector<llama_token> tokens = draw_tokens(options.seed, n_total, n_vocab);
-        llama_memory_clear(llama_get_memory(context.get()), false);
+        perfsuite::clear_memory(context.get());
         for (int32_t at = 0; at < workload.n_depth; at += options.n_batch) {
             decode_or_fail(context.get(), tokens.data() + at, std::min(options.n_batch, workload.n_depth - at));
         }
@@ -386,8 +387,7 @@ float ps_phase_softmax(float *values, size_t n) {
 }
 
 const char *ps_engine_version(void) {
-    static const std::string text =
-        std::string("llama ") + llama_version() + ", ggml " + ggml_version() + " " + ggml_commit();
+    static const std::string text = perfsuite::engine_version();
     return text.c_str();
 }
 

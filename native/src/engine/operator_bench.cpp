@@ -260,18 +260,22 @@ private:
             return ggml_concat(context, ggml_view_2d(context, x, k / 2, n, x->nb[1], 0),
                                ggml_view_2d(context, y, k - k / 2, n, y->nb[1], 0), 0);
         }
+#ifndef PS_LACKS_GGML_SWIGLU_SPLIT
         if (is("SWIGLU")) {
             return ggml_swiglu_split(context, x, y);
         }
         if (is("GEGLU")) {
             return ggml_geglu_split(context, x, y);
         }
+#endif
         if (is("GET_ROWS")) {
             return ggml_get_rows(context, weight, ids);
         }
+#ifndef PS_LACKS_GGML_SET_ROWS
         if (is("SET_ROWS")) {
             return ggml_set_rows(context, weight, x, ids);
         }
+#endif
         if (is("CPY")) {
             return ggml_cpy(context, x, y);
         }

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "recorder_state.h"
+#include "release.h"
 
 static bool is_empty(enum ggml_op op) {
     return op == GGML_OP_NONE || op == GGML_OP_VIEW || op == GGML_OP_RESHAPE || op == GGML_OP_PERMUTE ||
@@ -25,7 +26,7 @@ static bool is_fused_pair(const ps_recorder *r, uint32_t i) {
         return false;
     }
     const struct ggml_tensor *norm = r->asked[i], *mul = r->asked[i + 1];
-    if (norm->op != GGML_OP_RMS_NORM || mul->op != GGML_OP_MUL || !(mul->flags & GGML_TENSOR_FLAG_COMPUTE)) {
+    if (norm->op != GGML_OP_RMS_NORM || mul->op != GGML_OP_MUL || !ps_is_computed(mul)) {
         return false;
     }
     if (mul->src[0] != norm && mul->src[1] != norm) {
@@ -95,7 +96,7 @@ static bool fill_graph(ps_recorder *r, ps_graph *graph) {
         node->fused_into_previous =
             may_fuse(r) && i > 0 && graph->nodes[i - 1].timed && is_fused_pair(r, i - 1);
         node->timed =
-            !is_empty(tensor->op) && (tensor->flags & GGML_TENSOR_FLAG_COMPUTE) && !node->fused_into_previous;
+            !is_empty(tensor->op) && ps_is_computed(tensor) && !node->fused_into_previous;
         if (node->timed) {
             graph->slowed[graph->n_timed++] = r->inject_op[0] && is_named(tensor, r->inject_op);
         }

@@ -6,10 +6,10 @@
 #include "interposed.h"
 #include "perfsuite/clock.h"
 #include "recorder_state.h"
+#include "release.h"
 
 static bool is_accelerator(ggml_backend_dev_t device) {
-    enum ggml_backend_dev_type type = ggml_backend_dev_type(device);
-    return type == GGML_BACKEND_DEVICE_TYPE_GPU || type == GGML_BACKEND_DEVICE_TYPE_IGPU;
+    return ps_is_gpu(ggml_backend_dev_type(device));
 }
 
 /* The number of a name among those known, of which it becomes one. */

@@ -22,9 +22,11 @@ static void write_operators(FILE *out) {
         fprintf(out, "%s\"%s\"", i ? ", " : "", or_empty(ggml_unary_op_name((enum ggml_unary_op)i)));
     }
     fprintf(out, "], \"glu_ops\": [");
+#ifndef PS_LACKS_GGML_GLU_OP_COUNT
     for (int i = 0; i < GGML_GLU_OP_COUNT; i++) {
         fprintf(out, "%s\"%s\"", i ? ", " : "", or_empty(ggml_glu_op_name((enum ggml_glu_op)i)));
     }
+#endif
     fprintf(out, "], ");
 }
 

@@ -20,11 +20,10 @@ home=$1; case $home in '~'|'~/'*) home=$HOME${{home#'~'}};; esac
 b=$home/{FOLDER}/{CURRENT}; [ -f "$b/{MANIFEST_NAME}" ] || exit 1
 c=${{XDG_CACHE_HOME:-$HOME/.cache}}/perfsuite; [ -d "$c" ] || c=$home
 echo "$c"; r=$c/{STATE_FOLDER}/{FILE_NAME}; [ -e "$r" ] && echo "$r" || echo
-df -Pk "$c" 2>/dev/null | tail -n 1
+stat -f -c '%a %S' "$c" 2>/dev/null || df -Pk "$c" 2>/dev/null | {{ read -r _; read -r _ _ _ a _; echo "$a 1024"; }}
 "$b/{WORKER}" lock state | tr -d '\\n'; echo
 cat "$b/{MANIFEST_NAME}"
 """
-_FREE_COLUMN = 3
 
 #: Prints the OpenCL devices as the bundle's program sees them, or why there are none.
 _DEVICES = f"""
@@ -57,7 +56,6 @@ def bundle_state(target: Target, home: str, opencl_platform: str | None) -> Suit
     if told is None:
         raise DeviceError(f"its program does not run: {answer.last_words}")
     manifest = parse_manifest(manifest_text, f"{home}/{FOLDER}/{CURRENT}/{MANIFEST_NAME}")
-    columns = free.split()
     state = None if told["lock"] is None else LockState.from_plain(told["lock"])
     is_busy = state is not None and state.holder in _MAY_MEASURE
     device, problem = (None, None) if is_busy else _opencl(target, home, opencl_platform)
@@ -74,7 +72,7 @@ def bundle_state(target: Target, home: str, opencl_platform: str | None) -> Suit
         lock=state,
         restore_file=restore_file or None,
         cache_dir=cache_dir,
-        cache_free_bytes=int(columns[_FREE_COLUMN]) * 1024 if len(columns) > _FREE_COLUMN else 0,
+        cache_free_bytes=_free_bytes(free),
         is_busy=is_busy,
         opencl_device=device,
         opencl_problem=problem,
@@ -82,6 +80,12 @@ def bundle_state(target: Target, home: str, opencl_platform: str | None) -> Suit
         backend_problem=_NOT_ASKED,
         bundle=manifest,
     )
+
+
+def _free_bytes(blocks: str) -> int:
+    """Return what blocks and their size come to; 0 where the device says neither."""
+    found = [int(each) for each in blocks.split() if each.isdecimal()]
+    return found[0] * found[1] if len(found) == 2 else 0
 
 
 def _opencl(target: Target, home: str, wanted: str | None) -> tuple[str | None, str | None]:

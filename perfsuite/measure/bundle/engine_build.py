@@ -17,7 +17,7 @@ from perfsuite.measure.bundle.elf import read_needs
 from perfsuite.measure.bundle.llama_source import LlamaSource
 from perfsuite.measure.bundle.steps import Tell, one_at_a_time, run_step
 from perfsuite.measure.bundle.targets import NATIVE, BundleTarget, Processor
-from perfsuite.measure.engine import ENGINE_LIBRARIES, OPENCL_BACKEND, Engine, engine_build_id
+from perfsuite.measure.engine import ENGINE_LIBRARIES, OPENCL_BACKEND, Engine, engine_in
 from perfsuite.measure.native import source_root
 
 #: The folders of a kept build.
@@ -84,12 +84,7 @@ def build_engine(order: EngineOrder, cache_dir: Path, tell: Tell) -> Engine:
         _collect(order, build, made)
 
     folder = _kept(cache_dir, f"{order.target.name}-{order.key}", make, tell)
-    libraries = {name: folder / _LIBRARIES / f"{name}.so.0" for name in ENGINE_LIBRARIES}
-    return Engine(
-        library_dir=folder / _LIBRARIES,
-        include_dirs=(folder / _HEADERS,),
-        build_id=engine_build_id(libraries),
-    )
+    return engine_in(folder / _LIBRARIES, (folder / _HEADERS,))
 
 
 def build_opencl_backend(order: EngineOrder, engine: Engine, cache_dir: Path, tell: Tell) -> Path:
@@ -170,7 +165,7 @@ def _collect(order: EngineOrder, build: Path, made: Path) -> None:
             raise NativeBuildError(
                 f"{order.source.name}: its build makes no {name}.so; shared libraries without GGML_BACKEND_DL are made"
             )
-        _copy(found[0], made / _LIBRARIES / f"{name}.so.0")
+        _copy(found[0], made / _LIBRARIES / found[0].name)  # an older release gives it no number
     for library in order.toolchain.carried:
         _copy(library.resolve(), made / _LIBRARIES / library.name)
     for includes in (order.source.folder / "include", order.source.folder / "ggml" / "include"):

@@ -27,7 +27,7 @@ from perfsuite.measure.bundle.native_build import build_parts, build_starter
 from perfsuite.measure.bundle.steps import Tell, one_at_a_time
 from perfsuite.measure.bundle.targets import BundleTarget, Processor
 from perfsuite.measure.ebpf_helper import HELPER_NAME, build_helper, build_obstacle, carried_target
-from perfsuite.measure.engine import Engine, engine_build_id
+from perfsuite.measure.engine import Engine, engine_in
 from perfsuite.measure.native import (
     COMPATIBILITY_LAYER_LIBRARY,
     TRACING_LAYER_LIBRARY,
@@ -200,8 +200,7 @@ def _describe(draft: Path, order: BundleOrder, engine_order: EngineOrder, engine
     """Write the manifest, once the files have shown that they suit the target and need nothing else."""
     files = listed_files(draft, _programs(draft))
     least = _least_glibc({each.path: read_needs(draft / each.path) for each in files}, order.target)
-    libraries = {path.name.removesuffix(".so.0"): path for path in (draft / ENGINE).glob("lib*.so.0")}
-    assert engine_build_id(libraries) == engine.build_id
+    assert engine_in(draft / ENGINE, ()).build_id == engine.build_id
     manifest = BundleManifest(
         suite_version=__version__,
         plan_schema=SCHEMA,

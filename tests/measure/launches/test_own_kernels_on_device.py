@@ -61,7 +61,8 @@ def test_the_native_worker_records_what_the_one_in_python_does(
     ]
     for ours, theirs in pairs:
         assert ours.is_correct
-        assert (ours.case_id, ours.error_norm, ours.tolerance) == (theirs.case_id, theirs.error_norm, theirs.tolerance)
+        assert (ours.case_id, ours.tolerance) == (theirs.case_id, theirs.tolerance)
+        assert ours.error_norm == pytest.approx(theirs.error_norm, rel=1e-9)  # sums of one thread, and of several
         assert len(ours.durations_ns) == len(theirs.end_ns) == 5
         assert all(queued <= end for queued, end in zip(ours.queued_ns, ours.end_ns, strict=True))
 

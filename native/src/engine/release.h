@@ -1,0 +1,80 @@
+/* What releases of llama.cpp differ in.
+ *
+ * PS_LACKS_<name> is defined where the headers at hand have no such name (`lacking_names`, perfsuite/measure/native.py);
+ * with none of them this is the newest release that is known. */
+#ifndef PERFSUITE_ENGINE_RELEASE_H
+#define PERFSUITE_ENGINE_RELEASE_H
+
+#include <stdbool.h>
+
+#include "ggml-backend.h"
+#include "ggml.h"
+
+/* Whether a node of a graph is computed: all are, where nothing says so. */
+static inline bool ps_is_computed(const struct ggml_tensor *tensor) {
+#ifdef PS_LACKS_GGML_TENSOR_FLAG_COMPUTE
+    return tensor != NULL;
+#else
+    return (tensor->flags & GGML_TENSOR_FLAG_COMPUTE) != 0;
+#endif
+}
+
+static inline bool ps_is_gpu(enum ggml_backend_dev_type type) {
+#ifdef PS_LACKS_GGML_BACKEND_DEVICE_TYPE_IGPU
+    return type == GGML_BACKEND_DEVICE_TYPE_GPU;
+#else
+    return type == GGML_BACKEND_DEVICE_TYPE_GPU || type == GGML_BACKEND_DEVICE_TYPE_IGPU;
+#endif
+}
+
+#ifdef __cplusplus
+
+#include <string>
+
+#include "llama.h"
+
+namespace perfsuite {
+
+inline void set_flash_attention(llama_context_params &params, bool is_on) {
+#ifdef PS_LACKS_FLASH_ATTN_TYPE
+    params.flash_attn = is_on;
+#else
+    params.flash_attn_type = is_on ? LLAMA_FLASH_ATTN_TYPE_ENABLED : LLAMA_FLASH_ATTN_TYPE_DISABLED;
+#endif
+}
+
+/* Whether a sliding window keeps all of its context; before there was a choice, it did. */
+inline void keep_whole_window(llama_context_params &params, bool is_wanted) {
+#ifdef PS_LACKS_SWA_FULL
+    (void)params;
+    (void)is_wanted;
+#else
+    params.swa_full = is_wanted;
+#endif
+}
+
+inline void clear_memory(llama_context *context) {
+#ifdef PS_LACKS_LLAMA_MEMORY_CLEAR
+    llama_kv_self_clear(context);
+#else
+    llama_memory_clear(llama_get_memory(context), false);
+#endif
+}
+
+/* As far as the release says it. */
+inline std::string engine_version() {
+    std::string text;
+#ifndef PS_LACKS_LLAMA_VERSION
+    text += std::string("llama ") + llama_version() + ", ";
+#endif
+#ifndef PS_LACKS_GGML_VERSION
+    text += std::string("ggml ") + ggml_version() + " " + ggml_commit();
+#endif
+    return text.empty() ? "a llama.cpp that does not say its version" : text;
+}
+
+} // namespace perfsuite
+
+#endif
+
+#endif

@@ -1,0 +1,128 @@
+"""A llama.cpp by what a user calls it: a build, a release, or a revision of a checkout; compiled where it has to be."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from platform import machine
+
+from perfsuite.errors import EngineError
+from perfsuite.measure.bundle.compilers import find_toolchain
+from perfsuite.measure.bundle.engine_build import EngineOrder, build_engine
+from perfsuite.measure.bundle.llama_source import find_llama
+from perfsuite.measure.bundle.steps import Tell, one_at_a_time, run_step
+from perfsuite.measure.bundle.targets import NATIVE, target_of
+from perfsuite.measure.engine import Engine, find_engine
+
+_RELEASE = re.compile(r"(?:llama-cpp-python==)?(\d+\.\d+\.\d+)")
+#: Bits and machine of the processors whose compilers are asked for the very one at hand.
+_X86 = (64, 62)
+_GIT_LIMIT_S = 120.0
+_BUILD_LIMIT_S = 7200.0
+
+_ACCEPTED = "a folder, a release such as llama-cpp-python==0.3.31, or with --source a revision of that checkout"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Builder:
+    """Makes builds for this machine, and keeps them."""
+
+    cache_dir: Path
+    tell: Tell
+    #: The checkout whose revisions are named.
+    source: Path | None = None
+    #: Builds a checkout, run by the shell in it; None leaves it to the suite.
+    command: str | None = None
+
+    def engine(self, named: str) -> Engine:
+        """Return the build that is meant.
+
+        Raises `EngineError` where it means nothing, or its libraries or headers are not there; `NativeBuildError` where
+        it does not compile.
+        """
+        folder = Path(named).expanduser()
+        if folder.is_dir():
+            return self._of_folder(folder)
+        if release := _RELEASE.fullmatch(named):
+            return self._compiled(release[1])
+        if self.source is None:
+            raise EngineError(f"{named}: is no folder and no release; expected {_ACCEPTED}")
+        return self._of_revision(named, self.source)
+
+    def _of_folder(self, folder: Path) -> Engine:
+        """Take what was built there; compile a checkout that was not."""
+        try:
+            return find_engine(folder)
+        except EngineError:
+            if not (folder / "CMakeLists.txt").is_file():
+                raise
+        return self._compiled(str(folder))
+
+    def _compiled(self, llama: str) -> Engine:
+        target = target_of(machine(), has_glibc=True)
+        processor = target.processor(NATIVE if target.elf == _X86 else None)
+        order = EngineOrder(
+            source=find_llama(llama, self.cache_dir, self.tell),
+            target=target,
+            processor=processor,
+            toolchain=find_toolchain("gcc", target, processor),
+        )
+        return build_engine(order, self.cache_dir, self.tell)
+
+    def _of_revision(self, named: str, source: Path) -> Engine:
+        commit = _commit(named, source)
+        key = hashlib.sha256(f"{commit}\0{self.command or ''}".encode()).hexdigest()[:16]
+        folder = self.cache_dir / "llama-revisions" / f"{commit[:12]}-{key}"
+        done = folder / "perfsuite-done"
+        with one_at_a_time(folder.with_name(f"{folder.name}.lock"), self.tell):
+            if not done.is_file():
+                shutil.rmtree(folder, ignore_errors=True)
+                self._check_out(commit, source, folder)
+                done.touch()
+        return self._compiled(str(folder)) if self.command is None else find_engine(folder)
+
+    def _check_out(self, commit: str, source: Path, folder: Path) -> None:
+        """Copy a commit's files, so that the checkout stays as it is, and build it by the user's own command.
+
+        They are built where they stay: libraries name the folder in which they were linked.
+        """
+        folder.mkdir()
+        archive = folder.with_name(f"{folder.name}.tar")
+        try:
+            _git(source, "archive", "--format=tar", f"--output={archive}", commit)
+            run_step(
+                f"unpacking {commit[:12]}",
+                ["tar", "-xf", str(archive), "-C", str(folder)],
+                self._log(commit),
+                self.tell,
+            )
+        finally:
+            archive.unlink(missing_ok=True)
+        if self.command is not None:
+            words = ["sh", "-c", f'cd "$1" && {self.command}', "perfsuite", str(folder)]
+            run_step(f"building {commit[:12]}", words, self._log(commit), self.tell, limit_s=_BUILD_LIMIT_S)
+
+    def _log(self, commit: str) -> Path:
+        return self.cache_dir / "logs" / f"llama-{commit[:12]}.log"
+
+
+def _commit(named: str, source: Path) -> str:
+    if named.startswith("-"):
+        raise EngineError(f"{named}: is no revision; expected {_ACCEPTED}")
+    return _git(source, "rev-parse", "--verify", "--quiet", f"{named}^{{commit}}", what=f"{named}: ").strip()
+
+
+def _git(source: Path, *words: str, what: str = "") -> str:
+    command = ["git", "-C", str(source), *words]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=_GIT_LIMIT_S)
+    except (OSError, subprocess.SubprocessError) as error:
+        raise EngineError(f"{source}: git cannot be run there ({error})") from None
+    if done.returncode:
+        said = (done.stderr.strip() or "there is no such revision").splitlines()[-1]
+        raise EngineError(f"{what}{source}: {said}; expected {_ACCEPTED}")
+    return done.stdout

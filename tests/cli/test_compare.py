@@ -1,0 +1,42 @@
+"""One command from two names to a verdict."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from typing import Any
+
+import pytest
+
+from perfsuite.cli import main
+from perfsuite.measure.engine import find_engine
+
+from ..command_streams import Refused
+
+
+def test_both_sides_are_handed_to_pytest(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The old side by its option, the new one by the variable; options behind '--' last; the exit code is pytest's."""
+    seen: list[Any] = []
+
+    def run(command: list[str], *, env: dict[str, str], check: bool) -> Any:
+        seen.append((command, env))
+        return subprocess.CompletedProcess(command, 10)
+
+    monkeypatch.setattr("perfsuite.cli.compare.subprocess.run", run)
+    folder = str(find_engine().library_dir)
+    assert main(["compare", folder, folder, "--quiet", "--", "--perf-budget=3m", "-k", "phase"]) == 10
+    ((command, environment),) = seen
+    assert command[2:] == ["pytest", "--device=host", f"--against={folder}", "--perf-budget=3m", "-k", "phase"]
+    assert environment == {**os.environ, "LLAMA_CPP_LIB_PATH": folder}
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["master", "my-branch"], "master: is no folder and no release; expected a folder"),
+        (["0.3.35", "0.3.36", "--build=make"], "--build: says how revisions are built; name their checkout"),
+    ],
+)
+def test_a_mistake_is_one_line(words: list[str], told: str, refused: Refused) -> None:
+    """Nothing is compiled before it is told."""
+    assert told in refused(["compare", *words])

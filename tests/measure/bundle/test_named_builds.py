@@ -1,0 +1,134 @@
+"""What a user may call a build, and what is compiled for it."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from perfsuite.errors import EngineError, NativeBuildError
+from perfsuite.measure.bundle import named_builds
+from perfsuite.measure.bundle.engine_build import EngineOrder
+from perfsuite.measure.bundle.llama_source import LlamaSource
+from perfsuite.measure.bundle.named_builds import Builder
+from perfsuite.measure.engine import Engine, find_engine
+
+#: Of a checkout, as far as anybody looks.
+_FILES = ("CMakeLists.txt", "include/llama.h", "ggml/include/ggml.h", "ggml/CMakeLists.txt", "src/CMakeLists.txt")
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """A checkout of two commits; the older one has the tag ``old``."""
+    folder = tmp_path / "it's llama.cpp"
+    for name in _FILES:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text("old\n")
+    git(folder, "init", "-q")
+    commit(folder, "one")
+    git(folder, "tag", "old")
+    (folder / "src/CMakeLists.txt").write_text("new\n")
+    commit(folder, "two")
+    return folder
+
+
+def git(folder: Path, *words: str) -> None:
+    """Run git there."""
+    who = ("-c", "user.name=ada", "-c", "user.email=ada@desk")
+    subprocess.run(["git", *who, *words], cwd=folder, check=True, capture_output=True)
+
+
+def commit(folder: Path, message: str) -> None:
+    """Commit all that is there."""
+    git(folder, "add", "-A")
+    git(folder, "commit", "-q", "-m", message)
+
+
+@pytest.fixture
+def compiled(monkeypatch: pytest.MonkeyPatch, engine: Engine) -> list[LlamaSource]:
+    """Compile nothing; return the sources that would have been."""
+    seen: list[LlamaSource] = []
+
+    def build(order: EngineOrder, *_: object) -> Engine:
+        seen.append(order.source)
+        return engine
+
+    monkeypatch.setattr(named_builds, "build_engine", build)
+    return seen
+
+
+@pytest.fixture
+def builder(tmp_path: Path, checkout: Path) -> Callable[..., Builder]:
+    """Return what makes builders."""
+    return lambda **more: Builder(cache_dir=tmp_path / "cache", tell=lambda *_: None, source=checkout, **more)
+
+
+def test_what_was_built_is_taken(builder: Callable[..., Builder], compiled: list[LlamaSource], engine: Engine) -> None:
+    """A folder of libraries is the build."""
+    assert builder().engine(str(engine.library_dir)) == find_engine(engine.library_dir)
+    assert compiled == []
+
+
+def test_a_checkout_that_was_not_built_is_compiled(
+    builder: Callable[..., Builder], compiled: list[LlamaSource], checkout: Path
+) -> None:
+    """Its files as they are, committed or not."""
+    builder().engine(str(checkout))
+    assert [each.folder for each in compiled] == [checkout]
+
+
+def test_a_release_is_compiled(
+    builder: Callable[..., Builder], compiled: list[LlamaSource], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """By its version alone, or as pip takes it."""
+    asked: list[str] = []
+
+    def find(named: str, *_: object) -> LlamaSource:
+        asked.append(named)
+        return LlamaSource(folder=tmp_path, name=named, digest="0")
+
+    monkeypatch.setattr(named_builds, "find_llama", find)
+    for named in ("0.3.31", "llama-cpp-python==0.3.31"):
+        builder().engine(named)
+    assert asked == ["0.3.31"] * 2
+
+
+def test_a_revision_is_compiled_from_a_copy(
+    builder: Callable[..., Builder], compiled: list[LlamaSource], checkout: Path
+) -> None:
+    """The checkout stays as it is, and a second call copies nothing."""
+    (checkout / "src/CMakeLists.txt").write_text("not committed\n")
+    for named in ("old", "HEAD", "HEAD"):
+        builder().engine(named)
+    told = [(each.folder / "src/CMakeLists.txt").read_text() for each in compiled]
+    assert told == ["old\n", "new\n", "new\n"]
+    assert compiled[1].folder == compiled[2].folder
+    assert (checkout / "src/CMakeLists.txt").read_text() == "not committed\n"
+
+
+def test_a_revision_is_built_by_the_users_own_command(
+    builder: Callable[..., Builder], compiled: list[LlamaSource], engine: Engine
+) -> None:
+    """It runs in the copy, and its libraries are taken from there; what fails is built again."""
+    build = f"mkdir build && ln -s '{engine.library_dir}' build/bin"
+    found = builder(command=build).engine("old")
+    assert (found.library_dir, compiled) == (engine.library_dir, [])
+    broken = builder(command="echo error: no compiler; exit 3")
+    for _ in range(2):
+        with pytest.raises(NativeBuildError, match="error: no compiler"):
+            broken.engine("old")
+
+
+@pytest.mark.parametrize("named", ["no-such-branch", "--upload-pack=x", "/no/such/folder"])
+def test_what_means_nothing_is_told(named: str, builder: Callable[..., Builder]) -> None:
+    """One line says what may be named."""
+    with pytest.raises(EngineError, match=r"expected a folder, a release such as .* or with --source a revision"):
+        builder().engine(named)
+
+
+def test_a_revision_needs_its_checkout(tmp_path: Path) -> None:
+    """Without --source a word is neither folder nor release."""
+    with pytest.raises(EngineError, match=r"^master: is no folder and no release; expected"):
+        Builder(cache_dir=tmp_path, tell=lambda *_: None).engine("master")
