@@ -111,9 +111,14 @@ class SerialLink:
             start_new_session=True,
         )
         assert process.stdout is not None
-        with process.stdout as told:
-            said = told.readline().decode("utf-8", "replace").strip()
-        process.wait(LOGIN_LIMIT_S)
+        try:
+            with process.stdout as told:
+                said = told.readline().decode("utf-8", "replace").strip()
+            process.wait(LOGIN_LIMIT_S)
+        except BaseException:  # a Ctrl-C above all: what serves by then ends by itself, when nobody asks it
+            process.kill()
+            process.wait()
+            raise
         return said
 
 

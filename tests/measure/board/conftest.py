@@ -32,6 +32,9 @@ FOREVER_S = 300
 #: Limits that a test can wait for.
 QUICK = LinkLimits(ping_s=0.1, silence_s=20.0, answer_s=60.0, reconnect_s=10.0, retry_s=0.1, end_s=30.0)
 
+#: What the program of a bundle is called, so that no other test's is taken for it.
+PROGRAM = f"program-{os.getpid()}"
+
 _AGENT = "import sys; {executable}from perfsuite.measure.board.agent import main; sys.exit(main())"
 
 
@@ -122,11 +125,11 @@ class BoardHome:
         bundle = self.folder / "bundle" / "0123456789abcdef"
         if not bundle.exists():
             bundle.mkdir(parents=True)
-            os.link(self.program, bundle / "program")
+            os.link(self.program, bundle / PROGRAM)
             manifest = {"suite_version": __version__, "engine": find_engine().to_plain()}
             (bundle / "manifest.json").write_text(json.dumps(manifest))
             (self.folder / "bundle" / "current").symlink_to(bundle.name)
-        return bundle / "program"
+        return bundle / PROGRAM
 
     def hello(self, *, run_id: str = "run-1", conditions: Conditions = NO_CONDITIONS) -> Hello:
         """Return what a desk says first."""

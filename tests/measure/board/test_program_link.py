@@ -39,7 +39,7 @@ from perfsuite.workload.weights import materialize, resolve
 
 from ...sys_trees import BOARDS, governors, put
 from ..conftest import is_gone, wait_until
-from .conftest import BoardHome
+from .conftest import PROGRAM, BoardHome
 
 BOOT_ID = "proc/sys/kernel/random/boot_id"
 
@@ -457,8 +457,8 @@ def test_others_that_use_the_processors_are_named(home: BoardHome, opened: Calla
         os.kill(pid, 9)
         os.waitpid(pid, 0)
     assert any(share > 0 for share in found.processors.values())
-    assert home.bundle.joinpath("program").is_file()
-    assert "program" not in found.processors
+    assert home.bundle.joinpath(PROGRAM).is_file()
+    assert PROGRAM not in found.processors
 
 
 def test_the_governor_of_the_tree_is_in_the_fingerprint(
