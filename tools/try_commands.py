@@ -20,9 +20,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -148,13 +148,21 @@ class Tried:
     place: str
     exit_code: int
     time_s: float
-    #: The last line that it wrote.
+    #: The last line that it wrote, or that tells of an error.
     said: str
+    #: Whether it came to its end; a traceback is none, whatever its exit code.
+    is_done: bool
 
-    @property
-    def is_done(self) -> bool:
-        """Whether it came to its end."""
-        return self.exit_code in _DONE
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where lines are run from."""
+
+    name: str
+    folder: Path
+    #: The profile's name.
+    device: str
+    environment: Mapping[str, str] = field(default_factory=dict)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -165,12 +173,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the same as JSON")
     options = parser.parse_args(arguments)
     found: list[Tried] = []
-    for place in options.places.split(","):
-        with at(place) as folder:
-            for line in (each for each in LINES if re.search(options.only, each)):
-                found.append(tried(line, place, folder))
-                each = found[-1]
-                print(f"{place} {each.exit_code} {each.time_s:.0f} s: {line}\n    {each.said}", flush=True)
+    lines = [line for line in LINES if re.search(options.only, line)]
+    for name in options.places.split(","):
+        with at(name) as place:
+            for line in lines:
+                each = tried(line, place)
+                found.append(each)
+                how = "done" if each.is_done else "FAILED"
+                print(f"{name} {how} {each.exit_code} {each.time_s:.0f} s: {line}\n    {each.said}", flush=True)
     if options.json is not None:
         options.json.write_text(json.dumps([asdict(each) for each in found], indent=1) + "\n")
     for name in (untried := [] if options.only else untried_options()):
@@ -179,35 +189,33 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 @contextmanager
-def at(place: str) -> Iterator[Path]:
+def at(name: str) -> Iterator[Place]:
     """Give a folder from which the device is that place."""
-    with tempfile.TemporaryDirectory(prefix="perfsuite-try-") as name:
-        folder = Path(name)
-        device = "host" if place == "here" else _NAME
+    with tempfile.TemporaryDirectory(prefix="perfsuite-try-") as made:
+        folder = Path(made)
+        device = "host" if name == "here" else _NAME
         (folder / "study.toml").write_text(_STUDY.format(device=device, accuracies=_ACCURACIES))
-        (folder / "device").write_text(device)
-        if place == "here":
+        if name == "here":
             lend_cache(folder / "cache" / "perfsuite")  # so that no calibration of the user's own is replaced
-            yield folder
+            yield Place(name=name, folder=folder, device=device, environment={"XDG_CACHE_HOME": f"{folder}/cache"})
             return
-        with loopback(by_bundle=place == "program") as board:
+        with loopback(by_bundle=name == "program") as board:
             write_profile(folder, _NAME, board.reach, tables=_TABLES)
             board.set_up(folder, _NAME)
-            yield folder
+            yield Place(name=name, folder=folder, device=device)
 
 
-def tried(line: str, place: str, folder: Path) -> Tried:
+def tried(line: str, place: Place) -> Tried:
     """Run one line."""
-    device = (folder / "device").read_text()
-    words = line.split()
-    start = ["-m", "pytest", "-pno:cacheprovider"] if words[0] == "pytest" else ["-m", "perfsuite.cli", words[0]]
-    named = [] if words[0] == "study" else [f"--device={device}"]
+    command, *words = line.split()
+    start = ["-m", "pytest", "-pno:cacheprovider"] if command == "pytest" else ["-m", "perfsuite.cli", command]
+    named = [] if command == "study" else [f"--device={place.device}"]  # a study's plan names it
     began_s = time.monotonic()
     try:
         done = subprocess.run(
-            [sys.executable, *start, *words[1:], *named],
-            cwd=folder,
-            env={**os.environ, **({"XDG_CACHE_HOME": str(folder / "cache")} if (folder / "cache").exists() else {})},
+            [sys.executable, *start, *words, *named],
+            cwd=place.folder,
+            env={**os.environ, **place.environment},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -219,10 +227,17 @@ def tried(line: str, place: str, folder: Path) -> Tried:
         exit_code, output = done.returncode, done.stdout
     except subprocess.TimeoutExpired:
         exit_code, output = -1, f"still running after {_LIMIT_S:.0f} s"
+    is_done = exit_code in _DONE and "Traceback (most recent call last)" not in output
     errors = [each for each in output.splitlines() if "error" in each.lower()]
-    last = (output.strip() or "nothing").splitlines()[-1] if exit_code in _DONE or not errors else errors[-1]
-    (folder / "output.log").open("a").write(f"$ {line}\n{output}\n")
-    return Tried(line=line, place=place, exit_code=exit_code, time_s=time.monotonic() - began_s, said=last[:300])
+    last = (output.strip() or "nothing").splitlines()[-1] if is_done or not errors else errors[-1]
+    return Tried(
+        line=line,
+        place=place.name,
+        exit_code=exit_code,
+        time_s=time.monotonic() - began_s,
+        said=last[:300],
+        is_done=is_done,
+    )
 
 
 def untried_options() -> list[str]:

@@ -18,6 +18,7 @@ import subprocess
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -122,7 +123,8 @@ def engine_part(engine: Engine, found_at: Sequence[str]) -> NativePart:
     )
 
 
-def lacking_names(sources: Path, include_dirs: Sequence[Path]) -> tuple[str, ...]:
+@cache  # each start of a worker asks for the flags of the library that it takes
+def lacking_names(sources: Path, include_dirs: tuple[Path, ...]) -> tuple[str, ...]:
     """Return what a compiler is given of the names that a release of llama.cpp lacks: ``-DPS_LACKS_<NAME>``.
 
     The sources ask for a name by that; it is there where a header has it, in whatever case.

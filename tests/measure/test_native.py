@@ -191,7 +191,7 @@ def test_what_a_release_of_the_engine_lacks_is_found_in_its_headers(engine: Engi
     (tmp_path / "src").mkdir()
     (tmp_path / "src" / "release.h").write_text("#ifdef PS_LACKS_LLAMA_DECODE\n#ifndef PS_LACKS_FLASH_ATTN_TYPE\n")
     (tmp_path / "llama.h").write_text("int llama_decode(void); struct { bool flash_attn; };")
-    assert lacking_names(tmp_path / "src", [tmp_path]) == ("-DPS_LACKS_FLASH_ATTN_TYPE",)
+    assert lacking_names(tmp_path / "src", (tmp_path,)) == ("-DPS_LACKS_FLASH_ATTN_TYPE",)
     own = next(place for place in native_dirs() if (place / "src" / "engine").is_dir()) / "src" / "engine"
     assert lacking_names(own, engine.include_dirs) == ()
 

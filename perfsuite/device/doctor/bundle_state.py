@@ -98,7 +98,8 @@ def _opencl(target: Target, home: str, wanted: str | None) -> tuple[str | None, 
         found = msgspec.json.decode(line, type=list[_Device])
     except msgspec.MsgspecError:
         raise DeviceError(f"its program names no OpenCL devices, but says {line[:80]!r}") from None
-    chosen = next((each for each in found if (wanted or "").lower() in each.platform_name.lower()), None)
+    suitable = [each for each in found if (wanted or "").lower() in each.platform_name.lower()]
+    chosen = min(suitable, key=lambda each: each.type != "gpu", default=None)  # as a run would
     if chosen is None:
         seen = ", ".join(sorted({each.platform_name for each in found})) or "none"
         return None, f"no OpenCL platform has {wanted!r} in its name; there are: {seen}"

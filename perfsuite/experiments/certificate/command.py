@@ -90,7 +90,7 @@ def _certify(options: argparse.Namespace) -> int:
             _measure(missing, state, trials, _setup(options, profile, taken.board), taken.board, options)
     found = certificate(trials)
     plain = {"device": options.device, "workload": _workload_name(options), **found.to_plain()}
-    write_json(summary_path(state), plain, MeasurementError)
+    write_json(_summary_path(state), plain, MeasurementError)
     give(Answer(parts=lambda: _parts(found), plain=lambda: plain), options)
     return 0
 
@@ -133,7 +133,7 @@ def _setup(options: argparse.Namespace, profile: Profile, board: Board) -> Trial
     )
 
 
-def summary_path(state: Path) -> Path:
+def _summary_path(state: Path) -> Path:
     """Return where the summary goes: beside the runs, and never onto them."""
     return state.with_suffix(".json" if state.suffix != ".json" else ".summary.json")
 

@@ -207,14 +207,13 @@ class CameBack:
         self._answers: defaultdict[bytes, deque[Mapping[str, Any]]] = defaultdict(deque)
         self._last: dict[str, Mapping[str, Any]] = {}
         self._n_asked, self._n_answered = 0, 0
-        self._planned: set[bytes] = set()
         devices: set[str] = set()
         for kind, key, answer in self._read(job, devices):
             self._n_asked += kind in _RUNS
-            self._planned.add(key)
+            waiting = self._answers[key]  # of what was planned there is an entry, answered or not
             if answer is not None:
                 self._n_answered += kind in _RUNS
-                self._answers[key].append(answer)
+                waiting.append(answer)
         if len(devices) > 1:
             raise MeasurementError(f"{results}: answers of {len(devices)} devices; fetch those of one")
         if not devices:
@@ -226,9 +225,9 @@ class CameBack:
         if own is not None:
             return own
         key = _key(kind, arguments)
-        waiting = self._answers[key]
-        if kind in _RUNS and key not in self._planned:
+        if kind in _RUNS and key not in self._answers:
             raise UnansweredError(f"{self._results}: the plan has no such run; measure it over a link")
+        waiting = self._answers[key]
         if waiting:
             self._last[kind] = waiting.popleft()
         elif kind in _RUNS or kind not in self._last:
