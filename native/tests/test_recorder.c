@@ -176,6 +176,42 @@ static void test_a_norm_at_the_end_of_a_graph_is_alone(void) {
     ps_recorder_close(recorder);
 }
 
+/* ---- what other releases report ------------------------------------------------------------------------------------ */
+
+/* The usual graph, whose view is in the middle of it: all of its nodes report, or all that are computed. */
+static void test_what_older_releases_report_are_the_same_operators(void) {
+    for (int n_reports = N_USUAL_TIMED; n_reports <= N_USUAL; n_reports++) {
+        graph g;
+        ps_recorder *recorder = opened(PS_RECORDER_CALLBACK);
+        usual_graph(&g);
+        for (int i = 0; i < 2; i++) {
+            evaluate(recorder, &g, n_reports);
+        }
+        bool has_views = n_reports == N_USUAL;
+        uint64_t n_stored = 2 * (1 + N_USUAL_TIMED + (uint64_t)has_views);
+        const ps_event *events = stored(recorder, n_stored);
+        CHECK(nodes_of(recorder, 0, N_USUAL)[3].fused_into_previous && ps_recorder_n_graphs(recorder) == 1);
+        uint32_t index = 0;
+        for (uint64_t i = 0; i < n_stored; i++) {
+            bool is_view = has_views && i % (n_stored / 2) == 2;
+            CHECK(events[i].index == (is_view ? PS_EVENT_NOTHING : index));
+            index = is_view ? index : (index + 1) % (N_USUAL_TIMED + 1);
+        }
+        ps_recorder_close(recorder);
+    }
+}
+
+static void test_reports_that_fit_no_release_are_stored_as_they_come(void) {
+    graph g;
+    ps_recorder *recorder = opened(PS_RECORDER_CALLBACK);
+    usual_graph(&g);
+    evaluate(recorder, &g, N_USUAL_TIMED - 1);
+    evaluate(recorder, &g, N_USUAL + 1);
+    const ps_event *events = stored(recorder, 2 + N_USUAL_TIMED - 1 + N_USUAL + 1);
+    CHECK(events[2].index == 2 && events[3].index == 0 && events[N_USUAL + 4].index == N_USUAL + 1);
+    ps_recorder_close(recorder);
+}
+
 /* ---- which graph it is -------------------------------------------------------------------------------------------- */
 
 static void test_the_same_graph_is_known_again(void) {
@@ -623,6 +659,8 @@ int main(void) {
     test_a_norm_that_somebody_else_needs_is_not_fused();
     test_a_product_of_something_else_or_that_nobody_wants_is_not_fused();
     test_a_norm_at_the_end_of_a_graph_is_alone();
+    test_what_older_releases_report_are_the_same_operators();
+    test_reports_that_fit_no_release_are_stored_as_they_come();
     test_the_same_graph_is_known_again();
     test_another_shape_operator_or_place_is_another_graph();
     test_two_graphs_may_alternate();

@@ -11,7 +11,7 @@ from typing import Any
 from perfsuite.errors import LinkError
 from perfsuite.expectation.cases import GRAPH_PHASES, Case
 from perfsuite.expectation.forecast import Expectation
-from perfsuite.experiments.engine_replicates import graph_problems, llama_fingerprint, run_plan
+from perfsuite.experiments.engine_replicates import check_graphs, llama_fingerprint, lost_events, run_plan
 from perfsuite.experiments.kept_speed import pairs_speed_notes
 from perfsuite.experiments.pairs import Pair, engine_record, pair_of, pair_series, pairs_by_case, weighty_cases
 from perfsuite.experiments.progress import ProgressLine
@@ -67,14 +67,18 @@ def measure_pairs(
     )
     verdicts, held_problems = _compared(config, series, cases, margins, progress, screen_ratio)
     problems = (*too_few(series, verdicts), *held_problems)
-    wrong = graph_problems(config, witness.first_new)
+    checked = check_graphs(config, witness.first_new)
     judgements = paired_judgements(
         cases,
         pairs_by_case(cases, series.valid),
         verdicts,
         margins,
-        lambda case: (*problems, *wrong.get((case.phase, case.role), ())),
-        expect,
+        lambda case: (
+            *problems,
+            *checked.problems.get((case.phase, case.role), ()),
+            *((witness.lost,) if witness.lost and case.kind == "operator" else ()),
+        ),
+        lambda case: NO_EXPECTATION if (case.phase, case.role) in checked.otherwise else expect(case),
         step_share_ratio=config.step_share_ratio,
     )
     session, differences = config.old_session, config.old_differences
@@ -85,7 +89,7 @@ def measure_pairs(
         fingerprint=llama_fingerprint(config, version),
         peak_rss_bytes=witness.peak_rss_bytes or None,
         n_discarded=len(series.complaints),
-        notes=(*witness.notes, *pairs_speed_notes(series.valid), *changed),
+        notes=(*witness.notes, *pairs_speed_notes(series.valid), *changed, *checked.notes),
         engine_version=version,
         description=f"{version}, build {config.engine.build_id}, against {config.old_text}"
         f" (build {config.old.engine.build_id})",
@@ -141,6 +145,8 @@ class _Witness(GroupWitness):
     #: The new side's first record, for its graph; nothing before the first pair.
     first_new: tuple[EngineRecord, ...] = ()
     peak_rss_bytes: int = 0
+    #: Why the operators of a pair cannot be trusted, of the first such.
+    lost: str | None = None
 
     def __post_init__(self) -> None:
         """Observe the run's scenario."""
@@ -150,6 +156,8 @@ class _Witness(GroupWitness):
         """Look at a pair that can be used, and reduce it."""
         old, new = map(engine_record, payloads)
         self.first_new = self.first_new or (new,)
+        if self.config.backend == "cpu":
+            self.lost = self.lost or lost_events((old, new))
         self.peak_rss_bytes = max(self.peak_rss_bytes, *(payload["peak_rss_bytes"] for payload in payloads))
         self.observer.add(new)
         return pair_of(old, new)

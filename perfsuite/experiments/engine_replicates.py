@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import random
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import Any
 
@@ -68,6 +68,26 @@ def _middle(energies: Sequence[float | None]) -> float | None:
 #: Why no sample can be trusted, by phase and role.
 GraphProblems = dict[tuple[Phase | None, str | None], tuple[str, ...]]
 
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckedGraphs:
+    """What recorded graphs are worth, by phase and role."""
+
+    problems: GraphProblems = field(default_factory=dict)
+    #: Operators that this engine computes otherwise than the analytical graph: one of them, in a line.
+    otherwise: Mapping[tuple[Phase | None, str | None], str] = field(default_factory=dict)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Say which operators have no forecast."""
+        if not self.otherwise:
+            return ()
+        roles = tuple(dict.fromkeys(role for _, role in self.otherwise))
+        first = next(iter(self.otherwise.values()))
+        has = "has" if len(roles) == 1 else "have"
+        return (f"{', '.join(map(str, roles))}: computed otherwise than expected, and {has} no forecast; {first}",)
+
+
 #: A single short prefill is a poor sample, so short scenarios are repeated within a process.
 REPETITIONS = 3
 
@@ -90,7 +110,7 @@ def measure_llama(config: RunConfig, cases: Sequence[Case], progress: ProgressLi
         observer.add(record)
     figures = [replicate_samples(record) for record in shown]
     reduced = figures[: len(records)]
-    wrong = graph_problems(config, records)
+    checked = check_graphs(config, records)
     found = found_operators(config, cases, reduced)
     return replace(
         replicates.group,
@@ -98,11 +118,13 @@ def measure_llama(config: RunConfig, cases: Sequence[Case], progress: ProgressLi
             case.case_id: case_samples(
                 case,
                 (sample_of(case, each) for each in figures),
-                (*replicates.problems, *wrong.get((case.phase, case.role), ())),
+                (*replicates.problems, *checked.problems.get((case.phase, case.role), ())),
             )
             for case in (*cases, *found)
         },
         fingerprint=llama_fingerprint(config, version),
+        without_forecast=frozenset(checked.otherwise),
+        notes=(*replicates.group.notes, *checked.notes),
         unclaimed=unclaimed_operators(config, cases, reduced),
         found=found,
         operator_share_ratio=operator_shares(reduced),
@@ -159,21 +181,32 @@ def run_plan(config: RunConfig, n_repetitions: int = 1) -> LlamaPlan:
     )
 
 
-def graph_problems(config: RunConfig, records: Sequence[EngineRecord]) -> GraphProblems:
-    """Find operators whose recorded graph is not the analytical one, or whose recording cannot be trusted."""
-    problems: GraphProblems = {}
+def check_graphs(config: RunConfig, records: Sequence[EngineRecord]) -> CheckedGraphs:
+    """Hold the recorded graph against the analytical one, and see whether the recording can be trusted."""
     if not records or config.backend != "cpu":
-        return problems
-    bad = sum(misaligned_evaluations(record) for record in records)
-    dropped = sum(record.n_dropped for record in records)
-    if bad or dropped:
-        reason = f"the recorder lost events ({bad} evaluations incomplete, {dropped} events dropped)"
-        return {(phase, role): (reason,) for phase in Phase for role in _all_roles(records)}
+        return CheckedGraphs()
+    if lost := lost_events(records):
+        return CheckedGraphs(problems={(phase, role): (lost,) for phase in Phase for role in _all_roles(records)})
+    problems: GraphProblems = {}
+    otherwise: dict[tuple[Phase | None, str | None], str] = {}
     for phase in config.workload.graph_phases() if config.workload.has_known_graph else ():
         recorded = _recorded_graph(records[0], phase, config.workload.scenario.n_prompt)
         for each in graph_differences(config.workload.graph(phase), recorded):
-            problems.setdefault((phase, each.role), (f"the graph is not as expected: {each.text}",))
-    return problems
+            if each.is_other_work:
+                problems.setdefault((phase, each.role), (f"the graph is not as expected: {each.text}",))
+            else:
+                otherwise.setdefault((phase, each.role), each.text)
+    return CheckedGraphs(problems=problems, otherwise=otherwise)
+
+
+def lost_events(records: Iterable[EngineRecord]) -> str | None:
+    """Say why recordings cannot be trusted, where they cannot."""
+    misaligned, dropped = 0, 0
+    for record in records:
+        misaligned, dropped = misaligned + misaligned_evaluations(record), dropped + record.n_dropped
+    if not misaligned and not dropped:
+        return None
+    return f"the recorder lost events ({misaligned} evaluations incomplete, {dropped} events dropped)"
 
 
 def _recorded_graph(record: EngineRecord, phase: Phase, n_prompt: int) -> list[Any]:

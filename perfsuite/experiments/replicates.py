@@ -17,6 +17,7 @@ from perfsuite.measure.competition import await_quiet
 from perfsuite.measure.contention import Contention
 from perfsuite.measure.probes import SENTINELS, Sentinels
 from perfsuite.measure.schedule import BreakOff, Complain, Payload, Rule, Series, Witness
+from perfsuite.records.events import Phase
 from perfsuite.records.observation import NO_OBSERVATION, MachineState, Observation
 from perfsuite.records.outcome import CaseSamples
 from perfsuite.verdict.compare import MIN_SAMPLES
@@ -138,6 +139,8 @@ class GroupSamples:
     on_processor: bool = True
     #: What may explain the run and does not identify it; None is 'not measured'.
     covariates: Mapping[str, float | None] = field(default_factory=dict)
+    #: Phase and role of operators that the engine computes otherwise than is expected.
+    without_forecast: frozenset[tuple[Phase | None, str | None]] = frozenset()
     #: What is shown of it beside its samples.
     observation: Observation = NO_OBSERVATION
     #: What a reader of the run should know of how it was measured.

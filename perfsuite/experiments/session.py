@@ -274,7 +274,7 @@ class PerfSession:
 
     def _expectation(self, case: Case) -> Expectation:
         group = self.groups.get(group_of_kind(case.kind))
-        if group is not None and not group.on_processor:
+        if group is not None and (not group.on_processor or (case.phase, case.role) in group.without_forecast):
             return Expectation()
         if case.kind != ROOFLINE:
             return self.forecasts.expectation(case)

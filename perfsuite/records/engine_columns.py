@@ -18,8 +18,10 @@ from perfsuite.records.events import EngineRecord, Phase, TickClock
 
 Rows = npt.NDArray[np.void]
 
-#: `index` is 0 where a graph is launched, NOTHING where its first operator is entered, anything else where one ends.
+#: `index` is 0 where a graph is launched, NOTHING where its first operator is entered, _NO_OPERATOR where a node ends
+#: that computes nothing, anything else where an operator ends.
 RING_DTYPE = np.dtype([("ns", "<i8"), ("graph", "<i4"), ("index", "<i4")])
+_NO_OPERATOR = -2
 
 #: One operator on one thread, of a fused pair the first; the end is the thread's last arrival at a barrier before its
 #: next operator, without the waiting for other threads, and NOTHING where none was seen.
@@ -45,7 +47,9 @@ class Evaluations:
     launch_ns: Times
     #: When the first operator was entered; NOTHING without the entry hook.
     first_start_ns: Times
-    #: Of all of them, one behind the other; those of evaluation i are from ``bounds[i]`` to ``bounds[i + 1]``.
+    #: Of all of them, one behind the other; those of evaluation i are from ``bounds[i]`` to ``bounds[i + 1]``. Each
+    #: begins with the end of the node before it, the first with its entry or the launch.
+    starts_ns: Times
     ends_ns: Times
     bounds: Ints
 
@@ -56,15 +60,6 @@ class Evaluations:
     def n_ends(self) -> Ints:
         """How many operators each has."""
         return np.diff(self.bounds)
-
-    @property
-    def starts_ns(self) -> Times:
-        """When the operators begin: each with the end of the one before it, the first with its entry or the launch."""
-        starts_ns = np.append(NOTHING, self.ends_ns)[: self.ends_ns.size]
-        has_ends = self.n_ends > 0
-        entered_ns = np.where(self.first_start_ns == NOTHING, self.launch_ns, self.first_start_ns)
-        starts_ns[self.bounds[:-1][has_ends]] = entered_ns[has_ends]
-        return starts_ns
 
     @property
     def last_ns(self) -> Times:
@@ -89,13 +84,18 @@ def evaluations_of(record: EngineRecord) -> Evaluations:
     entered = np.append(NOTHING, np.flatnonzero(events["index"] == NOTHING))
     entry = entered[np.searchsorted(entered, launched) - 1] if launched.size else launched
     is_own = entry > np.append(NOTHING, launched[:-1])[: launched.size]
-    ended = np.flatnonzero((events["index"] != 0) & (events["index"] != NOTHING))
+    first_start_ns = np.where(is_own, events["ns"][entry], NOTHING)
+    ended = np.flatnonzero(~np.isin(events["index"], (0, NOTHING, _NO_OPERATOR)))
     bounds = np.searchsorted(ended, np.append(launched, events.size))
+    ended = ended[bounds[0] :]
+    began_ns = events["ns"].copy()
+    began_ns[launched] = np.where(first_start_ns == NOTHING, events["ns"][launched], first_start_ns)
     return Evaluations(
         graph=events["graph"][launched].astype(np.int64),
         launch_ns=events["ns"][launched],
-        first_start_ns=np.where(is_own, events["ns"][entry], NOTHING),
-        ends_ns=events["ns"][ended[bounds[0] :]],
+        first_start_ns=first_start_ns,
+        starts_ns=began_ns[ended - 1],
+        ends_ns=events["ns"][ended],
         bounds=bounds - bounds[0],
     )
 

@@ -51,15 +51,23 @@ def fused_nodes(node: Node, follower: Node) -> Node:
 
 
 def is_empty(node: Node) -> bool:
-    """Whether a node makes a tensor without elements; one of which nothing is known does not."""
-    return 0 in node.tensor.ne and any(node.tensor.ne)
+    """Whether a node computes nothing: a tensor without elements, or another view of one.
 
+    A tensor of which nothing is known has some.
+    """
+    return node.op in _VIEWS or (0 in node.tensor.ne and any(node.tensor.ne))
+
+
+#: Older releases of llama.cpp go through these as through operators.
+_VIEWS = frozenset({"VIEW", "RESHAPE", "PERMUTE", "TRANSPOSE"})
 
 _LAYER = re.compile(r"^(?P<role>.+?)(?:-|_l)(?P<layer>\d+)$")
 _WEIGHT = re.compile(r"^(?:blk\.(?P<layer>\d+)\.)?(?P<role>\w+)\.(?:weight|bias)(?:\.(?P<adapter>lora_[ab]))?$")
 _ROTATIONS = frozenset({"attn_inp_k_rot", "attn_inp_v_rot"})
 #: What an unnamed product with a weight is called where that is not the weight's own name.
 _ROLES_OF_WEIGHTS = {"attn_output": "attn_out", "output": "result_output", "token_embd": "result_output"}
+#: Rows of these are what a token is; releases of llama.cpp give them different names.
+_EMBEDDINGS = {"token_embd.weight": "embd"}
 _DECORATION = re.compile(r"( \((view|reshaped|permuted|transposed|cont|copy|copy of .*)\))+$")
 _UNNAMED = re.compile(r"^node_\d+$")
 
@@ -110,6 +118,8 @@ class _RoleNamer:
         return RecordedOperator(role=role, layer=layer, node=node)
 
     def _base(self, node: Node) -> _Base:
+        if node.op == "GET_ROWS" and node.sources and node.sources[0].name in _EMBEDDINGS:
+            return _EMBEDDINGS[node.sources[0].name], None
         name = _DECORATION.sub("", node.tensor.name)
         if match := _LAYER.match(name):
             self._layer = int(match["layer"])

@@ -29,6 +29,8 @@ class GraphDifference:
     role: str
     #: Which side has it, with its place, shapes and cost, in one line.
     text: str
+    #: Whether the role lacks an operator or a parameter of one graph, or has more; if not it is computed otherwise.
+    is_other_work: bool
 
 
 def graph_differences(
@@ -37,10 +39,24 @@ def graph_differences(
     """Compare two graphs by role, operator, layer, shapes and every part of the cost."""
     wanted = Counter((each.role, each.op, each.layer, each.output, each.sources, each.cost) for each in expected)
     seen = Counter(_recorded_key(operator) for operator in recorded)
+    other = {role for role, *_ in (_work(wanted) - _work(seen)) + (_work(seen) - _work(wanted))}
     sides = (("expected and not recorded", wanted - seen), ("recorded and not expected", seen - wanted))
     return tuple(
-        GraphDifference(role=key[0], text=f"{side}: {_line(key)}") for side, surplus in sides for key in surplus
+        GraphDifference(role=key[0], text=f"{side}: {_line(key)}", is_other_work=key[0] in other)
+        for side, surplus in sides
+        for key in surplus
     )
+
+
+def _work(operators: Counter[_Key]) -> Counter[tuple[str, int | None, int]]:
+    """Count what is done whichever way it is computed: the operators of each role in each layer, with what they read.
+
+    What they read of the file, that is; nothing where the cost of a recorded one is not known.
+    """
+    work: Counter[tuple[str, int | None, int]] = Counter()
+    for (role, _, layer, _, _, cost), number in operators.items():
+        work[role, layer, max(0, cost.parameter_bytes)] += number
+    return work
 
 
 def recorded_cost(node: Node) -> OpCost:

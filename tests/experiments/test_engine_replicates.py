@@ -1,16 +1,21 @@
-"""What a token costs, from the samples of a power sensor."""
+"""What a token costs, from the samples of a power sensor; and what recorded graphs are worth."""
 
 from __future__ import annotations
 
 from dataclasses import asdict, replace
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from perfsuite.device.stability.sampler import Sample
-from perfsuite.experiments.engine_replicates import joules_by_phase
+from perfsuite.expectation.cases import llama_workload
+from perfsuite.experiments.engine_replicates import check_graphs, joules_by_phase, lost_events
 from perfsuite.measure.board.watching import DEVICE_SAMPLES
 from perfsuite.records.events import EngineRecord, Phase, Span
+from perfsuite.workload.scenario import find_scenario
+from perfsuite.workload.weights import resolve
 
 _S = 10**9
 
@@ -47,3 +52,54 @@ def test_a_board_without_a_sensor_tells_nothing(stored_record: EngineRecord) -> 
     """Neither None nor 0 stands for what nobody can measure."""
     decode = replace(stored_record, spans=(span(Phase.DECODE, _S, 3 * _S),))
     assert joules_by_phase([samples(None, 5), {}], [decode] * 2) == {}
+
+
+def _config(tmp_path: Path) -> Any:
+    """Return what the check reads of a run's configuration."""
+    weights = resolve("smollm2-135m-l2-q8_0", cache_dir=tmp_path)
+    return SimpleNamespace(backend="cpu", workload=llama_workload(weights, find_scenario("p64-g24")))
+
+
+def _with_op(record: EngineRecord, name: str, op: str) -> EngineRecord:
+    """Return a record in whose graphs the tensors of that name are computed by another operator."""
+    graphs = (
+        tuple(replace(node, op=op) if node.tensor.name.startswith(name) and node.timed else node for node in graph)
+        for graph in record.graphs
+    )
+    return replace(record, graphs=tuple(graphs))
+
+
+def test_a_graph_that_is_as_expected_says_nothing(stored_record: EngineRecord, tmp_path: Path) -> None:
+    """Nor does one of a run that has no record."""
+    for records in ([stored_record], []):
+        checked = check_graphs(_config(tmp_path), records)
+        assert (checked.problems, checked.otherwise, checked.notes) == ({}, {}, ())
+
+
+def test_what_is_computed_otherwise_has_no_forecast(stored_record: EngineRecord, tmp_path: Path) -> None:
+    """It is measured all the same, and a note has it."""
+    checked = check_graphs(_config(tmp_path), [_with_op(stored_record, "cache_k", "CPY")])
+    assert checked.problems == {}
+    assert set(checked.otherwise) == {(Phase.PREFILL, "cache_k"), (Phase.DECODE, "cache_k")}
+    (note,) = checked.notes
+    assert note.startswith("cache_k: computed otherwise than expected, and has no forecast; ")
+
+
+def test_work_that_is_missing_is_a_problem(stored_record: EngineRecord, tmp_path: Path) -> None:
+    """Of the roles that lack it alone."""
+    short = replace(stored_record, graphs=tuple(graph[:-1] for graph in stored_record.graphs))
+    checked = check_graphs(_config(tmp_path), [short])
+    assert all("lost events" in text for texts in checked.problems.values() for text in texts)
+    renamed = tuple(
+        tuple(
+            replace(node, tensor=replace(node.tensor, name=node.tensor.name.replace("result_output", "other")))
+            for node in graph
+        )
+        for graph in stored_record.graphs
+    )
+    checked = check_graphs(_config(tmp_path), [replace(stored_record, graphs=renamed)])
+    assert {role for _, role in checked.problems} == {"result_output", "other"}
+    assert lost_events([stored_record]) is None
+    assert lost_events([replace(stored_record, n_dropped=3)]) == (
+        "the recorder lost events (0 evaluations incomplete, 3 events dropped)"
+    )

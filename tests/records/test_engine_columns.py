@@ -56,6 +56,18 @@ def test_a_clock_meets_its_points_and_never_turns_back(
     assert (np.diff(ticks_to_ns(np.array(within), clock)) >= 0).all()
 
 
+def test_an_operator_begins_where_the_node_before_it_ended() -> None:
+    """The first with its entry, or the launch; a node that computes nothing has an end and is no operator."""
+    found = evaluated(
+        *((10, 0, 0), (12, 0, 1), (15, 0, -2), (20, 0, 2)),
+        *((31, 0, -1), (30, 0, 0), (32, 0, -2), (37, 0, 1), (41, 0, 2)),
+    )
+    assert found.starts_ns.tolist() == [10, 15, 32, 37]
+    assert found.ends_ns.tolist() == [12, 20, 37, 41]
+    assert found.n_ends.tolist() == [2, 2]
+    assert found.first_start_ns.tolist() == [NOTHING, 31]
+
+
 @pytest.mark.parametrize("last_ticks", [5, 4])
 def test_a_counter_that_stands_still_is_an_error(last_ticks: int) -> None:
     """A counter that did not advance between the points cannot be time."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from perfsuite.records.events import EngineRecord, Node, Tensor
 from perfsuite.testing.engine_traces import node, small_graph, tensor
-from perfsuite.trace.operators import n_positions_of, n_tokens_of, timed_operators, traced_operators
+from perfsuite.trace.operators import is_empty, n_positions_of, n_tokens_of, timed_operators, traced_operators
 from tests.synthetic_statistics import attention, product
 
 
@@ -52,6 +52,21 @@ def test_the_layer_number_is_dropped_from_the_role() -> None:
     graph = [_node("Qcur-0", "MUL_MAT", "blk.0.attn_q.weight", "x"), _node("Qcur-0", "ROPE", "Qcur-0", "inp_pos")]
     assert [operator.role for operator in timed_operators(graph)] == ["Qcur", "Qcur_rope"]
     assert timed_operators([_node("Qcur-0", "RESHAPE", "Qcur-0", timed=False)]) == ()
+
+
+def test_embeddings_have_one_role_in_every_release() -> None:
+    """Rows of the token embeddings are those, whatever their tensor is called."""
+    names = ("embd", "inp_embd", "node_0")
+    graphs = ([_node(name, "GET_ROWS", "token_embd.weight", "inp_tokens")] for name in names)
+    assert [operator.role for graph in graphs for operator in timed_operators(graph)] == ["embd"] * 3
+
+
+def test_another_view_computes_nothing() -> None:
+    """Nor does a tensor without elements; one of which nothing is known does."""
+    view, product = _node("Qcur-0 (reshaped)", "RESHAPE", "Qcur-0"), _node("Qcur-0", "MUL_MAT", "a.weight")
+    unknown = node("MUL_MAT", tensor("x", (0, 0, 0, 0)))
+    without = node("MUL_MAT", tensor("x", (8, 0, 1, 1)))
+    assert [is_empty(each) for each in (view, product, unknown, without)] == [True, False, False, True]
 
 
 def test_a_fused_pair_is_one_operator_without_the_tensor_between() -> None:

@@ -346,6 +346,20 @@ def test_every_property_of_an_operator_is_compared(decode_graphs: Graphs, change
     assert len(graph_differences(expected, other)) == 2
 
 
+def test_what_is_computed_otherwise_is_the_same_work(decode_graphs: Graphs) -> None:
+    """Another operator or shape is; an operator or a parameter more or less is not."""
+    expected, recorded = decode_graphs
+    at = next(index for index, operator in enumerate(recorded) if operator.role == "cache_k")
+    copied = _with_node(op=lambda _: "CPY")(recorded[at])
+    otherwise = graph_differences(expected, (*recorded[:at], copied, *recorded[at + 1 :]))
+    assert [each.is_other_work for each in otherwise] == [False, False]
+    at = next(index for index, operator in enumerate(recorded) if operator.role == "Qcur")
+    narrow = _with_node(sources=lambda node: (replace(node.sources[0], ne=(576, 8, 1, 1)), node.sources[1]))
+    less = graph_differences(expected, (*recorded[:at], narrow(recorded[at]), *recorded[at + 1 :]))
+    assert [each.is_other_work for each in less] == [True, True]
+    assert [each.is_other_work for each in graph_differences(expected, recorded[1:])] == [True]
+
+
 def test_a_recorded_operator_costs_what_the_expected_one_does(decode_graphs: Graphs) -> None:
     """From its own shapes a recorded operator has the FLOPs and bytes that were expected of it."""
     expected, recorded = decode_graphs

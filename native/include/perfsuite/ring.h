@@ -15,7 +15,8 @@ extern "C" {
 #endif
 
 /* One operator event. `index` 0 is the launch of the graph, PS_EVENT_FIRST_START the entry of its first operator,
- * and k >= 1 the end of its k-th timed operator. */
+ * k >= 1 the end of its k-th timed operator, and PS_EVENT_NOTHING the end of a node that computes nothing, where a
+ * release of llama.cpp reports those. */
 typedef struct ps_event {
     uint64_t ticks;
     uint32_t graph;
@@ -23,6 +24,7 @@ typedef struct ps_event {
 } ps_event;
 
 #define PS_EVENT_FIRST_START 0xffffffffu
+#define PS_EVENT_NOTHING 0xfffffffeu
 
 typedef struct ps_ring {
     ps_event *events;

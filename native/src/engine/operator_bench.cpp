@@ -118,7 +118,8 @@ private:
                                               : ggml_new_tensor_1d(context, GGML_TYPE_I32, n));
         }
         const bool in_f16 = is("FLASH_ATTN_EXT");
-        mask_ = ggml_new_tensor_2d(context, in_f16 ? GGML_TYPE_F16 : GGML_TYPE_F32, in_f16 ? n_kv_ : spec_.n_inner, n);
+        mask_ = in_f16 ? ggml_new_tensor_2d(context, GGML_TYPE_F16, n_kv_, perfsuite::mask_rows(n))
+                       : ggml_new_tensor_2d(context, GGML_TYPE_F32, spec_.n_inner, n);
         input_buffer_.reset(ggml_backend_alloc_ctx_tensors(context, backend_.get()));
         if (!input_buffer_) {
             fail("no memory for the inputs of " + op_);
@@ -371,7 +372,7 @@ private:
         const int64_t width = mask_->ne[0];
         std::vector<float> row(static_cast<size_t>(width));
         std::vector<char> stored(ggml_row_size(mask_->type, width));
-        for (int64_t token = 0; token < spec_.n_tokens; token++) {
+        for (int64_t token = 0; token < mask_->ne[1]; token++) {
             for (int64_t at = 0; at < width; at++) {
                 row[static_cast<size_t>(at)] =
                     at <= spec_.n_past + token ? 0.0f : -std::numeric_limits<float>::infinity();

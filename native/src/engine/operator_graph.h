@@ -76,6 +76,15 @@ inline bool place_node(ggml_backend_buffer_t buffer, void *address, ggml_tensor 
     return status == GGML_STATUS_SUCCESS;
 }
 
+// The rows of the mask of so many queries; older releases want whole blocks of them.
+inline int64_t mask_rows(int64_t n_queries) {
+#ifdef PS_LACKS_GGML_KQ_MASK_PAD
+    return n_queries;
+#else
+    return GGML_PAD(n_queries, GGML_KQ_MASK_PAD);
+#endif
+}
+
 // Attention over a cache: queries [head, heads, tokens], keys and values [head, KV heads, positions].
 inline ggml_tensor *attention_node(ggml_context *context, ggml_tensor *queries, ggml_tensor *keys, ggml_tensor *values,
                                    ggml_tensor *mask) {

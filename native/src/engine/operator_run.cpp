@@ -104,7 +104,7 @@ inputs make_inputs(const sizes &wanted) {
         made.given = {ggml_new_tensor_3d(context, wanted.type, k, kv_heads, n_kv),
                       ggml_new_tensor_3d(context, GGML_TYPE_F32, k, wanted.heads, n),
                       ggml_new_tensor_3d(context, wanted.type, k, kv_heads, n_kv)};
-        made.mask = ggml_new_tensor_2d(context, GGML_TYPE_F16, n_kv, n);
+        made.mask = ggml_new_tensor_2d(context, GGML_TYPE_F16, n_kv, perfsuite::mask_rows(n));
         return made;
     }
     made.given = {ggml_new_tensor_3d(context, wanted.type, wanted.inner, wanted.rows, wanted.stored_heads),

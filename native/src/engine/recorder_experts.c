@@ -54,7 +54,7 @@ bool ps_experts_ask(ps_recorder *r, const struct ggml_tensor *tensor, bool ask) 
         ps_hooks_note(r, tensor);
         return tensor->type == GGML_TYPE_I32 && tensor->ne[0] > 0 && chosen_layer(tensor) >= 0;
     }
-    r->state = STATE_IDLE;
+    ps_hooks_end_evaluation(r);
     if (ggml_nrows(tensor) > 0) {
         keep_choice(r, tensor);
     }

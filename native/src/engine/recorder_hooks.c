@@ -38,7 +38,15 @@ ps_recorder *ps_hooks_watched(void) { return watched; }
 
 /* ---- an evaluation --------------------------------------------------------------------------------------------- */
 
+void ps_hooks_end_evaluation(ps_recorder *r) {
+    if (r->state == STATE_COMPUTING && r->current >= 0 && !r->graphs[r->current].is_settled) {
+        ps_graphs_settle(&r->graphs[r->current], r->n_ticked);
+    }
+    r->state = STATE_IDLE;
+}
+
 void ps_hooks_begin_asking(ps_recorder *r) {
+    ps_hooks_end_evaluation(r);
     r->state = STATE_ASKING;
     r->n_asked = 0;
     r->hash = UINT64_C(0x243F6A8885A308D3);
@@ -127,7 +135,7 @@ bool ps_recorder_tick(void *recorder) {
     uint32_t index = r->n_ticked++;
     if (r->current >= 0) {
         const ps_graph *graph = &r->graphs[r->current];
-        if (r->inject_op[0] && index < (uint32_t)graph->n_timed && graph->slowed[index]) {
+        if (r->inject_op[0] && index < graph->n_reports && graph->reports[index].is_slowed) {
             now = busy_wait(r, now);
         }
         ps_ring_push(&r->ring, now, (uint32_t)r->current, index + 1);

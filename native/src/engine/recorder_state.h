@@ -15,14 +15,24 @@ enum { MAX_NODES = 65536, MAX_GRAPHS = 1024, MAX_THREADS = 256, MAX_BACKENDS = 1
 
 typedef enum ps_state { STATE_IDLE, STATE_ASKING, STATE_COMPUTING } ps_state;
 
+/* What a report of a node's end means. */
+typedef struct ps_report {
+    uint32_t index; /* of the event that is stored: PS_EVENT_NOTHING, or the operator's number from 1 on */
+    bool is_slowed; /* by an injected slowdown */
+} ps_report;
+
+enum { PS_REPORT_OF_A_PART = 0 }; /* which is not stored: the operator goes on */
+
 typedef struct ps_graph {
     uint64_t hash;
     int32_t n_nodes;
-    int32_t n_timed;
+    uint32_t n_reports;
+    bool is_settled;     /* a whole evaluation showed which nodes report their end */
     int32_t waits_twice; /* the last operator where nodes that nobody computes are behind it; -1 for none */
     ps_node *nodes;
-    const struct ggml_tensor **addresses; /* of the nodes when the graph was first seen */
-    uint8_t *slowed;                      /* by timed operator: 1 where a slowdown is injected */
+    const struct ggml_tensor **addresses; /* of the nodes when the graph was first seen; later another's */
+    ps_report *reports;                   /* in the order in which they come */
+    uint8_t *is_slowed;                   /* by node */
 } ps_graph;
 
 /* A thread of the engine's, on cache lines of its own.  While the thread computes, nobody else reads it. */
@@ -96,11 +106,14 @@ static inline uint64_t ps_signature(const struct ggml_tensor *t) {
 
 /* recorder_graphs.c: the graph of what was asked, known again by `hash` or copied; -1 when it cannot be kept. */
 int32_t ps_graphs_find(ps_recorder *r);
+/* Which nodes report their end, seen by the first evaluation of a graph, in which so many did. */
+void ps_graphs_settle(ps_graph *graph, uint32_t n_reports);
 void ps_graphs_free(ps_recorder *r);
 
-/* recorder_hooks.c: an evaluation begins; all of its nodes were asked for; one is. */
+/* recorder_hooks.c: an evaluation begins; all of its nodes were asked for; it is over; a node is asked for. */
 void ps_hooks_begin_asking(ps_recorder *r);
 void ps_hooks_begin_computing(ps_recorder *r);
+void ps_hooks_end_evaluation(ps_recorder *r);
 void ps_hooks_note(ps_recorder *r, const struct ggml_tensor *tensor);
 /* The recorder that the interposed functions report to, and that it is no more. */
 ps_recorder *ps_hooks_watched(void);

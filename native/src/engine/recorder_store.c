@@ -16,6 +16,16 @@ void *ps_store_room(void *items, uint64_t n, uint64_t n_more, uint64_t *capacity
     return moved;
 }
 
+/* What an event of the ring is stored as: reports of nodes' ends become those of operators. */
+static uint32_t stored_index(const ps_recorder *r, const ps_event *event) {
+    bool is_report = event->index != 0 && event->index != PS_EVENT_FIRST_START;
+    bool is_of_node = r->kind != PS_RECORDER_CB_EVAL && r->kind != PS_RECORDER_GROUPS;
+    if (!is_report || !is_of_node || event->index > r->graphs[event->graph].n_reports) {
+        return event->index;
+    }
+    return r->graphs[event->graph].reports[event->index - 1].index;
+}
+
 static void store(ps_recorder *r, const ps_event *event) {
     ps_event *moved = (ps_event *)ps_store_room(r->stored, r->n_stored, 1, &r->stored_capacity, sizeof(ps_event));
     if (!moved) {
@@ -23,16 +33,19 @@ static void store(ps_recorder *r, const ps_event *event) {
         return;
     }
     r->stored = moved;
-    r->stored[r->n_stored++] = *event;
+    uint32_t index = stored_index(r, event);
+    if (event->index == 0 || index != PS_REPORT_OF_A_PART) {
+        r->stored[r->n_stored++] = (ps_event){.ticks = event->ticks, .graph = event->graph, .index = index};
+    }
 }
 
 void ps_recorder_drain(ps_recorder *r) {
     uint64_t first = r->n_stored;
     ps_event event;
+    ps_hooks_end_evaluation(r);
     while (ps_ring_pop(&r->ring, &event)) {
         store(r, &event);
     }
-    r->state = STATE_IDLE;
     ps_threads_drain(r, first);
 }
 

@@ -108,6 +108,17 @@ static void store_end(const ps_recorder *r, ps_thread_event *started, uint64_t t
     started->end_ticks = is_waited_for ? ticks - since_earlier : ticks;
 }
 
+/* The operator that is under way on a thread with a node's start: the node's own, the one that it is a part of, or NULL
+ * where it computes nothing. */
+static ps_thread_event *begun(ps_recorder *r, ps_thread_event *before, const ps_event *start, uint32_t graph,
+                              int32_t number, int32_t thread) {
+    const ps_node *node = &r->graphs[graph].nodes[number];
+    if (node->fused_into_previous) {
+        return before;
+    }
+    return node->timed ? store_start(r, start->ticks, graph, (uint32_t)number, (uint32_t)thread) : NULL;
+}
+
 /* Operators of a thread come in the order of the graph, so a search that starts behind the last one finds it at once;
  * a node that lies before it opens the next of the graphs that were launched since the last drain. */
 static void drain_thread(ps_recorder *r, int32_t thread, uint64_t first) {
@@ -129,13 +140,13 @@ static void drain_thread(ps_recorder *r, int32_t thread, uint64_t first) {
             at = launch_from(r, at + 1);
             next = 0;
         }
-        started = NULL;
         if (node < 0) {
+            started = NULL;
             r->ring.dropped++;
             continue;
         }
-        started = store_start(r, event.ticks, r->stored[at].graph, (uint32_t)node, (uint32_t)thread);
         next = node + 1;
+        started = begun(r, started, &event, r->stored[at].graph, node, thread);
     }
 }
 

@@ -14,9 +14,8 @@ from perfsuite.cli.opencl_run import engine_run, named_weights
 from perfsuite.cli.progress import progress
 from perfsuite.cli.run_options import add_answer, add_subject, check_least, effort_group
 from perfsuite.cli.taken_device import taken_device
-from perfsuite.device.profile import DEFAULT_MARGIN_RATIO, Profile, find_profile
+from perfsuite.device.profile import Profile, find_profile
 from perfsuite.errors import MeasurementError, PerfsuiteError
-from perfsuite.expectation.cases import operator_cases, phase_cases
 from perfsuite.experiments.certificate.certificate import (
     Certificate,
     Power,
@@ -28,6 +27,7 @@ from perfsuite.experiments.certificate.certificate import (
     read_trials,
 )
 from perfsuite.experiments.certificate.trial_run import TrialSetup, run_trial
+from perfsuite.experiments.compared_plans import ComparisonSetup
 from perfsuite.measure.board.protocol import Board
 from perfsuite.measure.launch import environment_engine
 from perfsuite.records.whole_file import write_json
@@ -123,14 +123,7 @@ def _build_id(profile: Profile, options: argparse.Namespace) -> str:
 
 def _setup(options: argparse.Namespace, profile: Profile, board: Board) -> TrialSetup:
     run = engine_run(options, board)
-    cases = (*phase_cases(run.workload), *operator_cases(run.workload))
-    return TrialSetup(
-        plan=run.plan,
-        profile=profile,
-        cases=cases,
-        margins={case.case_id: profile.margin_ratio.get(case.kind, DEFAULT_MARGIN_RATIO) for case in cases},
-        budget_s=_BUDGET_S,
-    )
+    return TrialSetup(plan=run.plan, comparison=ComparisonSetup.of(run.workload, profile, _BUDGET_S))
 
 
 def _summary_path(state: Path) -> Path:

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
-from perfsuite.device.profile import Profile
-from perfsuite.expectation.cases import Case
 from perfsuite.experiments.certificate.certificate import INJECTED_PHASES, CaseAnswer, Trial, Truth
 from perfsuite.experiments.certificate.peers import PEERS, PeerSamples
-from perfsuite.experiments.pairs import Pair, pair_series, pairs_by_case, weighty_cases
+from perfsuite.experiments.compared_plans import ComparedPlans, ComparisonSetup, compare_plans
+from perfsuite.experiments.pairs import Pair
 from perfsuite.measure.board.protocol import Board
 from perfsuite.measure.plan import LlamaPlan
 from perfsuite.measure.schedule import Witness
 from perfsuite.records.events import Phase
 from perfsuite.records.outcome import Judgement, Outcome
-from perfsuite.verdict.attribution import carrier_of
-from perfsuite.verdict.judge_pairs import judge_pairs
-from perfsuite.verdict.sequential import STANDARD_DESIGN, Pairs, compare_sequentially
-
-_TOO_FEW = "too few pairs without competition"
+from perfsuite.verdict.sequential import STANDARD_DESIGN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,58 +23,30 @@ class TrialSetup:
     """What all trials of a certification share."""
 
     plan: LlamaPlan
-    profile: Profile
-    cases: tuple[Case, ...]
-    #: By case id.
-    margins: Mapping[str, float]
-    budget_s: float
+    comparison: ComparisonSetup
 
 
 def run_trial(setup: TrialSetup, truth: Truth, board: Board) -> Trial:
     """Compare the plan with itself, the new side slowed down as `truth` says, and keep what is answered."""
     with _background_load(board, setup.plan.n_threads if truth.is_loaded else 0) as load:
-        series = pair_series(
-            board,
-            (setup.plan, _slowed(setup.plan, truth)),
-            setup.profile,
-            witness=load,
-            budget_s=setup.budget_s,
-        )
+        compared = compare_plans(setup.comparison, (setup.plan, _slowed(setup.plan, truth)), board, load)
+    return trial_of(truth, compared)
 
-        def collect(n_pairs: int) -> Pairs:
-            return pairs_by_case(setup.cases, series.extend(n_pairs))
 
-        def is_worth_it(case_id: str) -> bool:
-            return case_id in weighty_cases(setup.cases, series.valid)
-
-        verdicts = compare_sequentially(
-            collect, setup.margins, may_go_on=series.may_screen, may_confirm=series.may_confirm, is_worth_it=is_worth_it
-        )
-        duration_s = series.elapsed_s
-    sides = pairs_by_case(setup.cases, series.valid)
-    problems = () if len(series.valid) >= STANDARD_DESIGN.screen_looks[0] else (_TOO_FEW,)
-    judgements = [
-        judge_pairs(
-            case,
-            sides.get(case.case_id, ((), ())),
-            verdicts.get(case.case_id),
-            margin_ratio=setup.margins[case.case_id],
-            problems=problems,
-        )
-        for case in setup.cases
-    ]
+def trial_of(truth: Truth, compared: ComparedPlans) -> Trial:
+    """Keep of a comparison what is answered, and what other tools would."""
     return Trial(
         truth=truth,
-        answers={each.case_id: _answer(each) for each in judgements},
-        n_pairs=len(series.valid),
-        n_discarded=len(series.complaints),
-        duration_s=round(duration_s, 3),
-        carrier=carrier_of(judgements),
-        peer_alarms=peer_alarms(series.valid),
+        answers={each.case_id: _answer(each) for each in compared.judgements},
+        n_pairs=len(compared.pairs),
+        n_discarded=compared.n_discarded,
+        duration_s=compared.duration_s,
+        carrier=compared.carrier,
+        peer_alarms=peer_alarms(compared.pairs),
         samples_ns={
             phase: (
-                [pair.old.phase_ns[Phase(phase)] for pair in series.valid],
-                [pair.new.phase_ns[Phase(phase)] for pair in series.valid],
+                [pair.old.phase_ns[Phase(phase)] for pair in compared.pairs],
+                [pair.new.phase_ns[Phase(phase)] for pair in compared.pairs],
             )
             for phase in INJECTED_PHASES
         },

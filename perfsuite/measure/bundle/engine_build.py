@@ -124,7 +124,9 @@ def _kept(cache_dir: Path, name: str, make: Callable[[Path, Path, Path], None], 
 
 def _compile(order: EngineOrder, work: Path, build: Path, log: Path, tell: Tell) -> None:
     what = f"{order.source.name} for {order.target.name} ({order.processor.name})"
-    command = [*_configure(order, work, order.source.folder, build), *order.settings, *_NO_GIT]
+    source = work / "source"  # whichever the sources are, they lie here, so that ccache knows their files again
+    source.symlink_to(order.source.folder)
+    command = [*_configure(order, work, source, build), *_cached_compiles(), *order.settings, *_NO_GIT]
     run_step(f"configuring {what}", command, log, tell)
     log = log.with_suffix(".compile.log")
     run_step(f"compiling {what}", _nice(_tool("cmake"), "--build", str(build), "--target", "llama"), log, tell)
@@ -148,6 +150,18 @@ def _configure(order: EngineOrder, work: Path, source: Path, build: Path) -> lis
         *(f"-DCMAKE_{language}_FLAGS={flags}" for language in ("C", "CXX")),
         *(f"-DCMAKE_{kind}_LINKER_FLAGS={links}" for kind in ("SHARED", "MODULE")),
     ]
+
+
+def _cached_compiles() -> tuple[str, ...]:
+    """Let ccache, where it is installed, keep what is compiled: two revisions of a checkout have most files in common.
+
+    What is compiled does not depend on where it lies, so neither may what ccache knows it by.
+    """
+    if shutil.which("ccache") is None:
+        return ()
+    settings = ("CCACHE_BASEDIR=/", "CCACHE_NOHASHDIR=1", "CCACHE_COMPILERCHECK=content")
+    launcher = ";".join(("env", *settings, "ccache"))
+    return tuple(f"-DCMAKE_{language}_COMPILER_LAUNCHER={launcher}" for language in ("C", "CXX"))
 
 
 def _without_amx(order: EngineOrder) -> tuple[str, ...]:

@@ -53,6 +53,20 @@ class Builder:
             raise EngineError(f"{named}: is no folder and no release; expected {_ACCEPTED}")
         return self._of_revision(named, self.source)
 
+    def expanded(self, named: str) -> tuple[str, ...]:
+        """Return the builds that a range of revisions stands for, oldest first; anything else stands for itself.
+
+        Raises `EngineError` where git knows no such revisions, or none lie between them.
+        """
+        old, between, new = named.partition("..")
+        if self.source is None or not between or not old or not new or Path(named).expanduser().exists():
+            return (named,)
+        first, last = _commit(old, self.source), _commit(new, self.source)
+        behind = _git(self.source, "rev-list", "--reverse", "--first-parent", f"{first}..{last}").split()
+        if not behind:
+            raise EngineError(f"{named}: {self.source} has no revisions between them; expected the older one first")
+        return (first, *behind)
+
     def _of_folder(self, folder: Path) -> Engine:
         """Take what was built there; compile a checkout that was not."""
         try:
@@ -62,16 +76,22 @@ class Builder:
                 raise
         return self._compiled(str(folder))
 
-    def _compiled(self, llama: str) -> Engine:
+    def order(self, llama: str) -> EngineOrder:
+        """Return how a release or a checkout is compiled for this machine.
+
+        Raises `EngineError`: there is no such one.
+        """
         target = target_of(machine(), has_glibc=True)
         processor = target.processor(NATIVE if target.elf == _X86 else None)
-        order = EngineOrder(
+        return EngineOrder(
             source=find_llama(llama, self.cache_dir, self.tell),
             target=target,
             processor=processor,
             toolchain=find_toolchain("gcc", target, processor),
         )
-        return build_engine(order, self.cache_dir, self.tell)
+
+    def _compiled(self, llama: str) -> Engine:
+        return build_engine(self.order(llama), self.cache_dir, self.tell)
 
     def _of_revision(self, named: str, source: Path) -> Engine:
         commit = _commit(named, source)

@@ -1,0 +1,1 @@
+"""Which of many builds of llama.cpp changed the time of a case."""

@@ -1,0 +1,246 @@
+"""``perfsuite bisect`` (measure): find which of many builds of llama.cpp changed a case's time."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from perfsuite.cli.answer import Answer, Part, Sheet, give
+from perfsuite.cli.command_help import Commands, add_command
+from perfsuite.cli.kept_folders import user_cache
+from perfsuite.cli.opencl_run import EngineRun, engine_run, named_weights
+from perfsuite.cli.progress import Progress, progress
+from perfsuite.cli.run_options import add_answer, add_subject, check_least, effort_group
+from perfsuite.cli.taken_device import taken_device
+from perfsuite.device.profile import find_profile
+from perfsuite.errors import EngineError, PerfsuiteError
+from perfsuite.expectation.cases import Case, operator_cases, phase_cases
+from perfsuite.experiments.bisect.build_pairs import BuildPairs
+from perfsuite.experiments.compared_plans import ComparisonSetup, compare_plans
+from perfsuite.measure.board.protocol import Board
+from perfsuite.measure.bundle.named_builds import Builder
+from perfsuite.records.outcome import Outcome
+from perfsuite.units import format_change
+from perfsuite.verdict.attribution import phase_attributions
+from perfsuite.verdict.change_search import ChangePoint, ChangeSearch, Searched, UnusableBuildError
+from perfsuite.workload.scenario import find_scenario
+
+#: Time for the operators of the two builds between which something changed, s.
+_CARRIER_BUDGET_S = 60.0
+
+_ABOUT = """
+The builds are named as for 'perfsuite compare', oldest first: folders, releases of llama-cpp-python, or with --source
+revisions of that checkout; OLD..NEW stands for OLD and all revisions behind it up to NEW, along the first parents. A
+build is compiled when the search asks for it, and kept; one that does not compile or run is left out.
+
+The first and the last are compared in pairs. Where they differ, builds between are compared with both until the odds
+are good enough, and so on; several places where the time changed are found as several. Changes that cancel each other
+between the first and the last are not found. In the end the two builds beside each place are compared once more, for
+the operators that carry the change.
+"""
+
+_EXAMPLES = {
+    "perfsuite bisect 0.3.16 0.3.22 0.3.28 0.3.36": "which of these releases made decode slower?",
+    "perfsuite bisect v1.0..my-branch --source ../llama.cpp --case=prefill": "which commit made prefill slower?",
+    "perfsuite bisect build-*/ --case=decode/ffn_up --least=0.05": "folders that were built, and one operator",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Place:
+    """A change, in words."""
+
+    point: ChangePoint
+    before: str
+    after: str
+    #: Builds between that cannot be measured.
+    between: tuple[str, ...]
+    #: Operators that carry it.
+    carriers: tuple[str, ...]
+
+    @property
+    def odds(self) -> str:
+        """The chance that it lies elsewhere."""
+        return f"1 in {max(1.0, 1.0 / max(self.point.wrong_ratio, 1e-6)):,.0f}"
+
+    @property
+    def interval(self) -> str:
+        """How much, with bounds."""
+        point = self.point
+        return (
+            f"{format_change(point.ratio)} ({format_change(point.lower_ratio)} to {format_change(point.upper_ratio)})"
+        )
+
+    def to_plain(self) -> dict[str, Any]:
+        """Return the fields by name."""
+        return {
+            "before": self.before,
+            "after": self.after,
+            "between": list(self.between),
+            "change_ratio": self.point.ratio,
+            "change_lower_ratio": self.point.lower_ratio,
+            "change_upper_ratio": self.point.upper_ratio,
+            "wrong_ratio": self.point.wrong_ratio,
+            "carriers": list(self.carriers),
+        }
+
+
+def add_parser(commands: Commands) -> None:
+    """Add the subcommand."""
+    parser = add_command(
+        commands,
+        "bisect",
+        about=_ABOUT,
+        examples=_EXAMPLES,
+        writes="builds, into the cache of the user",
+        exits={1: "the pairs did not decide", 10: "the first and the last build do not differ"},
+        see=("docs/how-to/find-the-change.md",),
+    )
+    parser.set_defaults(device="host", opencl_platform=None)
+    parser.add_argument("builds", nargs="+", metavar="BUILD", help="two and more, oldest first; or OLD..NEW")
+    parser.add_argument("--source", type=Path, metavar="DIR", help="the checkout whose revisions the builds are")
+    text = "builds a revision, run by sh in a copy of it; libraries must be shared ones"
+    parser.add_argument("--build", metavar="COMMAND", help=text)
+    subject = add_subject(parser, "model", "scenario", "threads")
+    text = "a phase or PHASE/OPERATOR, or the end of a case's id (default decode)"
+    subject.add_argument("--case", default="decode", metavar="CASE", help=text)
+    effort = effort_group(parser)
+    text = "the smallest change that is looked for (default 0.01)"
+    effort.add_argument("--least", type=float, default=0.01, metavar="RATIO", help=text)
+    text = "how often a change may be found in the wrong place (default 0.05)"
+    effort.add_argument("--wrong", type=float, default=0.05, metavar="RATIO", help=text)
+    text = "of one question at most (default 120)"
+    effort.add_argument("--pairs", type=int, default=120, metavar="N", help=text)
+    add_answer(parser)
+    parser.set_defaults(run=_bisect)
+
+
+def _bisect(options: argparse.Namespace) -> int:
+    check_least(options, "threads", "pairs")
+    for name in ("least", "wrong"):
+        if not 0.0 < getattr(options, name) < 0.5:
+            raise PerfsuiteError(f"--{name}={getattr(options, name)}: expected a share such as 0.05")
+    if options.build is not None and options.source is None:
+        raise EngineError("--build: says how revisions are built; name their checkout with --source")
+    named_weights(options)
+    find_scenario(options.scenario)
+    with progress("bisect", options) as tell:
+        builder = Builder(cache_dir=user_cache(), tell=tell.step, source=options.source, command=options.build)
+        names = tuple(name for each in options.builds for name in builder.expanded(each))
+        if len(names) < 2:
+            raise EngineError(f"{' '.join(options.builds)}: one build has nothing beside it; name two or more")
+        with taken_device(find_profile("host"), "bisect", options) as taken:
+            run = engine_run(options, taken.board, n_repetitions=1)
+            pairs = _pairs(options, taken.board, run, names, builder, tell)
+            found = _search(options, pairs, tell)
+            places = tuple(_place(point, pairs, run, taken.board, tell) for point in found.points)
+    _answer(options, names, pairs, found, places)
+    return 0 if places else 1 if found.undecided else 10
+
+
+def _pairs(
+    options: argparse.Namespace, board: Board, run: EngineRun, names: Sequence[str], builder: Builder, tell: Progress
+) -> BuildPairs:
+    return BuildPairs(
+        board=board,
+        profile=find_profile("host"),
+        plan=run.plan,
+        case=_case(options.case, (*phase_cases(run.workload), *operator_cases(run.workload))),
+        names=names,
+        make=builder.engine,
+        remark=tell.remark,
+    )
+
+
+def _case(asked: str, cases: Sequence[Case]) -> Case:
+    """Return the case whose id ends so; a phase before its operators."""
+    ends = [each for each in cases if f"/{each.case_id}".endswith(f"/{asked}")]
+    phases = [each for each in ends if each.kind == "phase"]
+    if len(phases or ends) != 1:
+        found = f"; {', '.join(each.case_id for each in ends)} end so" if ends else ""
+        raise PerfsuiteError(f"--case={asked}: expected a phase such as decode, or decode/ffn_up{found}")
+    return (phases or ends)[0]
+
+
+def _search(options: argparse.Namespace, pairs: BuildPairs, tell: Progress) -> Searched:
+    n_taken = 0
+
+    def take(old: int, new: int, n_pairs: int) -> list[float]:
+        nonlocal n_taken
+        tell.step(f"{pairs.names[old]} against {pairs.names[new]}, {n_taken} pairs before")
+        n_taken += n_pairs
+        return pairs.take(old, new, n_pairs)
+
+    search = ChangeSearch(
+        n_builds=len(pairs.names),
+        take=take,
+        least_ratio=options.least,
+        wrong_ratio=options.wrong,
+        is_made=pairs.is_made,
+        most_pairs=options.pairs,
+    )
+    try:
+        return search.run()
+    except UnusableBuildError as error:
+        build = error.args[0]
+        raise EngineError(f"{pairs.names[build]}: cannot be measured, and nothing can be said without it") from None
+
+
+def _place(point: ChangePoint, pairs: BuildPairs, run: EngineRun, board: Board, tell: Progress) -> _Place:
+    """Compare the two builds beside a change once more, for the operators that carry it."""
+    before, after = pairs.names[point.before], pairs.names[point.after]
+    tell.step(f"operators of {before} and {after}")
+    setup = ComparisonSetup.of(run.workload, pairs.profile, _CARRIER_BUDGET_S)
+    compared = compare_plans(setup, (pairs.plan_of(point.before), pairs.plan_of(point.after)), board)
+    case = pairs.case
+    if case.kind == "phase":
+        carriers = (
+            carrier.role
+            for phase in phase_attributions(compared.judgements)
+            if phase.case_id == case.case_id
+            for carrier in phase.carriers
+        )
+    else:
+        changed = (Outcome.REGRESSED, Outcome.IMPROVED)
+        carriers = (
+            str(case.role) for each in compared.judgements if each.case_id == case.case_id and each.outcome in changed
+        )
+    return _Place(
+        point=point,
+        before=before,
+        after=after,
+        between=tuple(pairs.names[each] for each in range(point.before + 1, point.after)),
+        carriers=tuple(carriers),
+    )
+
+
+def _answer(
+    options: argparse.Namespace, names: Sequence[str], pairs: BuildPairs, found: Searched, places: Sequence[_Place]
+) -> None:
+    undecided = tuple((names[first], names[last]) for first, last in found.undecided)
+    broken = {names[build]: why for build, why in pairs.broken.items()}
+    plain = {
+        "case": pairs.case.case_id,
+        "builds": list(names),
+        "n_pairs": found.n_pairs,
+        "changes": [each.to_plain() for each in places],
+        "undecided": [list(each) for each in undecided],
+        "left_out": broken,
+    }
+
+    def parts() -> Iterator[Part]:
+        yield f"{pairs.case.case_id}, {len(names)} builds, {found.n_pairs} pairs"
+        if places:
+            head = ("changed with", "against", "change (95 %)", "wrong", "carried by")
+            yield Sheet(head, [(p.after, p.before, p.interval, p.odds, ", ".join(p.carriers) or "-") for p in places])
+        elif not undecided:
+            yield f"no change of {options.least:.1%} or more between {names[0]} and {names[-1]}"
+        for first, last in undecided:
+            yield f"undecided between {first} and {last}: more --pairs, or a larger --least, would decide"
+        for place in (each for each in places if each.between):
+            yield f"{place.after}: or one of {', '.join(place.between)} before it, which cannot be measured"
+
+    give(Answer(parts=parts, plain=lambda: plain), options)

@@ -1,0 +1,122 @@
+"""``perfsuite bisect``, with stored records in place of measurements."""
+
+from __future__ import annotations
+
+import json
+import random
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from perfsuite.cli import main
+from perfsuite.errors import EngineError, NativeBuildError
+from perfsuite.measure.bundle.named_builds import Builder
+from perfsuite.measure.engine import Engine, find_engine
+from perfsuite.measure.plan import TurnsPlan
+from tests.command_streams import Refused
+from tests.synthetic_plans import QUIET
+
+
+@dataclass
+class Device:
+    """Answers from a stored record: a build's phases are longer by what its name says."""
+
+    payload: dict[str, Any]
+    shares: dict[str, float] = field(default_factory=dict)
+    contention: dict[str, float] = field(default_factory=lambda: QUIET)
+    chance: random.Random = field(default_factory=lambda: random.Random(1))
+
+    def run(self, plans: tuple[TurnsPlan, TurnsPlan], **_: object) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return both payloads."""
+        old, new = (self._answer(plan) for plan in plans)
+        return old, new
+
+    def _answer(self, plan: TurnsPlan) -> dict[str, Any]:
+        engine = dict(self.payload["engine"])
+        share = self.shares[plan.llama.engine_build_id] + self.chance.gauss(0.0, 0.005)
+        engine["spans"] = [[*head, start, end + round((end - start) * share)] for *head, start, end in engine["spans"]]
+        return {"engine": engine, "contention": self.contention, "peak_rss_bytes": 1}
+
+
+@pytest.fixture
+def device(stored_payload: dict[str, Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Device:
+    """Eight builds, the fifth of which does not compile; decode is slower by a tenth from the seventh on."""
+    found, engine = Device(stored_payload), find_engine()
+    found.shares = {f"b{place}": 0.1 if place >= 6 else 0.0 for place in range(8)}
+
+    def build(_: Builder, name: str) -> Engine:
+        if name == "b4":
+            raise NativeBuildError("b4: does not compile; see the log")
+        if name not in found.shares:
+            raise EngineError(f"{name}: is no folder and no release")
+        return replace(engine, build_id=name)
+
+    monkeypatch.setattr(Builder, "engine", build)
+    monkeypatch.setattr("perfsuite.measure.turns.run_in_turns", found.run)
+    monkeypatch.setattr("perfsuite.measure.board.local_board.LocalBoard.run", lambda *_, **__: stored_payload)
+    monkeypatch.setattr(
+        "perfsuite.measure.board.local_board.materialize", lambda weights, cache_dir: tmp_path / "x.gguf"
+    )
+    monkeypatch.setattr("platformdirs.user_cache_dir", lambda name: str(tmp_path / "cache"))
+    return found
+
+
+def bisect(*words: str) -> int:
+    """Run the command on the small model."""
+    return main(["bisect", "--model", "smollm2-135m-l2-q8_0", *words])
+
+
+BUILDS = tuple(f"b{place}" for place in range(8))
+
+
+def test_the_build_that_changed_is_named(device: Device, capsys: pytest.CaptureFixture[str]) -> None:
+    """With the build before it, the change, the odds, and what was left out."""
+    assert bisect(*BUILDS, "--json", "--quiet") == 0
+    told = json.loads(capsys.readouterr().out)
+    (change,) = told["changes"]
+    assert (change["before"], change["after"], change["between"]) == ("b5", "b6", [])
+    assert change["change_lower_ratio"] < 1.1 < change["change_upper_ratio"]
+    assert change["wrong_ratio"] <= 0.05
+    assert told["case"] == "phase/smollm2-135m-l2-q8_0/siso/decode"
+    assert set(told["left_out"]) <= {"b4"}
+
+
+def test_a_table_says_it_in_words(device: Device, capsys: pytest.CaptureFixture[str]) -> None:
+    """The builds, the change with its interval, and the chance that it is elsewhere."""
+    device.shares["b5"] = 0.1
+    assert bisect(*BUILDS) == 0
+    told, remarks = capsys.readouterr()
+    assert "8 builds" in told
+    assert "b5" in told
+    assert "b3" in told
+    assert "1 in " in told
+    assert "b5: or one of b4 before it, which cannot be measured" in " ".join(told.split())
+    assert "b4 is left out: b4: does not compile" in " ".join(remarks.split())
+
+
+def test_without_a_change_the_exit_code_says_so(device: Device, capsys: pytest.CaptureFixture[str]) -> None:
+    """10, as where pytest could judge nothing; and 1 where the pairs did not decide."""
+    assert bisect("b0", "b1", "b2", "--quiet") == 10
+    assert "no change of 1.0% or more between b0 and b2" in capsys.readouterr().out
+    device.shares["b1"] = 0.01
+    assert bisect("b0", "b1", "--pairs=4", "--quiet") == 1
+    assert "undecided between b0 and b1" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("b0",), "b0: one build has nothing beside it"),
+        (("b0", "b1", "--case=nothing"), "--case=nothing: expected a phase such as decode, or decode/ffn_up"),
+        (("b0", "b1", "--case=ffn_up"), "decode/ffn_up end so"),
+        (("b0", "b1", "--least=2"), "--least=2.0: expected a share such as 0.05"),
+        (("b0", "b1", "--build=make"), "--build: says how revisions are built"),
+        (("b0", "b4"), "b4: cannot be measured, and nothing can be said without it"),
+        (("b0", "b9"), "b9: cannot be measured, and nothing can be said without it"),
+    ],
+)
+def test_a_mistake_is_one_line(words: tuple[str, ...], told: str, device: Device, refused: Refused) -> None:
+    """It names what was given, and what is expected."""
+    assert told in refused(["bisect", "--model", "smollm2-135m-l2-q8_0", *words, "--quiet"])
