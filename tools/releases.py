@@ -30,6 +30,7 @@ from perfsuite.measure.launch import ENGINE_NAME, program_environment
 _MODELS = "smollm2-135m-l2-q8_0,qwen2.5-1.5b-l2-q4_k_m"
 _RECORDERS = ("callback", "preload", "ebpf")
 _LIMIT_S = 600.0
+PERFSUITE = str(Path(sys.executable).parent / "perfsuite")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,14 +108,14 @@ def counts(engine: Engine, model: str) -> Counted:
 
 def recorders(engine: Engine, model: str) -> Iterator[str]:
     """Say whether each recorder gives a trace, whether two of them agree, and the independent tracer's phases."""
-    trace = [sys.executable, "-m", "perfsuite", "trace"]
+    trace = [PERFSUITE, "trace"]
     with tempfile.TemporaryDirectory() as folder:
         for name in _RECORDERS:
             words = [f"--recorder={name}", f"--model={model}", "--scenario=p16-g4", f"--output={folder}/{name}"]
             yield outcome(started(engine, [*trace, *words]))
     yield outcome(started(engine, [*trace, "agree", f"--model={model}"]))
-    words = ["fidelity", "--phases-only", "--processes=1", f"--model={model}", "--scenario=p16-g4"]
-    yield outcome(started(engine, [sys.executable, "-m", "perfsuite", *words]))
+    words = ["fidelity", "--phases-only", "--no-uprobes", "--processes=1", f"--model={model}", "--scenario=p16-g4"]
+    yield outcome(started(engine, [PERFSUITE, *words]))
 
 
 def started(engine: Engine, command: Sequence[str]) -> subprocess.CompletedProcess[str]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from perfsuite.errors import EngineError, NativeBuildError
 from perfsuite.measure.engine import Engine, library_build_id
 from perfsuite.measure.engine_process import mapped_files
-from perfsuite.measure.native import build_program, source_root
+from perfsuite.measure.native import build_program, lacking_names, source_root
 from perfsuite.records.tensor_layout import TensorLayout
 from perfsuite.records.whole_file import write_whole_bytes
 
@@ -21,6 +21,7 @@ LAYOUT_LIBRARY = "libggml-base"
 #: The program, and what the engine library of a board has of it.
 _SOURCE = "bpf/layout/write_layout.c"
 _SOURCES = (_SOURCE, "src/engine/tensor_layout.c")
+_RELEASES = "src/engine/release.h"
 _HEADER = "ggml.h"
 _LIMIT_S = 60
 #: What the kernel puts behind the path of a mapped file that is no longer there.
@@ -45,7 +46,7 @@ def layout_of(include_dirs: Sequence[Path], library: Path, cache_dir: Path) -> T
             f"{where}: {_HEADER} is not there; name its folder of the llama.cpp that is recorded, such as ggml/include"
         )
     build_id = library_build_id(library)
-    sources = (source_root(_SOURCE) / each for each in _SOURCES)
+    sources = (source_root(_SOURCE) / each for each in (*_SOURCES, _RELEASES))
     digest = hashlib.sha256(header.read_bytes() + b"".join(each.read_bytes() for each in sources)).hexdigest()[:16]
     kept = cache_dir / "native" / f"tensor-layout-{build_id[:16]}-{digest}.json"
     if not kept.exists():
@@ -94,7 +95,7 @@ def _ask(include_dir: Path, library: Path, cache_dir: Path) -> str:
         [root / each for each in _SOURCES],
         root / "include",
         cache_dir,
-        extra=(f"-I{include_dir}",),
+        extra=(f"-I{include_dir}", *lacking_names(root / "src" / "engine", (include_dir,))),
         links=links,
         identity=library_build_id(library),
     )

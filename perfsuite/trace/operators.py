@@ -66,6 +66,10 @@ _WEIGHT = re.compile(r"^(?:blk\.(?P<layer>\d+)\.)?(?P<role>\w+)\.(?:weight|bias)
 _ROTATIONS = frozenset({"attn_inp_k_rot", "attn_inp_v_rot"})
 #: What an unnamed product with a weight is called where that is not the weight's own name.
 _ROLES_OF_WEIGHTS = {"attn_output": "attn_out", "output": "result_output", "token_embd": "result_output"}
+#: What a product is called that a bias is added to, by the bias; only some releases of llama.cpp give it a name.
+_ROLES_OF_BIASED = {"attn_q": "Qcur", "attn_k": "Kcur", "attn_v": "Vcur"}
+#: The two operators of a gated unit, by the name of the first, that newer releases compute as one.
+_GATED = {"ffn_silu": "ffn_swiglu", "ffn_moe_silu": "ffn_moe_swiglu"}
 #: Rows of these are what a token is; releases of llama.cpp give them different names.
 _EMBEDDINGS = {"token_embd.weight": "embd"}
 _DECORATION = re.compile(r"( \((view|reshaped|permuted|transposed|cont|copy|copy of .*)\))+$")
@@ -91,7 +95,7 @@ def timed_operators(graph: Sequence[Node]) -> tuple[RecordedOperator, ...]:
 
     A product with a Hadamard matrix is a transform (``FWHT``).
     """
-    namer = _RoleNamer()
+    namer = _RoleNamer(dict(_biased(graph)))
     return tuple(namer.named(node) for _, node in timed_nodes(graph))
 
 
@@ -101,10 +105,10 @@ _Base = tuple[str, int | None]
 class _RoleNamer:
     """Gives each operator of a graph its role; a second operator of one name in a layer carries its operator."""
 
-    def __init__(self) -> None:
+    def __init__(self, unnamed: dict[str, _Base]) -> None:
         self._seen: dict[_Base, str] = {}
         #: What the unnamed tensors of the graph so far are called.
-        self._unnamed: dict[str, _Base] = {}
+        self._unnamed = unnamed
         self._layer: int | None = None
         self._last: _Base = ("", None)
 
@@ -112,6 +116,8 @@ class _RoleNamer:
         if node.op == "MUL_MAT" and len(node.sources) > 1 and node.sources[0].name in _ROTATIONS:
             node = replace(node, op="FWHT")
         role, layer = self._last = self._base(node)
+        if role in _GATED.values():
+            return RecordedOperator(role=role, layer=layer, node=node)
         first_op = self._seen.setdefault((role, layer), node.ops)
         if first_op != node.ops:
             role = f"{role}_{node.ops.lower()}"
@@ -123,8 +129,14 @@ class _RoleNamer:
         name = _DECORATION.sub("", node.tensor.name)
         if match := _LAYER.match(name):
             self._layer = int(match["layer"])
+        if node.op == "FLASH_ATTN_EXT":
+            return "flash_attn_ext", self._layer
+        if not name:
+            return node.ops.lower(), None
         if not _UNNAMED.match(name):
-            return _of_name(name)
+            role, layer = _of_name(name)
+            gate = _of_name(node.sources[0].name)[0] if node.op == "MUL" and node.sources else role
+            return _GATED.get(gate, role), layer
         return self._unnamed.setdefault(name, self._base_of_unnamed(node))
 
     def _base_of_unnamed(self, node: Node) -> _Base:
@@ -134,8 +146,6 @@ class _RoleNamer:
         if node.ops == "GET_ROWS":
             is_attention = node.sources[0].name.startswith(("attn_out", "node_", "kqv_out"))
             return "attn_out_rows" if is_attention else "residual_rows", self._layer
-        if node.ops == "FLASH_ATTN_EXT":
-            return "flash_attn_ext", self._layer
         if node.ops == "FWHT":
             role, layer = self._of_source(node.sources[1])
             return f"{role}_rot", layer
@@ -150,6 +160,16 @@ class _RoleNamer:
             return self._last
         role, layer = self._unnamed.get(name) or _of_name(name)
         return role.removesuffix("_rows"), layer
+
+
+def _biased(graph: Sequence[Node]) -> Iterator[tuple[str, _Base]]:
+    """Yield what products without a name are called by the bias that is added to them."""
+    for node in graph:
+        if node.op != "ADD" or len(node.sources) < 2 or not _UNNAMED.match(node.sources[0].name):
+            continue
+        bias = _WEIGHT.match(node.sources[1].name)
+        if bias and bias["role"] in _ROLES_OF_BIASED and bias["layer"]:
+            yield node.sources[0].name, (_ROLES_OF_BIASED[bias["role"]], int(bias["layer"]))
 
 
 def _of_name(name: str) -> _Base:

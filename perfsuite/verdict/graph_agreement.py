@@ -29,7 +29,7 @@ class GraphDifference:
     role: str
     #: Which side has it, with its place, shapes and cost, in one line.
     text: str
-    #: Whether the role lacks an operator or a parameter of one graph, or has more; if not it is computed otherwise.
+    #: Whether one graph lacks the role in a layer, or reads other parameters there; if not it is computed otherwise.
     is_other_work: bool
 
 
@@ -39,7 +39,7 @@ def graph_differences(
     """Compare two graphs by role, operator, layer, shapes and every part of the cost."""
     wanted = Counter((each.role, each.op, each.layer, each.output, each.sources, each.cost) for each in expected)
     seen = Counter(_recorded_key(operator) for operator in recorded)
-    other = {role for role, *_ in (_work(wanted) - _work(seen)) + (_work(seen) - _work(wanted))}
+    other = {role for role, *_ in _work(wanted) ^ _work(seen)}
     sides = (("expected and not recorded", wanted - seen), ("recorded and not expected", seen - wanted))
     return tuple(
         GraphDifference(role=key[0], text=f"{side}: {_line(key)}", is_other_work=key[0] in other)
@@ -48,15 +48,15 @@ def graph_differences(
     )
 
 
-def _work(operators: Counter[_Key]) -> Counter[tuple[str, int | None, int]]:
-    """Count what is done whichever way it is computed: the operators of each role in each layer, with what they read.
+def _work(operators: Counter[_Key]) -> frozenset[tuple[str, int | None, int]]:
+    """Return what is done whichever way it is computed: each role of each layer, with what it reads of the file.
 
-    What they read of the file, that is; nothing where the cost of a recorded one is not known.
+    A recorded operator whose cost is not known reads nothing of it.
     """
-    work: Counter[tuple[str, int | None, int]] = Counter()
+    parameter_bytes: Counter[tuple[str, int | None]] = Counter()
     for (role, _, layer, _, _, cost), number in operators.items():
-        work[role, layer, max(0, cost.parameter_bytes)] += number
-    return work
+        parameter_bytes[role, layer] += number * max(0, cost.parameter_bytes)
+    return frozenset((role, layer, n_bytes) for (role, layer), n_bytes in parameter_bytes.items())
 
 
 def recorded_cost(node: Node) -> OpCost:

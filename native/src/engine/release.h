@@ -19,6 +19,14 @@ static inline bool ps_is_computed(const struct ggml_tensor *tensor) {
 #endif
 }
 
+static inline const char *ps_ggml_version(void) {
+#ifdef PS_LACKS_GGML_VERSION
+    return "unknown";
+#else
+    return ggml_version();
+#endif
+}
+
 static inline bool ps_is_gpu(enum ggml_backend_dev_type type) {
 #ifdef PS_LACKS_GGML_BACKEND_DEVICE_TYPE_IGPU
     return type == GGML_BACKEND_DEVICE_TYPE_GPU;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "ggml.h"
+#include "release.h"
 #include "perfsuite/tensor_layout.h"
 
 #define AT(field) fprintf(out, "\"" #field "_at\": %zu, ", offsetof(struct ggml_tensor, field))
@@ -63,7 +64,7 @@ bool ps_write_tensor_layout(FILE *out) {
     if (!agrees_with_library()) {
         return false;
     }
-    fprintf(out, "{\"version\": \"%s\", \"tensor_bytes\": %zu, ", ggml_version(), sizeof(struct ggml_tensor));
+    fprintf(out, "{\"version\": \"%s\", \"tensor_bytes\": %zu, ", ps_ggml_version(), sizeof(struct ggml_tensor));
     AT(type);
     AT(ne);
     AT(nb);
