@@ -3,12 +3,16 @@
     python tools/museum.py build
     python tools/museum.py measure --state=museum.jsonl
     python tools/museum.py table --state=museum.jsonl
+    python tools/museum.py bisect --places=4,7,10
 
 The builds are releases of llama-cpp-python, each compared with the one before it, and variants of the newest: of its
 settings, of its compiler's, and of its sources, most of them slower and three that change nothing. For each pair of
 builds and each model, long pairs say what is true, and then the default comparison what it finds in its budget, which
 operator it names, and what the rules of other tools would say of the same processes. What is measured is kept line by
 line; a second call goes on from there.
+
+``bisect`` searches the releases for a change that was planted: those from a place on are compiled with a barrier that
+waits. Changes of the releases themselves are found beside it.
 """
 
 from __future__ import annotations
@@ -28,6 +32,8 @@ from perfsuite.cli.opencl_run import EngineRun, engine_run
 from perfsuite.cli.taken_device import taken_device
 from perfsuite.device.profile import find_profile
 from perfsuite.errors import NativeBuildError
+from perfsuite.expectation.cases import phase_cases
+from perfsuite.experiments.bisect.build_pairs import BuildPairs
 from perfsuite.experiments.certificate.trial_run import peer_alarms
 from perfsuite.experiments.compared_plans import ComparedPlans, ComparisonSetup, compare_plans
 from perfsuite.experiments.pairs import pair_series, pairs_by_case
@@ -39,6 +45,7 @@ from perfsuite.measure.engine import Engine
 from perfsuite.measure.plan import LlamaPlan
 from perfsuite.records.outcome import Outcome
 from perfsuite.units import format_change
+from perfsuite.verdict.change_search import ChangeSearch
 from perfsuite.verdict.signed_rank import compare_pairs
 
 RELEASES = (
@@ -183,12 +190,13 @@ class Found:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Do what the first word says."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("action", choices=("build", "measure", "table"))
+    parser.add_argument("action", choices=("build", "measure", "table", "bisect"))
     parser.add_argument("--state", type=Path, default=Path("museum.jsonl"))
     parser.add_argument("--models", default=",".join(MODELS))
     parser.add_argument("--scenario", default="siso")
     parser.add_argument("--pairs", type=int, default=60, help="long pairs of each exhibit (default 60)")
     parser.add_argument("--only", default="", help="exhibits whose new build's name holds this text")
+    parser.add_argument("--places", default="4,7,10", help="of the releases from which on a change is planted")
     options = parser.parse_args(arguments)
     wanted = [each for each in EXHIBITS if options.only in each.new]
     if options.action == "build":
@@ -196,6 +204,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(f"{name}: build {engine_of(name).build_id}", flush=True)
     elif options.action == "measure":
         measure(options, wanted)
+    elif options.action == "bisect":
+        for place in options.places.split(","):
+            print(searched(options, int(place)), flush=True)
     else:
         print("\n".join(table(kept(options.state))))
     return 0
@@ -233,14 +244,19 @@ def engine_of(name: str) -> Engine:
 def edited(variant: Variant) -> Path:
     """Return a copy of the newest release's sources with the variant's edits."""
     source = find_llama(RELEASES[-1], user_cache(), lambda *_: None).folder
-    folder = user_cache() / "museum" / variant.name.replace(" ", "-").replace("'", "")
+    return edited_copy(source, variant.name.replace(" ", "-").replace("'", ""), variant.edits)
+
+
+def edited_copy(source: Path, name: str, edits: Sequence[Edit]) -> Path:
+    """Return a copy of sources with edits."""
+    folder = user_cache() / "museum" / name
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(source, folder)
-    for edit in variant.edits:
+    for edit in edits:
         path = folder / edit.path
         text = path.read_text(encoding="utf-8")
         if edit.old not in text:
-            raise NativeBuildError(f"{variant.name}: {edit.path} does not have {edit.old.strip()!r}")
+            raise NativeBuildError(f"{name}: {edit.path} does not have {edit.old.strip()!r}")
         path.write_text(text.replace(edit.old, edit.new), encoding="utf-8")
     return folder
 
@@ -320,6 +336,53 @@ def kept(path: Path) -> list[Found]:
         return []
     rows: list[dict[str, Any]] = [json.loads(line) for line in path.read_text().splitlines() if line.strip()]
     return [Found(**{**row, "truth": {name: tuple(each) for name, each in row["truth"].items()}}) for row in rows]
+
+
+# ---- bisecting -------------------------------------------------------------------------------------------------------
+
+#: A busy wait of a few microseconds behind every operator.
+_WAIT = "    for (volatile int wait = 0; wait < 4500; wait++) {\n    }\n"
+
+
+def planted(release: str) -> Engine:
+    """Return a build of a release whose barriers wait."""
+    builder = Builder(cache_dir=user_cache(), tell=lambda *_: None)
+    source = find_llama(release, user_cache(), lambda *_: None).folder
+    edit = Edit(path=f"{_CPU}/ggml-cpu.c", old="    #pragma omp barrier\n", new=f"{_WAIT}    #pragma omp barrier\n")
+    folder = edited_copy(source, f"planted-{release}", (edit,))
+    return builder.engine(str(folder))
+
+
+def searched(options: argparse.Namespace, place: int) -> str:
+    """Search the releases, slower from `place` on, and say what is found."""
+    model = options.models.split(",")[0]
+    run_options = argparse.Namespace(
+        device="host", model=model, scenario=options.scenario, threads=None, opencl_platform=None, quiet=True
+    )
+    plain = Builder(cache_dir=user_cache(), tell=lambda *_: None)
+
+    def make(name: str) -> Engine:
+        return planted(name) if RELEASES.index(name) >= place else plain.engine(name)
+
+    with taken_device(find_profile("host"), "museum", run_options) as taken:
+        run = engine_run(run_options, taken.board)
+        decode = next(each for each in phase_cases(run.workload) if each.case_id.endswith("/decode"))
+        pairs = BuildPairs(
+            board=taken.board,
+            profile=find_profile("host"),
+            plan=run.plan,
+            case=decode,
+            names=RELEASES,
+            make=make,
+            remark=lambda text: print(text, file=sys.stderr),
+        )
+        found = ChangeSearch(n_builds=len(RELEASES), take=pairs.take, is_made=pairs.is_made).run()
+    told = (f"{RELEASES[each.after]} {format_change(each.ratio)}" for each in found.points)
+    is_found = any(each.after == place and each.ratio > 1.0 for each in found.points)
+    return (
+        f"planted at {RELEASES[place]}: {'found' if is_found else 'not found'}; {', '.join(told) or 'nothing'}; "
+        f"{found.n_pairs} pairs, undecided {list(found.undecided)}"
+    )
 
 
 # ---- the answer ------------------------------------------------------------------------------------------------------

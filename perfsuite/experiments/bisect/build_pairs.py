@@ -17,6 +17,10 @@ from perfsuite.measure.schedule import Series
 from perfsuite.verdict.change_search import UnusableBuildError
 
 
+#: So many pairs more than those that were asked for may have competition before it is given up.
+_MOST_LEFT_OUT = 20
+
+
 @dataclass(kw_only=True)
 class BuildPairs:
     """Takes pairs of any two of the builds, and keeps them."""
@@ -72,7 +76,7 @@ class BuildPairs:
             self._series[old, new] = pair_series(self.board, plans, self.profile)
         series = self._series[old, new]
         n_had = len(series.valid)
-        taken = series.extend(n_had + n_pairs, most_left_out=len(series.complaints) + n_pairs)[n_had:]
+        taken = series.extend(n_had + n_pairs, most_left_out=len(series.complaints) + n_pairs + _MOST_LEFT_OUT)[n_had:]
         sides = pairs_by_case([self.case], taken).get(self.case.case_id)
         if sides is None:
             why = series.complaints[-1] if series.complaints else f"they do not both measure {self.case.case_id}"
