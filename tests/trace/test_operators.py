@@ -61,6 +61,21 @@ def test_embeddings_have_one_role_in_every_release() -> None:
     assert [operator.role for graph in graphs for operator in timed_operators(graph)] == ["embd"] * 3
 
 
+def test_releases_that_name_less_have_the_same_roles() -> None:
+    """A product that a bias is added to goes by the bias, and the two operators of a gated unit are one role."""
+    graph = [
+        _node("node_3", "MUL_MAT", "blk.0.attn_q.weight", "attn_norm-0"),
+        _node("Qcur-0", "ADD", "node_3", "blk.0.attn_q.bias"),
+        _node("ffn_silu-0", "SILU", "ffn_gate-0"),
+        _node("ffn_gate_par-0", "MUL", "ffn_silu-0", "ffn_up-0"),
+        _node("__fattn__-0", "FLASH_ATTN_EXT", "Qcur-0", "cache_k_l0"),
+        _node(" (copy)", "CPY", "leaf_14"),
+    ]
+    roles = [(operator.role, operator.layer) for operator in timed_operators(graph)]
+    unit = ("ffn_swiglu", 0)
+    assert roles == [("Qcur", 0), ("Qcur_add", 0), unit, unit, ("flash_attn_ext", 0), ("cpy", None)]
+
+
 def test_another_view_computes_nothing() -> None:
     """Nor does a tensor without elements; one of which nothing is known does."""
     view, product = _node("Qcur-0 (reshaped)", "RESHAPE", "Qcur-0"), _node("Qcur-0", "MUL_MAT", "a.weight")

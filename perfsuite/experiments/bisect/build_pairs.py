@@ -16,7 +16,6 @@ from perfsuite.measure.plan import LlamaPlan
 from perfsuite.measure.schedule import Series
 from perfsuite.verdict.change_search import UnusableBuildError
 
-
 #: So many pairs more than those that were asked for may have competition before it is given up.
 _MOST_LEFT_OUT = 20
 

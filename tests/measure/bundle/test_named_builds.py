@@ -132,3 +132,22 @@ def test_a_revision_needs_its_checkout(tmp_path: Path) -> None:
     """Without --source a word is neither folder nor release."""
     with pytest.raises(EngineError, match=r"^master: is no folder and no release; expected"):
         Builder(cache_dir=tmp_path, tell=lambda *_: None).engine("master")
+
+
+def test_a_range_is_its_revisions(builder: Callable[..., Builder], checkout: Path) -> None:
+    """Oldest first, with the one before the range; what is no range stands for itself."""
+    commit_ids = subprocess.run(
+        ["git", "log", "--format=%H", "--reverse"], cwd=checkout, check=True, capture_output=True, text=True
+    ).stdout.split()
+    assert builder().expanded("old..HEAD") == tuple(commit_ids)
+    for single in ("old", "0.3.36", str(checkout), "..", "old..", "..HEAD"):
+        assert builder().expanded(single) == (single,)
+
+
+@pytest.mark.parametrize(
+    ("named", "told"), [("HEAD..old", "has no revisions between them"), ("old..other", "there is no such revision")]
+)
+def test_a_range_of_nothing_is_refused(builder: Callable[..., Builder], named: str, told: str) -> None:
+    """It is said which way round a range goes."""
+    with pytest.raises(EngineError, match=told):
+        builder().expanded(named)
