@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,13 +73,16 @@ class ChangeSearch:
     A pair's noise is Student's t of four degrees of freedom, as wide as all pairs of the search show. Each decision may
     be wrong with an equal part of `wrong_ratio`, so that a change point is wrong with `wrong_ratio` at most.
 
-    Changes that cancel each other between the ends are not found.
+    Changes that cancel each other between the ends are not found, unless the builds are searched in several stretches,
+    each by itself.
     """
 
     n_builds: int
     take: TakePairs
     least_ratio: float = 0.01
     wrong_ratio: float = 0.05
+    #: So many stretches, of about as many builds each, are searched by themselves.
+    n_stretches: int = 1
     #: Whether a build is at hand; another takes its time to be made.
     is_made: Callable[[int], bool] = lambda build: True
     most_pairs: int = _MOST_PAIRS
@@ -90,10 +94,13 @@ class ChangeSearch:
         """Search; a build that raises `UnusableBuildError` is left out, unless it is the first or the last."""
         points: list[ChangePoint] = []
         undecided: list[tuple[int, int]] = []
-        whole, chance = self._compare_ends()
-        open_segments = [whole] if chance > 1.0 - self._each else []
-        if self._each <= chance <= 1.0 - self._each:
-            undecided.append((whole.first, whole.last))
+        open_segments: list[_Segment] = []
+        for first, last in self._stretches():
+            whole, chance = self._compare_ends(first, last)
+            if chance > 1.0 - self._each:
+                open_segments.append(whole)
+            elif chance >= self._each:
+                undecided.append((first, last))
         while open_segments:
             segment = open_segments.pop()
             halves = self._split(segment)
@@ -113,11 +120,16 @@ class ChangeSearch:
     @property
     def _each(self) -> float:
         """The chance that one decision may be wrong with."""
-        return self.wrong_ratio / (1 + math.ceil(math.log2(max(2, self.n_builds - 1))))
+        return self.wrong_ratio / (self.n_stretches + math.ceil(math.log2(max(2, self.n_builds - 1))))
 
-    def _compare_ends(self) -> tuple[_Segment, float]:
-        """Return the whole, and the chance that its ends differ."""
-        whole = _Segment(first=0, last=self.n_builds - 1)
+    def _stretches(self) -> Iterator[tuple[int, int]]:
+        """Yield the ends of what is searched by itself; each end but the outermost belongs to two."""
+        ends = [round(at * (self.n_builds - 1) / self.n_stretches) for at in range(self.n_stretches + 1)]
+        yield from pairwise(dict.fromkeys(ends))
+
+    def _compare_ends(self, first: int, last: int) -> tuple[_Segment, float]:
+        """Return the segment between two builds, and the chance that they differ."""
+        whole = _Segment(first=first, last=last)
         chance = 0.5
         while self._each <= chance <= 1.0 - self._each and whole.across.size < self.most_pairs:
             whole = whole.with_pairs(self._taken(whole.first, whole.last, _FIRST if not whole.across.size else _MORE))

@@ -114,6 +114,14 @@ def test_what_the_pairs_do_not_decide_is_undecided() -> None:
     assert found.undecided == ((0, 63),)
 
 
+def test_changes_that_cancel_are_found_in_stretches() -> None:
+    """From the ends alone nothing is to be seen."""
+    changes = [(20, 0.06), (44, -0.0566)]
+    assert Builds(changes).search().points == ()
+    assert _is_right(Builds(changes).search(n_stretches=4), changes)
+    assert _is_right(Builds([(1, 0.05)], n_builds=3).search(n_stretches=2), [(1, 0.05)])
+
+
 def test_builds_that_are_made_are_asked_first() -> None:
     """One that is near the middle saves another's making."""
     builds = Builds([(40, 0.05)])

@@ -38,8 +38,8 @@ build is compiled when the search asks for it, and kept; one that does not compi
 
 The first and the last are compared in pairs. Where they differ, builds between are compared with both until the odds
 are good enough, and so on; several places where the time changed are found as several. Changes that cancel each other
-between the first and the last are not found. In the end the two builds beside each place are compared once more, for
-the operators that carry the change.
+between the first and the last are found with --stretches alone. In the end the two builds beside each place are
+compared once more, for the operators that carry the change.
 """
 
 _EXAMPLES = {
@@ -112,6 +112,8 @@ def add_parser(commands: Commands) -> None:
     effort.add_argument("--least", type=float, default=0.01, metavar="RATIO", help=text)
     text = "how often a change may be found in the wrong place (default 0.05)"
     effort.add_argument("--wrong", type=float, default=0.05, metavar="RATIO", help=text)
+    text = "search so many stretches by themselves, for changes that cancel each other (default 1)"
+    effort.add_argument("--stretches", type=int, default=1, metavar="N", help=text)
     text = "of one question at most (default 120)"
     effort.add_argument("--pairs", type=int, default=120, metavar="N", help=text)
     add_answer(parser)
@@ -119,7 +121,7 @@ def add_parser(commands: Commands) -> None:
 
 
 def _bisect(options: argparse.Namespace) -> int:
-    check_least(options, "threads", "pairs")
+    check_least(options, "threads", "pairs", "stretches")
     for name in ("least", "wrong"):
         if not 0.0 < getattr(options, name) < 0.5:
             raise PerfsuiteError(f"--{name}={getattr(options, name)}: expected a share such as 0.05")
@@ -179,6 +181,7 @@ def _search(options: argparse.Namespace, pairs: BuildPairs, tell: Progress) -> S
         take=take,
         least_ratio=options.least,
         wrong_ratio=options.wrong,
+        n_stretches=min(options.stretches, len(pairs.names) - 1),
         is_made=pairs.is_made,
         most_pairs=options.pairs,
     )
