@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from perfsuite.cli.command_help import Commands, add_command
+from perfsuite.cli.kept_folders import user_cache
 from perfsuite.cli.llama_bench import add_bench_options, exported_tests
 from perfsuite.cli.own_files import refuse_own_files
 from perfsuite.errors import PerfsuiteError
@@ -21,7 +22,7 @@ from perfsuite.units import format_count
 
 _ABOUT = """
 A run is named by its folder or its run.json. The text goes to standard output, or with -o into a file, always in
-UTF-8. pytest-benchmark and llama-bench hold one run a file; the others take several.
+UTF-8. Files for pytest-benchmark and for llama.cpp's scripts hold one run; the others take several.
 
 Nothing is measured, and nothing is sent anywhere. docs/exports.md has each format with the tool that reads it, and
 steps for GitHub Actions and GitLab.
@@ -105,7 +106,32 @@ def _bench(form: str) -> _Format:
     )
 
 
+def _add_backend_ops_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--model", metavar="GGUF", help="what the run measured, where it is not of the catalogue")
+    parser.add_argument("--build-commit", metavar="NAME", help="default: the engine's commit, or its build")
+
+
+def _backend_ops_text(options: argparse.Namespace) -> str:
+    from perfsuite.report.backend_ops_export import backend_ops_sql  # brings the cost models
+
+    return backend_ops_sql(
+        run_path(options.runs[0]),
+        cache_dir=user_cache() / "models",
+        weights=options.model,
+        build_commit=options.build_commit,
+    )
+
+
+_BACKEND_OPS = _Format(
+    "backend-ops-sql",
+    "operators as test-backend-ops perf --output sql prints them; one run",
+    _backend_ops_text,
+    takes_many=False,
+    add_options=_add_backend_ops_options,
+)
+
+
 def _formats() -> tuple[_Format, ...]:
-    """Return pytest-benchmark and llama-bench, which hold one run a file, then the others."""
+    """Return pytest-benchmark and llama.cpp's, which hold one run a file, then the others."""
     first, *others = map(_of_runs, all_exports())
-    return first, *map(_bench, ("json", "jsonl", "sql")), *others
+    return first, *map(_bench, ("json", "jsonl", "sql")), _BACKEND_OPS, *others
