@@ -1,4 +1,4 @@
-"""What the suite can do with each release of llama-cpp-python: the table of docs/results.md, 'Older and newer releases'.
+"""What the suite can do with releases of llama-cpp-python: the table 'Older and newer releases' of docs/results.md.
 
     python tools/releases.py 0.3.9 0.3.16 0.3.36 > releases.md
     python tools/releases.py --models smollm2-135m-l2-q8_0,qwen3-0.6b-l2-q8_0 0.3.22
