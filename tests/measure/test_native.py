@@ -193,7 +193,7 @@ def test_what_a_release_of_the_engine_lacks_is_found_in_its_headers(engine: Engi
     (tmp_path / "llama.h").write_text("int llama_decode(void); struct { bool flash_attn; };")
     assert lacking_names(tmp_path / "src", (tmp_path,)) == ("-DPS_LACKS_FLASH_ATTN_TYPE",)
     own = next(place for place in native_dirs() if (place / "src" / "engine").is_dir()) / "src" / "engine"
-    assert lacking_names(own, engine.include_dirs) == ("-DPS_LACKS_GGML_KQ_MASK_PAD",)  # older releases have it
+    assert lacking_names(own, engine.include_dirs) == ()
 
 
 def test_a_library_that_does_not_load_is_named(tmp_path: Path) -> None:

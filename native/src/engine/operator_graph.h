@@ -78,10 +78,10 @@ inline bool place_node(ggml_backend_buffer_t buffer, void *address, ggml_tensor 
 
 // The rows of the mask of so many queries; older releases want whole blocks of them.
 inline int64_t mask_rows(int64_t n_queries) {
-#ifdef PS_LACKS_GGML_KQ_MASK_PAD
-    return n_queries;
-#else
+#ifdef GGML_KQ_MASK_PAD
     return GGML_PAD(n_queries, GGML_KQ_MASK_PAD);
+#else
+    return n_queries;
 #endif
 }
 

@@ -1,7 +1,7 @@
 /* What releases of llama.cpp differ in.
  *
- * PS_LACKS_<name> is defined where the headers at hand have no such name (`lacking_names`, perfsuite/measure/native.py).
- * Most are names that older releases lack; GGML_KQ_MASK_PAD is one that newer releases lack. */
+ * PS_LACKS_<name> is defined where the headers at hand have no such name (`lacking_names`, perfsuite/measure/native.py);
+ * with none of them this is the newest release that is known. */
 #ifndef PERFSUITE_ENGINE_RELEASE_H
 #define PERFSUITE_ENGINE_RELEASE_H
 
