@@ -16,13 +16,13 @@ from perfsuite.cli.progress import Progress, progress
 from perfsuite.cli.run_options import add_answer, add_subject, check_least, effort_group
 from perfsuite.cli.taken_device import taken_device
 from perfsuite.device.profile import find_profile
-from perfsuite.errors import EngineError, PerfsuiteError
+from perfsuite.errors import EngineError, MeasurementError, PerfsuiteError
 from perfsuite.expectation.cases import Case, operator_cases, phase_cases
 from perfsuite.experiments.bisect.build_pairs import BuildPairs
 from perfsuite.experiments.compared_plans import ComparisonSetup, compare_plans
 from perfsuite.measure.board.protocol import Board
 from perfsuite.measure.bundle.named_builds import Builder
-from perfsuite.records.outcome import Outcome
+from perfsuite.records.outcome import Judgement, Outcome
 from perfsuite.units import format_change
 from perfsuite.verdict.attribution import phase_attributions
 from perfsuite.verdict.change_search import ChangePoint, ChangeSearch, Searched, UnusableBuildError
@@ -197,20 +197,23 @@ def _place(point: ChangePoint, pairs: BuildPairs, run: EngineRun, board: Board, 
     before, after = pairs.names[point.before], pairs.names[point.after]
     tell.step(f"operators of {before} and {after}")
     setup = ComparisonSetup.of(run.workload, pairs.profile, _CARRIER_BUDGET_S)
-    compared = compare_plans(setup, (pairs.plan_of(point.before), pairs.plan_of(point.after)), board)
+    judgements: tuple[Judgement, ...] = ()
+    try:
+        compared = compare_plans(setup, (pairs.plan_of(point.before), pairs.plan_of(point.after)), board)
+        judgements = compared.judgements
+    except MeasurementError as error:  # the place is known all the same
+        tell.remark(f"operators of {before} and {after} are not known: {error}")
     case = pairs.case
     if case.kind == "phase":
         carriers = (
             carrier.role
-            for phase in phase_attributions(compared.judgements)
+            for phase in phase_attributions(judgements)
             if phase.case_id == case.case_id
             for carrier in phase.carriers
         )
     else:
         changed = (Outcome.REGRESSED, Outcome.IMPROVED)
-        carriers = (
-            str(case.role) for each in compared.judgements if each.case_id == case.case_id and each.outcome in changed
-        )
+        carriers = (str(case.role) for each in judgements if each.case_id == case.case_id and each.outcome in changed)
     return _Place(
         point=point,
         before=before,

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from perfsuite.cli import main
-from perfsuite.errors import EngineError, NativeBuildError
+from perfsuite.errors import EngineError, MeasurementError, NativeBuildError
 from perfsuite.measure.bundle.named_builds import Builder
 from perfsuite.measure.engine import Engine, find_engine
 from perfsuite.measure.plan import TurnsPlan
@@ -103,6 +103,22 @@ def test_without_a_change_the_exit_code_says_so(device: Device, capsys: pytest.C
     device.shares["b1"] = 0.01
     assert bisect("b0", "b1", "--pairs=4", "--quiet") == 1
     assert "undecided between b0 and b1" in capsys.readouterr().out
+
+
+def test_a_place_is_told_without_its_operators(
+    device: Device, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Where the comparison that names them fails, what the search found is not lost."""
+
+    def fail(*_: object) -> None:
+        raise MeasurementError("others use the processors")
+
+    monkeypatch.setattr("perfsuite.experiments.bisect.command.compare_plans", fail)
+    assert bisect("b0", "b6", "--json") == 0
+    told, remarks = capsys.readouterr()
+    (change,) = json.loads(told)["changes"]
+    assert (change["after"], change["carriers"]) == ("b6", [])
+    assert "operators of b0 and b6 are not known: others use the processors" in " ".join(remarks.split())
 
 
 @pytest.mark.parametrize(
