@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb  # noqa: F401 - as scipy
+import msgspec
 import pytest
 import scipy.optimize  # before pytester's runs, which forget modules that cannot be loaded a second time
 import scipy.stats  # noqa: F401
@@ -31,9 +32,11 @@ import perfsuite.report.page.render  # noqa: F401
 from perfsuite.errors import MeasurementError
 from perfsuite.expectation.cases import LlamaWorkload
 from perfsuite.expectation.memory.comparison import MemoryRecord
+from perfsuite.experiments.binding.measurement import is_asked
 from perfsuite.measure.board.protocol import Board
 from perfsuite.measure.competition import Competition
 from perfsuite.measure.plan import (
+    BindingPlan,
     DevicesPlan,
     IndependentPlan,
     KernelPlan,
@@ -46,6 +49,7 @@ from perfsuite.measure.plan import (
     TurnsPlan,
 )
 from perfsuite.plugin.option_table import OPTIONS
+from perfsuite.records.binding import BindingRecord, Door, Part, PartSpan, Request
 from perfsuite.records.events import EngineRecord, Node, Phase, Span
 from perfsuite.records.observation import Observation
 from perfsuite.report.run_file import RunFile, read_run_file
@@ -81,6 +85,20 @@ CEILINGS = {
 #: What a workload of a sweep takes, whatever it is: slower than any ceiling forbids.
 _PREFILL_NS, _PREFILL_TOKEN_NS, _DECODE_NS = 10**7, 2 * 10**6, 2 * 10**7
 
+#: What a part of the binding takes, and those that every token has by each door, in their order.
+_PART_NS = {
+    Part.TOKENIZE: 200_000,
+    Part.BATCH: 10_000,
+    Part.DECODE: 900_000,
+    Part.LOGITS: 100_000,
+    Part.SAMPLING: 100_000,
+    Part.DETOKENIZE: 50_000,
+}
+_PARTS = {
+    Door.CALLS: (Part.BATCH, Part.DECODE, Part.LOGITS, Part.SAMPLING, Part.DETOKENIZE),
+    Door.COMPLETION: (Part.BATCH, Part.DECODE, Part.SAMPLING, Part.DETOKENIZE),
+}
+
 _DEVICE = {
     "platform_index": 0,
     "device_index": 0,
@@ -105,6 +123,9 @@ class FakeDevice:
     slowdown: dict[str, float] = field(default_factory=dict)
     #: How much slower each kernel is than its old side, by case id.
     kernel_slowdown: dict[str, float] = field(default_factory=dict)
+    #: Whether there are cases of llama-cpp-python, and how much slower each part of it is.
+    has_binding: bool = False
+    part_slowdown: dict[Part, float] = field(default_factory=dict)
     #: An operator that the old side of a pair calls by another name.
     renamed_op: str | None = None
     contended: bool = False
@@ -193,6 +214,8 @@ class FakeDevice:
 
     def run_in_turns(self, plans: tuple[TurnsPlan, TurnsPlan], **_: object) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return what a pair of workers would send; a slowdown is one of the new side."""
+        if isinstance(plans[1], BindingPlan):
+            return self._turns(plans[0].llama, is_new=False), self._binding(plans[1])
         old, new = (self._turns(plan.llama, is_new=side == 1) for side, plan in enumerate(plans))
         return old, new
 
@@ -203,6 +226,24 @@ class FakeDevice:
             record = replace(record, graphs=tuple(_renamed(graph, self.renamed_op) for graph in record.graphs))
         slowed = stretched(record, self.slowdown if is_new else {}, noise=self._random.uniform(1.0, 1.001))
         return {"engine": slowed.to_plain(), "contention": self._contention(), "peak_rss_bytes": 10**8}
+
+    def _binding(self, plan: BindingPlan) -> dict[str, Any]:
+        """Return what the worker beneath llama-cpp-python would send: a prompt and four tokens by each door."""
+        self.plans.append(plan)
+        requests = tuple(self._request(door) for door in Door)
+        record = BindingRecord(load_ns=10**8, requests=requests, span_cost_ns=500)
+        engine = {"engine": self.payload["engine"], **self._circumstances()}
+        return {"binding": msgspec.to_builtins(record), **engine}
+
+    def _request(self, door: Door) -> Request:
+        now_ns, spans, token_ns = 0, [], []
+        for at in range(5):
+            for part in (Part.TOKENIZE,)[at:] + _PARTS[door]:
+                length_ns = _PART_NS[part] * self.part_slowdown.get(part, 1.0) * self._random.uniform(1.0, 1.001)
+                spans.append(PartSpan(part=part, start_ns=now_ns, end_ns=now_ns + round(length_ns)))
+                now_ns = spans[-1].end_ns + 10**4
+            token_ns.append(now_ns)
+        return Request(door=door, start_ns=0, token_ns=tuple(token_ns), spans=tuple(spans))
 
     def competition(self) -> Competition:
         """Return who competes: a compiler, until it has been looked at as often as `n_busy_looks` says."""
@@ -318,6 +359,9 @@ def fake_device(
         "perfsuite.measure.board.local_board.materialize", lambda weights, cache_dir: tmp_path / "weights.gguf"
     )
     monkeypatch.setattr("perfsuite.measure.board.local_board.look_for_competition", device.competition)
+    monkeypatch.setattr(
+        "perfsuite.experiments.enumeration.is_asked", lambda config: device.has_binding and is_asked(config)
+    )
     _replace_sweeps(monkeypatch, device, tmp_path)
     monkeypatch.setattr("platformdirs.user_cache_dir", lambda name: str(tmp_path / "cache"))
     if "real_outputs" not in request.fixturenames:

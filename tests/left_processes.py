@@ -78,6 +78,8 @@ def _ancestors() -> set[int]:
 
 def _processes(but: set[int]) -> list[LeftProcess]:
     mark, found = {f"{name}={os.environ[name]}".encode() for name in (RUN, _WORKER) if name in os.environ}, []
+    if RUN not in os.environ:  # every process would be one of it
+        return []
     for pid in map(int, filter(str.isdecimal, os.listdir("/proc"))):
         try:
             variables = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0") if pid not in but else ()

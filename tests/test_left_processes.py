@@ -45,6 +45,12 @@ def test_others_processes_are_left_alone() -> None:
             each.wait()
 
 
+def test_without_a_run_nothing_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that belongs to no run ends nobody's."""
+    monkeypatch.delenv(RUN)
+    assert left_by_run() == []
+
+
 def test_a_run_knows_all_that_it_started_but_not_itself() -> None:
     """The process that asks, and those that started it, are no leftovers."""
     with subprocess.Popen(["sleep", "600"]) as started:

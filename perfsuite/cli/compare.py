@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from perfsuite.cli.command_help import Commands, add_command, add_quiet, take_behind_dashes
 from perfsuite.errors import EngineError
@@ -24,8 +26,37 @@ _EXAMPLES = {
     "perfsuite compare master my-branch --source ../llama.cpp": "is my branch slower?",
     "perfsuite compare ../llama.cpp/build-old ../llama.cpp/build": "two folders that were built",
     "perfsuite compare 0.3.35 0.3.36 -- --perf-budget=3m": "two releases, with more time",
+    "perfsuite compare old new -m model.gguf -p 512 -n 128 -fa 1 -ctk q8_0": "as for llama-bench",
     "perfsuite compare HEAD~1 HEAD --source . --build 'cmake -B build && cmake --build build -j'": "your own build",
 }
+
+
+_FLASH = {"1": "on", "on": "on", "0": "off", "off": "off"}
+
+
+def _flash(text: str) -> str:
+    """Read llama-bench's 0 and 1, and our own words."""
+    if text not in _FLASH:
+        raise argparse.ArgumentTypeError(f"{text!r} is neither 0 nor 1")
+    return _FLASH[text]
+
+
+def _number(help_text: str) -> dict[str, Any]:
+    return {"type": int, "metavar": "N", "help": help_text}
+
+
+#: Options as llama-bench has them: their names, that of pytest's, and the settings of argparse.
+_SUBJECT: tuple[tuple[tuple[str, ...], str, dict[str, Any]], ...] = (
+    (("-m", "--model"), "--model", {"metavar": "PATH|NAME", "help": "a GGUF file, or one of the catalogue"}),
+    (("-p", "--n-prompt"), "--n-prompt", _number("tokens of the prompt")),
+    (("-n", "--n-gen"), "--n-gen", _number("tokens that are generated")),
+    (("-d", "--n-depth"), "--n-depth", _number("tokens that are in the cache before")),
+    (("-ub", "--ubatch-size"), "--ubatch-size", _number("tokens that are evaluated at once")),
+    (("-t", "--threads"), "--threads", _number("threads of the engine")),
+    (("-fa", "--flash-attn"), "--perf-flash-attn", {"type": _flash, "metavar": "0|1", "help": "flash attention"}),
+    (("-ctk", "--cache-type-k"), "--cache-type-k", {"metavar": "TYPE", "help": "type of the keys in the cache"}),
+    (("-ctv", "--cache-type-v"), "--cache-type-v", {"metavar": "TYPE", "help": "type of the values in the cache"}),
+)
 
 
 def add_parser(commands: Commands) -> None:
@@ -44,10 +75,21 @@ def add_parser(commands: Commands) -> None:
     parser.add_argument("--source", type=Path, metavar="DIR", help="the checkout whose revisions OLD and NEW are")
     text = "builds a revision, run by sh in a copy of it; libraries must be shared ones"
     parser.add_argument("--build", metavar="COMMAND", help=text)
+    subject = parser.add_argument_group("what is measured, in the words of llama-bench")
+    for names, _, settings in _SUBJECT:
+        subject.add_argument(*names, **settings)
     parser.add_argument("pytest_options", nargs="*", metavar="OPTION", help="behind '--': further options of pytest")
     take_behind_dashes(parser, "pytest_options")
     add_quiet(parser)
     parser.set_defaults(run=_run)
+
+
+def _asked(options: argparse.Namespace) -> Iterator[str]:
+    """Yield what pytest calls the options that were given."""
+    for names, name, _ in _SUBJECT:
+        value = getattr(options, names[-1].removeprefix("--").replace("-", "_"))
+        if value is not None:
+            yield f"{name}={value}"
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -62,6 +104,6 @@ def _run(options: argparse.Namespace) -> int:
         builder = Builder(cache_dir=user_cache(), tell=tell.step, source=options.source, command=options.build)
         old, new = builder.engine(options.old), builder.engine(options.new)
     print(f"old: {options.old}, build {old.build_id}\nnew: {options.new}, build {new.build_id}", flush=True)
-    command = [sys.executable, "-m", "pytest", "--device=host", f"--against={old.library_dir}"]
+    command = [sys.executable, "-m", "pytest", "--device=host", f"--against={old.library_dir}", *_asked(options)]
     environment = program_environment({ENGINE_NAME: str(new.library_dir)})
     return subprocess.run([*command, *options.pytest_options], env=environment, check=False).returncode

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import Any
 
-from perfsuite.expectation.cases import REST_ROLE, Case, recorded_operator_cases
+from perfsuite.expectation.cases import N_UBATCH, REST_ROLE, Case, recorded_operator_cases
 from perfsuite.experiments.progress import ProgressLine
 from perfsuite.experiments.replicates import GroupSamples, case_samples, collect_replicates
 from perfsuite.experiments.run_config import RunConfig
@@ -157,6 +157,7 @@ def graph_settings(config: RunConfig) -> dict[str, str]:
         "backend": config.backend,
         "flash_attn": "on" if settings.flash_attn else "off",
         "kv_types": f"{settings.type_k}/{settings.type_v}",
+        **({} if config.workload.n_ubatch == N_UBATCH else {"n_ubatch": str(config.workload.n_ubatch)}),
     }
 
 

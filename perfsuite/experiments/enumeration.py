@@ -15,6 +15,7 @@ from perfsuite.expectation.cases import (
     phase_cases,
     recorded_operator_cases,
 )
+from perfsuite.experiments.binding.measurement import binding_cases, is_asked
 from perfsuite.experiments.forecasts import Forecasts
 from perfsuite.experiments.protocol import Experiment
 from perfsuite.experiments.registry import open_experiments
@@ -47,6 +48,8 @@ def enumerate_run(config: RunConfig, forecasts: Forecasts, recorded: Sequence[st
     """
     mapping = _open_mapping(config)
     cases = list(_engine_cases(config, mapping, recorded))
+    if is_asked(config):
+        cases += binding_cases(config)
     if not config.is_against:  # the two sides of --against have the same kernels
         cases += kernel_cases()
     experiments = open_experiments(config, forecasts)

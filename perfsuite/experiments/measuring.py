@@ -20,6 +20,7 @@ from perfsuite.errors import (
 from perfsuite.expectation.cases import Case
 from perfsuite.expectation.forecast import Expectation
 from perfsuite.expectation.roofline.roofline_run import RooflineRun
+from perfsuite.experiments.binding.measurement import BINDING, N_PAIRS, measure_binding
 from perfsuite.experiments.engine_pairs import measure_pairs
 from perfsuite.experiments.engine_replicates import measure_llama
 from perfsuite.experiments.enumeration import Enumeration
@@ -129,7 +130,7 @@ class Measuring:
             for each in self.enumerated.experiments
         ]
         n_examined = sum(each.n_steps(case_ids) for each, case_ids in examined)
-        n_replicates = len(wanted & {"llama", "kernels"}) * self.config.n_replicates
+        n_replicates = len(wanted & {"llama", "kernels"}) * self.config.n_replicates + (BINDING in wanted) * N_PAIRS
         n_sweeps = n_steps(self.config, sweeps) if sweeps.points else 0
         n_calibrating = self.forecasts.n_steps if "llama" in wanted else 0
         progress = ProgressLine(reporter, n_calibrating + n_replicates + n_sweeps + n_examined + 2)
@@ -142,6 +143,8 @@ class Measuring:
             engine_cases = [case for case in selected if group_of_kind(case.kind) == "llama"]
             screen_ratio = _ENGINE_SCREEN_RATIO if "kernels" in wanted else 1.0
             self._group("llama", lambda: self._measure_engine(engine_cases, progress, screen_ratio))
+        if BINDING in wanted:
+            self._group(BINDING, lambda: self._measure_binding(progress))
         if "kernels" in wanted:
             kernels = [case for case in selected if case.kind == "kernel"]
             self._group("kernels", lambda: self._measure_kernels(kernels, progress))
@@ -168,6 +171,13 @@ class Measuring:
         from perfsuite.experiments.engine_opencl import measure_opencl  # as in `enumeration`
 
         return measure_opencl(self.config, cases, self.enumerated.mapping, progress)
+
+    def _measure_binding(self, progress: ProgressLine) -> GroupSamples:
+        """Measure llama-cpp-python beside the native driver; of each pair both sides are of this run."""
+        cases = [case for case in self.enumerated.cases.values() if case.kind == BINDING]
+        found = measure_binding(self.config, cases, progress)
+        self.paired.update(found.judgements)
+        return found.group
 
     def _measure_kernels(self, kernels: Sequence[Case], progress: ProgressLine) -> GroupSamples:
         """Measure the suite's kernels beside the sources that made their baseline, or by themselves."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from perfsuite.errors import BaselineError, PerfsuiteError
 from perfsuite.expectation.cases import GRAPH_PHASES, Case
 from perfsuite.expectation.forecast import Expectation
+from perfsuite.experiments.binding.measurement import BINDING, SESSION_SPREAD_RATIO, is_beside_native, steps_ns
 from perfsuite.experiments.engine_replicates import graph_settings
 from perfsuite.experiments.enumeration import Enumeration, enumerate_run
 from perfsuite.experiments.forecasts import Forecasts, open_forecasts
@@ -250,19 +251,26 @@ class PerfSession:
     ) -> Judgement:
         allowed = Allowance(
             margin_ratio=self.config.margins.margin_ratio(kind, marker_margin),
-            session_spread_ratio=self.config.session_spread_ratio,
+            session_spread_ratio=self._session_spread_ratio(samples.case_id, kind),
             most_resolution_ratio=self.config.most_resolution_ratio,
             share=self._share(samples.case_id),
         )
         return judge(samples, kind=kind, expectation=expectation, baseline=baseline, allowed=allowed)
+
+    def _session_spread_ratio(self, case_id: str, kind: str) -> float:
+        asked = self.config.session_spread_ratio
+        return min(asked, SESSION_SPREAD_RATIO) if kind == BINDING and is_beside_native(case_id) else asked
 
     def _share(self, case_id: str) -> StepShare | None:
         """Return the share of its step that a case may change by."""
         case = self.cases.get(case_id)
         if case is None or group_of_kind(case.kind) not in self.groups:
             return None
-        steps_ns = self._steps_ns if group_of_kind(case.kind) == group_of_kind("phase") else {}
-        return step_share(case, steps_ns=steps_ns, share_ratio=self.config.step_share_ratio)
+        if case.kind == BINDING:
+            found = steps_ns(self.config, self.groups[BINDING])
+        else:
+            found = self._steps_ns if group_of_kind(case.kind) == group_of_kind("phase") else {}
+        return step_share(case, steps_ns=found, share_ratio=self.config.step_share_ratio)
 
     @cached_property
     def _steps_ns(self) -> dict[Phase, float]:

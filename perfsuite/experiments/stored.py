@@ -206,7 +206,13 @@ def open_baselines(config: RunConfig) -> StoredBaselines:
 
     Raises BaselineError: a file cannot be read, or is none of baselines.
     """
-    names = {"llama": config.workload.weights.name, "kernels": "kernels", "roofline": "roofline", OWN_GROUP: OWN_GROUP}
+    names = {
+        "llama": config.workload.weights.name,
+        "kernels": "kernels",
+        "binding": "binding",
+        "roofline": "roofline",
+        OWN_GROUP: OWN_GROUP,
+    }
     committed, local = (
         {group: read_baselines(baseline_path(folder, config.profile.name, name)) for group, name in names.items()}
         for folder in (config.baseline_dir, config.local_baseline_dir)

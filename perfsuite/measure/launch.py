@@ -89,6 +89,11 @@ def environment_engine() -> Engine:
         raise EngineError(f"{ENGINE_NAME}: {error}") from error
 
 
+def name_engine(folder: Path) -> None:
+    """Let llama-cpp-python, which this process has not imported yet, take its libraries from a folder."""
+    os.environ[ENGINE_NAME] = str(folder)
+
+
 def planned_engine(plan: LlamaPlan | OperatorsPlan | ShapesPlan) -> Engine:
     """Find the llama.cpp that a plan was made for; `EngineError` where another build lies there by now."""
     engine = find_engine(Path(plan.library_dir))

@@ -121,6 +121,14 @@ class TurnsPlan(Plan):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BindingPlan(Plan):
+    """One replicate of llama.cpp beneath llama-cpp-python, which takes turns as that of a `TurnsPlan`."""
+
+    task = "binding"
+    llama: LlamaPlan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StepsPlan(Plan):
     """One replicate of llama.cpp that is led line by line."""
 

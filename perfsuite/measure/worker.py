@@ -13,10 +13,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from perfsuite.errors import PerfsuiteError
 from perfsuite.measure import plan as plans
-from perfsuite.measure.contention import USABLE_PROCESSORS, contended
-from perfsuite.measure.launch import FAILURE_MARK
+from perfsuite.measure.contention import USABLE_PROCESSORS, Contention, ContentionMark, contended
+from perfsuite.measure.launch import FAILURE_MARK, READY_MARK
 from perfsuite.measure.plan import dump_record, load_plan, task_of
 
 if TYPE_CHECKING:
@@ -134,6 +136,30 @@ def _standard_kernels(case_ids: Sequence[str]) -> tuple[KernelCase, ...]:
     return tuple(case for case in STANDARD_KERNELS if case.case_id in case_ids)
 
 
+def _run_binding(plan: plans.BindingPlan) -> dict[str, Any]:
+    """Take a turn each time that a line comes in."""
+    from perfsuite.measure.binding import opened_binding
+
+    turns: list[Contention] = []
+    with opened_binding(plan.llama) as binding:
+        binding.warm_up()
+        print(READY_MARK, flush=True)
+        for _ in sys.stdin:
+            before = ContentionMark.take()
+            binding.run()
+            turns.append(before.until(ContentionMark.take()))
+            print(READY_MARK, flush=True)
+        resident_bytes = peak_rss_bytes()
+        record, engine_record = binding.record(), binding.engine_record()
+    return {
+        "binding": msgspec.to_builtins(record),
+        "engine": engine_record.to_plain(),
+        "contention": Contention.total(turns).to_plain(),
+        "peak_rss_bytes": resident_bytes,
+        "sentinels": _sentinels(plan.llama.cache_dir, plan.llama.n_threads),
+    }
+
+
 def _run_devices(plan: plans.DevicesPlan) -> dict[str, Any]:
     from perfsuite.measure.opencl_platform import choose_device, list_devices
 
@@ -148,6 +174,7 @@ _RUNNERS: dict[type, Callable[[Any], dict[str, Any]]] = {
     plans.KernelPlan: _run_kernels,
     plans.ShapesPlan: _run_shapes,
     plans.DevicesPlan: _run_devices,
+    plans.BindingPlan: _run_binding,
 }
 
 

@@ -60,6 +60,12 @@ OPTIONS: dict[str, dict[str, Any]] = {
         metavar="NAME",
         default=DEFAULT_SCENARIO,
     ),
+    "--n-prompt": _row("tokens of the prompt, instead of the scenario's (llama-bench's -p)", type=int, metavar="N"),
+    "--n-gen": _row("tokens that are generated (llama-bench's -n)", type=int, metavar="N"),
+    "--n-depth": _row("tokens that are in the cache before (llama-bench's -d)", type=int, metavar="N"),
+    "--ubatch-size": _row("tokens that are evaluated at once (llama-bench's -ub; default 512)", type=int, metavar="N"),
+    "--cache-type-k": _row("type of the keys in the cache (llama-bench's -ctk; default f16)", metavar="TYPE"),
+    "--cache-type-v": _row("type of the values in the cache (llama-bench's -ctv; default f16)", metavar="TYPE"),
     "--prompts": _row(
         "prompts that each process runs in turn, such as 'perfsuite prompts' writes; the scenario says how many "
         "tokens follow each",

@@ -12,7 +12,7 @@ import pytest
 
 from perfsuite.device.profile import find_profile, own_folders
 from perfsuite.errors import HistoryError, PerfsuiteError
-from perfsuite.expectation.cases import llama_workload
+from perfsuite.expectation.cases import LlamaWorkload, llama_workload
 from perfsuite.expectation.roofline.sweeps import SWEEPS
 from perfsuite.experiments.run_config import OutputRequest, RunConfig
 from perfsuite.measure.opencl_backend import OpenClBackend
@@ -25,9 +25,10 @@ from perfsuite.plugin.origin import new_run_id, run_origin
 from perfsuite.records.events import Phase
 from perfsuite.records.history_place import HistoryPlace, history_place
 from perfsuite.verdict.allowance import DEFAULT_RESOLUTION_RATIO, DEFAULT_STEP_SHARE_RATIO
+from perfsuite.workload.ggml_types import GGML_TYPES
 from perfsuite.workload.prompts import prompt_lengths, prompts_scenario
 from perfsuite.workload.scenario import Scenario, find_scenario
-from perfsuite.workload.weights import resolve
+from perfsuite.workload.weights import Weights, resolve
 
 _OFF = "off"
 
@@ -126,7 +127,7 @@ def _resolve(config: pytest.Config) -> RunConfig:
     run = RunConfig(
         profile=profile,
         board=board,
-        workload=llama_workload(weights, scenario, flash_attn=_flash_attn(option.perf_flash_attn, None)),
+        workload=_workload(option, weights, scenario),
         asked_threads=None if option.threads is None else _positive(option, "--threads"),
         backend=option.backend,
         baseline_mode=option.baseline,
@@ -180,9 +181,40 @@ def _flash_attn(given: str | None, opencl: OpenClBackend | None) -> bool:
     return given == "on" if given else opencl is None or not opencl.device.is_cpu
 
 
+def _workload(option: argparse.Namespace, weights: Weights, scenario: Scenario) -> LlamaWorkload:
+    """Return the workload with the settings that options ask for, as llama-bench's of the same names mean them."""
+    types = {name: (value_of(option, name) or "f16").lower() for name in ("--cache-type-k", "--cache-type-v")}
+    for name, value in types.items():
+        if value.upper() not in GGML_TYPES:
+            raise pytest.UsageError(f"{name}={value}: is no type of ggml's; such as f16, q8_0 or q4_0")
+    workload = llama_workload(
+        weights,
+        scenario,
+        flash_attn=_flash_attn(option.perf_flash_attn, None),
+        type_k=types["--cache-type-k"],
+        type_v=types["--cache-type-v"],
+    )
+    if option.ubatch_size is None:
+        return workload
+    return replace(workload, n_ubatch=_positive(option, "--ubatch-size"))
+
+
+def _scenario(option: argparse.Namespace) -> Scenario:
+    """Return the scenario, or one by the lengths that options give; what they leave out is the scenario's."""
+    scenario = find_scenario(option.scenario)
+    lengths = {name: getattr(option, name) for name in ("n_prompt", "n_gen", "n_depth")}
+    if all(value is None for value in lengths.values()):
+        return scenario
+    for name, value in lengths.items():
+        if value is not None and value < 0:
+            raise pytest.UsageError(f"--{name.replace('_', '-')}={value}: expected 0 or more")
+    n_prompt, n_gen, n_depth = (getattr(scenario, name) if value is None else value for name, value in lengths.items())
+    return find_scenario(f"p{n_prompt}-g{n_gen}" + (f"-d{n_depth}" if n_depth else ""))
+
+
 def _prompts(option: argparse.Namespace) -> tuple[tuple[int, ...], Scenario]:
     """Return the lengths of the prompts of a file, () without one, and the scenario that they make."""
-    scenario = find_scenario(option.scenario)
+    scenario = _scenario(option)
     if not option.prompts:
         return (), scenario
     others = {

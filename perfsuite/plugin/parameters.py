@@ -9,6 +9,7 @@ from pathlib import Path
 CASE_KINDS = {
     "phase_case": "phase",
     "operator_case": "operator",
+    "binding_case": "binding",
     "kernel_case": "kernel",
     "engine_kernel_case": "engine_kernel",
     "roofline_case": "roofline",

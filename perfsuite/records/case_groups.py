@@ -10,6 +10,7 @@ GROUP_OF_KIND = {
     "operator": "llama",
     "engine_kernel": "llama",
     "kernel": "kernels",
+    "binding": "binding",
     "roofline": "roofline",
     "fidelity": "fidelity",
     "overhead": "overhead",

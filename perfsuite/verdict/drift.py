@@ -23,6 +23,10 @@ from perfsuite.verdict.entry import Anchor, BaselineEntry, StoredSession
 
 MEMORY, COMPUTE = "memory", "compute"
 
+#: The native driver's time to the first token, and of each further one, beside which the binding is measured turn by
+#: turn: the engine and the machine are divided out in full, and what is left is the binding's own.
+NATIVE_TTFT, NATIVE_ITL = "native ttft", "native itl"
+
 #: A correction that is less than this is not worth a word.
 _NOTABLE_RATIO = 0.01
 
@@ -39,6 +43,12 @@ _SENTINEL_OF_PHASE = {
     Phase.PREFILL: COMPUTE,
     Phase.SOFTMAX: COMPUTE,
     Phase.SAMPLING: COMPUTE,
+}
+
+#: The same of what a program in Python waits for; what lies in between has the sentinel of the whole.
+_SENTINEL_OF_WHOLE = {
+    "ttft": NATIVE_TTFT,
+    **dict.fromkeys(("itl", "itl-p95", "itl-p99", "tokens_per_s"), NATIVE_ITL),
 }
 
 
@@ -71,11 +81,17 @@ class Drift:
 def sentinel_of(case_id: str) -> str | None:
     """Return which sentinel a case follows; None for cases of one's own, of which nothing is known."""
     kind, *parts = case_id.split("/")
+    if kind == "binding":
+        return next((sentinel for part, sentinel in _SENTINEL_OF_WHOLE.items() if part in parts), None)
     if kind not in ("phase", "operator", "kernel"):
         return None
     if len(parts) < 3 or parts[2] not in {phase.value for phase in Phase}:
         return COMPUTE if kind == "kernel" else None  # the suite's own kernels are of no phase, the engine's are
     return _SENTINEL_OF_PHASE.get(Phase(parts[2]))
+
+
+def _weight_of(sentinel: str, weights: Mapping[str, float]) -> float:
+    return 1.0 if sentinel in _SENTINEL_OF_WHOLE.values() else weights.get(sentinel, 0.0)
 
 
 def drift_between(
@@ -86,7 +102,8 @@ def drift_between(
     old_ns = old.sentinel_ns(sentinel) if sentinel else None
     if sentinel is None or old_ns is None or not new.get(sentinel):
         return None
-    return Drift(sentinel=sentinel, ratio=median(new[sentinel]) / old_ns, weight_ratio=weights.get(sentinel, 0.0))
+    ratio = median(new[sentinel]) / old_ns
+    return Drift(sentinel=sentinel, ratio=ratio, weight_ratio=_weight_of(sentinel, weights))
 
 
 def from_anchor_ratio(
@@ -97,7 +114,7 @@ def from_anchor_ratio(
         return None
     sentinel = sentinel_of(case_id)
     new_ns, old_ns = (session.sentinel_ns(sentinel), anchor.sentinels_ns.get(sentinel)) if sentinel else (None, None)
-    correction = (new_ns / old_ns) ** weights.get(sentinel or "", 0.0) if new_ns and old_ns else 1.0
+    correction = (new_ns / old_ns) ** _weight_of(sentinel or "", weights) if new_ns and old_ns else 1.0
     return float(session.median_ns(case_id) / (anchor.cases_ns[case_id] * correction))
 
 

@@ -13,14 +13,15 @@ of these formats decodes to something, under scales that give the values the wan
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from itertools import count, islice, product
 from pathlib import Path
 from typing import IO, cast
 from zlib import crc32
 
 import numpy as np
-from gguf import GGMLQuantizationType, GGUFWriter
+from gguf import GGMLQuantizationType, GGUFWriter, TokenType
 from gguf.quants import quantize
 from numpy.typing import NDArray
 
@@ -230,7 +231,7 @@ def _write_header(architecture: Architecture, types: Mapping[str, str], path: Pa
     writer = GGUFWriter(path, architecture.gguf_architecture)
     writer.add_name(architecture.name)
     writer.add_quantization_version(2)
-    writer.add_tokenizer_model("no_vocab")
+    _add_vocabulary(writer, architecture.n_vocab)
     for key, value in hyperparameters(architecture).items():
         _add_value(writer, f"{architecture.gguf_architecture}.{key}", value)
     for spec in tensor_specs(architecture):
@@ -245,6 +246,45 @@ def _write_header(architecture: Architecture, types: Mapping[str, str], path: Pa
         writer.write_ti_data_to_file()
     finally:
         writer.close()
+
+
+#: Tokens that a SentencePiece vocabulary begins with: unknown, begin and end, and a token for each byte.
+_SPECIAL_TOKENS = ("<unk>", "<s>", "</s>")
+_LETTERS = "abcdefghijklmnopqrstuvwxyz"
+_SPACE = "\u2581"
+#: Fewer tokens than these are no vocabulary: the special ones, the bytes, the letters, and the shortest words.
+_LEAST_TOKENS = len(_SPECIAL_TOKENS) + 256 + 1 + 2 * len(_LETTERS)
+
+
+def vocabulary(n_vocab: int) -> Iterator[tuple[str, TokenType]]:
+    """Yield the tokens of a made-up vocabulary, the likelier ones first: words of letters, shorter ones before longer.
+
+    With each word its beginnings are there, too, which is how SentencePiece finds it letter by letter.
+    """
+    yield _SPECIAL_TOKENS[0], TokenType.UNKNOWN
+    yield from ((token, TokenType.CONTROL) for token in _SPECIAL_TOKENS[1:])
+    yield from ((f"<0x{byte:02X}>", TokenType.BYTE) for byte in range(256))
+    yield from ((token, TokenType.NORMAL) for token in (_SPACE, *_LETTERS))
+    n_left = n_vocab - len(_SPECIAL_TOKENS) - 256 - 1 - len(_LETTERS)
+    words = (_SPACE + "".join(each) for length in count(1) for each in product(_LETTERS, repeat=length))
+    yield from ((word, TokenType.NORMAL) for word in islice(words, n_left))
+
+
+def _add_vocabulary(writer: GGUFWriter, n_vocab: int) -> None:
+    """Add a vocabulary that llama.cpp loads, tokenises by and detokenises by."""
+    if n_vocab < _LEAST_TOKENS:
+        writer.add_tokenizer_model("no_vocab")
+        return
+    tokens, types = zip(*vocabulary(n_vocab), strict=True)
+    writer.add_tokenizer_model("llama")
+    writer.add_tokenizer_pre("default")
+    writer.add_token_list(tokens)
+    writer.add_token_scores([-float(at) for at in range(n_vocab)])
+    writer.add_token_types(types)
+    writer.add_unk_token_id(0)
+    writer.add_bos_token_id(1)
+    writer.add_eos_token_id(2)
+    writer.add_add_bos_token(True)
 
 
 def _add_value(writer: GGUFWriter, key: str, value: bool | int | float) -> None:

@@ -30,6 +30,24 @@ def test_both_sides_are_handed_to_pytest(monkeypatch: pytest.MonkeyPatch) -> Non
     assert environment == {**os.environ, "LLAMA_CPP_LIB_PATH": folder}
 
 
+def test_llama_benchs_options_become_pytests(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each has the meaning that it has there, by its short name or its long one."""
+    seen: list[list[str]] = []
+
+    def run(command: list[str], **_: object) -> Any:
+        seen.append(command)
+        return subprocess.CompletedProcess(command, 0)
+
+    monkeypatch.setattr("perfsuite.cli.compare.subprocess.run", run)
+    folder = str(find_engine().library_dir)
+    words = ["-m", "a.gguf", "-p", "512", "-n", "128", "--n-depth=64", "-fa", "0", "-ctk", "q8_0", "-ub", "256"]
+    assert main(["compare", folder, folder, "--quiet", *words]) == 0
+    assert seen[0][5:] == [
+        *("--model=a.gguf", "--n-prompt=512", "--n-gen=128", "--n-depth=64", "--ubatch-size=256"),
+        *("--perf-flash-attn=off", "--cache-type-k=q8_0"),
+    ]
+
+
 @pytest.mark.parametrize(
     ("words", "told"),
     [

@@ -149,7 +149,9 @@ def test_the_marker_is_registered(pytester: pytest.Pytester) -> None:
 def test_a_kind_that_no_case_has_is_told(runs: HostRuns) -> None:
     """A misspelt kind changes nothing, and does not do so silently; one that was only left out is fine."""
     result = runs("-k", "test_phase", "--perf-margin=phse=0.1,operator=0.1")
-    result.stdout.fnmatch_lines(["  --perf-margin: no case is of the kind 'phse'; there are phase, operator, kernel,*"])
+    result.stdout.fnmatch_lines(
+        ["  --perf-margin: no case is of the kind 'phse'; there are phase, operator, binding, kernel,*"]
+    )
     result.stdout.no_fnmatch_line("*of the kind 'operator'*")
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from perfsuite.errors import OpenClError
+from perfsuite.experiments.engine_replicates import graph_settings
 from perfsuite.experiments.run_config import OutputRequest
 from perfsuite.measure.plan import LlamaPlan
 from perfsuite.plugin.options import resolve_config
@@ -42,6 +43,50 @@ def test_what_was_asked_for(
     outputs = resolve_config(config).outputs
     folder = None if history is None else Path(config.rootpath) / history
     assert outputs == OutputRequest(writes_report=writes_report, history=folder)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "lengths"),
+    [
+        (("--n-prompt=7",), (7, 24, 0)),
+        (("--n-gen=3", "--n-depth=16"), (64, 3, 16)),
+        (("--scenario=p5-g6-d8", "--n-gen=2"), (5, 2, 8)),
+        ((), (64, 24, 0)),
+    ],
+)
+def test_lengths_are_those_of_llama_bench(
+    pytester: pytest.Pytester, fake_device: FakeDevice, arguments: tuple[str, ...], lengths: tuple[int, int, int]
+) -> None:
+    """What is not given is the scenario's."""
+    scenario = resolve_config(pytester.parseconfig("--device=host", MODEL, *arguments)).workload.scenario
+    assert (scenario.n_prompt, scenario.n_gen, scenario.n_depth) == lengths
+
+
+def test_settings_are_those_of_llama_bench(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:
+    """Types of the cache and the size of a chunk are the workload's, and what a baseline is known by."""
+    asked = ("--cache-type-k=Q8_0", "--cache-type-v=q4_0", "--ubatch-size=32")
+    config = resolve_config(pytester.parseconfig("--device=host", MODEL, *asked))
+    assert (config.workload.settings.type_k, config.workload.settings.type_v) == ("q8_0", "q4_0")
+    assert config.workload.n_ubatch == 32
+    assert graph_settings(config)["n_ubatch"] == "32"
+    assert "n_ubatch" not in graph_settings(resolve_config(pytester.parseconfig("--device=host", MODEL)))
+
+
+@pytest.mark.parametrize(
+    ("argument", "told"),
+    [
+        ("--cache-type-v=q9", "*--cache-type-v=q9: is no type of ggml's*"),
+        ("--ubatch-size=0", "*--ubatch-size*"),
+        ("--n-prompt=-1", "*--n-prompt=-1: expected 0 or more"),
+    ],
+)
+def test_settings_that_nothing_has_are_refused(
+    pytester: pytest.Pytester, fake_device: FakeDevice, argument: str, told: str
+) -> None:
+    """One line names the option and the value."""
+    result = pytester.runpytest_inprocess("--device=host", MODEL, argument)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([told])
 
 
 def test_a_report_is_on_or_off(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:

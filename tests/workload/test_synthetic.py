@@ -3,6 +3,7 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from perfsuite.workload.families import FAMILIES
 from perfsuite.workload.ggml_types import GGML_TYPES
 from perfsuite.workload.gguf_header import read_header
 from perfsuite.workload.quantization import quantizations
-from perfsuite.workload.synthetic import random_rows, write_synthetic
+from perfsuite.workload.synthetic import random_rows, vocabulary, write_synthetic
 
 # The gguf package cannot decode these two.
 _UNDECODABLE = ("Q1_0", "Q2_0")
@@ -165,3 +166,40 @@ def test_a_full_disk_leaves_nothing(
         write_synthetic(tiny(), "q8_0", path)
     assert [each.name for each in tmp_path.iterdir()] == ["tiny.gguf"]
     assert path.read_bytes() == b"old"
+
+
+# ---- the vocabulary --------------------------------------------------------------------------------------------------
+
+
+def test_a_vocabulary_has_its_size_and_no_token_twice() -> None:
+    """Special tokens come first, then bytes, then what SentencePiece builds words from."""
+    tokens = [token for token, _ in vocabulary(49152)]
+    assert len(tokens) == len(set(tokens)) == 49152
+    assert tokens[:3] == ["<unk>", "<s>", "</s>"]
+    assert tokens[3] == "<0x00>"
+
+
+def test_beginnings_of_words_are_words() -> None:
+    """Otherwise no sequence of merges would lead to them."""
+    tokens = [token for token, _ in vocabulary(20000)]
+    words = [token for token in tokens if token.startswith("\u2581") and len(token) > 1]
+    assert len(words) > 19000
+    assert {word[:-1] for word in words} <= set(tokens)
+
+
+def test_the_shortest_words_are_the_likeliest(tmp_path: Path) -> None:
+    """Each token has a score, and they fall from the first to the last."""
+    path = tmp_path / "tiny.gguf"
+    write_synthetic(replace(find("smollm2-135m").with_layers(1), n_vocab=400), "q8_0", path)
+    reader = gguf.GGUFReader(path)
+    scores = reader.fields["tokenizer.ggml.scores"]
+    values = [float(scores.parts[at][0]) for at in scores.data]
+    assert len(values) == 400
+    assert values == sorted(values, reverse=True)
+
+
+def test_too_few_tokens_are_no_vocabulary(tmp_path: Path) -> None:
+    """There is no room for the bytes and the letters then."""
+    path = tmp_path / "tiny.gguf"
+    write_synthetic(replace(find("smollm2-135m").with_layers(1), n_vocab=64), "q8_0", path)
+    assert read_header(path).metadata["tokenizer.ggml.model"] == "no_vocab"

@@ -17,6 +17,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "perfsuite/clock.h"
 #include "perfsuite/ring.h"
 
 #ifdef __cplusplus
@@ -119,6 +120,9 @@ bool ps_recorder_is_half_full(const ps_recorder *recorder);
 void ps_recorder_keep(ps_recorder *recorder);
 /* Forgets the events since the last keep; graphs stay. */
 void ps_recorder_clear(ps_recorder *recorder);
+
+/* One instant on the clock of events and on the monotonic one; two of them tell when an event was. */
+void ps_recorder_clock(ps_clock_point *now);
 
 uint64_t ps_recorder_dropped(const ps_recorder *recorder);
 int32_t ps_recorder_n_graphs(const ps_recorder *recorder);

@@ -17,6 +17,7 @@ ANCHOR = "case="
 _KINDS = {
     "phase": ("phase", "Phases"),
     "operator": ("operator", "Operators"),
+    "binding": ("case of the binding", "llama-cpp-python"),
     "engine_kernel": ("kernel of the engine", "Kernels of the engine"),
     "kernel": ("kernel", "Kernels"),
     "roofline": ("sweep", "Sweeps under the roofline"),

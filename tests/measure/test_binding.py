@@ -1,0 +1,87 @@
+"""llama.cpp beneath llama-cpp-python in a real worker: its tokens, its parts, and its operators."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from perfsuite.errors import MeasurementError
+from perfsuite.measure.engine import Engine, find_engine
+from perfsuite.measure.plan import BindingPlan, LlamaPlan, TurnsPlan
+from perfsuite.measure.turns import run_in_turns
+from perfsuite.records.binding import BindingRecord, Door, Part
+from perfsuite.records.events import EngineRecord, Phase
+from perfsuite.trace.samples import misaligned_evaluations, replicate_samples
+from perfsuite.workload.catalog import find
+from perfsuite.workload.weights import materialize, synthetic_weights
+
+
+@pytest.fixture(scope="module")
+def payloads(engine: Engine, small_plan: LlamaPlan) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return what the native driver and the binding recorded, two turns each."""
+    assert engine.build_id == find_engine().build_id
+    plans: Any = (TurnsPlan(llama=small_plan), BindingPlan(llama=small_plan))
+    return run_in_turns(plans, n_turns=2, leader=0)
+
+
+@pytest.fixture(scope="module")
+def record(payloads: tuple[dict[str, Any], dict[str, Any]]) -> BindingRecord:
+    """Return the binding's record."""
+    return msgspec.convert(payloads[1]["binding"], BindingRecord)
+
+
+def test_each_door_is_asked_once_a_turn(record: BindingRecord, small_plan: LlamaPlan) -> None:
+    """One token comes out of the prompt, and then as many as are generated; who is first takes turns."""
+    assert [each.door for each in record.requests] == [Door.CALLS, Door.COMPLETION, Door.COMPLETION, Door.CALLS]
+    assert {len(each.token_ns) for each in record.requests} == {small_plan.n_gen + 1}
+    assert record.load_ns > 0
+
+
+@pytest.mark.parametrize("door", list(Door))
+def test_every_part_is_seen(record: BindingRecord, door: Door) -> None:
+    """A completion copies no logits; all else both do."""
+    for request in record.requests:
+        if request.door is door:
+            lacking = set(Part) - {each.part for each in request.spans} - {Part.PYTHON}
+            assert lacking == (set() if door is Door.CALLS else {Part.LOGITS})
+
+
+def test_spans_lie_within_their_request(record: BindingRecord) -> None:
+    """All times are of one clock."""
+    for request in record.requests:
+        assert all(request.start_ns <= each.start_ns <= each.end_ns for each in request.spans)
+        assert list(request.token_ns) == sorted(request.token_ns)
+
+
+def test_the_recorder_sees_the_operators_beneath_the_binding(payloads: tuple[dict[str, Any], dict[str, Any]]) -> None:
+    """They are those beneath the driver, each evaluation whole, and the prompt has the same length."""
+    native, binding = (EngineRecord.from_plain(payload["engine"]) for payload in payloads)
+    assert misaligned_evaluations(binding) == binding.n_dropped == 0
+    beneath, driven = replicate_samples(binding), replicate_samples(native)
+    for phase in (Phase.PREFILL, Phase.DECODE):
+        assert beneath.operator_ns[phase].keys() == driven.operator_ns[phase].keys()
+        assert all(time_ns > 0 for time_ns in beneath.operator_ns[phase].values())
+    lengths = [
+        {node.tensor.ne[1] for graph in each.graphs for node in graph if node.tensor.name == "embd"}
+        for each in (native, binding)
+    ]
+    assert max(lengths[0]) in lengths[1]
+
+
+def test_a_span_has_a_price(record: BindingRecord) -> None:
+    """It is measured in the same process."""
+    assert 0 < record.span_cost_ns < 1_000_000
+
+
+def test_a_model_without_a_vocabulary_is_an_error(small_plan: LlamaPlan, tmp_path: Path) -> None:
+    """The binding has no text for it; which file it was is said."""
+    tiny = replace(find("smollm2-135m").with_layers(1), name="tiny", n_vocab=64)
+    path = materialize(synthetic_weights(tiny, "q8_0", cache_dir=tmp_path), cache_dir=tmp_path)
+    plan = replace(small_plan, gguf_path=str(path))
+    plans: Any = (TurnsPlan(llama=plan), BindingPlan(llama=plan))
+    with pytest.raises(MeasurementError, match=f"{path}: has no tokenizer"):
+        run_in_turns(plans, n_turns=2, leader=0)
