@@ -39,8 +39,7 @@ from perfsuite.experiments.binding.measurement import (
 from perfsuite.measure.launch import program_environment
 from perfsuite.measure.llama_plan import with_drawn_layout
 from perfsuite.measure.schedule import Rule
-from perfsuite.records.binding import Door, Part
-from perfsuite.trace.binding import ITL, TTFT
+from perfsuite.records.binding import ITL, TTFT, Door, Part
 from perfsuite.units import format_change
 
 #: A line of ``Llama.sample``, and what is planted before it.

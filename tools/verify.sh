@@ -25,20 +25,20 @@ title 'Two sessions without any change'
 for _ in 1 2 3; do run same | closing; done
 
 title 'An operator that takes longer: SWIGLU, 20 times its own time more'
-run injected -k 'not kernel' --perf-inject=SWIGLU=20 >"$work/injected.log"; echo "exit code $?"
+run injected -k 'phase or operator' --perf-inject=SWIGLU=20 >"$work/injected.log"; echo "exit code $?"
 closing <"$work/injected.log"
 
 title 'One thread against a baseline of two'
-run threads -k 'not kernel' --threads 1 | closing
+run threads -k 'phase or operator' --threads 1 | closing
 
 title 'A competing process on the same cores'
 for _ in $(seq "$(nproc)"); do timeout 900 sh -c 'while :; do :; done' & done
-run contended -k 'not kernel' | closing
+run contended -k 'phase or operator' | closing
 kill $(jobs -p) 2>/dev/null
 wait 2>/dev/null
 
 title 'Another model: llama-3.2-1b-q4_0'
-run larger --model llama-3.2-1b-q4_0 -k 'not kernel' | closing
+run larger --model llama-3.2-1b-q4_0 -k 'phase or operator' | closing
 
 title 'Overhead of the recorders'
 .venv/bin/perfsuite overhead --device host --model smollm2-135m-q8_0

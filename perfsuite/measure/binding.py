@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import ctypes
 import importlib
+from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
-from itertools import count, cycle, islice
+from itertools import cycle, islice
 from pathlib import Path
 from time import monotonic_ns
 from typing import Any
@@ -192,12 +193,12 @@ class Binding:
 
     def _prompt(self, n_tokens: int) -> str:
         """Return a text of so many tokens; `MeasurementError` where none is found."""
-        texts = (" ".join(islice(cycle(_WORDS), n_words)) for n_words in count(1))
-        text = longer = ""
-        for longer in texts:
-            if self._n_tokens(longer) > n_tokens:
-                break
-            text = longer
+
+        def words(n_words: int) -> str:
+            """Return so many words."""
+            return " ".join(islice(cycle(_WORDS), n_words))
+
+        text = words(bisect_right(range(1, n_tokens + 1), n_tokens, key=lambda n_words: self._n_tokens(words(n_words))))
         for _ in range(n_tokens):
             if text and self._n_tokens(text) == n_tokens:
                 return text

@@ -15,6 +15,10 @@ class Door(str, Enum):
     COMPLETION = "completion"
 
 
+#: From the call to the first token, and from one token to the next; a part of either is named behind it.
+TTFT, ITL = "ttft", "itl"
+
+
 class Part(str, Enum):
     """What a request spends its time on."""
 

@@ -7,14 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from statistics import median
 
-from perfsuite.records.binding import BindingRecord, Door, Part, PartSpan, Request
+from perfsuite.records.binding import ITL, TTFT, BindingRecord, Door, Part, PartSpan, Request
 from perfsuite.trace.samples import faster_half_mean
 
 #: The percentiles of the latency between two tokens, beside its median.
 _PERCENTILES = {"itl-p95": 0.95, "itl-p99": 0.99}
-
-#: What a subject of parts begins with, behind its door.
-TTFT, ITL = "ttft", "itl"
 
 
 def binding_samples(record: BindingRecord) -> dict[str, int]:

@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, median
 
+from perfsuite.records.binding import ITL, TTFT, Part
 from perfsuite.records.events import Phase
 from perfsuite.units import format_change
 from perfsuite.verdict.entry import Anchor, BaselineEntry, StoredSession
@@ -45,10 +46,10 @@ _SENTINEL_OF_PHASE = {
     Phase.SAMPLING: COMPUTE,
 }
 
-#: The same of what a program in Python waits for; what lies in between has the sentinel of the whole.
+#: The same of what a program in Python waits for, which is the engine's for the most part.
 _SENTINEL_OF_WHOLE = {
-    "ttft": NATIVE_TTFT,
-    **dict.fromkeys(("itl", "itl-p95", "itl-p99", "tokens_per_s"), NATIVE_ITL),
+    TTFT: NATIVE_TTFT,
+    **dict.fromkeys((ITL, "itl-p95", "itl-p99", "tokens_per_s"), NATIVE_ITL),
 }
 
 
@@ -82,12 +83,20 @@ def sentinel_of(case_id: str) -> str | None:
     """Return which sentinel a case follows; None for cases of one's own, of which nothing is known."""
     kind, *parts = case_id.split("/")
     if kind == "binding":
-        return next((sentinel for part, sentinel in _SENTINEL_OF_WHOLE.items() if part in parts), None)
+        return _sentinel_of_binding(parts)
     if kind not in ("phase", "operator", "kernel"):
         return None
     if len(parts) < 3 or parts[2] not in {phase.value for phase in Phase}:
         return COMPUTE if kind == "kernel" else None  # the suite's own kernels are of no phase, the engine's are
     return _SENTINEL_OF_PHASE.get(Phase(parts[2]))
+
+
+def _sentinel_of_binding(parts: Sequence[str]) -> str | None:
+    """Return that of a whole, which the engine's own part shares; what Python and the sampler do is arithmetic."""
+    *_, before, last = parts
+    if before in _SENTINEL_OF_WHOLE and last != Part.DECODE.value:
+        return COMPUTE
+    return _SENTINEL_OF_WHOLE.get(before if last == Part.DECODE.value else last)
 
 
 def _weight_of(sentinel: str, weights: Mapping[str, float]) -> float:

@@ -65,11 +65,18 @@ def test_a_regression_in_pairs_or_on_purpose_is_no_reference() -> None:
 
 def test_what_breaks_a_bound_is_calibrated_and_measured_again() -> None:
     """The forecast may not know the device; what is faster than physics is named and measured again."""
-    calibrate, again, _ = commands([case("kernel/add/n8/f32", Outcome.SLOW)])
+    calibrate, again, _ = commands([case("kernel/add/n8/f32", Outcome.SLOW, limit_ns=1000)])
     assert calibrate == ["perfsuite", "calibrate", "--device=host"]
     assert again == ["pytest", "--device=host", "-k", "[kernel/add/n8/f32]"]
     told = steps([case("kernel/add/n8/f32", Outcome.IMPOSSIBLE)])
     assert next(iter(told)).startswith("kernel/add/n8/f32 came out faster than physics allows")
+
+
+def test_a_limit_that_is_no_forecasts_is_not_calibrated_away() -> None:
+    """What a recorder or the binding costs has no forecast: it is measured again."""
+    again, look = commands([case("overhead/layer/decode", Outcome.SLOW)])
+    assert again == ["pytest", "--device=host", "-k", "[overhead/layer/decode]"]
+    assert look == ["r/report.html"]
 
 
 def test_what_is_invalid_says_what_to_free_or_mend() -> None:

@@ -9,7 +9,10 @@ import pytest
 
 from perfsuite.records.events import Phase
 from perfsuite.verdict.drift import (
+    COMPUTE,
     MIN_SESSIONS,
+    NATIVE_ITL,
+    NATIVE_TTFT,
     Drift,
     drift_between,
     fitted_weights,
@@ -170,3 +173,31 @@ def test_a_machine_that_is_not_as_it_was_is_reported() -> None:
     assert suspicion([], {"compute": (1,)}) is None
     reported = suspicion(stored, {"compute": (1250,)})
     assert reported == "the compute sentinel is +25.0 % off the stored sessions; look at clock and temperature"
+
+
+@pytest.mark.parametrize(
+    ("subject", "sentinel"),
+    [
+        ("calls/ttft", NATIVE_TTFT),
+        ("completion/tokens_per_s", NATIVE_ITL),
+        ("completion/itl-p99", NATIVE_ITL),
+        ("calls/ttft/decode", NATIVE_TTFT),
+        ("calls/itl/decode", NATIVE_ITL),
+        ("completion/itl/sampling", COMPUTE),
+        ("completion/ttft/python", COMPUTE),
+        ("load", None),
+    ],
+)
+def test_what_the_binding_does_itself_does_not_follow_the_engine(subject: str, sentinel: str | None) -> None:
+    """A faster engine would else be a slower sampling."""
+    assert sentinel_of(f"binding/m-q8_0/siso/{subject}") == sentinel
+
+
+def test_the_native_driver_is_divided_out_in_full() -> None:
+    """Whatever a profile says of the machine's own sentinels."""
+    old = StoredSession(
+        recorded_at="then", suite_version="1", samples_ns={}, sentinels_ns={NATIVE_ITL: (100,)}, covariates={}
+    )
+    drift = drift_between("binding/m/s/calls/itl", old, {NATIVE_ITL: (150,)}, {})
+    assert drift is not None
+    assert drift.correction_ratio == pytest.approx(1.5)

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from perfsuite.expectation.cases import Case
+from perfsuite.experiments.engine_pairs import PairedGroup
 from perfsuite.experiments.engine_replicates import llama_fingerprint, lost_events, run_plan
 from perfsuite.experiments.progress import ProgressLine
 from perfsuite.experiments.replicates import GroupSamples, case_samples, collect_replicates
@@ -22,12 +23,12 @@ from perfsuite.measure.contention import Contention
 from perfsuite.measure.llama_plan import with_drawn_layout
 from perfsuite.measure.plan import BindingPlan, LlamaPlan, TurnsPlan
 from perfsuite.measure.schedule import Payload, waiting_complaint
-from perfsuite.records.binding import BindingRecord, Door, Part
+from perfsuite.records.binding import ITL, TTFT, BindingRecord, Door, Part
 from perfsuite.records.events import EngineRecord, Phase
 from perfsuite.records.outcome import Judgement, Outcome, told_judgement
-from perfsuite.trace.binding import ITL, TTFT, binding_samples
+from perfsuite.trace.binding import binding_samples
 from perfsuite.trace.samples import faster_half_mean
-from perfsuite.verdict.drift import NATIVE_ITL, NATIVE_TTFT
+from perfsuite.verdict.drift import NATIVE_ITL, NATIVE_TTFT, sentinel_of
 from perfsuite.verdict.paired import PairedRatio, paired_ratio
 
 #: The kind of the cases, the first part of their ids, and the name of their group.
@@ -90,18 +91,10 @@ class BindingPair:
     engine: EngineRecord
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MeasuredBinding:
-    """What measuring the binding gave."""
-
-    group: GroupSamples
-    #: Of the overhead, by case id.
-    judgements: Mapping[str, Judgement]
-    pairs: tuple[BindingPair, ...]
-
-
-def measure_binding(config: RunConfig, cases: Sequence[Case], progress: ProgressLine) -> MeasuredBinding:
+def measure_binding(config: RunConfig, cases: Sequence[Case], progress: ProgressLine) -> PairedGroup:
     """Run pairs of the native driver and the binding; those that had competition are repeated up to once each.
+
+    What is judged at once is the overhead; all else has a baseline.
 
     Raises MeasurementError: a process of either side fails at once.
     """
@@ -117,8 +110,8 @@ def measure_binding(config: RunConfig, cases: Sequence[Case], progress: Progress
         progress,
         group=BINDING,
     )
-    pairs = [pair_of(payload) for payload in replicates.payloads]
     shown = [pair_of(payload) for payload in replicates.shown_payloads]
+    pairs = shown[: len(replicates.payloads)]
     problems = (*replicates.problems, *filter(None, (lost_events(each.engine for each in pairs),)))
     timed = [case for case in cases if not _is_overhead(case)]
     samples = {
@@ -136,8 +129,8 @@ def measure_binding(config: RunConfig, cases: Sequence[Case], progress: Progress
         description=f"llama-cpp-python {_version()}, Python {platform.python_version()}",
         engine_version=version,
     )
-    judgements = {case.case_id: _overhead_judgement(case, pairs, problems) for case in cases if _is_overhead(case)}
-    return MeasuredBinding(group=group, judgements=judgements, pairs=tuple(pairs))
+    judgements = {case.case_id: overhead_judgement(case, pairs, problems) for case in cases if _is_overhead(case)}
+    return PairedGroup(group=group, judgements=judgements)
 
 
 def run_pair(board: Board, plan: LlamaPlan, leader: int) -> Payload:
@@ -184,8 +177,8 @@ def steps_ns(config: RunConfig, group: GroupSamples) -> dict[Phase, float]:
 
 
 def is_beside_native(case_id: str) -> bool:
-    """Whether a case is a whole, or the engine's own part of it, which follows the native driver beside it."""
-    return case_id.endswith((f"/{TTFT}", f"/{ITL}", "/tokens_per_s", f"/{Part.DECODE.value}"))
+    """Whether a case follows the native driver beside it as a whole; tails do as well, and are not as steady."""
+    return sentinel_of(case_id) in (NATIVE_TTFT, NATIVE_ITL) and not case_id.endswith(("-p95", "-p99"))
 
 
 def _is_overhead(case: Case) -> bool:
@@ -209,7 +202,7 @@ def explained_ratio(pairs: Sequence[BindingPair], door: Door, whole: str) -> flo
     )
 
 
-def _overhead_judgement(case: Case, pairs: Sequence[BindingPair], problems: Sequence[str]) -> Judgement:
+def overhead_judgement(case: Case, pairs: Sequence[BindingPair], problems: Sequence[str]) -> Judgement:
     """Judge what the binding adds: PASS where its spans explain it, SLOW where the engine itself is slower beneath it.
 
     Which the bounds of the ratio say (95 %, one-sided); INCONCLUSIVE between the two.

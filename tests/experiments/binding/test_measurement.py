@@ -13,11 +13,11 @@ from perfsuite.expectation.cases import Case
 from perfsuite.experiments.binding.measurement import (
     N_PAIRS,
     BindingPair,
-    _overhead_judgement,
     binding_cases,
     explained_ratio,
     is_asked,
     is_beside_native,
+    overhead_judgement,
 )
 from perfsuite.records.binding import Door, Part
 from perfsuite.records.events import EngineRecord
@@ -96,19 +96,19 @@ def test_cases_name_door_latency_and_part() -> None:
 def test_what_spans_do_not_explain_is_slow(itl_ms: list[float], python_ms: float, outcome: Outcome) -> None:
     """A binding that takes long and says where passes here, for its parts are cases of their own."""
     pairs = [pair(each, python_ms=python_ms) for each in itl_ms]
-    assert _overhead_judgement(CASE, pairs, ()).outcome is outcome
+    assert overhead_judgement(CASE, pairs, ()).outcome is outcome
 
 
 def test_a_problem_is_the_reason() -> None:
     """Nothing is judged of what cannot be trusted."""
-    judgement = _overhead_judgement(CASE, [pair(10.0)] * N_PAIRS, ("the recorder lost events",))
+    judgement = overhead_judgement(CASE, [pair(10.0)] * N_PAIRS, ("the recorder lost events",))
     assert (judgement.outcome, judgement.reason) == (Outcome.INVALID, "the recorder lost events")
 
 
 def test_a_text_of_one_token_has_no_latency_between_tokens() -> None:
     """A real model may end its text at once."""
     pairs = [replace(pair(10.0), binding_ns={"load": 1})] * N_PAIRS
-    assert "ended its text" in _overhead_judgement(CASE, pairs, ()).reason
+    assert "ended its text" in overhead_judgement(CASE, pairs, ()).reason
 
 
 def test_the_native_choice_of_a_token_is_no_part_of_the_gap() -> None:
