@@ -165,6 +165,7 @@ def planted(folder: Path, seconds: float) -> Path:
     assert spec.origin is not None
     source, copy = Path(spec.origin).parent, folder / "planted" / "llama_cpp"
     shutil.copytree(source, copy)
+    shutil.copytree(source.parent / "include", copy.parent / "include")  # the headers of its libraries
     text = (copy / "llama.py").read_text()
     if _BEFORE not in text:
         raise SystemExit(f"{source}/llama.py: does not have {_BEFORE.strip()!r}")
