@@ -18,6 +18,9 @@ class Door(str, Enum):
 #: From the call to the first token, and from one token to the next; a part of either is named behind it.
 TTFT, ITL = "ttft", "itl"
 
+#: A whole request, for each of its tokens.
+TOKENS_PER_S = "tokens_per_s"
+
 
 class Part(str, Enum):
     """What a request spends its time on."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from statistics import median
 
-from perfsuite.records.binding import ITL, TTFT, BindingRecord, Door, Part, PartSpan, Request
+from perfsuite.records.binding import ITL, TOKENS_PER_S, TTFT, BindingRecord, Door, Part, PartSpan, Request
 from perfsuite.trace.samples import faster_half_mean
 
 #: The percentiles of the latency between two tokens, beside its median.
@@ -38,7 +38,7 @@ def _of_requests(requests: Sequence[Request]) -> dict[str, float]:
         TTFT: faster_half_mean([each.token_ns[0] - each.start_ns for each in requests]),
         ITL: median(gaps_ns),
         **{name: gaps_ns[min(len(gaps_ns) - 1, int(len(gaps_ns) * part))] for name, part in _PERCENTILES.items()},
-        "tokens_per_s": median(whole_ns),
+        TOKENS_PER_S: median(whole_ns),
         **{f"{TTFT}/{part.value}": time_ns for part, time_ns in _medians(prompts)},
         **{f"{ITL}/{part.value}": time_ns for part, time_ns in _medians(tokens)},
     }

@@ -17,16 +17,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, median
 
-from perfsuite.records.binding import ITL, TTFT, Part
+from perfsuite.records.binding import ITL, TOKENS_PER_S, TTFT, Part
 from perfsuite.records.events import Phase
 from perfsuite.units import format_change
 from perfsuite.verdict.entry import Anchor, BaselineEntry, StoredSession
 
 MEMORY, COMPUTE = "memory", "compute"
 
-#: The native driver's time to the first token, and of each further one, beside which the binding is measured turn by
-#: turn: the engine and the machine are divided out in full, and what is left is the binding's own.
-NATIVE_TTFT, NATIVE_ITL = "native ttft", "native itl"
+#: The native driver's time to the first token, of each further one, and of a request for each of its tokens, beside
+#: which the binding is measured turn by turn: the engine and the machine are divided out in full, and what is left is
+#: the binding's own.
+NATIVE_TTFT, NATIVE_ITL, NATIVE_TOKENS_PER_S = "native ttft", "native itl", "native tokens_per_s"
 
 #: A correction that is less than this is not worth a word.
 _NOTABLE_RATIO = 0.01
@@ -49,7 +50,8 @@ _SENTINEL_OF_PHASE = {
 #: The same of what a program in Python waits for, which is the engine's for the most part.
 _SENTINEL_OF_WHOLE = {
     TTFT: NATIVE_TTFT,
-    **dict.fromkeys((ITL, "itl-p95", "itl-p99", "tokens_per_s"), NATIVE_ITL),
+    TOKENS_PER_S: NATIVE_TOKENS_PER_S,
+    **dict.fromkeys((ITL, "itl-p95", "itl-p99"), NATIVE_ITL),
 }
 
 

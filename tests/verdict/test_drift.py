@@ -12,6 +12,7 @@ from perfsuite.verdict.drift import (
     COMPUTE,
     MIN_SESSIONS,
     NATIVE_ITL,
+    NATIVE_TOKENS_PER_S,
     NATIVE_TTFT,
     Drift,
     drift_between,
@@ -179,7 +180,7 @@ def test_a_machine_that_is_not_as_it_was_is_reported() -> None:
     ("subject", "sentinel"),
     [
         ("calls/ttft", NATIVE_TTFT),
-        ("completion/tokens_per_s", NATIVE_ITL),
+        ("completion/tokens_per_s", NATIVE_TOKENS_PER_S),
         ("completion/itl-p99", NATIVE_ITL),
         ("calls/ttft/decode", NATIVE_TTFT),
         ("calls/itl/decode", NATIVE_ITL),

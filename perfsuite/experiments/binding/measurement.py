@@ -23,12 +23,12 @@ from perfsuite.measure.contention import Contention
 from perfsuite.measure.llama_plan import with_drawn_layout
 from perfsuite.measure.plan import BindingPlan, LlamaPlan, TurnsPlan
 from perfsuite.measure.schedule import Payload, waiting_complaint
-from perfsuite.records.binding import ITL, TTFT, BindingRecord, Door, Part
+from perfsuite.records.binding import ITL, TOKENS_PER_S, TTFT, BindingRecord, Door, Part
 from perfsuite.records.events import EngineRecord, Phase
 from perfsuite.records.outcome import Judgement, Outcome, told_judgement
 from perfsuite.trace.binding import binding_samples
 from perfsuite.trace.samples import faster_half_mean
-from perfsuite.verdict.drift import NATIVE_ITL, NATIVE_TTFT, sentinel_of
+from perfsuite.verdict.drift import NATIVE_ITL, NATIVE_TOKENS_PER_S, NATIVE_TTFT, sentinel_of
 from perfsuite.verdict.paired import PairedRatio, paired_ratio
 
 #: The kind of the cases, the first part of their ids, and the name of their group.
@@ -70,7 +70,7 @@ def binding_cases(config: RunConfig) -> Iterator[Case]:
 
 def _subjects(door: Door) -> Iterator[tuple[str, Phase | None]]:
     yield from _WHOLES.items()
-    yield "tokens_per_s", None
+    yield TOKENS_PER_S, None
     for whole in (TTFT, ITL):
         parts = (part for part in _PARTS[door] if whole == TTFT or part is not Part.TOKENIZE)
         yield from ((f"{whole}/{part.value}", _WHOLES[whole]) for part in parts)
@@ -83,7 +83,7 @@ class BindingPair:
 
     #: By subject, ns.
     binding_ns: Mapping[str, int]
-    #: The native driver's time to the first token, and of each further one, ns.
+    #: The native driver's time to the first token, of each further one, and of a request by its tokens, ns.
     native_ns: Mapping[str, float]
     #: What a greedy choice takes there, which the binding's sampling takes the place of.
     native_sampling_ns: float
@@ -123,7 +123,11 @@ def measure_binding(config: RunConfig, cases: Sequence[Case], progress: Progress
         replicates.group,
         samples=samples,
         sentinels_ns={**replicates.group.sentinels_ns, **_natives_ns(pairs)},
-        fingerprint={**llama_fingerprint(config, version), "python": platform.python_version()},
+        fingerprint={
+            **llama_fingerprint(config, version),
+            "python": platform.python_version(),
+            "n_gen": str(plan.n_gen),  # which decides what a token of a request takes
+        },
         unclaimed=_unclaimed(config, cases, pairs),
         notes=(*replicates.group.notes, *_notes(pairs)),
         description=f"llama-cpp-python {_version()}, Python {platform.python_version()}",
@@ -150,12 +154,12 @@ def pair_of(payload: Payload) -> BindingPair:
         for phase in (Phase.PREFILL, Phase.DECODE, Phase.SAMPLING)
     }
     sampling_ns = median(by_phase[Phase.SAMPLING])
+    ttft_ns = faster_half_mean(by_phase[Phase.PREFILL]) + sampling_ns
+    itl_ns = median(by_phase[Phase.DECODE]) + sampling_ns
+    n_gen = len(by_phase[Phase.DECODE]) // len(by_phase[Phase.PREFILL])
     return BindingPair(
         binding_ns=binding_samples(record),
-        native_ns={
-            TTFT: faster_half_mean(by_phase[Phase.PREFILL]) + sampling_ns,
-            ITL: median(by_phase[Phase.DECODE]) + sampling_ns,
-        },
+        native_ns={TTFT: ttft_ns, ITL: itl_ns, TOKENS_PER_S: (ttft_ns + n_gen * itl_ns) / (n_gen + 1)},
         native_sampling_ns=sampling_ns,
         span_cost_ns=record.span_cost_ns,
         engine=EngineRecord.from_plain(payload["engine"]),
@@ -163,7 +167,7 @@ def pair_of(payload: Payload) -> BindingPair:
 
 
 def _natives_ns(pairs: Sequence[BindingPair]) -> dict[str, tuple[int, ...]]:
-    names = {NATIVE_TTFT: TTFT, NATIVE_ITL: ITL}
+    names = {NATIVE_TTFT: TTFT, NATIVE_ITL: ITL, NATIVE_TOKENS_PER_S: TOKENS_PER_S}
     return {name: tuple(round(each.native_ns[whole]) for each in pairs) for name, whole in names.items()}
 
 
@@ -178,7 +182,9 @@ def steps_ns(config: RunConfig, group: GroupSamples) -> dict[Phase, float]:
 
 def is_beside_native(case_id: str) -> bool:
     """Whether a case follows the native driver beside it as a whole; tails do as well, and are not as steady."""
-    return sentinel_of(case_id) in (NATIVE_TTFT, NATIVE_ITL) and not case_id.endswith(("-p95", "-p99"))
+    return sentinel_of(case_id) in (NATIVE_TTFT, NATIVE_ITL, NATIVE_TOKENS_PER_S) and not case_id.endswith(
+        ("-p95", "-p99")
+    )
 
 
 def _is_overhead(case: Case) -> bool:
