@@ -182,9 +182,8 @@ def steps_ns(config: RunConfig, group: GroupSamples) -> dict[Phase, float]:
 
 def is_beside_native(case_id: str) -> bool:
     """Whether a case follows the native driver beside it as a whole; tails do as well, and are not as steady."""
-    return sentinel_of(case_id) in (NATIVE_TTFT, NATIVE_ITL, NATIVE_TOKENS_PER_S) and not case_id.endswith(
-        ("-p95", "-p99")
-    )
+    is_native = sentinel_of(case_id) in (NATIVE_TTFT, NATIVE_ITL, NATIVE_TOKENS_PER_S)
+    return is_native and not case_id.endswith(("-p95", "-p99"))
 
 
 def _is_overhead(case: Case) -> bool:
