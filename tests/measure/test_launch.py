@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import struct
 import subprocess
 import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import gguf
 import pytest
 
 from perfsuite.errors import EngineError, MeasurementError
@@ -67,7 +69,9 @@ def test_times_of_an_evaluation_are_in_order_and_inside_their_phase(small_plan: 
 def test_a_model_that_only_the_engine_knows_is_recorded(small_plan: LlamaPlan, tmp_path: Path) -> None:
     """Operators are there by the engine's own names: the file is the small one, under another architecture's name."""
     path = tmp_path / "odd.gguf"
-    path.write_bytes(Path(small_plan.gguf_path).read_bytes().replace(b"llama", b"gemma"))
+    renamed = Path(small_plan.gguf_path).read_bytes().replace(b"llama", b"gemma")
+    tokenizer = b"tokenizer.ggml.model" + struct.pack("<IQ", gguf.GGUFValueType.STRING, 5)  # which stays as it is
+    path.write_bytes(renamed.replace(tokenizer + b"gemma", tokenizer + b"llama"))
     assert resolve(str(path), cache_dir=tmp_path).known_architecture is None
     samples = replicate_samples(record_of(small_plan, gguf_path=str(path)))
     assert {"embd", "inp_scaled", "ffn_geglu", "result_output"} <= set(samples.operator_ns[Phase.DECODE])

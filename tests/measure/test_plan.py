@@ -14,6 +14,7 @@ from perfsuite.errors import MeasurementError
 from perfsuite.expectation.timing.operator_shape import OperatorShape
 from perfsuite.measure.plan import (
     SCHEMA,
+    BindingPlan,
     DevicesPlan,
     DuplicationPlan,
     EbpfOverheadPlan,
@@ -66,6 +67,7 @@ PLANS: dict[str, Plan] = {
         n_pairs=7,
     ),
     "steps": StepsPlan(llama=LLAMA, layer_library="/layer.so"),
+    "binding": BindingPlan(llama=LLAMA),
     "uprobes": UprobePlan(llama=LLAMA),
     "duplication": DuplicationPlan(
         case_ids=("kernel/add/n8/f32",), platform=None, n_rounds=5, budget_ns=10**9, seed=1, log_dir="/logs"
@@ -119,7 +121,10 @@ PLANS: dict[str, Plan] = {
 HEADER_FAULTS = {
     "schema": (SCHEMA + 1, rf"schema {SCHEMA + 1}, this suite reads {SCHEMA}; use one version on both sides"),
     "suite_version": ("0.0.0", rf"made by perfsuite 0\.0\.0, this is {__version__}; install the same version"),
-    "task": ("dance", "names the task 'dance'; known are devices, duplication, ebpf_overhead, engine_duplication, "),
+    "task": (
+        "dance",
+        "names the task 'dance'; known are binding, devices, duplication, ebpf_overhead, engine_duplication, ",
+    ),
 }
 
 
