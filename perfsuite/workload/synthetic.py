@@ -248,8 +248,9 @@ def _write_header(architecture: Architecture, types: Mapping[str, str], path: Pa
         writer.close()
 
 
-#: Tokens that a SentencePiece vocabulary begins with: unknown, begin and end, and a token for each byte.
-_SPECIAL_TOKENS = ("<unk>", "<s>", "</s>")
+#: Tokens that the vocabulary begins with: unknown, begin and end, and one that llama.cpp looks for in every model with
+#: 'phi3' in its name. A token for each byte follows.
+_SPECIAL_TOKENS = ("<unk>", "<s>", "</s>", "<|endoftext|>")
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _SPACE = "\u2581"
 #: Fewer tokens than these are no vocabulary: the special ones, the bytes, the letters, and the shortest words.

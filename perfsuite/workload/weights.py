@@ -15,7 +15,7 @@ from perfsuite.workload.gguf_metadata import read_gguf, unknown_architecture
 from perfsuite.workload.quantization import check_quantization, quantizations, tensor_types
 
 #: Raised when the same request writes other bytes, so that a cached file is not taken for a new one.
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 
 _SUFFIX = ".gguf"
 _SEED = 0

@@ -175,8 +175,8 @@ def test_a_vocabulary_has_its_size_and_no_token_twice() -> None:
     """Special tokens come first, then bytes, then what SentencePiece builds words from."""
     tokens = [token for token, _ in vocabulary(49152)]
     assert len(tokens) == len(set(tokens)) == 49152
-    assert tokens[:3] == ["<unk>", "<s>", "</s>"]
-    assert tokens[3] == "<0x00>"
+    assert tokens[:4] == ["<unk>", "<s>", "</s>", "<|endoftext|>"]
+    assert tokens[4] == "<0x00>"
 
 
 def test_beginnings_of_words_are_words() -> None:

@@ -8,8 +8,8 @@
   graph of as many nodes keeps the offsets of that one, and so touches the beginnings of the same ranges only.
 
 *Source*: ``src/llama-kv-cache.cpp``, ``ggml_graph_plan`` and ``type_traits_cpu`` in ``ggml/src/ggml-cpu/ggml-cpu.c``,
-``sched_reserve`` in ``src/llama-context.cpp`` and ``ggml_gallocr_alloc_graph`` in ``ggml/src/ggml-alloc.c`` of
-llama.cpp, as shipped with llama-cpp-python 0.3.36.
+``sched_reserve`` in ``src/llama-context.cpp``, ``llama_vocab::impl`` in ``src/llama-vocab.cpp`` and
+``ggml_gallocr_alloc_graph`` in ``ggml/src/ggml-alloc.c`` of llama.cpp, as shipped with llama-cpp-python 0.3.36.
 """
 
 from __future__ import annotations
@@ -120,6 +120,9 @@ def _layer_bytes(place: Place) -> int:
 
 
 _LOGIT_BYTES = 4
+#: What llama.cpp keeps of a token besides its text: an entry of the table (40), a node of the map from the text (64 as
+#: the C library hands it out, and 8 of the buckets), and its piece (32). Texts of up to 15 bytes lie within.
+_TOKEN_BYTES = 40 + 64 + 8 + 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,6 +144,8 @@ class MemoryNeed:
     output_bytes: Count
     #: The CPU backend's scratch memory.
     work_bytes: Count
+    #: The tokens of the vocabulary.
+    vocabulary_bytes: Count = 0
 
     @property
     def weights_bytes(self) -> int:
@@ -150,8 +155,12 @@ class MemoryNeed:
     @property
     def anonymous_bytes(self) -> int:
         """What becomes resident of the memory that no file stands behind, at the most."""
-        own = self.kv_bytes + self.compute_touched_bytes + self.output_bytes + self.work_bytes
-        return self.weights_repacked_bytes + own
+        return self.weights_repacked_bytes + self.kv_bytes + self.buffers_bytes
+
+    @property
+    def buffers_bytes(self) -> int:
+        """The part of it that is neither weights nor KV cache."""
+        return self.compute_touched_bytes + self.output_bytes + self.work_bytes + self.vocabulary_bytes
 
     @property
     def resident_bytes(self) -> int:
@@ -186,6 +195,7 @@ def memory_need(workload: LlamaWorkload, *, cpu_features: Collection[str]) -> Me
         compute_touched_bytes=touched_bytes(workload, batches),
         output_bytes=_LOGIT_BYTES * workload.weights.architecture.n_vocab,
         work_bytes=work_bytes(workload, batches),
+        vocabulary_bytes=_TOKEN_BYTES * workload.weights.architecture.n_vocab,
     )
 
 

@@ -229,7 +229,7 @@ def _memory_sheet(run: RooflineRun) -> Sheet:
         need = record.need
         figures_bytes = (
             *(record.peak.measured_bytes, record.peak.predicted_bytes, record.timeline.base.rss_bytes),
-            *(need.weights_bytes, need.kv_bytes, need.compute_touched_bytes + need.output_bytes + need.work_bytes),
+            *(need.weights_bytes, need.kv_bytes, need.buffers_bytes),
             *(record.peak.unexplained_bytes, record.vram_bytes),
         )
         rows.append((record.weights, record.scenario, *map(format_bytes, figures_bytes)))

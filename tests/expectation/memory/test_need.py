@@ -227,18 +227,19 @@ NEED = MemoryNeed(
     compute_touched_bytes=8,
     output_bytes=2,
     work_bytes=1,
+    vocabulary_bytes=3,
 )
 
 
 def test_resident_is_what_is_touched() -> None:
     """Of the compute buffer only what is written counts, and the scratch memory does."""
-    assert (NEED.anonymous_bytes, NEED.resident_bytes, NEED.weights_bytes) == (30 + 5 + 8 + 2 + 1, 70 + 46, 100)
+    assert (NEED.anonymous_bytes, NEED.resident_bytes, NEED.weights_bytes) == (30 + 5 + 8 + 2 + 1 + 3, 70 + 49, 100)
 
 
 def test_the_peak_may_be_at_the_end_of_loading() -> None:
     """The whole file and its copies at once, before its end is given back; or the run, where that takes more."""
     assert NEED.peak_bytes == 130
-    assert replace(NEED, kv_bytes=50).peak_bytes == replace(NEED, kv_bytes=50).resident_bytes == 161
+    assert replace(NEED, kv_bytes=50).peak_bytes == replace(NEED, kv_bytes=50).resident_bytes == 164
 
 
 def test_a_longer_scenario_needs_more_cache_and_activations() -> None:
