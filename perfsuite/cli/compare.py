@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from perfsuite.cli.command_help import Commands, add_command, add_quiet, take_behind_dashes
-from perfsuite.errors import EngineError
+from perfsuite.errors import EngineError, PerfsuiteError
 
 _ABOUT = """
 OLD and NEW are each a folder (a checkout, a build, an install prefix, or a folder of libraries), a release of
@@ -20,6 +20,10 @@ is built from a copy of its files, so that the checkout stays as it is.
 
 Then both take turns, as 'pytest --device=host --against=OLD' lets them, with the same cases, verdicts and exit codes.
 Options of pytest may follow behind '--'.
+
+OLD and NEW may also be two files: what llama-bench wrote with -o json, jsonl or sql, or test-backend-ops perf with
+--output sql, several runs of each side taken in turns. Nothing is measured then; the tests that both files have are
+compared, the first run of the one with the first of the other, and so on.
 """
 
 _EXAMPLES = {
@@ -27,6 +31,7 @@ _EXAMPLES = {
     "perfsuite compare ../llama.cpp/build-old ../llama.cpp/build": "two folders that were built",
     "perfsuite compare 0.3.35 0.3.36 -- --perf-budget=3m": "two releases, with more time",
     "perfsuite compare old new -m model.gguf -p 512 -n 128 -fa 1 -ctk q8_0": "as for llama-bench",
+    "perfsuite compare old.sql new.sql": "two files of test-backend-ops or llama-bench",
     "perfsuite compare HEAD~1 HEAD --source . --build 'cmake -B build && cmake --build build -j'": "your own build",
 }
 
@@ -98,6 +103,8 @@ def _run(options: argparse.Namespace) -> int:
     from perfsuite.measure.bundle.named_builds import Builder
     from perfsuite.measure.launch import ENGINE_NAME, program_environment
 
+    if Path(options.old).is_file() and Path(options.new).is_file():
+        return _compare_files(options)
     if options.build is not None and options.source is None:
         raise EngineError("--build: says how revisions are built; name their checkout with --source")
     with progress("compare", options) as tell:
@@ -107,3 +114,42 @@ def _run(options: argparse.Namespace) -> int:
     command = [sys.executable, "-m", "pytest", "--device=host", f"--against={old.library_dir}", *_asked(options)]
     environment = program_environment({ENGINE_NAME: str(new.library_dir)})
     return subprocess.run([*command, *options.pytest_options], env=environment, check=False).returncode
+
+
+def _compare_files(options: argparse.Namespace) -> int:
+    """Compare what others measured."""
+    from perfsuite.cli.answer import Sheet, show
+    from perfsuite.device.profile import DEFAULT_MARGIN_RATIO
+    from perfsuite.records.benchmark_files import read_benchmark
+    from perfsuite.records.outcome import Outcome
+    from perfsuite.units import format_change, format_count, format_ns
+    from perfsuite.verdict.judge_files import judge_files, n_pairs_needed
+
+    asked = [*_asked(options), *options.pytest_options, *(["--source"] if options.source else [])]
+    if asked:
+        raise PerfsuiteError(f"{asked[0]}: says how builds are measured, and {options.old} is a file of what was")
+    old, new = read_benchmark(Path(options.old)), read_benchmark(Path(options.new))
+    changes = judge_files(old, new, margin_ratio=DEFAULT_MARGIN_RATIO)
+    if not changes:
+        raise PerfsuiteError(f"{options.new}: has no test of {options.old}; run both sides with the same options")
+    rows = [
+        (
+            *(each.outcome.value, format_change(each.change.estimate_ratio), each.reason),
+            *(format_ns(each.old_ns), format_ns(each.new_ns), each.name),
+        )
+        for each in changes
+    ]
+    show(Sheet(("<verdict", ">change", "<interval", ">old", ">new", "test"), rows))
+    counts = {outcome: sum(each.outcome is outcome for each in changes) for outcome in Outcome}
+    told = ", ".join(f"{count} {outcome.value}" for outcome, count in counts.items() if count)
+    print(f"\n{format_count(len(changes), 'test')}, margin {DEFAULT_MARGIN_RATIO * 100:g} %: {told}")
+    n_alone = len(old.keys() ^ new.keys())
+    if n_alone:
+        print(f"{format_count(n_alone, 'test')} of one file alone left out")
+    n_needed = n_pairs_needed(len(changes))
+    if counts[Outcome.INCONCLUSIVE] == len(changes):
+        print(
+            f"nothing is decided: run OLD, NEW, OLD, NEW ... and append to the files; {n_needed} runs of each at least"
+        )
+        return 10
+    return 1 if counts[Outcome.REGRESSED] else 0

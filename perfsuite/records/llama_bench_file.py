@@ -36,8 +36,8 @@ _ALLOWED_ACTIONS = {
 }
 
 
-def rows_of_sql(path: Path, text: str) -> Rows:
-    """Yield the place and the fields of each row that statements insert.
+def rows_of_sql(path: Path, text: str, *, table: str = _TABLE, accepted: str = ACCEPTED) -> Rows:
+    """Yield the place and the fields of each row that statements insert into a table.
 
     They are carried out in a database of its own, in memory, which knows what quotes mean.
     """
@@ -49,8 +49,8 @@ def rows_of_sql(path: Path, text: str) -> Rows:
             try:
                 database.execute(statement)
             except (sqlite3.Error, sqlite3.Warning) as error:
-                raise PerfsuiteError(f"{where}: {error}; {ACCEPTED}") from error
-        yield from _table_rows(database, path)
+                raise PerfsuiteError(f"{where}: {error}; {accepted}") from error
+        yield from _table_rows(database, path, table, accepted)
 
 
 def _statements(path: Path, text: str) -> Iterator[tuple[str, str]]:
@@ -63,24 +63,24 @@ def _statements(path: Path, text: str) -> Iterator[tuple[str, str]]:
             yield f"{path}: line {first}", gathered
             gathered = ""
     if gathered.strip():
-        raise PerfsuiteError(f"{path}: line {first}: the statement does not end; was llama-bench stopped?")
+        raise PerfsuiteError(f"{path}: line {first}: the statement does not end; was the benchmark stopped?")
 
 
-def rows_of_database(path: Path) -> Rows:
-    """Yield the place and the fields of each row of a database; it is not written to."""
+def rows_of_database(path: Path, *, table: str = _TABLE, accepted: str = ACCEPTED) -> Rows:
+    """Yield the place and the fields of each row of a database's table; it is not written to."""
     address = f"{path.resolve().as_uri()}?mode=ro&immutable=1"
     with closing(sqlite3.connect(address, uri=True)) as database:
-        yield from _table_rows(database, path)
+        yield from _table_rows(database, path, table, accepted)
 
 
-def _table_rows(database: sqlite3.Connection, path: Path) -> Rows:
+def _table_rows(database: sqlite3.Connection, path: Path, table: str, accepted: str) -> Rows:
     database.row_factory = sqlite3.Row
     try:
-        rows = [dict(row) for row in database.execute(f"SELECT * FROM {_TABLE} ORDER BY rowid")]
+        rows = [dict(row) for row in database.execute(f"SELECT * FROM {table} ORDER BY rowid")]
     except sqlite3.Error as error:
-        raise PerfsuiteError(f"{path}: the table {_TABLE} cannot be read ({error}); {ACCEPTED}") from error
+        raise PerfsuiteError(f"{path}: the table {table} cannot be read ({error}); {accepted}") from error
     for index, row in enumerate(rows):
-        yield f"{path}: row {index + 1} of {_TABLE}", row
+        yield f"{path}: row {index + 1} of {table}", row
 
 
 def sql_text(tests: Sequence[Mapping[str, Any]]) -> str:
@@ -160,7 +160,7 @@ def _parsed(text: str, path: Path, first_line: int) -> Any:
         return json.loads(text)
     except json.JSONDecodeError as error:
         where = f"{path}: line {first_line + error.lineno - 1}, column {error.colno}"
-        raise PerfsuiteError(f"{where}: is no whole JSON ({error.msg}); was llama-bench stopped?") from error
+        raise PerfsuiteError(f"{where}: is no whole JSON ({error.msg}); was the benchmark stopped?") from error
 
 
 def _mapping(test: object, where: str) -> Mapping[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from perfsuite.cli import main
 from perfsuite.measure.engine import find_engine
 
+from ..backend_ops_text import ops_sql
 from ..command_streams import Refused
 
 
@@ -58,3 +60,30 @@ def test_llama_benchs_options_become_pytests(monkeypatch: pytest.MonkeyPatch) ->
 def test_a_mistake_is_one_line(words: list[str], told: str, refused: Refused) -> None:
     """Nothing is compiled before it is told."""
     assert told in refused(["compare", *words])
+
+
+@pytest.mark.parametrize(("ratio", "code"), [(1.2, 1), (1.0, 0)])
+def test_files_are_compared_without_measuring(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], ratio: float, code: int
+) -> None:
+    """Eight runs of each side in turns; the exit code is that of a run."""
+    for name, offset_s, factor in (("old.sql", 0, 1.0), ("new.sql", 1, ratio)):
+        rows = [(f"2026-01-01T00:00:{2 * at + offset_s:02}Z", factor * (100 + at % 3)) for at in range(8)]
+        (tmp_path / name).write_text(ops_sql(*rows))
+    assert main(["compare", str(tmp_path / "old.sql"), str(tmp_path / "new.sql")]) == code
+    assert f"1 test, margin 5 %: 1 {'regressed' if code else 'pass'}" in capsys.readouterr().out
+
+
+def test_single_runs_say_how_many_would_decide(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One run of each side is no pair of many."""
+    for name in ("old.sql", "new.sql"):
+        (tmp_path / name).write_text(ops_sql(("2026-01-01T00:00:01Z", 10.0)))
+    assert main(["compare", str(tmp_path / "old.sql"), str(tmp_path / "new.sql")]) == 10
+    assert "5 runs of each at least" in capsys.readouterr().out
+
+
+def test_files_take_no_options_of_a_run(tmp_path: Path, refused: Refused) -> None:
+    """What was measured is measured."""
+    (tmp_path / "a.sql").write_text(ops_sql(("2026-01-01T00:00:01Z", 10.0)))
+    name = str(tmp_path / "a.sql")
+    assert "--threads=2: says how builds are measured" in refused(["compare", name, name, "-t", "2"])

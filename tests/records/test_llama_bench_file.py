@@ -67,7 +67,7 @@ def test_a_cut_file_is_one_line_with_the_place(tmp_path: Path, form: str, share:
     with pytest.raises(PerfsuiteError) as raised:
         read_llama_bench(path)
     assert str(raised.value).startswith(f"{path}: line ")
-    assert "was llama-bench stopped?" in str(raised.value)
+    assert "was the benchmark stopped?" in str(raised.value)
     assert "\n" not in str(raised.value)
 
 
