@@ -21,6 +21,7 @@ import argparse
 import json
 import shutil
 import sys
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
@@ -396,18 +397,27 @@ def searched(options: argparse.Namespace, place: int) -> str:
 
 
 def table(found: Sequence[Found]) -> Iterator[str]:
-    """Yield a row for each pair of builds and phase, and what rules find of the changes of 5, 3 and 1 %."""
-    yield "| new | against | model | phase | long pairs | found | change | operators |"
-    yield "|---|---|---|---|---|---|---|---|"
-    for each in found:
+    """Yield what moved by 2 % and more for sure, a row for each build and phase, and how many changes each rule finds.
+
+    Of several models a row has the range, and the operators that are named most often.
+    """
+    yield "| build | against | phase | models | long pairs | the default says | operators with most of it |"
+    yield "|---|---|---|---|---|---|---|"
+    for exhibit in EXHIBITS:
         for phase in PHASES:
-            truth, lower, upper = (format_change(ratio) for ratio in each.truth[phase])
-            change = each.change[phase]
-            cells = (
-                *(each.new, each.old, each.model, phase, f"{truth} ({lower} to {upper})", each.outcome[phase]),
-                *("-" if change is None else format_change(change), ", ".join(each.named[phase]) or "-"),
-            )
-            yield f"| {' | '.join(cells)} |"
+            sides = [(each, phase) for each in found if (each.old, each.new) == (exhibit.old, exhibit.new)]
+            moved = [side for side in sides if _bounds(side)[0] >= 1.02 or _bounds(side)[1] <= 0.98]
+            if moved:
+                truths = sorted(_truth(side) for side in moved)
+                outcomes = Counter(each.outcome[phase] for each, _ in moved)
+                roles = Counter(role for each, _ in moved for role in each.named[phase])
+                cells = (
+                    *(exhibit.new, exhibit.old, phase, f"{len(moved)} of {len(sides)}"),
+                    " to ".join(format_change(truth) for truth in dict.fromkeys((truths[0], truths[-1]))),
+                    ", ".join(f"{count} {outcome}" for outcome, count in outcomes.most_common()),
+                    ", ".join(role for role, _ in roles.most_common(3)) or "-",
+                )
+                yield f"| {' | '.join(cells)} |"
     yield ""
     yield from recall(found)
 
