@@ -14,7 +14,8 @@ from perfsuite.errors import EngineError, PerfsuiteError
 
 _ABOUT = """
 OLD and NEW are each a folder (a checkout, a build, an install prefix, or a folder of libraries), a release of
-llama-cpp-python, or with --source a revision of that checkout: a branch, a tag, a commit. What is not built yet is
+llama-cpp-python or a wheel of it, the id of a kept engine ('perfsuite engines list'), or with --source a revision of
+that checkout: a branch, a tag, a commit. What is not built yet is
 compiled for this machine and kept in the cache, by content; --build says how, where your own options matter. A revision
 is built from a copy of its files, so that the checkout stays as it is.
 

@@ -6,9 +6,11 @@ import hashlib
 import re
 import shutil
 import subprocess
+import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 from platform import machine
+from tempfile import TemporaryDirectory
 
 from perfsuite.errors import EngineError
 from perfsuite.measure.bundle.compilers import find_toolchain
@@ -17,6 +19,8 @@ from perfsuite.measure.bundle.llama_source import find_llama
 from perfsuite.measure.bundle.steps import Tell, one_at_a_time, run_step
 from perfsuite.measure.bundle.targets import NATIVE, target_of
 from perfsuite.measure.engine import Engine, find_engine
+from perfsuite.measure.engine_store import ENGINE, engine_folder, open_store
+from perfsuite.units import format_bytes
 
 _RELEASE = re.compile(r"(?:llama-cpp-python==)?(\d+\.\d+\.\d+)")
 #: Bits and machine of the processors whose compilers are asked for the very one at hand.
@@ -24,7 +28,13 @@ _X86 = (64, 62)
 _GIT_LIMIT_S = 120.0
 _BUILD_LIMIT_S = 7200.0
 
-_ACCEPTED = "a folder, a release such as llama-cpp-python==0.3.31, or with --source a revision of that checkout"
+_ACCEPTED = (
+    "a folder, a release such as llama-cpp-python==0.3.31, a wheel of it, an engine of 'perfsuite engines list', or "
+    "with --source a revision of that checkout"
+)
+#: What a wheel of llama-cpp-python has of llama.cpp, and the most that it may take unpacked.
+_WHEEL_FOLDERS = ("llama_cpp/lib/", "include/")
+_WHEEL_LIMIT_BYTES = 4 * 1024**3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,11 +57,11 @@ class Builder:
         folder = Path(named).expanduser()
         if folder.is_dir():
             return self._of_folder(folder)
+        if folder.suffix == ".whl":
+            return self._of_wheel(folder)
         if release := _RELEASE.fullmatch(named):
             return self._compiled(release[1])
-        if self.source is None:
-            raise EngineError(f"{named}: is no folder and no release; expected {_ACCEPTED}")
-        return self._of_revision(named, self.source)
+        return self._kept(named) if self.source is None else self._of_revision(named, self.source)
 
     def expanded(self, named: str) -> tuple[str, ...]:
         """Return the builds that a range of revisions stands for, oldest first; anything else stands for itself.
@@ -75,6 +85,30 @@ class Builder:
             if not (folder / "CMakeLists.txt").is_file():
                 raise
         return self._compiled(str(folder))
+
+    def _of_wheel(self, wheel: Path) -> Engine:
+        """Unpack libraries and headers of a wheel, once, by its content."""
+        try:
+            digest = hashlib.sha256(wheel.read_bytes()).hexdigest()[:16]
+            folder = self.cache_dir / "llama-wheels" / digest
+            with one_at_a_time(folder.with_name(f"{digest}.lock"), self.tell):
+                if not folder.is_dir():
+                    _unpack(wheel, folder)
+        except (OSError, zipfile.BadZipFile) as error:
+            raise EngineError(f"{wheel}: cannot be read as a wheel ({error})") from error
+        return find_engine(folder / _WHEEL_FOLDERS[0])
+
+    def _kept(self, named: str) -> Engine:
+        """Take an engine from the store by the beginning of its id."""
+        store = open_store(self.cache_dir)
+        if not any(each.engine_id.startswith(named) and each.kind == ENGINE for each in store.entries()):
+            raise EngineError(f"{named}: is no folder, no release and no kept engine; expected {_ACCEPTED}")
+        engine_id = store.find(named).engine_id
+        with store.in_use(engine_id):
+            folder = store.folder_of(engine_id)
+        if folder is None:
+            raise EngineError(f"{named}: was removed meanwhile; 'perfsuite engines list' shows what is kept")
+        return find_engine(engine_folder(folder))
 
     def order(self, llama: str) -> EngineOrder:
         """Return how a release or a checkout is compiled for this machine.
@@ -128,6 +162,17 @@ class Builder:
 
     def _log(self, commit: str) -> Path:
         return self.cache_dir / "logs" / f"llama-{commit[:12]}.log"
+
+
+def _unpack(wheel: Path, folder: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive, TemporaryDirectory(prefix=".part-", dir=folder.parent) as draft:
+        members = [each for each in archive.infolist() if each.filename.startswith(_WHEEL_FOLDERS)]
+        if not any(each.filename.startswith(_WHEEL_FOLDERS[0]) for each in members):
+            raise EngineError(f"{wheel}: has no {_WHEEL_FOLDERS[0]}; expected a wheel of llama-cpp-python")
+        if sum(each.file_size for each in members) > _WHEEL_LIMIT_BYTES:
+            raise EngineError(f"{wheel}: unpacks to more than {format_bytes(_WHEEL_LIMIT_BYTES)}")
+        archive.extractall(Path(draft) / "wheel", members)
+        (Path(draft) / "wheel").rename(folder)
 
 
 def _commit(named: str, source: Path) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from perfsuite.measure.bundle.engine_build import EngineOrder
 from perfsuite.measure.bundle.llama_source import LlamaSource
 from perfsuite.measure.bundle.named_builds import Builder
 from perfsuite.measure.engine import Engine, find_engine
+from perfsuite.measure.engine_store import open_store
 
 #: Of a checkout, as far as anybody looks.
 _FILES = ("CMakeLists.txt", "include/llama.h", "ggml/include/ggml.h", "ggml/CMakeLists.txt", "src/CMakeLists.txt")
@@ -130,7 +132,7 @@ def test_what_means_nothing_is_told(named: str, builder: Callable[..., Builder])
 
 def test_a_revision_needs_its_checkout(tmp_path: Path) -> None:
     """Without --source a word is neither folder nor release."""
-    with pytest.raises(EngineError, match=r"^master: is no folder and no release; expected"):
+    with pytest.raises(EngineError, match=r"^master: is no folder, no release and no kept engine; expected"):
         Builder(cache_dir=tmp_path, tell=lambda *_: None).engine("master")
 
 
@@ -151,3 +153,45 @@ def test_a_range_of_nothing_is_refused(builder: Callable[..., Builder], named: s
     """It is said which way round a range goes."""
     with pytest.raises(EngineError, match=told):
         builder().expanded(named)
+
+
+def test_a_kept_engine_goes_by_the_beginning_of_its_id(tmp_path: Path, engine: Engine) -> None:
+    """As 'perfsuite engines list' shows it; kernels are none."""
+    entry = open_store(tmp_path).keep_engine(engine)
+    found = Builder(cache_dir=tmp_path, tell=lambda *_: None).engine(entry.engine_id[:6])
+    assert found.build_id == engine.build_id
+    assert tmp_path in found.library_dir.parents
+
+
+def test_a_wheel_is_unpacked_once(tmp_path: Path, engine: Engine) -> None:
+    """Libraries and headers of it alone, into the cache by its content."""
+    wheel = tmp_path / "llama_cpp_python-0.3.36-py3-none-linux_x86_64.whl"
+    with zipfile.ZipFile(wheel, "w") as archive:
+        for path in engine.library_dir.glob("lib*.so*"):
+            archive.write(path, f"llama_cpp/lib/{path.name}")
+        for path in (each for folder in engine.include_dirs for each in folder.glob("*.h")):
+            archive.write(path, f"include/{path.name}")
+        archive.writestr("other/file", "")
+    builder = Builder(cache_dir=tmp_path / "cache", tell=lambda *_: None)
+    found = builder.engine(str(wheel))
+    assert found.build_id == engine.build_id
+    assert builder.engine(str(wheel)) == found
+    assert not list((tmp_path / "cache").rglob("other"))
+    assert len([each for each in (tmp_path / "cache/llama-wheels").iterdir() if each.is_dir()]) == 1
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [(b"no zip", "cannot be read as a wheel"), (None, "cannot be read as a wheel"), ({}, "has no llama_cpp/lib/")],
+)
+def test_what_is_no_wheel_is_refused(tmp_path: Path, content: bytes | dict[str, str] | None, told: str) -> None:
+    """No file, no archive, or one of something else; nothing stays of it."""
+    wheel = tmp_path / "a.whl"
+    if isinstance(content, bytes):
+        wheel.write_bytes(content)
+    elif content is not None:
+        with zipfile.ZipFile(wheel, "w") as archive:
+            archive.writestr("llama_cpp/../../../escape", "")
+    with pytest.raises(EngineError, match=told):
+        Builder(cache_dir=tmp_path / "cache", tell=lambda *_: None).engine(str(wheel))
+    assert not [each for each in tmp_path.rglob("*") if each.is_file() and each.suffix not in (".whl", ".lock")]
