@@ -15,9 +15,9 @@ from perfsuite.errors import EngineError, PerfsuiteError
 _ABOUT = """
 OLD and NEW are each a folder (a checkout, a build, an install prefix, or a folder of libraries), a release of
 llama-cpp-python or a wheel of it, the id of a kept engine ('perfsuite engines list'), or with --source a revision of
-that checkout: a branch, a tag, a commit. What is not built yet is
-compiled for this machine and kept in the cache, by content; --build says how, where your own options matter. A revision
-is built from a copy of its files, so that the checkout stays as it is.
+that checkout: a branch, a tag, a commit. What is not built yet is compiled for this machine and kept in the cache, by
+content; --build says how, where your own options matter. A revision is built from a copy of its files, so that the
+checkout stays as it is.
 
 Then both take turns, as 'pytest --device=host --against=OLD' lets them, with the same cases, verdicts and exit codes.
 Options of pytest may follow behind '--'.
@@ -126,7 +126,8 @@ def _compare_files(options: argparse.Namespace) -> int:
     from perfsuite.units import format_change, format_count, format_ns
     from perfsuite.verdict.judge_files import judge_files, n_pairs_needed
 
-    asked = [*_asked(options), *options.pytest_options, *(["--source"] if options.source else [])]
+    asked = [*_asked(options), *options.pytest_options]
+    asked += [f"--{name}" for name in ("source", "build") if getattr(options, name) is not None]
     if asked:
         raise PerfsuiteError(f"{asked[0]}: says how builds are measured, and {options.old} is a file of what was")
     old, new = read_benchmark(Path(options.old)), read_benchmark(Path(options.new))

@@ -87,3 +87,4 @@ def test_files_take_no_options_of_a_run(tmp_path: Path, refused: Refused) -> Non
     (tmp_path / "a.sql").write_text(ops_sql(("2026-01-01T00:00:01Z", 10.0)))
     name = str(tmp_path / "a.sql")
     assert "--threads=2: says how builds are measured" in refused(["compare", name, name, "-t", "2"])
+    assert "--build: says how builds are measured" in refused(["compare", name, name, "--build=make"])

@@ -172,11 +172,14 @@ def test_a_wheel_is_unpacked_once(tmp_path: Path, engine: Engine) -> None:
         for path in (each for folder in engine.include_dirs for each in folder.glob("*.h")):
             archive.write(path, f"include/{path.name}")
         archive.writestr("other/file", "")
+        archive.writestr("llama_cpp/lib/../../../escape", "")
     builder = Builder(cache_dir=tmp_path / "cache", tell=lambda *_: None)
     found = builder.engine(str(wheel))
     assert found.build_id == engine.build_id
     assert builder.engine(str(wheel)) == found
     assert not list((tmp_path / "cache").rglob("other"))
+    escaped = [each for each in tmp_path.rglob("escape") if tmp_path / "cache/llama-wheels" not in each.parents]
+    assert escaped == []
     assert len([each for each in (tmp_path / "cache/llama-wheels").iterdir() if each.is_dir()]) == 1
 
 
