@@ -38,6 +38,7 @@ from perfsuite.measure.competition import Competition
 from perfsuite.measure.plan import (
     BindingPlan,
     DevicesPlan,
+    GraphsPlan,
     IndependentPlan,
     KernelPlan,
     LlamaPlan,
@@ -153,6 +154,8 @@ class FakeDevice:
 
     def run(self, plan: Plan, **_: object) -> dict[str, Any]:
         """Return what a worker would send."""
+        if isinstance(plan, GraphsPlan):
+            raise MeasurementError("this release of llama.cpp cannot say a graph")
         self.plans.append(plan)
         answers: dict[type, Callable[[Any], dict[str, Any]]] = {
             ProbePlan: lambda _: {"ceilings": deepcopy(CEILINGS), "contention": dict(QUIET)},

@@ -8,10 +8,9 @@ import numpy as np
 
 from perfsuite.expectation.cases import LlamaWorkload
 from perfsuite.expectation.graph import Operator
-from perfsuite.records.events import EngineRecord, Phase, Span
+from perfsuite.records.events import EMBEDDING_ROLE, EngineRecord, Phase, Span
 from perfsuite.records.opencl_commands import COMMAND_DTYPE, Commands
 from perfsuite.trace.opencl.kernel_mapping import KernelMapping, KernelSequence, RecordedRun
-from perfsuite.trace.samples import EMBEDDING_ROLE
 
 from .synthetic_opencl import EPOCH_NS, trace
 

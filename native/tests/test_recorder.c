@@ -68,6 +68,22 @@ static void test_sources_and_names_beyond_what_fits_are_cut(void) {
     ps_recorder_close(recorder);
 }
 
+static void test_a_graph_that_nobody_computes_is_kept(void) {
+    graph g;
+    ps_recorder *recorder = opened(PS_RECORDER_CALLBACK);
+    empty_graph(&g);
+    struct ggml_tensor *norm = add(&g, GGML_OP_RMS_NORM, &g.weight, NULL);
+    add(&g, GGML_OP_MUL, norm, &g.weight);
+    struct ggml_tensor *listed[] = {&g.nodes[0], &g.nodes[1]};
+    CHECK(ps_recorder_add_graph(recorder, listed, 2) && ps_recorder_add_graph(recorder, listed, 1));
+    const ps_node *nodes = nodes_of(recorder, 0, 2);
+    CHECK(nodes[0].timed && strcmp(nodes[0].op, "RMS_NORM") == 0 && strcmp(nodes[1].op, "MUL") == 0);
+    nodes_of(recorder, 1, 1);
+    CHECK(!ps_recorder_add_graph(recorder, listed, 0));
+    CHECK(!ps_recorder_add_graph(recorder, NULL, INT32_MAX));
+    ps_recorder_close(recorder);
+}
+
 static void test_a_graph_that_is_not_there_has_no_nodes(void) {
     int32_t n_nodes = 5;
     ps_recorder *recorder = opened(PS_RECORDER_CALLBACK);
@@ -658,6 +674,7 @@ int main(void) {
     test_a_weight_with_gaps_or_of_another_width_is_not_fused();
     test_a_norm_that_somebody_else_needs_is_not_fused();
     test_a_product_of_something_else_or_that_nobody_wants_is_not_fused();
+    test_a_graph_that_nobody_computes_is_kept();
     test_a_norm_at_the_end_of_a_graph_is_alone();
     test_what_older_releases_report_are_the_same_operators();
     test_reports_that_fit_no_release_are_stored_as_they_come();

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import groupby
 
+from perfsuite.expectation.engine_graphs import EngineGraphs
 from perfsuite.expectation.graph import KNOWN_GRAPHS, Batch, Operator, Settings, engine_graph
 from perfsuite.expectation.graphs.place import Place
 from perfsuite.expectation.op_cost import NO_COST, OpCost
-from perfsuite.expectation.op_rules import rule_of
-from perfsuite.records.events import Phase
-from perfsuite.workload.architecture import Architecture
+from perfsuite.expectation.op_rules import OPERATORS, rule_of
+from perfsuite.records.events import EMBEDDING_ROLE, Phase
 from perfsuite.workload.kernel_catalog import STANDARD_KERNELS, KernelCase
 from perfsuite.workload.scenario import Scenario
 from perfsuite.workload.weights import Weights
@@ -83,6 +83,8 @@ class LlamaWorkload:
     settings: Settings
     n_ctx: int
     n_ubatch: int
+    #: What the engine says of a model whose graph the suite cannot write itself; None where it was not asked.
+    engine_graphs: EngineGraphs | None = field(default=None, compare=False, repr=False)
 
     @property
     def prefix(self) -> str:
@@ -90,9 +92,35 @@ class LlamaWorkload:
         return f"{self.weights.name}/{self.scenario.name}"
 
     @property
-    def has_known_graph(self) -> bool:
-        """Whether operators can be enumerated for this architecture."""
+    def is_analytical(self) -> bool:
+        """Whether the suite itself writes the graph of this architecture, for any batch."""
         return self.weights.gguf_architecture in KNOWN_GRAPHS
+
+    @property
+    def has_graph(self) -> bool:
+        """Whether operators can be enumerated: from the suite's own graph, or from the engine's."""
+        return self.is_analytical or self.engine_graphs is not None
+
+    @property
+    def n_layers(self) -> int:
+        """Layers of the model; 1 where nothing is known of them."""
+        if self.is_analytical:
+            return self.weights.architecture.n_layers
+        return 1 if self.engine_graphs is None else self.engine_graphs.n_layers
+
+    @property
+    def n_vocab(self) -> int | None:
+        """Logits of a token; None where that is not known."""
+        if (known := self.weights.known_architecture) is not None:
+            return known.n_vocab
+        return None if self.engine_graphs is None else self.engine_graphs.n_vocab
+
+    @property
+    def graph_batches(self) -> tuple[Batch, ...]:
+        """The evaluations whose graphs are asked for: those of each phase, and the first and the last step."""
+        scenario = self.scenario
+        ends = (scenario.n_depth + scenario.n_prompt + 1, scenario.n_ctx) if scenario.n_gen else ()
+        return (*(batch for phase in self.graph_phases() for batch in self.batches(phase)), *map(self.batch, ends))
 
     def batch(self, n_used: int, *, n_tokens: int = 1, n_outputs: int = 1) -> Batch:
         """Return an evaluation after which the cache holds `n_used` tokens; one token by default."""
@@ -111,6 +139,8 @@ class LlamaWorkload:
 
     def operators(self, batch: Batch) -> tuple[Operator, ...]:
         """Return the operators of one evaluation."""
+        if not self.is_analytical and self.engine_graphs is not None:
+            return self.engine_graphs.operators(batch)
         return engine_graph(self.weights.architecture, self.weights.tensor_types, batch, self.settings)
 
     def place(self, batch: Batch) -> Place:
@@ -151,7 +181,8 @@ def llama_workload(
 
 def decode_costs(workload: LlamaWorkload, n_used: int) -> tuple[CaseCost, ...]:
     """Return the parts of one decode step after which the cache holds so many tokens, the gather left out."""
-    return _summed(_parts(workload, workload.operators(workload.batch(n_used)))[1:])
+    graph = tuple(each for each in workload.operators(workload.batch(n_used)) if each.role != EMBEDDING_ROLE)
+    return _summed(_parts(workload, graph))
 
 
 def phase_cases(workload: LlamaWorkload) -> Iterator[Case]:
@@ -163,7 +194,7 @@ def phase_cases(workload: LlamaWorkload) -> Iterator[Case]:
 
 def operator_cases(workload: LlamaWorkload) -> Iterator[Case]:
     """Enumerate the roles of each phase's graph; layers are summed, and the rest of the phase is a case too."""
-    if not workload.has_known_graph:
+    if not workload.has_graph:
         return
     for phase in workload.graph_phases():
         prefix = f"operator/{workload.prefix}/{phase.value}"
@@ -207,37 +238,35 @@ def engine_kernel_cases(
 
 
 def _role_costs(workload: LlamaWorkload, phase: Phase) -> dict[str, tuple[CaseCost, ...]]:
-    if not workload.has_known_graph:
+    """Return the costs by role; none of a role with an operator whose cost is not known."""
+    if not workload.has_graph:
         return {}
     graph = workload.graph(phase)
     costs: dict[str, list[CaseCost]] = defaultdict(list)
-    for part, operator in zip(_parts(workload, graph), graph, strict=True):
+    for part, operator in zip(_parts(workload, graph, len(workload.batches(phase))), graph, strict=True):
         costs[operator.role].append(part)
-    return {role: tuple(parts) for role, parts in costs.items()}
+    unknown = {operator.role for operator in graph if operator.op not in OPERATORS}
+    return {role: () if role in unknown else tuple(parts) for role, parts in costs.items()}
 
 
 def _phase_costs(workload: LlamaWorkload) -> dict[Phase, tuple[CaseCost, ...]]:
     costs: dict[Phase, tuple[CaseCost, ...]] = {}
-    known = workload.has_known_graph
     for phase in workload.graph_phases():
-        if phase is Phase.PREFILL:
-            costs[Phase.EMBEDDING] = ()
-        costs[phase] = ()
-        if known:
-            embedding, *rest = _parts(workload, workload.graph(phase))
-            if phase is Phase.PREFILL:
-                costs[Phase.EMBEDDING] = (embedding,)
-            costs[phase] = _summed(tuple(rest))
-    costs |= _token_costs(workload.weights.known_architecture)
-    costs[Phase.END_TO_END] = _end_to_end(workload, costs) if known else ()
+        roles = _role_costs(workload, phase)
+        embedding = roles.pop(EMBEDDING_ROLE, ())
+        if phase is Phase.PREFILL and (embedding or not workload.has_graph):
+            costs[Phase.EMBEDDING] = _summed(embedding)
+        is_known = bool(roles) and all(roles.values())
+        costs[phase] = _summed(tuple(part for parts in roles.values() for part in parts)) if is_known else ()
+    costs |= _token_costs(workload.n_vocab)
+    costs[Phase.END_TO_END] = _end_to_end(workload, costs) if all(costs.values()) else ()
     return costs
 
 
-def _token_costs(known: Architecture | None) -> dict[Phase, tuple[CaseCost, ...]]:
+def _token_costs(n_vocab: int | None) -> dict[Phase, tuple[CaseCost, ...]]:
     """Cost what follows each evaluation: one row of logits copied, normalised, and drawn from."""
-    if known is None:
+    if n_vocab is None:
         return dict.fromkeys((Phase.COPY, Phase.SOFTMAX, Phase.SAMPLING), ())
-    n_vocab = known.n_vocab
     row, candidates = 4 * n_vocab, _CANDIDATE_BYTES * n_vocab
     copy = OpCost(read_bytes=row, written_bytes=row)
     softmax = OpCost(flops=_SOFTMAX_FLOPS * n_vocab, read_bytes=3 * row, written_bytes=2 * row)
@@ -255,14 +284,13 @@ def _end_to_end(workload: LlamaWorkload, costs: dict[Phase, tuple[CaseCost, ...]
     return tuple(part for phase, parts in costs.items() for part in parts * times.get(phase, 1))
 
 
-def _parts(workload: LlamaWorkload, graph: tuple[Operator, ...]) -> tuple[CaseCost, ...]:
-    """Give each operator its place in the memory hierarchy.
+def _parts(workload: LlamaWorkload, graph: tuple[Operator, ...], n_evaluations: int = 1) -> tuple[CaseCost, ...]:
+    """Give each operator of so many evaluations its place in the memory hierarchy.
 
     A parameter is read again after all parameters of an evaluation; an activation after about those of one layer.
     """
-    n_evaluations = sum(operator.role == graph[0].role for operator in graph)
     parameter_bytes = sum(operator.cost.parameter_bytes for operator in graph) // n_evaluations
-    layer_bytes = parameter_bytes // workload.weights.architecture.n_layers
+    layer_bytes = parameter_bytes // workload.n_layers
     return tuple(
         CaseCost(
             cost=operator.cost,

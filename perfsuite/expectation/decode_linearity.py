@@ -53,8 +53,9 @@ class GrowthExpectation:
 
 def has_growth(workload: LlamaWorkload) -> bool:
     """Whether the growth of decoding can be expected: a known graph, generation, and a cache without a window."""
-    architecture = workload.weights.architecture
-    return workload.has_known_graph and workload.scenario.n_gen > 1 and architecture.sliding_window is None
+    if not workload.is_analytical or workload.scenario.n_gen <= 1:
+        return False
+    return workload.weights.architecture.sliding_window is None
 
 
 def growth_expectation(workload: LlamaWorkload) -> GrowthExpectation:
@@ -132,7 +133,7 @@ def linearity_expectation(workload: LlamaWorkload) -> LinearityExpectation:
 
 def has_line(workload: LlamaWorkload) -> bool:
     """Whether a scenario decodes with weights of enough sizes."""
-    return workload.has_known_graph and workload.scenario.n_gen > 0 and bool(linearity_expectation(workload).types)
+    return workload.has_graph and workload.scenario.n_gen > 0 and bool(linearity_expectation(workload).types)
 
 
 def _products(graph: tuple[Operator, ...]) -> Iterator[ProductSize]:

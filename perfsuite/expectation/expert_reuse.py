@@ -17,8 +17,6 @@ from statistics import NormalDist, stdev
 
 import numpy as np
 
-from perfsuite.workload.architecture import MixtureOfExperts
-
 #: Chance that a router without preference stays within its bounds.
 COVERAGE_RATIO = 0.99
 
@@ -47,9 +45,8 @@ class ReuseExpectation:
         return self.n_used / self.n_experts
 
 
-def reuse_expectation(moe: MixtureOfExperts, n_layers: int, n_steps: int) -> ReuseExpectation:
+def reuse_expectation(n_experts: int, n_used: int, n_layers: int, n_steps: int) -> ReuseExpectation:
     """Return what a router without preference would do in `n_steps` of one token, over `n_layers` that route."""
-    n_experts, n_used = moe.n_experts, moe.n_experts_used
     active = n_used / n_experts
     gaps = np.arange(1, max(2, n_steps), dtype=np.float64)
     weights = np.maximum(0.0, n_steps - gaps) * active**2 * (1.0 - active) ** (gaps - 1.0)

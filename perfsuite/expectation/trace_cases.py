@@ -27,7 +27,7 @@ def trace_cases(workload: LlamaWorkload, n_threads: int) -> Iterator[Case]:
     attention and the linearity of products, where the scenario decodes; the reuse of experts, where there are any.
     """
     prefix = f"{TRACE}/{workload.prefix}"
-    if not workload.has_known_graph:
+    if not workload.has_graph:
         return
     if n_threads > 1:
         for phase in workload.graph_phases():
@@ -42,10 +42,16 @@ def trace_cases(workload: LlamaWorkload, n_threads: int) -> Iterator[Case]:
             yield Case(case_id=f"{prefix}/{name}", kind=TRACE, phase=Phase.DECODE)
 
 
+def routed_experts(workload: LlamaWorkload) -> tuple[int, int]:
+    """Return the experts of a layer that routes its tokens, and those that a token is routed to; 0 without any."""
+    routed = (each for each in workload.graph(Phase.DECODE) if each.op == "MUL_MAT_ID")
+    return next(((each.sources[0].ne[2], each.sources[2].ne[0]) for each in routed), (0, 0))
+
+
 def n_routed_layers(workload: LlamaWorkload) -> int:
     """Return how many layers route their tokens to experts."""
-    architecture = workload.weights.architecture
-    return 0 if architecture.moe is None else architecture.n_layers - architecture.moe.n_dense_layers
+    routed = (each.layer for each in workload.graph(Phase.DECODE) if each.op == "MUL_MAT_ID")
+    return len(set(routed))
 
 
 def _routes(workload: LlamaWorkload) -> bool:

@@ -190,7 +190,7 @@ def check_graphs(config: RunConfig, records: Sequence[EngineRecord]) -> CheckedG
         return CheckedGraphs(problems={(phase, role): (lost,) for phase in Phase for role in _all_roles(records)})
     problems: GraphProblems = {}
     otherwise: dict[tuple[Phase | None, str | None], str] = {}
-    for phase in config.workload.graph_phases() if config.workload.has_known_graph else ():
+    for phase in config.workload.graph_phases() if config.workload.has_graph else ():
         recorded = _recorded_graph(records[0], phase, config.workload.scenario.n_prompt)
         for each in graph_differences(config.workload.graph(phase), recorded):
             if each.is_other_work:
@@ -230,7 +230,7 @@ def unclaimed_operators(
     config: RunConfig, cases: Sequence[Case], reduced: Sequence[ReplicateSamples]
 ) -> dict[str, str]:
     """Name what was recorded and no operator case claims, for workloads whose operators are enumerated."""
-    if not config.workload.has_known_graph:
+    if not config.workload.has_graph:
         return {}
     reason = "recorded, and no case claims it: the expectation does not know this operator"
     return dict.fromkeys(_without_case(config, cases, reduced), reason)
@@ -238,7 +238,7 @@ def unclaimed_operators(
 
 def found_operators(config: RunConfig, cases: Sequence[Case], reduced: Sequence[ReplicateSamples]) -> tuple[Case, ...]:
     """Return cases of what was recorded of a graph that is not known, as the engine names it."""
-    if config.workload.has_known_graph:
+    if config.workload.has_graph:
         return ()
     return tuple(recorded_operator_cases(config.workload, _without_case(config, cases, reduced)))
 

@@ -21,8 +21,7 @@ from perfsuite.experiments.protocol import Experiment
 from perfsuite.experiments.registry import open_experiments
 from perfsuite.experiments.roofline.experiment import Sweeps, open_sweeps
 from perfsuite.experiments.run_config import RunConfig
-from perfsuite.records.events import Phase
-from perfsuite.trace.samples import EMBEDDING_ROLE
+from perfsuite.records.events import EMBEDDING_ROLE, Phase
 
 if TYPE_CHECKING:
     from perfsuite.trace.opencl.kernel_mapping import KernelMapping
@@ -84,6 +83,6 @@ def _engine_cases(config: RunConfig, mapping: KernelMapping | None, recorded: Se
 
 
 def _operator_cases(config: RunConfig, recorded: Sequence[str]) -> Iterator[Case]:
-    if config.workload.has_known_graph:
+    if config.workload.has_graph:
         return operator_cases(config.workload)
     return recorded_operator_cases(config.workload, recorded)

@@ -149,7 +149,7 @@ def open_forecasts(config: RunConfig, *, asks_board: bool = True) -> Forecasts:
     if config.backend != "cpu" or config.is_against or not asks_board:
         return Forecasts(config=config)
     calibration = stored_calibration(config)
-    if calibration is not None or not config.quick_calibration or not config.workload.has_known_graph:
+    if calibration is not None or not config.quick_calibration or not config.workload.has_graph:
         return Forecasts(config=config, calibration=calibration)
     plan = quick_plan(config.workload, config.cache_dir / "models")
     stored = _stored_quick(config, plan)

@@ -101,6 +101,8 @@ class RunConfig:
     quick_calibration: bool = False
     #: Whether what the run asks of the board is only written down.
     is_planned: bool = False
+    #: Why operators cannot be enumerated before they were recorded, where that is so.
+    graph_notes: tuple[str, ...] = ()
     #: Another llama.cpp than the board's own.
     other_engine: Engine | None = None
     #: Whether the suite's own timings are held against ground truths.

@@ -114,7 +114,7 @@ def measure_memories(
 
 def _plan(point: SweepPoint, bench: Bench) -> LlamaPlan:
     workload = point.workload
-    if not workload.has_known_graph:
+    if not workload.is_analytical:
         raise MeasurementError(
             f"{workload.weights.name}: the graph of {workload.weights.architecture.gguf_architecture!r} is not known, "
             "so that its work cannot be counted"

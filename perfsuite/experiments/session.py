@@ -24,6 +24,7 @@ from perfsuite.experiments.replicates import GroupSamples
 from perfsuite.experiments.roofline.checks import all_checks
 from perfsuite.experiments.roofline.experiment import roofline_expectation, unmeasured_statement
 from perfsuite.experiments.run_config import RunConfig
+from perfsuite.experiments.said_graphs import with_run_graphs
 from perfsuite.experiments.stored import StoredBaselines, open_baselines
 from perfsuite.records.attribution import Attribution
 from perfsuite.records.case_groups import OWN_GROUP, group_of_kind
@@ -315,6 +316,8 @@ def open_session(config: RunConfig, *, asks_board: bool = True) -> PerfSession:
     Raises PerfsuiteError: a baseline file or the calibration cannot be read, or the folder of the run cannot be
     written.
     """
+    if asks_board and not config.is_planned:
+        config = with_run_graphs(config)
     forecasts = open_forecasts(config, asks_board=asks_board)
     stored = open_baselines(config)
     enumerated = enumerate_run(config, forecasts, stored.case_ids("llama", graph_settings(config)))

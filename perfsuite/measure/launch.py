@@ -20,6 +20,7 @@ from perfsuite.measure.engine import OPENCL_BACKEND, Engine, find_engine
 from perfsuite.measure.launches.plan import DeviceListPlan, LaunchesPlan, LaunchSessionPlan
 from perfsuite.measure.native import build_engine_library, find_probe_library, find_worker, load_probe_library
 from perfsuite.measure.plan import (
+    GraphsPlan,
     IndependentPlan,
     LlamaPlan,
     OperatorsPlan,
@@ -251,7 +252,7 @@ def start_worker(
 #: What the native worker runs: all but our own kernels by pyopencl, and other people's programs.
 _NATIVE = (
     *(LlamaPlan, TurnsPlan, StepsPlan, UprobePlan, OverheadPlan, OperatorsPlan, ProbePlan, SurveyPlan),
-    *(LaunchesPlan, LaunchSessionPlan, DeviceListPlan),
+    *(LaunchesPlan, LaunchSessionPlan, DeviceListPlan, GraphsPlan),
 )
 
 

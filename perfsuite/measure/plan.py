@@ -113,6 +113,16 @@ class LlamaPlan(Plan):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class GraphsPlan(Plan):
+    """The graphs that llama.cpp would compute, read from the model's metadata; nothing is measured."""
+
+    task = "graphs"
+    llama: LlamaPlan
+    #: Of each evaluation: tokens, how many of them give logits, and positions of the cache.
+    batches: tuple[tuple[int, int, int], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TurnsPlan(Plan):
     """One replicate of llama.cpp that shares the device with another: it runs a repetition whenever it is told to."""
 

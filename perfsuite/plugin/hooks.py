@@ -84,6 +84,7 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
         *(f"perfsuite: {note}" for note in run.board.held().notes),
         f"perfsuite: {run.workload.prefix}, {run.n_threads} threads, backend {run.backend}, "
         f"llama.cpp build {run.engine.build_id}, {_compared_with(run)}",
+        *(f"perfsuite: {note}" for note in run.graph_notes),
         *([] if run.is_against else [f"perfsuite: forecasts from {session.forecasts.description}"]),
         *([] if run.shapes is None else [f"perfsuite: {run.shapes.told}"]),
     ]

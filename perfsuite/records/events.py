@@ -7,6 +7,9 @@ from dataclasses import astuple, dataclass
 from enum import Enum
 from typing import Any
 
+#: The role of the token table's gather, which is a phase of its own in a prefill.
+EMBEDDING_ROLE = "embd"
+
 
 class Phase(str, Enum):
     """A part of a run that is timed by itself."""
@@ -143,7 +146,7 @@ class EngineRecord:
         return cls(
             engine_version=plain["engine_version"],
             spans=tuple(_span(row) for row in plain["spans"]),
-            graphs=tuple(tuple(_node(row) for row in graph) for graph in plain["graphs"]),
+            graphs=tuple(map(graph_from_plain, plain["graphs"])),
             n_dropped=plain["n_dropped"],
             **{name: plain[name] for name in _ARRAYS},
             backends=tuple(plain["backends"]),
@@ -169,6 +172,11 @@ def _plain_node(node: Node) -> list[Any]:
 
 def _tensor(row: Sequence[Any]) -> Tensor:
     return Tensor(name=row[0], type=row[1], ne=tuple(row[2]), nb=tuple(row[3]), root=row[4])
+
+
+def graph_from_plain(rows: Sequence[Sequence[Any]]) -> tuple[Node, ...]:
+    """Rebuild a graph from the rows of `EngineRecord.to_plain`."""
+    return tuple(map(_node, rows))
 
 
 def _node(row: Sequence[Any]) -> Node:

@@ -10,11 +10,8 @@ from statistics import median
 import numpy as np
 
 from perfsuite.records.engine_columns import evaluations_of
-from perfsuite.records.events import EngineRecord, Phase, Span
+from perfsuite.records.events import EMBEDDING_ROLE, EngineRecord, Phase, Span
 from perfsuite.trace.operators import timed_operators
-
-#: The role of the token table's gather, which is a phase of its own.
-EMBEDDING_ROLE = "embd"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,8 +11,8 @@ from statistics import median
 
 from perfsuite.expectation.cases import GRAPH_PHASES
 from perfsuite.records.attribution import Attribution, Carrier, PhaseAttribution, UniformShift
+from perfsuite.records.events import EMBEDDING_ROLE
 from perfsuite.records.outcome import Judgement, Outcome
-from perfsuite.trace.samples import EMBEDDING_ROLE
 
 #: What such a judgement measured is nothing to reckon with.
 _UNTRUSTED = (Outcome.INVALID, Outcome.IMPOSSIBLE, Outcome.INCOMPARABLE)

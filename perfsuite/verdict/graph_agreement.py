@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from perfsuite.errors import ArchitectureError
-from perfsuite.expectation.ggml_cost import TensorShape, cost_of
+from perfsuite.expectation.ggml_cost import TensorShape
 from perfsuite.expectation.graph import Operator
 from perfsuite.expectation.op_cost import OpCost
-from perfsuite.records.events import Node, Tensor
 from perfsuite.trace.operators import RecordedOperator
+from perfsuite.verdict.said_graph import recorded_cost, shape_of
 
 _Key = tuple[str, str, int | None, TensorShape, tuple[TensorShape, ...], OpCost]
-
-#: Names of tensors of the file and of an adapter; RoPE's factors are constants and no parameters.
-_PARAMETER = re.compile(r"(?!rope_).+\.(weight|bias)(\.lora_[ab])?")
-#: Names of the cache's tensors and of views into them, which a copy is not.
-_CACHE = re.compile(r"cache_[kv]_l\d+( \((?!copy)\w+\))*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,23 +51,6 @@ def _work(operators: Counter[_Key]) -> frozenset[tuple[str, int | None, int]]:
     for (role, _, layer, _, _, cost), number in operators.items():
         parameter_bytes[role, layer] += number * max(0, cost.parameter_bytes)
     return frozenset((role, layer, n_bytes) for (role, layer), n_bytes in parameter_bytes.items())
-
-
-def recorded_cost(node: Node) -> OpCost:
-    """Cost a recorded operator by the convention of the expectation, from its own shapes and its sources' names."""
-    names = tuple(source.name for source in node.sources)
-    return cost_of(
-        node.ops,
-        shape_of(node.tensor),
-        tuple(map(shape_of, node.sources)),
-        is_weight=any(_PARAMETER.fullmatch(name) for name in names),
-        kv_sources=tuple(place for place, name in enumerate(names) if _CACHE.fullmatch(name)),
-    )
-
-
-def shape_of(tensor: Tensor) -> TensorShape:
-    """Reduce a recorded tensor to type and dimensions."""
-    return TensorShape(type=tensor.type.lower(), ne=tensor.ne)
 
 
 def _recorded_key(operator: RecordedOperator) -> _Key:

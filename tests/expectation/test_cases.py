@@ -195,7 +195,7 @@ def test_an_architecture_without_a_graph_is_judged_by_phase(monkeypatch: pytest.
     """Where the graph is not known there are phases without a forecast, and no operators."""
     monkeypatch.setattr("perfsuite.expectation.cases.KNOWN_GRAPHS", frozenset({"llama"}))
     of = workload("gemma-2-2b-f16")
-    assert not of.has_known_graph
+    assert not of.has_graph
     assert list(operator_cases(of)) == []
     found = phases(of)
     assert found[Phase.PREFILL].costs == found[Phase.DECODE].costs == found[Phase.END_TO_END].costs == ()
@@ -206,7 +206,7 @@ def test_an_architecture_that_is_not_known_has_phases_without_a_forecast(tmp_pat
     """Its operators are those that were recorded before, of this workload and of the phases that the scenario has."""
     path = write_unknown(tmp_path / "odd.gguf")
     of = llama_workload(resolve(str(path), cache_dir=tmp_path), find_scenario("p16-g4"))
-    assert not of.has_known_graph
+    assert not of.has_graph
     assert of.settings.flash_attn
     assert [case.case_id for case in phase_cases(of)] == [
         f"phase/odd/p16-g4/{phase}"

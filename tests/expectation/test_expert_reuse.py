@@ -8,13 +8,11 @@ from statistics import fmean
 import pytest
 
 from perfsuite.expectation.expert_reuse import ReuseExpectation, reuse_expectation
-from perfsuite.workload.architecture import MixtureOfExperts
 
 
 def expectation(n_steps: int, n_layers: int = 4) -> ReuseExpectation:
     """Return what is expected of 4 of 60 experts."""
-    moe = MixtureOfExperts(n_experts=60, n_experts_used=4, n_ff_expert=64, n_ff_shared=64)
-    return reuse_expectation(moe, n_layers, n_steps)
+    return reuse_expectation(60, 4, n_layers, n_steps)
 
 
 def test_a_long_run_sees_the_geometric_mean() -> None:

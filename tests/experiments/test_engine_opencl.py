@@ -13,11 +13,10 @@ from perfsuite.device.stability import sampler
 from perfsuite.errors import MeasurementError
 from perfsuite.expectation.cases import REST_ROLE, operator_cases
 from perfsuite.measure.plan import LlamaPlan
-from perfsuite.records.events import Phase
+from perfsuite.records.events import EMBEDDING_ROLE, Phase
 from perfsuite.records.observation import read_observation
 from perfsuite.records.opencl_commands import OpenClTrace
 from perfsuite.trace.opencl.kernel_mapping import KernelMapping
-from perfsuite.trace.samples import EMBEDDING_ROLE
 from tests.conftest import STORED_MODEL
 from tests.fake_device import HostRuns
 from tests.fake_opencl import SCENARIO, FakeOpenCl

@@ -22,7 +22,8 @@ from perfsuite.measure.plan import LlamaPlan, StepsPlan
 from perfsuite.records.engine_columns import evaluations_of
 from perfsuite.records.events import EngineRecord, Node, Phase
 from perfsuite.trace.operators import RecordedOperator, timed_operators
-from perfsuite.verdict.graph_agreement import graph_differences, recorded_cost, shape_of
+from perfsuite.verdict.graph_agreement import graph_differences
+from perfsuite.verdict.said_graph import recorded_cost, shape_of
 from perfsuite.workload.architecture import Architecture
 from perfsuite.workload.catalog import find, names
 from perfsuite.workload.scenario import Scenario, find_scenario

@@ -92,6 +92,21 @@ void ps_engine_clock(const ps_engine *engine, ps_clock_point *start, ps_clock_po
 int32_t ps_engine_overhead(const ps_options *options, const ps_workload *workload, int32_t n_pairs, int64_t *plain_ns,
                            int64_t *recorded_ns, int32_t prefill, char *error, size_t error_bytes);
 
+/* One evaluation whose graph is asked for: its tokens, how many of them give logits, and the positions of the cache. */
+typedef struct ps_graph_request {
+    int32_t n_tokens;
+    int32_t n_outputs;
+    int32_t n_kv;
+} ps_graph_request;
+
+enum { PS_NO_GRAPH = -1, PS_NO_MODEL = -2 };
+
+/* Adds the graphs that the engine would compute to a recorder, in the order of the requests; no weight is read.  Returns
+ * `PS_NO_MODEL` where the engine cannot load the model, `PS_NO_GRAPH` where it can and says no graph; some architectures
+ * abort the process. */
+int32_t ps_engine_graphs(const ps_options *options, const ps_graph_request *requests, int32_t n_requests,
+                         ps_recorder *recorder, char *error, size_t error_bytes);
+
 #ifdef __cplusplus
 }
 #endif

@@ -27,7 +27,7 @@ extern "C" {
 struct ggml_tensor;
 struct ggml_compute_params;
 
-enum { PS_MAX_SOURCES = 5, PS_NAME_BYTES = 64, PS_OP_BYTES = 32, PS_TYPE_BYTES = 16 };
+enum { PS_MAX_SOURCES = 10, PS_NAME_BYTES = 64, PS_OP_BYTES = 32, PS_TYPE_BYTES = 16 };
 
 /* What is kept of a tensor: its ggml name and type, its four dimensions, the bytes between its elements, and the address
  * of the tensor whose memory it is (its own, or that of what it is a view of) when the graph was first seen. */
@@ -123,6 +123,9 @@ void ps_recorder_clear(ps_recorder *recorder);
 
 /* One instant on the clock of events and on the monotonic one; two of them tell when an event was. */
 void ps_recorder_clock(ps_clock_point *now);
+
+/* Copies a graph that nobody has computed; false when it cannot be kept. */
+bool ps_recorder_add_graph(ps_recorder *recorder, struct ggml_tensor *const *nodes, int32_t n_nodes);
 
 uint64_t ps_recorder_dropped(const ps_recorder *recorder);
 int32_t ps_recorder_n_graphs(const ps_recorder *recorder);

@@ -8,65 +8,26 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <dlfcn.h>
 #include <memory>
 #include <random>
 #include <string>
 #include <vector>
 
-#include "backends.h"
-#include "failure.h"
-#include "ggml-backend.h"
-#include "ggml.h"
 #include "llama.h"
+#include "loading.h"
 #include "perfsuite/clock.h"
 #include "perfsuite/live.h"
 #include "release.h"
 
 namespace {
 
+using perfsuite::context_ptr;
+using perfsuite::fail;
 using perfsuite::failure;
+using perfsuite::load;
+using perfsuite::model_ptr;
+using perfsuite::open_context;
 
-std::string engine_log; // the engine's own last complaint, for error messages
-
-void keep_complaint(ggml_log_level level, const char *text, void *) {
-    if (level == GGML_LOG_LEVEL_ERROR && engine_log.size() < 1000) {
-        engine_log += text;
-    }
-}
-
-/* A backend may end the process by itself: then its complaint is the last word. */
-void say_complaint() {
-    if (!engine_log.empty()) {
-        std::string text = engine_log.substr(0, 500);
-        std::replace(text.begin(), text.end(), '\n', ' ');
-        std::fprintf(stderr, "llama.cpp's last complaint: %s\n", text.c_str());
-    }
-}
-
-[[noreturn]] void fail(const std::string &what) {
-    std::string text = what;
-    if (!engine_log.empty()) {
-        text += ": " + engine_log.substr(0, engine_log.find_last_not_of('\n') + 1);
-        std::replace(text.begin(), text.end(), '\n', ' ');
-    }
-    throw failure{text};
-}
-
-ggml_type type_of(const char *name) {
-    const ggml_type type = perfsuite::type_called(name);
-    if (type == GGML_TYPE_COUNT) {
-        fail(std::string("no ggml type is called '") + name + "'");
-    }
-    return type;
-}
-
-struct model_deleter {
-    void operator()(llama_model *model) const { llama_model_free(model); }
-};
-struct context_deleter {
-    void operator()(llama_context *context) const { llama_free(context); }
-};
 struct sampler_deleter {
     void operator()(llama_sampler *sampler) const { llama_sampler_free(sampler); }
 };
@@ -74,8 +35,6 @@ struct recorder_deleter {
     void operator()(ps_recorder *recorder) const { ps_recorder_close(recorder); }
 };
 
-using model_ptr = std::unique_ptr<llama_model, model_deleter>;
-using context_ptr = std::unique_ptr<llama_context, context_deleter>;
 using sampler_ptr = std::unique_ptr<llama_sampler, sampler_deleter>;
 using recorder_ptr = std::unique_ptr<ps_recorder, recorder_deleter>;
 
@@ -87,80 +46,6 @@ double ticks_per_ns() {
     }
     const ps_clock_point second = ps_calibrate(n_brackets);
     return static_cast<double>(second.ticks - first.ticks) / static_cast<double>(second.ns - first.ns);
-}
-
-model_ptr load(const ps_options &options) {
-    llama_log_set(keep_complaint, nullptr);
-    static const int is_said_at_exit = std::atexit(say_complaint);
-    static_cast<void>(is_said_at_exit);
-    engine_log.clear();
-    llama_backend_init();
-    if (const char *problem = options.backend_path ? perfsuite::load_backend(options.backend_path) : nullptr) {
-        fail(std::string(options.backend_path) + ": " + problem);
-    }
-    llama_model_params params = llama_model_default_params();
-    params.n_gpu_layers = options.n_gpu_layers;
-    model_ptr model(llama_model_load_from_file(options.gguf_path, params));
-    if (!model) {
-        fail(std::string(options.gguf_path) + ": llama.cpp cannot load it");
-    }
-    return model;
-}
-
-// The function that applies adapters is looked up when it is needed, for it is younger than the rest of what is used.
-void apply_adapter(llama_context *context, llama_adapter_lora *adapter) {
-    using apply_function = int32_t (*)(llama_context *, llama_adapter_lora **, size_t, float *);
-    const auto apply = reinterpret_cast<apply_function>(dlsym(RTLD_DEFAULT, "llama_set_adapters_lora"));
-    if (!apply) {
-        fail("this build of llama.cpp has no llama_set_adapters_lora");
-    }
-    float scale = 1.0f;
-    if (apply(context, &adapter, 1, &scale) != 0) {
-        fail("llama.cpp cannot apply the adapter");
-    }
-}
-
-// An adapter belongs to the model, which frees it, and is loaded before the context, whose buffers it enlarges.
-llama_adapter_lora *load_adapter(llama_model *model, const ps_options &options) {
-    if (!options.lora_path) {
-        return nullptr;
-    }
-    llama_adapter_lora *adapter = llama_adapter_lora_init(model, options.lora_path);
-    if (!adapter) {
-        fail(std::string(options.lora_path) + ": llama.cpp cannot load it as an adapter of " + options.gguf_path);
-    }
-    return adapter;
-}
-
-context_ptr open_context(llama_model *model, const ps_options &options, ps_recorder *recorder) {
-    llama_adapter_lora *adapter = load_adapter(model, options);
-    llama_context_params params = llama_context_default_params();
-    params.n_ctx = static_cast<uint32_t>(options.n_ctx);
-    params.n_batch = static_cast<uint32_t>(options.n_batch);
-    params.n_ubatch = static_cast<uint32_t>(options.n_ubatch);
-    params.n_threads = options.n_threads;
-    params.n_threads_batch = options.n_threads;
-    perfsuite::set_flash_attention(params, options.flash_attn);
-    params.type_k = type_of(options.type_k);
-    params.type_v = type_of(options.type_v);
-    perfsuite::keep_whole_window(params, options.swa_full != 0);
-    params.no_perf = true;
-    if (recorder && options.recorder != PS_RECORDER_SPLITS) {
-        params.cb_eval = ps_recorder_ask;
-        params.cb_eval_user_data = recorder;
-    }
-    context_ptr context(llama_init_from_model(model, params));
-    if (!context) {
-        fail(std::string(options.gguf_path) + ": llama.cpp cannot make a context of " +
-             std::to_string(options.n_ctx) + " tokens");
-    }
-    if (adapter) {
-        apply_adapter(context.get(), adapter);
-    }
-    if (recorder && (options.recorder == PS_RECORDER_CALLBACK || options.recorder == PS_RECORDER_EXPERTS)) {
-        llama_set_abort_callback(context.get(), ps_recorder_tick, recorder);
-    }
-    return context;
 }
 
 recorder_ptr open_recorder(const ps_options &options) {

@@ -178,6 +178,17 @@ int32_t ps_graphs_find(ps_recorder *r) {
     return add_graph(r);
 }
 
+bool ps_recorder_add_graph(ps_recorder *r, struct ggml_tensor *const *nodes, int32_t n_nodes) {
+    if (n_nodes < 1 || n_nodes > MAX_NODES) {
+        return false;
+    }
+    for (int32_t i = 0; i < n_nodes; i++) {
+        r->asked[i] = nodes[i];
+    }
+    r->n_asked = (uint32_t)n_nodes;
+    return add_graph(r) >= 0;
+}
+
 void ps_graphs_free(ps_recorder *r) {
     for (int32_t i = 0; i < r->n_graphs; i++) {
         free_graph(&r->graphs[i]);

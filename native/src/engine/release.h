@@ -61,6 +61,21 @@ inline void keep_whole_window(llama_context_params &params, bool is_wanted) {
 #endif
 }
 
+/* Asks for a model without its weights, in the two ways that there have been; false where a release has neither. */
+template <typename Params>
+auto leave_weights(Params &params, int) -> decltype(params.no_alloc, params.load_mode, true) {
+    params.load_mode = static_cast<decltype(params.load_mode)>(0); /* mapped, it would be read all the same */
+    return params.no_alloc = true;
+}
+
+template <typename Params>
+auto leave_weights(Params &params, long) -> decltype(params.no_alloc, params.use_mmap, true) {
+    params.use_mmap = false;
+    return params.no_alloc = true;
+}
+
+inline bool leave_weights(llama_model_params &, ...) { return false; }
+
 inline void clear_memory(llama_context *context) {
 #ifdef PS_LACKS_LLAMA_MEMORY_CLEAR
     llama_kv_self_clear(context);

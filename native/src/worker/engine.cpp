@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -291,6 +292,30 @@ std::pair<Value::List, Value::List> measured_overhead(const Library &library, co
                                                    is_prefill, complaint.data(), complaint.size()),
           complaint);
     return {Value::List(plain.begin(), plain.end()), Value::List(recorded.begin(), recorded.end())};
+}
+
+Value said_graphs(const Library &library, const Value &plan, const Value::List &batches) {
+    Options options(plan);
+    std::vector<ps_graph_request> requests;
+    for (const Value &batch : batches) {
+        const Value::List &row = batch.list();
+        requests.push_back({row.at(0).whole32(), row.at(1).whole32(), row.at(2).whole32()});
+    }
+    auto close = PS_FUNCTION(library, ps_recorder_close);
+    std::unique_ptr<ps_recorder, decltype(close)> recorder(
+        PS_FUNCTION(library, ps_recorder_open)(PS_RECORDER_CALLBACK, 1, 1), close);
+    if (!recorder) {
+        throw Failure("no memory for graphs", "EngineError");
+    }
+    Complaint complaint{};
+    int32_t status = PS_FUNCTION(library, ps_engine_graphs)(
+        &options.native, requests.data(), static_cast<int32_t>(requests.size()), recorder.get(), complaint.data(),
+        complaint.size());
+    if (status == PS_NO_MODEL) {
+        return Value::Map{{"graphs", Value::List{}}, {"problem", utf8(complaint.data())}};
+    }
+    check(status, complaint);
+    return Value::Map{{"graphs", graphs_of(library, recorder.get())}};
 }
 
 } // namespace perfsuite

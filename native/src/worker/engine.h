@@ -46,6 +46,10 @@ class Engine {
 std::pair<Value::List, Value::List> measured_overhead(const Library &library, const Value &plan, bool is_prefill,
                                                       int32_t n_pairs);
 
+/* The `graphs` that the engine would compute, one for each row of `batches`: tokens, outputs, positions of the cache; or
+ * the `problem` with which it does not load the model. */
+Value said_graphs(const Library &library, const Value &plan, const Value::List &batches);
+
 } // namespace perfsuite
 
 #endif

@@ -169,6 +169,13 @@ Value run_overhead(const Value &arguments, const Libraries &libraries) {
                       {"contention", contention.plain()}};
 }
 
+/* The graphs that the engine would compute; nothing is measured. */
+Value run_graphs(const Value &arguments, const Libraries &libraries) {
+    const Value &plan = arguments.at("llama");
+    Library library = engine_library(libraries, plan);
+    return said_graphs(library, plan, arguments.at("batches").list());
+}
+
 /* One round of a calibration: single operators in their order. */
 Value run_operators(const Value &plan, const Libraries &libraries) {
     Library library = engine_library(libraries, plan);
@@ -254,7 +261,7 @@ constexpr Task TASKS[] = {{"llama", run_llama},       {"turns", run_turns},     
                           {"uprobes", run_uprobes},   {"overhead", run_overhead},   {"operators", run_operators},
                           {"shapes", run_shapes},     {"probes", run_probes},       {"survey", run_survey},
                           {"launches", run_launches}, {"opencl_devices", run_opencl_devices},
-                          {"launch_session", run_launch_session}};
+                          {"launch_session", run_launch_session}, {"graphs", run_graphs}};
 
 Value ran(const Value &plan, const Libraries &libraries) {
     const std::string &name = plan.at("task").text();

@@ -61,7 +61,7 @@ def bench_work(run: BenchRun, weights: Weights) -> Work:
     The engine looks the prompt's tokens up within the time that llama-bench takes, so that is part of the work.
     """
     workload = bench_workload(run, weights)
-    if not workload.has_known_graph:
+    if not workload.is_analytical:
         name = weights.architecture.gguf_architecture
         raise PerfsuiteError(
             f"{run.model_filename}: the operators of architecture {name!r} are not known, so no roofline"

@@ -10,12 +10,13 @@ from statistics import median
 from types import MappingProxyType
 
 from perfsuite.expectation.cases import REST_ROLE, LlamaWorkload
+from perfsuite.expectation.op_rules import OPERATORS
 from perfsuite.expectation.timing.calibration import Calibration, Composition
 from perfsuite.expectation.timing.features import family, shape_of
 from perfsuite.expectation.timing.least_squares import nonnegative_weights
 from perfsuite.expectation.timing.operator_shape import OperatorShape
 from perfsuite.expectation.timing.operator_times import Family, OperatorTimes
-from perfsuite.records.events import Phase
+from perfsuite.records.events import EMBEDDING_ROLE, Phase
 
 #: What nothing was measured for may be wrong by a third.
 UNKNOWN_SPREAD_RATIO = 0.3
@@ -232,35 +233,34 @@ def _interval(expected_ns: float, factor: PhaseFactor, *spreads: float) -> TimeF
     return TimeForecast(expected_ns=expected_ns, lower_ns=expected_ns / width, upper_ns=expected_ns * width)
 
 
-#: The role of the token table's gather, which is a phase of its own in a prefill.
-_EMBEDDING_ROLE = "embd"
-
 _TOKEN_PHASES = (Phase.COPY, Phase.SOFTMAX, Phase.SAMPLING)
 
 
 def case_forecasts(workload: LlamaWorkload, times: EngineTimes) -> dict[str, TimeForecast]:
-    """Forecast the phases and the operators of a workload; what has no forecast is left out.
+    """Forecast the phases and the operators of a workload; what has no forecast is left out, as is what is not known.
 
     A phase is the sum of its operators as they run within the engine, and the engine's own share. The end to end adds
     the phases as often as they occur.
     """
-    if not workload.has_known_graph:
+    if not workload.has_graph:
         return {}
     forecasts: dict[str, TimeForecast] = {}
     phases: dict[Phase, TimeForecast] = {}
     for phase in workload.graph_phases():
         roles = _shapes_by_role(workload, phase)
         prefix = f"operator/{workload.prefix}/{phase.value}"
-        for role, shapes in roles.items():
+        known = {role: shapes for role, shapes in roles.items() if all(shape.op in OPERATORS for shape in shapes)}
+        for role, shapes in known.items():
             forecasts[f"{prefix}/{role}"] = times.part(shapes, phase.value)
         n_operators = sum(sum(shapes.values()) for shapes in roles.values())
         forecasts[f"{prefix}/{REST_ROLE}"] = times.rest(n_operators, phase.value)
-        phases |= _graph_phases(phase, roles, times)
+        if known.keys() == roles.keys():
+            phases |= _graph_phases(phase, roles, times)
     for phase in _TOKEN_PHASES:
-        forecast = times.token_phase(phase.value, workload.weights.architecture.n_vocab)
+        forecast = times.token_phase(phase.value, workload.n_vocab) if workload.n_vocab else None
         if forecast is not None:
             phases[phase] = forecast
-    if set(_TOKEN_PHASES) <= set(phases):
+    if {*workload.graph_phases(), *_TOKEN_PHASES} <= set(phases):
         phases[Phase.END_TO_END] = _end_to_end(workload, phases)
     return forecasts | {f"phase/{workload.prefix}/{phase.value}": each for phase, each in phases.items()}
 
@@ -278,8 +278,8 @@ def _graph_phases(
     phase: Phase, roles: Mapping[str, Counter[OperatorShape]], times: EngineTimes
 ) -> dict[Phase, TimeForecast]:
     """Return a phase without its gather of embeddings, and in a prefill that gather for itself."""
-    embedding = roles.get(_EMBEDDING_ROLE, Counter())
-    others = sum((shapes for role, shapes in roles.items() if role != _EMBEDDING_ROLE), start=Counter[OperatorShape]())
+    embedding = roles.get(EMBEDDING_ROLE, Counter())
+    others = sum((shapes for role, shapes in roles.items() if role != EMBEDDING_ROLE), start=Counter[OperatorShape]())
     found = {phase: times.phase(others, phase.value, n_elsewhere=sum(embedding.values()))}
     if phase is Phase.PREFILL and embedding:
         found[Phase.EMBEDDING] = times.part(embedding, phase.value)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from perfsuite.errors import EngineError, MeasurementError, PerfsuiteError
 from perfsuite.expectation.cases import Case, operator_cases, phase_cases
 from perfsuite.experiments.bisect.build_pairs import BuildPairs
 from perfsuite.experiments.compared_plans import ComparisonSetup, compare_plans
+from perfsuite.experiments.said_graphs import with_engine_graphs
 from perfsuite.measure.board.protocol import Board
 from perfsuite.measure.bundle.named_builds import Builder
 from perfsuite.records.outcome import Judgement, Outcome
@@ -136,6 +137,8 @@ def _bisect(options: argparse.Namespace) -> int:
             raise EngineError(f"{' '.join(options.builds)}: one build has nothing beside it; name two or more")
         with taken_device(find_profile("host"), "bisect", options) as taken:
             run = engine_run(options, taken.board, n_repetitions=1)
+            engine = taken.board.facts().engine
+            run = replace(run, workload=with_engine_graphs(run.workload, engine, taken.board, tell.remark))
             pairs = _pairs(options, taken.board, run, names, builder, tell)
             found = _search(options, pairs, tell)
             places = tuple(_place(point, pairs, run, taken.board, tell) for point in found.points)

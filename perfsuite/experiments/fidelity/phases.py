@@ -10,9 +10,9 @@ from perfsuite.errors import MeasurementError
 from perfsuite.experiments.fidelity.scored_run import FidelityKind, FidelityRow
 from perfsuite.records.call_trace import CallTrace
 from perfsuite.records.engine_columns import evaluations_of
-from perfsuite.records.events import EngineRecord, Phase, Span
+from perfsuite.records.events import EMBEDDING_ROLE, EngineRecord, Phase, Span
 from perfsuite.trace.call_spans import CallPattern, call_spans, embedding_ns, graph_ns
-from perfsuite.trace.samples import EMBEDDING_ROLE, TracedPhase, replicate_samples, traced_phases
+from perfsuite.trace.samples import TracedPhase, replicate_samples, traced_phases
 
 #: The phases of which there are rows, in their order; `Phase.LOAD` calls nothing that is traced.
 COMPARED = (Phase.END_TO_END, Phase.PREFILL, Phase.DECODE, Phase.EMBEDDING, Phase.COPY, Phase.SOFTMAX, Phase.SAMPLING)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from perfsuite.errors import PerfsuiteError
 from perfsuite.expectation.op_cost import OpCost
 from perfsuite.trace.operators import RecordedOperator
-from perfsuite.verdict.graph_agreement import recorded_cost
+from perfsuite.verdict.said_graph import recorded_cost
 
 
 def traced_cost(operator: RecordedOperator) -> OpCost | None:

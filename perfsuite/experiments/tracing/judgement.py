@@ -32,6 +32,7 @@ from perfsuite.expectation.trace_cases import (
     EXPERT_REUSE,
     TRACE,
     n_routed_layers,
+    routed_experts,
 )
 from perfsuite.experiments.tracing.findings import TraceFindings
 from perfsuite.experiments.tracing.growth import judge_growth
@@ -265,10 +266,10 @@ def _finding(findings: TraceFindings, what: str, ceilings: Ceilings | None, tole
         return judge_linearity(expected, findings.decode_ns, slope_ns, tolerance_ratio)
     if what != EXPERT_REUSE:
         return Finding(outcome=Outcome.INVALID, reason="no such case is known")
-    if (moe := workload.weights.architecture.moe) is None:
-        return Finding(outcome=Outcome.INVALID, reason="the architecture has no experts")
     n_layers = n_routed_layers(workload)
-    reuse = reuse_expectation(moe, n_layers, findings.n_stretch_steps)
+    if n_layers == 0:
+        return Finding(outcome=Outcome.INVALID, reason="the architecture has no experts")
+    reuse = reuse_expectation(*routed_experts(workload), n_layers, findings.n_stretch_steps)
     return judge_reuse(findings.layers, reuse, n_layers=n_layers)
 
 

@@ -13,8 +13,8 @@ from perfsuite.experiments.fidelity import phases
 from perfsuite.experiments.fidelity.phases import COMPARED, ComparedRun, operator_rows, phase_rows
 from perfsuite.experiments.fidelity.scored_run import FidelityKind, FidelityRow
 from perfsuite.records.call_trace import TracedFunction
-from perfsuite.records.events import EngineRecord, Phase
-from perfsuite.trace.samples import EMBEDDING_ROLE, TracedPhase, replicate_samples, traced_phases
+from perfsuite.records.events import EMBEDDING_ROLE, EngineRecord, Phase
+from perfsuite.trace.samples import TracedPhase, replicate_samples, traced_phases
 from tests.synthetic_fidelity import STORED_PATTERN, trace_of
 
 

@@ -23,12 +23,11 @@ from perfsuite.measure.opencl_backend import OpenClBackend, set_up_opencl
 from perfsuite.measure.plan import LlamaPlan
 from perfsuite.measure.schedule import N_TRIES
 from perfsuite.records.engine_trace import EventKind
-from perfsuite.records.events import Phase
+from perfsuite.records.events import EMBEDDING_ROLE, Phase
 from perfsuite.trace.opencl.device_clock import align
 from perfsuite.trace.opencl.kernel_mapping import KernelMapping, learn_mapping
 from perfsuite.trace.opencl.kernel_samples import map_run
 from perfsuite.trace.recording import read_recording
-from perfsuite.trace.samples import EMBEDDING_ROLE
 from perfsuite.workload.scenario import find_scenario
 from perfsuite.workload.weights import materialize, resolve
 from tests.conftest import STORED_MODEL

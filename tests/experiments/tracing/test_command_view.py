@@ -14,7 +14,7 @@ from perfsuite.records.trace_file import write_trace
 from perfsuite.testing.engine_traces import engine_trace, event, node, small_trace, tensor
 from perfsuite.trace.operators import traced_operators
 from perfsuite.trace.recording import TRACE_NAME
-from perfsuite.verdict.graph_agreement import recorded_cost
+from perfsuite.verdict.said_graph import recorded_cost
 from tests.command_streams import Refused, Streams
 from tests.synthetic_statistics import attention, product
 

@@ -33,7 +33,6 @@ from perfsuite.trace.experts.reuse import expert_reuse
 from perfsuite.trace.operators import traced_operators
 from perfsuite.trace.statistics.operator_statistics import dimensions_of
 from perfsuite.trace.statistics.thread_balance import RoleBalance
-from perfsuite.workload.architecture import MixtureOfExperts
 from perfsuite.workload.scenario import find_scenario
 from perfsuite.workload.weights import resolve
 from tests.synthetic_statistics import experts_of, step_events
@@ -108,7 +107,6 @@ def test_too_few_products_are_invalid() -> None:
     assert judge_linearity(expectation(), {("Qcur", 0): 1.0}, 0.05, 4.0).outcome is Outcome.INVALID
 
 
-MOE = MixtureOfExperts(n_experts=60, n_experts_used=4, n_ff_expert=64, n_ff_shared=64)
 Batches = list[list[int]]
 
 
@@ -116,7 +114,7 @@ def reuse_judged(layers: list[Batches], n_steps: int | None = None, n_layers: in
     """Judge the choices of each layer and step."""
     chosen = [(step, layer, [batch]) for layer, batches in enumerate(layers) for step, batch in enumerate(batches)]
     n_layers = n_layers or len(layers)
-    expected = reuse_expectation(MOE, n_layers, n_steps or len(layers[0]))
+    expected = reuse_expectation(60, 4, n_layers, n_steps or len(layers[0]))
     return judge_reuse(expert_reuse(experts_of(chosen), 60), expected, n_layers=n_layers)
 
 
@@ -155,7 +153,7 @@ def test_what_no_router_can_do_is_impossible_and_what_is_missing_invalid() -> No
     assert "3 different experts, expected 4" in finding.reason
     for missing in (reuse_judged([drawn(60)], n_layers=2), reuse_judged([drawn(60)], n_steps=61)):
         assert missing.outcome is Outcome.INVALID
-    assert judge_reuse((), reuse_expectation(MOE, 2, 60), n_layers=2).outcome is Outcome.INVALID
+    assert judge_reuse((), reuse_expectation(60, 4, 2, 60), n_layers=2).outcome is Outcome.INVALID
 
 
 SHARED = BalanceExpectation(n_threads=4, balance_ratio=1.0, piece_ratio=0.25)

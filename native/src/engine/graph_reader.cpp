@@ -1,0 +1,68 @@
+// The graphs that the engine would compute for a model, read from the model's metadata alone.
+
+#include <cstdint>
+#include <cstdio>
+#include <dlfcn.h>
+#include <exception>
+#include <string>
+#include <vector>
+
+#include "ggml.h"
+#include "llama.h"
+#include "loading.h"
+#include "perfsuite/driver.h"
+
+namespace {
+
+using perfsuite::context_ptr;
+using perfsuite::fail;
+
+// Exported by libllama since some release, and in no header that is installed.
+constexpr const char *reserve_symbol = "_Z19llama_graph_reserveP13llama_contextjjj";
+using reserve_function = ggml_cgraph *(*)(llama_context *, uint32_t n_tokens, uint32_t n_seqs, uint32_t n_outputs);
+
+reserve_function reserve_or_fail() {
+    const auto reserve = reinterpret_cast<reserve_function>(dlsym(RTLD_DEFAULT, reserve_symbol));
+    if (!reserve) {
+        fail("this release of llama.cpp cannot say a graph before it computes it: it has no llama_graph_reserve");
+    }
+    return reserve;
+}
+
+// A reserved graph sees the whole cache, so each length of it takes a context of its own.
+void add_graph(llama_model *model, ps_options options, const ps_graph_request &request, ps_recorder *recorder) {
+    options.n_ctx = request.n_kv;
+    const context_ptr context = perfsuite::open_context(model, options, nullptr);
+    ggml_cgraph *graph = reserve_or_fail()(context.get(), static_cast<uint32_t>(request.n_tokens), 1,
+                                           static_cast<uint32_t>(request.n_outputs));
+    if (!graph) {
+        fail("llama.cpp makes no graph of " + std::to_string(request.n_tokens) + " tokens");
+    }
+    std::vector<ggml_tensor *> nodes;
+    for (int at = 0; at < ggml_graph_n_nodes(graph); at++) {
+        nodes.push_back(ggml_graph_node(graph, at));
+    }
+    if (!ps_recorder_add_graph(recorder, nodes.data(), static_cast<int32_t>(nodes.size()))) {
+        fail("a graph of " + std::to_string(nodes.size()) + " nodes is more than can be kept");
+    }
+}
+
+} // namespace
+
+extern "C" int32_t ps_engine_graphs(const ps_options *options, const ps_graph_request *requests, int32_t n_requests,
+                                    ps_recorder *recorder, char *error, size_t error_bytes) {
+    bool is_loaded = false;
+    try {
+        const perfsuite::model_ptr model = perfsuite::load(*options, false);
+        is_loaded = true;
+        for (int32_t at = 0; at < n_requests; at++) {
+            add_graph(model.get(), *options, requests[at], recorder);
+        }
+        return 0;
+    } catch (const perfsuite::failure &caught) {
+        std::snprintf(error, error_bytes, "%s", caught.text.c_str());
+    } catch (const std::exception &caught) {
+        std::snprintf(error, error_bytes, "%s", caught.what());
+    }
+    return is_loaded ? PS_NO_GRAPH : PS_NO_MODEL;
+}

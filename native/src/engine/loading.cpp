@@ -1,0 +1,130 @@
+// Opens a model and its context as the options say.
+
+#include "loading.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <dlfcn.h>
+
+#include "backends.h"
+#include "release.h"
+
+namespace perfsuite {
+
+namespace {
+
+std::string engine_log; // the engine's own last complaint, for error messages
+
+void keep_complaint(ggml_log_level level, const char *text, void *) {
+    if (level == GGML_LOG_LEVEL_ERROR && engine_log.size() < 1000) {
+        engine_log += text;
+    }
+}
+
+/* A backend may end the process by itself: then its complaint is the last word. */
+void say_complaint() {
+    if (!engine_log.empty()) {
+        std::string text = engine_log.substr(0, 500);
+        std::replace(text.begin(), text.end(), '\n', ' ');
+        std::fprintf(stderr, "llama.cpp's last complaint: %s\n", text.c_str());
+    }
+}
+
+ggml_type type_of(const char *name) {
+    const ggml_type type = perfsuite::type_called(name);
+    if (type == GGML_TYPE_COUNT) {
+        fail(std::string("no ggml type is called '") + name + "'");
+    }
+    return type;
+}
+
+// The function that applies adapters is looked up when it is needed, for it is younger than the rest of what is used.
+void apply_adapter(llama_context *context, llama_adapter_lora *adapter) {
+    using apply_function = int32_t (*)(llama_context *, llama_adapter_lora **, size_t, float *);
+    const auto apply = reinterpret_cast<apply_function>(dlsym(RTLD_DEFAULT, "llama_set_adapters_lora"));
+    if (!apply) {
+        fail("this build of llama.cpp has no llama_set_adapters_lora");
+    }
+    float scale = 1.0f;
+    if (apply(context, &adapter, 1, &scale) != 0) {
+        fail("llama.cpp cannot apply the adapter");
+    }
+}
+
+// An adapter belongs to the model, which frees it, and is loaded before the context, whose buffers it enlarges.
+llama_adapter_lora *load_adapter(llama_model *model, const ps_options &options) {
+    if (!options.lora_path) {
+        return nullptr;
+    }
+    llama_adapter_lora *adapter = llama_adapter_lora_init(model, options.lora_path);
+    if (!adapter) {
+        fail(std::string(options.lora_path) + ": llama.cpp cannot load it as an adapter of " + options.gguf_path);
+    }
+    return adapter;
+}
+
+} // namespace
+
+[[noreturn]] void fail(const std::string &what) {
+    std::string text = what;
+    if (!engine_log.empty()) {
+        text += ": " + engine_log.substr(0, engine_log.find_last_not_of('\n') + 1);
+        std::replace(text.begin(), text.end(), '\n', ' ');
+    }
+    throw failure{text};
+}
+
+model_ptr load(const ps_options &options, bool reads_weights) {
+    llama_log_set(keep_complaint, nullptr);
+    static const int is_said_at_exit = std::atexit(say_complaint);
+    static_cast<void>(is_said_at_exit);
+    engine_log.clear();
+    llama_backend_init();
+    if (const char *problem = options.backend_path ? perfsuite::load_backend(options.backend_path) : nullptr) {
+        fail(std::string(options.backend_path) + ": " + problem);
+    }
+    llama_model_params params = llama_model_default_params();
+    params.n_gpu_layers = options.n_gpu_layers;
+    if (!reads_weights && !leave_weights(params, 0)) {
+        fail("this release of llama.cpp cannot open a model without reading its weights");
+    }
+    model_ptr model(llama_model_load_from_file(options.gguf_path, params));
+    if (!model) {
+        fail(std::string(options.gguf_path) + ": llama.cpp cannot load it");
+    }
+    return model;
+}
+
+context_ptr open_context(llama_model *model, const ps_options &options, ps_recorder *recorder) {
+    llama_adapter_lora *adapter = load_adapter(model, options);
+    llama_context_params params = llama_context_default_params();
+    params.n_ctx = static_cast<uint32_t>(options.n_ctx);
+    params.n_batch = static_cast<uint32_t>(options.n_batch);
+    params.n_ubatch = static_cast<uint32_t>(options.n_ubatch);
+    params.n_threads = options.n_threads;
+    params.n_threads_batch = options.n_threads;
+    perfsuite::set_flash_attention(params, options.flash_attn);
+    params.type_k = type_of(options.type_k);
+    params.type_v = type_of(options.type_v);
+    perfsuite::keep_whole_window(params, options.swa_full != 0);
+    params.no_perf = true;
+    if (recorder && options.recorder != PS_RECORDER_SPLITS) {
+        params.cb_eval = ps_recorder_ask;
+        params.cb_eval_user_data = recorder;
+    }
+    context_ptr context(llama_init_from_model(model, params));
+    if (!context) {
+        fail(std::string(options.gguf_path) + ": llama.cpp cannot make a context of " +
+             std::to_string(options.n_ctx) + " tokens");
+    }
+    if (adapter) {
+        apply_adapter(context.get(), adapter);
+    }
+    if (recorder && (options.recorder == PS_RECORDER_CALLBACK || options.recorder == PS_RECORDER_EXPERTS)) {
+        llama_set_abort_callback(context.get(), ps_recorder_tick, recorder);
+    }
+    return context;
+}
+
+} // namespace perfsuite

@@ -1,0 +1,106 @@
+"""Asks the engine for the graphs of a model that the suite cannot write itself, once for each model and engine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from perfsuite.errors import ArchitectureError, MeasurementError, PerfsuiteError
+from perfsuite.expectation.cases import LlamaWorkload
+from perfsuite.expectation.engine_graphs import EngineGraphs, GraphKey, graph_key
+from perfsuite.experiments.run_config import RunConfig
+from perfsuite.measure.board.protocol import Board
+from perfsuite.measure.engine import Engine
+from perfsuite.measure.llama_plan import llama_plan
+from perfsuite.measure.plan import SCHEMA, GraphsPlan, dump_plan
+from perfsuite.records.events import graph_from_plain
+from perfsuite.records.whole_file import write_whole_bytes
+from perfsuite.verdict.said_graph import STAND_IN_OUTPUTS, said_operators
+
+#: Reading the graphs of the largest models takes a second or two.
+_LIMIT_S = 60.0
+
+
+def with_run_graphs(config: RunConfig) -> RunConfig:
+    """Return a run with what its board's engine says of its model, as `with_engine_graphs` does."""
+    notes: list[str] = []
+    workload = with_engine_graphs(config.workload, config.engine, config.board, notes.append)
+    return replace(config, workload=workload, graph_notes=tuple(notes))
+
+
+def with_engine_graphs(
+    workload: LlamaWorkload, engine: Engine, board: Board, remark: Callable[[str], None]
+) -> LlamaWorkload:
+    """Return a workload whose operators can be enumerated, where the engine says its graphs; else it says why not.
+
+    A workload whose graph the suite writes itself is returned as it is. The model's file is there afterwards.
+
+    Raises ArchitectureError: the engine cannot load the model, in its own words.
+    """
+    if workload.is_analytical:
+        return workload
+    try:
+        return replace(workload, engine_graphs=engine_graphs(workload, engine, board))
+    except MeasurementError as error:
+        remark(f"operators are enumerated once they were recorded: {error}")
+        return workload
+
+
+def engine_graphs(workload: LlamaWorkload, engine: Engine, board: Board) -> EngineGraphs:
+    """Ask the engine for the graphs of a workload's evaluations; no weight is read.
+
+    Raises MeasurementError: this release says no graphs, or not of this architecture. ArchitectureError: it cannot load
+    the model.
+    """
+    whole = (1, 1, workload.n_ctx)
+    keys = tuple(dict.fromkeys((whole, *map(graph_key, workload.graph_batches))))
+    plan = GraphsPlan(
+        llama=llama_plan(
+            workload,
+            engine,
+            gguf_path=board.place_weights(workload.weights),
+            cache_dir=board.facts().cache_dir,
+            n_threads=1,
+        ),
+        batches=tuple((n_tokens, n_outputs or STAND_IN_OUTPUTS, n_kv) for n_tokens, n_outputs, n_kv in keys),
+    )
+    return _operators_of(keys, _kept_graphs(plan, workload, board))
+
+
+def _operators_of(keys: Sequence[GraphKey], graphs: Sequence[Sequence[Any]]) -> EngineGraphs:
+    """Return the operators of all graphs; the first sees the whole cache."""
+    nodes = tuple(map(graph_from_plain, graphs))
+    return EngineGraphs(
+        operators_by_key={
+            key: said_operators(graph, n_outputs=key[1], whole=nodes[0]) for key, graph in zip(keys, nodes, strict=True)
+        }
+    )
+
+
+def _kept_graphs(plan: GraphsPlan, workload: LlamaWorkload, board: Board) -> Sequence[Sequence[Any]]:
+    """Return the graphs of a plan as the worker has them, or as they were kept when they were asked for before."""
+    known_by = replace(plan, llama=replace(plan.llama, gguf_path=workload.weights.identity, cache_dir=""))
+    name = sha256(f"{SCHEMA} ".encode() + dump_plan(known_by)).hexdigest()[:32]
+    path = board.facts().cache_dir / "graphs" / f"{name}.msgpack"
+    if board.is_local and (kept := _read(path)) is not None:
+        return kept
+    payload: Mapping[str, Any] = board.run(plan, limit_s=_LIMIT_S)
+    if problem := payload.get("problem"):
+        raise ArchitectureError(problem)
+    graphs: Sequence[Sequence[Any]] = payload["graphs"]
+    if board.is_local:
+        write_whole_bytes(path, msgspec.msgpack.encode(graphs), PerfsuiteError)
+    return graphs
+
+
+def _read(path: Path) -> Sequence[Sequence[Any]] | None:
+    """Return what was kept; None where there is nothing, or nothing that can be read."""
+    try:
+        return msgspec.msgpack.decode(path.read_bytes(), type=list[list[Any]])
+    except (OSError, msgspec.DecodeError):
+        return None

@@ -1,0 +1,109 @@
+"""The graph that an engine says it would compute, as operators with a cost.
+
+The roles are those of a recording, and the costs those of the one table of operators, so that a case that is enumerated
+from it claims what is measured. An operator without a row in the table has no cost, and so no forecast.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from perfsuite.errors import ArchitectureError
+from perfsuite.expectation.ggml_cost import TensorShape, cost_of
+from perfsuite.expectation.graphs.operator import Operator
+from perfsuite.expectation.op_cost import NO_COST, OpCost
+from perfsuite.records.events import Node, Tensor
+from perfsuite.trace.operators import timed_operators
+
+#: An engine says no graph without outputs. That many are asked for instead, a number that no dimension of a model is.
+STAND_IN_OUTPUTS = 251
+
+#: The ids of the tokens that give logits, as releases call them; behind their gather everything has as many rows.
+_OUTPUT_IDS = ("out_ids", "inp_out_ids")
+#: Names of tensors of the file and of an adapter; RoPE's factors are constants and no parameters.
+_PARAMETER = re.compile(r"(?!rope_).+\.(weight|bias)(\.lora_[ab])?")
+#: Names of the tensors of caches, recurrent states among them, and of views into them, which a copy is not.
+_CACHE = re.compile(r"cache_[krsv]_l\d+( \((?!copy)\w+\))*")
+
+
+def said_operators(graph: Sequence[Node], n_outputs: int, whole: Sequence[Node] = ()) -> tuple[Operator, ...]:
+    """Return the operators of a graph that was asked for with so many outputs, or with those that stand in for none.
+
+    It sees no more of the cache than it attends to; `whole` is one that sees all of it, of which the sizes are.
+    """
+    caches = {each.sources[2].name: each.sources[2].ne for each in whole if _is_store(each)}
+    nodes = [_stored_whole(each, caches) for each in graph]
+    if not n_outputs:
+        nodes = list(_without_outputs(nodes))
+    return tuple(
+        Operator(
+            role=each.role,
+            op=each.op,
+            layer=each.layer,
+            output=shape_of(each.node.tensor),
+            sources=tuple(map(shape_of, each.node.sources)),
+            cost=_cost_or_none(each.node),
+        )
+        for each in timed_operators(nodes)
+    )
+
+
+def recorded_cost(node: Node) -> OpCost:
+    """Cost a recorded operator by the convention of the expectation, from its own shapes and its sources' names."""
+    names = tuple(source.name for source in node.sources)
+    return cost_of(
+        node.ops,
+        shape_of(node.tensor),
+        tuple(map(shape_of, node.sources)),
+        is_weight=any(_PARAMETER.fullmatch(name) for name in names),
+        kv_sources=tuple(place for place, name in enumerate(names) if _CACHE.fullmatch(name)),
+    )
+
+
+def shape_of(tensor: Tensor) -> TensorShape:
+    """Reduce a recorded tensor to type and dimensions."""
+    return TensorShape(type=tensor.type.lower(), ne=tensor.ne)
+
+
+def _cost_or_none(node: Node) -> OpCost:
+    try:
+        return recorded_cost(node)
+    except ArchitectureError:
+        return NO_COST
+
+
+def _is_store(node: Node) -> bool:
+    return node.op == "SET_ROWS" and len(node.sources) > 2 and bool(_CACHE.fullmatch(node.sources[2].name))
+
+
+def _stored_whole(node: Node, caches: Mapping[str, tuple[int, int, int, int]]) -> Node:
+    """Give what is stored into the whole cache."""
+    if not _is_store(node) or (ne := caches.get(node.sources[2].name)) is None:
+        return node
+    rows, places, cache = node.sources[:3]
+    return replace(node, tensor=replace(node.tensor, ne=ne), sources=(rows, places, replace(cache, ne=ne)))
+
+
+def _without_outputs(graph: Sequence[Node]) -> Iterator[Node]:
+    """Give all that follows the gather of the outputs no rows, as the engine does in a batch that gives no logits."""
+    after: set[int | None] = set()
+    for node in graph:
+        is_gather = any(source.name in _OUTPUT_IDS for source in node.sources)
+        if not is_gather and not any(source.root in after for source in node.sources):
+            yield node
+            continue
+        after.add(node.tensor.root)
+        yield replace(
+            node,
+            tensor=_emptied(node.tensor),
+            sources=tuple(
+                _emptied(each) if each.root in after or each.name in _OUTPUT_IDS else each for each in node.sources
+            ),
+        )
+
+
+def _emptied(tensor: Tensor) -> Tensor:
+    first, *others = (0 if size == STAND_IN_OUTPUTS else size for size in tensor.ne)
+    return replace(tensor, ne=(first, others[0], others[1], others[2]))

@@ -1,0 +1,131 @@
+"""The graphs that llama.cpp says of a model, against the suite's own, and what happens where it says none."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from perfsuite.errors import ArchitectureError, MeasurementError
+from perfsuite.expectation.cases import LlamaWorkload, llama_workload, operator_cases, phase_cases
+from perfsuite.expectation.graph import Batch
+from perfsuite.experiments.said_graphs import engine_graphs, with_engine_graphs
+from perfsuite.measure.board.local_board import LocalBoard
+from perfsuite.measure.engine import Engine, find_engine
+from perfsuite.workload.catalog import find, names
+from perfsuite.workload.scenario import find_scenario
+from perfsuite.workload.weights import Weights, materialize, synthetic_weights
+
+FAMILIES = {find(name).gguf_architecture: name for name in names()}
+#: Two batches of a prompt, of which the first gives no logits, and steps of decoding, over a cache of three lengths.
+SCENARIO = "p520-g8"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """An engine, a board to ask it on, and where the files of models lie."""
+
+    engine: Engine
+    board: LocalBoard
+    models: Path
+
+    def workload(self, name: str, **settings: Any) -> LlamaWorkload:
+        """Return the workload of an architecture with two layers and a small vocabulary."""
+        architecture = replace(find(name).with_layers(2), n_vocab=4096)
+        weights = synthetic_weights(architecture, "q4_0", cache_dir=self.models)
+        return llama_workload(weights, find_scenario(SCENARIO), **settings)
+
+
+@pytest.fixture(scope="module")
+def asked(tmp_path_factory: pytest.TempPathFactory) -> Asked:
+    """Return the installed engine on this machine."""
+    cache_dir = tmp_path_factory.getbasetemp() / "engine-cache"
+    return Asked(engine=find_engine(), board=LocalBoard(cache_dir=cache_dir), models=cache_dir / "models")
+
+
+def unknown(weights: Weights, path: Path) -> Weights:
+    """Return weights whose architecture the suite does not know."""
+    return replace(
+        weights,
+        gguf_architecture="unheard-of",
+        known_architecture=None,
+        quantization=None,
+        path=path,
+        identity=str(path),
+    )
+
+
+@pytest.mark.parametrize("architecture", sorted(FAMILIES))
+def test_the_engine_says_the_analytical_graph(asked: Asked, architecture: str) -> None:
+    """Order, roles, shapes and costs of all operators agree, of a batch without logits too."""
+    workload = asked.workload(FAMILIES[architecture])
+    said = engine_graphs(workload, asked.engine, asked.board)
+    for batch in workload.graph_batches:
+        assert said.operators(batch) == workload.operators(batch)
+    assert (said.n_layers, said.n_vocab) == (2, 4096)
+
+
+def test_no_weight_is_read(asked: Asked, tmp_path: Path) -> None:
+    """A file that is nothing but holes behind its header has the same graphs as the whole one."""
+    workload = asked.workload("smollm2-135m")
+    path = materialize(workload.weights, cache_dir=asked.models)
+    hollow = tmp_path / "hollow.gguf"
+    with path.open("rb") as whole, hollow.open("wb") as file:
+        file.write(whole.read(1 << 18))
+        file.truncate(path.stat().st_size)
+    other = replace(workload, weights=unknown(workload.weights, hollow))
+    assert engine_graphs(other, asked.engine, asked.board) == engine_graphs(workload, asked.engine, asked.board)
+
+
+def test_a_model_of_an_unknown_architecture_has_the_cases_of_a_known_one(asked: Asked) -> None:
+    """Phases and operators, with their costs, are enumerated from what the engine says alone."""
+    known = asked.workload("qwen1.5-moe-a2.7b")
+    path = materialize(known.weights, cache_dir=asked.models)
+    told: list[str] = []
+    other = replace(known, weights=replace(unknown(known.weights, path), name=known.weights.name))
+    other = with_engine_graphs(other, asked.engine, asked.board, told.append)
+    assert list(phase_cases(other)) == list(phase_cases(known))
+    assert list(operator_cases(other)) == list(operator_cases(known))
+    assert not told
+
+
+def test_a_batch_that_was_not_asked_for_is_an_error(asked: Asked) -> None:
+    """The error names the batch."""
+    said = engine_graphs(asked.workload("smollm2-135m"), asked.engine, asked.board)
+    with pytest.raises(ArchitectureError, match="not asked for the graph of 7 tokens, 7 outputs and 256 positions"):
+        said.operators(Batch(n_tokens=7, n_outputs=7, n_used=7, n_ctx=512))
+
+
+def test_a_model_that_the_engine_cannot_load_is_refused_in_its_words(asked: Asked, tmp_path: Path) -> None:
+    """The line names the file and what llama.cpp complained of."""
+    workload = asked.workload("smollm2-135m")
+    broken = tmp_path / "broken.gguf"
+    content = materialize(workload.weights, cache_dir=asked.models).read_bytes()
+    broken.write_bytes(content.replace(b"llama.block_count", b"llama.block_maybe"))
+    other = replace(workload, weights=unknown(workload.weights, broken))
+    with pytest.raises(ArchitectureError, match=r"broken\.gguf: llama\.cpp cannot load it: .*llama\.block_count"):
+        with_engine_graphs(other, asked.engine, asked.board, lambda _: None)
+
+
+def test_an_engine_that_says_no_graph_is_remarked(asked: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The workload stays as it was, and the reason is given."""
+    workload = asked.workload("smollm2-135m")
+    path = materialize(workload.weights, cache_dir=asked.models)
+
+    def run(*_: object, **__: object) -> dict[str, Any]:
+        raise MeasurementError("this release of llama.cpp cannot say a graph")
+
+    monkeypatch.setattr(LocalBoard, "run", run)
+    told: list[str] = []
+    other = replace(workload, weights=replace(unknown(workload.weights, path), identity="of this test's own"))
+    assert with_engine_graphs(other, asked.engine, asked.board, told.append) == other
+    assert told == ["operators are enumerated once they were recorded: this release of llama.cpp cannot say a graph"]
+
+
+def test_a_known_architecture_is_not_asked_for(asked: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No process is started where the suite writes the graph itself."""
+    monkeypatch.setattr(LocalBoard, "run", lambda *_, **__: pytest.fail("a process was started"))
+    workload = asked.workload("smollm2-135m")
+    assert with_engine_graphs(workload, asked.engine, asked.board, pytest.fail) is workload
