@@ -27,7 +27,7 @@ from perfsuite.records.history_place import HistoryPlace, history_place
 from perfsuite.verdict.allowance import DEFAULT_RESOLUTION_RATIO, DEFAULT_STEP_SHARE_RATIO
 from perfsuite.workload.ggml_types import GGML_TYPES
 from perfsuite.workload.prompts import prompt_lengths, prompts_scenario
-from perfsuite.workload.scenario import Scenario, find_scenario
+from perfsuite.workload.scenario import MOST_TOKENS, Scenario, find_scenario
 from perfsuite.workload.weights import Weights, resolve
 
 _OFF = "off"
@@ -206,8 +206,8 @@ def _scenario(option: argparse.Namespace) -> Scenario:
     if all(value is None for value in lengths.values()):
         return scenario
     for name, value in lengths.items():
-        if value is not None and value < 0:
-            raise pytest.UsageError(f"--{name.replace('_', '-')}={value}: expected 0 or more")
+        if value is not None and not 0 <= value <= MOST_TOKENS:
+            raise pytest.UsageError(f"--{name.replace('_', '-')}={value}: expected 0 to {MOST_TOKENS} tokens")
     n_prompt, n_gen, n_depth = (getattr(scenario, name) if value is None else value for name, value in lengths.items())
     return find_scenario(f"p{n_prompt}-g{n_gen}" + (f"-d{n_depth}" if n_depth else ""))
 

@@ -119,6 +119,8 @@ _COUNTS = (
     *("n_layers", "n_embd", "n_heads", "n_kv_heads", "head_dim", "v_head_dim", "n_ff", "n_vocab", "n_ctx_train"),
     *("n_rot", "n_ctx_orig", "sliding_window"),
 )
+#: *Source*: ``LLAMA_MAX_LAYERS`` in ``src/llama-hparams.h`` of llama-cpp-python 0.3.36.
+MOST_LAYERS = 512
 _POSITIVE = ("norm_eps", "rope_freq_base", "attn_logit_softcap", "final_logit_softcap")
 
 
@@ -136,6 +138,8 @@ def _check_ranges(architecture: Architecture) -> None:
         value = getattr(architecture, name)
         if not (_is_count(value) or (value is None and name in optional)):
             _reject(architecture, name, value, "a positive integer")
+    if architecture.n_layers > MOST_LAYERS:
+        _reject(architecture, "n_layers", architecture.n_layers, f"at most {MOST_LAYERS}, which is what llama.cpp runs")
     for name in _POSITIVE:
         value = getattr(architecture, name)
         if not ((isinstance(value, float) and 0 < value < float("inf")) or (value is None and name in optional)):

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import mmap
 import struct
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from types import MappingProxyType
 
@@ -81,6 +83,8 @@ class _Cursor:
         n_tensors, n_keys = self._scalar("Q"), self._scalar("Q")
         for _ in range(n_keys):
             key = self._string()
+            if key in self.metadata:
+                raise GgufError(f"{self.path}: is damaged: its metadata has {key!r} twice")
             self.metadata[key] = self._value(self._scalar("I"))
         tensors = tuple(self._tensor() for _ in range(n_tensors))
         self._check_data(tensors)
@@ -148,11 +152,23 @@ class _Cursor:
             )
         return TensorEntry(spec=TensorSpec(name=name, ne=ne), ggml_type=ggml_type, offset_bytes=offset_bytes)
 
+    def _refuse_overlaps(self, tensors: tuple[TensorEntry, ...]) -> None:
+        if double := next((name for name, n in Counter(each.spec.name for each in tensors).items() if n > 1), None):
+            raise GgufError(f"{self.path}: is damaged: it has tensor {double!r} twice")
+        in_order = sorted(tensors, key=lambda tensor: tensor.offset_bytes)
+        for before, after in pairwise(in_order):
+            if (end_bytes := before.offset_bytes + before.size_bytes) > after.offset_bytes:
+                raise GgufError(
+                    f"{self.path}: is damaged: tensor {before.spec.name!r} ends at byte {end_bytes} of the data, "
+                    f"{after.spec.name!r} begins at {after.offset_bytes}"
+                )
+
     def _check_data(self, tensors: tuple[TensorEntry, ...]) -> None:
         alignment = self.metadata.get("general.alignment", 32)
         if not isinstance(alignment, int) or alignment < 1:
             raise GgufError(f"{self.path}: general.alignment is {alignment!r}, expected a positive integer")
         data_begin = -(-self.position // alignment) * alignment
+        self._refuse_overlaps(tensors)
         for tensor in tensors:
             end = data_begin + tensor.offset_bytes + tensor.size_bytes
             if end > len(self.view):

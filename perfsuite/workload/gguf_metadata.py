@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,10 +10,12 @@ from types import MappingProxyType
 from typing import Any
 
 from perfsuite.errors import ArchitectureError, GgufError
-from perfsuite.workload.architecture import Architecture, LatentAttention, MixtureOfExperts
+from perfsuite.workload.architecture import MOST_LAYERS, Architecture, LatentAttention, MixtureOfExperts
 from perfsuite.workload.families import FAMILIES, Family
 from perfsuite.workload.gguf_header import GgufHeader, read_header
 from perfsuite.workload.tensors import tensor_specs
+
+_LAYER = re.compile(r"blk\.(\d{1,9})\.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +51,7 @@ def read_gguf(path: Path) -> GgufModel:
     """Describe a GGUF file; one that is missing, broken, split, or contradicts its architecture raises GgufError."""
     header = read_header(path)
     name = _architecture_name(path, header)
+    _check_layers(path, header, name)
     return GgufModel(
         path=path,
         size_bytes=header.size_bytes,
@@ -74,6 +78,19 @@ def _architecture_name(path: Path, header: GgufHeader) -> str:
     if isinstance(n_parts, int) and n_parts > 1:
         raise GgufError(f"{path}: is split in {n_parts} parts; merge them with llama-gguf-split --merge")
     return name
+
+
+def _check_layers(path: Path, header: GgufHeader, name: str) -> None:
+    """Refuse more layers than any engine runs, and tensors of layers that the metadata has not."""
+    n_layers = header.metadata.get(f"{name}.block_count")
+    if not isinstance(n_layers, int):
+        return
+    if not 1 <= n_layers <= MOST_LAYERS:
+        raise GgufError(f"{path}: {name}.block_count is {n_layers}, expected 1 to {MOST_LAYERS}")
+    for tensor in header.tensors:
+        layer = _LAYER.match(tensor.spec.name)
+        if layer and int(layer[1]) >= n_layers:
+            raise GgufError(f"{path}: has tensor {tensor.spec.name!r}, its metadata says {n_layers} layers")
 
 
 def _check_tensors(path: Path, header: GgufHeader, architecture: Architecture) -> None:

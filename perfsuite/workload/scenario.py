@@ -50,6 +50,9 @@ _SCENARIOS = {
     for name, n_prompt, n_gen in lengths
 }
 
+#: The most tokens of a prompt, of a generation, or before them.
+MOST_TOKENS = 9_999_999
+
 _AD_HOC = re.compile(r"p(?P<n_prompt>\d{1,7})-g(?P<n_gen>\d{1,7})(?:-d(?P<n_depth>\d{1,7}))?")
 
 

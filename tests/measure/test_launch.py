@@ -199,6 +199,21 @@ def test_a_plan_that_cannot_be_run_is_told(small_plan: LlamaPlan, changes: dict[
     assert "\n" not in str(caught.value)
 
 
+def test_a_model_larger_than_the_memory_is_refused_before_it_is_read(small_plan: LlamaPlan, tmp_path: Path) -> None:
+    """Both figures are in the line; the file is hollow, so that reading it would end otherwise."""
+    path = tmp_path / "huge.gguf"
+    path.write_bytes(Path(small_plan.gguf_path).read_bytes())
+    os.truncate(path, 1 << 42)
+    with pytest.raises(MeasurementError, match=r"huge\.gguf: has 4096\.0 GiB, of memory there are \d+\.\d GiB; take a"):
+        record_of(small_plan, gguf_path=str(path))
+
+
+def test_a_cache_larger_than_the_memory_is_the_engines_own_error(small_plan: LlamaPlan) -> None:
+    """Nothing swaps: the engine is handed out no more than there is, and says what it asked for."""
+    with pytest.raises(MeasurementError, match=r"cannot make a context of 2000000256 tokens: "):
+        record_of(small_plan, n_depth=2_000_000_000)
+
+
 def test_a_prompt_beyond_the_batch_does_not_take_the_suite_down(small_plan: LlamaPlan) -> None:
     """What llama.cpp asserts kills the worker, and is an error here."""
     with pytest.raises(MeasurementError, match="killed by SIGABRT"):

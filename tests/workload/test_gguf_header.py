@@ -130,6 +130,16 @@ def test_damaged_tensors_are_refused(tmp_path: Path, tensor: bytes, message: str
         read_header(_file(tmp_path / "damaged.gguf", tensors=tensor, n_tensors=1))
 
 
+def test_tensors_that_share_bytes_are_refused(tmp_path: Path) -> None:
+    """Both tensors are named, with where the one ends and the other begins; a name that stands twice is refused too."""
+    rows = (("a", 0), ("b", 64))
+    table = b"".join(_string(name) + struct.pack("<IQIQ", 1, 32, 0, offset) for name, offset in rows)
+    with pytest.raises(GgufError, match="tensor 'a' ends at byte 128 of the data, 'b' begins at 64"):
+        read_header(_file(tmp_path / "overlap.gguf", tensors=table, n_tensors=2))
+    with pytest.raises(GgufError, match="it has tensor 't' twice"):
+        read_header(_file(tmp_path / "double.gguf", tensors=2 * _tensor(), n_tensors=2))
+
+
 def test_damaged_metadata_is_refused(tmp_path: Path) -> None:
     """A value of unknown kind, an absurd length and an impossible alignment are refused, at once."""
     unknown = _string("k") + struct.pack("<I", 77)
@@ -138,6 +148,9 @@ def test_damaged_metadata_is_refused(tmp_path: Path) -> None:
     endless = _string("k") + struct.pack("<IIQ", 9, 4, 2**62)
     with pytest.raises(GgufError, match="its header goes on after"):
         read_header(_file(tmp_path / "long.gguf", keys=endless, n_keys=1))
+    double = 2 * (_string("k") + struct.pack("<IB", 7, 1))
+    with pytest.raises(GgufError, match="its metadata has 'k' twice"):
+        read_header(_file(tmp_path / "double.gguf", keys=double, n_keys=2))
     alignment = _string("general.alignment") + struct.pack("<II", 4, 0)
     with pytest.raises(GgufError, match=r"general\.alignment is 0, expected a positive integer"):
         read_header(_file(tmp_path / "alignment.gguf", keys=alignment, n_keys=1))

@@ -87,6 +87,8 @@ _LLAMA: dict[str, int | str] = {
         ("llama", {}, "metadata lacks llama.embedding_length"),
         ("llama", {"llama.embedding_length": "256"}, "llama.embedding_length is '256', expected an integer"),
         ("llama", _LLAMA, "metadata lacks llama.attention.layer_norm_rms_epsilon"),
+        ("llama", _LLAMA | {"llama.block_count": 1_000_000}, "llama.block_count is 1000000, expected 1 to 512"),
+        ("odd", {"odd.block_count": 2**32 - 1}, "odd.block_count is 4294967295, expected 1 to 512"),
         ("llama", {"split.count": 3}, "is split in 3 parts; merge them with llama-gguf-split --merge"),
     ],
 )
@@ -122,6 +124,9 @@ def test_tensors_must_match_the_metadata(tiny: Callable[..., Architecture], tmp_
         whole.replace(b"llama.feed_forward_length\x04\0\0\0\0\x02", b"llama.feed_forward_length\x04\0\0\0\0\x01")
     )
     with pytest.raises(GgufError, match=r"is \(256, 512\), its metadata demands \(256, 256\)"):
+        read_gguf(path)
+    path.write_bytes(whole.replace(b"llama.block_count\x04\0\0\0\x09", b"llama.block_count\x04\0\0\0\x08"))
+    with pytest.raises(GgufError, match=r"has tensor 'blk\.8\.attn_norm\.weight', its metadata says 8 layers"):
         read_gguf(path)
 
 

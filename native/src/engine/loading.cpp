@@ -8,6 +8,7 @@
 #include <dlfcn.h>
 
 #include "backends.h"
+#include "memory_guard.h"
 #include "release.h"
 
 namespace perfsuite {
@@ -83,6 +84,9 @@ model_ptr load(const ps_options &options, bool reads_weights) {
     llama_backend_init();
     if (const char *problem = options.backend_path ? perfsuite::load_backend(options.backend_path) : nullptr) {
         fail(std::string(options.backend_path) + ": " + problem);
+    }
+    if (reads_weights) {
+        guard_memory(options.gguf_path);
     }
     llama_model_params params = llama_model_default_params();
     params.n_gpu_layers = options.n_gpu_layers;
