@@ -374,8 +374,10 @@ private:
     void fill_ids(ggml_tensor *ids_tensor, size_t choice) {
         const auto n = static_cast<size_t>(spec_.n_tokens);
         if (is("SET_ROWS")) {
-            std::vector<int64_t> places(n);
-            std::iota(places.begin(), places.end(), spec_.n_past);
+            std::vector<int64_t> places; // more rows than there is room for go around
+            for (int64_t at = 0; at < spec_.n_tokens; at++) {
+                places.push_back((spec_.n_past + at) % std::max<int64_t>(1, spec_.n_outer));
+            }
             ggml_backend_tensor_set(ids_tensor, places.data(), 0, n * sizeof(int64_t));
             return;
         }

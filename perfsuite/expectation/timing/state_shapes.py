@@ -12,7 +12,7 @@ from perfsuite.expectation.graphs.operator import Operator, TensorShape
 from perfsuite.expectation.graphs.operator import shape as tensor
 from perfsuite.expectation.graphs.request import Batch
 from perfsuite.expectation.timing.operator_shape import OperatorShape
-from perfsuite.expectation.timing.shape_rules import AloneRule, AxesRule, sized
+from perfsuite.expectation.timing.shape_rules import AloneRule, sized
 
 Alone = tuple[TensorShape, Sequence[TensorShape]]
 
@@ -143,27 +143,45 @@ def mixing_alone(of: OperatorShape) -> Alone:
     return tensor("f32", 4, 4, of.n_tokens), (tensor("f32", 24, of.n_tokens), tensor("f32", 3), tensor("f32", 24))
 
 
-def stream_sides(streams: int) -> AxesRule:
-    """Return the rule of an operator whose source at this place has the streams."""
+def joined_sides(operator: Operator, batch: Batch) -> OperatorShape:
+    """Count the streams that are joined, and their weights: one of each, or as many as it is wide, which are gates."""
+    streams, weights = operator.sources[:2]
+    width, n_streams, n_tokens, _ = streams.ne
+    n_weights = width if weights.ne[:2] == streams.ne[:2] else 1
+    return sized(operator, n_inner=width, n_outer=n_weights, n_tokens=n_tokens, n_heads=n_streams)
 
-    def rule(operator: Operator, batch: Batch) -> OperatorShape:
-        width, n_streams, n_tokens, _ = operator.sources[streams].ne
-        return sized(operator, n_inner=width, n_tokens=n_tokens, n_heads=n_streams)
 
-    return rule
+def is_gated(of: OperatorShape) -> bool:
+    """Whether each element of a stream that is joined has a weight of its own."""
+    return of.n_outer > 1
 
 
 def joined_alone(of: OperatorShape) -> Alone:
     """Return one row of each token, its streams, and their weights."""
     k, heads, n = of.n_inner, max(1, of.n_heads), of.n_tokens
-    return tensor("f32", k, n), (tensor("f32", k, heads, n), tensor("f32", heads, n))
+    streams = tensor("f32", k, heads, n)
+    return tensor("f32", k, n), (streams, streams if is_gated(of) else tensor("f32", heads, n))
+
+
+def parted_sides(operator: Operator, batch: Batch) -> OperatorShape:
+    """Count the streams, and those that each is mixed of."""
+    width, n_streams, n_tokens, _ = operator.output.ne
+    n_mixed = n_streams if len(operator.sources) > 3 else 1
+    return sized(operator, n_inner=width, n_outer=n_mixed, n_tokens=n_tokens, n_heads=n_streams)
 
 
 def parted_alone(of: OperatorShape) -> Alone:
     """Return streams, the row that is added to each, the streams before, their weights, and how they are mixed."""
     k, heads, n = of.n_inner, max(1, of.n_heads), of.n_tokens
     streams, weights = tensor("f32", k, heads, n), tensor("f32", heads, n)
-    return streams, (tensor("f32", k, n), streams, weights, tensor("f32", heads, heads, n))
+    mixing = (tensor("f32", heads, heads, n),) if of.n_outer > 1 else ()
+    return streams, (tensor("f32", k, n), streams, weights, *mixing)
+
+
+def stream_terms(of: OperatorShape, n_tokens: int, n_threads: int) -> tuple[float, ...]:
+    """The elements of all streams, and as often as each is mixed or gated."""
+    elements = float(max(1, of.n_heads) * of.n_inner)
+    return (elements, elements * min(of.n_outer, of.n_heads))
 
 
 def window_sides(operator: Operator, batch: Batch) -> OperatorShape:
