@@ -325,8 +325,8 @@ def _summed(costs: tuple[CaseCost, ...]) -> tuple[CaseCost, ...]:
 
 
 def _stored_type(operator: Operator) -> str:
-    """Return the type of the weights, or of the keys."""
-    return operator.sources[rule_of(operator.op).typed_source].type
+    """Return the type of the weights, or of the keys; of what reads nothing that of what it writes."""
+    return operator.sources[rule_of(operator.op).typed_source].type if operator.sources else operator.output.type
 
 
 def _routed_bytes(operator: Operator, *, all_alike: bool) -> int | None:

@@ -36,23 +36,28 @@ def cost_of(
     sources: Sequence[TensorShape],
     *,
     is_weight: bool = False,
+    weight_sources: Sequence[int] = (),
     kv_sources: Sequence[int] = (),
 ) -> OpCost:
     """Cost one ggml operator, by its name in the table and its shapes as ggml has them.
 
-    `is_weight` says whether the source that can be a parameter of the model is one: the first, or the second of `ADD`,
-    `MUL` and ``RMS_NORM+MUL``. `kv_sources` are the places of the sources that are the KV cache: their bytes are KV
-    bytes, and a `SET_ROWS` writes into it. Raises ArchitectureError for an operator without a row in the table.
+    `weight_sources` are the places of the sources that are parameters of the model; `is_weight` says the same of the
+    one source that usually is: the first, or what the table says, such as the second of `ADD`, `MUL` and
+    ``RMS_NORM+MUL``. `kv_sources` are the places of those that are the KV cache: what is read of them are KV bytes, and
+    a `SET_ROWS` or `CPY` whose destination is one writes into it. Raises ArchitectureError for an operator that the
+    table has no row of.
     """
     rule = OPERATORS.get(op)
     if rule is None:
-        raise ArchitectureError(f"no cost is known for the operator {op}; known are {', '.join(sorted(OPERATORS))}")
-    flops, read, written = rule.cost(output, sources)
+        raise ArchitectureError(f"no cost is known for the operator {op}; it needs a row in expectation/op_rules.py")
+    flops, reads, written = rule.cost(output, sources)
+    usual = (min(rule.weight_source, len(reads) - 1),) if is_weight else ()  # sinks come last, with a mask or without
+    parameters = {*weight_sources, *usual}
     return OpCost(
         flops=flops,
-        read_bytes=read,
+        read_bytes=sum(reads),
         written_bytes=written,
-        parameter_bytes=min(read, rule.weight_bytes(output, sources)) if is_weight else 0,
-        kv_read_bytes=0 if rule.is_store else sum(sources[place].n_bytes for place in kv_sources),
-        kv_written_bytes=written if rule.is_store and kv_sources else 0,
+        parameter_bytes=sum(reads[place] for place in parameters),
+        kv_read_bytes=sum(reads[place] for place in kv_sources),
+        kv_written_bytes=written if rule.destination in kv_sources else 0,
     )

@@ -38,9 +38,12 @@ def expected_balances(workload: LlamaWorkload, phase: Phase, n_threads: int) -> 
 
 
 def operator_balance(operator: Operator, n_threads: int, n_used: int) -> BalanceExpectation | None:
-    """Return how evenly threads share an operator over `n_used` cached positions; None where no rule is known."""
+    """Return how evenly threads share an operator over `n_used` cached positions.
+
+    None where no rule is known, and where there is nothing to share.
+    """
     rule = rule_of(operator.op).threads
-    return None if rule is None else rule(operator, n_threads, n_used)
+    return rule(operator, n_threads, n_used) if rule and operator.output.n_elements else None
 
 
 def judged_roles(workload: LlamaWorkload, phase: Phase, n_threads: int) -> Sequence[str]:

@@ -3,14 +3,18 @@
 With n threads and r rows, all alike:
 
 * Most operators give each thread c = ceil(r / n) rows in one piece or in turn: balance = c n / r. Which dimension the
-  rows are differs: all but the innermost for elementwise operators, the second alone for norms, softmax and SET_ROWS.
-* Sums of rows and repetitions are thread 0's alone: n.
+  rows are differs: all but the innermost for elementwise operators, the second alone for norms, softmax and SET_ROWS,
+  heads where each has a state, channels where each has a kernel.
+* Sums, means, repetitions and pools are thread 0's alone: n. What asks for no thread's number is done by every thread.
 * Products of matrices are cut into at least 4 n pieces, of which each thread takes the next one when it is done: 1, and
   the last piece is at most a quarter of a thread's share. Smaller ones are cut along their longer side: c n / r.
 * Fused attention cuts (queries x heads) in the same way, into up to 4 n pieces. One query over 512 positions and more
   is cut along the cache instead, into n pieces; positions that the mask hides cost nothing, so the last threads idle.
+  The gated delta net cuts its (heads x sequences) into up to 4 n pieces too.
 * Copies are cut by elements or by rows, as strides decide, which shapes do not show: they are expected where both ways
   agree.
+* Where thread 0 first copies, or lays a kernel out, while the others wait (ACC, SET, masks and relative positions,
+  transposed convolutions), or a number that is no shape decides (groups, strides, room), nothing is expected.
 
 *Source*: ``ggml_compute_forward_mul_mat`` and ``ggml_graph_compute_thread`` (every operator runs on all threads;
 ``ggml_get_n_tasks`` sizes the work buffer alone) in ``ggml/src/ggml-cpu/ggml-cpu.c``, ``get_thread_range`` in
@@ -64,13 +68,28 @@ class BalanceExpectation:
 ThreadRule = Callable[[Operator, int, int], BalanceExpectation | None]
 
 
-def by_rows(count: Callable[[Operator], int]) -> ThreadRule:
-    """Return the rule of an operator that is cut by so many rows; where they are 1, thread 0 works alone."""
+def by_rows(count: Callable[[Operator], int], *, meets: bool = False) -> ThreadRule:
+    """Return the rule of an operator that is cut by so many rows; where they are 1, thread 0 works alone.
 
-    def rule(operator: Operator, n_threads: int, n_used: int) -> BalanceExpectation | None:
-        return _static(n_threads, _ceiling_ratio(count(operator), n_threads)) if operator.output.n_elements else None
+    `meets` says whether the threads wait for each other on the way.
+    """
+
+    def rule(operator: Operator, n_threads: int, n_used: int) -> BalanceExpectation:
+        ratio = _ceiling_ratio(count(operator), n_threads)
+        return BalanceExpectation(n_threads=n_threads, balance_ratio=ratio, returns_at_once=not meets)
 
     return rule
+
+
+def by_every_thread(operator: Operator, n_threads: int, n_used: int) -> BalanceExpectation:
+    """Let each thread do all of the work."""
+    return _static(n_threads, 1.0)
+
+
+def rolled(operator: Operator, n_threads: int, n_used: int) -> BalanceExpectation:
+    """Give each thread one row more than the rows divided by the threads, rounded down, until there are none left."""
+    n_rows = all_rows(operator)
+    return _static(n_threads, min(n_rows, n_rows // n_threads + 1) * n_threads / n_rows)
 
 
 def all_rows(operator: Operator) -> int:
@@ -100,10 +119,20 @@ def by_heads_or_cache(operator: Operator, n_threads: int, n_used: int) -> Balanc
     """Cut fused attention by queries and heads, or that of one query along a long cache of floats."""
     query, key = operator.sources[:2]
     if query.ne[1] == 1 and key.ne[1] >= SPLIT_POSITIONS and key.type in ("f16", "f32"):
-        n_visible = min(n_used, key.ne[1])
+        n_visible = max(1, min(n_used, key.ne[1]))
         spent = split_positions(n_visible, key.ne[1], n_threads)
         return BalanceExpectation(n_threads=n_threads, balance_ratio=spent / n_visible)
-    n_rows = query.ne[1] * query.ne[2]
+    return _by_few_rows(prod(query.ne[1:]), n_threads)
+
+
+def by_heads_and_sequences(operator: Operator, n_threads: int, n_used: int) -> BalanceExpectation:
+    """Cut the gated delta net, whose values are (size, heads, tokens, sequences)."""
+    values = operator.sources[2]
+    return _by_few_rows(values.ne[1] * values.ne[3], n_threads)
+
+
+def _by_few_rows(n_rows: int, n_threads: int) -> BalanceExpectation:
+    """Cut rows into up to 4 pieces a thread, or 1 where these would be fewer than threads; taken when one is done."""
     size = -(-n_rows // (_PIECES_PER_THREAD * n_threads))
     if -(-n_rows // size) < n_threads:
         size = -(-n_rows // n_threads)
@@ -125,7 +154,7 @@ def _static(n_threads: int, balance_ratio: float) -> BalanceExpectation:
 
 
 def _ceiling_ratio(n_rows: int, n_threads: int) -> float:
-    return -(-n_rows // n_threads) * n_threads / n_rows
+    return -(-n_rows // n_threads) * n_threads / n_rows if n_rows else 1.0
 
 
 def _taken_in_turn(pieces: Sequence[int], n_threads: int) -> int:

@@ -10,6 +10,7 @@ import msgspec
 
 from perfsuite import __version__
 from perfsuite.errors import MeasurementError
+from perfsuite.expectation.timing.features import lone_operator
 from perfsuite.expectation.timing.operator_shape import OperatorShape
 from perfsuite.records.call_trace import TracedFunction
 from perfsuite.records.codec import pack, unpack
@@ -32,6 +33,10 @@ class Plan:
     def __init_subclass__(cls) -> None:
         """Let a plan be read by the name of its task."""
         _TASKS[cls.task] = cls
+
+    def arguments(self) -> dict[str, Any]:
+        """Return what a worker is given: the fields, and what follows from them."""
+        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -289,6 +294,10 @@ class OperatorsPlan(Plan):
     #: As in a `LlamaPlan`.
     binds_threads: bool = True
 
+    def arguments(self) -> dict[str, Any]:
+        """Return the fields, and the tensors of each operator."""
+        return {**asdict(self), "alone": [asdict(lone_operator(shape)) for shape in self.shapes]}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShapesPlan(Plan):
@@ -335,7 +344,7 @@ def task_of(plan: Plan) -> str:
 
 def dump_plan(plan: Plan) -> bytes:
     """Pack a plan, with the schema and the suite's version that its reader must match."""
-    return pack({"schema": SCHEMA, "suite_version": __version__, "task": task_of(plan), "arguments": asdict(plan)})
+    return pack({"schema": SCHEMA, "suite_version": __version__, "task": task_of(plan), "arguments": plan.arguments()})
 
 
 def load_plan(content: bytes) -> Plan:

@@ -57,7 +57,7 @@ def recorded_cost(node: Node) -> OpCost:
         node.ops,
         shape_of(node.tensor),
         tuple(map(shape_of, node.sources)),
-        is_weight=any(_PARAMETER.fullmatch(name) for name in names),
+        weight_sources=tuple(place for place, name in enumerate(names) if _PARAMETER.fullmatch(name)),
         kv_sources=tuple(place for place, name in enumerate(names) if _CACHE.fullmatch(name)),
     )
 

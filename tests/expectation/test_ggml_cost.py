@@ -155,9 +155,11 @@ def test_a_row_that_cannot_be_is_refused(name: str, n_elements: int, error: type
 
 
 def test_an_unknown_operator_is_refused() -> None:
-    """An operator without a rule is named together with those that have one."""
-    with pytest.raises(ArchitectureError, match=r"the operator SSM_SCAN; known are ADD, .*SWIGLU"):
-        cost_of("SSM_SCAN", tensor("f32", 1), [])
+    """An operator without a row is named, and where a row belongs."""
+    with pytest.raises(
+        ArchitectureError, match=r"the operator OPT_STEP_SGD; it needs a row in expectation/op_rules.py"
+    ):
+        cost_of("OPT_STEP_SGD", tensor("f32", 1), [])
 
 
 _ROWS = tensor("f32", 64, 10)
@@ -224,6 +226,135 @@ def test_a_cost_by_hand(
     assert cost_of(op, output, sources, is_weight=is_weight) == expected
 
 
+def activations(*ne: int) -> TensorShape:
+    """Return a tensor of floats."""
+    return tensor("f32", *ne)
+
+
+#: Two tokens of an attention of 4 heads of 8, whose states are 8 x 8 each.
+_HEADS, _STATES = activations(8, 4, 2), activations(256, 1)
+_RECURRENT = activations(32, 2 + 8)
+
+
+@pytest.mark.parametrize(
+    ("op", "output", "sources", "flops", "read_bytes"),
+    [
+        *(
+            (op, activations(8, 3), [activations(8, 3)], 24, 96)
+            for op in ("SQRT", "EXP", "NEG", "ABS", "LOG", "CUMSUM")
+        ),
+        *((op, activations(8, 3), [activations(8, 3)] * 2, 24, 192) for op in ("SUB", "DIV")),
+        ("SIGMOID", activations(8), [activations(8)], 4 * 8, 32),
+        ("SOFTPLUS", activations(8), [activations(8)], 4 * 8, 32),
+        ("SWIGLU_OAI", activations(8), [activations(8)] * 2, 9 * 8, 64),
+        ("SWIGLU", activations(8), [activations(16)], 5 * 8, 64),
+        ("REGLU", activations(8), [activations(8)] * 2, 2 * 8, 64),
+        ("L2_NORM", activations(8, 3), [activations(8, 3)], 3 * 24, 96),
+        ("GROUP_NORM", activations(8, 3), [activations(8, 3)], 5 * 24, 96),
+        ("SUM", activations(1), [activations(8, 3)], 24, 96),
+        ("MEAN", activations(1, 3), [activations(8, 3)], 24 + 3, 96),
+        ("ARGMAX", tensor("i32", 3), [activations(8, 3)], 24, 96),
+        ("TOP_K", tensor("i32", 4, 3), [activations(8, 3)], 24 + 2 * 12, 96),
+        ("ARGSORT", tensor("i32", 8, 3), [activations(8, 3)], 3 * 24, 96),
+        ("FILL", activations(8, 3), [activations(8, 3)], 0, 0),
+        ("ARANGE", activations(8), [], 16, 0),
+        ("ACC", activations(8, 3), [activations(8, 3), activations(8)], 8, 96 + 32),
+        (
+            "ADD_ID",
+            activations(8, 2, 1),
+            [activations(8, 2, 1), activations(8, 9), tensor("i32", 2, 1)],
+            16,
+            64 + 64 + 8,
+        ),
+        ("OUT_PROD", activations(8, 3), [activations(8, 5), activations(3, 5)], 2 * 5 * 24, 160 + 60),
+        ("SOLVE_TRI", activations(3, 4), [activations(4, 4), activations(3, 4)], 5 * 12, 64 + 48),
+        ("IM2COL", tensor("f16", 12, 5), [tensor("f16", 3, 4), activations(7, 4)], 0, 4 * 28),
+        ("POOL_1D", activations(4, 3), [activations(8, 3)], 24, 96),
+        ("CONV_2D", activations(5, 5, 6, 1), [activations(3, 3, 2, 6), activations(7, 7, 2)], 2 * 18 * 150, 432 + 392),
+        ("CONV_2D_DW", activations(5, 5, 2), [activations(3, 3, 1, 2), activations(7, 7, 2)], 2 * 9 * 50, 72 + 392),
+        (
+            *("CONV_3D", activations(5, 5, 5, 6), [activations(3, 3, 3, 12), activations(7, 7, 7, 2)]),
+            *(2 * 27 * 2 * 750, 4 * (324 + 686)),
+        ),
+        ("CONV_TRANSPOSE_1D", activations(9, 6), [activations(3, 6, 2), activations(4, 2)], 2 * 36 * 4, 4 * (36 + 8)),
+        ("SSM_CONV", activations(16, 5), [activations(8, 16), activations(4, 16)], 2 * 4 * 80, 4 * (128 + 64)),
+        (
+            *("SSM_SCAN", activations(32 * 2 + 4 * 32)),
+            [
+                *(activations(4, 8, 4, 3), activations(8, 4, 2), activations(4, 2), activations(1, 4)),
+                *(activations(4, 1, 2), activations(4, 1, 2), tensor("i32", 1)),
+            ],
+            (1 + 5 * 4) * 64 + (4 + 2) * 8,
+            4 * (128 + 64 + 8 + 4 + 8 + 8 + 1),
+        ),
+        (
+            *("SSM_SCAN", activations(32 * 2 + 4 * 32)),
+            [
+                *(activations(4, 1, 32, 1), activations(1, 32, 2), activations(32, 2), activations(4, 32)),
+                *(activations(4, 1, 2), activations(4, 1, 2), tensor("i32", 1)),
+            ],
+            (1 + 7 * 4) * 64 + 4 * 64,
+            4 * (128 + 64 + 64 + 128 + 8 + 8 + 1),
+        ),
+        (
+            "RWKV_WKV6",
+            _RECURRENT,
+            [*[_HEADS] * 3, activations(8, 4), _HEADS, _STATES],
+            7 * 8 * 64,
+            4 * (4 * 64 + 32 + 256),
+        ),
+        ("RWKV_WKV7", _RECURRENT, [*[_HEADS] * 6, _STATES], 9 * 8 * 64, 4 * (6 * 64 + 256)),
+        ("GATED_LINEAR_ATTN", _RECURRENT, [*[_HEADS] * 4, _STATES], (5 * 8 + 1) * 64, 4 * (4 * 64 + 256)),
+        (
+            *("GATED_DELTA_NET", _RECURRENT),
+            [*[_HEADS] * 3, activations(1, 4, 2), activations(1, 4, 2), activations(8, 8, 4)],
+            *((7 * 8 + 3) * 64 + 8, 4 * (3 * 64 + 8 + 8 + 256)),
+        ),
+        (
+            *("LIGHTNING_INDEXER", activations(6, 2)),
+            [_HEADS, tensor("f16", 8, 1, 6), activations(4, 2), tensor("f16", 6, 2)],
+            *((4 * (2 * 8 + 3) + 1) * 12, 256 + 96 + 32 + 24),
+        ),
+        ("DSV4_HC_PRE", activations(8, 2), [_HEADS, activations(4, 2)], 2 * 64, 256 + 32),
+        ("DSV4_HC_PRE", activations(8, 2), [_HEADS, _HEADS], 6 * 64 + 16, 512),
+        (
+            *("DSV4_HC_POST", _HEADS, [activations(8, 2), _HEADS, activations(4, 2), activations(4, 4, 2)]),
+            *(9 * 64, 64 + 256 + 32 + 128),
+        ),
+        ("DSV4_HC_POST", _HEADS, [activations(8, 2), _HEADS, activations(4, 2)], 2 * 64, 64 + 256 + 32),
+        ("DSV4_HC_COMB", activations(4, 4, 2), [activations(24, 2), activations(3), activations(24)], 86 * 32, 300),
+    ],
+)
+def test_rarer_operators_by_hand(
+    op: str, output: TensorShape, sources: list[TensorShape], flops: int, read_bytes: int
+) -> None:
+    """The arithmetic of the definition for each element, state and token; all is read once, shapes not at all."""
+    cost = cost_of(op, output, sources)
+    assert (cost.flops, cost.read_bytes, cost.written_bytes) == (flops, read_bytes, output.n_bytes)
+
+
+def test_sinks_are_read_as_parameters() -> None:
+    """A number for each head is the last source of attention, or of softmax, with a mask or without."""
+    query, key, sinks = tensor("f32", 64, 5, 9), tensor("f16", 64, 256, 3), tensor("f32", 9)
+    mask = tensor("f16", 256, 5)
+    for masks in ((mask,), ()):
+        cost = cost_of("FLASH_ATTN_EXT", tensor("f32", 64, 9, 5), [query, key, key, *masks, sinks], is_weight=True)
+        assert cost.parameter_bytes == 36
+        scores = tensor("f32", 256, 5, 9)
+        assert cost_of("SOFT_MAX", scores, [scores, *masks, sinks], is_weight=True).parameter_bytes == 36
+
+
+@pytest.mark.parametrize(
+    ("op", "weight_sources", "parameter_bytes"),
+    [("DSV4_HC_COMB", (1, 2), 12 + 96), ("DSV4_HC_COMB", (2,), 96), ("DSV4_HC_COMB", (), 0)],
+)
+def test_any_source_may_be_a_parameter(op: str, weight_sources: tuple[int, ...], parameter_bytes: int) -> None:
+    """Who knows which sources are parameters says it of each, and what is read of them counts."""
+    sources = [activations(24, 2), activations(3), activations(24)]
+    cost = cost_of(op, activations(4, 4, 2), sources, weight_sources=weight_sources)
+    assert cost.parameter_bytes == parameter_bytes
+
+
 @given(st.integers(1, 256), st.data())
 def test_a_batch_reads_more_experts_the_larger_it_is(n_experts: int, data: st.DataObject) -> None:
     """One token reads those that it is routed to, more tokens no fewer, never more than there are or were chosen."""
@@ -250,6 +381,10 @@ def test_the_cache_is_told_from_other_tensors() -> None:
     cost = cost_of("SET_ROWS", store[2], store, kv_sources=(2,))
     assert (cost.kv_read_bytes, cost.kv_written_bytes) == (0, 2 * 68)
     assert cost_of("SET_ROWS", store[2], store).kv_bytes == 0
+    row = tensor("f32", 64)
+    assert cost_of("CPY", row, [row, row], kv_sources=(1,)) == OpCost(
+        read_bytes=256, written_bytes=256, kv_written_bytes=256
+    )
 
 
 def test_fusing_saves_the_tensor_between() -> None:

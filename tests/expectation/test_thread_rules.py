@@ -56,7 +56,7 @@ def test_attention_is_expected_over_the_steps() -> None:
 
 def operator(op: str, output: tuple[int, ...], *sources: tuple[int, ...], type: str = "f32") -> Operator:
     """Return an operator of shapes; the second source has the type."""
-    types = ["f32", type, type, type]
+    types = ["f32", *[type] * 3]
     shapes = tuple(shape(kind, *ne) for kind, ne in zip(types, sources, strict=False))
     return Operator(role="role", op=op, layer=0, output=shape("f32", *output), sources=shapes, cost=NO_COST)
 
@@ -83,6 +83,47 @@ def test_rows_are_given_out_in_equal_parts(found: Operator, n_threads: int, rati
     assert expected.balance_ratio == pytest.approx(ratio, abs=0.005)
     assert expected.limit_ratio == expected.balance_ratio
     assert expected.is_on_one_thread == (ratio == n_threads)
+
+
+@pytest.mark.parametrize(
+    ("found", "ratio", "waits"),
+    [
+        (operator("SIGMOID", (8, 5), (8, 5)), 6 / 5, False),
+        (operator("ADD_ID", (8, 2, 1), (8, 2, 1), (8, 4), (2, 1)), 1.0, False),
+        (operator("L2_NORM", (8, 3, 4), (8, 3, 4)), 4 / 3, False),
+        (operator("MEAN", (1, 4), (8, 4)), 2.0, False),
+        (operator("TOP_K", (2, 5), (8, 5)), 6 / 5, False),
+        (operator("SSM_CONV", (7, 4), (7, 7), (4, 7)), 8 / 7, False),
+        (operator("SSM_SCAN", (99,), (4, 8, 5), (8, 5, 2)), 6 / 5, False),
+        (operator("RWKV_WKV6", (40, 10), (8, 5, 2), (8, 5, 2)), 6 / 5, True),
+        (operator("RWKV_WKV7", (40, 10), (8, 5, 2), (8, 5, 2)), 6 / 5, False),
+        (operator("SOLVE_TRI", (3, 4, 5), (4, 4, 5), (3, 4, 5)), 16 / 15, False),
+        (operator("LIGHTNING_INDEXER", (7, 2), (8, 4, 2)), 8 / 7, False),
+        (operator("IM2COL", (12, 5), (3, 4), (7, 4)), 1.0, False),
+        (operator("IM2COL", (3, 5, 4), (3, 1, 4), (7, 1, 4)), 2.0, False),
+        (operator("IM2COL", (45, 5, 5), (3, 3, 5, 6), (7, 7, 5)), 6 / 5, False),
+        (operator("ARANGE", (7,)), 8 / 7, False),
+        (operator("ROLL", (8, 4), (8, 4)), 6 / 4, False),
+        (operator("WIN_PART", (8, 4), (8, 4)), 1.0, False),
+        (operator("COUNT_EQUAL", (1,), (8, 3), (8, 3)), 4 / 3, True),
+    ],
+)
+def test_rarer_operators_are_given_out_in_rows(found: Operator, ratio: float, waits: bool) -> None:
+    """Heads that have a state, channels of a kernel, columns and positions are such rows; some threads meet first."""
+    expected = operator_balance(found, 2, 64)
+    assert expected is not None
+    assert expected.balance_ratio == pytest.approx(ratio)
+    assert expected.returns_at_once is not waits
+
+
+def test_a_delta_net_is_taken_head_by_head() -> None:
+    """Of 3 heads one thread has 2; 32 of them are cut into 8 pieces of 4, of which the last may be one thread's."""
+    few, many = (operator("GATED_DELTA_NET", (8, n), *[(8, n, 2)] * 3) for n in (3, 32))
+    found, shared = operator_balance(few, 2, 64), operator_balance(many, 2, 64)
+    assert found is not None
+    assert shared is not None
+    assert found.balance_ratio == pytest.approx(4 / 3)
+    assert (shared.balance_ratio, shared.limit_ratio) == (1.0, 1.25)
 
 
 def test_products_are_taken_piece_by_piece() -> None:
@@ -120,5 +161,5 @@ def test_attention_is_cut_by_heads_or_along_the_cache(found: Operator, n_used: i
 
 def test_what_has_no_rule_has_no_expectation() -> None:
     """An unknown operator, and a copy that strides decide, are not expected."""
-    assert operator_balance(operator("SSM_SCAN", (64, 1), (64, 1)), 2, 64) is None
+    assert operator_balance(operator("OPT_STEP_SGD", (64, 1), (64, 1)), 2, 64) is None
     assert operator_balance(operator("CONT", (64, 3, 5), (64, 3, 5)), 2, 64) is None

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from perfsuite.errors import MeasurementError
+from perfsuite.expectation.op_rules import MEASURABLE
 from perfsuite.expectation.timing.features import family
 from perfsuite.expectation.timing.grid import standard_shapes
 from perfsuite.expectation.timing.operator_shape import OperatorShape
@@ -83,8 +84,7 @@ def test_every_kind_of_the_grid_can_be_timed(plan: OperatorsPlan) -> None:
 def test_a_token_and_a_prompt_can_be_timed(plan: OperatorsPlan, op: str) -> None:
     """A row of activations, and more of them than there are rows of weights or threads."""
     (shape, *_) = (each for each in KINDS if each.op == op)
-    n_outer = 512 if op == "SET_ROWS" else shape.n_outer
-    token, prompt = (replace(shape, n_tokens=n_tokens, n_outer=n_outer) for n_tokens in (1, 300))
+    token, prompt = (replace(shape, n_tokens=n_tokens) for n_tokens in (1, 300))
     assert min(times_ns(plan, token, prompt, n_threads=2)) > 0.0
 
 
@@ -93,6 +93,20 @@ def test_rows_of_any_length_are_scaled_and_joined(plan: OperatorsPlan, op: str) 
     """Rows that are no whole vectors, and halves that differ by an element, can be timed; so can more than the grid."""
     shapes = (OperatorShape(op=op, type="f32", n_inner=n_inner, n_tokens=5) for n_inner in (2, ROW - 1, ROW))
     assert min(times_ns(plan, *shapes, n_threads=2)) > 0.0
+
+
+def test_every_operator_that_can_stand_alone_can_be_timed(plan: OperatorsPlan) -> None:
+    """Each row of the table that says what an operator is built of says it as ggml wants it: a token, and a prompt."""
+    sizes = {"n_inner": 64, "n_outer": 64, "n_heads": 4, "n_kv_heads": 2, "n_experts": 4, "n_used": 2}
+    shapes = [OperatorShape(op=op, type="f32", n_tokens=n, **sizes) for op in sorted(MEASURABLE) for n in (1, 5)]
+    assert min(times_ns(plan, *shapes, n_threads=2)) > 0.0
+
+
+def test_heads_of_one_channel_decay_by_the_state(plan: OperatorsPlan) -> None:
+    """Mamba's scan has a decay for each state of a channel, and a delta net may have a gate for each row."""
+    scan = OperatorShape(op="SSM_SCAN", type="f32", n_inner=1, n_outer=16, n_tokens=3, n_heads=64, n_kv_heads=1)
+    gated = OperatorShape(op="GATED_DELTA_NET", type="f32", n_inner=32, n_outer=1, n_tokens=3, n_heads=4, n_kv_heads=2)
+    assert min(times_ns(plan, scan, gated, replace(gated, n_outer=32), n_threads=2)) > 0.0
 
 
 def test_attention_sees_what_the_cache_held(plan: OperatorsPlan) -> None:
@@ -118,7 +132,7 @@ def test_every_type_of_weights_can_be_timed(plan: OperatorsPlan) -> None:
     [
         (replace(PRODUCT, type="q9_9"), r"^no ggml type is called 'q9_9'$"),
         (replace(PRODUCT, type=""), r"^no ggml type is called ''$"),
-        (replace(PRODUCT, op="DANCE"), r"^the operator DANCE cannot be measured alone$"),
+        (replace(PRODUCT, op="DANCE", type="f32"), r"^the operator DANCE cannot be measured alone$"),
         (replace(PRODUCT, type="iq2_xs"), r"^weights of type iq2_xs cannot be drawn: they need an importance matrix$"),
         (replace(PRODUCT, type="iq1_s"), r"^weights of type iq1_s cannot be drawn: they need an importance matrix$"),
     ],

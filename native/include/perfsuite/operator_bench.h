@@ -9,6 +9,12 @@
 extern "C" {
 #endif
 
+/* A tensor that an operator writes or reads. */
+typedef struct ps_operator_tensor {
+    const char *type;
+    int64_t ne[4];
+} ps_operator_tensor;
+
 /* One operator. What an operator has no use for is 0. */
 typedef struct ps_operator_spec {
     const char *op;       /* as a graph names it: "MUL_MAT", "RMS_NORM+MUL", "SWIGLU" */
@@ -22,7 +28,15 @@ typedef struct ps_operator_spec {
     int64_t n_experts;
     int64_t n_used;       /* experts that each token is routed to */
     int64_t spread_bytes; /* parameters that are read before one of them is read again */
+    const ps_operator_tensor *tensors; /* what it writes, and then what it reads */
+    int32_t n_tensors;
+    const int32_t *params; /* ggml's op_params, floats by their bits; the kind of a unary or gated one is not needed */
+    int32_t n_params;
 } ps_operator_spec;
+
+/* An operator that is not built in a way of its own (products, attention, a fused norm, and what reads positions or rows
+ * by their numbers) is built of its tensors and parameters as they are: they have to be those of ggml's own function.
+ */
 
 /* Computes graphs of nothing but this operator until `budget_ns` has passed, at least two of them.
  *

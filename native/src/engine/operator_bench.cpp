@@ -15,6 +15,7 @@
 #include "ggml-cpu.h"
 #include "ggml.h"
 #include "operator_graph.h"
+#include "operator_tensors.h"
 #include "perfsuite/clock.h"
 
 namespace {
@@ -95,13 +96,52 @@ private:
     ggml_tensor *mask_ = nullptr;
     std::vector<ggml_tensor *> ids_; // several where each reads other experts
     std::vector<ggml_tensor *> weights_, values_;
+    std::vector<std::vector<ggml_tensor *>> sources_; // of an operator that is built of its tensors alone
+    ggml_tensor *every_thread_ = nullptr; // what is copied beside these, for ggml takes as many threads as a graph asks
     std::mt19937 random_{1};
 
     bool is(const char *op) const { return op_ == op; }
 
+    // Whether it is built in a way of its own.
+    bool has_own_way() const {
+        const auto ways = {"MUL_MAT", "MUL_MAT_ID", "FLASH_ATTN_EXT", "RMS_NORM+MUL", "ROPE",
+                           "SOFT_MAX", "CONCAT", "GET_ROWS", "SET_ROWS", "CPY"};
+        return std::any_of(ways.begin(), ways.end(), [this](const char *way) { return is(way); });
+    }
+
     int64_t heads() const { return std::max<int64_t>(1, spec_.n_heads); }
 
     void make_inputs() {
+        if (has_own_way()) {
+            make_own_inputs();
+        } else {
+            make_sources();
+        }
+    }
+
+    void make_sources() {
+        n_inputs_ = sets_of(static_cast<int64_t>(perfsuite::operator_bytes(spec_)));
+        input_context_ = make_context(n_inputs_ * GGML_MAX_SRC + 2, 0);
+        every_thread_ = ggml_new_tensor_1d(input_context_.get(), GGML_TYPE_F32, 1);
+        for (size_t i = 0; i < n_inputs_; i++) {
+            sources_.push_back(perfsuite::source_tensors(input_context_.get(), spec_));
+        }
+        context_ptr context = make_context(1, 0);
+        if (!ggml_backend_dev_supports_op(device_, node(context.get(), 0))) {
+            fail("ggml does not compute " + op_ + " of these tensors");
+        }
+        input_buffer_.reset(ggml_backend_alloc_ctx_tensors(input_context_.get(), backend_.get()));
+        if (!input_buffer_) {
+            fail("no memory for the inputs of " + op_);
+        }
+        for (const auto &set : sources_) {
+            for (ggml_tensor *source : set) {
+                perfsuite::draw_tensor(source, spec_, random_);
+            }
+        }
+    }
+
+    void make_own_inputs() {
         const size_t n_choices = is("MUL_MAT_ID") ? choices() : 1;
         n_inputs_ = is("MUL_MAT") || is("MUL_MAT_ID") ? 1 : activation_sets();
         input_context_ = make_context(2 * n_inputs_ + 1 + n_choices, 0);
@@ -109,7 +149,7 @@ private:
         const int64_t n = spec_.n_tokens;
         for (size_t i = 0; i < n_inputs_; i++) {
             x_.push_back(new_input(spec_.n_inner));
-            y_.push_back(new_input(is("MUL/scalar") ? 1 : spec_.n_inner));
+            y_.push_back(new_input(spec_.n_inner));
         }
         const int64_t width = is("MUL_MAT_ID") ? spec_.n_used : 1;
         for (size_t i = 0; i < n_choices; i++) {
@@ -151,8 +191,11 @@ private:
 
     // Two operands and the output of each operator, until they exceed what a core has for itself.
     size_t activation_sets() const {
-        const int64_t bytes = 3 * spec_.n_inner * spec_.n_tokens * heads() * static_cast<int64_t>(sizeof(float));
-        return static_cast<size_t>(std::clamp<int64_t>(activation_bytes / bytes, 1, least_nodes));
+        return sets_of(3 * spec_.n_inner * spec_.n_tokens * heads() * static_cast<int64_t>(sizeof(float)));
+    }
+
+    static size_t sets_of(int64_t bytes) {
+        return static_cast<size_t>(std::clamp<int64_t>(activation_bytes / std::max<int64_t>(1, bytes), 1, least_nodes));
     }
 
     void make_weights() {
@@ -228,6 +271,9 @@ private:
     }
 
     ggml_tensor *node(ggml_context *context, size_t at) {
+        if (!sources_.empty()) {
+            return perfsuite::operator_of(context, spec_, sources_[at % n_inputs_]);
+        }
         ggml_tensor *weight = weights_.empty() ? nullptr : weights_[at % weights_.size()];
         ggml_tensor *x = x_[at % n_inputs_], *y = y_[at % n_inputs_];
         ggml_tensor *ids = ids_[weights_.empty() ? 0 : at / weights_.size() % ids_.size()];
@@ -250,25 +296,11 @@ private:
         if (is("SOFT_MAX")) {
             return ggml_soft_max_ext(context, x, mask_, 1.0f, 0.0f);
         }
-        if (is("ADD")) {
-            return ggml_add(context, x, y);
-        }
-        if (is("MUL") || is("MUL/scalar")) {
-            return ggml_mul(context, x, y);
-        }
         if (is("CONCAT")) { // two halves of a row
             const int64_t k = spec_.n_inner, n = spec_.n_tokens;
             return ggml_concat(context, ggml_view_2d(context, x, k / 2, n, x->nb[1], 0),
                                ggml_view_2d(context, y, k - k / 2, n, y->nb[1], 0), 0);
         }
-#ifndef PS_LACKS_GGML_SWIGLU_SPLIT
-        if (is("SWIGLU")) {
-            return ggml_swiglu_split(context, x, y);
-        }
-        if (is("GEGLU")) {
-            return ggml_geglu_split(context, x, y);
-        }
-#endif
         if (is("GET_ROWS")) {
             return ggml_get_rows(context, weight, ids);
         }
@@ -285,8 +317,12 @@ private:
 
     // Nobody reads the outputs, so they share a few places, as they do in the engine.
     graph graph_of(size_t first, size_t n_nodes) {
-        graph made{make_context(6 * n_nodes + 2, 6 * n_nodes), nullptr, nullptr};
-        made.nodes = ggml_new_graph_custom(made.context.get(), 6 * n_nodes, false);
+        const size_t most = (GGML_MAX_SRC + 1) * (n_nodes + 1);
+        graph made{make_context(most, most), nullptr, nullptr};
+        made.nodes = ggml_new_graph_custom(made.context.get(), most, false);
+        if (every_thread_) {
+            ggml_build_forward_expand(made.nodes, ggml_cont(made.context.get(), every_thread_));
+        }
         size_t largest = 0;
         for (size_t i = 0; i < n_nodes; i++) {
             ggml_build_forward_expand(made.nodes, node(made.context.get(), first + i));
@@ -338,8 +374,10 @@ private:
     void fill_ids(ggml_tensor *ids_tensor, size_t choice) {
         const auto n = static_cast<size_t>(spec_.n_tokens);
         if (is("SET_ROWS")) {
-            std::vector<int64_t> places(n);
-            std::iota(places.begin(), places.end(), spec_.n_past);
+            std::vector<int64_t> places; // more rows than there is room for go around
+            for (int64_t at = 0; at < spec_.n_tokens; at++) {
+                places.push_back((spec_.n_past + at) % std::max<int64_t>(1, spec_.n_outer));
+            }
             ggml_backend_tensor_set(ids_tensor, places.data(), 0, n * sizeof(int64_t));
             return;
         }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -24,7 +25,39 @@ double median_of(std::vector<double> samples) {
     return samples.size() % 2 ? samples[middle] : (samples[middle - 1] + samples[middle]) / 2.0;
 }
 
-double operator_time_ns(const Library &library, const Value &shape, const Value &plan) {
+/* What an operator writes and reads, and its parameters, for as long as they are measured. */
+struct Alone {
+    explicit Alone(const Value &plain) {
+        for (const Value &tensor : plain.at("tensors").list()) {
+            types.push_back(ggml_type_name(tensor.at("type").text()));
+            ps_operator_tensor made{};
+            const Value::List &ne = tensor.at("ne").list();
+            for (size_t at = 0; at < std::min<size_t>(ne.size(), std::size(made.ne)); at++) {
+                made.ne[at] = ne[at].whole();
+            }
+            tensors.push_back(made);
+        }
+        for (size_t at = 0; at < tensors.size(); at++) {
+            tensors[at].type = types[at].c_str();
+        }
+        for (const Value &param : plain.at("params").list()) {
+            params.push_back(param.whole32());
+        }
+    }
+
+    void write_to(ps_operator_spec &spec) const {
+        spec.tensors = tensors.data();
+        spec.n_tensors = static_cast<int32_t>(tensors.size());
+        spec.params = params.data();
+        spec.n_params = static_cast<int32_t>(params.size());
+    }
+
+    std::vector<std::string> types;
+    std::vector<ps_operator_tensor> tensors;
+    std::vector<int32_t> params;
+};
+
+double operator_time_ns(const Library &library, const Value &shape, const Value &plain, const Value &plan) {
     std::string op = shape.at("op").text(), type = ggml_type_name(shape.at("type").text());
     ps_operator_spec spec{};
     spec.op = op.c_str();
@@ -38,6 +71,8 @@ double operator_time_ns(const Library &library, const Value &shape, const Value 
     spec.n_experts = shape.at("n_experts").whole();
     spec.n_used = shape.at("n_used").whole();
     spec.spread_bytes = plan.at("spread_bytes").whole() / (spec.n_tokens < MANY_TOKENS ? 1 : FEWER);
+    const Alone alone(plain);
+    alone.write_to(spec);
     std::array<double, MOST_SAMPLES> samples;
     std::array<char, 2048> complaint{};
     int32_t n_samples = 0;
@@ -64,8 +99,9 @@ std::string ggml_type_name(std::string name) {
 
 Value::List operator_times(const Library &library, const Value &plan) {
     Value::List times;
-    for (const Value &shape : plan.at("shapes").list()) {
-        times.push_back(operator_time_ns(library, shape, plan));
+    const Value::List &shapes = plan.at("shapes").list(), &alone = plan.at("alone").list();
+    for (size_t at = 0; at < std::min(shapes.size(), alone.size()); at++) {
+        times.push_back(operator_time_ns(library, shapes[at], alone[at], plan));
     }
     return times;
 }

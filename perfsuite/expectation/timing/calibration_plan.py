@@ -10,7 +10,7 @@ from pathlib import Path
 from perfsuite.expectation.cases import LlamaWorkload, llama_workload
 from perfsuite.expectation.op_rules import MEASURABLE, rule_of
 from perfsuite.expectation.timing.engine_times import phase_operators
-from perfsuite.expectation.timing.features import family, shape_cost
+from perfsuite.expectation.timing.features import family, shape_cost, standing_in
 from perfsuite.expectation.timing.grid import standard_shapes
 from perfsuite.expectation.timing.operator_shape import OperatorShape
 from perfsuite.expectation.timing.reference_architectures import quick_weights, reference_weights
@@ -122,10 +122,17 @@ def _operators(workloads: Iterable[LlamaWorkload]) -> Iterator[OperatorShape]:
     for workload in workloads:
         for phase in workload.graph_phases():
             for shape in dict.fromkeys(phase_operators(workload, phase)):
-                op = shape.op if shape.op in MEASURABLE else rule_of(shape.op).stand_in
-                is_stored = op in ("GET_ROWS", "SET_ROWS")
-                if GGML_TYPES[shape.type.upper()].fits(shape.n_inner):  # a mean of two sizes of heads may not
-                    yield replace(shape, op=op, n_outer=_STORED_ROWS if is_stored else shape.n_outer)
+                if shape.op not in MEASURABLE:
+                    yield standing_in(shape, rule_of(shape.op).stand_in, "f32")
+                elif _can_be_drawn(shape):
+                    is_stored = shape.op in ("GET_ROWS", "SET_ROWS")
+                    yield replace(shape, n_outer=_STORED_ROWS if is_stored else shape.n_outer)
+
+
+def _can_be_drawn(shape: OperatorShape) -> bool:
+    """Whether rows are whole blocks, which the mean of two sizes of heads may not be, of a type that weights have."""
+    kind = GGML_TYPES[shape.type.upper()]
+    return kind.is_weight and kind.fits(shape.n_inner)
 
 
 def _chosen(shapes: Iterable[OperatorShape]) -> Iterator[OperatorShape]:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from statistics import median
 
 from perfsuite.errors import MeasurementError
 from perfsuite.expectation.ceilings import Ceilings
 from perfsuite.expectation.op_rules import ELSE, rule_of
 from perfsuite.expectation.timing.calibration import CalibrationPoint
-from perfsuite.expectation.timing.features import family, features, shape_cost
+from perfsuite.expectation.timing.features import family, features, shape_cost, standing_in
 from perfsuite.expectation.timing.least_squares import nonnegative_weights
 from perfsuite.expectation.timing.operator_shape import OperatorShape
 from perfsuite.units import NS_PER_S
@@ -80,7 +80,7 @@ class OperatorTimes:
         found = self._nearest(wanted)
         is_own = found == wanted or found[0] == wanted[0] == "GET_ROWS"
         fit = self.fits[found]
-        known = shape if is_own else replace(shape, op=found[0].partition("/")[0], type=found[1])
+        known = shape if is_own else standing_in(shape, found[0].partition("/")[0], found[1])
         spread = fit.spread_ratio if is_own else max(fit.spread_ratio, STAND_IN_SPREAD_RATIO)
         return OperatorTime(time_ns=fit.time_ns(known, self._n_threads), spread_ratio=spread, family=found)
 

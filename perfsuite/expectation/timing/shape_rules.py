@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from math import prod
 
 from perfsuite.expectation.ggml_rules import distinct_experts
@@ -16,8 +17,16 @@ from perfsuite.expectation.timing.operator_shape import SCALED_ROWS, OperatorSha
 AxesRule = Callable[[Operator, Batch], OperatorShape]
 #: The output and the sources of an operator that stands alone.
 AloneRule = Callable[[OperatorShape], tuple[TensorShape, Sequence[TensorShape]]]
+#: Whole numbers and floats by which an operator that stands alone is told how to work, in the order of its `op_params`.
+ParamsRule = Callable[[OperatorShape], Sequence[int | float]]
 #: The terms of its time beside the dispatch, from its sizes, the rows of activations and the threads.
 FeatureRule = Callable[[OperatorShape, int, int], tuple[float, ...]]
+
+
+def sized(operator: Operator, type_name: str = "f32", *, n_inner: int, n_tokens: int, **sizes: int) -> OperatorShape:
+    """Return the sizes of an operator; of an empty one those of the least that there is."""
+    least = {"n_inner": max(1, n_inner), "n_tokens": max(1, n_tokens)}
+    return OperatorShape(op=operator.op, type=type_name, **least, **sizes)
 
 
 def token_rows(operator: Operator, batch: Batch) -> OperatorShape:
@@ -25,14 +34,27 @@ def token_rows(operator: Operator, batch: Batch) -> OperatorShape:
     output, sources = operator.output, operator.sources
     is_scaled = operator.op == "MUL" and len(sources) > 1 and sources[1].ne[0] == 1 < output.ne[0]
     n_rows = max(1, min(batch.n_tokens, prod(output.ne[1:])))  # fewer than tokens where only some give logits
-    op = SCALED_ROWS if is_scaled else operator.op
-    return OperatorShape(op=op, type="f32", n_inner=output.n_elements // n_rows or 1, n_tokens=n_rows)
+    found = sized(operator, n_inner=output.n_elements // n_rows, n_tokens=n_rows)
+    return replace(found, op=SCALED_ROWS) if is_scaled else found
 
 
 def every_row(operator: Operator, batch: Batch) -> OperatorShape:
     """Take each row for itself; what a norm does between the rows of a tensor is all the same."""
     ne = operator.output.ne
-    return OperatorShape(op=operator.op, type="f32", n_inner=ne[0], n_tokens=prod(ne[1:]))
+    return sized(operator, n_inner=ne[0], n_tokens=prod(ne[1:]))
+
+
+def source_rows(operator: Operator, batch: Batch) -> OperatorShape:
+    """Take each row that is summed, sorted or searched for itself, and count what is kept of it."""
+    ne = operator.sources[0].ne
+    return sized(operator, n_inner=ne[0], n_tokens=prod(ne[1:]), n_used=operator.output.ne[0])
+
+
+def repeated_rows(operator: Operator, batch: Batch) -> OperatorShape:
+    """Take each row that is repeated, as often as it is."""
+    source = operator.sources[0]
+    n_times = operator.output.n_elements // max(1, source.n_elements)
+    return sized(operator, n_inner=source.ne[0], n_tokens=prod(source.ne[1:]), n_heads=n_times)
 
 
 def rows_of_heads(*, heads: int, tokens: int) -> AxesRule:
@@ -40,7 +62,7 @@ def rows_of_heads(*, heads: int, tokens: int) -> AxesRule:
 
     def rule(operator: Operator, batch: Batch) -> OperatorShape:
         ne = operator.output.ne
-        return OperatorShape(op=operator.op, type="f32", n_inner=ne[0], n_tokens=ne[tokens], n_heads=ne[heads])
+        return sized(operator, n_inner=ne[0], n_tokens=ne[tokens], n_heads=ne[heads])
 
     return rule
 
@@ -56,8 +78,7 @@ def stored_rows(operator: Operator, batch: Batch) -> OperatorShape:
 
 
 def _moved_rows(operator: Operator, type_name: str, rows: TensorShape) -> OperatorShape:
-    n_tokens = prod(rows.ne[1:])
-    return OperatorShape(op=operator.op, type=type_name, n_inner=rows.ne[0], n_outer=1, n_tokens=n_tokens)
+    return sized(operator, type_name, n_inner=rows.ne[0], n_outer=1, n_tokens=prod(rows.ne[1:]))
 
 
 def product_sides(operator: Operator, batch: Batch) -> OperatorShape:
@@ -66,10 +87,10 @@ def product_sides(operator: Operator, batch: Batch) -> OperatorShape:
     k, m = weights.ne[:2]
     if operator.cost.parameter_bytes:  # a matrix for each head, as in latent attention, is one with as many rows
         n_outer, n_tokens = m * prod(weights.ne[2:]), prod(x.ne[1:]) // prod(weights.ne[2:])
-        return OperatorShape(op="MUL_MAT", type=weights.type, n_inner=k, n_outer=n_outer, n_tokens=n_tokens)
-    return OperatorShape(
-        op="MUL_MAT",
-        type=weights.type,
+        return sized(operator, weights.type, n_inner=k, n_outer=n_outer, n_tokens=n_tokens)
+    return sized(
+        operator,
+        weights.type,
         n_inner=k,
         n_outer=m,
         n_tokens=x.ne[1],
@@ -82,9 +103,9 @@ def expert_sides(operator: Operator, batch: Batch) -> OperatorShape:
     """Count the experts, and those of a token."""
     matrices, (_, n_used, n_tokens, _) = operator.sources[0], operator.output.ne
     k, m, n_experts = matrices.ne[:3]
-    return OperatorShape(
-        op=operator.op,
-        type=matrices.type,
+    return sized(
+        operator,
+        matrices.type,
         n_inner=k,
         n_outer=m,
         n_tokens=n_tokens,
@@ -93,13 +114,19 @@ def expert_sides(operator: Operator, batch: Batch) -> OperatorShape:
     )
 
 
+def bias_sides(operator: Operator, batch: Batch) -> OperatorShape:
+    """Count the biases, one for each expert, and those that a token's rows are given."""
+    k, n_used, n_tokens, _ = operator.output.ne
+    return sized(operator, n_inner=k, n_tokens=n_tokens, n_experts=operator.sources[1].ne[1], n_used=n_used)
+
+
 def attention_sides(operator: Operator, batch: Batch) -> OperatorShape:
     """Count the positions that are in use: the engine skips masked ones, and a sliding window holds no more."""
     query, key, value = operator.sources[:3]
     n_tokens, n_kv = query.ne[1], key.ne[1]
-    return OperatorShape(
-        op=operator.op,
-        type=key.type,
+    return sized(
+        operator,
+        key.type,
         n_inner=(key.ne[0] + value.ne[0]) // 2,
         n_tokens=n_tokens,
         n_heads=query.ne[2],
@@ -120,6 +147,13 @@ def experts_alone(of: OperatorShape) -> tuple[TensorShape, Sequence[TensorShape]
     k, m, n = of.n_inner, of.n_outer, of.n_tokens
     experts, chosen = tensor(of.type, k, m, of.n_experts), tensor("i32", of.n_used, n)
     return tensor("f32", m, of.n_used, n), (experts, tensor("f32", k, 1, n), chosen)
+
+
+def biases_alone(of: OperatorShape) -> tuple[TensorShape, Sequence[TensorShape]]:
+    """Return the rows of each token's experts, the biases of all experts, and the choices."""
+    k, n_used, n = of.n_inner, max(1, of.n_used), of.n_tokens
+    rows, biases = tensor("f32", k, n_used, n), tensor("f32", k, max(1, of.n_experts))
+    return rows, (rows, biases, tensor("i32", n_used, n))
 
 
 def attention_alone(of: OperatorShape) -> tuple[TensorShape, Sequence[TensorShape]]:
@@ -151,6 +185,26 @@ def rows_with(second: Callable[[OperatorShape], Sequence[TensorShape]] | None = 
         return row, (row, *((row,) if second is None else second(of)))
 
     return rule
+
+
+def unary_alone(of: OperatorShape) -> tuple[TensorShape, Sequence[TensorShape]]:
+    """Return rows that are made of rows alike."""
+    return rows_with(lambda of: ())(of)
+
+
+def made_of_rows(output: Callable[[OperatorShape], TensorShape]) -> AloneRule:
+    """Return the rule of what is summed, sorted or searched in rows."""
+
+    def rule(of: OperatorShape) -> tuple[TensorShape, Sequence[TensorShape]]:
+        return output(of), (tensor("f32", of.n_inner, of.n_tokens),)
+
+    return rule
+
+
+def repeated_alone(of: OperatorShape) -> tuple[TensorShape, Sequence[TensorShape]]:
+    """Return rows, each so many times, and the rows."""
+    k, n = of.n_inner, of.n_tokens
+    return tensor("f32", k, max(1, of.n_heads), n), (tensor("f32", k, 1, n),)
 
 
 def halves_alone(of: OperatorShape) -> tuple[TensorShape, Sequence[TensorShape]]:
@@ -193,7 +247,12 @@ def _positions(of: OperatorShape, n_tokens: int, n_threads: int) -> float:
 
 def head_terms(of: OperatorShape, n_tokens: int, n_threads: int) -> tuple[float, ...]:
     """The elements over all heads."""
-    return (float(of.n_heads * of.n_inner),)
+    return (float(max(1, of.n_heads) * of.n_inner),)
+
+
+def chosen_terms(of: OperatorShape, n_tokens: int, n_threads: int) -> tuple[float, ...]:
+    """The elements over all that a token chose."""
+    return (float(max(1, of.n_used) * of.n_inner),)
 
 
 def angle_terms(of: OperatorShape, n_tokens: int, n_threads: int) -> tuple[float, ...]:
