@@ -90,6 +90,11 @@ class LlamaWorkload:
         return f"{self.weights.name}/{self.scenario.name}"
 
     @property
+    def is_alone(self) -> bool:
+        """Whether the model runs by itself: without an adapter."""
+        return self.settings.lora_rank is None
+
+    @property
     def has_known_graph(self) -> bool:
         """Whether operators can be enumerated for this architecture."""
         return self.weights.gguf_architecture in KNOWN_GRAPHS

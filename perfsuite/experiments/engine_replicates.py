@@ -14,7 +14,7 @@ from perfsuite.experiments.progress import ProgressLine
 from perfsuite.experiments.replicates import GroupSamples, case_samples, collect_replicates
 from perfsuite.experiments.run_config import RunConfig
 from perfsuite.measure.board.watching import DEVICE_SAMPLES
-from perfsuite.measure.llama_plan import llama_plan, with_drawn_layout
+from perfsuite.measure.llama_plan import llama_plan, with_drawn_layout, with_files
 from perfsuite.measure.plan import LlamaPlan
 from perfsuite.measure.schedule import Payload, waiting_complaint
 from perfsuite.records.engine_columns import evaluations_of
@@ -158,6 +158,7 @@ def graph_settings(config: RunConfig) -> dict[str, str]:
         "flash_attn": "on" if settings.flash_attn else "off",
         "kv_types": f"{settings.type_k}/{settings.type_v}",
         **({} if config.workload.n_ubatch == N_UBATCH else {"n_ubatch": str(config.workload.n_ubatch)}),
+        **({} if settings.lora_rank is None else {"lora_rank": str(settings.lora_rank)}),
     }
 
 
@@ -174,7 +175,7 @@ def run_plan(config: RunConfig, n_repetitions: int = 1) -> LlamaPlan:
         prompt_lengths=config.prompt_lengths,
     )
     return replace(
-        plan,
+        with_files(plan, config.workload, config.board, config.cache_dir / "models"),
         inject_op=config.inject_op,
         inject_ratio=config.inject_ratio,
         inject_phases=config.inject_phases,

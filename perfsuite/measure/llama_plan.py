@@ -7,9 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from perfsuite.expectation.cases import LlamaWorkload
+from perfsuite.measure.board.protocol import Board
 from perfsuite.measure.engine import Engine
 from perfsuite.measure.opencl_backend import OpenClBackend
 from perfsuite.measure.plan import LlamaPlan
+from perfsuite.workload.adapter import adapter_weights
 
 
 def llama_plan(
@@ -52,6 +54,15 @@ def llama_plan(
         recorder="none" if opencl else "callback",
         binds_threads=opencl is None and binds_threads(engine),
     )
+
+
+def with_files(plan: LlamaPlan, workload: LlamaWorkload, board: Board, models_dir: Path) -> LlamaPlan:
+    """Return the plan with the files beside the model that the workload needs, which are there afterwards."""
+    rank = workload.settings.lora_rank
+    if rank is None:
+        return plan
+    adapter = adapter_weights(workload.weights, rank, cache_dir=models_dir)
+    return replace(plan, lora_path=str(board.place_weights(adapter)))
 
 
 def binds_threads(engine: Engine) -> bool:

@@ -66,6 +66,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "--ubatch-size": _row("tokens that are evaluated at once (llama-bench's -ub; default 512)", type=int, metavar="N"),
     "--cache-type-k": _row("type of the keys in the cache (llama-bench's -ctk; default f16)", metavar="TYPE"),
     "--cache-type-v": _row("type of the values in the cache (llama-bench's -ctv; default f16)", metavar="TYPE"),
+    "--lora-rank": _row("rank of a synthetic LoRA adapter beside every matrix of the layers", type=int, metavar="N"),
     "--prompts": _row(
         "prompts that each process runs in turn, such as 'perfsuite prompts' writes; the scenario says how many "
         "tokens follow each",

@@ -22,6 +22,7 @@ from perfsuite.plugin.hunt_options import asked_hunts
 from perfsuite.plugin.margins import asked_margins, asked_ratio
 from perfsuite.plugin.option_table import DEFAULT_BUDGET, DEFAULT_MODEL, value_of
 from perfsuite.plugin.origin import new_run_id, run_origin
+from perfsuite.plugin.variant_options import check_variant, with_variant
 from perfsuite.records.events import Phase
 from perfsuite.records.history_place import HistoryPlace, history_place
 from perfsuite.verdict.allowance import DEFAULT_RESOLUTION_RATIO, DEFAULT_STEP_SHARE_RATIO
@@ -98,6 +99,7 @@ def resolve_config(config: pytest.Config) -> RunConfig:
         given = value_of(option, name)
         if given and is_out_of_place(option):
             raise pytest.UsageError(f"{name if given is True else f'{name}={given}'}: {why}")
+    check_variant(option)
     try:
         return _on_farm(config, _resolve(config))
     except PerfsuiteError as error:
@@ -194,9 +196,9 @@ def _workload(option: argparse.Namespace, weights: Weights, scenario: Scenario) 
         type_k=types["--cache-type-k"],
         type_v=types["--cache-type-v"],
     )
-    if option.ubatch_size is None:
-        return workload
-    return replace(workload, n_ubatch=_positive(option, "--ubatch-size"))
+    if option.ubatch_size is not None:
+        workload = replace(workload, n_ubatch=_positive(option, "--ubatch-size"))
+    return with_variant(workload, option)
 
 
 def _scenario(option: argparse.Namespace) -> Scenario:

@@ -8,9 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
-from gguf import GGUFWriter
 
 from perfsuite.errors import MeasurementError
 from perfsuite.expectation.cases import LlamaWorkload
@@ -23,10 +21,10 @@ from perfsuite.records.engine_columns import evaluations_of
 from perfsuite.records.events import EngineRecord, Node, Phase
 from perfsuite.trace.operators import RecordedOperator, timed_operators
 from perfsuite.verdict.graph_agreement import graph_differences, recorded_cost, shape_of
+from perfsuite.workload.adapter import write_adapter
 from perfsuite.workload.architecture import Architecture
 from perfsuite.workload.catalog import find, names
 from perfsuite.workload.scenario import Scenario, find_scenario
-from perfsuite.workload.tensors import tensor_specs
 from perfsuite.workload.weights import Weights, materialize, resolve, synthetic_weights
 
 #: The vocabulary is one dimension of two operators: a small one saves gigabytes.
@@ -250,23 +248,6 @@ def test_other_types_of_the_cache_match(measurer: Measurer) -> None:
             for type_k, type_v in kinds
         )
         measurer.compare(*(replace(run, settings=each) for each in settings))
-
-
-def write_adapter(architecture: Architecture, rank: int, path: Path) -> None:
-    """Write an adapter of zeros for every matrix of the layers, those too that the engine never adapts."""
-    writer = GGUFWriter(path, architecture.gguf_architecture)
-    writer.add_type("adapter")
-    writer.add_string("adapter.type", "lora")
-    writer.add_float32("adapter.lora.alpha", float(rank))
-    for spec in tensor_specs(architecture):
-        if spec.name.startswith("blk.") and spec.name.endswith(".weight") and "norm" not in spec.name:
-            n_in, n_out, *experts = (*spec.ne, 1)[: max(2, len(spec.ne))]
-            writer.add_tensor(f"{spec.name}.lora_a", np.zeros((*experts, rank, n_in), dtype=np.float32))
-            writer.add_tensor(f"{spec.name}.lora_b", np.zeros((*experts, n_out, rank), dtype=np.float32))
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
 
 
 @pytest.mark.long

@@ -8,7 +8,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <dlfcn.h>
 #include <memory>
 #include <random>
 #include <string>
@@ -107,19 +106,6 @@ model_ptr load(const ps_options &options) {
     return model;
 }
 
-// The function that applies adapters is looked up when it is needed, for it is younger than the rest of what is used.
-void apply_adapter(llama_context *context, llama_adapter_lora *adapter) {
-    using apply_function = int32_t (*)(llama_context *, llama_adapter_lora **, size_t, float *);
-    const auto apply = reinterpret_cast<apply_function>(dlsym(RTLD_DEFAULT, "llama_set_adapters_lora"));
-    if (!apply) {
-        fail("this build of llama.cpp has no llama_set_adapters_lora");
-    }
-    float scale = 1.0f;
-    if (apply(context, &adapter, 1, &scale) != 0) {
-        fail("llama.cpp cannot apply the adapter");
-    }
-}
-
 // An adapter belongs to the model, which frees it, and is loaded before the context, whose buffers it enlarges.
 llama_adapter_lora *load_adapter(llama_model *model, const ps_options &options) {
     if (!options.lora_path) {
@@ -154,8 +140,8 @@ context_ptr open_context(llama_model *model, const ps_options &options, ps_recor
         fail(std::string(options.gguf_path) + ": llama.cpp cannot make a context of " +
              std::to_string(options.n_ctx) + " tokens");
     }
-    if (adapter) {
-        apply_adapter(context.get(), adapter);
+    if (adapter && !perfsuite::apply_adapter(context.get(), adapter)) {
+        fail(std::string(options.lora_path) + ": llama.cpp cannot apply the adapter");
     }
     if (recorder && (options.recorder == PS_RECORDER_CALLBACK || options.recorder == PS_RECORDER_EXPERTS)) {
         llama_set_abort_callback(context.get(), ps_recorder_tick, recorder);

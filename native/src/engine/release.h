@@ -69,6 +69,16 @@ inline void clear_memory(llama_context *context) {
 #endif
 }
 
+/* At scale 1; whether the engine takes it. */
+inline bool apply_adapter(llama_context *context, llama_adapter_lora *adapter) {
+#ifdef PS_LACKS_LLAMA_SET_ADAPTERS_LORA
+    return llama_set_adapter_lora(context, adapter, 1.0f) == 0;
+#else
+    float scale = 1.0f;
+    return llama_set_adapters_lora(context, &adapter, 1, &scale) == 0;
+#endif
+}
+
 /* As far as the release says it. */
 inline std::string engine_version() {
     std::string text;

@@ -91,7 +91,7 @@ def quick_plan(workload: LlamaWorkload, cache_dir: Path) -> CalibrationPlan:
     """
     scenario = _scenario(max(1, min(workload.scenario.n_prompt, workload.n_ubatch)))
     compositions = tuple(
-        replace(llama_workload(weights, scenario), settings=workload.settings)
+        replace(llama_workload(weights, scenario), settings=replace(workload.settings, lora_rank=None))
         for weights in quick_weights(_quantization(workload.weights), cache_dir=cache_dir)
     )
     own, others = _chosen(_operators((workload,))), _chosen(_operators(compositions))
