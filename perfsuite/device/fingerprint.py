@@ -17,9 +17,12 @@ ENGINE = "engine"
 
 _PLATFORM = "opencl_platform"
 
+#: What runs beside a model alone: only fields of runs that were asked for it.
+BESIDE = ("lora_rank", "n_sequences", "draft")
+
 #: What was asked for; the other fields say what the machine is.
 _ASKED = (
-    *("model", "backend", "threads", "flash_attn", "kv_types", "n_ubatch", "lora_rank"),
+    *("model", "backend", "threads", "flash_attn", "kv_types", "n_ubatch", *BESIDE),
     *(_PLATFORM, "opencl_device"),
 )
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 
 from perfsuite.expectation.graph import KNOWN_GRAPHS, Batch, Operator, Settings, engine_graph
 from perfsuite.expectation.graphs.place import Place
 from perfsuite.expectation.op_cost import NO_COST, OpCost
 from perfsuite.expectation.op_rules import rule_of
+from perfsuite.expectation.speculation import Drafting
 from perfsuite.records.events import Phase
 from perfsuite.workload.architecture import Architecture
 from perfsuite.workload.kernel_catalog import STANDARD_KERNELS, KernelCase
@@ -81,8 +82,13 @@ class LlamaWorkload:
     weights: Weights
     scenario: Scenario
     settings: Settings
+    #: Cells of the KV cache of a sequence.
     n_ctx: int
     n_ubatch: int
+    #: Sequences that are generated side by side, a token of each in one decode step.
+    n_sequences: int = 1
+    #: Speculative decoding: a decode step is the pass of a round that verifies what a draft proposes.
+    drafting: Drafting | None = None
 
     @property
     def prefix(self) -> str:
@@ -91,24 +97,71 @@ class LlamaWorkload:
 
     @property
     def is_alone(self) -> bool:
-        """Whether the model runs by itself: without an adapter."""
-        return self.settings.lora_rank is None
+        """Whether the model runs by itself: one sequence, without an adapter or a draft."""
+        return self.settings.lora_rank is None and self.n_sequences == 1 and self.drafting is None
+
+    @property
+    def n_draft(self) -> int:
+        """Tokens that a draft proposes in a round; 0 without one."""
+        return 0 if self.drafting is None else self.drafting.speculation.n_draft
+
+    @property
+    def draft(self) -> LlamaWorkload | None:
+        """What the model of the draft runs: the same text, a token at a time."""
+        if self.drafting is None or self.drafting.weights is None:
+            return None
+        settings = replace(self.settings, lora_rank=None)
+        return replace(self, weights=self.drafting.weights, settings=settings, drafting=None)
+
+    @property
+    def middle_place(self) -> int:
+        """The place of a text by which decode is taken: the step in the middle is the last one that begins by it.
+
+        A round begins at one of the places before it, and what it sees is padded: half of the generation, whose length
+        is mostly round, is the place from which all of these see the same.
+        """
+        before, n_gen = self.scenario.n_depth + self.scenario.n_prompt, self.scenario.n_gen
+        return before + (n_gen // 2 if self.n_draft else (n_gen - 1) // 2)
+
+    def occurrences(self, phase: Phase) -> int:
+        """Return how often a phase comes in a run, on average."""
+        tokens_per_step = 1.0 if self.drafting is None else self.drafting.speculation.tokens_per_round
+        n_steps = round(self.scenario.n_gen / tokens_per_step)
+        if phase in (Phase.DECODE, Phase.DRAFT):
+            return n_steps
+        n_prompts = self.n_sequences if self.scenario.n_prompt else 0
+        if phase in (Phase.COPY, Phase.SOFTMAX, Phase.SAMPLING):
+            return n_prompts + n_steps * (self.n_sequences + self.n_draft)
+        return n_prompts
 
     @property
     def has_known_graph(self) -> bool:
         """Whether operators can be enumerated for this architecture."""
         return self.weights.gguf_architecture in KNOWN_GRAPHS
 
-    def batch(self, n_used: int, *, n_tokens: int = 1, n_outputs: int = 1) -> Batch:
-        """Return an evaluation after which the cache holds `n_used` tokens; one token by default."""
-        return Batch(n_tokens=n_tokens, n_outputs=n_outputs, n_used=n_used, n_ctx=self.n_ctx, n_ubatch=self.n_ubatch)
+    def batch(self, n_used: int, *, n_tokens: int = 1, n_outputs: int = 1, n_sequences: int = 1) -> Batch:
+        """Return an evaluation after which the cache holds `n_used` tokens of a sequence; one token by default."""
+        return Batch(
+            n_tokens=n_tokens,
+            n_outputs=n_outputs,
+            n_used=n_used,
+            n_ctx=self.n_ctx,
+            n_ubatch=self.n_ubatch,
+            n_sequences=n_sequences,
+            n_caches=self.n_sequences,
+        )
+
+    def step(self, n_used: int) -> Batch:
+        """Return a decode step after which the cache holds `n_used` tokens of a sequence; each token gives logits."""
+        n_tokens = self.n_sequences * (1 + self.n_draft)
+        return self.batch(n_used, n_tokens=n_tokens, n_outputs=n_tokens, n_sequences=self.n_sequences)
 
     def batches(self, phase: Phase) -> tuple[Batch, ...]:
         """Return the graph evaluations of one occurrence of a phase; decode is taken at its middle step."""
         scenario = self.scenario
         n_prompt, before = scenario.n_prompt, scenario.n_depth
         if phase is Phase.DECODE:
-            return (self.batch(before + n_prompt + (scenario.n_gen + 1) // 2),)
+            return (self.step(self.middle_place + 1 + self.n_draft),)
         ends = ((start, min(start + self.n_ubatch, n_prompt)) for start in range(0, n_prompt, self.n_ubatch))
         return tuple(
             self.batch(before + end, n_tokens=end - start, n_outputs=int(end == n_prompt)) for start, end in ends
@@ -156,7 +209,7 @@ def llama_workload(
 
 def decode_costs(workload: LlamaWorkload, n_used: int) -> tuple[CaseCost, ...]:
     """Return the parts of one decode step after which the cache holds so many tokens, the gather left out."""
-    return _summed(_parts(workload, workload.operators(workload.batch(n_used)))[1:])
+    return _summed(_parts(workload, workload.operators(workload.step(n_used)))[1:])
 
 
 def phase_cases(workload: LlamaWorkload) -> Iterator[Case]:
@@ -233,9 +286,21 @@ def _phase_costs(workload: LlamaWorkload) -> dict[Phase, tuple[CaseCost, ...]]:
             if phase is Phase.PREFILL:
                 costs[Phase.EMBEDDING] = (embedding,)
             costs[phase] = _summed(tuple(rest))
+    costs |= _draft_costs(workload)
     costs |= _token_costs(workload.weights.known_architecture)
     costs[Phase.END_TO_END] = _end_to_end(workload, costs) if known else ()
     return costs
+
+
+def _draft_costs(workload: LlamaWorkload) -> dict[Phase, tuple[CaseCost, ...]]:
+    """Cost what a draft does: it reads the prompt, and proposes a round's tokens one after the other."""
+    draft = workload.draft
+    if draft is None:
+        return {}
+    once = {phase: draft.graph(phase) if draft.has_known_graph else () for phase in workload.graph_phases()}
+    parts = {phase: _summed(_parts(draft, graph)) if graph else () for phase, graph in once.items()}
+    times = {Phase.PREFILL: (Phase.DRAFT_PREFILL, 1), Phase.DECODE: (Phase.DRAFT, workload.n_draft)}
+    return {name: _summed(parts[phase] * n_times) for phase, (name, n_times) in times.items() if phase in parts}
 
 
 def _token_costs(known: Architecture | None) -> dict[Phase, tuple[CaseCost, ...]]:
@@ -254,10 +319,7 @@ def _token_costs(known: Architecture | None) -> dict[Phase, tuple[CaseCost, ...]
 
 
 def _end_to_end(workload: LlamaWorkload, costs: dict[Phase, tuple[CaseCost, ...]]) -> tuple[CaseCost, ...]:
-    n_gen = workload.scenario.n_gen
-    n_drawn = n_gen + (1 if workload.scenario.n_prompt else 0)
-    times = {Phase.DECODE: n_gen, Phase.COPY: n_drawn, Phase.SOFTMAX: n_drawn, Phase.SAMPLING: n_drawn}
-    return tuple(part for phase, parts in costs.items() for part in parts * times.get(phase, 1))
+    return tuple(part for phase, parts in costs.items() for part in parts * workload.occurrences(phase))
 
 
 def _parts(workload: LlamaWorkload, graph: tuple[Operator, ...]) -> tuple[CaseCost, ...]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import Any
 
-from perfsuite.expectation.cases import N_UBATCH, REST_ROLE, Case, recorded_operator_cases
+from perfsuite.expectation.cases import N_UBATCH, REST_ROLE, Case, LlamaWorkload, recorded_operator_cases
 from perfsuite.experiments.progress import ProgressLine
 from perfsuite.experiments.replicates import GroupSamples, case_samples, collect_replicates
 from perfsuite.experiments.run_config import RunConfig
@@ -158,7 +158,17 @@ def graph_settings(config: RunConfig) -> dict[str, str]:
         "flash_attn": "on" if settings.flash_attn else "off",
         "kv_types": f"{settings.type_k}/{settings.type_v}",
         **({} if config.workload.n_ubatch == N_UBATCH else {"n_ubatch": str(config.workload.n_ubatch)}),
-        **({} if settings.lora_rank is None else {"lora_rank": str(settings.lora_rank)}),
+        **_beside(config.workload),
+    }
+
+
+def _beside(workload: LlamaWorkload) -> dict[str, str]:
+    """Name what runs beside a model alone; nothing where it does, so that its baselines stay what they were."""
+    rank, drafting = workload.settings.lora_rank, workload.drafting
+    return {
+        **({} if rank is None else {"lora_rank": str(rank)}),
+        **({} if workload.n_sequences == 1 else {"n_sequences": str(workload.n_sequences)}),
+        **({} if drafting is None else {"draft": drafting.identity}),
     }
 
 
@@ -192,7 +202,7 @@ def check_graphs(config: RunConfig, records: Sequence[EngineRecord]) -> CheckedG
     problems: GraphProblems = {}
     otherwise: dict[tuple[Phase | None, str | None], str] = {}
     for phase in config.workload.graph_phases() if config.workload.has_known_graph else ():
-        recorded = _recorded_graph(records[0], phase, config.workload.scenario.n_prompt)
+        recorded = _recorded_graph(records[0], phase, config.workload)
         for each in graph_differences(config.workload.graph(phase), recorded):
             if each.is_other_work:
                 problems.setdefault((phase, each.role), (f"the graph is not as expected: {each.text}",))
@@ -211,12 +221,14 @@ def lost_events(records: Iterable[EngineRecord]) -> str | None:
     return f"the recorder lost events ({misaligned} evaluations incomplete, {dropped} events dropped)"
 
 
-def _recorded_graph(record: EngineRecord, phase: Phase, n_prompt: int) -> list[Any]:
+def _recorded_graph(record: EngineRecord, phase: Phase, workload: LlamaWorkload) -> list[Any]:
     """Return the timed operators of the first prefill of the scenario's length, or of the decode step in its middle."""
+    n_prompt = workload.scenario.n_prompt
     prefills = [span for span in record.spans if span.phase is Phase.PREFILL and span.n_tokens == n_prompt]
     repetition = prefills[0].repetition if prefills else 0
     spans = [span for span in record.spans if span.phase is phase and span.repetition == repetition]
-    span = spans[0] if phase is Phase.PREFILL else spans[(len(spans) - 1) // 2]
+    begun = [span for span in spans if span.token <= workload.middle_place]
+    span = spans[0] if phase is Phase.PREFILL else (begun or spans)[-1]
     evaluations = evaluations_of(record)
     graphs = [record.graphs[evaluations.graph[each]] for each in evaluations.within(span.start_ns, span.end_ns)]
     return [operator for graph in graphs for operator in timed_operators(graph)]

@@ -129,7 +129,7 @@ def _resolve(config: pytest.Config) -> RunConfig:
     run = RunConfig(
         profile=profile,
         board=board,
-        workload=_workload(option, weights, scenario),
+        workload=_workload(option, weights, scenario, cache_dir / "models"),
         asked_threads=None if option.threads is None else _positive(option, "--threads"),
         backend=option.backend,
         baseline_mode=option.baseline,
@@ -183,7 +183,7 @@ def _flash_attn(given: str | None, opencl: OpenClBackend | None) -> bool:
     return given == "on" if given else opencl is None or not opencl.device.is_cpu
 
 
-def _workload(option: argparse.Namespace, weights: Weights, scenario: Scenario) -> LlamaWorkload:
+def _workload(option: argparse.Namespace, weights: Weights, scenario: Scenario, models_dir: Path) -> LlamaWorkload:
     """Return the workload with the settings that options ask for, as llama-bench's of the same names mean them."""
     types = {name: (value_of(option, name) or "f16").lower() for name in ("--cache-type-k", "--cache-type-v")}
     for name, value in types.items():
@@ -198,7 +198,7 @@ def _workload(option: argparse.Namespace, weights: Weights, scenario: Scenario) 
     )
     if option.ubatch_size is not None:
         workload = replace(workload, n_ubatch=_positive(option, "--ubatch-size"))
-    return with_variant(workload, option)
+    return with_variant(workload, option, models_dir)
 
 
 def _scenario(option: argparse.Namespace) -> Scenario:

@@ -94,7 +94,8 @@ def quick_plan(workload: LlamaWorkload, cache_dir: Path) -> CalibrationPlan:
         replace(llama_workload(weights, scenario), settings=replace(workload.settings, lora_rank=None))
         for weights in quick_weights(_quantization(workload.weights), cache_dir=cache_dir)
     )
-    own, others = _chosen(_operators((workload,))), _chosen(_operators(compositions))
+    own = _chosen(_operators(each for each in (workload, workload.draft) if each is not None))
+    others = _chosen(_operators(compositions))
     return CalibrationPlan(
         shapes=tuple(dict.fromkeys((*own, *others))),
         compositions=compositions,
