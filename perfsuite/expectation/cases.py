@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
-from perfsuite.expectation.graph import KNOWN_GRAPHS, Batch, Operator, Settings, engine_graph
+from perfsuite.expectation.graph import KNOWN_GRAPHS, KV_PADDING, Batch, Operator, Settings, engine_graph
 from perfsuite.expectation.graphs.place import Place
 from perfsuite.expectation.op_cost import NO_COST, OpCost
 from perfsuite.expectation.op_rules import rule_of
@@ -113,6 +113,11 @@ class LlamaWorkload:
         settings = replace(self.settings, lora_rank=None)
         return replace(self, weights=self.drafting.weights, settings=settings, drafting=None)
 
+    def with_draft(self, drafting: Drafting) -> LlamaWorkload:
+        """Return the workload with a draft, whose last round may go beyond what is generated."""
+        n_cells = self.scenario.n_ctx + drafting.speculation.n_draft
+        return replace(self, drafting=drafting, n_ctx=-(-n_cells // KV_PADDING) * KV_PADDING)
+
     @property
     def middle_place(self) -> int:
         """The place of a text by which decode is taken: the step in the middle is the last one that begins by it.
@@ -202,7 +207,7 @@ def llama_workload(
         weights=weights,
         scenario=scenario,
         settings=Settings(flash_attn=can_flash and flash_attn, type_k=type_k, type_v=type_v),
-        n_ctx=-(-scenario.n_ctx // 256) * 256,
+        n_ctx=-(-scenario.n_ctx // KV_PADDING) * KV_PADDING,
         n_ubatch=N_UBATCH,
     )
 

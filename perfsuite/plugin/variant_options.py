@@ -95,8 +95,7 @@ def _with_draft(workload: LlamaWorkload, text: str, models_dir: Path) -> LlamaWo
         raise pytest.UsageError(f"--draft={text}: {workload.scenario.name} generates nothing; expected tokens to draft")
     if drafting.weights is not None:
         check_vocabularies(text, drafting.weights.architecture, workload.weights.architecture)
-    n_ctx = -(-(workload.scenario.n_ctx + drafting.speculation.n_draft) // 256) * 256
-    return replace(workload, drafting=drafting, n_ctx=n_ctx)
+    return workload.with_draft(drafting)
 
 
 def _drafting(text: str, models_dir: Path) -> Drafting:
