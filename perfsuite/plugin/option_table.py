@@ -38,9 +38,6 @@ SHAPE_PROFILES = {
     "nightly": "2000 shapes a hunt, 240 min for all",
 }
 
-#: The draft that is no model: what followed the last tokens of the text before.
-NGRAM = "ngram"
-
 #: The settings of an old side.
 AGAINST_ARGUMENTS = "threads=N, ubatch=N, flash_attn=0|1, type_k=TYPE, type_v=TYPE"
 
@@ -72,7 +69,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "--lora-rank": _row("rank of a synthetic LoRA adapter beside every matrix of the layers", type=int, metavar="N"),
     "--parallel": _row("sequences that are generated side by side, a token of each in one step", type=int, metavar="N"),
     "--draft": _row(
-        f"speculative decoding: a draft, or {NGRAM}, the tokens that it proposes in a round (default 4), and the "
+        "speculative decoding: a draft, or ngram, the tokens that it proposes in a round (default 4), and the "
         "chance that each passes (default 0.8), such as smollm2-135m-q8_0:4:0.7",
         metavar="MODEL|ngram[:TOKENS[:ACCEPTANCE]]",
     ),

@@ -158,4 +158,4 @@ def _sentence(summary: VariantSummary, *, is_calibrated: bool) -> str:
 
 def _markdown(rows: Sequence[VariantRow], *, is_calibrated: bool) -> str:
     lines = [f"- {_sentence(each, is_calibrated=is_calibrated)}" for each in summarize(rows)]
-    return "\n".join([table(_HEAD, [_cells(row, is_calibrated=is_calibrated) for row in rows]), "", *lines])
+    return "\n".join([table(_HEAD, [_cells(row, is_calibrated=is_calibrated) for row in rows]), *lines])

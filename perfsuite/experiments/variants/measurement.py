@@ -24,6 +24,7 @@ from perfsuite.measure.llama_plan import llama_plan, with_files
 from perfsuite.measure.plan import LlamaPlan
 from perfsuite.measure.schedule import Payload, Rule, Series, pairs_of, take_rounds
 from perfsuite.records.events import EngineRecord, Phase
+from perfsuite.trace.samples import faster_half_mean
 from perfsuite.verdict.significance import t_quantile
 
 #: Pairs of processes for each point, and how many a row needs.
@@ -126,11 +127,11 @@ def by_ceilings(ceilings: Ceilings) -> Forecast:
 
 
 def measured_latencies(record: EngineRecord, workload: LlamaWorkload) -> Latencies:
-    """Return what one process took: medians of its phases, added up."""
+    """Return what one process took: its phases as pairs reduce them, added up."""
     durations: dict[Phase, list[int]] = defaultdict(list)
     for span in record.spans:
         durations[span.phase].append(span.duration_ns)
-    return latencies_of({phase: median(found) for phase, found in durations.items()}, workload)
+    return latencies_of({phase: faster_half_mean(found) for phase, found in durations.items()}, workload)
 
 
 def measure_variants(
