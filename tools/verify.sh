@@ -70,6 +70,7 @@ title 'llama-bench beside ours, in pairs'
 title 'Calibration, and forecasts of workloads that it never ran'
 .venv/bin/perfsuite calibrate | tail -n 2
 .venv/bin/perfsuite held-out
+.venv/bin/perfsuite variants --markdown
 
 title 'The engine on OpenCL: cases, counts against its own profile, idle time and growth'
 tools/opencl_backend.sh >/dev/null

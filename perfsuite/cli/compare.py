@@ -62,6 +62,9 @@ _SUBJECT: tuple[tuple[tuple[str, ...], str, dict[str, Any]], ...] = (
     (("-fa", "--flash-attn"), "--perf-flash-attn", {"type": _flash, "metavar": "0|1", "help": "flash attention"}),
     (("-ctk", "--cache-type-k"), "--cache-type-k", {"metavar": "TYPE", "help": "type of the keys in the cache"}),
     (("-ctv", "--cache-type-v"), "--cache-type-v", {"metavar": "TYPE", "help": "type of the values in the cache"}),
+    (("--lora-rank",), "--lora-rank", _number("rank of a synthetic LoRA adapter beside every matrix of the layers")),
+    (("--parallel",), "--parallel", _number("sequences that are generated side by side")),
+    (("--draft",), "--draft", {"metavar": "MODEL|ngram[:TOKENS[:ACCEPTANCE]]", "help": "speculative decoding"}),
 )
 
 

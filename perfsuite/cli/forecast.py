@@ -15,8 +15,9 @@ from perfsuite.errors import PerfsuiteError
 from perfsuite.expectation.requests.analytic import Conventions
 from perfsuite.expectation.requests.composition import Passes, compose, passes_of
 from perfsuite.expectation.requests.forecast import forecast_request
-from perfsuite.expectation.requests.speculative_passes import Speculation, SpeculativePasses
+from perfsuite.expectation.requests.speculative_passes import SpeculativePasses
 from perfsuite.expectation.requests.subject import Optimisations, Subject, find_subject
+from perfsuite.expectation.speculation import Speculation, check_vocabularies
 from perfsuite.workload.variant import find_variant, variant_names
 
 _ABOUT = """
@@ -40,8 +41,6 @@ _EXAMPLES = {
 #: Longest prompt and longest generation that are counted in a few seconds and a few hundred megabytes.
 _MOST_PROMPT = 1 << 20
 _MOST_NEW_TOKENS = 1 << 17
-#: By how much the vocabularies of draft and target may differ. *Source*: ``common/speculative.cpp`` of llama.cpp.
-_VOCABULARY_DIFFERENCE = 128
 
 
 def add_parser(commands: Commands) -> None:
@@ -168,7 +167,5 @@ def _with_draft(
 
 def _draft(text: str, target: Subject) -> Subject:
     draft = find_subject(text)
-    n_draft_vocab, n_vocab = draft.architecture.n_vocab, target.architecture.n_vocab
-    if abs(n_draft_vocab - n_vocab) > _VOCABULARY_DIFFERENCE:
-        raise PerfsuiteError(f"--draft={text}: has a vocabulary of {n_draft_vocab}, expected the target's, {n_vocab}")
+    check_vocabularies(text, draft.architecture, target.architecture)
     return draft

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 from perfsuite.cli.kept_folders import user_cache
 from perfsuite.device.profile import find_profile
-from perfsuite.expectation.cases import LlamaWorkload, llama_workload
+from perfsuite.expectation.cases import LlamaWorkload
+from perfsuite.expectation.workload_request import WorkloadRequest
 from perfsuite.measure.board.protocol import Board
-from perfsuite.measure.llama_plan import llama_plan
+from perfsuite.measure.llama_plan import llama_plan, with_files
 from perfsuite.measure.plan import LlamaPlan
 from perfsuite.workload.scenario import find_scenario
 from perfsuite.workload.weights import Weights, resolve
@@ -58,7 +59,8 @@ def engine_run(
     """
     asked, weights, facts = getattr(options, "flash_attn", None), named_weights(options), board.facts()
     flash_attn = (opencl is None or not opencl.device.is_cpu) if asked is None else asked == "on"
-    workload = llama_workload(weights, find_scenario(options.scenario), flash_attn=flash_attn)
+    models_dir, scenario = user_cache() / "models", find_scenario(options.scenario)
+    workload = WorkloadRequest.of(options).workload(weights, scenario, flash_attn=flash_attn, models_dir=models_dir)
     plan = llama_plan(
         workload,
         facts.engine,
@@ -68,4 +70,4 @@ def engine_run(
         opencl=opencl,
         n_repetitions=n_repetitions,
     )
-    return EngineRun(workload=workload, plan=plan)
+    return EngineRun(workload=workload, plan=with_files(plan, workload, board, models_dir))

@@ -17,8 +17,14 @@ ENGINE = "engine"
 
 _PLATFORM = "opencl_platform"
 
+#: What runs beside a model alone: only fields of runs that were asked for it.
+BESIDE = ("lora_rank", "n_sequences", "draft")
+
 #: What was asked for; the other fields say what the machine is.
-_ASKED = ("model", "backend", "threads", "flash_attn", "kv_types", "n_ubatch", _PLATFORM, "opencl_device")
+_ASKED = (
+    *("model", "backend", "threads", "flash_attn", "kv_types", "n_ubatch", *BESIDE),
+    *(_PLATFORM, "opencl_device"),
+)
 
 #: Where the version of an OpenCL platform begins behind its name; the version is the machine's.
 #: *Source*: OpenCL 3.0, table 'List of supported param_names by clGetPlatformInfo', CL_PLATFORM_VERSION.

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 
 from perfsuite.expectation.engine_graphs import EngineGraphs
-from perfsuite.expectation.graph import KNOWN_GRAPHS, Batch, Operator, Settings, engine_graph
+from perfsuite.expectation.graph import KNOWN_GRAPHS, KV_PADDING, Batch, Operator, Settings, engine_graph
 from perfsuite.expectation.graphs.place import Place
 from perfsuite.expectation.op_cost import NO_COST, OpCost
 from perfsuite.expectation.op_rules import OPERATORS, rule_of
+from perfsuite.expectation.speculation import Drafting
 from perfsuite.records.events import EMBEDDING_ROLE, Phase
 from perfsuite.workload.kernel_catalog import STANDARD_KERNELS, KernelCase
 from perfsuite.workload.scenario import Scenario
@@ -81,8 +82,13 @@ class LlamaWorkload:
     weights: Weights
     scenario: Scenario
     settings: Settings
+    #: Cells of the KV cache of a sequence.
     n_ctx: int
     n_ubatch: int
+    #: Sequences that are generated side by side, a token of each in one decode step.
+    n_sequences: int = 1
+    #: Speculative decoding: a decode step is the pass of a round that verifies what a draft proposes.
+    drafting: Drafting | None = None
     #: What the engine says of a model whose graph the suite cannot write itself; None where it was not asked.
     engine_graphs: EngineGraphs | None = field(default=None, compare=False, repr=False)
 
@@ -120,18 +126,76 @@ class LlamaWorkload:
         """The evaluations whose graphs are asked for: those of each phase, and the first and the last step."""
         scenario = self.scenario
         ends = (scenario.n_depth + scenario.n_prompt + 1, scenario.n_ctx) if scenario.n_gen else ()
-        return (*(batch for phase in self.graph_phases() for batch in self.batches(phase)), *map(self.batch, ends))
+        steps = (self.step(end + self.n_draft) for end in ends)
+        return (*(batch for phase in self.graph_phases() for batch in self.batches(phase)), *steps)
 
-    def batch(self, n_used: int, *, n_tokens: int = 1, n_outputs: int = 1) -> Batch:
-        """Return an evaluation after which the cache holds `n_used` tokens; one token by default."""
-        return Batch(n_tokens=n_tokens, n_outputs=n_outputs, n_used=n_used, n_ctx=self.n_ctx, n_ubatch=self.n_ubatch)
+    @property
+    def is_alone(self) -> bool:
+        """Whether the model runs by itself: one sequence, without an adapter or a draft."""
+        return self.settings.lora_rank is None and self.n_sequences == 1 and self.drafting is None
+
+    @property
+    def n_draft(self) -> int:
+        """Tokens that a draft proposes in a round; 0 without one."""
+        return 0 if self.drafting is None else self.drafting.speculation.n_draft
+
+    @property
+    def draft(self) -> LlamaWorkload | None:
+        """What the model of the draft runs: the same text, a token at a time."""
+        if self.drafting is None or self.drafting.weights is None:
+            return None
+        settings = replace(self.settings, lora_rank=None)
+        return replace(self, weights=self.drafting.weights, settings=settings, drafting=None, engine_graphs=None)
+
+    def with_draft(self, drafting: Drafting) -> LlamaWorkload:
+        """Return the workload with a draft, whose last round may go beyond what is generated."""
+        n_cells = self.scenario.n_ctx + drafting.speculation.n_draft
+        return replace(self, drafting=drafting, n_ctx=-(-n_cells // KV_PADDING) * KV_PADDING)
+
+    @property
+    def middle_place(self) -> int:
+        """The place of a text by which decode is taken: the step in the middle is the last one that begins by it.
+
+        A round begins at one of the places before it, and what it sees is padded: half of the generation, whose length
+        is mostly round, is the place from which all of these see the same.
+        """
+        before, n_gen = self.scenario.n_depth + self.scenario.n_prompt, self.scenario.n_gen
+        return before + (n_gen // 2 if self.n_draft else (n_gen - 1) // 2)
+
+    def occurrences(self, phase: Phase) -> int:
+        """Return how often a phase comes in a run, on average."""
+        tokens_per_step = 1.0 if self.drafting is None else self.drafting.speculation.tokens_per_round
+        n_steps = round(self.scenario.n_gen / tokens_per_step)
+        if phase in (Phase.DECODE, Phase.DRAFT):
+            return n_steps
+        n_prompts = self.n_sequences if self.scenario.n_prompt else 0
+        if phase in (Phase.COPY, Phase.SOFTMAX, Phase.SAMPLING):
+            return n_prompts + n_steps * (self.n_sequences + self.n_draft)
+        return n_prompts
+
+    def batch(self, n_used: int, *, n_tokens: int = 1, n_outputs: int = 1, n_sequences: int = 1) -> Batch:
+        """Return an evaluation after which the cache holds `n_used` tokens of a sequence; one token by default."""
+        return Batch(
+            n_tokens=n_tokens,
+            n_outputs=n_outputs,
+            n_used=n_used,
+            n_ctx=self.n_ctx,
+            n_ubatch=self.n_ubatch,
+            n_sequences=n_sequences,
+            n_caches=self.n_sequences,
+        )
+
+    def step(self, n_used: int) -> Batch:
+        """Return a decode step after which the cache holds `n_used` tokens of a sequence; each token gives logits."""
+        n_tokens = self.n_sequences * (1 + self.n_draft)
+        return self.batch(n_used, n_tokens=n_tokens, n_outputs=n_tokens, n_sequences=self.n_sequences)
 
     def batches(self, phase: Phase) -> tuple[Batch, ...]:
         """Return the graph evaluations of one occurrence of a phase; decode is taken at its middle step."""
         scenario = self.scenario
         n_prompt, before = scenario.n_prompt, scenario.n_depth
         if phase is Phase.DECODE:
-            return (self.batch(before + n_prompt + (scenario.n_gen + 1) // 2),)
+            return (self.step(self.middle_place + 1 + self.n_draft),)
         ends = ((start, min(start + self.n_ubatch, n_prompt)) for start in range(0, n_prompt, self.n_ubatch))
         return tuple(
             self.batch(before + end, n_tokens=end - start, n_outputs=int(end == n_prompt)) for start, end in ends
@@ -174,14 +238,14 @@ def llama_workload(
         weights=weights,
         scenario=scenario,
         settings=Settings(flash_attn=can_flash and flash_attn, type_k=type_k, type_v=type_v),
-        n_ctx=-(-scenario.n_ctx // 256) * 256,
+        n_ctx=-(-scenario.n_ctx // KV_PADDING) * KV_PADDING,
         n_ubatch=N_UBATCH,
     )
 
 
 def decode_costs(workload: LlamaWorkload, n_used: int) -> tuple[CaseCost, ...]:
     """Return the parts of one decode step after which the cache holds so many tokens, the gather left out."""
-    graph = tuple(each for each in workload.operators(workload.batch(n_used)) if each.role != EMBEDDING_ROLE)
+    graph = tuple(each for each in workload.operators(workload.step(n_used)) if each.role != EMBEDDING_ROLE)
     return _summed(_parts(workload, graph))
 
 
@@ -258,9 +322,21 @@ def _phase_costs(workload: LlamaWorkload) -> dict[Phase, tuple[CaseCost, ...]]:
             costs[Phase.EMBEDDING] = _summed(embedding)
         is_known = bool(roles) and all(roles.values())
         costs[phase] = _summed(tuple(part for parts in roles.values() for part in parts)) if is_known else ()
+    costs |= _draft_costs(workload)
     costs |= _token_costs(workload.n_vocab)
     costs[Phase.END_TO_END] = _end_to_end(workload, costs) if all(costs.values()) else ()
     return costs
+
+
+def _draft_costs(workload: LlamaWorkload) -> dict[Phase, tuple[CaseCost, ...]]:
+    """Cost what a draft does: it reads the prompt, and proposes a round's tokens one after the other."""
+    draft = workload.draft
+    if draft is None:
+        return {}
+    once = {phase: draft.graph(phase) if draft.has_graph else () for phase in workload.graph_phases()}
+    parts = {phase: _summed(_parts(draft, graph)) if graph else () for phase, graph in once.items()}
+    times = {Phase.PREFILL: (Phase.DRAFT_PREFILL, 1), Phase.DECODE: (Phase.DRAFT, workload.n_draft)}
+    return {name: _summed(parts[phase] * n_times) for phase, (name, n_times) in times.items() if phase in parts}
 
 
 def _token_costs(n_vocab: int | None) -> dict[Phase, tuple[CaseCost, ...]]:
@@ -278,10 +354,7 @@ def _token_costs(n_vocab: int | None) -> dict[Phase, tuple[CaseCost, ...]]:
 
 
 def _end_to_end(workload: LlamaWorkload, costs: dict[Phase, tuple[CaseCost, ...]]) -> tuple[CaseCost, ...]:
-    n_gen = workload.scenario.n_gen
-    n_drawn = n_gen + (1 if workload.scenario.n_prompt else 0)
-    times = {Phase.DECODE: n_gen, Phase.COPY: n_drawn, Phase.SOFTMAX: n_drawn, Phase.SAMPLING: n_drawn}
-    return tuple(part for phase, parts in costs.items() for part in parts * times.get(phase, 1))
+    return tuple(part for phase, parts in costs.items() for part in parts * workload.occurrences(phase))
 
 
 def _parts(workload: LlamaWorkload, graph: tuple[Operator, ...], n_evaluations: int = 1) -> tuple[CaseCost, ...]:

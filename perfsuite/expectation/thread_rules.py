@@ -118,7 +118,7 @@ def by_pieces(operator: Operator, n_threads: int, n_used: int) -> BalanceExpecta
 def by_heads_or_cache(operator: Operator, n_threads: int, n_used: int) -> BalanceExpectation:
     """Cut fused attention by queries and heads, or that of one query along a long cache of floats."""
     query, key = operator.sources[:2]
-    if query.ne[1] == 1 and key.ne[1] >= SPLIT_POSITIONS and key.type in ("f16", "f32"):
+    if query.ne[1] * query.ne[3] == 1 and key.ne[1] >= SPLIT_POSITIONS and key.type in ("f16", "f32"):
         n_visible = max(1, min(n_used, key.ne[1]))
         spent = split_positions(n_visible, key.ne[1], n_threads)
         return BalanceExpectation(n_threads=n_threads, balance_ratio=spent / n_visible)

@@ -9,12 +9,12 @@ from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import Any
 
-from perfsuite.expectation.cases import N_UBATCH, REST_ROLE, Case, recorded_operator_cases
+from perfsuite.expectation.cases import N_UBATCH, REST_ROLE, Case, LlamaWorkload, recorded_operator_cases
 from perfsuite.experiments.progress import ProgressLine
 from perfsuite.experiments.replicates import GroupSamples, case_samples, collect_replicates
 from perfsuite.experiments.run_config import RunConfig
 from perfsuite.measure.board.watching import DEVICE_SAMPLES
-from perfsuite.measure.llama_plan import llama_plan, with_drawn_layout
+from perfsuite.measure.llama_plan import llama_plan, with_drawn_layout, with_files
 from perfsuite.measure.plan import LlamaPlan
 from perfsuite.measure.schedule import Payload, waiting_complaint
 from perfsuite.records.engine_columns import evaluations_of
@@ -158,6 +158,17 @@ def graph_settings(config: RunConfig) -> dict[str, str]:
         "flash_attn": "on" if settings.flash_attn else "off",
         "kv_types": f"{settings.type_k}/{settings.type_v}",
         **({} if config.workload.n_ubatch == N_UBATCH else {"n_ubatch": str(config.workload.n_ubatch)}),
+        **_beside(config.workload),
+    }
+
+
+def _beside(workload: LlamaWorkload) -> dict[str, str]:
+    """Name what runs beside a model alone; nothing where it does, so that its baselines stay what they were."""
+    rank, drafting = workload.settings.lora_rank, workload.drafting
+    return {
+        **({} if rank is None else {"lora_rank": str(rank)}),
+        **({} if workload.n_sequences == 1 else {"n_sequences": str(workload.n_sequences)}),
+        **({} if drafting is None else {"draft": drafting.identity}),
     }
 
 
@@ -174,7 +185,7 @@ def run_plan(config: RunConfig, n_repetitions: int = 1) -> LlamaPlan:
         prompt_lengths=config.prompt_lengths,
     )
     return replace(
-        plan,
+        with_files(plan, config.workload, config.board, config.cache_dir / "models"),
         inject_op=config.inject_op,
         inject_ratio=config.inject_ratio,
         inject_phases=config.inject_phases,
@@ -191,7 +202,7 @@ def check_graphs(config: RunConfig, records: Sequence[EngineRecord]) -> CheckedG
     problems: GraphProblems = {}
     otherwise: dict[tuple[Phase | None, str | None], str] = {}
     for phase in config.workload.graph_phases() if config.workload.has_graph else ():
-        recorded = _recorded_graph(records[0], phase, config.workload.scenario.n_prompt)
+        recorded = _recorded_graph(records[0], phase, config.workload)
         for each in graph_differences(config.workload.graph(phase), recorded):
             if each.is_other_work:
                 problems.setdefault((phase, each.role), (f"the graph is not as expected: {each.text}",))
@@ -210,12 +221,14 @@ def lost_events(records: Iterable[EngineRecord]) -> str | None:
     return f"the recorder lost events ({misaligned} evaluations incomplete, {dropped} events dropped)"
 
 
-def _recorded_graph(record: EngineRecord, phase: Phase, n_prompt: int) -> list[Any]:
+def _recorded_graph(record: EngineRecord, phase: Phase, workload: LlamaWorkload) -> list[Any]:
     """Return the timed operators of the first prefill of the scenario's length, or of the decode step in its middle."""
+    n_prompt = workload.scenario.n_prompt
     prefills = [span for span in record.spans if span.phase is Phase.PREFILL and span.n_tokens == n_prompt]
     repetition = prefills[0].repetition if prefills else 0
     spans = [span for span in record.spans if span.phase is phase and span.repetition == repetition]
-    span = spans[0] if phase is Phase.PREFILL else spans[(len(spans) - 1) // 2]
+    begun = [span for span in spans if span.token <= workload.middle_place]
+    span = spans[0] if phase is Phase.PREFILL else (begun or spans)[-1]
     evaluations = evaluations_of(record)
     graphs = [record.graphs[evaluations.graph[each]] for each in evaluations.within(span.start_ns, span.end_ns)]
     return [operator for graph in graphs for operator in timed_operators(graph)]

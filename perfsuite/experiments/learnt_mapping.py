@@ -53,7 +53,10 @@ def learnt_mapping(
 
 
 #: Of a plan, what says where things lie on a board, or is drawn for each process.
-_PLACES_AND_DRAWS = (*("cache_dir", "gguf_path", "library_dir", "backend_library", "layout_seed", "n_repetitions"),)
+_PLACES_AND_DRAWS = (
+    *("cache_dir", "gguf_path", "lora_path", "draft_path", "library_dir", "backend_library"),
+    *("layout_seed", "n_repetitions"),
+)
 
 
 def _key(plan: LlamaPlan, backend: OpenClBackend, model: str) -> str:

@@ -16,7 +16,7 @@ from perfsuite.expectation.engine_graphs import EngineGraphs, GraphKey, graph_ke
 from perfsuite.experiments.run_config import RunConfig
 from perfsuite.measure.board.protocol import Board
 from perfsuite.measure.engine import Engine
-from perfsuite.measure.llama_plan import llama_plan
+from perfsuite.measure.llama_plan import llama_plan, with_files
 from perfsuite.measure.plan import SCHEMA, GraphsPlan, dump_plan
 from perfsuite.records.events import graph_from_plain
 from perfsuite.records.whole_file import write_whole_bytes
@@ -57,16 +57,16 @@ def engine_graphs(workload: LlamaWorkload, engine: Engine, board: Board) -> Engi
     Raises MeasurementError: this release says no graphs, or not of this architecture. ArchitectureError: it cannot load
     the model.
     """
+    if workload.n_sequences > 1:
+        raise MeasurementError("graphs of several sequences are not asked for")
     whole = (1, 1, workload.n_ctx)
     keys = tuple(dict.fromkeys((whole, *map(graph_key, workload.graph_batches))))
+    cache_dir = board.facts().cache_dir
+    llama = llama_plan(
+        workload, engine, gguf_path=board.place_weights(workload.weights), cache_dir=cache_dir, n_threads=1
+    )
     plan = GraphsPlan(
-        llama=llama_plan(
-            workload,
-            engine,
-            gguf_path=board.place_weights(workload.weights),
-            cache_dir=board.facts().cache_dir,
-            n_threads=1,
-        ),
+        llama=with_files(llama, workload, board, cache_dir / "models"),
         batches=tuple((n_tokens, n_outputs or STAND_IN_OUTPUTS, n_kv) for n_tokens, n_outputs, n_kv in keys),
     )
     return _operators_of(keys, _kept_graphs(plan, workload, board))

@@ -7,9 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from perfsuite.expectation.cases import LlamaWorkload
+from perfsuite.measure.board.protocol import Board
 from perfsuite.measure.engine import Engine
 from perfsuite.measure.opencl_backend import OpenClBackend
 from perfsuite.measure.plan import LlamaPlan
+from perfsuite.workload.adapter import adapter_weights
 
 
 def llama_plan(
@@ -42,6 +44,9 @@ def llama_plan(
         n_repetitions=n_repetitions,
         prompt_lengths=prompt_lengths,
         n_batch=max(1, scenario.n_prompt, workload.n_ubatch, *prompt_lengths),
+        n_sequences=workload.n_sequences,
+        n_draft=workload.n_draft,
+        acceptance_ratio=workload.drafting.speculation.acceptance_ratio if workload.drafting else 0.0,
         n_ubatch=workload.n_ubatch,
         flash_attn=settings.flash_attn,
         type_k=settings.type_k,
@@ -52,6 +57,16 @@ def llama_plan(
         recorder="none" if opencl else "callback",
         binds_threads=opencl is None and binds_threads(engine),
     )
+
+
+def with_files(plan: LlamaPlan, workload: LlamaWorkload, board: Board, models_dir: Path) -> LlamaPlan:
+    """Return the plan with the files beside the model that the workload needs, which are there afterwards."""
+    if (rank := workload.settings.lora_rank) is not None:
+        adapter = adapter_weights(workload.weights, rank, cache_dir=models_dir)
+        plan = replace(plan, lora_path=str(board.place_weights(adapter)))
+    if (draft := workload.draft) is not None:
+        plan = replace(plan, draft_path=str(board.place_weights(draft.weights)))
+    return plan
 
 
 def binds_threads(engine: Engine) -> bool:

@@ -84,6 +84,13 @@ class LlamaPlan(Plan):
     swa_full: bool = True
     #: An adapter in GGUF, applied at scale 1.
     lora_path: str | None = None
+    #: Sequences that are generated side by side, a token of each in one evaluation.
+    n_sequences: int = 1
+    #: Tokens that a draft proposes in a round, with the chance that each passes; 0 for no speculative decoding.
+    n_draft: int = 0
+    acceptance_ratio: float = 0.0
+    #: The model of the draft; None searches the text itself.
+    draft_path: str | None = None
     n_gpu_layers: int = 0
     #: A backend of ggml's in a library of its own, beside those that the engine was built with.
     backend_library: str | None = None
@@ -107,9 +114,9 @@ class LlamaPlan(Plan):
 
     @property
     def n_ctx(self) -> int:
-        """Context length in tokens: what the workload needs, in steps of 256 as llama.cpp pads it."""
+        """Context length in tokens: what each sequence needs, in steps of 256 as llama.cpp pads it."""
         longest = max(self.prompt_lengths, default=self.n_prompt)
-        return -(-(self.n_depth + longest + self.n_gen) // 256) * 256
+        return -(-(self.n_depth + longest + self.n_gen + self.n_draft) // 256) * 256 * self.n_sequences
 
     @property
     def one_token(self) -> LlamaPlan:

@@ -66,6 +66,13 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "--ubatch-size": _row("tokens that are evaluated at once (llama-bench's -ub; default 512)", type=int, metavar="N"),
     "--cache-type-k": _row("type of the keys in the cache (llama-bench's -ctk; default f16)", metavar="TYPE"),
     "--cache-type-v": _row("type of the values in the cache (llama-bench's -ctv; default f16)", metavar="TYPE"),
+    "--lora-rank": _row("rank of a synthetic LoRA adapter beside every matrix of the layers", type=int, metavar="N"),
+    "--parallel": _row("sequences that are generated side by side, a token of each in one step", type=int, metavar="N"),
+    "--draft": _row(
+        "speculative decoding: a draft, or ngram, the tokens that it proposes in a round (default 4), and the "
+        "chance that each passes (default 0.8), such as smollm2-135m-q8_0:4:0.7",
+        metavar="MODEL|ngram[:TOKENS[:ACCEPTANCE]]",
+    ),
     "--prompts": _row(
         "prompts that each process runs in turn, such as 'perfsuite prompts' writes; the scenario says how many "
         "tokens follow each",

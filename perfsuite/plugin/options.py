@@ -12,8 +12,8 @@ import pytest
 
 from perfsuite.device.profile import find_profile, own_folders
 from perfsuite.errors import HistoryError, PerfsuiteError
-from perfsuite.expectation.cases import LlamaWorkload, llama_workload
 from perfsuite.expectation.roofline.sweeps import SWEEPS
+from perfsuite.expectation.workload_request import WorkloadRequest
 from perfsuite.experiments.run_config import OutputRequest, RunConfig
 from perfsuite.measure.opencl_backend import OpenClBackend
 from perfsuite.plugin.board_options import asked_board, is_to_measure, on_farm_board
@@ -22,13 +22,13 @@ from perfsuite.plugin.hunt_options import asked_hunts
 from perfsuite.plugin.margins import asked_margins, asked_ratio
 from perfsuite.plugin.option_table import DEFAULT_BUDGET, DEFAULT_MODEL, value_of
 from perfsuite.plugin.origin import new_run_id, run_origin
+from perfsuite.plugin.variant_options import check_variant
 from perfsuite.records.events import Phase
 from perfsuite.records.history_place import HistoryPlace, history_place
 from perfsuite.verdict.allowance import DEFAULT_RESOLUTION_RATIO, DEFAULT_STEP_SHARE_RATIO
-from perfsuite.workload.ggml_types import GGML_TYPES
 from perfsuite.workload.prompts import prompt_lengths, prompts_scenario
 from perfsuite.workload.scenario import MOST_TOKENS, Scenario, find_scenario
-from perfsuite.workload.weights import Weights, resolve
+from perfsuite.workload.weights import resolve
 
 _OFF = "off"
 
@@ -98,6 +98,7 @@ def resolve_config(config: pytest.Config) -> RunConfig:
         given = value_of(option, name)
         if given and is_out_of_place(option):
             raise pytest.UsageError(f"{name if given is True else f'{name}={given}'}: {why}")
+    check_variant(option)
     try:
         return _on_farm(config, _resolve(config))
     except PerfsuiteError as error:
@@ -127,7 +128,12 @@ def _resolve(config: pytest.Config) -> RunConfig:
     run = RunConfig(
         profile=profile,
         board=board,
-        workload=_workload(option, weights, scenario),
+        workload=WorkloadRequest.of(option).workload(
+            weights,
+            scenario,
+            flash_attn=_flash_attn(option.perf_flash_attn, None),
+            models_dir=cache_dir / "models",
+        ),
         asked_threads=None if option.threads is None else _positive(option, "--threads"),
         backend=option.backend,
         baseline_mode=option.baseline,
@@ -179,24 +185,6 @@ def on_backend(run: RunConfig, option: argparse.Namespace) -> RunConfig:
 
 def _flash_attn(given: str | None, opencl: OpenClBackend | None) -> bool:
     return given == "on" if given else opencl is None or not opencl.device.is_cpu
-
-
-def _workload(option: argparse.Namespace, weights: Weights, scenario: Scenario) -> LlamaWorkload:
-    """Return the workload with the settings that options ask for, as llama-bench's of the same names mean them."""
-    types = {name: (value_of(option, name) or "f16").lower() for name in ("--cache-type-k", "--cache-type-v")}
-    for name, value in types.items():
-        if value.upper() not in GGML_TYPES:
-            raise pytest.UsageError(f"{name}={value}: is no type of ggml's; such as f16, q8_0 or q4_0")
-    workload = llama_workload(
-        weights,
-        scenario,
-        flash_attn=_flash_attn(option.perf_flash_attn, None),
-        type_k=types["--cache-type-k"],
-        type_v=types["--cache-type-v"],
-    )
-    if option.ubatch_size is None:
-        return workload
-    return replace(workload, n_ubatch=_positive(option, "--ubatch-size"))
 
 
 def _scenario(option: argparse.Namespace) -> Scenario:

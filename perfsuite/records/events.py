@@ -22,6 +22,8 @@ class Phase(str, Enum):
     SOFTMAX = "softmax"
     SAMPLING = "sampling"
     END_TO_END = "end_to_end"
+    DRAFT_PREFILL = "draft_prefill"
+    DRAFT = "draft"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ from typing import Any
 from perfsuite.errors import PerfsuiteError
 from perfsuite.expectation.cases import LlamaWorkload, llama_workload, operator_cases
 from perfsuite.records.outcome import Outcome
-from perfsuite.records.run_json import read_plain_run
+from perfsuite.report.alone_run import read_alone_run
 from perfsuite.units import NS_PER_S
 from perfsuite.workload.scenario import find_scenario
 from perfsuite.workload.weights import resolve
@@ -42,9 +42,7 @@ def backend_ops_sql(
     Raises PerfsuiteError where the file is no run that measured operators of llama.cpp's CPU backend, or its weights
     are not known.
     """
-    plain = read_plain_run(run_path)
-    if plain.get("injected"):
-        raise PerfsuiteError(f"{run_path}: was slowed down on purpose (--perf-inject); name a run without")
+    plain = read_alone_run(run_path)
     try:
         workload = _workload(plain, weights, cache_dir)
         rows = list(_rows(plain, workload, build_commit))

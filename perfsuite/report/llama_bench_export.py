@@ -16,7 +16,7 @@ from perfsuite.records.llama_bench import BenchRun, FieldValue, measured_times
 from perfsuite.records.moments import moment_of
 from perfsuite.records.outcome import Outcome
 from perfsuite.records.plain_names import plain_name
-from perfsuite.records.run_json import read_plain_run
+from perfsuite.report.alone_run import read_alone_run
 from perfsuite.workload.scenario import Scenario, find_scenario
 from perfsuite.workload.weights import Weights, resolve
 
@@ -47,11 +47,9 @@ def read_measured_phases(path: Path) -> MeasuredPhases:
     """Read a run.
 
     Raises PerfsuiteError where the file cannot be read, is no ``run.json`` of this schema, did not measure llama.cpp,
-    or was slowed down on purpose.
+    was slowed down on purpose, or ran more than a model alone.
     """
-    plain = read_plain_run(path)
-    if plain.get("injected"):
-        raise PerfsuiteError(f"{path}: was slowed down on purpose (--perf-inject); name a run without")
+    plain = read_alone_run(path)
     if "llama" not in plain.get("fingerprint", {}):
         raise PerfsuiteError(f"{path}: did not measure llama.cpp; run a phase first")
     try:
@@ -166,6 +164,7 @@ def _bench_run(
     backend = fingerprint.get("backend", "cpu")
     backends, n_gpu_layers = _BACKENDS.get(backend, (backend, 0))
     type_k, _, type_v = fingerprint.get("kv_types", "f16/f16").partition("/")
+    n_ubatch = int(fingerprint.get("n_ubatch", N_UBATCH))
     return BenchRun(
         build_commit=_commit(measured),
         build_number=0,
@@ -176,8 +175,8 @@ def _bench_run(
         model_type=_description(weights),
         model_size=stored_bytes(weights),
         model_n_params=stored_values(weights.architecture),
-        n_batch=max(measured.scenario.n_prompt, N_UBATCH),
-        n_ubatch=N_UBATCH,
+        n_batch=max(measured.scenario.n_prompt, n_ubatch),
+        n_ubatch=n_ubatch,
         n_threads=_count(measured, "threads"),
         type_k=type_k,
         type_v=type_v,

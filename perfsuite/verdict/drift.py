@@ -42,7 +42,9 @@ _SENTINEL_OF_PHASE = {
     Phase.DECODE: MEMORY,
     Phase.COPY: MEMORY,
     Phase.END_TO_END: MEMORY,
+    Phase.DRAFT: MEMORY,
     Phase.PREFILL: COMPUTE,
+    Phase.DRAFT_PREFILL: COMPUTE,
     Phase.SOFTMAX: COMPUTE,
     Phase.SAMPLING: COMPUTE,
 }

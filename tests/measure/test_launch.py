@@ -30,7 +30,7 @@ from perfsuite.measure.plan import (
 )
 from perfsuite.records.engine_columns import evaluations_of, thread_operators
 from perfsuite.records.engine_trace import NOTHING
-from perfsuite.records.events import EngineRecord, Phase
+from perfsuite.records.events import EngineRecord, Phase, Span
 from perfsuite.trace.samples import misaligned_evaluations, replicate_samples
 from perfsuite.workload.weights import resolve
 
@@ -182,9 +182,49 @@ def test_a_file_that_cannot_be_loaded_is_one_line(small_plan: LlamaPlan, tmp_pat
     assert "\n" not in str(caught.value)
 
 
+def _spans(record: EngineRecord, phase: Phase) -> list[Span]:
+    return [span for span in record.spans if span.phase is phase]
+
+
+def test_sequences_are_read_in_turn_and_generated_together(small_plan: LlamaPlan) -> None:
+    """Each prompt is an evaluation, each decode step one of a token of every sequence, each token a choice."""
+    record = record_of(small_plan, n_sequences=3, n_depth=8)
+    assert [span.n_tokens for span in _spans(record, Phase.PREFILL)] == [16] * 3
+    assert [(span.token, span.n_tokens) for span in _spans(record, Phase.DECODE)] == [(24 + at, 3) for at in range(4)]
+    assert len(_spans(record, Phase.SAMPLING)) == 3 + 4 * 3
+    assert (misaligned_evaluations(record), record.n_dropped) == (0, 0)
+
+
+@pytest.mark.parametrize(("acceptance_ratio", "places"), [(0.0, range(16, 28)), (1.0, range(16, 28, 4))])
+@pytest.mark.parametrize("has_model", [True, False])
+def test_a_round_gives_what_passes_and_one_token_more(
+    small_plan: LlamaPlan, acceptance_ratio: float, places: range, has_model: bool
+) -> None:
+    """Each round begins where the one before ended; only a draft with a model has phases of its own."""
+    asked = {"n_draft": 3, "acceptance_ratio": acceptance_ratio, "n_gen": 12}
+    record = record_of(small_plan, **asked, draft_path=small_plan.gguf_path if has_model else None)
+    rounds, drafts = (_spans(record, phase) for phase in (Phase.DECODE, Phase.DRAFT))
+    assert [(span.token, span.n_tokens) for span in rounds] == [(at, 4) for at in places]
+    assert [(span.token, span.n_tokens) for span in drafts] == [(at, 3) for at in places if has_model]
+    assert len(_spans(record, Phase.DRAFT_PREFILL)) == has_model
+    assert len(evaluations_of(record)) == 1 + len(rounds)  # the recorder sees the target alone
+    assert misaligned_evaluations(record) == 0
+
+
+def test_what_passes_is_drawn_by_the_seed(small_plan: LlamaPlan) -> None:
+    """Equal seeds draw equal rounds, repetition by repetition; others draw others."""
+    asked = {"n_draft": 3, "acceptance_ratio": 0.5, "n_gen": 40, "n_repetitions": 2}
+    first, again, other = (
+        [span.token for span in _spans(record_of(small_plan, **asked, seed=seed), Phase.DECODE)] for seed in (1, 1, 2)
+    )
+    assert first == again != other
+    assert first[: len(first) // 2] == first[len(first) // 2 :]
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
+        ({"draft_path": "/nowhere.gguf", "n_draft": 2}, r"/nowhere.gguf: llama.cpp cannot load it"),
         ({"engine_build_id": "0" * 16}, r"holds build [0-9a-f]{16}, the plan was made for 0{16}"),
         ({"library_dir": "/nowhere"}, r"/nowhere: is no folder"),
         ({"type_k": "q9_9"}, r"no ggml type is called 'q9_9'"),

@@ -151,6 +151,7 @@ def test_a_phase_alone_is_exported_alone(write_run: WriteRun, exported: Exported
     [
         ({"schema": 9}, r"schema is 9, expected 1"),
         ({"injected": True}, "was slowed down on purpose"),
+        ({"fingerprint": {"llama": {**FINGERPRINT, "n_sequences": "4"}}}, "ran with n_sequences 4, which no tool of"),
         ({"fingerprint": {"kernels": {}}}, "did not measure llama.cpp"),
         ({"fingerprint": {"llama": {**FINGERPRINT, "threads": "all"}}}, "threads is 'all', expected a whole number"),
         ({"started_at": "yesterday"}, "started_at is 'yesterday', expected ISO 8601"),

@@ -8,13 +8,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
-from gguf import GGUFWriter
 
 from perfsuite.errors import MeasurementError
 from perfsuite.expectation.cases import LlamaWorkload
 from perfsuite.expectation.graph import Batch, Operator, Settings, engine_graph, refusal
+from perfsuite.expectation.speculation import Drafting, Speculation
 from perfsuite.measure.engine import Engine, find_engine
 from perfsuite.measure.launch import run_worker
 from perfsuite.measure.led_worker import Here, LedWorker
@@ -24,10 +23,10 @@ from perfsuite.records.events import EngineRecord, Node, Phase
 from perfsuite.trace.operators import RecordedOperator, timed_operators
 from perfsuite.verdict.graph_agreement import graph_differences
 from perfsuite.verdict.said_graph import recorded_cost, shape_of
+from perfsuite.workload.adapter import write_adapter
 from perfsuite.workload.architecture import Architecture
 from perfsuite.workload.catalog import find, names
 from perfsuite.workload.scenario import Scenario, find_scenario
-from perfsuite.workload.tensors import tensor_specs
 from perfsuite.workload.weights import Weights, materialize, resolve, synthetic_weights
 
 #: The vocabulary is one dimension of two operators: a small one saves gigabytes.
@@ -58,19 +57,28 @@ class Run:
     settings: Settings
     n_ubatch: int = 512
     lora_path: Path | None = None
+    n_sequences: int = 1
+    drafting: Drafting | None = None
 
     @property
     def workload(self) -> LlamaWorkload:
         """The workload that the graphs are expected of."""
         n_ctx = -(-self.scenario.n_ctx // 256) * 256
         return LlamaWorkload(
-            weights=self.weights, scenario=self.scenario, settings=self.settings, n_ctx=n_ctx, n_ubatch=self.n_ubatch
+            weights=self.weights,
+            scenario=self.scenario,
+            settings=self.settings,
+            n_ctx=n_ctx,
+            n_ubatch=self.n_ubatch,
+            n_sequences=self.n_sequences,
+            drafting=self.drafting,
         )
 
     def expected(self) -> list[tuple[Operator, ...]]:
         """List the graph of every evaluation that is recorded."""
         workload, weights = self.workload, self.weights
-        batches = (*workload.batches(Phase.PREFILL), *workload.batches(Phase.DECODE) * self.scenario.n_gen)
+        prompts = workload.batches(Phase.PREFILL) * self.n_sequences
+        batches = (*prompts, *workload.batches(Phase.DECODE) * workload.occurrences(Phase.DECODE))
         return [engine_graph(weights.architecture, weights.tensor_types, batch, self.settings) for batch in batches]
 
 
@@ -109,6 +117,9 @@ class Measurer:
             type_v=run.settings.type_v,
             swa_full=run.settings.swa_full,
             lora_path=str(run.lora_path) if run.lora_path else None,
+            n_sequences=run.n_sequences,
+            n_draft=run.workload.n_draft,
+            acceptance_ratio=run.drafting.speculation.acceptance_ratio if run.drafting else 0.0,
         )
 
     def record(self, run: Run) -> EngineRecord | str:
@@ -253,23 +264,6 @@ def test_other_types_of_the_cache_match(measurer: Measurer) -> None:
         measurer.compare(*(replace(run, settings=each) for each in settings))
 
 
-def write_adapter(architecture: Architecture, rank: int, path: Path) -> None:
-    """Write an adapter of zeros for every matrix of the layers, those too that the engine never adapts."""
-    writer = GGUFWriter(path, architecture.gguf_architecture)
-    writer.add_type("adapter")
-    writer.add_string("adapter.type", "lora")
-    writer.add_float32("adapter.lora.alpha", float(rank))
-    for spec in tensor_specs(architecture):
-        if spec.name.startswith("blk.") and spec.name.endswith(".weight") and "norm" not in spec.name:
-            n_in, n_out, *experts = (*spec.ne, 1)[: max(2, len(spec.ne))]
-            writer.add_tensor(f"{spec.name}.lora_a", np.zeros((*experts, rank, n_in), dtype=np.float32))
-            writer.add_tensor(f"{spec.name}.lora_b", np.zeros((*experts, n_out, rank), dtype=np.float32))
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
-
-
 @pytest.mark.long
 @pytest.mark.parametrize("name", tuple(FAMILIES.values()))
 def test_an_adapter_matches(measurer: Measurer, name: str, tmp_path: Path) -> None:
@@ -287,6 +281,24 @@ def test_an_adapter_matches(measurer: Measurer, name: str, tmp_path: Path) -> No
         )
         quantized = Settings(flash_attn=can_flash, lora_rank=4, type_k="q8_0", type_v="q8_0" if can_flash else "f16")
         measurer.compare(run, replace(run, settings=quantized))
+
+
+@pytest.mark.parametrize("name", ["smollm2-135m", "gemma-2-2b", "pythia-70m", "deepseek-v2-lite"])
+def test_sequences_side_by_side_match(measurer: Measurer, name: str) -> None:
+    """A decode step of several sequences reads the weights once, and the cache of each."""
+    weights = synthetic_weights(cut(name), "q4_0", cache_dir=measurer.model_dir)
+    with measurer.written(weights) as path:
+        run = Run(weights=weights, path=path, scenario=find_scenario("p5-g2"), settings=Settings(), n_sequences=3)
+        measurer.compare(*(replace(run, settings=each) for each in (*SETTINGS[:2], *SETTINGS[5:7])))
+
+
+def test_the_check_of_a_draft_matches(measurer: Measurer) -> None:
+    """A round's tokens and one more are one evaluation of the target, all of which give logits."""
+    weights = resolve("smollm2-135m-l2-q8_0", cache_dir=measurer.model_dir)
+    drafting = Drafting(weights=None, speculation=Speculation(n_draft=3, acceptance_ratio=1.0))
+    with measurer.written(weights) as path:
+        run = Run(weights=weights, path=path, scenario=find_scenario("p5-g8"), settings=Settings(), drafting=drafting)
+        measurer.compare(run)
 
 
 Graphs = tuple[tuple[Operator, ...], tuple[RecordedOperator, ...]]

@@ -21,14 +21,18 @@ typedef struct ps_options {
     const char *type_v;
     const char *inject_op; /* NULL: no slowdown */
     const char *lora_path; /* an adapter in GGUF, applied at scale 1; NULL: none */
+    const char *draft_path; /* the model of a draft in GGUF; NULL: none, or the text itself where there are drafts */
     const char *backend_path; /* a backend of ggml's in a library of its own, loaded before the model; NULL: none */
     const uint8_t *group_ends[2]; /* of the `groups` recorder, in a prefill and in a decode step; NULL: every node */
     int32_t n_group_nodes[2];
     double inject_ratio;
     int64_t inject_extra_ns;
     double inject_phase_ratio; /* each of `inject_phases` is followed by a busy wait of this share of its own time */
+    double acceptance_ratio; /* chance that a proposed token passes */
     int32_t n_threads;
-    int32_t n_ctx;
+    int32_t n_ctx; /* of all sequences */
+    int32_t n_sequences; /* that are generated side by side, a token of each in one evaluation */
+    int32_t n_draft; /* tokens that are proposed in a round; 0: no speculative decoding */
     int32_t n_batch;
     int32_t n_ubatch;
     int32_t flash_attn; /* 0 or 1 */
@@ -55,9 +59,11 @@ typedef enum ps_phase {
     PS_PHASE_SOFTMAX = 4,
     PS_PHASE_SAMPLING = 5,
     PS_PHASE_END_TO_END = 6,
+    PS_PHASE_DRAFT_PREFILL = 7, /* the draft reads the prompt */
+    PS_PHASE_DRAFT = 8,         /* the draft proposes the tokens of a round */
 } ps_phase;
 
-/* One phase of one token; `token` counts from the first position of the prompt. */
+/* One phase of one token, or of those that are evaluated together; `token` counts from the first position of the prompt. */
 typedef struct ps_span {
     int32_t phase;
     int32_t repetition;

@@ -13,11 +13,13 @@
 #include <string>
 #include <vector>
 
+#include "drafter.h"
 #include "llama.h"
 #include "loading.h"
 #include "perfsuite/clock.h"
 #include "perfsuite/live.h"
 #include "release.h"
+#include "token_batch.h"
 
 namespace {
 
@@ -86,13 +88,44 @@ std::vector<std::unique_ptr<char[]>> draw_padding(uint32_t seed) {
     return blocks;
 }
 
-void decode_or_fail(llama_context *context, llama_token *tokens, int32_t n_tokens) {
-    const int32_t status = llama_decode(context, llama_batch_get_one(tokens, n_tokens));
+void decode_or_fail(llama_context *context, const llama_batch &batch) {
+    const int32_t status = llama_decode(context, batch);
     if (status != 0) {
-        fail("llama_decode of " + std::to_string(n_tokens) + " tokens returned " + std::to_string(status));
+        fail("llama_decode of " + std::to_string(batch.n_tokens) + " tokens returned " + std::to_string(status));
     }
     llama_synchronize(context);
 }
+
+void decode_next(llama_context *context, llama_token *tokens, int32_t n_tokens) {
+    decode_or_fail(context, llama_batch_get_one(tokens, n_tokens));
+}
+
+// The draft's model and context: the target's settings, without what is of the target alone.
+struct draft_model {
+    model_ptr model;
+    context_ptr context;
+    sampler_ptr sampler;
+    std::unique_ptr<perfsuite::drafter> drafter;
+
+    explicit draft_model(const ps_options &options) {
+        if (options.draft_path) {
+            ps_options own = options;
+            own.gguf_path = options.draft_path;
+            own.lora_path = nullptr;
+            model = load(own);
+            context = open_context(model.get(), own, nullptr);
+            sampler.reset(llama_sampler_chain_init(llama_sampler_chain_default_params()));
+            llama_sampler_chain_add(sampler.get(), llama_sampler_init_greedy());
+        }
+        drafter = std::make_unique<perfsuite::drafter>(context.get(), sampler.get(), options.n_draft,
+                                                       options.acceptance_ratio);
+    }
+
+    // Tokens that both know.
+    int32_t n_vocab(int32_t n_target) const {
+        return model ? std::min(n_target, llama_vocab_n_tokens(llama_model_get_vocab(model.get()))) : n_target;
+    }
+};
 
 void say(char *error, size_t error_bytes, const std::string &text) {
     if (error && error_bytes) {
@@ -140,12 +173,12 @@ class overhead_bench {
         if (step == 0) {
             perfsuite::clear_memory(context);
             if (!prefill_) {
-                decode_or_fail(context, tokens_.data(), workload_.n_prompt);
+                decode_next(context, tokens_.data(), workload_.n_prompt);
             }
         }
         llama_token *batch = prefill_ ? tokens_.data() : tokens_.data() + workload_.n_prompt + step;
         const int64_t start_ns = ps_now_ns();
-        decode_or_fail(context, batch, prefill_ ? workload_.n_prompt : 1);
+        decode_next(context, batch, prefill_ ? workload_.n_prompt : 1);
         const int64_t end_ns = ps_now_ns();
         if (recorded_[which] && recorder_) {
             ps_recorder_clear(recorder_.get());
@@ -173,6 +206,10 @@ struct ps_engine {
     recorder_ptr recorder;
     context_ptr context;
     sampler_ptr sampler;
+    std::unique_ptr<draft_model> draft;
+    std::unique_ptr<perfsuite::token_batch> batch; // of tokens with places, where they are not one sequence's next
+    std::vector<llama_token> tokens; // of all sequences, one text behind the other
+    int32_t n_text = 0;
     std::vector<float> probabilities;
     std::vector<ps_span> spans;
     ps_clock_point clock_start{}, clock_end{};
@@ -187,28 +224,29 @@ struct ps_engine {
     }
 
     // One evaluation as a phase of its own, followed within it by the busy wait of an injected slowdown.
-    void evaluate(ps_phase phase, int32_t repetition, int32_t token, llama_token *tokens, int32_t n_tokens) {
+    void evaluate(ps_phase phase, int32_t repetition, int32_t token, const llama_batch &tokens) {
         if (recorder) {
             const std::vector<uint8_t> &ends = group_ends[phase == PS_PHASE_DECODE];
             ps_recorder_set_groups(recorder.get(), ends.data(), static_cast<int32_t>(ends.size()));
         }
         const int64_t start_ns = ps_now_ns();
-        decode_or_fail(context.get(), tokens, n_tokens);
+        decode_or_fail(context.get(), tokens);
         if (options.inject_phases & (1u << phase)) {
             const int64_t now_ns = ps_now_ns();
             const auto wait_ns = static_cast<int64_t>(static_cast<double>(now_ns - start_ns) * options.inject_phase_ratio);
             while (ps_now_ns() - now_ns < wait_ns) {
             }
         }
-        add(phase, repetition, token, n_tokens, start_ns);
+        add(phase, repetition, token, tokens.n_tokens, start_ns);
         if (recorder) {
             ps_recorder_end_evaluation(recorder.get());
         }
     }
 
-    void choose_next(int32_t repetition, int32_t token) {
+    // Of the last evaluation, from the logits of one of its tokens.
+    void choose_next(int32_t repetition, int32_t token, int32_t row = -1) {
         int64_t start_ns = ps_now_ns();
-        const float *logits = llama_get_logits_ith(context.get(), -1);
+        const float *logits = llama_get_logits_ith(context.get(), row);
         ps_phase_copy(probabilities.data(), logits, probabilities.size());
         add(PS_PHASE_COPY, repetition, token, 1, start_ns);
 
@@ -217,31 +255,102 @@ struct ps_engine {
         add(PS_PHASE_SOFTMAX, repetition, token, 1, start_ns);
 
         start_ns = ps_now_ns();
-        llama_sampler_sample(sampler.get(), context.get(), -1);
+        llama_sampler_sample(sampler.get(), context.get(), row);
         add(PS_PHASE_SAMPLING, repetition, token, 1, start_ns);
     }
 
-    void repeat(const ps_workload &workload, int32_t repetition) {
+    // Both models of a speculation know every token.
+    void draw_texts(const ps_workload &workload) {
         const int32_t n_vocab = llama_vocab_n_tokens(llama_model_get_vocab(model.get()));
-        const int32_t n_total = workload.n_depth + workload.n_prompt + workload.n_gen;
-        std::vector<llama_token> tokens = draw_tokens(options.seed, n_total, n_vocab);
-        perfsuite::clear_memory(context.get());
-        for (int32_t at = 0; at < workload.n_depth; at += options.n_batch) {
-            decode_or_fail(context.get(), tokens.data() + at, std::min(options.n_batch, workload.n_depth - at));
+        n_text = workload.n_depth + workload.n_prompt + workload.n_gen + options.n_draft;
+        tokens = draw_tokens(options.seed, n_text * options.n_sequences, draft ? draft->n_vocab(n_vocab) : n_vocab);
+    }
+
+    llama_token *text(llama_seq_id sequence) { return tokens.data() + static_cast<ptrdiff_t>(sequence) * n_text; }
+
+    // So many tokens of one sequence from a place on; only the last gives logits.
+    llama_batch stretch(llama_seq_id sequence, int32_t at, int32_t n_tokens) {
+        if (!batch) {
+            return llama_batch_get_one(text(sequence) + at, n_tokens);
         }
-        if (recorder && workload.n_depth > 0) {
-            ps_recorder_clear(recorder.get());
+        batch->clear();
+        for (int32_t i = 0; i < n_tokens; i++) {
+            batch->add(text(sequence)[at + i], at + i, sequence, i + 1 == n_tokens);
         }
-        const int32_t begin = workload.n_depth;
+        return batch->native();
+    }
+
+    void read_prompts(const ps_workload &workload, int32_t repetition) {
+        const int32_t begin = workload.n_depth, n_prompt = workload.n_prompt;
+        for (llama_seq_id sequence = 0; sequence < options.n_sequences && n_prompt > 0; sequence++) {
+            evaluate(PS_PHASE_PREFILL, repetition, begin, stretch(sequence, begin, n_prompt));
+            choose_next(repetition, begin + n_prompt - 1);
+        }
+    }
+
+    // A token of each sequence.
+    void step(int32_t repetition, int32_t at) {
+        if (!batch) {
+            evaluate(PS_PHASE_DECODE, repetition, at, stretch(0, at, 1));
+            choose_next(repetition, at);
+            return;
+        }
+        batch->clear();
+        for (llama_seq_id sequence = 0; sequence < options.n_sequences; sequence++) {
+            batch->add(text(sequence)[at], at, sequence, true);
+        }
+        evaluate_rows(repetition, at);
+    }
+
+    void evaluate_rows(int32_t repetition, int32_t at) {
+        evaluate(PS_PHASE_DECODE, repetition, at, batch->native());
+        for (int32_t row = 0; row < batch->native().n_tokens; row++) {
+            choose_next(repetition, at, row);
+        }
+    }
+
+    // Work of the draft, which the recorder does not see; a search of the text is too short for a phase of its own.
+    template <typename Work> void let_draft(ps_phase phase, int32_t repetition, int32_t at, int32_t n_tokens, Work work) {
+        ps_recorder_watch_entries(nullptr);
+        const int64_t start_ns = ps_now_ns();
+        work();
+        if (draft->context) {
+            add(phase, repetition, at, n_tokens, start_ns);
+        }
+        ps_recorder_watch_entries(recorder.get());
+    }
+
+    // A round: the draft proposes, the target evaluates that and one token more, and some pass. Returns what it gave.
+    int32_t speculate(int32_t repetition, int32_t at) {
+        let_draft(PS_PHASE_DRAFT, repetition, at, options.n_draft, [&] { draft->drafter->propose(text(0), at, decode_next); });
+        batch->clear();
+        for (int32_t i = 0; i <= options.n_draft; i++) {
+            batch->add(text(0)[at + i], at + i, 0, true);
+        }
+        evaluate_rows(repetition, at);
+        const int32_t n_given = draft->drafter->draw_accepted() + 1;
+        if (!perfsuite::forget_from(context.get(), at + n_given) || !draft->drafter->forget_from(at + n_given)) {
+            fail("llama.cpp cannot take tokens back from the cache of this model");
+        }
+        return n_given;
+    }
+
+    void repeat(const ps_workload &workload, int32_t repetition) {
+        const int32_t begin = workload.n_depth, first = begin + workload.n_prompt, end = first + workload.n_gen;
+        draw_texts(workload);
+        fill_depth(workload);
         const int64_t end_to_end_ns = ps_now_ns();
-        if (workload.n_prompt > 0) {
-            evaluate(PS_PHASE_PREFILL, repetition, begin, tokens.data() + begin, workload.n_prompt);
-            choose_next(repetition, begin + workload.n_prompt - 1);
+        read_prompts(workload, repetition);
+        if (draft && workload.n_prompt > 0) {
+            let_draft(PS_PHASE_DRAFT_PREFILL, repetition, begin, workload.n_prompt,
+                      [&] { draft->drafter->read(text(0), first, options.n_batch, decode_next); });
         }
-        for (int32_t i = 0; i < workload.n_gen; i++) {
-            const int32_t token = begin + workload.n_prompt + i;
-            evaluate(PS_PHASE_DECODE, repetition, token, tokens.data() + token, 1);
-            choose_next(repetition, token);
+        for (int32_t at = first; at < end;) {
+            if (draft) {
+                at += speculate(repetition, at);
+            } else {
+                step(repetition, at++);
+            }
             if (recorder && ps_recorder_is_half_full(recorder.get())) { // within the end to end, outside of its phases
                 ps_recorder_drain(recorder.get());
             }
@@ -249,6 +358,22 @@ struct ps_engine {
         add(PS_PHASE_END_TO_END, repetition, begin, workload.n_prompt + workload.n_gen, end_to_end_ns);
         if (recorder) {
             ps_recorder_drain(recorder.get());
+        }
+    }
+
+    void fill_depth(const ps_workload &workload) {
+        perfsuite::clear_memory(context.get());
+        for (llama_seq_id sequence = 0; sequence < options.n_sequences; sequence++) {
+            for (int32_t at = 0; at < workload.n_depth; at += options.n_batch) {
+                decode_or_fail(context.get(), stretch(sequence, at, std::min(options.n_batch, workload.n_depth - at)));
+            }
+        }
+        if (draft) {
+            draft->drafter->begin(options.seed);
+            draft->drafter->read(text(0), workload.n_depth, options.n_batch, decode_next);
+        }
+        if (recorder && workload.n_depth > 0) {
+            ps_recorder_clear(recorder.get());
         }
     }
 };
@@ -290,6 +415,13 @@ int32_t ps_engine_open(const ps_options *options, ps_engine **engine, char *erro
         opened->recorder = open_recorder(*options);
         ps_recorder_watch_entries(opened->recorder.get());
         opened->context = open_context(opened->model.get(), *options, opened->recorder.get());
+        if (options->n_draft > 0) {
+            opened->draft = std::make_unique<draft_model>(*options);
+        }
+        if (options->n_draft > 0 || options->n_sequences > 1) {
+            opened->batch = std::make_unique<perfsuite::token_batch>(
+                std::max({options->n_batch, options->n_sequences, options->n_draft + 1}));
+        }
         opened->add(PS_PHASE_LOAD, 0, 0, 0, start_ns);
         opened->sampler.reset(llama_sampler_chain_init(llama_sampler_chain_default_params()));
         llama_sampler_chain_add(opened->sampler.get(), llama_sampler_init_greedy());
@@ -309,7 +441,8 @@ void ps_engine_close(ps_engine *engine) { delete engine; }
 
 int32_t ps_engine_run(ps_engine *engine, const ps_workload *workload, char *error, size_t error_bytes) {
     try {
-        const size_t per_repetition = static_cast<size_t>(workload->n_gen + 1) * 4 + 2;
+        const int32_t n_rows = std::max(engine->options.n_sequences, engine->options.n_draft + 1);
+        const auto per_repetition = static_cast<size_t>((workload->n_gen + n_rows) * (2 + 3 * n_rows) + 3);
         engine->spans.reserve(engine->spans.size() + per_repetition * static_cast<size_t>(workload->n_repetitions));
         if (engine->n_repetitions == 0) {
             engine->clock_start = ps_calibrate(n_brackets);

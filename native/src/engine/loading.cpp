@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <dlfcn.h>
 
 #include "backends.h"
 #include "memory_guard.h"
@@ -38,19 +37,6 @@ ggml_type type_of(const char *name) {
         fail(std::string("no ggml type is called '") + name + "'");
     }
     return type;
-}
-
-// The function that applies adapters is looked up when it is needed, for it is younger than the rest of what is used.
-void apply_adapter(llama_context *context, llama_adapter_lora *adapter) {
-    using apply_function = int32_t (*)(llama_context *, llama_adapter_lora **, size_t, float *);
-    const auto apply = reinterpret_cast<apply_function>(dlsym(RTLD_DEFAULT, "llama_set_adapters_lora"));
-    if (!apply) {
-        fail("this build of llama.cpp has no llama_set_adapters_lora");
-    }
-    float scale = 1.0f;
-    if (apply(context, &adapter, 1, &scale) != 0) {
-        fail("llama.cpp cannot apply the adapter");
-    }
 }
 
 // An adapter belongs to the model, which frees it, and is loaded before the context, whose buffers it enlarges.
@@ -106,6 +92,7 @@ context_ptr open_context(llama_model *model, const ps_options &options, ps_recor
     params.n_ctx = static_cast<uint32_t>(options.n_ctx);
     params.n_batch = static_cast<uint32_t>(options.n_batch);
     params.n_ubatch = static_cast<uint32_t>(options.n_ubatch);
+    params.n_seq_max = static_cast<uint32_t>(options.n_sequences);
     params.n_threads = options.n_threads;
     params.n_threads_batch = options.n_threads;
     perfsuite::set_flash_attention(params, options.flash_attn);
@@ -122,8 +109,8 @@ context_ptr open_context(llama_model *model, const ps_options &options, ps_recor
         fail(std::string(options.gguf_path) + ": llama.cpp cannot make a context of " +
              std::to_string(options.n_ctx) + " tokens");
     }
-    if (adapter) {
-        apply_adapter(context.get(), adapter);
+    if (adapter && !apply_adapter(context.get(), adapter)) {
+        fail(std::string(options.lora_path) + ": llama.cpp cannot apply the adapter");
     }
     if (recorder && (options.recorder == PS_RECORDER_CALLBACK || options.recorder == PS_RECORDER_EXPERTS)) {
         llama_set_abort_callback(context.get(), ps_recorder_tick, recorder);

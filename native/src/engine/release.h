@@ -84,6 +84,25 @@ inline void clear_memory(llama_context *context) {
 #endif
 }
 
+/* Forgets what the first sequence has from a position on; whether the engine can. */
+inline bool forget_from(llama_context *context, llama_pos position) {
+#ifdef PS_LACKS_LLAMA_MEMORY_SEQ_RM
+    return llama_kv_self_seq_rm(context, 0, position, -1);
+#else
+    return llama_memory_seq_rm(llama_get_memory(context), 0, position, -1);
+#endif
+}
+
+/* At scale 1; whether the engine takes it. */
+inline bool apply_adapter(llama_context *context, llama_adapter_lora *adapter) {
+#ifdef PS_LACKS_LLAMA_SET_ADAPTERS_LORA
+    return llama_set_adapter_lora(context, adapter, 1.0f) == 0;
+#else
+    float scale = 1.0f;
+    return llama_set_adapters_lora(context, &adapter, 1, &scale) == 0;
+#endif
+}
+
 /* As far as the release says it. */
 inline std::string engine_version() {
     std::string text;

@@ -14,7 +14,8 @@ namespace perfsuite {
 namespace {
 
 /* In the order of `ps_phase`. */
-constexpr std::array<const char *, 7> PHASES = {"load", "prefill", "decode", "copy", "softmax", "sampling", "end_to_end"};
+constexpr std::array<const char *, 9> PHASES = {"load",       "prefill",       "decode", "copy", "softmax", "sampling",
+                                                "end_to_end", "draft_prefill", "draft"};
 
 /* By `ps_recorder_kind`. */
 constexpr std::array<const char *, 7> RECORDERS = {"none", "callback", "preload", "cb_eval", "groups", "experts", "splits"};
@@ -67,8 +68,10 @@ int32_t longest_prompt(const Value &plan) {
 }
 
 int32_t context_tokens(const Value &plan) {
-    int64_t n_tokens = int64_t{longest_prompt(plan)} + plan.at("n_depth").whole() + plan.at("n_gen").whole();
-    return Value((n_tokens + CONTEXT_STEP - 1) / CONTEXT_STEP * CONTEXT_STEP).whole32();
+    int64_t n_tokens = int64_t{longest_prompt(plan)} + plan.at("n_depth").whole() + plan.at("n_gen").whole() +
+                       plan.at("n_draft").whole();
+    int64_t n_each = (n_tokens + CONTEXT_STEP - 1) / CONTEXT_STEP * CONTEXT_STEP;
+    return Value(n_each * plan.at("n_sequences").whole()).whole32();
 }
 
 /* The driver's options, with what they point to. */
@@ -82,6 +85,7 @@ struct Options {
         native.type_v = plan.at("type_v").text().c_str();
         native.inject_op = text_or_null(plan, "inject_op");
         native.lora_path = text_or_null(plan, "lora_path");
+        native.draft_path = text_or_null(plan, "draft_path");
         native.backend_path = text_or_null(plan, "backend_library");
         const Value::List &ends = plan.at("group_ends").list();
         for (size_t phase = 0; phase < group_ends.size() && phase < ends.size(); phase++) {
@@ -95,6 +99,9 @@ struct Options {
         native.inject_phase_ratio = plan.at("inject_phase_ratio").number();
         native.n_threads = plan.at("n_threads").whole32();
         native.n_ctx = context_tokens(plan);
+        native.n_sequences = plan.at("n_sequences").whole32();
+        native.n_draft = plan.at("n_draft").whole32();
+        native.acceptance_ratio = plan.at("acceptance_ratio").number();
         native.n_batch = plan.at("n_batch").whole32();
         native.n_ubatch = plan.at("n_ubatch").whole32();
         native.flash_attn = plan.at("flash_attn").boolean();

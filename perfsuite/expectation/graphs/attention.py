@@ -22,41 +22,51 @@ def fused_scores(place: Place, cache: KvCache, *, values_role: str = "cache_v") 
     a = place.architecture
     read = []
     for role, type_name, size in (("cache_k", cache.type_k, cache.size_k), (values_role, cache.type_v, cache.size_v)):
-        kept = shape(type_name, size, cache.n_kv, cache.n_heads)
+        kept = place.cached(type_name, size, cache.n_kv, cache.n_heads)
         if type_name == "f32":
-            copied = shape("f16", size, cache.n_kv, cache.n_heads)
+            copied = place.cached("f16", size, cache.n_kv, cache.n_heads)
             yield place.operator(role, "CPY", copied, (kept, copied), kv_sources=(0,))
             kept = copied
         read.append(kept)
-    sources = (shape("f32", cache.size_k, place.n, a.n_heads), *read, shape("f16", cache.n_kv, place.n))
+    query, mask = place.by_sequence("f32", cache.size_k, a.n_heads), place.by_sequence("f16", cache.n_kv, 1)
     kv_sources = [at for at, type_name in ((1, cache.type_k), (2, cache.type_v)) if type_name != "f32"]
-    output = shape("f32", cache.size_v, a.n_heads, place.n)
-    yield place.operator("flash_attn_ext", "FLASH_ATTN_EXT", output, sources, kv_sources=kv_sources)
+    yield place.operator(
+        "flash_attn_ext",
+        "FLASH_ATTN_EXT",
+        heads_by_sequence(place, cache.size_v),
+        (query, *read, mask),
+        kv_sources=kv_sources,
+    )
 
 
 def split_scores(place: Place, cache: KvCache, *, values_in_cache: bool = True) -> Iterator[Operator]:
     """Write the products and the softmax; values that lie within the keys are transposed to a copy of their own."""
     a = place.architecture
-    keys = shape(cache.type_k, cache.size_k, cache.n_kv, cache.n_heads)
-    values = shape(cache.type_v, cache.n_kv, cache.size_v, cache.n_heads)
+    keys = place.cached(cache.type_k, cache.size_k, cache.n_kv, cache.n_heads)
+    values = place.cached(cache.type_v, cache.n_kv, cache.size_v, cache.n_heads)
     if not values_in_cache:
         yield place.operator("v_cont", "CONT", values, (values,), kv_sources=(0,))
-    scores = shape("f32", cache.n_kv, place.n, a.n_heads)
-    query = shape("f32", cache.size_k, place.n, a.n_heads)
+    scores = place.by_sequence("f32", cache.n_kv, a.n_heads)
+    query = place.by_sequence("f32", cache.size_k, a.n_heads)
     yield place.operator("kq", "MUL_MAT", scores, (keys, query), kv_sources=(0,))
     if a.family.soft_caps:
         for role, op in (("kq_scaled_1", "SCALE"), ("kq_tanh", "TANH"), ("kq_scaled_2", "SCALE")):
             yield place.unary(role, op, scores)
-    yield place.operator("kq_soft_max", "SOFT_MAX", scores, (scores, shape("f32", cache.n_kv, place.n)))
-    mixed = shape("f32", cache.size_v, place.n, a.n_heads)
+    yield place.operator("kq_soft_max", "SOFT_MAX", scores, (scores, place.by_sequence("f32", cache.n_kv, 1)))
+    mixed = place.by_sequence("f32", cache.size_v, a.n_heads)
     yield place.operator("kqv", "MUL_MAT", mixed, (values, scores), kv_sources=(0,) if values_in_cache else ())
+
+
+def heads_by_sequence(place: Place, size: int) -> TensorShape:
+    """Return the shape of the heads of each token, the sequences last."""
+    n_sequences = place.batch.n_sequences
+    return shape("f32", size, place.architecture.n_heads, place.n // n_sequences, n_sequences)
 
 
 def gather_heads(place: Place, size: int) -> Operator:
     """Write the copy that puts the heads of a token side by side."""
-    n_heads = place.architecture.n_heads
-    heads = shape("f32", size, n_heads, place.n)
-    return place.operator("kqv_out", "CONT", place.activation(n_heads * size), (heads,))
+    width = place.architecture.n_heads * size
+    return place.operator("kqv_out", "CONT", place.activation(width), (heads_by_sequence(place, size),))
 
 
 def attention(place: Place) -> Iterator[Operator]:

@@ -23,7 +23,7 @@ _DEFAULT_WINDOW = 4096
 class KvCache:
     """What the cache of one layer holds."""
 
-    #: Cells, and those that attention works on.
+    #: Cells of all sequences, and those of one that attention works on.
     n_cells: int
     n_kv: int
     n_heads: int
@@ -61,7 +61,7 @@ def cache_of(place: Place) -> KvCache:
         for kind, size in ((settings.type_k, a.head_dim), (settings.type_v, a.v_head_dim))
     )
     return KvCache(
-        n_cells=n_cells,
+        n_cells=n_cells * batch.n_caches,
         n_kv=n_kv,
         n_heads=a.n_kv_heads,
         size_k=mla.kv_lora_rank + mla.qk_rope_head_dim if mla else a.head_dim,

@@ -9,7 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from perfsuite.expectation.graphs.attention import fused_scores, gather_heads, mixed_heads, rope, split_scores
+from perfsuite.expectation.graphs.attention import (
+    fused_scores,
+    gather_heads,
+    heads_by_sequence,
+    mixed_heads,
+    rope,
+    split_scores,
+)
 from perfsuite.expectation.graphs.kv_cache import KvCache, cache_of, rotated, store_keys, store_values
 from perfsuite.expectation.graphs.linear import product, rms_norm
 from perfsuite.expectation.graphs.operator import Operator, shape
@@ -83,11 +90,11 @@ def _concatenated(place: Place, role: str, first: int, second: int, n_heads: int
 def _decompressed_heads(place: Place, cache: KvCache, mla: LatentAttention) -> Iterator[Operator]:
     a = place.architecture
     weight = place.weight("attn_v_b.weight", mla.kv_lora_rank, mla.v_head_dim, a.n_heads)
-    latent, heads = (shape("f32", size, place.n, a.n_heads) for size in (mla.kv_lora_rank, mla.v_head_dim))
+    latent, heads = (place.by_sequence("f32", size, a.n_heads) for size in (mla.kv_lora_rank, mla.v_head_dim))
     if place.settings.flash_attn:
         yield from fused_scores(place, cache, values_role="cache_k")
         yield place.operator("fattn_mla", "MUL_MAT", heads, (weight, latent), is_weight=True)
-        yield place.unary("fattn_mla", "CONT", place.activation(mla.v_head_dim, a.n_heads))
+        yield place.unary("fattn_mla", "CONT", heads_by_sequence(place, mla.v_head_dim))
     else:
         yield from split_scores(place, cache, values_in_cache=False)
         yield place.operator("kqv_mla", "MUL_MAT", heads, (weight, latent), is_weight=True)

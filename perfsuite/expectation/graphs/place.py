@@ -43,6 +43,15 @@ class Place:
         """Return the shape of an activation, the tokens being its last dimension."""
         return shape("f32", *ne, self.n)
 
+    def by_sequence(self, type_name: str, first: int, third: int) -> TensorShape:
+        """Return a shape of attention: the tokens of a sequence second, and the sequences last."""
+        n_sequences = self.batch.n_sequences
+        return shape(type_name, first, self.n // n_sequences, third, n_sequences)
+
+    def cached(self, type_name: str, first: int, second: int, third: int) -> TensorShape:
+        """Return the shape of what attention reads of the caches of the batch's sequences."""
+        return shape(type_name, first, second, third, self.batch.n_sequences)
+
     def positions(self) -> TensorShape:
         """Return the shape of the tokens' positions."""
         return shape("i32", self.n)

@@ -18,12 +18,15 @@ class Batch:
 
     n_tokens: int
     n_outputs: int
-    #: Positions of the KV cache in use once the batch is in it.
+    #: Positions of each sequence's KV cache in use once the batch is in it.
     n_used: int
-    #: Cells of the KV cache.
+    #: Cells of the KV cache of a sequence.
     n_ctx: int
     #: Most tokens that the engine evaluates at once, by which it sizes the cache of a sliding window.
     n_ubatch: int = 512
+    #: Sequences that the tokens are of, as many of each, and those that have a cache.
+    n_sequences: int = 1
+    n_caches: int = 1
 
     @property
     def n_kv(self) -> int:

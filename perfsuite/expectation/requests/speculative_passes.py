@@ -2,45 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
-from perfsuite.errors import PerfsuiteError
 from perfsuite.expectation.op_cost import COST_FIELDS, PassCost
 from perfsuite.expectation.requests.composition import Passes
 from perfsuite.expectation.requests.step_costs import CostArrays, Counts, StepCosts
+from perfsuite.expectation.speculation import Speculation
 
 _DRAFT = "draft_"
-#: More tokens than any draft gets right.
-_MOST_DRAFT = 64
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Speculation:
-    """How far a draft runs ahead, and how often the target agrees."""
-
-    #: Tokens that the draft proposes in a round.
-    n_draft: int = 4
-    #: Chance that the target accepts a proposed token, independent of the others.
-    acceptance_ratio: float = 0.8
-
-    def __post_init__(self) -> None:
-        """Refuse what is no round, or no chance."""
-        if not 1 <= self.n_draft <= _MOST_DRAFT:
-            raise PerfsuiteError(f"--draft-tokens={self.n_draft}: expected an integer from 1 to {_MOST_DRAFT}")
-        if not 0.0 <= self.acceptance_ratio <= 1.0:
-            raise PerfsuiteError(f"--acceptance={self.acceptance_ratio:g}: expected a share from 0 to 1")
-
-    @property
-    def tokens_per_round(self) -> float:
-        """Tokens that a round of g proposals yields on average, (1 - a^(g + 1)) / (1 - a), and g + 1 where a is 1.
-
-        *Source*: Leviathan, Kalman and Matias, 'Fast Inference from Transformers via Speculative Decoding' (2023),
-        equation 1.
-        """
-        # The sum of the powers, which has no division that fails at 1.
-        return float(sum(self.acceptance_ratio**power for power in range(self.n_draft + 1)))
 
 
 class SpeculativePasses:

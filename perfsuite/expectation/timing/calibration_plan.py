@@ -91,10 +91,11 @@ def quick_plan(workload: LlamaWorkload, cache_dir: Path) -> CalibrationPlan:
     """
     scenario = _scenario(max(1, min(workload.scenario.n_prompt, workload.n_ubatch)))
     compositions = tuple(
-        replace(llama_workload(weights, scenario), settings=workload.settings)
+        replace(llama_workload(weights, scenario), settings=replace(workload.settings, lora_rank=None))
         for weights in quick_weights(_quantization(workload.weights), cache_dir=cache_dir)
     )
-    own, others = _chosen(_operators((workload,))), _chosen(_operators(compositions))
+    own = _chosen(_operators(each for each in (workload, workload.draft) if each is not None))
+    others = _chosen(_operators(compositions))
     return CalibrationPlan(
         shapes=tuple(dict.fromkeys((*own, *others))),
         compositions=compositions,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 from types import MappingProxyType
@@ -256,6 +256,7 @@ def case_forecasts(workload: LlamaWorkload, times: EngineTimes) -> dict[str, Tim
         forecasts[f"{prefix}/{REST_ROLE}"] = times.rest(n_operators, phase.value)
         if known.keys() == roles.keys():
             phases |= _graph_phases(phase, roles, times)
+    phases |= draft_forecasts(workload, times)
     for phase in _TOKEN_PHASES:
         forecast = times.token_phase(phase.value, workload.n_vocab) if workload.n_vocab else None
         if forecast is not None:
@@ -288,12 +289,29 @@ def _graph_phases(
 
 def _end_to_end(workload: LlamaWorkload, phases: Mapping[Phase, TimeForecast]) -> TimeForecast:
     """Add the phases, each bound with its like: what is wrong with one is likely to be wrong with all."""
-    n_gen = workload.scenario.n_gen
-    n_drawn = n_gen + (1 if workload.scenario.n_prompt else 0)
-    occurs = {Phase.DECODE: n_gen, **dict.fromkeys(_TOKEN_PHASES, n_drawn)}
-    weighted = [(each, occurs.get(phase, 1)) for phase, each in phases.items()]
+    return _added((each, workload.occurrences(phase)) for phase, each in phases.items())
+
+
+def _added(weighted: Iterable[tuple[TimeForecast, int]]) -> TimeForecast:
+    """Add forecasts, each as often as it says."""
+    taken = tuple(weighted)
     return TimeForecast(
-        expected_ns=sum(each.expected_ns * times for each, times in weighted),
-        lower_ns=sum(each.lower_ns * times for each, times in weighted),
-        upper_ns=sum(each.upper_ns * times for each, times in weighted),
+        expected_ns=sum(each.expected_ns * times for each, times in taken),
+        lower_ns=sum(each.lower_ns * times for each, times in taken),
+        upper_ns=sum(each.upper_ns * times for each, times in taken),
     )
+
+
+def draft_forecasts(workload: LlamaWorkload, times: EngineTimes) -> dict[Phase, TimeForecast]:
+    """Forecast what a draft does: it reads the prompt, and proposes a round's tokens one after the other."""
+    draft = workload.draft
+    if draft is None or not draft.has_graph:
+        return {}
+    found = {phase: times.phase(phase_shapes(draft, phase), phase.value) for phase in draft.graph_phases()}
+    sampling = times.token_phase(Phase.SAMPLING.value, draft.weights.architecture.n_vocab)
+    steps = [found[Phase.DECODE]] if Phase.DECODE in found else []
+    steps += [sampling] if steps and sampling else []
+    return {
+        **({Phase.DRAFT_PREFILL: found[Phase.PREFILL]} if Phase.PREFILL in found else {}),
+        **({Phase.DRAFT: _added((each, workload.n_draft) for each in steps)} if steps else {}),
+    }

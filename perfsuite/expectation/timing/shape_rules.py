@@ -58,11 +58,14 @@ def repeated_rows(operator: Operator, batch: Batch) -> OperatorShape:
 
 
 def rows_of_heads(*, heads: int, tokens: int) -> AxesRule:
-    """Return the rule of an operator whose heads and tokens are these dimensions of its output."""
+    """Return the rule of an operator whose heads and tokens are these dimensions of its output.
+
+    Heads of several sequences stand side by side, as if they were one's.
+    """
 
     def rule(operator: Operator, batch: Batch) -> OperatorShape:
         ne = operator.output.ne
-        return sized(operator, n_inner=ne[0], n_tokens=ne[tokens], n_heads=ne[heads])
+        return sized(operator, n_inner=ne[0], n_tokens=ne[tokens], n_heads=ne[heads] * ne[3])
 
     return rule
 
@@ -121,7 +124,10 @@ def bias_sides(operator: Operator, batch: Batch) -> OperatorShape:
 
 
 def attention_sides(operator: Operator, batch: Batch) -> OperatorShape:
-    """Count the positions that are in use: the engine skips masked ones, and a sliding window holds no more."""
+    """Count the positions that are in use: the engine skips masked ones, and a sliding window holds no more.
+
+    Heads of several sequences stand side by side, as if they were one's.
+    """
     query, key, value = operator.sources[:3]
     n_tokens, n_kv = query.ne[1], key.ne[1]
     return sized(
@@ -129,8 +135,8 @@ def attention_sides(operator: Operator, batch: Batch) -> OperatorShape:
         key.type,
         n_inner=(key.ne[0] + value.ne[0]) // 2,
         n_tokens=n_tokens,
-        n_heads=query.ne[2],
-        n_kv_heads=key.ne[2],
+        n_heads=query.ne[2] * query.ne[3],
+        n_kv_heads=key.ne[2] * key.ne[3],
         n_past=max(0, min(batch.n_used, n_kv) - n_tokens),
     )
 

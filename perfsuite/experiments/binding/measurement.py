@@ -55,7 +55,7 @@ def is_asked(config: RunConfig) -> bool:
     scenario = config.workload.scenario
     has_tokens = scenario.n_prompt > 1 and scenario.n_gen > 0 and not scenario.n_depth and not config.prompt_lengths
     is_here = config.board.is_local and config.backend == "cpu" and not config.is_against and not config.is_planned
-    return is_here and has_tokens and config.engine.is_packaged
+    return is_here and has_tokens and config.workload.is_alone and config.engine.is_packaged
 
 
 def binding_cases(config: RunConfig) -> Iterator[Case]:

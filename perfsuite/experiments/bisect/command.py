@@ -13,7 +13,7 @@ from perfsuite.cli.command_help import Commands, add_command
 from perfsuite.cli.kept_folders import user_cache
 from perfsuite.cli.opencl_run import EngineRun, engine_run, named_weights
 from perfsuite.cli.progress import Progress, progress
-from perfsuite.cli.run_options import add_answer, add_subject, check_least, effort_group
+from perfsuite.cli.run_options import add_answer, add_shared, add_subject, check_least, effort_group
 from perfsuite.cli.taken_device import taken_device
 from perfsuite.device.profile import find_profile
 from perfsuite.errors import EngineError, MeasurementError, PerfsuiteError
@@ -106,6 +106,7 @@ def add_parser(commands: Commands) -> None:
     text = "builds a revision, run by sh in a copy of it; libraries must be shared ones"
     parser.add_argument("--build", metavar="COMMAND", help=text)
     subject = add_subject(parser, "model", "scenario", "threads")
+    add_shared(subject, *("ubatch-size", "cache-type-k", "cache-type-v", "lora-rank", "parallel", "draft"))
     text = "a phase or PHASE/OPERATOR, or the end of a case's id (default decode)"
     subject.add_argument("--case", default="decode", metavar="CASE", help=text)
     effort = effort_group(parser)

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import random
-from typing import Any
-
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from perfsuite.errors import PerfsuiteError
 from perfsuite.expectation.op_cost import OpCost, PassCost
@@ -16,9 +11,10 @@ from perfsuite.expectation.requests.analytic import Conventions
 from perfsuite.expectation.requests.composition import Passes, compose, passes_of
 from perfsuite.expectation.requests.engine_passes import EnginePasses
 from perfsuite.expectation.requests.paper_passes import PaperPasses
-from perfsuite.expectation.requests.speculative_passes import Speculation, SpeculativePasses
+from perfsuite.expectation.requests.speculative_passes import SpeculativePasses
 from perfsuite.expectation.requests.step_costs import expanded
 from perfsuite.expectation.requests.subject import Optimisations, find_subject
+from perfsuite.expectation.speculation import Speculation
 from perfsuite.workload.variant import find_variant
 
 SMALL = PassCost(by_operator={"gemm": OpCost(flops=10, read_bytes=4)})
@@ -86,44 +82,6 @@ def test_a_better_draft_moves_less() -> None:
     ]
     assert moved == sorted(moved, reverse=True)
     assert moved[0] > int(target.decode(200, 1).total.moved_bytes[0]) > moved[-1]
-
-
-@pytest.mark.parametrize(
-    ("changes", "told"),
-    [
-        ({"n_draft": 0}, r"^--draft-tokens=0: expected an integer from 1 to 64$"),
-        ({"n_draft": 65}, r"^--draft-tokens=65: expected an integer from 1 to 64$"),
-        ({"acceptance_ratio": 1.2}, r"^--acceptance=1\.2: expected a share from 0 to 1$"),
-        ({"acceptance_ratio": -0.1}, r"^--acceptance=-0\.1: expected a share from 0 to 1$"),
-    ],
-)
-def test_what_is_no_round_is_refused(changes: dict[str, Any], told: str) -> None:
-    """The message names the option, the value and what is accepted."""
-    with pytest.raises(PerfsuiteError, match=told):
-        Speculation(**changes)
-
-
-@given(st.floats(0.0, 0.999), st.integers(1, 12))
-def test_the_tokens_of_a_round_are_the_papers(acceptance_ratio: float, n_draft: int) -> None:
-    """A round yields (1 - a^(g + 1)) / (1 - a) tokens; with nothing accepted one, with everything g + 1."""
-    closed = (1 - acceptance_ratio ** (n_draft + 1)) / (1 - acceptance_ratio)
-    found = Speculation(n_draft=n_draft, acceptance_ratio=acceptance_ratio)
-    assert found.tokens_per_round == pytest.approx(closed)
-    assert Speculation(n_draft=n_draft, acceptance_ratio=1.0).tokens_per_round == n_draft + 1
-
-
-def test_the_tokens_of_a_round_are_those_of_a_drawn_one() -> None:
-    """Rounds that are drawn token by token yield as many on average."""
-    source = random.Random(7)
-
-    def one_round() -> int:
-        accepted = 0
-        while accepted < 4 and source.random() < 0.7:
-            accepted += 1
-        return accepted + 1
-
-    drawn = sum(one_round() for _ in range(40_000)) / 40_000
-    assert drawn == pytest.approx(Speculation(n_draft=4, acceptance_ratio=0.7).tokens_per_round, abs=0.03)
 
 
 LLAMA = find_subject("llama-2-7b")

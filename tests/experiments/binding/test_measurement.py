@@ -42,7 +42,7 @@ def pair(itl_ms: float, *, python_ms: float = 0.1, native_ms: float = 10.0) -> B
 def config(**changes: Any) -> Any:
     """Return what decides whether there are cases."""
     scenario = SimpleNamespace(n_prompt=8, n_gen=4, n_depth=0, name="siso")
-    workload = SimpleNamespace(scenario=scenario, prefix="tiny/siso")
+    workload = SimpleNamespace(scenario=scenario, prefix="tiny/siso", is_alone=True)
     found = {
         "workload": workload,
         "prompt_lengths": (),
@@ -66,6 +66,7 @@ CASE = Case(case_id="binding/tiny/siso/completion/overhead/itl", kind="binding",
         {"is_against": True},
         {"is_planned": True},
         {"prompt_lengths": (3, 4)},
+        {"workload": SimpleNamespace(**{**vars(config().workload), "is_alone": False})},
         {"engine": SimpleNamespace(is_packaged=False)},
     ],
 )

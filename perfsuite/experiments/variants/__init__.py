@@ -1,0 +1,1 @@
+"""Forecasts of what runs beside a model alone, against measurements beside a plain run."""

@@ -1,0 +1,161 @@
+"""``perfsuite variants`` (forecast): compare forecasts of adapters, chunks, batches, caches and drafts with runs."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import asdict
+
+from perfsuite.cli.answer import Answer, Sheet, give
+from perfsuite.cli.command_help import Commands, add_command
+from perfsuite.cli.kept_folders import user_cache
+from perfsuite.cli.progress import progress
+from perfsuite.cli.run_options import add_answer, add_subject, check_least, effort_group
+from perfsuite.cli.taken_device import taken_device
+from perfsuite.device.profile import Profile, find_profile
+from perfsuite.errors import PerfsuiteError
+from perfsuite.expectation.speculation import check_vocabularies
+from perfsuite.expectation.timing.engine_times import EngineTimes
+from perfsuite.experiments.variants.measurement import (
+    N_PAIRS,
+    Forecast,
+    VariantBench,
+    VariantRow,
+    VariantSummary,
+    by_calibration,
+    by_ceilings,
+    measure_variants,
+    summarize,
+)
+from perfsuite.experiments.variants.points import AXES, VariantPoint, variant_points
+from perfsuite.measure.board.protocol import Board, board_name
+from perfsuite.measure.calibration_store import find_calibration
+from perfsuite.measure.ceiling_store import measured_ceilings
+from perfsuite.report.exports.markdown_text import table
+from perfsuite.units import format_change, format_ns
+from perfsuite.workload.weights import resolve
+
+_ABOUT = """
+What a LoRA adapter, chunks of the prompt, sequences side by side, types of the KV cache and speculative decoding cost
+is forecast, then measured: each point takes turns with a plain run of the same model, and what both forecast and
+measurement say is how long it takes over the plain run, with the interval of the measurement (95 %). The time to first
+token (TTFT) is the prompt's, the time per output token (TPOT) that of a decode step; with a draft it is that of a
+round, the draft's steps included, over the tokens that a round gives on average.
+
+With the calibration of 'perfsuite calibrate' times are compared, too; without it the device's ceilings forecast.
+"""
+
+_EXAMPLES = {
+    "perfsuite variants --model=smollm2-360m-q8_0": "all axes",
+    "perfsuite variants --axis=lora --axis=kv --markdown": "two of them, as a table for a document",
+}
+
+_MODEL, _DRAFT = "smollm2-360m-q8_0", "smollm2-135m-q8_0"
+
+
+def add_parser(commands: Commands) -> None:
+    """Add the subcommand."""
+    parser = add_command(
+        commands,
+        "variants",
+        about=_ABOUT,
+        examples=_EXAMPLES,
+        see=("docs/forecasting.md", "perfsuite held-out --help"),
+    )
+    subject = add_subject(parser, "device", f"model={_MODEL}", "threads")
+    subject.add_argument("--draft", default=_DRAFT, metavar="MODEL", help=f"model of the draft (default {_DRAFT})")
+    text = "what is varied; may be repeated (default: all)"
+    subject.add_argument("--axis", action="append", choices=tuple(AXES), help=text)
+    text = f"pairs of processes for each point (default {N_PAIRS})"
+    effort_group(parser).add_argument("--pairs", type=int, default=N_PAIRS, metavar="N", help=text)
+    add_answer(parser).add_argument("--markdown", action="store_true", help="print the tables as Markdown")
+    parser.set_defaults(run=_variants)
+
+
+def _variants(options: argparse.Namespace) -> int:
+    profile = find_profile(options.device)
+    check_least(options, "threads", "pairs")
+    points = _points(options)
+    with taken_device(profile, "variants", options) as taken:
+        rows, is_calibrated = _measured(options, profile, taken.board, points)
+    if options.markdown and not options.json:
+        print(_markdown(rows, is_calibrated=is_calibrated))
+    else:
+        give(_answer(rows, is_calibrated=is_calibrated), options)
+    return 0
+
+
+def _points(options: argparse.Namespace) -> tuple[VariantPoint, ...]:
+    models_dir = user_cache() / "models"
+    weights, draft = (resolve(name, cache_dir=models_dir) for name in (options.model, options.draft))
+    axes = tuple(dict.fromkeys(options.axis or AXES))
+    if "draft" in axes:
+        check_vocabularies(options.draft, draft.architecture, weights.architecture)
+    points = tuple(variant_points(weights, draft, axes))
+    if not all(point.workload.is_analytical for point in points):
+        raise PerfsuiteError(f"--model={options.model}: its graph is not known, so that nothing forecasts it")
+    return points
+
+
+def _measured(
+    options: argparse.Namespace, profile: Profile, board: Board, points: Sequence[VariantPoint]
+) -> tuple[tuple[VariantRow, ...], bool]:
+    facts = board.facts()
+    bench = VariantBench(
+        board=board,
+        engine=facts.engine,
+        profile=profile,
+        n_threads=options.threads or facts.default_threads,
+        models_dir=user_cache() / "models",
+        n_pairs=options.pairs,
+    )
+    forecast, is_calibrated = _forecast(bench)
+    with progress("variants", options) as told:
+        return measure_variants(points, forecast, bench, told.step), is_calibrated
+
+
+def _forecast(bench: VariantBench) -> tuple[Forecast, bool]:
+    """Forecast by the calibration of the device as it is now, or by its ceilings."""
+    facts, kept_by = bench.board.facts(), board_name(bench.board).kept_by
+    found = find_calibration(facts.fingerprint, bench.engine.build_id, bench.n_threads, user_cache(), board=kept_by)
+    if found is not None:
+        return by_calibration(EngineTimes(found)), True
+    return by_ceilings(measured_ceilings(bench.board, bench.n_threads)), False
+
+
+def _answer(rows: Sequence[VariantRow], *, is_calibrated: bool) -> Answer:
+    summaries = tuple(summarize(rows))
+    figures = [{**asdict(row), "error_ratio": row.error_ratio, "is_calibrated": is_calibrated} for row in rows]
+    return Answer(
+        parts=lambda: (
+            Sheet(_HEAD, [_cells(row, is_calibrated=is_calibrated) for row in rows]),
+            *(_sentence(each, is_calibrated=is_calibrated) for each in summaries),
+        ),
+        plain=lambda: {"rows": figures, "summaries": [asdict(each) for each in summaries]},
+    )
+
+
+_HEAD = ("axis", "point", "latency", "forecast", "measured", "interval", "error", "forecast time", "time", "error")
+
+
+def _cells(row: VariantRow, *, is_calibrated: bool) -> tuple[str, ...]:
+    interval = f"{row.lower_ratio:.3f} to {row.upper_ratio:.3f}"
+    times = (format_ns(row.expected_ns), format_ns(row.measured_ns), format_change(1.0 + row.absolute_error_ratio))
+    return (
+        *(row.axis, row.setting, row.latency.upper(), f"{row.forecast_ratio:.3f}", f"{row.measured_ratio:.3f}"),
+        *(interval, format_change(1.0 + row.error_ratio)),
+        *(times if is_calibrated else ("-", times[1], "-")),
+    )
+
+
+def _sentence(summary: VariantSummary, *, is_calibrated: bool) -> str:
+    times = f", of the times {summary.mean_absolute_error_ratio:.1%}" if is_calibrated else ""
+    return (
+        f"{summary.axis}, {summary.latency.upper()}: mean error of the ratios {summary.mean_error_ratio:.1%}{times}, "
+        f"over {summary.n_rows} points"
+    )
+
+
+def _markdown(rows: Sequence[VariantRow], *, is_calibrated: bool) -> str:
+    lines = [f"- {_sentence(each, is_calibrated=is_calibrated)}" for each in summarize(rows)]
+    return "\n".join([table(_HEAD, [_cells(row, is_calibrated=is_calibrated) for row in rows]), *lines])

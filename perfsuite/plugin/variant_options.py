@@ -1,0 +1,40 @@
+"""``--lora-rank``, ``--parallel`` and ``--draft``: with what they do not go together."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+
+import pytest
+
+from perfsuite.plugin.option_table import value_of
+
+_LORA, _PARALLEL, _DRAFT = "--lora-rank", "--parallel", "--draft"
+
+_ALONE, _IN_TURN = "runs a model alone", "follows one token after the other"
+
+Given = Callable[[argparse.Namespace], bool]
+
+
+def _has(name: str) -> Given:
+    return lambda option: bool(value_of(option, name))
+
+
+#: What does not go together: options, another one, whether that is given, and why.
+_CONFLICTS: tuple[tuple[tuple[str, ...], str, Given, str], ...] = (
+    *(
+        ((_LORA, _PARALLEL, _DRAFT), name, _has(name), _ALONE)
+        for name in ("--perf-fidelity", "--perf-overhead", "--perf-sweep")
+    ),
+    *(((_PARALLEL, _DRAFT), name, _has(name), _IN_TURN) for name in ("--perf-trace", "--prompts")),
+    ((_PARALLEL, _DRAFT), "--backend=opencl", lambda option: bool(option.backend == "opencl"), _IN_TURN),
+)
+
+
+def check_variant(option: argparse.Namespace) -> None:
+    """Refuse options that do not go together; raises pytest.UsageError."""
+    for names, other, is_given, why in _CONFLICTS:
+        for name in names:
+            if value_of(option, name) is not None and is_given(option):
+                given = f"{name}={value_of(option, name)}"
+                raise pytest.UsageError(f"{given}: {other}: {why}; leave out one or the other")
