@@ -44,6 +44,26 @@ def test_every_list_is_the_engines(name: str, engine_cache: Path) -> None:
     _agrees(name, engine_cache)
 
 
+@pytest.mark.parametrize("name", ["lfm2-1.2b", "deepseek-v3"])
+def test_a_cut_model_is_the_engines(name: str, engine_cache: Path) -> None:
+    """A model that is cut to its first layers has the tensors that the engine wants of so many layers."""
+    _agrees_when_cut(name, engine_cache)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", [each for each in listed_names() if each != "gemma-3n-e2b"])
+def test_every_cut_model_is_the_engines(name: str, engine_cache: Path) -> None:
+    """Each model of the catalogue whose layers do not share caches can be cut to four."""
+    _agrees_when_cut(name, engine_cache)
+
+
+def _agrees_when_cut(name: str, cache: Path) -> None:
+    spec, cut = listed(name), _shape(name).with_layers(4)
+    asked = ask_for_tensors(cut, cache_dir=cache, wanted=spec.wanted, unwanted=spec.unwanted)
+    assert set(asked.tensors) == set(cut.tensors)
+    assert asked.is_built
+
+
 @pytest.mark.parametrize("name", ["smollm2-135m", "pythia-70m", "gemma-2-2b"])
 def test_the_families_have_the_engines_tensors(name: str, engine_cache: Path) -> None:
     """What the suite says itself of a family's tensors is what the engine says."""
