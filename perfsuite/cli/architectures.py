@@ -6,7 +6,7 @@ import argparse
 
 from perfsuite.cli.answer import Sheet, show
 from perfsuite.cli.command_help import Commands, add_command
-from perfsuite.workload.catalog import find, names
+from perfsuite.workload.catalog import find_model, listed_names, names, tiny_names
 
 
 def add_parser(commands: Commands) -> None:
@@ -15,20 +15,27 @@ def add_parser(commands: Commands) -> None:
         commands,
         "architectures",
         about="""
-        These names are what --architecture takes, and, with a quantisation behind a dash (smollm2-135m-q8_0), --model.
-        A GGUF file or a config.json of any other architecture that the suite knows is taken by its path.
+        These names are what --model takes with a quantisation behind a dash (smollm2-135m-q8_0), and those whose work
+        the suite can count what --architecture takes. A GGUF file or a config.json of any other architecture that the
+        suite knows is taken by its path. With --tiny the list has the smallest models, one of each architecture that
+        llama.cpp knows.
         """,
-        examples={"perfsuite architectures": "name, llama.cpp's architecture, parameters, layers"},
+        examples={
+            "perfsuite architectures": "name, llama.cpp's architecture, parameters, layers",
+            "perfsuite architectures --tiny": "tiny-gemma3 and its like",
+        },
         see=("perfsuite synthesize --help", "docs/forecasting.md"),
     )
+    parser.add_argument("--tiny", action="store_true", help="list the smallest models instead")
     parser.set_defaults(run=_architectures)
 
 
-def _architectures(_: argparse.Namespace) -> int:
+def _architectures(options: argparse.Namespace) -> int:
+    found = tiny_names() if options.tiny else sorted((*names(), *listed_names()))
     rows = [
         (name, each.gguf_architecture, f"{each.n_parameters / 1e6:.0f} M", each.n_layers)
-        for name in names()
-        for each in [find(name)]
+        for name in found
+        for each in [find_model(name)]
     ]
     show(Sheet(("name", "GGUF architecture", "parameters", "layers"), rows))
     return 0

@@ -30,6 +30,7 @@ from perfsuite.measure.plan import (
     ShapesPlan,
     StepsPlan,
     SurveyPlan,
+    TensorsPlan,
     TurnsPlan,
     UprobePlan,
     dump_plan,
@@ -95,7 +96,7 @@ def name_engine(folder: Path) -> None:
     os.environ[ENGINE_NAME] = str(folder)
 
 
-def planned_engine(plan: LlamaPlan | OperatorsPlan | ShapesPlan) -> Engine:
+def planned_engine(plan: LlamaPlan | OperatorsPlan | ShapesPlan | TensorsPlan) -> Engine:
     """Find the llama.cpp that a plan was made for; `EngineError` where another build lies there by now."""
     engine = find_engine(Path(plan.library_dir))
     if engine.build_id != plan.engine_build_id:
@@ -252,7 +253,7 @@ def start_worker(
 #: What the native worker runs: all but our own kernels by pyopencl, and other people's programs.
 _NATIVE = (
     *(LlamaPlan, TurnsPlan, StepsPlan, UprobePlan, OverheadPlan, OperatorsPlan, ProbePlan, SurveyPlan),
-    *(LaunchesPlan, LaunchSessionPlan, DeviceListPlan, GraphsPlan),
+    *(LaunchesPlan, LaunchSessionPlan, DeviceListPlan, GraphsPlan, TensorsPlan),
 )
 
 
@@ -269,7 +270,7 @@ def _command(plan: Plan, plan_path: Path, record_path: Path) -> Sequence[str]:
     inner: Any = getattr(plan, "llama", plan)
     cache_dir = Path(inner.cache_dir)
     options = [f"--probe-library={find_probe_library(cache_dir)}"]
-    if isinstance(inner, LlamaPlan | OperatorsPlan | ShapesPlan):
+    if isinstance(inner, LlamaPlan | OperatorsPlan | ShapesPlan | TensorsPlan):
         options.append(f"--engine-library={build_engine_library(planned_engine(inner), cache_dir)}")
     return (str(find_worker(cache_dir)), "run", *files, *options)
 

@@ -307,6 +307,21 @@ class OperatorsPlan(Plan):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TensorsPlan(Plan):
+    """The tensors that the engine wants of a model, which need not exist."""
+
+    task = "tensors"
+    library_dir: str
+    engine_build_id: str
+    cache_dir: str
+    #: A GGUF of metadata alone.
+    header_path: str
+    #: Kinds of tensors, with a ``*`` for the number of a layer: optional ones that are to be there, and others not.
+    wanted: tuple[str, ...] = ()
+    unwanted: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ShapesPlan(Plan):
     """One subject that measures operations at whatever shapes it is asked for, until nobody asks any more."""
 

@@ -1,4 +1,4 @@
-"""A synthetic LoRA adapter: a pair of matrices beside each matrix of an architecture's layers, all zeros.
+"""A synthetic LoRA adapter: a pair of matrices beside each matrix of a model's layers, all zeros.
 
 What a model computes stays as it was, router's choices included, and takes as long as with a trained adapter.
 """
@@ -12,24 +12,25 @@ from pathlib import Path
 
 from perfsuite.errors import GgufError
 from perfsuite.workload.architecture import Architecture
-from perfsuite.workload.tensors import tensor_specs
+from perfsuite.workload.model_shape import ModelShape, shape_of
 from perfsuite.workload.weights import Weights
 
 
 def adapter_weights(weights: Weights, rank: int, *, cache_dir: Path) -> Weights:
     """Return an adapter of the weights as a file like any other; it is written into `cache_dir` the first time.
 
-    Raises GgufError: the architecture is not known, or the file cannot be written.
+    Raises GgufError: the file cannot be written.
     """
-    architecture = weights.architecture
-    digest = sha256(f"{rank} {architecture!r}".encode()).hexdigest()[:16]
+    shape = weights.shape
+    digest = sha256(f"{rank} {shape!r}".encode()).hexdigest()[:16]
     path = cache_dir / f"{weights.name}-lora{rank}-{digest}.gguf"
     if not path.is_file():
-        _write_whole(architecture, rank, path)
+        _write_whole(shape, rank, path)
     return Weights(
         name=path.stem,
-        gguf_architecture=architecture.gguf_architecture,
-        known_architecture=architecture,
+        gguf_architecture=weights.gguf_architecture,
+        known_architecture=weights.known_architecture,
+        shape=shape,
         tensor_types={},
         quantization=None,
         path=path,
@@ -37,11 +38,11 @@ def adapter_weights(weights: Weights, rank: int, *, cache_dir: Path) -> Weights:
     )
 
 
-def _write_whole(architecture: Architecture, rank: int, path: Path) -> None:
+def _write_whole(shape: ModelShape, rank: int, path: Path) -> None:
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_adapter(architecture, rank, temporary)
+        write_adapter(shape, rank, temporary)
         os.replace(temporary, path)
     except OSError as error:
         raise GgufError(f"{path}: cannot be written: {error.strerror or error}") from error
@@ -50,17 +51,18 @@ def _write_whole(architecture: Architecture, rank: int, path: Path) -> None:
             temporary.unlink()
 
 
-def write_adapter(architecture: Architecture, rank: int, path: Path) -> None:
+def write_adapter(model: Architecture | ModelShape, rank: int, path: Path) -> None:
     """Write an adapter for every matrix of the layers, those too that the engine loads and never adapts."""
     # Imported here because both are slow to import, and most processes never write.
     import numpy as np
     from gguf import GGUFWriter
 
-    writer = GGUFWriter(path, architecture.gguf_architecture)
+    shape = shape_of(model)
+    writer = GGUFWriter(path, shape.gguf_architecture)
     writer.add_type("adapter")
     writer.add_string("adapter.type", "lora")
     writer.add_float32("adapter.lora.alpha", float(rank))
-    for spec in tensor_specs(architecture):
+    for spec in shape.tensors:
         if spec.name.startswith("blk.") and spec.name.endswith(".weight") and "norm" not in spec.name:
             n_in, n_out, *experts = (*spec.ne, 1)[: max(2, len(spec.ne))]
             writer.add_tensor(f"{spec.name}.lora_a", np.zeros((*experts, rank, n_in), dtype=np.float32))

@@ -4,6 +4,10 @@ A file holds where the model's ``config.json`` is (``source``), its exact publis
 there is one, and under ``[config]`` the keys of that ``config.json`` from which the architecture follows.
 What the suite derived itself, to compare kinds of attention at equal size, has no published number, and a source that
 begins with ``perfsuite:``.
+
+Models of other architectures are in ``listed``: there a file holds the metadata of the model's GGUF and the list of its
+tensors, as the engine gave it. In ``tiny`` is the smallest model of each architecture that llama.cpp knows, in the same
+form; it is called ``tiny-<architecture>``. ``tools/model_tensors.py`` asks for the lists again.
 """
 
 from __future__ import annotations
@@ -12,11 +16,13 @@ import sys
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 
 from perfsuite.errors import ArchitectureError
 from perfsuite.workload.architecture import Architecture
 from perfsuite.workload.huggingface import from_config
+from perfsuite.workload.model_shape import ModelShape
+from perfsuite.workload.model_spec import ModelSpec, read_spec
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -24,6 +30,8 @@ else:
     import tomli as tomllib
 
 _SUFFIX = ".toml"
+_TINY = "tiny-"
+_FOLDER = Path(__file__).resolve().parent / "architectures"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,9 +47,29 @@ class CatalogEntry:
 
 @cache
 def names() -> tuple[str, ...]:
-    """List the architectures of the catalogue in alphabetical order."""
-    found = (each.name for each in (files("perfsuite.workload") / "architectures").iterdir())
-    return tuple(sorted(name.removesuffix(_SUFFIX) for name in found if name.endswith(_SUFFIX)))
+    """List the architectures of the catalogue that the suite knows itself, in alphabetical order."""
+    return _names_in(_FOLDER)
+
+
+@cache
+def listed_names() -> tuple[str, ...]:
+    """List the models of other architectures."""
+    return _names_in(_FOLDER / "listed")
+
+
+@cache
+def tiny_names() -> tuple[str, ...]:
+    """List the smallest models, one of each architecture that llama.cpp knows."""
+    return tuple(f"{_TINY}{name}" for name in _names_in(_FOLDER / "tiny"))
+
+
+def _names_in(folder: Path) -> tuple[str, ...]:
+    return tuple(sorted(each.name.removesuffix(_SUFFIX) for each in folder.iterdir() if each.name.endswith(_SUFFIX)))
+
+
+def is_name(name: str) -> bool:
+    """Whether the catalogue has a model of this name."""
+    return name in names() or name in listed_names() or name in tiny_names()
 
 
 def find(name: str) -> Architecture:
@@ -49,17 +77,34 @@ def find(name: str) -> Architecture:
     return entry(name).architecture
 
 
+def find_model(name: str) -> Architecture | ModelShape:
+    """Return any model of the catalogue, or raise ArchitectureError that suggests the closest names."""
+    return listed(name).shape(name) if name in listed_names() or name in tiny_names() else find(name)
+
+
+@cache
+def listed(name: str) -> ModelSpec:
+    """Return what is known of a model whose tensors are listed."""
+    folder, file = ("tiny", name.removeprefix(_TINY)) if name in tiny_names() else ("listed", name)
+    return read_spec(_FOLDER / folder / f"{file}{_SUFFIX}")
+
+
 @cache
 def entry(name: str) -> CatalogEntry:
     """Return an architecture with its source, or raise ArchitectureError that suggests the closest names."""
     if name not in names():
-        close = get_close_matches(name, names(), n=3, cutoff=0.5)
-        which = f"; did you mean {' or '.join(close)}?" if close else f", which has {', '.join(names())}"
-        raise ArchitectureError(f"architecture {name!r} is not in the catalogue{which}")
-    text = (files("perfsuite.workload") / "architectures" / f"{name}{_SUFFIX}").read_text(encoding="utf-8")
-    values = tomllib.loads(text)
+        raise ArchitectureError(f"architecture {name!r} {_problem(name)}")
+    values = tomllib.loads((_FOLDER / f"{name}{_SUFFIX}").read_text(encoding="utf-8"))
     return CatalogEntry(
         architecture=from_config(values["config"], name=name),
         source=values["source"],
         published_parameters=values.get("published_parameters"),
     )
+
+
+def _problem(name: str) -> str:
+    if is_name(name):
+        return f"can be measured, but the suite cannot count its work; it can that of {', '.join(names())}"
+    close = get_close_matches(name, [*names(), *listed_names(), *tiny_names()], n=3, cutoff=0.5)
+    which = f"; did you mean {' or '.join(close)}?" if close else f", which has {', '.join(names())}"
+    return f"is not in the catalogue{which}"

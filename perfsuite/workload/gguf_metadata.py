@@ -13,6 +13,7 @@ from perfsuite.errors import ArchitectureError, GgufError
 from perfsuite.workload.architecture import MOST_LAYERS, Architecture, LatentAttention, MixtureOfExperts
 from perfsuite.workload.families import FAMILIES, Family
 from perfsuite.workload.gguf_header import GgufHeader, read_header
+from perfsuite.workload.model_shape import ModelShape, shape_of_file
 from perfsuite.workload.tensors import tensor_specs
 
 _LAYER = re.compile(r"blk\.(\d{1,9})\.")
@@ -28,6 +29,7 @@ class GgufModel:
     gguf_architecture: str
     #: None where it is of no family that is known.
     known_architecture: Architecture | None
+    shape: ModelShape
     #: Tensor name to upper-case ggml type name, read-only.
     tensor_types: Mapping[str, str]
 
@@ -57,6 +59,7 @@ def read_gguf(path: Path) -> GgufModel:
         size_bytes=header.size_bytes,
         gguf_architecture=name,
         known_architecture=_architecture(path, header, name) if name in FAMILIES else None,
+        shape=shape_of_file(path.stem, name, header.metadata, tuple(each.spec for each in header.tensors)),
         tensor_types=MappingProxyType({each.spec.name: each.ggml_type.name for each in header.tensors}),
     )
 

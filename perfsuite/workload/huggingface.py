@@ -14,6 +14,7 @@ from perfsuite.workload.architecture import Architecture, LatentAttention, Mixtu
 #: The supported entries of a config's ``architectures`` and the GGUF architecture each converts to.
 CLASSES: Mapping[str, str] = {
     "LlamaForCausalLM": "llama",
+    "MistralForCausalLM": "llama",
     "Qwen2ForCausalLM": "qwen2",
     "Qwen3ForCausalLM": "qwen3",
     "Gemma2ForCausalLM": "gemma2",
@@ -32,7 +33,7 @@ def from_config(config: Mapping[str, Any] | Path, *, name: str | None = None) ->
     ArchitectureError with the key's name; keys that are optional in ``transformers`` get its defaults.
     """
     if isinstance(config, Path):
-        reader = _Config(where=str(config), values=_load(config))
+        reader = _Config(where=str(config), values=load_config(config))
         return _build(reader, name or config.resolve().parent.name)
     return _build(_Config(where=f"config of {name or 'unnamed'!r}", values=config), name or "unnamed")
 
@@ -70,7 +71,8 @@ class _Config:
         return default if value is None else value
 
 
-def _load(path: Path) -> Mapping[str, Any]:
+def load_config(path: Path) -> Mapping[str, Any]:
+    """Read a ``config.json``; raises ArchitectureError for what is none."""
     try:
         values = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:

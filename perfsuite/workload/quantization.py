@@ -8,7 +8,8 @@ from types import MappingProxyType
 from perfsuite.errors import QuantizationError
 from perfsuite.workload.architecture import Architecture
 from perfsuite.workload.ggml_types import GGML_TYPES
-from perfsuite.workload.tensors import TensorSpec, tensor_specs
+from perfsuite.workload.model_shape import ModelShape, shape_of
+from perfsuite.workload.tensors import TensorSpec
 
 # The mixtures and the type that most of their matrices have.
 _MIXTURES = {"q4_k_s": "Q4_K", "q4_k_m": "Q4_K", "q5_k_s": "Q5_K", "q5_k_m": "Q5_K"}
@@ -21,6 +22,24 @@ _FALLBACKS = {
     "Q5_K": "Q5_1",
     "Q6_K": "Q8_0",
 }
+
+# What llama.cpp's quantiser leaves alone. Source: tensor_allows_quantization in src/llama-quant.cpp.
+_UNQUANTIZED = (
+    *("norm", "ffn_gate_inp.", "altup", "laurel", "per_layer_model_proj", "position_embd", "token_types"),
+    *("_conv1d", "shortconv.conv", "indexer.k_proj", "indexer.q_proj", "_ape.", "attn_rel_b"),
+    *(
+        "time_mix_lerp_fused",
+        "time_mix_first",
+        "time_mix_w",
+        "time_mix_v",
+        "time_mix_a",
+        "time_mix_g",
+        "time_mix_decay_w",
+    ),
+)
+
+# Kernels of one-dimensional convolutions, which the engine takes in half precision only.
+_HALF_KERNELS = ("conv1d.weight", ".conv1.weight", ".conv2.weight", ".dw.weight")
 
 _VALUE_LIKE = ("attn_qkv.weight", "attn_kv_b.weight", "attn_v.weight")
 
@@ -36,7 +55,7 @@ def check_quantization(quantization: str) -> None:
         raise QuantizationError(f"quantisation {quantization!r} is unknown; accepted are {', '.join(quantizations())}")
 
 
-def tensor_type(quantization: str, spec: TensorSpec, architecture: Architecture) -> str:
+def tensor_type(quantization: str, spec: TensorSpec, model: Architecture | ModelShape) -> str:
     """Return the ggml type of a tensor.
 
     A plain type such as ``q4_0`` goes to every matrix ('pure'); a mixture such as ``q4_k_m`` follows llama.cpp's
@@ -48,23 +67,24 @@ def tensor_type(quantization: str, spec: TensorSpec, architecture: Architecture)
     """
     check_quantization(quantization)
     if not is_quantizable(spec):
-        return "F32"
+        return "F16" if spec.name.endswith(_HALF_KERNELS) and not spec.name.startswith("blk.") else "F32"
     if quantization in _MIXTURES:
-        return _fitting(_mixed(quantization, spec, architecture), spec)
+        return _fitting(_mixed(quantization, spec, model), spec)
     return _fitting(quantization.upper(), spec)
 
 
-def tensor_types(architecture: Architecture, quantization: str) -> Mapping[str, str]:
-    """Map every tensor of the architecture to its ggml type; the mapping is read-only."""
+def tensor_types(model: Architecture | ModelShape, quantization: str) -> Mapping[str, str]:
+    """Map every tensor of the model to its ggml type; the mapping is read-only."""
     check_quantization(quantization)
-    return MappingProxyType(
-        {spec.name: tensor_type(quantization, spec, architecture) for spec in tensor_specs(architecture)}
-    )
+    shape = shape_of(model)
+    return MappingProxyType({spec.name: tensor_type(quantization, spec, shape) for spec in shape.tensors})
 
 
 def is_quantizable(spec: TensorSpec) -> bool:
-    """Whether llama.cpp would quantise the tensor: a matrix, neither norm nor router."""
-    return len(spec.ne) > 1 and spec.name.endswith("weight") and "ffn_gate_inp." not in spec.name
+    """Whether llama.cpp would quantise the tensor: a matrix, neither norm nor router, nor small in every model."""
+    if len(spec.ne) < 2 or spec.ne[0] == 1 or not spec.name.endswith("weight") or spec.name.endswith(_HALF_KERNELS):
+        return False
+    return not any(part in spec.name for part in _UNQUANTIZED)
 
 
 def _fitting(wanted: str, spec: TensorSpec) -> str:
@@ -74,13 +94,13 @@ def _fitting(wanted: str, spec: TensorSpec) -> str:
     return fallback if GGML_TYPES[fallback].fits(spec.ne[0]) else "F16"
 
 
-def _mixed(quantization: str, spec: TensorSpec, architecture: Architecture) -> str:
+def _mixed(quantization: str, spec: TensorSpec, model: Architecture | ModelShape) -> str:
     base = _MIXTURES[quantization]
-    if spec.name == "output.weight" or (spec.name == "token_embd.weight" and architecture.tied_embeddings):
+    if spec.name == "output.weight" or (spec.name == "token_embd.weight" and model.tied_embeddings):
         return "Q6_K" if GGML_TYPES[base].fits(spec.ne[0]) else "Q8_0"
     if not spec.name.startswith("blk."):
         return base
-    layer, n_layers = int(spec.name.split(".")[1]), architecture.n_layers
+    layer, n_layers = int(spec.name.split(".")[1]), model.n_layers
     is_value, is_down = spec.name.endswith(_VALUE_LIKE), "ffn_down" in spec.name
     if quantization.endswith("_m"):
         return "Q6_K" if (is_value or is_down) and _deserves_more_bits(layer, n_layers) else base

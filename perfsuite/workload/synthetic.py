@@ -15,98 +15,23 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from itertools import count, islice, product
 from pathlib import Path
 from typing import IO, cast
 from zlib import crc32
 
 import numpy as np
-from gguf import GGMLQuantizationType, GGUFWriter, TokenType
+from gguf import GGMLQuantizationType, GGUFValueType, GGUFWriter, TokenType
 from gguf.quants import quantize
 from numpy.typing import NDArray
 
 from perfsuite.errors import GgufError, QuantizationError
 from perfsuite.workload.architecture import Architecture
 from perfsuite.workload.ggml_types import GGML_TYPES, GgmlType
+from perfsuite.workload.model_shape import MetadataValue, ModelShape, full_key, shape_of
 from perfsuite.workload.quantization import tensor_types
-from perfsuite.workload.tensors import TensorSpec, tensor_specs
-
-
-def hyperparameters(architecture: Architecture) -> Mapping[str, bool | int | float]:
-    """Return the architecture's metadata without the prefix ``<gguf_architecture>.``.
-
-    *Source*: the keys that ``load_arch_hparams`` in ``src/models/`` of llama.cpp reads, under the names in
-    ``src/llama-arch.cpp``.
-    """
-    values = {**_common(architecture), **_experts(architecture), **_latent_attention(architecture)}
-    return {key: value for key, value in values.items() if value is not None}
-
-
-_Values = dict[str, bool | int | float | None]
-
-
-def _common(architecture: Architecture) -> _Values:
-    norm = "layer_norm_epsilon" if architecture.family.layer_norm_with_bias else "layer_norm_rms_epsilon"
-    parallel = architecture.parallel_residual if architecture.family.parallel_option else None
-    return {
-        "vocab_size": architecture.n_vocab,
-        "context_length": architecture.n_ctx_train,
-        "embedding_length": architecture.n_embd,
-        "block_count": architecture.n_layers,
-        "feed_forward_length": architecture.n_ff,
-        "use_parallel_residual": parallel,
-        "attention.head_count": architecture.n_heads,
-        "attention.head_count_kv": architecture.n_kv_heads,
-        "attention.key_length": architecture.head_dim,
-        "attention.value_length": architecture.v_head_dim,
-        f"attention.{norm}": architecture.norm_eps,
-        "attention.sliding_window": architecture.sliding_window,
-        "attn_logit_softcapping": architecture.attn_logit_softcap,
-        "final_logit_softcapping": architecture.final_logit_softcap,
-        "rope.dimension_count": architecture.n_rot,
-        "rope.freq_base": architecture.rope_freq_base,
-        "rope.scaling.original_context_length": architecture.n_ctx_orig,
-    }
-
-
-def _experts(architecture: Architecture) -> _Values:
-    moe = architecture.moe
-    if moe is None:
-        return {}
-    values: _Values = {
-        "expert_count": moe.n_experts,
-        "expert_used_count": moe.n_experts_used,
-        "expert_feed_forward_length": moe.n_ff_expert,
-    }
-    if architecture.family.gated_shared_expert:
-        return {**values, "expert_shared_feed_forward_length": moe.n_ff_shared}
-    return {
-        **values,
-        "expert_shared_count": moe.n_ff_shared // moe.n_ff_expert,
-        "leading_dense_block_count": moe.n_dense_layers,
-        "expert_weights_scale": moe.weights_scale,
-        "expert_weights_norm": moe.normalize_weights,
-    }
-
-
-def _latent_attention(architecture: Architecture) -> _Values:
-    mla = architecture.mla
-    if mla is None:
-        return {}
-    values: _Values = {"attention.kv_lora_rank": mla.kv_lora_rank}
-    if architecture.gguf_architecture == "deepseek2":
-        # The loader demands the key except at a few depths, and reads 0 as 'not compressed'.
-        values["attention.q_lora_rank"] = mla.q_lora_rank or 0
-    if not mla.absorbed:
-        return values
-    return {
-        **values,
-        "attention.key_length": mla.kv_lora_rank + mla.qk_rope_head_dim,
-        "attention.value_length": mla.kv_lora_rank,
-        "attention.key_length_mla": architecture.head_dim,
-        "attention.value_length_mla": architecture.v_head_dim,
-    }
-
+from perfsuite.workload.tensors import TensorSpec
 
 Bytes = NDArray[np.uint8]
 
@@ -203,21 +128,25 @@ _CHUNK_BYTES = 4 << 20
 _N_DISTINCT_ROWS = 32
 # Logits with only a few distinct values would distort what a sampler has to sort.
 _N_DISTINCT_TOKENS = 1024
+# Arrays that the engine reads as 64-bit integers. Source: src/models/qwen4exp.cpp of llama.cpp.
+_WIDE_KEYS = ("ple.layer_multipliers", "ple.head_offsets", "ple.head_vocab_sizes")
+_DECAY = ".ssm_a"
 _TOKEN_TABLES = ("token_embd.weight", "output.weight")
 
 
-def write_synthetic(architecture: Architecture, quantization: str, path: Path, *, seed: int = 0) -> None:
-    """Write a synthetic GGUF of the architecture; equal arguments give equal bytes.
+def write_synthetic(model: Architecture | ModelShape, quantization: str, path: Path, *, seed: int = 0) -> None:
+    """Write a synthetic GGUF of a model; equal arguments give equal bytes.
 
     The file appears under its name only once it is complete. Raises QuantizationError for an unknown quantisation
     and GgufError where the file cannot be written.
     """
-    types = tensor_types(architecture, quantization)
+    shape = shape_of(model)
+    types = tensor_types(shape, quantization)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        _write_header(architecture, types, temporary)
+        _write_header(shape, types, temporary, n_tokens=shape.n_vocab)
         with temporary.open("ab") as file:
-            for spec in tensor_specs(architecture):
+            for spec in shape.tensors:
                 _write_tensor(file, spec, GGML_TYPES[types[spec.name]], seed)
         os.replace(temporary, path)
     except OSError as error:
@@ -227,14 +156,19 @@ def write_synthetic(architecture: Architecture, quantization: str, path: Path, *
             temporary.unlink()
 
 
-def _write_header(architecture: Architecture, types: Mapping[str, str], path: Path) -> None:
-    writer = GGUFWriter(path, architecture.gguf_architecture)
-    writer.add_name(architecture.name)
+def write_metadata(shape: ModelShape, path: Path) -> None:
+    """Write a GGUF of a model's metadata alone, with neither tensors nor the words of a vocabulary."""
+    _write_header(replace(shape, tensors=()), {}, path, n_tokens=0)
+
+
+def _write_header(shape: ModelShape, types: Mapping[str, str], path: Path, *, n_tokens: int) -> None:
+    writer = GGUFWriter(path, shape.gguf_architecture)
+    writer.add_name(shape.name)
     writer.add_quantization_version(2)
-    _add_vocabulary(writer, architecture.n_vocab)
-    for key, value in hyperparameters(architecture).items():
-        _add_value(writer, f"{architecture.gguf_architecture}.{key}", value)
-    for spec in tensor_specs(architecture):
+    _add_vocabulary(writer, n_tokens)
+    for key, value in shape.metadata:
+        _add_value(writer, full_key(shape, key), value)
+    for spec in shape.tensors:
         ggml_type = GGML_TYPES[types[spec.name]]
         n_bytes = spec.n_rows * ggml_type.row_bytes(spec.ne[0])
         # An older gguf package lacks the newest types; the file needs no more than their number.
@@ -288,11 +222,16 @@ def _add_vocabulary(writer: GGUFWriter, n_vocab: int) -> None:
     writer.add_add_bos_token(True)
 
 
-def _add_value(writer: GGUFWriter, key: str, value: bool | int | float) -> None:
-    if isinstance(value, bool):
+def _add_value(writer: GGUFWriter, key: str, value: MetadataValue) -> None:
+    if isinstance(value, tuple):
+        kind = GGUFValueType.UINT64 if key.endswith(_WIDE_KEYS) else None
+        writer.add_key_value(key, list(value), GGUFValueType.ARRAY, sub_type=kind)
+    elif isinstance(value, bool):
         writer.add_bool(key, value)
     elif isinstance(value, int):
         writer.add_uint32(key, value)
+    elif isinstance(value, str):
+        writer.add_string(key, value)
     else:
         writer.add_float32(key, value)
 
@@ -310,7 +249,7 @@ def _write_tensor(file: IO[bytes], spec: TensorSpec, ggml_type: GgmlType, seed: 
 def _distinct_rows(spec: TensorSpec, ggml_type: GgmlType, seed: int) -> Bytes:
     random = np.random.default_rng((seed, crc32(spec.name.encode())))
     n_values = spec.ne[0]
-    if len(spec.ne) == 1:
+    if len(spec.ne) == 1 or spec.name.endswith(_DECAY) or "norm" in spec.name:
         return as_bytes(_vector(spec, random), ggml_type)
     n_rows = min(spec.n_rows, _n_distinct(spec))
     # Inverse square root of the fan-in: activations neither vanish nor overflow half precision.
@@ -325,6 +264,16 @@ def _n_distinct(spec: TensorSpec) -> int:
 
 def _vector(spec: TensorSpec, random: np.random.Generator) -> NDArray[np.float32]:
     noise = (random.random((1, spec.ne[0]), dtype=np.float32) - np.float32(0.5)) * np.float32(0.1)
-    near_one = spec.name.endswith("norm.weight") or spec.name.startswith("rope_")
-    values: NDArray[np.float32] = noise + np.float32(1.0 if near_one else 0.0)
+    values: NDArray[np.float32] = noise + np.float32(_centre(spec.name))
     return values
+
+
+def _centre(name: str) -> float:
+    """Return what a vector's values lie around: states decay, by small steps; norms and scales change little."""
+    if name.endswith(_DECAY):
+        return -1.0
+    if "ssm_dt.bias" in name:
+        return -2.0
+    if name.startswith("rope_") or name.endswith(("_scale.weight", "ssm_d")):
+        return 1.0
+    return 1.0 if name.endswith(".weight") and ("norm" in name or "_ln" in name) else 0.0

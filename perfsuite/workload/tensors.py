@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING
@@ -37,8 +37,13 @@ def tensor_specs(architecture: Architecture) -> tuple[TensorSpec, ...]:
 
 
 def parameter_count(architecture: Architecture) -> int:
-    """Count the trained weights; RoPE's frequency factors are constants and do not count."""
-    return sum(spec.n_elements for spec in tensor_specs(architecture) if not spec.name.startswith("rope_"))
+    """Count the trained weights of an architecture."""
+    return parameters_of(tensor_specs(architecture))
+
+
+def parameters_of(tensors: Iterable[TensorSpec]) -> int:
+    """Count trained weights; RoPE's frequency factors are constants and do not count."""
+    return sum(spec.n_elements for spec in tensors if not spec.name.startswith("rope_"))
 
 
 _NamedShapes = Iterator[tuple[str, tuple[int, ...]]]

@@ -10,8 +10,9 @@ from pathlib import Path
 
 from perfsuite.errors import GgufError, QuantizationError
 from perfsuite.workload.architecture import Architecture
-from perfsuite.workload.catalog import find, names
+from perfsuite.workload.catalog import find_model, is_name
 from perfsuite.workload.gguf_metadata import read_gguf, unknown_architecture
+from perfsuite.workload.model_shape import ModelShape, shape_of
 from perfsuite.workload.quantization import check_quantization, quantizations, tensor_types
 
 #: Raised when the same request writes other bytes, so that a cached file is not taken for a new one.
@@ -32,8 +33,10 @@ class Weights:
     name: str
     #: The value of ``general.architecture``.
     gguf_architecture: str
-    #: None of a file of a family that the engine may know and the suite does not.
+    #: None of a family that the engine may know and the suite does not.
     known_architecture: Architecture | None
+    #: What is known of any model: its depth, its width, its vocabulary's size, and the extents of its tensors.
+    shape: ModelShape = field(hash=False, repr=False)
     #: Tensor name to upper-case ggml type name, read-only.
     tensor_types: Mapping[str, str] = field(hash=False)
     #: The quantisation as its name says; ``None`` for a given file, whose types may be any mixture.
@@ -48,7 +51,7 @@ class Weights:
     def architecture(self) -> Architecture:
         """The architecture, for what needs to know it; a GgufError where it is of no family that is known."""
         if self.known_architecture is None:
-            raise unknown_architecture(str(self.path), self.gguf_architecture)
+            raise unknown_architecture(str(self.path or self.name), self.gguf_architecture)
         return self.known_architecture
 
 
@@ -79,22 +82,23 @@ def materialize(weights: Weights, *, cache_dir: Path) -> Path:
         except OSError as error:
             reason = error.strerror or error
             raise GgufError(f"{cache_dir}: cannot be created for synthetic weights: {reason}") from error
-        write_synthetic(weights.architecture, weights.quantization, path, seed=_SEED)
+        write_synthetic(weights.shape, weights.quantization, path, seed=_SEED)
     return path
 
 
-def synthetic_weights(architecture: Architecture, quantization: str, *, cache_dir: Path) -> Weights:
-    """Describe synthetic weights of any architecture; they need not be of the catalogue."""
+def synthetic_weights(model: Architecture | ModelShape, quantization: str, *, cache_dir: Path) -> Weights:
+    """Describe synthetic weights of any model; it need not be of the catalogue."""
     check_quantization(quantization)
-    name = f"{architecture.name}-{quantization}"
-    determining = f"{FORMAT_VERSION} {_SEED} {quantization} {architecture!r}"
+    name = f"{model.name}-{quantization}"
+    determining = f"{FORMAT_VERSION} {_SEED} {quantization} {model!r}"
     identity = f"synthetic:{sha256(determining.encode()).hexdigest()[:16]}"
     path = _cached_path(name, identity, cache_dir)
     return Weights(
         name=name,
-        gguf_architecture=architecture.gguf_architecture,
-        known_architecture=architecture,
-        tensor_types=tensor_types(architecture, quantization),
+        gguf_architecture=model.gguf_architecture,
+        known_architecture=model if isinstance(model, Architecture) else None,
+        shape=shape_of(model),
+        tensor_types=tensor_types(model, quantization),
         quantization=quantization,
         path=path if path.is_file() else None,
         identity=identity,
@@ -106,19 +110,19 @@ def _from_name(name: str, cache_dir: Path) -> Weights:
     if quantization not in quantizations() and _is_architecture(name):
         accepted = ", ".join(quantizations())
         raise QuantizationError(f"{name!r} lacks a quantisation, as in {name}-q8_0; accepted are {accepted}")
-    return synthetic_weights(_architecture(base or name), quantization, cache_dir=cache_dir)
+    return synthetic_weights(_model(base or name), quantization, cache_dir=cache_dir)
 
 
 def _is_architecture(name: str) -> bool:
     depth = _DEPTH.fullmatch(name)
-    return name in names() or (depth is not None and depth["base"] in names())
+    return is_name(name) or (depth is not None and is_name(depth["base"]))
 
 
-def _architecture(name: str) -> Architecture:
+def _model(name: str) -> Architecture | ModelShape:
     depth = _DEPTH.fullmatch(name)
-    if depth is None or name in names():
-        return find(name)
-    return find(depth["base"]).with_layers(int(depth["n_layers"]))
+    if depth is None or is_name(name):
+        return find_model(name)
+    return find_model(depth["base"]).with_layers(int(depth["n_layers"]))
 
 
 def _cached_path(name: str, identity: str, cache_dir: Path) -> Path:
@@ -135,6 +139,7 @@ def _from_file(path: Path) -> Weights:
         name=_safe(path.stem),
         gguf_architecture=gguf.gguf_architecture,
         known_architecture=gguf.known_architecture,
+        shape=gguf.shape,
         tensor_types=gguf.tensor_types,
         quantization=None,
         path=path,

@@ -4,8 +4,9 @@ import pytest
 
 from perfsuite.errors import ArchitectureError
 from perfsuite.workload.architecture import Architecture
-from perfsuite.workload.catalog import entry, find, names
+from perfsuite.workload.catalog import entry, find, find_model, listed, listed_names, names, tiny_names
 from perfsuite.workload.ggml_types import GGML_TYPES
+from perfsuite.workload.model_shape import ModelShape
 from perfsuite.workload.quantization import tensor_types
 from perfsuite.workload.tensors import tensor_specs
 
@@ -110,3 +111,32 @@ def test_a_miss_is_helped(name: str, told: str) -> None:
     """A misspelt name is refused with the closest ones, one like none of the catalogue with all of them."""
     with pytest.raises(ArchitectureError, match=told):
         find(name)
+
+
+@pytest.mark.parametrize("name", listed_names())
+def test_listed_tensors_match_the_published_count(name: str) -> None:
+    """The listed tensors add up to the published number of parameters; where they do not, the file says why."""
+    found = listed(name)
+    is_published = found.shape(name).n_parameters == found.published_parameters
+    assert is_published is not bool(found.deviation)
+    assert found.source.startswith("https://huggingface.co/")
+    assert found.source.endswith("/config.json")
+
+
+def test_the_smallest_model_of_each_architecture_is_small() -> None:
+    """Each tiny model is called by its architecture, has a vocabulary, and less than 30 million parameters."""
+    for name in tiny_names():
+        shape = listed(name).shape(name)
+        assert name == f"tiny-{shape.gguf_architecture}"
+        assert shape.n_vocab >= 384
+        assert shape.n_parameters < 30e6, name
+
+
+def test_a_listed_model_is_a_shape() -> None:
+    """A model of an architecture that the suite does not know itself is found by its name, and by nothing else."""
+    assert isinstance(find_model("gpt-oss-20b"), ModelShape)
+    assert isinstance(find_model("smollm2-135m"), Architecture)
+    with pytest.raises(ArchitectureError, match=r"'gpt-oss-20b' can be measured, but the suite cannot count its work"):
+        find("gpt-oss-20b")
+    with pytest.raises(ArchitectureError, match=r"did you mean .*gpt-oss-20b"):
+        find_model("gpt-oss-20")

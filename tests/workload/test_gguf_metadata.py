@@ -12,8 +12,9 @@ from perfsuite.errors import GgufError
 from perfsuite.workload.architecture import Architecture
 from perfsuite.workload.families import FAMILIES
 from perfsuite.workload.gguf_metadata import read_gguf
+from perfsuite.workload.hyperparameters import hyperparameters
 from perfsuite.workload.quantization import tensor_types
-from perfsuite.workload.synthetic import hyperparameters, write_synthetic
+from perfsuite.workload.synthetic import write_synthetic
 
 from ..unknown_weights import UNKNOWN, write_unknown
 

@@ -16,7 +16,7 @@ from gguf.quants import dequantize
 from perfsuite.errors import GgufError, QuantizationError
 from perfsuite.workload import synthetic
 from perfsuite.workload.architecture import Architecture
-from perfsuite.workload.catalog import find, names
+from perfsuite.workload.catalog import find, find_model, listed, names, tiny_names
 from perfsuite.workload.families import FAMILIES
 from perfsuite.workload.ggml_types import GGML_TYPES
 from perfsuite.workload.gguf_header import read_header
@@ -100,6 +100,41 @@ def test_every_family_decodes(
     write_synthetic(architecture, "q4_k_m", path)
     (found,) = decode(path, flash_attention=architecture.family.flash_attention)
     _assert_sound(found, architecture)
+
+
+#: Drafts, which decode only beside the model that they draft for, and those that first have to encode.
+_UNDECODED = ("tiny-eagle3", "tiny-dflash", "tiny-t5", "tiny-t5encoder")
+
+
+@pytest.mark.parametrize("name", ["tiny-mamba2", "tiny-gpt-oss", "tiny-deepseek32", "tiny-rwkv7"])
+def test_other_architectures_decode(decode: Decode, tmp_path: Path, name: str) -> None:
+    """State spaces, experts, sparse attention and recurrent networks give finite logits of a sensible spread."""
+    _decodes(decode, tmp_path, name)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", [each for each in tiny_names() if each not in _UNDECODED])
+def test_every_tiny_model_decodes(decode: Decode, tmp_path: Path, name: str) -> None:
+    """The smallest model of each architecture loads in llama.cpp and gives finite logits."""
+    _decodes(decode, tmp_path, name)
+
+
+def _decodes(decode: Decode, folder: Path, name: str) -> None:
+    path = folder / f"{name}.gguf"
+    write_synthetic(find_model(name), "q8_0", path)
+    (found,) = decode(path, flash_attention=name != "tiny-plm")
+    assert found["finite"]
+    assert found["n_parameters"] >= listed(name).shape(name).n_parameters
+
+
+def test_states_decay(tmp_path: Path) -> None:
+    """A state space's decay is negative, its steps are small, and norms of two dimensions lie around 1."""
+    path = tmp_path / "tiny.gguf"
+    write_synthetic(find_model("tiny-mamba2"), "q8_0", path)
+    tensors = {each.name: each.data for each in gguf.GGUFReader(path).tensors}
+    assert tensors["blk.0.ssm_a"].max() < 0
+    assert tensors["blk.0.ssm_dt.bias"].max() < -1
+    assert abs(tensors["blk.0.ssm_norm.weight"].mean() - 1) < 0.1
 
 
 def test_equal_requests_give_equal_bytes(tiny: Callable[..., Architecture], tmp_path: Path) -> None:

@@ -141,3 +141,28 @@ resolve("smollm2-135m-q8_0", cache_dir=pathlib.Path("nowhere"))
 sys.exit(bool({"gguf", "numpy"} & set(sys.modules)))
 """
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
+
+
+def test_a_model_of_any_architecture_has_weights(tmp_path: Path) -> None:
+    """A listed model is resolved and written, of no architecture that is known; its file has the same shape."""
+    found = resolve("tiny-granitehybrid-q8_0", cache_dir=tmp_path)
+    assert found.known_architecture is None
+    assert (found.shape.n_layers, found.shape.n_embd, found.shape.n_vocab) == (2, 256, 384)
+    path = materialize(found, cache_dir=tmp_path)
+    given = resolve(str(path), cache_dir=tmp_path)
+    assert given.shape.tensors == found.shape.tensors
+    assert (given.shape.n_layers, given.shape.n_embd, given.shape.n_vocab) == (2, 256, 384)
+    assert dict(given.tensor_types) == dict(found.tensor_types)
+
+
+def test_a_listed_model_is_cut_by_its_name(tmp_path: Path) -> None:
+    """The suffix of a depth cuts a model of any architecture, under an identity of its own."""
+    whole, cut = (resolve(f"lfm2-350m{depth}-q4_0", cache_dir=tmp_path) for depth in ("", "-l3"))
+    assert (cut.name, cut.shape.n_layers, whole.shape.n_layers) == ("lfm2-350m-l3-q4_0", 3, 16)
+    assert cut.identity != whole.identity
+
+
+def test_the_families_keep_their_identities(tmp_path: Path) -> None:
+    """Files that were written before there were other architectures are still the ones that are meant."""
+    found = resolve("smollm2-135m-l1-q4_k_m", cache_dir=tmp_path)
+    assert found.identity == "synthetic:665a54de8efb4520"

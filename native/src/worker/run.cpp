@@ -11,6 +11,7 @@
 #include "engine.h"
 #include "library.h"
 #include "message.h"
+#include "model_tensors.h"
 #include "operators.h"
 #include "own_process.h"
 #include "perfsuite/live.h"
@@ -185,6 +186,11 @@ Value run_operators(const Value &plan, const Libraries &libraries) {
     return Value::Map{{"times_ns", std::move(times)}, {"contention", contention.plain()}};
 }
 
+/* The tensors of a model that is no more than its metadata. */
+Value run_tensors(const Value &plan, const Libraries &libraries) {
+    return model_tensors(engine_library(libraries, plan), plan);
+}
+
 /* Operators that are placed and launched as somebody asks; one that crashes or hangs ends the work, and is named. */
 Value run_shapes(const Value &plan, const Libraries &libraries) {
     std::optional<Crash> crash = supervised(plan.at("step_limit_s").number(), [&](Progress &progress) {
@@ -261,7 +267,8 @@ constexpr Task TASKS[] = {{"llama", run_llama},       {"turns", run_turns},     
                           {"uprobes", run_uprobes},   {"overhead", run_overhead},   {"operators", run_operators},
                           {"shapes", run_shapes},     {"probes", run_probes},       {"survey", run_survey},
                           {"launches", run_launches}, {"opencl_devices", run_opencl_devices},
-                          {"launch_session", run_launch_session}, {"graphs", run_graphs}};
+                          {"launch_session", run_launch_session}, {"graphs", run_graphs},
+                          {"tensors", run_tensors}};
 
 Value ran(const Value &plan, const Libraries &libraries) {
     const std::string &name = plan.at("task").text();

@@ -10,6 +10,7 @@ from perfsuite.expectation.cases import LlamaWorkload
 from perfsuite.expectation.graph import Settings, refusal
 from perfsuite.expectation.requests.subject import Optimisations, Subject
 from perfsuite.workload.architecture import Architecture, LatentAttention, MixtureOfExperts
+from perfsuite.workload.model_shape import shape_of
 from perfsuite.workload.quantization import tensor_types
 from perfsuite.workload.scenario import Scenario
 from perfsuite.workload.weights import Weights
@@ -46,6 +47,7 @@ class EngineRequest:
             name=self.architecture.name,
             gguf_architecture=self.architecture.gguf_architecture,
             known_architecture=self.architecture,
+            shape=shape_of(self.architecture),
             tensor_types=self.tensor_types,
             quantization=None,
             path=None,

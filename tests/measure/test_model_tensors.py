@@ -1,0 +1,95 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from perfsuite.errors import MeasurementError
+from perfsuite.measure.model_tensors import ask_for_tensors, with_engine_tensors
+from perfsuite.workload.catalog import find, find_model, listed, listed_names, tiny_names
+from perfsuite.workload.model_shape import ModelShape, shape_of
+from perfsuite.workload.tensor_list import kind_of
+
+#: Models that the engine builds a graph of only beside another one.
+_DRAFTS = ("tiny-eagle3",)
+
+#: One of each kind: plain, experts, both in turn, latent attention, state spaces, an encoder, a recurrent network.
+_SOME = ("smollm3-3b", "gpt-oss-20b", "granite-4.0-h-tiny", "minicpm3-4b", "bge-small-en-v1.5", "tiny-t5", "rwkv7-1.5b")
+
+
+def _shape(name: str) -> ModelShape:
+    model = find_model(name)
+    assert isinstance(model, ModelShape)
+    return model
+
+
+def _agrees(name: str, cache: Path) -> None:
+    spec, shape = listed(name), _shape(name)
+    asked = ask_for_tensors(replace(shape, tensors=()), cache_dir=cache, wanted=spec.wanted, unwanted=spec.unwanted)
+    assert set(asked.tensors) == set(shape.tensors)
+    assert asked.is_built is (name not in _DRAFTS)
+
+
+@pytest.mark.parametrize("name", _SOME)
+def test_the_list_is_the_engines(name: str, engine_cache: Path) -> None:
+    """Tensor by tensor, a model of the catalogue is what the engine wants of its metadata, and its graph builds."""
+    _agrees(name, engine_cache)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", [*listed_names(), *tiny_names()])
+def test_every_list_is_the_engines(name: str, engine_cache: Path) -> None:
+    """Tensor by tensor, each model of the catalogue is what the engine wants of its metadata, and its graph builds."""
+    _agrees(name, engine_cache)
+
+
+@pytest.mark.parametrize("name", ["lfm2-1.2b", "deepseek-v3"])
+def test_a_cut_model_is_the_engines(name: str, engine_cache: Path) -> None:
+    """A model that is cut to its first layers has the tensors that the engine wants of so many layers."""
+    _agrees_when_cut(name, engine_cache)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", [each for each in listed_names() if each != "gemma-3n-e2b"])
+def test_every_cut_model_is_the_engines(name: str, engine_cache: Path) -> None:
+    """Each model of the catalogue whose layers do not share caches can be cut to four."""
+    _agrees_when_cut(name, engine_cache)
+
+
+def _agrees_when_cut(name: str, cache: Path) -> None:
+    spec, cut = listed(name), _shape(name).with_layers(4)
+    asked = ask_for_tensors(cut, cache_dir=cache, wanted=spec.wanted, unwanted=spec.unwanted)
+    assert set(asked.tensors) == set(cut.tensors)
+    assert asked.is_built
+
+
+@pytest.mark.parametrize("name", ["smollm2-135m", "pythia-70m", "gemma-2-2b"])
+def test_the_families_have_the_engines_tensors(name: str, engine_cache: Path) -> None:
+    """What the suite says itself of a family's tensors is what the engine says."""
+    shape = shape_of(find(name).with_layers(2))
+    assert set(with_engine_tensors(shape, cache_dir=engine_cache).tensors) == set(shape.tensors)
+
+
+def test_optional_tensors_are_there_where_they_are_wanted(engine_cache: Path) -> None:
+    """A kind that a file may lack is left out unless it is wanted, and named among what is left out."""
+    shape = _shape("tiny-gemma3")
+    plain = ask_for_tensors(shape, cache_dir=engine_cache)
+    assert {"output.weight", "blk.*.attn_q.bias"} <= {kind_of(each.name) for each in plain.left_out}
+    wanted = with_engine_tensors(shape, cache_dir=engine_cache, wanted=["output.weight", "attn_q.bias"])
+    more = {kind_of(each.name) for each in wanted.tensors} - {kind_of(each.name) for each in plain.tensors}
+    assert more == {"output.weight", "blk.*.attn_q.bias"}
+
+
+def test_a_single_tensor_can_be_unwanted(engine_cache: Path) -> None:
+    """ModernBERT's first layer has no norm before its attention, and the others have."""
+    names = {each.name for each in _shape("gte-modernbert-base").tensors}
+    assert "blk.0.attn_norm.weight" not in names
+    assert "blk.1.attn_norm.weight" in names
+
+
+def test_missing_metadata_is_named_in_the_engines_words(engine_cache: Path) -> None:
+    """Metadata that makes no model ends in the engine's complaint, and not in a crash."""
+    shape = replace(_shape("tiny-gemma3"), metadata=(("vocab_size", 384), ("block_count", 1)))
+    with pytest.raises(MeasurementError, match=r"key not found in model: gemma3\.context_length"):
+        ask_for_tensors(shape, cache_dir=engine_cache)
