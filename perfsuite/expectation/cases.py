@@ -14,6 +14,7 @@ from perfsuite.expectation.op_cost import NO_COST, OpCost
 from perfsuite.expectation.op_rules import OPERATORS, rule_of
 from perfsuite.expectation.speculation import Drafting
 from perfsuite.records.events import EMBEDDING_ROLE, Phase
+from perfsuite.workload.families import FAMILIES
 from perfsuite.workload.kernel_catalog import STANDARD_KERNELS, KernelCase
 from perfsuite.workload.scenario import Scenario
 from perfsuite.workload.weights import Weights
@@ -100,7 +101,7 @@ class LlamaWorkload:
     @property
     def is_analytical(self) -> bool:
         """Whether the suite itself writes the graph of this architecture, for any batch."""
-        return self.weights.gguf_architecture in KNOWN_GRAPHS
+        return self.weights.known_architecture is not None and self.weights.gguf_architecture in KNOWN_GRAPHS
 
     @property
     def has_graph(self) -> bool:
@@ -232,8 +233,8 @@ def llama_workload(
     weights: Weights, scenario: Scenario, *, flash_attn: bool = True, type_k: str = "f16", type_v: str = "f16"
 ) -> LlamaWorkload:
     """Return a workload with the engine's usual settings; without flash attention where it is known to fail."""
-    known = weights.known_architecture
-    can_flash = known is None or known.family.flash_attention
+    family = FAMILIES.get(weights.gguf_architecture)
+    can_flash = family is None or family.flash_attention
     return LlamaWorkload(
         weights=weights,
         scenario=scenario,

@@ -4,18 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from perfsuite.errors import ArchitectureError
 from perfsuite.expectation.graphs.operator import Operator
 from perfsuite.expectation.graphs.request import Batch
 
-#: Tokens, how many of them give logits, positions of the cache: what the shapes of a graph follow from.
-GraphKey = tuple[int, int, int]
+
+class GraphKey(NamedTuple):
+    """What the shapes of a graph follow from."""
+
+    n_tokens: int
+    n_outputs: int
+    #: Positions of the cache.
+    n_kv: int
+    #: Whether these are the first tokens of a text, before which recurrent states are cleared.
+    is_first: bool
 
 
 def graph_key(batch: Batch) -> GraphKey:
     """Return what the graph of a batch is known by."""
-    return batch.n_tokens, batch.n_outputs, batch.n_kv
+    return GraphKey(batch.n_tokens, batch.n_outputs, batch.n_kv, batch.n_used == batch.n_tokens)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

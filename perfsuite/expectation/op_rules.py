@@ -28,7 +28,7 @@ WITHOUT_ROW = frozenset(
     {
         *("NONE", "VIEW", "RESHAPE", "PERMUTE", "TRANSPOSE"),
         *("MAP_CUSTOM1", "MAP_CUSTOM2", "MAP_CUSTOM3", "CUSTOM"),
-        *("REPEAT_BACK", "SILU_BACK", "RMS_NORM_BACK", "GET_ROWS_BACK", "SOFT_MAX_BACK", "ROPE_BACK", "IM2COL_BACK"),
+        *("REPEAT_BACK", "SILU_BACK", "RMS_NORM_BACK", "GET_ROWS_BACK", "SOFT_MAX_BACK", "IM2COL_BACK"),
         *("POOL_2D_BACK", "FLASH_ATTN_BACK", "CROSS_ENTROPY_LOSS", "CROSS_ENTROPY_LOSS_BACK"),
         *("OPT_STEP_ADAMW", "OPT_STEP_SGD"),
     }
@@ -185,15 +185,22 @@ _ATTENTION = (
         alone=shape_rules.rows_with(),
         in_place=True,
     ),
-    OpRule(
-        "ROPE",
-        kind="rope",
-        cost=ggml_rules.elementwise(ggml_rules.ROPE_FLOPS),
-        threads=_ALL_ROWS,
-        axes=shape_rules.rows_of_heads(heads=1, tokens=2),
-        features=shape_rules.angle_terms,
-        alone=shape_rules.rows_with(lambda of: (tensor("i32", of.n_tokens),)),
-        in_place=True,
+    *(
+        OpRule(
+            name,  # latent attention of DeepSeek 4 turns its output back
+            kind="rope",
+            cost=ggml_rules.elementwise(ggml_rules.ROPE_FLOPS),
+            threads=_ALL_ROWS,
+            axes=shape_rules.rows_of_heads(heads=1, tokens=2),
+            features=shape_rules.angle_terms,
+            alone=alone,
+            stand_in="ROPE",
+            in_place=True,
+        )
+        for name, alone in (
+            ("ROPE", shape_rules.rows_with(lambda of: (tensor("i32", of.n_tokens),))),
+            ("ROPE_BACK", None),
+        )
     ),
     OpRule(
         "LIGHTNING_INDEXER",

@@ -202,7 +202,7 @@ def check_graphs(config: RunConfig, records: Sequence[EngineRecord]) -> CheckedG
     problems: GraphProblems = {}
     otherwise: dict[tuple[Phase | None, str | None], str] = {}
     for phase in config.workload.graph_phases() if config.workload.has_graph else ():
-        recorded = _recorded_graph(records[0], phase, config.workload)
+        recorded = recorded_graph(records[0], phase, config.workload)
         for each in graph_differences(config.workload.graph(phase), recorded):
             if each.is_other_work:
                 problems.setdefault((phase, each.role), (f"the graph is not as expected: {each.text}",))
@@ -221,7 +221,7 @@ def lost_events(records: Iterable[EngineRecord]) -> str | None:
     return f"the recorder lost events ({misaligned} evaluations incomplete, {dropped} events dropped)"
 
 
-def _recorded_graph(record: EngineRecord, phase: Phase, workload: LlamaWorkload) -> list[Any]:
+def recorded_graph(record: EngineRecord, phase: Phase, workload: LlamaWorkload) -> list[Any]:
     """Return the timed operators of the first prefill of the scenario's length, or of the decode step in its middle."""
     n_prompt = workload.scenario.n_prompt
     prefills = [span for span in record.spans if span.phase is Phase.PREFILL and span.n_tokens == n_prompt]

@@ -59,7 +59,7 @@ def engine_graphs(workload: LlamaWorkload, engine: Engine, board: Board) -> Engi
     """
     if workload.n_sequences > 1:
         raise MeasurementError("graphs of several sequences are not asked for")
-    whole = (1, 1, workload.n_ctx)
+    whole = GraphKey(1, 1, workload.n_ctx, is_first=False)
     keys = tuple(dict.fromkeys((whole, *map(graph_key, workload.graph_batches))))
     cache_dir = board.facts().cache_dir
     llama = llama_plan(
@@ -67,7 +67,7 @@ def engine_graphs(workload: LlamaWorkload, engine: Engine, board: Board) -> Engi
     )
     plan = GraphsPlan(
         llama=with_files(llama, workload, board, cache_dir / "models"),
-        batches=tuple((n_tokens, n_outputs or STAND_IN_OUTPUTS, n_kv) for n_tokens, n_outputs, n_kv in keys),
+        batches=tuple((key.n_tokens, key.n_outputs or STAND_IN_OUTPUTS, key.n_kv) for key in keys),
     )
     return _operators_of(keys, _kept_graphs(plan, workload, board))
 
@@ -77,7 +77,7 @@ def _operators_of(keys: Sequence[GraphKey], graphs: Sequence[Sequence[Any]]) -> 
     nodes = tuple(map(graph_from_plain, graphs))
     return EngineGraphs(
         operators_by_key={
-            key: said_operators(graph, n_outputs=key[1], whole=nodes[0]) for key, graph in zip(keys, nodes, strict=True)
+            key: said_operators(graph, key, whole=nodes[0]) for key, graph in zip(keys, nodes, strict=True)
         }
     )
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from perfsuite.errors import ArchitectureError
+from perfsuite.expectation.engine_graphs import GraphKey
 from perfsuite.expectation.ggml_cost import TensorShape, cost_of
 from perfsuite.expectation.graphs.operator import Operator
 from perfsuite.expectation.op_cost import NO_COST, OpCost
@@ -28,14 +29,16 @@ _PARAMETER = re.compile(r"(?!rope_).+\.(weight|bias)(\.lora_[ab])?")
 _CACHE = re.compile(r"cache_[krsv]_l\d+( \((?!copy)\w+\))*")
 
 
-def said_operators(graph: Sequence[Node], n_outputs: int, whole: Sequence[Node] = ()) -> tuple[Operator, ...]:
-    """Return the operators of a graph that was asked for with so many outputs, or with those that stand in for none.
+def said_operators(graph: Sequence[Node], key: GraphKey, whole: Sequence[Node] = ()) -> tuple[Operator, ...]:
+    """Return the operators of a graph that was asked for by a key, with outputs that stand in for none.
 
     It sees no more of the cache than it attends to; `whole` is one that sees all of it, of which the sizes are.
     """
-    caches = {each.sources[2].name: each.sources[2].ne for each in whole if _is_store(each)}
+    caches = {_cache_of(each): each.sources[2].ne for each in whole if _is_store(each)}
     nodes = [_stored_whole(each, caches) for each in graph]
-    if not n_outputs:
+    if not key.is_first:
+        nodes = list(_uncleared(nodes))
+    if not key.n_outputs:
         nodes = list(_without_outputs(nodes))
     return tuple(
         Operator(
@@ -78,12 +81,31 @@ def _is_store(node: Node) -> bool:
     return node.op == "SET_ROWS" and len(node.sources) > 2 and bool(_CACHE.fullmatch(node.sources[2].name))
 
 
-def _stored_whole(node: Node, caches: Mapping[str, tuple[int, int, int, int]]) -> Node:
+def _cache_of(node: Node) -> tuple[str, int]:
+    """Return what the cache that is stored into is known by: a layer may have one of keys and one of an index."""
+    return node.sources[2].name, node.sources[2].ne[0]
+
+
+def _stored_whole(node: Node, caches: Mapping[tuple[str, int], tuple[int, int, int, int]]) -> Node:
     """Give what is stored into the whole cache."""
-    if not _is_store(node) or (ne := caches.get(node.sources[2].name)) is None:
+    if not _is_store(node) or (ne := caches.get(_cache_of(node))) is None:
         return node
     rows, places, cache = node.sources[:3]
     return replace(node, tensor=replace(node.tensor, ne=ne), sources=(rows, places, replace(cache, ne=ne)))
+
+
+def _uncleared(graph: Sequence[Node]) -> Iterator[Node]:
+    """Clear nothing where a state goes on: the graph that is asked for scales one in its place, before all else."""
+    made: set[int | None] = set()
+    for node in graph:
+        is_clearing = node.op == "SCALE" and node.sources[0].root == node.tensor.root not in made
+        if node.timed:
+            made.add(node.tensor.root)
+        if is_clearing:
+            state = replace(node.sources[0], ne=(0, 1, 1, 1))
+            yield replace(node, tensor=replace(node.tensor, ne=state.ne), sources=(state,))
+        else:
+            yield node
 
 
 def _without_outputs(graph: Sequence[Node]) -> Iterator[Node]:

@@ -11,6 +11,7 @@
 #include "llama.h"
 #include "loading.h"
 #include "perfsuite/driver.h"
+#include "release.h"
 
 namespace {
 
@@ -33,8 +34,10 @@ reserve_function reserve_or_fail() {
 void add_graph(llama_model *model, ps_options options, const ps_graph_request &request, ps_recorder *recorder) {
     options.n_ctx = request.n_kv;
     const context_ptr context = perfsuite::open_context(model, options, nullptr);
+    // A model without memory is an encoder, which gives all of its tokens.
+    const int32_t n_outputs = perfsuite::has_memory(context.get()) ? request.n_outputs : request.n_tokens;
     ggml_cgraph *graph = reserve_or_fail()(context.get(), static_cast<uint32_t>(request.n_tokens), 1,
-                                           static_cast<uint32_t>(request.n_outputs));
+                                           static_cast<uint32_t>(n_outputs));
     if (!graph) {
         fail("llama.cpp makes no graph of " + std::to_string(request.n_tokens) + " tokens");
     }

@@ -84,6 +84,15 @@ inline void clear_memory(llama_context *context) {
 #endif
 }
 
+/* Whether a context keeps what it has seen; older releases made none without. */
+inline bool has_memory(llama_context *context) {
+#ifdef PS_LACKS_LLAMA_GET_MEMORY
+    return context != nullptr;
+#else
+    return llama_get_memory(context) != nullptr;
+#endif
+}
+
 /* Forgets what the first sequence has from a position on; whether the engine can. */
 inline bool forget_from(llama_context *context, llama_pos position) {
 #ifdef PS_LACKS_LLAMA_MEMORY_SEQ_RM
