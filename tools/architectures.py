@@ -67,9 +67,8 @@ def main() -> int:
     parser.add_argument("names", nargs="*", help="architectures; without any all of the engine's")
     options = parser.parse_args()
     engine, board = find_engine(), LocalBoard(cache_dir=user_cache())
-    print(
-        "| architecture | phases | operators | said as recorded | with a forecast | why not |\n|---|---|---|---|---|---|"
-    )
+    heads = ("architecture", "phases", "operators", "said as recorded", "with a forecast", "why not")
+    print(f"| {' | '.join(heads)} |\n|{'---|' * len(heads)}")
     rows = []
     for name in options.names or sorted(known_architectures(engine)):
         rows.append(row(name, engine, board))
