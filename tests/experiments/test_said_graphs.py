@@ -11,12 +11,16 @@ import pytest
 from perfsuite.errors import ArchitectureError, MeasurementError
 from perfsuite.expectation.cases import LlamaWorkload, llama_workload, operator_cases, phase_cases
 from perfsuite.expectation.graph import Batch
+from perfsuite.experiments.engine_replicates import recorded_graph
 from perfsuite.experiments.said_graphs import engine_graphs, with_engine_graphs
 from perfsuite.measure.board.local_board import LocalBoard
 from perfsuite.measure.engine import Engine, find_engine
-from perfsuite.workload.catalog import find, names
+from perfsuite.measure.llama_plan import llama_plan
+from perfsuite.records.events import EngineRecord
+from perfsuite.verdict.graph_agreement import graph_differences
+from perfsuite.workload.catalog import find, names, tiny_names
 from perfsuite.workload.scenario import find_scenario
-from perfsuite.workload.weights import Weights, materialize, synthetic_weights
+from perfsuite.workload.weights import Weights, materialize, resolve, synthetic_weights
 
 FAMILIES = {find(name).gguf_architecture: name for name in names()}
 #: Two batches of a prompt, of which the first gives no logits, and steps of decoding, over a cache of three lengths.
@@ -65,6 +69,32 @@ def test_the_engine_says_the_analytical_graph(asked: Asked, architecture: str) -
     for batch in workload.graph_batches:
         assert said.operators(batch) == workload.operators(batch)
     assert (said.n_layers, said.n_vocab) == (2, 4096)
+
+
+#: Attention with sinks, in windows and shared by layers; experts; state spaces; a delta net; an encoder.
+USUAL = ("bert", "gemma3n", "gpt-oss", "mamba", "qwen3next", "rwkv7")
+#: What runs beside another model only; and caches that are compressed as the text goes on.
+NOT_ALONE, OTHERWISE = ("eagle3", "dflash", "t5"), ("deepseek4", "glm5-next")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=() if name.removeprefix("tiny-") in USUAL else pytest.mark.long)
+        for name in tiny_names()
+        if name.removeprefix("tiny-") not in (*NOT_ALONE, *OTHERWISE)
+    ],
+)
+def test_what_is_said_is_what_runs(asked: Asked, name: str) -> None:
+    """Of any architecture, the operators that were said are those that are recorded, in both phases."""
+    weights = resolve(f"{name}-q8_0", cache_dir=asked.models)
+    workload = llama_workload(weights, find_scenario("p16-g4"))
+    workload = replace(workload, engine_graphs=engine_graphs(workload, asked.engine, asked.board))
+    path, cache_dir = asked.board.place_weights(weights), asked.board.cache_dir
+    plan = llama_plan(workload, asked.engine, gguf_path=path, cache_dir=cache_dir, n_threads=2)
+    record = EngineRecord.from_plain(asked.board.run(plan)["engine"])
+    for phase in workload.graph_phases():
+        assert graph_differences(workload.graph(phase), recorded_graph(record, phase, workload)) == ()
 
 
 def test_no_weight_is_read(asked: Asked, tmp_path: Path) -> None:

@@ -37,12 +37,23 @@ _ROW_SIZES = (256, 1024, 2048, 6144)
 #: Norms of heads have short rows, one for each token and head.
 _HEAD_SIZES, _HEAD_ROWS = (64, 128, 256, 1024), 4096
 _HEADS = ((64, 4), (64, 24), (128, 8), (128, 32))
-_ELEMENTWISE = ("ADD", "MUL", SCALED_ROWS, "CPY", "CONCAT", "SWIGLU")
+_ELEMENTWISE = ("ADD", "MUL", SCALED_ROWS, "CPY", "CONCAT", "SWIGLU", "GEGLU", "SWIGLU_OAI")
+#: Operators of one source.
+_UNARY = ("SCALE", "SILU", "GELU", "SIGMOID", "SQR", "NORM", "L2_NORM")
+#: Channels and tokens that each sees, of convolutions.
+_CONVOLUTIONS = ((1024, 3), (1536, 4), (4096, 4), (8192, 4))
+#: Size of a head, heads, and groups of heads or states of a channel, of operators that carry a state.
+_SCANS = ((1, 16, 1024, 1), (1, 16, 3072, 1), (64, 128, 24, 1), (64, 128, 64, 8))
+_DELTAS = ((128, 1, 16, 16), (128, 1, 32, 16), (64, 1, 24, 24), (128, 1, 48, 48))
+_RWKV = ((64, 12), (64, 40), (128, 16), (128, 32))
+#: Experts that a router sorts, and those of a token, whose weights are summed.
+_ROUTED = ((32, 4), (64, 6), (128, 8), (256, 16))
 
 
 def standard_shapes(types: Sequence[str] = STANDARD_TYPES) -> tuple[OperatorShape, ...]:
     """List the operators of a calibration for weights of these ggml types, in lower case; each once."""
-    return tuple(dict.fromkeys((*_products(types), *_experts(types), *_attention(), *_rows(), *_gathers())))
+    others = (*_attention(), *_rows(), *_gathers(), *_states(), *_routing())
+    return tuple(dict.fromkeys((*_products(types), *_experts(types), *others)))
 
 
 def _products(types: Sequence[str]) -> Iterator[OperatorShape]:
@@ -97,11 +108,12 @@ def _eager(size: int, n_heads: int, n_kv_heads: int, n_kv: int, n: int) -> Itera
 
 def _rows() -> Iterator[OperatorShape]:
     for n_inner in _ROW_SIZES:
-        for op in ("RMS_NORM+MUL", *_ELEMENTWISE):
+        for op in ("RMS_NORM+MUL", *_ELEMENTWISE, *_UNARY):
             for n in _ROW_LEVELS:
                 yield OperatorShape(op=op, type="f32", n_inner=n_inner, n_tokens=n)
     for size in _HEAD_SIZES:
-        yield OperatorShape(op="RMS_NORM+MUL", type="f32", n_inner=size, n_tokens=_HEAD_ROWS)
+        for op in ("RMS_NORM+MUL", "L2_NORM"):
+            yield OperatorShape(op=op, type="f32", n_inner=size, n_tokens=_HEAD_ROWS)
     for size, n_heads in _HEADS:
         for n in _ROW_LEVELS:
             yield OperatorShape(op="ROPE", type="f32", n_inner=size, n_tokens=n, n_heads=n_heads)
@@ -112,6 +124,29 @@ def _gathers() -> Iterator[OperatorShape]:
         for n in _ROW_LEVELS:
             yield OperatorShape(op="GET_ROWS", type="f32", n_inner=n_inner, n_outer=1024, n_tokens=n)
             yield OperatorShape(op="SET_ROWS", type="f16", n_inner=n_inner, n_outer=1024, n_tokens=n)
+
+
+def _states() -> Iterator[OperatorShape]:
+    """Convolutions over a few tokens, and what carries a state from token to token."""
+    for n in _ROW_LEVELS:
+        for channels, width in _CONVOLUTIONS:
+            yield OperatorShape(op="SSM_CONV", type="f32", n_inner=channels, n_outer=width, n_tokens=n)
+        for op, sizes in (("SSM_SCAN", _SCANS), ("GATED_DELTA_NET", _DELTAS)):
+            for size, n_outer, n_heads, n_groups in sizes:
+                yield OperatorShape(
+                    op=op, type="f32", n_inner=size, n_outer=n_outer, n_tokens=n, n_heads=n_heads, n_kv_heads=n_groups
+                )
+        for size, n_heads in _RWKV:
+            yield OperatorShape(op="RWKV_WKV7", type="f32", n_inner=size, n_tokens=n, n_heads=n_heads)
+
+
+def _routing() -> Iterator[OperatorShape]:
+    """What routers do between their product and their experts."""
+    for n in _ROW_LEVELS:
+        for n_experts, n_used in _ROUTED:
+            yield OperatorShape(op="ARGSORT", type="f32", n_inner=n_experts, n_tokens=n)
+            yield OperatorShape(op="SUM_ROWS", type="f32", n_inner=n_used, n_tokens=n)
+            yield OperatorShape(op="DIV", type="f32", n_inner=n_used, n_tokens=n)
 
 
 def typical_shapes(shapes: Iterable[OperatorShape]) -> tuple[OperatorShape, ...]:

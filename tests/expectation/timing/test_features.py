@@ -38,10 +38,12 @@ def by_family_and_rows(shapes: tuple[OperatorShape, ...]) -> dict[tuple[tuple[st
 
 
 def test_every_kind_of_operator_is_measured() -> None:
-    """The grid has each operator that a forecast of a dense model or of experts needs."""
+    """The grid has each operator that a forecast of a dense model, of experts or of a state space needs."""
     assert {shape.op for shape in SHAPES} == {
         *("MUL_MAT", "MUL_MAT_ID", "FLASH_ATTN_EXT", "SOFT_MAX", "RMS_NORM+MUL", "ROPE"),
-        *("ADD", "MUL", "MUL/scalar", "SWIGLU", "CPY", "CONCAT", "GET_ROWS", "SET_ROWS"),
+        *("ADD", "MUL", "MUL/scalar", "SWIGLU", "GEGLU", "SWIGLU_OAI", "CPY", "CONCAT", "GET_ROWS", "SET_ROWS"),
+        *("SCALE", "SILU", "GELU", "SIGMOID", "SQR", "NORM", "L2_NORM", "ARGSORT", "SUM_ROWS", "DIV"),
+        *("SSM_CONV", "SSM_SCAN", "GATED_DELTA_NET", "RWKV_WKV7"),
     }
 
 

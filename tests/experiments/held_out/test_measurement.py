@@ -197,10 +197,11 @@ def test_latencies_are_summarised_apart() -> None:
 
 
 def test_what_is_held_out_is_wide_enough() -> None:
-    """At least 16 pairs of every quantisation, from 32 to 1024 tokens, dense and with experts, each once."""
-    assert len(set(HELD_OUT)) == len(HELD_OUT) >= 16
+    """30 pairs over 15 architectures and more, of every quantisation, from 32 to 1024 tokens, each once."""
+    assert len(set(HELD_OUT)) == len(HELD_OUT) >= 30
     weights = [resolve(name, cache_dir=Path("/nowhere")) for name, _ in HELD_OUT]
-    assert {each.quantization for each in weights} == {"q4_0", "q8_0", "f16", "q4_k_m"}
+    assert {each.quantization for each in weights} == {"q4_0", "q8_0", "f16", "q4_k_m", "q6_k"}
+    assert len({each.gguf_architecture for each in weights}) >= 15
     assert (min(n for _, n in HELD_OUT), max(n for _, n in HELD_OUT)) == (32, 1024)
     assert any("moe" in name for name, _ in HELD_OUT)
 
@@ -208,8 +209,6 @@ def test_what_is_held_out_is_wide_enough() -> None:
 def test_no_calibration_runs_what_is_held_out() -> None:
     """No architecture of the list has the sizes of one that a calibration composes."""
 
-    def sizes(of: Any) -> tuple[int, ...]:
-        return of.n_embd, of.n_ff, of.n_heads, of.n_kv_heads
-
-    composed = {sizes(architecture) for architecture, _ in reference_architectures()}
-    assert not composed & {sizes(resolve(name, cache_dir=Path("/nowhere")).architecture) for name, _ in HELD_OUT}
+    composed = {(architecture.n_embd, architecture.n_vocab) for architecture, _ in reference_architectures()}
+    shapes = [resolve(name, cache_dir=Path("/nowhere")).shape for name, _ in HELD_OUT]
+    assert not composed & {(shape.n_embd, shape.n_vocab) for shape in shapes}
