@@ -43,7 +43,7 @@ class _Node(ctypes.Structure):
         ("fused_into_previous", ctypes.c_int32),
         ("n_sources", ctypes.c_int32),
         ("refused_by", ctypes.c_uint32),
-        ("sources", _Tensor * 5),
+        ("sources", _Tensor * 10),
     )
 
     def record(self) -> Node:
