@@ -83,7 +83,8 @@ _ACCURACIES = ROOT / "docs" / "examples" / "study" / "accuracies"
 LINES = (
     "calibrate --threads=2 --type=q8_0 --rounds=1 --json --quiet",
     "held-out --threads=2 --workload=smollm2-135m-q8_0:32 --json --quiet",
-    "variants --threads=2 --model=smollm2-135m-l2-q8_0 --draft=smollm2-135m-l1-q8_0 --axis=lora --pairs=1 --json --markdown --quiet",
+    "variants --threads=2 --model=smollm2-135m-l2-q8_0 --draft=smollm2-135m-l1-q8_0 --axis=lora --pairs=1 --json "
+    "--markdown --quiet",
     f"certify {_RUN} --runs=1 --inject=0.5 --load --state=state.json --json --quiet",
     f"certify {_RUN} --runs=1 --no-same --inject-operator=ffn_up=0.5 --state=operator.json",
     f"certify {_RUN} --state=state.json --report-only",
