@@ -182,7 +182,10 @@ static void an_operator_takes_its_median(const char *library_path) {
     auto time_of = [&](int64_t n_tokens, const char *op, const char *type) {
         Value shape = Value::Map{{"op", op}, {"type", type}, {"n_inner", 256}, {"n_outer", 32}, {"n_tokens", n_tokens},
                                  {"n_heads", 0}, {"n_kv_heads", 0}, {"n_past", 0}, {"n_experts", 0}, {"n_used", 0}};
-        Value plan = Value::Map{{"shapes", Value::List{shape}}, {"n_threads", 2}, {"budget_ns", 1}, {"spread_bytes", 4096}};
+        Value tensor = Value::Map{{"type", "f32"}, {"ne", Value::List{256, n_tokens, 1, 1}}};
+        Value alone = Value::Map{{"tensors", Value::List{tensor, tensor}}, {"params", Value::List{1}}};
+        Value plan = Value::Map{{"shapes", Value::List{shape}}, {"alone", Value::List{alone}}, {"n_threads", 2},
+                                {"budget_ns", 1}, {"spread_bytes", 4096}};
         return perfsuite::operator_times(library, plan).at(0).number();
     };
     CHECK(time_of(1, "MUL_MAT", "q4_k") == 4096.0 && time_of(127, "MUL_MAT", "Q4_K") == 4096.0);
