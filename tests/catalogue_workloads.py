@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from perfsuite.expectation.cases import LlamaWorkload, llama_workload
+from perfsuite.expectation.llama_workload import LlamaWorkload, llama_workload
 from perfsuite.workload.scenario import find_scenario
 from perfsuite.workload.weights import Weights, resolve
 

@@ -30,7 +30,7 @@ import perfsuite.plugin.statuses
 import perfsuite.report.history
 import perfsuite.report.page.render  # noqa: F401
 from perfsuite.errors import MeasurementError
-from perfsuite.expectation.cases import LlamaWorkload
+from perfsuite.expectation.llama_workload import LlamaWorkload
 from perfsuite.expectation.memory.comparison import MemoryRecord
 from perfsuite.experiments.binding.measurement import is_asked
 from perfsuite.measure.board.protocol import Board

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from perfsuite.expectation.cases import LlamaWorkload, llama_workload
+from perfsuite.expectation.llama_workload import LlamaWorkload, llama_workload
 from perfsuite.experiments import engine_opencl, traced_run
 from perfsuite.measure import launch
 from perfsuite.measure.board.protocol import Board

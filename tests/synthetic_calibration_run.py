@@ -11,7 +11,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
-from perfsuite.expectation.cases import llama_workload
+from perfsuite.expectation.llama_workload import llama_workload
 from perfsuite.expectation.timing.engine_times import phase_operators
 from perfsuite.expectation.timing.operator_shape import OperatorShape
 from perfsuite.expectation.timing.reference_architectures import named_weights

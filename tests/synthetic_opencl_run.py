@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from perfsuite.expectation.cases import LlamaWorkload
 from perfsuite.expectation.graph import Operator
+from perfsuite.expectation.llama_workload import LlamaWorkload
 from perfsuite.records.events import EMBEDDING_ROLE, EngineRecord, Phase, Span
 from perfsuite.records.opencl_commands import COMMAND_DTYPE, Commands
 from perfsuite.trace.opencl.kernel_mapping import KernelMapping, KernelSequence, RecordedRun

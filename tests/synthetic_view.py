@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from perfsuite.expectation.cases import LlamaWorkload, llama_workload
+from perfsuite.expectation.llama_workload import LlamaWorkload, llama_workload
 from perfsuite.experiments.kernels.traced_view import TracedView
 from perfsuite.records.events import Phase
 from perfsuite.trace.forecast_errors import HorizonErrors

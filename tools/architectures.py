@@ -19,7 +19,8 @@ from pathlib import Path
 
 from perfsuite.cli.kept_folders import user_cache
 from perfsuite.errors import PerfsuiteError
-from perfsuite.expectation.cases import LlamaWorkload, llama_workload, operator_cases, phase_cases
+from perfsuite.expectation.cases import operator_cases, phase_cases
+from perfsuite.expectation.llama_workload import LlamaWorkload, llama_workload
 from perfsuite.expectation.op_rules import OPERATORS
 from perfsuite.experiments.engine_replicates import recorded_graph
 from perfsuite.experiments.said_graphs import engine_graphs

@@ -26,7 +26,7 @@ import platformdirs
 
 from perfsuite.device.threads import default_threads
 from perfsuite.errors import PerfsuiteError
-from perfsuite.expectation.cases import LlamaWorkload, llama_workload
+from perfsuite.expectation.llama_workload import LlamaWorkload, llama_workload
 from perfsuite.measure.engine import Engine, find_engine
 from perfsuite.measure.launch import run_worker
 from perfsuite.measure.llama_plan import binds_threads, llama_plan, with_drawn_layout

@@ -8,8 +8,8 @@ from typing import Any
 
 from perfsuite.cli.answer import Answer, Part, Sheet, fields_of
 from perfsuite.cli.forecast_device import MeasuredDevice
-from perfsuite.expectation.cases import N_UBATCH, LlamaWorkload
 from perfsuite.expectation.graph import KV_PADDING
+from perfsuite.expectation.llama_workload import N_UBATCH, LlamaWorkload
 from perfsuite.expectation.op_cost import OpCost
 from perfsuite.expectation.operators.tiling import padded
 from perfsuite.expectation.requests.analytic import Conventions, DeviceRates

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from perfsuite.cli.kept_folders import user_cache
 from perfsuite.device.profile import find_profile
-from perfsuite.expectation.cases import LlamaWorkload
+from perfsuite.expectation.llama_workload import LlamaWorkload
 from perfsuite.expectation.workload_request import WorkloadRequest
 from perfsuite.measure.board.protocol import Board
 from perfsuite.measure.llama_plan import llama_plan, with_files

@@ -4,32 +4,21 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from itertools import groupby
 
-from perfsuite.expectation.engine_graphs import EngineGraphs
-from perfsuite.expectation.graph import KNOWN_GRAPHS, KV_PADDING, Batch, Operator, Settings, engine_graph
-from perfsuite.expectation.graphs.place import Place
+from perfsuite.expectation.graph import Operator
+from perfsuite.expectation.llama_workload import LlamaWorkload
 from perfsuite.expectation.op_cost import NO_COST, OpCost
 from perfsuite.expectation.op_rules import OPERATORS, rule_of
-from perfsuite.expectation.speculation import Drafting
 from perfsuite.records.events import EMBEDDING_ROLE, Phase
-from perfsuite.workload.families import FAMILIES
 from perfsuite.workload.kernel_catalog import STANDARD_KERNELS, KernelCase
-from perfsuite.workload.scenario import Scenario
-from perfsuite.workload.weights import Weights
 
 #: Role of what a phase spends outside its operators: graph construction, inputs, launch.
 REST_ROLE = "rest"
 
 #: The kind of the cases of kernels that the engine launches itself; the suite's own are of the kind ``kernel``.
 ENGINE_KERNEL = "engine_kernel"
-
-#: Phases that hold a graph evaluation, and so operators.
-GRAPH_PHASES = (Phase.PREFILL, Phase.DECODE)
-
-#: Tokens that the engine evaluates at once, its own default.
-N_UBATCH = 512
 
 #: FLOPs a logit of the native softmax pass: maximum, subtraction, exponential, sum, division.
 _SOFTMAX_FLOPS = 5
@@ -74,174 +63,6 @@ class Case:
     costs: tuple[CaseCost, ...] = ()
     phase: Phase | None = None
     role: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LlamaWorkload:
-    """A model, a scenario and the engine's settings: what one group of replicates runs."""
-
-    weights: Weights
-    scenario: Scenario
-    settings: Settings
-    #: Cells of the KV cache of a sequence.
-    n_ctx: int
-    n_ubatch: int
-    #: Sequences that are generated side by side, a token of each in one decode step.
-    n_sequences: int = 1
-    #: Speculative decoding: a decode step is the pass of a round that verifies what a draft proposes.
-    drafting: Drafting | None = None
-    #: What the engine says of a model whose graph the suite cannot write itself; None where it was not asked.
-    engine_graphs: EngineGraphs | None = field(default=None, compare=False, repr=False)
-
-    @property
-    def prefix(self) -> str:
-        """The middle of every case id of this workload."""
-        return f"{self.weights.name}/{self.scenario.name}"
-
-    @property
-    def is_analytical(self) -> bool:
-        """Whether the suite itself writes the graph of this architecture, for any batch."""
-        return self.weights.known_architecture is not None and self.weights.gguf_architecture in KNOWN_GRAPHS
-
-    @property
-    def has_graph(self) -> bool:
-        """Whether operators can be enumerated: from the suite's own graph, or from the engine's."""
-        return self.is_analytical or self.engine_graphs is not None
-
-    @property
-    def n_layers(self) -> int:
-        """Layers of the model; 1 where nothing is known of them."""
-        if self.is_analytical:
-            return self.weights.architecture.n_layers
-        return 1 if self.engine_graphs is None else self.engine_graphs.n_layers
-
-    @property
-    def n_vocab(self) -> int | None:
-        """Logits of a token; None where that is not known."""
-        if (known := self.weights.known_architecture) is not None:
-            return known.n_vocab
-        return None if self.engine_graphs is None else self.engine_graphs.n_vocab
-
-    @property
-    def graph_batches(self) -> tuple[Batch, ...]:
-        """The evaluations whose graphs are asked for: those of each phase, and the first and the last step."""
-        scenario = self.scenario
-        ends = (scenario.n_depth + scenario.n_prompt + 1, scenario.n_ctx) if scenario.n_gen else ()
-        steps = (self.step(end + self.n_draft) for end in ends)
-        return (*(batch for phase in self.graph_phases() for batch in self.batches(phase)), *steps)
-
-    @property
-    def is_alone(self) -> bool:
-        """Whether the model runs by itself: one sequence, without an adapter or a draft."""
-        return self.settings.lora_rank is None and self.n_sequences == 1 and self.drafting is None
-
-    @property
-    def n_draft(self) -> int:
-        """Tokens that a draft proposes in a round; 0 without one."""
-        return 0 if self.drafting is None else self.drafting.speculation.n_draft
-
-    @property
-    def draft(self) -> LlamaWorkload | None:
-        """What the model of the draft runs: the same text, a token at a time."""
-        if self.drafting is None or self.drafting.weights is None:
-            return None
-        settings = replace(self.settings, lora_rank=None)
-        return replace(self, weights=self.drafting.weights, settings=settings, drafting=None, engine_graphs=None)
-
-    def with_draft(self, drafting: Drafting) -> LlamaWorkload:
-        """Return the workload with a draft, whose last round may go beyond what is generated."""
-        n_cells = self.scenario.n_ctx + drafting.speculation.n_draft
-        return replace(self, drafting=drafting, n_ctx=-(-n_cells // KV_PADDING) * KV_PADDING)
-
-    @property
-    def middle_place(self) -> int:
-        """The place of a text by which decode is taken: the step in the middle is the last one that begins by it.
-
-        A round begins at one of the places before it, and what it sees is padded: half of the generation, whose length
-        is mostly round, is the place from which all of these see the same.
-        """
-        before, n_gen = self.scenario.n_depth + self.scenario.n_prompt, self.scenario.n_gen
-        return before + (n_gen // 2 if self.n_draft else (n_gen - 1) // 2)
-
-    def occurrences(self, phase: Phase) -> int:
-        """Return how often a phase comes in a run, on average."""
-        tokens_per_step = 1.0 if self.drafting is None else self.drafting.speculation.tokens_per_round
-        n_steps = round(self.scenario.n_gen / tokens_per_step)
-        if phase in (Phase.DECODE, Phase.DRAFT):
-            return n_steps
-        n_prompts = self.n_sequences if self.scenario.n_prompt else 0
-        if phase in (Phase.COPY, Phase.SOFTMAX, Phase.SAMPLING):
-            return n_prompts + n_steps * (self.n_sequences + self.n_draft)
-        return n_prompts
-
-    def batch(self, n_used: int, *, n_tokens: int = 1, n_outputs: int = 1, n_sequences: int = 1) -> Batch:
-        """Return an evaluation after which the cache holds `n_used` tokens of a sequence; one token by default."""
-        return Batch(
-            n_tokens=n_tokens,
-            n_outputs=n_outputs,
-            n_used=n_used,
-            n_ctx=self.n_ctx,
-            n_ubatch=self.n_ubatch,
-            n_sequences=n_sequences,
-            n_caches=self.n_sequences,
-        )
-
-    def step(self, n_used: int) -> Batch:
-        """Return a decode step after which the cache holds `n_used` tokens of a sequence; each token gives logits."""
-        n_tokens = self.n_sequences * (1 + self.n_draft)
-        return self.batch(n_used, n_tokens=n_tokens, n_outputs=n_tokens, n_sequences=self.n_sequences)
-
-    def batches(self, phase: Phase) -> tuple[Batch, ...]:
-        """Return the graph evaluations of one occurrence of a phase; decode is taken at its middle step."""
-        scenario = self.scenario
-        n_prompt, before = scenario.n_prompt, scenario.n_depth
-        if phase is Phase.DECODE:
-            return (self.step(self.middle_place + 1 + self.n_draft),)
-        ends = ((start, min(start + self.n_ubatch, n_prompt)) for start in range(0, n_prompt, self.n_ubatch))
-        return tuple(
-            self.batch(before + end, n_tokens=end - start, n_outputs=int(end == n_prompt)) for start, end in ends
-        )
-
-    def operators(self, batch: Batch) -> tuple[Operator, ...]:
-        """Return the operators of one evaluation."""
-        if not self.is_analytical and self.engine_graphs is not None:
-            return self.engine_graphs.operators(batch)
-        return engine_graph(self.weights.architecture, self.weights.tensor_types, batch, self.settings)
-
-    def place(self, batch: Batch) -> Place:
-        """Return where the operators of an evaluation are written, outside the layers."""
-        weights = self.weights
-        return Place(
-            architecture=weights.architecture,
-            tensor_types=weights.tensor_types,
-            batch=batch,
-            settings=self.settings,
-            n=batch.n_tokens,
-        )
-
-    def graph(self, phase: Phase) -> tuple[Operator, ...]:
-        """Return the operators of one occurrence of a phase, all its batches in turn."""
-        return tuple(operator for batch in self.batches(phase) for operator in self.operators(batch))
-
-    def graph_phases(self) -> tuple[Phase, ...]:
-        """Return the phases of this scenario that evaluate graphs."""
-        lengths = {Phase.PREFILL: self.scenario.n_prompt, Phase.DECODE: self.scenario.n_gen}
-        return tuple(phase for phase in GRAPH_PHASES if lengths[phase] > 0)
-
-
-def llama_workload(
-    weights: Weights, scenario: Scenario, *, flash_attn: bool = True, type_k: str = "f16", type_v: str = "f16"
-) -> LlamaWorkload:
-    """Return a workload with the engine's usual settings; without flash attention where it is known to fail."""
-    family = FAMILIES.get(weights.gguf_architecture)
-    can_flash = family is None or family.flash_attention
-    return LlamaWorkload(
-        weights=weights,
-        scenario=scenario,
-        settings=Settings(flash_attn=can_flash and flash_attn, type_k=type_k, type_v=type_v),
-        n_ctx=-(-scenario.n_ctx // KV_PADDING) * KV_PADDING,
-        n_ubatch=N_UBATCH,
-    )
 
 
 def decode_costs(workload: LlamaWorkload, n_used: int) -> tuple[CaseCost, ...]:

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
-from perfsuite.expectation.cases import LlamaWorkload
 from perfsuite.expectation.graph import Batch, Operator
+from perfsuite.expectation.llama_workload import LlamaWorkload
 from perfsuite.expectation.op_rules import rule_of
 from perfsuite.expectation.thread_rules import BalanceExpectation
 from perfsuite.records.events import Phase

@@ -10,8 +10,8 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 from perfsuite.errors import PerfsuiteError
-from perfsuite.expectation.cases import LlamaWorkload, llama_workload
 from perfsuite.expectation.graph import refusal
+from perfsuite.expectation.llama_workload import LlamaWorkload, llama_workload
 from perfsuite.expectation.speculation import Drafting, Speculation, check_vocabularies
 from perfsuite.workload.ggml_types import GGML_TYPES
 from perfsuite.workload.scenario import Scenario

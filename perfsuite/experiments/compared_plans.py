@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from perfsuite.device.profile import DEFAULT_MARGIN_RATIO, Profile
-from perfsuite.expectation.cases import Case, LlamaWorkload, operator_cases, phase_cases
+from perfsuite.expectation.cases import Case, operator_cases, phase_cases
+from perfsuite.expectation.llama_workload import LlamaWorkload
 from perfsuite.experiments.pairs import Pair, pair_series, pairs_by_case, weighty_cases
 from perfsuite.measure.board.protocol import Board
 from perfsuite.measure.plan import LlamaPlan

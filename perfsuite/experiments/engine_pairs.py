@@ -9,8 +9,9 @@ from statistics import median
 from typing import Any
 
 from perfsuite.errors import LinkError
-from perfsuite.expectation.cases import GRAPH_PHASES, Case
+from perfsuite.expectation.cases import Case
 from perfsuite.expectation.forecast import Expectation
+from perfsuite.expectation.llama_workload import GRAPH_PHASES
 from perfsuite.experiments.engine_replicates import check_graphs, llama_fingerprint, lost_events, run_plan
 from perfsuite.experiments.kept_speed import pairs_speed_notes
 from perfsuite.experiments.pairs import Pair, engine_record, pair_of, pair_series, pairs_by_case, weighty_cases

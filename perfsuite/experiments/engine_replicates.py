@@ -9,7 +9,8 @@ from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import Any
 
-from perfsuite.expectation.cases import N_UBATCH, REST_ROLE, Case, LlamaWorkload, recorded_operator_cases
+from perfsuite.expectation.cases import REST_ROLE, Case, recorded_operator_cases
+from perfsuite.expectation.llama_workload import N_UBATCH, LlamaWorkload
 from perfsuite.experiments.progress import ProgressLine
 from perfsuite.experiments.replicates import GroupSamples, case_samples, collect_replicates
 from perfsuite.experiments.run_config import RunConfig

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from perfsuite.expectation.cases import (
-    GRAPH_PHASES,
     Case,
     engine_kernel_cases,
     kernel_cases,
@@ -15,6 +14,7 @@ from perfsuite.expectation.cases import (
     phase_cases,
     recorded_operator_cases,
 )
+from perfsuite.expectation.llama_workload import GRAPH_PHASES
 from perfsuite.experiments.binding.measurement import binding_cases, is_asked
 from perfsuite.experiments.forecasts import Forecasts
 from perfsuite.experiments.protocol import Experiment

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from perfsuite.expectation.cases import GRAPH_PHASES
+from perfsuite.expectation.llama_workload import GRAPH_PHASES
 from perfsuite.experiments.pairs import Pair
 from perfsuite.experiments.replicates import GroupSamples
 from perfsuite.measure.probes import COMPUTE_FLOPS

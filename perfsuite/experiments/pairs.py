@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 from statistics import median
 
 from perfsuite.device.profile import Profile
-from perfsuite.expectation.cases import GRAPH_PHASES, Case
+from perfsuite.expectation.cases import Case
+from perfsuite.expectation.llama_workload import GRAPH_PHASES
 from perfsuite.measure.board.protocol import Board
 from perfsuite.measure.plan import LlamaPlan
 from perfsuite.measure.schedule import Payload, Rule, Series, Witness, pairs_of

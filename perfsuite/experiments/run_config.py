@@ -9,7 +9,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from perfsuite.device.profile import DEFAULT_MARGIN_RATIO, Profile
-from perfsuite.expectation.cases import LlamaWorkload
+from perfsuite.expectation.llama_workload import LlamaWorkload
 from perfsuite.experiments.shapes.request import HuntRequest
 from perfsuite.measure.board.protocol import Board, build_logs
 from perfsuite.measure.engine import Engine

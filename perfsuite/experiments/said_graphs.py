@@ -11,8 +11,8 @@ from typing import Any
 import msgspec
 
 from perfsuite.errors import ArchitectureError, MeasurementError, PerfsuiteError
-from perfsuite.expectation.cases import LlamaWorkload
 from perfsuite.expectation.engine_graphs import EngineGraphs, GraphKey, graph_key
+from perfsuite.expectation.llama_workload import LlamaWorkload
 from perfsuite.experiments.run_config import RunConfig
 from perfsuite.measure.board.protocol import Board
 from perfsuite.measure.engine import Engine

@@ -11,8 +11,9 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from perfsuite.errors import BaselineError, PerfsuiteError
-from perfsuite.expectation.cases import GRAPH_PHASES, Case
+from perfsuite.expectation.cases import Case
 from perfsuite.expectation.forecast import Expectation
+from perfsuite.expectation.llama_workload import GRAPH_PHASES
 from perfsuite.experiments.binding.measurement import BINDING, SESSION_SPREAD_RATIO, is_beside_native, steps_ns
 from perfsuite.experiments.engine_replicates import graph_settings
 from perfsuite.experiments.enumeration import Enumeration, enumerate_run

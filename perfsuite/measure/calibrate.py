@@ -12,7 +12,7 @@ from typing import Any
 
 from perfsuite.device.profile import Profile
 from perfsuite.errors import MeasurementError
-from perfsuite.expectation.cases import LlamaWorkload
+from perfsuite.expectation.llama_workload import LlamaWorkload
 from perfsuite.expectation.timing.calibration import Calibration, CalibrationPoint, Composition, TokenPhase
 from perfsuite.expectation.timing.calibration_plan import CalibrationPlan
 from perfsuite.expectation.timing.engine_times import phase_operators

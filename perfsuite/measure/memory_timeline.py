@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from perfsuite.errors import MeasurementError
-from perfsuite.expectation.cases import LlamaWorkload
+from perfsuite.expectation.llama_workload import LlamaWorkload
 from perfsuite.expectation.memory.comparison import MemoryRecord
 from perfsuite.expectation.memory.need import memory_need
 from perfsuite.measure.board.beside import MEMORY, Beside

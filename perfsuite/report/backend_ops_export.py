@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from perfsuite.errors import PerfsuiteError
-from perfsuite.expectation.cases import LlamaWorkload, llama_workload, operator_cases
+from perfsuite.expectation.cases import operator_cases
+from perfsuite.expectation.llama_workload import LlamaWorkload, llama_workload
 from perfsuite.records.outcome import Outcome
 from perfsuite.report.alone_run import read_alone_run
 from perfsuite.units import NS_PER_S

@@ -13,7 +13,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from statistics import NormalDist
 
-from perfsuite.expectation.cases import GRAPH_PHASES, Case
+from perfsuite.expectation.cases import Case
+from perfsuite.expectation.llama_workload import GRAPH_PHASES
 from perfsuite.records.events import Phase
 from perfsuite.verdict.significance import CONFIDENCE, MIN_SESSIONS, Change, t_quantile
 

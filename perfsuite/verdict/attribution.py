@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from statistics import median
 
-from perfsuite.expectation.cases import GRAPH_PHASES
+from perfsuite.expectation.llama_workload import GRAPH_PHASES
 from perfsuite.records.attribution import Attribution, Carrier, PhaseAttribution, UniformShift
 from perfsuite.records.events import EMBEDDING_ROLE
 from perfsuite.records.outcome import Judgement, Outcome

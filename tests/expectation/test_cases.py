@@ -12,15 +12,14 @@ from hypothesis import strategies as st
 from perfsuite.expectation.cases import (
     REST_ROLE,
     Case,
-    LlamaWorkload,
     engine_kernel_cases,
     kernel_cases,
-    llama_workload,
     operator_cases,
     phase_cases,
     recorded_operator_cases,
 )
 from perfsuite.expectation.graph import Settings, total_cost
+from perfsuite.expectation.llama_workload import LlamaWorkload, llama_workload
 from perfsuite.expectation.op_cost import NO_COST, OpCost
 from perfsuite.records.events import EngineRecord, Phase
 from perfsuite.trace.samples import replicate_samples
@@ -193,7 +192,7 @@ def test_decode_is_taken_at_its_middle() -> None:
 
 def test_an_architecture_without_a_graph_is_judged_by_phase(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the graph is not known there are phases without a forecast, and no operators."""
-    monkeypatch.setattr("perfsuite.expectation.cases.KNOWN_GRAPHS", frozenset({"llama"}))
+    monkeypatch.setattr("perfsuite.expectation.llama_workload.KNOWN_GRAPHS", frozenset({"llama"}))
     of = workload("gemma-2-2b-f16")
     assert not of.has_graph
     assert list(operator_cases(of)) == []

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from perfsuite.expectation.cases import LlamaWorkload
 from perfsuite.expectation.ceilings import Bandwidth, Ceilings
 from perfsuite.expectation.decode_linearity import (
     attended_positions,
@@ -13,6 +12,7 @@ from perfsuite.expectation.decode_linearity import (
     has_line,
     linearity_expectation,
 )
+from perfsuite.expectation.llama_workload import LlamaWorkload
 
 from ..catalogue_workloads import catalogue_workload
 

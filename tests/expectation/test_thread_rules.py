@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from perfsuite.expectation.cases import LlamaWorkload
 from perfsuite.expectation.graph import Operator
 from perfsuite.expectation.graphs.operator import shape
+from perfsuite.expectation.llama_workload import LlamaWorkload
 from perfsuite.expectation.op_cost import NO_COST
 from perfsuite.expectation.thread_balance import expected_balances, judged_roles, operator_balance
 from perfsuite.records.events import Phase

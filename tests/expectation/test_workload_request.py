@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from perfsuite.errors import PerfsuiteError
-from perfsuite.expectation.cases import llama_workload
+from perfsuite.expectation.llama_workload import llama_workload
 from perfsuite.expectation.workload_request import WorkloadRequest
 from perfsuite.workload.scenario import find_scenario
 from tests.catalogue_workloads import catalogue_weights

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from perfsuite.device.stability.sampler import Sample
-from perfsuite.expectation.cases import llama_workload
+from perfsuite.expectation.llama_workload import llama_workload
 from perfsuite.experiments.engine_replicates import check_graphs, joules_by_phase, lost_events
 from perfsuite.measure.board.watching import DEVICE_SAMPLES
 from perfsuite.records.events import EngineRecord, Phase, Span

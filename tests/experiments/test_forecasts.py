@@ -12,7 +12,7 @@ from perfsuite.device.fingerprint import host_fingerprint
 from perfsuite.device.profile import find_profile
 from perfsuite.device.threads import default_threads
 from perfsuite.errors import MeasurementError
-from perfsuite.expectation.cases import llama_workload
+from perfsuite.expectation.llama_workload import llama_workload
 from perfsuite.expectation.timing.calibration import Calibration
 from perfsuite.expectation.timing.engine_times import EngineTimes, TimeForecast, case_forecasts
 from perfsuite.expectation.timing.grid import standard_shapes

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from perfsuite.errors import ArchitectureError, MeasurementError
-from perfsuite.expectation.cases import LlamaWorkload, llama_workload, operator_cases, phase_cases
+from perfsuite.expectation.cases import operator_cases, phase_cases
 from perfsuite.expectation.graph import Batch
+from perfsuite.expectation.llama_workload import LlamaWorkload, llama_workload
 from perfsuite.experiments.engine_replicates import recorded_graph
 from perfsuite.experiments.said_graphs import engine_graphs, with_engine_graphs
 from perfsuite.measure.board.local_board import LocalBoard

@@ -11,7 +11,8 @@ import pytest
 
 from perfsuite.device.profile import find_profile
 from perfsuite.errors import ArchitectureError, MeasurementError
-from perfsuite.expectation.cases import REST_ROLE, llama_workload, operator_cases
+from perfsuite.expectation.cases import REST_ROLE, operator_cases
+from perfsuite.expectation.llama_workload import llama_workload
 from perfsuite.expectation.roofline.roofline_run import RooflineRun, Row, RowKind
 from perfsuite.expectation.roofline.sweeps import SweepPoint
 from perfsuite.experiments.scenario_bench import MIN_PROCESSES, N_PROCESSES, Bench, measure_rows
@@ -218,7 +219,7 @@ def test_progress_counts_rounds_and_workloads(machine: Machine, tmp_path: Path) 
 
 def test_an_unknown_graph_runs_nothing(machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where work cannot be counted nothing is measured."""
-    monkeypatch.setattr("perfsuite.expectation.cases.KNOWN_GRAPHS", frozenset())
+    monkeypatch.setattr("perfsuite.expectation.llama_workload.KNOWN_GRAPHS", frozenset())
     with pytest.raises(MeasurementError, match=f"{MODEL}: the graph of 'llama' is not known"):
         measured(tmp_path)
     assert machine.plans == []

@@ -14,7 +14,7 @@ import pytest
 from perfsuite.device.fingerprint import host_fingerprint
 from perfsuite.device.profile import find_profile
 from perfsuite.errors import MeasurementError
-from perfsuite.expectation.cases import llama_workload
+from perfsuite.expectation.llama_workload import llama_workload
 from perfsuite.expectation.timing.calibration import Calibration
 from perfsuite.expectation.timing.calibration_plan import quick_plan, standard_plan
 from perfsuite.expectation.timing.engine_times import EngineTimes, phase_operators

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from perfsuite.errors import MeasurementError
-from perfsuite.expectation.cases import LlamaWorkload, llama_workload
 from perfsuite.expectation.graph import KNOWN_GRAPHS
+from perfsuite.expectation.llama_workload import LlamaWorkload, llama_workload
 from perfsuite.expectation.memory.need import memory_need
 from perfsuite.expectation.memory.weight_memory import CPU_FEATURES
 from perfsuite.measure.engine import Engine

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from perfsuite.expectation.cases import llama_workload
 from perfsuite.expectation.graph import Settings
+from perfsuite.expectation.llama_workload import llama_workload
 from perfsuite.measure.engine import Engine
 from perfsuite.measure.llama_plan import llama_plan
 from perfsuite.measure.plan import LlamaPlan

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from perfsuite.errors import MeasurementError
-from perfsuite.expectation.cases import llama_workload
+from perfsuite.expectation.llama_workload import llama_workload
 from perfsuite.measure.board.local_board import LocalBoard
 from perfsuite.measure.engine import Engine
 from perfsuite.measure.llama_plan import llama_plan

@@ -12,7 +12,8 @@ import pytest
 
 from perfsuite.cli import main
 from perfsuite.errors import PerfsuiteError
-from perfsuite.expectation.cases import llama_workload, operator_cases
+from perfsuite.expectation.cases import operator_cases
+from perfsuite.expectation.llama_workload import llama_workload
 from perfsuite.records.run_json import SCHEMA
 from perfsuite.report.backend_ops_export import backend_ops_sql
 from perfsuite.workload.scenario import find_scenario

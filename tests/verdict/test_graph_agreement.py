@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from perfsuite.errors import MeasurementError
-from perfsuite.expectation.cases import LlamaWorkload
 from perfsuite.expectation.graph import Batch, Operator, Settings, engine_graph, refusal
+from perfsuite.expectation.llama_workload import LlamaWorkload
 from perfsuite.expectation.speculation import Drafting, Speculation
 from perfsuite.measure.engine import Engine, find_engine
 from perfsuite.measure.launch import run_worker

@@ -23,11 +23,11 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from perfsuite.errors import ArchitectureError
-from perfsuite.expectation.cases import LlamaWorkload
 from perfsuite.expectation.graph import Batch
 from perfsuite.expectation.graphs.kv_cache import cache_of, window_of
 from perfsuite.expectation.graphs.operator import Operator, TensorShape
 from perfsuite.expectation.graphs.place import Place
+from perfsuite.expectation.llama_workload import LlamaWorkload
 from perfsuite.expectation.memory.allocator import GraphTensor
 from perfsuite.expectation.op_rules import rule_of
 from perfsuite.workload.architecture import Architecture

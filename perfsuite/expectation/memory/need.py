@@ -18,11 +18,11 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from perfsuite.errors import ArchitectureError
-from perfsuite.expectation.cases import LlamaWorkload
 from perfsuite.expectation.graph import KV_PADDING, Batch, Operator
 from perfsuite.expectation.graphs.kv_cache import cache_of
 from perfsuite.expectation.graphs.operator import row_bytes
 from perfsuite.expectation.graphs.place import Place
+from perfsuite.expectation.llama_workload import LlamaWorkload
 from perfsuite.expectation.memory.allocator import place_tensors, reserved_bytes
 from perfsuite.expectation.memory.linked_graph import linked_graph
 from perfsuite.expectation.memory.weight_memory import weight_memory

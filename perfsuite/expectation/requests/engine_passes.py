@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from perfsuite.expectation.cases import N_UBATCH
 from perfsuite.expectation.graph import KV_PADDING, Batch, Operator, engine_graph
+from perfsuite.expectation.llama_workload import N_UBATCH
 from perfsuite.expectation.op_cost import COST_FIELDS, NO_COST, OpCost, PassCost
 from perfsuite.expectation.op_rules import PRODUCTS, rule_of
 from perfsuite.expectation.operators.tiling import padded

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from perfsuite.errors import ArchitectureError, PerfsuiteError
-from perfsuite.expectation.cases import LlamaWorkload
 from perfsuite.expectation.graph import Settings, refusal
+from perfsuite.expectation.llama_workload import LlamaWorkload
 from perfsuite.expectation.requests.subject import Optimisations, Subject
 from perfsuite.workload.architecture import Architecture, LatentAttention, MixtureOfExperts
 from perfsuite.workload.model_shape import shape_of

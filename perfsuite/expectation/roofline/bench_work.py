@@ -7,7 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from perfsuite.errors import PerfsuiteError
-from perfsuite.expectation.cases import LlamaWorkload, llama_workload, phase_cases
+from perfsuite.expectation.cases import phase_cases
+from perfsuite.expectation.llama_workload import LlamaWorkload, llama_workload
 from perfsuite.expectation.roofline.point import Point, place
 from perfsuite.expectation.roofline.row_works import generation_work
 from perfsuite.expectation.roofline.survey import RoofRates

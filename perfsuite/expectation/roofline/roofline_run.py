@@ -11,7 +11,7 @@ from typing import Annotated, Any, TypedDict
 from msgspec import Meta
 
 from perfsuite.errors import MeasurementError
-from perfsuite.expectation.cases import LlamaWorkload
+from perfsuite.expectation.llama_workload import LlamaWorkload
 from perfsuite.expectation.memory.comparison import MemoryRecord
 from perfsuite.expectation.roofline.ceiling import CPU, Ceiling, IndependentRate, Resource
 from perfsuite.expectation.roofline.point import Point, place

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any
 
 from perfsuite.errors import PerfsuiteError
-from perfsuite.expectation.cases import LlamaWorkload, llama_workload
+from perfsuite.expectation.llama_workload import LlamaWorkload, llama_workload
 from perfsuite.workload.catalog import names
 from perfsuite.workload.ggml_types import is_quantized
 from perfsuite.workload.gguf_metadata import unknown_architecture

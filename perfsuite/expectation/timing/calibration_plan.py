@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from perfsuite.expectation.cases import LlamaWorkload, llama_workload
+from perfsuite.expectation.llama_workload import LlamaWorkload, llama_workload
 from perfsuite.expectation.op_rules import MEASURABLE, rule_of
 from perfsuite.expectation.timing.engine_times import phase_operators
 from perfsuite.expectation.timing.features import family, shape_cost, standing_in

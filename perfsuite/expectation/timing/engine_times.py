@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from statistics import median
 from types import MappingProxyType
 
-from perfsuite.expectation.cases import REST_ROLE, LlamaWorkload
+from perfsuite.expectation.cases import REST_ROLE
+from perfsuite.expectation.llama_workload import LlamaWorkload
 from perfsuite.expectation.op_rules import OPERATORS
 from perfsuite.expectation.timing.calibration import Calibration, Composition
 from perfsuite.expectation.timing.features import family, shape_of

@@ -14,7 +14,7 @@ from perfsuite.cli.run_options import add_answer, add_subject, check_least, effo
 from perfsuite.cli.taken_device import taken_device
 from perfsuite.device.profile import Profile, find_profile
 from perfsuite.errors import PerfsuiteError
-from perfsuite.expectation.cases import llama_workload
+from perfsuite.expectation.llama_workload import llama_workload
 from perfsuite.experiments.fidelity.command_published import run_published
 from perfsuite.experiments.fidelity.limits import (
     LEAST_KERNEL_NS,

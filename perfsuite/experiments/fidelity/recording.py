@@ -11,7 +11,7 @@ from typing import Any
 from perfsuite.device.profile import Profile
 from perfsuite.device.work_folder import work_folder
 from perfsuite.errors import PerfsuiteError
-from perfsuite.expectation.cases import LlamaWorkload
+from perfsuite.expectation.llama_workload import LlamaWorkload
 from perfsuite.experiments.fidelity.limits import LEAST_KERNEL_NS, SHORT_PHASE_NS
 from perfsuite.experiments.fidelity.phases import ComparedRun, operator_rows, phase_rows
 from perfsuite.experiments.fidelity.scored_run import FidelityKind, FidelityRow, FidelityRun, kernel_row

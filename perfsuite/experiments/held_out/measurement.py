@@ -10,7 +10,7 @@ from pathlib import Path
 from statistics import median
 
 from perfsuite.device.profile import Profile
-from perfsuite.expectation.cases import llama_workload
+from perfsuite.expectation.llama_workload import llama_workload
 from perfsuite.expectation.timing.engine_times import EngineTimes, TimeForecast, phase_shapes
 from perfsuite.experiments.said_graphs import engine_graphs
 from perfsuite.measure.board.protocol import Board

@@ -15,7 +15,7 @@ from perfsuite.cli.progress import progress
 from perfsuite.cli.run_options import add_answer, add_subject, check_least
 from perfsuite.cli.taken_device import taken_device
 from perfsuite.device.profile import find_profile
-from perfsuite.expectation.cases import LlamaWorkload
+from perfsuite.expectation.llama_workload import LlamaWorkload
 from perfsuite.measure.opencl_backend import OpenClBackend
 from perfsuite.records.events import Phase
 from perfsuite.units import format_count, format_ns, format_signed_ns

@@ -17,7 +17,7 @@ from perfsuite.cli.run_options import add_answer, add_shared, add_subject, check
 from perfsuite.cli.taken_device import taken_device
 from perfsuite.device.profile import find_profile
 from perfsuite.errors import PerfsuiteError
-from perfsuite.expectation.cases import LlamaWorkload
+from perfsuite.expectation.llama_workload import LlamaWorkload
 from perfsuite.experiments.offload.chart import offload_finding
 from perfsuite.experiments.offload.splits import SPEED_PHASES, OffloadPoint, OffloadSweep, Speed
 from perfsuite.measure.opencl_backend import OpenClBackend

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from perfsuite.errors import PerfsuiteError
-from perfsuite.expectation.cases import llama_workload
+from perfsuite.expectation.llama_workload import llama_workload
 from perfsuite.expectation.roofline.roofline_run import Row, RowKind
 from perfsuite.expectation.roofline.sweeps import SweepPoint
 from perfsuite.experiments.scenario_bench import Bench, measure_rows

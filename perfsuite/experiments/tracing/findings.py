@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from perfsuite.expectation.cases import LlamaWorkload
+from perfsuite.expectation.llama_workload import LlamaWorkload
 from perfsuite.records.engine_trace import EngineTrace, Ints
 from perfsuite.records.events import Phase
 from perfsuite.trace.experts.reuse import LayerReuse, expert_reuse

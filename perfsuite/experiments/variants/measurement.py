@@ -12,9 +12,10 @@ from statistics import fmean, median, stdev
 
 from perfsuite.device.profile import Profile
 from perfsuite.errors import MeasurementError
-from perfsuite.expectation.cases import LlamaWorkload, phase_cases
+from perfsuite.expectation.cases import phase_cases
 from perfsuite.expectation.ceilings import Ceilings
 from perfsuite.expectation.forecast import expected_part_ns
+from perfsuite.expectation.llama_workload import LlamaWorkload
 from perfsuite.expectation.timing.engine_times import EngineTimes, draft_forecasts, phase_shapes
 from perfsuite.experiments.pairs import engine_record
 from perfsuite.experiments.variants.points import AXES, TPOT, TTFT, VariantPoint

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from perfsuite.expectation.cases import LlamaWorkload, llama_workload
 from perfsuite.expectation.graph import Settings
+from perfsuite.expectation.llama_workload import LlamaWorkload, llama_workload
 from perfsuite.expectation.speculation import Drafting, Speculation
 from perfsuite.workload.scenario import find_scenario
 from perfsuite.workload.weights import Weights

@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 
 from perfsuite.errors import ArchitectureError
-from perfsuite.expectation.cases import LlamaWorkload, llama_workload
 from perfsuite.expectation.graph import KNOWN_GRAPHS, Operator, engine_graph
 from perfsuite.expectation.graphs.operator import shape
+from perfsuite.expectation.llama_workload import LlamaWorkload, llama_workload
 from perfsuite.expectation.memory.allocator import ALIGNMENT_BYTES, GraphTensor, place_tensors, reserved_bytes
 from perfsuite.expectation.memory.linked_graph import Flow, flow_of, linked_graph
 from perfsuite.expectation.memory.need import worst_batch

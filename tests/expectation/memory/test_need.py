@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from perfsuite.errors import ArchitectureError, MeasurementError
-from perfsuite.expectation.cases import llama_workload
+from perfsuite.expectation.llama_workload import llama_workload
 from perfsuite.expectation.memory.comparison import STORED_SAMPLES, MemoryGap, MemoryRecord
 from perfsuite.expectation.memory.need import (
     PAGE_BYTES,

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from perfsuite.errors import PerfsuiteError
-from perfsuite.expectation.cases import llama_workload, phase_cases
+from perfsuite.expectation.cases import phase_cases
 from perfsuite.expectation.ceilings import Bandwidth, Ceilings
+from perfsuite.expectation.llama_workload import llama_workload
 from perfsuite.expectation.roofline.bench_work import (
     bench_points,
     bench_weights,

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perfsuite.errors import MeasurementError
-from perfsuite.expectation.cases import llama_workload
+from perfsuite.expectation.llama_workload import llama_workload
 from perfsuite.expectation.roofline.ceiling import Resource
 from perfsuite.expectation.roofline.roofline_run import SCHEMA, RooflineRun, RowKind, attention_kind, subject_of
 from perfsuite.expectation.roofline.survey import Regime, Survey

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from perfsuite.expectation.cases import LlamaWorkload
+from perfsuite.expectation.llama_workload import LlamaWorkload
 from perfsuite.expectation.op_rules import MEASURABLE
 from perfsuite.expectation.timing.calibration_plan import quick_plan, standard_plan
 from perfsuite.expectation.timing.engine_times import phase_operators

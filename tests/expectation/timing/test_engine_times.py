@@ -119,7 +119,7 @@ def test_what_was_not_measured_has_no_forecast() -> None:
 
 def test_an_unknown_graph_has_no_forecast(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where operators cannot be enumerated nothing is forecast."""
-    monkeypatch.setattr("perfsuite.expectation.cases.KNOWN_GRAPHS", frozenset())
+    monkeypatch.setattr("perfsuite.expectation.llama_workload.KNOWN_GRAPHS", frozenset())
     assert case_forecasts(catalogue_workload(), engine()) == {}
 
 

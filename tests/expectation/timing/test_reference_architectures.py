@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from perfsuite.expectation.cases import llama_workload
+from perfsuite.expectation.llama_workload import llama_workload
 from perfsuite.expectation.timing.engine_times import phase_shapes
 from perfsuite.expectation.timing.reference_architectures import (
     named_weights,

@@ -14,7 +14,7 @@ import pytest
 
 from perfsuite.device.profile import find_profile
 from perfsuite.errors import MeasurementError, NativeBuildError
-from perfsuite.expectation.cases import llama_workload
+from perfsuite.expectation.llama_workload import llama_workload
 from perfsuite.experiments.fidelity.recording import FidelityRequest, record_fidelity
 from perfsuite.experiments.fidelity.scored_run import FidelityKind, FidelityRun
 from perfsuite.measure.board.local_board import LocalBoard

@@ -10,7 +10,8 @@ import platformdirs
 import pytest
 
 from perfsuite.device.profile import find_profile
-from perfsuite.expectation.cases import REST_ROLE, LlamaWorkload, llama_workload, operator_cases
+from perfsuite.expectation.cases import REST_ROLE, operator_cases
+from perfsuite.expectation.llama_workload import LlamaWorkload, llama_workload
 from perfsuite.experiments.kernels import traced_view as module
 from perfsuite.experiments.kernels.traced_view import TracedView, traced_view
 from perfsuite.experiments.learnt_mapping import learnt_mapping

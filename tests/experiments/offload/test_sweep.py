@@ -13,7 +13,7 @@ import pytest
 
 from perfsuite.device.profile import find_profile
 from perfsuite.errors import MeasurementError
-from perfsuite.expectation.cases import llama_workload
+from perfsuite.expectation.llama_workload import llama_workload
 from perfsuite.experiments.offload.splits import OffloadSweep
 from perfsuite.experiments.offload.sweep import measure_offload
 from perfsuite.measure.board.local_board import LocalBoard

@@ -10,7 +10,7 @@ import pytest
 
 from perfsuite.device.profile import find_profile
 from perfsuite.errors import MeasurementError
-from perfsuite.expectation.cases import llama_workload
+from perfsuite.expectation.llama_workload import llama_workload
 from perfsuite.expectation.memory.comparison import MemoryRecord
 from perfsuite.expectation.roofline.ceiling import IndependentRate
 from perfsuite.expectation.roofline.roofline_run import Row

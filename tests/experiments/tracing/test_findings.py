@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from perfsuite.expectation.cases import LlamaWorkload, llama_workload
+from perfsuite.expectation.llama_workload import LlamaWorkload, llama_workload
 from perfsuite.experiments.tracing.findings import trace_findings
 from perfsuite.records.events import Phase
 from perfsuite.testing.engine_traces import engine_trace

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from perfsuite.expectation.cases import LlamaWorkload, llama_workload
 from perfsuite.expectation.ceilings import Bandwidth, Ceilings
 from perfsuite.expectation.decode_linearity import LinearityExpectation, ProductSize
 from perfsuite.expectation.expert_reuse import reuse_expectation
 from perfsuite.expectation.graph import Operator
+from perfsuite.expectation.llama_workload import LlamaWorkload, llama_workload
 from perfsuite.expectation.thread_rules import BalanceExpectation
 from perfsuite.expectation.trace_cases import trace_cases
 from perfsuite.experiments.tracing.findings import TraceFindings, trace_findings

@@ -10,7 +10,7 @@ import pytest
 
 from perfsuite.device.profile import find_profile
 from perfsuite.errors import MeasurementError
-from perfsuite.expectation.cases import LlamaWorkload
+from perfsuite.expectation.llama_workload import LlamaWorkload
 from perfsuite.expectation.speculation import Drafting, Speculation
 from perfsuite.expectation.timing.engine_times import EngineTimes
 from perfsuite.expectation.timing.operator_shape import OperatorShape
