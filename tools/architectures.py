@@ -102,9 +102,10 @@ def row(name: str, engine: Engine, board: LocalBoard) -> Row:
     if f"tiny-{name}" not in tiny_names():
         return Row(name=name, why="llama.cpp makes no model of it from metadata alone")
     try:
-        weights = resolve(f"tiny-{name}-{_QUANTIZATION}", cache_dir=board.cache_dir / "models")
+        models_dir = board.cache_dir / "models"
+        weights = resolve(f"tiny-{name}-{_QUANTIZATION}", cache_dir=models_dir)
         workload = llama_workload(weights, find_scenario(_SCENARIO))
-        workload = replace(workload, engine_graphs=engine_graphs(workload, engine, board))
+        workload = replace(workload, engine_graphs=engine_graphs(workload, engine, board, models_dir=models_dir))
         plan = llama_plan(
             workload, engine, gguf_path=board.place_weights(weights), cache_dir=board.cache_dir, n_threads=2
         )

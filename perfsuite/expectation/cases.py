@@ -185,7 +185,7 @@ def _parts(workload: LlamaWorkload, graph: tuple[Operator, ...], n_evaluations: 
     A parameter is read again after all parameters of an evaluation; an activation after about those of one layer.
     """
     parameter_bytes = sum(operator.cost.parameter_bytes for operator in graph) // n_evaluations
-    layer_bytes = parameter_bytes // workload.n_layers
+    layer_bytes = parameter_bytes // workload.weights.shape.n_layers
     return tuple(
         CaseCost(
             cost=operator.cost,

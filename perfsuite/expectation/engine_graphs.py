@@ -44,12 +44,6 @@ class EngineGraphs:
         return found
 
     @property
-    def n_layers(self) -> int:
-        """Layers that operators are named by."""
-        layers = (each.layer for graph in self.operators_by_key.values() for each in graph if each.layer is not None)
-        return 1 + max(layers, default=0)
-
-    @property
     def n_vocab(self) -> int | None:
         """Logits of a token; None where no graph gives any."""
         last = (each.output for graph in self.operators_by_key.values() for each in graph if each.role == _LOGITS)

@@ -53,13 +53,6 @@ class LlamaWorkload:
         return self.is_analytical or self.engine_graphs is not None
 
     @property
-    def n_layers(self) -> int:
-        """Layers of the model; 1 where nothing is known of them."""
-        if self.is_analytical:
-            return self.weights.architecture.n_layers
-        return 1 if self.engine_graphs is None else self.engine_graphs.n_layers
-
-    @property
     def n_vocab(self) -> int | None:
         """Logits of a token; None where that is not known."""
         if (known := self.weights.known_architecture) is not None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from perfsuite.errors import PerfsuiteError
 from perfsuite.workload.architecture import Architecture
+from perfsuite.workload.model_shape import ModelShape
 from perfsuite.workload.weights import Weights
 
 #: More tokens than any draft gets right.
@@ -57,7 +58,7 @@ class Drafting:
         return f"{draft}:{self.speculation.n_draft}:{self.speculation.acceptance_ratio:g}"
 
 
-def check_vocabularies(text: str, draft: Architecture, target: Architecture) -> None:
+def check_vocabularies(text: str, draft: ModelShape | Architecture, target: ModelShape | Architecture) -> None:
     """Refuse a draft, as it was named, that knows other tokens than its target; raises PerfsuiteError."""
     if abs(draft.n_vocab - target.n_vocab) > _VOCABULARY_DIFFERENCE:
         raise PerfsuiteError(

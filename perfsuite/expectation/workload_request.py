@@ -76,7 +76,8 @@ def _counted(name: str, value: int, most: int | None = None) -> int:
 
 def _with_adapter(workload: LlamaWorkload, rank: int) -> LlamaWorkload:
     settings = replace(workload.settings, lora_rank=rank)
-    if reason := refusal(workload.weights.architecture, settings):
+    known = workload.weights.known_architecture
+    if known is not None and (reason := refusal(known, settings)):
         raise PerfsuiteError(f"--lora-rank={rank}: {workload.weights.name}: {reason}")
     return replace(workload, settings=settings)
 
@@ -90,7 +91,7 @@ def _with_draft(workload: LlamaWorkload, text: str, models_dir: Path) -> LlamaWo
     if not workload.scenario.n_gen:
         raise PerfsuiteError(f"--draft={text}: {workload.scenario.name} generates nothing; expected tokens to draft")
     if drafting.weights is not None:
-        check_vocabularies(text, drafting.weights.architecture, workload.weights.architecture)
+        check_vocabularies(text, drafting.weights.shape, workload.weights.shape)
     return workload.with_draft(drafting)
 
 

@@ -29,15 +29,19 @@ _LIMIT_S = 60.0
 def with_run_graphs(config: RunConfig) -> RunConfig:
     """Return a run with what its board's engine says of its model, as `with_engine_graphs` does."""
     notes: list[str] = []
-    workload = with_engine_graphs(config.workload, config.engine, config.board, notes.append)
+    models_dir = config.cache_dir / "models"
+    workload = with_engine_graphs(
+        config.workload, config.engine, config.board, models_dir=models_dir, remark=notes.append
+    )
     return replace(config, workload=workload, graph_notes=tuple(notes))
 
 
 def with_engine_graphs(
-    workload: LlamaWorkload, engine: Engine, board: Board, remark: Callable[[str], None]
+    workload: LlamaWorkload, engine: Engine, board: Board, *, models_dir: Path, remark: Callable[[str], None]
 ) -> LlamaWorkload:
     """Return a workload whose operators can be enumerated, where the engine says its graphs; else it says why not.
 
+    What a run has beside its model is kept in `models_dir`, here and not on the board.
     A workload whose graph the suite writes itself is returned as it is. The model's file is there afterwards.
 
     Raises ArchitectureError: the engine cannot load the model, in its own words.
@@ -45,13 +49,13 @@ def with_engine_graphs(
     if workload.is_analytical:
         return workload
     try:
-        return replace(workload, engine_graphs=engine_graphs(workload, engine, board))
+        return replace(workload, engine_graphs=engine_graphs(workload, engine, board, models_dir=models_dir))
     except MeasurementError as error:
         remark(f"operators are enumerated once they were recorded: {error}")
         return workload
 
 
-def engine_graphs(workload: LlamaWorkload, engine: Engine, board: Board) -> EngineGraphs:
+def engine_graphs(workload: LlamaWorkload, engine: Engine, board: Board, *, models_dir: Path) -> EngineGraphs:
     """Ask the engine for the graphs of a workload's evaluations; no weight is read.
 
     Raises MeasurementError: this release says no graphs, or not of this architecture. ArchitectureError: it cannot load
@@ -61,12 +65,10 @@ def engine_graphs(workload: LlamaWorkload, engine: Engine, board: Board) -> Engi
         raise MeasurementError("graphs of several sequences are not asked for")
     whole = GraphKey(1, 1, workload.n_ctx, is_first=False)
     keys = tuple(dict.fromkeys((whole, *map(graph_key, workload.graph_batches))))
-    cache_dir = board.facts().cache_dir
-    llama = llama_plan(
-        workload, engine, gguf_path=board.place_weights(workload.weights), cache_dir=cache_dir, n_threads=1
-    )
+    path, cache_dir = board.place_weights(workload.weights), board.facts().cache_dir
+    llama = llama_plan(workload, engine, gguf_path=path, cache_dir=cache_dir, n_threads=1)
     plan = GraphsPlan(
-        llama=with_files(llama, workload, board, cache_dir / "models"),
+        llama=with_files(llama, workload, board, models_dir),
         batches=tuple((key.n_tokens, key.n_outputs or STAND_IN_OUTPUTS, key.n_kv) for key in keys),
     )
     return _operators_of(keys, _kept_graphs(plan, workload, board))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -10,14 +11,16 @@ import pytest
 
 from perfsuite.errors import ArchitectureError, MeasurementError
 from perfsuite.expectation.cases import operator_cases, phase_cases
+from perfsuite.expectation.engine_graphs import EngineGraphs
 from perfsuite.expectation.graph import Batch
 from perfsuite.expectation.llama_workload import LlamaWorkload, llama_workload
+from perfsuite.expectation.workload_request import WorkloadRequest
 from perfsuite.experiments.engine_replicates import recorded_graph
 from perfsuite.experiments.said_graphs import engine_graphs, with_engine_graphs
 from perfsuite.measure.board.local_board import LocalBoard
 from perfsuite.measure.engine import Engine, find_engine
 from perfsuite.measure.llama_plan import llama_plan
-from perfsuite.records.events import EngineRecord
+from perfsuite.records.events import EngineRecord, Phase
 from perfsuite.verdict.graph_agreement import graph_differences
 from perfsuite.workload.catalog import find, names, tiny_names
 from perfsuite.workload.scenario import find_scenario
@@ -41,6 +44,14 @@ class Asked:
         architecture = replace(find(name).with_layers(2), n_vocab=4096)
         weights = synthetic_weights(architecture, "q4_0", cache_dir=self.models)
         return llama_workload(weights, find_scenario(SCENARIO), **settings)
+
+    def graphs(self, workload: LlamaWorkload) -> EngineGraphs:
+        """Return what the engine says."""
+        return engine_graphs(workload, self.engine, self.board, models_dir=self.models)
+
+    def with_graphs(self, workload: LlamaWorkload, remark: Callable[[str], None]) -> LlamaWorkload:
+        """Return a workload with that, where it needs it."""
+        return with_engine_graphs(workload, self.engine, self.board, models_dir=self.models, remark=remark)
 
 
 @pytest.fixture(scope="module")
@@ -66,10 +77,10 @@ def unknown(weights: Weights, path: Path) -> Weights:
 def test_the_engine_says_the_analytical_graph(asked: Asked, architecture: str) -> None:
     """Order, roles, shapes and costs of all operators agree, of a batch without logits too."""
     workload = asked.workload(FAMILIES[architecture])
-    said = engine_graphs(workload, asked.engine, asked.board)
+    said = asked.graphs(workload)
     for batch in workload.graph_batches:
         assert said.operators(batch) == workload.operators(batch)
-    assert (said.n_layers, said.n_vocab) == (2, 4096)
+    assert said.n_vocab == 4096
 
 
 #: Attention with sinks, in windows and shared by layers; experts; state spaces; a delta net; an encoder.
@@ -90,7 +101,7 @@ def test_what_is_said_is_what_runs(asked: Asked, name: str) -> None:
     """Of any architecture, the operators that were said are those that are recorded, in both phases."""
     weights = resolve(f"{name}-q8_0", cache_dir=asked.models)
     workload = llama_workload(weights, find_scenario("p16-g4"))
-    workload = replace(workload, engine_graphs=engine_graphs(workload, asked.engine, asked.board))
+    workload = replace(workload, engine_graphs=asked.graphs(workload))
     path, cache_dir = asked.board.place_weights(weights), asked.board.cache_dir
     plan = llama_plan(workload, asked.engine, gguf_path=path, cache_dir=cache_dir, n_threads=2)
     record = EngineRecord.from_plain(asked.board.run(plan)["engine"])
@@ -107,7 +118,7 @@ def test_no_weight_is_read(asked: Asked, tmp_path: Path) -> None:
         file.write(whole.read(1 << 18))
         file.truncate(path.stat().st_size)
     other = replace(workload, weights=unknown(workload.weights, hollow))
-    assert engine_graphs(other, asked.engine, asked.board) == engine_graphs(workload, asked.engine, asked.board)
+    assert asked.graphs(other) == asked.graphs(workload)
 
 
 def test_a_model_of_an_unknown_architecture_has_the_cases_of_a_known_one(asked: Asked) -> None:
@@ -116,15 +127,26 @@ def test_a_model_of_an_unknown_architecture_has_the_cases_of_a_known_one(asked: 
     path = materialize(known.weights, cache_dir=asked.models)
     told: list[str] = []
     other = replace(known, weights=replace(unknown(known.weights, path), name=known.weights.name))
-    other = with_engine_graphs(other, asked.engine, asked.board, told.append)
+    other = asked.with_graphs(other, told.append)
     assert list(phase_cases(other)) == list(phase_cases(known))
     assert list(operator_cases(other)) == list(operator_cases(known))
     assert not told
 
 
+def test_an_adapter_is_in_the_graph_of_any_architecture(asked: Asked) -> None:
+    """Each matrix that the engine adapts has two products more, which are parameters."""
+    weights = resolve("tiny-gemma3-q8_0", cache_dir=asked.models)
+    request = WorkloadRequest(lora_rank=4)
+    adapted = request.workload(weights, find_scenario("p16-g4"), flash_attn=True, models_dir=asked.models)
+    graph = asked.graphs(adapted).operators(adapted.batches(Phase.DECODE)[0])
+    sides = [each for each in graph if each.role.endswith(("_lora_a", "_lora_b"))]
+    assert len(sides) >= 2 * 7
+    assert all(each.op == "MUL_MAT" and each.cost.parameter_bytes for each in sides)
+
+
 def test_a_batch_that_was_not_asked_for_is_an_error(asked: Asked) -> None:
     """The error names the batch."""
-    said = engine_graphs(asked.workload("smollm2-135m"), asked.engine, asked.board)
+    said = asked.graphs(asked.workload("smollm2-135m"))
     with pytest.raises(ArchitectureError, match="not asked for the graph of 7 tokens, 7 outputs and 256 positions"):
         said.operators(Batch(n_tokens=7, n_outputs=7, n_used=7, n_ctx=512))
 
@@ -137,7 +159,7 @@ def test_a_model_that_the_engine_cannot_load_is_refused_in_its_words(asked: Aske
     broken.write_bytes(content.replace(b"llama.block_count", b"llama.block_maybe"))
     other = replace(workload, weights=unknown(workload.weights, broken))
     with pytest.raises(ArchitectureError, match=r"broken\.gguf: llama\.cpp cannot load it: .*llama\.block_count"):
-        with_engine_graphs(other, asked.engine, asked.board, lambda _: None)
+        asked.with_graphs(other, lambda _: None)
 
 
 def test_an_engine_that_says_no_graph_is_remarked(asked: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -151,7 +173,7 @@ def test_an_engine_that_says_no_graph_is_remarked(asked: Asked, monkeypatch: pyt
     monkeypatch.setattr(LocalBoard, "run", run)
     told: list[str] = []
     other = replace(workload, weights=replace(unknown(workload.weights, path), identity="of this test's own"))
-    assert with_engine_graphs(other, asked.engine, asked.board, told.append) == other
+    assert asked.with_graphs(other, told.append) == other
     assert told == ["operators are enumerated once they were recorded: this release of llama.cpp cannot say a graph"]
 
 
@@ -159,4 +181,4 @@ def test_a_known_architecture_is_not_asked_for(asked: Asked, monkeypatch: pytest
     """No process is started where the suite writes the graph itself."""
     monkeypatch.setattr(LocalBoard, "run", lambda *_, **__: pytest.fail("a process was started"))
     workload = asked.workload("smollm2-135m")
-    assert with_engine_graphs(workload, asked.engine, asked.board, pytest.fail) is workload
+    assert asked.with_graphs(workload, pytest.fail) is workload

@@ -37,7 +37,7 @@ std::string gibibytes(uint64_t n_bytes) {
 
 void guard_memory(const char *gguf_path) {
     struct stat file {};
-    const uint64_t available = available_bytes();
+    static const uint64_t available = available_bytes(); // before the first model, for the limit counts what that takes
     if (available == 0 || stat(gguf_path, &file) != 0) {
         return;
     }

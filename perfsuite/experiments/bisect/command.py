@@ -139,7 +139,12 @@ def _bisect(options: argparse.Namespace) -> int:
         with taken_device(find_profile("host"), "bisect", options) as taken:
             run = engine_run(options, taken.board, n_repetitions=1)
             engine = taken.board.facts().engine
-            run = replace(run, workload=with_engine_graphs(run.workload, engine, taken.board, tell.remark))
+            run = replace(
+                run,
+                workload=with_engine_graphs(
+                    run.workload, engine, taken.board, models_dir=user_cache() / "models", remark=tell.remark
+                ),
+            )
             pairs = _pairs(options, taken.board, run, names, builder, tell)
             found = _search(options, pairs, tell)
             places = tuple(_place(point, pairs, run, taken.board, tell) for point in found.points)

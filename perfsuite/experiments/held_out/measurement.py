@@ -126,7 +126,7 @@ def measure_held_out(
     for at, ((name, n_prompt), workload) in enumerate(zip(workloads, described, strict=True)):
         progress(f"{at + 1} of {len(workloads)}: {name}, {n_prompt} tokens")
         if not workload.is_analytical:
-            workload = replace(workload, engine_graphs=engine_graphs(workload, engine, board))
+            workload = replace(workload, engine_graphs=engine_graphs(workload, engine, board, models_dir=models_dir))
         forecasts = {latency: times.phase(phase_shapes(workload, phase), phase.value) for latency, phase in LATENCIES}
         plan = llama_plan(
             workload,
