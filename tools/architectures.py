@@ -1,18 +1,22 @@
 """What the suite can do with each architecture of the installed llama.cpp: the table of docs/results.md.
 
     python tools/architectures.py > architectures.md
+    python tools/architectures.py gemma3 mamba smollm2-135m-q8_0
 
 The smallest model of each architecture is written, its graphs are asked for, and a prompt of 16 tokens and 4 more are
 run. Each row says how many phases and operators were recorded, whether the graphs are those that were said before
-anything ran, and how many operators have a cost, by which they are forecast. Nothing is timed for a result. The exit
-code is 1 where an architecture has no phases or operators.
+anything ran, how many operators have a cost, by which they are forecast, and how long it took to read the graphs anew,
+the start of the process and what the suite makes of them included. A name of the catalogue with a quantisation is run
+in its full size. The exit code is 1 where an architecture has no phases or operators.
 """
 
 from __future__ import annotations
 
 import argparse
 import ctypes
+import shutil
 import sys
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -31,6 +35,7 @@ from perfsuite.records.events import EngineRecord, Phase
 from perfsuite.trace.samples import replicate_samples
 from perfsuite.verdict.graph_agreement import graph_differences
 from perfsuite.workload.catalog import tiny_names
+from perfsuite.workload.quantization import quantizations
 from perfsuite.workload.scenario import find_scenario
 from perfsuite.workload.weights import resolve
 
@@ -49,6 +54,7 @@ class Row:
     n_operators: int = 0
     n_forecast: int = 0
     n_differences: int = 0
+    read_s: float = 0.0
     why: str = ""
 
     @property
@@ -59,16 +65,18 @@ class Row:
     def __str__(self) -> str:
         """As a row of the table."""
         agrees = "-" if not self.is_whole else "yes" if not self.n_differences else f"{self.n_differences} differ"
-        return f"| {self.name} | {self.n_phases} | {self.n_operators} | {agrees} | {self.n_forecast} | {self.why} |"
+        counts = f"{self.n_phases} | {self.n_operators} | {agrees} | {self.n_forecast} | {self.read_s:.2f}"
+        return f"| {self.name} | {counts} | {self.why} |"
 
 
 def main() -> int:
     """Print the table, a row as soon as it is known, and what it comes to."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("names", nargs="*", help="architectures; without any all of the engine's")
+    parser.add_argument("names", nargs="*", help="architectures or models; without any all of the engine's")
     options = parser.parse_args()
     engine, board = find_engine(), LocalBoard(cache_dir=user_cache())
-    heads = ("architecture", "phases", "operators", "said as recorded", "with a forecast", "why not")
+    shutil.rmtree(board.cache_dir / "graphs", ignore_errors=True)
+    heads = ("architecture", "phases", "operators", "said as recorded", "with a forecast", "read in, s", "why not")
     print(f"| {' | '.join(heads)} |\n|{'---|' * len(heads)}")
     rows = []
     for name in options.names or sorted(known_architectures(engine)):
@@ -98,21 +106,24 @@ def known_architectures(engine: Engine) -> Iterator[str]:
 
 
 def row(name: str, engine: Engine, board: LocalBoard) -> Row:
-    """Run the smallest model of an architecture."""
+    """Run the smallest model of an architecture, or a model by its name."""
+    models_dir, model = board.cache_dir / "models", f"tiny-{name}-{_QUANTIZATION}"
     if f"tiny-{name}" not in tiny_names():
-        return Row(name=name, why="llama.cpp makes no model of it from metadata alone")
+        if not name.endswith(quantizations()):
+            return Row(name=name, why="llama.cpp makes no model of it from metadata alone")
+        model = name
     try:
-        models_dir = board.cache_dir / "models"
-        weights = resolve(f"tiny-{name}-{_QUANTIZATION}", cache_dir=models_dir)
-        workload = llama_workload(weights, find_scenario(_SCENARIO))
-        workload = replace(workload, engine_graphs=engine_graphs(workload, engine, board, models_dir=models_dir))
-        plan = llama_plan(
-            workload, engine, gguf_path=board.place_weights(weights), cache_dir=board.cache_dir, n_threads=2
-        )
+        weights = resolve(model, cache_dir=models_dir)
+        workload, path = llama_workload(weights, find_scenario(_SCENARIO)), board.place_weights(weights)
+        began_s = time.monotonic()
+        said = engine_graphs(workload, engine, board, models_dir=models_dir)
+        read_s = time.monotonic() - began_s
+        workload = replace(workload, engine_graphs=said)
+        plan = llama_plan(workload, engine, gguf_path=path, cache_dir=board.cache_dir, n_threads=2)
         record = EngineRecord.from_plain(board.run(plan)["engine"])
     except PerfsuiteError as error:
         return Row(name=name, why=_shown(str(error)))
-    return _counted(name, workload, record)
+    return replace(_counted(name, workload, record), read_s=read_s)
 
 
 def _counted(name: str, workload: LlamaWorkload, record: EngineRecord) -> Row:
