@@ -91,6 +91,9 @@ class LlamaPlan(Plan):
     acceptance_ratio: float = 0.0
     #: The model of the draft; None searches the text itself.
     draft_path: str | None = None
+    #: The projector of a vision model, and the pixels of a side of the image that it encodes before each prompt.
+    mmproj_path: str | None = None
+    image_size: int = 0
     n_gpu_layers: int = 0
     #: A backend of ggml's in a library of its own, beside those that the engine was built with.
     backend_library: str | None = None

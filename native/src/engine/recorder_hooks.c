@@ -4,6 +4,9 @@
  * lock, no allocation.  A graph that was seen before is known again by a hash over its nodes' addresses, and over the
  * operators and shapes of some; only a new one is copied out.
  */
+#include <string.h>
+
+#include "ggml-backend.h"
 #include "interposed.h"
 #include "perfsuite/clock.h"
 #include "recorder_state.h"
@@ -19,8 +22,12 @@ static ps_recorder *watched;
 
 static void watch(uint32_t bits) { __atomic_store_n(&ps_watching, bits, __ATOMIC_RELAXED); }
 
+static uint32_t bits_of_kind(ps_recorder_kind kind) {
+    return kind == PS_RECORDER_PRELOAD ? PS_WATCH_THREADS : kind == PS_RECORDER_SPLITS ? PS_WATCH_SPLITS : 0;
+}
+
 static uint32_t watched_bits(const ps_recorder *r) {
-    return !r ? 0 : r->kind == PS_RECORDER_PRELOAD ? PS_WATCH_THREADS : r->kind == PS_RECORDER_SPLITS ? PS_WATCH_SPLITS : 0;
+    return !r ? 0 : bits_of_kind(r->kind) | (r->follows_backends ? PS_WATCH_BACKENDS : 0);
 }
 
 void ps_recorder_watch_entries(ps_recorder *recorder) {
@@ -35,6 +42,26 @@ void ps_hooks_forget(const ps_recorder *r) {
 }
 
 ps_recorder *ps_hooks_watched(void) { return watched; }
+
+void ps_recorder_follow_backends(ps_recorder *r, bool is_wanted) {
+    if (r && (r->kind == PS_RECORDER_CALLBACK || r->kind == PS_RECORDER_EXPERTS)) {
+        r->follows_backends = is_wanted;
+        ps_recorder_watch_entries(r);
+    }
+}
+
+void ps_recorder_follow(struct ggml_backend *backend) {
+    ggml_backend_dev_t device = ggml_backend_get_device(backend);
+    if (!device || ggml_backend_dev_type(device) != GGML_BACKEND_DEVICE_TYPE_CPU) {
+        return;
+    }
+    void *found = ggml_backend_reg_get_proc_address(ggml_backend_dev_backend_reg(device), "ggml_backend_set_abort_callback");
+    ggml_backend_set_abort_callback_t set_callback;
+    memcpy(&set_callback, &found, sizeof(set_callback));
+    if (set_callback) {
+        set_callback(backend, ps_recorder_tick, watched);
+    }
+}
 
 /* ---- an evaluation --------------------------------------------------------------------------------------------- */
 

@@ -86,6 +86,7 @@ struct Options {
         native.inject_op = text_or_null(plan, "inject_op");
         native.lora_path = text_or_null(plan, "lora_path");
         native.draft_path = text_or_null(plan, "draft_path");
+        native.mmproj_path = text_or_null(plan, "mmproj_path");
         native.backend_path = text_or_null(plan, "backend_library");
         const Value::List &ends = plan.at("group_ends").list();
         for (size_t phase = 0; phase < group_ends.size() && phase < ends.size(); phase++) {
@@ -112,6 +113,7 @@ struct Options {
         for (const Value &phase : plan.at("inject_phases").list()) {
             native.inject_phases |= 1u << place_in(PHASES, phase.text(), "phase");
         }
+        native.image_size = plan.at("image_size").whole32();
         native.swa_full = plan.at("swa_full").boolean();
     }
 };
