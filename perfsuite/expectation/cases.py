@@ -11,7 +11,7 @@ from perfsuite.expectation.graph import Operator
 from perfsuite.expectation.llama_workload import LlamaWorkload
 from perfsuite.expectation.op_cost import NO_COST, OpCost
 from perfsuite.expectation.op_rules import OPERATORS, rule_of
-from perfsuite.records.events import EMBEDDING_ROLE, Phase
+from perfsuite.records.events import EMBEDDING_ROLE, PROMPT_PHASES, TOKEN_PHASES, Phase
 from perfsuite.workload.kernel_catalog import STANDARD_KERNELS, KernelCase
 
 #: Role of what a phase spends outside its operators: graph construction, inputs, launch.
@@ -140,7 +140,7 @@ def _phase_costs(workload: LlamaWorkload) -> dict[Phase, tuple[CaseCost, ...]]:
     for phase in workload.graph_phases():
         roles = _role_costs(workload, phase)
         embedding = roles.pop(EMBEDDING_ROLE, ())
-        if phase is Phase.PREFILL and (embedding or not workload.has_graph):
+        if phase in PROMPT_PHASES and (embedding or not workload.has_graph):
             costs[Phase.EMBEDDING] = _summed(embedding)
         is_known = bool(roles) and all(roles.values())
         costs[phase] = _summed(tuple(part for parts in roles.values() for part in parts)) if is_known else ()
@@ -164,14 +164,14 @@ def _draft_costs(workload: LlamaWorkload) -> dict[Phase, tuple[CaseCost, ...]]:
 def _token_costs(n_vocab: int | None) -> dict[Phase, tuple[CaseCost, ...]]:
     """Cost what follows each evaluation: one row of logits copied, normalised, and drawn from."""
     if n_vocab is None:
-        return dict.fromkeys((Phase.COPY, Phase.SOFTMAX, Phase.SAMPLING), ())
+        return dict.fromkeys(TOKEN_PHASES, ())
     row, candidates = 4 * n_vocab, _CANDIDATE_BYTES * n_vocab
     copy = OpCost(read_bytes=row, written_bytes=row)
     softmax = OpCost(flops=_SOFTMAX_FLOPS * n_vocab, read_bytes=3 * row, written_bytes=2 * row)
     sampling = OpCost(flops=n_vocab, read_bytes=row + candidates, written_bytes=candidates)
     return {
         phase: (CaseCost(cost=cost, type="f32", working_set_bytes=cost.moved_bytes),)
-        for phase, cost in ((Phase.COPY, copy), (Phase.SOFTMAX, softmax), (Phase.SAMPLING, sampling))
+        for phase, cost in zip(TOKEN_PHASES, (copy, softmax, sampling), strict=True)
     }
 
 

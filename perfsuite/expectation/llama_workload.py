@@ -8,13 +8,10 @@ from perfsuite.expectation.engine_graphs import EngineGraphs
 from perfsuite.expectation.graph import KNOWN_GRAPHS, KV_PADDING, Batch, Operator, Settings, engine_graph
 from perfsuite.expectation.graphs.place import Place
 from perfsuite.expectation.speculation import Drafting
-from perfsuite.records.events import Phase
+from perfsuite.records.events import TOKEN_PHASES, Phase
 from perfsuite.workload.families import FAMILIES
 from perfsuite.workload.scenario import Scenario
 from perfsuite.workload.weights import Weights
-
-#: Phases that hold a graph evaluation, and so operators.
-GRAPH_PHASES = (Phase.PREFILL, Phase.DECODE)
 
 #: Tokens that the engine evaluates at once, its own default.
 N_UBATCH = 512
@@ -107,7 +104,7 @@ class LlamaWorkload:
         if phase in (Phase.DECODE, Phase.DRAFT):
             return n_steps
         n_prompts = self.n_sequences if self.scenario.n_prompt else 0
-        if phase in (Phase.COPY, Phase.SOFTMAX, Phase.SAMPLING):
+        if phase in TOKEN_PHASES:
             return n_prompts + n_steps * (self.n_sequences + self.n_draft)
         return n_prompts
 

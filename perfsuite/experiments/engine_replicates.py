@@ -19,14 +19,12 @@ from perfsuite.measure.llama_plan import llama_plan, with_drawn_layout, with_fil
 from perfsuite.measure.plan import LlamaPlan
 from perfsuite.measure.schedule import Payload, waiting_complaint
 from perfsuite.records.engine_columns import evaluations_of
-from perfsuite.records.events import EngineRecord, Phase
+from perfsuite.records.events import GRAPH_PHASES, PROMPT_PHASES, EngineRecord, Phase
 from perfsuite.trace.observation import EngineObserver
 from perfsuite.trace.operators import timed_operators
 from perfsuite.trace.samples import ReplicateSamples, misaligned_evaluations, replicate_samples
 from perfsuite.verdict.case_sample import sample_of
 from perfsuite.verdict.graph_agreement import graph_differences
-
-_PHASES = (Phase.PREFILL, Phase.DECODE)
 
 
 def joules_by_phase(payloads: Sequence[Mapping[str, Any]], records: Sequence[EngineRecord]) -> dict[str, float | None]:
@@ -45,7 +43,7 @@ def joules_by_phase(payloads: Sequence[Mapping[str, Any]], records: Sequence[Eng
         samples = [Sample(**each) for each in payload.get(DEVICE_SAMPLES, ())]
         if not any(each.power_watts is not None or each.counted_joules is not None for each in samples):
             continue
-        for phase in _PHASES:
+        for phase in GRAPH_PHASES:
             intervals, n_tokens = _intervals(record, phase)
             if intervals:
                 found[phase.value].append(joules_per_token(samples, intervals, n_tokens))
@@ -223,13 +221,13 @@ def lost_events(records: Iterable[EngineRecord]) -> str | None:
 
 
 def recorded_graph(record: EngineRecord, phase: Phase, workload: LlamaWorkload) -> list[Any]:
-    """Return the timed operators of the first prefill of the scenario's length, or of the decode step in its middle."""
+    """Return the timed operators of the first prompt of the scenario's length, or of the decode step in its middle."""
     n_prompt = workload.scenario.n_prompt
-    prefills = [span for span in record.spans if span.phase is Phase.PREFILL and span.n_tokens == n_prompt]
-    repetition = prefills[0].repetition if prefills else 0
+    prompts = [span for span in record.spans if span.phase in PROMPT_PHASES and span.n_tokens == n_prompt]
+    repetition = prompts[0].repetition if prompts else 0
     spans = [span for span in record.spans if span.phase is phase and span.repetition == repetition]
     begun = [span for span in spans if span.token <= workload.middle_place]
-    span = spans[0] if phase is Phase.PREFILL else (begun or spans)[-1]
+    span = (begun or spans)[-1] if phase is Phase.DECODE else spans[0]
     evaluations = evaluations_of(record)
     graphs = [record.graphs[evaluations.graph[each]] for each in evaluations.within(span.start_ns, span.end_ns)]
     return [operator for graph in graphs for operator in timed_operators(graph)]

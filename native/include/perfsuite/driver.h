@@ -63,6 +63,8 @@ typedef enum ps_phase {
     PS_PHASE_END_TO_END = 6,
     PS_PHASE_DRAFT_PREFILL = 7, /* the draft reads the prompt */
     PS_PHASE_DRAFT = 8,         /* the draft proposes the tokens of a round */
+    PS_PHASE_EMBED = 9,         /* a model that gives embeddings reads the prompt */
+    PS_PHASE_ENCODE_IMAGE = 10,
 } ps_phase;
 
 /* One phase of one token, or of those that are evaluated together; `token` counts from the first position of the prompt. */

@@ -14,8 +14,8 @@ namespace perfsuite {
 namespace {
 
 /* In the order of `ps_phase`. */
-constexpr std::array<const char *, 9> PHASES = {"load",       "prefill",       "decode", "copy", "softmax", "sampling",
-                                                "end_to_end", "draft_prefill", "draft"};
+constexpr std::array<const char *, 11> PHASES = {"load",       "prefill",       "decode", "copy",  "softmax",     "sampling",
+                                                 "end_to_end", "draft_prefill", "draft",  "embed", "encode_image"};
 
 /* By `ps_recorder_kind`. */
 constexpr std::array<const char *, 7> RECORDERS = {"none", "callback", "preload", "cb_eval", "groups", "experts", "splits"};

@@ -17,7 +17,7 @@ from perfsuite.expectation.timing.features import family, shape_of
 from perfsuite.expectation.timing.least_squares import nonnegative_weights
 from perfsuite.expectation.timing.operator_shape import OperatorShape
 from perfsuite.expectation.timing.operator_times import Family, OperatorTimes
-from perfsuite.records.events import EMBEDDING_ROLE, Phase
+from perfsuite.records.events import EMBEDDING_ROLE, PROMPT_PHASES, TOKEN_PHASES, Phase
 
 #: What nothing was measured for may be wrong by a third.
 UNKNOWN_SPREAD_RATIO = 0.3
@@ -234,9 +234,6 @@ def _interval(expected_ns: float, factor: PhaseFactor, *spreads: float) -> TimeF
     return TimeForecast(expected_ns=expected_ns, lower_ns=expected_ns / width, upper_ns=expected_ns * width)
 
 
-_TOKEN_PHASES = (Phase.COPY, Phase.SOFTMAX, Phase.SAMPLING)
-
-
 def case_forecasts(workload: LlamaWorkload, times: EngineTimes) -> dict[str, TimeForecast]:
     """Forecast the phases and the operators of a workload; what has no forecast is left out, as is what is not known.
 
@@ -258,11 +255,11 @@ def case_forecasts(workload: LlamaWorkload, times: EngineTimes) -> dict[str, Tim
         if known.keys() == roles.keys():
             phases |= _graph_phases(phase, roles, times)
     phases |= draft_forecasts(workload, times)
-    for phase in _TOKEN_PHASES:
+    for phase in TOKEN_PHASES:
         forecast = times.token_phase(phase.value, workload.n_vocab) if workload.n_vocab else None
         if forecast is not None:
             phases[phase] = forecast
-    if {*workload.graph_phases(), *_TOKEN_PHASES} <= set(phases):
+    if {*workload.graph_phases(), *TOKEN_PHASES} <= set(phases):
         phases[Phase.END_TO_END] = _end_to_end(workload, phases)
     return forecasts | {f"phase/{workload.prefix}/{phase.value}": each for phase, each in phases.items()}
 
@@ -279,11 +276,11 @@ def _shapes_by_role(workload: LlamaWorkload, phase: Phase) -> Mapping[str, Count
 def _graph_phases(
     phase: Phase, roles: Mapping[str, Counter[OperatorShape]], times: EngineTimes
 ) -> dict[Phase, TimeForecast]:
-    """Return a phase without its gather of embeddings, and in a prefill that gather for itself."""
+    """Return a phase without its gather of embeddings, and of a prompt that gather for itself."""
     embedding = roles.get(EMBEDDING_ROLE, Counter())
     others = sum((shapes for role, shapes in roles.items() if role != EMBEDDING_ROLE), start=Counter[OperatorShape]())
     found = {phase: times.phase(others, phase.value, n_elsewhere=sum(embedding.values()))}
-    if phase is Phase.PREFILL and embedding:
+    if phase in PROMPT_PHASES and embedding:
         found[Phase.EMBEDDING] = times.part(embedding, phase.value)
     return found
 
