@@ -138,6 +138,14 @@ class GraphsPlan(Plan):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ImageGraphPlan(Plan):
+    """The graph by which a projector would encode an image; nothing is measured."""
+
+    task = "image_graph"
+    llama: LlamaPlan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TurnsPlan(Plan):
     """One replicate of llama.cpp that shares the device with another: it runs a repetition whenever it is told to."""
 

@@ -116,6 +116,8 @@ enum { PS_NO_GRAPH = -1, PS_NO_MODEL = -2 };
  * abort the process. */
 int32_t ps_engine_graphs(const ps_options *options, const ps_graph_request *requests, int32_t n_requests,
                          ps_recorder *recorder, char *error, size_t error_bytes);
+/* The same of the graph by which the options' projector encodes an image; of the text's model no weight is read. */
+int32_t ps_engine_image_graph(const ps_options *options, ps_recorder *recorder, char *error, size_t error_bytes);
 
 #ifdef __cplusplus
 }

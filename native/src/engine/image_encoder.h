@@ -3,6 +3,7 @@
 #ifndef PERFSUITE_ENGINE_IMAGE_ENCODER_H
 #define PERFSUITE_ENGINE_IMAGE_ENCODER_H
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -22,6 +23,9 @@ class image_encoder {
 
     // Embeddings that an image becomes.
     int32_t n_tokens() const { return n_tokens_; }
+
+    // Parts that the projector cuts the image into.
+    size_t n_slices() const { return slices_.size(); }
 
     // Encodes the image, all of its slices where the projector cuts it.
     void encode();

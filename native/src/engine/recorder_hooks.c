@@ -4,9 +4,6 @@
  * lock, no allocation.  A graph that was seen before is known again by a hash over its nodes' addresses, and over the
  * operators and shapes of some; only a new one is copied out.
  */
-#include <string.h>
-
-#include "ggml-backend.h"
 #include "interposed.h"
 #include "perfsuite/clock.h"
 #include "recorder_state.h"
@@ -42,26 +39,6 @@ void ps_hooks_forget(const ps_recorder *r) {
 }
 
 ps_recorder *ps_hooks_watched(void) { return watched; }
-
-void ps_recorder_follow_backends(ps_recorder *r, bool is_wanted) {
-    if (r && (r->kind == PS_RECORDER_CALLBACK || r->kind == PS_RECORDER_EXPERTS)) {
-        r->follows_backends = is_wanted;
-        ps_recorder_watch_entries(r);
-    }
-}
-
-void ps_recorder_follow(struct ggml_backend *backend) {
-    ggml_backend_dev_t device = ggml_backend_get_device(backend);
-    if (!device || ggml_backend_dev_type(device) != GGML_BACKEND_DEVICE_TYPE_CPU) {
-        return;
-    }
-    void *found = ggml_backend_reg_get_proc_address(ggml_backend_dev_backend_reg(device), "ggml_backend_set_abort_callback");
-    ggml_backend_set_abort_callback_t set_callback;
-    memcpy(&set_callback, &found, sizeof(set_callback));
-    if (set_callback) {
-        set_callback(backend, ps_recorder_tick, watched);
-    }
-}
 
 /* ---- an evaluation --------------------------------------------------------------------------------------------- */
 
@@ -168,7 +145,7 @@ bool ps_recorder_tick(void *recorder) {
         ps_ring_push(&r->ring, now, (uint32_t)r->current, index + 1);
     }
     r->previous_ticks = now;
-    return false;
+    return r->only_asks;
 }
 
 /* Called on every thread. */

@@ -238,7 +238,7 @@ def case_forecasts(workload: LlamaWorkload, times: EngineTimes) -> dict[str, Tim
     """Forecast the phases and the operators of a workload; what has no forecast is left out, as is what is not known.
 
     A phase is the sum of its operators as they run within the engine, and the engine's own share. The end to end adds
-    the phases as often as they occur.
+    the phases as often as they occur; with an image it has none, of which no operators are measured alone.
     """
     if not workload.has_graph:
         return {}
@@ -259,7 +259,7 @@ def case_forecasts(workload: LlamaWorkload, times: EngineTimes) -> dict[str, Tim
         forecast = times.token_phase(phase.value, workload.n_vocab) if workload.n_vocab else None
         if forecast is not None:
             phases[phase] = forecast
-    if {*workload.graph_phases(), *TOKEN_PHASES} <= set(phases):
+    if workload.projector is None and {*workload.graph_phases(), *TOKEN_PHASES} <= set(phases):
         phases[Phase.END_TO_END] = _end_to_end(workload, phases)
     return forecasts | {f"phase/{workload.prefix}/{phase.value}": each for phase, each in phases.items()}
 
