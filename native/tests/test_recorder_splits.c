@@ -2,7 +2,7 @@
 #include "fake_graph.h"
 #include "perfsuite/clock.h"
 
-static struct ggml_backend processor = {"CPU"}, card = {"Card"};
+static struct ggml_backend processor = {.name = "CPU"}, card = {.name = "Card"};
 
 static void give(struct ggml_backend *backend, graph *g, int from, int to) {
     struct ggml_cgraph part = {.n_nodes = to - from};
