@@ -109,7 +109,7 @@ static void test_backends_beyond_the_table_share_its_last_name(void) {
     ps_recorder *recorder = watching();
     usual_graph(&g);
     for (int i = 0; i < 20; i++) {
-        struct ggml_backend backend = {names[i]};
+        struct ggml_backend backend = {.name = names[i]};
         snprintf(names[i], sizeof names[i], "b%d", i);
         give(&backend, &g, 0, 1);
     }
