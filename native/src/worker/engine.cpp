@@ -113,6 +113,7 @@ struct Options {
             native.inject_phases |= 1u << place_in(PHASES, phase.text(), "phase");
         }
         native.swa_full = plan.at("swa_full").boolean();
+        native.embeds = plan.at("embeds").boolean();
     }
 };
 

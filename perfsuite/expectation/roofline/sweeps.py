@@ -13,6 +13,7 @@ from perfsuite.expectation.llama_workload import LlamaWorkload, llama_workload
 from perfsuite.workload.catalog import names
 from perfsuite.workload.ggml_types import is_quantized
 from perfsuite.workload.gguf_metadata import unknown_architecture
+from perfsuite.workload.model_shape import check_generates
 from perfsuite.workload.scenario import find_scenario, scenario_names
 from perfsuite.workload.weights import resolve
 
@@ -47,6 +48,7 @@ class SweepSubject:
             weights = resolve(name, cache_dir=self.cache_dir)
         if weights.known_architecture is None:  # its work cannot be counted: said before anything is measured
             raise unknown_architecture(self.weights, weights.gguf_architecture)
+        check_generates(weights.shape, f"--model={self.weights}")
         return llama_workload(weights, find_scenario(scenario), flash_attn=flash_attn, type_k=type_kv, type_v=type_kv)
 
     @property
