@@ -187,12 +187,16 @@ def llama_workload(
 
     A model of embeddings reads the scenario's prompt at once, and nothing comes before or after it.
 
-    Raises PerfsuiteError: such a model has a scenario without a prompt.
+    Raises PerfsuiteError: such a model has a scenario without a prompt, or the text is longer than any model's table of
+    positions.
     """
     if weights.embeds:
         if not scenario.n_prompt:
             raise PerfsuiteError(f"{weights.name}: a model of embeddings reads prompts, and {scenario.name} has none")
         scenario = replace(scenario, n_gen=0, n_depth=0)
+    n_positions = weights.shape.n_positions
+    if n_positions is not None and scenario.n_ctx > n_positions:
+        raise PerfsuiteError(f"{weights.name}: has {n_positions} positions, and {scenario.name} takes {scenario.n_ctx}")
     family = FAMILIES.get(weights.gguf_architecture)
     can_flash = family is None or family.flash_attention
     return LlamaWorkload(

@@ -59,6 +59,11 @@ class ModelShape:
         return next(rows, 0) or self.integer("vocab_size", 0)
 
     @property
+    def n_positions(self) -> int | None:
+        """The places of a text that a table has a row for; None where places are computed."""
+        return next((each.ne[-1] for each in self.tensors if each.name == "position_embd.weight"), None)
+
+    @property
     def n_parameters(self) -> int:
         """The number of trained weights, tied embeddings counted once."""
         return parameters_of(self.tensors)

@@ -182,11 +182,13 @@ SWEEPS: Mapping[str, Callable[[SweepSubject], Iterator[_Place]]] = MappingProxyT
 def sweep_points(sweeps: tuple[str, ...], subject: SweepSubject) -> tuple[SweepPoint, ...]:
     """Return the workloads of some sweeps.
 
-    Raises PerfsuiteError: a sweep is unknown, or one of its workloads cannot be had from the catalogue.
+    Raises PerfsuiteError: a sweep is unknown, the subject generates nothing, or one of its workloads cannot be had from
+    the catalogue.
     """
     for name in sweeps:
         if name not in SWEEPS:
             raise PerfsuiteError(f"sweep {name!r} is unknown; accepted are {', '.join(SWEEPS)}")
+    check_generates(resolve(subject.weights, cache_dir=subject.cache_dir).shape, f"--model={subject.weights}")
     return tuple(_point(name, subject, *each) for name in dict.fromkeys(sweeps) for each in SWEEPS[name](subject))
 
 
