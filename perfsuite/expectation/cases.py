@@ -148,7 +148,8 @@ def _phase_costs(workload: LlamaWorkload) -> dict[Phase, tuple[CaseCost, ...]]:
         is_known = bool(roles) and all(roles.values())
         costs[phase] = _summed(tuple(part for parts in roles.values() for part in parts)) if is_known else ()
     costs |= _draft_costs(workload)
-    costs |= _token_costs(workload.n_vocab)
+    if workload.token_phases:
+        costs |= _token_costs(workload.n_vocab)
     costs[Phase.END_TO_END] = _end_to_end(workload, costs) if all(costs.values()) else ()
     return costs
 

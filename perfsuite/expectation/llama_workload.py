@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
+from perfsuite.errors import PerfsuiteError
 from perfsuite.expectation.engine_graphs import EngineGraphs
 from perfsuite.expectation.graph import KNOWN_GRAPHS, KV_PADDING, Batch, Operator, Settings, engine_graph
 from perfsuite.expectation.graphs.place import Place
@@ -46,8 +47,9 @@ class LlamaWorkload:
 
     @property
     def is_analytical(self) -> bool:
-        """Whether the suite itself writes the graph of this architecture, for any batch."""
-        return self.weights.known_architecture is not None and self.weights.gguf_architecture in KNOWN_GRAPHS
+        """Whether the suite itself writes the graph of this architecture, for any batch; it writes none that pools."""
+        is_known = self.weights.known_architecture is not None and self.weights.gguf_architecture in KNOWN_GRAPHS
+        return is_known and not self.weights.embeds
 
     @property
     def has_graph(self) -> bool:
@@ -60,6 +62,16 @@ class LlamaWorkload:
         if (known := self.weights.known_architecture) is not None:
             return known.n_vocab
         return None if self.engine_graphs is None else self.engine_graphs.n_vocab
+
+    @property
+    def prompt_phase(self) -> Phase:
+        """The phase that reads a prompt."""
+        return Phase.EMBED if self.weights.embeds else Phase.PREFILL
+
+    @property
+    def token_phases(self) -> tuple[Phase, ...]:
+        """What follows each evaluation: nothing, where it gives no logits."""
+        return () if self.weights.embeds else TOKEN_PHASES
 
     @property
     def graph_batches(self) -> tuple[Batch, ...]:
@@ -142,14 +154,19 @@ class LlamaWorkload:
         return self.batch(n_used, n_tokens=n_tokens, n_outputs=n_tokens, n_sequences=self.n_sequences)
 
     def batches(self, phase: Phase) -> tuple[Batch, ...]:
-        """Return the graph evaluations of one occurrence of a phase; decode is taken at its middle step."""
+        """Return the graph evaluations of one occurrence of a phase; decode is taken at its middle step.
+
+        Of a prompt the last token gives logits, or every one an embedding.
+        """
         scenario = self.scenario
         n_prompt, before = scenario.n_prompt, scenario.n_depth
         if phase is Phase.DECODE:
             return (self.step(self.middle_place + 1 + self.n_draft),)
         ends = ((start, min(start + self.n_ubatch, n_prompt)) for start in range(0, n_prompt, self.n_ubatch))
+        gives_all = phase is Phase.EMBED
         return tuple(
-            self.batch(before + end, n_tokens=end - start, n_outputs=int(end == n_prompt)) for start, end in ends
+            self.batch(before + end, n_tokens=end - start, n_outputs=end - start if gives_all else int(end == n_prompt))
+            for start, end in ends
         )
 
     def operators(self, batch: Batch) -> tuple[Operator, ...]:
@@ -189,14 +206,27 @@ class LlamaWorkload:
 
     def graph_phases(self) -> tuple[Phase, ...]:
         """Return the phases of this scenario that evaluate the model's graphs."""
-        lengths = {Phase.PREFILL: self.scenario.n_prompt, Phase.DECODE: self.scenario.n_gen}
+        lengths = {self.prompt_phase: self.scenario.n_prompt, Phase.DECODE: self.scenario.n_gen}
         return tuple(phase for phase, n_tokens in lengths.items() if n_tokens > 0)
 
 
 def llama_workload(
     weights: Weights, scenario: Scenario, *, flash_attn: bool = True, type_k: str = "f16", type_v: str = "f16"
 ) -> LlamaWorkload:
-    """Return a workload with the engine's usual settings; without flash attention where it is known to fail."""
+    """Return a workload with the engine's usual settings; without flash attention where it is known to fail.
+
+    A model of embeddings reads the scenario's prompt at once, and nothing comes before or after it.
+
+    Raises PerfsuiteError: such a model has a scenario without a prompt, or the text is longer than any model's table of
+    positions.
+    """
+    if weights.embeds:
+        if not scenario.n_prompt:
+            raise PerfsuiteError(f"{weights.name}: a model of embeddings reads prompts, and {scenario.name} has none")
+        scenario = replace(scenario, n_gen=0, n_depth=0)
+    n_positions = weights.shape.n_positions
+    if n_positions is not None and scenario.n_ctx > n_positions:
+        raise PerfsuiteError(f"{weights.name}: has {n_positions} positions, and {scenario.name} takes {scenario.n_ctx}")
     family = FAMILIES.get(weights.gguf_architecture)
     can_flash = family is None or family.flash_attention
     return LlamaWorkload(
@@ -204,5 +234,5 @@ def llama_workload(
         scenario=scenario,
         settings=Settings(flash_attn=can_flash and flash_attn, type_k=type_k, type_v=type_v),
         n_ctx=-(-scenario.n_ctx // KV_PADDING) * KV_PADDING,
-        n_ubatch=N_UBATCH,
+        n_ubatch=max(N_UBATCH, scenario.n_prompt) if weights.embeds else N_UBATCH,
     )

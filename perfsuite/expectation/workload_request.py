@@ -14,6 +14,7 @@ from perfsuite.expectation.graph import refusal
 from perfsuite.expectation.llama_workload import LlamaWorkload, llama_workload
 from perfsuite.expectation.speculation import Drafting, Speculation, check_vocabularies
 from perfsuite.workload.ggml_types import GGML_TYPES
+from perfsuite.workload.model_shape import check_generates
 from perfsuite.workload.projector import find_projector
 from perfsuite.workload.scenario import Scenario
 from perfsuite.workload.weights import Weights, resolve
@@ -53,10 +54,11 @@ class WorkloadRequest:
         type_k, type_v = (_cache_type(name, getattr(self, f"cache_type_{name}")) for name in "kv")
         workload = llama_workload(weights, scenario, flash_attn=flash_attn, type_k=type_k, type_v=type_v)
         if self.ubatch_size is not None:
-            workload = replace(workload, n_ubatch=_counted("--ubatch-size", self.ubatch_size))
+            workload = _with_chunks(workload, _counted("--ubatch-size", self.ubatch_size))
         if self.lora_rank is not None:
             workload = _with_adapter(workload, _counted("--lora-rank", self.lora_rank, _MOST_RANK))
         if self.parallel is not None:
+            check_generates(weights.shape, f"--parallel={self.parallel}")
             workload = replace(workload, n_sequences=_counted("--parallel", self.parallel, _MOST_SEQUENCES))
         if self.draft is not None:
             workload = _with_draft(workload, self.draft, models_dir)
@@ -78,6 +80,15 @@ def _counted(name: str, value: int, most: int | None = None) -> int:
     return value
 
 
+def _with_chunks(workload: LlamaWorkload, n_ubatch: int) -> LlamaWorkload:
+    n_prompt = workload.scenario.n_prompt
+    if workload.weights.embeds and n_ubatch < n_prompt:
+        raise PerfsuiteError(
+            f"--ubatch-size={n_ubatch}: {workload.weights.name} reads a prompt in one pass, expected {n_prompt} or more"
+        )
+    return replace(workload, n_ubatch=n_ubatch)
+
+
 def _with_adapter(workload: LlamaWorkload, rank: int) -> LlamaWorkload:
     settings = replace(workload.settings, lora_rank=rank)
     known = workload.weights.known_architecture
@@ -92,6 +103,8 @@ def _with_draft(workload: LlamaWorkload, text: str, models_dir: Path) -> LlamaWo
             f"--draft={text}: --parallel: a draft runs ahead of one sequence; leave out one or the other"
         )
     drafting = _drafting(text, models_dir)
+    for each in filter(None, (workload.weights, drafting.weights)):
+        check_generates(each.shape, f"--draft={text}")
     if not workload.scenario.n_gen:
         raise PerfsuiteError(f"--draft={text}: {workload.scenario.name} generates nothing; expected tokens to draft")
     if drafting.weights is not None:

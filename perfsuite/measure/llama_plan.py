@@ -32,7 +32,8 @@ def llama_plan(
     with a BLAS library, or an OpenCL runtime, has threads beside OpenMP's, which would all inherit the processor that
     the first thread is bound to, so nothing is bound there.
     """
-    scenario, settings = workload.scenario, workload.settings
+    scenario, settings, embeds = workload.scenario, workload.settings, workload.weights.embeds
+    n_batch = max(1, scenario.n_prompt, workload.n_ubatch, *prompt_lengths)
     return LlamaPlan(
         gguf_path=str(gguf_path),
         library_dir=str(engine.library_dir),
@@ -44,12 +45,13 @@ def llama_plan(
         n_depth=scenario.n_depth,
         n_repetitions=n_repetitions,
         prompt_lengths=prompt_lengths,
-        n_batch=max(1, scenario.n_prompt, workload.n_ubatch, *prompt_lengths),
+        n_batch=n_batch,
         n_sequences=workload.n_sequences,
         n_draft=workload.n_draft,
         acceptance_ratio=workload.drafting.speculation.acceptance_ratio if workload.drafting else 0.0,
-        n_ubatch=workload.n_ubatch,
+        n_ubatch=n_batch if embeds else workload.n_ubatch,
         flash_attn=settings.flash_attn,
+        embeds=embeds,
         type_k=settings.type_k,
         type_v=settings.type_v,
         swa_full=settings.swa_full,

@@ -80,6 +80,8 @@ class LlamaPlan(Plan):
     flash_attn: bool = True
     type_k: str = "f16"
     type_v: str = "f16"
+    #: Whether the context gives embeddings of a prompt, and no logits.
+    embeds: bool = False
     #: Whether layers with a sliding window keep all positions in the cache.
     swa_full: bool = True
     #: An adapter in GGUF, applied at scale 1.
@@ -98,7 +100,7 @@ class LlamaPlan(Plan):
     #: A backend of ggml's in a library of its own, beside those that the engine was built with.
     backend_library: str | None = None
     recorder: str = "callback"
-    #: For the ``groups`` recorder, of a prefill and of a decode step: by node, whether it ends a group (1) or not (0).
+    #: For the ``groups`` recorder, of a prompt and of a decode step: by node, whether it ends a group (1) or not (0).
     group_ends: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())
     #: Whether each thread gets a processor of its own, where there are as many threads as processors.
     binds_threads: bool = True

@@ -25,6 +25,7 @@ from perfsuite.records.trace_levels import TraceLevel
 from perfsuite.trace.operators import RecordedGraph, recorded_graph
 from perfsuite.trace.samples import misaligned_evaluations
 
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SpanEvents:
     """The spans of a record."""

@@ -48,6 +48,11 @@ class Weights:
     identity: str
 
     @property
+    def embeds(self) -> bool:
+        """Whether it is a model of embeddings, which reads a prompt in one pass and generates nothing."""
+        return self.shape.embeds
+
+    @property
     def architecture(self) -> Architecture:
         """The architecture, for what needs to know it; a GgufError where it is of no family that is known."""
         if self.known_architecture is None:

@@ -24,7 +24,7 @@ typedef struct ps_options {
     const char *draft_path; /* the model of a draft in GGUF; NULL: none, or the text itself where there are drafts */
     const char *mmproj_path; /* the projector of a vision model in GGUF, which encodes an image before each prompt; NULL: none */
     const char *backend_path; /* a backend of ggml's in a library of its own, loaded before the model; NULL: none */
-    const uint8_t *group_ends[2]; /* of the `groups` recorder, in a prefill and in a decode step; NULL: every node */
+    const uint8_t *group_ends[2]; /* of the `groups` recorder, in a prompt and in a decode step; NULL: every node */
     int32_t n_group_nodes[2];
     double inject_ratio;
     int64_t inject_extra_ns;
@@ -41,8 +41,9 @@ typedef struct ps_options {
     int32_t recorder; /* ps_recorder_kind */
     uint32_t seed;    /* of the prompt's token ids */
     uint32_t layout_seed; /* of the blocks that are put on the heap before anything of the engine's; 0 for none */
-    uint32_t inject_phases; /* bits 1 << ps_phase, of prefill and decode; for certifying a device and for tests only */
+    uint32_t inject_phases; /* bits 1 << ps_phase, of what evaluates a graph; for certificates and tests only */
     int32_t image_size; /* pixels of a side of that image */
+    int32_t embeds; /* 0 or 1: the context gives embeddings, and no logits: a prompt is one pass, and nothing follows */
     int32_t swa_full; /* 0 or 1: layers with a sliding window keep all positions, llama.cpp's default */
 } ps_options;
 

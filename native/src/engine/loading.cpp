@@ -99,6 +99,7 @@ context_ptr open_context(llama_model *model, const ps_options &options, ps_recor
     params.type_k = type_of(options.type_k);
     params.type_v = type_of(options.type_v);
     perfsuite::keep_whole_window(params, options.swa_full != 0);
+    params.embeddings = options.embeds != 0;
     params.no_perf = true;
     if (recorder && options.recorder != PS_RECORDER_SPLITS) {
         params.cb_eval = ps_recorder_ask;

@@ -115,6 +115,7 @@ struct Options {
         }
         native.image_size = plan.at("image_size").whole32();
         native.swa_full = plan.at("swa_full").boolean();
+        native.embeds = plan.at("embeds").boolean();
     }
 };
 

@@ -17,7 +17,7 @@ from perfsuite.expectation.timing.features import family, shape_of
 from perfsuite.expectation.timing.least_squares import nonnegative_weights
 from perfsuite.expectation.timing.operator_shape import OperatorShape
 from perfsuite.expectation.timing.operator_times import Family, OperatorTimes
-from perfsuite.records.events import EMBEDDING_ROLE, PROMPT_PHASES, TOKEN_PHASES, Phase
+from perfsuite.records.events import EMBEDDING_ROLE, PROMPT_PHASES, Phase
 
 #: What nothing was measured for may be wrong by a third.
 UNKNOWN_SPREAD_RATIO = 0.3
@@ -161,20 +161,20 @@ class EngineTimes:
 
         That share is of the whole graph: `n_elsewhere` of its operators are told apart from the phase.
         """
-        factor = self.factors.get(phase, UNKNOWN_PHASE)
+        factor = self._factor(phase)
         within_ns, fit_spread, _ = self._within(shapes, factor)
         rest_ns = _rest_ns(factor, sum(shapes.values()) + n_elsewhere)
         return _interval(within_ns + rest_ns, factor, fit_spread, factor.spread_ratio)
 
     def part(self, shapes: Mapping[OperatorShape, int], phase: str) -> TimeForecast:
         """Forecast some operators of a phase, without the engine's share."""
-        factor = self.factors.get(phase, UNKNOWN_PHASE)
+        factor = self._factor(phase)
         within_ns, fit_spread, kind_spread = self._within(shapes, factor)
         return _interval(within_ns, factor, fit_spread, kind_spread)
 
     def rest(self, n_operators: int, phase: str) -> TimeForecast:
         """Forecast what a phase spends outside its operators; it differs more than they do."""
-        factor = self.factors.get(phase, UNKNOWN_PHASE)
+        factor = self._factor(phase)
         return _interval(_rest_ns(factor, n_operators), factor, REST_SPREAD_RATIO)
 
     def token_phase(self, phase: str, n_vocab: int) -> TimeForecast | None:
@@ -184,6 +184,11 @@ class EngineTimes:
             return None
         per_logit = factor_of([median(each.rounds_ns) / each.n_vocab for each in found])
         return _interval(per_logit.ratio * n_vocab, PhaseFactor(n_compositions=len(found)), per_logit.spread_ratio)
+
+    def _factor(self, phase: str) -> PhaseFactor:
+        """Return the factor of a phase; prompts of any kind have that of a prefill, which alone is calibrated."""
+        known = Phase.DECODE.value if phase == Phase.DECODE.value else Phase.PREFILL.value
+        return self.factors.get(known, UNKNOWN_PHASE)
 
     def _within(self, shapes: Mapping[OperatorShape, int], factor: PhaseFactor) -> tuple[float, float, float]:
         """Sum the operators within the engine, ns; with what their fits and their factors may be wrong by.
@@ -255,11 +260,11 @@ def case_forecasts(workload: LlamaWorkload, times: EngineTimes) -> dict[str, Tim
         if known.keys() == roles.keys():
             phases |= _graph_phases(phase, roles, times)
     phases |= draft_forecasts(workload, times)
-    for phase in TOKEN_PHASES:
+    for phase in workload.token_phases:
         forecast = times.token_phase(phase.value, workload.n_vocab) if workload.n_vocab else None
         if forecast is not None:
             phases[phase] = forecast
-    if workload.projector is None and {*workload.graph_phases(), *TOKEN_PHASES} <= set(phases):
+    if workload.projector is None and {*workload.graph_phases(), *workload.token_phases} <= set(phases):
         phases[Phase.END_TO_END] = _end_to_end(workload, phases)
     return forecasts | {f"phase/{workload.prefix}/{phase.value}": each for phase, each in phases.items()}
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from statistics import median
 
 from perfsuite.device.profile import Profile
-from perfsuite.expectation.llama_workload import llama_workload
+from perfsuite.expectation.llama_workload import LlamaWorkload, llama_workload
 from perfsuite.expectation.timing.engine_times import EngineTimes, TimeForecast, phase_shapes
 from perfsuite.experiments.said_graphs import engine_graphs
 from perfsuite.measure.board.protocol import Board
@@ -18,6 +18,7 @@ from perfsuite.measure.engine import Engine
 from perfsuite.measure.llama_plan import llama_plan, with_drawn_layout
 from perfsuite.measure.schedule import Rule, run_undisturbed
 from perfsuite.records.events import EngineRecord, Phase
+from perfsuite.workload.model_shape import check_generates
 from perfsuite.workload.scenario import find_scenario
 from perfsuite.workload.weights import resolve
 
@@ -113,16 +114,13 @@ def measure_held_out(
     models_dir: Path,
     progress: Callable[[str], None],
 ) -> tuple[HeldOutRow, ...]:
-    """Forecast each workload first and measure it then; a name that is unknown ends it before anything runs.
+    """Forecast each workload first and measure it then; a name that is unknown, or no generator's, ends it first.
 
     Raises `PerfsuiteError`: a workload is unknown, or its worker failed or was disturbed each time that it was tried.
     """
     order, rule = random.Random(), Rule(profile=profile)
     rows: list[HeldOutRow] = []
-    described = [
-        llama_workload(resolve(name, cache_dir=models_dir), find_scenario(f"p{n_prompt}-g{N_GEN}"))
-        for name, n_prompt in workloads
-    ]
+    described = [_workload(name, n_prompt, models_dir) for name, n_prompt in workloads]
     for at, ((name, n_prompt), workload) in enumerate(zip(workloads, described, strict=True)):
         progress(f"{at + 1} of {len(workloads)}: {name}, {n_prompt} tokens")
         if not workload.is_analytical:
@@ -140,6 +138,12 @@ def measure_held_out(
         records = [EngineRecord.from_plain(payload["engine"]) for payload in payloads]
         rows += (_row(name, n_prompt, latency, forecasts[latency], records, phase) for latency, phase in LATENCIES)
     return tuple(rows)
+
+
+def _workload(name: str, n_prompt: int, models_dir: Path) -> LlamaWorkload:
+    weights = resolve(name, cache_dir=models_dir)
+    check_generates(weights.shape, f"--workload={name}:{n_prompt}")
+    return llama_workload(weights, find_scenario(f"p{n_prompt}-g{N_GEN}"))
 
 
 def summarize(rows: Sequence[HeldOutRow]) -> tuple[HeldOutSummary, ...]:
