@@ -144,7 +144,8 @@ static void test_only_who_sleeps_is_woken_once_and_for_what_is_worth_it(void) {
     push(PS_PHASE_DECODE, 5);
     CHECK(wake_ups(event_fd) == 1);
     CHECK(ps_live_take(queue, spans, SMALL) == 5);
-    static const ps_phase worth_it[] = {PS_PHASE_LOAD, PS_PHASE_PREFILL, PS_PHASE_DECODE, PS_PHASE_END_TO_END};
+    static const ps_phase worth_it[] = {PS_PHASE_LOAD, PS_PHASE_PREFILL, PS_PHASE_DECODE, PS_PHASE_END_TO_END,
+                                         PS_PHASE_EMBED, PS_PHASE_ENCODE_IMAGE};
     for (size_t i = 0; i < sizeof worth_it / sizeof worth_it[0]; i++) {
         CHECK(!ps_live_arm(queue));
         push(worth_it[i], 6);

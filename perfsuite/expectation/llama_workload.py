@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
+from perfsuite.errors import PerfsuiteError
 from perfsuite.expectation.engine_graphs import EngineGraphs
 from perfsuite.expectation.graph import KNOWN_GRAPHS, KV_PADDING, Batch, Operator, Settings, engine_graph
 from perfsuite.expectation.graphs.place import Place
 from perfsuite.expectation.speculation import Drafting
-from perfsuite.records.events import Phase
+from perfsuite.records.events import TOKEN_PHASES, Phase
 from perfsuite.workload.families import FAMILIES
+from perfsuite.workload.projector import Projector
 from perfsuite.workload.scenario import Scenario
 from perfsuite.workload.weights import Weights
-
-#: Phases that hold a graph evaluation, and so operators.
-GRAPH_PHASES = (Phase.PREFILL, Phase.DECODE)
 
 #: Tokens that the engine evaluates at once, its own default.
 N_UBATCH = 512
@@ -34,6 +33,10 @@ class LlamaWorkload:
     n_sequences: int = 1
     #: Speculative decoding: a decode step is the pass of a round that verifies what a draft proposes.
     drafting: Drafting | None = None
+    #: What encodes an image before each prompt; its embeddings are not read by the model.
+    projector: Projector | None = None
+    #: The operators that encode it, as the engine says them; None where it was not asked.
+    image_graph: tuple[Operator, ...] | None = field(default=None, compare=False, repr=False)
     #: What the engine says of a model whose graph the suite cannot write itself; None where it was not asked.
     engine_graphs: EngineGraphs | None = field(default=None, compare=False, repr=False)
 
@@ -44,8 +47,9 @@ class LlamaWorkload:
 
     @property
     def is_analytical(self) -> bool:
-        """Whether the suite itself writes the graph of this architecture, for any batch."""
-        return self.weights.known_architecture is not None and self.weights.gguf_architecture in KNOWN_GRAPHS
+        """Whether the suite itself writes the graph of this architecture, for any batch; it writes none that pools."""
+        is_known = self.weights.known_architecture is not None and self.weights.gguf_architecture in KNOWN_GRAPHS
+        return is_known and not self.weights.embeds
 
     @property
     def has_graph(self) -> bool:
@@ -60,6 +64,16 @@ class LlamaWorkload:
         return None if self.engine_graphs is None else self.engine_graphs.n_vocab
 
     @property
+    def prompt_phase(self) -> Phase:
+        """The phase that reads a prompt."""
+        return Phase.EMBED if self.weights.embeds else Phase.PREFILL
+
+    @property
+    def token_phases(self) -> tuple[Phase, ...]:
+        """What follows each evaluation: nothing, where it gives no logits."""
+        return () if self.weights.embeds else TOKEN_PHASES
+
+    @property
     def graph_batches(self) -> tuple[Batch, ...]:
         """The evaluations whose graphs are asked for: those of each phase, and the first and the last step."""
         scenario = self.scenario
@@ -69,8 +83,9 @@ class LlamaWorkload:
 
     @property
     def is_alone(self) -> bool:
-        """Whether the model runs by itself: one sequence, without an adapter or a draft."""
-        return self.settings.lora_rank is None and self.n_sequences == 1 and self.drafting is None
+        """Whether the model runs by itself: one sequence, without an adapter, a draft or a projector."""
+        beside = (self.settings.lora_rank, self.drafting, self.projector)
+        return self.n_sequences == 1 and all(each is None for each in beside)
 
     @property
     def n_draft(self) -> int:
@@ -83,7 +98,15 @@ class LlamaWorkload:
         if self.drafting is None or self.drafting.weights is None:
             return None
         settings = replace(self.settings, lora_rank=None)
-        return replace(self, weights=self.drafting.weights, settings=settings, drafting=None, engine_graphs=None)
+        return replace(
+            self,
+            weights=self.drafting.weights,
+            settings=settings,
+            drafting=None,
+            projector=None,
+            image_graph=None,
+            engine_graphs=None,
+        )
 
     def with_draft(self, drafting: Drafting) -> LlamaWorkload:
         """Return the workload with a draft, whose last round may go beyond what is generated."""
@@ -107,7 +130,9 @@ class LlamaWorkload:
         if phase in (Phase.DECODE, Phase.DRAFT):
             return n_steps
         n_prompts = self.n_sequences if self.scenario.n_prompt else 0
-        if phase in (Phase.COPY, Phase.SOFTMAX, Phase.SAMPLING):
+        if phase is Phase.ENCODE_IMAGE:
+            return 0 if self.projector is None else 1
+        if phase in TOKEN_PHASES:
             return n_prompts + n_steps * (self.n_sequences + self.n_draft)
         return n_prompts
 
@@ -129,14 +154,19 @@ class LlamaWorkload:
         return self.batch(n_used, n_tokens=n_tokens, n_outputs=n_tokens, n_sequences=self.n_sequences)
 
     def batches(self, phase: Phase) -> tuple[Batch, ...]:
-        """Return the graph evaluations of one occurrence of a phase; decode is taken at its middle step."""
+        """Return the graph evaluations of one occurrence of a phase; decode is taken at its middle step.
+
+        Of a prompt the last token gives logits, or every one an embedding.
+        """
         scenario = self.scenario
         n_prompt, before = scenario.n_prompt, scenario.n_depth
         if phase is Phase.DECODE:
             return (self.step(self.middle_place + 1 + self.n_draft),)
         ends = ((start, min(start + self.n_ubatch, n_prompt)) for start in range(0, n_prompt, self.n_ubatch))
+        gives_all = phase is Phase.EMBED
         return tuple(
-            self.batch(before + end, n_tokens=end - start, n_outputs=int(end == n_prompt)) for start, end in ends
+            self.batch(before + end, n_tokens=end - start, n_outputs=end - start if gives_all else int(end == n_prompt))
+            for start, end in ends
         )
 
     def operators(self, batch: Batch) -> tuple[Operator, ...]:
@@ -158,18 +188,45 @@ class LlamaWorkload:
 
     def graph(self, phase: Phase) -> tuple[Operator, ...]:
         """Return the operators of one occurrence of a phase, all its batches in turn."""
+        if phase is Phase.ENCODE_IMAGE:
+            return self.image_graph or ()
         return tuple(operator for batch in self.batches(phase) for operator in self.operators(batch))
 
+    @property
+    def known_phases(self) -> tuple[Phase, ...]:
+        """The phases whose operators can be enumerated."""
+        of_image = () if self.image_graph is None else (Phase.ENCODE_IMAGE,)
+        return (*of_image, *(self.graph_phases() if self.has_graph else ()))
+
+    @property
+    def recorded_phases(self) -> tuple[Phase, ...]:
+        """The phases whose operators are known once they were recorded, and not before."""
+        of_image = () if self.projector is None else (Phase.ENCODE_IMAGE,)
+        return tuple(phase for phase in (*of_image, *self.graph_phases()) if phase not in self.known_phases)
+
     def graph_phases(self) -> tuple[Phase, ...]:
-        """Return the phases of this scenario that evaluate graphs."""
-        lengths = {Phase.PREFILL: self.scenario.n_prompt, Phase.DECODE: self.scenario.n_gen}
-        return tuple(phase for phase in GRAPH_PHASES if lengths[phase] > 0)
+        """Return the phases of this scenario that evaluate the model's graphs."""
+        lengths = {self.prompt_phase: self.scenario.n_prompt, Phase.DECODE: self.scenario.n_gen}
+        return tuple(phase for phase, n_tokens in lengths.items() if n_tokens > 0)
 
 
 def llama_workload(
     weights: Weights, scenario: Scenario, *, flash_attn: bool = True, type_k: str = "f16", type_v: str = "f16"
 ) -> LlamaWorkload:
-    """Return a workload with the engine's usual settings; without flash attention where it is known to fail."""
+    """Return a workload with the engine's usual settings; without flash attention where it is known to fail.
+
+    A model of embeddings reads the scenario's prompt at once, and nothing comes before or after it.
+
+    Raises PerfsuiteError: such a model has a scenario without a prompt, or the text is longer than any model's table of
+    positions.
+    """
+    if weights.embeds:
+        if not scenario.n_prompt:
+            raise PerfsuiteError(f"{weights.name}: a model of embeddings reads prompts, and {scenario.name} has none")
+        scenario = replace(scenario, n_gen=0, n_depth=0)
+    n_positions = weights.shape.n_positions
+    if n_positions is not None and scenario.n_ctx > n_positions:
+        raise PerfsuiteError(f"{weights.name}: has {n_positions} positions, and {scenario.name} takes {scenario.n_ctx}")
     family = FAMILIES.get(weights.gguf_architecture)
     can_flash = family is None or family.flash_attention
     return LlamaWorkload(
@@ -177,5 +234,5 @@ def llama_workload(
         scenario=scenario,
         settings=Settings(flash_attn=can_flash and flash_attn, type_k=type_k, type_v=type_v),
         n_ctx=-(-scenario.n_ctx // KV_PADDING) * KV_PADDING,
-        n_ubatch=N_UBATCH,
+        n_ubatch=max(N_UBATCH, scenario.n_prompt) if weights.embeds else N_UBATCH,
     )

@@ -56,4 +56,4 @@ def n_routed_layers(workload: LlamaWorkload) -> int:
 
 
 def _routes(workload: LlamaWorkload) -> bool:
-    return n_routed_layers(workload) > 0 and workload.scenario.n_gen > 0
+    return workload.scenario.n_gen > 0 and n_routed_layers(workload) > 0

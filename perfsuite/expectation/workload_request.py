@@ -1,4 +1,4 @@
-"""How a model is asked to be run: chunks, types of the cache, an adapter, sequences side by side, a draft.
+"""How a model is asked to be run: chunks, types of the cache, an adapter, sequences side by side, a draft, an image.
 
 Both doors have these options under the same names, and errors name them.
 """
@@ -14,6 +14,8 @@ from perfsuite.expectation.graph import refusal
 from perfsuite.expectation.llama_workload import LlamaWorkload, llama_workload
 from perfsuite.expectation.speculation import Drafting, Speculation, check_vocabularies
 from perfsuite.workload.ggml_types import GGML_TYPES
+from perfsuite.workload.model_shape import check_generates
+from perfsuite.workload.projector import find_projector
 from perfsuite.workload.scenario import Scenario
 from perfsuite.workload.weights import Weights, resolve
 
@@ -37,6 +39,7 @@ class WorkloadRequest:
     lora_rank: int | None = None
     parallel: int | None = None
     draft: str | None = None
+    mmproj: str | None = None
 
     @classmethod
     def of(cls, options: object) -> WorkloadRequest:
@@ -44,20 +47,23 @@ class WorkloadRequest:
         return cls(**{each.name: getattr(options, each.name, None) for each in fields(cls)})
 
     def workload(self, weights: Weights, scenario: Scenario, *, flash_attn: bool, models_dir: Path) -> LlamaWorkload:
-        """Return the workload that is asked for; synthetic weights of a draft are kept in `models_dir`.
+        """Return the workload that is asked for; synthetic weights beside it are kept in `models_dir`.
 
         Raises PerfsuiteError: a value is out of range, or a model is not known.
         """
         type_k, type_v = (_cache_type(name, getattr(self, f"cache_type_{name}")) for name in "kv")
         workload = llama_workload(weights, scenario, flash_attn=flash_attn, type_k=type_k, type_v=type_v)
         if self.ubatch_size is not None:
-            workload = replace(workload, n_ubatch=_counted("--ubatch-size", self.ubatch_size))
+            workload = _with_chunks(workload, _counted("--ubatch-size", self.ubatch_size))
         if self.lora_rank is not None:
             workload = _with_adapter(workload, _counted("--lora-rank", self.lora_rank, _MOST_RANK))
         if self.parallel is not None:
+            check_generates(weights.shape, f"--parallel={self.parallel}")
             workload = replace(workload, n_sequences=_counted("--parallel", self.parallel, _MOST_SEQUENCES))
         if self.draft is not None:
             workload = _with_draft(workload, self.draft, models_dir)
+        if self.mmproj is not None:
+            workload = replace(workload, projector=find_projector(self.mmproj, weights, cache_dir=models_dir))
         return _checked_step(workload)
 
 
@@ -74,6 +80,15 @@ def _counted(name: str, value: int, most: int | None = None) -> int:
     return value
 
 
+def _with_chunks(workload: LlamaWorkload, n_ubatch: int) -> LlamaWorkload:
+    n_prompt = workload.scenario.n_prompt
+    if workload.weights.embeds and n_ubatch < n_prompt:
+        raise PerfsuiteError(
+            f"--ubatch-size={n_ubatch}: {workload.weights.name} reads a prompt in one pass, expected {n_prompt} or more"
+        )
+    return replace(workload, n_ubatch=n_ubatch)
+
+
 def _with_adapter(workload: LlamaWorkload, rank: int) -> LlamaWorkload:
     settings = replace(workload.settings, lora_rank=rank)
     known = workload.weights.known_architecture
@@ -88,6 +103,8 @@ def _with_draft(workload: LlamaWorkload, text: str, models_dir: Path) -> LlamaWo
             f"--draft={text}: --parallel: a draft runs ahead of one sequence; leave out one or the other"
         )
     drafting = _drafting(text, models_dir)
+    for each in filter(None, (workload.weights, drafting.weights)):
+        check_generates(each.shape, f"--draft={text}")
     if not workload.scenario.n_gen:
         raise PerfsuiteError(f"--draft={text}: {workload.scenario.name} generates nothing; expected tokens to draft")
     if drafting.weights is not None:

@@ -11,7 +11,6 @@ from typing import Any
 from perfsuite.errors import LinkError
 from perfsuite.expectation.cases import Case
 from perfsuite.expectation.forecast import Expectation
-from perfsuite.expectation.llama_workload import GRAPH_PHASES
 from perfsuite.experiments.engine_replicates import check_graphs, llama_fingerprint, lost_events, run_plan
 from perfsuite.experiments.kept_speed import pairs_speed_notes
 from perfsuite.experiments.pairs import Pair, engine_record, pair_of, pair_series, pairs_by_case, weighty_cases
@@ -19,7 +18,7 @@ from perfsuite.experiments.progress import ProgressLine
 from perfsuite.experiments.replicates import GroupSamples, GroupWitness
 from perfsuite.experiments.run_config import RunConfig
 from perfsuite.measure.schedule import Payload, Series
-from perfsuite.records.events import EngineRecord
+from perfsuite.records.events import GRAPH_PHASES, EngineRecord
 from perfsuite.records.outcome import Judgement
 from perfsuite.trace.observation import EngineObserver
 from perfsuite.verdict.allowance import step_margin_ratio

@@ -19,14 +19,12 @@ from perfsuite.measure.llama_plan import llama_plan, with_drawn_layout, with_fil
 from perfsuite.measure.plan import LlamaPlan
 from perfsuite.measure.schedule import Payload, waiting_complaint
 from perfsuite.records.engine_columns import evaluations_of
-from perfsuite.records.events import EngineRecord, Phase
+from perfsuite.records.events import GRAPH_PHASES, PROMPT_PHASES, EngineRecord, Phase
 from perfsuite.trace.observation import EngineObserver
 from perfsuite.trace.operators import timed_operators
 from perfsuite.trace.samples import ReplicateSamples, misaligned_evaluations, replicate_samples
 from perfsuite.verdict.case_sample import sample_of
 from perfsuite.verdict.graph_agreement import graph_differences
-
-_PHASES = (Phase.PREFILL, Phase.DECODE)
 
 
 def joules_by_phase(payloads: Sequence[Mapping[str, Any]], records: Sequence[EngineRecord]) -> dict[str, float | None]:
@@ -45,7 +43,7 @@ def joules_by_phase(payloads: Sequence[Mapping[str, Any]], records: Sequence[Eng
         samples = [Sample(**each) for each in payload.get(DEVICE_SAMPLES, ())]
         if not any(each.power_watts is not None or each.counted_joules is not None for each in samples):
             continue
-        for phase in _PHASES:
+        for phase in GRAPH_PHASES:
             intervals, n_tokens = _intervals(record, phase)
             if intervals:
                 found[phase.value].append(joules_per_token(samples, intervals, n_tokens))
@@ -165,11 +163,12 @@ def graph_settings(config: RunConfig) -> dict[str, str]:
 
 def _beside(workload: LlamaWorkload) -> dict[str, str]:
     """Name what runs beside a model alone; nothing where it does, so that its baselines stay what they were."""
-    rank, drafting = workload.settings.lora_rank, workload.drafting
+    rank, drafting, projector = workload.settings.lora_rank, workload.drafting, workload.projector
     return {
         **({} if rank is None else {"lora_rank": str(rank)}),
         **({} if workload.n_sequences == 1 else {"n_sequences": str(workload.n_sequences)}),
         **({} if drafting is None else {"draft": drafting.identity}),
+        **({} if projector is None else {"mmproj": projector.weights.identity}),
     }
 
 
@@ -202,7 +201,7 @@ def check_graphs(config: RunConfig, records: Sequence[EngineRecord]) -> CheckedG
         return CheckedGraphs(problems={(phase, role): (lost,) for phase in Phase for role in _all_roles(records)})
     problems: GraphProblems = {}
     otherwise: dict[tuple[Phase | None, str | None], str] = {}
-    for phase in config.workload.graph_phases() if config.workload.has_graph else ():
+    for phase in config.workload.known_phases:
         recorded = recorded_graph(records[0], phase, config.workload)
         for each in graph_differences(config.workload.graph(phase), recorded):
             if each.is_other_work:
@@ -223,13 +222,13 @@ def lost_events(records: Iterable[EngineRecord]) -> str | None:
 
 
 def recorded_graph(record: EngineRecord, phase: Phase, workload: LlamaWorkload) -> list[Any]:
-    """Return the timed operators of the first prefill of the scenario's length, or of the decode step in its middle."""
+    """Return the timed operators of the first prompt of the scenario's length, or of the decode step in its middle."""
     n_prompt = workload.scenario.n_prompt
-    prefills = [span for span in record.spans if span.phase is Phase.PREFILL and span.n_tokens == n_prompt]
-    repetition = prefills[0].repetition if prefills else 0
+    prompts = [span for span in record.spans if span.phase in PROMPT_PHASES and span.n_tokens == n_prompt]
+    repetition = prompts[0].repetition if prompts else 0
     spans = [span for span in record.spans if span.phase is phase and span.repetition == repetition]
     begun = [span for span in spans if span.token <= workload.middle_place]
-    span = spans[0] if phase is Phase.PREFILL else (begun or spans)[-1]
+    span = (begun or spans)[-1] if phase is Phase.DECODE else spans[0]
     evaluations = evaluations_of(record)
     graphs = [record.graphs[evaluations.graph[each]] for each in evaluations.within(span.start_ns, span.end_ns)]
     return [operator for graph in graphs for operator in timed_operators(graph)]
@@ -243,17 +242,14 @@ def _all_roles(records: Sequence[EngineRecord]) -> set[str]:
 def unclaimed_operators(
     config: RunConfig, cases: Sequence[Case], reduced: Sequence[ReplicateSamples]
 ) -> dict[str, str]:
-    """Name what was recorded and no operator case claims, for workloads whose operators are enumerated."""
-    if not config.workload.has_graph:
-        return {}
+    """Name what was recorded and no operator case claims, of the phases whose operators are enumerated."""
     reason = "recorded, and no case claims it: the expectation does not know this operator"
-    return dict.fromkeys(_without_case(config, cases, reduced), reason)
+    found = {case.case_id for case in found_operators(config, cases, reduced)}
+    return {case_id: reason for case_id in _without_case(config, cases, reduced) if case_id not in found}
 
 
 def found_operators(config: RunConfig, cases: Sequence[Case], reduced: Sequence[ReplicateSamples]) -> tuple[Case, ...]:
     """Return cases of what was recorded of a graph that is not known, as the engine names it."""
-    if config.workload.has_graph:
-        return ()
     return tuple(recorded_operator_cases(config.workload, _without_case(config, cases, reduced)))
 
 

@@ -14,14 +14,13 @@ from perfsuite.expectation.cases import (
     phase_cases,
     recorded_operator_cases,
 )
-from perfsuite.expectation.llama_workload import GRAPH_PHASES
 from perfsuite.experiments.binding.measurement import binding_cases, is_asked
 from perfsuite.experiments.forecasts import Forecasts
 from perfsuite.experiments.protocol import Experiment
 from perfsuite.experiments.registry import open_experiments
 from perfsuite.experiments.roofline.experiment import Sweeps, open_sweeps
 from perfsuite.experiments.run_config import RunConfig
-from perfsuite.records.events import EMBEDDING_ROLE, Phase
+from perfsuite.records.events import EMBEDDING_ROLE, GRAPH_PHASES, Phase
 
 if TYPE_CHECKING:
     from perfsuite.trace.opencl.kernel_mapping import KernelMapping
@@ -83,6 +82,5 @@ def _engine_cases(config: RunConfig, mapping: KernelMapping | None, recorded: Se
 
 
 def _operator_cases(config: RunConfig, recorded: Sequence[str]) -> Iterator[Case]:
-    if config.workload.has_graph:
-        return operator_cases(config.workload)
-    return recorded_operator_cases(config.workload, recorded)
+    yield from operator_cases(config.workload)
+    yield from recorded_operator_cases(config.workload, recorded)

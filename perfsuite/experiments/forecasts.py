@@ -18,10 +18,7 @@ from perfsuite.measure.calibrate import CalibrationRun, calibrate
 from perfsuite.measure.calibration_store import find_calibration, store_calibration
 from perfsuite.measure.ceiling_store import best_of_board, measured_ceilings
 from perfsuite.measure.engine import Engine
-from perfsuite.records.events import Phase
-
-#: Phases that the processor computes on every backend.
-_ON_THE_PROCESSOR = (Phase.COPY, Phase.SOFTMAX, Phase.SAMPLING)
+from perfsuite.records.events import TOKEN_PHASES
 
 
 @dataclass
@@ -105,7 +102,7 @@ class Forecasts:
         comes to them is for the baseline to say. On another device they are no ceilings.
         """
         profile, opencl = self.config.profile, self.config.opencl
-        on_opencl = opencl is not None and case.kind != "kernel" and case.phase not in _ON_THE_PROCESSOR
+        on_opencl = opencl is not None and case.kind != "kernel" and case.phase not in TOKEN_PHASES
         if opencl is not None and on_opencl and not opencl.device.is_cpu:
             return Expectation()
         expectation = expect(

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from perfsuite.expectation.llama_workload import GRAPH_PHASES
 from perfsuite.experiments.pairs import Pair
 from perfsuite.experiments.replicates import GroupSamples
 from perfsuite.measure.probes import COMPUTE_FLOPS
 from perfsuite.measure.throttling import MEMORY, is_telling, memory_complaint, pairs_note, throttling_complaint
+from perfsuite.records.events import GRAPH_PHASES
 from perfsuite.records.outcome import CaseSamples
 from perfsuite.units import NS_PER_S
 from perfsuite.verdict.drift import sentinel_of
@@ -37,7 +37,7 @@ def ceiling_time_ns(flops_per_s: float) -> int:
 
 
 def pairs_speed_notes(pairs: Sequence[Pair]) -> tuple[str, ...]:
-    """Tell where pairs were not measured at one speed, by the old side's prefill, or its decode where it has none."""
+    """Tell where pairs were not measured at one speed, by the old side's prompt, or its decode where it has none."""
     for phase in GRAPH_PHASES:
         if pairs and all(phase in pair.old.phase_ns for pair in pairs):
             note = pairs_note([pair.old.phase_ns[phase] for pair in pairs])

@@ -10,11 +10,10 @@ from statistics import median
 
 from perfsuite.device.profile import Profile
 from perfsuite.expectation.cases import Case
-from perfsuite.expectation.llama_workload import GRAPH_PHASES
 from perfsuite.measure.board.protocol import Board
 from perfsuite.measure.plan import LlamaPlan
 from perfsuite.measure.schedule import Payload, Rule, Series, Witness, pairs_of
-from perfsuite.records.events import EngineRecord, Phase
+from perfsuite.records.events import GRAPH_PHASES, EngineRecord, Phase
 from perfsuite.trace.samples import ReplicateSamples, faster_half_mean, replicate_samples
 from perfsuite.verdict.case_sample import sample_of
 from perfsuite.verdict.sequential import STANDARD_DESIGN

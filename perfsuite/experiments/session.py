@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 from perfsuite.errors import BaselineError, PerfsuiteError
 from perfsuite.expectation.cases import Case
 from perfsuite.expectation.forecast import Expectation
-from perfsuite.expectation.llama_workload import GRAPH_PHASES
 from perfsuite.experiments.binding.measurement import BINDING, SESSION_SPREAD_RATIO, is_beside_native, steps_ns
 from perfsuite.experiments.engine_replicates import graph_settings
 from perfsuite.experiments.enumeration import Enumeration, enumerate_run
@@ -29,7 +28,7 @@ from perfsuite.experiments.said_graphs import with_run_graphs
 from perfsuite.experiments.stored import StoredBaselines, open_baselines
 from perfsuite.records.attribution import Attribution
 from perfsuite.records.case_groups import OWN_GROUP, group_of_kind
-from perfsuite.records.events import Phase
+from perfsuite.records.events import GRAPH_PHASES, Phase
 from perfsuite.records.outcome import CaseSamples, Judgement, Outcome, is_nothing_judged
 from perfsuite.verdict.allowance import Allowance, StepShare, step_share
 from perfsuite.verdict.attribution import attribute
@@ -276,7 +275,7 @@ class PerfSession:
 
     @cached_property
     def _steps_ns(self) -> dict[Phase, float]:
-        """What prefill and decode took, as far as they were measured; asked for when that is done."""
+        """What the phases that evaluate a graph took, as far as they were measured; asked for when that is done."""
         samples = self.groups[group_of_kind("phase")].samples
         steps = [case for case in self.cases.values() if case.kind == "phase" and case.phase in GRAPH_PHASES]
         found = [(case.phase, samples[case.case_id].samples_ns) for case in steps if case.case_id in samples]

@@ -23,7 +23,7 @@ from perfsuite.measure.llama_plan import binds_threads, llama_plan, with_drawn_l
 from perfsuite.measure.plan import OperatorsPlan, Plan
 from perfsuite.measure.schedule import Rule, run_undisturbed
 from perfsuite.records.engine_columns import evaluations_of
-from perfsuite.records.events import EngineRecord, Phase
+from perfsuite.records.events import TOKEN_PHASES, EngineRecord, Phase
 
 #: What the parameters of operators of many rows are spread over.
 _SPREAD_BYTES_OF_MANY = 96 << 20
@@ -81,7 +81,7 @@ def calibrate(run: CalibrationRun, progress: Progress) -> Calibration:
         token_phases=tuple(
             _token_phase(workload, phase, records)
             for workload, records in zip(plan.compositions, composed, strict=True)
-            for phase in (Phase.COPY, Phase.SOFTMAX, Phase.SAMPLING)
+            for phase in TOKEN_PHASES
         ),
         spread_bytes=plan.spread_bytes,
         is_quick=plan.is_quick,

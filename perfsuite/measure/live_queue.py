@@ -21,7 +21,10 @@ AT_ONCE = 256
 
 #: A ``ps_span``, and its phases in the order of ``ps_phase``.
 _SPAN = struct.Struct("=4i2q")
-PHASES = tuple(map(Phase, ["load", "prefill", "decode", "copy", "softmax", "sampling", "end_to_end"]))
+PHASES = (
+    *(Phase.LOAD, Phase.PREFILL, Phase.DECODE, Phase.COPY, Phase.SOFTMAX, Phase.SAMPLING, Phase.END_TO_END),
+    *(Phase.DRAFT_PREFILL, Phase.DRAFT, Phase.EMBED, Phase.ENCODE_IMAGE),
+)
 
 _FUNCTIONS = (
     ("ps_live_map", ctypes.c_void_p, (ctypes.c_int,)),

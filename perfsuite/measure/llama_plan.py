@@ -12,6 +12,7 @@ from perfsuite.measure.engine import Engine
 from perfsuite.measure.opencl_backend import OpenClBackend
 from perfsuite.measure.plan import LlamaPlan
 from perfsuite.workload.adapter import adapter_weights
+from perfsuite.workload.projector import projector_file
 
 
 def llama_plan(
@@ -31,7 +32,8 @@ def llama_plan(
     with a BLAS library, or an OpenCL runtime, has threads beside OpenMP's, which would all inherit the processor that
     the first thread is bound to, so nothing is bound there.
     """
-    scenario, settings = workload.scenario, workload.settings
+    scenario, settings, embeds = workload.scenario, workload.settings, workload.weights.embeds
+    n_batch = max(1, scenario.n_prompt, workload.n_ubatch, *prompt_lengths)
     return LlamaPlan(
         gguf_path=str(gguf_path),
         library_dir=str(engine.library_dir),
@@ -43,12 +45,13 @@ def llama_plan(
         n_depth=scenario.n_depth,
         n_repetitions=n_repetitions,
         prompt_lengths=prompt_lengths,
-        n_batch=max(1, scenario.n_prompt, workload.n_ubatch, *prompt_lengths),
+        n_batch=n_batch,
         n_sequences=workload.n_sequences,
         n_draft=workload.n_draft,
         acceptance_ratio=workload.drafting.speculation.acceptance_ratio if workload.drafting else 0.0,
-        n_ubatch=workload.n_ubatch,
+        n_ubatch=n_batch if embeds else workload.n_ubatch,
         flash_attn=settings.flash_attn,
+        embeds=embeds,
         type_k=settings.type_k,
         type_v=settings.type_v,
         swa_full=settings.swa_full,
@@ -66,6 +69,9 @@ def with_files(plan: LlamaPlan, workload: LlamaWorkload, board: Board, models_di
         plan = replace(plan, lora_path=str(board.place_weights(adapter)))
     if (draft := workload.draft) is not None:
         plan = replace(plan, draft_path=str(board.place_weights(draft.weights)))
+    if (projector := workload.projector) is not None:
+        path = board.place_weights(projector_file(projector, cache_dir=models_dir))
+        plan = replace(plan, mmproj_path=str(path), image_size=projector.image_size)
     return plan
 
 

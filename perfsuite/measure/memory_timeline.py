@@ -27,7 +27,7 @@ from perfsuite.measure.board.beside import MEMORY, Beside
 from perfsuite.measure.board.protocol import Board
 from perfsuite.measure.plan import LlamaPlan
 from perfsuite.measure.resident import resident_sample
-from perfsuite.records.events import EngineRecord, Phase, Span
+from perfsuite.records.events import GRAPH_PHASES, EngineRecord, Phase, Span
 from perfsuite.records.memory_timeline import MemoryPhase, MemorySample, MemoryTimeline
 
 _PROC_ROOT = Path("/proc")
@@ -238,7 +238,7 @@ def _phases(samples: tuple[MemorySample, ...], spans: tuple[Span, ...], load: Sp
     run = [span for span in spans if span.phase is not Phase.LOAD]
     if run:
         yield _phase("warm_up", load.end_ns, min(span.start_ns for span in run), samples)
-    for phase in (Phase.PREFILL, Phase.DECODE):
+    for phase in GRAPH_PHASES:
         if own := [span for span in run if span.phase is phase]:
             first_ns, last_ns = min(span.start_ns for span in own), max(span.end_ns for span in own)
             yield _phase(phase.value, first_ns, last_ns, samples)

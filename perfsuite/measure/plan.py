@@ -80,6 +80,8 @@ class LlamaPlan(Plan):
     flash_attn: bool = True
     type_k: str = "f16"
     type_v: str = "f16"
+    #: Whether the context gives embeddings of a prompt, and no logits.
+    embeds: bool = False
     #: Whether layers with a sliding window keep all positions in the cache.
     swa_full: bool = True
     #: An adapter in GGUF, applied at scale 1.
@@ -91,11 +93,14 @@ class LlamaPlan(Plan):
     acceptance_ratio: float = 0.0
     #: The model of the draft; None searches the text itself.
     draft_path: str | None = None
+    #: The projector of a vision model, and the pixels of a side of the image that it encodes before each prompt.
+    mmproj_path: str | None = None
+    image_size: int = 0
     n_gpu_layers: int = 0
     #: A backend of ggml's in a library of its own, beside those that the engine was built with.
     backend_library: str | None = None
     recorder: str = "callback"
-    #: For the ``groups`` recorder, of a prefill and of a decode step: by node, whether it ends a group (1) or not (0).
+    #: For the ``groups`` recorder, of a prompt and of a decode step: by node, whether it ends a group (1) or not (0).
     group_ends: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())
     #: Whether each thread gets a processor of its own, where there are as many threads as processors.
     binds_threads: bool = True
@@ -132,6 +137,14 @@ class GraphsPlan(Plan):
     llama: LlamaPlan
     #: Of each evaluation: tokens, how many of them give logits, and positions of the cache.
     batches: tuple[tuple[int, int, int], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImageGraphPlan(Plan):
+    """The graph by which a projector would encode an image; nothing is measured."""
+
+    task = "image_graph"
+    llama: LlamaPlan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

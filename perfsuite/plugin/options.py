@@ -23,7 +23,7 @@ from perfsuite.plugin.margins import asked_margins, asked_ratio
 from perfsuite.plugin.option_table import DEFAULT_BUDGET, DEFAULT_MODEL, value_of
 from perfsuite.plugin.origin import new_run_id, run_origin
 from perfsuite.plugin.variant_options import check_variant
-from perfsuite.records.events import Phase
+from perfsuite.records.events import GRAPH_PHASES
 from perfsuite.records.history_place import HistoryPlace, history_place
 from perfsuite.verdict.allowance import DEFAULT_RESOLUTION_RATIO, DEFAULT_STEP_SHARE_RATIO
 from perfsuite.workload.prompts import prompt_lengths, prompts_scenario
@@ -54,7 +54,7 @@ def _place(named: str) -> HistoryPlace:
     return place.absolute() if isinstance(place, Path) else place
 
 
-_INJECTABLE_PHASES = (Phase.PREFILL.value, Phase.DECODE.value)
+_INJECTABLE_PHASES = tuple(phase.value for phase in GRAPH_PHASES)
 
 
 def _is_paired(option: argparse.Namespace) -> bool:

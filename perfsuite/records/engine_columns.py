@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from perfsuite.errors import EngineError
 from perfsuite.records.engine_trace import EXPERT_DTYPE, NOTHING, Experts, Ints, Times
-from perfsuite.records.events import EngineRecord, Phase, TickClock
+from perfsuite.records.events import GRAPH_PHASES, EngineRecord, TickClock
 
 Rows = npt.NDArray[np.void]
 
@@ -136,7 +136,7 @@ def experts_of(record: EngineRecord) -> tuple[Experts, int | None]:
 
 def _first_tokens(choices: Rows, record: EngineRecord) -> Ints:
     """Return the place of each choice's first token in its batch."""
-    spans = sorted((each.start_ns, each.n_tokens) for each in record.spans if each.phase in _BATCHES)
+    spans = sorted((each.start_ns, each.n_tokens) for each in record.spans if each.phase in GRAPH_PHASES)
     starts_ns, n_tokens = np.array(spans, np.int64).reshape(-1, 2).T
     batch = np.searchsorted(starts_ns, choices["ns"], side="right") - 1
     _, layer = np.unique(np.stack([batch, choices["layer"]]), axis=1, return_inverse=True)
@@ -153,7 +153,6 @@ def _first_tokens(choices: Rows, record: EngineRecord) -> Ints:
     return found
 
 
-_BATCHES = (Phase.PREFILL, Phase.DECODE)
 _TIMES = {"ns", "start_ns", "end_ns", "launch_ns", "return_ns"}
 
 

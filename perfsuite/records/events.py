@@ -7,7 +7,7 @@ from dataclasses import astuple, dataclass
 from enum import Enum
 from typing import Any
 
-#: The role of the token table's gather, which is a phase of its own in a prefill.
+#: The role of the token table's gather, which is a phase of its own where a prompt is read.
 EMBEDDING_ROLE = "embd"
 
 
@@ -24,6 +24,18 @@ class Phase(str, Enum):
     END_TO_END = "end_to_end"
     DRAFT_PREFILL = "draft_prefill"
     DRAFT = "draft"
+    EMBED = "embed"
+    ENCODE_IMAGE = "encode_image"
+
+
+#: Phases that evaluate a graph, and so hold operators; a step of decoding is the last of them.
+GRAPH_PHASES = (Phase.PREFILL, Phase.EMBED, Phase.ENCODE_IMAGE, Phase.DECODE)
+
+#: Of these, what reads a prompt of tokens: for a model that generates, and for one that gives embeddings.
+PROMPT_PHASES = (Phase.PREFILL, Phase.EMBED)
+
+#: What follows each evaluation of a model that generates, on the processor.
+TOKEN_PHASES = (Phase.COPY, Phase.SOFTMAX, Phase.SAMPLING)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

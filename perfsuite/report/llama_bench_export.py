@@ -11,7 +11,7 @@ from typing import Any
 from perfsuite.errors import PerfsuiteError
 from perfsuite.expectation.llama_workload import N_UBATCH
 from perfsuite.expectation.roofline.bench_work import stored_bytes, stored_values
-from perfsuite.records.events import Phase
+from perfsuite.records.events import PROMPT_PHASES, Phase
 from perfsuite.records.llama_bench import BenchRun, FieldValue, measured_times
 from perfsuite.records.moments import moment_of
 from perfsuite.records.outcome import Outcome
@@ -22,7 +22,7 @@ from perfsuite.workload.weights import Weights, resolve
 
 _UNMEASURED = (Outcome.INVALID.value, Outcome.IMPOSSIBLE.value)
 
-_PHASES = (Phase.EMBEDDING, Phase.PREFILL, Phase.DECODE)
+_PHASES = (Phase.EMBEDDING, *PROMPT_PHASES, Phase.DECODE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,23 +137,24 @@ def _times(measured: MeasuredPhases) -> dict[tuple[int, int, int], tuple[int, ..
     scenario = measured.scenario
     decode = measured.samples_ns.get(Phase.DECODE, ())
     times = {
-        (scenario.n_prompt, 0, scenario.n_depth): _prefill_ns(measured),
+        (scenario.n_prompt, 0, scenario.n_depth): _prompt_ns(measured),
         (0, scenario.n_gen, scenario.n_depth + scenario.n_prompt): tuple(each * scenario.n_gen for each in decode),
     }
     return {lengths: samples for lengths, samples in times.items() if samples}
 
 
-def _prefill_ns(measured: MeasuredPhases) -> tuple[int, ...]:
-    """Return the prefill with the gather of the embeddings, where that was recorded apart."""
-    prefill, gather = (measured.samples_ns.get(phase, ()) for phase in (Phase.PREFILL, Phase.EMBEDDING))
-    if not prefill or not gather:
-        return prefill
-    if len(prefill) != len(gather):
+def _prompt_ns(measured: MeasuredPhases) -> tuple[int, ...]:
+    """Return the prompt's time with the gather of the embeddings, where that was recorded apart."""
+    phase = next((each for each in PROMPT_PHASES if each in measured.samples_ns), Phase.PREFILL)
+    prompt, gather = (measured.samples_ns.get(each, ()) for each in (phase, Phase.EMBEDDING))
+    if not prompt or not gather:
+        return prompt
+    if len(prompt) != len(gather):
         raise PerfsuiteError(
-            f"{measured.path}: {len(prefill)} samples of prefill and {len(gather)} of embedding are not of the same "
-            "replicates; run again"
+            f"{measured.path}: {len(prompt)} samples of {phase.value} and {len(gather)} of embedding are not of the "
+            "same replicates; run again"
         )
-    return tuple(map(sum, zip(prefill, gather, strict=True)))
+    return tuple(map(sum, zip(prompt, gather, strict=True)))
 
 
 def _bench_run(
@@ -165,6 +166,7 @@ def _bench_run(
     backends, n_gpu_layers = _BACKENDS.get(backend, (backend, 0))
     type_k, _, type_v = fingerprint.get("kv_types", "f16/f16").partition("/")
     n_ubatch = int(fingerprint.get("n_ubatch", N_UBATCH))
+    gives_them = Phase.EMBED in measured.samples_ns
     return BenchRun(
         build_commit=_commit(measured),
         build_number=0,
@@ -187,7 +189,7 @@ def _bench_run(
         n_depth=n_depth,
         test_time=_second(measured),
         **measured_times(samples_ns, n_prompt + n_gen),
-        others=_DEFAULTS,
+        others=tuple((name, gives_them if name == "embeddings" else value) for name, value in _DEFAULTS),
     )
 
 

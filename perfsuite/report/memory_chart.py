@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from perfsuite.errors import PerfsuiteError
 from perfsuite.expectation.memory.comparison import MemoryRecord
 from perfsuite.records.chart import Axis, Line, LineChart, LinePanel
+from perfsuite.records.events import GRAPH_PHASES
 from perfsuite.records.memory_timeline import MemorySample
 from perfsuite.units import NS_PER_S, format_bytes
 
@@ -18,8 +19,7 @@ PHASE_LABELS = {
     "start": "before the model is opened",
     "load": "load",
     "warm_up": "warm-up",
-    "prefill": "prefill",
-    "decode": "decode",
+    **{phase.value: phase.value.replace("_", " ") for phase in GRAPH_PHASES},
 }
 PREDICTED_LABEL = "base and predicted peak"
 

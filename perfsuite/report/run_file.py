@@ -11,7 +11,7 @@ from typing import Any
 from perfsuite.errors import MeasurementError, PerfsuiteError
 from perfsuite.expectation.ceilings import Ceilings
 from perfsuite.records.attribution import NO_ATTRIBUTION, Attribution, Carrier, PhaseAttribution, UniformShift
-from perfsuite.records.events import Phase
+from perfsuite.records.events import PROMPT_PHASES, Phase
 from perfsuite.records.outcome import Judgement, Outcome
 from perfsuite.records.run_json import RUN_NAME, SCHEMA, read_plain_run
 from perfsuite.records.run_origin import NO_ORIGIN, BoardName, Commit, RunOrigin
@@ -21,7 +21,7 @@ from perfsuite.workload.scenario import find_scenario
 
 
 def tokens_per_s(judgement: Judgement) -> float | None:
-    """Return the measured speed of a prefill or a decode; None of other cases, and where it is not known."""
+    """Return the measured speed of a prompt or of decode; None of other cases, and where it is not known."""
     return _rate(judgement, judgement.measured_ns)
 
 
@@ -37,13 +37,13 @@ def _rate(judgement: Judgement, time_ns: int | None) -> float | None:
 
 
 def _n_tokens(judgement: Judgement) -> int | None:
-    """Return the tokens of a decode step or a prefill; those of several prompts have no one number."""
+    """Return the tokens of a decode step or of a prompt; those of several prompts have no one number."""
     if judgement.kind != "phase":
         return None
     *_, scenario, phase = ("", *judgement.case_id.split("/"))
     if phase == Phase.DECODE.value:
         return 1
-    return _n_prompt(scenario) if phase == Phase.PREFILL.value else None
+    return _n_prompt(scenario) if phase in {each.value for each in PROMPT_PHASES} else None
 
 
 def _n_prompt(scenario: str) -> int | None:

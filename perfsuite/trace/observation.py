@@ -10,7 +10,7 @@ from statistics import median
 
 from perfsuite.records.engine_columns import Evaluations, evaluations_of
 from perfsuite.records.engine_trace import NOTHING, Times
-from perfsuite.records.events import EngineRecord, Node, Phase, Span
+from perfsuite.records.events import GRAPH_PHASES, EngineRecord, Node, Phase, Span
 from perfsuite.records.observation import (
     Observation,
     OperatorSpan,
@@ -87,8 +87,6 @@ def _pairs(graph: Sequence[Node]) -> Iterator[tuple[str, str]]:
 #: More operators than this cannot be distinguished in a picture.
 MAX_OPERATORS = 4096
 
-_SHOWN_PHASES = (Phase.PREFILL, Phase.DECODE)
-
 #: Role, operator and layer.
 _Name = tuple[str, str, int | None]
 
@@ -113,7 +111,7 @@ class EngineObserver:
     #: The length of the prefill to show, where there are several.
     n_prompt: int
     _steps: list[dict[int, int]] = field(default_factory=list)
-    _shown: dict[Phase, list[_Occurrence]] = field(default_factory=lambda: {phase: [] for phase in _SHOWN_PHASES})
+    _shown: dict[Phase, list[_Occurrence]] = field(default_factory=lambda: {phase: [] for phase in GRAPH_PHASES})
     #: By phase, of the first replicate: the graph of all is the same.
     _edges: dict[Phase, tuple[RoleEdge, ...]] = field(default_factory=dict)
     #: Equal names are kept once.
@@ -123,7 +121,7 @@ class EngineObserver:
         """Take what is to be shown of one replicate."""
         self._steps.append(step_latencies(record))
         evaluations = evaluations_of(record)
-        for phase in _SHOWN_PHASES if evaluations else ():
+        for phase in GRAPH_PHASES if evaluations else ():
             spans = [span for span in record.spans if span.phase is phase]
             if span := _shown_span(spans, self.n_prompt):
                 phase_ns = median(each.duration_ns for each in spans)

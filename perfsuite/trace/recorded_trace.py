@@ -20,13 +20,10 @@ from perfsuite.records.engine_trace import (
     TraceRecorder,
     new_events,
 )
-from perfsuite.records.events import EngineRecord, Phase, Span
+from perfsuite.records.events import GRAPH_PHASES, EngineRecord, Span
 from perfsuite.records.trace_levels import TraceLevel
 from perfsuite.trace.operators import RecordedGraph, recorded_graph
 from perfsuite.trace.samples import misaligned_evaluations
-
-#: The phases that are a call of llama_decode each.
-DECODING = (Phase.PREFILL, Phase.DECODE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -49,10 +46,10 @@ class SpanEvents:
 
 
 def span_events(record: EngineRecord) -> SpanEvents:
-    """Turn the spans of a record into PHASE events, and those of prefill and decode into TOKEN events too."""
+    """Turn the spans of a record into PHASE events, and those that evaluate a graph into TOKEN events too."""
     phases = tuple(dict.fromkeys(span.phase.value for span in record.spans))
-    decoding = (span for span in record.spans if span.phase in DECODING)
-    iterations = tuple(sorted(decoding, key=lambda span: span.start_ns))
+    evaluating = (span for span in record.spans if span.phase in GRAPH_PHASES)
+    iterations = tuple(sorted(evaluating, key=lambda span: span.start_ns))
     number = {id(span): place for place, span in enumerate(iterations)}
     of_phases = _events(EventKind.PHASE, record.spans)
     of_phases["value"] = [phases.index(span.phase.value) for span in record.spans]

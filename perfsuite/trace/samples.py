@@ -10,7 +10,7 @@ from statistics import median
 import numpy as np
 
 from perfsuite.records.engine_columns import evaluations_of
-from perfsuite.records.events import EMBEDDING_ROLE, EngineRecord, Phase, Span
+from perfsuite.records.events import EMBEDDING_ROLE, GRAPH_PHASES, PROMPT_PHASES, EngineRecord, Phase, Span
 from perfsuite.trace.operators import timed_operators
 
 
@@ -71,7 +71,7 @@ def faster_half_mean(values: Sequence[int]) -> float:
 
 def replicate_samples(record: EngineRecord, center: Center = median) -> ReplicateSamples:
     """Reduce one process's record to one value for each phase and operator."""
-    traced = {phase: tuple(traced_phases(record, phase)) for phase in (Phase.PREFILL, Phase.DECODE)}
+    traced = {phase: tuple(traced_phases(record, phase)) for phase in GRAPH_PHASES}
     return reduce_phases(record, traced, center)
 
 
@@ -89,7 +89,7 @@ def reduce_phases(
             continue
         without = [each.span.duration_ns - spent for each, spent in zip(occurrences, embedding, strict=True)]
         phase_ns[phase] = round(center(without))
-        if phase is Phase.PREFILL and any(embedding):
+        if phase in PROMPT_PHASES and any(embedding):
             phase_ns[Phase.EMBEDDING] = round(center(embedding))
     return ReplicateSamples(
         phase_ns=phase_ns,

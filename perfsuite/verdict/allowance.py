@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from statistics import NormalDist
 
 from perfsuite.expectation.cases import Case
-from perfsuite.expectation.llama_workload import GRAPH_PHASES
-from perfsuite.records.events import Phase
+from perfsuite.records.events import GRAPH_PHASES, Phase
 from perfsuite.verdict.significance import CONFIDENCE, MIN_SESSIONS, Change, t_quantile
 
 #: Share of its step that a case may change by, unless an option says otherwise.
@@ -64,7 +63,8 @@ def step_margin_ratio(
 ) -> float:
     """Return the change that passes: the margin, or `share_ratio` of the step where that is more.
 
-    A case takes `case_ns` before the change; `steps_ns` are prefill and decode as a whole, where they were measured.
+    A case takes `case_ns` before the change; `steps_ns` are whole phases, as far as they were
+    measured.
     """
     share = step_share(case, steps_ns=steps_ns, share_ratio=share_ratio)
     return margin_ratio if share is None else max(margin_ratio, share.margin_ratio(case_ns))

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from itertools import accumulate
 from statistics import median
 
-from perfsuite.expectation.llama_workload import GRAPH_PHASES
 from perfsuite.records.attribution import Attribution, Carrier, PhaseAttribution, UniformShift
-from perfsuite.records.events import EMBEDDING_ROLE
+from perfsuite.records.events import EMBEDDING_ROLE, Phase
 from perfsuite.records.outcome import Judgement, Outcome
 
 #: What such a judgement measured is nothing to reckon with.
@@ -86,6 +85,8 @@ def _parts(movements: Sequence[Movement]) -> Iterator[Part]:
         yield Part(movement=each, role=role, weight_ratio=each.old_ns / total_ns)
 
 
+#: The phases that make up a request, one or the other: it is read and answered, or made into an embedding.
+_REQUESTS = ({Phase.PREFILL.value, Phase.DECODE.value}, {Phase.EMBED.value})
 #: With fewer operators than this, nothing can be said of all.
 _LEAST_OPERATORS = 5
 #: How far from the common shift a case may lie: a part of the shift, and at least this log ratio.
@@ -99,16 +100,16 @@ _MEDIAN_PART = 0.5
 def uniform_shift(judgements: Iterable[Judgement], *, margin_ratio: float) -> UniformShift | None:
     """Return the shift that phases and operators have in common; None where they have none beyond the margin.
 
-    The shift is the time-weighted median of the operators' log ratios. It is common where prefill, decode, and
-    operators that make up four fifths of the time lie within a quarter of it (2 % at least), and where the median
-    operator by number shows half of it: a change of the few longest operators is none of everything.
+    The shift is the time-weighted median of the operators' log ratios. It is common where the phases of a
+    request, and operators that make up four fifths of the time, lie within a quarter of it (2 % at least), and where
+    the median operator by number shows half of it: a change of the few longest operators is none of everything.
     """
     found = tuple(judgements)
     by_phase = parts_by_phase(found)
     phases = [each for each in map(movement_of, found) if each and each.judgement.case_id in by_phase]
     parts = [part for phase in phases for part in by_phase[phase.judgement.case_id]]
     names = {phase.judgement.case_id.rpartition("/")[2] for phase in phases}
-    if len(parts) < _LEAST_OPERATORS or not names >= {phase.value for phase in GRAPH_PHASES}:
+    if len(parts) < _LEAST_OPERATORS or not any(names >= request for request in _REQUESTS):
         return None
     shift = _weighted_median([(part.movement.log_ratio, part.weight_ratio) for part in parts])
     near = sum(part.weight_ratio for part in parts if _is_near(part.movement, shift))

@@ -12,11 +12,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
+from perfsuite.records.events import GRAPH_PHASES
 from perfsuite.units import format_change
 from perfsuite.verdict.entry import StoredSession
 
 _KERNELS = "the kernels"
-_SUBJECTS = ("prefill", "decode", _KERNELS)
+_SUBJECTS = (*(phase.value for phase in GRAPH_PHASES), _KERNELS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,7 +25,7 @@ class DeviceChange:
     """How the device stands to what it was when a session was stored."""
 
     recorded_at: str
-    #: Of prefill, decode and the kernels, as far as they were measured again: now over then.
+    #: Of phases and the kernels, as far as they were measured again: now over then.
     ratios: Mapping[str, float]
     #: The spread that this device shows between sessions without any change, as a ratio.
     spread_ratio: float
@@ -60,7 +61,7 @@ def device_change(
 ) -> DeviceChange:
     """Compare the times that the baseline's engine takes now, by case id, with those that were stored of it.
 
-    Prefill and decode count, as the wholes of what operators are parts of, and the median of the kernels.
+    The phases count that are the wholes of what operators are parts of, and the median of the kernels.
     """
     found: dict[str, list[float]] = defaultdict(list)
     for case_id, times_ns in old_ns.items():

@@ -19,6 +19,17 @@ MetadataValue: TypeAlias = bool | int | float | str | tuple[bool | int | float, 
 _GENERAL = ("general.", "tokenizer.", "xielu.")
 
 
+#: Architectures that read a text whole and generate none; any other gives embeddings where its file says how its rows
+#: are pooled. *Source*: ``llama_model::create_memory`` and ``llama_model_has_decoder`` in ``src/llama-model.cpp`` of
+#: llama-cpp-python 0.3.36.
+_ENCODERS = frozenset(
+    {
+        *("bert", "nomic-bert", "nomic-bert-moe", "neo-bert", "modern-bert", "eurobert", "jina-bert-v2"),
+        *("jina-bert-v3", "gemma-embedding", "llama-embed", "t5encoder", "wavtokenizer-dec"),
+    }
+)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelShape:
     """What a GGUF says of a model, but for its weights and its vocabulary."""
@@ -48,9 +59,19 @@ class ModelShape:
         return next(rows, 0) or self.integer("vocab_size", 0)
 
     @property
+    def n_positions(self) -> int | None:
+        """The places of a text that a table has a row for; None where places are computed."""
+        return next((each.ne[-1] for each in self.tensors if each.name == "position_embd.weight"), None)
+
+    @property
     def n_parameters(self) -> int:
         """The number of trained weights, tied embeddings counted once."""
         return parameters_of(self.tensors)
+
+    @property
+    def embeds(self) -> bool:
+        """Whether it gives embeddings of a text, and generates none."""
+        return self.gguf_architecture in _ENCODERS or self.integer("pooling_type", 0) > 0
 
     @property
     def tied_embeddings(self) -> bool:
@@ -80,6 +101,12 @@ class ModelShape:
         if not isinstance(value, int):
             raise ArchitectureError(f"{self.name}: {full_key(self, key)} is {value!r}, expected an integer")
         return value
+
+
+def check_generates(shape: ModelShape, what: str) -> None:
+    """Raise ArchitectureError where a model of embeddings is given to `what`, an option or a command of others."""
+    if shape.embeds:
+        raise ArchitectureError(f"{what}: {shape.name} gives embeddings and generates nothing; name a model that does")
 
 
 def full_key(shape: ModelShape, key: str) -> str:

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from perfsuite.errors import PerfsuiteError
 from perfsuite.expectation.cases import (
     REST_ROLE,
     Case,
@@ -78,6 +79,25 @@ def test_a_scenario_without_a_prompt_or_a_generation_has_no_case_for_it() -> Non
     assert {Phase.PREFILL, Phase.EMBEDDING} & set(phases(workload(scenario="p0-g4"))) == set()
     assert Phase.DECODE not in phases(workload(scenario="p4-g0"))
     assert {case.phase for case in operator_cases(workload(scenario="p4-g0"))} == {Phase.PREFILL}
+
+
+def test_a_model_of_embeddings_reads_its_prompt_at_once() -> None:
+    """The prompt is one pass without chunks, each token gives a row, and nothing lies before or behind it."""
+    of = catalogue_workload("nomic-embed-text-v1.5-q8_0", "p700-g4-d9")
+    assert [case.phase for case in phase_cases(of)] == [Phase.EMBEDDING, Phase.EMBED, Phase.END_TO_END]
+    assert of.prefix == "nomic-embed-text-v1.5-q8_0/p700-g4-d9"
+    (batch,) = of.batches(Phase.EMBED)
+    assert (batch.n_tokens, batch.n_outputs, batch.n_used) == (700, 700, 700)
+    with pytest.raises(PerfsuiteError, match="a model of embeddings reads prompts, and p0-g4 has none"):
+        catalogue_workload("bge-small-en-v1.5-q8_0", "p0-g4")
+
+
+def test_a_text_has_to_fit_into_a_table_of_positions() -> None:
+    """What llama.cpp would abort for is refused; what generates needs the places of what it generates, too."""
+    assert catalogue_workload("bge-small-en-v1.5-q8_0", "p512-g4").scenario.n_ctx == 512
+    for name, n_ctx in (("bge-small-en-v1.5-q8_0", 513), ("tiny-gpt2-q8_0", 517)):
+        with pytest.raises(PerfsuiteError, match=f"{name}: has 512 positions, and p513-g4 takes {n_ctx}"):
+            catalogue_workload(name, "p513-g4")
 
 
 def test_operators_of_a_phase_make_up_its_graph() -> None:

@@ -30,6 +30,31 @@ def test_what_runs_beside_a_model_is_said(asked: dict[str, int | str]) -> None:
     assert not request.workload(WEIGHTS, SCENARIO, flash_attn=True, models_dir=Path("models")).is_alone
 
 
+@pytest.mark.parametrize(
+    ("asked", "why"),
+    [
+        ({"parallel": 2}, "--parallel=2: tiny-bert gives embeddings and generates nothing"),
+        ({"draft": "ngram"}, "--draft=ngram: tiny-bert gives embeddings"),
+        ({"ubatch_size": 4}, "--ubatch-size=4: tiny-bert-q8_0 reads a prompt in one pass, expected 5 or more"),
+    ],
+)
+def test_a_model_of_embeddings_is_asked_for_prompts_alone(asked: dict[str, int | str], why: str) -> None:
+    """What is about generating is refused in a line; an adapter is taken, and so is a chunk that holds the prompt."""
+    weights = catalogue_weights("tiny-bert-q8_0")
+    with pytest.raises(PerfsuiteError, match=why):
+        WorkloadRequest.of(Namespace(**asked)).workload(weights, SCENARIO, flash_attn=True, models_dir=Path("models"))
+    request = WorkloadRequest(lora_rank=4, ubatch_size=5)
+    workload = request.workload(weights, SCENARIO, flash_attn=True, models_dir=Path("models"))
+    assert (workload.settings.lora_rank, workload.n_ubatch) == (4, 5)
+
+
+def test_no_model_of_embeddings_drafts() -> None:
+    """The refusal names the draft."""
+    request = WorkloadRequest(draft="tiny-bert-q8_0")
+    with pytest.raises(PerfsuiteError, match="--draft=tiny-bert-q8_0: tiny-bert gives embeddings"):
+        request.workload(WEIGHTS, SCENARIO, flash_attn=True, models_dir=Path("models"))
+
+
 def test_a_path_may_hold_colons() -> None:
     """Only numbers behind a colon belong to the form."""
     request = WorkloadRequest(draft="/a:b/none.gguf:4:0.5")

@@ -10,21 +10,26 @@ from typing import Any
 import pytest
 
 from perfsuite.errors import ArchitectureError, MeasurementError
-from perfsuite.expectation.cases import operator_cases, phase_cases
+from perfsuite.expectation.cases import REST_ROLE, operator_cases, phase_cases
 from perfsuite.expectation.engine_graphs import EngineGraphs
 from perfsuite.expectation.graph import Batch
 from perfsuite.expectation.llama_workload import LlamaWorkload, llama_workload
+from perfsuite.expectation.timing.engine_times import EngineTimes, case_forecasts
 from perfsuite.expectation.workload_request import WorkloadRequest
 from perfsuite.experiments.engine_replicates import recorded_graph
 from perfsuite.experiments.said_graphs import engine_graphs, with_engine_graphs
 from perfsuite.measure.board.local_board import LocalBoard
 from perfsuite.measure.engine import Engine, find_engine
-from perfsuite.measure.llama_plan import llama_plan
+from perfsuite.measure.llama_plan import llama_plan, with_files
 from perfsuite.records.events import EngineRecord, Phase
+from perfsuite.trace.samples import replicate_samples
 from perfsuite.verdict.graph_agreement import graph_differences
-from perfsuite.workload.catalog import find, names, tiny_names
+from perfsuite.workload.catalog import find, listed, names, tiny_names
+from perfsuite.workload.projector import find_projector
 from perfsuite.workload.scenario import find_scenario
 from perfsuite.workload.weights import Weights, materialize, resolve, synthetic_weights
+
+from ..synthetic_calibration import calibration
 
 FAMILIES = {find(name).gguf_architecture: name for name in names()}
 #: Two batches of a prompt, of which the first gives no logits, and steps of decoding, over a cache of three lengths.
@@ -48,6 +53,14 @@ class Asked:
     def graphs(self, workload: LlamaWorkload) -> EngineGraphs:
         """Return what the engine says."""
         return engine_graphs(workload, self.engine, self.board, models_dir=self.models)
+
+    def run(self, weights: Weights, scenario: str) -> tuple[LlamaWorkload, EngineRecord]:
+        """Return a workload with what the engine says of it, and what a process of it recorded."""
+        workload = llama_workload(weights, find_scenario(scenario))
+        workload = replace(workload, engine_graphs=self.graphs(workload))
+        path, cache_dir = self.board.place_weights(weights), self.board.cache_dir
+        plan = llama_plan(workload, self.engine, gguf_path=path, cache_dir=cache_dir, n_threads=2)
+        return workload, EngineRecord.from_plain(self.board.run(plan)["engine"])
 
     def with_graphs(self, workload: LlamaWorkload, remark: Callable[[str], None]) -> LlamaWorkload:
         """Return a workload with that, where it needs it."""
@@ -98,15 +111,66 @@ NOT_ALONE, OTHERWISE = ("eagle3", "dflash", "t5"), ("deepseek4", "glm5-next")
     ],
 )
 def test_what_is_said_is_what_runs(asked: Asked, name: str) -> None:
-    """Of any architecture, the operators that were said are those that are recorded, in both phases."""
-    weights = resolve(f"{name}-q8_0", cache_dir=asked.models)
-    workload = llama_workload(weights, find_scenario("p16-g4"))
-    workload = replace(workload, engine_graphs=asked.graphs(workload))
-    path, cache_dir = asked.board.place_weights(weights), asked.board.cache_dir
-    plan = llama_plan(workload, asked.engine, gguf_path=path, cache_dir=cache_dir, n_threads=2)
-    record = EngineRecord.from_plain(asked.board.run(plan)["engine"])
+    """Of any architecture, the operators that were said are those that are recorded, in all phases."""
+    workload, record = asked.run(resolve(f"{name}-q8_0", cache_dir=asked.models), "p16-g4")
     for phase in workload.graph_phases():
         assert graph_differences(workload.graph(phase), recorded_graph(record, phase, workload)) == ()
+
+
+@pytest.mark.parametrize("name", ["tiny-clip-q8_0", "tiny-siglip-f16"])
+@pytest.mark.parametrize("flash_attn", [True, False])
+def test_the_graph_of_an_image_is_said_and_runs(asked: Asked, name: str, flash_attn: bool) -> None:
+    """The operators of a projector are said before it runs, are those that are recorded, and all have a cost."""
+    workload = asked.workload("smollm2-135m", flash_attn=flash_attn)
+    projector = find_projector(name, workload.weights, cache_dir=asked.models)
+    remarks: list[str] = []
+    workload = asked.with_graphs(replace(workload, projector=projector), remarks.append)
+    assert remarks == []
+    assert workload.image_graph is not None
+    assert all(each.cost.written_bytes > 0 for each in workload.image_graph)
+    path, cache_dir = asked.board.place_weights(workload.weights), asked.board.cache_dir
+    plan = llama_plan(workload, asked.engine, gguf_path=path, cache_dir=cache_dir, n_threads=2)
+    record = EngineRecord.from_plain(asked.board.run(with_files(plan, workload, asked.board, asked.models))["engine"])
+    for phase in workload.known_phases:
+        assert graph_differences(workload.graph(phase), recorded_graph(record, phase, workload)) == ()
+    costs = {case.phase: case.costs for case in phase_cases(workload)}
+    assert sum(part.cost.parameter_bytes for part in costs[Phase.ENCODE_IMAGE]) > 0
+    roles = [case.role for case in operator_cases(workload) if case.phase is Phase.ENCODE_IMAGE]
+    assert {"Qcur", "ffn_up", "attn_out", "rest"} <= set(roles)
+
+
+def test_a_projector_of_another_model_is_told_before_anything_runs(asked: Asked) -> None:
+    """The engine's own words name both widths."""
+    workload, other = asked.workload("smollm2-135m"), asked.workload("pythia-70m")
+    projector = find_projector("tiny-clip-f16", other.weights, cache_dir=asked.models)
+    with pytest.raises(ArchitectureError, match=r"mismatch between text model \(n_embd = 576\) and mmproj") as caught:
+        asked.with_graphs(replace(workload, projector=projector), pytest.fail)
+    assert "\n" not in str(caught.value)
+
+
+def pooled(name: str, pooling_type: int, models: Path) -> Weights:
+    """Return weights whose file says how the rows that it gives are pooled: 1 the mean, 2 the first, 3 the last."""
+    shape = listed(name).shape(f"{name}-pooled")
+    metadata = tuple({**dict(shape.metadata), "pooling_type": pooling_type}.items())
+    return synthetic_weights(replace(shape, metadata=metadata), "q8_0", cache_dir=models)
+
+
+@pytest.mark.parametrize(
+    ("name", "pooling_type"),
+    [("tiny-bert", None), ("tiny-nomic-bert", 1), ("tiny-modern-bert", 2), ("tiny-t5encoder", 1), ("tiny-qwen3", 3)],
+)
+def test_an_embedding_is_one_phase(asked: Asked, name: str, pooling_type: int | None) -> None:
+    """A prompt is one pass, beyond llama.cpp's usual chunk too, said as it runs, and forecast; nothing follows it."""
+    plain = resolve(f"{name}-q8_0", cache_dir=asked.models)
+    weights = plain if pooling_type is None else pooled(name, pooling_type, asked.models)
+    workload, record = asked.run(weights, "p320-g4-d8")
+    assert graph_differences(workload.graph(Phase.EMBED), recorded_graph(record, Phase.EMBED, workload)) == ()
+    samples = replicate_samples(record)
+    assert set(samples.phase_ns) == {Phase.LOAD, Phase.EMBEDDING, Phase.EMBED, Phase.END_TO_END}
+    assert [span.n_tokens for span in record.spans if span.phase is Phase.EMBED] == [320]
+    cases = (*phase_cases(workload), *operator_cases(workload))
+    assert {case.case_id for case in cases} == set(case_forecasts(workload, EngineTimes(calibration())))
+    assert {case.role for case in cases if case.kind == "operator"} == {*samples.operator_ns[Phase.EMBED], REST_ROLE}
 
 
 def test_no_weight_is_read(asked: Asked, tmp_path: Path) -> None:

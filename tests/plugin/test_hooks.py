@@ -267,6 +267,13 @@ def test_collecting_measures_nothing(runs: HostRuns) -> None:
     assert runs.device.plans == []
 
 
+def test_a_model_of_embeddings_has_one_phase_of_its_own(runs: HostRuns) -> None:
+    """Of an encoder the prompt is listed, and no step of decoding or what follows one."""
+    listed = runs("--model=tiny-bert-q8_0", "--collect-only", "-q", "-k", "test_phase").stdout.str()
+    found = re.findall(r"test_phase\[phase/tiny-bert-q8_0/siso/(\w+)\]", listed)
+    assert found == ["embedding", "embed", "end_to_end"]
+
+
 def test_paths_on_the_command_line_are_kept(runs: HostRuns) -> None:
     """With --device and a path, that path is run and not the shipped cases."""
     runs.pytester.makepyfile("def test_own(): pass")

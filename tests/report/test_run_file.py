@@ -34,6 +34,7 @@ MANY = prompts_scenario((5, 70, 9), 8).name
     [
         ("phase/a-q8_0/siso/prefill", 64 / 0.005),
         ("phase/a-q8_0/p100-g4-d7/prefill", 100 / 0.005),
+        ("phase/a-q8_0/siso/embed", 64 / 0.005),
         (f"phase/a-q8_0/{MANY}/prefill", None),
         (f"phase/a-q8_0/{MANY}/decode", 1 / 0.005),
         ("phase/a-q8_0/siso/sampling", None),
@@ -42,7 +43,7 @@ MANY = prompts_scenario((5, 70, 9), 8).name
     ],
 )
 def test_the_scenario_says_of_how_many_tokens_a_time_is(case_id: str, rate: float | None) -> None:
-    """A prefill has its prompt's tokens, a decode step one; what has no one number of tokens has no speed."""
+    """A prompt has its tokens, a decode step one; what has no one number of tokens has no speed."""
     assert tokens_per_s(case(case_id)) == rate
 
 

@@ -196,7 +196,10 @@ def test_what_does_not_move_everything_is_no_shift() -> None:
     assert uniform_shift(cases, margin_ratio=0.02) is not None
     assert uniform_shift(run(1.2, phase_ratio=1.05), margin_ratio=0.05) is None
     cases = run(1.2)
-    assert uniform_shift([each for each in cases if "decode" in each.case_id], margin_ratio=0.05) is None
+    decode = [each for each in cases if "decode" in each.case_id]
+    assert uniform_shift(decode, margin_ratio=0.05) is None
+    embed = [replace(each, case_id=each.case_id.replace("decode", "embed")) for each in decode]
+    assert uniform_shift(embed, margin_ratio=0.05) is not None
     few = [each for each in cases if each.kind == "phase" or each.case_id.endswith(("op1", "op2"))]
     assert uniform_shift(few, margin_ratio=0.05) is None
     kernels = [moved(f"kernel/add/n{at}/f32", 10**9, 10**9) for at in range(20)]

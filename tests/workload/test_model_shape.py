@@ -7,7 +7,7 @@ import pytest
 from perfsuite.errors import ArchitectureError
 from perfsuite.workload.architecture import Architecture
 from perfsuite.workload.catalog import find, find_model, listed
-from perfsuite.workload.model_shape import ModelShape, full_key, shape_of
+from perfsuite.workload.model_shape import ModelShape, check_generates, full_key, shape_of
 from perfsuite.workload.tensors import tensor_specs
 
 
@@ -30,6 +30,31 @@ def test_general_keys_have_no_prefix() -> None:
     shape = _shape("bge-small-en-v1.5")
     assert full_key(shape, "tokenizer.ggml.token_type_count") == "tokenizer.ggml.token_type_count"
     assert full_key(shape, "block_count") == "bert.block_count"
+
+
+@pytest.mark.parametrize(
+    ("name", "pooling_type", "embeds"),
+    [
+        ("tiny-bert", None, True),
+        ("tiny-t5encoder", None, True),
+        ("tiny-t5", None, False),
+        ("tiny-dream", None, False),
+        ("tiny-qwen3", None, False),
+        ("tiny-qwen3", 0, False),
+        ("tiny-qwen3", 3, True),
+    ],
+)
+def test_encoders_and_pooled_models_give_embeddings(name: str, pooling_type: int | None, *, embeds: bool) -> None:
+    """An encoder does by its architecture, any other where its metadata pools; what generates is refused by no one."""
+    shape = _shape(name)
+    if pooling_type is not None:
+        shape = replace(shape, metadata=(*shape.metadata, ("pooling_type", pooling_type)))
+    assert shape.embeds == embeds
+    if embeds:
+        with pytest.raises(ArchitectureError, match=f"--model={name}: {name} gives embeddings and generates nothing"):
+            check_generates(shape, f"--model={name}")
+    else:
+        check_generates(shape, f"--model={name}")
 
 
 def test_a_shallower_model_has_the_first_layers() -> None:

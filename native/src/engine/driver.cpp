@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "drafter.h"
+#include "image_encoder.h"
 #include "llama.h"
 #include "loading.h"
 #include "perfsuite/clock.h"
@@ -88,12 +89,19 @@ std::vector<std::unique_ptr<char[]>> draw_padding(uint32_t seed) {
     return blocks;
 }
 
-void decode_or_fail(llama_context *context, const llama_batch &batch) {
-    const int32_t status = llama_decode(context, batch);
+// `evaluate` is llama_decode, or of an encoder llama_encode.
+void evaluate_or_fail(int32_t (*evaluate)(llama_context *, llama_batch), const char *name, llama_context *context,
+                      const llama_batch &batch) {
+    const int32_t status = evaluate(context, batch);
     if (status != 0) {
-        fail("llama_decode of " + std::to_string(batch.n_tokens) + " tokens returned " + std::to_string(status));
+        const std::string n_tokens = std::to_string(batch.n_tokens);
+        fail(std::string(name) + " of " + n_tokens + " tokens returned " + std::to_string(status));
     }
     llama_synchronize(context);
+}
+
+void decode_or_fail(llama_context *context, const llama_batch &batch) {
+    evaluate_or_fail(llama_decode, "llama_decode", context, batch);
 }
 
 void decode_next(llama_context *context, llama_token *tokens, int32_t n_tokens) {
@@ -205,8 +213,10 @@ struct ps_engine {
     model_ptr model;
     recorder_ptr recorder;
     context_ptr context;
+    bool is_encoder = false; // that gives embeddings: it keeps nothing of a text, and decodes none
     sampler_ptr sampler;
     std::unique_ptr<draft_model> draft;
+    std::unique_ptr<perfsuite::image_encoder> images;
     std::unique_ptr<perfsuite::token_batch> batch; // of tokens with places, where they are not one sequence's next
     std::vector<llama_token> tokens; // of all sequences, one text behind the other
     int32_t n_text = 0;
@@ -215,7 +225,7 @@ struct ps_engine {
     ps_clock_point clock_start{}, clock_end{};
     int32_t n_repetitions = 0; // run and kept so far
     volatile float sink = 0.0f;
-    std::array<std::vector<uint8_t>, 2> group_ends; // of a prefill and of a decode step
+    std::array<std::vector<uint8_t>, 2> group_ends; // of a prompt and of a decode step
 
     void add(ps_phase phase, int32_t repetition, int32_t token, int32_t n_tokens, int64_t start_ns) {
         const int64_t end_ns = ps_now_ns();
@@ -230,7 +240,11 @@ struct ps_engine {
             ps_recorder_set_groups(recorder.get(), ends.data(), static_cast<int32_t>(ends.size()));
         }
         const int64_t start_ns = ps_now_ns();
-        decode_or_fail(context.get(), tokens);
+        if (is_encoder) {
+            evaluate_or_fail(llama_encode, "llama_encode", context.get(), tokens);
+        } else {
+            decode_or_fail(context.get(), tokens);
+        }
         if (options.inject_phases & (1u << phase)) {
             const int64_t now_ns = ps_now_ns();
             const auto wait_ns = static_cast<int64_t>(static_cast<double>(now_ns - start_ns) * options.inject_phase_ratio);
@@ -280,11 +294,29 @@ struct ps_engine {
         return batch->native();
     }
 
+    // What the text's model would read of the image comes before the prompt, and is left out.
+    void encode_image(int32_t repetition) {
+        if (recorder) {
+            ps_recorder_set_groups(recorder.get(), nullptr, 0);
+        }
+        ps_recorder_follow_backends(recorder.get(), true);
+        const int64_t start_ns = ps_now_ns();
+        images->encode();
+        add(PS_PHASE_ENCODE_IMAGE, repetition, 0, images->n_tokens(), start_ns);
+        ps_recorder_follow_backends(recorder.get(), false);
+        if (recorder) {
+            ps_recorder_end_evaluation(recorder.get());
+        }
+    }
+
     void read_prompts(const ps_workload &workload, int32_t repetition) {
         const int32_t begin = workload.n_depth, n_prompt = workload.n_prompt;
         for (llama_seq_id sequence = 0; sequence < options.n_sequences && n_prompt > 0; sequence++) {
-            evaluate(PS_PHASE_PREFILL, repetition, begin, stretch(sequence, begin, n_prompt));
-            choose_next(repetition, begin + n_prompt - 1);
+            evaluate(options.embeds ? PS_PHASE_EMBED : PS_PHASE_PREFILL, repetition, begin,
+                     stretch(sequence, begin, n_prompt));
+            if (!options.embeds) {
+                choose_next(repetition, begin + n_prompt - 1);
+            }
         }
     }
 
@@ -340,6 +372,9 @@ struct ps_engine {
         draw_texts(workload);
         fill_depth(workload);
         const int64_t end_to_end_ns = ps_now_ns();
+        if (images) {
+            encode_image(repetition);
+        }
         read_prompts(workload, repetition);
         if (draft && workload.n_prompt > 0) {
             let_draft(PS_PHASE_DRAFT_PREFILL, repetition, begin, workload.n_prompt,
@@ -415,8 +450,14 @@ int32_t ps_engine_open(const ps_options *options, ps_engine **engine, char *erro
         opened->recorder = open_recorder(*options);
         ps_recorder_watch_entries(opened->recorder.get());
         opened->context = open_context(opened->model.get(), *options, opened->recorder.get());
+        opened->is_encoder = options->embeds && !(perfsuite::has_memory(opened->context.get()) &&
+                                                  llama_model_has_decoder(opened->model.get()));
         if (options->n_draft > 0) {
             opened->draft = std::make_unique<draft_model>(*options);
+        }
+        if (options->mmproj_path) {
+            opened->images =
+                std::make_unique<perfsuite::image_encoder>(*options, opened->model.get(), opened->recorder.get());
         }
         if (options->n_draft > 0 || options->n_sequences > 1) {
             opened->batch = std::make_unique<perfsuite::token_batch>(
@@ -442,7 +483,7 @@ void ps_engine_close(ps_engine *engine) { delete engine; }
 int32_t ps_engine_run(ps_engine *engine, const ps_workload *workload, char *error, size_t error_bytes) {
     try {
         const int32_t n_rows = std::max(engine->options.n_sequences, engine->options.n_draft + 1);
-        const auto per_repetition = static_cast<size_t>((workload->n_gen + n_rows) * (2 + 3 * n_rows) + 3);
+        const auto per_repetition = static_cast<size_t>((workload->n_gen + n_rows) * (2 + 3 * n_rows) + 4);
         engine->spans.reserve(engine->spans.size() + per_repetition * static_cast<size_t>(workload->n_repetitions));
         if (engine->n_repetitions == 0) {
             engine->clock_start = ps_calibrate(n_brackets);

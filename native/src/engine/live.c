@@ -75,8 +75,17 @@ void ps_live_pause(bool paused) {
 }
 
 static bool is_worth_waking(const ps_span *span) {
-    return span->phase == PS_PHASE_LOAD || span->phase == PS_PHASE_PREFILL || span->phase == PS_PHASE_DECODE ||
-           span->phase == PS_PHASE_END_TO_END;
+    switch (span->phase) {
+    case PS_PHASE_LOAD:
+    case PS_PHASE_PREFILL:
+    case PS_PHASE_DECODE:
+    case PS_PHASE_END_TO_END:
+    case PS_PHASE_EMBED:
+    case PS_PHASE_ENCODE_IMAGE:
+        return true;
+    default:
+        return false;
+    }
 }
 
 /* A full counter of the eventfd means that the consumer has plenty to wake up for, so a failure is no loss. */

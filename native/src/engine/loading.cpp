@@ -16,12 +16,6 @@ namespace {
 
 std::string engine_log; // the engine's own last complaint, for error messages
 
-void keep_complaint(ggml_log_level level, const char *text, void *) {
-    if (level == GGML_LOG_LEVEL_ERROR && engine_log.size() < 1000) {
-        engine_log += text;
-    }
-}
-
 /* A backend may end the process by itself: then its complaint is the last word. */
 void say_complaint() {
     if (!engine_log.empty()) {
@@ -52,6 +46,12 @@ llama_adapter_lora *load_adapter(llama_model *model, const ps_options &options) 
 }
 
 } // namespace
+
+void keep_complaint(ggml_log_level level, const char *text, void *) {
+    if (level == GGML_LOG_LEVEL_ERROR && engine_log.size() < 1000) {
+        engine_log += text;
+    }
+}
 
 [[noreturn]] void fail(const std::string &what) {
     std::string text = what;
@@ -99,6 +99,7 @@ context_ptr open_context(llama_model *model, const ps_options &options, ps_recor
     params.type_k = type_of(options.type_k);
     params.type_v = type_of(options.type_v);
     perfsuite::keep_whole_window(params, options.swa_full != 0);
+    params.embeddings = options.embeds != 0;
     params.no_perf = true;
     if (recorder && options.recorder != PS_RECORDER_SPLITS) {
         params.cb_eval = ps_recorder_ask;

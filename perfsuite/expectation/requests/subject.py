@@ -12,6 +12,7 @@ from perfsuite.workload.architecture import Architecture
 from perfsuite.workload.catalog import find, names
 from perfsuite.workload.gguf_metadata import read_gguf
 from perfsuite.workload.huggingface import from_config
+from perfsuite.workload.model_shape import check_generates
 from perfsuite.workload.quantization import quantizations
 from perfsuite.workload.variant import Variant
 from perfsuite.workload.weights import resolve
@@ -89,6 +90,7 @@ def find_subject(text: str) -> Subject:
         return Subject(architecture=_from_config(path))
     if path.suffix == ".gguf":
         gguf = read_gguf(path)
+        check_generates(gguf.shape, f"--architecture={text}")
         return Subject(architecture=gguf.architecture, tensor_types=gguf.tensor_types)
     if "/" in text or "\\" in text:
         raise PerfsuiteError(f"--architecture={text}: expected a name, a path of a config.json, or one of a .gguf file")

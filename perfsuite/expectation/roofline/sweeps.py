@@ -13,6 +13,7 @@ from perfsuite.expectation.llama_workload import LlamaWorkload, llama_workload
 from perfsuite.workload.catalog import names
 from perfsuite.workload.ggml_types import is_quantized
 from perfsuite.workload.gguf_metadata import unknown_architecture
+from perfsuite.workload.model_shape import check_generates
 from perfsuite.workload.scenario import find_scenario, scenario_names
 from perfsuite.workload.weights import resolve
 
@@ -47,6 +48,7 @@ class SweepSubject:
             weights = resolve(name, cache_dir=self.cache_dir)
         if weights.known_architecture is None:  # its work cannot be counted: said before anything is measured
             raise unknown_architecture(self.weights, weights.gguf_architecture)
+        check_generates(weights.shape, f"--model={self.weights}")
         return llama_workload(weights, find_scenario(scenario), flash_attn=flash_attn, type_k=type_kv, type_v=type_kv)
 
     @property
@@ -180,11 +182,13 @@ SWEEPS: Mapping[str, Callable[[SweepSubject], Iterator[_Place]]] = MappingProxyT
 def sweep_points(sweeps: tuple[str, ...], subject: SweepSubject) -> tuple[SweepPoint, ...]:
     """Return the workloads of some sweeps.
 
-    Raises PerfsuiteError: a sweep is unknown, or one of its workloads cannot be had from the catalogue.
+    Raises PerfsuiteError: a sweep is unknown, the subject generates nothing, or one of its workloads cannot be had from
+    the catalogue.
     """
     for name in sweeps:
         if name not in SWEEPS:
             raise PerfsuiteError(f"sweep {name!r} is unknown; accepted are {', '.join(SWEEPS)}")
+    check_generates(resolve(subject.weights, cache_dir=subject.cache_dir).shape, f"--model={subject.weights}")
     return tuple(_point(name, subject, *each) for name in dict.fromkeys(sweeps) for each in SWEEPS[name](subject))
 
 

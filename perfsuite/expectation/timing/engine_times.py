@@ -18,7 +18,7 @@ from perfsuite.expectation.timing.features import family, shape_cost, shape_of
 from perfsuite.expectation.timing.least_squares import nonnegative_weights
 from perfsuite.expectation.timing.operator_shape import OperatorShape
 from perfsuite.expectation.timing.operator_times import Family, OperatorTimes
-from perfsuite.records.events import EMBEDDING_ROLE, Phase
+from perfsuite.records.events import EMBEDDING_ROLE, PROMPT_PHASES, Phase
 
 #: Fewer architectures do not show whether an operator takes longer by a ratio or by a time.
 _FEWEST_TO_CHOOSE = 3
@@ -284,7 +284,7 @@ class EngineTimes:
 
         That share is of the whole graph: `n_elsewhere` of its operators are told apart from the phase.
         """
-        factor = self.factors.get(phase, UNKNOWN_PHASE)
+        factor = self._factor(phase)
         within_ns, fit_spread, _ = self._within(shapes, factor, streamed_bytes(shapes), known=factor.families)
         rest_ns = _rest_ns(factor, sum(shapes.values()) + n_elsewhere)
         return _interval(within_ns + rest_ns, factor, fit_spread, factor.spread_ratio)
@@ -294,13 +294,13 @@ class EngineTimes:
 
         All matrices of the phase are `n_bytes`; 0 says that it is not known what of them a cache holds.
         """
-        factor = self.factors.get(phase, UNKNOWN_PHASE)
+        factor = self._factor(phase)
         within_ns, fit_spread, kind_spread = self._within(shapes, factor, n_bytes)
         return _interval(within_ns, factor, fit_spread, kind_spread)
 
     def rest(self, n_operators: int, phase: str) -> TimeForecast:
         """Forecast what a phase spends outside its operators; it differs more than they do."""
-        factor = self.factors.get(phase, UNKNOWN_PHASE)
+        factor = self._factor(phase)
         return _interval(_rest_ns(factor, n_operators), factor, REST_SPREAD_RATIO)
 
     def token_phase(self, phase: str, n_vocab: int) -> TimeForecast | None:
@@ -310,6 +310,11 @@ class EngineTimes:
             return None
         per_logit = factor_of([median(each.rounds_ns) / each.n_vocab for each in found])
         return _interval(per_logit.ratio * n_vocab, PhaseFactor(n_compositions=len(found)), per_logit.spread_ratio)
+
+    def _factor(self, phase: str) -> PhaseFactor:
+        """Return the factor of a phase; prompts of any kind have that of a prefill, which alone is calibrated."""
+        known = Phase.DECODE.value if phase == Phase.DECODE.value else Phase.PREFILL.value
+        return self.factors.get(known, UNKNOWN_PHASE)
 
     def _within(
         self,
@@ -373,14 +378,11 @@ def _interval(expected_ns: float, factor: PhaseFactor, *spreads: float) -> TimeF
     return TimeForecast(expected_ns=expected_ns, lower_ns=expected_ns / width, upper_ns=expected_ns * width)
 
 
-_TOKEN_PHASES = (Phase.COPY, Phase.SOFTMAX, Phase.SAMPLING)
-
-
 def case_forecasts(workload: LlamaWorkload, times: EngineTimes) -> dict[str, TimeForecast]:
     """Forecast the phases and the operators of a workload; what has no forecast is left out, as is what is not known.
 
     A phase is the sum of its operators as they run within the engine, and the engine's own share. The end to end adds
-    the phases as often as they occur.
+    the phases as often as they occur; with an image it has none, of which no operators are measured alone.
     """
     if not workload.has_graph:
         return {}
@@ -398,11 +400,11 @@ def case_forecasts(workload: LlamaWorkload, times: EngineTimes) -> dict[str, Tim
         if known.keys() == roles.keys():
             phases |= _graph_phases(phase, roles, times)
     phases |= draft_forecasts(workload, times)
-    for phase in _TOKEN_PHASES:
+    for phase in workload.token_phases:
         forecast = times.token_phase(phase.value, workload.n_vocab) if workload.n_vocab else None
         if forecast is not None:
             phases[phase] = forecast
-    if {*workload.graph_phases(), *_TOKEN_PHASES} <= set(phases):
+    if workload.projector is None and {*workload.graph_phases(), *workload.token_phases} <= set(phases):
         phases[Phase.END_TO_END] = _end_to_end(workload, phases)
     return forecasts | {f"phase/{workload.prefix}/{phase.value}": each for phase, each in phases.items()}
 
@@ -419,11 +421,11 @@ def _shapes_by_role(workload: LlamaWorkload, phase: Phase) -> Mapping[str, Count
 def _graph_phases(
     phase: Phase, roles: Mapping[str, Counter[OperatorShape]], times: EngineTimes
 ) -> dict[Phase, TimeForecast]:
-    """Return a phase without its gather of embeddings, and in a prefill that gather for itself."""
+    """Return a phase without its gather of embeddings, and of a prompt that gather for itself."""
     embedding = roles.get(EMBEDDING_ROLE, Counter())
     others = sum((shapes for role, shapes in roles.items() if role != EMBEDDING_ROLE), start=Counter[OperatorShape]())
     found = {phase: times.phase(others, phase.value, n_elsewhere=sum(embedding.values()))}
-    if phase is Phase.PREFILL and embedding:
+    if phase in PROMPT_PHASES and embedding:
         found[Phase.EMBEDDING] = times.part(embedding, phase.value)
     return found
 

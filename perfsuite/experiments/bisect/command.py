@@ -106,9 +106,9 @@ def add_parser(commands: Commands) -> None:
     text = "builds a revision, run by sh in a copy of it; libraries must be shared ones"
     parser.add_argument("--build", metavar="COMMAND", help=text)
     subject = add_subject(parser, "model", "scenario", "threads")
-    add_shared(subject, *("ubatch-size", "cache-type-k", "cache-type-v", "lora-rank", "parallel", "draft"))
-    text = "a phase or PHASE/OPERATOR, or the end of a case's id (default decode)"
-    subject.add_argument("--case", default="decode", metavar="CASE", help=text)
+    add_shared(subject, *("ubatch-size", "cache-type-k", "cache-type-v", "lora-rank", "parallel", "draft", "mmproj"))
+    text = "a phase or PHASE/OPERATOR, or the end of a case's id (default decode; of a model of embeddings embed)"
+    subject.add_argument("--case", metavar="CASE", help=text)
     effort = effort_group(parser)
     text = "the smallest change that is looked for (default 0.01)"
     effort.add_argument("--least", type=float, default=0.01, metavar="RATIO", help=text)
@@ -155,11 +155,12 @@ def _bisect(options: argparse.Namespace) -> int:
 def _pairs(
     options: argparse.Namespace, board: Board, run: EngineRun, names: Sequence[str], builder: Builder, tell: Progress
 ) -> BuildPairs:
+    asked = options.case or run.workload.graph_phases()[-1].value
     return BuildPairs(
         board=board,
         profile=find_profile("host"),
         plan=run.plan,
-        case=_case(options.case, (*phase_cases(run.workload), *operator_cases(run.workload))),
+        case=_case(asked, (*phase_cases(run.workload), *operator_cases(run.workload))),
         names=names,
         make=builder.engine,
         remark=tell.remark,

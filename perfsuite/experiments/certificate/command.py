@@ -31,6 +31,7 @@ from perfsuite.experiments.compared_plans import ComparisonSetup
 from perfsuite.measure.board.protocol import Board
 from perfsuite.measure.launch import environment_engine
 from perfsuite.records.whole_file import write_json
+from perfsuite.workload.model_shape import check_generates
 from perfsuite.workload.scenario import find_scenario
 
 _DEFAULT_RUNS, _BUDGET_S = 20, 90.0
@@ -80,7 +81,7 @@ def add_parser(commands: Commands) -> None:
 def _certify(options: argparse.Namespace) -> int:
     profile = find_profile(options.device)
     check_least(options, "runs", "threads")
-    named_weights(options)
+    check_generates(named_weights(options).shape, f"--model={options.model}")
     find_scenario(options.scenario)
     state = options.state or _state_path(options, _build_id(profile, options))
     trials = list(read_trials(state))

@@ -38,6 +38,7 @@ from perfsuite.measure.board.protocol import Board
 from perfsuite.measure.plan import DevicesPlan
 from perfsuite.units import NS_PER_S, format_ns, format_signed_ns
 from perfsuite.workload.kernel_catalog import STANDARD_KERNELS
+from perfsuite.workload.model_shape import check_generates
 from perfsuite.workload.scenario import find_scenario
 
 
@@ -177,6 +178,7 @@ def _fidelity(options: argparse.Namespace) -> int:
 
 def _request(options: argparse.Namespace, profile: Profile, board: Board) -> FidelityRequest:
     weights, scenario, facts = named_weights(options), find_scenario(options.scenario), board.facts()
+    check_generates(weights.shape, f"--model={options.model}")
     platform, opencl = options.opencl_platform or profile.opencl_platform, opencl_backend_of(options, board)
     if opencl is None and options.opencl_platform is not None:
         _check_platform(platform, board)

@@ -18,6 +18,7 @@ from perfsuite.experiments.run_config import RunConfig
 from perfsuite.records.events import Phase
 from perfsuite.records.outcome import Judgement
 from perfsuite.records.whole_file import write_json
+from perfsuite.workload.model_shape import check_generates
 
 #: Kernels of the suite's own that take 0.1 ms and more on a processor.
 LONG_KERNELS = (
@@ -39,6 +40,7 @@ LONG_KERNELS = (
 
 def open_experiments(config: RunConfig, _: Forecasts) -> tuple[Experiment, ...]:
     """Return the experiment of ``--perf-fidelity``."""
+    check_generates(config.workload.weights.shape, "--perf-fidelity")
     return (FidelityExperiment(config=config),)
 
 

@@ -19,6 +19,7 @@ from perfsuite.measure.engine import Engine
 from perfsuite.measure.llama_plan import llama_plan, with_drawn_layout
 from perfsuite.measure.schedule import Rule, run_undisturbed
 from perfsuite.records.events import EngineRecord, Phase
+from perfsuite.workload.model_shape import check_generates
 from perfsuite.workload.scenario import find_scenario
 from perfsuite.workload.weights import resolve
 
@@ -124,7 +125,7 @@ def measure_held_out(
     anchor: Anchor | None,
     progress: Callable[[str], None],
 ) -> tuple[HeldOutRow, ...]:
-    """Forecast each workload first and measure it then; a name that is unknown ends it before anything runs.
+    """Forecast each workload first and measure it then; a name that is unknown, or no generator's, ends it first.
 
     The `anchor` is run between any two, and tells how far the device has drifted.
 
@@ -133,10 +134,7 @@ def measure_held_out(
     order, rule = random.Random(), Rule(profile=profile)
     cache_dir = board.facts().cache_dir
     rows: list[HeldOutRow] = []
-    described = [
-        llama_workload(resolve(name, cache_dir=models_dir), find_scenario(f"p{n_prompt}-g{N_GEN}"))
-        for name, n_prompt in workloads
-    ]
+    described = [_workload(name, n_prompt, models_dir) for name, n_prompt in workloads]
 
     def run(workload: LlamaWorkload) -> EngineRecord:
         path = board.place_weights(workload.weights)
@@ -167,6 +165,12 @@ def measure_held_out(
             )
         before = after
     return tuple(rows)
+
+
+def _workload(name: str, n_prompt: int, models_dir: Path) -> LlamaWorkload:
+    weights = resolve(name, cache_dir=models_dir)
+    check_generates(weights.shape, f"--workload={name}:{n_prompt}")
+    return llama_workload(weights, find_scenario(f"p{n_prompt}-g{N_GEN}"))
 
 
 def summarize(rows: Sequence[HeldOutRow]) -> tuple[HeldOutSummary, ...]:

@@ -1,10 +1,10 @@
-"""The picture of a sweep over layers offloaded: speed of both phases, splits, and operators on the processor."""
+"""The picture of a sweep over layers offloaded: speed of each phase, splits, and operators on the processor."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from perfsuite.experiments.offload.splits import SPEED_PHASES, OffloadPoint, OffloadSweep
+from perfsuite.experiments.offload.splits import OffloadPoint, OffloadSweep
 from perfsuite.records.chart import Axis, Line, LineChart, LinePanel
 from perfsuite.records.events import Phase
 from perfsuite.trace.placement import PROCESSOR_BACKEND, Placement
@@ -16,13 +16,12 @@ _X_AXIS = Axis(label="layers on the device")
 def offload_chart(sweep: OffloadSweep, *, name: str, device: str) -> LineChart:
     """Return a panel for each phase's speed, one for the splits of a step, and one for what the processor computes."""
     points = sorted(sweep.points, key=lambda point: point.n_gpu_layers)
-    phases = [phase for phase in SPEED_PHASES if any(point.speed(phase) for point in points)]
     return LineChart(
         title=offload_finding(sweep),
         note=f"{name} on {device}; median of fresh processes that take turns, and down to the slowest of them",
         n_columns=2,
         panels=(
-            *(_speed_panel(points, phase) for phase in phases),
+            *(_speed_panel(points, phase) for phase in sweep.phases),
             _placement_panel(points, "splits of a call", lambda placed: len(placed.splits)),
             _placement_panel(points, "operators on the processor", _n_on_processor),
         ),
@@ -36,7 +35,7 @@ def _n_on_processor(placed: Placement) -> int:
 def offload_finding(sweep: OffloadSweep) -> str:
     """Say with how many layers on the device each phase is fastest."""
     told = []
-    for phase in SPEED_PHASES:
+    for phase in sweep.phases:
         fastest = sweep.fastest(phase)
         speed = fastest.speed(phase) if fastest else None
         if fastest is not None and speed is not None:

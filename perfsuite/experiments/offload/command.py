@@ -19,7 +19,7 @@ from perfsuite.device.profile import find_profile
 from perfsuite.errors import PerfsuiteError
 from perfsuite.expectation.llama_workload import LlamaWorkload
 from perfsuite.experiments.offload.chart import offload_finding
-from perfsuite.experiments.offload.splits import SPEED_PHASES, OffloadPoint, OffloadSweep, Speed
+from perfsuite.experiments.offload.splits import OffloadPoint, OffloadSweep, Speed
 from perfsuite.measure.opencl_backend import OpenClBackend
 from perfsuite.records.events import Phase
 from perfsuite.trace.placement import Placement, in_runs
@@ -80,15 +80,15 @@ def _parts(sweep: OffloadSweep, workload: LlamaWorkload, backend: OpenClBackend)
         yield "The device is a processor, which the backend takes through the suite's compatibility layer."
     yield "\nspeed by layers on the device: median of processes, slowest and fastest"
     yield Sheet(
-        ("layers", *(f">{phase.value}" for phase in SPEED_PHASES), "processes"),
+        ("layers", *(f">{phase.value}" for phase in sweep.phases), "processes"),
         [
-            (point.n_gpu_layers, *(_speed_text(point.speed(phase)) for phase in SPEED_PHASES), _processes_text(point))
+            (point.n_gpu_layers, *(_speed_text(point.speed(phase)) for phase in sweep.phases), _processes_text(point))
             for point in sweep.points
         ],
     )
     if any(point.n_disturbed for point in sweep.points):
         yield "Left out are processes that had competition for the processors."
-    for phase in SPEED_PHASES:
+    for phase in sweep.phases:
         yield from _placement_parts(sweep.points, phase)
     yield from _refusal_parts(sweep.points)
     yield f"\n{offload_finding(sweep)}"

@@ -5,11 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from statistics import median
 
-from perfsuite.records.events import Phase
+from perfsuite.records.events import GRAPH_PHASES, Phase
 from perfsuite.trace.placement import Placement
-
-#: The phases whose speed is told.
-SPEED_PHASES = (Phase.PREFILL, Phase.DECODE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +53,11 @@ class OffloadSweep:
 
     engine_version: str
     points: tuple[OffloadPoint, ...]
+
+    @property
+    def phases(self) -> tuple[Phase, ...]:
+        """The phases whose speed is told."""
+        return tuple(phase for phase in GRAPH_PHASES if any(point.speed(phase) for point in self.points))
 
     def fastest(self, phase: Phase) -> OffloadPoint | None:
         """Return the point with the highest median speed; None where the phase was not run."""

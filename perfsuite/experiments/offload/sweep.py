@@ -9,13 +9,13 @@ from functools import partial
 
 from perfsuite.device.profile import Profile
 from perfsuite.errors import MeasurementError
-from perfsuite.experiments.offload.splits import SPEED_PHASES, OffloadPoint, OffloadSweep, Speed
+from perfsuite.experiments.offload.splits import OffloadPoint, OffloadSweep, Speed
 from perfsuite.measure.board.protocol import Board
 from perfsuite.measure.llama_plan import with_drawn_layout
 from perfsuite.measure.opencl_backend import OpenClBackend
 from perfsuite.measure.plan import LlamaPlan
 from perfsuite.measure.schedule import Payload, Rule, Series, others_complaint, replicates_of, take_rounds
-from perfsuite.records.events import EngineRecord, Phase
+from perfsuite.records.events import GRAPH_PHASES, EngineRecord, Phase
 from perfsuite.trace.placement import placement
 from perfsuite.units import NS_PER_S
 
@@ -67,7 +67,7 @@ def _speeds(payloads: Sequence[Payload]) -> Mapping[Phase, float]:
     """Return the tokens of each phase over the time that it took, all repetitions together."""
     record = EngineRecord.from_plain(payloads[0]["engine"])
     speeds = {}
-    for phase in SPEED_PHASES:
+    for phase in GRAPH_PHASES:
         spans = [span for span in record.spans if span.phase is phase]
         duration_ns = sum(span.duration_ns for span in spans)
         if duration_ns > 0:
@@ -81,8 +81,8 @@ def _point(n_layers: int, seen: EngineRecord, speeds: Series[Mapping[Phase, floa
             f"{speeds.name}: none of {len(speeds.complaints)} processes was undisturbed; {speeds.complaints[-1]}; "
             "run it when nothing else runs"
         )
-    samples = {phase: tuple(each[phase] for each in speeds.valid if phase in each) for phase in SPEED_PHASES}
-    placements = (placement(seen, phase) for phase in SPEED_PHASES)
+    samples = {phase: tuple(each[phase] for each in speeds.valid if phase in each) for phase in GRAPH_PHASES}
+    placements = (placement(seen, phase) for phase in GRAPH_PHASES)
     return OffloadPoint(
         n_gpu_layers=n_layers,
         speeds=tuple(Speed(phase=phase, samples_tokens_per_s=found) for phase, found in samples.items() if found),

@@ -28,6 +28,7 @@ from perfsuite.measure.recorders import RECORDERS as ALL_RECORDERS
 from perfsuite.records.events import Phase
 from perfsuite.units import format_count, format_ns
 from perfsuite.verdict.paired import PairedRatio, paired_ratio
+from perfsuite.workload.model_shape import check_generates
 
 if TYPE_CHECKING:
     from perfsuite.cli.progress import Progress
@@ -149,9 +150,10 @@ def _overhead_row(
 
 
 def _overhead_plan(options: argparse.Namespace, board: Board, recorder: str) -> LlamaPlan:
-    facts = board.facts()
+    facts, weights = board.facts(), named_weights(options)
+    check_generates(weights.shape, f"--model={options.model}")
     return LlamaPlan(
-        gguf_path=str(board.place_weights(named_weights(options))),
+        gguf_path=str(board.place_weights(weights)),
         library_dir=str(facts.engine.library_dir),
         engine_build_id=facts.engine.build_id,
         cache_dir=str(facts.cache_dir),

@@ -22,6 +22,7 @@ from perfsuite.measure.board.protocol import under_governor
 from perfsuite.records.events import Phase
 from perfsuite.records.outcome import Judgement, Outcome, told_judgement
 from perfsuite.verdict.paired import PairedRatio
+from perfsuite.workload.model_shape import check_generates
 
 #: The kind of the cases, and the first part of their ids.
 OVERHEAD = "overhead"
@@ -81,6 +82,7 @@ _MOST_GEN = 24
 
 def open_experiments(config: RunConfig, _: Forecasts) -> tuple[Experiment, ...]:
     """Return the experiment of ``--perf-overhead``."""
+    check_generates(config.workload.weights.shape, "--perf-overhead")
     return (OverheadExperiment(config=config),)
 
 

@@ -13,6 +13,7 @@ from perfsuite.expectation.roofline.sweeps import SweepPoint
 from perfsuite.experiments.scenario_bench import Bench, measure_rows
 from perfsuite.experiments.study.plan_file import StudyPlan, StudyRun
 from perfsuite.experiments.study.token_latency import TokenLatency, over_prompts
+from perfsuite.workload.model_shape import check_generates
 from perfsuite.workload.scenario import find_scenario
 from perfsuite.workload.weights import resolve
 
@@ -53,6 +54,7 @@ def _point(run: StudyRun, n_prompt: int, plan: StudyPlan, models_dir: Path, n_th
             f"study: {run.name}: a prompt of {str(n_prompt)[:40]} tokens and {str(plan.n_gen)[:40]} after it, expected "
             f"{most} in all at most, which {weights.name} was trained for"
         )
+    check_generates(weights.shape, f"study: {run.name}")
     workload = llama_workload(weights, find_scenario(f"p{n_prompt}-g{plan.n_gen}"))
     return SweepPoint(sweep=run.name, setting=f"p{n_prompt}", value=n_prompt, workload=workload, n_threads=n_threads)
 

@@ -33,6 +33,7 @@ from perfsuite.measure.calibration_store import find_calibration
 from perfsuite.measure.ceiling_store import measured_ceilings
 from perfsuite.report.exports.markdown_text import table
 from perfsuite.units import format_change, format_ns
+from perfsuite.workload.model_shape import check_generates
 from perfsuite.workload.weights import resolve
 
 _ABOUT = """
@@ -89,6 +90,7 @@ def _points(options: argparse.Namespace) -> tuple[VariantPoint, ...]:
     models_dir = user_cache() / "models"
     weights, draft = (resolve(name, cache_dir=models_dir) for name in (options.model, options.draft))
     axes = tuple(dict.fromkeys(options.axis or AXES))
+    check_generates(weights.shape, f"--model={options.model}")
     if "draft" in axes:
         check_vocabularies(options.draft, draft.architecture, weights.architecture)
     points = tuple(variant_points(weights, draft, axes))

@@ -17,7 +17,7 @@ import numpy as np
 
 from perfsuite.errors import MeasurementError
 from perfsuite.records.engine_columns import evaluations_of
-from perfsuite.records.events import EngineRecord, Node, Phase, Span
+from perfsuite.records.events import GRAPH_PHASES, PROMPT_PHASES, EngineRecord, Node, Phase, Span
 from perfsuite.records.opencl_commands import CommandType, OpenClTrace
 from perfsuite.trace.operators import RecordedOperator, timed_operators
 
@@ -33,10 +33,6 @@ def group_operators(graph: Sequence[Node], groups: Sequence[tuple[int, int]]) ->
     fused = [replace(node, fused=position > 0, timed=position == 0) for position, node in numbered]
     operators = iter(timed_operators(fused))
     return tuple(next(operators) if nodes else None for nodes in computed)
-
-
-#: Phases that evaluate graphs, in the order of a plan's `group_ends`.
-GRAPH_PHASES = (Phase.PREFILL, Phase.DECODE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +72,7 @@ class RecordedRun:
 
     record: EngineRecord
     trace: OpenClTrace
-    #: What the plan of the ``groups`` recorder said: of a prefill and of a decode step, by node, whether it ends a
+    #: What the plan of the ``groups`` recorder said: of a prompt and of a decode step, by node, whether it ends a
     #: group; every node does where it says nothing.
     group_ends: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())
 
@@ -88,8 +84,8 @@ def group_ends(by_node: RecordedRun, full_speed: RecordedRun) -> tuple[tuple[int
 
     Raises MeasurementError: the two runs have not the same evaluations.
     """
-    prefill, decode = (_common_ends(by_node, full_speed, phase) for phase in GRAPH_PHASES)
-    return prefill, decode
+    prompt = (_common_ends(by_node, full_speed, phase) for phase in PROMPT_PHASES)
+    return next(filter(None, prompt), ()), _common_ends(by_node, full_speed, Phase.DECODE)
 
 
 def learn_mapping(by_group: RecordedRun, full_speed: RecordedRun) -> KernelMapping:
@@ -141,7 +137,7 @@ def _grouped(run: RecordedRun, span: Span) -> _GroupedEvaluation:
     kernels = tuple((int(np.searchsorted(ends_ns, at_ns)), name) for at_ns, name in _kernels_in(run.trace, span))
     if kernels and kernels[-1][0] >= len(ends_ns):
         raise MeasurementError(f"{where}: {kernels[-1][1]} is enqueued after all nodes")
-    ends = run.group_ends[GRAPH_PHASES.index(span.phase)]
+    ends = run.group_ends[span.phase is Phase.DECODE]
     last_nodes = tuple(node for node in range(len(graph)) if node >= len(ends) or ends[node])
     if len(last_nodes) != len(ends_ns):
         raise MeasurementError(f"{where}: {len(ends_ns)} groups recorded, expected {len(last_nodes)}")

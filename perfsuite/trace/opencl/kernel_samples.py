@@ -11,7 +11,7 @@ from math import pi, sqrt
 import numpy as np
 import numpy.typing as npt
 
-from perfsuite.records.events import EngineRecord, Phase, Span
+from perfsuite.records.events import GRAPH_PHASES, EngineRecord, Phase, Span
 from perfsuite.records.opencl_commands import CommandType
 from perfsuite.trace.opencl.clock_tick import MOST_TICK_ERROR_RATIO, tick_error_ns
 from perfsuite.trace.opencl.device_clock import AlignedTrace
@@ -59,7 +59,7 @@ def map_run(record: EngineRecord, aligned: AlignedTrace, mapping: KernelMapping)
     is not known only those that need it, where nothing can stand for it.
     """
     occupied = occupied_times(aligned)
-    found = {phase: _MappedPhase(record, aligned, mapping, phase, occupied) for phase in (Phase.PREFILL, Phase.DECODE)}
+    found = {phase: _MappedPhase(record, aligned, mapping, phase, occupied) for phase in GRAPH_PHASES}
     mapped = {phase: each for phase, each in found.items() if each.spans}
     phases = {phase: tuple(each.occurrences()) for phase, each in mapped.items()}
     return MappedRun(

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from perfsuite.records.engine_trace import NOTHING, EngineTrace, EventFlag, EventKind, Ints, TraceRecorder
-from perfsuite.records.events import Phase
+from perfsuite.records.events import PROMPT_PHASES, Phase
 from perfsuite.trace.operators import RecordedOperator, n_positions_of, n_tokens_of, traced_operators
 
 Bools = npt.NDArray[np.bool_]
@@ -135,9 +135,6 @@ def _counted(trace: EngineTrace, at: Ints, first: Ints) -> Ints:
 
 _Label = TypeVar("_Label")
 
-#: By whether a run is of a step of decoding.
-_PHASES = (Phase.PREFILL, Phase.DECODE)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperatorTable:
@@ -149,6 +146,8 @@ class OperatorTable:
     #: By graph; None where it is not known.
     n_tokens: tuple[int | None, ...]
     n_positions: tuple[int | None, ...]
+    #: What is no step of decoding.
+    prompt_phase: Phase = Phase.PREFILL
 
     def rows_of(self, runs: OperatorRuns) -> Ints:
         """Return the row of each run."""
@@ -161,7 +160,8 @@ class OperatorTable:
         """Give each run the label of its operator and phase; return the labels, and each run's position in them."""
         keys, where = np.unique(self.rows_of(runs) * 2 + runs.is_decode, return_inverse=True)
         places: dict[_Label, int] = {}
-        found = [label(self.operators[key // 2], _PHASES[key % 2]) for key in keys.tolist()]
+        phases = (self.prompt_phase, Phase.DECODE)
+        found = [label(self.operators[key // 2], phases[key % 2]) for key in keys.tolist()]
         of_key = np.array([places.setdefault(each, len(places)) for each in found], dtype=np.int64)
         return tuple(places), of_key[where]
 
@@ -175,4 +175,5 @@ def operator_table(trace: EngineTrace) -> OperatorTable:
         first_rows=np.cumsum(sizes)[:-1],
         n_tokens=tuple(map(n_tokens_of, trace.graphs)),
         n_positions=tuple(map(n_positions_of, trace.graphs)),
+        prompt_phase=next((phase for phase in PROMPT_PHASES if phase.value in trace.phases), Phase.PREFILL),
     )

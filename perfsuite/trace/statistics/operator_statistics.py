@@ -201,7 +201,7 @@ def operator_statistics(
         _type(label, part, runs, table, phase_ns, counter_names, cost_of)
         for label, part in zip(labels, parts, strict=True)
     ]
-    return tuple(sorted(found, key=lambda each: (each.phase is not Phase.PREFILL, -each.total_ns, each.op)))
+    return tuple(sorted(found, key=lambda each: (each.phase is Phase.DECODE, -each.total_ns, each.op)))
 
 
 def _type(

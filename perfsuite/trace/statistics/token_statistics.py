@@ -166,7 +166,7 @@ def role_times(steps: Steps, runs: OperatorRuns, table: OperatorTable) -> tuple[
     labels, of_run = table.labelled(runs, lambda operator, _: (operator.role, operator.op))
     numbers = steps.number[decode]
     at = np.searchsorted(numbers, runs.step)
-    is_there = (at < numbers.size) & (numbers[np.minimum(at, max(0, numbers.size - 1))] == runs.step)
+    is_there = np.isin(runs.step, numbers)
     cells = of_run[is_there] * numbers.size + at[is_there]
     totals = np.bincount(cells, weights=runs.duration_ns[is_there], minlength=len(labels) * numbers.size)
     return labels, totals.reshape(len(labels), numbers.size).round().astype(np.int64)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from perfsuite.records.engine_trace import EventFlag, EventKind, TraceRecorder
@@ -24,6 +26,7 @@ def test_runs_find_their_operator_across_graphs() -> None:
         *((role, Phase.PREFILL) for role in ("attn_norm", "Qcur", "Kcur", "sum")),
         ("ffn_up", Phase.DECODE),
     ]
+    assert operator_table(replace(trace, phases=("load", "embed"))).prompt_phase is Phase.EMBED
     law = lambda *_: 1_000  # noqa: E731
     trace = engine_trace(step_events(0, law, 4))
     labels, of_run = operator_table(trace).labelled(operator_runs(trace), lambda operator, _: operator.op)

@@ -8,7 +8,14 @@ import pytest
 from perfsuite.records.engine_trace import EngineTrace, EventKind
 from perfsuite.testing.engine_traces import engine_trace
 from perfsuite.trace.statistics.operator_runs import operator_runs, operator_table
-from perfsuite.trace.statistics.token_statistics import Steps, TokenStatistics, is_attention, steps_of, token_statistics
+from perfsuite.trace.statistics.token_statistics import (
+    Steps,
+    TokenStatistics,
+    is_attention,
+    role_times,
+    steps_of,
+    token_statistics,
+)
 
 from ...synthetic_statistics import Law, attention, law_trace, product, step_events
 
@@ -86,7 +93,11 @@ def test_a_level_decode_has_no_shares() -> None:
     assert found.line.slope_ns == 0.0
     assert found.attention_share_ratio is None
     assert statistics(law_trace(GRAPH, 3, growing({1: 40}))).line is None
-    assert statistics(law_trace(GRAPH, 40, growing({1: 40}), n_tokens=5)).line is None
+    prompts = law_trace(GRAPH, 40, growing({1: 40}), n_tokens=5)
+    assert statistics(prompts).line is None
+    runs, table = operator_runs(prompts), operator_table(prompts)
+    roles, times_ns = role_times(steps_of(prompts, runs, table), runs, table)
+    assert times_ns.shape == (len(roles), 0)
 
 
 def test_a_noisy_step_does_not_blur_its_operators() -> None:

@@ -12,6 +12,7 @@ from perfsuite.records.outcome import Judgement
 from perfsuite.report.page.charts.axes import (
     BLUE,
     DASHES,
+    GOLD,
     GREEN,
     PURPLE,
     VERMILLION,
@@ -40,6 +41,8 @@ _HEIGHT = 340
 _KINDS = {
     "phase": Look(colour=VERMILLION, shape="diamond"),
     "operator of prefill": Look(colour=BLUE, shape="circle"),
+    "operator of embed": Look(colour=BLUE, shape="circle"),
+    "operator of encode_image": Look(colour=GOLD, shape="triangle-down"),
     "operator of decode": Look(colour=GREEN, shape="triangle-up"),
     "other": Look(colour=PURPLE, shape="square"),
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from perfsuite.records.events import GRAPH_PHASES
 from perfsuite.records.outcome import Judgement
 from perfsuite.report.page.charts.axes import TIME_LOOKS, TimeScale, layer, log_axis, looks, row_axis, tip, zero_axis
 from perfsuite.report.page.charts.figure import Figure, Spec
@@ -113,7 +114,6 @@ def _gap(judgement: Judgement, name: str) -> str:
 
 #: Rows of a figure, and cases that its summary tells.
 _MOST_ROWS, _MOST_TOLD = 20, 3
-_PHASES = ("prefill", "decode")
 
 
 def phases_figure(run: RunFile) -> Iterator[Figure]:
@@ -125,8 +125,8 @@ def phases_figure(run: RunFile) -> Iterator[Figure]:
 
 
 def operators_figures(run: RunFile) -> Iterator[Figure]:
-    """Show the most expensive operators of prefill and of decode."""
-    for phase in _PHASES:
+    """Show the most expensive operators of each phase that has any."""
+    for phase in (each.value for each in GRAPH_PHASES):
         found = [each for each in run.judgements if phase_of(each) == phase and _is_drawn(each)]
         shown = _most_expensive(found)
         if shown:
