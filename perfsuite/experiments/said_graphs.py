@@ -88,7 +88,10 @@ def image_graph(workload: LlamaWorkload, engine: Engine, board: Board, *, models
     Raises MeasurementError: this release says no graph, or not of this projector. ArchitectureError: it cannot load the
     projector, or not for this model.
     """
-    (graph,) = _kept_graphs(ImageGraphPlan(llama=_llama_plan(workload, engine, board, models_dir)), workload, board)
+    alone = replace(workload, drafting=None, settings=replace(workload.settings, lora_rank=None))
+    # Whatever text follows, the image is the same.
+    llama = replace(_llama_plan(alone, engine, board, models_dir), n_prompt=1, n_gen=0, n_depth=0, n_batch=1)
+    (graph,) = _kept_graphs(ImageGraphPlan(llama=llama), workload, board)
     return said_operators(graph_from_plain(graph), GraphKey(1, 1, 1, is_first=True))
 
 

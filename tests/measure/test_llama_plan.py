@@ -16,9 +16,11 @@ from perfsuite.workload.weights import resolve
 from ..synthetic_opencl_backend import opencl_backend
 
 
-def plan_of(engine: Engine, tmp_path: Path, scenario: str = "siso", **settings: object) -> LlamaPlan:
+def plan_of(
+    engine: Engine, tmp_path: Path, scenario: str = "siso", model: str = "smollm2-135m-q8_0", **settings: object
+) -> LlamaPlan:
     """Plan a process of the smallest architecture."""
-    workload = llama_workload(resolve("smollm2-135m-q8_0", cache_dir=tmp_path), find_scenario(scenario))
+    workload = llama_workload(resolve(model, cache_dir=tmp_path), find_scenario(scenario))
     return llama_plan(
         workload,
         engine,
@@ -34,6 +36,13 @@ def test_a_plan_runs_the_scenario(engine: Engine, tmp_path: Path) -> None:
     plan = plan_of(engine, tmp_path, "p700-g5-d100")
     assert (plan.n_prompt, plan.n_gen, plan.n_depth, plan.n_batch, plan.n_ubatch) == (700, 5, 100, 700, 512)
     assert (plan.engine_build_id, plan.gguf_path) == (engine.build_id, str(tmp_path / "x.gguf"))
+
+
+def test_a_plan_of_a_model_of_embeddings_is_one_chunk(engine: Engine, tmp_path: Path) -> None:
+    """The longest prompt fits into the chunk; nothing is before or behind it, and the context gives embeddings."""
+    plan = plan_of(engine, tmp_path, "p700-g5-d100", "nomic-embed-text-v1.5-q8_0", prompt_lengths=(900, 7))
+    assert (plan.n_prompt, plan.n_gen, plan.n_depth, plan.n_batch, plan.n_ubatch) == (700, 0, 0, 900, 900)
+    assert (plan.embeds, plan_of(engine, tmp_path).embeds) == (True, False)
 
 
 def test_a_plan_asks_for_the_settings_of_the_workload(engine: Engine, tmp_path: Path) -> None:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import os
 import re
+from dataclasses import replace
 
 import pytest
 
 from perfsuite.device.fingerprint import host_fingerprint
 from perfsuite.errors import MeasurementError
 from perfsuite.measure.board import local_board
+from perfsuite.records.events import EngineRecord, Phase
 from perfsuite.records.outcome import NOTHING_JUDGED_EXIT
 from tests.fake_device import HostRuns
 
@@ -269,9 +271,26 @@ def test_collecting_measures_nothing(runs: HostRuns) -> None:
 
 def test_a_model_of_embeddings_has_one_phase_of_its_own(runs: HostRuns) -> None:
     """Of an encoder the prompt is listed, and no step of decoding or what follows one."""
-    listed = runs("--model=tiny-bert-q8_0", "--collect-only", "-q", "-k", "test_phase").stdout.str()
+    listed = runs("--collect-only", "-q", "-k", "test_phase", model="tiny-bert-q8_0").stdout.str()
     found = re.findall(r"test_phase\[phase/tiny-bert-q8_0/siso/(\w+)\]", listed)
     assert found == ["embedding", "embed", "end_to_end"]
+
+
+def test_a_slower_embedding_is_attributed(runs: HostRuns) -> None:
+    """Recorded and measured again, a slower operator of an embedding and its phase regress; the prompt has a speed."""
+    record = EngineRecord.from_plain(runs.device.payload["engine"])
+    kept = [span for span in record.spans if span.phase in (Phase.LOAD, Phase.PREFILL, Phase.END_TO_END)]
+    spans = [replace(span, phase=Phase.EMBED) if span.phase is Phase.PREFILL else span for span in kept]
+    runs.device.payload = {**runs.device.payload, "engine": replace(record, spans=tuple(spans)).to_plain()}
+    runs("--baseline=record", "-k", "not kernel", model="tiny-bert-q8_0")
+    runs.device.slowdown["ffn_gate"] = 2.0
+    result = runs("-k", "not kernel", model="tiny-bert-q8_0")
+    prefix = "tiny-bert-q8_0/siso"
+    regressed = [case_id for case_id, case in runs.cases().items() if case["outcome"] == "regressed"]
+    assert {f"phase/{prefix}/embed", f"operator/{prefix}/embed/ffn_gate"} <= set(regressed)
+    assert not any("prefill" in case_id or "decode" in case_id for case_id in runs.cases())
+    assert runs.cases()[f"phase/{prefix}/embed"]["tokens_per_s"]
+    result.stdout.fnmatch_lines([f"  regressed: phase/{prefix}/embed: *", "      ffn_gate +* (* %), unexplained *"])
 
 
 def test_paths_on_the_command_line_are_kept(runs: HostRuns) -> None:

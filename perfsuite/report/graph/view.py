@@ -210,7 +210,7 @@ def graph_words(view: GraphView) -> Iterator[str]:
 def _what(graph: OperatorGraph) -> str:
     if graph.n_tokens is None:
         return f"graph {graph.number}"
-    return f"graph {graph.number}, {'decode' if graph.n_tokens == 1 else f'prefill of {graph.n_tokens} tokens'}"
+    return f"graph {graph.number}, {'decode' if graph.n_tokens == 1 else f'a prompt of {graph.n_tokens} tokens'}"
 
 
 def _where(graph: OperatorGraph) -> str:

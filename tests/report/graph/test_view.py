@@ -29,7 +29,7 @@ def test_a_graph_is_told_in_words() -> None:
     assert words[1] == "a part: one of 2 graphs that a call of llama_decode computes"
     prefill = (node("MUL_MAT", tensor("y", (8, 64)), tensor("w.weight"), tensor("x")),)
     assert next(graph_words(graph_view(engine_trace([], graphs=(prefill,))))).startswith(
-        "graph 0, prefill of 64 tokens,"
+        "graph 0, a prompt of 64 tokens,"
     )
     assert (
         next(graph_words(graph_view(engine_trace([], graphs=((node("ADD", tensor("y")),),))))) == "graph 0, 1 operator"
