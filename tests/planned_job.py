@@ -70,8 +70,11 @@ def plan_job(folder: Path, program: Path, *, n_runs: int = 2) -> Job:
 
 
 def run_job(folder: Path, *words: str) -> str:
-    """Run a folder as a farm does: in an empty environment, from somewhere else; return what it said."""
-    command = ["env", "-i", "sh", str(folder / SCRIPT), *words]
+    """Run a folder as a farm does: in an empty environment, from somewhere else; return what it said.
+
+    Only its lock is not this machine's, so that it contends with no run here.
+    """
+    command = ["env", "-i", f"PERFSUITE_LOCK_DIR={folder.parent}", "sh", str(folder / SCRIPT), *words]
     done = subprocess.run(command, cwd="/", capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout

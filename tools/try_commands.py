@@ -127,6 +127,7 @@ LINES = (
     f"{_PYTEST} --perf-budget=20s --against-model=smollm2-135m-l2-q4_0 -kphase",
     f"{_PYTEST} --backend=opencl --perf-opencl-platform=Intel --perf-flash-attn=off",
     f"{_PYTEST} --perf-fidelity",
+    f"{_PYTEST} --mmproj=tiny-clip-f16 -kencode_image",
     f"{_PYTEST} --perf-overhead",
     f"{_PYTEST} --perf-trace",
     f"{_PYTEST} --perf-sweep=scenario",

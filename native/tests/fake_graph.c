@@ -27,6 +27,22 @@ void ggml_backend_tensor_get(const struct ggml_tensor *tensor, void *to, size_t 
 }
 
 const char *ggml_backend_name(ggml_backend_t backend) { return backend->name; }
+ggml_backend_dev_t ggml_backend_get_device(ggml_backend_t backend) { return backend->device; }
+
+static void set_ended(ggml_backend_t backend, ggml_abort_callback ended, void *data) {
+    backend->ended = ended;
+    backend->ended_data = data;
+}
+
+ggml_backend_reg_t ggml_backend_dev_backend_reg(ggml_backend_dev_t device) { return (ggml_backend_reg_t)device; }
+
+void *ggml_backend_reg_get_proc_address(ggml_backend_reg_t registered, const char *name) {
+    ggml_backend_set_abort_callback_t function = set_ended;
+    void *found;
+    CHECK(registered && strcmp(name, "ggml_backend_set_abort_callback") == 0);
+    memcpy(&found, &function, sizeof found);
+    return found;
+}
 
 /* A processor, which is never asked, and two cards, of which one multiplies only. */
 static struct ggml_backend_device devices[] = {

@@ -25,6 +25,9 @@ struct ggml_cgraph {
 };
 struct ggml_backend {
     const char *name;
+    ggml_backend_dev_t device;
+    ggml_abort_callback ended; /* whom it tells of each node, and of what it tells it */
+    void *ended_data;
 };
 struct ggml_backend_device {
     const char *name;

@@ -8,7 +8,7 @@
 uint32_t ps_watching;
 
 static struct {
-    int n_entries, n_arrivals, n_begun, n_ended;
+    int n_entries, n_arrivals, n_begun, n_ended, n_followed;
     int thread;
     const void *tensor;
 } seen;
@@ -24,10 +24,11 @@ void ps_recorder_split_begin(struct ggml_backend *backend, struct ggml_cgraph *g
     seen.n_begun++;
 }
 void ps_recorder_split_end(void) { seen.n_ended++; }
+void ps_recorder_follow(struct ggml_backend *backend) { seen.n_followed += backend != NULL; }
 
 static void watch(uint32_t bits) {
     ps_watching = bits;
-    seen.n_entries = seen.n_arrivals = seen.n_begun = seen.n_ended = 0;
+    seen.n_entries = seen.n_arrivals = seen.n_begun = seen.n_ended = seen.n_followed = 0;
 }
 
 /* ---- what it hears ------------------------------------------------------------------------------------------------ */
@@ -43,7 +44,7 @@ static void compute(int thread) {
 }
 
 static void test_ggml_does_its_work_whoever_watches(void) {
-    for (uint32_t bits = 0; bits < 8; bits++) {
+    for (uint32_t bits = 0; bits < 16; bits++) {
         watch(bits);
         compute(0);
     }
@@ -52,7 +53,7 @@ static void test_ggml_does_its_work_whoever_watches(void) {
 static void test_nothing_is_heard_while_nobody_watches(void) {
     watch(0);
     compute(3);
-    CHECK(!seen.n_entries && !seen.n_arrivals && !seen.n_begun && !seen.n_ended);
+    CHECK(!seen.n_entries && !seen.n_arrivals && !seen.n_begun && !seen.n_ended && !seen.n_followed);
 }
 
 static void test_entries_and_arrivals_of_threads(void) {
@@ -74,11 +75,18 @@ static void test_splits_begin_and_end(void) {
     CHECK(seen.n_begun == 1 && seen.n_ended == 1 && !seen.n_entries && !seen.n_arrivals);
 }
 
+static void test_a_backend_is_followed_before_it_computes(void) {
+    watch(PS_WATCH_BACKENDS);
+    compute(0);
+    CHECK(seen.n_followed == 1 && !seen.n_begun && !seen.n_entries && !seen.n_arrivals);
+}
+
 int main(void) {
     test_ggml_does_its_work_whoever_watches();
     test_nothing_is_heard_while_nobody_watches();
     test_entries_and_arrivals_of_threads();
     test_the_first_entry_comes_without_arrivals();
     test_splits_begin_and_end();
+    test_a_backend_is_followed_before_it_computes();
     return 0;
 }

@@ -2,7 +2,7 @@
 #include "fake_graph.h"
 #include "perfsuite/clock.h"
 
-static struct ggml_backend processor = {"CPU"}, card = {"Card"};
+static struct ggml_backend processor = {.name = "CPU"}, card = {.name = "Card"};
 
 static void give(struct ggml_backend *backend, graph *g, int from, int to) {
     struct ggml_cgraph part = {.n_nodes = to - from};
@@ -109,7 +109,7 @@ static void test_backends_beyond_the_table_share_its_last_name(void) {
     ps_recorder *recorder = watching();
     usual_graph(&g);
     for (int i = 0; i < 20; i++) {
-        struct ggml_backend backend = {names[i]};
+        struct ggml_backend backend = {.name = names[i]};
         snprintf(names[i], sizeof names[i], "b%d", i);
         give(&backend, &g, 0, 1);
     }

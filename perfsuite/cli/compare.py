@@ -65,6 +65,11 @@ _SUBJECT: tuple[tuple[tuple[str, ...], str, dict[str, Any]], ...] = (
     (("--lora-rank",), "--lora-rank", _number("rank of a synthetic LoRA adapter beside every matrix of the layers")),
     (("--parallel",), "--parallel", _number("sequences that are generated side by side")),
     (("--draft",), "--draft", {"metavar": "MODEL|ngram[:TOKENS[:ACCEPTANCE]]", "help": "speculative decoding"}),
+    (
+        ("--mmproj",),
+        "--mmproj",
+        {"metavar": "PATH|NAME", "help": "projector of a vision model, which encodes an image"},
+    ),
 )
 
 

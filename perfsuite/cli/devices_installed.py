@@ -55,9 +55,11 @@ def own_state(opencl_platform: str | None) -> dict[str, Any]:
     from perfsuite.device.lock.state import Holder
     from perfsuite.device.setup.installations import installed_digest
     from perfsuite.measure.ebpf_helper import ebpf_obstacle
+    from perfsuite.measure.launch import environment_lock_folder
 
     cache_dir = user_cache()
-    lock = lock_state()
+    lock_folder = environment_lock_folder()
+    lock = lock_state(Path(lock_folder) if lock_folder else None)
     is_busy = lock is not None and lock.holder in {Holder.RUNS, Holder.HANGS, Holder.UNKNOWN}
     device, opencl_problem = (None, None) if is_busy else _opencl(opencl_platform, cache_dir)
     return {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 from contextlib import closing
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from perfsuite.cli.command_help import Commands, add_action
@@ -51,8 +52,10 @@ def answered(profile: Profile, words: tuple[str, ...]) -> dict[str, Any]:
     """
     if profile.reach.way == "local":
         from perfsuite.device.lock.command import answer  # only where this machine is asked
+        from perfsuite.measure.launch import environment_lock_folder
 
-        plain = answer(words)
+        folder = environment_lock_folder()
+        plain = answer(words, Path(folder) if folder else None)
     else:
         plain = _asked(profile.name, profile.reach, words)
     if "error" in plain:

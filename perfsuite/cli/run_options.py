@@ -36,6 +36,10 @@ _SHARED: Mapping[str, Mapping[str, Any]] = {
     "lora-rank": {"type": int, "metavar": "N", "help": "rank of a synthetic LoRA adapter on the layers' matrices"},
     "parallel": {"type": int, "metavar": "N", "help": "sequences that are generated side by side"},
     "draft": {"metavar": "MODEL|ngram[:TOKENS[:ACCEPTANCE]]", "help": "speculative decoding"},
+    "mmproj": {
+        "metavar": "PATH|NAME",
+        "help": "projector of a vision model, which encodes an image before each prompt",
+    },
     "threads": {"type": int, "metavar": "N", "help": "threads of the engine (default: physical cores)"},
     "backend": {"choices": ("cpu", "opencl"), "default": "cpu", "help": "backend of llama.cpp"},
     "opencl-platform": {"metavar": "NAME", "help": "OpenCL platform, by a part of its name"},

@@ -18,7 +18,7 @@ ENGINE = "engine"
 _PLATFORM = "opencl_platform"
 
 #: What runs beside a model alone: only fields of runs that were asked for it.
-BESIDE = ("lora_rank", "n_sequences", "draft")
+BESIDE = ("lora_rank", "n_sequences", "draft", "mmproj")
 
 #: What was asked for; the other fields say what the machine is.
 _ASKED = (

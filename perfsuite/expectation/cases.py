@@ -80,9 +80,7 @@ def phase_cases(workload: LlamaWorkload) -> Iterator[Case]:
 
 def operator_cases(workload: LlamaWorkload) -> Iterator[Case]:
     """Enumerate the roles of each phase's graph; layers are summed, and the rest of the phase is a case too."""
-    if not workload.has_graph:
-        return
-    for phase in workload.graph_phases():
+    for phase in workload.known_phases:
         prefix = f"operator/{workload.prefix}/{phase.value}"
         for role, costs in _role_costs(workload, phase).items():
             yield Case(case_id=f"{prefix}/{role}", kind="operator", costs=_summed(costs), phase=phase, role=role)
@@ -91,7 +89,7 @@ def operator_cases(workload: LlamaWorkload) -> Iterator[Case]:
 
 def recorded_operator_cases(workload: LlamaWorkload, case_ids: Iterable[str]) -> Iterator[Case]:
     """Make cases of a workload's operators that are known by having been recorded: of those among the ids."""
-    for phase in workload.graph_phases():
+    for phase in workload.recorded_phases:
         prefix = f"operator/{workload.prefix}/{phase.value}/"
         for case_id in case_ids:
             if case_id.startswith(prefix):
@@ -125,19 +123,24 @@ def engine_kernel_cases(
 
 def _role_costs(workload: LlamaWorkload, phase: Phase) -> dict[str, tuple[CaseCost, ...]]:
     """Return the costs by role; none of a role with an operator whose cost is not known."""
-    if not workload.has_graph:
+    if phase not in workload.known_phases:
         return {}
     graph = workload.graph(phase)
+    if phase is Phase.ENCODE_IMAGE:
+        parts = _parts(workload, graph, n_layers=len({operator.layer for operator in graph} - {None}))
+    else:
+        parts = _parts(workload, graph, n_evaluations=len(workload.batches(phase)))
     costs: dict[str, list[CaseCost]] = defaultdict(list)
-    for part, operator in zip(_parts(workload, graph, len(workload.batches(phase))), graph, strict=True):
+    for part, operator in zip(parts, graph, strict=True):
         costs[operator.role].append(part)
     unknown = {operator.role for operator in graph if operator.op not in OPERATORS}
-    return {role: () if role in unknown else tuple(parts) for role, parts in costs.items()}
+    return {role: () if role in unknown else tuple(found) for role, found in costs.items()}
 
 
 def _phase_costs(workload: LlamaWorkload) -> dict[Phase, tuple[CaseCost, ...]]:
     costs: dict[Phase, tuple[CaseCost, ...]] = {}
-    for phase in workload.graph_phases():
+    of_image = () if workload.projector is None else (Phase.ENCODE_IMAGE,)
+    for phase in (*of_image, *workload.graph_phases()):
         roles = _role_costs(workload, phase)
         embedding = roles.pop(EMBEDDING_ROLE, ())
         if phase in PROMPT_PHASES and (embedding or not workload.has_graph):
@@ -180,13 +183,15 @@ def _end_to_end(workload: LlamaWorkload, costs: dict[Phase, tuple[CaseCost, ...]
     return tuple(part for phase, parts in costs.items() for part in parts * workload.occurrences(phase))
 
 
-def _parts(workload: LlamaWorkload, graph: tuple[Operator, ...], n_evaluations: int = 1) -> tuple[CaseCost, ...]:
-    """Give each operator of so many evaluations its place in the memory hierarchy.
+def _parts(
+    workload: LlamaWorkload, graph: tuple[Operator, ...], *, n_evaluations: int = 1, n_layers: int = 0
+) -> tuple[CaseCost, ...]:
+    """Give each operator of so many evaluations, by default of the model's layers, its place in the memory hierarchy.
 
     A parameter is read again after all parameters of an evaluation; an activation after about those of one layer.
     """
     parameter_bytes = sum(operator.cost.parameter_bytes for operator in graph) // n_evaluations
-    layer_bytes = parameter_bytes // workload.weights.shape.n_layers
+    layer_bytes = parameter_bytes // (n_layers or workload.weights.shape.n_layers)
     return tuple(
         CaseCost(
             cost=operator.cost,

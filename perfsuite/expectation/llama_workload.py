@@ -11,6 +11,7 @@ from perfsuite.expectation.graphs.place import Place
 from perfsuite.expectation.speculation import Drafting
 from perfsuite.records.events import TOKEN_PHASES, Phase
 from perfsuite.workload.families import FAMILIES
+from perfsuite.workload.projector import Projector
 from perfsuite.workload.scenario import Scenario
 from perfsuite.workload.weights import Weights
 
@@ -32,6 +33,10 @@ class LlamaWorkload:
     n_sequences: int = 1
     #: Speculative decoding: a decode step is the pass of a round that verifies what a draft proposes.
     drafting: Drafting | None = None
+    #: What encodes an image before each prompt; its embeddings are not read by the model.
+    projector: Projector | None = None
+    #: The operators that encode it, as the engine says them; None where it was not asked.
+    image_graph: tuple[Operator, ...] | None = field(default=None, compare=False, repr=False)
     #: What the engine says of a model whose graph the suite cannot write itself; None where it was not asked.
     engine_graphs: EngineGraphs | None = field(default=None, compare=False, repr=False)
 
@@ -78,8 +83,9 @@ class LlamaWorkload:
 
     @property
     def is_alone(self) -> bool:
-        """Whether the model runs by itself: one sequence, without an adapter or a draft."""
-        return self.settings.lora_rank is None and self.n_sequences == 1 and self.drafting is None
+        """Whether the model runs by itself: one sequence, without an adapter, a draft or a projector."""
+        beside = (self.settings.lora_rank, self.drafting, self.projector)
+        return self.n_sequences == 1 and all(each is None for each in beside)
 
     @property
     def n_draft(self) -> int:
@@ -92,7 +98,15 @@ class LlamaWorkload:
         if self.drafting is None or self.drafting.weights is None:
             return None
         settings = replace(self.settings, lora_rank=None)
-        return replace(self, weights=self.drafting.weights, settings=settings, drafting=None, engine_graphs=None)
+        return replace(
+            self,
+            weights=self.drafting.weights,
+            settings=settings,
+            drafting=None,
+            projector=None,
+            image_graph=None,
+            engine_graphs=None,
+        )
 
     def with_draft(self, drafting: Drafting) -> LlamaWorkload:
         """Return the workload with a draft, whose last round may go beyond what is generated."""
@@ -116,6 +130,8 @@ class LlamaWorkload:
         if phase in (Phase.DECODE, Phase.DRAFT):
             return n_steps
         n_prompts = self.n_sequences if self.scenario.n_prompt else 0
+        if phase is Phase.ENCODE_IMAGE:
+            return 0 if self.projector is None else 1
         if phase in TOKEN_PHASES:
             return n_prompts + n_steps * (self.n_sequences + self.n_draft)
         return n_prompts
@@ -172,10 +188,24 @@ class LlamaWorkload:
 
     def graph(self, phase: Phase) -> tuple[Operator, ...]:
         """Return the operators of one occurrence of a phase, all its batches in turn."""
+        if phase is Phase.ENCODE_IMAGE:
+            return self.image_graph or ()
         return tuple(operator for batch in self.batches(phase) for operator in self.operators(batch))
 
+    @property
+    def known_phases(self) -> tuple[Phase, ...]:
+        """The phases whose operators can be enumerated."""
+        of_image = () if self.image_graph is None else (Phase.ENCODE_IMAGE,)
+        return (*of_image, *(self.graph_phases() if self.has_graph else ()))
+
+    @property
+    def recorded_phases(self) -> tuple[Phase, ...]:
+        """The phases whose operators are known once they were recorded, and not before."""
+        of_image = () if self.projector is None else (Phase.ENCODE_IMAGE,)
+        return tuple(phase for phase in (*of_image, *self.graph_phases()) if phase not in self.known_phases)
+
     def graph_phases(self) -> tuple[Phase, ...]:
-        """Return the phases of this scenario that evaluate graphs."""
+        """Return the phases of this scenario that evaluate the model's graphs."""
         lengths = {self.prompt_phase: self.scenario.n_prompt, Phase.DECODE: self.scenario.n_gen}
         return tuple(phase for phase, n_tokens in lengths.items() if n_tokens > 0)
 

@@ -1,4 +1,4 @@
-"""How a model is asked to be run: chunks, types of the cache, an adapter, sequences side by side, a draft.
+"""How a model is asked to be run: chunks, types of the cache, an adapter, sequences side by side, a draft, an image.
 
 Both doors have these options under the same names, and errors name them.
 """
@@ -15,6 +15,7 @@ from perfsuite.expectation.llama_workload import LlamaWorkload, llama_workload
 from perfsuite.expectation.speculation import Drafting, Speculation, check_vocabularies
 from perfsuite.workload.ggml_types import GGML_TYPES
 from perfsuite.workload.model_shape import check_generates
+from perfsuite.workload.projector import find_projector
 from perfsuite.workload.scenario import Scenario
 from perfsuite.workload.weights import Weights, resolve
 
@@ -38,6 +39,7 @@ class WorkloadRequest:
     lora_rank: int | None = None
     parallel: int | None = None
     draft: str | None = None
+    mmproj: str | None = None
 
     @classmethod
     def of(cls, options: object) -> WorkloadRequest:
@@ -45,7 +47,7 @@ class WorkloadRequest:
         return cls(**{each.name: getattr(options, each.name, None) for each in fields(cls)})
 
     def workload(self, weights: Weights, scenario: Scenario, *, flash_attn: bool, models_dir: Path) -> LlamaWorkload:
-        """Return the workload that is asked for; synthetic weights of a draft are kept in `models_dir`.
+        """Return the workload that is asked for; synthetic weights beside it are kept in `models_dir`.
 
         Raises PerfsuiteError: a value is out of range, or a model is not known.
         """
@@ -60,6 +62,8 @@ class WorkloadRequest:
             workload = replace(workload, n_sequences=_counted("--parallel", self.parallel, _MOST_SEQUENCES))
         if self.draft is not None:
             workload = _with_draft(workload, self.draft, models_dir)
+        if self.mmproj is not None:
+            workload = replace(workload, projector=find_projector(self.mmproj, weights, cache_dir=models_dir))
         return _checked_step(workload)
 
 

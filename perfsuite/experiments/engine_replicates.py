@@ -163,11 +163,12 @@ def graph_settings(config: RunConfig) -> dict[str, str]:
 
 def _beside(workload: LlamaWorkload) -> dict[str, str]:
     """Name what runs beside a model alone; nothing where it does, so that its baselines stay what they were."""
-    rank, drafting = workload.settings.lora_rank, workload.drafting
+    rank, drafting, projector = workload.settings.lora_rank, workload.drafting, workload.projector
     return {
         **({} if rank is None else {"lora_rank": str(rank)}),
         **({} if workload.n_sequences == 1 else {"n_sequences": str(workload.n_sequences)}),
         **({} if drafting is None else {"draft": drafting.identity}),
+        **({} if projector is None else {"mmproj": projector.weights.identity}),
     }
 
 
@@ -200,7 +201,7 @@ def check_graphs(config: RunConfig, records: Sequence[EngineRecord]) -> CheckedG
         return CheckedGraphs(problems={(phase, role): (lost,) for phase in Phase for role in _all_roles(records)})
     problems: GraphProblems = {}
     otherwise: dict[tuple[Phase | None, str | None], str] = {}
-    for phase in config.workload.graph_phases() if config.workload.has_graph else ():
+    for phase in config.workload.known_phases:
         recorded = recorded_graph(records[0], phase, config.workload)
         for each in graph_differences(config.workload.graph(phase), recorded):
             if each.is_other_work:
@@ -241,17 +242,14 @@ def _all_roles(records: Sequence[EngineRecord]) -> set[str]:
 def unclaimed_operators(
     config: RunConfig, cases: Sequence[Case], reduced: Sequence[ReplicateSamples]
 ) -> dict[str, str]:
-    """Name what was recorded and no operator case claims, for workloads whose operators are enumerated."""
-    if not config.workload.has_graph:
-        return {}
+    """Name what was recorded and no operator case claims, of the phases whose operators are enumerated."""
     reason = "recorded, and no case claims it: the expectation does not know this operator"
-    return dict.fromkeys(_without_case(config, cases, reduced), reason)
+    found = {case.case_id for case in found_operators(config, cases, reduced)}
+    return {case_id: reason for case_id in _without_case(config, cases, reduced) if case_id not in found}
 
 
 def found_operators(config: RunConfig, cases: Sequence[Case], reduced: Sequence[ReplicateSamples]) -> tuple[Case, ...]:
     """Return cases of what was recorded of a graph that is not known, as the engine names it."""
-    if config.workload.has_graph:
-        return ()
     return tuple(recorded_operator_cases(config.workload, _without_case(config, cases, reduced)))
 
 

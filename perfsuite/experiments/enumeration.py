@@ -82,6 +82,5 @@ def _engine_cases(config: RunConfig, mapping: KernelMapping | None, recorded: Se
 
 
 def _operator_cases(config: RunConfig, recorded: Sequence[str]) -> Iterator[Case]:
-    if config.workload.has_graph:
-        return operator_cases(config.workload)
-    return recorded_operator_cases(config.workload, recorded)
+    yield from operator_cases(config.workload)
+    yield from recorded_operator_cases(config.workload, recorded)

@@ -54,7 +54,7 @@ def learnt_mapping(
 
 #: Of a plan, what says where things lie on a board, or is drawn for each process.
 _PLACES_AND_DRAWS = (
-    *("cache_dir", "gguf_path", "lora_path", "draft_path", "library_dir", "backend_library"),
+    *("cache_dir", "gguf_path", "lora_path", "draft_path", "mmproj_path", "library_dir", "backend_library"),
     *("layout_seed", "n_repetitions"),
 )
 

@@ -1,4 +1,7 @@
-"""Asks the engine for the graphs of a model that the suite cannot write itself, once for each model and engine."""
+"""Asks the engine for graphs that the suite cannot write itself, once for each model and engine.
+
+Those are a model's, and that by which a projector encodes an image.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +15,13 @@ import msgspec
 
 from perfsuite.errors import ArchitectureError, MeasurementError, PerfsuiteError
 from perfsuite.expectation.engine_graphs import EngineGraphs, GraphKey, graph_key
+from perfsuite.expectation.graphs.operator import Operator
 from perfsuite.expectation.llama_workload import LlamaWorkload
 from perfsuite.experiments.run_config import RunConfig
 from perfsuite.measure.board.protocol import Board
 from perfsuite.measure.engine import Engine
 from perfsuite.measure.llama_plan import llama_plan, with_files
-from perfsuite.measure.plan import SCHEMA, GraphsPlan, dump_plan
+from perfsuite.measure.plan import SCHEMA, GraphsPlan, ImageGraphPlan, LlamaPlan, dump_plan
 from perfsuite.records.events import graph_from_plain
 from perfsuite.records.whole_file import write_whole_bytes
 from perfsuite.verdict.said_graph import STAND_IN_OUTPUTS, said_operators
@@ -42,16 +46,22 @@ def with_engine_graphs(
     """Return a workload whose operators can be enumerated, where the engine says its graphs; else it says why not.
 
     What a run has beside its model is kept in `models_dir`, here and not on the board.
-    A workload whose graph the suite writes itself is returned as it is. The model's file is there afterwards.
+    What the suite writes itself is not asked for. The files of what is asked for are there afterwards.
 
-    Raises ArchitectureError: the engine cannot load the model, in its own words.
+    Raises ArchitectureError: the engine cannot load the model, or its projector, in its own words.
     """
+    later = "are enumerated once they were recorded"
+    if workload.projector is not None:
+        try:
+            workload = replace(workload, image_graph=image_graph(workload, engine, board, models_dir=models_dir))
+        except MeasurementError as error:
+            remark(f"operators of an image {later}: {error}")
     if workload.is_analytical:
         return workload
     try:
         return replace(workload, engine_graphs=engine_graphs(workload, engine, board, models_dir=models_dir))
     except MeasurementError as error:
-        remark(f"operators are enumerated once they were recorded: {error}")
+        remark(f"operators {later}: {error}")
         return workload
 
 
@@ -65,13 +75,27 @@ def engine_graphs(workload: LlamaWorkload, engine: Engine, board: Board, *, mode
         raise MeasurementError("graphs of several sequences are not asked for")
     whole = GraphKey(1, 1, workload.n_ctx, is_first=False)
     keys = tuple(dict.fromkeys((whole, *map(graph_key, workload.graph_batches))))
-    path, cache_dir = board.place_weights(workload.weights), board.facts().cache_dir
-    llama = llama_plan(workload, engine, gguf_path=path, cache_dir=cache_dir, n_threads=1)
     plan = GraphsPlan(
-        llama=with_files(llama, workload, board, models_dir),
+        llama=_llama_plan(replace(workload, projector=None), engine, board, models_dir),
         batches=tuple((key.n_tokens, key.n_outputs or STAND_IN_OUTPUTS, key.n_kv) for key in keys),
     )
     return _operators_of(keys, _kept_graphs(plan, workload, board))
+
+
+def image_graph(workload: LlamaWorkload, engine: Engine, board: Board, *, models_dir: Path) -> tuple[Operator, ...]:
+    """Ask the engine for the operators by which the workload's projector encodes an image; none is computed.
+
+    Raises MeasurementError: this release says no graph, or not of this projector. ArchitectureError: it cannot load the
+    projector, or not for this model.
+    """
+    (graph,) = _kept_graphs(ImageGraphPlan(llama=_llama_plan(workload, engine, board, models_dir)), workload, board)
+    return said_operators(graph_from_plain(graph), GraphKey(1, 1, 1, is_first=True))
+
+
+def _llama_plan(workload: LlamaWorkload, engine: Engine, board: Board, models_dir: Path) -> LlamaPlan:
+    path, cache_dir = board.place_weights(workload.weights), board.facts().cache_dir
+    llama = llama_plan(workload, engine, gguf_path=path, cache_dir=cache_dir, n_threads=1)
+    return with_files(llama, workload, board, models_dir)
 
 
 def _operators_of(keys: Sequence[GraphKey], graphs: Sequence[Sequence[Any]]) -> EngineGraphs:
@@ -84,9 +108,16 @@ def _operators_of(keys: Sequence[GraphKey], graphs: Sequence[Sequence[Any]]) -> 
     )
 
 
-def _kept_graphs(plan: GraphsPlan, workload: LlamaWorkload, board: Board) -> Sequence[Sequence[Any]]:
+def _kept_graphs(plan: GraphsPlan | ImageGraphPlan, workload: LlamaWorkload, board: Board) -> Sequence[Sequence[Any]]:
     """Return the graphs of a plan as the worker has them, or as they were kept when they were asked for before."""
-    known_by = replace(plan, llama=replace(plan.llama, gguf_path=workload.weights.identity, cache_dir=""))
+    projector = workload.projector if plan.llama.mmproj_path else None
+    llama = replace(
+        plan.llama,
+        gguf_path=workload.weights.identity,
+        mmproj_path=projector.weights.identity if projector else None,
+        cache_dir="",
+    )
+    known_by = replace(plan, llama=llama)
     name = sha256(f"{SCHEMA} ".encode() + dump_plan(known_by)).hexdigest()[:32]
     path = board.facts().cache_dir / "graphs" / f"{name}.msgpack"
     if board.is_local and (kept := _read(path)) is not None:

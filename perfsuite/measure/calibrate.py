@@ -14,8 +14,8 @@ from perfsuite.device.profile import Profile
 from perfsuite.errors import MeasurementError
 from perfsuite.expectation.llama_workload import LlamaWorkload
 from perfsuite.expectation.timing.calibration import Calibration, CalibrationPoint, Composition, TokenPhase
-from perfsuite.expectation.timing.calibration_plan import CalibrationPlan
-from perfsuite.expectation.timing.engine_times import phase_operators
+from perfsuite.expectation.timing.calibration_plan import MANY_ROWS, CalibrationPlan
+from perfsuite.expectation.timing.engine_times import phase_nodes
 from perfsuite.expectation.timing.operator_shape import OperatorShape
 from perfsuite.measure.board.protocol import Board
 from perfsuite.measure.engine import Engine
@@ -25,8 +25,8 @@ from perfsuite.measure.schedule import Rule, run_undisturbed
 from perfsuite.records.engine_columns import evaluations_of
 from perfsuite.records.events import TOKEN_PHASES, EngineRecord, Phase
 
-#: Parameters that are read before one of them is read again: several times the caches of small machines.
-_SPREAD_BYTES = 96 << 20
+#: What the parameters of operators of many rows are spread over.
+_SPREAD_BYTES_OF_MANY = 96 << 20
 
 Progress = Callable[[str], None]
 
@@ -83,25 +83,32 @@ def calibrate(run: CalibrationRun, progress: Progress) -> Calibration:
             for workload, records in zip(plan.compositions, composed, strict=True)
             for phase in TOKEN_PHASES
         ),
+        spread_bytes=plan.spread_bytes,
         is_quick=plan.is_quick,
     )
 
 
 def _operator_round(run: CalibrationRun, order: random.Random) -> dict[OperatorShape, float]:
-    shuffled = list(run.plan.shapes)
-    order.shuffle(shuffled)
-    plan = OperatorsPlan(
-        library_dir=str(run.engine.library_dir),
-        engine_build_id=run.engine.build_id,
-        cache_dir=str(run.board.facts().cache_dir),
-        n_threads=run.n_threads,
-        shapes=tuple(shuffled),
-        budget_ns=run.plan.budget_ns,
-        spread_bytes=_SPREAD_BYTES,
-        binds_threads=binds_threads(run.engine),
-    )
-    times_ns = _undisturbed(run, plan)["times_ns"]
-    return dict(zip(shuffled, times_ns, strict=True))
+    """Measure all operators once: those of few rows, whose parameters come from memory, apart from the others."""
+    times: dict[OperatorShape, float] = {}
+    few = [shape for shape in run.plan.shapes if shape.n_tokens < MANY_ROWS]
+    many = [shape for shape in run.plan.shapes if shape.n_tokens >= MANY_ROWS]
+    for shapes, spread_bytes in ((few, run.plan.spread_bytes), (many, _SPREAD_BYTES_OF_MANY)):
+        if not shapes:
+            continue
+        order.shuffle(shapes)
+        plan = OperatorsPlan(
+            library_dir=str(run.engine.library_dir),
+            engine_build_id=run.engine.build_id,
+            cache_dir=str(run.board.facts().cache_dir),
+            n_threads=run.n_threads,
+            shapes=tuple(shapes),
+            budget_ns=run.plan.budget_ns,
+            spread_bytes=spread_bytes,
+            binds_threads=binds_threads(run.engine),
+        )
+        times |= zip(shapes, _undisturbed(run, plan)["times_ns"], strict=True)
+    return times
 
 
 def _composition_record(run: CalibrationRun, workload: LlamaWorkload, order: random.Random) -> EngineRecord:
@@ -122,9 +129,9 @@ def _undisturbed(run: CalibrationRun, plan: Plan) -> dict[str, Any]:
 
 
 def _composition(workload: LlamaWorkload, phase: Phase, records: Sequence[EngineRecord]) -> Composition:
-    shapes = phase_operators(workload, phase)
-    counts = Counter(shapes)
-    rounds = [_shapes_and_rest_ns(record, phase, shapes) for record in records]
+    nodes = phase_nodes(workload, phase)
+    counts = Counter(shape for shape in nodes if shape is not None)
+    rounds = [_shapes_and_rest_ns(record, phase, nodes) for record in records]
     return Composition(
         name=workload.weights.name,
         phase=phase.value,
@@ -139,7 +146,7 @@ def _token_phase(workload: LlamaWorkload, phase: Phase, records: Sequence[Engine
     return TokenPhase(
         name=workload.weights.name,
         phase=phase.value,
-        n_vocab=workload.weights.architecture.n_vocab,
+        n_vocab=workload.weights.shape.n_vocab,
         rounds_ns=tuple(
             float(median(span.duration_ns for span in record.spans if span.phase is phase)) for record in records
         ),
@@ -147,28 +154,30 @@ def _token_phase(workload: LlamaWorkload, phase: Phase, records: Sequence[Engine
 
 
 def _shapes_and_rest_ns(
-    record: EngineRecord, phase: Phase, shapes: Sequence[OperatorShape]
+    record: EngineRecord, phase: Phase, nodes: Sequence[OperatorShape | None]
 ) -> tuple[dict[OperatorShape, float], float]:
     """Split a phase into the time of each shape and what lies beside, in the median over its occurrences, ns.
 
-    Operators follow each other without a gap, so one lasts from the end of the one before it to its own end.
+    What has no rows lies beside. Operators follow each other without a gap, so one lasts from the end of the one before
+    it to its own end.
     """
-    by_shape: dict[OperatorShape, list[int]] = {shape: [] for shape in shapes}
+    by_shape: dict[OperatorShape, list[int]] = {shape: [] for shape in nodes if shape is not None}
     rest: list[int] = []
     evaluations = evaluations_of(record)
     durations_ns = evaluations.ends_ns - evaluations.starts_ns
     for span in (span for span in record.spans if span.phase is phase):
         within = evaluations.within(span.start_ns, span.end_ns)
         durations = [time_ns for each in within for time_ns in durations_ns[evaluations.ends(each)].tolist()]
-        if len(durations) != len(shapes):
+        if len(durations) != len(nodes):
             raise MeasurementError(
-                f"calibration: {phase.value} computed {len(durations)} operators, expected {len(shapes)}; "
+                f"calibration: {phase.value} computed {len(durations)} operators, expected {len(nodes)}; "
                 "this llama.cpp has another graph than the expectation"
             )
-        spent = dict.fromkeys(shapes, 0)
-        for shape, duration in zip(shapes, durations, strict=True):
-            spent[shape] += duration
+        spent = dict.fromkeys(by_shape, 0)
+        for shape, duration in zip(nodes, durations, strict=True):
+            if shape is not None:
+                spent[shape] += duration
         for shape, time_ns in spent.items():
             by_shape[shape].append(time_ns)
-        rest.append(span.duration_ns - sum(durations))
+        rest.append(span.duration_ns - sum(spent.values()))
     return {shape: max(1.0, float(median(times))) for shape, times in by_shape.items()}, float(median(rest))

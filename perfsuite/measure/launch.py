@@ -21,6 +21,7 @@ from perfsuite.measure.launches.plan import DeviceListPlan, LaunchesPlan, Launch
 from perfsuite.measure.native import build_engine_library, find_probe_library, find_worker, load_probe_library
 from perfsuite.measure.plan import (
     GraphsPlan,
+    ImageGraphPlan,
     IndependentPlan,
     LlamaPlan,
     OperatorsPlan,
@@ -253,7 +254,7 @@ def start_worker(
 #: What the native worker runs: all but our own kernels by pyopencl, and other people's programs.
 _NATIVE = (
     *(LlamaPlan, TurnsPlan, StepsPlan, UprobePlan, OverheadPlan, OperatorsPlan, ProbePlan, SurveyPlan),
-    *(LaunchesPlan, LaunchSessionPlan, DeviceListPlan, GraphsPlan, TensorsPlan),
+    *(LaunchesPlan, LaunchSessionPlan, DeviceListPlan, GraphsPlan, ImageGraphPlan, TensorsPlan),
 )
 
 

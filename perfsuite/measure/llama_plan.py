@@ -12,6 +12,7 @@ from perfsuite.measure.engine import Engine
 from perfsuite.measure.opencl_backend import OpenClBackend
 from perfsuite.measure.plan import LlamaPlan
 from perfsuite.workload.adapter import adapter_weights
+from perfsuite.workload.projector import projector_file
 
 
 def llama_plan(
@@ -68,6 +69,9 @@ def with_files(plan: LlamaPlan, workload: LlamaWorkload, board: Board, models_di
         plan = replace(plan, lora_path=str(board.place_weights(adapter)))
     if (draft := workload.draft) is not None:
         plan = replace(plan, draft_path=str(board.place_weights(draft.weights)))
+    if (projector := workload.projector) is not None:
+        path = board.place_weights(projector_file(projector, cache_dir=models_dir))
+        plan = replace(plan, mmproj_path=str(path), image_size=projector.image_size)
     return plan
 
 

@@ -93,6 +93,9 @@ class LlamaPlan(Plan):
     acceptance_ratio: float = 0.0
     #: The model of the draft; None searches the text itself.
     draft_path: str | None = None
+    #: The projector of a vision model, and the pixels of a side of the image that it encodes before each prompt.
+    mmproj_path: str | None = None
+    image_size: int = 0
     n_gpu_layers: int = 0
     #: A backend of ggml's in a library of its own, beside those that the engine was built with.
     backend_library: str | None = None
@@ -134,6 +137,14 @@ class GraphsPlan(Plan):
     llama: LlamaPlan
     #: Of each evaluation: tokens, how many of them give logits, and positions of the cache.
     batches: tuple[tuple[int, int, int], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImageGraphPlan(Plan):
+    """The graph by which a projector would encode an image; nothing is measured."""
+
+    task = "image_graph"
+    llama: LlamaPlan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

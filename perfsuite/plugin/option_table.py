@@ -73,6 +73,11 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "chance that each passes (default 0.8), such as smollm2-135m-q8_0:4:0.7",
         metavar="MODEL|ngram[:TOKENS[:ACCEPTANCE]]",
     ),
+    "--mmproj": _row(
+        "the projector of a vision model, which encodes an image of random pixels before each prompt: a GGUF file, or "
+        "encoder-quantisation from the catalogue, such as clip-vit-l14-336-f16",
+        metavar="PATH|NAME",
+    ),
     "--prompts": _row(
         "prompts that each process runs in turn, such as 'perfsuite prompts' writes; the scenario says how many "
         "tokens follow each",

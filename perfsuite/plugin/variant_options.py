@@ -1,4 +1,4 @@
-"""``--lora-rank``, ``--parallel`` and ``--draft``: with what they do not go together."""
+"""``--lora-rank``, ``--parallel``, ``--draft`` and ``--mmproj``: with what they do not go together."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import pytest
 
 from perfsuite.plugin.option_table import value_of
 
-_LORA, _PARALLEL, _DRAFT = "--lora-rank", "--parallel", "--draft"
+_LORA, _PARALLEL, _DRAFT, _IMAGE = "--lora-rank", "--parallel", "--draft", "--mmproj"
 
-_ALONE, _IN_TURN = "runs a model alone", "follows one token after the other"
+_ALONE, _IN_TURN, _TEXT = "runs a model alone", "follows one token after the other", "a text is followed, and no image"
 
 Given = Callable[[argparse.Namespace], bool]
 
@@ -20,14 +20,20 @@ def _has(name: str) -> Given:
     return lambda option: bool(value_of(option, name))
 
 
+def _is_opencl(option: argparse.Namespace) -> bool:
+    return bool(option.backend == "opencl")
+
+
 #: What does not go together: options, another one, whether that is given, and why.
 _CONFLICTS: tuple[tuple[tuple[str, ...], str, Given, str], ...] = (
     *(
-        ((_LORA, _PARALLEL, _DRAFT), name, _has(name), _ALONE)
+        ((_LORA, _PARALLEL, _DRAFT, _IMAGE), name, _has(name), _ALONE)
         for name in ("--perf-fidelity", "--perf-overhead", "--perf-sweep")
     ),
     *(((_PARALLEL, _DRAFT), name, _has(name), _IN_TURN) for name in ("--perf-trace", "--prompts")),
-    ((_PARALLEL, _DRAFT), "--backend=opencl", lambda option: bool(option.backend == "opencl"), _IN_TURN),
+    ((_PARALLEL, _DRAFT), "--backend=opencl", _is_opencl, _IN_TURN),
+    ((_IMAGE,), "--perf-trace", _has("--perf-trace"), _TEXT),
+    ((_IMAGE,), "--backend=opencl", _is_opencl, "images are encoded on the processor"),
 )
 
 

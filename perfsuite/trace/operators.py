@@ -62,7 +62,10 @@ def is_empty(node: Node) -> bool:
 _VIEWS = frozenset({"VIEW", "RESHAPE", "PERMUTE", "TRANSPOSE"})
 
 _LAYER = re.compile(r"^(?P<role>.+?)(?:-|_l)(?P<layer>\d+)$")
-_WEIGHT = re.compile(r"^(?:blk\.(?P<layer>\d+)\.)?(?P<role>\w+)\.(?:weight|bias)(?:\.(?P<adapter>lora_[ab]))?$")
+#: Of a projector, too: what its encoder has is called as in a model, what is behind it ``mm.0``.
+_WEIGHT = re.compile(
+    r"^(?:v\.)?(?:blk\.(?P<layer>\d+)\.)?(?P<role>(?:mm\.)?\w+)\.(?:weight|bias)(?:\.(?P<adapter>lora_[ab]))?$"
+)
 _ROTATIONS = frozenset({"attn_inp_k_rot", "attn_inp_v_rot"})
 #: What an unnamed product with a weight is called where that is not the weight's own name.
 _ROLES_OF_WEIGHTS = {"attn_output": "attn_out", "output": "result_output", "token_embd": "result_output"}

@@ -7,7 +7,8 @@ begins with ``perfsuite:``.
 
 Models of other architectures are in ``listed``: there a file holds the metadata of the model's GGUF and the list of its
 tensors, as the engine gave it. In ``tiny`` is the smallest model of each architecture that llama.cpp knows, in the same
-form; it is called ``tiny-<architecture>``. ``tools/model_tensors.py`` asks for the lists again.
+form; it is called ``tiny-<architecture>``. Those in ``calibration`` are run by a calibration alone, and not listed.
+``tools/model_tensors.py`` asks for the tensors again.
 """
 
 from __future__ import annotations
@@ -61,6 +62,13 @@ def listed_names() -> tuple[str, ...]:
 def tiny_names() -> tuple[str, ...]:
     """List the smallest models, one of each architecture that llama.cpp knows."""
     return tuple(f"{_TINY}{name}" for name in _names_in(_FOLDER / "tiny"))
+
+
+@cache
+def calibration_models() -> tuple[ModelShape, ...]:
+    """Return the models that only a calibration runs."""
+    folder = _FOLDER / "calibration"
+    return tuple(read_spec(folder / f"{name}{_SUFFIX}").shape(name) for name in _names_in(folder))
 
 
 def _names_in(folder: Path) -> tuple[str, ...]:

@@ -27,6 +27,7 @@ _FALLBACKS = {
 _UNQUANTIZED = (
     *("norm", "ffn_gate_inp.", "altup", "laurel", "per_layer_model_proj", "position_embd", "token_types"),
     *("_conv1d", "shortconv.conv", "indexer.k_proj", "indexer.q_proj", "_ape.", "attn_rel_b"),
+    "mm.input_projection",
     *(
         "time_mix_lerp_fused",
         "time_mix_first",
@@ -38,8 +39,8 @@ _UNQUANTIZED = (
     ),
 )
 
-# Kernels of one-dimensional convolutions, which the engine takes in half precision only.
-_HALF_KERNELS = ("conv1d.weight", ".conv1.weight", ".conv2.weight", ".dw.weight")
+# Kernels of convolutions, which the engine takes in half precision only.
+_HALF_KERNELS = ("conv1d.weight", ".conv1.weight", ".conv2.weight", ".dw.weight", "patch_embd.weight")
 
 _VALUE_LIKE = ("attn_qkv.weight", "attn_kv_b.weight", "attn_v.weight")
 

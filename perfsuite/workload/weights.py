@@ -66,9 +66,12 @@ def resolve(name_or_path: str, *, cache_dir: Path) -> Weights:
     What has a path separator or ends in ``.gguf`` is a path. Nothing is written. Raises ArchitectureError,
     QuantizationError or GgufError with what is accepted instead.
     """
-    if name_or_path.endswith(_SUFFIX) or "/" in name_or_path or "\\" in name_or_path:
-        return _from_file(Path(name_or_path))
-    return _from_name(name_or_path, cache_dir)
+    return _from_file(Path(name_or_path)) if is_path(name_or_path) else _from_name(name_or_path, cache_dir)
+
+
+def is_path(name_or_path: str) -> bool:
+    """Whether weights are named by the path of their file."""
+    return name_or_path.endswith(_SUFFIX) or "/" in name_or_path or "\\" in name_or_path
 
 
 def materialize(weights: Weights, *, cache_dir: Path) -> Path:

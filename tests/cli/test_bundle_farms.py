@@ -25,7 +25,7 @@ _ADB = """#!/bin/sh
 verb=$1; shift
 there() { printf %s "$1" | sed "s#/data/local/tmp#$PHONE#g"; }
 case $verb in
-  shell) env -i PATH=/usr/bin:/bin sh -c "$(there "$*")";;
+  shell) env -i PATH=/usr/bin:/bin PERFSUITE_LOCK_DIR="$PHONE" sh -c "$(there "$*")";;
   push) cp -R "$1" "$(there "$2")";;
   pull) cp -R "$(there "$1")" "$2";;
 esac
@@ -126,7 +126,8 @@ def test_lavas_test_cases_carry_measurements(job: Path, tmp_path: Path) -> None:
         (programs / name).write_text(f"#!/bin/sh\n{line}\n")
         (programs / name).chmod(0o755)
     steps = "\n".join(test["definitions"][0]["repository"]["run"]["steps"])
-    environment = {"PATH": f"{programs}:/usr/bin:/bin", **dict.fromkeys(test["parameters"], "http://x")}
+    environment = {"PATH": f"{programs}:/usr/bin:/bin", "PERFSUITE_LOCK_DIR": str(tmp_path)}
+    environment |= dict.fromkeys(test["parameters"], "http://x")
     shell(steps, environment, tmp_path)
     seen = cases.read_text().splitlines()
     assert "run-folder --result pass" in seen

@@ -20,11 +20,12 @@ from perfsuite.experiments.engine_replicates import recorded_graph
 from perfsuite.experiments.said_graphs import engine_graphs, with_engine_graphs
 from perfsuite.measure.board.local_board import LocalBoard
 from perfsuite.measure.engine import Engine, find_engine
-from perfsuite.measure.llama_plan import llama_plan
+from perfsuite.measure.llama_plan import llama_plan, with_files
 from perfsuite.records.events import EngineRecord, Phase
 from perfsuite.trace.samples import replicate_samples
 from perfsuite.verdict.graph_agreement import graph_differences
 from perfsuite.workload.catalog import find, listed, names, tiny_names
+from perfsuite.workload.projector import find_projector
 from perfsuite.workload.scenario import find_scenario
 from perfsuite.workload.weights import Weights, materialize, resolve, synthetic_weights
 
@@ -114,6 +115,37 @@ def test_what_is_said_is_what_runs(asked: Asked, name: str) -> None:
     workload, record = asked.run(resolve(f"{name}-q8_0", cache_dir=asked.models), "p16-g4")
     for phase in workload.graph_phases():
         assert graph_differences(workload.graph(phase), recorded_graph(record, phase, workload)) == ()
+
+
+@pytest.mark.parametrize("name", ["tiny-clip-q8_0", "tiny-siglip-f16"])
+@pytest.mark.parametrize("flash_attn", [True, False])
+def test_the_graph_of_an_image_is_said_and_runs(asked: Asked, name: str, flash_attn: bool) -> None:
+    """The operators of a projector are said before it runs, are those that are recorded, and all have a cost."""
+    workload = asked.workload("smollm2-135m", flash_attn=flash_attn)
+    projector = find_projector(name, workload.weights, cache_dir=asked.models)
+    remarks: list[str] = []
+    workload = asked.with_graphs(replace(workload, projector=projector), remarks.append)
+    assert remarks == []
+    assert workload.image_graph is not None
+    assert all(each.cost.written_bytes > 0 for each in workload.image_graph)
+    path, cache_dir = asked.board.place_weights(workload.weights), asked.board.cache_dir
+    plan = llama_plan(workload, asked.engine, gguf_path=path, cache_dir=cache_dir, n_threads=2)
+    record = EngineRecord.from_plain(asked.board.run(with_files(plan, workload, asked.board, asked.models))["engine"])
+    for phase in workload.known_phases:
+        assert graph_differences(workload.graph(phase), recorded_graph(record, phase, workload)) == ()
+    costs = {case.phase: case.costs for case in phase_cases(workload)}
+    assert sum(part.cost.parameter_bytes for part in costs[Phase.ENCODE_IMAGE]) > 0
+    roles = [case.role for case in operator_cases(workload) if case.phase is Phase.ENCODE_IMAGE]
+    assert {"Qcur", "ffn_up", "attn_out", "rest"} <= set(roles)
+
+
+def test_a_projector_of_another_model_is_told_before_anything_runs(asked: Asked) -> None:
+    """The engine's own words name both widths."""
+    workload, other = asked.workload("smollm2-135m"), asked.workload("pythia-70m")
+    projector = find_projector("tiny-clip-f16", other.weights, cache_dir=asked.models)
+    with pytest.raises(ArchitectureError, match=r"mismatch between text model \(n_embd = 576\) and mmproj") as caught:
+        asked.with_graphs(replace(workload, projector=projector), pytest.fail)
+    assert "\n" not in str(caught.value)
 
 
 def pooled(name: str, pooling_type: int, models: Path) -> Weights:

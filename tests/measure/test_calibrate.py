@@ -62,15 +62,26 @@ class Machine:
         if self.fails_at is not None and len(self.plans) >= self.fails_at:
             raise MeasurementError("disturbed")
         if isinstance(plan, OperatorsPlan):
-            return operator_times(plan, len(self.operator_plans))
+            return operator_times(plan, self.n_rounds)
         assert isinstance(plan, LlamaPlan)
-        engine = self.answers_with or engine_run(plan, len(self.operator_plans))["engine"]
+        engine = self.answers_with or engine_run(plan, self.n_rounds)["engine"]
         return {"engine": {**engine, "engine_version": self._payload["engine"]["engine_version"]}}
 
     @property
     def operator_plans(self) -> list[OperatorsPlan]:
-        """The rounds over single operators."""
+        """The rounds over single operators: those of few rows, and then the others."""
         return [plan for plan in self.plans if isinstance(plan, OperatorsPlan)]
+
+    @property
+    def n_rounds(self) -> int:
+        """Rounds that have begun."""
+        return (len(self.operator_plans) + 1) // 2
+
+    @property
+    def orders(self) -> list[tuple[OperatorShape, ...]]:
+        """All operators of each round, in their order."""
+        plans = iter(self.operator_plans)
+        return [few.shapes + many.shapes for few, many in zip(plans, plans, strict=True)]
 
     @property
     def llama_plans(self) -> list[LlamaPlan]:
@@ -91,13 +102,15 @@ def machine(stored_payload: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> 
 
 @pytest.fixture
 def run(engine: Engine, tmp_path: Path) -> CalibrationRun:
-    """Return three rounds on the host."""
+    """Return three rounds on the host, with the architectures whose graph is known."""
+    plan = standard_plan(TYPES, tmp_path / "models")
+    known = tuple(each for each in plan.compositions if each.is_analytical)
     return CalibrationRun(
         board=LocalBoard(cache_dir=tmp_path / "board"),
         engine=engine,
         profile=find_profile("host"),
         n_threads=2,
-        plan=standard_plan(TYPES, tmp_path / "models"),
+        plan=replace(plan, compositions=known),
     )
 
 
@@ -111,16 +124,21 @@ def quiet(text: str) -> None:
 
 
 def test_every_round_measures_every_operator_in_another_order(machine: Machine, run: CalibrationRun) -> None:
-    """Each round is one fresh process with all shapes of the grid, shuffled anew; a seed gives the same orders."""
+    """Each round is two fresh processes, with all shapes of the grid, shuffled anew; a seed gives the same.
+
+    What has few rows reads its parameters from further apart.
+    """
     calibrate(run, quiet)
-    orders = [plan.shapes for plan in machine.operator_plans]
+    orders = machine.orders
     assert len(orders) == 3
+    spreads = {(shape.n_tokens < 32, plan.spread_bytes) for plan in machine.operator_plans for shape in plan.shapes}
+    assert spreads == {(True, 256 << 20), (False, 96 << 20)}
     assert all(Counter(order) == Counter(standard_shapes(TYPES)) for order in orders)
     assert len({*orders, standard_shapes(TYPES)}) == 4
     assert {(plan.n_threads, plan.engine_build_id) for plan in machine.operator_plans} == {(2, run.engine.build_id)}
     for seed in (0, 1):
         calibrate(with_rounds(run, 1, seed=seed), quiet)
-    same, other = (plan.shapes for plan in machine.operator_plans[3:])
+    same, other = machine.orders[3:]
     assert orders[0] == same != other
 
 
@@ -141,12 +159,12 @@ def test_every_round_runs_every_architecture_once(machine: Machine, run: Calibra
     calibrate(run, lines.append)
     architectures = [f"{architecture.name}-{quantization}" for architecture, quantization in reference_architectures()]
     kinds = [type(plan).__name__ for plan in machine.plans]
-    assert kinds == ["OperatorsPlan", *["LlamaPlan"] * len(architectures)] * 3
+    assert kinds == [*["OperatorsPlan"] * 2, *["LlamaPlan"] * len(architectures)] * 3
     assert len({plan.layout_seed for plan in machine.llama_plans} - {0}) == len(machine.llama_plans)
     assert [Path(plan.gguf_path).stem for plan in machine.llama_plans] == architectures * 3
     assert {(plan.n_threads, plan.recorder, plan.n_repetitions) for plan in machine.llama_plans} == {(2, "callback", 3)}
     assert len({plan.n_prompt for plan in machine.llama_plans}) == 2
-    assert len(lines) == len(machine.plans)
+    assert len(lines) == 3 * (1 + len(architectures))
     assert lines[0] == f"round 1 of 3: {len(standard_shapes(TYPES))} operators"
     assert lines[-1].startswith("round 3 of 3: calibration-")
 
@@ -207,7 +225,7 @@ def test_a_calibration_tells_what_it_is_of(machine: Machine, run: CalibrationRun
 def test_the_board_runs_every_plan(machine: Machine, run: CalibrationRun, tmp_path: Path) -> None:
     """Operators and architectures run where the board runs them, with the files and the cache that are there."""
     calibrate(with_rounds(run, 1), quiet)
-    assert machine.boards == [run.board] * (1 + len(reference_architectures()))
+    assert machine.boards == [run.board] * (2 + len(reference_architectures()))
     assert {plan.cache_dir for plan in (*machine.operator_plans, *machine.llama_plans)} == {str(tmp_path / "board")}
     assert {Path(plan.gguf_path).parent for plan in machine.llama_plans} == {tmp_path / "board" / "models"}
 
@@ -218,7 +236,7 @@ def test_a_quick_one_measures_its_plan_alone(machine: Machine, run: CalibrationR
     plan = quick_plan(workload, tmp_path / "models")
     found = calibrate(replace(run, plan=plan), quiet)
     assert len(machine.plans) == plan.n_steps
-    assert all(set(each.shapes) == set(plan.shapes) for each in machine.operator_plans)
+    assert all(set(order) == set(plan.shapes) for order in machine.orders)
     assert {each.n_prompt for each in machine.llama_plans} == {64}
     assert machine.n_tries == {plan.n_tries}
     assert found.is_quick

@@ -32,7 +32,8 @@ from perfsuite.records.engine_columns import evaluations_of, thread_operators
 from perfsuite.records.engine_trace import NOTHING
 from perfsuite.records.events import EngineRecord, Phase, Span
 from perfsuite.trace.samples import misaligned_evaluations, replicate_samples
-from perfsuite.workload.weights import resolve
+from perfsuite.workload.projector import find_projector
+from perfsuite.workload.weights import materialize, resolve
 
 from .conftest import Child, is_gone, wait_until
 
@@ -219,6 +220,72 @@ def test_what_passes_is_drawn_by_the_seed(small_plan: LlamaPlan) -> None:
     )
     assert first == again != other
     assert first[: len(first) // 2] == first[len(first) // 2 :]
+
+
+def _with_image(plan: LlamaPlan, name: str, cache_dir: Path, *, text: Path | None = None) -> LlamaPlan:
+    """Return a plan with a synthetic projector, of the plan's model or of another."""
+    model = resolve(str(text or plan.gguf_path), cache_dir=cache_dir)
+    projector = find_projector(name, model, cache_dir=cache_dir)
+    path = materialize(projector.weights, cache_dir=cache_dir)
+    return replace(plan, mmproj_path=str(path), image_size=projector.image_size)
+
+
+@pytest.mark.parametrize(("name", "n_tokens"), [("tiny-clip-f16", 16), ("tiny-siglip-q8_0", 4)])
+@pytest.mark.parametrize("flash_attn", [True, False])
+def test_an_image_is_encoded_before_each_prompt(
+    small_plan: LlamaPlan, tmp_path: Path, name: str, n_tokens: int, flash_attn: bool
+) -> None:
+    """It is a phase of its own, whose operators are recorded on thread 0; the text's stay what they were."""
+    plan = replace(_with_image(small_plan, name, tmp_path), flash_attn=flash_attn, n_repetitions=2)
+    record = record_of(plan)
+    images, prompts, wholes = (_spans(record, each) for each in (Phase.ENCODE_IMAGE, Phase.PREFILL, Phase.END_TO_END))
+    assert [(span.repetition, span.n_tokens) for span in images] == [(0, n_tokens), (1, n_tokens)]
+    for image, prompt, whole in zip(images, prompts, wholes, strict=True):
+        assert whole.start_ns <= image.start_ns < image.end_ns <= prompt.start_ns
+    assert (misaligned_evaluations(record), record.n_dropped) == (0, 0)
+    found = replicate_samples(record)
+    roles = found.operator_ns[Phase.ENCODE_IMAGE]
+    assert {"ffn_up", "ffn_down", "attn_out", "layer_inp_normed"} <= roles.keys()
+    assert 0 < sum(roles.values()) <= found.phase_ns[Phase.ENCODE_IMAGE]
+    plain = replicate_samples(record_of(replace(plan, mmproj_path=None)))
+    for phase in (Phase.PREFILL, Phase.DECODE):
+        assert found.operator_ns[phase].keys() == plain.operator_ns[phase].keys()
+
+
+def test_each_thread_is_followed_through_an_image(small_plan: LlamaPlan, tmp_path: Path) -> None:
+    """The preload recorder has the operators of an image on every thread."""
+    plan = replace(_with_image(small_plan, "tiny-clip-f16", tmp_path), recorder="preload", n_threads=2)
+    record = record_of(plan)
+    evaluations = evaluations_of(record)
+    (image,) = _spans(record, Phase.ENCODE_IMAGE)
+    assert len(list(evaluations.within(image.start_ns, image.end_ns))) == 1
+    assert misaligned_evaluations(record) == 0
+
+
+def test_without_a_recorder_an_image_is_timed_alone(small_plan: LlamaPlan, tmp_path: Path) -> None:
+    """The phase is there, and nothing of it."""
+    record = record_of(_with_image(small_plan, "tiny-clip-f16", tmp_path), recorder="none")
+    assert len(_spans(record, Phase.ENCODE_IMAGE)) == 1
+    assert record.graphs == ()
+
+
+def test_a_projector_that_cannot_be_used_is_one_line(small_plan: LlamaPlan, tmp_path: Path) -> None:
+    """One of another width, a text's model and a cut file are told by libmtmd, with both files."""
+    fitting = _with_image(small_plan, "tiny-clip-f16", tmp_path)
+    other = materialize(resolve("pythia-70m-l1-q8_0", cache_dir=tmp_path), cache_dir=tmp_path)
+    cut = tmp_path / "cut.gguf"
+    whole = Path(fitting.mmproj_path or "").read_bytes()
+    cut.write_bytes(whole[: len(whole) // 2])
+    for plan in (
+        _with_image(small_plan, "tiny-clip-f16", tmp_path, text=other),
+        replace(fitting, mmproj_path=small_plan.gguf_path),
+        replace(fitting, mmproj_path=str(cut)),
+        replace(fitting, mmproj_path="/nowhere.gguf"),
+    ):
+        with pytest.raises(MeasurementError) as caught:
+            run_worker(plan)
+        assert str(caught.value).startswith(f"{plan.mmproj_path}: ")
+        assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(

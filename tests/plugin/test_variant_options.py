@@ -73,7 +73,20 @@ def test_a_draft_has_phases_of_its_own(pytester: pytest.Pytester, fake_device: F
     assert own.isdisjoint(case.phase for case in phase_cases(asked(pytester, "--draft=ngram").workload))
 
 
-@pytest.mark.parametrize("option", ["--lora-rank=8", "--parallel=2", "--draft=ngram"])
+def test_an_image_is_a_phase_before_the_prompt(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:
+    """A projector follows the model's width, and is what a baseline is known by."""
+    plain, run = asked(pytester), asked(pytester, "--mmproj=clip-vit-l14-336-f16")
+    assert run.workload.projector is not None
+    assert dict(run.workload.projector.weights.shape.metadata)["vision.projection_dim"] == 576
+    identity = run.workload.projector.weights.identity
+    assert graph_settings(run) == {**graph_settings(plain), "mmproj": identity}
+    costs = {case.phase: case.costs for case in phase_cases(run.workload)}
+    assert next(iter(costs)) is Phase.ENCODE_IMAGE
+    assert costs[Phase.ENCODE_IMAGE] == costs[Phase.END_TO_END] == ()
+    assert costs[Phase.DECODE] == {case.phase: case.costs for case in phase_cases(plain.workload)}[Phase.DECODE]
+
+
+@pytest.mark.parametrize("option", ["--lora-rank=8", "--parallel=2", "--draft=ngram", "--mmproj=tiny-clip-f16"])
 def test_the_binding_runs_a_model_alone(pytester: pytest.Pytester, fake_device: FakeDevice, option: str) -> None:
     """The binding has no cases where the driver does more than it."""
     assert (is_asked(asked(pytester)), is_asked(asked(pytester, option))) == (True, False)
@@ -92,6 +105,14 @@ def test_the_binding_runs_a_model_alone(pytester: pytest.Pytester, fake_device: 
         (("--draft=",), "*--draft=: expected MODEL|ngram*"),
         (("--draft=ngram", "--parallel=2"), "*--draft=ngram: --parallel: a draft runs ahead of one sequence; leave *"),
         (("--draft=ngram", "--n-gen=0"), "*--draft=ngram: p64-g0 generates nothing; expected tokens to draft"),
+        (("--mmproj=clip",), "*--mmproj=clip: is neither a path nor a name of the catalogue; expected FILE.gguf or *"),
+        (("--mmproj=/nowhere.gguf",), "*/nowhere.gguf: no such file*"),
+        (("--mmproj=tiny-clip-f16", "--perf-sweep=kv"), "*--mmproj=tiny-clip-f16: --perf-sweep: runs a model alone; *"),
+        (("--mmproj=tiny-clip-f16", "--perf-trace"), "*--mmproj=tiny-clip-f16: --perf-trace: a text is followed, *"),
+        (
+            ("--mmproj=tiny-clip-f16", "--backend=opencl"),
+            "*--mmproj=tiny-clip-f16: --backend=opencl: images are encoded on the processor; leave out one *",
+        ),
         (("--draft=tinyllama-1.1b-q4_0",), "*--draft=tinyllama-1.1b-q4_0: has a vocabulary of 32000, expected *49152"),
     ],
 )

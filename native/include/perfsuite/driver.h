@@ -22,6 +22,7 @@ typedef struct ps_options {
     const char *inject_op; /* NULL: no slowdown */
     const char *lora_path; /* an adapter in GGUF, applied at scale 1; NULL: none */
     const char *draft_path; /* the model of a draft in GGUF; NULL: none, or the text itself where there are drafts */
+    const char *mmproj_path; /* the projector of a vision model in GGUF, which encodes an image before each prompt; NULL: none */
     const char *backend_path; /* a backend of ggml's in a library of its own, loaded before the model; NULL: none */
     const uint8_t *group_ends[2]; /* of the `groups` recorder, in a prompt and in a decode step; NULL: every node */
     int32_t n_group_nodes[2];
@@ -41,6 +42,7 @@ typedef struct ps_options {
     uint32_t seed;    /* of the prompt's token ids */
     uint32_t layout_seed; /* of the blocks that are put on the heap before anything of the engine's; 0 for none */
     uint32_t inject_phases; /* bits 1 << ps_phase, of what evaluates a graph; for certificates and tests only */
+    int32_t image_size; /* pixels of a side of that image */
     int32_t embeds; /* 0 or 1: the context gives embeddings, and no logits: a prompt is one pass, and nothing follows */
     int32_t swa_full; /* 0 or 1: layers with a sliding window keep all positions, llama.cpp's default */
 } ps_options;
@@ -115,6 +117,8 @@ enum { PS_NO_GRAPH = -1, PS_NO_MODEL = -2 };
  * abort the process. */
 int32_t ps_engine_graphs(const ps_options *options, const ps_graph_request *requests, int32_t n_requests,
                          ps_recorder *recorder, char *error, size_t error_bytes);
+/* The same of the graph by which the options' projector encodes an image; of the text's model no weight is read. */
+int32_t ps_engine_image_graph(const ps_options *options, ps_recorder *recorder, char *error, size_t error_bytes);
 
 #ifdef __cplusplus
 }

@@ -112,6 +112,13 @@ void ps_recorder_end_evaluation(ps_recorder *recorder);
 /* Which recorder the interposed functions report to; NULL for none.  One at a time in a process. */
 void ps_recorder_watch_entries(ps_recorder *recorder);
 
+/* Whether the CPU backends that compute a graph from now on report to the recorder: those of somebody else's contexts,
+ * which it cannot ask for that itself.  Does nothing without a recorder, or for one that hears nothing from a backend. */
+void ps_recorder_follow_backends(ps_recorder *recorder, bool is_wanted);
+
+/* Lets no backend that it follows compute further than the first node: a graph is kept, and its evaluation fails. */
+void ps_recorder_only_ask(ps_recorder *recorder);
+
 /* Moves what the hooks have put into the rings to the recorder's store; call it while the engine computes nothing. */
 void ps_recorder_drain(ps_recorder *recorder);
 /* Whether a drain is due before the next evaluation. */

@@ -219,8 +219,9 @@ std::optional<LockState> first_lock(const std::vector<std::string> &folders) {
 }
 
 std::vector<std::string> lock_folders(const std::string &folder) {
-    if (!folder.empty()) {
-        return {folder};
+    const char *named = std::getenv("PERFSUITE_LOCK_DIR");
+    if (!folder.empty() || named) {
+        return {folder.empty() ? named : folder};
     }
     std::vector<std::string> folders;
     bool is_writable = false;

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "drafter.h"
+#include "image_encoder.h"
 #include "llama.h"
 #include "loading.h"
 #include "perfsuite/clock.h"
@@ -215,6 +216,7 @@ struct ps_engine {
     bool is_encoder = false; // that gives embeddings: it keeps nothing of a text, and decodes none
     sampler_ptr sampler;
     std::unique_ptr<draft_model> draft;
+    std::unique_ptr<perfsuite::image_encoder> images;
     std::unique_ptr<perfsuite::token_batch> batch; // of tokens with places, where they are not one sequence's next
     std::vector<llama_token> tokens; // of all sequences, one text behind the other
     int32_t n_text = 0;
@@ -292,6 +294,21 @@ struct ps_engine {
         return batch->native();
     }
 
+    // What the text's model would read of the image comes before the prompt, and is left out.
+    void encode_image(int32_t repetition) {
+        if (recorder) {
+            ps_recorder_set_groups(recorder.get(), nullptr, 0);
+        }
+        ps_recorder_follow_backends(recorder.get(), true);
+        const int64_t start_ns = ps_now_ns();
+        images->encode();
+        add(PS_PHASE_ENCODE_IMAGE, repetition, 0, images->n_tokens(), start_ns);
+        ps_recorder_follow_backends(recorder.get(), false);
+        if (recorder) {
+            ps_recorder_end_evaluation(recorder.get());
+        }
+    }
+
     void read_prompts(const ps_workload &workload, int32_t repetition) {
         const int32_t begin = workload.n_depth, n_prompt = workload.n_prompt;
         for (llama_seq_id sequence = 0; sequence < options.n_sequences && n_prompt > 0; sequence++) {
@@ -355,6 +372,9 @@ struct ps_engine {
         draw_texts(workload);
         fill_depth(workload);
         const int64_t end_to_end_ns = ps_now_ns();
+        if (images) {
+            encode_image(repetition);
+        }
         read_prompts(workload, repetition);
         if (draft && workload.n_prompt > 0) {
             let_draft(PS_PHASE_DRAFT_PREFILL, repetition, begin, workload.n_prompt,
@@ -435,6 +455,10 @@ int32_t ps_engine_open(const ps_options *options, ps_engine **engine, char *erro
         if (options->n_draft > 0) {
             opened->draft = std::make_unique<draft_model>(*options);
         }
+        if (options->mmproj_path) {
+            opened->images =
+                std::make_unique<perfsuite::image_encoder>(*options, opened->model.get(), opened->recorder.get());
+        }
         if (options->n_draft > 0 || options->n_sequences > 1) {
             opened->batch = std::make_unique<perfsuite::token_batch>(
                 std::max({options->n_batch, options->n_sequences, options->n_draft + 1}));
@@ -459,7 +483,7 @@ void ps_engine_close(ps_engine *engine) { delete engine; }
 int32_t ps_engine_run(ps_engine *engine, const ps_workload *workload, char *error, size_t error_bytes) {
     try {
         const int32_t n_rows = std::max(engine->options.n_sequences, engine->options.n_draft + 1);
-        const auto per_repetition = static_cast<size_t>((workload->n_gen + n_rows) * (2 + 3 * n_rows) + 3);
+        const auto per_repetition = static_cast<size_t>((workload->n_gen + n_rows) * (2 + 3 * n_rows) + 4);
         engine->spans.reserve(engine->spans.size() + per_repetition * static_cast<size_t>(workload->n_repetitions));
         if (engine->n_repetitions == 0) {
             engine->clock_start = ps_calibrate(n_brackets);

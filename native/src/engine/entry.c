@@ -129,6 +129,9 @@ void ggml_barrier(struct ggml_threadpool *pool) {
 }
 
 int ggml_backend_graph_compute_async(struct ggml_backend *backend, struct ggml_cgraph *graph) {
+    if (ps_is_watching(PS_WATCH_BACKENDS)) {
+        ps_recorder_follow(backend);
+    }
     if (!ps_is_watching(PS_WATCH_SPLITS)) {
         return next.graph(backend, graph);
     }

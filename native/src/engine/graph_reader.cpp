@@ -4,10 +4,12 @@
 #include <cstdio>
 #include <dlfcn.h>
 #include <exception>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "ggml.h"
+#include "image_encoder.h"
 #include "llama.h"
 #include "loading.h"
 #include "perfsuite/driver.h"
@@ -50,17 +52,30 @@ void add_graph(llama_model *model, ps_options options, const ps_graph_request &r
     }
 }
 
-} // namespace
+// libmtmd says a graph to whoever is asked while it computes, which ends at the first node.
+void add_image_graph(perfsuite::image_encoder &images, ps_recorder *recorder) {
+    if (images.n_slices() != 1) {
+        fail("the projector cuts its image into " + std::to_string(images.n_slices()) + " slices");
+    }
+    ps_recorder_only_ask(recorder);
+    ps_recorder_follow_backends(recorder, true);
+    try {
+        images.encode();
+    } catch (const perfsuite::failure &) {
+    }
+    if (ps_recorder_n_graphs(recorder) != 1) {
+        fail("this release of llama.cpp says no graph of an image before it computes it");
+    }
+}
 
-extern "C" int32_t ps_engine_graphs(const ps_options *options, const ps_graph_request *requests, int32_t n_requests,
-                                    ps_recorder *recorder, char *error, size_t error_bytes) {
+// Calls what reads graphs behind what loads; which of the two failed is the answer.
+template <typename Load, typename Read>
+int32_t read(Load load, Read read_loaded, char *error, size_t error_bytes) {
     bool is_loaded = false;
     try {
-        const perfsuite::model_ptr model = perfsuite::load(*options, false);
+        const auto loaded = load();
         is_loaded = true;
-        for (int32_t at = 0; at < n_requests; at++) {
-            add_graph(model.get(), *options, requests[at], recorder);
-        }
+        read_loaded(loaded);
         return 0;
     } catch (const perfsuite::failure &caught) {
         std::snprintf(error, error_bytes, "%s", caught.text.c_str());
@@ -69,3 +84,29 @@ extern "C" int32_t ps_engine_graphs(const ps_options *options, const ps_graph_re
     }
     return is_loaded ? PS_NO_GRAPH : PS_NO_MODEL;
 }
+
+} // namespace
+
+extern "C" {
+
+int32_t ps_engine_graphs(const ps_options *options, const ps_graph_request *requests, int32_t n_requests,
+                         ps_recorder *recorder, char *error, size_t error_bytes) {
+    const auto add_graphs = [&](const perfsuite::model_ptr &model) {
+        for (int32_t at = 0; at < n_requests; at++) {
+            add_graph(model.get(), *options, requests[at], recorder);
+        }
+    };
+    return read([&] { return perfsuite::load(*options, false); }, add_graphs, error, error_bytes);
+}
+
+int32_t ps_engine_image_graph(const ps_options *options, ps_recorder *recorder, char *error, size_t error_bytes) {
+    perfsuite::model_ptr model;
+    const auto load_projector = [&] {
+        model = perfsuite::load(*options, false);
+        return std::make_unique<perfsuite::image_encoder>(*options, model.get(), recorder);
+    };
+    const auto add = [&](const std::unique_ptr<perfsuite::image_encoder> &images) { add_image_graph(*images, recorder); };
+    return read(load_projector, add, error, error_bytes);
+}
+
+} // extern "C"

@@ -18,6 +18,7 @@ enum {
     PS_WATCH_FIRST_ENTRY = 1, /* of thread 0, for the callback recorder; gone once it came */
     PS_WATCH_THREADS = 2,     /* entries of operators and arrivals at barriers, on each thread */
     PS_WATCH_SPLITS = 4,
+    PS_WATCH_BACKENDS = 8, /* which backend computes a graph */
 };
 
 extern uint32_t ps_watching;
@@ -30,6 +31,8 @@ static inline int ps_is_watching(uint32_t bits) {
 void ps_recorder_entry(int ith, const struct ggml_tensor *tensor);
 /* The calling thread arrives at a barrier. */
 void ps_recorder_arrival(void);
+/* A backend is about to compute. */
+void ps_recorder_follow(struct ggml_backend *backend);
 /* A backend is given a part of the graph, and the call returns. */
 void ps_recorder_split_begin(struct ggml_backend *backend, struct ggml_cgraph *graph);
 void ps_recorder_split_end(void);

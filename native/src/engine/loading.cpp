@@ -16,12 +16,6 @@ namespace {
 
 std::string engine_log; // the engine's own last complaint, for error messages
 
-void keep_complaint(ggml_log_level level, const char *text, void *) {
-    if (level == GGML_LOG_LEVEL_ERROR && engine_log.size() < 1000) {
-        engine_log += text;
-    }
-}
-
 /* A backend may end the process by itself: then its complaint is the last word. */
 void say_complaint() {
     if (!engine_log.empty()) {
@@ -52,6 +46,12 @@ llama_adapter_lora *load_adapter(llama_model *model, const ps_options &options) 
 }
 
 } // namespace
+
+void keep_complaint(ggml_log_level level, const char *text, void *) {
+    if (level == GGML_LOG_LEVEL_ERROR && engine_log.size() < 1000) {
+        engine_log += text;
+    }
+}
 
 [[noreturn]] void fail(const std::string &what) {
     std::string text = what;

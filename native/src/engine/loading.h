@@ -22,6 +22,9 @@ struct context_deleter {
 using model_ptr = std::unique_ptr<llama_model, model_deleter>;
 using context_ptr = std::unique_ptr<llama_context, context_deleter>;
 
+// Keeps the engine's own last complaint for the next failure; one of ggml's callbacks for logs.
+void keep_complaint(ggml_log_level level, const char *text, void *);
+
 // Raises `failure`, with what the engine complained of last.
 [[noreturn]] void fail(const std::string &what);
 

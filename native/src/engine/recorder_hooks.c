@@ -19,8 +19,12 @@ static ps_recorder *watched;
 
 static void watch(uint32_t bits) { __atomic_store_n(&ps_watching, bits, __ATOMIC_RELAXED); }
 
+static uint32_t bits_of_kind(ps_recorder_kind kind) {
+    return kind == PS_RECORDER_PRELOAD ? PS_WATCH_THREADS : kind == PS_RECORDER_SPLITS ? PS_WATCH_SPLITS : 0;
+}
+
 static uint32_t watched_bits(const ps_recorder *r) {
-    return !r ? 0 : r->kind == PS_RECORDER_PRELOAD ? PS_WATCH_THREADS : r->kind == PS_RECORDER_SPLITS ? PS_WATCH_SPLITS : 0;
+    return !r ? 0 : bits_of_kind(r->kind) | (r->follows_backends ? PS_WATCH_BACKENDS : 0);
 }
 
 void ps_recorder_watch_entries(ps_recorder *recorder) {
@@ -141,7 +145,7 @@ bool ps_recorder_tick(void *recorder) {
         ps_ring_push(&r->ring, now, (uint32_t)r->current, index + 1);
     }
     r->previous_ticks = now;
-    return false;
+    return r->only_asks;
 }
 
 /* Called on every thread. */

@@ -54,6 +54,7 @@ struct ps_recorder {
     uint64_t previous_ticks;
     uint32_t n_asked;
     uint32_t n_ticked;
+    bool follows_backends, only_asks;
     int32_t current;      /* graph that is being computed; -1 when it could not be kept */
     uint8_t *may_be_last; /* by position: 1 where a known graph ends */
     const struct ggml_tensor **asked;

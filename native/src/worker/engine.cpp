@@ -86,6 +86,7 @@ struct Options {
         native.inject_op = text_or_null(plan, "inject_op");
         native.lora_path = text_or_null(plan, "lora_path");
         native.draft_path = text_or_null(plan, "draft_path");
+        native.mmproj_path = text_or_null(plan, "mmproj_path");
         native.backend_path = text_or_null(plan, "backend_library");
         const Value::List &ends = plan.at("group_ends").list();
         for (size_t phase = 0; phase < group_ends.size() && phase < ends.size(); phase++) {
@@ -112,6 +113,7 @@ struct Options {
         for (const Value &phase : plan.at("inject_phases").list()) {
             native.inject_phases |= 1u << place_in(PHASES, phase.text(), "phase");
         }
+        native.image_size = plan.at("image_size").whole32();
         native.swa_full = plan.at("swa_full").boolean();
         native.embeds = plan.at("embeds").boolean();
     }
@@ -302,13 +304,10 @@ std::pair<Value::List, Value::List> measured_overhead(const Library &library, co
     return {Value::List(plain.begin(), plain.end()), Value::List(recorded.begin(), recorded.end())};
 }
 
-Value said_graphs(const Library &library, const Value &plan, const Value::List &batches) {
-    Options options(plan);
-    std::vector<ps_graph_request> requests;
-    for (const Value &batch : batches) {
-        const Value::List &row = batch.list();
-        requests.push_back({row.at(0).whole32(), row.at(1).whole32(), row.at(2).whole32()});
-    }
+namespace {
+
+/* What the engine says of graphs: those that a call adds to a recorder, or why it cannot load what they are of. */
+template <typename Say> Value said_by(const Library &library, Say say) {
     auto close = PS_FUNCTION(library, ps_recorder_close);
     std::unique_ptr<ps_recorder, decltype(close)> recorder(
         PS_FUNCTION(library, ps_recorder_open)(PS_RECORDER_CALLBACK, 1, 1), close);
@@ -316,14 +315,35 @@ Value said_graphs(const Library &library, const Value &plan, const Value::List &
         throw Failure("no memory for graphs", "EngineError");
     }
     Complaint complaint{};
-    int32_t status = PS_FUNCTION(library, ps_engine_graphs)(
-        &options.native, requests.data(), static_cast<int32_t>(requests.size()), recorder.get(), complaint.data(),
-        complaint.size());
+    int32_t status = say(recorder.get(), complaint);
     if (status == PS_NO_MODEL) {
         return Value::Map{{"graphs", Value::List{}}, {"problem", utf8(complaint.data())}};
     }
     check(status, complaint);
     return Value::Map{{"graphs", graphs_of(library, recorder.get())}};
+}
+
+} // namespace
+
+Value said_graphs(const Library &library, const Value &plan, const Value::List &batches) {
+    Options options(plan);
+    std::vector<ps_graph_request> requests;
+    for (const Value &batch : batches) {
+        const Value::List &row = batch.list();
+        requests.push_back({row.at(0).whole32(), row.at(1).whole32(), row.at(2).whole32()});
+    }
+    return said_by(library, [&](ps_recorder *recorder, Complaint &complaint) {
+        return PS_FUNCTION(library, ps_engine_graphs)(&options.native, requests.data(),
+                                                      static_cast<int32_t>(requests.size()), recorder, complaint.data(),
+                                                      complaint.size());
+    });
+}
+
+Value said_image_graph(const Library &library, const Value &plan) {
+    Options options(plan);
+    return said_by(library, [&](ps_recorder *recorder, Complaint &complaint) {
+        return PS_FUNCTION(library, ps_engine_image_graph)(&options.native, recorder, complaint.data(), complaint.size());
+    });
 }
 
 } // namespace perfsuite

@@ -50,6 +50,9 @@ std::pair<Value::List, Value::List> measured_overhead(const Library &library, co
  * the `problem` with which it does not load the model. */
 Value said_graphs(const Library &library, const Value &plan, const Value::List &batches);
 
+/* The same of the one graph by which the plan's projector encodes its image. */
+Value said_image_graph(const Library &library, const Value &plan);
+
 } // namespace perfsuite
 
 #endif

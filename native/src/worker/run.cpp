@@ -177,6 +177,13 @@ Value run_graphs(const Value &arguments, const Libraries &libraries) {
     return said_graphs(library, plan, arguments.at("batches").list());
 }
 
+/* The graph by which a projector would encode an image. */
+Value run_image_graph(const Value &arguments, const Libraries &libraries) {
+    const Value &plan = arguments.at("llama");
+    Library library = engine_library(libraries, plan);
+    return said_image_graph(library, plan);
+}
+
 /* One round of a calibration: single operators in their order. */
 Value run_operators(const Value &plan, const Libraries &libraries) {
     Library library = engine_library(libraries, plan);
@@ -268,6 +275,7 @@ constexpr Task TASKS[] = {{"llama", run_llama},       {"turns", run_turns},     
                           {"shapes", run_shapes},     {"probes", run_probes},       {"survey", run_survey},
                           {"launches", run_launches}, {"opencl_devices", run_opencl_devices},
                           {"launch_session", run_launch_session}, {"graphs", run_graphs},
+                          {"image_graph", run_image_graph},
                           {"tensors", run_tensors}};
 
 Value ran(const Value &plan, const Libraries &libraries) {

@@ -20,19 +20,19 @@ from perfsuite.errors import LockedError, PerfsuiteError
 _USAGE = "give 'state', 'break' or 'break --force'"
 
 
-def answer(words: Sequence[str]) -> dict[str, Any]:
+def answer(words: Sequence[str], folder: Path | None = None) -> dict[str, Any]:
     """Return the lock (``state``), or break it and return what it was (``break``); ``error`` is why that was refused.
 
-    ``lock`` is None where nobody has the device. After breaking, what a killed run has left is restored; ``notes`` says
-    what that was.
+    `folder` is where the lock lies, where that is not as usual. ``lock`` is None where nobody has the device. After
+    breaking, what a killed run has left is restored; ``notes`` says what that was.
     """
     try:
         if tuple(words) == ("state",):
-            state = lock_state()
+            state = lock_state(folder)
             return {"lock": state.to_plain() if state else None, "notes": []}
         if tuple(words) in {("break",), ("break", "--force")}:
-            broken = break_lock(force="--force" in words)
-            return {"lock": broken.to_plain() if broken else None, "notes": list(_restored(broken))}
+            broken = break_lock(folder, force="--force" in words)
+            return {"lock": broken.to_plain() if broken else None, "notes": list(_restored(broken, folder))}
     except PerfsuiteError as error:
         return {"error": str(error)}
     return {"error": _USAGE}
@@ -45,7 +45,7 @@ def main(words: Sequence[str]) -> int:
     return 2 if "error" in answered else 0
 
 
-def _restored(broken: LockState | None) -> Iterator[str]:
+def _restored(broken: LockState | None, lock_folder: Path | None) -> Iterator[str]:
     """Restore what a killed run has left, with the lock in hand; whoever has it already does so himself.
 
     Another account's lock may name any folder of the machine: that account alone restores from it.
@@ -63,7 +63,7 @@ def _restored(broken: LockState | None) -> Iterator[str]:
     owner = LockOwner.here(user=account_name(os.getuid()), host=platform.node(), run_id=run_id, purpose=purpose)
     for folder in folders:
         try:
-            with hold_lock(owner):
+            with hold_lock(owner, folder=lock_folder):
                 left = restore_leftovers(folder)
         except LockedError:
             break

@@ -81,6 +81,8 @@ class Calibration:
     points: tuple[CalibrationPoint, ...]
     compositions: tuple[Composition, ...]
     token_phases: tuple[TokenPhase, ...]
+    #: Bytes over which the matrices of an operator of few rows were spread; files of before do not say it.
+    spread_bytes: Size = 96 << 20
     #: Whether only what one workload needs was measured; files of before do not say it.
     is_quick: bool = False
 

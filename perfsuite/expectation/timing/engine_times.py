@@ -4,32 +4,62 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from statistics import median
 from types import MappingProxyType
+from typing import Any, TypeAlias
 
 from perfsuite.expectation.cases import REST_ROLE
 from perfsuite.expectation.llama_workload import LlamaWorkload
-from perfsuite.expectation.op_rules import OPERATORS
+from perfsuite.expectation.op_rules import OPERATORS, rule_of
 from perfsuite.expectation.timing.calibration import Calibration, Composition
-from perfsuite.expectation.timing.features import family, shape_of
+from perfsuite.expectation.timing.features import family, shape_cost, shape_of
 from perfsuite.expectation.timing.least_squares import nonnegative_weights
 from perfsuite.expectation.timing.operator_shape import OperatorShape
 from perfsuite.expectation.timing.operator_times import Family, OperatorTimes
 from perfsuite.records.events import EMBEDDING_ROLE, PROMPT_PHASES, Phase
 
+#: Fewer architectures do not show whether an operator takes longer by a ratio or by a time.
+_FEWEST_TO_CHOOSE = 3
+
+#: What matrices are multiplied by, as `rule_of` calls it; how exactly a cache is known, and what it holds at most.
+_PRODUCTS = "gemm"
+_CACHE_STEP_BYTES = 1 << 20
+#: How much less architectures must differ by it for a cache to be believed.
+_LEAST_GAIN_RATIO = 0.01
+_MOST_CACHED_RATIO = 0.5
+
 #: What nothing was measured for may be wrong by a third.
 UNKNOWN_SPREAD_RATIO = 0.3
 
 
+@dataclass(slots=True, kw_only=True)
+class _Side:
+    """The operators of one kind in one architecture: within the engine, alone, and how many."""
+
+    within_ns: float = 0.0
+    alone_ns: float = 0.0
+    n_operators: int = 0
+
+
+#: By kind of operator.
+_Sides: TypeAlias = Mapping[str, _Side]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Factor:
-    """Time within the engine over time alone."""
+    """Time within the engine against time alone: so many times as long, and so much longer."""
 
     ratio: float = 1.0
+    #: For each operator.
+    extra_ns: float = 0.0
     #: Standard deviation of its logarithm from one architecture to the next.
     spread_ratio: float = UNKNOWN_SPREAD_RATIO
+
+    def within_ns(self, alone_ns: float, n_operators: int) -> float:
+        """Return the time within the engine of so many operators, from what all of them take alone."""
+        return alone_ns * self.ratio + n_operators * self.extra_ns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,10 +68,16 @@ class PhaseFactor:
 
     #: All operators together: for the kinds that no architecture of the calibration has.
     overall: Factor = field(default_factory=Factor)
-    #: By kind of operator, read-only. Elementwise ones find their operands in another core's cache and take several
-    #: times as long as alone; products hardly differ.
+    #: By kind of operator, read-only. Small ones wait for their operands, out of another core's cache, and take some
+    #: microseconds more or several times as long as alone; products hardly differ.
     kinds: Mapping[str, Factor] = field(default_factory=lambda: MappingProxyType({}), hash=False)
-    #: Standard deviation of the logarithm of a whole phase once every kind has its factor.
+    #: The same by what `rule_of` calls their kinds together, for an operator that no architecture has.
+    groups: Mapping[str, Factor] = field(default_factory=lambda: MappingProxyType({}), hash=False)
+    #: Bytes of the matrices that a cache still holds from one evaluation to the next, and over which the matrices of an
+    #: operator alone were spread.
+    cached_bytes: int = 0
+    spread_bytes: int = 1
+    #: What the logarithm of a whole phase is wrong by of an architecture that the factors were not learned from.
     spread_ratio: float = UNKNOWN_SPREAD_RATIO
     #: The same from one process to the next.
     process_spread_ratio: float = 0.0
@@ -49,45 +85,132 @@ class PhaseFactor:
     rest_ns: float = 0.0
     rest_ns_per_operator: float = 0.0
     n_compositions: int = 0
+    #: The fits of which some architecture has operators: what they are wrong by is in that spread.
+    families: frozenset[Family] = frozenset()
 
     def kind(self, name: str) -> Factor:
-        """Return the factor of a kind of operator."""
-        return self.kinds.get(name, self.overall)
+        """Return the factor of a kind of operator, or of those that are like it."""
+        return self.kinds.get(name) or self.groups.get(_group(name), self.overall)
+
+    def uncached_ratio(self, n_bytes: float) -> float:
+        """Return the share of the matrices of a phase that comes from memory, over that of an operator alone."""
+        cached = min(self.cached_bytes, _MOST_CACHED_RATIO * n_bytes)
+        return (1.0 - cached / n_bytes) / (1.0 - self.cached_bytes / self.spread_bytes) if n_bytes else 1.0
 
 
-def phase_factor(compositions: Sequence[Composition], times: OperatorTimes) -> PhaseFactor:
-    """Learn the factors of one phase: geometric means over the architectures."""
-    within, alone = ([_by_kind(each, times)[side] for each in compositions] for side in (0, 1))
-    kinds = {
-        kind: factor_of([w[kind] / a[kind] for w, a in zip(within, alone, strict=True) if kind in w])
-        for kind in dict.fromkeys(kind for each in within for kind in each)
-    }
-    overall = [sum(w.values()) / sum(a.values()) for w, a in zip(within, alone, strict=True)]
-    left = [
-        math.log(sum(w.values()) / sum(kinds[kind].ratio * time_ns for kind, time_ns in a.items()))
-        for w, a in zip(within, alone, strict=True)
-    ]
+def phase_factor(compositions: Sequence[Composition], times: OperatorTimes, spread_bytes: int) -> PhaseFactor:
+    """Learn the factors of one phase from several architectures."""
+    cached_bytes = _cached_bytes(compositions, times, spread_bytes)
+    cache = PhaseFactor(cached_bytes=cached_bytes, spread_bytes=spread_bytes)
+    sides = [_by_kind(each, times, cache) for each in compositions]
     rest_ns, rest_ns_per_operator = _rest(compositions)
     return PhaseFactor(
-        overall=factor_of(overall),
-        kinds=MappingProxyType(kinds),
-        spread_ratio=_spread(left),
+        **_learned(sides),
+        cached_bytes=cached_bytes,
+        spread_bytes=spread_bytes,
+        spread_ratio=_left_out_spread(sides),
         process_spread_ratio=_process_spread(compositions),
         rest_ns=rest_ns,
         rest_ns_per_operator=rest_ns_per_operator,
         n_compositions=len(compositions),
+        families=frozenset(times.time(shape).family for each in compositions for shape in each.shapes),
     )
 
 
-def _by_kind(composition: Composition, times: OperatorTimes) -> tuple[dict[str, float], dict[str, float]]:
-    """Sum the operators of each kind, as they were within the engine and as they are forecast alone, ns."""
-    within: dict[str, float] = defaultdict(float)
-    alone: dict[str, float] = defaultdict(float)
+def _cached_bytes(compositions: Sequence[Composition], times: OperatorTimes, spread_bytes: int) -> int:
+    """Return what a cache holds by how products of large and of small models differ; 0 where that is not to be seen.
+
+    Only matrices that are multiplied by one row each are read for longer than they are computed with.
+    """
+    sizes = [streamed_bytes(dict(zip(each.shapes, each.counts, strict=True))) for each in compositions]
+    streaming = [each for each, size in zip(compositions, sizes, strict=True) if size]
+    is_decode = all(each.phase == Phase.DECODE.value for each in streaming)
+    if not is_decode or len(streaming) < _FEWEST_TO_CHOOSE or max(sizes) < 2 * min(filter(None, sizes)):
+        return 0
+
+    def spread(cached_bytes: int) -> float:
+        cache = PhaseFactor(cached_bytes=cached_bytes, spread_bytes=spread_bytes)
+        products = [_summed(_by_kind(each, times, cache), _group)[_PRODUCTS] for each in streaming]
+        return factor_of([side.within_ns / side.alone_ns for side in products]).spread_ratio
+
+    found = min(range(0, spread_bytes // 2, _CACHE_STEP_BYTES), key=spread)
+    return found if spread(found) < spread(0) - _LEAST_GAIN_RATIO else 0
+
+
+def streamed_bytes(shapes: Mapping[OperatorShape, int]) -> int:
+    """Count the bytes of all matrices that are multiplied by, and of the rows that are."""
+    return sum(shape_cost(shape).read_bytes * count for shape, count in shapes.items() if _is_product(shape))
+
+
+def _is_product(shape: OperatorShape) -> bool:
+    return _group(shape.op) == _PRODUCTS and not shape.n_heads
+
+
+def _group(name: str) -> str:
+    """Return what operators that are alike share, of one that stands apart as well."""
+    return rule_of(name if name in OPERATORS else name.partition("/")[0]).kind
+
+
+def _learned(sides: Sequence[_Sides]) -> dict[str, Any]:
+    """Return the factor of all operators, those of each kind, and those of the kinds that are alike."""
+    whole = [_summed(each, lambda _: "") for each in sides]
+    return {
+        "overall": factor_of([each[""].within_ns / each[""].alone_ns for each in whole]),
+        "kinds": _factors(sides),
+        "groups": _factors([_summed(each, _group) for each in sides]),
+    }
+
+
+def _factors(sides: Sequence[_Sides]) -> Mapping[str, Factor]:
+    names = dict.fromkeys(name for each in sides for name in each)
+    return MappingProxyType({name: _factor([each[name] for each in sides if name in each]) for name in names})
+
+
+def _factor(sides: Sequence[_Side]) -> Factor:
+    """Return a ratio, or how much longer an operator takes: what differs less between the architectures."""
+    by_ratio = factor_of([side.within_ns / side.alone_ns for side in sides])
+    extra_ns = median((side.within_ns - side.alone_ns) / side.n_operators for side in sides)
+    if len(sides) < _FEWEST_TO_CHOOSE or extra_ns <= 0.0:
+        return by_ratio
+    longer = Factor(extra_ns=extra_ns)
+    errors = [math.log(side.within_ns / longer.within_ns(side.alone_ns, side.n_operators)) for side in sides]
+    spread = math.sqrt(sum(error**2 for error in errors) / (len(errors) - 1))
+    return replace(longer, spread_ratio=spread) if spread < by_ratio.spread_ratio else by_ratio
+
+
+def _left_out_spread(sides: Sequence[_Sides]) -> float:
+    """Return what the logarithm of a phase is wrong by where the factors are learned from the other architectures."""
+    if len(sides) < 2:
+        return UNKNOWN_SPREAD_RATIO
+    squares = 0.0
+    for at, each in enumerate(sides):
+        others = PhaseFactor(**_learned([*sides[:at], *sides[at + 1 :]]))
+        expected_ns = sum(others.kind(name).within_ns(side.alone_ns, side.n_operators) for name, side in each.items())
+        squares += math.log(sum(side.within_ns for side in each.values()) / expected_ns) ** 2
+    return math.sqrt(squares / len(sides))
+
+
+def _summed(sides: _Sides, name_of: Callable[[str], str]) -> _Sides:
+    """Add up the kinds that have one name."""
+    found: dict[str, _Side] = defaultdict(_Side)
+    for name, side in sides.items():
+        into = found[name_of(name)]
+        into.within_ns += side.within_ns
+        into.alone_ns += side.alone_ns
+        into.n_operators += side.n_operators
+    return found
+
+
+def _by_kind(composition: Composition, times: OperatorTimes, cache: PhaseFactor) -> _Sides:
+    """Sum the operators of each kind, as they were within the engine and as they are forecast alone."""
+    uncached = cache.uncached_ratio(streamed_bytes(dict(zip(composition.shapes, composition.counts, strict=True))))
+    found: dict[str, _Side] = defaultdict(_Side)
     for shape, count, rounds_ns in zip(composition.shapes, composition.counts, composition.shapes_ns, strict=True):
-        kind, _ = family(shape)
-        within[kind] += median(rounds_ns)
-        alone[kind] += times.time(shape).time_ns * count
-    return within, alone
+        into = found[family(shape)[0]]
+        into.within_ns += median(rounds_ns)
+        into.alone_ns += times.time(shape).time_ns * count * (uncached if _is_product(shape) else 1.0)
+        into.n_operators += count
+    return found
 
 
 def factor_of(ratios: Sequence[float]) -> Factor:
@@ -153,7 +276,7 @@ class EngineTimes:
             by_phase[composition.phase].append(composition)
         self._token_phases = calibration.token_phases
         self.factors: Mapping[str, PhaseFactor] = {
-            phase: phase_factor(found, self.operators) for phase, found in by_phase.items()
+            phase: phase_factor(found, self.operators, calibration.spread_bytes) for phase, found in by_phase.items()
         }
 
     def phase(self, shapes: Mapping[OperatorShape, int], phase: str, *, n_elsewhere: int = 0) -> TimeForecast:
@@ -162,14 +285,17 @@ class EngineTimes:
         That share is of the whole graph: `n_elsewhere` of its operators are told apart from the phase.
         """
         factor = self._factor(phase)
-        within_ns, fit_spread, _ = self._within(shapes, factor)
+        within_ns, fit_spread, _ = self._within(shapes, factor, streamed_bytes(shapes), known=factor.families)
         rest_ns = _rest_ns(factor, sum(shapes.values()) + n_elsewhere)
         return _interval(within_ns + rest_ns, factor, fit_spread, factor.spread_ratio)
 
-    def part(self, shapes: Mapping[OperatorShape, int], phase: str) -> TimeForecast:
-        """Forecast some operators of a phase, without the engine's share."""
+    def part(self, shapes: Mapping[OperatorShape, int], phase: str, *, n_bytes: int = 0) -> TimeForecast:
+        """Forecast some operators of a phase, without the engine's share.
+
+        All matrices of the phase are `n_bytes`; 0 says that it is not known what of them a cache holds.
+        """
         factor = self._factor(phase)
-        within_ns, fit_spread, kind_spread = self._within(shapes, factor)
+        within_ns, fit_spread, kind_spread = self._within(shapes, factor, n_bytes)
         return _interval(within_ns, factor, fit_spread, kind_spread)
 
     def rest(self, n_operators: int, phase: str) -> TimeForecast:
@@ -190,19 +316,28 @@ class EngineTimes:
         known = Phase.DECODE.value if phase == Phase.DECODE.value else Phase.PREFILL.value
         return self.factors.get(known, UNKNOWN_PHASE)
 
-    def _within(self, shapes: Mapping[OperatorShape, int], factor: PhaseFactor) -> tuple[float, float, float]:
+    def _within(
+        self,
+        shapes: Mapping[OperatorShape, int],
+        factor: PhaseFactor,
+        n_bytes: int,
+        *,
+        known: frozenset[Family] = frozenset(),
+    ) -> tuple[float, float, float]:
         """Sum the operators within the engine, ns; with what their fits and their factors may be wrong by.
 
-        Operators of one fit err together, and so do those of one kind.
+        Operators of one fit err together, and so do those of one kind. What is `known` of is left out of the fits.
         """
-        total_ns = 0.0
+        total_ns, uncached = 0.0, factor.uncached_ratio(n_bytes)
         fit_errors: dict[Family, float] = defaultdict(float)
         kind_errors: dict[str, float] = defaultdict(float)
         for shape, count in shapes.items():
             time, kind = self.operators.time(shape), family(shape)[0]
-            within_ns = time.time_ns * count * factor.kind(kind).ratio
+            alone_ns = time.time_ns * count * (uncached if _is_product(shape) else 1.0)
+            within_ns = factor.kind(kind).within_ns(alone_ns, count)
             total_ns += within_ns
-            fit_errors[time.family] += within_ns * time.spread_ratio
+            if time.family not in known:
+                fit_errors[time.family] += within_ns * time.spread_ratio
             kind_errors[kind] += within_ns * factor.kind(kind).spread_ratio
         if total_ns == 0.0:
             return 0.0, 0.0, 0.0
@@ -216,11 +351,15 @@ def phase_shapes(workload: LlamaWorkload, phase: Phase) -> Counter[OperatorShape
 
 def phase_operators(workload: LlamaWorkload, phase: Phase) -> tuple[OperatorShape, ...]:
     """List the shapes of these operators in the order in which the engine computes them."""
+    return tuple(shape for shape in phase_nodes(workload, phase) if shape is not None)
+
+
+def phase_nodes(workload: LlamaWorkload, phase: Phase) -> tuple[OperatorShape | None, ...]:
+    """List the same with None for an operator of no rows, as a micro-batch without logits has."""
     return tuple(
-        shape_of(operator, batch)
+        shape_of(operator, batch) if operator.output.n_elements else None
         for batch in workload.batches(phase)
         for operator in workload.operators(batch)
-        if operator.output.n_elements  # a micro-batch without logits has operators of no rows
     )
 
 
@@ -243,7 +382,7 @@ def case_forecasts(workload: LlamaWorkload, times: EngineTimes) -> dict[str, Tim
     """Forecast the phases and the operators of a workload; what has no forecast is left out, as is what is not known.
 
     A phase is the sum of its operators as they run within the engine, and the engine's own share. The end to end adds
-    the phases as often as they occur.
+    the phases as often as they occur; with an image it has none, of which no operators are measured alone.
     """
     if not workload.has_graph:
         return {}
@@ -253,8 +392,9 @@ def case_forecasts(workload: LlamaWorkload, times: EngineTimes) -> dict[str, Tim
         roles = _shapes_by_role(workload, phase)
         prefix = f"operator/{workload.prefix}/{phase.value}"
         known = {role: shapes for role, shapes in roles.items() if all(shape.op in OPERATORS for shape in shapes)}
+        n_bytes = sum(map(streamed_bytes, roles.values()))
         for role, shapes in known.items():
-            forecasts[f"{prefix}/{role}"] = times.part(shapes, phase.value)
+            forecasts[f"{prefix}/{role}"] = times.part(shapes, phase.value, n_bytes=n_bytes)
         n_operators = sum(sum(shapes.values()) for shapes in roles.values())
         forecasts[f"{prefix}/{REST_ROLE}"] = times.rest(n_operators, phase.value)
         if known.keys() == roles.keys():
@@ -264,7 +404,7 @@ def case_forecasts(workload: LlamaWorkload, times: EngineTimes) -> dict[str, Tim
         forecast = times.token_phase(phase.value, workload.n_vocab) if workload.n_vocab else None
         if forecast is not None:
             phases[phase] = forecast
-    if {*workload.graph_phases(), *workload.token_phases} <= set(phases):
+    if workload.projector is None and {*workload.graph_phases(), *workload.token_phases} <= set(phases):
         phases[Phase.END_TO_END] = _end_to_end(workload, phases)
     return forecasts | {f"phase/{workload.prefix}/{phase.value}": each for phase, each in phases.items()}
 

@@ -44,9 +44,13 @@ def shape_of(operator: Operator, batch: Batch) -> OperatorShape:
 
 
 def family(shape: OperatorShape) -> tuple[str, str]:
-    """Return what shares one fit: the operator, attention's products apart, and the type of its weights."""
-    op = f"{shape.op}/heads" if shape.op == "MUL_MAT" and shape.n_heads else shape.op
-    return op, shape.type
+    """Return what shares one fit: the operator, and the type of its weights.
+
+    Attention's products stand apart, and so do scans whose heads have one channel (Mamba's first): they take an
+    exponential for each state.
+    """
+    is_apart = (shape.op == "MUL_MAT" and shape.n_heads > 0) or (shape.op == "SSM_SCAN" and shape.n_inner > 1)
+    return f"{shape.op}/heads" if is_apart else shape.op, shape.type
 
 
 def features(shape: OperatorShape, n_tokens: int, n_threads: int) -> tuple[float, ...]:

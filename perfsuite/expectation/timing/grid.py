@@ -25,6 +25,8 @@ _WEIGHT_SHAPES = (
     *((512, 512), (2048, 512), (1024, 1024), (768, 3072)),
     *((2560, 768), (2048, 2048), (1280, 5120), (6144, 2048)),
 )
+#: Matrices of floats that are narrow or flat: adapters, routers, and what decays and gates of states are made of.
+_NARROW_SHAPES = ((64, 1024), (1024, 64), (128, 2560), (2560, 160))
 #: Columns, rows, experts, experts a token.
 _EXPERT_SHAPES = ((1024, 1024, 16, 2), (2048, 1024, 32, 4), (1024, 1536, 48, 8), (1536, 1536, 24, 6))
 #: Elements of a head, heads, heads of the cache, positions before.
@@ -33,17 +35,27 @@ _ATTENTION_SHAPES = (
     *((128, 8, 8, 64), (128, 16, 4, 448), (128, 12, 2, 1400), (128, 20, 20, 200)),
     *((96, 12, 6, 700), (64, 16, 4, 40), (256, 8, 4, 100), (512, 16, 1, 300)),
 )
+#: The same of a single query, whose attention is split along the cache from 512 positions on.
+_DECODING_SHAPES = (
+    *((64, 10, 5, 120), (64, 14, 2, 560), (64, 32, 8, 280), (64, 20, 4, 1800), (128, 24, 8, 320)),
+    *((128, 16, 8, 530), (128, 32, 8, 900), (128, 14, 2, 700), (256, 8, 2, 520), (96, 16, 4, 250)),
+)
 _ROW_SIZES = (256, 1024, 2048, 6144)
+#: Rows that are written several times.
+_REPEATED = ((128, 2), (1024, 6), (2048, 4))
 #: Norms of heads have short rows, one for each token and head.
 _HEAD_SIZES, _HEAD_ROWS = (64, 128, 256, 1024), 4096
 _HEADS = ((64, 4), (64, 24), (128, 8), (128, 32))
 _ELEMENTWISE = ("ADD", "MUL", SCALED_ROWS, "CPY", "CONCAT", "SWIGLU", "GEGLU", "SWIGLU_OAI")
 #: Operators of one source.
-_UNARY = ("SCALE", "SILU", "GELU", "SIGMOID", "SQR", "NORM", "L2_NORM")
+_UNARY = ("SCALE", "SILU", "GELU", "SIGMOID", "TANH", "EXP", "SOFTPLUS", "SQR", "NORM", "L2_NORM")
 #: Channels and tokens that each sees, of convolutions.
 _CONVOLUTIONS = ((1024, 3), (1536, 4), (4096, 4), (8192, 4))
 #: Size of a head, heads, and groups of heads or states of a channel, of operators that carry a state.
-_SCANS = ((1, 16, 1024, 1), (1, 16, 3072, 1), (64, 128, 24, 1), (64, 128, 64, 8))
+_SCANS = (
+    *((1, 16, 1024, 1), (1, 16, 3072, 1), (1, 8, 2048, 1), (1, 16, 5120, 1)),
+    *((64, 128, 24, 1), (64, 128, 64, 8), (64, 64, 40, 1), (64, 128, 96, 1), (32, 256, 32, 2)),
+)
 _DELTAS = ((128, 1, 16, 16), (128, 1, 32, 16), (64, 1, 24, 24), (128, 1, 48, 48))
 _RWKV = ((64, 12), (64, 40), (128, 16), (128, 32))
 #: Experts that a router sorts, and those of a token, whose weights are summed.
@@ -58,7 +70,7 @@ def standard_shapes(types: Sequence[str] = STANDARD_TYPES) -> tuple[OperatorShap
 
 def _products(types: Sequence[str]) -> Iterator[OperatorShape]:
     for type_name in types:
-        for k, m in _WEIGHT_SHAPES:
+        for k, m in (*_WEIGHT_SHAPES, *(_NARROW_SHAPES if type_name == "f32" else ())):
             for n in TOKEN_LEVELS:
                 yield OperatorShape(op="MUL_MAT", type=type_name, n_inner=k, n_outer=m, n_tokens=n)
 
@@ -81,17 +93,17 @@ def _experts(types: Sequence[str]) -> Iterator[OperatorShape]:
 
 
 def _attention() -> Iterator[OperatorShape]:
-    for size, n_heads, n_kv_heads, n_past in _ATTENTION_SHAPES:
-        for n in _ATTENTION_LEVELS:
-            yield OperatorShape(
-                op="FLASH_ATTN_EXT",
-                type="f16",
-                n_inner=size,
-                n_tokens=n,
-                n_heads=n_heads,
-                n_kv_heads=n_kv_heads,
-                n_past=n_past,
-            )
+    queries = [(each, n) for each in _ATTENTION_SHAPES for n in _ATTENTION_LEVELS]
+    for (size, n_heads, n_kv_heads, n_past), n in (*queries, *((each, 1) for each in _DECODING_SHAPES)):
+        yield OperatorShape(
+            op="FLASH_ATTN_EXT",
+            type="f16",
+            n_inner=size,
+            n_tokens=n,
+            n_heads=n_heads,
+            n_kv_heads=n_kv_heads,
+            n_past=n_past,
+        )
     for size, n_heads, n_kv_heads, n_past in _ATTENTION_SHAPES[::2]:
         for n in TOKEN_LEVELS:
             yield from _eager(size, n_heads, n_kv_heads, -(-(n_past + n) // 256) * 256, n)
@@ -111,6 +123,9 @@ def _rows() -> Iterator[OperatorShape]:
         for op in ("RMS_NORM+MUL", *_ELEMENTWISE, *_UNARY):
             for n in _ROW_LEVELS:
                 yield OperatorShape(op=op, type="f32", n_inner=n_inner, n_tokens=n)
+    for n_inner, n_times in _REPEATED:
+        for n in _ROW_LEVELS:
+            yield OperatorShape(op="REPEAT", type="f32", n_inner=n_inner, n_tokens=n, n_heads=n_times)
     for size in _HEAD_SIZES:
         for op in ("RMS_NORM+MUL", "L2_NORM"):
             yield OperatorShape(op=op, type="f32", n_inner=size, n_tokens=_HEAD_ROWS)
@@ -144,8 +159,8 @@ def _routing() -> Iterator[OperatorShape]:
     """What routers do between their product and their experts."""
     for n in _ROW_LEVELS:
         for n_experts, n_used in _ROUTED:
-            yield OperatorShape(op="ARGSORT", type="f32", n_inner=n_experts, n_tokens=n)
-            yield OperatorShape(op="SUM_ROWS", type="f32", n_inner=n_used, n_tokens=n)
+            yield OperatorShape(op="ARGSORT", type="f32", n_inner=n_experts, n_tokens=n, n_used=n_experts)
+            yield OperatorShape(op="SUM_ROWS", type="f32", n_inner=n_used, n_tokens=n, n_used=1)
             yield OperatorShape(op="DIV", type="f32", n_inner=n_used, n_tokens=n)
 
 

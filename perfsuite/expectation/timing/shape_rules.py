@@ -232,12 +232,21 @@ def expert_terms(of: OperatorShape, n_tokens: int, n_threads: int) -> tuple[floa
     return (area * distinct_experts(of.n_experts, of.n_used, n_tokens), area * of.n_used)
 
 
+#: Elements of a row of halves that the engine takes at once where its vectors are the longest: two of 512 bits.
+#: *Source*: ``GGML_F16_STEP`` in ``ggml/src/ggml-cpu/simd-mappings.h`` of llama.cpp.
+_VECTOR_ELEMENTS = 64
+
+
 def attention_terms(of: OperatorShape, n_tokens: int, n_threads: int) -> tuple[float, ...]:
-    """Heads, heads x positions, heads x positions x size of a head, and heads of the cache x positions x size."""
+    """Heads, heads x positions, heads x positions x size of a head, and heads of the cache x positions x size.
+
+    The last is heads x positions x what is left of a head beside whole vectors, which takes an element at a time.
+    """
     positions = _positions(of, n_tokens, n_threads)
     heads = float(of.n_heads)
     width = positions * of.n_inner
-    return (heads, heads * positions, heads * width, of.n_kv_heads * width)
+    left_over = heads * positions * (of.n_inner % _VECTOR_ELEMENTS)
+    return (heads, heads * positions, heads * width, of.n_kv_heads * width, left_over)
 
 
 def _positions(of: OperatorShape, n_tokens: int, n_threads: int) -> float:

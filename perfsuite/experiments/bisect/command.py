@@ -106,7 +106,7 @@ def add_parser(commands: Commands) -> None:
     text = "builds a revision, run by sh in a copy of it; libraries must be shared ones"
     parser.add_argument("--build", metavar="COMMAND", help=text)
     subject = add_subject(parser, "model", "scenario", "threads")
-    add_shared(subject, *("ubatch-size", "cache-type-k", "cache-type-v", "lora-rank", "parallel", "draft"))
+    add_shared(subject, *("ubatch-size", "cache-type-k", "cache-type-v", "lora-rank", "parallel", "draft", "mmproj"))
     text = "a phase or PHASE/OPERATOR, or the end of a case's id (default decode; of a model of embeddings embed)"
     subject.add_argument("--case", metavar="CASE", help=text)
     effort = effort_group(parser)

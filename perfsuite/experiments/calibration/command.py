@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -15,15 +15,16 @@ from perfsuite.cli.run_options import add_answer, add_shared, add_subject, check
 from perfsuite.cli.taken_device import taken_device
 from perfsuite.device.address import ACCEPTED, asked_reach
 from perfsuite.device.profile import find_profile
-from perfsuite.errors import PerfsuiteError
+from perfsuite.errors import ArchitectureError, MeasurementError, PerfsuiteError
 from perfsuite.expectation.ceilings import Ceilings
 from perfsuite.expectation.timing.calibration import Calibration
-from perfsuite.expectation.timing.calibration_plan import N_ROUNDS, standard_plan
-from perfsuite.expectation.timing.engine_times import EngineTimes
+from perfsuite.expectation.timing.calibration_plan import N_ROUNDS, CalibrationPlan, standard_plan
+from perfsuite.expectation.timing.engine_times import EngineTimes, PhaseFactor
 from perfsuite.expectation.timing.grid import STANDARD_TYPES, typical_shapes
 from perfsuite.expectation.timing.operator_shape import OperatorShape
 from perfsuite.expectation.timing.operator_times import Efficiency, efficiency
-from perfsuite.measure.board.protocol import board_name
+from perfsuite.experiments.said_graphs import engine_graphs
+from perfsuite.measure.board.protocol import Board, board_name
 from perfsuite.measure.calibrate import CalibrationRun, calibrate
 from perfsuite.measure.calibration_store import store_calibration
 from perfsuite.measure.ceiling_store import best_of_board, measured_ceilings
@@ -36,7 +37,7 @@ Forecasts and the cases of 'pytest --device' use it from then on, as long as dev
 the same; with another build or after a change of the machine, calibrate again. A board is measured over the link, and
 its calibration is kept here, for this very board.
 
-It takes about three minutes on two cores. Let nothing else run: what disturbs it is in every later forecast.
+It takes about eight minutes on two cores. Let nothing else run: what disturbs it is in every later forecast.
 """
 
 _EXAMPLES = {
@@ -78,8 +79,9 @@ def _calibrate(options: argparse.Namespace) -> int:
         board = taken.board
         facts = board.facts()
         n_threads = options.threads or facts.default_threads
-        run = CalibrationRun(board=board, engine=facts.engine, profile=profile, n_threads=n_threads, plan=plan)
         with progress("calibrate", options) as told:
+            plan = _with_graphs(plan, board, told.remark)
+            run = CalibrationRun(board=board, engine=facts.engine, profile=profile, n_threads=n_threads, plan=plan)
             told.step("ceilings")
             measured = measured_ceilings(board, n_threads)
             calibration = calibrate(run, told.step)
@@ -90,6 +92,22 @@ def _calibrate(options: argparse.Namespace) -> int:
             told.remark(f"stored in {path}")
     give(_answer(calibration, ceilings), options)
     return 0
+
+
+def _with_graphs(plan: CalibrationPlan, board: Board, remark: Callable[[str], None]) -> CalibrationPlan:
+    """Ask the engine for the graphs that the suite does not write; what it says none of is left out."""
+    known = []
+    for each in plan.compositions:
+        if each.is_analytical:
+            known.append(each)
+            continue
+        try:
+            graphs = engine_graphs(each, board.facts().engine, board, models_dir=user_cache() / "models")
+        except (ArchitectureError, MeasurementError) as error:
+            remark(f"{each.weights.name} is left out: {error}")
+        else:
+            known.append(replace(each, engine_graphs=graphs))
+    return replace(plan, compositions=tuple(known))
 
 
 def _weight_type(name: str) -> str:
@@ -108,8 +126,13 @@ def _answer(calibration: Calibration, ceilings: Ceilings) -> Answer:
 
 
 def _plain(found: Sequence[Efficiency], times: EngineTimes) -> dict[str, Any]:
-    factors = {phase: asdict(replace(factor, kinds=dict(factor.kinds))) for phase, factor in times.factors.items()}
+    factors = {phase: _plain_factor(factor) for phase, factor in times.factors.items()}
     return {"operators": [asdict(each) for each in found], "phases": factors}
+
+
+def _plain_factor(factor: PhaseFactor) -> dict[str, Any]:
+    mutable = replace(factor, kinds=dict(factor.kinds), groups=dict(factor.groups))
+    return {**asdict(mutable), "families": ["/".join(each) for each in sorted(factor.families)]}
 
 
 def _parts(found: Sequence[Efficiency], times: EngineTimes) -> Iterator[Part]:

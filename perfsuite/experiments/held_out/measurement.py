@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from statistics import median
 
 from perfsuite.device.profile import Profile
 from perfsuite.expectation.llama_workload import LlamaWorkload, llama_workload
-from perfsuite.expectation.timing.engine_times import EngineTimes, TimeForecast, phase_shapes
+from perfsuite.expectation.timing.engine_times import EngineTimes, phase_shapes
+from perfsuite.experiments.held_out.anchor import Anchor, phase_ns
 from perfsuite.experiments.said_graphs import engine_graphs
 from perfsuite.measure.board.protocol import Board
 from perfsuite.measure.engine import Engine
@@ -78,11 +79,18 @@ class HeldOutRow:
     lower_ns: float
     upper_ns: float
     measured_ns: float
+    #: The device then over the device when it was calibrated, by what of the calibration ran again before and after.
+    drift_ratio: float = 1.0
 
     @property
     def error_ratio(self) -> float:
         """Forecast less measurement, over the measurement."""
         return self.expected_ns / self.measured_ns - 1.0
+
+    @property
+    def error_without_drift_ratio(self) -> float:
+        """The same of a forecast for the device as it was then."""
+        return self.expected_ns * self.drift_ratio / self.measured_ns - 1.0
 
     @property
     def is_inside(self) -> bool:
@@ -101,6 +109,8 @@ class HeldOutSummary:
     bias_ratio: float
     worst_error_ratio: float
     inside_ratio: float
+    #: Mean absolute error of forecasts for the device as it was at each measurement.
+    mean_error_without_drift_ratio: float
 
 
 def measure_held_out(
@@ -112,31 +122,48 @@ def measure_held_out(
     profile: Profile,
     n_threads: int,
     models_dir: Path,
+    anchor: Anchor | None,
     progress: Callable[[str], None],
 ) -> tuple[HeldOutRow, ...]:
     """Forecast each workload first and measure it then; a name that is unknown, or no generator's, ends it first.
 
+    The `anchor` is run between any two, and tells how far the device has drifted.
+
     Raises `PerfsuiteError`: a workload is unknown, or its worker failed or was disturbed each time that it was tried.
     """
     order, rule = random.Random(), Rule(profile=profile)
+    cache_dir = board.facts().cache_dir
     rows: list[HeldOutRow] = []
     described = [_workload(name, n_prompt, models_dir) for name, n_prompt in workloads]
+
+    def run(workload: LlamaWorkload) -> EngineRecord:
+        path = board.place_weights(workload.weights)
+        plan = llama_plan(workload, engine, gguf_path=path, cache_dir=cache_dir, n_threads=n_threads, n_repetitions=2)
+        return EngineRecord.from_plain(run_undisturbed(board, with_drawn_layout(plan, order), rule)["engine"])
+
+    def drift() -> Mapping[Phase, float]:
+        return {phase: 1.0 for _, phase in LATENCIES} if anchor is None else anchor.drift_ratios(run(anchor.workload))
+
+    before = drift()
     for at, ((name, n_prompt), workload) in enumerate(zip(workloads, described, strict=True)):
         progress(f"{at + 1} of {len(workloads)}: {name}, {n_prompt} tokens")
         if not workload.is_analytical:
             workload = replace(workload, engine_graphs=engine_graphs(workload, engine, board, models_dir=models_dir))
-        forecasts = {latency: times.phase(phase_shapes(workload, phase), phase.value) for latency, phase in LATENCIES}
-        plan = llama_plan(
-            workload,
-            engine,
-            gguf_path=board.place_weights(workload.weights),
-            cache_dir=board.facts().cache_dir,
-            n_threads=n_threads,
-            n_repetitions=2,
-        )
-        payloads = [run_undisturbed(board, with_drawn_layout(plan, order), rule) for _ in range(N_PROCESSES)]
-        records = [EngineRecord.from_plain(payload["engine"]) for payload in payloads]
-        rows += (_row(name, n_prompt, latency, forecasts[latency], records, phase) for latency, phase in LATENCIES)
+        forecasts = {phase: times.phase(phase_shapes(workload, phase), phase.value) for _, phase in LATENCIES}
+        records = [run(workload) for _ in range(N_PROCESSES)]
+        after = drift()
+        for latency, phase in LATENCIES:
+            rows.append(
+                HeldOutRow(
+                    weights=name,
+                    n_prompt=n_prompt,
+                    latency=latency,
+                    **asdict(forecasts[phase]),
+                    measured_ns=median(phase_ns(record, phase) for record in records),
+                    drift_ratio=math.sqrt(before[phase] * after[phase]),
+                )
+            )
+        before = after
     return tuple(rows)
 
 
@@ -157,24 +184,10 @@ def summarize(rows: Sequence[HeldOutRow]) -> tuple[HeldOutSummary, ...]:
             bias_ratio=_mean([row.error_ratio for row in members]),
             worst_error_ratio=max((row.error_ratio for row in members), key=abs),
             inside_ratio=_mean([float(row.is_inside) for row in members]),
+            mean_error_without_drift_ratio=_mean([abs(row.error_without_drift_ratio) for row in members]),
         )
         for latency, members in found.items()
         if members
-    )
-
-
-def _row(
-    name: str, n_prompt: int, latency: str, forecast: TimeForecast, records: Sequence[EngineRecord], phase: Phase
-) -> HeldOutRow:
-    per_process = [median(span.duration_ns for span in record.spans if span.phase is phase) for record in records]
-    return HeldOutRow(
-        weights=name,
-        n_prompt=n_prompt,
-        latency=latency,
-        expected_ns=forecast.expected_ns,
-        lower_ns=forecast.lower_ns,
-        upper_ns=forecast.upper_ns,
-        measured_ns=median(per_process),
     )
 
 

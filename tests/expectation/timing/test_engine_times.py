@@ -27,6 +27,7 @@ from perfsuite.expectation.timing.engine_times import (
     phase_factor,
     phase_operators,
     phase_shapes,
+    streamed_bytes,
 )
 from perfsuite.expectation.timing.operator_shape import OperatorShape
 from perfsuite.expectation.timing.operator_times import LEAST_SPREAD_RATIO as LEAST_FIT_SPREAD_RATIO
@@ -143,6 +144,10 @@ ALONE_NS = {SMALL_PRODUCT: 1000.0, HEAD: 4000.0, SCORES: 500.0, SMALL_NORM: 100.
 TIMES = OperatorTimes(points_of(ALONE_NS, ALONE_NS.__getitem__), n_threads=N_THREADS)
 
 
+#: What the matrices of operators alone were spread over.
+SPREAD_BYTES = 1 << 28
+
+
 def composed(
     within: Mapping[OperatorShape, tuple[int, float]],
     *,
@@ -167,7 +172,7 @@ OTHER = composed({SMALL_PRODUCT: (4, 5_200.0), SMALL_NORM: (30, 12_000.0)})
 
 def test_the_factor_of_a_kind_is_a_geometric_mean() -> None:
     """Products of 1.1 and 1.3, and norms of 2 and 4 times their time alone, each have their mean and their spread."""
-    found = phase_factor([ONE, OTHER], TIMES)
+    found = phase_factor([ONE, OTHER], TIMES, SPREAD_BYTES)
     assert set(found.kinds) == {"MUL_MAT", "RMS_NORM+MUL"}
     product, norm = found.kind("MUL_MAT"), found.kind("RMS_NORM+MUL")
     assert product.ratio == pytest.approx(math.sqrt(1.1 * 1.3))
@@ -180,7 +185,7 @@ def test_the_factor_of_a_kind_is_a_geometric_mean() -> None:
 def test_the_operators_of_a_kind_are_summed_before_they_are_compared() -> None:
     """Products of two types are one kind, in which the longer counts for more; those of attention are another."""
     mixed = composed({SMALL_PRODUCT: (10, 20_000.0), HEAD: (5, 22_000.0), SCORES: (2, 3_000.0)})
-    found = phase_factor([mixed], TIMES)
+    found = phase_factor([mixed], TIMES, SPREAD_BYTES)
     assert {kind: factor.ratio for kind, factor in found.kinds.items()} == {
         "MUL_MAT": pytest.approx(42_000 / (10 * 1000 + 5 * 4000)),
         "MUL_MAT/heads": pytest.approx(3_000 / (2 * 500)),
@@ -193,7 +198,7 @@ def test_a_kind_that_an_architecture_lacks_is_of_the_others() -> None:
         composed({SMALL_PRODUCT: (1, 1_000.0), ADDITION: (10, 1_000.0)}),
         composed({SMALL_PRODUCT: (1, 1_000.0), ADDITION: (2, 450.0)}),
     ]
-    found = phase_factor([ONE, *with_additions], TIMES)
+    found = phase_factor([ONE, *with_additions], TIMES, SPREAD_BYTES)
     assert found.kind("ADD").ratio == pytest.approx(3.0)
     assert found.kind("ADD").spread_ratio == pytest.approx(stdev([math.log(2.0), math.log(4.5)]))
     assert found.kind("RMS_NORM+MUL") == Factor(ratio=pytest.approx(2.0), spread_ratio=UNKNOWN_SPREAD_RATIO)
@@ -202,7 +207,7 @@ def test_a_kind_that_an_architecture_lacks_is_of_the_others() -> None:
 
 def test_a_kind_that_no_architecture_has_is_taken_as_all_together() -> None:
     """Sums of 15 over 12 us and of 17.2 over 7 us give one factor, by which an unknown kind is forecast."""
-    found = phase_factor([ONE, OTHER], TIMES)
+    found = phase_factor([ONE, OTHER], TIMES, SPREAD_BYTES)
     ratios = (15_000 / 12_000, 17_200 / 7_000)
     assert found.overall.ratio == pytest.approx(math.sqrt(math.prod(ratios)))
     assert found.overall.spread_ratio == pytest.approx(stdev(map(math.log, ratios)))
@@ -215,32 +220,90 @@ def test_factors_of_kinds_explain_what_architectures_differ_in() -> None:
         composed({SMALL_PRODUCT: (n_products, 1_100.0 * n_products), SMALL_NORM: (n_norms, 300.0 * n_norms)})
         for n_products, n_norms in ((10, 1), (1, 100))
     ]
-    found = phase_factor(mixes, TIMES)
+    found = phase_factor(mixes, TIMES, SPREAD_BYTES)
     assert found.overall.spread_ratio > 0.5
     assert found.spread_ratio == pytest.approx(0.0, abs=1e-9)
 
 
 def test_the_spread_of_a_phase_is_of_what_is_left() -> None:
-    """Each architecture is compared with the sum of its operators, each times the factor of its kind."""
-    product, norm = math.sqrt(1.1 * 1.3), math.sqrt(8.0)
-    left = [15_000 / (10_000 * product + 2_000 * norm), 17_200 / (4_000 * product + 3_000 * norm)]
-    assert phase_factor([ONE, OTHER], TIMES).spread_ratio == pytest.approx(stdev(map(math.log, left)))
+    """Each architecture is compared with the sum of its operators, each times what the others make of its kind."""
+    left = [15_000 / (10_000 * 1.3 + 2_000 * 4.0), 17_200 / (4_000 * 1.1 + 3_000 * 2.0)]
+    expected = math.sqrt(sum(math.log(ratio) ** 2 for ratio in left) / 2)
+    assert phase_factor([ONE, OTHER], TIMES, SPREAD_BYTES).spread_ratio == pytest.approx(expected)
+
+
+def test_a_kind_takes_longer_by_a_ratio_or_by_a_time() -> None:
+    """What differs less between three architectures is taken; fewer show a ratio alone."""
+    lengths = {512: 50.0, 513: 500.0, 514: 5000.0}
+    alone = {replace(ADDITION, n_inner=n): time_ns for n, time_ns in lengths.items()} | {SMALL_PRODUCT: 1000.0}
+    times = OperatorTimes(points_of(alone, alone.__getitem__), n_threads=N_THREADS)
+    later = [composed({shape: (10, 10 * (times.time(shape).time_ns + 200.0))}) for shape in alone if shape.op == "ADD"]
+    longer = [composed({shape: (10, 30 * times.time(shape).time_ns)}) for shape in alone if shape.op == "ADD"]
+    by_time, by_ratio = (phase_factor(each, times, SPREAD_BYTES).kind("ADD") for each in (later, longer))
+    assert (by_time.ratio, by_time.extra_ns) == (1.0, pytest.approx(200.0))
+    assert (by_ratio.ratio, by_ratio.extra_ns) == (pytest.approx(3.0), 0.0)
+    assert phase_factor(later[:2], times, SPREAD_BYTES).kind("ADD").extra_ns == 0.0
+    assert by_time.within_ns(1000.0, 5) == pytest.approx(2000.0)
+
+
+def test_an_operator_that_no_architecture_has_is_taken_as_those_like_it() -> None:
+    """A subtraction is elementwise as an addition is, and takes twice as long as alone."""
+    found = phase_factor([composed({SMALL_PRODUCT: (1, 1_000.0), ADDITION: (10, 1_000.0)})] * 2, TIMES, SPREAD_BYTES)
+    assert found.kind("SUB").ratio == pytest.approx(2.0)
+    assert found.kind("ROPE") == found.overall
+
+
+#: Layers of products that are streamed, from about 60 MB to 950 MB, by their number.
+STREAMED = OperatorShape(op="MUL_MAT", type="f32", n_inner=1024, n_outer=4096)
+
+
+def cached(n_layers: int, cached_bytes: float, *, phase: str = "decode") -> Composition:
+    """Compose products of which a cache holds so much; alone they were spread over `SPREAD_BYTES`."""
+    n_bytes = streamed_bytes({STREAMED: n_layers})
+    ratio = (1.0 - cached_bytes / n_bytes) / (1.0 - cached_bytes / SPREAD_BYTES)
+    return replace(composed({STREAMED: (n_layers, 1e6 * n_layers * ratio)}), phase=phase)
+
+
+STREAMED_TIMES = OperatorTimes(points_of([STREAMED], lambda _: 1e6), n_threads=N_THREADS)
+
+
+def test_small_models_show_what_a_cache_holds() -> None:
+    """Of models that differ in size alone, a smaller one is faster by what a cache keeps from token to token."""
+    found = phase_factor([cached(n, 20 << 20) for n in (4, 8, 16, 56)], STREAMED_TIMES, SPREAD_BYTES)
+    assert found.cached_bytes == 20 << 20
+    assert found.kind("MUL_MAT").ratio == pytest.approx(1.0)
+    assert found.uncached_ratio(40 << 20) < found.uncached_ratio(SPREAD_BYTES) == 1.0 < found.uncached_ratio(1 << 30)
+    assert found.uncached_ratio(1) > 0.0
+
+
+@pytest.mark.parametrize(
+    "compositions",
+    [
+        [cached(n, 20 << 20, phase="prefill") for n in (4, 8, 16, 56)],
+        [cached(n, 20 << 20) for n in (4, 56)],
+        [cached(n, 20 << 20) for n in (16, 18, 20)],
+    ],
+    ids=["a prompt computes", "too few", "too much alike"],
+)
+def test_what_a_cache_holds_is_not_always_seen(compositions: list[Composition]) -> None:
+    """Then nothing of it is believed."""
+    assert phase_factor(compositions, STREAMED_TIMES, SPREAD_BYTES).cached_bytes == 0
 
 
 def test_the_median_of_the_processes_counts() -> None:
     """A process in which everything took ten times as long changes no factor."""
     spoilt = composed({SMALL_PRODUCT: (10, 11_000.0), SMALL_NORM: (20, 4_000.0)}, processes=(1.0, 10.0, 1.0))
-    assert phase_factor([spoilt], TIMES).kinds == phase_factor([ONE], TIMES).kinds
+    assert phase_factor([spoilt], TIMES, SPREAD_BYTES).kinds == phase_factor([ONE], TIMES, SPREAD_BYTES).kinds
 
 
 def test_the_spread_of_processes_is_pooled() -> None:
     """Three processes 10 % apart and two that agree have 2 ln(1.1)^2 over 2 + 1 degrees of freedom."""
     apart = composed({SMALL_PRODUCT: (10, 11_000.0)}, processes=(1.0, 1.1, 1.21))
     level = composed({SMALL_PRODUCT: (10, 99_000.0)}, processes=(1.0, 1.0))
-    found = phase_factor([apart, level], TIMES)
+    found = phase_factor([apart, level], TIMES, SPREAD_BYTES)
     assert found.process_spread_ratio == pytest.approx(math.log(1.1) * math.sqrt(2 / 3))
     single = composed({SMALL_PRODUCT: (10, 11_000.0)}, processes=(1.0,))
-    assert phase_factor([single, single], TIMES).process_spread_ratio == 0.0
+    assert phase_factor([single, single], TIMES, SPREAD_BYTES).process_spread_ratio == 0.0
 
 
 def test_processes_are_compared_as_a_whole() -> None:
@@ -253,12 +316,14 @@ def test_processes_are_compared_as_a_whole() -> None:
         shapes_ns=((1_000.0, 1_500.0), (900.0, 400.0)),
         rest_ns=(0.0, 0.0),
     )
-    assert phase_factor([turns], TIMES).process_spread_ratio == pytest.approx(0.0, abs=1e-9)
+    assert phase_factor([turns], TIMES, SPREAD_BYTES).process_spread_ratio == pytest.approx(0.0, abs=1e-9)
 
 
 def resting(*rests: tuple[int, float]) -> tuple[float, float]:
     """Return what is fitted to so many operators with so much beside them: for an evaluation, for an operator."""
-    found = phase_factor([composed({SMALL_PRODUCT: (n, 1_000.0 * n)}, rest_ns=(rest,) * 3) for n, rest in rests], TIMES)
+    found = phase_factor(
+        [composed({SMALL_PRODUCT: (n, 1_000.0 * n)}, rest_ns=(rest,) * 3) for n, rest in rests], TIMES, SPREAD_BYTES
+    )
     return found.rest_ns, found.rest_ns_per_operator
 
 
@@ -285,6 +350,7 @@ def test_the_rest_of_each_architecture_is_that_of_its_median_process() -> None:
         phase_factor(
             [composed({SMALL_PRODUCT: (n, 1_000.0 * n)}, rest_ns=(low, 500.0 + 20.0 * n, high)) for n in (10, 30)],
             TIMES,
+            SPREAD_BYTES,
         )
         for low, high in ((700.0, 1_100.0), (0.0, 1e6))
     )
@@ -295,7 +361,7 @@ def test_the_rest_of_each_architecture_is_that_of_its_median_process() -> None:
 def test_one_architecture_alone_says_nothing_of_the_next() -> None:
     """Its own ratios are the factors, its own rest is met, and every spread is that of what is unknown."""
     alone = composed({SMALL_PRODUCT: (10, 11_000.0), SMALL_NORM: (20, 4_000.0)}, rest_ns=(900.0, 900.0, 900.0))
-    found = phase_factor([alone], TIMES)
+    found = phase_factor([alone], TIMES, SPREAD_BYTES)
     assert dict(found.kinds) == {
         "MUL_MAT": Factor(ratio=pytest.approx(1.1), spread_ratio=UNKNOWN_SPREAD_RATIO),
         "RMS_NORM+MUL": Factor(ratio=pytest.approx(2.0), spread_ratio=UNKNOWN_SPREAD_RATIO),
@@ -411,10 +477,12 @@ def test_a_wider_spread_of_the_compositions_widens_the_interval() -> None:
 
 
 def test_the_least_interval_is_that_of_fits_and_phases() -> None:
-    """Four compositions that agree leave the least spread of a fit and of a phase, by Student's quantile."""
+    """Four compositions that agree leave the least spread of a phase, by Student's quantile, and that of other fits."""
     engine = times(*(composition({PRODUCT: 30}) for _ in range(4)))
-    spread = math.hypot(LEAST_FIT_SPREAD_RATIO, LEAST_SPREAD_RATIO)
-    assert width_of(engine.phase({PRODUCT: 5}, "decode")) == pytest.approx(stats.t.ppf(0.95, 3) * spread)
+    quantile, spread = stats.t.ppf(0.95, 3), math.hypot(LEAST_FIT_SPREAD_RATIO, LEAST_SPREAD_RATIO)
+    assert width_of(engine.phase({PRODUCT: 5}, "decode")) == pytest.approx(quantile * LEAST_SPREAD_RATIO)
+    other = engine.phase({replace(PRODUCT, type="q4_0"): 5}, "decode")
+    assert width_of(other) == pytest.approx(quantile * spread)
 
 
 def test_errors_of_one_fit_add_and_those_of_two_even_out() -> None:
@@ -511,8 +579,8 @@ def test_a_phase_has_the_spread_of_what_is_left() -> None:
     """Where each kind has its factor, a phase differs by what the factors leave and not by those of its kinds."""
     engine = times(*(composition(LAYERS, ratio=ratio) for ratio in (1.1, 1.3, 1.1, 1.3)))
     spread = engine.factors["decode"].spread_ratio
-    assert spread == pytest.approx(stdev([math.log(ratio) for ratio in (1.1, 1.3, 1.1, 1.3)]), rel=0.001)
-    expected = math.hypot(LEAST_FIT_SPREAD_RATIO, LEAST_SPREAD_RATIO, spread)
+    assert spread == pytest.approx(4 / 3 * math.log(1.3 / 1.1) / 2, rel=0.001)
+    expected = math.hypot(LEAST_SPREAD_RATIO, spread)
     assert width_of(engine.phase({PRODUCT: 5}, "decode")) == pytest.approx(stats.t.ppf(0.95, 3) * expected, rel=0.001)
 
 

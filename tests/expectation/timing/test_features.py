@@ -42,8 +42,22 @@ def test_every_kind_of_operator_is_measured() -> None:
     assert {shape.op for shape in SHAPES} == {
         *("MUL_MAT", "MUL_MAT_ID", "FLASH_ATTN_EXT", "SOFT_MAX", "RMS_NORM+MUL", "ROPE"),
         *("ADD", "MUL", "MUL/scalar", "SWIGLU", "GEGLU", "SWIGLU_OAI", "CPY", "CONCAT", "GET_ROWS", "SET_ROWS"),
-        *("SCALE", "SILU", "GELU", "SIGMOID", "SQR", "NORM", "L2_NORM", "ARGSORT", "SUM_ROWS", "DIV"),
-        *("SSM_CONV", "SSM_SCAN", "GATED_DELTA_NET", "RWKV_WKV7"),
+        *(
+            "SCALE",
+            "SILU",
+            "GELU",
+            "SIGMOID",
+            "TANH",
+            "EXP",
+            "SOFTPLUS",
+            "SQR",
+            "NORM",
+            "L2_NORM",
+            "ARGSORT",
+            "SUM_ROWS",
+            "DIV",
+        ),
+        *("REPEAT", "SSM_CONV", "SSM_SCAN", "GATED_DELTA_NET", "RWKV_WKV7"),
     }
 
 
@@ -139,7 +153,10 @@ def test_every_operator_of_a_graph_has_a_shape(name: str) -> None:
     for batch, operator in ((batch, operator) for batch, operators in graphs_of(name) for operator in operators):
         found = shape_of(operator, batch)
         assert found.op == (SCALED_ROWS if operator.op == "MUL" and operator.role in SCALED_ROLES else operator.op)
-        assert all(term > 0.0 for term in features(found, found.n_tokens, 2)), operator
+        dispatch, *rest = features(found, found.n_tokens, 2)
+        assert dispatch == 1.0
+        assert all(term >= 0.0 for term in rest), operator
+        assert any(term > 0.0 for term in rest), operator
         assert found.n_past < batch.n_used
 
 
@@ -309,7 +326,8 @@ def test_every_operator_of_the_grid_has_a_dispatch_and_more() -> None:
         first, *rest = terms(shape)
         assert first == 1.0, shape
         assert rest, shape
-        assert all(term > 0.0 for term in rest), shape
+        assert all(term >= 0.0 for term in rest), shape
+        assert any(term > 0.0 for term in rest), shape
 
 
 def test_a_product_streams_its_weights() -> None:
@@ -357,7 +375,7 @@ def test_a_prompt_sees_half_of_itself(n_tokens: int, n_past: int) -> None:
     """Each token of a batch sees what was before and itself; the term counts their mean."""
     positions = sum(n_past + at + 1 for at in range(n_tokens)) / n_tokens
     assert terms(attention(n_tokens, n_past)) == pytest.approx(
-        (1.0, 8.0, 8 * positions, 8 * positions * 64, 2 * positions * 64)
+        (1.0, 8.0, 8 * positions, 8 * positions * 64, 2 * positions * 64, 0.0)
     )
 
 
@@ -381,7 +399,19 @@ def test_a_single_query_is_split_over_the_padded_cache(n_past: int, n_threads: i
     """From 512 padded positions on the busiest thread's share counts, masked ones included; before, those in use."""
     assert SPLIT_POSITIONS == 512
     found = terms(attention(1, n_past, type=type), n_threads)
-    assert found == (1.0, 8.0, 8.0 * positions, 8.0 * positions * 64, 2.0 * positions * 64)
+    assert found == (1.0, 8.0, 8.0 * positions, 8.0 * positions * 64, 2.0 * positions * 64, 0.0)
+
+
+def test_what_is_left_of_a_head_takes_an_element_at_a_time() -> None:
+    """Heads of 96 are a vector of 64 halves and 32 elements more, each for every head and position."""
+    assert terms(replace(attention(1, 99), n_inner=96))[-1] == 8.0 * 100 * 32
+
+
+def test_scans_of_one_channel_have_a_fit_of_their_own() -> None:
+    """Mamba's first heads take an exponential for each state, later ones one for each head."""
+    first = OperatorShape(op="SSM_SCAN", type="f32", n_inner=1, n_outer=16, n_heads=1536)
+    assert family(first) == ("SSM_SCAN", "f32")
+    assert family(replace(first, n_inner=64)) == ("SSM_SCAN/heads", "f32")
 
 
 def test_rows_work_on_all_heads() -> None:

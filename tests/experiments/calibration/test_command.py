@@ -59,6 +59,10 @@ def runs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[CalibrationRun
         return {"ceilings": {**CEILINGS, "n_threads": plan.n_threads}}
 
     monkeypatch.setattr("perfsuite.experiments.calibration.command.calibrate", measured)
+    def says_none(*_: object, **__: object) -> None:
+        raise MeasurementError("it says no graphs")
+
+    monkeypatch.setattr("perfsuite.experiments.calibration.command.engine_graphs", says_none)
     monkeypatch.setattr("perfsuite.measure.launch.run_worker", probed)
     monkeypatch.setattr("platformdirs.user_cache_dir", lambda name: str(tmp_path / "cache"))
     return asked
@@ -107,7 +111,9 @@ def test_people_read_efficiencies_and_what_the_engine_adds(capsys: Streams) -> N
     assert "decode: operators within the engine take +10.0 % against alone" in out
     architectures, processes = "± 30.0 % from one architecture to the next", "± 0.0 % from one process to the next"
     assert out.count(f"; with a factor for each kind {architectures}, {processes}\n") == 2
-    assert err.splitlines()[:2] == ["calibrate: ceilings", "calibrate: round 1 of 1: 600 operators"]
+    left_out, told = err.splitlines()[:4], err.splitlines()[4:6]
+    assert all(line.endswith(" is left out: it says no graphs") for line in left_out)
+    assert told == ["calibrate: ceilings", "calibrate: round 1 of 1: 600 operators"]
 
 
 @pytest.mark.usefixtures("runs")

@@ -117,6 +117,7 @@ def test_programs_read_json(capsys: Streams) -> None:
     first, second = plain["rows"]
     times = {"expected_ns": 1.1e6, "lower_ns": 0.9e6, "upper_ns": 1.3e6, "measured_ns": 1e6}
     scores = {"error_ratio": pytest.approx(0.1), "is_inside": True}
+    scores |= {"drift_ratio": 1.0, "error_without_drift_ratio": pytest.approx(0.1)}
     assert first == {"weights": "smollm2-135m-q8_0", "n_prompt": 64, "latency": "ttft", **times, **scores}
     assert (second["latency"], second["error_ratio"], second["is_inside"]) == ("tpot", pytest.approx(-0.5), False)
     assert [each["latency"] for each in plain["summaries"]] == ["ttft", "tpot"]

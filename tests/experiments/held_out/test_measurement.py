@@ -12,7 +12,8 @@ from perfsuite.device.profile import find_profile
 from perfsuite.errors import PerfsuiteError
 from perfsuite.expectation.timing.engine_times import EngineTimes
 from perfsuite.expectation.timing.operator_shape import OperatorShape
-from perfsuite.expectation.timing.reference_architectures import reference_architectures
+from perfsuite.expectation.timing.reference_architectures import reference_models
+from perfsuite.experiments.held_out.anchor import Anchor
 from perfsuite.experiments.held_out.measurement import (
     HELD_OUT,
     N_GEN,
@@ -25,7 +26,9 @@ from perfsuite.measure.board.local_board import LocalBoard
 from perfsuite.measure.engine import Engine, find_engine
 from perfsuite.measure.plan import LlamaPlan
 from perfsuite.records.events import EngineRecord, Phase, Span
+from perfsuite.workload.model_shape import shape_of
 from perfsuite.workload.weights import resolve
+from tests.catalogue_workloads import catalogue_workload
 from tests.synthetic_calibration import calibration, composition
 
 WORKLOADS = (("smollm2-135m-l2-q8_0", 64), ("qwen3-0.6b-l2-q4_0", 600))
@@ -84,7 +87,11 @@ def times() -> EngineTimes:
 
 
 def measured(
-    times: EngineTimes, engine: Engine, folder: Path, workloads: tuple[tuple[str, int], ...] = WORKLOADS
+    times: EngineTimes,
+    engine: Engine,
+    folder: Path,
+    workloads: tuple[tuple[str, int], ...] = WORKLOADS,
+    anchor: Anchor | None = None,
 ) -> tuple[HeldOutRow, ...]:
     """Measure workloads on two threads."""
     return measure_held_out(
@@ -95,6 +102,7 @@ def measured(
         profile=find_profile("host"),
         n_threads=2,
         models_dir=folder,
+        anchor=anchor,
         progress=lambda text: None,
     )
 
@@ -131,6 +139,21 @@ def test_the_forecast_never_sees_the_measurement(
     second = measured(times, engine, tmp_path)
     assert [replace(row, measured_ns=0.0) for row in first] == [replace(row, measured_ns=0.0) for row in second]
     assert all(row.lower_ns < row.expected_ns < row.upper_ns for row in first)
+
+
+def test_what_is_run_between_workloads_tells_the_drift(
+    machine: Machine, times: EngineTimes, engine: Engine, tmp_path: Path
+) -> None:
+    """It took 500 and 100 ns when the device was calibrated, and takes twice and 1.1 times that around each."""
+    own = catalogue_workload("smollm2-135m-l3-q8_0", "p96-g12")
+    anchor = Anchor(workload=own, calibrated_ns={Phase.PREFILL: 500.0, Phase.DECODE: 100.0})
+    rows = measured(times, engine, tmp_path, anchor=anchor)
+    names = [Path(plan.gguf_path).name.partition("-q")[0] for plan in machine.plans]
+    one, other = (name.rpartition("-")[0] for name, _ in WORKLOADS)
+    assert names == ["smollm2-135m-l3", one, one, "smollm2-135m-l3", other, other, "smollm2-135m-l3"]
+    assert [row.drift_ratio for row in rows] == pytest.approx([2.0, 1.1] * 2)
+    for row in rows:
+        assert 1.0 + row.error_without_drift_ratio == pytest.approx((1.0 + row.error_ratio) * row.drift_ratio)
 
 
 def test_more_tokens_and_layers_are_forecast_longer(
@@ -209,6 +232,6 @@ def test_what_is_held_out_is_wide_enough() -> None:
 def test_no_calibration_runs_what_is_held_out() -> None:
     """No architecture of the list has the sizes of one that a calibration composes."""
 
-    composed = {(architecture.n_embd, architecture.n_vocab) for architecture, _ in reference_architectures()}
+    composed = {(shape_of(model).n_embd, shape_of(model).n_vocab) for model, _ in reference_models()}
     shapes = [resolve(name, cache_dir=Path("/nowhere")).shape for name, _ in HELD_OUT]
     assert not composed & {(shape.n_embd, shape.n_vocab) for shape in shapes}
