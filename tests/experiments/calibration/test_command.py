@@ -59,6 +59,7 @@ def runs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[CalibrationRun
         return {"ceilings": {**CEILINGS, "n_threads": plan.n_threads}}
 
     monkeypatch.setattr("perfsuite.experiments.calibration.command.calibrate", measured)
+
     def says_none(*_: object, **__: object) -> None:
         raise MeasurementError("it says no graphs")
 
