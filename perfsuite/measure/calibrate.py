@@ -47,7 +47,7 @@ class CalibrationRun:
 
 
 def calibrate(run: CalibrationRun, progress: Progress) -> Calibration:
-    """Measure every operator of the plan in each round, and every composition once a round.
+    """Measure every operator of the plan in each round, and every composition in as many processes as the plan says.
 
     Raises `MeasurementError` where a worker failed, ran past its limit, or was disturbed each time that it was tried;
     `EngineError` where the engine cannot compute one of the operators.
@@ -60,7 +60,7 @@ def calibrate(run: CalibrationRun, progress: Progress) -> Calibration:
     for at in range(plan.n_rounds):
         progress(f"round {at + 1} of {plan.n_rounds}: {len(plan.shapes)} operators")
         operator_rounds.append(_operator_round(run, order))
-        for records, workload in zip(composed, plan.compositions, strict=True):
+        for records, workload in [*zip(composed, plan.compositions, strict=True)] * plan.n_processes:
             progress(f"round {at + 1} of {plan.n_rounds}: {workload.weights.name}")
             records.append(_composition_record(run, workload, order))
             version = records[-1].engine_version

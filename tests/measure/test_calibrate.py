@@ -150,8 +150,8 @@ def test_the_times_are_those_of_their_shape(machine: Machine, run: CalibrationRu
         assert point.rounds_ns == pytest.approx([lawful_ns(point.shape) * by for by in (1.01, 1.02, 1.03)])
 
 
-def test_every_round_runs_every_architecture_once(machine: Machine, run: CalibrationRun) -> None:
-    """Operators first, then each architecture in a fresh process whose memory lies elsewhere; so in each round.
+def test_every_round_runs_every_architecture_twice(machine: Machine, run: CalibrationRun) -> None:
+    """Operators first, then each architecture in two fresh processes whose memory lies elsewhere; so in each round.
 
     Half learn of short prompts, half of long ones, and none of a length that is held out alone. Each step has a line.
     """
@@ -159,23 +159,23 @@ def test_every_round_runs_every_architecture_once(machine: Machine, run: Calibra
     calibrate(run, lines.append)
     architectures = [f"{architecture.name}-{quantization}" for architecture, quantization in reference_architectures()]
     kinds = [type(plan).__name__ for plan in machine.plans]
-    assert kinds == [*["OperatorsPlan"] * 2, *["LlamaPlan"] * len(architectures)] * 3
+    assert kinds == [*["OperatorsPlan"] * 2, *["LlamaPlan"] * 2 * len(architectures)] * 3
     assert len({plan.layout_seed for plan in machine.llama_plans} - {0}) == len(machine.llama_plans)
-    assert [Path(plan.gguf_path).stem for plan in machine.llama_plans] == architectures * 3
+    assert [Path(plan.gguf_path).stem for plan in machine.llama_plans] == architectures * 6
     assert {(plan.n_threads, plan.recorder, plan.n_repetitions) for plan in machine.llama_plans} == {(2, "callback", 3)}
     assert len({plan.n_prompt for plan in machine.llama_plans}) == 2
-    assert len(lines) == 3 * (1 + len(architectures))
+    assert len(lines) == 3 * (1 + 2 * len(architectures))
     assert lines[0] == f"round 1 of 3: {len(standard_shapes(TYPES))} operators"
     assert lines[-1].startswith("round 3 of 3: calibration-")
 
 
 def test_there_is_a_composition_for_each_architecture_and_phase(machine: Machine, run: CalibrationRun) -> None:
-    """Each has one time a round, its operators with their number, and the token phases their vocabulary."""
+    """Each has two times a round, its operators with their number, and the token phases their vocabulary."""
     found = calibrate(run, quiet)
     names = [f"{architecture.name}-{quantization}" for architecture, quantization in reference_architectures()]
     expected = [(name, phase) for name in names for phase in ("prefill", "decode")]
     assert [(each.name, each.phase) for each in found.compositions] == expected
-    assert all(len(each.operators_ns) == len(each.rest_ns) == 3 for each in found.compositions)
+    assert all(len(each.operators_ns) == len(each.rest_ns) == 6 for each in found.compositions)
     token_phases = [(each.name, each.phase) for each in found.token_phases]
     assert token_phases == [(name, phase) for name in names for phase in ("copy", "softmax", "sampling")]
     vocabularies = {architecture.n_vocab for architecture, _ in reference_architectures()}
@@ -190,11 +190,11 @@ def test_a_composition_has_the_time_of_each_shape_in_each_round(machine: Machine
         operators = operators_of(each.name, prompts[each.name], Phase(each.phase))
         assert dict(zip(each.shapes, each.counts, strict=True)) == Counter(operators)
         assert each.shapes_ns == tuple(
-            tuple(float(within_ns(shape, n_rounds) * count) for n_rounds in (1, 2, 3))
+            tuple(float(within_ns(shape, n_rounds) * count) for n_rounds in (1, 1, 2, 2, 3, 3))
             for shape, count in zip(each.shapes, each.counts, strict=True)
         )
-        assert each.operators_ns == tuple(sum(within_ns(shape, at) for shape in operators) for at in (1, 2, 3))
-        assert each.rest_ns == (BEFORE_NS + AFTER_NS,) * 3
+        assert each.operators_ns == tuple(sum(within_ns(shape, at) for shape in operators) for at in (1, 1, 2, 2, 3, 3))
+        assert each.rest_ns == (BEFORE_NS + AFTER_NS,) * 6
 
 
 def test_a_graph_that_the_expectation_does_not_have_ends_it(
@@ -225,7 +225,7 @@ def test_a_calibration_tells_what_it_is_of(machine: Machine, run: CalibrationRun
 def test_the_board_runs_every_plan(machine: Machine, run: CalibrationRun, tmp_path: Path) -> None:
     """Operators and architectures run where the board runs them, with the files and the cache that are there."""
     calibrate(with_rounds(run, 1), quiet)
-    assert machine.boards == [run.board] * (2 + len(reference_architectures()))
+    assert machine.boards == [run.board] * (2 + 2 * len(reference_architectures()))
     assert {plan.cache_dir for plan in (*machine.operator_plans, *machine.llama_plans)} == {str(tmp_path / "board")}
     assert {Path(plan.gguf_path).parent for plan in machine.llama_plans} == {tmp_path / "board" / "models"}
 

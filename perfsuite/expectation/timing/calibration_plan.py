@@ -60,6 +60,8 @@ class CalibrationPlan:
     #: Architectures of the calibration's own, whole.
     compositions: tuple[LlamaWorkload, ...]
     n_rounds: int
+    #: Processes of each of these in a round; what a process differs from the next by is more than in an operator alone.
+    n_processes: int = 2
     #: How often a process runs the prompt and the generation of a composition.
     n_repetitions: int = _REPETITIONS
     #: Time for the repetitions of one operator in one round.
@@ -80,7 +82,7 @@ class CalibrationPlan:
     def n_steps(self) -> int:
         """Processes, each a step of the progress."""
         n_operators = len({shape.n_tokens < MANY_ROWS for shape in self.shapes})
-        return self.n_rounds * (n_operators + len(self.compositions))
+        return self.n_rounds * (n_operators + self.n_processes * len(self.compositions))
 
 
 def standard_plan(types: Sequence[str], cache_dir: Path, *, n_rounds: int = N_ROUNDS) -> CalibrationPlan:
@@ -111,6 +113,7 @@ def quick_plan(workload: LlamaWorkload, cache_dir: Path) -> CalibrationPlan:
         shapes=tuple(dict.fromkeys((*own, *others))),
         compositions=compositions,
         n_rounds=_QUICK_ROUNDS,
+        n_processes=1,
         n_repetitions=_QUICK_REPETITIONS,
         n_tries=_QUICK_TRIES,
         spread_bytes=_QUICK_SPREAD_BYTES,

@@ -20,8 +20,10 @@ from perfsuite.expectation.timing.operator_shape import OperatorShape
 from perfsuite.expectation.timing.operator_times import Family, OperatorTimes
 from perfsuite.records.events import EMBEDDING_ROLE, PROMPT_PHASES, Phase
 
-#: Fewer architectures do not show whether an operator takes longer by a ratio or by a time.
+#: Fewer architectures do not show whether an operator takes longer by a ratio or by a time; then a time is taken for
+#: one that is so short alone.
 _FEWEST_TO_CHOOSE = 3
+_SMALL_NS = 5_000.0
 
 #: What matrices are multiplied by, as `rule_of` calls it; how exactly a cache is known, and what it holds at most.
 _PRODUCTS = "gemm"
@@ -170,9 +172,10 @@ def _factor(sides: Sequence[_Side]) -> Factor:
     """Return a ratio, or how much longer an operator takes: what differs less between the architectures."""
     by_ratio = factor_of([side.within_ns / side.alone_ns for side in sides])
     extra_ns = median((side.within_ns - side.alone_ns) / side.n_operators for side in sides)
-    if len(sides) < _FEWEST_TO_CHOOSE or extra_ns <= 0.0:
-        return by_ratio
     longer = Factor(extra_ns=extra_ns)
+    if len(sides) < _FEWEST_TO_CHOOSE or extra_ns <= 0.0:
+        is_small = max(side.alone_ns / side.n_operators for side in sides) < _SMALL_NS
+        return longer if is_small and extra_ns > 0.0 else by_ratio
     errors = [math.log(side.within_ns / longer.within_ns(side.alone_ns, side.n_operators)) for side in sides]
     spread = math.sqrt(sum(error**2 for error in errors) / (len(errors) - 1))
     return replace(longer, spread_ratio=spread) if spread < by_ratio.spread_ratio else by_ratio

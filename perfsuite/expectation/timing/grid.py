@@ -40,6 +40,8 @@ _DECODING_SHAPES = (
     *((64, 10, 5, 120), (64, 14, 2, 560), (64, 32, 8, 280), (64, 20, 4, 1800), (128, 24, 8, 320)),
     *((128, 16, 8, 530), (128, 32, 8, 900), (128, 14, 2, 700), (256, 8, 2, 520), (96, 16, 4, 250)),
 )
+#: The logits of a token, which some models scale or cap.
+_LONG_ROW = 131_072
 _ROW_SIZES = (256, 1024, 2048, 6144)
 #: Rows that are written several times.
 _REPEATED = ((128, 2), (1024, 6), (2048, 4))
@@ -123,6 +125,8 @@ def _rows() -> Iterator[OperatorShape]:
         for op in ("RMS_NORM+MUL", *_ELEMENTWISE, *_UNARY):
             for n in _ROW_LEVELS:
                 yield OperatorShape(op=op, type="f32", n_inner=n_inner, n_tokens=n)
+    for op in _UNARY:
+        yield OperatorShape(op=op, type="f32", n_inner=_LONG_ROW)
     for n_inner, n_times in _REPEATED:
         for n in _ROW_LEVELS:
             yield OperatorShape(op="REPEAT", type="f32", n_inner=n_inner, n_tokens=n, n_heads=n_times)

@@ -82,8 +82,8 @@ def test_a_quick_one_is_known_by_its_contents() -> None:
 
 
 def test_a_whole_one_measures_the_grid() -> None:
-    """It is no quick one, and takes two processes for the operators and one for each architecture in each round."""
+    """It is no quick one, and takes two processes for the operators and two for each model in each round."""
     plan = standard_plan(("q8_0",), NOWHERE, n_rounds=2)
     assert plan.shapes == standard_shapes(("q8_0",))
     assert not plan.is_quick
-    assert plan.n_steps == 2 * (2 + len(plan.compositions))
+    assert plan.n_steps == 2 * (2 + 2 * len(plan.compositions))

@@ -139,8 +139,8 @@ SCORES = OperatorShape(op="MUL_MAT", type="f16", n_inner=64, n_outer=256, n_head
 SMALL_NORM = OperatorShape(op="RMS_NORM+MUL", type="f32", n_inner=512)
 ADDITION = OperatorShape(op="ADD", type="f32", n_inner=512)
 
-#: What each operator takes alone, ns.
-ALONE_NS = {SMALL_PRODUCT: 1000.0, HEAD: 4000.0, SCORES: 500.0, SMALL_NORM: 100.0, ADDITION: 50.0}
+#: What each operator takes alone, ns: none is so short that it is the wait that counts.
+ALONE_NS = {SMALL_PRODUCT: 1e6, HEAD: 4e6, SCORES: 5e5, SMALL_NORM: 1e5, ADDITION: 5e4}
 TIMES = OperatorTimes(points_of(ALONE_NS, ALONE_NS.__getitem__), n_threads=N_THREADS)
 
 
@@ -154,13 +154,13 @@ def composed(
     processes: tuple[float, ...] = (1.0, 1.0, 1.0),
     rest_ns: tuple[float, ...] | None = None,
 ) -> Composition:
-    """Compose shapes that occur so often, and take so long in all in a process of 1.0, in others more or less."""
+    """Compose shapes that occur so often, and take so many us in all in a process of 1.0, in others more or less."""
     return Composition(
         name="own",
         phase="decode",
         shapes=tuple(within),
         counts=tuple(count for count, _ in within.values()),
-        shapes_ns=tuple(tuple(time_ns * process for process in processes) for _, time_ns in within.values()),
+        shapes_ns=tuple(tuple(time_us * 1e3 * process for process in processes) for _, time_us in within.values()),
         rest_ns=rest_ns or (0.0,) * len(processes),
     )
 
@@ -234,16 +234,25 @@ def test_the_spread_of_a_phase_is_of_what_is_left() -> None:
 
 def test_a_kind_takes_longer_by_a_ratio_or_by_a_time() -> None:
     """What differs less between three architectures is taken; fewer show a ratio alone."""
-    lengths = {512: 50.0, 513: 500.0, 514: 5000.0}
-    alone = {replace(ADDITION, n_inner=n): time_ns for n, time_ns in lengths.items()} | {SMALL_PRODUCT: 1000.0}
+    lengths = {512: 5e4, 513: 5e5, 514: 5e6}
+    alone = {replace(ADDITION, n_inner=n): time_ns for n, time_ns in lengths.items()}
     times = OperatorTimes(points_of(alone, alone.__getitem__), n_threads=N_THREADS)
-    later = [composed({shape: (10, 10 * (times.time(shape).time_ns + 200.0))}) for shape in alone if shape.op == "ADD"]
-    longer = [composed({shape: (10, 30 * times.time(shape).time_ns)}) for shape in alone if shape.op == "ADD"]
+    later = [composed({shape: (10, (times.time(shape).time_ns + 2e5) / 100.0)}) for shape in alone]
+    longer = [composed({shape: (10, times.time(shape).time_ns * 3.0 / 100.0)}) for shape in alone]
     by_time, by_ratio = (phase_factor(each, times, SPREAD_BYTES).kind("ADD") for each in (later, longer))
-    assert (by_time.ratio, by_time.extra_ns) == (1.0, pytest.approx(200.0))
+    assert (by_time.ratio, by_time.extra_ns) == (1.0, pytest.approx(2e5))
     assert (by_ratio.ratio, by_ratio.extra_ns) == (pytest.approx(3.0), 0.0)
     assert phase_factor(later[:2], times, SPREAD_BYTES).kind("ADD").extra_ns == 0.0
-    assert by_time.within_ns(1000.0, 5) == pytest.approx(2000.0)
+    assert by_time.within_ns(1e6, 5) == pytest.approx(2e6)
+
+
+def test_a_short_operator_of_few_architectures_takes_longer_by_a_time() -> None:
+    """An addition of 50 ns that takes 450 waits for 400; a product of 10 us that takes 20 has a ratio."""
+    lengths = {ADDITION: 50.0, SMALL_PRODUCT: 10_000.0}
+    times = OperatorTimes(points_of(lengths, lengths.__getitem__), n_threads=N_THREADS)
+    found = phase_factor([composed({SMALL_PRODUCT: (2, 40.0), ADDITION: (10, 4.5)})], times, SPREAD_BYTES)
+    assert found.kind("ADD") == Factor(extra_ns=pytest.approx(400.0))
+    assert found.kind("MUL_MAT") == Factor(ratio=pytest.approx(2.0))
 
 
 def test_an_operator_that_no_architecture_has_is_taken_as_those_like_it() -> None:
@@ -261,7 +270,7 @@ def cached(n_layers: int, cached_bytes: float, *, phase: str = "decode") -> Comp
     """Compose products of which a cache holds so much; alone they were spread over `SPREAD_BYTES`."""
     n_bytes = streamed_bytes({STREAMED: n_layers})
     ratio = (1.0 - cached_bytes / n_bytes) / (1.0 - cached_bytes / SPREAD_BYTES)
-    return replace(composed({STREAMED: (n_layers, 1e6 * n_layers * ratio)}), phase=phase)
+    return replace(composed({STREAMED: (n_layers, 1e3 * n_layers * ratio)}), phase=phase)
 
 
 STREAMED_TIMES = OperatorTimes(points_of([STREAMED], lambda _: 1e6), n_threads=N_THREADS)
