@@ -15,8 +15,10 @@ STANDARD_TYPES = ("f32", "f16", "q8_0", "q4_0", "q4_k", "q5_0", "q5_1", "q5_k", 
 #: Types whose experts are measured too.
 EXPERT_TYPES = tuple(name for name in STANDARD_TYPES if name != "f32")
 
-#: Rows of activations at which everything is measured; between them times are interpolated.
+#: Rows of activations at which everything is measured; between them times are interpolated. Products of 2 to 7 rows,
+#: as of sequences side by side and of drafts, take their rows in fours, and what is left one by one.
 TOKEN_LEVELS = (1, 8, 32, 128, 512)
+_PRODUCT_LEVELS = (1, 2, 3, 4, 8, 32, 128, 512)
 _ATTENTION_LEVELS = (1, 8, 32, 64, 128, 512)
 _ROW_LEVELS = (1, 8, 64, 512)
 
@@ -39,6 +41,12 @@ _ATTENTION_SHAPES = (
 _DECODING_SHAPES = (
     *((64, 10, 5, 120), (64, 14, 2, 560), (64, 32, 8, 280), (64, 20, 4, 1800), (128, 24, 8, 320)),
     *((128, 16, 8, 530), (128, 32, 8, 900), (128, 14, 2, 700), (256, 8, 2, 520), (96, 16, 4, 250)),
+)
+#: Types of the cache beside F16, and the same of them; for others the nearest stands in.
+_CACHE_TYPES = ("f32", "bf16", "q8_0", "q5_1", "q4_0")
+_CACHE_SHAPES = (
+    *((64, 8, 4, 0), (64, 16, 16, 192), (64, 12, 2, 300), (64, 24, 8, 960)),
+    *((128, 8, 8, 64), (128, 16, 4, 448), (128, 12, 2, 1400)),
 )
 #: The logits of a token, which some models scale or cap.
 _LONG_ROW = 131_072
@@ -73,7 +81,7 @@ def standard_shapes(types: Sequence[str] = STANDARD_TYPES) -> tuple[OperatorShap
 def _products(types: Sequence[str]) -> Iterator[OperatorShape]:
     for type_name in types:
         for k, m in (*_WEIGHT_SHAPES, *(_NARROW_SHAPES if type_name == "f32" else ())):
-            for n in TOKEN_LEVELS:
+            for n in _PRODUCT_LEVELS:
                 yield OperatorShape(op="MUL_MAT", type=type_name, n_inner=k, n_outer=m, n_tokens=n)
 
 
@@ -95,11 +103,15 @@ def _experts(types: Sequence[str]) -> Iterator[OperatorShape]:
 
 
 def _attention() -> Iterator[OperatorShape]:
-    queries = [(each, n) for each in _ATTENTION_SHAPES for n in _ATTENTION_LEVELS]
-    for (size, n_heads, n_kv_heads, n_past), n in (*queries, *((each, 1) for each in _DECODING_SHAPES)):
+    fused = [
+        *(("f16", each, n) for each in _ATTENTION_SHAPES for n in _ATTENTION_LEVELS),
+        *(("f16", each, 1) for each in _DECODING_SHAPES),
+        *((type_name, each, n) for type_name in _CACHE_TYPES for each in _CACHE_SHAPES for n in TOKEN_LEVELS),
+    ]
+    for type_name, (size, n_heads, n_kv_heads, n_past), n in fused:
         yield OperatorShape(
             op="FLASH_ATTN_EXT",
-            type="f16",
+            type=type_name,
             n_inner=size,
             n_tokens=n,
             n_heads=n_heads,
@@ -142,7 +154,8 @@ def _gathers() -> Iterator[OperatorShape]:
     for n_inner in _ROW_SIZES:
         for n in _ROW_LEVELS:
             yield OperatorShape(op="GET_ROWS", type="f32", n_inner=n_inner, n_outer=1024, n_tokens=n)
-            yield OperatorShape(op="SET_ROWS", type="f16", n_inner=n_inner, n_outer=1024, n_tokens=n)
+            for type_name in ("f16", *_CACHE_TYPES):
+                yield OperatorShape(op="SET_ROWS", type=type_name, n_inner=n_inner, n_outer=1024, n_tokens=n)
 
 
 def _states() -> Iterator[OperatorShape]:
