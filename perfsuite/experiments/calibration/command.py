@@ -37,7 +37,7 @@ Forecasts and the cases of 'pytest --device' use it from then on, as long as dev
 the same; with another build or after a change of the machine, calibrate again. A board is measured over the link, and
 its calibration is kept here, for this very board.
 
-It takes about eight minutes on two cores. Let nothing else run: what disturbs it is in every later forecast.
+It takes about ten minutes on two cores. Let nothing else run: what disturbs it is in every later forecast.
 """
 
 _EXAMPLES = {

@@ -30,7 +30,7 @@ the interval of its forecast.
 A device is rarely as fast as when it was calibrated. So a model of the calibration's own is run between any two
 workloads: its change is the drift, and the last column is the error of the forecast times that.
 
-It needs the calibration of 'perfsuite calibrate', and does not change it. It takes about seven minutes; let nothing
+It needs the calibration of 'perfsuite calibrate', and does not change it. It takes about four minutes; let nothing
 else run.
 """
 
