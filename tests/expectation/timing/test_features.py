@@ -81,9 +81,10 @@ def test_there_is_more_than_one_level_of_rows(name: tuple[str, str]) -> None:
 
 
 def test_the_points_of_a_fit_tell_its_terms_apart() -> None:
-    """At each level there are enough points for every term; experts of one token have a term less."""
+    """At each level there are enough points for every term that one of them has; experts of one token have one less."""
     for key, members in by_family_and_rows(SHAPES).items():
         terms = np.asarray([features(shape, shape.n_tokens, 2) for shape in members])
+        terms = terms[:, terms.max(axis=0) > 0.0]
         n_terms = terms.shape[1]
         expected = n_terms - 1 if key[0][0] == "MUL_MAT_ID" and key[1] == 1 else n_terms
         assert np.linalg.matrix_rank(terms / terms.max(axis=0)) == expected, key
