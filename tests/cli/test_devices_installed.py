@@ -37,6 +37,7 @@ def asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
     """Return what is asked while somebody has this machine, whose lock is one of the test's own."""
     found: list[str] = []
     monkeypatch.setattr("perfsuite.device.lock.holding.lock_folders", lambda: (tmp_path,))
+    monkeypatch.setenv("PERFSUITE_LOCK_DIR", str(tmp_path))
     monkeypatch.setattr(devices_installed, "_opencl", lambda *_: found.append("OpenCL") or (None, "none"))
     monkeypatch.setattr("perfsuite.measure.ebpf_helper.ebpf_obstacle", lambda _: found.append("eBPF"))
     return found
