@@ -88,12 +88,15 @@ class CalibrationPlan:
 def standard_plan(types: Sequence[str], cache_dir: Path, *, n_rounds: int = N_ROUNDS) -> CalibrationPlan:
     """Plan a whole calibration for weights of these types; synthetic weights are kept in `cache_dir`."""
     return CalibrationPlan(
-        shapes=standard_shapes(types),
-        compositions=tuple(
-            llama_workload(weights, _scenario(_PROMPTS[at % len(_PROMPTS)]))
-            for at, weights in enumerate(reference_weights(cache_dir=cache_dir))
-        ),
-        n_rounds=n_rounds,
+        shapes=standard_shapes(types), compositions=standard_compositions(cache_dir), n_rounds=n_rounds
+    )
+
+
+def standard_compositions(cache_dir: Path) -> tuple[LlamaWorkload, ...]:
+    """List the models that a whole calibration runs, short and long prompts in turn."""
+    return tuple(
+        llama_workload(weights, _scenario(_PROMPTS[at % len(_PROMPTS)]))
+        for at, weights in enumerate(reference_weights(cache_dir=cache_dir))
     )
 
 

@@ -19,7 +19,8 @@ from perfsuite.errors import ArchitectureError, MeasurementError, PerfsuiteError
 from perfsuite.expectation.ceilings import Ceilings
 from perfsuite.expectation.timing.calibration import Calibration
 from perfsuite.expectation.timing.calibration_plan import N_ROUNDS, CalibrationPlan, standard_plan
-from perfsuite.expectation.timing.engine_times import EngineTimes, PhaseFactor
+from perfsuite.expectation.timing.engine_factors import PhaseFactor
+from perfsuite.expectation.timing.engine_times import EngineTimes
 from perfsuite.expectation.timing.grid import STANDARD_TYPES, typical_shapes
 from perfsuite.expectation.timing.operator_shape import OperatorShape
 from perfsuite.expectation.timing.operator_times import Efficiency, efficiency
@@ -148,10 +149,11 @@ def _parts(found: Sequence[Efficiency], times: EngineTimes) -> Iterator[Part]:
         ],
     )
     for phase, factor in times.factors.items():
+        kept = f"; a cache keeps {factor.cache.kept_bytes / 1e6:.0f} MB of a model" if factor.cache.kept_bytes else ""
         yield (
             f"{phase}: operators within the engine take {format_change(factor.overall.ratio)} against alone; with a "
             f"factor for each kind ± {factor.spread_ratio * 100:.1f} % from one architecture to the next, "
-            f"± {factor.process_spread_ratio * 100:.1f} % from one process to the next"
+            f"± {factor.process_spread_ratio * 100:.1f} % from one process to the next{kept}"
         )
 
 

@@ -9,7 +9,7 @@ from statistics import median
 
 from perfsuite.expectation.llama_workload import LlamaWorkload
 from perfsuite.expectation.timing.calibration import Calibration
-from perfsuite.expectation.timing.calibration_plan import standard_plan
+from perfsuite.expectation.timing.calibration_plan import standard_compositions
 from perfsuite.records.events import EngineRecord, Phase
 
 
@@ -28,9 +28,8 @@ class Anchor:
 
 def anchor_of(calibration: Calibration, *, models_dir: Path) -> Anchor | None:
     """Return the first model that a calibration ran whole; None where it ran none that is known by now."""
-    known = {each.weights.name: each for each in standard_plan((), models_dir).compositions if each.is_analytical}
-    for name, workload in known.items():
-        found = [each for each in calibration.compositions if each.name == name]
+    for workload in (each for each in standard_compositions(models_dir) if each.is_analytical):
+        found = [each for each in calibration.compositions if each.name == workload.weights.name]
         if found:
             times = {
                 Phase(each.phase): median(map(sum, zip(each.operators_ns, each.rest_ns, strict=True))) for each in found

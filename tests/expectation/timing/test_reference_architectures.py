@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from perfsuite.expectation.llama_workload import llama_workload
-from perfsuite.expectation.timing.engine_times import phase_shapes, streamed_bytes
+from perfsuite.expectation.timing.engine_factors import streamed_bytes
+from perfsuite.expectation.timing.engine_times import phase_shapes
 from perfsuite.expectation.timing.reference_architectures import (
     named_weights,
     quick_architectures,
