@@ -63,8 +63,7 @@ def step_margin_ratio(
 ) -> float:
     """Return the change that passes: the margin, or `share_ratio` of the step where that is more.
 
-    A case takes `case_ns` before the change; `steps_ns` are whole phases, as far as they were
-    measured.
+    A case takes `case_ns` before the change; `steps_ns` are whole phases, as far as they were measured.
     """
     share = step_share(case, steps_ns=steps_ns, share_ratio=share_ratio)
     return margin_ratio if share is None else max(margin_ratio, share.margin_ratio(case_ns))

@@ -252,6 +252,14 @@ def test_an_image_is_encoded_before_each_prompt(
         assert found.operator_ns[phase].keys() == plain.operator_ns[phase].keys()
 
 
+def test_an_image_can_be_slowed_down(small_plan: LlamaPlan, tmp_path: Path) -> None:
+    """The wait is nine times what the evaluation took, and so at least nine times its operators."""
+    plan = _with_image(small_plan, "tiny-clip-f16", tmp_path)
+    slow = replace(plan, inject_phases=(Phase.ENCODE_IMAGE.value,), inject_phase_ratio=9.0)
+    found = replicate_samples(record_of(slow))
+    assert found.phase_ns[Phase.ENCODE_IMAGE] >= 10 * sum(found.operator_ns[Phase.ENCODE_IMAGE].values())
+
+
 def test_each_thread_is_followed_through_an_image(small_plan: LlamaPlan, tmp_path: Path) -> None:
     """The preload recorder has the operators of an image on every thread."""
     plan = replace(_with_image(small_plan, "tiny-clip-f16", tmp_path), recorder="preload", n_threads=2)

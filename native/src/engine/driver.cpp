@@ -233,7 +233,17 @@ struct ps_engine {
         ps_live_push(&spans.back());
     }
 
-    // One evaluation as a phase of its own, followed within it by the busy wait of an injected slowdown.
+    // The busy wait of an injected slowdown, within the phase that is to seem slower.
+    void slow_down(ps_phase phase, int64_t start_ns) const {
+        if (options.inject_phases & (1u << phase)) {
+            const int64_t now_ns = ps_now_ns();
+            const auto wait_ns = static_cast<int64_t>(static_cast<double>(now_ns - start_ns) * options.inject_phase_ratio);
+            while (ps_now_ns() - now_ns < wait_ns) {
+            }
+        }
+    }
+
+    // One evaluation as a phase of its own.
     void evaluate(ps_phase phase, int32_t repetition, int32_t token, const llama_batch &tokens) {
         if (recorder) {
             const std::vector<uint8_t> &ends = group_ends[phase == PS_PHASE_DECODE];
@@ -245,12 +255,7 @@ struct ps_engine {
         } else {
             decode_or_fail(context.get(), tokens);
         }
-        if (options.inject_phases & (1u << phase)) {
-            const int64_t now_ns = ps_now_ns();
-            const auto wait_ns = static_cast<int64_t>(static_cast<double>(now_ns - start_ns) * options.inject_phase_ratio);
-            while (ps_now_ns() - now_ns < wait_ns) {
-            }
-        }
+        slow_down(phase, start_ns);
         add(phase, repetition, token, tokens.n_tokens, start_ns);
         if (recorder) {
             ps_recorder_end_evaluation(recorder.get());
@@ -302,6 +307,7 @@ struct ps_engine {
         ps_recorder_follow_backends(recorder.get(), true);
         const int64_t start_ns = ps_now_ns();
         images->encode();
+        slow_down(PS_PHASE_ENCODE_IMAGE, start_ns);
         add(PS_PHASE_ENCODE_IMAGE, repetition, 0, images->n_tokens(), start_ns);
         ps_recorder_follow_backends(recorder.get(), false);
         if (recorder) {
