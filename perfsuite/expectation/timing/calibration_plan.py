@@ -23,8 +23,7 @@ from perfsuite.workload.weights import Weights
 N_ROUNDS = 3
 #: Time for the repetitions of one operator in one round.
 _BUDGET_NS = 15_000_000
-#: Eight times a large cache: with three times, a matrix took 12 to 20 % less than within a model that a cache holds
-#: nothing of.
+#: Eight times a large cache, which then keeps few of them: of three times as many it keeps a third.
 _SPREAD_BYTES = 256 << 20
 #: Operators of so many rows compute for longer than they read, and are measured apart: what their parameters are spread
 #: over is less.
