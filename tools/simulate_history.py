@@ -1,7 +1,7 @@
 """Simulates nightly histories: what share of changes is found in time, and how often a change is told where none is.
 
 Each night of a history is judged as it would have been: from the nights up to then. Noise is that of fresh processes
-on a shared machine, as docs/history.md describes it; a night is the median of ten of them.
+on a shared machine, or wider; a night is the median of ten of them.
 """
 
 from __future__ import annotations
