@@ -176,7 +176,7 @@ def add_parser(commands: Commands) -> None:
         about=_ABOUT,
         examples=_EXAMPLES,
         writes="the picture of --plot, and nothing else",
-        see=("docs/offload.md",),
+        see=("docs/kernels.md",),
     )
     subject = add_subject(parser, "device", "model", f"scenario={_DEFAULT_SCENARIO}", "threads")
     subject.add_argument("--backend", choices=("opencl",), default="opencl", help="whose device (default opencl)")

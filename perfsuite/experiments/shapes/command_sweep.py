@@ -171,7 +171,7 @@ def add_parser(commands: Commands) -> None:
         examples=_EXAMPLES,
         writes="the files of --json, --csv and --plot, and nothing without them",
         exits={1: "a size is wrong, or could not be measured"},
-        see=("docs/sweeps.md", "perfsuite policy --help"),
+        see=("docs/shapes.md", "perfsuite policy --help"),
     )
     parser.add_argument("operation", choices=[each.value for each in Operation], help="what is computed")
     add_device_options(parser)
