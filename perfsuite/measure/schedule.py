@@ -41,7 +41,7 @@ N_TRIES = 3
 
 #: Turns of each process of a pair. More of them cost as much time as more pairs do, and only pairs average out what a
 #: process draws once (where its pages lie); fewer leave a prefill with too few repetitions.
-#: Source: docs/comparing.md, 'What a pair is made of'.
+#: Source: docs/comparing.md, 'A pair'.
 N_TURNS = 4
 
 #: A run that is planned has a spare process for so many, since nobody is there to repeat one that had competition.
