@@ -154,14 +154,14 @@ def files(chosen: Iterable[str]) -> Iterator[Path]:
 
 
 def findings(block: Block, file: str) -> Iterator[Finding]:
-    """Yield what the rules find in a block: words to avoid, and sentences that are too long."""
+    """Yield what the rules find in a block: words to avoid, and sentences of documents that are too long."""
     text = re.sub(r"\s", " ", block.text)
     for rule in rules(block.kind, file == "CHANGELOG.md"):
         for match in rule.regex.finditer(text):
             line = block.line + block.text.count("\n", 0, match.start())
             yield Finding(file=file, line=line, words=around(text, match), remedy=rule.remedy)
     begin = 0
-    for sentence in _BETWEEN_SENTENCES.split(text):
+    for sentence in () if block.kind == "code" else _BETWEEN_SENTENCES.split(text):
         n_words = len(re.findall(r"\b[A-Za-z][\w'-]*|`code`", sentence))
         if n_words > MOST_WORDS:
             line = block.line + block.text.count("\n", 0, begin)

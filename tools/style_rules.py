@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-#: The most words of a sentence, in documents and docstrings.
+#: The most words of a sentence in a document.
 MOST_WORDS = 40
 
 #: The beginning of a sentence, as the first words of a pattern.
@@ -121,6 +121,7 @@ RULES = (
         remedy="'available', 'all', or nothing",
         bad="It lists the boards that there are.",
         good="It lists all boards.",
+        only_documents=True,
     ),
     # --- history
     Rule(
@@ -178,11 +179,11 @@ RULES = (
         only_headings=True,
     ),
     Rule(
-        pattern=r"\b(?:not|never|nothing|nobody|cannot)(?: \w+)? (?:nothing|nobody|never)\b"
+        pattern=r"\b(?:not|never|nobody|cannot)(?: \w+)? (?:nothing|nobody|never)\b"
         r"|\b(?:not|never) (?:without|un(?:able|clear|common|equal|important|known|like|likely|reasonable|usual))\b",
         remedy="say it once, without two negatives",
-        bad="Nothing is never lost.",
-        good="Every record is kept.",
+        bad="It does not report nothing.",
+        good="It reports the reason.",
     ),
     Rule(
         pattern=r"\b(?:each|either|any|one) of the two is\b",
@@ -249,7 +250,7 @@ RULES = (
         good="It waits for the lock and does not get it.",
     ),
     Rule(
-        pattern=r"\b(?:takes|asks for|wants) (?:root|a password)\b",
+        pattern=r"\b(?:takes|wants) (?:root|a password)\b",
         remedy="'needs root', 'needs a password'",
         bad="The recorder takes root.",
         good="The recorder needs root.",
@@ -274,7 +275,7 @@ RULES = (
         good="It needs a compiler and make.",
     ),
     Rule(
-        pattern=r"\bone's(?: own)?\b",
+        pattern=r"\bone's own\b",
         remedy="'your'",
         bad="It compares with one's own build.",
         good="It compares with your own build.",
@@ -286,7 +287,7 @@ RULES = (
         good="Any device: a phone or a board.",
     ),
     Rule(
-        pattern=r"\bof old\b|\bof yore\b",
+        pattern=r"\bof old\b(?! (?:and|over)\b)",
         remedy="'old', 'earlier'",
         bad="It reads baselines of old.",
         good="It reads old baselines.",

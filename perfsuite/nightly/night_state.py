@@ -71,7 +71,7 @@ def write_state(folder: Path, plan: NightPlan, ends: Ends, origin: NightOrigin) 
 
 
 def read_state(folder: Path, plan: NightPlan, origin: NightOrigin) -> dict[str, CellEnd]:
-    """Return what became of the cells of a night that is to be gone on with.
+    """Return what became of the cells of a night that must be gone on with.
 
     A cell whose pytest ended when the night did, too late to be noted, is there as its folder says; one whose run.json
     is gone or cannot be read is not there.

@@ -93,7 +93,7 @@ def content_digest(files: Iterable[BundledFile]) -> str:
 
 
 def listed_files(folder: Path, programs: Iterable[str]) -> tuple[BundledFile, ...]:
-    """Return the files of a folder, but for its manifest."""
+    """Return the files of a folder, except its manifest."""
     run = set(programs)
     paths = sorted(each for each in folder.rglob("*") if each.is_file() and each.name != MANIFEST_NAME)
     return tuple(

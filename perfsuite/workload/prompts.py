@@ -49,7 +49,7 @@ def read_lines(path: Path) -> tuple[PromptLine, ...]:
         return tuple(_length_lines(path, text))
     if lines := tuple(_csv_lines(path, text)):
         return lines
-    raise PerfsuiteError(f"{path}: is empty but for its heading, expected at least one prompt")
+    raise PerfsuiteError(f"{path}: has only a heading, expected at least one prompt")
 
 
 def _read(path: Path) -> str:
@@ -181,7 +181,7 @@ def prompt_lengths(path: Path) -> tuple[int, ...]:
 def prompts_scenario(lengths: Sequence[int], n_gen: int, *, n_depth: int = 0) -> Scenario:
     """Return what stands for a run of many prompts: the prompt of the median length, under a name of these lengths.
 
-    Of an even number it is the shorter of the two in the middle, which is a prompt that there is.
+    For an even number it is the shorter of the two in the middle, which is one of the prompts.
     """
     digest = hashlib.sha256(repr(tuple(lengths)).encode()).hexdigest()[:8]
     depth = f"-d{n_depth}" if n_depth else ""

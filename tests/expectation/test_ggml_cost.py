@@ -349,7 +349,7 @@ def test_sinks_are_read_as_parameters() -> None:
     [("DSV4_HC_COMB", (1, 2), 12 + 96), ("DSV4_HC_COMB", (2,), 96), ("DSV4_HC_COMB", (), 0)],
 )
 def test_any_source_may_be_a_parameter(op: str, weight_sources: tuple[int, ...], parameter_bytes: int) -> None:
-    """Who knows which sources are parameters says it of each, and what is read of them counts."""
+    """Where it is known which sources are parameters, each is marked, and what is read of them counts."""
     sources = [activations(24, 2), activations(3), activations(24)]
     cost = cost_of(op, activations(4, 4, 2), sources, weight_sources=weight_sources)
     assert cost.parameter_bytes == parameter_bytes

@@ -46,7 +46,7 @@ def cmake_built(build: Path, checkout: Path, name: str = "CMAKE_HOME_DIRECTORY:I
 
 
 def test_a_checkout_a_build_and_its_bin_are_one(tmp_path: Path, checkout: Path) -> None:
-    """Whichever is named, the libraries are those of the build, and the headers lie in two folders of the checkout.
+    """Whichever is named, the libraries are those of the build, and the headers are in two folders of the checkout.
 
     Where the cache of CMake names what is no longer there, the folders above count.
     """

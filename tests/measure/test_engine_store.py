@@ -38,7 +38,7 @@ def build(tmp_path: Path) -> Engine:
 
 
 def test_the_installed_engine_is_found_again_with_its_build_id(store: EngineStore) -> None:
-    """What is kept is a whole build: it has the same identity, and its headers lie beside it."""
+    """What is kept is a whole build: it has the same identity, and its headers are beside it."""
     engine = find_engine()
     kept = store.keep_engine(engine, "llama 1")
     folder = store.folder_of(kept.engine_id)
@@ -74,7 +74,7 @@ def test_the_same_engine_is_one_entry(store: EngineStore, build: Engine) -> None
 
 
 def test_a_damaged_engine_is_refused_and_kept_anew(store: EngineStore, build: Engine) -> None:
-    """A file that has changed is named; recording again with the build at hand mends the entry."""
+    """A file that has changed is named; recording again with the build at hand fixes the entry."""
     kept = store.keep_engine(build)
     (store.folder / kept.engine_id / "lib" / "libggml.so").unlink()
     with pytest.raises(EngineError, match=r"lib/libggml\.so has another content than when it was kept"):

@@ -278,7 +278,7 @@ def test_without_a_recorder_an_image_is_timed_alone(small_plan: LlamaPlan, tmp_p
 
 
 def test_a_projector_that_cannot_be_used_is_one_line(small_plan: LlamaPlan, tmp_path: Path) -> None:
-    """One of another width, a text's model and a cut file are told by libmtmd, with both files."""
+    """One of another width, a text's model and a cut file are known from libmtmd, with both files."""
     fitting = _with_image(small_plan, "tiny-clip-f16", tmp_path)
     other = materialize(resolve("pythia-70m-l1-q8_0", cache_dir=tmp_path), cache_dir=tmp_path)
     cut = tmp_path / "cut.gguf"

@@ -212,7 +212,7 @@ def test_a_killed_run_is_told(path: Path, small_plan: LlamaPlan, tmp_path: Path)
 
 
 def test_a_worker_that_cannot_start_says_why(small_plan: LlamaPlan, tmp_path: Path) -> None:
-    """The worker's own reason is told, not that its stream broke off; a socket that others could reach is another."""
+    """The worker's own reason is reported, not that its stream broke off; a socket that others could reach is one."""
     broken = replace(small_plan, gguf_path=str(tmp_path / "none.gguf"))
     with pytest.raises(MeasurementError, match=r"none\.gguf: llama\.cpp cannot load it"):
         run_live(broken, lambda delivery: None, HERE, limit_s=LIMIT_S)

@@ -111,7 +111,7 @@ def test_a_history_at_an_address_is_refused(pytester: pytest.Pytester, fake_devi
 
 
 def test_a_history_may_lie_on_s3(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:
-    """What speaks to it is not asked before there is a run to keep; that it is not installed is told at once."""
+    """What speaks to it is not asked before there is a run to keep; that it is not installed is reported at once."""
     config = pytester.parseconfig("--device=host", MODEL, "--perf-history=s3://farm/night/")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(history_place, "find_spec", lambda name: name)

@@ -64,7 +64,7 @@ class Loose(TypedDict, total=False):
 
 
 def reported(plain: object, kind: Any = Content, **how: Any) -> str | None:
-    """Return what is said of plain values that do not fit; None where they do."""
+    """Return what is stated of plain values that do not fit; None where they do."""
     try:
         from_plain(plain, kind, "x.json", BaselineError, "record it anew", **how)
     except BaselineError as error:

@@ -213,7 +213,7 @@ def test_a_value_of_another_type_is_named(tmp_path: Path, place: tuple[Any, ...]
 
 @pytest.mark.parametrize("wrong", [None, 7, "word", [], {}, [None]], ids=repr)
 def test_a_wrong_value_is_never_a_traceback(tmp_path: Path, wrong: object) -> None:
-    """Whatever stands in the place of a field, the file is read or refused in one line that names it."""
+    """Whatever is in the place of a field, the file is read or refused in one line that names it."""
     plain = plain_observation(_FULL)
     reported = []
     for place in places(plain):

@@ -42,7 +42,7 @@ def test_any_value_is_read_back(tmp_path_factory: pytest.TempPathFactory, plain:
 
 
 def test_a_failed_write_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing else lies beside it, and the reason is one line with the path."""
+    """Nothing else is beside it, and the reason is one line with the path."""
     path = tmp_path / "b.json"
     write_json(path, {"old": 1}, BaselineError)
 

@@ -32,7 +32,7 @@ _KIND = re.compile(r"[A-Za-z_][\w.-]*")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProfileFile:
-    """A profile's file, one's own or one that ships with the suite."""
+    """A profile's file, your own or one that ships with the suite."""
 
     name: str
     place: Traversable

@@ -37,7 +37,7 @@ class Truth:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseAnswer:
-    """What was said of one case in one trial."""
+    """What was stated of one case in one trial."""
 
     outcome: Outcome
     #: New over old; None where nothing was measured.

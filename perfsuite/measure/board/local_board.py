@@ -275,7 +275,7 @@ def read_digest(path: Path) -> str:
 
 
 def _opencl_environment(cache_dir: Path) -> Mapping[str, str]:
-    """Return the variables for OpenCL; none where they cannot be made, which its user is told by what then lacks."""
+    """Return the variables for OpenCL; none where they cannot be made; its user sees what is missing then."""
     from perfsuite.measure.kernel_runtime import opencl_environment  # looks through the installed distributions
 
     try:

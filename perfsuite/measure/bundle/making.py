@@ -72,7 +72,7 @@ _FOUND_AT = ("-Wl,--disable-new-dtags,-rpath,$ORIGIN/../engine",)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BundleOrder:
-    """What a bundle is to be made of, and for what."""
+    """What a bundle must be made of, and for what."""
 
     target: BundleTarget
     processor: Processor

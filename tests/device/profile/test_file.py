@@ -14,7 +14,7 @@ from perfsuite.errors import DeviceError
 
 
 def file_at(path: Path) -> ProfileFile:
-    """A profile's file in a folder of one's own."""
+    """A profile's file in a folder of your own."""
     return ProfileFile(name=path.stem, place=path, where=str(path), folder=path.parent)
 
 

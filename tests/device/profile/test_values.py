@@ -1,4 +1,4 @@
-"""What a profile's file may hold, and what is said of everything else."""
+"""What a profile's file may hold, and what is stated of everything else."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def refusal(folder: Path, text: str) -> str:
     ],
 )
 def test_an_unknown_key_is_told(text: str, table: str, unknown: str, meant: str, tmp_path: Path) -> None:
-    """With the table that it stands in, those that there are, and the nearest of them."""
+    """With the table that it is in, those that there are, and the nearest of them."""
     told = refusal(tmp_path, text)
     assert told.startswith(f"{table}field {unknown} is unknown; accepted are ")
     assert (f"(did you mean {meant}?)" in told) == bool(meant)

@@ -1,4 +1,4 @@
-"""A serial console: who logs in, what is said of a bad one, and what goes wrong in the middle."""
+"""A serial console: who logs in, what is stated of a bad one, and what goes wrong in the middle."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def connected(tmp_path: Path) -> Iterator[Callable[..., SerialBoard]]:
 
 
 def test_a_user_logs_in_where_the_console_asks(connected: Callable[..., SerialBoard]) -> None:
-    """The name before the port is given to who asks for one; without a name, that is told."""
+    """The name before the port is given to who asks for one; without a name, that is reported."""
     with pytest.raises(LinkError, match=r"asks who logs in; name the user in its address: serial:root@/dev/ttyUSB0$"):
         open_target(connected(asks=": ;").reach()).run(["true"])
     target = open_target(connected(asks=": ;").reach("ada"))

@@ -62,7 +62,7 @@ def device(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Device:
 
 
 def test_the_workload_is_swept(device: Device, capsys: Streams) -> None:
-    """Layers, scenario, threads and rounds are those asked for, and what goes on is told on standard error."""
+    """Layers, scenario, threads and rounds are those asked for, and what goes on is reported on standard error."""
     arguments = ["--gpu-layers", "0,2,all", "--scenario", "p100-g7", "--threads", "3", "--rounds", "5"]
     assert main([*SMALL, *arguments, "--opencl-platform", "POCL"]) == 0
     ((plan, layers, n_rounds),) = device.asked
@@ -109,7 +109,7 @@ def test_people_see_what_is_not_refused_and_stays(device: Device, capsys: Stream
 
 
 def test_many_splits_are_counted_and_not_listed(device: Device, capsys: Streams) -> None:
-    """Of more than four splits only the number by backend is told."""
+    """Of more than four splits only the number by backend is reported."""
     crowded = offload_point(0, (), (5.0,))
     (placed,) = crowded.placements
     splits = ("CPU", "OpenCL") * 3

@@ -151,7 +151,7 @@ def test_a_copy_is_whole_and_takes_no_other_folder(bundle: Bundle, tmp_path: Pat
     ],
 )
 def test_a_checkout_that_does_not_build_is_one_line(tmp_path: Path, text: str, source: str, told: str) -> None:
-    """The line of the log that says why is told, and nothing half made stays."""
+    """The line of the log that says why is reported, and nothing half made stays."""
     broken = plant_checkout(tmp_path / "llama.cpp", text=text, source=source)
     with pytest.raises(NativeBuildError, match=told) as raised:
         make_bundle(order_of(broken), tmp_path / "cache", tell)
@@ -161,13 +161,13 @@ def test_a_checkout_that_does_not_build_is_one_line(tmp_path: Path, text: str, s
 
 
 def test_what_is_no_checkout_is_refused(tmp_path: Path) -> None:
-    """A folder without llama.cpp's sources is told with what is accepted."""
+    """A folder without llama.cpp's sources is reported with what is accepted."""
     with pytest.raises(PerfsuiteError, match=r"is no checkout of llama\.cpp \(no CMakeLists\.txt\)"):
         find_llama(str(tmp_path), tmp_path, tell)
 
 
 def test_a_compiler_that_is_missing_is_named_with_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Debian's package of the cross compiler is told."""
+    """Debian's package of the cross compiler is reported."""
     monkeypatch.setenv("PATH", "/nowhere")
     target = next(each for each in TARGETS.values() if platform.machine() not in each.machines and each.has_glibc)
     with pytest.raises(NativeBuildError, match=re.escape(f"install Debian's {target.package}")):
