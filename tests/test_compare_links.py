@@ -99,7 +99,7 @@ def test_the_profile_holds_the_way(tool: ModuleType, tmp_path: Path) -> None:
 
 
 def test_what_one_side_alone_has_is_named() -> None:
-    """A case that is missing on a side in one pair, and one whose verdict is usually another, are named by their ids."""
+    """A case that is missing on a side in one pair, and one whose usual verdict is another, are named by their ids."""
     ssh = {"phase/decode": "new", "kernel/mul": "new", "kernel/add": "new"}
     local = {**ssh, "phase/decode": "invalid"}
     found = compared_cases([(ssh, local), (ssh, local), ({**ssh, "kernel/rope": "new"}, local)])

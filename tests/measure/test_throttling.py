@@ -97,7 +97,7 @@ def test_what_is_throttling_and_what_is_none(run: str) -> None:
 
 @pytest.mark.parametrize("n_replicates", [0, 1, 2, 3])
 def test_few_replicates_are_held_between_the_ceilings(n_replicates: int) -> None:
-    """What cannot be distinguished from one, two or three sentinels is clear from the ceilings before and after them."""
+    """What is not visible from one, two or three sentinels is clear from the ceilings before and after them."""
     times = {"compute": [100] * n_replicates}
     assert throttling_complaint(times) is None
     assert throttling_complaint(times, (97, 106)) is None

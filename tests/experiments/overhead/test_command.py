@@ -186,7 +186,7 @@ def test_what_cannot_be_measured_is_one_line(
 def test_an_ebpf_recorder_has_the_cost_of_a_hit(
     plans: list[OverheadPlan], monkeypatch: pytest.MonkeyPatch, capsys: Streams, tmp_path: Path
 ) -> None:
-    """It is measured by alternating in one process; hits, the cost of one, and the probes' load have their own columns."""
+    """It is measured by alternating in one process; hits, the cost of one, and the probes' load have columns."""
     asked: list[tuple[str, int, int]] = []
 
     def measure(name: str, plan: LlamaPlan, helper: Path, _: object, *, n_pairs: int) -> EbpfCost:
