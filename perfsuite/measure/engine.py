@@ -45,7 +45,7 @@ def library_folder(named: Path) -> Path:
     """
     folder = Path(os.path.expanduser(named)).resolve()  # no shell expands the ~ of --against=~/llama.cpp
     if not folder.is_dir():
-        raise EngineError(f"{folder}: is no folder; expected {_ACCEPTED}")
+        raise EngineError(f"{folder}: is not a folder; expected {_ACCEPTED}")
     if found := _libraries_in(folder):
         return found
     builds = {libraries: each.name for each in _builds(folder) if (libraries := _libraries_in(each))}

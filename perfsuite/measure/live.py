@@ -63,7 +63,7 @@ def _obstacle(connection: socket.socket, path: Path) -> OSError | None:
         connection.connect(str(path))
     except (FileNotFoundError, ConnectionRefusedError, BlockingIOError) as error:
         if _is_something_else(path):
-            raise MeasurementError(f"{path}: cannot be subscribed to (it is no socket)") from error
+            raise MeasurementError(f"{path}: cannot be subscribed to (it is not a socket)") from error
         return error
     except OSError as error:
         raise MeasurementError(f"{path}: cannot be subscribed to ({error.strerror or error})") from error

@@ -105,7 +105,7 @@ def read_plan(path: Path) -> NightPlan:
     type, a device or a scenario is unknown, or a cell occurs twice.
     """
     if path.exists() and not path.is_file():
-        raise PerfsuiteError(f"{path}: is no file; name the plan of a night")
+        raise PerfsuiteError(f"{path}: is not a file; name the plan of a night")
     plan = read_toml(path, _Plan, PerfsuiteError, "name the plan of a night", schema=SCHEMA, is_closed=True)
     return _Reading(path, plan).night()
 

@@ -105,7 +105,7 @@ def parse_json(text: str | bytes, *, allows_nan: bool = False) -> Any:
     """Parse JSON; raises ValueError also for a name that an object has twice, and for NaN and the infinities."""
 
     def refuse(name: str) -> NoReturn:
-        raise ValueError(f"{name} is no number of JSON")
+        raise ValueError(f"{name} is not a number of JSON")
 
     decoded = text if isinstance(text, str) else text.decode("utf-8")
     return json.loads(decoded, object_pairs_hook=_object, parse_constant=None if allows_nan else refuse)

@@ -144,8 +144,8 @@ def test_rows_are_linear_in_their_blocks(type_name: str, n_blocks: int) -> None:
 @pytest.mark.parametrize(
     ("name", "n_elements", "error", "told"),
     [
-        ("q8_0", 33, QuantizationError, r"a row of 33 values is no multiple of Q8_0's 32"),
-        *((name, 32, ArchitectureError, rf"'{name}' is no ggml type") for name in ("q9_9", "", "f 32")),
+        ("q8_0", 33, QuantizationError, r"33 values in a row are no multiple of Q8_0's 32"),
+        *((name, 32, ArchitectureError, rf"'{name}' is not a ggml type") for name in ("q9_9", "", "f 32")),
     ],
 )
 def test_a_row_that_cannot_be_is_refused(name: str, n_elements: int, error: type[Exception], told: str) -> None:

@@ -93,7 +93,7 @@ def test_an_archive_brings_an_engine_to_another_store(store: EngineStore, build:
     assert other.read_archive(path) == kept
     for content in (b"", b"no archive", b"\x1f\x8b\x08\x00"):
         path.write_bytes(content)
-        with pytest.raises(EngineError, match="is no archive of an engine"):
+        with pytest.raises(EngineError, match="is not an archive of an engine"):
             other.read_archive(path)
 
 
@@ -128,7 +128,7 @@ OUTSIDE_FILES = {"lib/../../outside.so": "0" * 64}
         ({"lib/libother.so": b"more"}, "holds other files than its manifest names"),
         ({"manifest.json": b"{}"}, "the manifest cannot be read"),
         ({"manifest.json": b"[" * 100_000}, "the manifest cannot be read"),
-        ({"manifest.json": None}, "is no archive of an engine"),
+        ({"manifest.json": None}, "is not an archive of an engine"),
     ],
 )
 def test_an_archive_that_was_changed_is_refused(

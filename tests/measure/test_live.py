@@ -81,9 +81,9 @@ def test_what_is_no_socket_is_not_waited_for(connection: socket.socket, tmp_path
     path.mkdir() if is_folder else path.write_text("")
 
     def announce() -> None:
-        pytest.fail("waits for what is no socket")
+        pytest.fail("waits for what is not a socket")
 
-    with pytest.raises(MeasurementError, match=r"live\.sock: cannot be subscribed to \(it is no socket\)"):
+    with pytest.raises(MeasurementError, match=r"live\.sock: cannot be subscribed to \(it is not a socket\)"):
         connect(connection, path, limit_s=LIMIT_S, announce_wait=announce)
 
 

@@ -171,7 +171,7 @@ def test_a_file_in_the_sockets_place_stays(path: Path) -> None:
     with open_server(path):
         path.unlink()
         path.write_text("mine")
-    with pytest.raises(MeasurementError, match="is no socket"), open_server(path):
+    with pytest.raises(MeasurementError, match="is not a socket"), open_server(path):
         pass
     assert path.read_text() == "mine"
 

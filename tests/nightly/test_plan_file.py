@@ -131,7 +131,7 @@ def test_what_is_no_plan_is_told(tmp_path: Path) -> None:
     with pytest.raises(PerfsuiteError, match=r"plan\.toml: cannot be read"):
         read_plan(path)
     os.mkfifo(path)
-    with pytest.raises(PerfsuiteError, match=r"plan\.toml: is no file"):
+    with pytest.raises(PerfsuiteError, match=r"plan\.toml: is not a file"):
         read_plan(path)
 
 

@@ -195,7 +195,7 @@ def test_no_option_is_refused_for_the_way_to_the_board(
 @pytest.mark.parametrize(
     ("mistake", "line"),
     [
-        ("--against=/nowhere", "--against: /nowhere: is no folder; *"),
+        ("--against=/nowhere", "--against: /nowhere: is not a folder; *"),
         ("--against-model=llama-9-q8_0", "--against-model: *llama-9*"),
         ("--against-args=threads=0", "--against-args=threads=0: accepted are *"),
         ("--perf-dir=taken/run", "*taken/run: cannot be written (Not a directory); choose --perf-dir"),

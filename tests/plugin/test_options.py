@@ -75,7 +75,7 @@ def test_settings_are_those_of_llama_bench(pytester: pytest.Pytester, fake_devic
 @pytest.mark.parametrize(
     ("argument", "told"),
     [
-        ("--cache-type-v=q9", "*--cache-type-v=q9: is no type of ggml's*"),
+        ("--cache-type-v=q9", "*--cache-type-v=q9: is not a type of ggml's*"),
         ("--ubatch-size=0", "*--ubatch-size*"),
         ("--n-prompt=-1", "*--n-prompt=-1: expected 0 to 9999999 tokens"),
         ("--n-depth=4294967295", "*--n-depth=4294967295: expected 0 to 9999999 tokens"),

@@ -161,7 +161,7 @@ def test_what_was_made_plain_is_built_again() -> None:
         (b"\xff", "is not JSON ("),
         (b"[" * 100_000, "is not JSON ("),
         (b"1" * 5000, "is not JSON ("),
-        (b'{"cases": NaN}', "is not JSON (NaN is no number of JSON)"),
+        (b'{"cases": NaN}', "is not JSON (NaN is not a number of JSON)"),
         (b'{"cases": [], "cases": []}', "is not JSON (of an object['cases'] is there twice)"),
         (b'{"cases": [1e999]}', "cases[0] is inf, expected an object"),
     ],

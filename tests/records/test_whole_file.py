@@ -101,7 +101,7 @@ def test_a_link_stays_and_its_file_is_replaced(tmp_path: Path) -> None:
     assert (tmp_path / "elsewhere" / "file.md").read_text() == "a\n"
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    with pytest.raises(BaselineError, match=rf"^{pipe}: is no file but a device or a pipe; name a file, or redirect"):
+    with pytest.raises(BaselineError, match=rf"^{pipe}: is not a file but a device or a pipe; name a file,"):
         write_whole(pipe, lambda out: print("a", file=out), BaselineError)
     assert stat.S_ISFIFO(pipe.stat().st_mode)
     assert sorted(each.name for each in tmp_path.iterdir()) == ["elsewhere", "link.md", "pipe"]

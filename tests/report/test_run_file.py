@@ -264,8 +264,8 @@ def test_a_case_of_wrong_types_is_named(tmp_path: Path, field: str, value: objec
         (("started_at",), None, "run.json: started_at is null, expected text"),
         (("injected",), "no", "run.json: injected is 'no', expected true or false"),
         (("commit",), {"sha": 1}, "run.json: commit.sha is 1, expected text; run again"),
-        (("cases", 0, "measured_ns"), float("inf"), "run.json: is not JSON (Infinity is no number of JSON)"),
-        (("cases", 0, "change_ratio"), float("nan"), "run.json: is not JSON (NaN is no number of JSON)"),
+        (("cases", 0, "measured_ns"), float("inf"), "run.json: is not JSON (Infinity is not a number of JSON)"),
+        (("cases", 0, "change_ratio"), float("nan"), "run.json: is not JSON (NaN is not a number of JSON)"),
     ],
 )
 def test_a_value_of_another_type_is_named(tmp_path: Path, place: tuple[Any, ...], value: object, told: str) -> None:

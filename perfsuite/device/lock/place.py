@@ -95,7 +95,7 @@ def remove_lock(folder: Path, seen: LockState) -> bool:
     """Remove the lock that was seen; False where it is not that one any more.
 
     Raises LockedError: it belongs to another account, or somebody is at it all the time; DeviceError: what has the
-    lock's name is no lock.
+    lock's name is not a lock.
     """
     path = folder / LOCK_NAME
     try:

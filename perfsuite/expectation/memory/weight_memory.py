@@ -101,7 +101,7 @@ def _placed(weights: Weights) -> Iterator[tuple[TensorSpec, str, int, int]]:
     at = 0
     for name, type_name in weights.tensor_types.items():
         if name not in specs:
-            raise ArchitectureError(f"{weights.name}: {name} is no tensor of {weights.architecture.name}")
+            raise ArchitectureError(f"{weights.name}: {name} is not a tensor of {weights.architecture.name}")
         size = tensor_bytes(specs[name], type_name)
         yield specs[name], type_name, at, size
         at += _aligned(size)

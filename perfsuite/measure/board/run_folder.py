@@ -76,5 +76,5 @@ def file_within(folder: Path, name: str) -> Path:
     """Return the place of a file below a folder; `LinkError` for a name that leads out of it."""
     parts = PurePosixPath(name)
     if parts.is_absolute() or ".." in parts.parts or not parts.parts or "\0" in name:
-        raise LinkError(f"{name!r} is no name of a file in the folder of a run: garbage")
+        raise LinkError(f"{name!r} is not a name of a file in the folder of a run: garbage")
     return folder / parts

@@ -36,7 +36,7 @@ _OF_RUN = (
     _column("is_dirty", "BOOLEAN", "whether tracked files differed from it"),
     _column("branch", "VARCHAR", "branch of the sources under test"),
     _column("is_injected", "BOOLEAN", "whether something was slowed down on purpose"),
-    _column("against", "VARCHAR", "what the run was compared with in pairs; then it is no night of change points"),
+    _column("against", "VARCHAR", "what the run was compared with in pairs; then it is not a night of change points"),
 )
 
 OF_CASE = (

@@ -138,7 +138,7 @@ def _mark_of(path: Path) -> tuple[bytes | None, str | None]:
     """Return what a file's footer says of its schema and columns, and why it is not read; neither where it has gone."""
     try:
         if not stat.S_ISREG(path.stat().st_mode):
-            return None, "is no file but a folder, a pipe or a device"
+            return None, "is not a file but a folder, a pipe or a device"
         if not _is_text(path):
             return None, "has a name that is not UTF-8, which DuckDB does not read"
         mark = _MARK.search(_footer(path))

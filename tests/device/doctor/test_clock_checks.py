@@ -104,8 +104,8 @@ def test_a_missing_or_another_suite_is_mended_by_setup() -> None:
     ("problem", "seen", "mend"),
     [
         (
-            "LLAMA_CPP_LIB_PATH: /opt/llama: is no folder; expected a checkout",
-            "LLAMA_CPP_LIB_PATH: /opt/llama: is no folder",
+            "LLAMA_CPP_LIB_PATH: /opt/llama: is not a folder; expected a checkout",
+            "LLAMA_CPP_LIB_PATH: /opt/llama: is not a folder",
             "expected a checkout",
         ),
         ("/opt/llama: no llama.h near it", "/opt/llama: no llama.h near it", "install the suite here anew: "),

@@ -38,7 +38,7 @@ def test_a_link_is_not_followed(tmp_path: Path, leads_to: str) -> None:
     """Somebody's link with the lock's name is refused, as a file is, and nothing is written where it leads."""
     (tmp_path / "folder").mkdir()
     (tmp_path / LOCK_NAME).symlink_to(tmp_path / leads_to) if leads_to else (tmp_path / LOCK_NAME).write_text("mine")
-    with pytest.raises(DeviceError, match=r"perfsuite-device\.lock: is no lock of perfsuite's .*; remove it"):
+    with pytest.raises(DeviceError, match=r"perfsuite-device\.lock: is not a lock of perfsuite's .*; remove it"):
         read_lock(tmp_path)
     with pytest.raises(DeviceError), hold_lock(owner_called("anna"), folder=tmp_path):
         pass

@@ -63,8 +63,8 @@ def test_what_is_no_port_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     for reach, words in (
         (Reach(way="serial", address=str(tmp_path / "none")), "is the cable plugged in"),
-        (Reach(way="serial", address=str(tmp_path / "file")), "is no serial port"),
-        (Reach(way="serial", address=str(tmp_path / "file"), baud=12345), "12345 baud is no rate"),
+        (Reach(way="serial", address=str(tmp_path / "file")), "is not a serial port"),
+        (Reach(way="serial", address=str(tmp_path / "file"), baud=12345), "12345 baud is not a rate"),
     ):
         with pytest.raises(LinkError, match=words):
             open_target(reach).run(["true"])

@@ -148,7 +148,7 @@ def test_a_picture_is_drawn(device: Device, capsys: Streams, tmp_path: Path) -> 
     [
         (["--threads", "0"], "--threads=0: expected 1 or more"),
         (["--rounds", "0"], "--rounds=0: expected 1 or more"),
-        (["--gpu-layers", "0,4"], "--gpu-layers=0,4: '4' is no number of 0 to 3, and not 'all'"),
+        (["--gpu-layers", "0,4"], "--gpu-layers=0,4: '4' is not a number of 0 to 3, and not 'all'"),
         (["--plot", "sweep.txt"], "sweep.txt"),
         (["--scenario", "none"], "none"),
     ],
@@ -168,5 +168,5 @@ def test_layers_come_once_in_their_order() -> None:
 @pytest.mark.parametrize("text", ["", "0,", "-1", "1.5", "ALL", "0x1", "32", "²"])
 def test_what_is_no_number_of_layers_is_refused(text: str) -> None:
     """Empty parts, signs, fractions, other digits, and more layers than there are."""
-    with pytest.raises(PerfsuiteError, match="is no number of 0 to 31"):
+    with pytest.raises(PerfsuiteError, match="is not a number of 0 to 31"):
         gpu_layers(text, 31)

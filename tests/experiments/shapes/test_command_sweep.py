@@ -44,9 +44,9 @@ def test_cases_differ_in_the_swept_size() -> None:
 def test_sizes_that_the_operation_cannot_have_are_refused() -> None:
     """Rows are whole blocks of their type, with sizes that are accepted; heads are a multiple of KV heads."""
     assert setting("gemm", "--type", "q8_0", "--k", "32:128:32").sizes == (32, 64, 96, 128)
-    with pytest.raises(ShapeError, match=r"--k: q8_0 stores rows in blocks of 32, and 33 is no multiple .* 32:512:32"):
+    with pytest.raises(ShapeError, match=r"--k: q8_0 stores rows in blocks of 32, and 33 is not .* 32:512:32"):
         setting("gemm", "--type", "q8_0", "--k", "32:128")
-    with pytest.raises(ShapeError, match="--head-size: q4_0 stores rows in blocks of 32, and 80 is no multiple"):
+    with pytest.raises(ShapeError, match="--head-size: q4_0 stores rows in blocks of 32, and 80 is not a multiple"):
         setting("attention", "--type", "q4_0", "--head-size", "80")
     with pytest.raises(ShapeError, match="expected heads to be a multiple of kvheads"):
         setting("attention", "--heads", "9", "--kv-heads", "2")

@@ -75,7 +75,7 @@ def test_a_file_is_named_by_subject_and_operation() -> None:
         ),
         ({"accepted_ratio": -1}, "accepted_ratio is -1"),
         ({"accepted_ratio": True}, "accepted_ratio is True"),
-        ({"upper_ratio": float("inf")}, "Infinity is no number of JSON"),
+        ({"upper_ratio": float("inf")}, "Infinity is not a number of JSON"),
         ({"note": None}, "note is null, expected text"),
         ({"case_id": 3}, "case_id is 3, expected text"),
         ({"why": ""}, r"field 'why' is unknown; accepted are case_id, property"),

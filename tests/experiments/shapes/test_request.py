@@ -50,7 +50,7 @@ def test_what_a_hunt_leaves_goes_to_those_that_follow(monkeypatch: pytest.Monkey
         (["--perf-shapes=gemm", "--perf-kernels=x"], "--perf-kernels=x: no tiled.cl there"),
         (
             ["--perf-shapes=gemm", "--perf-kernels=x", "--perf-shape-subjects=ggml-cpu"],
-            "--perf-kernels=x: sources of tiled, which is no subject here",
+            "--perf-kernels=x: sources of tiled, which is not a subject here",
         ),
         (["--perf-shapes=gemm", "--against-args=threads=1"], "leave out --against"),
         (["--perf-shapes=gemm", "--prompts=x"], "leave out --prompts"),

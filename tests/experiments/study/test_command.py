@@ -117,7 +117,7 @@ def test_another_file_is_no_study(content: str, tmp_path: Path) -> None:
     """It is reported by its name: other JSON, what is nested too deeply, no numbers, and half a surrogate pair."""
     path = tmp_path / "x.json"
     path.write_text(content)
-    with pytest.raises(PerfsuiteError, match=r"x\.json: is no study|latency from m: samples are"):
+    with pytest.raises(PerfsuiteError, match=r"x\.json: is not a study|latency from m: samples are"):
         known_latencies(with_first(), path)
 
 
@@ -233,7 +233,7 @@ def test_mistakes_are_told_before_anything_is_measured(
         (["none.toml"], "none.toml: cannot be read"),
         ([str(SUITE), "--plot", "x.pdf"], "x.pdf: suffix is '.pdf'"),
         ([str(SUITE), "--from", "none.json"], "none.json: cannot be read"),
-        ([str(SUITE), "--from", str(SUITE)], "made-up-suite.toml: is no study"),
+        ([str(SUITE), "--from", str(SUITE)], "made-up-suite.toml: is not a study"),
     ],
 )
 def test_a_mistake_is_one_line(arguments: list[str], message: str, refused: Refused) -> None:

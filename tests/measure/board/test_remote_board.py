@@ -103,7 +103,7 @@ def test_an_error_there_is_the_same_error_here(board: RemoteBoard, home: BoardHo
         MeasurementError, match=r"^the worker for '(opencl_)?devices' was killed by SIGKILL: last words$"
     ):
         board.run(PLAN)
-    with pytest.raises(Exception, match=r"/nowhere: is no folder") as caught:
+    with pytest.raises(Exception, match=r"/nowhere: is not a folder") as caught:
         board.find_engine(Path("/nowhere"))
     assert type(caught.value).__name__ == "EngineError"
     assert board.find_engine(None) == board.facts().engine

@@ -102,7 +102,7 @@ def test_old_sources_take_turns_beside_the_present_ones(own: OwnKernels, worker:
 def test_old_sources_that_are_none_are_named(own: OwnKernels, worker: FakeWorker, tmp_path: Path) -> None:
     """A file that is no text is named."""
     (tmp_path / "prelude.cl").write_bytes(b"\xff\xff")
-    with pytest.raises(OpenClError, match=r"prelude\.cl: is no text"):
+    with pytest.raises(OpenClError, match=r"prelude\.cl: is not a text"):
         own.run(replace(PLAN, old_kernels_dir=str(tmp_path)), worker.run)
 
 

@@ -234,7 +234,7 @@ def test_pipes_folders_and_links_to_nothing_are_left_out(history_dir: Path) -> N
     assert told == [
         "has a name that is not UTF-8, which DuckDB does not read",
         "is a link that leads nowhere",
-        "is no file but a folder, a pipe or a device",
+        "is not a file but a folder, a pipe or a device",
     ]
 
 
