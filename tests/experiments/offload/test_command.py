@@ -148,7 +148,7 @@ def test_a_picture_is_drawn(device: Device, capsys: Streams, tmp_path: Path) -> 
     [
         (["--threads", "0"], "--threads=0: expected 1 or more"),
         (["--rounds", "0"], "--rounds=0: expected 1 or more"),
-        (["--gpu-layers", "0,4"], "--gpu-layers=0,4: '4' is not a number of 0 to 3, and not 'all'"),
+        (["--gpu-layers", "0,4"], "--gpu-layers=0,4: '4' is not a number of 0 to 3 or 'all'"),
         (["--plot", "sweep.txt"], "sweep.txt"),
         (["--scenario", "none"], "none"),
     ],
