@@ -24,7 +24,7 @@ def reach_of(text: str, reach: Reach = Reach()) -> Reach:  # noqa: B008 -- it is
     """
     way, _, address = text.partition(":")
     if way not in WAYS:
-        raise _refused(text, f"{way!r} is no way to a device")
+        raise _refused(text, f"{way!r} is not a way to a device")
     if way == "ssh":
         return _by_ssh(text, address, reach)
     if way == "serial":
@@ -53,7 +53,7 @@ def _by_ssh(text: str, told: str, reach: Reach) -> Reach:
     user, at, place = told.rpartition("@")
     found = _HOST.fullmatch(place)
     if found is None:
-        raise _refused(text, f"{place!r} is no host of ssh; an IPv6 address is written in brackets: ssh:[fe80::1]")
+        raise _refused(text, f"{place!r} is not a host of ssh; an IPv6 address is written in brackets: ssh:[fe80::1]")
     host = found["ipv6"] or found["name"]
     address = f"{user}{at}{host}"
     if not host or (at and not user) or "/" in address or not takes(Address, address):
@@ -71,7 +71,7 @@ def _by_serial(text: str, told: str, reach: Reach) -> Reach:
     if "/" not in address or not takes(Address, address):
         raise _refused(text, f"{address!r} is not a serial port")
     if comma and not (rate.isdecimal() and takes(Baud, int(rate))):
-        raise _refused(text, f"{rate!r} is no {BAUD_RULE.removeprefix('a ')}")
+        raise _refused(text, f"{rate!r} is not {BAUD_RULE}")
     baud = int(rate) if comma else reach.baud
     return replace(reach, way="serial", address=address, port=None, baud=baud, home=_home("serial", reach))
 

@@ -123,7 +123,7 @@ def parse_manifest(text: str, where: str) -> BundleManifest:
     try:
         plain = parse_json(text)
     except (ValueError, RecursionError) as error:
-        raise DeviceError(f"{where}: is no JSON; {_TODO}") from error
+        raise DeviceError(f"{where}: is not JSON; {_TODO}") from error
     manifest = from_plain(plain, BundleManifest, where, DeviceError, _TODO, schema=_SCHEMA)
     for each in manifest.files:
         if not _PATH.fullmatch(each.path):

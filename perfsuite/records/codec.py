@@ -86,7 +86,7 @@ def parse_toml(content: bytes, where: str, error: type[PerfsuiteError], todo: st
     try:
         return tomllib.loads(content.decode("utf-8").replace("\r\n", "\n"))
     except (ValueError, RecursionError) as reason:
-        raise error(f"{where}: is no TOML ({_in_one_line(reason)}); {todo}") from reason
+        raise error(f"{where}: is not TOML ({_in_one_line(reason)}); {todo}") from reason
 
 
 def plain_json(

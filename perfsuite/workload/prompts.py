@@ -75,7 +75,7 @@ def _json_lines(path: Path, text: str) -> Iterator[PromptLine]:
         try:
             fields = json.loads(line)
         except (ValueError, RecursionError) as error:
-            raise PerfsuiteError(f"{where}: is no JSON ({error})") from error
+            raise PerfsuiteError(f"{where}: is not JSON ({error})") from error
         if not isinstance(fields, dict):
             raise PerfsuiteError(f"{where}: is {line.strip()[:40]!r}, expected an object with a text or {LENGTH_FIELD}")
         _check_strict(where, fields)
@@ -114,7 +114,7 @@ def _csv_lines(path: Path, text: str) -> Iterator[PromptLine]:
             fields = {name: value for name, value in row.items() if name is not None}
             yield PromptLine(where=f"{path}: line {rows.line_num}", fields=fields)
     except csv.Error as error:
-        raise PerfsuiteError(f"{path}: line {rows.line_num + 1}: is no CSV ({error})") from error
+        raise PerfsuiteError(f"{path}: line {rows.line_num + 1}: is not CSV ({error})") from error
 
 
 #: Fields of a line of JSON that hold the text, the first that is there counts.

@@ -53,7 +53,7 @@ def test_llama_benchs_options_become_pytests(monkeypatch: pytest.MonkeyPatch) ->
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["master", "my-branch"], "master: is no folder, no release and no kept engine; expected a folder"),
+        (["master", "my-branch"], "master: is not a folder, no release and no kept engine; expected a folder"),
         (["0.3.35", "0.3.36", "--build=make"], "--build: says how revisions are built; name their checkout"),
     ],
 )

@@ -303,7 +303,7 @@ def _foreign(bundle: Path) -> None:
         (_altered, "libperfsuite_engine.so: has 3 bytes, sha256 "),
         (_incomplete, "libperfsuite_engine.so: is missing, the manifest names it"),
         (_of_another_digest, "and itself 0000000000000000"),
-        (_escaping, "is no name of a file in a bundle"),
+        (_escaping, "is not a name of a file in a bundle"),
         (_foreign, "the bundle is for test-linux-gnu"),
     ],
 )
@@ -402,5 +402,5 @@ def test_a_manifest_is_read_as_it_was_written(tmp_path: Path) -> None:
     bundle = plant_bundle(tmp_path / "bundle")
     manifest = parse_manifest((bundle / MANIFEST_NAME).read_text(), "here")
     assert manifest == manifest_of(listed_files(bundle, (WORKER,)))
-    with pytest.raises(DeviceError, match="here: is no JSON"):
+    with pytest.raises(DeviceError, match="here: is not JSON"):
         parse_manifest("{", "here")

@@ -206,7 +206,7 @@ def test_a_foreign_file_is_named_beside_the_answer(history_dir: Path, capsys: St
     """What is left out is stated on standard error."""
     (history_dir / "runs" / "foreign.parquet").write_bytes(b"no")
     assert main(["history", "runs", "--history", str(history_dir)]) == 0
-    assert "foreign.parquet: is no whole Parquet file of a history; left out" in capsys.readouterr().err
+    assert "foreign.parquet: is not a whole Parquet file of a history; left out" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -177,7 +177,7 @@ def test_a_llama_cpp_that_is_not_there_is_said_before_the_device_is_asked_for(
     """With the variable that names it."""
     monkeypatch.setenv("LLAMA_CPP_LIB_PATH", "/nowhere")
     with held_by(locks, "anna"):
-        assert "LLAMA_CPP_LIB_PATH: /nowhere: is no folder" in refused(["overhead"])
+        assert "LLAMA_CPP_LIB_PATH: /nowhere: is not a folder" in refused(["overhead"])
 
 
 @pytest.mark.parametrize("arguments", LOOKING, ids=" ".join)

@@ -63,10 +63,10 @@ def test_ways_and_addresses_are_told_apart(text: str, way: str, address: str, po
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("", "'' is no way to a device"),
-        ("pi", "'pi' is no way to a device"),
-        ("tcp:pi", "'tcp' is no way to a device"),
-        ("SSH:pi", "'SSH' is no way to a device"),
+        ("", "'' is not a way to a device"),
+        ("pi", "'pi' is not a way to a device"),
+        ("tcp:pi", "'tcp' is not a way to a device"),
+        ("SSH:pi", "'SSH' is not a way to a device"),
         ("local:x", "this machine has no address"),
         ("ssh", "'' is not an address for ssh"),
         ("ssh:", "'' is not an address for ssh"),
@@ -82,9 +82,9 @@ def test_ways_and_addresses_are_told_apart(text: str, way: str, address: str, po
         ("ssh:[-l]", "'[-l]' is not an address for ssh"),
         ("ssh:a b", "'a b' is not an address for ssh"),
         ("ssh:$(id)", "'$(id)' is not an address for ssh"),
-        ("ssh:fe80::1", "'fe80::1' is no host of ssh; an IPv6 address is written in brackets: ssh:[fe80::1]"),
-        ("ssh:[fe80::1", "'[fe80::1' is no host of ssh; an IPv6 address is written in brackets: ssh:[fe80::1]"),
-        ("ssh:[::1]22", "'[::1]22' is no host of ssh; an IPv6 address is written in brackets: ssh:[fe80::1]"),
+        ("ssh:fe80::1", "'fe80::1' is not a host of ssh; an IPv6 address is written in brackets: ssh:[fe80::1]"),
+        ("ssh:[fe80::1", "'[fe80::1' is not a host of ssh; an IPv6 address is written in brackets: ssh:[fe80::1]"),
+        ("ssh:[::1]22", "'[::1]22' is not a host of ssh; an IPv6 address is written in brackets: ssh:[fe80::1]"),
         ("ssh:pi:", "'' is not a port, which is a whole number from 1 to 65535"),
         ("ssh:pi:0", "'0' is not a port, which is a whole number from 1 to 65535"),
         ("ssh:pi:65536", "'65536' is not a port, which is a whole number from 1 to 65535"),
@@ -132,5 +132,5 @@ def test_an_address_overrides_the_profile() -> None:
 
 def test_an_option_that_has_no_address_is_named() -> None:
     """With its value as it was written, and what is accepted."""
-    with pytest.raises(DeviceError, match=r"^--perf-address=tcp:pi: 'tcp' is no way to a device; accepted are local"):
+    with pytest.raises(DeviceError, match=r"^--perf-address=tcp:pi: 'tcp' is not a way to a device; accepted are"):
         asked_reach("--perf-address", "tcp:pi", KEYED)

@@ -75,7 +75,7 @@ def test_a_plan_is_a_matrix(tmp_path: Path) -> None:
     [
         ("schema = 1", "schema = 2", "schema is 2, expected 1"),
         ("schema = 1", "schema = true", "schema is True, expected 1"),
-        ("schema = 1", "schema = ", "is no TOML"),
+        ("schema = 1", "schema = ", "is not TOML"),
         ("night_limit", "nihgt_limit", "field 'nihgt_limit' is unknown; accepted are schema, models, scenarios"),
         ("at_once", "atonce", "board[1]: field 'atonce' is unknown"),
         ('cell_limit = "45m"', "cell_limit = 45", "cell_limit is 45, expected text"),

@@ -189,8 +189,8 @@ def test_a_file_that_is_not_there_may_have_something_in_its_place(tmp_path: Path
 @pytest.mark.parametrize(
     ("content", "line"),
     [
-        ("cases = [", "is no TOML ("),
-        ("cases = []\ncases = []", "is no TOML ("),
+        ("cases = [", "is not TOML ("),
+        ("cases = []\ncases = []", "is not TOML ("),
         ("cases = 7", "cases is 7, expected a"),
     ],
 )

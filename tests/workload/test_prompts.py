@@ -61,7 +61,7 @@ def test_a_csv_that_is_broken_is_told_with_its_line(tmp_path: Path) -> None:
     path = tmp_path / "p"
     for before, number in (("n_tokens,text\n1,a\n2,", 3), ("", 1)):
         path.write_text(before + "x" * 200_000)
-        with pytest.raises(PerfsuiteError, match=f"line {number}: is no CSV"):
+        with pytest.raises(PerfsuiteError, match=f"line {number}: is not CSV"):
             read_lines(path)
 
 
@@ -155,7 +155,7 @@ def test_a_line_of_json_may_hold_any_separator(tmp_path: Path) -> None:
         *((empty, "has only a heading, expected at least one") for empty in ("n_tokens", "a,n_tokens\n\n")),
         ("n_tokens,b\n,2\n", "line 2: n_tokens is ''"),
         ("a,n_tokens\n1\n", "line 2: n_tokens is None"),
-        ('{"text": "a"}\n{"text": \n', "line 2: is no JSON"),
+        ('{"text": "a"}\n{"text": \n', "line 2: is not JSON"),
         ('{"text": "a"}\n[1]\n', "line 2: is '[1]', expected an object"),
         ('{"answer": "a"}', "line 1: fields are answer; expected one of prompt, text, question, n_tokens, tokens"),
         ('{"text": " "}', "line 1: the text is ' '"),

@@ -185,7 +185,7 @@ class LocalBoard:
     def put_path(self, digest: str) -> Path:
         """Return where a file of weights with this SHA-256 belongs."""
         if len(digest) != 64 or not set(digest) <= set("0123456789abcdef"):
-            raise GgufError(f"{digest!r} is no SHA-256")
+            raise GgufError(f"{digest!r} is not a SHA-256")
         return self.cache_dir / _MODELS / f"{digest}.gguf"
 
     def is_put(self, digest: str) -> bool:

@@ -147,7 +147,7 @@ def _mark_of(path: Path) -> tuple[bytes | None, str | None]:
     except OSError as error:
         return None, f"cannot be read ({error.strerror})"
     if mark is None:
-        return None, "is no whole Parquet file of a history"
+        return None, "is not a whole Parquet file of a history"
     if int(mark[1]) != SCHEMA:
         return mark[0], f"is of schema {int(mark[1])}, this version of perfsuite reads {SCHEMA}"
     return mark[0], None

@@ -44,12 +44,12 @@ def test_a_draft_is_read_in_the_place_of_the_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "told"),
     [
-        (b"\nreach = [\n", r"is no TOML \(.*(line 3|end of document)"),
-        (b"a = 1\na = 2\n", r"is no TOML \(.*line 2"),
-        (b"\n\nthis is no TOML", r"is no TOML \(.*line 3"),
-        (b"memory_bytes = " + b"1" * 5000, r"is no TOML \("),
-        (b"a = " + b"[" * 20_000, r"is no TOML \("),
-        (b'description = "a"\nkind = "gr\xfcn"\n', r"is no TOML \('utf-8' codec can't decode byte 0xfc in position 28"),
+        (b"\nreach = [\n", r"is not TOML \(.*(line 3|end of document)"),
+        (b"a = 1\na = 2\n", r"is not TOML \(.*line 2"),
+        (b"\n\nthis is not TOML", r"is not TOML \(.*line 3"),
+        (b"memory_bytes = " + b"1" * 5000, r"is not TOML \("),
+        (b"a = " + b"[" * 20_000, r"is not TOML \("),
+        (b'description = "a"\nkind = "gr\xfcn"\n', r"is not TOML \('utf-8' codec can't decode byte 0xfc in position"),
         (b"#" * ((1 << 20) + 1), "has more than 1,048,576 bytes, which is not a profile"),
     ],
     ids=["unclosed", "twice", "prose", "a number without an end", "lists without an end", "encoding", "too long"],

@@ -94,8 +94,8 @@ def test_the_examples_are_read(name: str) -> None:
         ("schema = 2", "plan.toml: schema is 2, expected 1"),
         ("schema = true\n" + PLAN.partition("\n")[2], "plan.toml: schema is True, expected 1"),
         ("schema = 1.0\n" + PLAN.partition("\n")[2], "plan.toml: schema is 1.0, expected 1"),
-        ("schema = ", "plan.toml: is no TOML"),
-        ("a=" + "[" * 20_000, "plan.toml: is no TOML"),
+        ("schema = ", "plan.toml: is not TOML"),
+        ("a=" + "[" * 20_000, "plan.toml: is not TOML"),
         ('device = "nodev"\n' + PLAN, "plan.toml: device is 'nodev', expected one of "),
         (
             PLAN + f"latency = {{ prefill_s_per_token = 1{'0' * 400}, decode_s_per_token = 1 }}",

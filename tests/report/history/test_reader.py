@@ -150,7 +150,7 @@ def test_a_folder_that_does_not_exist_is_empty(tmp_path: Path) -> None:
 def test_a_foreign_file_is_left_out(history_dir: Path) -> None:
     """A Parquet file of something else is named, and the rest read."""
     write_parquet(history_dir / LOOSE / "other.parquet", "key")
-    assert reasons(history_dir) == ["is no whole Parquet file of a history"]
+    assert reasons(history_dir) == ["is not a whole Parquet file of a history"]
 
 
 def test_a_file_that_is_cut_short_is_left_out(history_dir: Path) -> None:
