@@ -45,7 +45,7 @@ def test_the_first_line_tells_the_format(content: str, number: int, fields: dict
         ("1e999", "has NaN or an infinity"),
         ('"\\ud800"', r"has '\\ud800', half a surrogate pair"),
         ('{"\\udc00": 1}', r"has '\\udc00', half a surrogate pair"),
-        ("[" * 100_000 + "]" * 100_000, "is (no JSON|nested too deeply)"),
+        ("[" * 100_000 + "]" * 100_000, "is (not JSON|nested too deeply)"),
     ],
 )
 def test_json_that_cannot_be_written_is_refused(field: str, message: str, tmp_path: Path) -> None:
