@@ -51,10 +51,11 @@ mutants: coverage ## change the suite's code in 500 places and count what the te
 	$(BIN)/python -m pip install -q --group mutants
 	$(BIN)/python tools/mutants.py $(ARGS)
 
-lint: env ## ruff and mypy
+lint: env ## ruff, mypy and plain English (docs/style.md)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/python tools/style.py
 
 verify: env ## measure again what docs/results.md states (minutes; asks for a quiet machine)
 	@tools/verify.sh

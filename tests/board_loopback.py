@@ -94,9 +94,9 @@ class LoopbackBoard:
 
 
 def _own_run() -> list[str]:
-    """As root, sshd needs a folder in /run, which is not to be left there: it gets a /run of its own.
+    """As root, sshd needs a folder in /run, which must not be left there: it gets a /run of its own.
 
-    The device's lock lies there, too, so that runs of the tests side by side do not contend for this machine's.
+    The device's lock is there, too, so that runs of the tests side by side do not contend for this machine's.
     """
     folders = "mkdir -m 755 /run/sshd && mkdir -m 1777 /run/lock"
     mounts = f'mount -t tmpfs -o mode=755 board /run && {folders} && exec "$@"'

@@ -289,11 +289,11 @@ class NamespaceBoard:
     # Faults
 
     def link_down(self) -> None:
-        """Cut the network: packets vanish, nobody is told."""
+        """Cut the network: packets vanish, and nobody learns of it."""
         self._in_kernel(f"ip link set {self._own_interface} down")
 
     def link_up(self) -> None:
-        """Mend the network."""
+        """Fix the network."""
         self._in_kernel(f"ip link set {self._own_interface} up")
         self._await(self._listens, "has its network again")
 
@@ -312,7 +312,7 @@ class NamespaceBoard:
         self._restart_sshd()
 
     def fill_disk(self, free_bytes: int = 0) -> None:
-        """Fill its home, but for so many bytes."""
+        """Fill its home, except so many bytes."""
         free = shutil.disk_usage(self.outside(self.home)).free - free_bytes
         told = self.run("fallocate", "-l", str(max(free // 4096 * 4096, 4096)), ".filler")
         assert told.returncode == 0, told.stderr

@@ -75,7 +75,7 @@ def child_of(pid: int) -> int | None:
 
 
 def processes_beside(init: int, pattern: str) -> tuple[int, ...]:
-    """Return the processes in the namespace of this one, but for itself, whose command line has a match."""
+    """Return the processes in the namespace of this one, except itself, whose command line has a match."""
     own = _namespace_of(init)
     return tuple(
         pid

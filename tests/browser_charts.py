@@ -1,4 +1,4 @@
-"""What is to be seen of the charts of a page: marks that can be told from the paper, and words within the picture."""
+"""What must be seen of the charts of a page: marks that can be known from the paper, and words within the picture."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The report as somebody uses it: its rows, filter, columns and details, by what is to be seen of them."""
+"""The report as somebody uses it: its rows, filter, columns and details, by what must be seen of them."""
 
 from __future__ import annotations
 

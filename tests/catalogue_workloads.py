@@ -16,5 +16,5 @@ def catalogue_weights(name: str) -> Weights:
 
 
 def catalogue_workload(name: str = "smollm2-135m-l2-q8_0", scenario: str = "siso", **settings: Any) -> LlamaWorkload:
-    """Describe a workload of the catalogue, with the engine's usual settings but for those that are given."""
+    """Describe a workload of the catalogue, with the engine's usual settings except those that are given."""
     return llama_workload(catalogue_weights(name), find_scenario(scenario), **settings)

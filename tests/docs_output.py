@@ -1,4 +1,4 @@
-"""What a page says that a command prints, held against what it printed: like doctest, ``...`` stands for anything."""
+"""What a page says that a command prints, compared with what it printed: like doctest, ``...`` stands for anything."""
 
 from __future__ import annotations
 

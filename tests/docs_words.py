@@ -34,7 +34,7 @@ def is_assignment(word: str) -> bool:
 def simple_commands(text: str) -> Iterator[list[str]]:
     """Yield the words of each simple command, without redirections and the variables set before it.
 
-    What ``$(...)`` holds is a command of its own, and 1 takes its place, as that of ``$!`` and its like.
+    What ``$(...)`` holds is a command of its own, and 1 takes its place, as that of ``$!`` and similar ones.
     """
     for within in _SUBSTITUTION.findall(text):
         yield from simple_commands(within)
@@ -49,7 +49,7 @@ def simple_commands(text: str) -> Iterator[list[str]]:
 
 
 def _bare(command: list[str]) -> list[str]:
-    """Leave out redirections with their targets, and assignments at the begin."""
+    """Leave out redirections with their targets, and assignments at the beginning."""
     kept: list[str] = []
     targets = {number + 1 for number, word in enumerate(command) if _REDIRECTION.fullmatch(word)}
     for number, word in enumerate(command):

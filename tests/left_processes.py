@@ -46,7 +46,7 @@ def left_by_tests(file: str) -> list[LeftProcess]:
 
 
 def left_by_run() -> list[LeftProcess]:
-    """Return all that this run has started, but for this process and those that started it."""
+    """Return all that this run has started, except this process and those that started it."""
     return _settled(lambda _: True)
 
 

@@ -1,9 +1,9 @@
 """Stands in for pytest in the tests of nights: takes a cell's options, and leaves what a run of the suite leaves.
 
-Each start is a line of ``$PWD/starts``; what it does is said by the model: ``passes``, ``fails``, ``breaks`` (always),
-``mends`` (breaks the first time), ``hangs``, ``slow``, ``undecided`` (judges nothing),
-``waits`` (for 3 s, which it says) or ``loses`` (breaks on the board that the first of these got).
-With ``--farm=HOST:PORT`` it borrows a board for that time.
+Each start is a line of ``$PWD/starts``; what it does is stated by the model: ``passes``, ``fails``, ``breaks``
+(always), ``fixes`` (breaks the first time), ``hangs``, ``slow``, ``undecided`` (judges nothing), ``waits`` (for 3 s,
+which it says) or ``loses`` (breaks on the board that the first of these got). With ``--farm=HOST:PORT`` it borrows a
+board for that time.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ def opencl_device(kind: str = "cpu", *, driver_version: str = "1.2") -> OpenClDe
 
 
 def opencl_backend(folder: Path, kind: str = "cpu", *, driver_version: str = "1.2") -> OpenClBackend:
-    """Return a backend whose libraries lie in a folder, made where they are not there yet."""
+    """Return a backend whose libraries are in a folder, made where they are not there yet."""
     compatibility = written(folder / "compat.so") if kind == "cpu" else None
     return OpenClBackend(
         library=written(folder / "libggml-opencl.so"),

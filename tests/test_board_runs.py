@@ -134,7 +134,7 @@ def test_a_board_has_the_cases_of_a_local_run(bench: Bench) -> None:
 
 
 def test_a_link_that_comes_back_costs_nothing(bench: Bench) -> None:
-    """A run whose link is cut goes on when it is mended in time, and notes it; every replicate is there."""
+    """A run whose link is cut goes on when it is fixed in time, and notes it; every replicate is there."""
     run = bench.desk.start()
     in_replicate(run, bench.board, 2)
     bench.board.link_down()

@@ -192,7 +192,7 @@ def test_a_loopback_board_has_its_own_home(loopback_board: LoopbackBoard) -> Non
     target.close()
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="a /run of its own takes root")
+@pytest.mark.skipif(os.geteuid() != 0, reason="a /run of its own needs root")
 def test_the_lock_of_a_loopback_board_is_its_own(requires_loopback_board: None) -> None:
     """Two of them, of two runs of the tests, can each be taken; neither is this machine's."""
     program = (

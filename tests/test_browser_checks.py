@@ -29,7 +29,7 @@ limit = pytest.fixture(autouse=True)(a_limit)
 
 
 def document(folder: Path, body: str, policy: str = POLICY) -> Path:
-    """Write a page that is in order but for its body."""
+    """Write a page that is in order except its body."""
     path = folder / "page.html"
     head = f'<meta charset="utf-8"><meta http-equiv="Content-Security-Policy" content="{policy}"><title>t</title>'
     main = f"<main><h1>Title</h1>{body}</main>"
@@ -129,7 +129,7 @@ def test_a_neighbouring_file_counts_as_a_request(browser: Browser, tmp_path: Pat
 
 
 def test_axe_finds_pale_words(browser: Browser, tmp_path: Path) -> None:
-    """Words that are hard to read are told with their place."""
+    """Words that are hard to read are reported with their place."""
     with visit(browser, document(tmp_path, "<p style='color: #ccc'>pale</p>")) as seen:
         assert [each.split(":")[0] for each in axe_violations(seen.page)] == ["color-contrast"]
 

@@ -152,7 +152,7 @@ def test_where_nothing_can_be_said_the_exit_code_says_it() -> None:
 
 @pytest.mark.parametrize("words", ["architectures", "--help"])
 def test_a_closed_output_is_a_line_and_an_exit_code(words: str) -> None:
-    """As when a shell was told >&-."""
+    """As when a shell closed it by >&-."""
     line = f"'{sys.executable}' -m perfsuite.cli {words} >&-"
     done = subprocess.run(["sh", "-c", line], stderr=subprocess.PIPE, text=True, timeout=60, check=False)
     assert done.returncode == 2
@@ -161,7 +161,7 @@ def test_a_closed_output_is_a_line_and_an_exit_code(words: str) -> None:
 
 
 def test_a_closed_error_output_goes_not_into_the_answer() -> None:
-    """What is told beside the answer is lost with it, and does not end up in the answer."""
+    """What is reported beside the answer is lost with it, and does not end up in the answer."""
     line = f"'{sys.executable}' -m perfsuite.cli baseline diff none 2>&-"
     done = subprocess.run(["sh", "-c", line], stdout=subprocess.PIPE, text=True, timeout=60, check=False)
     assert (done.returncode, done.stdout) == (2, "")

@@ -35,7 +35,7 @@ def write_run(path: Path, **medians: int | None) -> Path:
 
 
 def test_a_planted_difference_is_found(tool: ModuleType) -> None:
-    """What takes 10 % longer over ssh is told so, with an interval around it; what takes as long has 1 in its own."""
+    """What takes 10 % longer over ssh is reported with an interval around it; what takes as long has 1 in its own."""
     chance = random.Random(5)
     local = [{"decode": chance.randint(9800, 10200), "copy": chance.randint(9800, 10200)} for _ in range(12)]
     ssh = [{"decode": round(each["decode"] * 1.1), "copy": chance.randint(9800, 10200)} for each in local]
@@ -99,7 +99,7 @@ def test_the_profile_holds_the_way(tool: ModuleType, tmp_path: Path) -> None:
 
 
 def test_what_one_side_alone_has_is_named() -> None:
-    """A case that is missing on a side in one pair, and one whose verdict is usually another, are told by their ids."""
+    """A case that is missing on a side in one pair, and one whose usual verdict is another, are named by their ids."""
     ssh = {"phase/decode": "new", "kernel/mul": "new", "kernel/add": "new"}
     local = {**ssh, "phase/decode": "invalid"}
     found = compared_cases([(ssh, local), (ssh, local), ({**ssh, "kernel/rope": "new"}, local)])

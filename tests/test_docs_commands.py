@@ -1,7 +1,7 @@
 """Every command of the documentation is run here, or taken by the parsers that would run it, or is somebody else's.
 
-What a command needs beyond a checkout and some seconds is told from the command (`tests/docs_needs.py`). One that needs
-nothing is run, in the order of its page, in a copy of the checkout, and has to print what the page shows.
+What a command needs beyond a checkout and some seconds is known from the command (`tests/docs_needs.py`). One that
+needs nothing is run, in the order of its page, in a copy of the checkout, and has to print what the page shows.
 ``tools/docs_commands.py --all`` runs the others too.
 """
 
@@ -60,7 +60,7 @@ def told(page: str) -> Iterator[tuple[Fence, tuple[tuple[Command, frozenset[str]
 
 @pytest.mark.parametrize("page", PAGES)
 def test_every_fence_says_what_it_holds(page: str) -> None:
-    """Commands stand in fences called console, with a prompt; all others are named for what they hold and have none."""
+    """Commands are in fences called console, with a prompt; all others are named for what they hold and have none."""
     for fence in fences(PAGES[page].read_text("utf-8"), page):
         if fence.language == "console":
             assert fence.text.startswith("$ "), f"{page}:{fence.line}: begins without a prompt"
@@ -124,7 +124,7 @@ def run_pages() -> Iterator[object]:
 
 
 def silence(disturbed: Mapping[str, str | None]) -> str | None:
-    """Say that no page at all that measures could be held against what it shows; None where one was, or none ran."""
+    """Say that no page at all that measures could be compared with what it shows; None where one was, or none ran."""
     reasons = [reason for reason in disturbed.values() if reason is not None]
     if not reasons or len(reasons) < len(disturbed):
         return None
@@ -163,7 +163,7 @@ def test_some_page_that_measures_was_not_disturbed() -> None:
 
 
 def test_silence_of_all_pages_is_found() -> None:
-    """Where each page that measures was given up, that is told with the reasons; one that ran is enough."""
+    """Where each page that measures was given up, that is reported with the reasons; one that ran is enough."""
     assert silence({}) is None
     assert silence({"a": None, "b": "b.md:3: $ pytest"}) is None
     assert "b.md:3" in (silence({"b": "b.md:3: $ pytest"}) or "")
@@ -190,7 +190,7 @@ def steps(page: str) -> Iterator[tuple[str, str]]:
 
 
 def test_a_missing_line_is_found() -> None:
-    """A line that was not printed, one in another order and one too many are told."""
+    """A line that was not printed, one in another order and one too many are reported."""
     assert mismatch(["a", "...", "d 5"], "a\nb\nc\nd 5\n") is None
     assert mismatch(["a", "d"], "a\nb\n") == "the output has no line 'd' where the page has it"
     assert mismatch(["b", "a"], "a\nb\n") == "the output has no line 'b' where the page has it"
@@ -230,7 +230,7 @@ def test_what_a_command_needs_is_told_from_it() -> None:
     ],
 )
 def test_a_wrong_command_is_found(text: str, wrong: str) -> None:
-    """A misspelt option, subcommand, target, script or program is told."""
+    """A misspelt option, subcommand, target, script or program is reported."""
     assert wrong in (complaint(text) or "")
 
 

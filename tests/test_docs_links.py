@@ -78,14 +78,14 @@ def test_every_page_is_in_the_table_of_contents() -> None:
 
 
 def test_every_page_is_linked_from_the_first() -> None:
-    """Who reads on GitHub, where there is no table of contents, gets from docs/index.md to every page."""
+    """Readers on GitHub, where there is no table of contents, get from docs/index.md to every page."""
     index = ROOT / "docs" / "index.md"
     linked = {(index.parent / target).resolve() for _, target in links(index.read_text("utf-8")) if ":" not in target}
     assert [page_name(path) for path in page_paths()[1:] if path != index and path not in linked] == []
 
 
 def test_a_broken_link_is_found(tmp_path: Path) -> None:
-    """Files, headings and schemes that are not there are told; repeated headings are numbered."""
+    """Files, headings and schemes that are not there are reported; repeated headings are numbered."""
     page = ROOT / "docs" / "index.md"
     assert broken(page, "no-such-page.md") == "no-such-page.md: no such file"
     assert broken(page, "results.md#no-such-heading") == "results.md#no-such-heading: no such heading"

@@ -36,7 +36,7 @@ def test_every_error_is_explained() -> None:
 
 
 def test_the_figures_of_the_explanations_are_those_of_the_results() -> None:
-    """Each figure in the tables of certified rates and forecast errors stands in docs/results.md as it is."""
+    """Each figure in the tables of certified rates and forecast errors is in docs/results.md as it is."""
     results = (ROOT / "docs" / "results.md").read_text("utf-8")
     pages = [(ROOT / "docs" / name).read_text("utf-8") for name in ("explanation/verdicts.md", "forecasting.md")]
     rows = [

@@ -56,7 +56,7 @@ def shares_known(aligned: AlignedTrace) -> tuple[float, ...]:
 
 
 def test_without_faults_all_is_as_the_driver_says(run_with: Run) -> None:
-    """Every time is known, passed through unaltered, and nothing is told."""
+    """Every time is known, passed through unaltered, and nothing is reported."""
     run = run_with("")
     true = tool.in_truth(run)
     assert all((run.trace.commands[name] == true.commands[name]).all() for name in tool.STAMPS)
@@ -100,7 +100,7 @@ def test_a_fault_costs_what_needs_the_time_and_nothing_else(
     "fault", ["start_early rate=1 amount=20000", "end_early rate=1 amount=1000", "zero_start", "none_all"]
 )
 def test_a_kernel_without_a_time_that_can_be_right_is_invalid(run_with: Run, fault: str) -> None:
-    """In all launches of one kernel: that kernel is not told, and why is; the phase and the other kernels are."""
+    """In all launches of one kernel: that kernel is not reported, and why is; the phase and the other kernels are."""
     found = tool.outcome_of(run_with(f"{fault} kernel=middle_*"))
     assert (found.n_valid_phases, found.n_silently_wrong) == (1, 0)
     assert found.n_valid_kernels == 2
@@ -158,7 +158,7 @@ def test_the_same_seed_has_the_same_faults(run_with: Run) -> None:
 
 @pytest.mark.parametrize("quirk", tool.QUIRKS, ids=lambda quirk: quirk.vendor)
 def test_drivers_as_users_report_them_leave_all_valid(run_with: Run, quirk: Any) -> None:
-    """With each vendor's quirks phases and kernels are valid, right to 1 %, and what is odd is told."""
+    """With each vendor's quirks phases and kernels are valid, right to 1 %, and what is odd is reported."""
     run = run_with(quirk.faults)
     found = tool.outcome_of(run)
     assert (found.n_valid_phases, found.n_valid_kernels, found.n_silently_wrong) == (1, 3, 0)

@@ -22,7 +22,7 @@ def tool() -> ModuleType:
 
 
 def test_sides_with_the_same_cases_are_equal_whatever_their_outcomes(tool: ModuleType) -> None:
-    """Cases count by their ids; how many cannot be trusted is told."""
+    """Cases count by their ids; how many cannot be trusted is reported."""
     told, is_equal = tool.compared({"a": "new", "b": "invalid"}, {"b": "new", "a": "slow"})
     assert is_equal
     assert told == "2 cases over ssh (1 invalid), 2 here (0 invalid): the same"

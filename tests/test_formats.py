@@ -71,7 +71,7 @@ def _ceilings(path: Path, cache_dir: Path) -> Any:
 
 
 def _night(path: Path) -> Any:
-    """Read the state of the night whose plan lies beside it."""
+    """Read the state of the night whose plan is beside it."""
     return read_state(path, read_night_plan(FORMATS / "night.toml"), NightOrigin(commit="0" * 40, suite_version="1"))
 
 

@@ -38,7 +38,7 @@ def payload(lengths_ns: list[int], others_ratio: float = 0.0) -> dict[str, Any]:
 
 
 def test_a_planted_difference_is_found(tool: ModuleType) -> None:
-    """A kernel that takes 2 % longer natively is told so, with an interval around it."""
+    """A kernel that takes 2 % longer natively is reported so, with an interval around it."""
     chance = random.Random(5)
     pairs = []
     for _ in range(12):

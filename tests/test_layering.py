@@ -157,7 +157,7 @@ def is_command(name: str) -> bool:
 
 
 def crossed_experiments(module: Module) -> Iterator[str]:
-    """Imports of one experiment by another; what two of them need lies beside their folders."""
+    """Imports of one experiment by another; what two of them need is beside their folders."""
     own = experiment_of(module.name)
     for line, name in imported_names(module):
         if own and experiment_of(name) not in {"", own}:

@@ -46,7 +46,7 @@ def folder(tmp_path: Path, own_engine: Engine) -> Path:
 
 
 def test_what_is_made_is_not_made_again(folder: Path, tmp_path: Path) -> None:
-    """The tool prints the folder and nothing else, and leaves what lies there."""
+    """The tool prints the folder and nothing else, and leaves what is there."""
     done = made(XDG_CACHE_HOME=str(tmp_path))
     assert (done.returncode, done.stdout, done.stderr) == (0, f"{folder}/plain\n", "")
     assert (folder / "plain" / "libggml-opencl.so").read_text() == "libggml-opencl.so"
@@ -74,7 +74,7 @@ def test_without_an_engine_there_is_nothing_to_make(tmp_path: Path) -> None:
 
 
 def test_a_source_that_cannot_be_had_leaves_nothing_behind(tmp_path: Path) -> None:
-    """What the download said and one line are told, in a cache that was not there before; the next call tries anew."""
+    """What the download said and one line are reported, in a cache that is made for it; the next call tries anew."""
     stub = written(tmp_path / "python")
     stub.write_text('#!/bin/sh\n[ "$1" = - ] && echo "9.9 abc /engine" && exit\necho "no such release"\nexit 1\n')
     stub.chmod(0o755)

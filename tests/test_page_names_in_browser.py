@@ -104,7 +104,7 @@ def test_every_word_of_a_run_is_shown(browser: Browser, report: Path) -> None:
 
 
 def test_the_direction_of_a_name_is_its_own(browser: Browser, report: Path) -> None:
-    """Letters from right to left are isolated from what stands beside them, and nothing overrides a direction."""
+    """Letters from right to left are isolated from what is beside them, and nothing overrides a direction."""
     with visit(browser, report) as seen:
         assert seen.page.evaluate(_MIXED) == []
         assert not set("\u202e\u202b\u2067") & set(seen.page.locator("main").text_content() or "")

@@ -48,7 +48,7 @@ _UNITS = {"ns": 1.0, "µs": 1e3, "ms": 1e6, "s": 1e9}
     ],
 )
 def test_times_have_three_digits(time_ns: float | None, text: str) -> None:
-    """Nanoseconds are told in the largest unit that leaves a whole one, with three digits."""
+    """Nanoseconds are reported in the largest unit that leaves a whole one, with three digits."""
     assert format_ns(time_ns) == text
 
 
@@ -56,13 +56,13 @@ def test_times_have_three_digits(time_ns: float | None, text: str) -> None:
     ("time_ns", "text"), [(999.6, "1.00 µs"), (999_999, "1.00 ms"), (9_999, "10.0 µs"), (99_990_000, "100 ms")]
 )
 def test_rounding_up_does_not_add_a_digit(time_ns: float, text: str) -> None:
-    """What rounds to the next digit is told with three digits still."""
+    """What rounds to the next digit is reported with three digits still."""
     assert format_ns(time_ns) == text
 
 
 @given(st.integers(1, 10**12))
 def test_a_time_can_be_read_back(time_ns: int) -> None:
-    """What is told is within half a percent of what is meant."""
+    """What is reported is within half a percent of what is meant."""
     number, unit = format_ns(time_ns).split()
     assert float(number) * _UNITS[unit] == pytest.approx(time_ns, rel=0.0051)
 
@@ -72,7 +72,7 @@ def test_a_time_can_be_read_back(time_ns: int) -> None:
     [(None, "-"), (0, "0.00 B"), (1023, "1023 B"), (1024, "1.00 KiB"), (143 * 2**20, "143 MiB"), (2**31, "2.00 GiB")],
 )
 def test_bytes_are_binary(n_bytes: float | None, text: str) -> None:
-    """Bytes are told in powers of 1024."""
+    """Bytes are reported in powers of 1024."""
     assert format_bytes(n_bytes) == text
 
 
@@ -81,7 +81,7 @@ def test_bytes_are_binary(n_bytes: float | None, text: str) -> None:
     [(None, "-"), (1.0, "+0.0 %"), (1.1, "+10.0 %"), (0.5, "-50.0 %"), (3.0, "+200.0 %"), (0.9999, "+0.0 %")],
 )
 def test_a_ratio_is_told_as_a_signed_change(ratio: float | None, text: str) -> None:
-    """New over old is told as what was added or taken away."""
+    """New over old is reported as what was added or taken away."""
     assert format_change(ratio) == text
 
 

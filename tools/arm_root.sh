@@ -9,7 +9,7 @@
 #   tools/arm_root.sh           makes it where it is missing, and lets this machine run its programs (qemu's binfmt)
 #   tools/arm_root.sh --kept    makes nothing; ends with 3, and says why, where there is none
 #
-# Making it takes root and Debian's debootstrap, but no emulation: packages are unpacked and not configured. It is kept
+# Making it needs root and Debian's debootstrap, but no emulation: packages are unpacked and not configured. It is kept
 # in the cache by the hash of its recipe, which is this file; nothing writes to it.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
@@ -112,7 +112,7 @@ case "${1:-}" in
     ;;
   *) say "usage: tools/arm_root.sh [--kept]" && exit 2 ;;
 esac
-[ "$(id -u)" = 0 ] || unavailable "it takes root"
+[ "$(id -u)" = 0 ] || unavailable "it needs root"
 mkdir -p "${folder%/*}"
 exec 6>"${folder%/*}.lock"
 flock 6

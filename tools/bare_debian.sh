@@ -66,7 +66,7 @@ if [ "${1:-}" = --inside ]; then run_inside "$2" "$3"; fi
   say "usage: tools/bare_debian.sh 'COMMAND'"
   exit 2
 }
-[ "$(id -u)" = 0 ] || unavailable "it takes root"
+[ "$(id -u)" = 0 ] || unavailable "it needs root"
 unshare --mount true 2>/dev/null || unavailable "this machine allows no mounts of one's own"
 mkdir -p "${base%/*}"
 exec 7>"${base%/*}.lock"

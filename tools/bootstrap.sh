@@ -137,7 +137,8 @@ pip() { "$venv/bin/python" -m pip --disable-pip-version-check --no-input "$@"; }
 
 # --- The steps --------------------------------------------------------------------------------------------------------
 
-# Sets 'packages' to what apt-get would have to install, and 'optional' to what only OpenCL's layers and backend need.
+# Sets 'packages' to what apt-get has to install, and 'optional' to what only OpenCL's layers and backend need, and what
+# makes the compile of a second revision of llama.cpp quick.
 find_missing_packages() {
   local compiler
   packages=() optional=()
@@ -147,6 +148,7 @@ find_missing_packages() {
   "$python" -c 'import ensurepip, venv' 2>/dev/null || packages+=("python$python_version-venv")
   [ -e /usr/include/CL/cl_layer.h ] || optional+=(opencl-headers)
   [ -n "$(compgen -G '/usr/lib*/*/libOpenCL.so')$(compgen -G '/usr/lib*/libOpenCL.so')" ] || optional+=(ocl-icd-opencl-dev)
+  command -v ccache >/dev/null || optional+=(ccache)
 }
 
 can_install() { command -v apt-get >/dev/null && { [ "$(id -u)" = 0 ] || sudo -n true 2>/dev/null; }; }
@@ -154,7 +156,8 @@ can_install() { command -v apt-get >/dev/null && { [ "$(id -u)" = 0 ] || sudo -n
 install_system_packages() {
   find_missing_packages
   if [ ${#packages[@]} = 0 ] && ! can_install; then
-    [ ${#optional[@]} = 0 ] || say "without ${optional[*]} (Debian's names) there is no tracing of OpenCL commands"
+    [ -z "$(printf '%s\n' "${optional[@]}" | grep -v ccache)" ] ||
+      say "without opencl-headers and ocl-icd-opencl-dev (Debian's names) there is no tracing of OpenCL commands"
     return 0
   fi
   packages+=("${optional[@]}")
@@ -198,7 +201,10 @@ compile_llama() {
   rm -rf "$wheels" "$cache"/wheels/.building.*
   mkdir -p "$cache/wheels"
   temporary=$(mktemp -d "$cache/wheels/.building.XXXXXX")
-  say "compiling $(llama_requirement), once for this machine: about 5 minutes on 2 cores"
+  case ${CMAKE_ARGS:-} in
+    *LLAMA_BUILD=OFF*) say "without a llama.cpp of its own: name yours, as 'perfsuite compare' does" ;;
+    *) say "compiling $(llama_requirement), once for this machine: about 5 minutes on 2 cores" ;;
+  esac
   if breaks_amx; then
     say "without AMX, which ${CXX:-c++} compiles wrongly; a newer compiler keeps it: CC=... CXX=... make env"
     local -x CFLAGS="${CFLAGS:-} -U__AMX_INT8__" CXXFLAGS="${CXXFLAGS:-} -U__AMX_INT8__"

@@ -6,9 +6,9 @@
 A pair is two runs of ``pytest --device``, one after the other, in an order that is drawn: one reaches this machine over
 ssh, the other has --perf-address=local. Without an address an sshd is started on a loopback port, and both sides use
 the files of its home; with --by-bundle the board has a bundle and no Python, and both sides run the llama.cpp of it. An
-address that is given must be this very machine's, set up by 'perfsuite devices setup'. Of each run counts the median of
-its replicates. A ratio is ssh over local; its interval is that of the signed-rank test over the pairs, of each phase by
-itself. The cases and kernels of both sides are compared, too, and their verdicts.
+address that is given must be this very machine's, set up by 'perfsuite devices setup'. What counts of each run is the
+median of its replicates. A ratio is ssh over local; its interval is that of the signed-rank test over the pairs, of
+each phase by itself. The cases and kernels of both sides are compared, too, and their verdicts.
 """
 
 from __future__ import annotations

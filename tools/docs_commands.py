@@ -7,7 +7,7 @@ Where more is allowed than 'make test' does, the copy is a clone of what is comm
     python tools/docs_commands.py --list                  every command, and what it needs
     python tools/docs_commands.py                         those that need nothing, as 'make test' runs them
     python tools/docs_commands.py --with minutes          those that take minutes, too; a machine on which nothing runs
-    python tools/docs_commands.py --all                   with everything that a command may need, but for files of a
+    python tools/docs_commands.py --all                   with everything that a command may need, except files of a
                                                           reader's own: root, eBPF, OpenCL, a server, the network
     python tools/docs_commands.py --show docs/tutorial    print what commands print; pages by a part of their name
 

@@ -6,9 +6,9 @@
 
 The board is an sshd on a loopback port with a home of its own, in which nothing is installed, and with the OpenCL
 drivers of this machine; ``--board=arm64`` is one with the files of Debian for arm64, whose programs are emulated, and
-takes root and ``make test-needs``. The bundle is made, or found in the cache, before. Then the clock runs: `perfsuite
-devices add`, `probe`, `setup`, and pytest with the phases of a short scenario. What the bundle takes on the board is
-told with it.
+needs root and ``make test-needs``. The bundle is made, or found in the cache, before. Then the clock runs: `perfsuite
+devices add`, `probe`, `setup`, and pytest with the phases of a short scenario. It reports what the bundle takes on the
+board too.
 
 On the loopback board come setup again and `doctor`, then what ``make perf`` does, over ssh and with
 --perf-address=local. Every other argument is handed to all runs. The exit code is 1 where the cases of the last two

@@ -3,8 +3,8 @@
     python tools/kernel_pairs.py --pairs 12 --json kernel-pairs.json
 
 A pair is two processes of the same plan on this machine, one after the other, in an order that is drawn: the native
-worker launches the kernels, or pyopencl does. Of each process counts what the suite takes of it, the midmean of END -
-START of a kernel's launches. A ratio is native over Python; its interval is that of the signed-rank test over the
+worker launches the kernels, or pyopencl does. What counts of each process is what the suite takes of it, the midmean of
+END - START of a kernel's launches. A ratio is native over Python; its interval is that of the signed-rank test over the
 pairs, of each kernel by itself. Programs are built once a side, in a process that does not count. --null lets Python
 take both sides: what differs then is how well this machine can tell.
 """

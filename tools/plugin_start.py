@@ -3,7 +3,7 @@
 
     tools/plugin_start.py [PAIRS]    # default 20
 
-Each pair collects one empty test with the plugin and without it (``-p no:perfsuite``), in turns. Printed are the median
+Each pair collects one empty test with the plugin and without it (``-p no:perfsuite``), in turn. Printed are the median
 of the differences with its 95 % interval (bootstrap), in ms, of the time and of the processors' time, which neighbours
 move less, and the difference of the largest resident sizes.
 """

@@ -1,4 +1,4 @@
-"""Simulates nightly histories: what share of changes is found in time, and how often a change is told where none is.
+"""Simulates nightly histories: what share of changes is found in time, and how often one is reported where none is.
 
 Each night of a history is judged as it would have been: from the nights up to then. Noise is that of fresh processes
 on a shared machine, or wider; a night is the median of ten of them.
@@ -97,7 +97,7 @@ class Share:
 
 
 def told_steps(logs: Logs, first_night: int, last_night: int) -> Iterator[Step]:
-    """Yield what is told on each of the nights, from the nights up to then."""
+    """Yield what is reported on each of the nights, from the nights up to then."""
     times_ns = (_USUAL_NS * np.exp(logs)).tolist()
     for night in range(first_night, last_night):
         yield from find_steps(times_ns[: night + 1])
@@ -109,7 +109,7 @@ def is_alarmed(logs: Logs) -> bool:
 
 
 def is_found(logs: Logs, night: int, *, is_slower: bool = True) -> bool:
-    """Say whether a change at a night is told in time, at about its place, in its direction."""
+    """Say whether a change at a night is reported in time, at about its place, in its direction."""
     told = told_steps(logs, night, min(night + _WITHIN_NIGHTS, N_NIGHTS))
     return any(
         abs(step.index - night) <= _NEAR_NIGHTS and (step.change.estimate_ratio > 1.0) == is_slower for step in told

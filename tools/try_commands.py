@@ -5,9 +5,9 @@
 
 Three places: this machine; a board with Python (an sshd on a loopback port, with this checkout's suite); and one
 without, set up by a bundle with the OpenCL backend. Each line of `LINES` is run at each of them with the smallest
-model. A line has ended well with exit code 0, or 1 or 10 where it judges; another exit code is told with its message.
-Times mean nothing, for everything is as short as it can be. An option that no line tries is told, too, so that a new
-one is not forgotten; the exit code is 1 then, and where a line has failed.
+model. A line has ended well with exit code 0, or 1 or 10 where it judges; another exit code is reported with its
+message. Times mean nothing, for everything is as short as it can be. An option that no line tries is reported, too, so
+that a new one is not forgotten; the exit code is 1 then, and where a line has failed.
 """
 
 from __future__ import annotations

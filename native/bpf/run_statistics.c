@@ -9,7 +9,7 @@ enum { NAME_BYTES = 32 };
 
 void ps_enable_run_statistics(void) {
     if (bpf_enable_stats(BPF_STATS_RUN_TIME) < 0) { /* the descriptor stays open as long as the process lives */
-        fprintf(stderr, "note: the kernel does not time its programs (%s); it takes root\n", strerror(errno));
+        fprintf(stderr, "note: the kernel does not time its programs (%s); it needs root\n", strerror(errno));
     }
 }
 

@@ -6,7 +6,7 @@ from perfsuite.plugin.fixtures import Perf
 
 
 def test_point(roofline_case: str, perf: Perf) -> None:
-    """Each point lies under its roof, and where it was."""
+    """Each point is under its roof, and where it was."""
     perf.judge(roofline_case)
 
 

@@ -43,7 +43,7 @@ def summary_markdown(plan: NightPlan, night: Path, ends: Mapping[str, CellEnd]) 
     if (n_left_out := len(cells) - _MOST_ROWS) > 0:
         cells = tuple(sorted(cells, key=lambda cell: _weight(ends.get(cell.key))))
     rows = [_row(cell, ends.get(cell.key)) for cell in cells[:_MOST_ROWS]]
-    told = [f"_Left out for lack of room: {format_count(n_left_out, 'cell')}; night.json has all._\n"]
+    told = [f"_Left out to save room: {format_count(n_left_out, 'cell')}; night.json has all._\n"]
     head = "\n".join([f"## Night {night.name}\n", table(_HEADER, rows), *(told if n_left_out > 0 else [])])
     paths = [path for cell in cells if cell.key in ends and (path := night / cell.key / RUN_NAME).is_file()]
     if not paths:

@@ -24,7 +24,7 @@ def reach_of(text: str, reach: Reach = Reach()) -> Reach:  # noqa: B008 -- it is
     """
     way, _, address = text.partition(":")
     if way not in WAYS:
-        raise _refused(text, f"{way!r} is no way to a device")
+        raise _refused(text, f"{way!r} is not a way to a device")
     if way == "ssh":
         return _by_ssh(text, address, reach)
     if way == "serial":
@@ -32,7 +32,7 @@ def reach_of(text: str, reach: Reach = Reach()) -> Reach:  # noqa: B008 -- it is
     if way == "local" and address:
         raise _refused(text, "this machine has no address")
     if not takes(Address, address):
-        raise _refused(text, f"{address!r} is no serial number of adb")
+        raise _refused(text, f"{address!r} is not a serial number of adb")
     return replace(reach, way=way, address=address, port=None, home=_home(way, reach))
 
 
@@ -53,14 +53,14 @@ def _by_ssh(text: str, told: str, reach: Reach) -> Reach:
     user, at, place = told.rpartition("@")
     found = _HOST.fullmatch(place)
     if found is None:
-        raise _refused(text, f"{place!r} is no host of ssh; an IPv6 address is written in brackets: ssh:[fe80::1]")
+        raise _refused(text, f"{place!r} is not a host of ssh; an IPv6 address is written in brackets: ssh:[fe80::1]")
     host = found["ipv6"] or found["name"]
     address = f"{user}{at}{host}"
     if not host or (at and not user) or "/" in address or not takes(Address, address):
-        raise _refused(text, f"{told!r} is no address for ssh")
+        raise _refused(text, f"{told!r} is not an address for ssh")
     port = found["port"]
     if port is not None and not (_PORT.fullmatch(port) and takes(Port, int(port))):
-        raise _refused(text, f"{port!r} is no port, which is {PORT_RULE}")
+        raise _refused(text, f"{port!r} is not a port, which is {PORT_RULE}")
     return replace(
         reach, way="ssh", address=address, port=None if port is None else int(port), home=_home("ssh", reach)
     )
@@ -69,9 +69,9 @@ def _by_ssh(text: str, told: str, reach: Reach) -> Reach:
 def _by_serial(text: str, told: str, reach: Reach) -> Reach:
     address, comma, rate = told.partition(",")
     if "/" not in address or not takes(Address, address):
-        raise _refused(text, f"{address!r} is no serial port")
+        raise _refused(text, f"{address!r} is not a serial port")
     if comma and not (rate.isdecimal() and takes(Baud, int(rate))):
-        raise _refused(text, f"{rate!r} is no {BAUD_RULE.removeprefix('a ')}")
+        raise _refused(text, f"{rate!r} is not {BAUD_RULE}")
     baud = int(rate) if comma else reach.baud
     return replace(reach, way="serial", address=address, port=None, baud=baud, home=_home("serial", reach))
 

@@ -1,4 +1,4 @@
-"""How a device is to be while it is measured."""
+"""How a device must be while it is measured."""
 
 from __future__ import annotations
 

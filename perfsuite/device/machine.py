@@ -1,4 +1,4 @@
-"""What a machine says of itself that lies in none of its files, or that every system tells in its own way."""
+"""What a machine says of itself that is in none of its files, or that every system tells in its own way."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ class Ceilings:
 def fastest_bytes_per_s(levels: Sequence[tuple[int, float]], working_set_bytes: int) -> float:
     """Return the fastest bandwidth over every level, ascending, from the largest within the working set upwards.
 
-    Part of a set between two levels may still lie in the faster one.
+    Part of a set between two levels may still be in the faster one.
     """
     within = [size for size, _ in levels if size <= working_set_bytes]
     least_bytes = within[-1] if within else 0

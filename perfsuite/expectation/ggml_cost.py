@@ -8,7 +8,7 @@ The convention, the same for the analytical graph and for a recorded one:
   their scales). Views, reshapes, permutations and transpositions cost nothing. Two views of one tensor are two
   operands: absorbed latent attention reads its values as a part of its keys, and both are counted.
 * A gather or scatter moves only the rows that it touches, and its indices.
-* A product with routed experts reads as many expert matrices as distinct experts are to be expected (`experts_read`);
+* A product with routed experts reads as many expert matrices as distinct experts must be expected (`experts_read`);
   its FLOPs are exact.
 * Attention works on the KV cache as the engine pads it (a multiple of 256 positions), masked positions included.
 * An operator that the engine computes together with its predecessor keeps its FLOPs; the tensor between the two does

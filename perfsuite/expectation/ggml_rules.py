@@ -109,14 +109,14 @@ def outer_product(output: TensorShape, sources: Sequence[TensorShape]) -> tuple[
 
 
 def routed_product(output: TensorShape, sources: Sequence[TensorShape]) -> tuple[int, tuple[int, ...], int]:
-    """Experts (k, m, E), x (k, u or 1, n), chosen (u, n): 2 k m u n; reads the experts that are to be expected."""
+    """Experts (k, m, E), x (k, u or 1, n), chosen (u, n): 2 k m u n; reads the experts that are expected."""
     experts, chosen = sources[0], sources[2]
     read = experts.n_bytes // max(1, experts.ne[2]) * experts_read(experts.ne[2], *chosen.ne[:2])
     return 2 * experts.ne[0] * output.n_elements, (read, *bytes_of(sources[1:])), output.n_bytes
 
 
 def routed_bias(output: TensorShape, sources: Sequence[TensorShape]) -> tuple[int, tuple[int, ...], int]:
-    """x (k, u, n), biases (k, E), chosen (u, n): an addition an element; reads the biases that are to be expected."""
+    """x (k, u, n), biases (k, E), chosen (u, n): an addition an element; reads the biases that are expected."""
     x, biases, chosen = sources
     read = _rows_bytes(biases, experts_read(biases.ne[1], *chosen.ne[:2]))
     return output.n_elements, (x.n_bytes, read, chosen.n_bytes), output.n_bytes
@@ -186,7 +186,7 @@ def index_scores(output: TensorShape, sources: Sequence[TensorShape]) -> tuple[i
 
 
 def columns_of_image(output: TensorShape, sources: Sequence[TensorShape]) -> tuple[int, tuple[int, ...], int]:
-    """What lies under the kernel at each of its places; of the kernel, the first source, the shape alone is read."""
+    """What is under the kernel at each of its places; of the kernel, the first source, the shape alone is read."""
     return 0, (0, *bytes_of(sources[1:])), output.n_bytes
 
 

@@ -93,7 +93,7 @@ def rolled(operator: Operator, n_threads: int, n_used: int) -> BalanceExpectatio
 
 
 def all_rows(operator: Operator) -> int:
-    """Count the rows of the output, whatever dimensions they lie in."""
+    """Count the rows of the output, whatever dimensions they are in."""
     return prod(operator.output.ne[1:])
 
 

@@ -69,7 +69,7 @@ class WorkloadRequest:
 
 def _cache_type(name: str, asked: str | None) -> str:
     if asked is not None and asked.upper() not in GGML_TYPES:
-        raise PerfsuiteError(f"--cache-type-{name}={asked.lower()}: is no type of ggml's; such as f16, q8_0 or q4_0")
+        raise PerfsuiteError(f"--cache-type-{name}={asked.lower()}: is not a type of ggml's; such as f16, q8_0 or q4_0")
     return "f16" if asked is None else asked.lower()
 
 

@@ -44,7 +44,7 @@ class Forecasts:
 
     @property
     def n_steps(self) -> int:
-        """The steps of the quick calibration that is to be made."""
+        """The steps that the quick calibration takes."""
         return 0 if self.lacking is None else self.lacking.n_steps
 
     def calibrate(self, progress: Callable[[str], None]) -> None:

@@ -44,7 +44,7 @@ def traced_by_engine(
 def traced_by_ebpf(
     plan: LlamaPlan, ebpf: EbpfPlan, board: Board, folder: Path, *, beside: Beside | None = None
 ) -> RecorderTrace:
-    """Run a plan on a board while the eBPF recorder there follows it; the trace lies in `folder`.
+    """Run a plan on a board while the eBPF recorder there follows it; the trace is in `folder`.
 
     Raises MeasurementError: the worker failed, or the recorder could not attach.
     """

@@ -195,7 +195,7 @@ class Replicates:
 
     @property
     def group(self) -> GroupSamples:
-        """What is known of a group but for what its cases make of the payloads."""
+        """What is known of a group except what its cases make of the payloads."""
         return GroupSamples(
             samples={},
             fingerprint={},

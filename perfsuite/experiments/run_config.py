@@ -27,7 +27,7 @@ class KindMargins:
     by_kind_ratio: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
 
     def find(self, kind: str) -> float | None:
-        """Return the margin of a kind; what is said of the kind itself goes before what is said of all."""
+        """Return the margin of a kind; what is stated of the kind itself goes before what is stated of all."""
         return self.by_kind_ratio.get(kind, self.any_ratio)
 
 

@@ -68,7 +68,7 @@ def observation(session: PerfSession) -> Observation:
 def _works(cases: Iterable[Case]) -> Iterator[CaseWork]:
     """Yield the work of the cases whose cost is known, as the roofline counts it.
 
-    Of a phase parameters and the KV cache are the traffic, of all others activations are too (`Work`).
+    The traffic of a phase is parameters and the KV cache; that of all others includes activations (`Work`).
     """
     for case in cases:
         work = work_of(case.costs, counts_activations=case.kind != "phase")
@@ -145,7 +145,7 @@ def _reported(run: RunFile, seen: Observation, run_path: Path, advice: str, requ
         if request.writes_report:
             write_report(run, seen, run_path)
 
-    return _tried(REPORT_NAME, write, advice if request.writes_report else "what lies there is not of this run")
+    return _tried(REPORT_NAME, write, advice if request.writes_report else "the file there is not of this run")
 
 
 def _kept(run: RunFile, request: OutputRequest, advice: str) -> str | None:

@@ -1,4 +1,4 @@
-"""Measures the workloads of sweeps in turns, so that a slow minute is shared by all of them."""
+"""Measures the workloads of sweeps in turn, so that a slow minute is shared by all of them."""
 
 from __future__ import annotations
 

@@ -175,7 +175,7 @@ class PerfSession:
         return not is_told and is_nothing_judged(each.outcome for each in self.judgements.values())
 
     def let_go(self) -> None:
-        """Give the device back; what could not be restored is an error of the run, what was is told."""
+        """Give the device back; what could not be restored is an error of the run, what was is reported."""
         try:
             self.stored.keep_engines(self.groups)
         except PerfsuiteError as error:

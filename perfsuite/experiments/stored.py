@@ -47,7 +47,7 @@ class StoredBaselines:
     kept_engines: dict[str, str] = field(default_factory=dict)
 
     def match(self, case_id: str, group: str, groups: Groups) -> BaselineMatch:
-        """Return what a case is compared with; nothing where nothing is to be compared, or nothing was measured."""
+        """Return what a case is compared with; nothing where nothing must be compared, or nothing was measured."""
         if self.config.baseline_mode != "compare" or group not in groups:
             return BaselineMatch()
         fingerprint = groups[group].fingerprint

@@ -156,9 +156,9 @@ def _token_phase(workload: LlamaWorkload, phase: Phase, records: Sequence[Engine
 def _shapes_and_rest_ns(
     record: EngineRecord, phase: Phase, nodes: Sequence[OperatorShape | None]
 ) -> tuple[dict[OperatorShape, float], float]:
-    """Split a phase into the time of each shape and what lies beside, in the median over its occurrences, ns.
+    """Split a phase into the time of each shape and what is beside, in the median over its occurrences, ns.
 
-    What has no rows lies beside. Operators follow each other without a gap, so one lasts from the end of the one before
+    What has no rows is beside. Operators follow each other without a gap, so one lasts from the end of the one before
     it to its own end.
     """
     by_shape: dict[OperatorShape, list[int]] = {shape: [] for shape in nodes if shape is not None}

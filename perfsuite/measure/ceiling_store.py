@@ -1,8 +1,8 @@
 """Keeps the best ceilings that a machine has ever shown, for a floor that no honest measurement undercuts.
 
 A shared machine may show half of its bandwidth for minutes. A ceiling measured in such a stretch is too low to be a
-ceiling, so the best of all runs is kept, by everything that decides what a machine can do. Of several boards of a kind
-that are reached over a link each has its own, or the fastest one would loosen the floor of the others.
+ceiling, so the best of all runs is kept, by everything that decides what a machine can do. Among several boards of a
+kind that are reached over a link each has its own, or the fastest one would loosen the floor of the others.
 """
 
 from __future__ import annotations

@@ -72,7 +72,7 @@ def survey_device(request: SurveyRequest, progress: Callable[[str], None]) -> Su
 def measure_bounds(request: SurveyRequest, progress: Callable[[str], None]) -> tuple[IndependentRate, ...]:
     """Run every independent program that is installed there, on one thread and on as many as the run has.
 
-    One that fails has measured nothing, and why is told.
+    One that fails has measured nothing, and why is reported.
     """
     return request.board.independent_rates(request.n_threads, request.platform, progress)
 

@@ -6,9 +6,9 @@ out of the cache.
 
 Installs the eBPF recorder's helper where only root can write, with the two capabilities that it needs.
 
-What is trusted: root compiles the sources that lie beside the package that it runs, in a folder that nobody else can
-enter, never out of a cache. Whoever may write to that package decides what root runs in any case, Python as well as C;
-where that is somebody other than root, the report says so.
+What is trusted: root compiles the sources that are beside the package that it runs, in a folder that nobody else can
+enter, never out of a cache. An account that may write to that package decides what root runs in any case, Python as
+well as C; where that is somebody other than root, the report says so.
 
 *Source*: Linux, capabilities(7), and include/uapi/linux/capability.h (struct vfs_cap_data).
 """
@@ -303,7 +303,7 @@ def install_helper(folder: Path = HELPER_FOLDER) -> InstalledHelper:
     capabilities do not work there; `NativeBuildError` where it does not build.
     """
     if os.geteuid() != 0:
-        raise MeasurementError(f"installing {HELPER_NAME} takes root; run {INSTALL_COMMAND}")
+        raise MeasurementError(f"installing {HELPER_NAME} needs root; run {INSTALL_COMMAND}")
     sources = source_root("bpf/probes.bpf.c")
     work = Path(tempfile.mkdtemp(prefix="perfsuite-helper-"))
     try:

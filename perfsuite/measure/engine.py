@@ -45,7 +45,7 @@ def library_folder(named: Path) -> Path:
     """
     folder = Path(os.path.expanduser(named)).resolve()  # no shell expands the ~ of --against=~/llama.cpp
     if not folder.is_dir():
-        raise EngineError(f"{folder}: is no folder; expected {_ACCEPTED}")
+        raise EngineError(f"{folder}: is not a folder; expected {_ACCEPTED}")
     if found := _libraries_in(folder):
         return found
     builds = {libraries: each.name for each in _builds(folder) if (libraries := _libraries_in(each))}
@@ -58,7 +58,7 @@ def library_folder(named: Path) -> Path:
 
 
 def include_folders(library_dir: Path) -> tuple[Path, ...]:
-    """Return the folders that hold the headers of the llama.cpp whose libraries lie in `library_dir`.
+    """Return the folders that hold the headers of the llama.cpp whose libraries are in `library_dir`.
 
     Raises `EngineError` where none near it do, nor the checkout that the build's ``CMakeCache.txt`` names.
     """
@@ -169,7 +169,7 @@ def find_engine(named: Path | None = None) -> Engine:
 
 
 def engine_in(library_dir: Path, include_dirs: tuple[Path, ...]) -> Engine:
-    """Return the llama.cpp whose libraries lie in a folder; raises `EngineError` where one is missing."""
+    """Return the llama.cpp whose libraries are in a folder; raises `EngineError` where one is missing."""
     return Engine(
         library_dir=library_dir,
         include_dirs=include_dirs,

@@ -156,7 +156,7 @@ class EngineStore:
         except (OSError, tarfile.TarError, EOFError, UnicodeDecodeError) as error:
             reason = getattr(error, "strerror", None) or str(error)
             raise EngineError(
-                f"{path}: is no archive of an engine ({reason}); 'perfsuite engines export' writes them"
+                f"{path}: is not an archive of an engine ({reason}); 'perfsuite engines export' writes them"
             ) from error
 
     def remove(self, engine_id: str) -> bool:
@@ -322,7 +322,7 @@ def _unpacked(archive: tarfile.TarFile, path: Path, draft: Path) -> StoredEngine
     """Write the files of an archive, as far as its manifest names them, and check each."""
     members = {each.name.partition("/")[2]: each for each in archive.getmembers()}
     if MANIFEST not in members or any(not each.isfile() for each in members.values()):
-        raise EngineError(f"{path}: is no archive of an engine; 'perfsuite engines export' writes them")
+        raise EngineError(f"{path}: is not an archive of an engine; 'perfsuite engines export' writes them")
     entry = read_entry(_content(archive, members[MANIFEST]), path)
     if members.keys() != {MANIFEST, *entry.files}:
         raise EngineError(f"{path}: holds other files than its manifest names; export the engine again")

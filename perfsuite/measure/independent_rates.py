@@ -209,8 +209,8 @@ def all_rates(
 ) -> tuple[IndependentRate, ...]:
     """Run every independent program that is installed, on one thread, on as many as asked, and on OpenCL.
 
-    One that fails has measured nothing, and why is told. `platform` and `environment` are those of the OpenCL device;
-    `memory_bytes` is what is larger than the caches there, by default here.
+    One that fails has measured nothing, and why is reported. `platform` and `environment` are those of the OpenCL
+    device; `memory_bytes` is what is larger than the caches there, by default here.
     """
     found: list[IndependentRate] = []
     memory_bytes = memory_bytes or largest_working_set(n_threads, MEMORY_OVER_CACHE)
@@ -236,7 +236,7 @@ def rates_on_processor(
     tell: Callable[[str], None] | None = None,
     programs: Programs = _OWN,
 ) -> tuple[IndependentRate, ...]:
-    """Run the processor's programs that are there; a failure is told where `tell` is given, and raised else."""
+    """Run the processor's programs that are there; a failure is reported where `tell` is given, and raised else."""
     runs: dict[str, Callable[[], tuple[IndependentRate, ...]]] = {
         "numpy": lambda: _numpy(n_threads, working_set_bytes, budget_ms, programs),
         "likwid-bench": lambda: _likwid(n_threads, working_set_bytes, programs),

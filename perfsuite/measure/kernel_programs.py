@@ -27,7 +27,7 @@ class KernelPrograms:
     def __init__(self, context: cl.Context, *, kernels_dir: Path, log_dir: Path, built_dir: Path | None = None) -> None:
         """Build from the ``.cl`` files of a directory, each behind its preludes; logs go to ``log_dir``.
 
-        What is built is kept in ``built_dir`` for the next process on the same device; it is to be a folder of one run,
+        What is built is kept in ``built_dir`` for the next process on the same device; it must be a folder of one run,
         for nothing there is ever outdated.
         """
         self._context = context

@@ -63,7 +63,7 @@ def runtime_problem() -> str | None:
 
 
 def _system_entries(vendors: Path, library: Path) -> dict[str, str]:
-    """Return name and text of the ``.icd`` files of a directory, or of the one that is given, but for our library's."""
+    """Return name and text of the ``.icd`` files of a directory, or of the one that is given, except our library's."""
     paths = [vendors] if vendors.suffix == ".icd" else sorted(vendors.glob("*.icd"))
     texts = {path.name: path.read_text(encoding="utf-8") for path in paths if os.access(path, os.R_OK)}
     return {name: text for name, text in texts.items() if text.strip() != str(library)}

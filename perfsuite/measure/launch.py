@@ -98,7 +98,7 @@ def name_engine(folder: Path) -> None:
 
 
 def planned_engine(plan: LlamaPlan | OperatorsPlan | ShapesPlan | TensorsPlan) -> Engine:
-    """Find the llama.cpp that a plan was made for; `EngineError` where another build lies there by now."""
+    """Find the llama.cpp that a plan was made for; `EngineError` where another build is there by now."""
     engine = find_engine(Path(plan.library_dir))
     if engine.build_id != plan.engine_build_id:
         raise EngineError(
@@ -214,7 +214,7 @@ def start_worker(
     stdin: int,
     publication: Publication | None = None,
 ) -> subprocess.Popen[str]:
-    """Start a worker whose plan and record lie in `folder`: the native program, or Python for our own kernels.
+    """Start a worker whose plan and record are in `folder`: the native program, or Python for our own kernels.
 
     It has a process group of its own, so that a limit or a Ctrl-C takes the worker's children as well. A publication
     gets what its driver does.

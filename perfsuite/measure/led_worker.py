@@ -1,6 +1,6 @@
 """A replicate of llama.cpp that is led step by step: what follows or changes its process is started between steps.
 
-The eBPF recorder is attached once the model is loaded, and switched from run to run; the OpenCL layer is told which
+The eBPF recorder is attached once the model is loaded, and switched from run to run; the OpenCL layer gets which
 launch to duplicate. Both are done from here, with the process waiting, so that the worker itself is the same program
 whoever looks on.
 """

@@ -63,7 +63,7 @@ def _obstacle(connection: socket.socket, path: Path) -> OSError | None:
         connection.connect(str(path))
     except (FileNotFoundError, ConnectionRefusedError, BlockingIOError) as error:
         if _is_something_else(path):
-            raise MeasurementError(f"{path}: cannot be subscribed to (it is no socket)") from error
+            raise MeasurementError(f"{path}: cannot be subscribed to (it is not a socket)") from error
         return error
     except OSError as error:
         raise MeasurementError(f"{path}: cannot be subscribed to ({error.strerror or error})") from error
@@ -71,7 +71,7 @@ def _obstacle(connection: socket.socket, path: Path) -> OSError | None:
 
 
 def _is_something_else(path: Path) -> bool:
-    """Tell whether something is there that is no socket; of what comes or goes at this moment it is not told."""
+    """Tell whether something is there that is no socket; of what comes or goes at this moment it says nothing."""
     try:
         return not stat.S_ISSOCK(path.stat().st_mode)
     except OSError:
@@ -145,7 +145,7 @@ def deliveries(
             yield Delivery(record=record, arrival_ns=arrival_ns, delay_ns=delay_ns(record, arrival_ns, since_ns))
             if isinstance(record, LiveEnd):
                 return
-    raise MeasurementError(f"{socket_path}: cut off before the end of the run, which was killed or waited in vain")
+    raise MeasurementError(f"{socket_path}: cut off before the end of the run: it was killed, or its wait timed out")
 
 
 def _lines(connection: socket.socket, path: Path) -> Iterator[tuple[bytes, int]]:

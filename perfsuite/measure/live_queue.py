@@ -37,7 +37,7 @@ _FUNCTIONS = (
 
 
 def unpacked_phases(content: bytes | memoryview) -> list[LivePhase]:
-    """Return the phases that lie in memory one after the other; `ValueError` where they are none."""
+    """Return the phases that are in memory one after the other; `ValueError` where they are none."""
     try:
         return [_phase(row) for row in _SPAN.iter_unpack(content)]
     except (struct.error, IndexError) as error:

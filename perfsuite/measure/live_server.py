@@ -238,7 +238,7 @@ def _remove_stale(path: Path) -> None:
     except FileNotFoundError:
         return
     if not is_socket:
-        raise MeasurementError(f"{path}: is no socket; name a path where there is nothing")
+        raise MeasurementError(f"{path}: is not a socket; name a path where there is nothing")
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         probe.settimeout(1.0)
         try:

@@ -2,7 +2,7 @@
 
 Version 2 has ``memory.max`` and ``memory.swap.max``; version 1 ``memory.limit_in_bytes`` and
 ``memory.memsw.limit_in_bytes``. Pages count for the group that first touched them: files that
-lie in the page cache already are nobody's of ours, so `drop_file_pages` takes a file out of it first.
+are in the page cache already are nobody's of ours, so `drop_file_pages` takes a file out of it first.
 
 *Source*: Linux, Documentation/admin-guide/cgroup-v2.rst and cgroup-v1/memory.rst; proc(5) for ``/proc/PID/cgroup``.
 """

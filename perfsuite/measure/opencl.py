@@ -155,7 +155,7 @@ class KernelBench:
         leader: int,
         budget_ns: int = 2 * BUDGET_NS,
     ) -> tuple[KernelRecord, KernelRecord]:
-        """Verify a kernel of two sources, then time them launch by launch; return the records of old and new.
+        """Verify a kernel of two sources, then time them launch by launch; return the records of both.
 
         They take turns in ABBA order, the `leader` (0 is the old one) first, on the same buffers of one queue: what
         disturbs the device for longer than a launch disturbs both.

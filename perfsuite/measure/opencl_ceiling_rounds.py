@@ -1,4 +1,4 @@
-"""Timing several kinds of work in turns, each in all the ways in which it can be done."""
+"""Timing several kinds of work in turn, each in all the ways in which it can be done."""
 
 from __future__ import annotations
 

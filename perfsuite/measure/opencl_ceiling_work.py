@@ -183,7 +183,7 @@ def small_numbers(count: int) -> NDArray[np.float32]:
 
 
 def streamed(before: NDArray[np.float32], kind: str, size: int) -> NDArray[np.float32]:
-    """Return what memory holds after a stream over arrays of a size: what was not to be written as before."""
+    """Return what memory holds after a stream over arrays of a size: what must not be written is as before."""
     after = before.copy()
     if kind == "copy":
         after[size : 2 * size] = before[:size]

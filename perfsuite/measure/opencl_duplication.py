@@ -1,6 +1,6 @@
 """The suite's own OpenCL kernels against kernel duplication: each alone, and again followed by n of itself.
 
-Two readings of the events are held against the ground truth G, for G is one launch more in all that it costs, its
+Two readings of the events are compared with the ground truth G, for G is one launch more in all that it costs, its
 dispatch included. On Intel's CPU runtime END - START is 1 to 4 µs below G for all 30 kernels of the catalogue but one,
 and as much for one of 40 µs as for one of 1 ms: the dispatch of the next launch, which begins after END. Time between
 ENDs (occupied) has part of that in it and lay closer to G for every kernel: it is the latency in the sense of

@@ -25,7 +25,7 @@ _TASKS: dict[str, type[Plan]] = {}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What a worker is told to do."""
+    """What a worker is asked to do."""
 
     #: What plans and records of this kind are called.
     task: ClassVar[str]
@@ -149,7 +149,7 @@ class ImageGraphPlan(Plan):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnsPlan(Plan):
-    """One replicate of llama.cpp that shares the device with another: it runs a repetition whenever it is told to."""
+    """One replicate of llama.cpp that shares the device with another: it runs a repetition whenever it is asked to."""
 
     task = "turns"
     llama: LlamaPlan

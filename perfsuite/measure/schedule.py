@@ -102,7 +102,7 @@ class Runner(Protocol):
     def run(
         self, plan: Plan, *, extra_environment: Mapping[str, str] | None = None, files: Path | None = None
     ) -> Payload:
-        """Run it in a fresh process and return its payload; what it leaves lies in `files` then."""
+        """Run it in a fresh process and return its payload; what it leaves is in `files` then."""
 
 
 def replicates_of(
@@ -112,7 +112,7 @@ def replicates_of(
     extra_environment: Mapping[str, str] | None = None,
     files: Path | None = None,
 ) -> Callable[[], tuple[Payload]]:
-    """Return what runs one process at each call, with a plan drawn for it; what the last one left lies in `files`."""
+    """Return what runs one process at each call, with a plan drawn for it; what the last one left is in `files`."""
     return lambda: (board.run(draw(), extra_environment=extra_environment, files=files),)
 
 
@@ -158,7 +158,7 @@ def _drawn_leaders(order: random.Random) -> Iterator[int]:
 
 
 class Witness:
-    """Is told of each run of a series; this one has nothing to say."""
+    """Hears of each run of a series; this one has nothing to say."""
 
     #: What to do where others use the device for the most part.
     remedy: ClassVar[str] = "end them and run again"
@@ -375,7 +375,7 @@ def take_rounds(
     order: random.Random,
     announce: Callable[[int, int, int, str], None],
 ) -> None:
-    """Go through all series in turns, in an order drawn anew, so that a slow minute is shared by all of them.
+    """Go through all series in turn, in an order drawn anew, so that a slow minute is shared by all of them.
 
     It ends when each has `n_wanted` runs that can be used, or with twice as many rounds. `announce` is given the number
     of the round, the place in it from 1 on, how many places it has, and the name of the series.

@@ -1,4 +1,4 @@
-"""Where the fields of ggml's tensor lie in one build of llama.cpp: asked of its own headers, and kept in the cache."""
+"""Where the fields of ggml's tensor are in one build of llama.cpp: asked of its own headers, and kept in the cache."""
 
 from __future__ import annotations
 

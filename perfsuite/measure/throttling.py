@@ -4,28 +4,28 @@ The rule is that of Android's benchmark library, which holds a fixed loop agains
 more than 10 % as throttling. Replicates are short and machines are shared, so four things are different here:
 
 - Not single replicates are compared but consecutive ones, a third of the run and two at least: the fastest of them is
-  held against the middle one of the first. A replicate in which the sentinel was disturbed, by however much, says
+  compared with the middle one of the first. A replicate in which the sentinel was disturbed, by however much, says
   nothing of the clock; throttling lasts, and then even the fastest is slow.
 - The `compute` sentinel counts for every case. What throttling lowers is the clock, and that sentinel follows it,
   within 5 % of itself. Up to three replicates are too few to see a stretch; there the ceiling of arithmetic after the
-  last one is held against that before the first. Each is the best of many repetitions: no short disturbance counts.
+  last one is compared with that before the first. Each is the best of many repetitions: no short disturbance counts.
 - The `memory` sentinel counts for cases that wait for memory, and only where the case itself was slower by as much in
   the same replicates. Alone it is no evidence: in a run on a shared machine it took 2.4 times as long from the eighth
   replicate of ten on, a decode step 8 % less than before, and the copy of the logits twice as long; single ones reached
   32 times the middle one. Where both agree, the case was measured on two machines, whoever made them two.
 - Both scatter more than the clock does, so that chance makes them agree. Here a stretch is three replicates at least,
-  and its fastest one is held against those before it in the first half of the run: it must be slower than the time that
-  half of them, two at least, have reached. Fewer than six replicates cannot tell. Simulated, 40 000 cases each of 6 to
-  20 replicates: where the sentinel scatters by 30 % and the case by 10 %, each on its own, 0.05 to 0.7 % of the cases
-  are refused (0.5 % of those of ten), and up to 2.1 % where the case scatters by 20 %. Where both are 30 % slower from
-  the middle on, all are found if both scatter by 2 %; 67 to 86 % if the case scatters by 5 % and the sentinel by 10 %;
-  43 to 72 % if both do by 10 %; 10 to 36 % if the sentinel does by 30 %.
+  and its fastest one is compared with those before it in the first half of the run: it must be slower than the time
+  that half of them, two at least, have reached. Fewer than six replicates cannot tell. Simulated, 40 000 cases each of
+  6 to 20 replicates: where the sentinel scatters by 30 % and the case by 10 %, each on its own, 0.05 to 0.7 % of the
+  cases are refused (0.5 % of those of ten), and up to 2.1 % where the case scatters by 20 %. Where both are 30 % slower
+  from the middle on, all are found if both scatter by 2 %; 67 to 86 % if the case scatters by 5 % and the sentinel by
+  10 %; 43 to 72 % if both do by 10 %; 10 to 36 % if the sentinel does by 30 %.
 
-What was slow from the first replicate on is held against the stored sessions (`perfsuite.verdict.drift`).
+What was slow from the first replicate on is compared with the stored sessions (`perfsuite.verdict.drift`).
 
 Pairs need neither: their two sides take turns in the order ABBA, so a clock that drops slows both, and a pair in which
-it drops is one among many for a rank test. Their verdict stands, and the drop is told, for their times are those of two
-machines. The fixed work is the old side's: its plan is the same in every pair.
+it drops is one among many for a rank test. Their verdict stands, and the drop is reported, for their times are those of
+two machines. The fixed work is the old side's: its plan is the same in every pair.
 
 *Source*: androidx.benchmark, ThrottleDetector: a baseline is measured at the start, and more than 10 % above it is
 throttled.
@@ -71,7 +71,7 @@ class Stretch:
 def throttling_complaint(
     sentinels_ns: Mapping[str, Sequence[int]], ends_ns: tuple[int, int] | None = None
 ) -> str | None:
-    """Say in one line why the cases of a run cannot be used; None where it kept its speed, or cannot be told.
+    """Say in one line why the cases of a run cannot be used; None where it kept its speed, or that cannot be known.
 
     `sentinels_ns` has by sentinel its time in each replicate, in the order of time; `ends_ns` the same work at the
     ceilings before the first and after the last replicate, which counts where these are few. Only the two are compared,
@@ -93,7 +93,7 @@ def _throttled(slower_ratio: float, where: str) -> str:
 
 
 def memory_complaint(sentinels_ns: Mapping[str, Sequence[int]], samples_ns: Sequence[int]) -> str | None:
-    """Say in one line why a case that waits for memory cannot be used; None where it can, or cannot be told.
+    """Say in one line why a case that waits for memory cannot be used; None where it can, or that cannot be known.
 
     `samples_ns` is the case's time in each replicate; judged is where each replicate has both, and from six of them on.
     """
@@ -113,7 +113,7 @@ def memory_complaint(sentinels_ns: Mapping[str, Sequence[int]], samples_ns: Sequ
 
 
 def is_telling(sentinels_ns: Mapping[str, Sequence[int]], *, has_ends: bool = False) -> bool:
-    """Whether these sentinels, or the ceilings at both ends, could have shown that a run was throttled."""
+    """Whether these sentinels, or the ceilings at both ends, can show that a run was throttled."""
     return has_ends or len(sentinels_ns.get(COMPUTE, ())) >= FEWEST_ALONE
 
 
@@ -144,7 +144,7 @@ def _slow_stretches(times_ns: Sequence[int]) -> list[Stretch]:
 
 
 def _surely_slow_stretches(times_ns: Sequence[int]) -> list[Stretch]:
-    """Return the stretches beyond the limit of what scatters: they are longer, and held against more before them."""
+    """Return the stretches beyond the limit of what scatters: they are longer, and compared with more before them."""
     n_together = max(_FEWEST_FOR_MEMORY, len(times_ns) // 3)
     found = []
     for at in range(_FEWEST_FOR_MEMORY, len(times_ns) - n_together + 1):

@@ -79,9 +79,9 @@ PMU_TYPE = Path("/sys/bus/event_source/devices/uprobe/type")
 
 
 def traced_calls(rings: Mapping[str, Sequence[bytes]]) -> CallTrace:
-    """Pair entries with returns and leave out calls from within another, but for `INNER_FUNCTIONS`.
+    """Pair entries with returns and leave out calls from within another, except `INNER_FUNCTIONS`.
 
-    Of each function there are two rings: of its entries, and of its returns.
+    Each function has two rings: for its entries, and for its returns.
 
     Raises `MeasurementError` where there is not one return for each entry, after it.
     """

@@ -28,7 +28,7 @@ class WaitingWorker:
     """A worker that waits for lines and answers them, until its input ends; whoever starts it closes it."""
 
     def __init__(self, plan: Plan, folder: Path, extra_environment: Mapping[str, str]) -> None:
-        """Start a worker whose plan and record lie in `folder`, as `start_worker` does."""
+        """Start a worker whose plan and record are in `folder`, as `start_worker` does."""
         self._publication = open_publication(plan)
         self._is_complete = False
         self.task = task_of(plan)

@@ -71,7 +71,7 @@ def write_state(folder: Path, plan: NightPlan, ends: Ends, origin: NightOrigin) 
 
 
 def read_state(folder: Path, plan: NightPlan, origin: NightOrigin) -> dict[str, CellEnd]:
-    """Return what became of the cells of a night that is to be gone on with.
+    """Return what became of the cells of a night that must be gone on with.
 
     A cell whose pytest ended when the night did, too late to be noted, is there as its folder says; one whose run.json
     is gone or cannot be read is not there.
@@ -134,7 +134,7 @@ _ENDING_LIMIT_S = 60.0
 def new_night(folder: Path) -> Path:
     """Make the folder of a new night, named for the time, and let ``latest`` lead there."""
     if (link := folder / LATEST).exists() and not link.is_symlink():
-        raise PerfsuiteError(f"{link}: is no link of a night's; move it away, or choose another --output")
+        raise PerfsuiteError(f"{link}: is not a link of a night's; move it away, or choose another --output")
     began = datetime.now(timezone.utc)
     for number in range(100):
         night = folder / f"{began:%Y%m%dT%H%M%SZ}{f'-{number}' if number else ''}"

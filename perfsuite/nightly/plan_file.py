@@ -105,7 +105,7 @@ def read_plan(path: Path) -> NightPlan:
     type, a device or a scenario is unknown, or a cell occurs twice.
     """
     if path.exists() and not path.is_file():
-        raise PerfsuiteError(f"{path}: is no file; name the plan of a night")
+        raise PerfsuiteError(f"{path}: is not a file; name the plan of a night")
     plan = read_toml(path, _Plan, PerfsuiteError, "name the plan of a night", schema=SCHEMA, is_closed=True)
     return _Reading(path, plan).night()
 
@@ -170,11 +170,11 @@ class _Reading:
             raise PerfsuiteError(f"{self._path}: models: {error}") from error
 
     def _arguments(self, board: _Board) -> tuple[str, ...]:
-        """Return what pytest is told beside the cell: the farm, the history, the plan's and the board's own words."""
+        """Return what pytest is given beside the cell: the farm, the history, the plan's and the board's own words."""
         own = (*self._plan.arguments, *board.arguments)
         for word in own:
             if not word.startswith("-") or is_taken(word):
-                self._reject("arguments", word, "options of pytest, one word each, but for those that the night sets")
+                self._reject("arguments", word, "options of pytest, one word each, except those that the night sets")
         wait, history = f"{self._wait_s:.10g}s", self._plan.history
         kept = () if history is None else (f"--perf-history={self._history(history)}",)
         coordinator = f"={farm_request(board.farm).coordinator}" if isinstance(board.farm, str) else ""

@@ -125,7 +125,7 @@ class RunningCell:
             self._keeper.wait()
 
     def _over_limit(self, now_s: float) -> str | None:
-        """Say which limit has passed; waiting for a board is not held against the cell."""
+        """Say which limit has passed; waiting for a board is not compared with the cell."""
         if now_s > self._deadline_s:
             return f"the night's limit of {self._plan.night_limit_s:g} s had passed"
         self._look_for_board(now_s)

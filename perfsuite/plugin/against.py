@@ -29,7 +29,7 @@ _FLAGS = {"1": True, "on": True, "0": False, "off": False}
 def with_old_side(config: RunConfig, option: object, *, asks_board: bool = True) -> RunConfig:
     """Return the run with the old side that the options name, if they name one.
 
-    A build is looked for on the board, unless that is not to be asked, as where cases are only listed.
+    A build is looked for on the board, unless that must not be asked, such as where cases are only listed.
 
     Raises pytest.UsageError: a value is not accepted, or what it names is missing or broken.
     """

@@ -84,7 +84,7 @@ def _kernels_dir(text: str | None, subjects: tuple[Subject, ...]) -> Path | None
     if text is None:
         return None
     if Subject.TILED not in subjects:
-        raise pytest.UsageError(f"--perf-kernels={text}: sources of {Subject.TILED.value}, which is no subject here")
+        raise pytest.UsageError(f"--perf-kernels={text}: sources of {Subject.TILED.value}, which is not a subject here")
     directory = Path(text).absolute()
     if not (directory / "tiled.cl").is_file():
         raise pytest.UsageError(f"--perf-kernels={text}: no tiled.cl there; expected a copy of the suite's kernels")

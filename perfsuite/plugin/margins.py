@@ -37,7 +37,7 @@ def parse_margins(name: str, text: str | None) -> KindMargins:
         kind, is_named, value = entry.rpartition("=")
         kind = kind.strip()
         if is_named and not _KIND.fullmatch(kind):
-            raise pytest.UsageError(f"{name}{text}: {kind!r} is no kind of case; {_EXPECTED}")
+            raise pytest.UsageError(f"{name}{text}: {kind!r} is not a kind of case; {_EXPECTED}")
         if kind in found:
             raise pytest.UsageError(f"{name}{text}: {kind or 'the margin of all kinds'} is there twice; {_EXPECTED}")
         found[kind] = _ratio(value, f"{name}{text}", _EXPECTED)

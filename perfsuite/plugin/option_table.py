@@ -232,7 +232,7 @@ def value_of(option: argparse.Namespace, name: str) -> Any:
 
 
 def given_options(option: argparse.Namespace) -> tuple[str, ...]:
-    """Return the options by which a hunt for shapes is repeated, as they were given, but for the seed."""
+    """Return the options by which a hunt for shapes is repeated, as they were given, except the seed."""
     values = {name: value_of(option, name) for name in ("--perf-shapes", *SHAPE_OPTIONS, *_SHARED)}
     values["--baseline"] = "off" if option.baseline == "off" else None
     return tuple(f"{name}={value}" for name, value in values.items() if value is not None)

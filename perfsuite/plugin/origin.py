@@ -141,7 +141,7 @@ def _plugins(arguments: Sequence[str | os.PathLike[str]]) -> Iterator[str]:
 
 
 def _places(config: pytest.Config) -> Iterator[str]:
-    """Yield where pytest was told to read its configuration."""
+    """Yield where pytest was asked to read its configuration."""
     if config.option.inifilename:
         yield f"--config-file={config.option.inifilename}"
     if config.option.rootdir:

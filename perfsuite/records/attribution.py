@@ -35,7 +35,7 @@ class PhaseAttribution:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UniformShift:
-    """All phases and operators moved alike: the cause lies in none of them."""
+    """All phases and operators moved alike: the cause is in none of them."""
 
     #: New over old, the time-weighted median of the operators.
     ratio: float

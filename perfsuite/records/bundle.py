@@ -93,7 +93,7 @@ def content_digest(files: Iterable[BundledFile]) -> str:
 
 
 def listed_files(folder: Path, programs: Iterable[str]) -> tuple[BundledFile, ...]:
-    """Return the files of a folder, but for its manifest."""
+    """Return the files of a folder, except its manifest."""
     run = set(programs)
     paths = sorted(each for each in folder.rglob("*") if each.is_file() and each.name != MANIFEST_NAME)
     return tuple(
@@ -114,7 +114,7 @@ def read_manifest(folder: Path) -> BundleManifest:
     try:
         return parse_manifest(path.read_text("utf-8"), str(path))
     except (OSError, UnicodeDecodeError) as error:
-        told = getattr(error, "strerror", None) or "is no text"
+        told = getattr(error, "strerror", None) or "is not a text"
         raise DeviceError(f"{path}: cannot be read ({told}); name the folder of a bundle, or {_TODO}") from error
 
 
@@ -123,11 +123,11 @@ def parse_manifest(text: str, where: str) -> BundleManifest:
     try:
         plain = parse_json(text)
     except (ValueError, RecursionError) as error:
-        raise DeviceError(f"{where}: is no JSON; {_TODO}") from error
+        raise DeviceError(f"{where}: is not JSON; {_TODO}") from error
     manifest = from_plain(plain, BundleManifest, where, DeviceError, _TODO, schema=_SCHEMA)
     for each in manifest.files:
         if not _PATH.fullmatch(each.path):
-            raise DeviceError(f"{where}: {json.dumps(each.path)} is no name of a file in a bundle; {_TODO}")
+            raise DeviceError(f"{where}: {json.dumps(each.path)} is not a name of a file in a bundle; {_TODO}")
     if (seen := content_digest(manifest.files)) != manifest.digest:
         raise DeviceError(f"{where}: names files with digest {seen}, and itself {manifest.digest}; {_TODO}")
     return manifest

@@ -1,6 +1,6 @@
 """The one codec: plain values out of JSON, TOML or MessagePack become frozen dataclasses, strictly, and go back.
 
-What a file holds is said once, by the types of a dataclass (or of a `TypedDict`, where the plain values are wanted):
+What a file holds is stated once, by the types of a dataclass (or of a `TypedDict`, where the plain values are wanted):
 a field without a default must be there, others may be missing from what earlier versions wrote. Whatever is of another
 type is refused in one line with its place, what is there, and what is expected.
 """
@@ -86,7 +86,7 @@ def parse_toml(content: bytes, where: str, error: type[PerfsuiteError], todo: st
     try:
         return tomllib.loads(content.decode("utf-8").replace("\r\n", "\n"))
     except (ValueError, RecursionError) as reason:
-        raise error(f"{where}: is no TOML ({_in_one_line(reason)}); {todo}") from reason
+        raise error(f"{where}: is not TOML ({_in_one_line(reason)}); {todo}") from reason
 
 
 def plain_json(
@@ -105,7 +105,7 @@ def parse_json(text: str | bytes, *, allows_nan: bool = False) -> Any:
     """Parse JSON; raises ValueError also for a name that an object has twice, and for NaN and the infinities."""
 
     def refuse(name: str) -> NoReturn:
-        raise ValueError(f"{name} is no number of JSON")
+        raise ValueError(f"{name} is not a number of JSON")
 
     decoded = text if isinstance(text, str) else text.decode("utf-8")
     return json.loads(decoded, object_pairs_hook=_object, parse_constant=None if allows_nan else refuse)
@@ -268,7 +268,7 @@ def _unknown(plain: object, kind: Any, known: Collection[str] = ()) -> str | Non
 
 
 def _parts(plain: object, kind: Any) -> Iterator[tuple[str, object, Any]]:
-    """Yield the way to each part of a value, the part, and of what kind it is to be."""
+    """Yield the way to each part of a value, the part, and of what kind it must be."""
     for each in _alternatives(kind):
         arguments = get_args(each)
         if isinstance(plain, Mapping) and (hints := _hints(each)):
@@ -287,7 +287,7 @@ def _way(place: int, part: object) -> str:
 
 
 def _alternatives(kind: Any) -> tuple[Any, ...]:
-    """Return what a kind may be, without what is said of it beside its type."""
+    """Return what a kind may be, without what is stated of it beside its type."""
     if get_origin(kind) is Annotated:
         return _alternatives(get_args(kind)[0])
     if get_origin(kind) in (Union, UnionType):

@@ -80,7 +80,7 @@ class Node:
 
     The suite's own recorders list the engine's graph as it is. In a trace, views, reshapes and others that compute
     nothing are no nodes, and those that are computed in one go are one: what the last of them makes, from what any of
-    them reads but for what passes between them.
+    them reads except what passes between them.
     """
 
     tensor: Tensor

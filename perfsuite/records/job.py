@@ -126,7 +126,7 @@ def read_answer(path: Path, request: str) -> Answer | None:
     try:
         plain = unpack(content)
     except ValueError:
-        raise MeasurementError(f"{path}: is no answer, or was cut ({len(content)} bytes); {_LOST}") from None
+        raise MeasurementError(f"{path}: is not an answer, or was cut ({len(content)} bytes); {_LOST}") from None
     answer = from_plain(plain, Answer, str(path), MeasurementError, _LOST, schema=_SCHEMA, is_closed=True)
     if (seen := sha256(answer.message)) != answer.sha256:
         raise MeasurementError(f"{path}: was altered (sha256 {seen[:16]}, it says {answer.sha256[:16]}); {_LOST}")
@@ -144,7 +144,7 @@ def refuse_foreign(results: Path, job: Job) -> None:
         raise MeasurementError(f"{results}: cannot be read ({error.strerror}); name what came back") from None
     for path in there:
         if path.name not in known or path.is_symlink() or not path.is_file():
-            raise MeasurementError(f"{results}: {_printable(path.name)} is no answer of this plan; {_LOST}")
+            raise MeasurementError(f"{results}: {_printable(path.name)} is not an answer of this plan; {_LOST}")
 
 
 def sha256(content: bytes) -> str:

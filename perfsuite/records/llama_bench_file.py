@@ -160,7 +160,7 @@ def _parsed(text: str, path: Path, first_line: int) -> Any:
         return json.loads(text)
     except json.JSONDecodeError as error:
         where = f"{path}: line {first_line + error.lineno - 1}, column {error.colno}"
-        raise PerfsuiteError(f"{where}: is no whole JSON ({error.msg}); was the benchmark stopped?") from error
+        raise PerfsuiteError(f"{where}: is not whole JSON ({error.msg}); was the benchmark stopped?") from error
 
 
 def _mapping(test: object, where: str) -> Mapping[str, Any]:

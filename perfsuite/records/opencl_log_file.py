@@ -99,7 +99,7 @@ class LogContent:
             offset += n_records * record_bytes
 
     def commands(self, run: RecordRun) -> Commands:
-        """Return the commands of a run as they lie in the file."""
+        """Return the commands of a run as they are in the file."""
         begin, strides = run.offset + PREFIX.size, (run.record_bytes,)
         return np.ndarray((run.n_records,), COMMAND_DTYPE, self.content, begin, strides)
 
@@ -116,7 +116,7 @@ class LogContent:
         return number, self.content[begin : begin + length].decode("utf-8", "replace")
 
     def damaged(self, offset: int, what: str) -> MeasurementError:
-        """Return the error for what cannot stand in a log."""
+        """Return the error for what cannot be in a log."""
         return MeasurementError(f"{self.path}: damaged at byte {offset}: {what}")
 
     def _header(self) -> tuple[int, int]:

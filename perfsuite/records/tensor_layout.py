@@ -1,4 +1,4 @@
-"""Where the fields of ggml's tensor lie in one build of it, and what its numbers for operators and types mean."""
+"""Where the fields of ggml's tensor are in one build of it, and what its numbers for operators and types mean."""
 
 from __future__ import annotations
 

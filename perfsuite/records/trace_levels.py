@@ -49,7 +49,7 @@ def parse_levels(text: str, option: str) -> TraceLevel:
     levels = TraceLevel(0)
     for word in text.split(","):
         if word not in LEVELS:
-            raise PerfsuiteError(f"{option}={text}: {word!r} is no level; there are {', '.join(LEVELS)}, by commas")
+            raise PerfsuiteError(f"{option}={text}: {word!r} is not a level; there are {', '.join(LEVELS)}, by commas")
         levels |= LEVELS[word]
     return levels
 

@@ -187,7 +187,7 @@ class TraceWriter:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._out = path.open("wb" if overwrites else "xb", buffering=0)
         except FileExistsError:
-            raise MeasurementError(f"{path}: is there already; name another file, or remove it") from None
+            raise MeasurementError(f"{path}: already exists; name another file, or remove it") from None
         except OSError as error:
             raise MeasurementError(f"{path}: cannot be written ({error.strerror})") from error
         self._put(MAGIC)

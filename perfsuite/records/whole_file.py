@@ -52,7 +52,7 @@ def _replacement(path: Path, error_type: type[PerfsuiteError]) -> Iterator[int]:
     try:
         path = Path(os.path.realpath(named))
         if path.exists() and not (path.is_file() or path.is_dir()):
-            raise error_type(f"{named}: is no file but a device or a pipe; name a file, or redirect standard output")
+            raise error_type(f"{named}: is not a file but a device or a pipe; name a file, or redirect standard output")
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, partial = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         yield handle

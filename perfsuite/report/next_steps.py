@@ -113,7 +113,7 @@ def _slow(run: EndedRun, found: Sequence[Judgement]) -> Iterator[Step]:
 def _invalid(run: EndedRun, found: Sequence[Judgement]) -> Iterator[Step]:
     (reason, _), *_ = Counter(each.reason for each in found).most_common(1)
     seen, _, advice = reason.partition("; ")
-    what = "free the machine for" if advice.startswith("free the machine") else "mend what stands in the way of"
+    what = "free the machine for" if advice.startswith("free the machine") else "fix the cause of"
     changed = {"--baseline": "record"} if run.is_recording else {}
     yield f"{what} what could not be measured ({terminal_text(seen)}), then", command_again(run.origin, found, changed)
 

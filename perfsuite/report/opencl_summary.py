@@ -1,4 +1,4 @@
-"""What is told of one process's OpenCL commands: counts, clocks, kernels, idle time."""
+"""What is reported of one process's OpenCL commands: counts, clocks, kernels, idle time."""
 
 from __future__ import annotations
 

@@ -123,7 +123,7 @@ _TOLD = {
 
 
 class Judged(Protocol):
-    """What a verdict is told of: a run, or what is known of it before it is written."""
+    """What a verdict is about: a run, or what is known of it before it is written."""
 
     @property
     def judgements(self) -> tuple[Judgement, ...]: ...

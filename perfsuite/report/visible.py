@@ -64,7 +64,7 @@ _PARTS = re.compile(r"[^/_-]*[/_-]*")
 def terminal_text(text: str) -> str:
     r"""Return the text with what would steer a terminal written out, such as ``\x1b``.
 
-    Where some of it runs from right to left, the whole is isolated, so that what stands beside it keeps its place.
+    Where some of it runs from right to left, the whole is isolated, so that what is beside it keeps its place.
     """
     shown = visible(text)
     if any(unicodedata.bidirectional(each) in _RIGHT_TO_LEFT for each in shown):

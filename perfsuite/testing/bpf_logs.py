@@ -1,4 +1,4 @@
-"""Builds logs of the eBPF recorder, record by record, and raw tensors as they would lie in the engine's memory."""
+"""Builds logs of the eBPF recorder, record by record, and raw tensors as they would are in the engine's memory."""
 
 from __future__ import annotations
 

@@ -111,7 +111,7 @@ def _states(starts_ns: Times, token_ns: int, thread: int) -> Events:
 
 
 def _spans(kind: EventKind, starts_ns: Times, duration_ns: int | Times, **fields: int) -> Events:
-    """Return events on thread 0, the first in iteration 0 and so on, but for what the fields say."""
+    """Return events on thread 0, the first in iteration 0 and so on, except what the fields say."""
     number = np.arange(starts_ns.size)
     usual = {"thread": 0, "start_ns": starts_ns, "end_ns": starts_ns + duration_ns}
     made = new_events(kind, number.size, **{**usual, "iteration": number, "evaluation": number, **fields})

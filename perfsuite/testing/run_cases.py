@@ -227,7 +227,7 @@ def _compared(
     margin_ratio = 0.02 if case.kind == "phase" else 0.05
     reason = f"{format_change(ratio)} ({format_change(low)} to {format_change(high)}), margin {margin_ratio * 100:g} %"
     if outcome is Outcome.INCONCLUSIVE:
-        reason += "; a change of +12.6 % could have been seen, about 24 more pairs would decide"
+        reason += "; the smallest detectable change is +12.6 %, about 24 more pairs would decide"
     judged = replace(
         _timed(case, outcome, samples, median(old), reason),
         change_ratio=ratio,

@@ -118,7 +118,7 @@ class EngineObserver:
     _names: dict[tuple[_Name, ...], tuple[_Name, ...]] = field(default_factory=dict)
 
     def add(self, record: EngineRecord) -> None:
-        """Take what is to be shown of one replicate."""
+        """Take what must be shown of one replicate."""
         self._steps.append(step_latencies(record))
         evaluations = evaluations_of(record)
         for phase in GRAPH_PHASES if evaluations else ():
@@ -133,7 +133,7 @@ class EngineObserver:
     def observation(self) -> Observation:
         """Return the tokens of all replicates, and the operators of the one whose phase took the median time.
 
-        Of an even number of replicates it is the faster one of the middle two. A replicate's decode step is the one in
+        For an even number of replicates it is the faster one of the middle two. A replicate's decode step is the one in
         the middle of the generation; of several repetitions the one of the median time is shown. Of more than
         `MAX_OPERATORS` operators the shortest are left out of the timeline; the graph counts all of them.
         """

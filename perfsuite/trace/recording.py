@@ -50,7 +50,7 @@ def new_folder(folder: Path) -> Path:
 
 
 def write_origin(folder: Path, origin: Origin) -> None:
-    """Write down how to read the log that will lie in a folder.
+    """Write down how to read the log that will be in a folder.
 
     Raises MeasurementError: it cannot be written.
     """

@@ -85,7 +85,7 @@ def resolution_ratio(change: Change, *, n_sessions: int) -> float:
 
     .. math:: d = r \left(1 + q_{0.95} / q_{0.99}\right)
 
-    With few sessions the spread that stands in is as it is stated, and q the quantiles of the normal distribution: d is
+    With few sessions the spread that is in is as it is stated, and q the quantiles of the normal distribution: d is
     1.71 r. From five sessions on :math:`\sigma` is estimated by them and independent of e, so that
     :math:`e / \sigma` has Student's t with S - 1 degrees of freedom, and with it q: a device whose sessions happen to
     look steady states a finer resolution, and one whose look unsteady a coarser, but a slowdown of what each states is
@@ -151,7 +151,7 @@ class Comparison:
 
     @property
     def stated_ratio(self) -> float:
-        """What the verdict speaks of: the slowdown that it rules out, or the one that would have been found."""
+        """What the verdict names: the slowdown that it rules out, or the one that would have been found."""
         if self.passes_by_share:
             return self.share_ratio
         is_ruled_out = self.change.upper_ratio - 1.0 < self.passed_ratio

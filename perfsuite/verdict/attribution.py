@@ -51,7 +51,7 @@ class Part:
 def parent_id(case_id: str) -> str | None:
     """Return the case that holds another; None where nothing does.
 
-    An operator belongs to its phase, but for the gather of embeddings, which is a phase of its own.
+    An operator belongs to its phase, except the gather of embeddings, which is a phase of its own.
     """
     kind, _, rest = case_id.partition("/")
     within, _, role = rest.rpartition("/")

@@ -69,7 +69,7 @@ class ChangeSearch:
     """Searches `n_builds` builds for the places at which a time changed by `least_ratio` or more.
 
     The first and the last build are compared first. Where they differ, one between them is compared with both, until
-    the chance that the change lies in one half, or that each half has one, is large enough; and so on with that half.
+    the chance that the change is in one half, or that each half has one, is large enough; and so on with that half.
     A pair's noise is Student's t of four degrees of freedom, as wide as all pairs of the search show. Each decision may
     be wrong with an equal part of `wrong_ratio`, so that a change point is wrong with `wrong_ratio` at most.
 
@@ -172,7 +172,7 @@ class ChangeSearch:
         return None
 
     def _chances(self, segment: _Segment, left: _Floats, right: _Floats, share: float) -> tuple[float, float, float]:
-        """Return the chances that the change lies in the left part, in the right one, and that both have one."""
+        """Return the chances that the change is in the left part, in the right one, and that both have one."""
         least = max(self.least_ratio, _LEAST_SHARE * abs(math.expm1(float(np.median(segment.across)))))
         changes = _Changes.of(np.concatenate((segment.across, left, right)))
         across, on_left, on_right = (changes.likelihood(each, self._noise) for each in (segment.across, left, right))

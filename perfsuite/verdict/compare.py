@@ -162,6 +162,6 @@ def _share_text(compared: Comparison) -> str:
 
 
 def _resolution_text(compared: Comparison) -> str:
-    could_see = f"a change of {format_ratio(1.0 + compared.stated_ratio)} could have been seen"
+    detectable = f"the smallest detectable change is {format_ratio(1.0 + compared.stated_ratio)}"
     most = compared.allowed.most_resolution_ratio
-    return f"{could_see}, --perf-resolution is {most * 100:g} %" if compared.resolution_ratio > most else could_see
+    return f"{detectable}, --perf-resolution is {most * 100:g} %" if compared.resolution_ratio > most else detectable

@@ -86,7 +86,7 @@ class Drift:
 
 
 def sentinel_of(case_id: str) -> str | None:
-    """Return which sentinel a case follows; None for cases of one's own, of which nothing is known."""
+    """Return which sentinel a case follows; None for cases of your own, of which nothing is known."""
     kind, *parts = case_id.split("/")
     if kind == "binding":
         return _sentinel_of_binding(parts)

@@ -117,7 +117,7 @@ class BaselineEntry:
         return any(session.recorded_at == recorded_at for session in self.sessions)
 
     def without_session(self, recorded_at: str) -> BaselineEntry:
-        """Return the entry less the session of one run, to which that run itself is to be compared."""
+        """Return the entry less the session of one run, to which that run itself must be compared."""
         return replace(self, sessions=tuple(each for each in self.sessions if each.recorded_at != recorded_at))
 
     def is_of(self, fingerprint: Fingerprint, board: str | None) -> bool:

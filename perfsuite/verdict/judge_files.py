@@ -35,7 +35,7 @@ def judge_files(
 ) -> tuple[FileChange, ...]:
     """Compare each test that both sides have, slowest change first.
 
-    The k-th run of the old side and the k-th of the new one are a pair. Runs that were not taken in turns decide
+    The k-th run of the old side and the k-th of the new one are a pair. Runs that were not taken in turn decide
     nothing: a machine that became slower between them would look the same.
     """
     names = [name for name in old if name in new]
@@ -59,7 +59,7 @@ def _judged(
     if math.isinf(change.upper_ratio):
         outcome, reason = Outcome.INCONCLUSIVE, f"{format_count(len(pairs), 'pair')}, too few"
     elif not _in_turns(pairs):
-        outcome, reason = Outcome.INCONCLUSIVE, f"{reason}; not taken in turns"
+        outcome, reason = Outcome.INCONCLUSIVE, f"{reason}; the runs of both sides do not alternate"
     return FileChange(
         name=name,
         n_pairs=len(pairs),

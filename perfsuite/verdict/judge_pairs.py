@@ -41,9 +41,9 @@ def _interval(change: PairedChange) -> str:
 
 def _what_would_decide(verdict: PairedVerdict) -> Iterator[str]:
     if verdict.outcome is Outcome.INCONCLUSIVE and verdict.smallest_effect_ratio is not None:
-        could_see = f"a change of {format_change(verdict.smallest_effect_ratio)} could have been seen"
+        detectable = f"the smallest detectable change is {format_change(verdict.smallest_effect_ratio)}"
         n_more = verdict.n_more_pairs
-        yield could_see if n_more is None else f"{could_see}, about {format_count(n_more, 'more pair')} would decide"
+        yield detectable if n_more is None else f"{detectable}, about {format_count(n_more, 'more pair')} would decide"
 
 
 #: Of a case whose forecast nobody asks for.

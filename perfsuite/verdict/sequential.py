@@ -165,7 +165,7 @@ class _Run:
     gave_up: bool = False
 
     def extend(self, n_pairs: int, *, is_confirming: bool = False) -> bool:
-        """Take pairs until there are `n_pairs`; return False, and take none, where that is not to be."""
+        """Take pairs until there are `n_pairs`; return False, and take none, where that must not be."""
         if 0 < n_pairs <= self.n_pairs:
             return True
         may = self.may_confirm if is_confirming else self.may_go_on
@@ -310,7 +310,7 @@ def _standing(
 ) -> dict[str, PairedChange]:
     """Return the changes that are as claimed by the margin, of those that stand among `n_tests` by Holm.
 
-    The k-th least p-value is held against alpha / (n_tests + 1 - k).
+    The k-th least p-value is compared with alpha / (n_tests + 1 - k).
     """
     p_values = {
         case_id: change.p_slower if claims[case_id] is Outcome.REGRESSED else change.p_faster

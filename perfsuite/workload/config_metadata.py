@@ -100,7 +100,7 @@ def spec_of_config(config: _Config | Path) -> Architecture | ModelSpec:
     except KeyError as error:
         raise ArchitectureError(f"{where}: key {error} is missing, which {name} needs") from error
     except (TypeError, ValueError, AttributeError) as error:
-        raise ArchitectureError(f"{where}: is no config of {name}: {error}") from error
+        raise ArchitectureError(f"{where}: is not a config of {name}: {error}") from error
     return ModelSpec(architecture=architecture, metadata=metadata, wanted=tuple(_wanted(values, architecture)))
 
 

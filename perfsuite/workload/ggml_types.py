@@ -29,7 +29,7 @@ class GgmlType:
     def row_bytes(self, n_values: int) -> int:
         """Return the bytes of a row, or raise QuantizationError where it is not a whole number of blocks."""
         if not self.fits(n_values):
-            raise QuantizationError(f"a row of {n_values} values is no multiple of {self.name}'s {self.block_values}")
+            raise QuantizationError(f"{n_values} values in a row are no multiple of {self.name}'s {self.block_values}")
         return n_values // self.block_values * self.block_bytes
 
 

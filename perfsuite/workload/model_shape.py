@@ -32,7 +32,7 @@ _ENCODERS = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelShape:
-    """What a GGUF says of a model, but for its weights and its vocabulary."""
+    """What a GGUF says of a model, except its weights and its vocabulary."""
 
     name: str
     #: The value of ``general.architecture``.

@@ -194,7 +194,7 @@ def _check_file(path: str, weights: Weights) -> None:
     if weights.gguf_architecture != _ARCHITECTURE:
         raise GgufError(
             f"--mmproj={path}: is a model of architecture {weights.gguf_architecture!r}, expected a projector, whose "
-            f"architecture is {_ARCHITECTURE!r}; name the file called mmproj that lies beside the model"
+            f"architecture is {_ARCHITECTURE!r}; name the file called mmproj beside the model"
         )
     metadata = dict(weights.shape.metadata)
     if metadata.get("has_vision_encoder") is True:

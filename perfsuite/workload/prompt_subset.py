@@ -61,7 +61,7 @@ def choose_subset(lengths: Sequence[int], n_keep: int, *, max_kl_nats: float, se
     length, and so which of them are taken; nothing is searched. Where that diverges by more than is wanted, the counts
     by bin are those of the least divergence that `n_keep` prompts can have, and of each bin middle ones are taken.
 
-    Raises PerfsuiteError: fewer than 1 or more prompts than there are shall be kept, or no subset of this size diverges
+    Raises PerfsuiteError: fewer than 1 or more prompts than there are must be kept, or no subset of this size diverges
     so little.
     """
     if not 1 <= n_keep <= len(lengths):

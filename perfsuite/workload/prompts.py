@@ -49,7 +49,7 @@ def read_lines(path: Path) -> tuple[PromptLine, ...]:
         return tuple(_length_lines(path, text))
     if lines := tuple(_csv_lines(path, text)):
         return lines
-    raise PerfsuiteError(f"{path}: is empty but for its heading, expected at least one prompt")
+    raise PerfsuiteError(f"{path}: has only a heading, expected at least one prompt")
 
 
 def _read(path: Path) -> str:
@@ -75,7 +75,7 @@ def _json_lines(path: Path, text: str) -> Iterator[PromptLine]:
         try:
             fields = json.loads(line)
         except (ValueError, RecursionError) as error:
-            raise PerfsuiteError(f"{where}: is no JSON ({error})") from error
+            raise PerfsuiteError(f"{where}: is not JSON ({error})") from error
         if not isinstance(fields, dict):
             raise PerfsuiteError(f"{where}: is {line.strip()[:40]!r}, expected an object with a text or {LENGTH_FIELD}")
         _check_strict(where, fields)
@@ -114,7 +114,7 @@ def _csv_lines(path: Path, text: str) -> Iterator[PromptLine]:
             fields = {name: value for name, value in row.items() if name is not None}
             yield PromptLine(where=f"{path}: line {rows.line_num}", fields=fields)
     except csv.Error as error:
-        raise PerfsuiteError(f"{path}: line {rows.line_num + 1}: is no CSV ({error})") from error
+        raise PerfsuiteError(f"{path}: line {rows.line_num + 1}: is not CSV ({error})") from error
 
 
 #: Fields of a line of JSON that hold the text, the first that is there counts.
@@ -181,7 +181,7 @@ def prompt_lengths(path: Path) -> tuple[int, ...]:
 def prompts_scenario(lengths: Sequence[int], n_gen: int, *, n_depth: int = 0) -> Scenario:
     """Return what stands for a run of many prompts: the prompt of the median length, under a name of these lengths.
 
-    Of an even number it is the shorter of the two in the middle, which is a prompt that there is.
+    For an even number it is the shorter of the two in the middle, which is one of the prompts.
     """
     digest = hashlib.sha256(repr(tuple(lengths)).encode()).hexdigest()[:8]
     depth = f"-d{n_depth}" if n_depth else ""

@@ -78,7 +78,7 @@ def _half_at(offset: int) -> Callable[[Bytes, float], None]:
 
 
 def _half_pair_at(offset: int, minimum_ratio: float) -> Callable[[Bytes, float], None]:
-    """Keep the scale, and behind it that of the minimum, whose ratio to the former centres the values."""
+    """Keep the scale, and behind it that of the minimum, whose ratio to the scale centres the values."""
 
     def set_scale(blocks: Bytes, scale: float) -> None:
         pair = np.array([scale, scale * minimum_ratio], dtype="<f2")

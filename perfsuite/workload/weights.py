@@ -1,4 +1,4 @@
-"""Weights: what a run loads, be it a file that somebody has or a synthetic one that the suite writes."""
+"""Weights: what a run loads: a file that somebody has, or a synthetic one that the suite writes."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ def test_a_desk_adds_and_probes_it(desk: Desk) -> None:
 
 
 def test_the_doctor_looks_at_it(desk: Desk) -> None:
-    """What the bundle is, that the C library has what it needs, and OpenCL's loader are told by a shell alone."""
+    """What the bundle is, that the C library has what it needs, and OpenCL's loader are known from a shell alone."""
     told = desk.perfsuite("devices", "doctor", desk.name, "--json")
     seen = {each["what"]: (each["grade"], each["seen"]) for each in json.loads(told.stdout)}
     assert seen["reach"][0] == "ok"

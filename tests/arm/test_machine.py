@@ -125,7 +125,7 @@ def test_operators_are_traced_with_counters_that_take_turns(
     """eBPF sees every token, graph and operator of llama.cpp on both threads, each with what its thread has counted.
 
     More counters than the processor has take turns, which records say. Debian's kernel lets root alone count from its
-    start, which is told with what allows it.
+    start, which is reported with what allows it.
     """
     engine = find_engine()
     model = materialize(resolve("smollm2-135m-l2-q8_0", cache_dir=tmp_path), cache_dir=tmp_path)

@@ -28,7 +28,7 @@ def _plain(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_elsewhere_than_on_a_terminal_an_answer_is_plain(capsys: Streams) -> None:
-    """No escape sequence is in a table; a picture is told beside JSON on standard error, with --quiet not at all."""
+    """No escape sequence is in a table; a picture is named beside JSON on standard error, with --quiet not at all."""
     show(table())
     out = capsys.readouterr().out
     assert out.split() == ["case", "time", "decode", "5.00", "ms"]

@@ -171,7 +171,7 @@ def test_what_was_not_measured_properly_is_left_out(write_run: WriteRun, capsys:
 
 
 def test_what_is_stored_is_shown(write_run: WriteRun, capsys: Streams) -> None:
-    """Sessions, spreads, references and anchor are told as JSON and as tables."""
+    """Sessions, spreads, references and anchor are reported as JSON and as tables."""
     for factor in (1.0, 1.01, 0.99, 1.02):
         run("record", write_run(factor))
     entry = shown(capsys)
@@ -207,7 +207,7 @@ def test_a_difference_beyond_the_margin_ends_with_1(write_run: WriteRun, capsys:
 
 
 def test_a_case_that_is_not_stored_has_no_change(write_run: WriteRun, capsys: Streams) -> None:
-    """A new case is told beside the others, without a change and a failure; a group that is not stored is named."""
+    """A new case is reported beside the others, without a change and a failure; a group that is not stored is named."""
     run("record", write_run(cases=(DECODE,)))
     found = differences(capsys, write_run(1.0, cases=(DECODE, PREFILL)))[PREFILL]
     assert found["stored_ns"] is found["change_ratio"] is found["since_anchor_ratio"] is None
@@ -272,7 +272,7 @@ def test_cases_that_were_not_run_keep_their_sessions(write_run: WriteRun) -> Non
 
 
 def test_each_approval_is_a_section(write_run: WriteRun) -> None:
-    """A second approval is told after the first; what did not change is counted and not listed."""
+    """A second approval is reported after the first; what did not change is counted and not listed."""
     run("record", write_run())
     run("approve", write_run(1.08), "--reason", REASON)
     run("approve", write_run(1.081), "--reason", "a second reason that is long enough")
@@ -400,7 +400,7 @@ def test_another_fingerprint_is_told(
     ],
 )
 def test_what_is_no_run_is_one_line(tmp_path: Path, refused: Refused, content: str | None, message: str) -> None:
-    """A file that is missing, is no run, or is damaged is told with its path."""
+    """A file that is missing, is no run, or is damaged is reported with its path."""
     path = tmp_path / "run.json"
     if content is not None:
         path.write_text(content)
@@ -420,12 +420,12 @@ def test_what_is_no_run_is_one_line(tmp_path: Path, refused: Refused, content: s
     ],
 )
 def test_a_mistake_is_one_line(refused: Refused, arguments: list[str], message: str) -> None:
-    """A file that is empty and a number out of its range are told."""
+    """A file that is empty and a number out of its range are reported."""
     assert message in refused(["baseline", *arguments])
 
 
 def test_other_mistakes_are_one_line(write_run: WriteRun, refused: Refused) -> None:
-    """A margin that is none, a filter that fits nothing and a run without a valid case are told."""
+    """A margin that is none, a filter that fits nothing and a run without a valid case are reported."""
     path = str(write_run())
     run("record", path)
     assert "--margin=3: expected" in refused(["baseline", "diff", path, "--margin", "3"])
@@ -487,7 +487,7 @@ def test_boards_of_a_kind_are_recorded_apart(write_run: WriteRun, capsys: Stream
 
 
 def test_a_board_without_sessions_is_told(write_run: WriteRun, refused: Refused) -> None:
-    """Those of other boards are no reference, and of none is asked for in vain."""
+    """Those of other boards are no reference, and of none is asked for without effect."""
     run("record", write_run(board=of_board("slow")))
     line = refused(["baseline", "diff", str(write_run(board=of_board("fast")))])
     assert "(no baseline of this board yet, though 1 other board of its kind has one)" in line
@@ -526,7 +526,7 @@ def test_a_boards_anchor_is_its_own_first_session(write_run: WriteRun, capsys: S
 
 
 def test_a_case_that_a_board_has_not_yet_of_its_own_has_not_crept(write_run: WriteRun) -> None:
-    """It was held against the entry without a board, whose anchor is another machine's."""
+    """It was compared with the entry without a board, whose anchor is another machine's."""
     run("record", write_run(1.0))
     run("record", write_run(1.2, cases=(DECODE,), board=of_board("slow")))
     assert run("approve", write_run(1.3, board=of_board("slow")), "--reason", REASON) == 0

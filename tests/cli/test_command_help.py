@@ -136,7 +136,7 @@ def test_every_example_is_accepted(capsys: Streams) -> None:
 
 
 def test_every_page_that_a_help_names_is_there() -> None:
-    """What is told to be read exists."""
+    """What a reader is sent to exists."""
     texts = {name: f"{_PARSERS[name].description} {_PARSERS[name].epilog}" for name in _TOP}
     pages = [(name, page) for name, text in texts.items() for page in re.findall(r"docs/[\w/.-]+\.md", text)]
     assert [(name, page) for name, page in pages if not (_ROOT / page).is_file()] == []

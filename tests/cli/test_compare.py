@@ -53,12 +53,12 @@ def test_llama_benchs_options_become_pytests(monkeypatch: pytest.MonkeyPatch) ->
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["master", "my-branch"], "master: is no folder, no release and no kept engine; expected a folder"),
+        (["master", "my-branch"], "master: is not a folder, no release and no kept engine; expected a folder"),
         (["0.3.35", "0.3.36", "--build=make"], "--build: says how revisions are built; name their checkout"),
     ],
 )
 def test_a_mistake_is_one_line(words: list[str], told: str, refused: Refused) -> None:
-    """Nothing is compiled before it is told."""
+    """It is reported before anything is compiled."""
     assert told in refused(["compare", *words])
 
 
@@ -66,7 +66,7 @@ def test_a_mistake_is_one_line(words: list[str], told: str, refused: Refused) ->
 def test_files_are_compared_without_measuring(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], ratio: float, code: int
 ) -> None:
-    """Eight runs of each side in turns; the exit code is that of a run."""
+    """Eight runs of each side in turn; the exit code is that of a run."""
     for name, offset_s, factor in (("old.sql", 0, 1.0), ("new.sql", 1, ratio)):
         rows = [(f"2026-01-01T00:00:{2 * at + offset_s:02}Z", factor * (100 + at % 3)) for at in range(8)]
         (tmp_path / name).write_text(ops_sql(*rows))

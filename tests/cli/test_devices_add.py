@@ -27,7 +27,7 @@ def add(*arguments: str) -> None:
 
 
 def test_a_board_like_another_one(here: Path, capsys: Streams) -> None:
-    """The file says how it is reached; the rest is taken over, and what to do next is told."""
+    """The file says how it is reached; the rest is taken over, and what to do next is reported."""
     add("desk-pi", "--like", "rubikpi", "--address", "me@desk", "--port", "2222")
     desk, rubikpi = find_profile("desk-pi"), find_profile("rubikpi")
     assert desk.reach == Reach(way="ssh", address="me@desk", port=2222)
@@ -77,7 +77,7 @@ def test_it_is_not_overwritten(here: Path, refused: Refused) -> None:
 
 
 def test_the_users_own_folder(here: Path, capsys: Streams) -> None:
-    """There it holds in any folder; the working folder's goes before it, which is told."""
+    """There it holds in any folder; the working folder's goes before it, which is reported."""
     add("lab", "--user")
     assert (here / "config" / "perfsuite" / "devices" / "lab.toml").is_file()
     assert not (here / "devices").exists()
@@ -116,7 +116,7 @@ def test_a_shipped_name_may_be_ones_own(here: Path) -> None:
 
 @pytest.mark.parametrize("name", ["../x", "a/b", "", "a b", "a\nb", "..", "$(x)", "x" * 65])
 def test_a_name_is_no_path(name: str, here: Path, refused: Refused) -> None:
-    """It is told what a name is, and nothing is written."""
+    """The error says what a name is, and nothing is written."""
     assert "is no name of a device; expected letters, digits, " in refused(["devices", "add", name])
     assert list(here.rglob("*.toml")) == []
 

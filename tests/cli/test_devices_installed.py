@@ -29,7 +29,7 @@ def test_the_llama_cpp_is_the_one_that_would_be_measured(monkeypatch: pytest.Mon
     monkeypatch.setenv("LLAMA_CPP_LIB_PATH", str(tmp_path / "none"))
     told = own_account()
     assert told["engine_build_id"] is None
-    assert told["engine_problem"].startswith(f"LLAMA_CPP_LIB_PATH: {tmp_path}/none: is no folder; expected a checkout")
+    assert told["engine_problem"].startswith(f"LLAMA_CPP_LIB_PATH: {tmp_path}/none: is not a folder; expected")
 
 
 @pytest.fixture

@@ -48,12 +48,12 @@ def test_ones_own_is_told_with_its_file(folder: Path, capsys: Streams) -> None:
 
 def test_programs_get_json(folder: Path, capsys: Streams) -> None:
     """What is broken has a complaint and nothing else; the others have none."""
-    (folder / "board.toml").write_text("this is no TOML")
+    (folder / "board.toml").write_text("this is not TOML")
     assert main(["devices", "list", "--json"]) == 0
     devices = {each["name"]: each for each in json.loads(capsys.readouterr().out)}
     assert devices["rubikpi"]["reach"]["way"] == "ssh"
     assert devices["rubikpi"]["kind"] == "rubikpi"
     assert devices["rubikpi"]["complaint"] is None
     assert devices["board"]["file"] == "devices/board.toml"
-    assert devices["board"]["complaint"].startswith("devices/board.toml: is no TOML (")
+    assert devices["board"]["complaint"].startswith("devices/board.toml: is not TOML (")
     assert devices["board"]["reach"] is None

@@ -16,7 +16,7 @@ from ..board_loopback import LoopbackBoard
 
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return a folder of one's own, which is the current one."""
+    """Return a folder of your own, which is the current one."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

@@ -81,7 +81,7 @@ def test_a_bare_board_gets_a_suite_that_answers(bench: LoopbackBoard, capsys: St
 
 
 def test_a_python_that_is_not_there_is_one_line(bench: LoopbackBoard, capsys: Streams) -> None:
-    """A missing interpreter is told with the command that installs one, and nothing is left on the board."""
+    """A missing interpreter is reported with the command that installs one, and nothing is left on the board."""
     assert main(["devices", "setup", "bench", "--with-python", "--python", "python9.9", "-q"]) == 2
     out, err = capsys.readouterr()
     assert out == ""
@@ -155,7 +155,7 @@ def test_this_machine_is_not_set_up(refused: Refused, tmp_path: Path) -> None:
 
 
 def test_this_machine_is_examined(capsys: Streams) -> None:
-    """The exit code says whether anything fails; each finding has its grade, what was seen and how it is mended."""
+    """The exit code says whether anything fails; each finding has its grade, what was seen and how it is fixed."""
     status = main(["devices", "doctor", "host", "--json"])
     found = {each["what"]: each for each in json.loads(capsys.readouterr().out)}
     assert status == int(any(each["grade"] == "fail" for each in found.values()))
@@ -182,7 +182,7 @@ def test_a_device_out_of_reach_fails(
 def test_a_board_is_examined_over_ssh(
     start_board: Callable[..., NamespaceBoard], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Streams
 ) -> None:
-    """What its own /sys says is told: its clocks, its zones, and the governor that its user may set."""
+    """What its own /sys says is reported: its clocks, its zones, and the governor that its user may set."""
     plant("orangepi5", tmp_path)
     board = start_board(sys_tree=tmp_path / "sys")
     board.link_suite()

@@ -90,7 +90,7 @@ def in_use(board: LinkedBoard) -> Path:
 
 
 def left_on(board: LinkedBoard) -> set[str]:
-    """Return what lies beside the bundles, hidden or not."""
+    """Return what is beside the bundles, hidden or not."""
     return {path.name for path in (board.home / _HOME / "bundle").iterdir()}
 
 
@@ -138,7 +138,7 @@ def test_what_was_altered_on_a_board_is_mended(bench: LinkedBoard, tmp_path: Pat
 
 
 def test_what_does_not_run_is_not_used(bench: LinkedBoard, tmp_path: Path, capsys: Streams) -> None:
-    """A worker that fails there is told in its own words, and the bundle before stays in use."""
+    """A worker that fails there is reported in its own words, and the bundle before stays in use."""
     assert set_up(plant_bundle(tmp_path / "bundle")) == 0
     before = in_use(bench)
     worker = "#!/bin/sh\necho 'version GLIBC_2.99 not found' >&2; exit 1\n"
@@ -303,7 +303,7 @@ def _foreign(bundle: Path) -> None:
         (_altered, "libperfsuite_engine.so: has 3 bytes, sha256 "),
         (_incomplete, "libperfsuite_engine.so: is missing, the manifest names it"),
         (_of_another_digest, "and itself 0000000000000000"),
-        (_escaping, "is no name of a file in a bundle"),
+        (_escaping, "is not a name of a file in a bundle"),
         (_foreign, "the bundle is for test-linux-gnu"),
     ],
 )
@@ -339,13 +339,13 @@ BOARD = BoardSurvey(
     ],
 )
 def test_a_board_that_does_not_suit_is_refused(board: BoardSurvey, told: str) -> None:
-    """Another machine, another C library and an older glibc are told with what the bundle needs."""
+    """Another machine, another C library and an older glibc are reported with what the bundle needs."""
     with pytest.raises(DeviceError, match=told):
         check_fit("bench", board, manifest_of(()))
 
 
 def test_a_board_without_room_is_refused() -> None:
-    """What is free is told beside what is needed; where nothing is to be sent, no room is needed."""
+    """What is free is reported beside what is needed; where nothing must be sent, no room is needed."""
     check_room("bench", BOARD, 1_000_000)
     check_room("bench", replace(BOARD, free_bytes=0), 0)
     with pytest.raises(DeviceError, match=r"bench: 47\.7 MiB are free there, .* are needed"):
@@ -402,5 +402,5 @@ def test_a_manifest_is_read_as_it_was_written(tmp_path: Path) -> None:
     bundle = plant_bundle(tmp_path / "bundle")
     manifest = parse_manifest((bundle / MANIFEST_NAME).read_text(), "here")
     assert manifest == manifest_of(listed_files(bundle, (WORKER,)))
-    with pytest.raises(DeviceError, match="here: is no JSON"):
+    with pytest.raises(DeviceError, match="here: is not JSON"):
         parse_manifest("{", "here")

@@ -13,7 +13,7 @@ from tests.command_streams import Refused, Streams
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """``./devices`` with a board of one's own."""
+    """``./devices`` with a board of your own."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     monkeypatch.chdir(tmp_path)
     (tmp_path / "devices").mkdir()
@@ -23,7 +23,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_every_value_has_its_file(capsys: Streams) -> None:
-    """One's own file, the one that it extends, the defaults of judging, and what nobody said."""
+    """Your own file, the one that it extends, the defaults of judging, and what nobody said."""
     assert main(["devices", "show", "desk-pi"]) == 0
     rows = {line.split()[0]: line.rstrip() for line in capsys.readouterr().out.splitlines() if line}
     assert rows["reach.port"].endswith("devices/desk-pi.toml")

@@ -34,7 +34,7 @@ BOARD = replace(find_profile("host"), name="board", reach=Reach(way="ssh", addre
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Let the lock of this machine, and what is to be restored on it, lie in folders of the test's own."""
+    """Let the lock of this machine, and what must be restored on it, be in folders of the test's own."""
     monkeypatch.setattr("perfsuite.device.lock.holding.lock_folders", lambda: (tmp_path,))
     monkeypatch.setenv("PERFSUITE_LOCK_DIR", str(tmp_path))
     monkeypatch.setattr("perfsuite.device.lock.command.platformdirs.user_cache_dir", lambda _: str(tmp_path / "cache"))
@@ -122,7 +122,7 @@ def test_a_board_is_asked_over_its_link(monkeypatch: pytest.MonkeyPatch, capsys:
 
 
 def test_a_boards_refusal_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the device says against it is said with the device's name; lines and escapes in it are written out."""
+    """What the device says against it is stated with the device's name; lines and escapes in it are written out."""
     linked(monkeypatch, 2, line(error="held by anna; ..."))
     with pytest.raises(LockedError, match=r"^board: held by anna"):
         devices_unlock.answered(BOARD, ("break",))

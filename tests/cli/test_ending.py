@@ -25,7 +25,7 @@ LONG = "x" * 300
     ids=lambda arguments: " ".join(arguments[:-1]),
 )
 def test_a_name_that_the_system_refuses_is_a_line(arguments: list[str], refused: Refused) -> None:
-    """A name that is too long is told with the reason, wherever it is given."""
+    """A name that is too long is reported with the reason, wherever it is given."""
     told = refused(arguments)
     assert f"{LONG}: " in told
     assert "File name too long" in told
@@ -43,7 +43,7 @@ def test_a_name_that_the_system_refuses_is_a_line(arguments: list[str], refused:
     ],
 )
 def test_what_the_system_refuses_is_a_line(error: OSError, line: str | None, capsys: Streams) -> None:
-    """The file where one is known, and the reason; a mistake's exit code, but for a reader that went away."""
+    """The file where one is known, and the reason; a mistake's exit code, except a reader that went away."""
 
     def work() -> int:
         raise error

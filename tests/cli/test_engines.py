@@ -72,7 +72,7 @@ def test_prune_leaves_what_baselines_name_and_what_is_in_use(
     [
         (("show", "12"), "0 engines have an id that begins so"),
         (("export", "12", "engine.tgz"), "0 engines have an id that begins so"),
-        (("import", "absent.tgz"), "absent.tgz: is no archive of an engine (No such file or directory)"),
+        (("import", "absent.tgz"), "absent.tgz: is not an archive of an engine (No such file or directory)"),
         (("prune", "--keep=-1"), "--keep=-1: expected 0 or more"),
         (("keep", "absent"), "absent"),
     ],

@@ -105,7 +105,7 @@ def test_a_run_is_not_overwritten(run_dir: Path, refused: Refused, tmp_path: Pat
 
 @pytest.mark.parametrize("form", BEGINNINGS)
 def test_a_run_is_written_in_each_format(run_dir: Path, tmp_path: Path, capsys: Streams, form: str) -> None:
-    """Standard output and file hold the same, whether the folder or the file is named; a file is told of in a line."""
+    """Standard output and file hold the same, whether the folder or the file is named; a line names the file."""
     assert main(["export", form, str(run_dir)]) == 0
     printed = capsys.readouterr().out
     assert printed.startswith(BEGINNINGS[form])
@@ -147,7 +147,7 @@ def test_llama_bench_has_the_words_of_the_older_command(phase_run: Path, capsys:
 
 
 def test_sql_of_two_runs_is_joined_as_llama_cpp_joins_builds(phase_run: Path, capsys: Streams) -> None:
-    """In SQLite, two builds meet on all settings, and the average rates stand beside each other.
+    """In SQLite, two builds meet on all settings, and the average rates are beside each other.
 
     *Source*: llama.cpp, scripts/compare-llama-bench.py, `get_rows`: a join on equal properties, grouped by them.
     """

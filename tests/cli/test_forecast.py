@@ -271,7 +271,7 @@ def test_dispatches_and_power_count(capsys: Streams) -> None:
 
 
 def test_a_measurement_gives_the_utilisation(capsys: Streams) -> None:
-    """MBU and MFU stand in the phase that was measured, and over all of it at the top."""
+    """MBU and MFU are in the phase that was measured, and over all of it at the top."""
     plain = forecast(capsys, *LLAMA, *REQUEST, *DEVICE, "--measured-tpot-s", "0.1")
     decode = plain["decode"]
     assert decode["mbu"] == plain["mbu"] == pytest.approx(decode["bytes"] / (0.1 * 256e9))

@@ -136,7 +136,7 @@ def test_older_runs_are_added_once(tmp_path: Path, capsys: Streams) -> None:
 
 
 def test_files_are_merged(history_dir: Path, capsys: Streams) -> None:
-    """One file is left, which is told; then there is nothing to merge."""
+    """One file is left, which is reported; then there is nothing to merge."""
     assert "30 runs of 30 files merged" in told(["compact"], history_dir, capsys)
     assert "nothing to merge" in told(["compact"], history_dir, capsys)
     assert len(json.loads(told(["runs", "--json"], history_dir, capsys))) == 30
@@ -203,10 +203,10 @@ def test_an_empty_history_says_how_it_fills(tmp_path: Path, capsys: Streams, act
 
 
 def test_a_foreign_file_is_named_beside_the_answer(history_dir: Path, capsys: Streams) -> None:
-    """What is left out is said on standard error."""
+    """What is left out is stated on standard error."""
     (history_dir / "runs" / "foreign.parquet").write_bytes(b"no")
     assert main(["history", "runs", "--history", str(history_dir)]) == 0
-    assert "foreign.parquet: is no whole Parquet file of a history; left out" in capsys.readouterr().err
+    assert "foreign.parquet: is not a whole Parquet file of a history; left out" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -228,7 +228,7 @@ def test_a_foreign_file_is_named_beside_the_answer(history_dir: Path, capsys: St
     ],
 )
 def test_mistakes_are_one_line(history_dir: Path, refused: Refused, arguments: list[str], reason: str) -> None:
-    """What cannot be asked is told with what is accepted."""
+    """What cannot be asked is reported with what is accepted."""
     assert reason in refused(["history", *arguments, "--history", str(history_dir)])
 
 
@@ -300,7 +300,7 @@ def test_a_slower_board_of_a_kind_is_no_change(pool_dir: Path, capsys: Streams) 
 
 
 def test_one_board_is_listed(pool_dir: Path, capsys: Streams) -> None:
-    """By its identity or the beginning of it; one that is not there is told with what was asked for."""
+    """By its identity or the beginning of it; one that is not there is reported with what was asked for."""
     runs = json.loads(told(["runs", "--board", "slow", "--json"], pool_dir, capsys))
     assert {run["board"] for run in runs} == {"slowslowslowslow"}
     assert "slowslowslowslow" in told(["runs", "--last", "2"], pool_dir, capsys)

@@ -1,4 +1,4 @@
-"""Change points as they are told."""
+"""Change points as they are reported."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def test_cases_that_changed_together_are_told_together(capsys: Streams) -> None:
 
 
 def test_a_few_cases_are_not_the_machine(capsys: Streams) -> None:
-    """One case of six is told without the hint."""
+    """One case of six is reported without the hint."""
     points = [point for number in range(6) for point in trend(f"mine/{number}", ratio=1.0 if number else 1.1)]
     text = told(points, capsys)
     assert "mine/0" in text
@@ -160,7 +160,7 @@ def test_a_fingerprint_is_told_once_for_all_cases(capsys: Streams) -> None:
 
 
 def test_nothing_found_says_how_long_it_takes(capsys: Streams) -> None:
-    """No change, too few runs, and no run at all are told apart; what is told is advice."""
+    """No change, too few runs, and no run at all are told apart; what is reported is advice."""
     assert "no change point in 1 case; a change shows once 4 runs have followed it where 13 precede it, and later" in (
         told(trend("mine/0", ratio=1.0), capsys)
     )

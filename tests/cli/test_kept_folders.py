@@ -13,7 +13,7 @@ from perfsuite.errors import PerfsuiteError
 
 
 def test_the_nearest_name_is_found(tmp_path: Path) -> None:
-    """Of an argument that may be several; a name that is like none, and what is there, is left to the command."""
+    """The hint fits an argument that may be several; a name that is like none, or exists, is left to the command."""
     assert nearest("reprot", ["report", "export"]) == "report"
     assert nearest("xyz", ["report", "export"]) is None
     (tmp_path / "monday").mkdir()

@@ -61,7 +61,7 @@ def plans(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[LlamaPlan]:
 
 
 def test_each_token_is_a_line(plans: list[LlamaPlan], capsys: Streams) -> None:
-    """Latency, rate and, from the eighth on, forecasts; losses are told; delays and errors come last."""
+    """Latency, rate and, from the eighth on, forecasts; losses are reported; delays and errors come last."""
     assert main(["live", "--scenario", "p8-g12", "--threads", "3", "--repetitions", "2"]) == 0
     out = capsys.readouterr().out
     lines = out.splitlines()
@@ -112,7 +112,7 @@ def test_a_run_can_be_attached_to(tmp_path: Path, capsys: Streams) -> None:
 
 
 def test_a_socket_that_is_not_there_is_waited_for(tmp_path: Path, capsys: Streams) -> None:
-    """That it waits is told once, and at the limit that nobody came."""
+    """That it waits is reported once, and at the limit that nobody came."""
     path = tmp_path / "live.sock"
     assert main(["live", "--socket", str(path), "--limit", "0.05"]) == 2
     out, err = capsys.readouterr()
@@ -161,13 +161,13 @@ def test_the_cost_as_json(capsys: Streams) -> None:
         (["--limit", "1e300"], "--limit=1e+300: expected seconds above 0, up to 86400 (a day)"),
         (["--limit", "86401"], "--limit=86401: expected seconds above 0, up to 86400 (a day)"),
         (["--socket", "/x/y", "--cost"], "--socket=/x/y: --cost starts runs of its own"),
-        (["--socket", str(Path(__file__).parent)], "cli: cannot be subscribed to (it is no socket)"),
-        (["--socket", ""], ".: cannot be subscribed to (it is no socket)"),
-        (["--socket", __file__], "test_live.py: cannot be subscribed to (it is no socket)"),
+        (["--socket", str(Path(__file__).parent)], "cli: cannot be subscribed to (it is not a socket)"),
+        (["--socket", ""], ".: cannot be subscribed to (it is not a socket)"),
+        (["--socket", __file__], "test_live.py: cannot be subscribed to (it is not a socket)"),
         (["--device", "nokia3310"], "--device=nokia3310: no such device"),
         (["--scenario", "nonsense"], "scenario 'nonsense' is unknown"),
     ],
 )
 def test_what_cannot_be_is_one_line(arguments: list[str], message: str, refused: Refused) -> None:
-    """A user's mistake is told before anything runs."""
+    """A user's mistake is reported before anything runs."""
     assert message in refused(["live", *arguments])

@@ -136,7 +136,7 @@ def test_a_night_whose_cells_are_all_measured_has_nothing_to_go_on_with(begin: B
 
 
 def test_a_night_of_another_commit_is_told(begin: Begin) -> None:
-    """The line says which one is to be checked out."""
+    """The line says which one must be checked out."""
     git = ("git", "-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false")
     for words in (("init", "-q"), ("commit", "-q", "--allow-empty", "-m", "one")):
         subprocess.run([*git, *words], check=True)
@@ -222,7 +222,7 @@ def test_a_plan_that_has_changed_is_told(begin: Begin) -> None:
 
 
 def test_there_must_be_a_night_to_go_on_with(refused: Refused, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An empty folder is told as one."""
+    """An empty folder is reported as one."""
     monkeypatch.chdir(tmp_path)
     write_plan("smollm2-135m-q8_0")
     assert "holds no night to go on with" in refused(["nightly", "plan.toml", "--resume", "-o", "nights"])
@@ -231,7 +231,7 @@ def test_there_must_be_a_night_to_go_on_with(refused: Refused, tmp_path: Path, m
 def test_a_board_of_the_plan_may_be_measured_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], refused: Refused
 ) -> None:
-    """By its name in the plan; one that the plan does not have is told with those that it has."""
+    """By its name in the plan; one that the plan does not have is reported with those that it has."""
     monkeypatch.chdir(tmp_path)
     write_plan("smollm2-135m-q8_0", board='name = "attic"\nfarm = "farm:20408"\n[[board]]\ndevice = "host"')
     for boards, n_cells in ((["host"], "1 cell,"), (["host", "attic"], "2 cells,")):

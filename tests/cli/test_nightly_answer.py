@@ -57,7 +57,7 @@ def test_the_files_of_a_long_night_take_the_memory_of_a_short_one(tmp_path: Path
 
 
 def test_a_summary_is_what_a_runner_shows(tmp_path: Path) -> None:
-    """Of 3,000 cells those are told first that fail or were not measured; what is left out is counted."""
+    """Of 3,000 cells those are reported first that fail or were not measured; what is left out is counted."""
     plan = night_of(3_000)
     ends = dict.fromkeys([cell.key for cell in plan.cells[:-1]], PASSED)
     ends[plan.cells[2_500].key] = CellEnd(ending=Ending.FAILED, exit_code=1, seconds=1, n_cases={"regressed": 1})
@@ -68,7 +68,7 @@ def test_a_summary_is_what_a_runner_shows(tmp_path: Path) -> None:
     assert (
         text.index("`p2500-g4` | failed |") < text.index("`p2999-g4` | not run |") < text.index("`p0-g4` | measured |")
     )
-    assert "_Left out for lack of room: 2000 cells; night.json has all._" in text
+    assert "_Left out to save room: 2000 cells; night.json has all._" in text
     assert "runs._" in text
 
 

@@ -55,7 +55,7 @@ def test_format_and_place_can_be_chosen(arguments: list[str], written: str, tmp_
 
 
 def test_several_pictures_are_written_at_once(tmp_path: Path, capsys: Streams) -> None:
-    """Each under its own name; by default as PNG, and its finding is told."""
+    """Each under its own name; by default as PNG, and its finding is reported."""
     assert main(["plot", "life-fig6", "life-fig8", "--format", "svg"]) == 0
     assert sorted(path.name for path in tmp_path.iterdir()) == ["life-fig6.svg", "life-fig8.svg"]
     capsys.readouterr()

@@ -69,7 +69,7 @@ def test_remarks_are_all_told_unless_it_is_quiet(capsys: Streams) -> None:
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
 def test_a_full_error_output_ends_no_measurement() -> None:
-    """What is told beside the answer may be lost."""
+    """What is reported beside the answer may be lost."""
     with open("/dev/full", "w") as full:
         line = [sys.executable, "-c", _SCRIPT]
         done = subprocess.run(line, stdout=subprocess.PIPE, stderr=full, text=True, timeout=60, check=False)
@@ -127,7 +127,7 @@ def test_a_terminal_has_a_bar_and_no_thread() -> None:
 
 
 def test_a_dumb_terminal_has_lines() -> None:
-    """A terminal that moves no cursor is told lines as a file is; with NO_COLOR the bar has no colours."""
+    """A terminal that moves no cursor gets lines as a file does; with NO_COLOR the bar has no colours."""
     _, drawn = _on_a_terminal(TERM="dumb")
     assert "\x1b" not in drawn
     assert "demo: ceilings\r\n" in drawn

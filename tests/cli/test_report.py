@@ -51,7 +51,7 @@ def test_what_is_told_steers_no_terminal(run_dir: Path, tmp_path: Path, capsys: 
 
 
 def test_a_folder_of_runs_is_told_from_a_run(run_dir: Path, refused: Refused, tmp_path: Path) -> None:
-    """Who names the folder of all runs is told the newest; other mistakes are told by their paths."""
+    """For the folder of all runs the error names the newest; other mistakes are reported by their paths."""
     assert f"the newest is {run_dir}" in refused(["report", str(run_dir.parent)])
     other = tmp_path / "other.json"
     other.write_text("{}")

@@ -23,7 +23,7 @@ def test_the_catalogue_is_listed(capsys: Streams) -> None:
 
 
 def test_a_synthetic_file_is_written(tmp_path: Path, capsys: Streams) -> None:
-    """The file has the architecture, the quantisation and the depth that were asked for, and its size is told."""
+    """The file has the architecture, the quantisation and the depth that were asked for, and its size is reported."""
     path = tmp_path / "x.gguf"
     assert main(["synthesize", "smollm2-135m", "--quant", "q4_0", "--layers", "2", "-o", str(path)]) == 0
     assert read_gguf(path).architecture.n_layers == 2
@@ -49,7 +49,7 @@ def test_what_cannot_be_synthesized_is_one_line(
 
 
 def test_a_file_that_cannot_be_written_is_one_line(tmp_path: Path, refused: Refused) -> None:
-    """A folder that is none is told with the path."""
+    """A folder that is none is reported with the path."""
     (tmp_path / "file").touch()
     path = tmp_path / "file" / "x.gguf"
     assert str(path) in refused(["synthesize", "smollm2-135m", "--layers", "1", "-o", str(path)])
@@ -94,7 +94,7 @@ def test_rows_have_the_columns_of_their_table(capsys: Streams) -> None:
 
 
 def test_a_held_cell_stands_beside_its_value(capsys: Streams) -> None:
-    """Where a value is printed, its window, the relative error and whether it can be reproduced are told."""
+    """Where a value is printed, its window, the relative error and whether it can be reproduced are reported."""
     rows = reproduced(capsys, "--table", "8")
     first, second = rows[0], rows[1]
     assert first == {
@@ -119,7 +119,7 @@ def test_one_table_can_be_asked_for(capsys: Streams, refused: Refused) -> None:
 
 
 def test_a_value_outside_its_window_fails(capsys: Streams, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The exit code is 1, the row is marked and the count is told."""
+    """The exit code is 1, the row is marked and the count is reported."""
     monkeypatch.setattr("perfsuite.expectation.paper.decode_tables.GIGA", 2e9)
     assert main(["reproduce", "life", "--table", "12"]) == 1
     out = capsys.readouterr().out

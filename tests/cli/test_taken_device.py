@@ -162,7 +162,7 @@ def test_a_device_that_somebody_has_is_not_measured(
 def test_a_mistake_is_said_before_the_device_is_asked_for(
     arguments: list[str], told: str, locks: Path, refused: Refused, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever waits for a device that somebody else has would else hear of it only then."""
+    """An error is reported before the wait for a device that somebody else has, not after it."""
     monkeypatch.setattr("perfsuite.experiments.tracing.command_program.find_helper", lambda _: Path("helper"))
     Path("kept").mkdir()
     Path("kept", "trace.pstrace").touch()
@@ -177,12 +177,12 @@ def test_a_llama_cpp_that_is_not_there_is_said_before_the_device_is_asked_for(
     """With the variable that names it."""
     monkeypatch.setenv("LLAMA_CPP_LIB_PATH", "/nowhere")
     with held_by(locks, "anna"):
-        assert "LLAMA_CPP_LIB_PATH: /nowhere: is no folder" in refused(["overhead"])
+        assert "LLAMA_CPP_LIB_PATH: /nowhere: is not a folder" in refused(["overhead"])
 
 
 @pytest.mark.parametrize("arguments", LOOKING, ids=" ".join)
 def test_who_only_looks_needs_no_device(arguments: list[str], locks: Path, capsys: Streams) -> None:
-    """What is stored, published or computed is told while somebody measures."""
+    """What is stored, published or computed is reported while somebody measures."""
     with held_by(locks, "anna"):
         status = main(arguments)
     out, err = capsys.readouterr()
@@ -252,7 +252,7 @@ def test_what_is_to_be_known_of_the_device_is_told(
 def test_a_device_that_does_not_cool_is_not_measured(
     mine: Callable[[str], Profile], monkeypatch: pytest.MonkeyPatch, locks: Path, capsys: Streams
 ) -> None:
-    """Where the temperature gate was waited for in vain, nothing is measured and the reason is told once."""
+    """Where the temperature gate was waited for without effect, nothing is measured and the reason is reported once."""
     cooled = SimpleNamespace(notes=(), problem="zone cpu is at 90 °C")
     monkeypatch.setattr("perfsuite.device.stability.stabilised.wait_until_cool", lambda *_, **__: cooled)
     with pytest.raises(DeviceError, match="90 °C"), taken_device(mine(""), "sweep", QUIET):
@@ -262,7 +262,7 @@ def test_a_device_that_does_not_cool_is_not_measured(
 
 
 def test_a_lock_that_was_broken_is_told_at_the_end(locks: Path, capsys: Streams) -> None:
-    """What was measured is told, and that it is not to be trusted, with ``--quiet`` too; nothing of it is kept."""
+    """What was measured is reported, and that it must not be trusted, with ``--quiet`` too; nothing of it is kept."""
     with taken_device(find_profile("host"), "sweep", argparse.Namespace(quiet=True)) as taken:
         taken.refuse_untrusted()
         break_lock(locks, force=True)

@@ -134,7 +134,7 @@ def test_differences_are_the_fields_that_differ(old: dict[str, str], new: dict[s
 
 
 def test_a_difference_is_told_with_both_values() -> None:
-    """Old and new are told by name, a dash where there is none."""
+    """Old and new are reported by name, a dash where there is none."""
     old, new = {"soc": "A", "threads": "2", "gone": "x"}, {"soc": "A", "threads": "1", "come": "y"}
     assert differences(old, new) == ("threads '2', now '1'", "gone 'x', now '-'", "come '-', now 'y'")
 

@@ -117,7 +117,7 @@ def test_within_a_run_its_own_governor_comes_back(root: Path, folder: Path) -> N
 def test_a_governor_that_is_not_taken_is_one_line(
     root: Path, folder: Path, kept: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A kernel that ignores the write, or refuses it, is told with the file."""
+    """A kernel that ignores the write, or refuses it, is reported with the file."""
 
     monkeypatch.setattr(
         "perfsuite.device.stability.governing.write_line", lambda *_: "Permission denied" if kept is None else None

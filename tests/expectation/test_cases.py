@@ -180,7 +180,7 @@ def test_without_experts_routing_decides_nothing(model: str) -> None:
 @pytest.mark.parametrize("type_k", ["f32", "f16", "q8_0", "q4_0"])
 @pytest.mark.parametrize("flash_attn", [True, False])
 def test_attention_is_computed_in_the_type_of_its_keys(type_k: str, flash_attn: bool) -> None:
-    """What reads the cache is of the keys' type, be it a product, the fused operator, or a cast in front of that."""
+    """What reads the cache is of the keys' type: a product, the fused operator, or a cast in front of that."""
     weights = catalogue_weights("smollm2-135m-l2-q8_0")
     type_v = type_k if flash_attn else "f16"
     of = llama_workload(weights, find_scenario("siso"), flash_attn=flash_attn, type_k=type_k, type_v=type_v)

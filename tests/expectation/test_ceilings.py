@@ -47,7 +47,7 @@ def test_sustained_bandwidth_is_that_of_the_smallest_level_that_holds_the_set(
 def test_fastest_bandwidth_is_the_best_pattern_of_the_level_within_the_set(
     working_set_bytes: int, expected: float
 ) -> None:
-    """Between two measured working sets the floor grants the faster level, for part of the set may lie there."""
+    """Between two measured working sets the floor grants the faster level, for part of the set may be there."""
     assert CEILINGS.fastest_bandwidth_bytes_per_s(working_set_bytes) == expected
 
 

@@ -144,8 +144,8 @@ def test_rows_are_linear_in_their_blocks(type_name: str, n_blocks: int) -> None:
 @pytest.mark.parametrize(
     ("name", "n_elements", "error", "told"),
     [
-        ("q8_0", 33, QuantizationError, r"a row of 33 values is no multiple of Q8_0's 32"),
-        *((name, 32, ArchitectureError, rf"'{name}' is no ggml type") for name in ("q9_9", "", "f 32")),
+        ("q8_0", 33, QuantizationError, r"33 values in a row are no multiple of Q8_0's 32"),
+        *((name, 32, ArchitectureError, rf"'{name}' is not a ggml type") for name in ("q9_9", "", "f 32")),
     ],
 )
 def test_a_row_that_cannot_be_is_refused(name: str, n_elements: int, error: type[Exception], told: str) -> None:
@@ -349,7 +349,7 @@ def test_sinks_are_read_as_parameters() -> None:
     [("DSV4_HC_COMB", (1, 2), 12 + 96), ("DSV4_HC_COMB", (2,), 96), ("DSV4_HC_COMB", (), 0)],
 )
 def test_any_source_may_be_a_parameter(op: str, weight_sources: tuple[int, ...], parameter_bytes: int) -> None:
-    """Who knows which sources are parameters says it of each, and what is read of them counts."""
+    """Where it is known which sources are parameters, each is marked, and what is read of them counts."""
     sources = [activations(24, 2), activations(3), activations(24)]
     cost = cost_of(op, activations(4, 4, 2), sources, weight_sources=weight_sources)
     assert cost.parameter_bytes == parameter_bytes

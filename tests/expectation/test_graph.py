@@ -30,7 +30,7 @@ def _operator(role: str, op: str, layer: int | None = 0) -> Operator:
 
 
 def test_a_later_operator_of_another_kind_carries_it() -> None:
-    """The second kind under one name in a layer is told by its operator; the first kind and other layers are not."""
+    """The second kind under one name in a layer is named by its operator; the first kind and other layers are not."""
     given = [
         _operator("Qcur", "MUL_MAT"),
         _operator("Qcur", "ROPE"),
@@ -82,7 +82,7 @@ def test_normalised_and_scaled_weights_are_operators_of_their_own() -> None:
 
 
 def test_a_single_expert_is_copied_instead_of_summed() -> None:
-    """Of one chosen expert there is nothing to add, and its row is copied to lie in one piece."""
+    """Of one chosen expert there is nothing to add, and its row is copied to be in one piece."""
     assert layer_of("qwen1.5-moe-a2.7b", n_experts_used=1)["ffn_moe_out"].op == "CONT"
     assert layer_of("qwen1.5-moe-a2.7b", n_experts_used=2)["ffn_moe_out"].op == "ADD"
 
@@ -278,7 +278,7 @@ def test_a_batch_without_logits_computes_none(weights: Weights) -> None:
 
 
 def test_settings_that_the_engine_refuses_have_no_graph() -> None:
-    """Values are quantised in the cache with flash attention only, which is told with the architecture."""
+    """Values are quantised in the cache with flash attention only, which is reported with the architecture."""
     with pytest.raises(ArchitectureError, match=r"smollm2-135m: a quantised cache of values \(type_v is q4_0\) needs"):
         graph(SMALL, settings=Settings(flash_attn=False, type_v="q4_0"))
 

@@ -129,7 +129,7 @@ def test_a_stand_in_takes_the_work_of_what_it_stands_for() -> None:
 
 
 def test_parameters_are_numbers_or_bits() -> None:
-    """A whole number is told as it is, and a float by its 32 bits: 1.0 is 0x3f800000."""
+    """A whole number is reported as it is, and a float by its 32 bits: 1.0 is 0x3f800000."""
     gated = replace(USUAL, op="DSV4_HC_PRE")
     assert lone_operator(gated).params == (0x3F800000, 1)
     assert lone_operator(replace(gated, n_outer=1)).params == (0x3F800000, 0)

@@ -127,7 +127,7 @@ def test_a_delta_net_is_taken_head_by_head() -> None:
 
 
 def test_products_are_taken_piece_by_piece() -> None:
-    """A large product is shared evenly but for its last piece; a small one is cut along its longer side."""
+    """A large product is shared evenly except its last piece; a small one is cut along its longer side."""
     large = operator_balance(operator("MUL_MAT", (1536, 1), (576, 1536), (576, 1)), 2, 64)
     small = operator_balance(operator("MUL_MAT", (3, 1), (576, 3), (576, 1)), 2, 64)
     assert large is not None

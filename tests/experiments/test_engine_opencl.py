@@ -171,7 +171,7 @@ def without(stamp: str, kernel: str, rate: float) -> Callable[[OpenClTrace], Ope
 
 @pytest.mark.parametrize("stamp", ["queued_ns", "submit_ns", "start_ns", "end_ns"])
 def test_a_single_odd_time_costs_no_case(runs: HostRuns, fake_opencl: FakeOpenCl, stamp: str) -> None:
-    """A time that is missing in one launch of twenty leaves each case as it was, and is told with the driver."""
+    """A time that is missing in one launch of twenty leaves each case as it was, and is reported with the driver."""
     assert runs("--baseline=record").ret == 0
     fake_opencl.altered = without(stamp, "kernel_mul_mat", 0.05)
     assert runs().ret == 0

@@ -86,7 +86,7 @@ def test_what_is_computed_otherwise_has_no_forecast(stored_record: EngineRecord,
 
 
 def test_work_that_is_missing_is_a_problem(stored_record: EngineRecord, tmp_path: Path) -> None:
-    """Of the roles that lack it alone."""
+    """Only the roles that lack it are named."""
     short = replace(stored_record, graphs=tuple(graph[:-1] for graph in stored_record.graphs))
     checked = check_graphs(_config(tmp_path), [short])
     assert all("lost events" in text for texts in checked.problems.values() for text in texts)

@@ -51,7 +51,7 @@ def test_slower_memory_counts_for_what_waits_for_it() -> None:
 
 
 def test_what_cannot_be_told_is_said() -> None:
-    """Three replicates without the ceilings at both ends are too few, and a reader is told."""
+    """Three replicates without the ceilings at both ends are too few, and the report says so."""
     few = group(compute=(100,) * 3, memory=(100,) * 3, samples=(100,) * 3)
     assert with_speed_problems(few).notes == ("3 replicates are too few to tell whether the device kept its speed",)
     assert with_speed_problems(few, (100, 101)).notes == ()
@@ -60,7 +60,7 @@ def test_what_cannot_be_told_is_said() -> None:
 
 
 def test_a_group_without_sentinels_stays_as_it_is() -> None:
-    """Nothing is said of what has none."""
+    """Nothing is stated of what has none."""
     plain = GroupSamples(samples={}, fingerprint={})
     assert with_speed_problems(plain, (100, 200)) is plain
 

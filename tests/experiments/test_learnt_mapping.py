@@ -112,7 +112,7 @@ def test_a_mapping_is_learnt_once(engine: Engine, learn: Learn, announced: list[
     ],
 )
 def test_a_mapping_that_cannot_be_read_is_learnt_anew(text: str, engine: Engine, learn: Learn, tmp_path: Path) -> None:
-    """Whatever lies in the cache in its place is replaced."""
+    """Whatever is in the cache in its place is replaced."""
     first = learn()
     (path,) = (tmp_path / "cache" / "mappings").iterdir()
     stored = path.read_bytes()

@@ -114,7 +114,7 @@ def test_experts_are_those_of_the_tensor(routed_plan: LlamaPlan, requires_ebpf: 
 
 
 def test_a_run_can_be_traced_at_any_level(plan: LlamaPlan, requires_ebpf: Path, tmp_path: Path) -> None:
-    """With threads, the states of the engine's threads are told; without operators, there are none."""
+    """With threads, the states of the engine's threads are reported; without operators, there are none."""
     trace = traced_by_ebpf(plan, _ebpf(requires_ebpf, "graph,threads"), _board(plan), tmp_path).trace
     assert not trace.of(EventKind.OPERATOR).size
     assert trace.of(EventKind.TOKEN).size == plan.n_gen + 1

@@ -124,7 +124,7 @@ def test_what_is_switched_off_is_not_written(runs: HostRuns) -> None:
 def test_what_fails_is_one_line_and_loses_nothing(
     runs: HostRuns, monkeypatch: pytest.MonkeyPatch, writer: str, line: str, kind: type[Exception]
 ) -> None:
-    """Neither run.json nor the verdict, be it a full disk or a defect; the line says how to have it later."""
+    """A full disk or a defect costs neither run.json nor the verdict; the line says how to have it later."""
     monkeypatch.setattr(f"{OUTPUTS}.{writer}", _fails(kind("no room\nat all")))
     result = runs()
     assert result.ret == 0
@@ -160,9 +160,9 @@ def test_the_history_has_every_run(runs: HostRuns) -> None:
 
 
 def test_a_folder_in_the_place_of_the_report_is_a_complaint(runs: HostRuns) -> None:
-    """It stays, is told in a line, and is not named as the report; nor is it where none is asked for."""
+    """It stays, is reported in a line, and is not named as the report; nor is it where none is asked for."""
     (runs.pytester.path / "run" / "report.html").mkdir(parents=True)
-    for option, advice in (("on", "make it with *"), ("off", "what lies there is not of this run")):
+    for option, advice in (("on", "make it with *"), ("off", "the file there is not of this run")):
         result = runs(f"--perf-report={option}")
         assert result.ret == 0
         result.stdout.fnmatch_lines([f"  report.html: not written (*Is a directory*); {advice}"])

@@ -1,4 +1,4 @@
-"""Workloads of sweeps measured in turns, with the workers replaced but for one."""
+"""Workloads of sweeps measured in turn, with the workers replaced except one."""
 
 from __future__ import annotations
 
@@ -210,7 +210,7 @@ def test_the_engines_version_comes_with_the_rows(machine: Machine, tmp_path: Pat
 
 
 def test_progress_counts_rounds_and_workloads(machine: Machine, tmp_path: Path) -> None:
-    """Whoever waits is told the round, the place in it and the setting."""
+    """The progress shows the round, the place in it and the setting."""
     told: list[str] = []
     measure_rows((point("p16-g4"), point("p17-g4")), bench(tmp_path, n_processes=1), told.append)
     assert [text.rpartition(": ")[0] for text in told] == ["round 1, workload 1 of 2", "round 1, workload 2 of 2"]

@@ -206,7 +206,7 @@ def test_a_generation_without_a_prompt_has_kernels(runs: HostRuns, fake_opencl: 
 
 @pytest.mark.usefixtures("without_engines")
 def test_boards_of_a_kind_are_compared_with_themselves(runs: HostRuns, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Over a link a board that is 30 % slower passes by its own sessions, and a third one is told to have none."""
+    """Over a link a board that is 30 % slower passes by its own sessions, and a third one is reported to have none."""
     for board, slowdown in (("fast", 1.0), ("slow", 1.3)):
         _be_board(monkeypatch, board)
         runs.device.slowdown[""] = slowdown
@@ -240,7 +240,7 @@ def test_creep_is_measured_from_the_boards_own_anchor(runs: HostRuns, monkeypatc
 def test_creep_is_measured_from_the_anchor_of_what_a_board_is_compared_with(
     runs: HostRuns, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A board without sessions is told what crept of those of no board; once it has its own, what crept since them."""
+    """A board without sessions sees what crept of those of no board; once it has its own, what crept since them."""
     few, approve = (
         "--perf-replicates=3",
         ["baseline", "approve", "run/run.json", "--reason", "slower, and more accurate"],

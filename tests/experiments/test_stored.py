@@ -70,7 +70,7 @@ def test_what_is_committed_goes_before_the_checkouts_own(runs: HostRuns) -> None
 def test_the_resolution_that_is_asked_for_counts_in_pairs(
     runs: HostRuns, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...], limit_ratio: float
 ) -> None:
-    """Of the engine and of the kernels; without the option pairs pass at what they rule out up to 10 %."""
+    """The engine and the kernels have one each; without the option pairs pass at what they rule out up to 10 %."""
     limits = []
 
     def compare(*arguments: Any, resolution_limit_ratio: float, **more: Any) -> Any:

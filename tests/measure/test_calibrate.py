@@ -183,7 +183,7 @@ def test_there_is_a_composition_for_each_architecture_and_phase(machine: Machine
 
 
 def test_a_composition_has_the_time_of_each_shape_in_each_round(machine: Machine, run: CalibrationRun) -> None:
-    """All occurrences of a shape are summed, and what lies beside the operators is the rest."""
+    """All occurrences of a shape are summed, and what is beside the operators is the rest."""
     found = calibrate(run, quiet)
     prompts = {Path(plan.gguf_path).stem: plan.n_prompt for plan in machine.llama_plans}
     for each in found.compositions:
@@ -200,7 +200,7 @@ def test_a_composition_has_the_time_of_each_shape_in_each_round(machine: Machine
 def test_a_graph_that_the_expectation_does_not_have_ends_it(
     machine: Machine, run: CalibrationRun, stored_payload: dict[str, Any]
 ) -> None:
-    """A record of two layers where twenty are expected is told with both numbers of operators."""
+    """A record of two layers where twenty are expected is reported with both numbers of operators."""
     machine.answers_with = stored_payload["engine"]
     name = "-".join((reference_architectures()[0][0].name, reference_architectures()[0][1]))
     expected = len(operators_of(name, 96, Phase.PREFILL))

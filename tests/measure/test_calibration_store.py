@@ -86,7 +86,7 @@ def test_a_board_has_its_own(tmp_path: Path) -> None:
 
 
 def test_a_quick_one_takes_no_place_of_a_whole_one(tmp_path: Path) -> None:
-    """What was measured for one workload is found for that alone, and lies beside what was measured for all."""
+    """What was measured for one workload is found for that alone, and is beside what was measured for all."""
     quick = replace(CALIBRATION, points=CALIBRATION.points[:5], is_quick=True)
     store_calibration(quick, BUILD, tmp_path, quick_for="one")
     assert find(tmp_path) is None
@@ -117,7 +117,7 @@ def test_a_corrupt_file_is_named(tmp_path: Path, content: bytes) -> None:
 
 
 def test_a_single_wrong_value_is_named(tmp_path: Path) -> None:
-    """A time of 0 within a whole calibration is told with the path of the file."""
+    """A time of 0 within a whole calibration is reported with the path of the file."""
     path = store_calibration(CALIBRATION, BUILD, tmp_path)
     plain = json.loads(path.read_text())
     plain["points"][3]["rounds_ns"] = [0.0]

@@ -149,7 +149,7 @@ def test_a_program_that_fails_is_told_and_measures_nothing(
 
 
 def test_the_data_sheet_speaks_of_all_threads() -> None:
-    """What is promised of a whole processor does not stand beside one thread of it."""
+    """What is promised of a whole processor is not shown beside one thread of it."""
     both = [*ceilings(1), *ceilings(2)]
     found = with_theoretical(both, [peak(kind="fp32"), peak(kind="bandwidth")])
     assert {each.n_threads for each in found if each.theoretical_per_s is not None} == {2}

@@ -43,7 +43,7 @@ def program(engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def target(requires_ebpf: Path, program: Path, small_plan: LlamaPlan) -> Iterator[TracedLlama]:
-    """Return that program with a small model loaded, on two threads; skipped where eBPF is not to be had."""
+    """Return that program with a small model loaded, on two threads; skipped where there is no eBPF."""
     with TracedLlama(program, small_plan.gguf_path) as running:
         yield running
 
@@ -287,7 +287,7 @@ def test_it_keeps_no_file_of_its_parent(target: TracedLlama, requires_ebpf: Path
     with EbpfRecording(HelperPipes(process)) as recording:
         recording.wait_until_ready(LIMIT_S)
         if os.geteuid() != 0:
-            pytest.skip("it takes root to see the files of a program with capabilities")
+            pytest.skip("it needs root to see the files of a program with capabilities")
         links = [os.readlink(link) for link in Path(f"/proc/{recording.helper_pid}/fd").iterdir()]
     assert "/dev/null" in links
     assert str(tmp_path / "secret") not in links
@@ -308,7 +308,7 @@ def test_it_is_not_bound_to_its_parents_processor(recorder: Recorder) -> None:
 def test_anothers_process_is_refused(requires_ebpf: Path, tmp_path: Path) -> None:
     """A process of another user is refused before anything of it is read."""
     if os.geteuid() != 0:
-        pytest.skip("it takes root to start a process of another user")
+        pytest.skip("it needs root to start a process of another user")
     with subprocess.Popen(["sleep", "60"], user=NOBODY, group=NOBODY, extra_groups=[]) as other:
         try:
             with pytest.raises(MeasurementError, match=f"belongs to user {NOBODY}, not to user 0"):
@@ -420,7 +420,7 @@ def test_what_it_inherits_does_not_break_it(
 
 
 def test_the_kernels_own_statistics_are_told(target: TracedLlama, recorder: Recorder) -> None:
-    """Asked for statistics, each program says how often it ran and how long; or a note says that it takes root."""
+    """Asked for statistics, each program says how often it ran and how long; or a note says that it needs root."""
     with recorder.start(TraceLevel.TOKEN | TraceLevel.OPERATOR, statistics=True) as recording:
         target.decode(4)
         notes = recording.finish()
@@ -432,7 +432,7 @@ def test_the_kernels_own_statistics_are_told(target: TracedLlama, recorder: Reco
         probes[tail[8:].split(b"\0")[0].decode()] = (int.from_bytes(tail[:8], "little"), run_time_ns)
     assert set(probes) >= {"token_begin", "token_end", "operator_begin", "fused_begin", "barrier_begin", "switched"}
     if notes:
-        assert "it takes root" in notes[0]
+        assert "it needs root" in notes[0]
         return
     assert probes["token_begin"][0] == 4
     assert probes["barrier_begin"] == (0, 0)
@@ -455,7 +455,7 @@ def test_an_unprivileged_user_records_a_process_of_ones_own(
 ) -> None:
     """With the file capabilities that the installed helper has, nobody else than the user is needed."""
     if os.geteuid() != 0:
-        pytest.skip("it takes root to give a file capabilities and to become another user")
+        pytest.skip("it needs root to give a file capabilities and to become another user")
     program = build_traced_llama(engine, public_folder)
     for path in (*engine.library_dir.glob("lib*.so.0"), requires_ebpf, Path(small_plan.gguf_path)):
         shutil.copy(path, public_folder / path.name)
@@ -496,7 +496,7 @@ def test_an_unprivileged_user_cannot_record_roots_process(
 ) -> None:
     """The installed helper refuses a process of root's to anybody else."""
     if os.geteuid() != 0:
-        pytest.skip("it takes root to give a file capabilities and to become another user")
+        pytest.skip("it needs root to give a file capabilities and to become another user")
     helper = Path(shutil.copy(requires_ebpf, public_folder / requires_ebpf.name))
     helper.chmod(0o755)
     os.setxattr(helper, CAPABILITIES_ATTRIBUTE, helper_capabilities())
@@ -527,7 +527,7 @@ def test_an_unprivileged_user_cannot_record_roots_process(
 def test_options_that_are_none_are_refused(
     tmp_path: Path, levels: TraceLevel, options: dict[str, Any], told: str
 ) -> None:
-    """Another buffer, structure without a layout, and a counter without a meaning are told before anything starts."""
+    """Another buffer, structure without a layout, and a counter without a meaning are errors before anything starts."""
     with pytest.raises(MeasurementError, match=told):
         Recorder(pid=1, helper=tmp_path / "no-helper", log_path=tmp_path / "log").start(levels, **options)
 

@@ -27,7 +27,7 @@ from perfsuite.measure.ebpf_helper import (
     others_can_write,
 )
 
-as_root = pytest.mark.skipif(os.geteuid() != 0, reason="it takes root to install a program")
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="it needs root to install a program")
 
 
 @pytest.fixture
@@ -105,9 +105,9 @@ def test_sources_that_others_can_write_are_told(
 
 
 def test_it_takes_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Anybody else is told the command."""
+    """Anybody else gets the command."""
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    with pytest.raises(MeasurementError, match="takes root; run sudo perfsuite trace install-helper"):
+    with pytest.raises(MeasurementError, match="needs root; run sudo perfsuite trace install-helper"):
         install_helper(tmp_path / "libexec")
     assert not (tmp_path / "libexec").exists()
 
@@ -115,7 +115,7 @@ def test_it_takes_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_who_else_can_write_is_found(tmp_path: Path) -> None:
     """A shared folder counts wherever it is above a path, but one with the sticky bit does not."""
     if os.geteuid() != 0:
-        pytest.skip("it takes root to have folders of root's own")
+        pytest.skip("it needs root to have folders of root's own")
     inner = tmp_path / "a" / "b"
     inner.mkdir(parents=True)
     assert others_can_write(inner) is None
@@ -264,7 +264,7 @@ def test_a_helper_that_cannot_be_used_is_refused(installed: Path, tmp_path: Path
 
 
 def test_root_builds_its_own(installed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not in a cache where others can write, as under sudo; what keeps it from building is what is told."""
+    """Not in a cache where others can write, as under sudo; what keeps it from building is what is reported."""
     (installed / "perfsuite-bpf").unlink()
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     monkeypatch.setattr(module, "build_helper", lambda cache_dir: cache_dir / "built")
@@ -282,7 +282,7 @@ def test_root_builds_its_own(installed: Path, tmp_path: Path, monkeypatch: pytes
 
 
 def test_what_the_check_says_is_told(installed: Path, tmp_path: Path) -> None:
-    """The helper's own error line is the obstacle; one that only fails is told by its exit code."""
+    """The helper's own error line is the obstacle; one that only fails is reported by its exit code."""
     _write(installed / "perfsuite-bpf", GOOD + ' || { echo "note: x" >&2; echo "error: no luck" >&2; exit 1; }')
     assert ebpf_obstacle(tmp_path, folder=installed) == "no luck"
     _write(installed / "perfsuite-bpf", "exit 7")

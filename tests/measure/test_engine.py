@@ -46,7 +46,7 @@ def cmake_built(build: Path, checkout: Path, name: str = "CMAKE_HOME_DIRECTORY:I
 
 
 def test_a_checkout_a_build_and_its_bin_are_one(tmp_path: Path, checkout: Path) -> None:
-    """Whichever is named, the libraries are those of the build, and the headers lie in two folders of the checkout.
+    """Whichever is named, the libraries are those of the build, and the headers are in two folders of the checkout.
 
     Where the cache of CMake names what is no longer there, the folders above count.
     """
@@ -62,7 +62,7 @@ def test_a_tilde_is_the_home(checkout: Path, monkeypatch: pytest.MonkeyPatch) ->
     build = cmake_built(checkout / "build", checkout)
     monkeypatch.setenv("HOME", str(checkout.parent))
     assert library_folder(Path("~/llama.cpp")) == build / "bin"
-    with pytest.raises(EngineError, match=r"~nobody-of-that-name/llama\.cpp: is no folder"):
+    with pytest.raises(EngineError, match=r"~nobody-of-that-name/llama\.cpp: is not a folder"):
         library_folder(Path("~nobody-of-that-name/llama.cpp"))
 
 
@@ -109,7 +109,7 @@ def test_a_static_build_is_refused_with_the_option_that_makes_shared_libraries(c
 def test_what_holds_no_llama_is_refused_with_what_was_looked_for(tmp_path: Path, checkout: Path) -> None:
     """A folder that is not there, one of something else, and a checkout without a build have a line each."""
     for named, told in (
-        (tmp_path / "none", r"none: is no folder; expected a checkout of llama\.cpp"),
+        (tmp_path / "none", r"none: is not a folder; expected a checkout of llama\.cpp"),
         (tmp_path, r"libllama\.so is not there, nor in its bin/, lib/ or lib64/, .* expected a checkout of llama\.cpp"),
         (checkout, r"llama\.cpp: is a checkout that was not built; run 'cmake -B build "),
     ):

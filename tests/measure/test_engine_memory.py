@@ -64,7 +64,7 @@ def opened(engine: Engine, engine_cache: Path, tmp_path: Path) -> Opened:
 
 
 def test_every_family_is_among_the_cases() -> None:
-    """The prediction is held against the engine for all that it is made for."""
+    """The prediction is compared with the engine for all that it is made for."""
     assert {find(name).gguf_architecture for name, *_ in CASES} == KNOWN_GRAPHS
 
 

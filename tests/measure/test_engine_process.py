@@ -81,7 +81,7 @@ def test_a_process_that_is_not_there_is_told() -> None:
         mapped_files(process.pid)
 
 
-@pytest.mark.skipif(os.getuid() != 0 or not shutil.which("setpriv"), reason="takes root, to become somebody else")
+@pytest.mark.skipif(os.getuid() != 0 or not shutil.which("setpriv"), reason="needs root, to become somebody else")
 def test_a_process_of_another_user_is_told_as_such() -> None:
     """Nobody may look into root's processes."""
     script = f"from perfsuite.measure.engine_process import mapped_files; mapped_files({os.getpid()})"
@@ -99,7 +99,7 @@ def test_a_process_of_another_user_is_refused_by_name() -> None:
         refuse_other_user(999999999)
 
 
-@pytest.mark.skipif(os.getuid() != 0, reason="takes root, to become somebody else")
+@pytest.mark.skipif(os.getuid() != 0, reason="needs root, to become somebody else")
 def test_root_is_refused_another_users_process() -> None:
     """All four user ids count."""
     process = subprocess.Popen(["sleep", "60"], user=65534, group=65534, extra_groups=[])

@@ -38,7 +38,7 @@ def build(tmp_path: Path) -> Engine:
 
 
 def test_the_installed_engine_is_found_again_with_its_build_id(store: EngineStore) -> None:
-    """What is kept is a whole build: it has the same identity, and its headers lie beside it."""
+    """What is kept is a whole build: it has the same identity, and its headers are beside it."""
     engine = find_engine()
     kept = store.keep_engine(engine, "llama 1")
     folder = store.folder_of(kept.engine_id)
@@ -74,7 +74,7 @@ def test_the_same_engine_is_one_entry(store: EngineStore, build: Engine) -> None
 
 
 def test_a_damaged_engine_is_refused_and_kept_anew(store: EngineStore, build: Engine) -> None:
-    """A file that has changed is named; recording again with the build at hand mends the entry."""
+    """A file that has changed is named; recording again with the build at hand fixes the entry."""
     kept = store.keep_engine(build)
     (store.folder / kept.engine_id / "lib" / "libggml.so").unlink()
     with pytest.raises(EngineError, match=r"lib/libggml\.so has another content than when it was kept"):
@@ -93,7 +93,7 @@ def test_an_archive_brings_an_engine_to_another_store(store: EngineStore, build:
     assert other.read_archive(path) == kept
     for content in (b"", b"no archive", b"\x1f\x8b\x08\x00"):
         path.write_bytes(content)
-        with pytest.raises(EngineError, match="is no archive of an engine"):
+        with pytest.raises(EngineError, match="is not an archive of an engine"):
             other.read_archive(path)
 
 
@@ -128,7 +128,7 @@ OUTSIDE_FILES = {"lib/../../outside.so": "0" * 64}
         ({"lib/libother.so": b"more"}, "holds other files than its manifest names"),
         ({"manifest.json": b"{}"}, "the manifest cannot be read"),
         ({"manifest.json": b"[" * 100_000}, "the manifest cannot be read"),
-        ({"manifest.json": None}, "is no archive of an engine"),
+        ({"manifest.json": None}, "is not an archive of an engine"),
     ],
 )
 def test_an_archive_that_was_changed_is_refused(

@@ -278,7 +278,7 @@ def test_without_a_recorder_an_image_is_timed_alone(small_plan: LlamaPlan, tmp_p
 
 
 def test_a_projector_that_cannot_be_used_is_one_line(small_plan: LlamaPlan, tmp_path: Path) -> None:
-    """One of another width, a text's model and a cut file are told by libmtmd, with both files."""
+    """One of another width, a text's model and a cut file are known from libmtmd, with both files."""
     fitting = _with_image(small_plan, "tiny-clip-f16", tmp_path)
     other = materialize(resolve("pythia-70m-l1-q8_0", cache_dir=tmp_path), cache_dir=tmp_path)
     cut = tmp_path / "cut.gguf"
@@ -301,7 +301,7 @@ def test_a_projector_that_cannot_be_used_is_one_line(small_plan: LlamaPlan, tmp_
     [
         ({"draft_path": "/nowhere.gguf", "n_draft": 2}, r"/nowhere.gguf: llama.cpp cannot load it"),
         ({"engine_build_id": "0" * 16}, r"holds build [0-9a-f]{16}, the plan was made for 0{16}"),
-        ({"library_dir": "/nowhere"}, r"/nowhere: is no folder"),
+        ({"library_dir": "/nowhere"}, r"/nowhere: is not a folder"),
         ({"type_k": "q9_9"}, r"no ggml type is called 'q9_9'"),
         ({"type_v": "q8_0", "flash_attn": False}, r"cannot make a context of 256 tokens: .*flash_attn"),
         ({"recorder": "dance"}, r"recorder 'dance' is not known"),
@@ -429,7 +429,7 @@ def test_a_worker_gets_its_plan_and_the_environment(child: Child, tmp_path: Path
 def test_the_environment_names_the_engine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """LLAMA_CPP_LIB_PATH chooses the engine; empty or unset it is the installed one."""
     monkeypatch.setenv("LLAMA_CPP_LIB_PATH", str(tmp_path / "other"))
-    with pytest.raises(EngineError, match=r"^LLAMA_CPP_LIB_PATH: .*other: is no folder"):
+    with pytest.raises(EngineError, match=r"^LLAMA_CPP_LIB_PATH: .*other: is not a folder"):
         environment_engine()
     monkeypatch.setenv("LLAMA_CPP_LIB_PATH", "")
     named = environment_engine()

@@ -88,7 +88,7 @@ def test_what_is_followed_is_led(small_plan: LlamaPlan) -> None:
 
 
 def test_the_ebpf_recorder_follows_the_run_alone(small_plan: LlamaPlan, requires_ebpf: Path, tmp_path: Path) -> None:
-    """It is attached after the warm-up, its log is there, and what it left out is told."""
+    """It is attached after the warm-up, its log is there, and what it left out is reported."""
     log_path = tmp_path / "log"
     ebpf = EbpfPlan(helper=str(requires_ebpf), log_path=str(log_path), levels=int(TraceLevel.TOKEN))
     payload = run_worker(replace(small_plan, ebpf=ebpf))

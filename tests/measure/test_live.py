@@ -81,9 +81,9 @@ def test_what_is_no_socket_is_not_waited_for(connection: socket.socket, tmp_path
     path.mkdir() if is_folder else path.write_text("")
 
     def announce() -> None:
-        pytest.fail("waits for what is no socket")
+        pytest.fail("waits for what is not a socket")
 
-    with pytest.raises(MeasurementError, match=r"live\.sock: cannot be subscribed to \(it is no socket\)"):
+    with pytest.raises(MeasurementError, match=r"live\.sock: cannot be subscribed to \(it is not a socket\)"):
         connect(connection, path, limit_s=LIMIT_S, announce_wait=announce)
 
 
@@ -212,7 +212,7 @@ def test_a_killed_run_is_told(path: Path, small_plan: LlamaPlan, tmp_path: Path)
 
 
 def test_a_worker_that_cannot_start_says_why(small_plan: LlamaPlan, tmp_path: Path) -> None:
-    """The worker's own reason is told, not that its stream broke off; a socket that others could reach is another."""
+    """The worker's own reason is reported, not that its stream broke off; a socket that others could reach is one."""
     broken = replace(small_plan, gguf_path=str(tmp_path / "none.gguf"))
     with pytest.raises(MeasurementError, match=r"none\.gguf: llama\.cpp cannot load it"):
         run_live(broken, lambda delivery: None, HERE, limit_s=LIMIT_S)

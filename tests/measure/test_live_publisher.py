@@ -184,7 +184,7 @@ def test_without_a_subscriber_the_driver_wakes_nobody(library: ctypes.CDLL, path
 def test_the_thread_keeps_to_its_processors(library: ctypes.CDLL, path: Path, tmp_path: Path) -> None:
     """Its affinity is what was asked for, and that of the engine's thread stays.
 
-    A path that cannot be is told before anything runs.
+    A path that cannot be is reported before anything runs.
     """
     usable, n_threads = os.sched_getaffinity(0), threading.active_count()
     wanted = frozenset({max(usable)})
@@ -215,7 +215,7 @@ def kernel_log(*enqueue_ns: int) -> bytes:
 def test_kernels_come_from_the_layers_log(library: ctypes.CDLL, path: Path, tmp_path: Path) -> None:
     """What the layer has written by a token's end is sent with it; what it enqueued before the run's begin is not.
 
-    Of a broken log nobody knows how many there were, and the stream goes on without.
+    Nobody knows how many a broken log had, and the stream goes on without.
     """
     log = tmp_path / "opencl-1.log"
     with published(library, path, opencl_log=log):

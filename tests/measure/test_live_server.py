@@ -72,7 +72,7 @@ def test_who_comes_late_is_told_what_was(path: Path) -> None:
 
 @pytest.mark.parametrize("is_at_once", [False, True])
 def test_a_subscriber_that_does_not_read_loses_whole_lines_and_is_told(path: Path, is_at_once: bool) -> None:
-    """The server never waits; in the end the lines that came and those that are told as lost are all, in order.
+    """The server never waits; in the end the lines that came and those that are reported as lost are all, in order.
 
     What is flushed tells of losses that no line follows.
     """
@@ -113,7 +113,7 @@ def test_who_has_gone_is_forgotten(path: Path) -> None:
 
 
 def test_there_is_a_limit_to_subscribers(path: Path) -> None:
-    """Who comes beyond it finds the connection closed."""
+    """A reader beyond the limit finds the connection closed."""
     with open_server(path) as server:
         all_of_them = [subscribed(server, path) for _ in range(MOST_SUBSCRIBERS + 1)]
         *_, last = [each.__enter__() for each in all_of_them]
@@ -125,7 +125,7 @@ def test_there_is_a_limit_to_subscribers(path: Path) -> None:
 
 
 def test_a_watched_descriptor_ends_the_wait(path: Path) -> None:
-    """What else is to be waited for is waited for as well, and nobody needs to subscribe."""
+    """What else must be waited for is waited for as well, and nobody needs to subscribe."""
     event_fd = os.eventfd(1)
     with open_server(path) as server:
         server.publish(["x"])
@@ -171,7 +171,7 @@ def test_a_file_in_the_sockets_place_stays(path: Path) -> None:
     with open_server(path):
         path.unlink()
         path.write_text("mine")
-    with pytest.raises(MeasurementError, match="is no socket"), open_server(path):
+    with pytest.raises(MeasurementError, match="is not a socket"), open_server(path):
         pass
     assert path.read_text() == "mine"
 

@@ -66,7 +66,7 @@ def test_a_device_has_the_whole_model_and_so_has_the_processor(engine: Engine, t
 
 
 def test_the_longest_prompt_fits(engine: Engine, tmp_path: Path) -> None:
-    """Of several prompts the longest decides the batch and the context."""
+    """The longest of several prompts decides the batch and the context."""
     plan = plan_of(engine, tmp_path, "p10-g6", prompt_lengths=(5, 1500, 10))
     assert (plan.prompt_lengths, plan.n_batch, plan.n_ctx) == ((5, 1500, 10), 1500, 1536)
     assert plan_of(engine, tmp_path, "p10-g6").n_ctx == 256

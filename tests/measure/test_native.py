@@ -61,7 +61,7 @@ def test_the_engines_own_libraries_are_accepted(engine: Engine, tmp_path: Path) 
 
 
 def test_another_build_is_refused(engine: Engine, copied: Path) -> None:
-    """It is told by its paths, beside the right one as well; and so is none, or less than the whole."""
+    """It is reported by its paths, beside the right one as well; and so is none, or less than the whole."""
     own, other = libraries(engine), tuple(copied / path.name for path in libraries(engine))
     with pytest.raises(EngineError, match=rf"maps another llama\.cpp \(.*{copied}.*\) than build {engine.build_id}"):
         refuse_other_engine(engine, maps_of(*other))
@@ -164,7 +164,7 @@ def test_a_source_that_does_not_compile_names_the_log(tmp_path: Path, tree: Path
 
 @pytest.mark.usefixtures("tree")
 def test_a_compiler_that_hangs_or_is_not_there_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One that does not end is told with the limit and the log, none at all with what to install."""
+    """One that does not end is reported with the limit and the log, none at all with what to install."""
 
     def hanging(command: list[str], **_: object) -> None:
         raise subprocess.TimeoutExpired(command, 300)

@@ -95,7 +95,7 @@ def _measure(environment: Mapping[str, str], case_ids: Sequence[str], **changed:
 
 
 def _sides(environment: Mapping[str, str], case_ids: Sequence[str], **changed: Any) -> dict[str, list[KernelRecord]]:
-    """Return the records of each case: its own, or in pairs those of old and new."""
+    """Return the records of each case: its own, or in pairs those of both sides."""
     answer = _run(environment, case_ids, **changed)
     assert "error" not in answer, answer["error"]
     found = [[KernelRecord.from_plain(plain) for plain in sides] for sides in answer["records"]]

@@ -1,4 +1,4 @@
-"""The tracing layer under real programs: they compute and see what they would without it, and every command is told."""
+"""The tracing layer under real programs: they compute and see what they would without it; it records all commands."""
 
 from __future__ import annotations
 

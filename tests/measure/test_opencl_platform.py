@@ -56,7 +56,7 @@ def test_what_nobody_named_or_expects_is_listed(name: str | None, device: OpenCl
     ("machine", "fix"), [("x86_64", "pip install intel-opencl-rt"), ("aarch64", "the OpenCL driver of the device's")]
 )
 def test_nothing_at_all(machine: str, fix: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A machine without OpenCL is told what to install on its processor."""
+    """On a machine without OpenCL the error names what to install on its processor."""
     monkeypatch.setattr(opencl_platform.host, "system", lambda: "Linux")
     monkeypatch.setattr(opencl_platform.host, "machine", lambda: machine)
     with pytest.raises(OpenClError, match=fix):

@@ -144,7 +144,7 @@ def test_the_last_try_may_be_kept(told: list[Any], number: int, complaint: str |
 
 
 class Seen(Witness):
-    """Notes what it is told of, and says that it is quiet again."""
+    """Notes what it gets, and says that it is quiet again."""
 
     def __init__(self, *, is_quiet: bool = False) -> None:
         self.is_quiet = is_quiet
@@ -316,7 +316,7 @@ def taken_pairs(board: Desk, n: int, **settings: Any) -> list[tuple[tuple[TurnsP
 
 
 def test_each_side_leads_one_of_two_pairs() -> None:
-    """Who leads is drawn for the first pair of two, and changes for the second; or it is as the caller says."""
+    """The side that leads is drawn for the first pair of two, and changes for the second; or the caller decides."""
     leaders = [settings["leader"] for _, settings in taken_pairs(Desk(), 40)]
     assert [1 - leader for leader in leaders[::2]] == leaders[1::2]
     assert set(leaders[::2]) == {0, 1}
@@ -346,7 +346,7 @@ def test_either_side_of_a_pair_may_complain() -> None:
 
 
 def test_rounds_go_through_all_that_are_not_complete() -> None:
-    """In an order drawn anew each time, twice as often as wanted at most; whoever waits is told where it is."""
+    """In an order drawn anew each time, twice as often as wanted at most; the progress shows where it is."""
     told: list[tuple[int, int, int, str]] = []
     complete, late = series(name="a"), series(CONTENDED, CONTENDED, name="b")
     take_rounds([complete, late], 2, order=random.Random(3), announce=lambda *where: told.append(where))

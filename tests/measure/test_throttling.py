@@ -90,14 +90,14 @@ RUNS: dict[str, tuple[dict[str, Sequence[int]], tuple[int, int] | None, bool]] =
 
 @pytest.mark.parametrize("run", RUNS)
 def test_what_is_throttling_and_what_is_none(run: str) -> None:
-    """A clock that drops for a while is, what hits one replicate or memory alone is not, nor what cannot be told."""
+    """A clock that drops for a while is, what hits one replicate or memory alone is not, nor what cannot be known."""
     sentinels_ns, ends_ns, is_throttled = RUNS[run]
     assert (throttling_complaint(sentinels_ns, ends_ns) is not None) is is_throttled
 
 
 @pytest.mark.parametrize("n_replicates", [0, 1, 2, 3])
 def test_few_replicates_are_held_between_the_ceilings(n_replicates: int) -> None:
-    """What cannot be told by one, two or three sentinels is told by the ceilings before and after them."""
+    """What is not visible from one, two or three sentinels is clear from the ceilings before and after them."""
     times = {"compute": [100] * n_replicates}
     assert throttling_complaint(times) is None
     assert throttling_complaint(times, (97, 106)) is None
@@ -196,7 +196,7 @@ def test_too_few_replicates_say_nothing_of_memory() -> None:
 
 
 def test_memory_that_slows_early_is_found() -> None:
-    """Where only the first two replicates had the memory's full speed, the third is told from them."""
+    """Where only the first two replicates had the memory's full speed, the third is known from them."""
     times = [100, 101] + [150] * 8
     complaint = memory_complaint({"memory": times}, times)
     assert complaint is not None

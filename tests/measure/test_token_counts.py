@@ -46,7 +46,7 @@ def test_a_file_without_a_tokenizer_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_tokenizer_that_fails_is_one_line(tmp_path: Path) -> None:
-    """A kind of tokenizer that llama.cpp does not know ends in its child, and is told with the file."""
+    """A kind of tokenizer that llama.cpp does not know ends in its child, and is reported with the file."""
     with pytest.raises(MeasurementError, match=r"v\.gguf: its tokenizer failed: ") as caught:
         count_tokens(vocabulary(tmp_path / "v.gguf", tokenizer="unheard-of"), ["a"])
     assert "\n" not in str(caught.value)

@@ -124,7 +124,7 @@ def test_a_program_is_watched_while_it_runs() -> None:
 
 
 def test_a_watch_that_fails_lets_the_program_end(tmp_path: Path) -> None:
-    """The user's program is worth more than its trace; why there is none is told after it."""
+    """The user's program is worth more than its trace; why there is none is reported after it."""
 
     @contextmanager
     def failing(pid: int) -> Iterator[None]:

@@ -78,7 +78,7 @@ def test_an_injected_phase_takes_longer_by_its_share(small_plan: LlamaPlan) -> N
 
 
 def test_a_worker_says_why_it_cannot_start(small_plan: LlamaPlan, tmp_path: Path) -> None:
-    """What a worker knows of its failure is told, for whichever of the two it is."""
+    """What a worker knows of its failure is reported, for whichever of the two it is."""
     broken = replace(small_plan, gguf_path=str(tmp_path / "none.gguf"))
     with pytest.raises(MeasurementError, match=r"none\.gguf: llama\.cpp cannot load it"):
         run_in_turns((TurnsPlan(llama=small_plan), TurnsPlan(llama=broken)), n_turns=1, leader=0)

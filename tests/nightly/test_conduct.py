@@ -57,7 +57,7 @@ def test_a_device_under_two_names_is_measured_once_at_a_time(tmp_path: Path, run
 
 
 def test_what_broke_is_tried_again_once_at_the_end(tmp_path: Path, run_night: RunNight) -> None:
-    """A cell that mends is measured the second time; one that does not is told with its reason."""
+    """A cell that recovers is measured the second time; one that does not is reported with its reason."""
     ends = run_night(plan_of(*cells("host", "mends", "breaks", "passes")))
     assert starts(tmp_path) == ["mends", "breaks", "passes", "mends", "breaks"]
     assert ends["host/mends-siso"].ending is Ending.MEASURED
@@ -146,7 +146,7 @@ def test_a_board_that_loses_its_link_is_set_aside_for_the_night(tmp_path: Path, 
 def test_a_cell_that_has_ended_when_the_night_is_ended_counts(
     tmp_path: Path, run_night: RunNight, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What ended since the last look is kept as it ended, and what did not is told."""
+    """What ended since the last look is kept as it ended, and what did not is reported."""
 
     def interrupted(_: Night) -> None:
         awaited(lambda: (tmp_path / "night/one/passes-siso/exit.json").exists())

@@ -43,9 +43,9 @@ def test_one_process_is_at_a_night(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_a_folder_that_is_called_latest_is_left_alone(tmp_path: Path) -> None:
-    """It is told before a night is made; so is a file in a night's way."""
+    """It is reported before a night is made; so is a file in a night's way."""
     (tmp_path / "latest").mkdir()
-    with pytest.raises(PerfsuiteError, match="latest: is no link of a night's; move it away"):
+    with pytest.raises(PerfsuiteError, match="latest: is not a link of a night's; move it away"):
         new_night(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["latest"]
     (tmp_path / "file").touch()

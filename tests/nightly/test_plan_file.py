@@ -75,7 +75,7 @@ def test_a_plan_is_a_matrix(tmp_path: Path) -> None:
     [
         ("schema = 1", "schema = 2", "schema is 2, expected 1"),
         ("schema = 1", "schema = true", "schema is True, expected 1"),
-        ("schema = 1", "schema = ", "is no TOML"),
+        ("schema = 1", "schema = ", "is not TOML"),
         ("night_limit", "nihgt_limit", "field 'nihgt_limit' is unknown; accepted are schema, models, scenarios"),
         ("at_once", "atonce", "board[1]: field 'atonce' is unknown"),
         ('cell_limit = "45m"', "cell_limit = 45", "cell_limit is 45, expected text"),
@@ -131,7 +131,7 @@ def test_what_is_no_plan_is_told(tmp_path: Path) -> None:
     with pytest.raises(PerfsuiteError, match=r"plan\.toml: cannot be read"):
         read_plan(path)
     os.mkfifo(path)
-    with pytest.raises(PerfsuiteError, match=r"plan\.toml: is no file"):
+    with pytest.raises(PerfsuiteError, match=r"plan\.toml: is not a file"):
         read_plan(path)
 
 

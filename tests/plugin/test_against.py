@@ -64,7 +64,7 @@ def test_a_slower_operator_is_confirmed_and_named(runs: HostRuns) -> None:
 
 
 def test_an_operator_of_one_side_is_incomparable(runs: HostRuns) -> None:
-    """What the old side does not have is told as such, beside all that both have, and fails nothing."""
+    """What the old side does not have is reported as such, beside all that both have, and fails nothing."""
     runs.device.renamed_op = "FLASH_ATTN_EXT"
     result = runs("--against-args=flash_attn=0")
     assert result.ret == 0
@@ -75,7 +75,7 @@ def test_an_operator_of_one_side_is_incomparable(runs: HostRuns) -> None:
 
 
 def test_a_faster_side_is_improved(runs: HostRuns) -> None:
-    """The direction is new over old: what got faster passes, and is said to be faster."""
+    """The direction is new over old: what got faster passes, and is stated to be faster."""
     runs.device.slowdown = {"": 0.8}
     assert runs("--against-args=threads=1").ret == 0
     assert _cases(runs)["decode/ffn_up"]["outcome"] == "improved"
@@ -194,7 +194,7 @@ def test_an_injected_phase_is_one_of_the_new_side(runs: HostRuns) -> None:
     ],
 )
 def test_a_mistake_is_one_line(argument: str, message: str, runs: HostRuns) -> None:
-    """Whatever names the old side wrongly is told with what is accepted, and nothing is measured."""
+    """Whatever names the old side wrongly is reported with what is accepted, and nothing is measured."""
     result = runs(argument)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines([message])

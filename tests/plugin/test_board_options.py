@@ -195,7 +195,7 @@ def test_no_option_is_refused_for_the_way_to_the_board(
 @pytest.mark.parametrize(
     ("mistake", "line"),
     [
-        ("--against=/nowhere", "--against: /nowhere: is no folder; *"),
+        ("--against=/nowhere", "--against: /nowhere: is not a folder; *"),
         ("--against-model=llama-9-q8_0", "--against-model: *llama-9*"),
         ("--against-args=threads=0", "--against-args=threads=0: accepted are *"),
         ("--perf-dir=taken/run", "*taken/run: cannot be written (Not a directory); choose --perf-dir"),
@@ -302,7 +302,7 @@ def test_what_was_measured_before_a_failure_is_kept(
 
 
 def test_ceilings_that_fail_at_the_end_lose_nothing(pytester: pytest.Pytester, phases: Phases) -> None:
-    """All cases are judged by the ceilings of the beginning, and the failure is told."""
+    """All cases are judged by the ceilings of the beginning, and the failure is reported."""
     why = "the worker for 'probes' was killed"
     result = phases(on=FaultyBoard(MeasurementError(why), n_before=1, at=ProbePlan))
     assert result.ret == pytest.ExitCode.TESTS_FAILED
@@ -329,7 +329,7 @@ def test_what_a_test_times_at_the_desk_is_no_time_of_a_board(
 def test_what_is_wrong_with_the_device_makes_cases_invalid(
     pytester: pytest.Pytester, phases: Phases, arguments: tuple[str, ...]
 ) -> None:
-    """Its problems are the reason of every case, in pairs, too; its notes are told before and after."""
+    """Its problems are the reason of every case, in pairs, too; its notes are reported before and after."""
     held = Held(notes=("the governor cannot be set",), problems=("hotter than it should be",))
     result = phases(*arguments, on=FaultyBoard(held=held))
     result.stdout.fnmatch_lines(["perfsuite: the governor cannot be set", "  the governor cannot be set"])
@@ -340,7 +340,7 @@ def test_what_is_wrong_with_the_device_makes_cases_invalid(
 
 
 def test_a_device_that_is_not_given_back_well_is_an_error(pytester: pytest.Pytester, phases: Phases) -> None:
-    """What could not be restored is told, and fails the run; what was measured is kept."""
+    """What could not be restored is reported, and fails the run; what was measured is kept."""
 
     class Stuck(FaultyBoard):
         def close(self) -> None:

@@ -97,7 +97,7 @@ def test_a_slowdown_of_everything_is_told_once(runs: HostRuns) -> None:
 
 
 def test_a_faster_run_is_improved(runs: HostRuns) -> None:
-    """Operators that take half the time are told as improved, and pass."""
+    """Operators that take half the time are improved, and pass."""
     runs("--baseline=record", "-k", "test_operator")
     runs.device.slowdown[""] = 0.5
     result = runs("-k", "test_operator and ffn_up")
@@ -133,7 +133,7 @@ def test_another_machine_is_incomparable(runs: HostRuns, monkeypatch: pytest.Mon
 
 @pytest.mark.usefixtures("without_engines")
 def test_a_pass_against_one_session_says_at_what(runs: HostRuns) -> None:
-    """With the spread that stands in all cases pass at what it resolves; outcome, file and last lines say it."""
+    """With the spread that is in all cases pass at what it resolves; outcome, file and last lines say it."""
     stated = ("-o", "perf_session_spread=0.15", "--perf-step-share=0", "-k", "test_phase")
     runs("--baseline=record", *stated)
     result = runs(*stated)
@@ -337,7 +337,7 @@ def test_a_case_of_ten_lines_is_judged(runs: HostRuns) -> None:
 
 
 def test_what_is_no_time_fails_its_test(runs: HostRuns) -> None:
-    """Parts of a nanosecond are rounded; text, NaN and less than nothing are told, and the run can be read."""
+    """Parts of a nanosecond are rounded; text, NaN and less than nothing are reported, and the run can be read."""
     runs.pytester.makepyfile(
         """
         import pytest

@@ -32,7 +32,7 @@ def _margins(runs: HostRuns) -> dict[str, str]:
 
 
 def _own_margin(runs: HostRuns, *arguments: str, mark: str = "") -> str:
-    """Record a test of one's own, run it again under a marker, and return the margin that it was judged by."""
+    """Record a test of your own, run it again under a marker, and return the margin that it was judged by."""
     path = runs.pytester.makepyfile(test_own=OWN.format(mark=""))
     runs(str(path), "--baseline=record")
     path = runs.pytester.makepyfile(test_own=OWN.format(mark=mark))

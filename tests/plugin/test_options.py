@@ -75,7 +75,7 @@ def test_settings_are_those_of_llama_bench(pytester: pytest.Pytester, fake_devic
 @pytest.mark.parametrize(
     ("argument", "told"),
     [
-        ("--cache-type-v=q9", "*--cache-type-v=q9: is no type of ggml's*"),
+        ("--cache-type-v=q9", "*--cache-type-v=q9: is not a type of ggml's*"),
         ("--ubatch-size=0", "*--ubatch-size*"),
         ("--n-prompt=-1", "*--n-prompt=-1: expected 0 to 9999999 tokens"),
         ("--n-depth=4294967295", "*--n-depth=4294967295: expected 0 to 9999999 tokens"),
@@ -111,7 +111,7 @@ def test_a_history_at_an_address_is_refused(pytester: pytest.Pytester, fake_devi
 
 
 def test_a_history_may_lie_on_s3(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:
-    """What speaks to it is not asked before there is a run to keep; that it is not installed is told at once."""
+    """What speaks to it is not asked before there is a run to keep; that it is not installed is reported at once."""
     config = pytester.parseconfig("--device=host", MODEL, "--perf-history=s3://farm/night/")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(history_place, "find_spec", lambda name: name)

@@ -75,7 +75,7 @@ def test_without_git_there_is_no_commit(tree: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_a_tree_whose_state_is_not_known_counts_as_dirty(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What cannot be told to be clean is not."""
+    """What cannot be shown to be clean is not."""
     asked = origin._git
     monkeypatch.setattr(origin, "_git", lambda folder, *words: None if words[0] == "status" else asked(folder, *words))
     assert commit_of(tree).is_dirty  # type: ignore[union-attr]
@@ -119,7 +119,7 @@ def test_no_two_runs_have_one_id() -> None:
 
 
 def test_the_id_names_the_folder(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:
-    """Without --perf-dir a run's files lie under its id."""
+    """Without --perf-dir a run's files are under its id."""
     pytester.runpytest_inprocess("--device=host", MODEL, "-p", "no:cacheprovider", "-k", "test_phase")
     (path,) = (pytester.path / ".perfsuite" / "runs").glob("*/run.json")
     assert json.loads(path.read_text())["run_id"] == path.parent.name
@@ -162,7 +162,7 @@ def test_a_board_of_a_farm_is_borrowed_again(pytester: pytest.Pytester, farm: st
 
 
 def test_what_a_configuration_adds_counts(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:
-    """Options of addopts are told like those of the command line, which wins."""
+    """Options of addopts are reported like those of the command line, which wins."""
     pytester.makeini(f"[pytest]\naddopts = --device=host --threads=1 --perf-replicates=3 {MODEL}")
     kept = _run(pytester, "--perf-replicates=4", "-k", "test_phase")["arguments"]
     assert {"--device=host", "--threads=1", "--perf-replicates=4", MODEL} <= set(kept)
@@ -184,7 +184,7 @@ def test_the_arguments_measure_the_same_again(pytester: pytest.Pytester, fake_de
 
 
 def test_paths_are_kept_without_the_choice_in_them(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:
-    """A file of one's own is run again as a whole, from which the case's id chooses."""
+    """A file of your own is run again as a whole, from which the case's id chooses."""
     pytester.makepyfile(
         test_own="""
         import pytest
@@ -212,7 +212,7 @@ def test_a_package_is_named_as_such(pytester: pytest.Pytester, fake_device: Fake
 def test_another_engine_is_named(
     pytester: pytest.Pytester, fake_device: FakeDevice, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """The folder of a build of one's own is a variable of the command; the packaged one needs none."""
+    """The folder of a build of your own is a variable of the command; the packaged one needs none."""
     assert _run(pytester, "--device=host", MODEL, "-k", "test_phase")["environment"] == {}
     packaged = find_engine()
     library_dir = tmp_path / "llama" / "lib"

@@ -17,7 +17,7 @@ OUTPUTS = "perfsuite.experiments.run_outputs"
 
 
 def test_what_needs_the_run_is_not_advised_without_it(runs: HostRuns, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run that could not be written is told as such and fails; no command names it."""
+    """A run that could not be written is reported as such and fails; no command names it."""
     runs("--baseline=record")
     runs.device.slowdown[""] = 3.0
 
@@ -34,7 +34,7 @@ def test_what_needs_the_run_is_not_advised_without_it(runs: HostRuns, monkeypatc
 
 
 def test_names_in_complaints_and_errors_steer_no_terminal(runs: HostRuns, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An escape sequence is written out in the line of what could not be written, be it the run or what follows it."""
+    """An escape sequence is written out in the line of what could not be written: the run, or what follows it."""
 
     def fail(*_: object) -> None:
         raise MeasurementError("a\x1b[31mb: cannot be written")
@@ -47,7 +47,7 @@ def test_names_in_complaints_and_errors_steer_no_terminal(runs: HostRuns, monkey
 
 
 def test_names_in_notes_steer_no_terminal(runs: HostRuns, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the stored baselines show is told in the same way."""
+    """What the stored baselines show is reported in the same way."""
     monkeypatch.setattr("perfsuite.experiments.session.PerfSession.baseline_notes", lambda _: ("c\x1b[2Jd",))
     result = runs()
     assert "\x1b[2J" not in result.stdout.str()
@@ -92,7 +92,7 @@ def _last_of_ours(result: pytest.RunResult) -> str:
 
 
 def test_what_next_repeats_the_choice_of_cases(runs: HostRuns) -> None:
-    """What was asked for is advised again, its expression quoted; to record, where it was to be recorded."""
+    """What was asked for is advised again, its expression quoted; to record, where it had to be recorded."""
     runs.device.contended = True
     chosen = ("-k", "test_phase and not copy")
     again = "     pytest --device=host * -k 'test_phase and not copy'"
@@ -106,7 +106,7 @@ def test_what_next_repeats_the_choice_of_cases(runs: HostRuns) -> None:
 
 @pytest.mark.usefixtures("without_engines")
 def test_figures_of_a_busy_machine_are_rough(runs: HostRuns) -> None:
-    """Who competes is said at once and last; medians of what was measured are marked, and judged by nothing."""
+    """Who competes is stated at once and last; medians of what was measured are marked, and judged by nothing."""
     assert runs("--baseline=record").ret == 0
     runs.device.contended = True
     result = runs()
@@ -127,7 +127,7 @@ def test_figures_of_a_busy_machine_are_rough(runs: HostRuns) -> None:
 
 @pytest.mark.usefixtures("without_engines")
 def test_a_saturated_device_is_refused_at_once(runs: HostRuns) -> None:
-    """After two replicates nothing more is measured, of no group; every case has the reason, which is said once."""
+    """After two replicates nothing more is measured, of no group; every case has the reason, which is stated once."""
     runs.device.contended, runs.device.others_ratio = True, 0.8
     result = runs("-k", "test_phase or test_kernel")
     assert result.ret == NOTHING_JUDGED_EXIT

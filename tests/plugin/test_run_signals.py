@@ -1,4 +1,4 @@
-"""A run that is told to end keeps what it has measured, and gives the device back."""
+"""A run that is asked to end keeps what it has measured, and gives the device back."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class SignalledBoard(LocalBoard):
         self.events.append("restored")
 
     def run(self, plan: Plan, *, extra_environment: Mapping[str, str] | None = None) -> dict[str, Any]:
-        """Run a plan, but for the third of llama.cpp."""
+        """Run a plan, except the third of llama.cpp."""
         self._n_runs += isinstance(plan, LlamaPlan)
         if self._n_runs == 3:
             self._send()

@@ -49,7 +49,7 @@ def test_records_carry_their_thread_and_counters(tmp_path: Path) -> None:
 
 
 def test_records_of_all_lengths_are_read(tmp_path: Path) -> None:
-    """Short records, structures, ids, names and probes stand in the order of the file, and each has its own tail."""
+    """Short records, structures, ids, names and probes are in the order of the file, and each has its own tail."""
     log = read_bpf_log(ended().write(tmp_path / "log"))
     assert log.cut is None
     assert (log.records["kind"][-1], log.positions(BpfKind.OPERATOR_BEGIN).size) == (BpfKind.END, 2 * 2 * 3)

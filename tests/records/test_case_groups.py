@@ -12,5 +12,5 @@ from perfsuite.records.case_groups import OWN_GROUP, group_of
     [("phase", "llama"), ("kernel", "kernels"), ("roofline", "roofline"), ("mine", OWN_GROUP), ("trace", OWN_GROUP)],
 )
 def test_a_case_belongs_to_the_group_that_was_measured(kind: str, group: str) -> None:
-    """By its kind; one of a group that the run did not measure belongs to a test of one's own."""
+    """By its kind; one of a group that the run did not measure belongs to a test of your own."""
     assert group_of(kind, ("llama", "kernels", "roofline")) == group

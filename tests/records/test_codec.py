@@ -64,7 +64,7 @@ class Loose(TypedDict, total=False):
 
 
 def reported(plain: object, kind: Any = Content, **how: Any) -> str | None:
-    """Return what is said of plain values that do not fit; None where they do."""
+    """Return what is stated of plain values that do not fit; None where they do."""
     try:
         from_plain(plain, kind, "x.json", BaselineError, "record it anew", **how)
     except BaselineError as error:
@@ -161,7 +161,7 @@ def test_what_was_made_plain_is_built_again() -> None:
         (b"\xff", "is not JSON ("),
         (b"[" * 100_000, "is not JSON ("),
         (b"1" * 5000, "is not JSON ("),
-        (b'{"cases": NaN}', "is not JSON (NaN is no number of JSON)"),
+        (b'{"cases": NaN}', "is not JSON (NaN is not a number of JSON)"),
         (b'{"cases": [], "cases": []}', "is not JSON (of an object['cases'] is there twice)"),
         (b'{"cases": [1e999]}', "cases[0] is inf, expected an object"),
     ],
@@ -189,8 +189,8 @@ def test_a_file_that_is_not_there_may_have_something_in_its_place(tmp_path: Path
 @pytest.mark.parametrize(
     ("content", "line"),
     [
-        ("cases = [", "is no TOML ("),
-        ("cases = []\ncases = []", "is no TOML ("),
+        ("cases = [", "is not TOML ("),
+        ("cases = []\ncases = []", "is not TOML ("),
         ("cases = 7", "cases is 7, expected a"),
     ],
 )

@@ -37,7 +37,7 @@ def test_a_record_goes_back_to_the_same_fields(plain: dict[str, Any]) -> None:
 
 
 def test_times_are_those_that_llama_bench_computed(plain: dict[str, Any]) -> None:
-    """Mean and deviation but for rounding, 0 of a single repetition; the mean where no other is known."""
+    """Mean and deviation except rounding, 0 of a single repetition; the mean where no other is known."""
     run = BenchRun.from_plain(plain, "here")
     times = measured_times(run.samples_ns, 16)
     assert (times["avg_ns"], times["stddev_ns"]) == (run.avg_ns, pytest.approx(run.stddev_ns, rel=1e-5))

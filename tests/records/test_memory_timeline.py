@@ -26,7 +26,7 @@ def timeline(*samples: MemorySample) -> MemoryTimeline:
 
 
 def test_the_steady_sample_comes_after_loading() -> None:
-    """Of all three kinds of memory; without a later sample the largest is steady."""
+    """The peak is over all three kinds of memory; without a later sample the largest is steady."""
     assert sample(0, 1, 20, 300).rss_bytes == 321
     seen = timeline(sample(5, 1), sample(15, 900), sample(25, 500), sample(30, 400))
     assert (seen.largest.at_ns, seen.steady.at_ns, timeline(sample(5, 1), sample(15, 900)).steady.at_ns) == (15, 25, 15)

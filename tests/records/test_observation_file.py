@@ -196,7 +196,7 @@ def test_what_is_no_observation_is_one_line(tmp_path: Path, content: str, line: 
         (("timelines", 0, "operators", 0), [0, 0], r"operators\[0\] has 2 values, expected 4"),
         (("timelines", 0, "operators", 0, 0), 2, r"timelines\[0\]: an operator has a name beyond the 2 names"),
         (("works", 0, "flops"), 1.5, r"works\['phase/a/b/decode'\]\.flops is 1\.5, expected a whole number"),
-        (("states", 0, "at_s"), float("nan"), r"is not JSON \(NaN is no number of JSON\)"),
+        (("states", 0, "at_s"), float("nan"), r"is not JSON \(NaN is not a number of JSON\)"),
         (("states", 0, "is_valid"), 1, r"states\[0\]\.is_valid is 1, expected true or false"),
         (("states", 0, "throttled"), 1, r"states\[0\]\.throttled is 1, expected true or false, or null"),
         (("states", 0, "power_watts"), "6", r"states\[0\]\.power_watts is '6', expected a finite number"),
@@ -213,7 +213,7 @@ def test_a_value_of_another_type_is_named(tmp_path: Path, place: tuple[Any, ...]
 
 @pytest.mark.parametrize("wrong", [None, 7, "word", [], {}, [None]], ids=repr)
 def test_a_wrong_value_is_never_a_traceback(tmp_path: Path, wrong: object) -> None:
-    """Whatever stands in the place of a field, the file is read or refused in one line that names it."""
+    """Whatever is in the place of a field, the file is read or refused in one line that names it."""
     plain = plain_observation(_FULL)
     reported = []
     for place in places(plain):

@@ -22,7 +22,7 @@ def test_what_fits_is_returned_as_it_is(tmp_path: Path) -> None:
     ("content", "reported"),
     [
         ("[" * 100_000, "is not JSON ("),
-        ('{"schema": 1, "cases": NaN}', "is not JSON (NaN is no number of JSON)"),
+        ('{"schema": 1, "cases": NaN}', "is not JSON (NaN is not a number of JSON)"),
         ('{"schema": true, "cases": []}', "schema is True, expected 1; run again"),
         ('{"schema": 1}', "cases is missing; run again"),
         ('{"schema": 1, "cases": [7]}', "cases[0] is 7, expected an object; run again"),

@@ -102,7 +102,7 @@ def test_the_cut_of_a_recording_is_kept(tmp_path: Path) -> None:
     assert read_trace(path).cut == "the recorder was killed"
     path = tmp_path / "other.pstrace"
     write_trace(path, small_trace(1))
-    with pytest.raises(MeasurementError, match="is there already; name another file"):
+    with pytest.raises(MeasurementError, match="already exists; name another file"):
         write_trace(path, small_trace(2))
     assert read_trace(path).of(EventKind.TOKEN).size == 1
     write_trace(path, small_trace(2), overwrites=True)

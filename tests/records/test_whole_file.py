@@ -42,7 +42,7 @@ def test_any_value_is_read_back(tmp_path_factory: pytest.TempPathFactory, plain:
 
 
 def test_a_failed_write_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing else lies beside it, and the reason is one line with the path."""
+    """Nothing else is beside it, and the reason is one line with the path."""
     path = tmp_path / "b.json"
     write_json(path, {"old": 1}, BaselineError)
 
@@ -101,7 +101,7 @@ def test_a_link_stays_and_its_file_is_replaced(tmp_path: Path) -> None:
     assert (tmp_path / "elsewhere" / "file.md").read_text() == "a\n"
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    with pytest.raises(BaselineError, match=rf"^{pipe}: is no file but a device or a pipe; name a file, or redirect"):
+    with pytest.raises(BaselineError, match=rf"^{pipe}: is not a file but a device or a pipe; name a file,"):
         write_whole(pipe, lambda out: print("a", file=out), BaselineError)
     assert stat.S_ISFIFO(pipe.stat().st_mode)
     assert sorted(each.name for each in tmp_path.iterdir()) == ["elsewhere", "link.md", "pipe"]

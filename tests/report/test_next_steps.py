@@ -18,7 +18,7 @@ IN_PAIRS = ("--device=host", "--against=/old/lib")
 
 
 def steps(found: Sequence[Judgement], *arguments: str, report: str | None = "r/report.html") -> dict[str, str]:
-    """Return what is to be done, with the command of each step."""
+    """Return what must be done, with the command of each step."""
     origin = RunOrigin(arguments=arguments or ALONE)
     run = EndedRun(judgements=tuple(found), run_path="r/run.json", report_path=report, origin=origin)
     head, *lines = next_steps(run) or ("what next:",)
@@ -80,7 +80,7 @@ def test_a_limit_that_is_no_forecasts_is_not_calibrated_away() -> None:
 
 
 def test_what_is_invalid_says_what_to_free_or_mend() -> None:
-    """The commonest reason stands in the step; a lost link has nothing to do with other programs."""
+    """The commonest reason is in the step; a lost link has nothing to do with other programs."""
     reason = "waited 50 % of the time; free the machine and run again"
     busy = [case(f"phase/a/b/{at}", Outcome.INVALID, reason=reason) for at in range(3)]
     (why,) = steps([*busy, case("phase/a/b/x", Outcome.INVALID, reason="a sample is 0 ns")])
@@ -89,7 +89,7 @@ def test_what_is_invalid_says_what_to_free_or_mend() -> None:
         [case("phase/a/b/x", Outcome.INVALID, reason="the link was lost after 2 of 5 replicates; run again")]
     )
     told = "the link was lost after 2 of 5 replicates"
-    assert why == f"mend what stands in the way of what could not be measured ({told}), then"
+    assert why == f"fix the cause of what could not be measured ({told}), then"
 
 
 def test_what_is_incomparable_names_the_field() -> None:

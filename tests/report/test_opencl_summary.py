@@ -1,4 +1,4 @@
-"""What is told of a process's OpenCL commands."""
+"""What is reported of a process's OpenCL commands."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def test_a_summary_counts_all_and_leaves_out_what_cannot_be_right() -> None:
 
 
 def test_gaps_name_what_is_on_either_side() -> None:
-    """By a kernel's name or a command's type; a device whose queue was never used is said to have done nothing."""
+    """By a kernel's name or a command's type; a device whose queue was never used is stated to have done nothing."""
     times = [[EPOCH_NS + at + each for each in (100, 200, 300, 400)] for at in (0, 5000, 7000)]
     commands = [command(i, each[0] - 50, each) for i, each in enumerate(times)]
     commands[1]["type"], commands[1]["name"] = CommandType.WRITE, 0

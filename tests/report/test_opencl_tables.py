@@ -133,7 +133,7 @@ def test_idle_time_and_gaps_are_told() -> None:
     ],
 )
 def test_idle_time_over_holes_is_not_told(n_lost: int, n_unfinished: int | None, expected: str) -> None:
-    """Where commands are missing the reason stands in place of the share, and kernels are of the recorded launches."""
+    """Where commands are missing the reason is in place of the share, and kernels are of the recorded launches."""
     found = summarize(trace(steady_commands(3, int), n_lost=n_lost, n_unfinished=n_unfinished), n_gaps=1)
     assert idle_line(found.devices[0], found) == f"A device: idle time not known: {expected}"
     assert kernel_line(found, 3).startswith("1 kernel, of the recorded launches alone; ")

@@ -131,7 +131,7 @@ def test_depth_is_a_scale_of_colours() -> None:
 
 
 def test_the_classical_roof_is_the_main_one() -> None:
-    """32-bit arithmetic over memory; other arithmetic and caches stand beside it, and the note tells all."""
+    """32-bit arithmetic over memory; other arithmetic and caches are beside it, and the note tells all."""
     (panel,) = sweep_chart(SCENARIOS, "scenario").panels
     (main,) = (roof for roof in panel.roofs if roof.role is RoofRole.MAIN)
     assert main.x[1] == pytest.approx(10.0)

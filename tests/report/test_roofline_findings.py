@@ -18,7 +18,7 @@ def finding(sweep: str, *rows: Row) -> str:
 
 
 def test_shares_are_those_of_the_points() -> None:
-    """Of the roof where both limits occur; a sweep without a sentence, or with too few rows for it, tells them too."""
+    """The finding names the roof where both limits occur; so does a sweep with too few rows for a sentence."""
     rows = phases("base", "siso", 1.0)
     assert finding("base", *rows) == (
         "Prefill runs at 50 % of what arithmetic allows, decode runs at 50 % of what memory allows"

@@ -48,7 +48,7 @@ def test_the_scenario_says_of_how_many_tokens_a_time_is(case_id: str, rate: floa
 
 
 def test_a_time_has_its_speed_beside_it() -> None:
-    """Of a phase with tokens both are told, of others the time alone; what was not measured has neither."""
+    """Of a phase with tokens both are reported, of others the time alone; what was not measured has neither."""
     assert tokens_per_s(replace(PASSED, measured_ns=None)) is tokens_per_s(replace(PASSED, measured_ns=0)) is None
     assert timed(PASSED, 34_800_000) == "34.8 ms (28.7 tokens/s)"
     assert timed(case("phase/a/b/copy"), 34_800_000) == "34.8 ms"
@@ -264,8 +264,8 @@ def test_a_case_of_wrong_types_is_named(tmp_path: Path, field: str, value: objec
         (("started_at",), None, "run.json: started_at is null, expected text"),
         (("injected",), "no", "run.json: injected is 'no', expected true or false"),
         (("commit",), {"sha": 1}, "run.json: commit.sha is 1, expected text; run again"),
-        (("cases", 0, "measured_ns"), float("inf"), "run.json: is not JSON (Infinity is no number of JSON)"),
-        (("cases", 0, "change_ratio"), float("nan"), "run.json: is not JSON (NaN is no number of JSON)"),
+        (("cases", 0, "measured_ns"), float("inf"), "run.json: is not JSON (Infinity is not a number of JSON)"),
+        (("cases", 0, "change_ratio"), float("nan"), "run.json: is not JSON (NaN is not a number of JSON)"),
     ],
 )
 def test_a_value_of_another_type_is_named(tmp_path: Path, place: tuple[Any, ...], value: object, told: str) -> None:
@@ -289,7 +289,7 @@ def test_doubles_and_files_that_are_not_there_are_one_line(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("wrong", [None, 7, "word", [], {}, [None]], ids=repr)
 def test_a_wrong_value_is_never_a_traceback(tmp_path: Path, wrong: object) -> None:
-    """Whatever stands in the place of a field, the file is read or refused in one line that names it."""
+    """Whatever is in the place of a field, the file is read or refused in one line that names it."""
     plain = plain_run(replace(FULL_RUN, judgements=FULL_RUN.judgements[:1]))
     told = []
     for place in places(plain, of_lists=1):
@@ -369,7 +369,7 @@ def test_a_case_has_the_fields_of_the_format() -> None:
 
 
 def test_what_explains_a_run_is_told() -> None:
-    """Sentinels, covariates, energy, durations, carriers and the origin stand beside the samples."""
+    """Sentinels, covariates, energy, durations, carriers and the origin are beside the samples."""
     plain = plain_run(
         replace(
             RUN,
@@ -412,7 +412,7 @@ def test_what_explains_a_run_is_told() -> None:
 
 
 def test_what_is_written_is_json_of_this_schema(tmp_path: Path) -> None:
-    """The file lies in the run's folder and reads as what was run."""
+    """The file is in the run's folder and reads as what was run."""
     bandwidth = Bandwidth(working_set_bytes=1, read_bytes_per_s=1.0, copy_bytes_per_s=1.0, triad_bytes_per_s=1.0)
     ceilings = Ceilings(
         n_threads=2,

@@ -191,7 +191,7 @@ def test_every_failure_is_named_with_its_reason(outcome: Outcome) -> None:
 
 @pytest.mark.parametrize(("ratio", "word"), [(1.12, "12.0 % slower"), (0.9, "10.0 % faster")])
 def test_a_shift_of_everything_is_the_first_line(ratio: float, word: str) -> None:
-    """It stands in the place of all lists of carriers."""
+    """It is in the place of all lists of carriers."""
     outcome = Outcome.REGRESSED if ratio > 1 else Outcome.IMPROVED
     found = [case("phase/a/b/decode", outcome)]
     shift = UniformShift(ratio=ratio, n_cases=40)
@@ -202,7 +202,7 @@ def test_a_shift_of_everything_is_the_first_line(ratio: float, word: str) -> Non
 
 
 def test_what_is_not_sure_is_summed_up() -> None:
-    """A shift that no case confirms is not told; cases that were not decided are told once by their reason."""
+    """A shift that no case confirms is not reported; cases that were not decided are reported once by their reason."""
     attribution = Attribution(uniform_shift=UniformShift(ratio=1.1, n_cases=40))
     lines = next_step([case("phase/a/b/decode", Outcome.INCONCLUSIVE)], "run.json", attribution)
     assert "everything" not in " ".join(lines)

@@ -14,7 +14,7 @@ from perfsuite.testing.planted_kernels import Fault, plant
 
 @pytest.mark.parametrize("fault", Fault)
 def test_one_file_is_changed(tmp_path: Path, fault: Fault) -> None:
-    """The directory is the shipped one, but for tiled.cl."""
+    """The directory is the shipped one, except tiled.cl."""
     kernels = plant(tmp_path, fault)
     shipped = sorted(path.name for path in KERNELS_DIR.glob("*.cl"))
 
@@ -35,7 +35,7 @@ def test_each_fault_has_a_folder(tmp_path: Path) -> None:
 @pytest.mark.parametrize("times", [0, 2])
 @pytest.mark.parametrize("fault", Fault)
 def test_the_line_must_be_there_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: Fault, times: int) -> None:
-    """A kernel that no longer has the line, or has it twice, is told instead of left without the fault."""
+    """A kernel that no longer has the line, or has it twice, is reported instead of left without the fault."""
     source = (KERNELS_DIR / "tiled.cl").read_text()
     shipped = tmp_path / "shipped"
     shipped.mkdir()

@@ -55,7 +55,7 @@ def test_samples_are_of_requests_and_of_tokens() -> None:
 
 
 def test_what_was_disturbed_once_is_not_the_time_to_the_first_token() -> None:
-    """Of several requests the faster half counts."""
+    """The faster half of several requests counts."""
     slow = Request(door=Door.CALLS, start_ns=0, token_ns=(1000, 1010), spans=())
     fast = Request(door=Door.CALLS, start_ns=0, token_ns=(100, 110), spans=())
     samples = binding_samples(BindingRecord(load_ns=0, requests=(slow, fast), span_cost_ns=0))

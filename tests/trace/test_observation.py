@@ -99,7 +99,7 @@ def test_edges_lead_from_who_computes_to_who_reads() -> None:
 
 
 def test_a_recorded_graph_is_connected(stored_record: EngineRecord) -> None:
-    """Of an architecture's real graph every role but the first reads another one, but where names do not show."""
+    """In an architecture's real graph every role except the first reads another one, unless names do not show it."""
     edges = role_edges(stored_record.graphs[-1:])
     roles = {operator.role for operator in timed_operators(stored_record.graphs[-1])}
     assert {each.source for each in edges} | {each.target for each in edges} <= roles

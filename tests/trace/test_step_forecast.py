@@ -80,7 +80,7 @@ def test_no_forecast_comes_before_its_history() -> None:
 @given(st.integers(10**6, 10**9), st.integers(0, 10**5), st.integers(MINIMUM_HISTORY, 200))
 @settings(max_examples=30, deadline=None)
 def test_a_noiseless_line_is_forecast_exactly(level_ns: int, slope_ns: int, n_steps: int) -> None:
-    """At every horizon the forecast is the line itself, and its interval has no width to speak of."""
+    """At every horizon the forecast is the line itself, and its interval has no width to name."""
     for forecast in forecasts_of([level_ns + slope_ns * step for step in range(n_steps)])[-1]:
         expected = level_ns + slope_ns * (n_steps - 1 + forecast.horizon)
         assert forecast.step == n_steps - 1 + forecast.horizon

@@ -1,4 +1,4 @@
-"""What a comparison with stored times can resolve, and that what is said to be resolved is."""
+"""What a comparison with stored times can resolve, and that what is stated to be resolved is."""
 
 from __future__ import annotations
 

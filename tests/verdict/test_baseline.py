@@ -294,7 +294,7 @@ def _no_space(*_: object) -> None:
 
 @pytest.mark.parametrize("step", ["os.replace", "os.chmod", "os.fdopen", "tempfile.mkstemp", "json.dump"])
 def test_a_write_that_fails_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str) -> None:
-    """Wherever writing fails, the old file is as it was and nothing else lies beside it."""
+    """Wherever writing fails, the old file is as it was and nothing else is beside it."""
     path = tmp_path / "model.json"
     write_baselines(BaselineFile(path=path, entries=(entry(a=(1,)),)))
     before = path.read_bytes()

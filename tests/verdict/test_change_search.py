@@ -71,7 +71,7 @@ def test_several_places_are_found_as_several(changes: Changes) -> None:
 
 
 def test_nothing_is_found_where_nothing_changed() -> None:
-    """And one place at most is told in a twentieth of all searches."""
+    """And one place at most is reported in a twentieth of all searches."""
     found = [Builds([], seed).search() for seed in range(40)]
     assert sum(bool(each.points) for each in found) <= 2
     assert median(each.n_pairs for each in found) < 60
@@ -108,14 +108,14 @@ def test_without_an_end_nothing_can_be_said() -> None:
 
 
 def test_what_the_pairs_do_not_decide_is_undecided() -> None:
-    """The segment that is left is told."""
+    """The segment that is left is reported."""
     found = Builds([(40, 0.01)]).search(most_pairs=4)
     assert found.points == ()
     assert found.undecided == ((0, 63),)
 
 
 def test_changes_that_cancel_are_found_in_stretches() -> None:
-    """From the ends alone nothing is to be seen."""
+    """From the ends alone nothing must be seen."""
     changes = [(20, 0.06), (44, -0.0566)]
     assert Builds(changes).search().points == ()
     assert _is_right(Builds(changes).search(n_stretches=4), changes)

@@ -74,10 +74,10 @@ def test_a_change_beyond_the_margin_is_one(factor: float, outcome: Outcome) -> N
     "samples", [(500, 800, 1000, 1500, 2500), (900, 1000, 1100, 1200, 1300), (1048,) * 5, (1200, 1000, 1000)]
 )
 def test_what_noise_may_hide_is_inconclusive(samples: tuple[int, ...]) -> None:
-    """Where a slowdown of the margin cannot be ruled out, nor shown, the size that could have been seen is reported."""
+    """Where a slowdown of the margin cannot be ruled out, nor shown, the smallest detectable change is reported."""
     found = judged(*samples, old=OLD)
     assert found.outcome is Outcome.INCONCLUSIVE
-    assert "could have been seen" in found.reason
+    assert "smallest detectable change" in found.reason
 
 
 def test_what_was_not_compared_has_no_figures() -> None:
@@ -239,11 +239,11 @@ def test_a_pass_states_what_is_resolved_where_that_is_more_than_the_margin() -> 
     assert (found.resolution_ratio, found.margin_ratio) == (pytest.approx(0.27, abs=0.001), 0.05)
     found = judged(*scaled(1.13), old=OLD, spread_ratio=0.15)
     assert found.outcome is Outcome.INCONCLUSIVE
-    assert "margin 5 %; a change of +27.0 % could have been seen; default spread" in found.reason
+    assert "margin 5 %; the smallest detectable change is +27.0 %; default spread" in found.reason
     assert found.resolution_ratio == pytest.approx(0.27, abs=0.001)
     found = judged(*OLD, old=OLD, spread_ratio=0.15, most_ratio=0.26)
     assert found.outcome is Outcome.INCONCLUSIVE
-    assert "+27.0 % could have been seen, --perf-resolution is 26 %" in found.reason
+    assert "detectable change is +27.0 %, --perf-resolution is 26 %" in found.reason
     faster = judged(*scaled(0.9), old=OLD, spread_ratio=0.15, most_ratio=0.26)
     assert (faster.outcome, faster.resolution_ratio) == (Outcome.PASS, 0.05)
 

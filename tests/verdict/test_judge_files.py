@@ -29,7 +29,7 @@ def sides(ratio: float, *, n: int = 12, seed: int = 0) -> tuple[list[float], lis
     ("ratio", "outcome"), [(1.12, Outcome.REGRESSED), (0.88, Outcome.IMPROVED), (1.0, Outcome.PASS)]
 )
 def test_pairs_decide(ratio: float, outcome: Outcome) -> None:
-    """Slower, faster and the same, in turns."""
+    """Slower, faster and the same, in turn."""
     old, new = sides(ratio)
     (change,) = judge_files(
         {"pp8": runs(old, offset_s=0)}, {"pp8": runs(new, offset_s=1), "tg8": []}, margin_ratio=0.05
@@ -43,7 +43,7 @@ def test_one_after_the_other_decides_nothing() -> None:
     old, new = sides(1.2)
     (change,) = judge_files({"pp8": runs(old, offset_s=0)}, {"pp8": runs(new, offset_s=300)}, margin_ratio=0.05)
     assert change.outcome is Outcome.INCONCLUSIVE
-    assert "not taken in turns" in change.reason
+    assert "the runs of both sides do not alternate" in change.reason
 
 
 def test_too_few_pairs_decide_nothing() -> None:

@@ -43,7 +43,7 @@ def of_boards(**times_ns: int) -> BaselineFile:
 
 
 def test_samples_come_by_session_less_their_drift() -> None:
-    """Each session has its own drift; a case of one's own has no correction."""
+    """Each session has its own drift; a case of your own has no correction."""
     assert matched(PREFILL) == BaselineMatch(sessions_ns=((1000, 1010), (2000, 2010)))
     assert matched(PREFILL).reference_ns == 1505
     found = matched(PREFILL, 3000)
@@ -75,7 +75,7 @@ def test_what_was_asked_for_chooses_the_entry() -> None:
 
 
 def test_another_engine_is_compared_and_named() -> None:
-    """Of the stored sessions the newest says from which engine a case comes; nothing is said where none is known."""
+    """The newest of the stored sessions says from which engine a case comes; nothing is said where none is known."""
     stored = BaselineFile(path=Path("x.json"))
     for engine in ("b1", "b2"):
         session = StoredSession(recorded_at="now", suite_version="1", samples_ns={PREFILL: (1,)}, engine_version=engine)

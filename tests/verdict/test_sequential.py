@@ -455,15 +455,18 @@ def _verdict(outcome: Outcome, **changes: object) -> PairedVerdict:
     [
         (_verdict(Outcome.PASS), "; passes at 3.4 %"),
         (_verdict(Outcome.REGRESSED, is_flagged=True), ""),
-        (_verdict(Outcome.INCONCLUSIVE), "; a change of +2.6 % could have been seen, about 12 more pairs would decide"),
+        (
+            _verdict(Outcome.INCONCLUSIVE),
+            "; the smallest detectable change is +2.6 %, about 12 more pairs would decide",
+        ),
         (
             _verdict(Outcome.INCONCLUSIVE, n_more_pairs=1),
-            "; a change of +2.6 % could have been seen, about 1 more pair would decide",
+            "; the smallest detectable change is +2.6 %, about 1 more pair would decide",
         ),
-        (_verdict(Outcome.INCONCLUSIVE, n_more_pairs=None), "; a change of +2.6 % could have been seen"),
+        (_verdict(Outcome.INCONCLUSIVE, n_more_pairs=None), "; the smallest detectable change is +2.6 %"),
         (
             _verdict(Outcome.INCONCLUSIVE, is_flagged=True, n_more_pairs=None),
-            "; flagged by the screen and not confirmed; a change of +2.6 % could have been seen",
+            "; flagged by the screen and not confirmed; the smallest detectable change is +2.6 %",
         ),
     ],
 )

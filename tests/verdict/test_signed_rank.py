@@ -20,7 +20,7 @@ _ALPHA = st.sampled_from((0.4, 0.1, 0.05, 0.01, 0.004, 0.0001))
 
 
 def compared(pairs: list[tuple[int, int]], alpha: float = 0.05) -> PairedChange:
-    """Compare pairs of old and new."""
+    """Compare pairs of the old and the new side."""
     return compare_pairs([old for old, _ in pairs], [new for _, new in pairs], alpha=alpha)
 
 

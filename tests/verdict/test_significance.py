@@ -31,7 +31,7 @@ _SESSIONS = st.lists(_SESSION, min_size=1, max_size=9)
 
 
 def compared(old: Sequence[Sequence[float]], new: Sequence[float], spread: float = 0.15) -> Change:
-    """Compare with the spread that stands in."""
+    """Compare with the spread that is in."""
     return compare_sessions(old, new, default_spread_ratio=spread)
 
 
@@ -113,7 +113,7 @@ def test_bounds_enclose_their_estimate(old: Sessions) -> None:
 
 
 def test_a_few_sessions_are_pooled() -> None:
-    """Below five sessions the pooled samples are compared, widened by the spread that stands in."""
+    """Below five sessions the pooled samples are compared, widened by the spread that is in."""
     old: Sessions = [(100, 101, 102), (103, 104), (99,), (100,)]
     assert len(old) == MIN_SESSIONS - 1
     pooled = [sample for samples in old for sample in samples]

@@ -103,7 +103,7 @@ def test_every_known_class_is_converted() -> None:
         ({}, "architecture 'None' is none that llama.cpp converts"),
         ({"architectures": ["Gemma3ForCausalLM"]}, "key 'hidden_size' is missing, which Gemma3ForCausalLM needs"),
         ({**_GEMMA, "architectures": ["Qwen3NextForCausalLM"]}, "key 'linear_conv_kernel_dim' is missing"),
-        ({**_LFM2, "num_hidden_layers": "many"}, "is no config of Lfm2ForCausalLM"),
+        ({**_LFM2, "num_hidden_layers": "many"}, "is not a config of Lfm2ForCausalLM"),
     ],
 )
 def test_a_mistake_is_one_line(tmp_path: Path, config: dict[str, Any], message: str) -> None:

@@ -97,7 +97,7 @@ def test_latent_query_rank_is_optional() -> None:
 
 
 def test_a_file_is_named_after_its_directory(tmp_path: Path) -> None:
-    """A config.json gives its architecture the name of the directory it lies in."""
+    """A config.json gives its architecture the name of the directory it is in."""
     path = tmp_path / "some-llm" / "config.json"
     path.parent.mkdir()
     path.write_text(json.dumps(_config()), encoding="utf-8")

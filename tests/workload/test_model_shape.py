@@ -87,14 +87,14 @@ def test_tied_layers_stay(name: str) -> None:
 
 
 def test_a_missing_dimension_is_named() -> None:
-    """What the metadata lacks is said by its key in the file."""
+    """What the metadata lacks is stated by its key in the file."""
     shape = replace(_shape("smollm3-3b"), metadata=())
     with pytest.raises(ArchitectureError, match=r"smollm3.block_count is None, expected an integer"):
         _ = shape.n_layers
 
 
 def test_cut_leading_layers_are_not_more_than_all() -> None:
-    """Of a model with dense layers at its beginning no more are left than it has layers."""
+    """A model with dense layers at its beginning keeps no more of them than it has layers."""
     one = _shape("deepseek-v3").with_layers(1)
     assert one.integer("leading_dense_block_count") == 1
     assert isinstance(find("deepseek-v2-lite"), Architecture)

@@ -39,7 +39,7 @@ def test_a_file_describes_a_model(tmp_path: Path) -> None:
         ("architecture = 3\n[metadata]\n", "architecture is 3, expected text"),
         ('architecture = "llama"\n', "metadata is missing"),
         (_TEXT.replace("wanted", "wants"), "wants"),
-        ("architecture =", "is no TOML"),
+        ("architecture =", "is not TOML"),
         (_TEXT.replace("block_count = 2", "depth = 2"), "block_count is None in its metadata, expected a whole number"),
     ],
 )

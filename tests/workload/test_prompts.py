@@ -45,11 +45,11 @@ def test_the_first_line_tells_the_format(content: str, number: int, fields: dict
         ("1e999", "has NaN or an infinity"),
         ('"\\ud800"', r"has '\\ud800', half a surrogate pair"),
         ('{"\\udc00": 1}', r"has '\\udc00', half a surrogate pair"),
-        ("[" * 100_000 + "]" * 100_000, "is (no JSON|nested too deeply)"),
+        ("[" * 100_000 + "]" * 100_000, "is (not JSON|nested too deeply)"),
     ],
 )
 def test_json_that_cannot_be_written_is_refused(field: str, message: str, tmp_path: Path) -> None:
-    """Wherever it stands in a line; a pair of surrogates is a letter."""
+    """Wherever it is in a line; a pair of surrogates is a letter."""
     path = tmp_path / "p"
     path.write_text('{"n_tokens": 1, "text": "\\ud83d\\ude00"}\n{"n_tokens": 1, "extra": ' + field + "}\n")
     with pytest.raises(PerfsuiteError, match=f"line 2: {message}"):
@@ -61,7 +61,7 @@ def test_a_csv_that_is_broken_is_told_with_its_line(tmp_path: Path) -> None:
     path = tmp_path / "p"
     for before, number in (("n_tokens,text\n1,a\n2,", 3), ("", 1)):
         path.write_text(before + "x" * 200_000)
-        with pytest.raises(PerfsuiteError, match=f"line {number}: is no CSV"):
+        with pytest.raises(PerfsuiteError, match=f"line {number}: is not CSV"):
             read_lines(path)
 
 
@@ -152,10 +152,10 @@ def test_a_line_of_json_may_hold_any_separator(tmp_path: Path) -> None:
         ("5\n" + "9" * 5000, "line 2: n_tokens is"),
         ("a,b\n1,2\n", "columns are a, b; expected n_tokens among them, JSON lines, or a"),
         ("What is this?\nAnd this?\n", "columns are What is this?; expected n_tokens among them"),
-        *((empty, "is empty but for its heading, expected at least one") for empty in ("n_tokens", "a,n_tokens\n\n")),
+        *((empty, "has only a heading, expected at least one") for empty in ("n_tokens", "a,n_tokens\n\n")),
         ("n_tokens,b\n,2\n", "line 2: n_tokens is ''"),
         ("a,n_tokens\n1\n", "line 2: n_tokens is None"),
-        ('{"text": "a"}\n{"text": \n', "line 2: is no JSON"),
+        ('{"text": "a"}\n{"text": \n', "line 2: is not JSON"),
         ('{"text": "a"}\n[1]\n', "line 2: is '[1]', expected an object"),
         ('{"answer": "a"}', "line 1: fields are answer; expected one of prompt, text, question, n_tokens, tokens"),
         ('{"text": " "}', "line 1: the text is ' '"),

@@ -31,7 +31,7 @@ def test_block_sizes_agree_with_the_gguf_package() -> None:
 def test_rows_are_whole_blocks() -> None:
     """A row's bytes follow from its blocks, and a row with a broken block is refused."""
     assert GGML_TYPES["Q4_0"].row_bytes(64) == 36
-    with pytest.raises(QuantizationError, match="a row of 40 values is no multiple of Q4_0's 32"):
+    with pytest.raises(QuantizationError, match="40 values in a row are no multiple of Q4_0's 32"):
         GGML_TYPES["Q4_0"].row_bytes(40)
 
 

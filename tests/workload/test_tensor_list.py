@@ -32,7 +32,7 @@ def test_tensors_lie_layer_by_layer() -> None:
 
 
 def test_a_kind_has_no_number() -> None:
-    """Only the number of a layer is dropped, wherever it stands in the name."""
+    """Only the number of a layer is dropped, wherever it is in the name."""
     assert kind_of("enc.blk.12.attn_q.weight") == "enc.blk.*.attn_q.weight"
     assert kind_of("dense_2.weight") == "dense_2.weight"
     assert layer_of("blk.12.post_ffw_norm_1.weight") == 12

@@ -84,7 +84,7 @@ Value LeftFiles::found() const {
 
 Value LeftFiles::piece(const std::string &name, int64_t offset, int64_t most_bytes) const {
     if (!is_within(name)) {
-        throw Failure("'" + printable(name) + "' is no name of a file in the folder of a run");
+        throw Failure("'" + printable(name) + "' is not a name of a file in the folder of a run");
     }
     int handle = opened(folder(), name);
     std::string why = handle < 0 ? system_text() : "no regular file";

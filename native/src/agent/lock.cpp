@@ -196,7 +196,7 @@ std::optional<LockState> read_lock(const std::string &folder) {
             if (errno == ENOENT) {
                 return std::nullopt;
             }
-            throw Failure(lock_path(folder) + ": is no lock of perfsuite's (" + system_text() + "); remove it",
+            throw Failure(lock_path(folder) + ": is not a lock of perfsuite's (" + system_text() + "); remove it",
                           "DeviceError");
         }
         state = lock_behind(folder, handle);

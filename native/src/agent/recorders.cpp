@@ -68,7 +68,7 @@ Value start_recorder(ToldWorkers &workers, const LeftFiles &files, const Places 
                       bundled(places));
     }
     if (!is_within(log) || log.find('/') != std::string::npos) {
-        throw Failure("'" + printable(log) + "' is no name of a file in the folder of a run");
+        throw Failure("'" + printable(log) + "' is not a name of a file in the folder of a run");
     }
     std::vector<std::string> command = {program};
     for (const Value &each : asked.at("arguments").list()) {

@@ -46,7 +46,7 @@ int opened(const Library &library, uint32_t pmu, const std::string &function, co
     int descriptor = PS_FUNCTION(library, ps_uprobe_open)(pmu, place.path.c_str(), place.offset, at_return);
     if (descriptor < 0) {
         throw Failure("uprobes: no probe at the " + std::string(at_return ? "return" : "entry") + " of " + function +
-                      " in " + place.path + " (" + system_text(-descriptor) + "); it takes root or CAP_PERFMON");
+                      " in " + place.path + " (" + system_text(-descriptor) + "); it needs root or CAP_PERFMON");
     }
     return descriptor;
 }

@@ -1,1 +1,1 @@
-"""What keeps a device from good measurements, and how each of it is mended."""
+"""What keeps a device from good measurements, and how each of it is fixed."""

@@ -62,7 +62,7 @@ def thermal_zones(facts: Facts) -> Finding | None:
 
 
 def gpu_clock(facts: Facts) -> Finding | None:
-    """Whether the GPU's clock can be read, so that a kernel's slower time can be told from a slower clock."""
+    """Whether the GPU's clock can be read, so that a kernel's slower time can be distinguished from a slower clock."""
     found = gpu_clocks(facts.readings)
     rates = [(each, facts.readings.count(f"{each.path}/cur_freq")) for each in found]
     read = [f"{each.name} at {rate / 1e6:.0f} MHz" for each, rate in rates if rate is not None]
@@ -107,7 +107,7 @@ def opencl_loader(facts: Facts) -> Finding | None:
 
 
 def opencl_drivers(facts: Facts) -> Finding | None:
-    """Whether the libraries that OpenCL's loader is told to load are there."""
+    """Whether the libraries that OpenCL's loader is asked to load are there."""
     files = (match[0] for match in facts.readings.names(r"/etc/OpenCL/vendors/.*\.icd"))
     named = [(icd, library) for icd in files for library in _lines(facts, icd)]
     there = facts.readings.all("opencl_driver")

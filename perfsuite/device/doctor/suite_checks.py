@@ -16,7 +16,7 @@ _LEAST_CACHE_BYTES = 500_000_000
 
 
 def reach(facts: Facts) -> Finding:
-    """Whether it can be reached; the link's own words say how it is mended."""
+    """Whether it can be reached; the link's own words say how it is fixed."""
     if facts.link_problem is None:
         return ok(facts.profile.reach.text)
     seen, _, mend = facts.link_problem.partition("; ")

@@ -160,16 +160,16 @@ class FarmBoard:
 def borrowed_board(kind: str, reach: Reach, request: FarmRequest, *, tell: Tell) -> Iterator[FarmBoard]:
     """Hold a free board of a kind, and give it back at the end, whatever that is.
 
-    A place that cannot be used, and one that is to be avoided, is kept locked until the end while there is another one
+    A place that cannot be used, and one that must be avoided, is kept locked until the end while there is another one
     of the kind: labgrid would give it again at once. A run that is killed is followed by its supervisor, which gives
     back all that it has within seconds.
 
     The kind is the value of the tag ``board`` of the farm's places, and that of the device's profile, such as
-    ``rubikpi``. Of the profile's `reach` the keys and folders count, the address is the place's. What `tell` hears are
+    ``rubikpi``. The profile's `reach` gives keys and folders, the place the address. What `tell` hears are
     lines for the user: who has the boards, which one was got, what was given back.
 
     Raises PerfsuiteError: labgrid is not installed, no board is of the kind, or the place says no address; LockedError:
-    no board was free within the limit, or a lock that was to be broken is that of a run that is alive; LinkError: the
+    no board was free within the limit, or a lock that had to be broken is that of a run that is alive; LinkError: the
     coordinator cannot be reached.
     """
     refuse_without_labgrid()
@@ -208,7 +208,7 @@ def _usable_place(client: Client, kind: str, reach: Reach, tell: Tell) -> tuple[
             others.discard(place)
             if place not in client.request.avoided_places or not others - client.request.avoided_places:
                 return place, place_reach(client, place, reach)
-            tell(f"{place} is to be avoided; it is set aside, and another one is asked for")
+            tell(f"{place} must be avoided; it is set aside, and another one is asked for")
         except (DeviceError, RefusedError) as error:
             n_refused += isinstance(error, RefusedError)
             if len(others) <= n_refused:

@@ -63,7 +63,7 @@ class Holder:
 
     @property
     def is_alive_here(self) -> bool | None:
-        """Whether the run's process is there; None where that cannot be told.
+        """Whether the run's process is there; None where that cannot be known.
 
         It cannot for another host, another boot or another container of this one, and for what is no run of the suite.
         """

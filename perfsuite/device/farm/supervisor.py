@@ -1,7 +1,7 @@
 """The program that gives a board back when the run that borrowed it ends, however it ends.
 
 It waits on a pipe that the run holds open. When that closes, by the run or by the kernel for a run that was killed, it
-gives back all that the run's name holds, prints what as one line of JSON, and ends. It stands in a session of its own,
+gives back all that the run's name holds, prints what as one line of JSON, and ends. It is in a session of its own,
 so that Ctrl-C at the terminal does not reach it. Nor does it heed a request to terminate: a job whose processes are all
 asked to would end it with its run, and leave the board locked.
 """

@@ -6,7 +6,7 @@ and ``perfsuite devices unlock NAME`` breaks it. Two exceptions, both with a not
 started, which nobody can hold, and one that a crashed process of the same run left.
 
 What a lock says is a claim of the account to which it belongs: anybody may place one, in a folder that everybody may
-write to, and name any run and any process. So a lock is one's own only where one's own account has placed it.
+write to, and name any run and any process. So a lock is your own only where your own account has placed it.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ def take_lock(
 def _try(held: HeldLock, owner: LockOwner, folders: tuple[Path, ...]) -> LockState | None:
     """Take the lock; return the one that somebody else has, None where it is had now.
 
-    A lock may lie in any of the folders, since not everybody may write to the first. So whoever has placed one looks
+    A lock may be in any of the folders, since not everybody may write to the first. So whoever has placed one looks
     again whether there is another, and then gives way. Two who do so at the same time both give way, and try again.
     """
     state: LockState | None = None
@@ -220,7 +220,7 @@ def hold_lock(
     one run (with one `run_id`) share the lock: the inner ones only look whether it is still had, and do not give it
     back, so a run that starts another one under its own `run_id` does not wait for itself.
 
-    The device's `name` is for messages. Without a `folder` the lock lies in the one place of this machine. Somebody
+    The device's `name` is for messages. Without a `folder` the lock is in the one place of this machine. Somebody
     whose run is under way is waited for, `wait_s` at most; `tell` then hears once for whom.
 
     Raises LockedError: somebody else has the device, with who, since when, and what to do; DeviceError: no

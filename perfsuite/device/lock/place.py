@@ -2,9 +2,10 @@
 
 A lock is a folder with two files, ``owner.json`` and ``beat``. It is filled under another name and then renamed: that
 succeeds only where no lock is, so that two who try at once are told apart by the kernel, and a reader never sees half
-of one. Hard links would do as well, but Android forbids them. Whoever removes a lock has the kernel's lock (flock) of
-the very folder and has seen that it still has the name, so that nobody removes a lock that somebody else has taken
-meanwhile. Other accounts may read the files and not open the folder, so that none can keep its owner from removing it.
+of one. Hard links would do as well, but Android forbids them. To remove a lock, a process takes the kernel's lock
+(flock) of the very folder and has seen that it still has the name, so that nobody removes a lock that somebody else has
+taken meanwhile. Other accounts may read the files and not open the folder, so that none can keep its owner from
+removing it.
 """
 
 from __future__ import annotations
@@ -94,7 +95,7 @@ def remove_lock(folder: Path, seen: LockState) -> bool:
     """Remove the lock that was seen; False where it is not that one any more.
 
     Raises LockedError: it belongs to another account, or somebody is at it all the time; DeviceError: what has the
-    lock's name is no lock.
+    lock's name is not a lock.
     """
     path = folder / LOCK_NAME
     try:

@@ -75,7 +75,7 @@ def _opened(folder: Path) -> Iterator[int | None]:
         yield None
         return
     except OSError as error:
-        raise DeviceError(f"{path}: is no lock of perfsuite's ({error.strerror}); remove it") from error
+        raise DeviceError(f"{path}: is not a lock of perfsuite's ({error.strerror}); remove it") from error
     try:
         yield handle
     finally:
@@ -142,7 +142,7 @@ def _content(handle: int, name: str, uid: int) -> bytes:
     try:
         about = os.fstat(opened)
         if not stat.S_ISREG(about.st_mode) or about.st_uid != uid:
-            raise PermissionError(errno.EPERM, "is no file of the lock's owner")
+            raise PermissionError(errno.EPERM, "is not a file of the lock's owner")
         return os.read(opened, _MOST_BYTES)
     finally:
         os.close(opened)

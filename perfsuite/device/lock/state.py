@@ -166,7 +166,7 @@ class LockState:
         return f"held by {self._who}{since}{held}; {self._how}"
 
     def refusal(self, name: str) -> str:
-        """Say in one line why the device called `name` is not to be had, and what to do."""
+        """Say in one line why the device called `name` cannot be had, and what to do."""
         unlock = f"'perfsuite devices unlock {name}' breaks the lock"
         todo = {
             Holder.RUNS: "wait until it has ended; pytest does so with --perf-wait=10m",
@@ -206,7 +206,7 @@ class LockState:
             Holder.HANGS: f"{process} is there and hangs: {beat}",
             Holder.GONE: f"{process} is gone, crashed or killed: {beat}",
             Holder.EARLIER_BOOT: "that was before the device started",
-            Holder.UNKNOWN: f"whether that still runs cannot be told: {beat}",
+            Holder.UNKNOWN: f"whether that still runs is unknown: {beat}",
         }[self.holder]
 
 

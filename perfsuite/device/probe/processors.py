@@ -48,7 +48,7 @@ def board_name(readings: Readings) -> Told | None:
 
 
 def system_name(readings: Readings) -> str:
-    """Return the operating system and the kernel, as far as they are told."""
+    """Return the operating system and the kernel, as far as they are reported."""
     android = readings.text("ro.build.version.release")
     named = next((line for line in readings.all("/etc/os-release") if line.startswith("PRETTY_NAME=")), "")
     system = f"Android {android}" if android else named.partition("=")[2].strip('"')
@@ -98,7 +98,7 @@ _BIG_CAPACITY_RATIO, _BIG_CLOCK_RATIO = 0.6, 0.78
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cluster:
-    """Processors that share a clock; what is not told is None."""
+    """Processors that share a clock; what is not reported is None."""
 
     #: The folder of its policy; None where the kernel offers no control of clocks.
     path: str | None

@@ -173,7 +173,7 @@ def _comment(text: str) -> list[str]:
 
 
 def toml_value(value: str | int | float | Sequence[int] | Sequence[str]) -> str:
-    """Return a value as TOML has it; JSON's escapes are among its own, but for DEL."""
+    """Return a value as TOML has it; JSON's escapes are among its own, except DEL."""
     if isinstance(value, str):
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
     if isinstance(value, int):

@@ -1,4 +1,4 @@
-"""Device profiles: what a device is called, how it is reached, how it is to be, and how strictly it is judged."""
+"""Device profiles: what a device is called, how it is reached, how it must be, and how strictly it is judged."""
 
 from perfsuite.device.profile.finding import find_profile
 from perfsuite.device.profile.record import DEFAULT_MARGIN_RATIO, PEAK_KINDS, Profile, TheoreticalPeak

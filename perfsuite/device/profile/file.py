@@ -32,7 +32,7 @@ _KIND = re.compile(r"[A-Za-z_][\w.-]*")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProfileFile:
-    """A profile's file, one's own or one that ships with the suite."""
+    """A profile's file, your own or one that ships with the suite."""
 
     name: str
     place: Traversable
@@ -50,7 +50,7 @@ class ProfileFile:
     def _read(self) -> Mapping[str, Any]:
         content = self._content() if self.draft is None else self.draft
         if len(content) > _MOST_BYTES:
-            raise DeviceError(f"{self.where}: has more than {_MOST_BYTES:,} bytes, which is no profile")
+            raise DeviceError(f"{self.where}: has more than {_MOST_BYTES:,} bytes, which is not a profile")
         plain = parse_toml(content, self.where, DeviceError, TODO)
         for wrong in _wrong(from_plain(plain, Tables, self.where, DeviceError, TODO, is_closed=True)):
             raise DeviceError(f"{self.where}: {wrong}")
@@ -60,7 +60,7 @@ class ProfileFile:
         if self.place.is_dir():
             raise DeviceError(f"{self.where}: is a folder, expected a profile's file")
         if not self.place.is_file():
-            raise DeviceError(f"{self.where}: is no file, or a link to none; expected a profile's file")
+            raise DeviceError(f"{self.where}: is not a file, or a link to none; expected a profile's file")
         try:
             with self.place.open("rb") as file:
                 return file.read(_MOST_BYTES + 1)
@@ -84,7 +84,7 @@ def _wrong(said: Mapping[str, Any]) -> Iterator[str]:
     for table in BY_KIND:
         for name in said.get("judging", {}).get(table, {}):
             if not _KIND.fullmatch(name):
-                yield f"judging.{table}: {name!r} is no kind of case, expected a name such as phase or operator"
+                yield f"judging.{table}: {name!r} is not a kind of case, expected a name such as phase or operator"
     for place, peak in enumerate(said.get("theoretical", ())):
         if (peak.processor, peak.kind) in seen:
             yield f"theoretical[{place}]: {peak.kind} of {peak.processor!r} is there twice; leave one"

@@ -16,7 +16,7 @@ def find_profile(name: str, *, folders: Sequence[Path] | None = None, asked: str
     Parameters
     ----------
     folders
-        Where one's own profiles are looked for before those that ship; `own_folders` where it is left out.
+        Where your own profiles are looked for before those that ship; `own_folders` where it is left out.
     asked
         How it was asked for, before the name in a message.
 

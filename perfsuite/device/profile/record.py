@@ -1,4 +1,4 @@
-"""The record of a device's profile: how it is reached, how it is to be, and how strictly it is judged."""
+"""The record of a device's profile: how it is reached, how it must be, and how strictly it is judged."""
 
 from __future__ import annotations
 

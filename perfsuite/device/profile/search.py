@@ -21,7 +21,7 @@ _FOLDER = "devices"
 
 
 def own_folders(folder: Path = Path()) -> tuple[Path, ...]:
-    """Return where one's own profiles are looked for: ``devices/`` in the folder, then the user's."""
+    """Return where your own profiles are looked for: ``devices/`` in the folder, then the user's."""
     return folder / _FOLDER, user_folder()
 
 
@@ -31,7 +31,7 @@ def user_folder() -> Path:
 
 
 def profile_names(*, folders: Sequence[Path] | None = None) -> tuple[str, ...]:
-    """List the devices that there are profiles of: the host, then the others by name; one's own are among them."""
+    """List the devices that there are profiles of: the host, then the others by name; your own are among them."""
     own = {name for folder in _chosen(folders) for name in _names(folder)}
     return HOST, *sorted((own | set(shipped_names())) - {HOST})
 
@@ -85,7 +85,7 @@ def _names(folder: Path) -> Iterator[str]:
 
 
 def _exists(place: Path) -> bool:
-    """Whether something has that name, be it a link that leads nowhere: that is told, and not passed over."""
+    """Whether something has that name, a link that leads nowhere included: that is reported, and not passed over."""
     try:
         return place.is_symlink() or place.exists()
     except OSError:

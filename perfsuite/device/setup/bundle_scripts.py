@@ -1,7 +1,7 @@
 """What a board's shell does with bundles: ``sh``, ``cat``, ``mkdir``, ``mv``, ``rm``, ``ln``, ``wc``, ``sha256sum``.
 
 In ``HOME/bundle`` each bundle has a folder by its digest, and ``current`` is a link to the one that is used. What is
-being sent lies in a folder that begins with ``.part-``, and becomes a bundle by one renaming.
+being sent is in a folder that begins with ``.part-``, and becomes a bundle by one renaming.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ INCOMING, WHEELS = "incoming", "wheels"
 
 
 def check_link(home: Path) -> None:
-    """Refuse a folder where the link is to be: it is somebody's own."""
+    """Refuse a folder where the link must be: it is somebody's own."""
     if (home / LINK).exists() and not (home / LINK).is_symlink():
         raise DeviceError(f"{home / LINK}: was not made by setup; move it away, then run setup again")
 

@@ -1,7 +1,7 @@
 """The program that installs the suite on a device. It runs there, out of the very wheel that it installs.
 
 All that it imports is the standard library and modules of the suite that do the same, for nothing else is there yet. It
-is told what to do by one argument in JSON, and says how far it is by lines of JSON. It ends, with all that it has
+gets what to do by one argument in JSON, and says how far it is by lines of JSON. It ends, with all that it has
 started, when its input ends: that is how a desk stops it, and all that it sees of a lost link.
 
 While it is at work it holds the device's lock: compiling would disturb who measures, and two setups would mix. What was
@@ -152,7 +152,7 @@ def _end_with_input(steps: Steps) -> None:
 
 
 def main(text: str) -> int:
-    """Do what the argument says; a failure is told, and the exit code 1."""
+    """Do what the argument says; a failure is reported, and the exit code 1."""
     request = json.loads(text)
     home = Path(request["home"])
     steps = Steps(home / LOG_NAME, _tell)

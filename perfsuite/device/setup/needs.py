@@ -1,4 +1,4 @@
-"""What an installation needs on a device, and by which command there each thing that is missing is mended."""
+"""What an installation needs on a device, and by which command there each thing that is missing is fixed."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def missing_things(
 
 
 def _install(*, debian: str, termux: str, is_termux: bool) -> str:
-    """Say how packages are installed: on Termux, or else on Debian and its like."""
+    """Say how packages are installed: on Termux, or else on Debian and similar ones."""
     return f"pkg install {termux}" if is_termux else f"sudo apt-get install -y {debian}"
 
 

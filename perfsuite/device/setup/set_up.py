@@ -113,7 +113,7 @@ class Telling(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetupOrder:
-    """What is to be installed, and how."""
+    """What must be installed, and how."""
 
     #: The device's, for messages.
     device: str
@@ -202,7 +202,7 @@ def _sent(target: Target, packed: SuiteWheel, folder: str, tell: Telling) -> str
 def _request(
     order: SetupOrder, packed: SuiteWheel, home: str, wheel: str, *, wheels: tuple[Path, ...], least_bytes: int
 ) -> Mapping[str, Any]:
-    """Return what the installer is told."""
+    """Return what the installer is given."""
     engine = engine_requirement(suite_requirements(Path(__file__).resolve().parents[3]))
     owner = {
         "user": getpass.getuser(),

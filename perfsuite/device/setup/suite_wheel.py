@@ -1,7 +1,7 @@
 """The suite as one wheel for every machine: Python and native sources, and nothing that is compiled.
 
 What is native is compiled on the device by its own compiler, when it is first needed: `perfsuite.measure.native` does
-so wherever a library does not lie beside its source. So one file serves boards of any architecture, and a checkout
+so wherever a library is not beside its source. So one file serves boards of any architecture, and a checkout
 that was never built can send it.
 """
 

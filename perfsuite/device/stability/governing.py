@@ -160,7 +160,7 @@ def governed(conditions: Conditions, notes: list[str], *, folder: Path, root: Pa
 
 
 def _wishes(conditions: Conditions, notes: list[str], root: Path) -> list[_Wish]:
-    """Return what is to be changed; what is as it is to be already is left out."""
+    """Return what must be changed; what is as it must be already is left out."""
     wishes: list[_Wish] = []
     for what, wanted, look, controlled in (
         ("governor", conditions.governor, processor_governors, "the processors' frequency"),

@@ -127,7 +127,7 @@ def restore_leftovers(folder: Path, root: Path = Path("/"), *, is_nested: bool =
     """Restore what a run that was killed has left, and say what was done; nothing to do says nothing.
 
     After another boot the values are the kernel's own again, so that nothing is restored. What somebody else has
-    set since is told, and left. What this very process has set is left to the context around that has set it, or to
+    set since is reported, and left. What this very process has set is left to the context around that has set it, or to
     the next process. Call it while the device's lock is held; where another process of the same run holds that
     (`is_nested`), what a living process has set is left to that one.
 
@@ -150,10 +150,10 @@ def restore_leftovers(folder: Path, root: Path = Path("/"), *, is_nested: bool =
 
 
 def keep(changes: Sequence[Change], folder: Path, root: Path = Path("/")) -> tuple[Change, ...]:
-    """Write the restore file, whole and down to the disk, before anything is changed; return what is to be restored.
+    """Write the restore file, whole and down to the disk, before anything is changed; return what must be restored.
 
     What the file already holds stays in it, with the oldest value of each path. Where this process itself has written
-    it, in a context around this one, only the new changes are to be restored, to what that context has set. Where a
+    it, in a context around this one, only the new changes must be restored, to what that context has set. Where a
     process that is gone has left it, all that it names is.
 
     Raises DeviceError: it cannot be written, or is another process's that still runs.

@@ -50,7 +50,7 @@ class Sampling:
     """The samples of a run, which grow until the context has ended.
 
     The first and the last sample, outside of what runs, look at everything: about 30 files on a board of eight cores.
-    Those in between, each half second by default, read the power and, in turns, at most `MOST_READS` files each of
+    Those in between, each half second by default, read the power and, in turn, at most `MOST_READS` files each of
     clocks, zones and throttling: what is not read is as it was read last. Such a board is seen whole in three seconds.
     """
 

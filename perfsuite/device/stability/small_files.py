@@ -30,7 +30,7 @@ class Source(Generic[_Told]):
 
 @dataclass(slots=True, kw_only=True)
 class Rotation(Generic[_Told]):
-    """Sources that are read in turns; each has what it told last."""
+    """Sources that are read in turn; each has what it told last."""
 
     sources: Sequence[Source[_Told]]
     _told: dict[int, _Told] = field(default_factory=dict)

@@ -38,7 +38,8 @@ def wait_until_cool(
 ) -> Cooled:
     """Wait until the hottest zone that counts is below ``start_below_celsius``, for ``cooling_limit_s`` at most.
 
-    Zones that read nonsense are left out and told. Where no zone can be read nothing is waited for, which is told.
+    Zones that read nonsense are left out and reported. Where no zone can be read it waits for nothing, and reports
+    that.
     """
     limit_celsius = conditions.start_below_celsius
     if limit_celsius is None:
@@ -113,7 +114,7 @@ def bind_to(processors: Sequence[int]) -> None:
 
 @dataclass(slots=True, kw_only=True)
 class Stability:
-    """What is to be told of the device's state; both grow until the context has ended."""
+    """What must be reported of the device's state; both grow until the context has ended."""
 
     #: Lines for the run: what was restored, what could not be set, what is not known.
     notes: list[str] = field(default_factory=list)

@@ -31,7 +31,7 @@ class Firmware:
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """What is read to know what holds the processor back, but for the program."""
+        """What is read to know what holds the processor back, except the program."""
         return () if self.throttled_file is None else (self.throttled_file,)
 
     def throttled_by(self) -> tuple[str, ...] | None:
@@ -78,7 +78,7 @@ def parse_throttled(text: str) -> tuple[str, ...] | None:
 
 
 def parse_rails_watts(text: str) -> float | None:
-    """Sum current times voltage over the rails of which both are told, W.
+    """Sum current times voltage over the rails of which both are reported, W.
 
     *Source*: Raspberry Pi documentation, 'vcgencmd', pmic_read_adc.
     """

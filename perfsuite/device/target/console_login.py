@@ -57,7 +57,7 @@ def opened_console(path: str, baud: int) -> int:
     """Open a serial port for this process alone. Raises LinkError: there is none, or somebody has it."""
     rate = getattr(termios, f"B{baud}", None)
     if rate is None:
-        raise LinkError(f"{path}: {baud} baud is no rate of this machine's ports; 115200 is usual")
+        raise LinkError(f"{path}: {baud} baud is not a rate of this machine's ports; 115200 is usual")
     try:
         handle = os.open(path, os.O_RDWR | os.O_NOCTTY | os.O_NONBLOCK)
     except PermissionError:
@@ -75,7 +75,7 @@ def opened_console(path: str, baud: int) -> int:
         termios.tcsetattr(handle, termios.TCSANOW, settings)
     except termios.error as error:
         os.close(handle)
-        raise LinkError(f"{path}: is no serial port ({error})") from None
+        raise LinkError(f"{path}: is not a serial port ({error})") from None
     return handle
 
 

@@ -1,6 +1,6 @@
 """The process that has a serial console, and carries the commands of all programs of its user here over it.
 
-Each client hands over its pipes and a script, and is told how that ended. It ends itself a while after the last one.
+Each client hands over its pipes and a script, and gets how that ended. It ends itself a while after the last one.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ def row_bytes(type_name: str, n_elements: int) -> int:
     """Return the stored bytes of a row of `n_elements` of a ggml type, such as 1.0625 bytes an element for Q8_0."""
     kind = GGML_TYPES.get(type_name.upper())
     if kind is None:
-        raise ArchitectureError(f"'{type_name}' is no ggml type")
+        raise ArchitectureError(f"'{type_name}' is not a ggml type")
     return kind.row_bytes(n_elements)
 
 

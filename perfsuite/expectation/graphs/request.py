@@ -77,7 +77,7 @@ def refusal(architecture: Architecture, settings: Settings) -> str | None:
 def _refusals(architecture: Architecture, settings: Settings) -> Iterator[str]:
     for field in ("type_k", "type_v", "lora_type"):
         if getattr(settings, field).upper() not in GGML_TYPES:
-            yield f"{field} is {getattr(settings, field)!r}, which is no ggml type"
+            yield f"{field} is {getattr(settings, field)!r}, which is not a ggml type"
     if settings.lora_rank is not None and settings.lora_rank < 1:
         yield f"lora_rank is {settings.lora_rank}, expected a positive integer or None"
     absorbed = architecture.mla is not None and architecture.mla.absorbed

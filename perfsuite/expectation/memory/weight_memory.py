@@ -2,7 +2,7 @@
 
 With `mmap`, llama.cpp reads the whole file in (``MAP_POPULATE``), copies what it interleaves into a buffer of its own,
 and then gives back the ends of the file in front of the first and behind the last tensor that it uses in place. What
-lies between stays mapped, be it used in place or not. What its CPU backend interleaves goes by type, rows and
+lies between stays mapped, used in place or not. What its CPU backend interleaves goes by type, rows and
 processor; RISC-V and z paths, AMX and KleidiAI are not covered.
 
 *Source*: ``llama_mmap`` in ``src/llama-mmap.cpp``, ``load_all_data`` in ``src/llama-model-loader.cpp``,
@@ -101,7 +101,7 @@ def _placed(weights: Weights) -> Iterator[tuple[TensorSpec, str, int, int]]:
     at = 0
     for name, type_name in weights.tensor_types.items():
         if name not in specs:
-            raise ArchitectureError(f"{weights.name}: {name} is no tensor of {weights.architecture.name}")
+            raise ArchitectureError(f"{weights.name}: {name} is not a tensor of {weights.architecture.name}")
         size = tensor_bytes(specs[name], type_name)
         yield specs[name], type_name, at, size
         at += _aligned(size)

@@ -209,7 +209,7 @@ _COUNTED = "bf16-bf16"
 def table_6() -> Iterator[TableRow]:
     """Operations in 1e12, seconds to first token at 50 and 100 % of a device, and percent of it that was reached.
 
-    TTFT at 50 % is TOPs / (0.5 TOPS) and that at 100 % is half of it; the efficiency is the latter over the measured
+    TTFT at 50 % is TOPs / (0.5 TOPS) and that at 100 % is half of it; the efficiency is that at 100 % over the measured
     time, where that is held.
     """
     for prompt in prompts_with_odd():

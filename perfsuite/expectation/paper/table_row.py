@@ -77,7 +77,7 @@ class PrintedCell:
     note: str
 
     def accepts(self, value: float) -> bool:
-        """Whether a value lies in the window; any does where there is none."""
+        """Whether a value is in the window; any does where there is none."""
         low, high = self.accept_low, self.accept_high
         return (low is None or value >= low) and (high is None or value <= high)
 

@@ -77,7 +77,7 @@ def bench_work(run: BenchRun, weights: Weights) -> Work:
 def bench_workload(run: BenchRun, weights: Weights) -> LlamaWorkload:
     """Return the workload of a test with the settings of the run; where llama.cpp chose, flash attention is on.
 
-    Of a prompt beyond `n_batch` llama-bench has the logits of the last token of each batch computed, here only of the
+    For a prompt beyond `n_batch` llama-bench has the logits of the last token of each batch computed, here only of the
     very last: one row of the output matrix a batch.
     """
     scenario = find_scenario(f"p{run.n_prompt}-g{run.n_gen}-d{run.n_depth}")

@@ -1,4 +1,4 @@
-"""Published rates held against each other, and against the published ceilings of their devices."""
+"""Published rates compared with each other, and against the published ceilings of their devices."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ RESOURCES: Mapping[Phase, Resource] = {Phase.DECODE: Resource.BANDWIDTH, Phase.P
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrintedCeiling:
-    """A ceiling that a rate is held against."""
+    """A ceiling that a rate is compared with."""
 
     #: ``measured``, ``corrected`` or ``theoretical`` of a bandwidth; ``measured_fp16`` and so on of arithmetic.
     name: str
@@ -191,7 +191,7 @@ def _held(rate: PublishedRate, device: PublishedDevice | None) -> HeldRate:
 def _need(rate: PublishedRate, resource: Resource) -> tuple[float | None, str]:
     tokens_per_s = rate.rate_tokens_per_s
     if tokens_per_s is None:
-        return None, "no tokens per second are told"
+        return None, "no tokens per second are stated"
     try:
         cost = _token_cost(rate.architecture, rate.quantization, rate.phase)
     except PerfsuiteError as error:

@@ -137,7 +137,7 @@ class PublishedDevice:
     def corrected_bandwidth_bytes_per_s(self) -> float | None:
         """The measured bandwidth with all arrays counted; None where nothing is known to correct.
 
-        RooflineBench adds two large arrays into a third: three arrays pass, and its test counts two. Hence
+        RooflineBench adds two large arrays into a third: three arrays pass, and its test counts two. So
         measured x 3 / 2.
 
         *Source*: the bandwidth test in the first release of RooflineBench's code.

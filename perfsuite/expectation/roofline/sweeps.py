@@ -41,7 +41,7 @@ class SweepSubject:
         flash_attn: bool = True,
         type_kv: str = "f16",
     ) -> LlamaWorkload:
-        """Return one workload of a sweep, the subject's own but for what is given."""
+        """Return one workload of a sweep, the subject's own except what is given."""
         weights = resolve(self.weights, cache_dir=self.cache_dir)
         if architecture or quantization:
             name = f"{architecture or self.architecture}-{quantization or self.quantization}"

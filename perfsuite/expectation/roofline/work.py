@@ -58,7 +58,7 @@ class Work:
 
     @property
     def traffic_bytes(self) -> int:
-        """The bytes that count; of routed experts as many as are to be expected."""
+        """The bytes that count; of routed experts as many as are expected."""
         return sum(part.stored_bytes + self._activation_bytes(part) for part in self.parts)
 
     @property

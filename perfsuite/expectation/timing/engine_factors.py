@@ -268,7 +268,7 @@ def _process_spread(compositions: Sequence[Composition]) -> float:
 
 
 def _rest(compositions: Sequence[Composition]) -> tuple[float, float]:
-    """Fit what lies beside the operators: so much for an evaluation, and so much for each operator."""
+    """Fit what is beside the operators: so much for an evaluation, and so much for each operator."""
     terms = [(1.0, float(each.n_operators)) for each in compositions]
     rest_ns, rest_ns_per_operator = nonnegative_weights(terms, [median(each.rest_ns) for each in compositions])
     return rest_ns, rest_ns_per_operator

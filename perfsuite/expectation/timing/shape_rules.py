@@ -250,7 +250,7 @@ def attention_terms(of: OperatorShape, n_tokens: int, n_threads: int) -> tuple[f
 
 
 def _positions(of: OperatorShape, n_tokens: int, n_threads: int) -> float:
-    """Return the positions that a query sees on average, those that idle threads could have seen included."""
+    """Return the positions that a query sees on average, those of idle threads included."""
     if n_tokens > 1:
         return of.n_past + (n_tokens + 1) / 2
     n_visible = of.n_past + 1

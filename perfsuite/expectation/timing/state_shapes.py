@@ -198,14 +198,14 @@ def window_alone(of: OperatorShape) -> Alone:
 
 
 def patch_sides(operator: Operator, batch: Batch) -> OperatorShape:
-    """Count what lies under the kernel, the kernel's width, and the places of the kernel."""
+    """Count what is under the kernel, the kernel's width, and the places of the kernel."""
     ne = operator.output.ne
     width = operator.sources[0].ne[0]
     return sized(operator, operator.output.type, n_inner=ne[0], n_outer=width, n_tokens=prod(ne[1:]))
 
 
 def patch_alone(of: OperatorShape) -> Alone:
-    """Return what lies under a kernel that moves over one row of each channel, the kernel, and these rows."""
+    """Return what is under a kernel that moves over one row of each channel, the kernel, and these rows."""
     width, n = max(1, of.n_outer), of.n_tokens
     channels = max(1, of.n_inner // width)
     kernel, rows = tensor(of.type, width, channels), tensor("f32", n + width - 1, channels)

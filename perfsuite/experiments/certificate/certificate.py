@@ -37,7 +37,7 @@ class Truth:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseAnswer:
-    """What was said of one case in one trial."""
+    """What was stated of one case in one trial."""
 
     outcome: Outcome
     #: New over old; None where nothing was measured.
@@ -94,7 +94,7 @@ def _trials(path: Path, lines: list[str]) -> Iterator[Trial]:
     for number, line in enumerate(lines, 1):
         if not line.endswith("\n"):
             continue
-        where = f"{path}:{number}: is no trial"
+        where = f"{path}:{number}: is not a trial"
         try:
             plain = parse_json(line)
         except (ValueError, RecursionError) as error:

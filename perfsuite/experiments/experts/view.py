@@ -20,7 +20,7 @@ from perfsuite.units import format_count, format_ns
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpertReport:
-    """What is told of a run's experts."""
+    """What is known of a run's experts."""
 
     name: str
     layers: tuple[LayerReuse, ...]

@@ -144,7 +144,7 @@ def judge_fidelity(run: FidelityRun | None, case_id: str, *, reason: str = "it w
     """Judge one case; without a run, `reason` says why there is none.
 
     PASS where its limit is met, IMPOSSIBLE where the ground truth contradicts what was measured, and INVALID where
-    either is missing or nothing can be told from them.
+    either is missing or nothing can be known from them.
     """
     phases, kernels = ([] if run is None else run.of(kind) for kind in (FidelityKind.PHASES, FidelityKind.KERNELS))
     rows = {f"{PHASE_PREFIX}{row.name}": row for row in phases} | {f"{FIDELITY}/{row.name}": row for row in kernels}

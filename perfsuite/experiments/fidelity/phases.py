@@ -56,7 +56,7 @@ def operator_rows(runs: Sequence[ComparedRun]) -> tuple[FidelityRow, ...]:
     - ``prefill``: the medians by role and of the rest, summed up as the suite's tables have them, against the phase;
     - ``prefill/graph``: all operators of an occurrence, without the rest, against the time in the graph's computation.
 
-    The rest is time of the phase outside its operators, and stands beside the first.
+    The rest is time of the phase outside its operators, and is beside the first.
 
     Raises MeasurementError: a tracer saw other calls than the driver's spans stand for.
     """

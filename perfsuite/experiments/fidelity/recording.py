@@ -1,4 +1,4 @@
-"""Measures what a run of fidelity asks for; what the machine's other work disturbs is told and not concluded from."""
+"""Measures what a run of fidelity asks for; what the machine's other work disturbs is reported but not used."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ KERNEL_BUDGET_NS = 6_000_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FidelityRequest:
-    """What is to be compared, on what."""
+    """What is compared, on what."""
 
     profile: Profile
     board: Board

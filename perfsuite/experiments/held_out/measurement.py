@@ -94,7 +94,7 @@ class HeldOutRow:
 
     @property
     def is_inside(self) -> bool:
-        """Whether the measurement lies in the forecast's interval."""
+        """Whether the measurement is in the forecast's interval."""
         return self.lower_ns <= self.measured_ns <= self.upper_ns
 
 

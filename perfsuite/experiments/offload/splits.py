@@ -56,7 +56,7 @@ class OffloadSweep:
 
     @property
     def phases(self) -> tuple[Phase, ...]:
-        """The phases whose speed is told."""
+        """The phases whose speed is reported."""
         return tuple(phase for phase in GRAPH_PHASES if any(point.speed(phase) for point in self.points))
 
     def fastest(self, phase: Phase) -> OffloadPoint | None:

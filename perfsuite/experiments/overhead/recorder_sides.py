@@ -96,7 +96,7 @@ def compare_recorders(
     n_pairs: int,
     announce: Callable[[int], None] = lambda _: None,
 ) -> Overhead:
-    """Measure one comparison; logs and sockets lie in the folders of its runs.
+    """Measure one comparison; logs and sockets are in the folders of its runs.
 
     Raises `MeasurementError`: a worker failed, or competition left too few pairs.
     """

@@ -1,4 +1,4 @@
-"""What RooflineBench reports, held against this run with correct counting: agreement is reported, never demanded."""
+"""What RooflineBench reports, compared with this run with correct counting: agreement is reported, never demanded."""
 
 from __future__ import annotations
 

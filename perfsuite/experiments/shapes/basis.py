@@ -61,7 +61,7 @@ class Answer:
         """What to tell: of a confirmed ratio the middle of the fresh processes, between the widest of their bounds.
 
         The screen selected the shape, which biases what it saw, so it counts only where nothing was measured after it.
-        Of a ratio that was not confirmed it is the process that did not.
+        For a ratio that was not confirmed it is the process that did not.
         """
         if not self.is_confirmed:
             return self.confirming[-1] if self.confirming else self.screened
@@ -135,7 +135,7 @@ def verdict_of(
     bounds: RatioBounds | None = None,
     against: ShapeCase | None = None,
 ) -> ShapeVerdict:
-    """Return a verdict with the bounds of its ratio, and the case that it was held against, where it has them."""
+    """Return a verdict with the bounds of its ratio, and the case that it was compared with, where it has them."""
     return ShapeVerdict(
         property=property,
         case_id=case.case_id,

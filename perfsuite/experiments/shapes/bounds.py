@@ -81,7 +81,7 @@ def parse_bounds(text: str, operations: Iterable[Operation]) -> Bounds:
     for entry in text.replace(" ", "").split(","):
         match = re.fullmatch(r"([a-z]+)=(\d+):(\d+)", entry)
         if match is None or match[1] in found:
-            raise ShapeError(f"{text}: {entry!r} is {'no range' if match is None else 'there twice'}; {_EXPECTED}")
+            raise ShapeError(f"{text}: {entry!r} is {'not a range' if match is None else 'there twice'}; {_EXPECTED}")
         if match[1] not in known:
             raise ShapeError(f"{text}: no dimension {match[1]!r}; there are {', '.join(known)}")
         found[match[1]] = SizeRange(least=int(match[2]), most=int(match[3]))

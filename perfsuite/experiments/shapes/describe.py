@@ -12,10 +12,10 @@ from perfsuite.workload.shapes.shape_case import ShapeCase
 
 
 def sweep_command(verdict: ShapeVerdict, device: str, *, platform: str | None = None) -> str:
-    """Return the command that sweeps from the shape of a verdict to the one that it was held against.
+    """Return the command that sweeps from the shape of a verdict to the one that it was compared with.
 
     Where the two differ in several dimensions, the sweep runs over one of them: the inner one, or else the growing one.
-    A shape that was held against no other is swept along the growing dimension, one step far.
+    A shape that was compared with no other is swept along the growing dimension, one step far.
     """
     case = ShapeCase.from_id(verdict.case_id)
     against = None if verdict.against_id is None else ShapeCase.from_id(verdict.against_id)

@@ -125,7 +125,7 @@ class ShapeHunts(Experiment):
         for case_id, verdict in self._failing(have_ended=True).items():
             path, judge = examples_path(directory, device, verdict.case_id), self.judges.of(self.aims[case_id][0])
             is_new = keep(directory, device, example_of(verdict, judge.fingerprint))
-            self.kept.append(f"{verdict.case_id}: {'kept in' if is_new else 'is told already by'} {path}")
+            self.kept.append(f"{verdict.case_id}: {'kept in' if is_new else 'is already in'} {path}")
         return True
 
     def notes(self) -> tuple[str, ...]:

@@ -112,7 +112,7 @@ class KeptShape:
 
 
 def bench_of(fingerprint: Mapping[str, str] | Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Return what a fingerprint tells of device and driver: a kept shape is held against kernels that have changed."""
+    """Return what a fingerprint tells of device and driver: a kept shape is compared with kernels that have changed."""
     return {name: value for name, value in dict(fingerprint).items() if name not in _UNDER_TEST}
 
 
@@ -168,7 +168,7 @@ def _is_alike(
 
 
 def example_of(verdict: ShapeVerdict, fingerprint: dict[str, str]) -> ShapeExample:
-    """Return what is kept of a verdict, as of now."""
+    """Return what is kept of a verdict, now."""
     return ShapeExample(
         case_id=verdict.case_id,
         property=verdict.property.value,

@@ -120,7 +120,7 @@ def holding_of(promised: Gain, measured: Gain) -> tuple[Holding, str]:
     if is_slower and promised.upper_ratio >= 1.0:
         return Holding.UNDECIDED, "the choice is slower, which the promise leaves open"
     if promised.lower_ratio > 1.0 >= measured.lower_ratio:
-        return Holding.UNDECIDED, "the gain cannot be told from none"
+        return Holding.UNDECIDED, "the gain cannot be distinguished from none"
     return Holding.HOLDS, ""
 
 

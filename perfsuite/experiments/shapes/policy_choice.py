@@ -8,7 +8,7 @@ processes of the logarithm of its time, and s the residual deviation of times th
 t being Student's quantile at 5 % over all comparisons of the grid. s^2 is the mean over the size and the two on either
 side of it, for noise is alike at neighbouring sizes, and that of few processes alone is hardly known. A range goes on
 for as long as one choice is acceptable at all of its sizes, which gives the fewest ranges there are. One size that
-disagrees with both of its neighbours ends none. Of the choices that are acceptable throughout a range the default is
+disagrees with both of its neighbours ends none. Among the choices that are acceptable throughout a range the default is
 taken, else the fastest; the end of a range then moves to where the sum of times is least.
 
 *Source*: Scheffé, The Analysis of Variance, 1959, section 4.2: contrasts of a two-way layout, one observation a cell.

@@ -128,7 +128,7 @@ Pair = tuple[ShapeCase, ShapeCase]
 
 
 def pairs_at(question: PolicyQuestion, choice: Choice, over: Choice, sizes: Iterable[int]) -> tuple[Pair, ...]:
-    """Return a choice and what it is held against, at each size."""
+    """Return a choice and what it is compared with, at each size."""
     return tuple((question.case(choice, size), question.case(over, size)) for size in sizes)
 
 

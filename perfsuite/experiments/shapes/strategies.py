@@ -1,4 +1,4 @@
-"""Hypothesis strategies for shapes of operations, for hunts and for tests of one's own.
+"""Hypothesis strategies for shapes of operations, for hunts and for tests of your own.
 
     from hypothesis import given
     from perfsuite.experiments.shapes.strategies import shape_cases
@@ -78,7 +78,7 @@ def fewer_steps(size: int, least: int, n_kept: int, *, step: int) -> int:
 
 
 def beside_multiple(size: int, step: int) -> Snap:
-    """Return where a size lies beside multiples of a step, one of the first four kinds."""
+    """Return where a size is beside multiples of a step, one of the first four kinds."""
     places = {0: Snap.AT, step - 1: Snap.BELOW, 1: Snap.ABOVE}
     return places.get(size % step, Snap.NONE) if size > 1 else Snap.NONE
 

@@ -200,8 +200,8 @@ _MOST_MULTIPLES_A_JUMP = 1.5
 def compare_steps(jumps: Sequence[Jump], sizes: Sequence[int], step: int, noise_ratios: Sequence[float]) -> TileSteps:
     """Hold the jumps against the multiples of a tile inside the sizes.
 
-    A multiple counts when it has three sizes at either side. Of those without a jump it is said whether the noise would
-    have hidden one of the height that the tile makes there, `step` of that size; noise is given for each size.
+    A multiple counts when it has three sizes at either side. For those without a jump it is stated whether the noise
+    would have hidden one of the height that the tile makes there, `step` of that size; noise is given for each size.
     """
     rises = [jump for jump in jumps if jump.height_ns > 0.0]
     multiples = list(_multiples(sizes, step))
@@ -220,7 +220,7 @@ def compare_steps(jumps: Sequence[Jump], sizes: Sequence[int], step: int, noise_
 def period_of(jumps: Sequence[Jump], sizes: Sequence[int]) -> int | None:
     """Return the distance at whose multiples the jumps up are; None where they have none, or are fewer than two.
 
-    Of all whole distances that one with the best harmonic mean of two shares: that of the jumps, by their heights, that
+    It is the whole distance with the best harmonic mean of two shares: that of the jumps, by their heights, that
     lie at its multiples, and that of its multiples that have a jump; the largest of equals.
     """
     rises = [jump for jump in jumps if jump.height_ns > 0.0]

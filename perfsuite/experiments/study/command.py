@@ -81,7 +81,7 @@ def _of_study(path: Path) -> Mapping[str, TokenLatency]:
     except OSError as error:
         raise PerfsuiteError(f"{path}: cannot be read ({error.strerror}); {_TODO}") from error
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
-        raise PerfsuiteError(f"{path}: is no study ({type(error).__name__}: {error}); {_TODO}") from error
+        raise PerfsuiteError(f"{path}: is not a study ({type(error).__name__}: {error}); {_TODO}") from error
 
 
 def _text(plain: object) -> str:

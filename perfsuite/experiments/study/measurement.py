@@ -1,4 +1,4 @@
-"""Measures the latencies of a study's runs, in turns, so that a slow minute is shared by all."""
+"""Measures the latencies of a study's runs, in turn, so that a slow minute is shared by all."""
 
 from __future__ import annotations
 

@@ -126,7 +126,7 @@ def _check(options: argparse.Namespace, program: Sequence[str]) -> None:
         raise PerfsuiteError(f"--recorder={options.recorder}: is of the suite's own runs; expected --model beside it")
     _refuse_idle(options)
     if options.ggml_include is not None and not options.ggml_include.is_dir():
-        raise PerfsuiteError(f"--ggml-include={options.ggml_include}: is no folder; expected that of ggml.h")
+        raise PerfsuiteError(f"--ggml-include={options.ggml_include}: is not a folder; expected that of ggml.h")
     if options.output == "":
         raise PerfsuiteError("--output=: is empty; expected a folder")
     for name, value, most in (("--trace-floor", options.trace_floor, 1e6), ("--duration", options.duration, 1e9)):

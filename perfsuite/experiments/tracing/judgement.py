@@ -5,8 +5,8 @@ The verdict on the experts of a run: whether the choices are ones that a router 
 What must hold of any router is judged hard: a token's experts are different ones, as many as the architecture says, and
 every layer that routes does so in every step. Whatever breaks this was read wrongly. How far apart the uses of an
 expert lie is a property of the router and no fault: a router that prefers some experts stays below the bounds of one
-that prefers none, which is told. One that is above them spreads its tokens more evenly than chance does; that is left
-undecided, for then nothing was shown of either.
+that prefers none, which is reported. One that is above them spreads its tokens more evenly than chance does; that is
+left undecided, for then nothing was shown of either.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Both see thread 0 by the same clock. The callback recorder hears of ends alone, so each operator lasts from the end of
 the one before it to its own, and the first from its start; the eBPF recorder's operators are counted in the same way.
-That takes an eBPF trace with ENDS: without them, waiting for other threads is told of another operator.
+That takes an eBPF trace with ENDS: without them, waiting for other threads is reported of another operator.
 """
 
 from __future__ import annotations

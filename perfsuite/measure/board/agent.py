@@ -81,7 +81,7 @@ class Agent:
             ending.blame(told_error(error)["text"])
 
     def _greeted(self) -> bool:
-        """Take the hello, and the board; whether the desk's suite is this one, and the board is to be had."""
+        """Take the hello, and the board; whether the desk's suite is this one, and the board can be had."""
         request = self._listener.requests.get()
         hello = self._hello(request)
         if hello is None:

@@ -2,7 +2,7 @@
 
 A request is a frame ``{"kind": K, "id": N, "arguments": {...}}``; its answer ``{"kind": "answer", "id": N,
 "value": V}`` or ``{"kind": "error", "id": N, "error": {"class": C, "text": one line}}``. The path of `RUN_FOLDER`
-stands for a folder that is made for the run; the agent puts that one's path wherever it stands in plan and environment.
+stands for a folder that is made for the run; the agent puts that one's path wherever it is in plan and environment.
 
 =====================  ==========================================================  =====================================
 kind                   arguments                                                   value
@@ -24,7 +24,7 @@ kind                   arguments                                                
 =====================  ==========================================================  =====================================
 
 While a run goes on that is heard, each of its live records is a frame ``{"kind": "live", "id": N, "delivery": D}``,
-D as `perfsuite.measure.live.Delivery` writes it. The files of a run lie there until the next one, or the end of the
+D as `perfsuite.measure.live.Delivery` writes it. The files of a run are there until the next one, or the end of the
 agent; they cross the link piece by piece, so that no message is longer than a piece, however long a log is.
 """
 

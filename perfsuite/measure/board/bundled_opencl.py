@@ -38,7 +38,7 @@ class BundledOpenCl:
         return self._layers()[0]
 
     def backend(self, engine: Engine, libraries: Path, platform: str | None) -> OpenClBackend:
-        """Return the backend for an engine, which lies in the folder with the suite's own library for that.
+        """Return the backend for an engine, which is in the folder with the suite's own library for that.
 
         Raises `EngineError` where there is no backend, `OpenClError` where there is no such device, or OpenCL's loader
         does not take layers; whatever `run` raises where there is no OpenCL at all.

@@ -49,7 +49,7 @@ class LinkLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Connecting:
-    """How a board is reached, and what is said there first."""
+    """How a board is reached, and what is stated there first."""
 
     #: The device's, for messages and for ``perfsuite devices setup NAME``.
     name: str

@@ -278,7 +278,7 @@ def _answer(value: Any) -> dict[str, Any]:
 
 
 def _planned_looks(looks: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what is to be looked at, by patterns: which files there are is not known here."""
+    """Return what must be looked at, by patterns: which files there are is not known here."""
     return {**looks, "power": list(_POWER), "groups": [[[each] for each in group] for group in _GROUPS]}
 
 

@@ -74,7 +74,7 @@ def planned_board(folder: Path, conditions: Conditions, claim: Claim, *, n_pairs
 def answered_board(
     folder: Path, results: Path | None, conditions: Conditions, claim: Claim, *, cache_dir: Path
 ) -> RemoteBoard:
-    """Return a board that answers with what came back of a folder: `results`, or what lies in the folder itself.
+    """Return a board that answers with what came back of a folder: `results`, or what is in the folder itself.
 
     Raises DeviceError: the folder is none, was altered, or is another suite's or device's.
     """

@@ -27,9 +27,9 @@ def told_error(error: Exception) -> dict[str, str]:
 
 
 def raised_again(plain: Any) -> PerfsuiteError:
-    """Return the error that was told; one that is not known here is a `MeasurementError`."""
+    """Return the error that was reported; one that is not known here is a `MeasurementError`."""
     if not isinstance(plain, dict):
-        return MeasurementError(f"an error was told that is none: {plain!r}")
+        return MeasurementError(f"received an error that is none: {plain!r}")
     kind = getattr(errors, str(plain.get("class")), MeasurementError)
     text = str(plain.get("text"))
     try:

@@ -1,4 +1,4 @@
-"""The first message to the agent: who comes, with which suite, and how the board is to be."""
+"""The first message to the agent: who comes, with which suite, and how the board must be."""
 
 from __future__ import annotations
 

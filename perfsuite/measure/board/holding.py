@@ -21,7 +21,7 @@ _LOST_LOCK = "somebody has broken the device's lock while this ran, and may have
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """Who wants a machine, in words for others who want it."""
+    """The run or command that wants a machine, in words for others who want it."""
 
     #: The device's name on the desk.
     name: str
@@ -74,7 +74,7 @@ def not_held() -> AbstractContextManager[Seen]:
 def held(conditions: Conditions, claim: Claim, tell: Callable[[str], None], *, cache_dir: Path) -> Iterator[Seen]:
     """Have this machine's lock, and bring it into its conditions; both end with the context.
 
-    `tell` is told what is waited for. Where another process of the same run has the lock, what that one has set stays.
+    `tell` gets what is waited for. Where another process of the same run has the lock, what that one has set stays.
 
     Raises `LockedError` where somebody else has the machine; `DeviceError` where it cannot be locked, or lacks the
     processors that the conditions name.

@@ -120,7 +120,7 @@ def load_llama_plan(asked: Mapping[str, Any]) -> LlamaPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoteInstruments:
-    """Those of a board at the end of a link; what it lacks is told with its name."""
+    """Those of a board at the end of a link; what it lacks is reported with its name."""
 
     name: str
     #: Asks the agent there.

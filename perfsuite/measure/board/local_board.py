@@ -185,7 +185,7 @@ class LocalBoard:
     def put_path(self, digest: str) -> Path:
         """Return where a file of weights with this SHA-256 belongs."""
         if len(digest) != 64 or not set(digest) <= set("0123456789abcdef"):
-            raise GgufError(f"{digest!r} is no SHA-256")
+            raise GgufError(f"{digest!r} is not a SHA-256")
         return self.cache_dir / _MODELS / f"{digest}.gguf"
 
     def is_put(self, digest: str) -> bool:
@@ -275,7 +275,7 @@ def read_digest(path: Path) -> str:
 
 
 def _opencl_environment(cache_dir: Path) -> Mapping[str, str]:
-    """Return the variables for OpenCL; none where they cannot be made, which its user is told by what then lacks."""
+    """Return the variables for OpenCL; none where they cannot be made; its user sees what is missing then."""
     from perfsuite.measure.kernel_runtime import opencl_environment  # looks through the installed distributions
 
     try:

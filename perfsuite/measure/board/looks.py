@@ -1,6 +1,6 @@
 """Raw looks that the program on a board took while something ran there, and the samples that they make here.
 
-What is to be read is found here, in a mirror of the board's files, and named to the program. Its looks are then written
+What must be read is found here, in a mirror of the board's files, and named to the program. Its looks are then written
 into the mirror one after the other, and each is sampled as if it were now.
 """
 

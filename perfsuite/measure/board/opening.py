@@ -46,7 +46,7 @@ def choose_board(
 ) -> Board:
     """Return the board that is reached so; nothing is asked of it until it is opened.
 
-    `tell` is told what is waited for.
+    `tell` gets what is waited for.
 
     Raises `DeviceError` where there is no such way, or no such address.
     """

@@ -39,7 +39,7 @@ _THERE = (Holder.RUNS, Holder.HANGS)
 def end_predecessor(claim: Claim, *, limit_s: float = END_LIMIT_S) -> bool:
     """End the process that holds the lock for this very run, and wait until it has; whether there was one.
 
-    It is asked first, so that it restores what it has set, and killed when it does not: the next one finds what was to
+    It is asked first, so that it restores what it has set, and killed when it does not: the next one finds what must
     be restored. Without this both would measure at once, for processes of one run share the lock.
     """
     owner = _holder(claim)
@@ -104,7 +104,7 @@ _INIT = 1
 def end_orphans(pids: Sequence[int] | None = None) -> tuple[str, ...]:
     """Kill this account's workers whose parent is gone, with all that they have started; say so.
 
-    Another account's are told, and left: it may have a reason. Call it while the device's lock is held.
+    Another account's are reported, and left: it may have a reason. Call it while the device's lock is held.
 
     Looks at the processes `pids`, or at all.
     """
@@ -131,7 +131,7 @@ def _workers(pids: Sequence[int] | None) -> Iterator[psutil.Process]:
 
 
 def is_worker_command(words: Sequence[str]) -> bool:
-    """Whether a command runs a plan: Python by its module, the program by its name and what it is told."""
+    """Whether a command runs a plan: Python by its module, the program by its name and arguments."""
     named = (Path(word).name == WORKER for word in words[:2])
     return "perfsuite.measure.worker" in words or any(
         is_named and words[place + 1 : place + 2] == ["run"] for place, is_named in enumerate(named)
@@ -139,9 +139,9 @@ def is_worker_command(words: Sequence[str]) -> bool:
 
 
 def _is_orphan(process: psutil.Process) -> bool:
-    """Whether whoever started a worker is gone; of another namespace's that cannot be told, so it is not said.
+    """Whether whoever started a worker is gone; of another namespace's that cannot be known, so it is not stated.
 
-    Whoever started it had the device by this run's lock: one by another lock is for the next that takes that.
+    The run that started it had the device by this run's lock: one by another lock is for the next that takes that.
     """
     environment = process.environ()
     if environment.get(LOCK_FOLDER_NAME) != environment_lock_folder():

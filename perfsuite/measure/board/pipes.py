@@ -52,7 +52,7 @@ class Pipes(Protocol):
         """Return the next message, or the end of the link, whoever asks and however often; None where none comes."""
 
     def give_up(self, lost: Lost) -> None:
-        """Let whoever asks next be told that the link is lost."""
+        """Let the next one who asks learn that the link is lost."""
 
     def cut(self) -> None:
         """End what carries the link."""
@@ -65,7 +65,7 @@ class Pipes(Protocol):
 
 
 class AgentPipes:
-    """Input, output and errors of the process that carries a link; threads of its own read the latter two."""
+    """Input, output and errors of the process that carries a link; threads of its own read output and errors."""
 
     def __init__(self, process: subprocess.Popen[bytes], *, ping_s: float, silence_limit_s: float) -> None:
         assert process.stdin is not None
@@ -119,7 +119,7 @@ class AgentPipes:
         return message
 
     def give_up(self, lost: Lost) -> None:
-        """Let whoever asks next be told that the link is lost."""
+        """Let the next one who asks learn that the link is lost."""
         self._messages.put(lost)
 
     def cut(self) -> None:

@@ -56,7 +56,7 @@ class BoardEngines:
             return self.bundled()
         named = Path(library_dir)
         if not self.ask("look", {"path": str(named)})["is_folder"]:
-            raise EngineError(f"{named}: is no folder; expected one that was kept there, or a bundle's")
+            raise EngineError(f"{named}: is not a folder; expected one that was kept there, or a bundle's")
         for folder in (named, named.parent):
             for name in (ENGINE_FILE, BUNDLE_MANIFEST):
                 content = self.look(folder / name)

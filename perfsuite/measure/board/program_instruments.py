@@ -39,7 +39,7 @@ class ProgramInstruments:
     _told: dict[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def phase_tracer(self, library_dir: str) -> str:
-        """Return the tracer of an engine's functions, which lies beside the suite's own library for it."""
+        """Return the tracer of an engine's functions, which is beside the suite's own library for it."""
         own = self.own_library(library_dir)
         folder = Path(own).parent if own else self.bundle / "lib"
         if PHASE_TRACER_LIBRARY not in self.ask("digests", {"folder": str(folder)}):

@@ -1,4 +1,4 @@
-"""Measuring shapes on a board without Python: judged here, launched there by workers that are told lines."""
+"""Measuring shapes on a board without Python: judged here, launched there by workers that are reported lines."""
 
 from __future__ import annotations
 

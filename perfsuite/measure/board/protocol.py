@@ -104,7 +104,7 @@ class Board(Protocol):
     ) -> dict[str, Any]:
         """Run one plan in a fresh process there; as `perfsuite.measure.launch.run_worker`.
 
-        Where plan or environment name `RUN_FOLDER`, the run has a folder of its own there. What it leaves in that lies
+        Where plan or environment name `RUN_FOLDER`, the run has a folder of its own there. What it leaves in that is
         in the folder `files` here afterwards, and is gone where none is named. `hear` is given the live records of a
         plan with a `live_socket` while it runs, in a thread of its own.
         """

@@ -213,7 +213,7 @@ class RemoteBoard:
         return self._understood("keep", str, {"engine": plain, "version": version})
 
     def kept_folder(self, engine_id: str) -> Path | None:
-        """Return where it lies there; None where it is not kept."""
+        """Return where it is there; None where it is not kept."""
         return self._understood("kept_folder", lambda plain: plain and Path(plain), {"engine_id": engine_id})
 
     def close(self) -> None:

@@ -22,7 +22,7 @@ _Placed = TypeVar("_Placed")
 
 
 def placed_in(folder: Path, value: _Placed) -> _Placed:
-    """Return a plan, an environment or a text with the folder's path where `RUN_FOLDER` stands in it."""
+    """Return a plan, an environment or a text with the folder's path where `RUN_FOLDER` is in it."""
     placed: Any = value
     if isinstance(value, str):
         placed = value.replace(str(RUN_FOLDER), str(folder))
@@ -54,7 +54,7 @@ def run_folder(files: Path | None) -> Iterator[Path]:
 
 
 def left_files(folder: Path) -> tuple[tuple[str, int], ...]:
-    """Return what lies in a run's folder: names below it, and sizes in bytes; links and pipes are left out.
+    """Return what is in a run's folder: names below it, and sizes in bytes; links and pipes are left out.
 
     Raises `MeasurementError` where it is more than `FILES_LIMIT_BYTES`.
     """
@@ -76,5 +76,5 @@ def file_within(folder: Path, name: str) -> Path:
     """Return the place of a file below a folder; `LinkError` for a name that leads out of it."""
     parts = PurePosixPath(name)
     if parts.is_absolute() or ".." in parts.parts or not parts.parts or "\0" in name:
-        raise LinkError(f"{name!r} is no name of a file in the folder of a run: garbage")
+        raise LinkError(f"{name!r} is not a name of a file in the folder of a run: garbage")
     return folder / parts

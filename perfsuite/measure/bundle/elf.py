@@ -97,4 +97,4 @@ def read_needs(path: Path) -> ElfNeeds:
             machine=(file.bits, file.machine), libraries=tuple(file.needed()), versions=frozenset(file.versions())
         )
     except (ValueError, KeyError, IndexError, struct.error) as error:
-        raise NativeBuildError(f"{path}: is no ELF file that can be read ({error}); look at its compiler") from error
+        raise NativeBuildError(f"{path}: is not a readable ELF file ({error}); look at its compiler") from error

@@ -61,7 +61,7 @@ def _checkout(named: str) -> Path:
     missing = next((each for each in _NEEDED if not (folder / each).is_file()), None)
     if missing is not None:
         raise EngineError(
-            f"--llama={named}: is no checkout of llama.cpp (no {missing}) and no release; "
+            f"--llama={named}: is not a checkout of llama.cpp (no {missing}) and no release; "
             f"expected a folder, or a version of {_PACKAGE} such as 0.3.36"
         )
     return folder

@@ -72,7 +72,7 @@ _FOUND_AT = ("-Wl,--disable-new-dtags,-rpath,$ORIGIN/../engine",)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BundleOrder:
-    """What a bundle is to be made of, and for what."""
+    """What a bundle must be made of, and for what."""
 
     target: BundleTarget
     processor: Processor
@@ -122,7 +122,7 @@ def copy_bundle(bundle: Bundle, to: Path) -> None:
     Raises PerfsuiteError: it cannot be written, or something else is there.
     """
     if to.exists() and not (to / MANIFEST_NAME).is_file() and (not to.is_dir() or any(to.iterdir())):
-        raise NativeBuildError(f"{to}: is there already and no bundle; name another folder with -o")
+        raise NativeBuildError(f"{to}: already exists, and is not a bundle; name another folder with -o")
     with _cache_errors(to.parent), _draft(to.absolute().parent) as draft:
         shutil.copytree(bundle.folder, draft, dirs_exist_ok=True)
         if to.exists():

@@ -102,7 +102,7 @@ class Builder:
         """Take an engine from the store by the beginning of its id."""
         store = open_store(self.cache_dir)
         if not any(each.engine_id.startswith(named) and each.kind == ENGINE for each in store.entries()):
-            raise EngineError(f"{named}: is no folder, no release and no kept engine; expected {_ACCEPTED}")
+            raise EngineError(f"{named}: is not a folder, no release and no kept engine; expected {_ACCEPTED}")
         engine_id = store.find(named).engine_id
         with store.in_use(engine_id):
             folder = store.folder_of(engine_id)
@@ -177,7 +177,7 @@ def _unpack(wheel: Path, folder: Path) -> None:
 
 def _commit(named: str, source: Path) -> str:
     if named.startswith("-"):
-        raise EngineError(f"{named}: is no revision; expected {_ACCEPTED}")
+        raise EngineError(f"{named}: is not a revision; expected {_ACCEPTED}")
     return _git(source, "rev-parse", "--verify", "--quiet", f"{named}^{{commit}}", what=f"{named}: ").strip()
 
 

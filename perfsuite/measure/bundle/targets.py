@@ -143,7 +143,7 @@ def find_target(name: str) -> BundleTarget:
     """Return a target by its name; raises `NativeBuildError` where there is none of it."""
     if name in TARGETS:
         return TARGETS[name]
-    raise NativeBuildError(f"--target={name}: is no target of a bundle; expected one of {', '.join(TARGETS)}")
+    raise NativeBuildError(f"--target={name}: is not a target of a bundle; expected one of {', '.join(TARGETS)}")
 
 
 def target_of(machine: str, *, has_glibc: bool) -> BundleTarget:

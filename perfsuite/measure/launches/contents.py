@@ -58,7 +58,7 @@ class Contents:
         return self._content(ContentKind.WHOLES, "int32", shape, limit=limit)
 
     def stored(self, type: str, rows: int, columns: int) -> Content:
-        """Return weights [rows, columns] as they lie in memory; rows of random ggml blocks where quantised."""
+        """Return weights [rows, columns] as they are in memory; rows of random ggml blocks where quantised."""
         if type == "f32":
             return self.floats(rows, columns)
         if type == "f16":

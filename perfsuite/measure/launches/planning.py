@@ -64,7 +64,7 @@ class LaunchWriter:
         return self.step(LaunchStep(kind=StepKind.OUTPUT, launches=(launch,), known_outputs=self.known(case)))
 
     def turns(self, launches: tuple[int, ...], repetitions: int) -> int:
-        """Add launches that are timed one by one, in turns; return the step's place."""
+        """Add launches that are timed one by one, in turn; return the step's place."""
         return self.step(
             LaunchStep(
                 kind=StepKind.TURNS,

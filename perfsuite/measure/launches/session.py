@@ -63,7 +63,7 @@ class LaunchSession:
         try:
             return self.read_there(folder / name).decode("utf-8")
         except UnicodeDecodeError:
-            raise OpenClError(f"{folder / name}: is no text; expected the kernels' sources there") from None
+            raise OpenClError(f"{folder / name}: is not a text; expected the kernels' sources there") from None
 
 
 def own_source(name: str) -> str:

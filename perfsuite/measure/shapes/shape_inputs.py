@@ -43,13 +43,13 @@ def draw_inputs(shape: OperationShape, *, seed: int) -> ShapeInputs:
 
 
 def product_sizes(shape: OperationShape) -> tuple[int, int, int, int]:
-    """Return b, m, n and k of a product; b is 1 but for BMM, m is 1 for GEMV."""
+    """Return b, m, n and k of a product; b is 1 except BMM, m is 1 for GEMV."""
     sizes = {"b": 1, "m": 1, **dict(zip(shape.operation.dimensions, shape.sizes, strict=True))}
     return sizes["b"], sizes["m"], sizes["n"], sizes["k"]
 
 
 def stored_rows(rng: Generator, type: str, rows: int, columns: int) -> Array:
-    """Return rows as they lie in memory: F32, F16, or blocks of random bits whose F16 scales are finite and small."""
+    """Return rows as they are in memory: F32, F16, or blocks of random bits whose F16 scales are finite and small."""
     if type == "f32":
         return floats(rng, rows, columns)
     if type == "f16":

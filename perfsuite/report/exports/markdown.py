@@ -184,7 +184,7 @@ def _page(runs: Iterable[RunFile], n_runs: int, *, limit: int, measure: Measure)
     room = (limit - _ROOM_TO_TELL) // n_shown
     shown = [_run_text(run, room, measure) for run in islice(runs, n_shown)]
     n_left_out = n_runs - n_shown
-    told = [f"\n_Left out for lack of room: {format_count(n_left_out, 'run')}._\n"] if n_left_out else []
+    told = [f"\n_Left out to save room: {format_count(n_left_out, 'run')}._\n"] if n_left_out else []
     return "\n".join([*shown, *told])
 
 
@@ -198,7 +198,7 @@ def _run_text(run: RunFile, room: int, measure: Measure) -> str:
     text += notes
     if n_left_out:
         rows = format_count(n_left_out, "row")
-        text += f"\n_Left out for lack of room: {rows} of the tables; the run's `run.json` and report have all._\n"
+        text += f"\n_Left out to save room: {rows} of the tables; the run's `run.json` and report have all._\n"
     return text
 
 

@@ -28,7 +28,7 @@ _NO_SPAN = frozenset("`|")
 def code(text: str, *, max_characters: int | None = MAX_CHARACTERS) -> str:
     """Return text as code, where neither Markdown nor GitHub looks for markup, links, mentions and issues.
 
-    A backtick or a pipe cannot stand in a span of code that lies in a table; text with one becomes an element in which
+    A backtick or a pipe cannot be in a span of code that is in a table; text with one becomes an element in which
     each sign is written by its number.
 
     *Source*: GitHub Flavored Markdown 0.29, sections 6.3 (code spans), 6.2 (entities are text) and 4.10 (tables).

@@ -66,7 +66,7 @@ class GraphView:
 
 
 def metric_words(metric: str) -> str:
-    """Say what is told of each operator, with its unit."""
+    """Say what is reported of each operator, with its unit."""
     if metric == TIME:
         return "share of the time of all operators (%)"
     return "bandwidth: bytes of its tensors over its time (GB/s)" if metric == BANDWIDTH else f"{metric} per evaluation"
@@ -138,7 +138,7 @@ def _drawn(graph: OperatorGraph, members: tuple[int, ...], metric: str) -> Drawn
 
 
 def metric_value(graph: OperatorGraph, operator: GraphOperator, metric: str) -> float | None:
-    """Return what is told of an operator, in the unit of `metric_words`; None where it is not known."""
+    """Return what is reported of an operator, in the unit of `metric_words`; None where it is not known."""
     if metric == TIME:
         return None if operator.time_ns is None or not graph.serial_ns else 100.0 * operator.time_ns / graph.serial_ns
     if metric == BANDWIDTH:

@@ -136,7 +136,7 @@ def append_run(run: RunFile, place: HistoryPlace) -> Path | str:
     or the file cannot be written.
     """
     if run.is_interrupted:
-        raise HistoryError("the run was interrupted, and is no run of the history; run again")
+        raise HistoryError("the run was interrupted, and is not a run of the history; run again")
     if not run.judgements:
         raise HistoryError("the run holds no case; there is nothing to add to the history")
     _refuse_impossible(run)

@@ -102,7 +102,7 @@ class _GoneError(HistoryError):
 
 
 def _why(error: Exception) -> str:
-    """Say why S3 refused: by its own code, the status, or the last of the reasons that are told."""
+    """Say why S3 refused: by its own code, the status, or the last of the reasons that are reported."""
     told = str(error)
     if match := _CODE.search(told) or _STATUS.search(told):
         return match[1]

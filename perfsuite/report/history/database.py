@@ -154,7 +154,7 @@ def quoted(text: str) -> str:
 
 
 def create_history(connection: DuckDBPyConnection, files: HistoryFiles) -> None:
-    """Create the views ``stored`` and ``history`` over files; the latter has each run's case once.
+    """Create the views ``stored`` and ``history`` over files; ``history`` has each run's case once.
 
     While runs are being merged, and after a merge that was broken off, more than one file holds the same rows.
     """

@@ -138,7 +138,7 @@ def _mark_of(path: Path) -> tuple[bytes | None, str | None]:
     """Return what a file's footer says of its schema and columns, and why it is not read; neither where it has gone."""
     try:
         if not stat.S_ISREG(path.stat().st_mode):
-            return None, "is no file but a folder, a pipe or a device"
+            return None, "is not a file but a folder, a pipe or a device"
         if not _is_text(path):
             return None, "has a name that is not UTF-8, which DuckDB does not read"
         mark = _MARK.search(_footer(path))
@@ -147,7 +147,7 @@ def _mark_of(path: Path) -> tuple[bytes | None, str | None]:
     except OSError as error:
         return None, f"cannot be read ({error.strerror})"
     if mark is None:
-        return None, "is no whole Parquet file of a history"
+        return None, "is not a whole Parquet file of a history"
     if int(mark[1]) != SCHEMA:
         return mark[0], f"is of schema {int(mark[1])}, this version of perfsuite reads {SCHEMA}"
     return mark[0], None

@@ -1,4 +1,4 @@
-"""What else is known of a run: the ceilings it was held against, how long it took, where it comes from."""
+"""What else is known of a run: the ceilings it was compared with, how long it took, where it comes from."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from perfsuite.units import format_bytes, format_bytes_per_s, format_flops_per_s
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FactRow:
-    """What is told of one thing."""
+    """What is known of one thing."""
 
     name: str
     cells: tuple[str, ...]

@@ -121,7 +121,7 @@ class Finding:
 
 
 def failures(run: RunFile, reproductions: Sequence[Reproduction]) -> tuple[Finding, ...]:
-    """Return the cases that fail, by weight; an operator that is in the tree of its phase is not told again."""
+    """Return the cases that fail, by weight; an operator that is in the tree of its phase is not reported again."""
     failed = [each for each in run.judgements if each.outcome.fails]
     ids = {each.case_id for each in failed}
     carried = {carrier.case_id for tree in _trees(run.attribution) if tree.case_id in ids for carrier in tree.carriers}

@@ -65,7 +65,7 @@ def _remarks(run: RunFile) -> Iterator[str]:
     shift = run.attribution.uniform_shift
     if shift is not None:
         yield (
-            f"Everything {change_words(shift.ratio)} ({shift.n_cases} cases moved alike): the cause lies in no single "
+            f"Everything {change_words(shift.ratio)} ({shift.n_cases} cases moved alike): the cause is in no single "
             "operator. Look at frequency, memory, threads and build before anything else."
         )
 

@@ -29,7 +29,7 @@ class PageRun:
 
 
 def read_page_run(named: Path) -> PageRun:
-    """Read a run, named by its folder or its ``run.json``, with what lies beside it.
+    """Read a run, named by its folder or its ``run.json``, with what is beside it.
 
     Raises PerfsuiteError where there is no run, or it cannot be used; of a folder of runs the message names the newest.
     """

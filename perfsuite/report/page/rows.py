@@ -62,7 +62,7 @@ def _pairs(judgement: Judgement) -> Iterator[tuple[str, str]]:
     yield "Pairs", str(judgement.n_pairs)
     if judgement.n_more_pairs is not None:
         yield "Would decide", f"about {format_count(judgement.n_more_pairs, 'more pair')}"
-    yield "Could have seen", format_ratio(judgement.smallest_effect_ratio)
+    yield "Detectable change", format_ratio(judgement.smallest_effect_ratio)
 
 
 def _work(judgement: Judgement, work: CaseWork | None) -> Iterator[tuple[str, str]]:

@@ -120,7 +120,7 @@ def headline_change(judgement: Judgement) -> tuple[str, str]:
 
 
 def reason_beside(judgement: Judgement) -> str:
-    """Return the reason without the change and the interval at its beginning, where these stand beside it."""
+    """Return the reason without the change and the interval at its beginning, where these are beside it."""
     interval = interval_words(judgement)
     if interval == "-":
         return judgement.reason

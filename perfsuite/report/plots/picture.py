@@ -150,7 +150,7 @@ _TOP_PCT = 124.0
 
 
 def draw_stacked_bars(chart: StackedBars) -> Figure:
-    """Draw each panel's bars as shares of their totals, which stand above them."""
+    """Draw each panel's bars as shares of their totals, which are above them."""
     figure, grid = sheet(chart)
     looks = numbered(layer.label for panel in chart.panels for layer in panel.layers)
     for axes, panel in zip(grid, chart.panels, strict=True):

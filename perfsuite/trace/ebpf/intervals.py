@@ -40,7 +40,7 @@ class LevelChanges:
     def is_on(self, level: TraceLevel, ns: Times) -> npt.NDArray[np.bool_]:
         """Return for each moment whether a level was recorded throughout.
 
-        Probes come and go one after the other: what they report when a level is said to be off is not the whole.
+        Probes come and go one after the other: what they report when a level is stated to be off is not the whole.
         """
         levels = np.append(self.first, self.levels)[np.searchsorted(self.ns, ns, side="right")]
         found: npt.NDArray[np.bool_] = (ns >= self.start_ns) & ((levels & level) != 0)

@@ -1,8 +1,8 @@
-"""A device's clock against the host's, as intervals that the difference of the two must lie in.
+"""A device's clock against the host's, as intervals that the difference of the two must are in.
 
 Each reading says that the device's clock showed `device_ns` at some time between two host times, so that the offset
-o = host - device lies in an interval. Two quartz clocks drift apart by a nearly constant rate b, and between any two
-times the offset changes by b times the time between, to within a small rate r. Each reading thus bounds the offset at
+o = host - device is in an interval. Two quartz clocks drift apart by a nearly constant rate b, and between any two
+times the offset changes by b times the time between, to within a small rate r. So each reading bounds the offset at
 every other time t as well, by lines that open with the distance:
 
     lower(t) = max over i of (lower_i + b (t - t_i) - r |t - t_i|),    upper(t) likewise

@@ -7,7 +7,7 @@ driver says.
 
 A duration of a whole number of ticks and a share f of one is cut to that number or to one more, where its begin has no
 relation to the ticks: it is off by a variance of f (1 - f) tick^2, a quarter of tick^2 at most. The mean of n durations
-is thus off, at 95 %, by no more than
+is off, at 95 %, by no more than
 
     2 sqrt(tick^2 / 4) / sqrt(n) = tick / sqrt(n)
 """

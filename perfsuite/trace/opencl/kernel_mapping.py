@@ -26,7 +26,7 @@ def group_operators(graph: Sequence[Node], groups: Sequence[tuple[int, int]]) ->
     """Return the operator of each group of nodes, given by its first node and the one after its last.
 
     The nodes of a group are one operator, as a fused pair is on the CPU; `None` stands for a group that computes
-    nothing: views and the like.
+    nothing: views and similar ones.
     """
     computed = [[node for node in graph[first:last] if node.timed] for first, last in groups]
     numbered = (each for nodes in computed for each in enumerate(nodes))

@@ -1,6 +1,6 @@
 """Each operator of each evaluation, over all its threads, from the events of a trace.
 
-Of an operator that the threads t enter at s_t and leave at e_t, ns:
+For an operator that the threads t enter at s_t and leave at e_t, ns:
 
     duration = max e_t - min s_t       from the first entry to the last return
     busy     = sum of e_t - s_t        the time of all threads together

@@ -1,6 +1,6 @@
 """How evenly threads share the work: each thread's time, and each role's busiest thread over the mean.
 
-Of a role whose runs r keep the thread t busy for b_rt, n threads in all:
+For a role whose runs r keep the thread t busy for b_rt, n threads in all:
 
     balance = median over r of max_t b_rt / (sum_t b_rt / n)      1: all work alike, n: one works alone
 

@@ -39,7 +39,7 @@ class Operation(str, Enum):
 
     @property
     def inner_dimension(self) -> str:
-        """The dimension along which rows of B lie in memory, in whole blocks of their type."""
+        """The dimension along which rows of B are in memory, in whole blocks of their type."""
         return "head" if self is Operation.ATTENTION else "k"
 
     @property

@@ -104,15 +104,15 @@ def test_a_missing_or_another_suite_is_mended_by_setup() -> None:
     ("problem", "seen", "mend"),
     [
         (
-            "LLAMA_CPP_LIB_PATH: /opt/llama: is no folder; expected a checkout",
-            "LLAMA_CPP_LIB_PATH: /opt/llama: is no folder",
+            "LLAMA_CPP_LIB_PATH: /opt/llama: is not a folder; expected a checkout",
+            "LLAMA_CPP_LIB_PATH: /opt/llama: is not a folder",
             "expected a checkout",
         ),
         ("/opt/llama: no llama.h near it", "/opt/llama: no llama.h near it", "install the suite here anew: "),
     ],
 )
 def test_this_machine_is_mended_without_setup(problem: str, seen: str, mend: str) -> None:
-    """Setup refuses the machine that it runs on: nothing that it is to be told to do names it."""
+    """Setup refuses the machine that it runs on: nothing that it must be asked to do names it."""
     local = {"reach": Reach()}
     missing = found("suite", profile=local, suite=None, suite_problem="does not run")
     without = replace(STATE, installed=replace(INSTALLED, engine_build_id=None, engine_problem=problem))
@@ -171,7 +171,7 @@ def test_a_lock_is_told_with_its_owner() -> None:
 def test_a_clock_that_is_off_is_told_with_the_difference(
     difference_s: float, lines: tuple[str, ...], grade: str, seen: str
 ) -> None:
-    """A difference of a second cannot be told from none; whether it is synchronised is said where it is known."""
+    """A difference of a second cannot be distinguished from none; whether it is synchronised is stated if known."""
     finding = found("clock", *lines, clock_difference_s=difference_s)
     assert (finding.grade.value, finding.seen) == (grade, seen)
 
@@ -212,7 +212,7 @@ def test_throttling_is_told_by_firmware_cooling_and_android(lines: tuple[str, ..
 
 
 def test_a_drained_battery_fails_below_the_profiles_least_charge() -> None:
-    """Phones save power when little is left; a charger mends that."""
+    """Phones save power when the battery is low; a charger ends that."""
     lines = (f"{BATTERY}/type = Battery", f"{BATTERY}/status = Discharging", f"{BATTERY}/capacity = 20")
     assert grades(*lines, conditions=Conditions(least_battery_ratio=0.3))["battery"] == "fail"
     assert grades(*lines)["battery"] == "warn"
@@ -308,7 +308,7 @@ def test_boost_is_told_with_the_way_to_turn_it_off() -> None:
 
 
 def test_the_gpus_governor_is_looked_at_where_it_is_asked_for() -> None:
-    """Without a GPU whose clock can be seen, asking for a governor of it is in vain."""
+    """Without a GPU whose clock can be seen, asking for a governor of it is without effect."""
     gpu = "/sys/class/devfreq/3d00000.gpu"
     lines = (f"{gpu}/governor = simple_ondemand", f"{gpu}/available_governors = performance simple_ondemand")
     asked = Conditions(gpu_governor="performance")

@@ -52,7 +52,7 @@ def test_zones_that_cannot_be_read_are_told() -> None:
 
 
 def test_a_gpus_clock_that_cannot_be_read_comes_with_the_command() -> None:
-    """A clock is told with its rate; one that may not be read, with the file that it is in."""
+    """A clock is reported with its rate; one that may not be read, with the file that it is in."""
     gpu = "/sys/class/devfreq/3d00000.gpu"
     assert found("GPU's clock", f"{gpu}/governor = x", f"{gpu}/cur_freq = 587000000").seen == "3d00000.gpu at 587 MHz"
     hidden = found("GPU's clock", f"{gpu}/governor = x")
@@ -117,7 +117,7 @@ def test_a_loader_that_reads_no_layers_is_told_where_opencl_is_asked_for() -> No
 
 
 def test_a_driver_that_is_not_there_is_named_with_what_names_it() -> None:
-    """A file that a package has left behind lets the loader look for a library in vain."""
+    """A file that a package has left behind lets the loader look for a library without effect."""
     icd = "/etc/OpenCL/vendors/mali.icd = libmali.so"
     assert found("OpenCL's drivers", icd, "opencl_driver = libmali.so").seen == "libmali.so"
     lost = found("OpenCL's drivers", icd)

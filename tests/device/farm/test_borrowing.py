@@ -379,7 +379,7 @@ def test_a_place_that_stays_locked_is_not_said_to_be_free(farm: Farm, monkeypatc
 
 @pytest.mark.long
 def test_a_coordinator_that_goes_away_in_the_middle_costs_no_run(tmp_path: Path) -> None:
-    """The run ends as it would have; that its board could not be given back is told in one line."""
+    """The run ends as it would have; that its board could not be given back is reported in one line."""
     told: list[str] = []
     with running_farm(tmp_path) as farm:
         farm.add_board("orphan")

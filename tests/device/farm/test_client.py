@@ -38,7 +38,7 @@ def test_a_number_alone_is_no_run(pattern: str, replacement: str, is_alive: bool
 
 
 def test_a_run_whose_process_is_gone_is_dead() -> None:
-    """Only on the same host can that be told."""
+    """Only on the same host can that be reported."""
     with subprocess.Popen(["true"]) as gone:
         gone.wait()
     user = new_holder().user.replace(f"-{os.getpid()}.", f"-{gone.pid}.")

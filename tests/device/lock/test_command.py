@@ -19,7 +19,7 @@ from .lock_processes import owner_called
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Let the lock, and what is to be restored, lie in a folder of the test's own."""
+    """Let the lock, and what must be restored, be in a folder of the test's own."""
     monkeypatch.setattr("perfsuite.device.lock.command.platformdirs.user_cache_dir", lambda _: str(tmp_path / "cache"))
     monkeypatch.setattr("perfsuite.device.lock.holding.lock_folders", lambda: (tmp_path,))
     return tmp_path
@@ -53,7 +53,7 @@ def left_in(folder: Path, change_dir: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_what_the_lock_names_is_restored(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run with another cache than this process's has left there what is to be restored."""
+    """A run with another cache than this process's has left there what must be restored."""
     asked = left_in(folder, tmp_path / "another", monkeypatch)
     assert answer(["break"])["notes"] == []
     assert asked == [tmp_path / "cache" / STATE_FOLDER, tmp_path / "another"]

@@ -312,7 +312,7 @@ def test_a_forked_child_does_not_give_the_lock_back(tmp_path: Path) -> None:
 def test_another_accounts_lock_is_not_this_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_crashed: bool
 ) -> None:
-    """Whoever names this run in a lock of its own shares nothing with it, and nothing of it is taken over."""
+    """A lock that names this run but is of another shares nothing with it, and nothing of it is taken over."""
     with held_by(tmp_path, "anna") as process:
         if is_crashed:
             killed(process)

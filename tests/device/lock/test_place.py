@@ -71,7 +71,7 @@ def test_the_umask_does_not_matter(tmp_path: Path, umask: int) -> None:
 
 
 def test_another_lock_than_the_one_seen_is_left(tmp_path: Path) -> None:
-    """Who breaks a lock that changed hands meanwhile breaks nothing."""
+    """Breaking a lock that changed hands meanwhile breaks nothing."""
     anna = place_lock(tmp_path, owner_called("anna"))
     seen = read_lock(tmp_path)
     assert anna is not None
@@ -146,7 +146,7 @@ def test_a_limit_of_file_sizes_is_a_refusal(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(os.getuid() != 0, reason="needs root, to act as two users")
 def test_another_users_lock_is_read_and_not_removed(shared: Path) -> None:
-    """In a folder like /tmp another account sees who has the device, and is told that it cannot break the lock."""
+    """In a folder like /tmp another account sees who has the device, and learns that it cannot break the lock."""
     with held_by(shared, "anna") as process:
         process.kill()
         process.wait()

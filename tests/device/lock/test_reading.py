@@ -38,7 +38,7 @@ def test_a_link_is_not_followed(tmp_path: Path, leads_to: str) -> None:
     """Somebody's link with the lock's name is refused, as a file is, and nothing is written where it leads."""
     (tmp_path / "folder").mkdir()
     (tmp_path / LOCK_NAME).symlink_to(tmp_path / leads_to) if leads_to else (tmp_path / LOCK_NAME).write_text("mine")
-    with pytest.raises(DeviceError, match=r"perfsuite-device\.lock: is no lock of perfsuite's .*; remove it"):
+    with pytest.raises(DeviceError, match=r"perfsuite-device\.lock: is not a lock of perfsuite's .*; remove it"):
         read_lock(tmp_path)
     with pytest.raises(DeviceError), hold_lock(owner_called("anna"), folder=tmp_path):
         pass
@@ -85,7 +85,7 @@ def test_the_folders_are_known_ones(monkeypatch: pytest.MonkeyPatch, tmp_path: P
 
 @pytest.mark.parametrize("moment_ns", [2**63, 10**400, int(9e18)])
 def test_a_beat_that_is_still_to_come_is_not_known(tmp_path: Path, placed: PlacedLock, moment_ns: int) -> None:
-    """Whoever writes one neither keeps the device for good nor breaks the run that reads it."""
+    """A lock that somebody else writes neither keeps the device forever nor breaks the run that reads it."""
     (tmp_path / LOCK_NAME / "beat").write_text(f"{moment_ns} {moment_ns}\n")
     state = found(tmp_path)
     assert (state.beat_age_s, state.holder) == (None, Holder.HANGS)

@@ -102,7 +102,7 @@ def test_the_line_of_a_holder() -> None:
     )
     assert STATE.text == expected
     state = replace(STATE, owner=None, holder=Holder.UNKNOWN, beat_age_s=None, held_s=None)
-    assert state.text == "held by the account pi there; whether that still runs cannot be told: no beat"
+    assert state.text == "held by the account pi there; whether that still runs is unknown: no beat"
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ def test_the_line_of_a_holder() -> None:
         (Holder.HANGS, "is there and hangs: its last heartbeat was 3 s ago; end that process, or 'perfsuite devices"),
         (Holder.GONE, "is gone, crashed or killed: its last heartbeat was 3 s ago; 'perfsuite devices unlock b'"),
         (Holder.EARLIER_BOOT, "that was before the device started; 'perfsuite devices unlock b' breaks the lock"),
-        (Holder.UNKNOWN, "whether that still runs cannot be told: its last"),
+        (Holder.UNKNOWN, "whether that still runs is unknown: its last"),
     ],
 )
 def test_a_refusal_says_what_to_do(holder: Holder, part: str) -> None:

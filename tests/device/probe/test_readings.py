@@ -21,7 +21,7 @@ SCRIPT = Path(__file__).resolve().parents[3] / "perfsuite" / "device" / "probe" 
 
 
 def test_this_machine_says_what_it_is() -> None:
-    """Memory, home, machine and time are told by every Linux machine."""
+    """Memory, home, machine and time are known from every Linux machine."""
     found = take_survey(open_target(Reach()), folder="/", is_twice=True)
     assert found.count("survey") == 1
     assert found.text("home")
@@ -85,7 +85,7 @@ def test_a_home_is_that_of_the_device() -> None:
 
 @pytest.mark.parametrize("place", ["usr/lib/aarch64-linux-gnu/libOpenCL.so.1", "vendor/lib64/libOpenCL.so"])
 def test_where_opencl_is(place: str, tmp_path: Path) -> None:
-    """Its library is told by its path, of Debian's loader and of Android's vendors; without one nothing is told."""
+    """Its library, of Debian's loader or an Android vendor, is reported by its path; without one nothing is."""
     assert take_survey(open_target(Reach()), root=str(tmp_path)).text("opencl_loader") is None
     (tmp_path / place).parent.mkdir(parents=True)
     (tmp_path / place).touch()

@@ -16,7 +16,7 @@ from perfsuite.errors import DeviceError
 
 
 def test_every_value_is_told_with_its_file(tmp_path: Path) -> None:
-    """One's own, those taken over, the defaults, and what nobody said."""
+    """Your own, those taken over, the defaults, and what nobody said."""
     (tmp_path / "desk.toml").write_text("extends = 'rubikpi'\n[reach]\nport = 2222\n")
     account = profile_account("desk", folders=(tmp_path,))
     by_key = {each.key: each for each in account.values}
@@ -150,7 +150,7 @@ def test_a_device_is_described(tmp_path: Path) -> None:
     ],
 )
 def test_a_key_of_another_way_is_refused(reach: str, told: str, tmp_path: Path) -> None:
-    """What would be ignored is told instead."""
+    """What would be ignored is reported instead."""
     with pytest.raises(DeviceError, match=rf"board\.toml: \[reach\] {re.escape(told)}$"):
         found(tmp_path, f"description = 'x'\n[reach]\n{reach}")
 

@@ -14,7 +14,7 @@ from perfsuite.errors import DeviceError
 
 
 def file_at(path: Path) -> ProfileFile:
-    """A profile's file in a folder of one's own."""
+    """A profile's file in a folder of your own."""
     return ProfileFile(name=path.stem, place=path, where=str(path), folder=path.parent)
 
 
@@ -44,13 +44,13 @@ def test_a_draft_is_read_in_the_place_of_the_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "told"),
     [
-        (b"\nreach = [\n", r"is no TOML \(.*(line 3|end of document)"),
-        (b"a = 1\na = 2\n", r"is no TOML \(.*line 2"),
-        (b"\n\nthis is no TOML", r"is no TOML \(.*line 3"),
-        (b"memory_bytes = " + b"1" * 5000, r"is no TOML \("),
-        (b"a = " + b"[" * 20_000, r"is no TOML \("),
-        (b'description = "a"\nkind = "gr\xfcn"\n', r"is no TOML \('utf-8' codec can't decode byte 0xfc in position 28"),
-        (b"#" * ((1 << 20) + 1), "has more than 1,048,576 bytes, which is no profile"),
+        (b"\nreach = [\n", r"is not TOML \(.*(line 3|end of document)"),
+        (b"a = 1\na = 2\n", r"is not TOML \(.*line 2"),
+        (b"\n\nthis is not TOML", r"is not TOML \(.*line 3"),
+        (b"memory_bytes = " + b"1" * 5000, r"is not TOML \("),
+        (b"a = " + b"[" * 20_000, r"is not TOML \("),
+        (b'description = "a"\nkind = "gr\xfcn"\n', r"is not TOML \('utf-8' codec can't decode byte 0xfc in position"),
+        (b"#" * ((1 << 20) + 1), "has more than 1,048,576 bytes, which is not a profile"),
     ],
     ids=["unclosed", "twice", "prose", "a number without an end", "lists without an end", "encoding", "too long"],
 )
@@ -64,8 +64,8 @@ def test_what_is_no_toml_is_told_with_where_it_breaks(content: bytes, told: str,
     ("make", "told"),
     [
         (Path.mkdir, "is a folder, expected a profile's file"),
-        (lambda path: path.symlink_to("gone.toml"), "is no file, or a link to none; expected a profile's file"),
-        (os.mkfifo, "is no file, or a link to none; expected a profile's file"),
+        (lambda path: path.symlink_to("gone.toml"), "is not a file, or a link to none; expected a profile's file"),
+        (os.mkfifo, "is not a file, or a link to none; expected a profile's file"),
     ],
     ids=["folder", "link to nowhere", "pipe, which would keep a reader for ever"],
 )

@@ -65,7 +65,7 @@ def test_another_way_begins_anew(tmp_path: Path) -> None:
 
 
 def test_judging_may_be_left_out(tmp_path: Path) -> None:
-    """Whoever says nothing of how strictly to judge is judged as the host is; one value leaves the others."""
+    """A profile without margins is judged as the host is; one value leaves the others."""
     put(tmp_path, "board", 'description = "a board"\n')
     board, host = found(tmp_path, "board"), find_profile("host", folders=())
     tolerances = ("forecast_tolerance_ratio", "calibrated_tolerance_ratio", "quick_tolerance_ratio")
@@ -133,7 +133,7 @@ def test_an_unknown_base_is_told_with_the_file(tmp_path: Path) -> None:
 
 
 def test_a_mistake_below_is_told_with_the_file_below(tmp_path: Path) -> None:
-    """The file that is named is the one to mend."""
+    """The file that is named is the one to fix."""
     base = put(tmp_path, "base", 'extends = "rubikpi"\n[reach]\nport = 0\n')
     put(tmp_path, "board", 'extends = "base"\n')
     with pytest.raises(DeviceError, match=rf"^{re.escape(str(base))}: reach\.port is 0, expected"):
@@ -141,7 +141,7 @@ def test_a_mistake_below_is_told_with_the_file_below(tmp_path: Path) -> None:
 
 
 def test_every_value_has_its_file(tmp_path: Path) -> None:
-    """What one's own file says is from there, the rest from where it was taken over."""
+    """What your own file says is from there, the rest from where it was taken over."""
     path = put(tmp_path, "desk-pi", 'extends = "rubikpi"\n[reach]\naddress = "me@x"\n')
     layers = layered("desk-pi", "", folders=(tmp_path,))
     assert layers.where("reach", "address") == str(path)

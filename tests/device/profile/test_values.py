@@ -1,4 +1,4 @@
-"""What a profile's file may hold, and what is said of everything else."""
+"""What a profile's file may hold, and what is stated of everything else."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def refusal(folder: Path, text: str) -> str:
     ],
 )
 def test_an_unknown_key_is_told(text: str, table: str, unknown: str, meant: str, tmp_path: Path) -> None:
-    """With the table that it stands in, those that there are, and the nearest of them."""
+    """With the table that it is in, those that there are, and the nearest of them."""
     told = refusal(tmp_path, text)
     assert told.startswith(f"{table}field {unknown} is unknown; accepted are ")
     assert (f"(did you mean {meant}?)" in told) == bool(meant)
@@ -134,7 +134,7 @@ def test_a_wrong_condition_is_told(line: str, told: str, tmp_path: Path) -> None
         ("]\nmax_others_ratio = 0", ".max_others_ratio is 0, expected a ratio between 0 and 1"),
         ("]\nforecast_least_ns = 1e5", ".forecast_least_ns is 100000.0, expected a whole number of nano"),
         (".margin_ratio]\nphase = 2", ".margin_ratio['phase'] is 2, expected a ratio between 0 and 1"),
-        (".margin_ratio]\n'a b' = 0.1", ".margin_ratio: 'a b' is no kind of case, expected a name such"),
+        (".margin_ratio]\n'a b' = 0.1", ".margin_ratio: 'a b' is not a kind of case, expected a name such"),
         (
             ".forecast_tolerance_ratio]\nphase = 1",
             ".forecast_tolerance_ratio['phase'] is 1, expected a number of times ",

@@ -32,7 +32,7 @@ def write_wheel(folder: Path, name: str, code: str) -> Path:
 
 
 def request(folder: Path, *, digest: str = "d1", code: str | None = None, **changed: Any) -> dict[str, Any]:
-    """Return what the installer is told to install a small suite below a folder."""
+    """Return what tells the installer to install a small suite below a folder."""
     answer = code if code is not None else f"print({json.dumps(json.dumps(ACCOUNT))})"
     wheel = write_wheel(folder / "incoming" / digest, "smallsuite", answer)
     engine = write_wheel(folder / "incoming" / "wheels", "smallengine", "")

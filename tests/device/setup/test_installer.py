@@ -70,7 +70,7 @@ def test_the_same_suite_is_not_installed_again(home: Path) -> None:
 
 
 def test_a_suite_that_does_not_run_leaves_the_old_one(home: Path) -> None:
-    """The link moves only after the new one has answered; its own last words are told."""
+    """The link moves only after the new one has answered; its own last words are reported."""
     before = (home / "venv").resolve()
     with pytest.raises(DeviceError, match="asking the installed suite what it is: ImportError: no luck"):
         installed(home, digest="d2", code="raise ImportError('no luck')")

@@ -216,7 +216,7 @@ def test_without_a_restore_file_nothing_is_changed(tmp_path: Path) -> None:
 
 
 def test_what_somebody_else_sets_meanwhile_stays(tmp_path: Path, folder: Path) -> None:
-    """It is told at the end."""
+    """It is reported at the end."""
     root, notes = plant("raspberrypi5", tmp_path), list[str]()
     with governed(FAST, notes, folder=folder, root=root):
         put(root, POLICY, "powersave")

@@ -14,7 +14,7 @@ SUPPLY = "sys/class/power_supply/battery"
 
 
 def test_a_phone_has_a_battery(phone: Path) -> None:
-    """Its charge and whether it drains are told; None is 'not known'."""
+    """Its charge and whether it drains are reported; None is 'not known'."""
     battery = read_battery(phone)
     assert battery is not None
     assert (battery.charge_ratio, battery.is_charging) == (0.63, False)
@@ -26,7 +26,7 @@ def test_a_phone_has_a_battery(phone: Path) -> None:
 
 @pytest.mark.parametrize("board", ["rubikpi", "orangepi5", "raspberrypi5"])
 def test_a_board_has_none(tmp_path: Path, board: str) -> None:
-    """There is nothing to check, which is told where it was asked for."""
+    """There is nothing to check, which is reported where it was asked for."""
     root = plant(board, tmp_path)
     assert read_battery(root) is None
     note, problem = check_battery(Conditions(least_battery_ratio=0.5), root)
@@ -63,7 +63,7 @@ def test_a_battery_that_is_charged_may_be_low(phone: Path, status: str, is_probl
 
 @pytest.mark.parametrize("capacity", ["-1", "101", "full", "", UNREADABLE, None])
 def test_a_charge_that_cannot_be_is_not_known(phone: Path, capacity: str | Path | None) -> None:
-    """It is told, and nothing is called too low."""
+    """It is reported, and nothing is called too low."""
     put(phone, f"{SUPPLY}/capacity", capacity)
     note, problem = check_battery(Conditions(least_battery_ratio=0.8), phone)
     assert problem is None

@@ -97,7 +97,7 @@ def test_parts_add_up(watts: list[float], cut_ns: int) -> None:
 
 @given(st.lists(st.floats(0.1, 100), min_size=21, max_size=21))
 def test_energy_lies_between_the_least_and_the_most_power(watts: list[float]) -> None:
-    """Of all samples around the interval."""
+    """The mean is over all samples around the interval."""
     energy = energy_joules(powers(lambda at_s: watts[int(at_s * 2)]), S, 9 * S)
     assert energy is not None
     assert 8 * min(watts) * (1 - 1e-9) <= energy <= 8 * max(watts) * (1 + 1e-9)

@@ -63,7 +63,7 @@ def test_a_cool_device_begins_at_once(raspberry: Path) -> None:
 
 
 def test_it_waits_until_the_device_is_cool(raspberry: Path) -> None:
-    """How long is told; below is below."""
+    """How long is reported; below is below."""
     clock = Clock(lambda passed_s: put(raspberry, ZONE, str(52350 - int(passed_s) * 100)))
     assert waited(raspberry, clock) == Cooled(notes=("waited 25 s until cpu-thermal was at 49.9 °C, below 50 °C",))
     put(raspberry, ZONE, "50000")
@@ -82,7 +82,7 @@ def test_a_device_that_stays_hot_is_a_problem_after_the_limit(raspberry: Path) -
 
 
 def test_a_zone_that_never_moves_is_suspected(raspberry: Path) -> None:
-    """A stuck sensor cannot be told from a device that stays hot, but its user can be pointed at it."""
+    """A stuck sensor cannot be distinguished from a device that stays hot, but its user can be pointed at it."""
     found = waited(raspberry, Clock(), cooling_limit_s=60.0)
     assert found.problem is not None
     assert "as a stuck sensor does: leave it out of thermal_zones" in found.problem

@@ -20,7 +20,7 @@ from tests.sys_trees import UNREADABLE, plant, put
     ],
 )
 def test_the_hottest_zone_of_a_board(tmp_path: Path, board: str, hottest: tuple[str, float]) -> None:
-    """Of all zones that are temperatures; the Pixel's 88000 is a voltage's limit."""
+    """All zones that are temperatures count; the Pixel's 88000 is a voltage's limit."""
     assert read_temperatures(find_zones(plant(board, tmp_path))).hottest == hottest
 
 

@@ -62,7 +62,7 @@ def test_a_source_that_became_shorter_is_told() -> None:
 
 
 def test_what_is_not_wanted_ends_the_process(tmp_path: Path) -> None:
-    """Whoever takes the output can refuse more of it; the process hears of that by the end of its input."""
+    """The reader of the output can refuse more of it; the process hears of that by the end of its input."""
 
     def refuse(chunk: bytes) -> None:
         raise ValueError

@@ -147,6 +147,6 @@ def test_every_way_opens_without_asking_the_device(way: str) -> None:
 
 
 def test_another_way_is_refused() -> None:
-    """A way that there is not is told with those that there are."""
+    """A way that there is not is reported with those that there are."""
     with pytest.raises(DeviceError, match=r"'telnet': no way to a device; .* local, ssh, adb, serial"):
         open_target(Reach(way="telnet"))

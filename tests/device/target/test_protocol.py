@@ -27,7 +27,7 @@ from ...board_serial import SerialBoard
 
 
 def test_the_last_line_is_told() -> None:
-    """Without empty lines at the end, and what a terminal obeys; where there is no word, that is told."""
+    """Without empty lines at the end, and what a terminal obeys; where there is no word, that is reported."""
     assert last_line("first\nsecond \r\n\n") == "second"
     assert last_line("a\x1b[31mb") == "a?[31mb"
     assert last_line(" \n") == "it said nothing"
@@ -303,7 +303,7 @@ def test_a_ctrl_c_ends_the_command_there(target: Target, tmp_path: Path) -> None
 
 
 def test_endless_output_is_ended(target: Target, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A command that writes without end is ended at a limit that is told, long before its time is up."""
+    """A command that writes without end is ended at a limit that is reported, long before its time is up."""
     monkeypatch.setattr(shell_target, "OUTPUT_LIMIT_BYTES", 1 << 20)
     since = time.monotonic()
     with pytest.raises(MeasurementError, match="'yes' wrote more than 1 MiB and was ended; let it write"):

@@ -1,4 +1,4 @@
-"""A serial console: who logs in, what is said of a bad one, and what goes wrong in the middle."""
+"""A serial console: who logs in, what is stated of a bad one, and what goes wrong in the middle."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def connected(tmp_path: Path) -> Iterator[Callable[..., SerialBoard]]:
 
 
 def test_a_user_logs_in_where_the_console_asks(connected: Callable[..., SerialBoard]) -> None:
-    """The name before the port is given to who asks for one; without a name, that is told."""
+    """The name before the port is given to who asks for one; without a name, that is reported."""
     with pytest.raises(LinkError, match=r"asks who logs in; name the user in its address: serial:root@/dev/ttyUSB0$"):
         open_target(connected(asks=": ;").reach()).run(["true"])
     target = open_target(connected(asks=": ;").reach("ada"))
@@ -63,8 +63,8 @@ def test_what_is_no_port_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     for reach, words in (
         (Reach(way="serial", address=str(tmp_path / "none")), "is the cable plugged in"),
-        (Reach(way="serial", address=str(tmp_path / "file")), "is no serial port"),
-        (Reach(way="serial", address=str(tmp_path / "file"), baud=12345), "12345 baud is no rate"),
+        (Reach(way="serial", address=str(tmp_path / "file")), "is not a serial port"),
+        (Reach(way="serial", address=str(tmp_path / "file"), baud=12345), "12345 baud is not a rate"),
     ):
         with pytest.raises(LinkError, match=words):
             open_target(reach).run(["true"])

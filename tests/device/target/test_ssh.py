@@ -1,4 +1,4 @@
-"""The link over OpenSSH's client, to a real sshd: what is shared, what is refused, and what each fault is told as."""
+"""The link over OpenSSH's client, to a real sshd: what is shared, what is refused, and how each fault is reported."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def test_variables_of_the_desk_stay_at_the_desk(target: Target, monkeypatch: pyt
 
 
 def test_what_the_configuration_sends_stays_at_the_desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Variables that OpenSSH's configuration would send are hidden from it, but for those that it runs by itself."""
+    """Variables that OpenSSH's configuration would send are hidden from it, except those that it runs by itself."""
     sending = "echo sendenv 'PERF_D?SK_*'; echo sendenv HOME; exit"
     (tmp_path / "ssh").write_text(f'#!/bin/sh\n[ "$1" != -G ] || {{ {sending}; }}\nenv; echo mark >&2\n')
     (tmp_path / "ssh").chmod(0o755)
@@ -205,7 +205,7 @@ def test_a_machine_without_ssh_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_an_unknown_host_is_told(board: NamespaceBoard, tmp_path: Path) -> None:
-    """A host key that nobody accepted is not accepted, and the way to accept it once is told."""
+    """A host key that nobody accepted is not accepted, and the way to accept it once is reported."""
     known = tmp_path / "known hosts"
     told = complaint_of(replace(board.reach(), known_hosts_file=str(known)))
     assert told == (
@@ -228,7 +228,7 @@ def test_a_changed_host_key_is_told(fresh_board: NamespaceBoard) -> None:
 
 
 def test_keys_that_do_not_open_are_told(board: NamespaceBoard, tmp_path: Path) -> None:
-    """A wrong key, no key, a missing one, one that others can read: each is told with what to do."""
+    """A wrong key, no key, a missing one, one that others can read: each is reported with what to do."""
     reach = board.reach()
     wrong, open_key = tmp_path / "wrong", tmp_path / "open"
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(wrong)], check=True)
@@ -245,7 +245,7 @@ def test_keys_that_do_not_open_are_told(board: NamespaceBoard, tmp_path: Path) -
 
 
 def test_hosts_that_do_not_answer_are_told(board: NamespaceBoard) -> None:
-    """A port without sshd, a name that nobody has: each is told with what to look at."""
+    """A port without sshd, a name that nobody has: each is reported with what to look at."""
     assert complaint_of(replace(board.reach(), port=1)) == (
         f"connection refused ({board.address} port 1); nothing listens there: is sshd running, is the port right?"
     )
@@ -269,7 +269,7 @@ def test_a_rebooted_device_is_told_and_reached_again(fresh_board: NamespaceBoard
 
 
 def test_a_cut_link_is_lost_within_its_limit(fresh_board: NamespaceBoard) -> None:
-    """Where packets vanish, what runs and what was started end within the limit; mended, the next command works."""
+    """Where packets vanish, what runs and what was started end within the limit; after a fix the next command works."""
     target = Target(SshLink(fresh_board.reach(), alive_interval_s=1))
     assert target.run(["true"]).status == 0
     process = target.start(["cat"])

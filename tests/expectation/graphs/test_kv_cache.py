@@ -28,7 +28,7 @@ def test_the_engines_own_settings_are_refused_by_none(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "settings", "reason"),
     [
-        ("smollm2-135m", Settings(type_k="q9"), "type_k is 'q9', which is no ggml type"),
+        ("smollm2-135m", Settings(type_k="q9"), "type_k is 'q9', which is not a ggml type"),
         ("smollm2-135m", Settings(lora_rank=0), "lora_rank is 0, expected a positive integer or None"),
         ("smollm2-135m", Settings(flash_attn=False, type_v="q8_0"), "a quantised cache of values (type_v is q8_0)"),
         ("smollm2-135m", Settings(type_k="q4_k"), "type_k is q4_k, whose block does not divide heads of 64"),

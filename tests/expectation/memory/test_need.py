@@ -196,7 +196,7 @@ def test_scores_grow_with_the_context_without_flash_attention() -> None:
 
 
 def test_smaller_batches_need_less() -> None:
-    """A buffer for 32 tokens is a sixteenth of one for 512, but for what does not grow with them."""
+    """A buffer for 32 tokens is a sixteenth of one for 512, except what does not grow with them."""
     whole = catalogue_workload("smollm2-135m-q8_0", "p2000-g8")
     ratio = compute_bytes(replace(whole, n_ubatch=32)) / compute_bytes(whole)
     assert 1 / 16 <= ratio < 1 / 15
@@ -232,7 +232,7 @@ NEED = MemoryNeed(
 
 
 def test_resident_is_what_is_touched() -> None:
-    """Of the compute buffer only what is written counts, and the scratch memory does."""
+    """What is written of the compute buffer counts, and so does the scratch memory; the rest does not."""
     assert (NEED.anonymous_bytes, NEED.resident_bytes, NEED.weights_bytes) == (30 + 5 + 8 + 2 + 1 + 3, 70 + 49, 100)
 
 

@@ -65,7 +65,7 @@ def test_only_matrices_of_products_are_copied(name: str, ne: tuple[int, ...], *,
 
 
 def test_what_is_not_copied_is_the_whole_of_the_file(tmp_path: Path) -> None:
-    """The tensors span the file but for its header."""
+    """The tensors span the file except its header."""
     weights = synthetic_weights(replace(find("smollm2-135m").with_layers(1), n_vocab=512), "q8_0", cache_dir=tmp_path)
     memory = weight_memory(weights, ("avx2",))
     size = materialize(weights, cache_dir=tmp_path).stat().st_size

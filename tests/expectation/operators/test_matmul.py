@@ -169,7 +169,7 @@ def test_a_cost_is_its_formula(cost: OpCost, expected: OpCost) -> None:
 
 @given(_LENGTH, _LENGTH, _LENGTH)
 def test_rows_add_up(m: int, more: int, n: int) -> None:
-    """Chunks of rows cost what all of them do, but for weights and tables, which are read in each."""
+    """Chunks of rows cost what all of them do, except weights and tables, which are read in each."""
     formulas: tuple[Callable[[int], OpCost], ...] = (
         lambda rows: rms_norm(rows, n),
         lambda rows: softmax(rows, n),

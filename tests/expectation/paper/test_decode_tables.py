@@ -61,7 +61,7 @@ def rows_of(table: int) -> tuple[ReproducedRow, ...]:
 
 @pytest.mark.parametrize("table", sorted({cell.table for cell in _CELLS}))
 def test_every_printed_cell_is_reproduced(table: int) -> None:
-    """The computed value lies in the window of its cell."""
+    """The computed value is in the window of its cell."""
     for cell in (each for each in _CELLS if each.table == table):
         (row,) = (each for each in rows_of(table) if each.cell == cell)
         assert cell.accept_low is not None

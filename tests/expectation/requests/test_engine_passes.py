@@ -195,7 +195,7 @@ def test_adapters_are_a_kind_of_their_own() -> None:
 
 @pytest.mark.parametrize("name", names())
 def test_every_operator_of_the_catalogue_has_a_kind(name: str) -> None:
-    """No operator that occurs is called by its own name for want of a kind, but for those that are named alike."""
+    """No operator that occurs is called by its own name without a kind, except those that are named alike."""
     known = {
         *("embedding", "gemm", "bmm", "attention", "softmax", "norm", "rope", "activation", "elementwise"),
         *("kv_store", "rotation", "routing", "copy", "gather"),
@@ -317,7 +317,7 @@ def test_each_sequence_has_values_of_its_own() -> None:
 
 
 def test_values_of_several_sequences_may_be_copied() -> None:
-    """A fused projection's values lie in one piece for one token, and are copied for a rotation of more."""
+    """A fused projection's values are in one piece for one token, and are copied for a rotation of more."""
     request = request_of("phi-4-mini", "q4_0", type_k="q4_0", type_v="q4_0")
     one, three = (EnginePasses(request, n_sequences=n).decode(600, 1).at(0) for n in (1, 3))
     assert "copy" not in one.by_operator

@@ -1,4 +1,4 @@
-"""Published rates held against the published ceilings of their devices."""
+"""Published rates compared with the published ceilings of their devices."""
 
 from __future__ import annotations
 
@@ -178,7 +178,7 @@ def test_nothing_is_dropped() -> None:
 
 
 def test_without_a_measured_ceiling_nothing_is_said() -> None:
-    """LIFE prints no measured bandwidth: its rates are told beside the theoretical one and contradict nothing."""
+    """LIFE prints no measured bandwidth: its rates are reported beside the theoretical one and contradict nothing."""
     found = one("NVIDIA V100", "llama-2-7b", "f16", "p2048")
     assert found.excess_ratio("theoretical") == pytest.approx(0.455, abs=0.001)
     assert found.excess_ratio("measured") is None

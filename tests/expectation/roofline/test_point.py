@@ -155,7 +155,7 @@ def test_a_slower_run_has_a_smaller_share(intensity: float, slowness: float, fac
 
 
 def test_the_share_of_what_nothing_can_exceed_takes_the_fewest_experts() -> None:
-    """A quarter of the bytes may do, and these may lie in the cache, five times as fast: the share is a twentieth."""
+    """A quarter of the bytes may do, and these may be in the cache, five times as fast: the share is a twentieth."""
     routed = work(part(least_stored_bytes=250_000_000, most_stored_bytes=2 * 10**9))
     point = place("case", routed, 40e6, CEILINGS)
     assert (point.least_intensity, point.operational_intensity, point.most_intensity) == (1.0, 2.0, 8.0)

@@ -223,7 +223,7 @@ def test_a_checkout_of_one_place_comes_before_what_another_has(tmp_path: Path) -
 
 
 def test_without_files_the_places_are_named(tmp_path: Path) -> None:
-    """Where no folder has the files, both that were looked at are told; an empty one counts as none."""
+    """Where no folder has the files, both that were looked at are reported; an empty one counts as none."""
     (tmp_path / "baselines" / "published").mkdir(parents=True)
     with pytest.raises(PerfsuiteError, match=r"not found in .*baselines/published, .*_published"):
         published_dir([tmp_path / "perfsuite"])

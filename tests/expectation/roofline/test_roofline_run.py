@@ -101,7 +101,7 @@ def plain_run() -> Any:
 
 
 def refused(plain: Any) -> str:
-    """Return what is said of a record that is refused."""
+    """Return what is stated of a record that is refused."""
     with pytest.raises(MeasurementError) as told:
         RooflineRun.from_plain(plain)
     text = str(told.value)
@@ -287,7 +287,7 @@ def test_what_is_broken_is_told(at: tuple[str | int, ...], value: Any, told: str
     | st.sampled_from([[], {}, [None]]),
 )
 def test_any_break_is_refused_or_harmless(at: tuple[str | int, ...], value: Any) -> None:
-    """Whatever stands in any place of a record, it is refused in words or every row still has its point."""
+    """Whatever is in any place of a record, it is refused in words or every row still has its point."""
     try:
         run = RooflineRun.from_plain(with_value(plain_run(), at, value))
         for each in run.rows:

@@ -192,7 +192,7 @@ def test_a_file_is_swept_in_everything_else(given_file: str, name: str) -> None:
 
 
 def test_experts_do_not_need_the_subjects_weights(given_file: str) -> None:
-    """The sweep over experts has architectures and a precision of its own, so that a file does not stand in its way."""
+    """The sweep over experts has architectures and a precision of its own, so that a file does not get in its way."""
     assert weights_of(swept("moe", weights=given_file)) == weights_of(swept("moe"))
 
 

@@ -300,7 +300,7 @@ def test_heads_are_told_apart_from_tokens(op: str) -> None:
 
 @pytest.mark.parametrize("name", ["n_inner", "n_tokens", "n_outer", "n_heads", "n_past", "n_experts", "n_used"])
 def test_a_size_that_no_operator_has_is_refused(name: str) -> None:
-    """A negative size, and a row of nothing, are told with the operator, the field and the value."""
+    """A negative size, and a row of nothing, are reported with the operator, the field and the value."""
     sizes = {"n_inner": 64, name: -1}
     with pytest.raises(MeasurementError, match=rf"^operator ADD: {name} is -1, expected [01] or more$"):
         OperatorShape(op="ADD", type="f32", **sizes)
@@ -416,7 +416,7 @@ def test_scans_of_one_channel_have_a_fit_of_their_own() -> None:
 
 
 def test_rows_work_on_all_heads() -> None:
-    """RoPE has the angles of a row and its elements over all heads, softmax the latter alone."""
+    """RoPE has the angles of a row and its elements over all heads, softmax those elements alone."""
     rope = OperatorShape(op="ROPE", type="f32", n_inner=64, n_tokens=9, n_heads=4)
     assert terms(rope) == (1.0, 64.0, 256.0)
     softmax = OperatorShape(op="SOFT_MAX", type="f32", n_inner=64, n_tokens=9, n_heads=4)

@@ -50,7 +50,7 @@ def device(stored_payload: dict[str, Any], monkeypatch: pytest.MonkeyPatch, tmp_
         if name == "b4":
             raise NativeBuildError("b4: does not compile; see the log")
         if name not in found.shares:
-            raise EngineError(f"{name}: is no folder and no release")
+            raise EngineError(f"{name}: is not a folder and no release")
         return replace(engine, build_id=name)
 
     monkeypatch.setattr(Builder, "engine", build)

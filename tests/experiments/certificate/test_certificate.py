@@ -50,7 +50,7 @@ def test_a_line_that_is_no_trial_is_named(line: str, tmp_path: Path) -> None:
     append_trial(path, TRIAL)
     with path.open("a") as out:
         out.write(line + "\n")
-    with pytest.raises(MeasurementError, match=r"trials\.jsonl:2: is no trial.*certify anew"):
+    with pytest.raises(MeasurementError, match=r"trials\.jsonl:2: is not a trial.*certify anew"):
         read_trials(path)
 
 

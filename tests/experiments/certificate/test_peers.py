@@ -96,7 +96,7 @@ def test_asv_needs_the_factor(effect: float, alarms: bool) -> None:
 
 @pytest.mark.parametrize(("n_repetitions", "alarms"), [(6, False), (7, True)])
 def test_asv_needs_enough_samples(n_repetitions: int, alarms: bool) -> None:
-    """Two-sided, six separate samples a side reach p = 2/924 and seven 2/3432: only the latter is below 0.002."""
+    """Two-sided, six separate samples a side reach p = 2/924 and seven 2/3432: only that of seven is below 0.002."""
     old = tuple(range(1000, 1000 + n_repetitions))
     assert asv_alarms(one_process(old, tuple(2 * each for each in old))) is alarms
 

@@ -64,7 +64,7 @@ def shown(capsys: pytest.CaptureFixture[str], *rows: FidelityRow, problems: tupl
 
 
 def test_a_phase_has_both_times_and_its_error(capsys: Streams) -> None:
-    """Below 100 µs the error is in whole ns, above as people read it; device and conditions are told besides."""
+    """Below 100 µs the error is in whole ns, above as people read it; device and conditions are reported besides."""
     out = shown(capsys, row("decode", 1_001_000, 10**6, n=72), row("copy", 10_455, 10_000))
     assert "\ndecode 72 1.00 ms 1.00 ms interposed +1.00 µs 99.90 % 1.000\n" in out
     assert "+455 ns" in out
@@ -250,6 +250,6 @@ def test_the_opencl_backend_is_set_up(recorder: Recorder, monkeypatch: pytest.Mo
     ],
 )
 def test_mistakes_are_one_line(recorder: Recorder, refused: Refused, arguments: list[str], message: str) -> None:
-    """What cannot be measured is told before anything is."""
+    """What cannot be measured is reported before anything is."""
     assert message in refused(["fidelity", *arguments])
     assert recorder.requests == []

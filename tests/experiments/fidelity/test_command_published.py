@@ -144,7 +144,7 @@ def test_latencies_that_may_be_equal_may_be_exact() -> None:
 
 
 def test_a_step_too_far_is_outside() -> None:
-    """One step of the printed accuracy beyond the interval is told, on either side."""
+    """One step of the printed accuracy beyond the interval is reported, on either side."""
     found = {
         accuracy: checked(81_189_900, 82_132_900, accuracy, 11.481).is_within for accuracy in (98.84, 98.85, 98.86)
     }

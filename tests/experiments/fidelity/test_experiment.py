@@ -24,7 +24,7 @@ PHASES = ("end_to_end", "prefill", "decode", "embedding", "copy", "softmax", "sa
 
 @dataclass
 class Recorder:
-    """Answers with accurate rows for what is asked for, but for the changed ones, and notes the requests."""
+    """Answers with accurate rows for what is asked for, except the changed ones, and notes the requests."""
 
     changed: dict[str, FidelityRow | None] = field(default_factory=dict)
     error: Exception | None = None
@@ -93,7 +93,7 @@ def test_they_are_left_out_unless_asked_for(runs: HostRuns, recorder: Recorder) 
 
 
 def test_accurate_timings_pass(runs: HostRuns, recorder: Recorder) -> None:
-    """They pass, nothing else is measured, the rows lie beside the run's file, and accuracy is no baseline."""
+    """They pass, nothing else is measured, the rows are beside the run's file, and accuracy is no baseline."""
     result = runs("--perf-fidelity", "--baseline=record", "-k", "test_fidelity")
     result.assert_outcomes(passed=len(PHASES) + len(LONG_KERNELS) + 1, deselected=_n_deselected(result))
     assert set(outcomes(runs).values()) == {"pass"}

@@ -61,7 +61,7 @@ def test_a_case_is_judged_by_its_limit(case_id: str, outcome: Outcome, reason: s
 
 
 def test_both_latencies_are_told() -> None:
-    """What was measured, and what was to be expected, stand in the judgement; neither where they are unknown."""
+    """What was measured, and what was expected, are in the judgement; neither where they are unknown."""
     told, unknown = (judge_fidelity(RUN, f"fidelity/phase/{phase}") for phase in ("prefill", "copy"))
     assert (told.measured_ns, told.expected_ns, told.change_ratio) == (1_100_000, 10**6, None)
     assert unknown.measured_ns is unknown.expected_ns is None

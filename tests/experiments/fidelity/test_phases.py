@@ -79,7 +79,7 @@ def test_other_spans_than_calls_are_refused(stored_record: EngineRecord) -> None
 def test_operators_of_other_occurrences_are_refused(
     stored_record: EngineRecord, kept: slice, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Operators of fewer decode steps than the tracer saw are told with both counts, and nothing is paired."""
+    """Operators of fewer decode steps than the tracer saw are reported with both counts, and nothing is paired."""
     own = tuple(traced_phases(stored_record, Phase.DECODE))
 
     def fewer(record: EngineRecord, phase: Phase) -> Iterator[TracedPhase]:
@@ -92,7 +92,7 @@ def test_operators_of_other_occurrences_are_refused(
 
 
 def test_what_the_tables_tell_of_operators_is_summed_up(stored_record: EngineRecord) -> None:
-    """The medians by role and the rest's are held against the phase, the rest beside them."""
+    """The medians by role and the rest's are compared with the phase, the rest beside them."""
     rows = by_name(operator_rows([compared(stored_record)]))
     samples = replicate_samples(stored_record)
     for phase in (Phase.PREFILL, Phase.DECODE):

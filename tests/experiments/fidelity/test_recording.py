@@ -225,7 +225,7 @@ def test_an_opencl_runtime_is_disturbed_by_others_alone(workers: Workers, tmp_pa
 
 
 def test_what_cannot_be_measured_is_a_problem(workers: Workers, tmp_path: Path) -> None:
-    """The other parts are measured all the same, and the reason is told with the part's name."""
+    """The other parts are measured all the same, and the reason is reported with the part's name."""
     disturbed = MeasurementError("llama: disturbed in each of 3 tries")
     workers.errors = {LlamaPlan: disturbed, DuplicationPlan: MeasurementError("no memory")}
     run = recorded(request(workers, tmp_path, opencl=BACKEND))
@@ -236,10 +236,10 @@ def test_what_cannot_be_measured_is_a_problem(workers: Workers, tmp_path: Path) 
 
 def test_probes_that_are_not_allowed_are_a_condition(workers: Workers, tmp_path: Path) -> None:
     """They are used where the kernel allows them, and elsewhere the run is whole without them."""
-    workers.errors = {UprobePlan: MeasurementError("uprobes: it takes root or CAP_PERFMON")}
+    workers.errors = {UprobePlan: MeasurementError("uprobes: it needs root or CAP_PERFMON")}
     run = recorded(request(workers, tmp_path, FidelityKind.PHASES))
     assert run.problems == ()
-    assert run.conditions["uprobes"] == "not used: uprobes: it takes root or CAP_PERFMON"
+    assert run.conditions["uprobes"] == "not used: uprobes: it needs root or CAP_PERFMON"
     assert {row.ground_truth for row in run.rows} == {"interposed"}
 
 

@@ -24,7 +24,7 @@ from tests.synthetic_fidelity import duplication, row
 
 
 def test_execution_is_held_against_the_ground_truth() -> None:
-    """END - START is what is judged, and the time line and the base run stand beside it."""
+    """END - START is what is judged, and the time line and the base run are beside it."""
     row = kernel_row(duplication())
     assert (row.kind, row.name, row.n) == (FidelityKind.KERNELS, "kernel/add/count1048576/f32", 1000)
     assert (row.measured_ns, row.ground_truth_ns, row.error_ns) == (200_000, 202_000, -2000)

@@ -27,7 +27,7 @@ LAYERS = {OperatorShape(op="MUL_MAT", type="q8_0", n_inner=576, n_outer=1536): 3
 
 @dataclass
 class Asked:
-    """What was to be measured."""
+    """What a plan measures."""
 
     times: list[EngineTimes] = field(default_factory=list)
     workloads: list[Sequence[tuple[str, int]]] = field(default_factory=list)

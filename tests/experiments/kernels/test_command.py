@@ -44,7 +44,7 @@ def test_a_phase_has_its_time_and_its_kernels(capsys: Streams, tmp_path: Path) -
 
 
 def test_kernels_and_operators_beyond_the_top_are_counted(capsys: Streams, tmp_path: Path) -> None:
-    """What is not in the table is told with its share; of a kernel's operators three are named."""
+    """What is not in the table is reported with its share; of a kernel's operators three are named."""
     view = phase_view(Phase.PREFILL, TWO_KERNELS, 0.125)
     view.roles["kernel_mul_mat"] = tuple("abcd")  # type: ignore[index]
     out = shown(traced_view(view), capsys, tmp_path, n_top=1)
@@ -120,7 +120,7 @@ def test_all_kernels_of_a_phase_are_there(tmp_path: Path) -> None:
 
 
 def test_the_rest_of_the_run_is_there(tmp_path: Path) -> None:
-    """What is derived from a fit stands beside it, what has no outcome is null; where it was, what to doubt."""
+    """What is derived from a fit is beside it, what has no outcome is null; where it was, what to doubt."""
     traced = traced_view(
         DECODE,
         growth=(growth("kernel_1", 50.0), growth("kernel_2", 0.5)),
@@ -185,7 +185,7 @@ def device(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Device:
 
 
 def test_the_workload_runs_on_the_device(device: Device, capsys: Streams) -> None:
-    """All layers are on the device, and what goes on is told on standard error."""
+    """All layers are on the device, and what goes on is reported on standard error."""
     assert main([*SMALL, "--scenario", "p100-g7", "--threads", "3", "--opencl-platform", "POCL"]) == 0
     (plan,) = device.plans
     assert (plan.n_prompt, plan.n_gen, plan.n_threads, plan.n_gpu_layers) == (100, 7, 3, 999)
@@ -236,7 +236,7 @@ def test_the_top_is_shown_and_json_has_all(device: Device, capsys: Streams) -> N
     ],
 )
 def test_what_cannot_be_run_is_one_line(arguments: list[str], message: str, device: Device, refused: Refused) -> None:
-    """Mistakes are told before any process is started."""
+    """Mistakes are reported before any process is started."""
     assert message in refused([*SMALL, *arguments])
     assert device.platforms == device.plans == []
 

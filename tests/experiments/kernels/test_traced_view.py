@@ -109,7 +109,7 @@ def seen(plan: LlamaPlan, backend: OpenClBackend, tmp_path_factory: pytest.TempP
 
 
 def test_every_kernel_of_the_real_engine_has_its_operator(seen: Any, workload: LlamaWorkload) -> None:
-    """Nothing is lost or unknown, and the roles are those of the expected graph but for what the processor does."""
+    """Nothing is lost or unknown, and the roles are those of the expected graph except what the processor does."""
     mapping, traced, announced = seen
     mapped = map_run(traced.run.record, align(traced.run.trace), mapping)
     assert mapped.problems == ()

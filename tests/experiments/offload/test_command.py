@@ -62,7 +62,7 @@ def device(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Device:
 
 
 def test_the_workload_is_swept(device: Device, capsys: Streams) -> None:
-    """Layers, scenario, threads and rounds are those asked for, and what goes on is told on standard error."""
+    """Layers, scenario, threads and rounds are those asked for, and what goes on is reported on standard error."""
     arguments = ["--gpu-layers", "0,2,all", "--scenario", "p100-g7", "--threads", "3", "--rounds", "5"]
     assert main([*SMALL, *arguments, "--opencl-platform", "POCL"]) == 0
     ((plan, layers, n_rounds),) = device.asked
@@ -109,7 +109,7 @@ def test_people_see_what_is_not_refused_and_stays(device: Device, capsys: Stream
 
 
 def test_many_splits_are_counted_and_not_listed(device: Device, capsys: Streams) -> None:
-    """Of more than four splits only the number by backend is told."""
+    """Of more than four splits only the number by backend is reported."""
     crowded = offload_point(0, (), (5.0,))
     (placed,) = crowded.placements
     splits = ("CPU", "OpenCL") * 3
@@ -148,7 +148,7 @@ def test_a_picture_is_drawn(device: Device, capsys: Streams, tmp_path: Path) -> 
     [
         (["--threads", "0"], "--threads=0: expected 1 or more"),
         (["--rounds", "0"], "--rounds=0: expected 1 or more"),
-        (["--gpu-layers", "0,4"], "--gpu-layers=0,4: '4' is no number of 0 to 3, and not 'all'"),
+        (["--gpu-layers", "0,4"], "--gpu-layers=0,4: '4' is not a number of 0 to 3 or 'all'"),
         (["--plot", "sweep.txt"], "sweep.txt"),
         (["--scenario", "none"], "none"),
     ],
@@ -168,5 +168,5 @@ def test_layers_come_once_in_their_order() -> None:
 @pytest.mark.parametrize("text", ["", "0,", "-1", "1.5", "ALL", "0x1", "32", "²"])
 def test_what_is_no_number_of_layers_is_refused(text: str) -> None:
     """Empty parts, signs, fractions, other digits, and more layers than there are."""
-    with pytest.raises(PerfsuiteError, match="is no number of 0 to 31"):
+    with pytest.raises(PerfsuiteError, match="is not a number of 0 to 31"):
         gpu_layers(text, 31)

@@ -116,7 +116,7 @@ def test_the_fastest_number_of_layers_is_found(processes: Processes, tmp_path: P
 
 
 def test_disturbed_processes_are_left_out_and_made_up_for(processes: Processes, tmp_path: Path) -> None:
-    """A round more is run of what had competition, and how many were left out is told."""
+    """A round more is run of what had competition, and how many were left out is reported."""
     processes.disturbed = [True, False]
     (point,) = swept(tmp_path, layers=(2,)).points
     speed = point.speed(Phase.DECODE)

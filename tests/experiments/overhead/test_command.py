@@ -145,7 +145,7 @@ def test_a_subscriber_on_the_processor_is_compared_in_pairs(name: str, pairs: Pa
 
 
 def test_both_ways_of_comparing_make_one_table(pairs: Pairs, plans: list[OverheadPlan], capsys: Streams) -> None:
-    """Recorders are told in the order in which they were asked for, however they are compared."""
+    """Recorders are reported in the order in which they were asked for, however they are compared."""
     assert main(["overhead", *asked("live", "callback"), "--pairs", "20"]) == 0
     lines = capsys.readouterr().out.splitlines()[1:]
     told = ["live prefill +1.00", "live decode +2.00", "callback decode +10.00", "callback prefill +10.00"]
@@ -175,7 +175,7 @@ def test_both_ways_of_comparing_make_one_table(pairs: Pairs, plans: list[Overhea
 def test_what_cannot_be_measured_is_one_line(
     arguments: list[str], message: str, pairs: Pairs, plans: list[OverheadPlan], refused: Refused
 ) -> None:
-    """Recorders of the other backend, too few pairs, and what is not there are told before anything runs."""
+    """Recorders of the other backend, too few pairs, and what is not there are reported before anything runs."""
     assert message in refused(["overhead", *arguments])
     assert (pairs.compared, pairs.platforms, plans) == ([], [], [])
 
@@ -186,7 +186,7 @@ def test_what_cannot_be_measured_is_one_line(
 def test_an_ebpf_recorder_has_the_cost_of_a_hit(
     plans: list[OverheadPlan], monkeypatch: pytest.MonkeyPatch, capsys: Streams, tmp_path: Path
 ) -> None:
-    """It is measured in turns of one process; hits, the cost of one, and the probes' load have columns of their own."""
+    """It is measured by alternating in one process; hits, the cost of one, and the probes' load have columns."""
     asked: list[tuple[str, int, int]] = []
 
     def measure(name: str, plan: LlamaPlan, helper: Path, _: object, *, n_pairs: int) -> EbpfCost:
@@ -216,7 +216,7 @@ def test_an_ebpf_recorder_has_the_cost_of_a_hit(
 def test_without_a_helper_it_is_one_line(
     plans: list[OverheadPlan], monkeypatch: pytest.MonkeyPatch, refused: Refused
 ) -> None:
-    """What is missing is told, and how root installs it."""
+    """What is missing is reported, and how root installs it."""
     find = Mock(side_effect=MeasurementError("no helper; root installs it: sudo perfsuite trace install-helper"))
     monkeypatch.setattr("perfsuite.measure.ebpf_helper.find_helper", find)
     assert "sudo perfsuite trace install-helper" in refused(["overhead", "--recorder", "ebpf-token"])

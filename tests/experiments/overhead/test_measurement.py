@@ -97,7 +97,7 @@ def test_a_subscriber_that_received_nothing_measures_nothing(workers: Workers) -
 
 
 def test_competition_leaves_too_few_pairs(workers: Workers) -> None:
-    """Pairs that had competition do not count, and their reason is told."""
+    """Pairs that had competition do not count, and their reason is reported."""
     workers.contention = CONTENDED
     with pytest.raises(MeasurementError, match=r"0 of 5 pairs had no competition, expected 5 or more \(threads waited"):
         measured()

@@ -61,7 +61,7 @@ def measured(monkeypatch: pytest.MonkeyPatch) -> Measured:
 def test_sides_on_opencl_differ_in_the_layer(
     name: str, modes: tuple[str | None, ...], is_live: bool, measured: Measured, tmp_path: Path
 ) -> None:
-    """Each name sets one mode of the layer against another, on the same plan but for a subscriber's socket."""
+    """Each name sets one mode of the layer against another, on the same plan except a subscriber's socket."""
     backend, plan = opencl_backend(tmp_path), opencl_plan(tmp_path)
     comparison = OPENCL_COMPARISONS[name]
     assert compare_recorders(comparison, plan, HOST, BOARD, opencl=backend, n_pairs=7) is OVERHEAD

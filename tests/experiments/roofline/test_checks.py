@@ -79,7 +79,7 @@ def test_two_processes_agree_with_everything() -> None:
 
 
 def test_two_stored_runs_agree_but_where_processes_fall_into_two_groups() -> None:
-    """Of the sweeps that were run twice every point agrees, but for MLA absorbed, whose prefill has two speeds."""
+    """Every point of the sweeps that were run twice agrees, except MLA absorbed, whose prefill has two speeds."""
     folder = Path(__file__).parents[3] / "baselines" / "rooflines"
     first, again = (read_roofline(folder / f"{name}.json") for name in ("host-sweeps", "host-sweeps-again"))
     found = tuple(agreements(first, again))
@@ -93,7 +93,7 @@ FAST = row(sweep="depth", setting="2", samples_ns=(48_000_000, 50_000_000, 52_00
 
 
 def test_rows_of_a_series_keep_their_order() -> None:
-    """As they were measured; the last is told over the first with the spreads of both, of few samples with any."""
+    """As they were measured; the last is reported over the first with the spreads of both, of few samples with any."""
     run = roofline_run(SLOW, row(), prefill_row(sweep="depth", setting="4"), FAST)
     assert rows_of(run, "depth", RowKind.DECODE) == (SLOW, FAST)
     assert rows_of(run, "depth", RowKind.WHOLE_RUN) == rows_of(run, "precision", RowKind.DECODE) == ()
@@ -132,7 +132,7 @@ def test_arithmetic_below_another_program_is_told(best_per_s: float, holds: bool
 
 
 def test_one_program_of_several_suffices() -> None:
-    """Any program that is faster fails the ceiling, and all of them are told."""
+    """Any program that is faster fails the ceiling, and all of them are reported."""
     rates = (independent_rate(), independent_rate(program="stream", best_per_s=30e9))
     for bounds in (rates, rates[::-1]):
         found = bound_check(roofline_run(bounds=bounds), "bound/cpu/read")
@@ -142,7 +142,7 @@ def test_one_program_of_several_suffices() -> None:
 
 
 def test_alike_is_compared_with_alike() -> None:
-    """A cache's five times faster plateau does not excuse memory; one thread is held against one thread of ours."""
+    """A cache's five times faster plateau does not excuse memory; one thread is compared with one thread of ours."""
     assert survey().of(n_threads=2).levels[0][1] == 100e9
     run = roofline_run(bounds=(independent_rate(best_per_s=40e9),))
     assert bound_check(run, "bound/cpu/read").holds is False
@@ -410,7 +410,7 @@ def test_every_check_holds_of_a_stored_run(stored: dict[str, RooflineRun], name:
 
 @pytest.mark.parametrize(("name", "weights"), [("host-sweeps", "smollm2-135m"), ("host-llama-3.2-1b", "llama-3.2-1b")])
 def test_a_stored_run_has_both_regimes(stored: dict[str, RooflineRun], name: str, weights: str) -> None:
-    """Decode lies in the memory regime, prompts of 128 tokens and more to the right of its ridge."""
+    """Decode is in the memory regime, prompts of 128 tokens and more to the right of its ridge."""
     run = stored[name]
     rows = [row for row in run.rows if row.subject.weights.startswith(weights)]
     decodes = [row for row in rows if row.kind is RowKind.DECODE]

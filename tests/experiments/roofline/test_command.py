@@ -99,7 +99,7 @@ def test_a_run_is_measured_kept_and_shown(capsys: Streams, recorder: Recorder, t
 
 
 def test_json_is_all_that_is_printed(capsys: Streams, recorder: Recorder, tmp_path: Path) -> None:
-    """Progress and pictures are told beside it."""
+    """Progress and pictures are reported beside it."""
     assert main(["roofline", MODEL, "--json", f"--plot={tmp_path / 'seen.svg'}", "--output=own/run.json"]) == 0
     out, err = capsys.readouterr()
     assert json.loads(out)["device"] == "host"
@@ -266,7 +266,7 @@ def test_llama_bench_with_other_threads_is_refused(refused: Refused, recorder: R
 
 
 def test_a_stored_run_without_opencl_is_shown(capsys: Streams, recorder: Recorder, tmp_path: Path) -> None:
-    """What is missing is told with its reason, in tables, JSON and pictures."""
+    """What is missing is reported with its reason, in tables, JSON and pictures."""
     missing = [
         Ceiling(processor="opencl", resource=resource, kind=kind, missing="no platform has a device")
         for resource, kind in ((Resource.BANDWIDTH, "read"), (Resource.COMPUTE, "fp32"))

@@ -168,7 +168,7 @@ def test_memory_beyond_the_prediction_fails(
 
 
 def test_a_sweep_has_baselines(runs: HostRuns) -> None:
-    """Recorded, measured alike, and measured slower: baselines lie in a file of their own beside the others."""
+    """Recorded, measured alike, and measured slower: baselines are in a file of their own beside the others."""
     narrow = ("--perf-sweep=precision", "-k", "test_roofline and test_point")
     assert runs(*narrow, "--baseline=record").ret == 0
     (entry,) = read_baselines(STORE).entries
@@ -209,7 +209,7 @@ def test_ceilings_that_fail_end_the_sweeps_alone(runs: HostRuns) -> None:
 
 
 def test_a_busy_machine_ends_the_sweeps(runs: HostRuns) -> None:
-    """Where no process had the processors for itself, the workload and the reason are told."""
+    """Where no process had the processors for itself, the workload and the reason are reported."""
     runs.device.contended = True
     result = runs("--perf-sweep=precision", "-k", "test_roofline", "--perf-replicates=3")
     assert result.ret == 1

@@ -105,7 +105,7 @@ def test_liso_alone_in_its_regime_is_compared_with_none() -> None:
 
 
 def test_scenarios_of_the_other_regime_are_left_out() -> None:
-    """A point of the other regime that would be nearer is not compared, but it is told."""
+    """A point of the other regime that would be nearer is not compared, but it is reported."""
     rows = (whole("siso", 10, 800), whole("liso", 10, 400), whole("lilo", 200, 500))
     run = roofline_run(*rows)
     assert run.point(rows[2]).potential.decades < run.point(rows[1]).potential.decades

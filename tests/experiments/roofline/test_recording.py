@@ -135,7 +135,7 @@ def test_memory_is_that_of_scenarios_and_of_the_base(steps: Steps, tmp_path: Pat
 
 
 def test_a_run_says_what_it_is_of(steps: Steps, tmp_path: Path) -> None:
-    """The device, the threads and when it began are told."""
+    """The device, the threads and when it began are reported."""
     run = record_roofline(request(tmp_path), silent)
     assert (run.device, run.n_threads, run.rows, run.engine) == ("host", 2, (), "")
     assert run.recorded_at.endswith("+00:00")
@@ -144,7 +144,7 @@ def test_a_run_says_what_it_is_of(steps: Steps, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("failing", ["survey", "rows of base, with operators", "memory"])
 def test_a_step_that_fails_ends_the_run(steps: Steps, tmp_path: Path, failing: str) -> None:
-    """No step after it is taken, and its reason is told."""
+    """No step after it is taken, and its reason is reported."""
     steps.failing = failing
     with pytest.raises(MeasurementError, match=failing):
         record_roofline(request(tmp_path, base=(point(BASE),)), silent)
@@ -152,7 +152,7 @@ def test_a_step_that_fails_ends_the_run(steps: Steps, tmp_path: Path, failing: s
 
 
 def test_ceilings_that_cannot_be_taken_again_lose_nothing(steps: Steps, tmp_path: Path) -> None:
-    """What was measured stands under the ceilings that were taken before, and why is told."""
+    """What was measured stands under the ceilings that were taken before, and why is reported."""
     steps.failing = "survey again"
     told: list[str] = []
     run = record_roofline(request(tmp_path, base=(point(BASE),)), told.append)

@@ -55,7 +55,7 @@ def test_what_every_process_flags_is_confirmed() -> None:
 
 
 def test_the_first_process_that_does_not_flag_ends_it() -> None:
-    """A third is not started, and what the second saw is told; two that flag do not make up for one that does not."""
+    """A third is not started, what the second saw is reported; two that flag do not make up for one that does not."""
     answer, meters = answered(bounds(2.0), bounds(1.0), n_confirmations=3)
     assert not answer.is_confirmed
     assert answer.bounds == bounds(1.0)

@@ -57,11 +57,11 @@ def test_bounds_are_read() -> None:
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("k=2", "'k=2' is no range; expected <dimension>=<least>:<most>"),
+        ("k=2", "'k=2' is not a range; expected <dimension>=<least>:<most>"),
         ("k=2:4,k=1:2", "'k=1:2' is there twice"),
         ("heads=1:2", "no dimension 'heads'; there are m, n, k"),
         ("k=9:2", "sizes 9:2"),
-        ("", "'' is no range"),
+        ("", "'' is not a range"),
     ],
 )
 def test_wrong_bounds_are_told(text: str, told: str) -> None:

@@ -46,7 +46,7 @@ def test_a_policy_is_told_by_rows_findings_and_what_was_left_out(capsys: Streams
 
 
 def test_checks_are_told_with_reasons_and_counted(capsys: Streams) -> None:
-    """What was fitted there is said to be; brackets of a reason are no markup."""
+    """What was fitted there is stated to be; brackets of a reason are no markup."""
     words = " ".join(printed(checks_answer([(policy_table(), checks())]), capsys).split())
     assert "2 promises: holds 1, fails 1" in words
     assert "[something]" in words
@@ -56,7 +56,7 @@ def test_checks_are_told_with_reasons_and_counted(capsys: Streams) -> None:
 
 
 def test_checks_are_plain() -> None:
-    """Promised and measured gains stand beside each other; what was not measured is null."""
+    """Promised and measured gains are beside each other; what was not measured is null."""
     plain = plain_of(checks_answer([(policy_table(), checks())]))
     ((table,), schema) = plain["tables"], plain["schema"]
     assert (schema, table["table"]) == (1, "backend of gemv, f16, k 512")

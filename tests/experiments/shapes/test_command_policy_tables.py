@@ -7,13 +7,13 @@ from tests.synthetic_shape_policy import CPU, gain, policy_row, policy_table, sh
 
 
 def test_a_finding_says_who_wins_where() -> None:
-    """One row is one winner throughout; a crossover is told with the measured sizes that it is put between."""
+    """One row is one winner throughout; a crossover is reported with the measured sizes that it is put between."""
     assert finding(policy_table(rows=(policy_row(1, 512, CPU),))) == "cpu throughout, n 1 to 512"
     assert finding(policy_table()) == "cpu up to n 20, opencl above; interpolated between n 8 and 64"
 
 
 def test_a_promise_has_its_interval() -> None:
-    """Over the best and the worst single choice, which are named; nothing is held against itself."""
+    """Over the best and the worst single choice, which are named; nothing is compared with itself."""
     assert promise(shape_policy().tables[0]) == (
         "promises no gain over the best single choice, tile64-vector8, which is what it says; 1.4x (1.27 to 1.54) over "
         "the worst, tile8-vector8"
@@ -25,6 +25,6 @@ def test_a_promise_has_its_interval() -> None:
 
 
 def test_certain_gains_and_single_sizes_are_short() -> None:
-    """What has no interval is told without one."""
+    """What has no interval is reported without one."""
     assert gain_text(gain(1.0, spread=1.0)) == "1x"
     assert range_text(7, 7) == "7"

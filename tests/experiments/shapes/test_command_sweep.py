@@ -44,9 +44,9 @@ def test_cases_differ_in_the_swept_size() -> None:
 def test_sizes_that_the_operation_cannot_have_are_refused() -> None:
     """Rows are whole blocks of their type, with sizes that are accepted; heads are a multiple of KV heads."""
     assert setting("gemm", "--type", "q8_0", "--k", "32:128:32").sizes == (32, 64, 96, 128)
-    with pytest.raises(ShapeError, match=r"--k: q8_0 stores rows in blocks of 32, and 33 is no multiple .* 32:512:32"):
+    with pytest.raises(ShapeError, match=r"--k: q8_0 stores rows in blocks of 32, and 33 is not .* 32:512:32"):
         setting("gemm", "--type", "q8_0", "--k", "32:128")
-    with pytest.raises(ShapeError, match="--head-size: q4_0 stores rows in blocks of 32, and 80 is no multiple"):
+    with pytest.raises(ShapeError, match="--head-size: q4_0 stores rows in blocks of 32, and 80 is not a multiple"):
         setting("attention", "--type", "q4_0", "--head-size", "80")
     with pytest.raises(ShapeError, match="expected heads to be a multiple of kvheads"):
         setting("attention", "--heads", "9", "--kv-heads", "2")
@@ -72,7 +72,7 @@ def test_the_best_and_the_worst_sizes_are_told(capsys: Streams) -> None:
 
 
 def test_of_many_steps_the_highest_are_told(capsys: Streams) -> None:
-    """Sixteen of 63, by their sizes; at 48 there is no tile of 64, and without a tile nothing is said of it."""
+    """Sixteen of 63, by their sizes; at 48 there is no tile of 64, and without a tile nothing is stated of it."""
     out = printed(sweep_answer(swept(bmm_setting(tile=8), SimulatedMeters(time_ns=staircase(8), sigma=0.0))), capsys)
     assert "steps, found from the times alone; the 16 highest of 63\n" in out
     sizes = [int(row[0]) for row in rows_of(out) if row[-4:] == ["a", "multiple", "of", "8"]]
@@ -190,7 +190,7 @@ def test_what_crashes_or_is_wrong_is_told_and_the_others_are_measured(device: Fa
 
 
 def test_ggml_is_measured_without_a_tile(device: FakeSubjects, capsys: Streams) -> None:
-    """What is found is told, and no correlation."""
+    """What is found is reported, and no correlation."""
     assert main(["sweep", "gemv", "--subject", "ggml-cpu", "--type", "q8_0", "--n", "1:200", "--k", "64"]) == 0
     assert list(device.opened) == [Subject.GGML_CPU]
     assert "shape/ggml-cpu/gemv/n7-k64/q8_0" in device.meters.n_samples

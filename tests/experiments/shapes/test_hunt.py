@@ -109,7 +109,7 @@ def test_shrinking_has_no_limit(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_is_judged_already_is_judged_in_any_case() -> None:
-    """A verdict that is a fact costs no time, and is told."""
+    """A verdict that is a fact costs no time, and is reported."""
     told = hunted(FakeJudge()).judged
     judge = FakeJudge(verdicts=list(told))
     hunt = hunted(judge, until_s=-math.inf)

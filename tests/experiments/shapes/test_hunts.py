@@ -34,7 +34,7 @@ def slow(case: ShapeCase, property: ShapeProperty = ShapeProperty.PADDING) -> Sh
 
 
 def padded_dimensions(verdict: ShapeVerdict) -> list[str]:
-    """Name the dimensions in which a case differs from what it was held against."""
+    """Name the dimensions in which a case differs from what it was compared with."""
     case, against = ShapeCase.from_id(verdict.case_id), ShapeCase.from_id(verdict.against_id or verdict.case_id)
     return [each for each in case.operation.dimensions if case.shape.of(each) != against.shape.of(each)]
 
@@ -67,7 +67,7 @@ def test_the_command_measures_the_shape_up_to_what_it_was_held_against() -> None
     ],
 )
 def test_the_sweep_runs_to_the_shape_that_was_compared(case: ShapeCase, property: ShapeProperty, sizes: str) -> None:
-    """Of several dimensions it is the inner one, then the growing one; without a comparison a step of the latter."""
+    """It is the inner one of several dimensions, then the growing one; without a comparison a step of the last."""
     assert sweep_command(slow(case, property), "host").endswith(sizes)
 
 
@@ -94,7 +94,7 @@ def test_rows_of_blocks_are_swept_by_the_block() -> None:
     ],
 )
 def test_the_command_is_one_that_the_sweep_takes(case: ShapeCase) -> None:
-    """Parsed again, it sweeps over the case and over what it was held against."""
+    """Parsed again, it sweeps over the case and over what it was compared with."""
     verdict = slow(case)
     parser = argparse.ArgumentParser()
     add_parser(parser.add_subparsers())
@@ -173,7 +173,7 @@ def test_equal_seeds_find_equal_shapes(run: Run, subjects: FakeSubjects, told: T
 def test_what_is_recorded_is_tried_first_from_then_on(
     run: Run, subjects: FakeSubjects, told: Told, pytester: pytest.Pytester
 ) -> None:
-    """The smallest shape is kept, fails as a case of its own, and is IMPROVED once it is mended."""
+    """The smallest shape is kept, fails as a case of its own, and is IMPROVED once it is fixed."""
     subjects.meters.slowdowns = [(slow_k, 3.0)]
     run(*_GEMM, _FROM_2, "-k", "padding", "--hypothesis-seed=1", "--baseline=record")
     kept = pytester.path / "baselines" / "host" / "shapes" / "tiled-gemm.json"

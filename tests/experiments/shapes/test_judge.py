@@ -138,7 +138,7 @@ def test_a_kernel_that_computes_whole_tiles_passes() -> None:
 
 @pytest.mark.parametrize("case", [tiled("gemm/m1-n33-k33/f32"), ggml("gemm/m1-n33-k33/f32")], ids=["tiled", "ggml"])
 def test_a_slow_path_at_an_edge_regresses(case: ShapeCase) -> None:
-    """Twice the time is found, with what it was held against and on how many processes."""
+    """Twice the time is found, with what it was compared with and on how many processes."""
     meters = SimulatedMeters(slowdowns=((is_slow, 2.0),))
     verdict = judge_padding(basis(meters), case)
     assert verdict.outcome is Outcome.REGRESSED

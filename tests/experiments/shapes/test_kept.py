@@ -47,7 +47,7 @@ def judged(shape: KeptShape, factor: float, **faults: object) -> ShapeVerdict:
 
 
 def test_a_kept_shape_fails_is_mended_or_is_open() -> None:
-    """The judge's reason follows: it still fails, is to be removed, may fail yet, or cannot be computed any more."""
+    """The judge's reason follows: it still fails, must be removed, may fail yet, or cannot be computed any more."""
     verdict = judged(kept(), 2.0)
     assert verdict.outcome is Outcome.REGRESSED
     assert verdict.reason.startswith("still fails; +")
@@ -62,7 +62,7 @@ def test_a_kept_shape_fails_is_mended_or_is_open() -> None:
 
 
 def test_a_shape_that_was_found_in_other_kernels_is_held_against_these() -> None:
-    """Who mends a kernel changes it: that is no other bench, and what was accepted holds on."""
+    """A fix changes a kernel: that is no other bench, and what was accepted stays accepted."""
     found = (*HERE, ("kernels", "of the day"))
     assert judged(kept(fingerprint=found), 1.0).outcome is Outcome.IMPROVED
     assert judged(kept(fingerprint=found, accepted_ratio=2.0), 2.0).outcome is Outcome.PASS

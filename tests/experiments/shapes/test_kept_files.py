@@ -57,7 +57,7 @@ def test_a_file_is_the_same_in_whatever_order_examples_come(tmp_path: Path) -> N
 
 
 def test_a_file_is_named_by_subject_and_operation() -> None:
-    """All sizes of an operation lie in one file of the device's."""
+    """All sizes of an operation are in one file of the device's."""
     assert examples_path(Path("b"), "host", EXAMPLE.case_id) == Path("b/host/shapes/tiled-gemm.json")
     with pytest.raises(BaselineError, match="gemm: not a shape's case id"):
         examples_path(Path("b"), "host", "gemm")
@@ -75,7 +75,7 @@ def test_a_file_is_named_by_subject_and_operation() -> None:
         ),
         ({"accepted_ratio": -1}, "accepted_ratio is -1"),
         ({"accepted_ratio": True}, "accepted_ratio is True"),
-        ({"upper_ratio": float("inf")}, "Infinity is no number of JSON"),
+        ({"upper_ratio": float("inf")}, "Infinity is not a number of JSON"),
         ({"note": None}, "note is null, expected text"),
         ({"case_id": 3}, "case_id is 3, expected text"),
         ({"why": ""}, r"field 'why' is unknown; accepted are case_id, property"),

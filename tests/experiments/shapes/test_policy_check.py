@@ -153,7 +153,7 @@ def test_a_row_of_measured_sizes_only_is_checked_there_and_says_so() -> None:
 
 
 def test_a_row_between_the_best_and_the_worst_has_two_promises() -> None:
-    """A tiling that is neither is held against both."""
+    """A tiling that is neither is compared with both."""
     choices = tiling_question().choices
     table = replace(
         shape_policy().tables[0],

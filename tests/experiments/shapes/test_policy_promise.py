@@ -105,13 +105,13 @@ def test_another_draw_has_other_sizes_of_the_same_strata() -> None:
 
 
 def test_all_sizes_of_a_range_are_drawn_at_times() -> None:
-    """But for those that the choice was fitted to, for each stratum here has others."""
+    """The sizes that the choice was fitted to are left out, for each stratum here has others."""
     found = {size for seed in range(400) for size in drawn(policy_row(40, 80, CPU), seed).sizes}
     assert found == set(range(40, 81)) - {55}
 
 
 def test_fitted_sizes_are_drawn_only_where_there_are_no_others() -> None:
-    """Of 1 to 377 the strata of 1, and of 2 and 3, hold nothing else; it is told which they were."""
+    """Of 1 to 377 the strata of 1, and of 2 and 3, hold nothing else; the report says which they were."""
     found = drawn(policy_row(1, 377, CPU))
     assert found.sizes[0] == 1
     assert found.fitted_sizes == found.sizes[:2]

@@ -154,7 +154,7 @@ def test_beyond_what_was_measured_the_default_is_told() -> None:
     ],
 )
 def test_rows_have_neither_gaps_nor_overlaps(rows: tuple[PolicyRow, ...], message: str) -> None:
-    """Every size between the first and the last measured one lies in exactly one row."""
+    """Every size between the first and the last measured one is in exactly one row."""
     with pytest.raises(PolicyError, match=message):
         policy_table(rows=rows)
 

@@ -22,7 +22,7 @@ def is_wide(case: ShapeCase) -> bool:
 
 
 def test_sound_choices_all_stay() -> None:
-    """Nothing is left out without a reason, and each subject's device is told."""
+    """Nothing is left out without a reason, and each subject's device is reported."""
     found = vetted(backend_question(), backend_meters(crossing_at(100)))
     assert (found.question, found.left_out) == (backend_question(), ())
     devices = {each.subject: each.device for each in found.subjects}
@@ -58,7 +58,7 @@ def test_a_choice_with_a_fault_at_one_shape_is_left_out(meters: SimulatedMeters,
 
 
 def test_choices_may_be_left_out_until_none_is_left() -> None:
-    """At once or later, with their reasons; where nothing computes the operation, the first reason is told."""
+    """At once or later, with their reasons; where nothing computes the operation, the first reason is reported."""
     with pytest.raises(PolicyError, match="tiling: no choice is left; tile8-vector4: gemv/n1-k512/f16: computes some"):
         vetted(tiling_question(), {Subject.TILED: SimulatedMeters(wrong=lambda case: True)})
     found = without(vetted(backend_question(), backend_meters(crossing_at(10))), 1, "n7: died")
@@ -87,7 +87,7 @@ def cases() -> list[ShapeCase]:
 
 
 class Scripted:
-    """Meters whose rounds are slowed down by a factor that is told, and which note who was asked."""
+    """Meters whose rounds are slowed down by a factor that is reported, and which note who was asked."""
 
     def __init__(self, subject: Subject, asked: list[Subject], factors: Sequence[float] = (1.0,)) -> None:
         """Begin with the first factor."""
@@ -127,7 +127,7 @@ def test_times_are_those_of_the_cases_by_process() -> None:
 
 
 def test_two_subjects_take_turns() -> None:
-    """Who comes first changes from round to round, and from process to process."""
+    """The order changes from round to round, and from process to process."""
     asked: list[Subject] = []
     meters = {each: Scripted(each, asked) for each in (Subject.GGML_CPU, Subject.GGML_OPENCL)}
     measure_rounds(meters, cases(), design=DESIGN)
@@ -167,7 +167,7 @@ def test_what_slows_a_whole_round_cancels_from_ratios() -> None:
 
 
 def test_progress_is_told_before_and_after_every_round() -> None:
-    """Rounds that do not count take time as well, and are told."""
+    """Rounds that do not count take time as well, and are reported."""
     told: list[tuple[int, int]] = []
     measure_rounds(
         backend_meters(crossing_at(100)), cases(), design=DESIGN, progress=lambda *counts: told.append(counts)

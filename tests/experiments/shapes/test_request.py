@@ -40,7 +40,7 @@ def test_what_a_hunt_leaves_goes_to_those_that_follow(monkeypatch: pytest.Monkey
         (["--perf-shapes=gem"], "--perf-shapes=gem: 'gem' is unknown; accepted are gemm, bmm, gemv, attention, all"),
         (["--perf-shapes=gemm", "--perf-shape-subjects=cpu"], "'cpu' is unknown; accepted are tiled, ggml-cpu"),
         (["--perf-shapes=gemm", "--perf-shape-types=q5_0"], "--perf-shape-types=q5_0: 'q5_0' is unknown"),
-        (["--perf-shapes=gemm", "--perf-shape-bounds=k=9"], "--perf-shape-bounds=k=9: 'k=9' is no range"),
+        (["--perf-shapes=gemm", "--perf-shape-bounds=k=9"], "--perf-shape-bounds=k=9: 'k=9' is not a range"),
         (
             ["--perf-shapes=gemm", "--perf-shape-bounds=k=1:9", "--perf-shape-types=q4_0"],
             "gemm has no k within its bounds that is in whole blocks of q4_0",
@@ -50,7 +50,7 @@ def test_what_a_hunt_leaves_goes_to_those_that_follow(monkeypatch: pytest.Monkey
         (["--perf-shapes=gemm", "--perf-kernels=x"], "--perf-kernels=x: no tiled.cl there"),
         (
             ["--perf-shapes=gemm", "--perf-kernels=x", "--perf-shape-subjects=ggml-cpu"],
-            "--perf-kernels=x: sources of tiled, which is no subject here",
+            "--perf-kernels=x: sources of tiled, which is not a subject here",
         ),
         (["--perf-shapes=gemm", "--against-args=threads=1"], "leave out --against"),
         (["--perf-shapes=gemm", "--prompts=x"], "leave out --prompts"),

@@ -7,7 +7,7 @@ from perfsuite.records.outcome import Outcome
 
 
 def test_a_wrong_output_fails_before_it_is_slow() -> None:
-    """Of the outcomes that fail it takes precedence over the ones that say slow."""
+    """It takes precedence over the failing outcomes that say slow."""
     order = list(Outcome)
     assert WRONG.fails
     assert all(order.index(WRONG) < order.index(slow) for slow in (Outcome.REGRESSED, Outcome.SLOW))

@@ -77,7 +77,7 @@ def test_steps_are_dropped_and_the_remainder_is_kept() -> None:
 
 
 def test_sizes_of_architectures_are_those_of_the_catalogue() -> None:
-    """Widths and their halves, heads and their sizes; a vocabulary is not halved, and nothing is said of m."""
+    """Widths and their halves, heads and their sizes; a vocabulary is not halved, and nothing is stated of m."""
     widths = architecture_sizes(Operation.GEMM, "n")
     assert {576, 288, 144, 9, 49152, 151936} <= set(widths)
     assert 151936 // 2 not in widths
@@ -217,7 +217,7 @@ def test_a_tiling_is_one(tiling: Any) -> None:
 
 
 def test_heads_keep_to_their_bounds() -> None:
-    """Where few KV heads divide any heads within the bounds, only those are drawn; where none does, it is told."""
+    """Where few KV heads divide any heads within the bounds, only those are drawn; where none does, it is reported."""
     bounds = {"heads": SizeRange(least=9, most=10), "kvheads": SizeRange(least=4, most=8)}
     assert {
         (heads(case), kv_heads(case)) for case in drawn(shape_cases(Operation.ATTENTION, bounds=bounds), 1, 50)

@@ -26,7 +26,7 @@ def measure(meters: SimulatedMeters, *, verifies: bool = True) -> tuple[SweptCas
 
 
 def nobody(stage: str, n_done: int, n_all: int) -> None:
-    """Is told of the steps."""
+    """Notes the steps."""
 
 
 def test_each_case_has_a_sample_of_each_round() -> None:

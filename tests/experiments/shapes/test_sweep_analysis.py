@@ -194,7 +194,7 @@ def test_noise_that_hides_steps_is_told() -> None:
 
 
 def test_without_a_whole_tile_the_best_of_all_is_the_measure() -> None:
-    """Of a subject without a tile, steps and their period are told."""
+    """Of a subject without a tile, steps and their period are reported."""
     sweep = swept(bmm_setting(tile=None), SimulatedMeters(time_ns=staircase(32), sigma=0.003))
     assert (sweep.tile_steps, sweep.rank_correlation, sweep.time_rank_correlation) == (None, None, None)
     assert sweep.period == 32

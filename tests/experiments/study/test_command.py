@@ -114,10 +114,10 @@ def _latency(samples: str, source: str = '"m"') -> str:
     ids=range(11),
 )
 def test_another_file_is_no_study(content: str, tmp_path: Path) -> None:
-    """It is told by its name: other JSON, what is nested too deeply, no numbers, and half a surrogate pair."""
+    """It is reported by its name: other JSON, what is nested too deeply, no numbers, and half a surrogate pair."""
     path = tmp_path / "x.json"
     path.write_text(content)
-    with pytest.raises(PerfsuiteError, match=r"x\.json: is no study|latency from m: samples are"):
+    with pytest.raises(PerfsuiteError, match=r"x\.json: is not a study|latency from m: samples are"):
         known_latencies(with_first(), path)
 
 
@@ -184,7 +184,7 @@ def test_a_dry_run_tells_what_would_be_measured(tmp_path: Path, capsys: Streams)
 
 
 def test_what_is_missing_is_measured(tmp_path: Path, capsys: Streams, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Only the runs without a latency; the engine that measured them is told."""
+    """Only the runs without a latency; the engine that measured them is reported."""
     asked: list[str] = []
 
     def measure(plan: object, points: tuple[object, ...], *_: object) -> tuple[dict[str, TokenLatency], str]:
@@ -233,7 +233,7 @@ def test_mistakes_are_told_before_anything_is_measured(
         (["none.toml"], "none.toml: cannot be read"),
         ([str(SUITE), "--plot", "x.pdf"], "x.pdf: suffix is '.pdf'"),
         ([str(SUITE), "--from", "none.json"], "none.json: cannot be read"),
-        ([str(SUITE), "--from", str(SUITE)], "made-up-suite.toml: is no study"),
+        ([str(SUITE), "--from", str(SUITE)], "made-up-suite.toml: is not a study"),
     ],
 )
 def test_a_mistake_is_one_line(arguments: list[str], message: str, refused: Refused) -> None:

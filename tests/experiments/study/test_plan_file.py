@@ -72,7 +72,7 @@ def test_weights_are_a_name_or_a_path_from_the_plan(tmp_path: Path) -> None:
 
 
 def test_lengths_come_from_prompts_or_a_scenario(tmp_path: Path) -> None:
-    """A file of prompts lies beside the plan and has its own n_gen; a scenario has both."""
+    """A file of prompts is beside the plan and has its own n_gen; a scenario has both."""
     (tmp_path / "p.txt").write_text("5\n7\n")
     plan = read_plan(written(tmp_path, f'prompts = "p.txt"\nn_gen = 3\nthreads = 2\n{PLAN}'))
     assert (plan.prompt_lengths, plan.n_gen, plan.n_threads) == ((5, 7), 3, 2)
@@ -94,8 +94,8 @@ def test_the_examples_are_read(name: str) -> None:
         ("schema = 2", "plan.toml: schema is 2, expected 1"),
         ("schema = true\n" + PLAN.partition("\n")[2], "plan.toml: schema is True, expected 1"),
         ("schema = 1.0\n" + PLAN.partition("\n")[2], "plan.toml: schema is 1.0, expected 1"),
-        ("schema = ", "plan.toml: is no TOML"),
-        ("a=" + "[" * 20_000, "plan.toml: is no TOML"),
+        ("schema = ", "plan.toml: is not TOML"),
+        ("a=" + "[" * 20_000, "plan.toml: is not TOML"),
         ('device = "nodev"\n' + PLAN, "plan.toml: device is 'nodev', expected one of "),
         (
             PLAN + f"latency = {{ prefill_s_per_token = 1{'0' * 400}, decode_s_per_token = 1 }}",

@@ -1,4 +1,4 @@
-"""``perfsuite trace``: whom to follow, and what is said of a wrong choice."""
+"""``perfsuite trace``: whom to follow, and what is stated of a wrong choice."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_where_the_helper_was_put_is_told(monkeypatch: pytest.MonkeyPatch, capsy
 
 def test_without_root_it_is_one_line(monkeypatch: pytest.MonkeyPatch, refused: Refused) -> None:
     """The command to run is in it."""
-    told = "installing perfsuite-bpf takes root; run sudo perfsuite trace install-helper"
+    told = "installing perfsuite-bpf needs root; run sudo perfsuite trace install-helper"
     monkeypatch.setattr(f"{_WORDS}install_helper.install_helper", Mock(side_effect=MeasurementError(told)))
     assert told in refused(["trace", "install-helper"])
 
@@ -70,8 +70,8 @@ _IDLE = ": nothing would be done with it; expected "
         (["--duration", "nan", "--pid", "1"], "--duration=nan: expected more than 0"),
         (["--top", "0", "--", "ls"], "--top=0: expected 1 or more"),
         (["--threads", "0", "--model", "smollm2-135m-q8_0"], "--threads=0: expected 1 or more"),
-        (["--trace", "operators", "--", "ls"], "--trace=operators: 'operators' is no level; there are token, graph"),
-        (["--ggml-include", "/nowhere", "--", "ls"], "--ggml-include=/nowhere: is no folder; expected that of ggml.h"),
+        (["--trace", "operators", "--", "ls"], "--trace=operators: 'operators' is not a level; there are token, graph"),
+        (["--ggml-include", "/nowhere", "--", "ls"], "--ggml-include=/nowhere: is not a folder; expected"),
         (["--memory-limit", "900M", "--pid", "1"], f"--memory-limit{_IDLE}--model beside it"),
         (["--duration", "3", "--", "ls"], f"--duration{_IDLE}--pid beside it"),
         ([*_OWN, "--duration", "3"], f"--duration{_IDLE}--pid beside it"),
@@ -84,7 +84,7 @@ _IDLE = ": nothing would be done with it; expected "
     ],
 )
 def test_what_cannot_be_followed_is_one_line(arguments: list[str], message: str, refused: Refused) -> None:
-    """Each mistake, and each option that nothing would be done with, is told by its name before anything runs."""
+    """Each mistake, and each option that nothing would be done with, is reported by its name before anything runs."""
     assert message in refused(["trace", *arguments])
 
 

@@ -100,5 +100,5 @@ def test_a_difference_has_an_exit_code_of_its_own(both: dict[str, Any], capsys: 
 
 @pytest.mark.usefixtures("both")
 def test_a_wrong_number_of_threads_is_one_line(refused: Refused) -> None:
-    """It is told before anything runs."""
+    """It is reported before anything runs."""
     assert "--threads=0: expected 1 or more" in refused(["trace", "agree", "--threads", "0"])

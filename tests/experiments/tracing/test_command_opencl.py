@@ -83,7 +83,7 @@ def test_a_trace_is_told_as_tables(stored: Path, capsys: Streams) -> None:
 
 
 def test_json_has_the_program_and_all_kernels(stored: Path, capsys: Streams) -> None:
-    """The program's line and exit code stand beside its processes; --top limits the gaps only."""
+    """The program's line and exit code are beside its processes; --top limits the gaps only."""
     commands = [
         command(i, at := EPOCH_NS + 9000 * i, [at + 1, at + 2, at + 3, at + 4], name=i % 3 + 1) for i in range(9)
     ]
@@ -108,7 +108,7 @@ def test_logs_and_json_stay_where_they_are_asked_for(stored: Path, tmp_path: Pat
 
 
 def test_every_process_is_told(stored: Path, capsys: Streams) -> None:
-    """Processes come in the order in which they began; one that was killed is told as such."""
+    """Processes come in the order in which they began; one that was killed is reported as such."""
     put(stored, 3, pid=20)
     later = steady_commands(2, drifting())
     for each in later:
@@ -150,7 +150,7 @@ def test_a_program_without_opencl_is_one_line(stored: Path, capsys: Streams, log
 def test_no_idle_time_is_told_over_holes(
     stored: Path, capsys: Streams, n_lost: int, is_ended: bool, expected: str
 ) -> None:
-    """Where commands are missing no share and no gap is told, and the exit code is still the program's."""
+    """Where commands are missing no share and no gap is reported, and the exit code is still the program's."""
     write_log(stored / "opencl-1.log", trace(steady_commands(9, int), n_lost=n_lost), is_ended=is_ended)
     assert main(["trace", "--opencl", "--", "program", "x", "y", "z"]) == 3
     out = capsys.readouterr().out
@@ -159,7 +159,7 @@ def test_no_idle_time_is_told_over_holes(
 
 
 def test_a_log_that_cannot_be_read_is_told_beside_the_others(stored: Path, capsys: Streams) -> None:
-    """A damaged log is one line on standard error; others, if any, are told, and the exit code is not 0."""
+    """A damaged log is one line on standard error; others, if any, are reported, and the exit code is not 0."""
     (stored / "opencl-9.log").write_bytes(b"")
     assert main(["trace", "--opencl", "--", "program"]) == 2
     out, err = capsys.readouterr()
@@ -188,7 +188,7 @@ def test_a_log_that_cannot_be_read_is_told_beside_the_others(stored: Path, capsy
 )
 @pytest.mark.usefixtures("stored")
 def test_what_cannot_be_traced_is_one_line(arguments: list[str], message: str, refused: Refused) -> None:
-    """A recorder or a command that is missing, and options out of their range, are told before anything runs."""
+    """A recorder or a command that is missing, and options out of their range, are reported before anything runs."""
     assert message in refused(arguments)
 
 
@@ -224,7 +224,7 @@ def test_a_folder_that_the_program_replaced_is_told(
 
 
 def test_a_command_that_is_not_there_is_one_line(monkeypatch: pytest.MonkeyPatch, refused: Refused) -> None:
-    """The program's name and the system's reason are told."""
+    """The program's name and the system's reason are reported."""
     layers = OpenClLayers(tracing=Path("layer.so"), compatibility=Path("compatibility.so"))
     monkeypatch.setattr("perfsuite.experiments.tracing.command_opencl.find_opencl_layers", lambda cache_dir: layers)
     assert "no-such-program: cannot be started (No such" in refused(["trace", "--opencl", "--", "no-such-program"])

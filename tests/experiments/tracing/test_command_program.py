@@ -107,7 +107,7 @@ def _checkout(engine: Engine, folder: Path) -> Path:
 def test_the_headers_of_another_build_are_found_near_it(
     engine: Engine, cache: Path, requires_ebpf: Path, tmp_path: Path
 ) -> None:
-    """A program of one's own checkout is followed by its headers; where they are gone, the option is named."""
+    """A program of your own checkout is followed by its headers; where they are gone, the option is named."""
     bin_dir = _checkout(engine, tmp_path / "llama.cpp")
     model = materialize(resolve("smollm2-135m-l2-q8_0", cache_dir=tmp_path), cache_dir=tmp_path)
     request = _request(engine, cache, "operator")

@@ -52,7 +52,7 @@ def test_a_process_that_has_ended_is_told_and_leaves_no_folder(tmp_path: Path, r
 def test_a_recorder_that_ends_by_itself_is_not_waited_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Streams
 ) -> None:
-    """Where the disk is full or the program is another, the process may live for days; each note is told once."""
+    """Where the disk is full or the program is another, the process may live for days; each note is reported once."""
 
     @contextmanager
     def followed(*_: object) -> Iterator[_Ended]:
@@ -125,7 +125,7 @@ def test_without_privileges_the_preload_recorder_is_used(recorders: Recorders, c
 
 
 def test_levels_ask_for_ebpf(recorders: Recorders, capsys: Streams) -> None:
-    """What it leaves out is told on standard error."""
+    """What it leaves out is reported on standard error."""
     assert _trace("--trace", "counters,threads", "--counters", "cycles", "--trace-floor", "5", "--buffer", "perf") == 0
     ((_, ebpf),) = recorders.ebpf
     wanted = TraceLevel.COUNTERS | TraceLevel.THREADS
@@ -146,7 +146,7 @@ def test_a_summary_is_told_as_json(recorders: Recorders, tmp_path: Path, capsys:
     ("text", "n_bytes"), [("1000000000", 10**9), ("900M", 900 << 20), ("1.5G", 3 << 29), ("64K", 64 << 10)]
 )
 def test_the_memory_of_the_worker_is_limited(recorders: Recorders, capsys: Streams, text: str, n_bytes: int) -> None:
-    """The board is asked for the limit, and what had to be read again is told."""
+    """The board is asked for the limit, and what had to be read again is reported."""
     recorders.n_refaults = 7
     assert _trace("--memory-limit", text) == 0
     assert recorders.besides == [Beside(memory_limit_bytes=n_bytes)]

@@ -139,5 +139,5 @@ def test_what_cannot_be_compared_is_one_line(tmp_path: Path, device: str, refuse
     ],
 )
 def test_what_cannot_be_shown_is_one_line(run: str, arguments: list[str], message: str, refused: Refused) -> None:
-    """The option or the path, and what is accepted, are told."""
+    """The option or the path, and what is accepted, are reported."""
     assert message in refused(["trace", "view", *(run if each == "RUN" else each for each in arguments)])

@@ -314,7 +314,7 @@ def test_experts_are_judged_where_they_were_recorded() -> None:
 
 
 def test_what_was_not_traced_or_was_disturbed_is_invalid(findings: TraceFindings) -> None:
-    """The reason is told in either case."""
+    """The reason is reported in either case."""
     assert judged(None, "attention_growth").reason == "too late"
     disturbed = judged(replace(findings, complaint="others took 30 %"), "attention_growth")
     assert (disturbed.outcome, disturbed.reason) == (Outcome.INVALID, "others took 30 %")

@@ -68,7 +68,7 @@ def test_a_token_of_a_round_has_its_part_of_draft_and_check() -> None:
 
 
 def test_what_disturbs_a_repetition_is_left_out() -> None:
-    """Of each phase the faster half counts."""
+    """The faster half of each phase counts."""
     record = record_of({Phase.PREFILL: (100, 900), Phase.DECODE: (10, 12, 50), Phase.LOAD: (5,)})
     assert measured_latencies(record, PLAIN) == {"ttft": 100.0, "tpot": 11.0}
 

@@ -76,7 +76,7 @@ def is_restored(home: BoardHome) -> bool:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
 def test_a_signal_ends_all(busy: Desk, home: BoardHome, number: int) -> None:
-    """A signal kills the worker in progress, gives the lock back, and is said to the desk."""
+    """A signal kills the worker in progress, gives the lock back, and is stated to the desk."""
     os.kill(home.pid, number)
     messages, _ = busy.heard()
     assert is_restored(home)
@@ -155,7 +155,7 @@ def test_another_suite_is_refused_whatever_it_says(home: BoardHome) -> None:
 
 @pytest.mark.parametrize("other", [{"another": 1}, {"conditions": {"another": 1}}, {"silence_limit_s": "x"}])
 def test_another_tree_of_the_same_version_is_refused(home: BoardHome, other: dict[str, Any]) -> None:
-    """What cannot be read is no traceback: the desk is told as with another version, and the agent ends."""
+    """What cannot be read is no traceback: the desk learns of it as of another version, and the agent ends."""
     desk = Desk(home, {**home.hello().to_plain(), **other})
     assert desk.process.wait(20) == 0
     messages, errors = desk.heard()
@@ -227,7 +227,7 @@ def served() -> Iterator[tuple[Agent, int, int]]:
 def test_a_signal_wherever_it_comes_is_no_traceback(
     monkeypatch: pytest.MonkeyPatch, served: tuple[Agent, int, int], where: str
 ) -> None:
-    """Also as soon as signals are heard, and while a defect is told: the board is let go of, and that is said."""
+    """Also as soon as signals are heard, and while a defect is reported, the board is released, which is logged."""
 
     def signalled(*_: object) -> None:
         raise EndedError("SIGTERM")
@@ -251,7 +251,7 @@ def test_a_signal_wherever_it_comes_is_no_traceback(
 def test_a_worker_that_cannot_be_killed_leaves_the_device_restored(
     monkeypatch: pytest.MonkeyPatch, served: tuple[Agent, int, int], error: Exception
 ) -> None:
-    """Whatever goes wrong with processes, the board is closed, and the desk is told."""
+    """Whatever goes wrong with processes, the board is closed, and the desk learns of it."""
 
     def fails(*_: object, **__: object) -> None:
         raise error

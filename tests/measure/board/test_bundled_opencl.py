@@ -66,7 +66,7 @@ def test_a_gpu_is_taken_first_and_needs_no_layer_of_its_own() -> None:
 
 
 def test_a_processor_is_set_up_as_here(tmp_path: Path) -> None:
-    """What its processes are started with has the names and, but for the places, the values of this machine's."""
+    """What its processes are started with has the names and, except the places, the values of this machine's."""
     found = Bundled(devices=(opencl_device("cpu"),)).backend("a platform")
     assert found.compatibility_layer == Path("/b/layers/libperfsuite_cl_compat.so")
     written(tmp_path / f"opencl-backend-{ENGINE.build_id}" / "plain" / "libggml-opencl.so")
@@ -143,7 +143,7 @@ def told_by(home: BoardHome, ask: Callable[..., Any]) -> str:
 
 
 def test_the_program_lists_the_devices_itself(home: BoardHome, tmp_path: Path) -> None:
-    """Without a loader or without a driver the board is named, with what is to be installed; the layer is there."""
+    """Without a loader or without a driver the board is named, with what must be installed; the layer is there."""
     home.install(before=f"export OCL_ICD_VENDORS={tmp_path}")
     told = told_by(home, lambda board: board.instruments.opencl_backend(board.facts().engine, None))
     assert told.startswith("board: OpenCL: ")

@@ -89,7 +89,7 @@ def test_two_desks_are_told_apart(linked: BoardHome) -> None:
 
 
 def test_a_board_that_lost_power_after_the_push_is_told(linked: BoardHome) -> None:
-    """What was pushed is there, and empty: one line says so, and the next setup mends it."""
+    """What was pushed is there, and empty: one line says so, and the next setup fixes it."""
     linked.agent.write_bytes(b"")
     with pytest.raises(LinkError) as failed:
         linked.board().open()
@@ -101,7 +101,7 @@ def test_a_board_that_lost_power_after_the_push_is_told(linked: BoardHome) -> No
     board.close()
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="a small disk is mounted, which takes root")
+@pytest.mark.skipif(os.geteuid() != 0, reason="a small disk is mounted, which needs root")
 @pytest.mark.parametrize("way", [each for each in LINKED if each != "ssh"])
 def test_a_full_disk_is_told(way: str, tmp_path: Path) -> None:
     """A push onto it says so in the device's words and leaves nothing; over ssh see tests/device/target."""

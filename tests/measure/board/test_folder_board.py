@@ -43,7 +43,7 @@ def test_the_device_is_the_one_that_ran_it(job: Path) -> None:
 
 
 def test_each_run_is_answered_once(job: Path) -> None:
-    """Two runs came back, whatever was drawn for them, and the third is said to be missing."""
+    """Two runs came back, whatever was drawn for them, and the third is stated to be missing."""
     board = ingested(job)
     for seed in (7, 8):
         with pytest.raises(MeasurementError, match=r"libllama|gguf|engine") as failed:
@@ -60,7 +60,7 @@ def test_another_plan_is_not_answered(job: Path) -> None:
 
 
 def test_what_depends_on_the_device_cannot_be_planned(tmp_path: Path) -> None:
-    """What the OpenCL device is, and what lies in a folder there, only the device can say."""
+    """What the OpenCL device is, and what is in a folder there, only the device can say."""
     plan = Plan(folder=tmp_path, architecture="aarch64", n_pairs=8)
     with pytest.raises(EngineError, match="needs to know its device beforehand"):
         plan.answer("digests", {"folder": "/lib"})
@@ -144,14 +144,14 @@ def _empty(results: Path) -> None:
         (_cut, "was cut"),
         (_of_other_types, "expected"),
         (_no_message, "holds no message"),
-        (_foreign, "passwd is no answer of this plan"),
-        (_a_link, "0001 is no answer of this plan"),
+        (_foreign, "passwd is not an answer of this plan"),
+        (_a_link, "0001 is not an answer of this plan"),
         (_huge, "is the most"),
         (_empty, "holds no answer"),
     ],
 )
 def test_what_no_device_has_answered_is_refused(job: Path, change: Callable[[Path], None], told: str) -> None:
-    """Whatever lies there in the place of an answer is named in one line."""
+    """Whatever is there in the place of an answer is named in one line."""
     change(job / RESULTS)
     with pytest.raises(MeasurementError, match=told) as refused:
         ingested(job)

@@ -52,7 +52,7 @@ def test_an_error_that_is_not_known_is_one_of_measurement(plain: object) -> None
 
 
 def test_an_error_that_carries_more_than_text_keeps_its_text() -> None:
-    """A shape that crashed is told by its line."""
+    """A shape that crashed is reported by its line."""
     again = raised_again(told_error(ShapeCrashError("gemm/x", "killed")))
     assert (type(again), str(again)) == (MeasurementError, "gemm/x: killed")
 
@@ -107,7 +107,7 @@ def test_garbage_is_told(content: bytes, message: str) -> None:
 
 
 def test_a_message_beyond_the_limit_is_not_sent(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever would send it is told, with both sizes and what to do; the link is not at fault."""
+    """The sender gets an error with both sizes and what to do; the link is not at fault."""
     monkeypatch.setattr(frames, "FRAME_LIMIT_BYTES", 10)
     with pytest.raises(MeasurementError, match=r"^17 bytes are too much for the link, .* 10 at once; record less "):
         packed_frame({"kind": "0123456789"[:10]})

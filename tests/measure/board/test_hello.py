@@ -63,7 +63,7 @@ def test_a_silence_is_a_time_that_can_be_waited_for() -> None:
 
 
 def test_a_refusal_by_the_same_version_says_so() -> None:
-    """Two trees of one version are told apart from two versions; what is no version at all is told, too."""
+    """Two trees of one version are told apart from two versions; what is no version at all is reported, too."""
     desk = Hello(claim=CLAIM).to_plain()
     assert "though it calls itself the same" in refusal(desk, own_versions())
     assert "perfsuite 9 (plans" in refusal(desk, {"suite_version": "9"})

@@ -26,7 +26,7 @@ from ...sys_trees import put
 
 
 def claim(tmp_path: Path, **changes: object) -> Claim:
-    """Return a claim whose lock lies in a folder of the test's own."""
+    """Return a claim whose lock is in a folder of the test's own."""
     told = Claim(name="pi", user="ada", host="desk", run_id="1", purpose="a test", lock_folder=str(tmp_path))
     return replace(told, **changes)  # type: ignore[arg-type]
 
@@ -74,7 +74,7 @@ def test_the_processors_are_given_back(tmp_path: Path) -> None:
 
 
 def test_a_lock_that_was_broken_is_a_problem(tmp_path: Path) -> None:
-    """Whoever breaks the lock under a run makes what it measures invalid."""
+    """Breaking the lock under a run makes what it measures invalid."""
     with held(NO_CONDITIONS, claim(tmp_path), print, cache_dir=tmp_path / "cache") as seen:
         (tmp_path / "perfsuite-device.lock").rename(tmp_path / "away")
     assert "somebody has broken the device's lock" in seen().problems[0]
@@ -166,7 +166,7 @@ def test_orphans_are_ended_before_the_device_is_waited_for(tmp_path: Path, monke
 
 
 def test_the_lock_names_where_changes_are_kept(tmp_path: Path) -> None:
-    """Whoever breaks it finds there what is to be restored."""
+    """The run that breaks it finds there what it must restore."""
     with held(NO_CONDITIONS, claim(tmp_path), print, cache_dir=tmp_path / "cache"):
         state = lock_state(tmp_path)
     assert state is not None

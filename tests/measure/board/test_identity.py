@@ -1,4 +1,4 @@
-"""A board is told from others of its kind."""
+"""A board is known from others of its kind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a board follows llama.cpp with is found there, and what it lacks is told with its name."""
+"""What a board follows llama.cpp with is found there, and what it lacks is reported with its name."""
 
 from __future__ import annotations
 

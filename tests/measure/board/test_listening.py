@@ -63,7 +63,7 @@ def listener(reading: int, ending: Ending) -> Listener:
 
 
 def test_requests_are_taken_until_the_goodbye(pipe: tuple[int, int]) -> None:
-    """They stand in their order, and a desk that says goodbye is no fault."""
+    """They are in their order, and a desk that says goodbye is no fault."""
     reading, writing = pipe
     ending = Ending()
     hears = listener(reading, ending)

@@ -36,7 +36,7 @@ def test_it_describes_itself_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_what_having_it_came_to_is_known_after_the_end(tmp_path: Path) -> None:
-    """It is taken once, and what was told when it was given back is told, too."""
+    """It is taken once, and what was reported when it was given back is reported, too."""
     notes: list[str] = []
 
     @contextmanager

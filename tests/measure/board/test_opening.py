@@ -1,4 +1,4 @@
-"""Whoever wants a device says who it is, in the same words for runs and for commands."""
+"""A run or command that wants a device names itself in the same words."""
 
 from __future__ import annotations
 

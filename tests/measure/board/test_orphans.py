@@ -44,7 +44,7 @@ _STUBBORN = (
     ],
 )
 def test_a_worker_is_known_by_its_command(command: str, is_worker: bool) -> None:
-    """Python's by its module, the program by what it was told; whoever serves a desk is none."""
+    """Python's by its module, the program by its arguments; whoever serves a desk is none."""
     assert is_worker_command(command.split()) is is_worker
 
 
@@ -67,7 +67,7 @@ def stubborn() -> Iterator[subprocess.Popen[bytes]]:
 
 
 def claim(folder: Path) -> Claim:
-    """Return what a run wants whose locks lie in a folder."""
+    """Return what a run wants whose locks are in a folder."""
     return Claim(name="pi", user="ada", host="desk", run_id="r1", purpose="a test", lock_folder=str(folder))
 
 
@@ -178,7 +178,7 @@ def worker(parent: str, program: str = _SLEEP) -> Iterator[subprocess.Popen[str]
 
 
 def test_one_whose_parent_is_gone_is_ended() -> None:
-    """It is told by its number."""
+    """It is reported by its number."""
     with worker(GONE) as orphan:
         (note,) = end_orphans([orphan.pid])
         assert note == f"ended the worker {orphan.pid}, which a run that was killed had left behind"
@@ -205,7 +205,7 @@ def test_others_go_on(parent: str) -> None:
 
 
 def test_one_by_another_lock_goes_on(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Two whose locks lie in different folders, as of two checkouts' tests, leave each other's workers alone."""
+    """Two whose locks are in different folders, as of two checkouts' tests, leave each other's workers alone."""
     with worker(GONE) as other:
         monkeypatch.setenv(LOCK_FOLDER_NAME, str(tmp_path))
         assert end_orphans([other.pid]) == ()

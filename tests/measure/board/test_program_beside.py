@@ -146,7 +146,7 @@ def test_a_run_that_needs_more_than_its_limit_says_so(bundled: BoardHome, opened
 def test_a_board_without_groups_says_what_is_missing(
     on_tree: Callable[[str], BoardHome], opened: Opened, mounts: str, text: str
 ) -> None:
-    """Nothing runs there then; a weights' file that is not there, and too low a limit, are told as well."""
+    """Nothing runs there then; a weights' file that is not there, and too low a limit, are reported as well."""
     home = on_tree("rubikpi")
     assert home.root is not None
     put(home.root, "proc/self/cgroup", "0::/ours")

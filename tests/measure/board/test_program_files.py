@@ -77,7 +77,7 @@ def test_no_file_elsewhere_is_told(home: BoardHome, board: RemoteBoard, tmp_path
     """No name leads out of the folder, not by a link either."""
     home.install(f'cd "$LEFT_IN"; ln -s /etc/passwd link; ln -s /etc linked; : > ../told; {DONE}')
     board.run(PLAN, extra_environment=LEFT_IN, files=tmp_path / "files")
-    with pytest.raises(MeasurementError, match=r"is no name of a file in the folder of a run|cannot be read \("):
+    with pytest.raises(MeasurementError, match=r"is not a name of a file in the folder of a run|cannot be read \("):
         asked(board, "file", name=name, offset=0, most_bytes=1)
 
 

@@ -88,7 +88,7 @@ def test_a_recorder_that_fails_says_why(board: RemoteBoard, traced: LlamaPlan) -
         (replace(traced.ebpf, counters=("none",)), "counter 'none' is not known here"),
         (replace(traced.ebpf, helper="/bin/sh"), r"'/bin/sh' is not the eBPF recorder; known are "),
         (replace(traced.ebpf, buffer="none"), "one of ring, perf is expected"),
-        (replace(traced.ebpf, log_path="/tmp/log/.."), "is no name of a file in the folder of a run"),
+        (replace(traced.ebpf, log_path="/tmp/log/.."), "is not a name of a file in the folder of a run"),
     ):
         with pytest.raises(MeasurementError, match=why):
             board.run(replace(traced, ebpf=ebpf), extra_environment={"LOG": str(RUN_FOLDER)})

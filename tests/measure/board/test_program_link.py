@@ -62,7 +62,7 @@ def other_home(home: BoardHome) -> BoardHome:
 
 
 def test_each_excludes_the_other(home: BoardHome, opened: Callable[..., RemoteBoard]) -> None:
-    """Whoever has the board, with Python or without, is named to the other by the same line."""
+    """The holder of the board, with Python or without, is named to the other by the same line."""
     first = opened(home)
     state = read_lock(home.locks)
     assert state is not None
@@ -85,7 +85,7 @@ def test_each_excludes_the_other(home: BoardHome, opened: Callable[..., RemoteBo
 
 
 def test_somebody_who_has_the_board_is_waited_for(home: BoardHome, opened: Callable[..., RemoteBoard]) -> None:
-    """A desk that waits is told for whom, once, and has the board as soon as it is given back."""
+    """A desk that waits learns for whom, once, and has the board as soon as it is given back."""
     first = opened(home)
     hello = home.hello(run_id="run-2")
     second = home.board(hello=replace(hello, claim=replace(hello.claim, wait_s=30.0)))
@@ -146,7 +146,7 @@ def test_governors_are_set_and_given_back(
 def test_a_governor_that_is_not_offered_is_noted(
     on_tree: Callable[[str], BoardHome], opened: Callable[..., RemoteBoard]
 ) -> None:
-    """What cannot be set stays as it is, and a reader of the run is told."""
+    """What cannot be set stays as it is, and the run says so."""
     home = on_tree("rubikpi")
     assert home.root is not None
     before = governors(home.root)
@@ -216,7 +216,7 @@ def asked_of_lock(home: BoardHome, program: Path, *words: str) -> dict[str, Any]
 def test_a_lock_can_be_broken_without_python(
     home: BoardHome, opened: Callable[..., RemoteBoard], program: Path
 ) -> None:
-    """Its state is told as Python tells it; one whose holder runs is left, one that was left behind goes."""
+    """Its state is the one that Python reports; one whose holder runs is left, one that was left behind goes."""
     assert asked_of_lock(home, program, "state") == {"lock": None, "notes": []}
     board = opened(home)
     told, seen = LockState.from_plain(asked_of_lock(home, program, "state")["lock"]), read_lock(home.locks)
@@ -301,7 +301,7 @@ def test_a_board_that_stays_hot_is_a_problem(
 def test_synthetic_weights_are_put_there_once(
     home: BoardHome, opened: Callable[..., RemoteBoard], tmp_path: Path
 ) -> None:
-    """There is nothing that could write them there: they are written here, and lie there under their hash."""
+    """There is nothing that could write them there: they are written here, and are there under their hash."""
     weights = resolve("smollm2-135m-l2-q8_0", cache_dir=tmp_path)
     there = opened(home).place_weights(weights)
     assert there == home.folder / "cache" / "perfsuite" / "models" / f"{file_digest(there)}.gguf"
@@ -384,7 +384,7 @@ LLAMA = LlamaPlan(gguf_path="", library_dir="", engine_build_id="", cache_dir=""
 
 
 def test_turns_are_taken_as_they_are_ordered(home: BoardHome, opened: Callable[..., RemoteBoard]) -> None:
-    """The leader begins, and each goes on when it is told: A B B A; their own variables are their own."""
+    """The leader begins, and each goes on when it is asked: A B B A; their own variables are their own."""
     (home.folder / "record").write_bytes(dump_record("turns", {"engine": {}}))
     home.install(
         f'here=$(dirname "$0"); echo {READY_MARK}; while read -r line; do echo "$WHO" >> "$here/order"; '
@@ -464,7 +464,7 @@ def test_others_that_use_the_processors_are_named(home: BoardHome, opened: Calla
 def test_the_governor_of_the_tree_is_in_the_fingerprint(
     on_tree: Callable[[str], BoardHome], opened: Callable[..., RemoteBoard]
 ) -> None:
-    """What is told of a board is what its files say, and not this machine's."""
+    """What is reported of a board is what its files say, and not this machine's."""
     home = on_tree("orangepi5")
     assert home.root is not None
     facts = opened(home).facts()

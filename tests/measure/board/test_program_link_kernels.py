@@ -106,7 +106,7 @@ def test_a_platform_that_the_board_lacks_is_told_with_what_it_has(
 
 
 def test_a_board_without_drivers_says_where_they_are_looked_for(board: RemoteBoard, tmp_path: Path) -> None:
-    """What the loader found is told, with the folder of the drivers and the package that brings one."""
+    """What the loader found is reported, with the folder of the drivers and the package that brings one."""
     (tmp_path / "none").mkdir()
     with pytest.raises(MeasurementError, match=r"^OpenCL: libOpenCL\S* knows no platform .*/etc/OpenCL/vendors.* pocl"):
         board.run(DevicesPlan(platform=None), extra_environment={"OCL_ICD_VENDORS": str(tmp_path / "none")})

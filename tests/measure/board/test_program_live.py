@@ -76,7 +76,7 @@ def test_a_run_that_fails_ends_what_is_heard(bundled: BoardHome, opened: Opened)
 
 
 def test_kernels_are_heard_while_the_layers_log_grows(bundled: BoardHome, opened: Opened, tmp_path: Path) -> None:
-    """Its parts are read there as they come, cut anywhere, and understood here; the layer's losses are told."""
+    """Its parts are read there as they come, cut anywhere, and understood here; the layer's losses are reported."""
     log = HEADER + name(1, "add") + queue(1, 1) + clock(1, 0, 0, 0) + command(1) + command(2) + loss(4)
     for number, part in enumerate((log[:150], log[150:])):
         (tmp_path / f"part{number}").write_bytes(part)
@@ -93,7 +93,7 @@ def test_kernels_are_heard_while_the_layers_log_grows(bundled: BoardHome, opened
 
 
 def test_a_log_that_is_broken_is_a_loss_of_its_own(tmp_path: Path) -> None:
-    """Nobody knows how much; it is said once, and the phases go on."""
+    """Nobody knows how much; it is stated once, and the phases go on."""
     heard: list[Delivery] = []
     records = BoardRecords(lambda plain: heard.append(known(plain)), tmp_path)
     for _ in range(2):

@@ -58,7 +58,7 @@ def later(do: Any, *, once: Any) -> threading.Thread:
 
 
 def test_a_board_describes_itself_as_it_would_here(board: RemoteBoard, home: BoardHome) -> None:
-    """What comes over the link is what the same machine says of itself, but for what changes by itself."""
+    """What comes over the link is what the same machine says of itself, except what changes by itself."""
     here = LocalBoard(cache_dir=home.folder / "cache" / "perfsuite").facts()
     if home.program is not None:  # its bundle is known by the version, and it has no Python's OpenCL runtimes
         here = replace(here, suite_digest=None, opencl_environment={})
@@ -103,7 +103,7 @@ def test_an_error_there_is_the_same_error_here(board: RemoteBoard, home: BoardHo
         MeasurementError, match=r"^the worker for '(opencl_)?devices' was killed by SIGKILL: last words$"
     ):
         board.run(PLAN)
-    with pytest.raises(Exception, match=r"/nowhere: is no folder") as caught:
+    with pytest.raises(Exception, match=r"/nowhere: is not a folder") as caught:
         board.find_engine(Path("/nowhere"))
     assert type(caught.value).__name__ == "EngineError"
     assert board.find_engine(None) == board.facts().engine
@@ -132,14 +132,14 @@ def test_synthetic_weights_are_written_there(board: RemoteBoard, home: BoardHome
 
 @in_python_only
 def test_other_weights_of_the_same_name_are_refused(board: RemoteBoard, tmp_path: Path) -> None:
-    """A suite that writes other bytes under a name is told so before anything is measured."""
+    """A suite that writes other bytes under a name is reported so before anything is measured."""
     weights = replace(resolve(SMALL_MODEL, cache_dir=tmp_path), identity="synthetic:0")
     with pytest.raises(GgufError, match=r"on the board, synthetic:0 was asked for; install the same version"):
         board.place_weights(weights)
 
 
 def test_a_file_is_put_once_and_checked(board: RemoteBoard, home: BoardHome, tmp_path: Path) -> None:
-    """A file lies there under its hash; a copy that was changed there is put again, a whole one is not."""
+    """A file is there under its hash; a copy that was changed there is put again, a whole one is not."""
     synthetic = materialize(resolve(SMALL_MODEL, cache_dir=tmp_path), cache_dir=tmp_path)
     weights = resolve(str(synthetic), cache_dir=tmp_path)
     there = board.place_weights(weights)
@@ -172,7 +172,7 @@ def test_the_board_is_held_while_it_is_open(board: RemoteBoard, home: BoardHome)
 
 
 def test_the_conditions_reach_the_board(home: BoardHome) -> None:
-    """Processors that the conditions name are those that the board has then; ones that it lacks are told."""
+    """Processors that the conditions name are those that the board has then; ones that it lacks are reported."""
     usable = sorted(os.sched_getaffinity(0))
     board = home.board(hello=home.hello(conditions=Conditions(processors=(usable[0],))))
     board.open()
@@ -186,7 +186,7 @@ def test_the_conditions_reach_the_board(home: BoardHome) -> None:
 
 @in_python_only
 def test_a_board_without_the_suite_says_what_to_do(home: BoardHome) -> None:
-    """A missing program, and a Python without the suite, are one line with the command that mends it."""
+    """A missing program, and a Python without the suite, are one line with the command that fixes it."""
     message = r"^board: perfsuite is not installed there \(local, .*\); run 'perfsuite devices setup board'$"
     for script in ("echo 'No module named perfsuite' >&2; exit 1", "exit 127"):
         home.python(script)
@@ -441,7 +441,7 @@ def test_what_an_agent_prints_does_not_come_between_messages(board: RemoteBoard,
 
 @in_python_only
 def test_a_full_disk_there_is_one_line(board: RemoteBoard, home: BoardHome, tmp_path: Path) -> None:
-    """What the system refuses on the board is told in its own words, and is no traceback."""
+    """What the system refuses on the board is reported in its own words, and is no traceback."""
     home.install(before="ulimit -f 1000")
     with pytest.raises(PerfsuiteError, match="File too large") as caught:
         board.place_weights(resolve(SMALL_MODEL, cache_dir=tmp_path))
@@ -526,7 +526,7 @@ def test_facts_that_are_none_are_told(home: BoardHome, answer: dict[str, object]
 @pytest.mark.parametrize(
     ("first", "error", "message"),
     [
-        ({"kind": "error", "id": 1}, MeasurementError, "an error was told that is none: None"),
+        ({"kind": "error", "id": 1}, MeasurementError, "received an error that is none: None"),
         ({"kind": "refused", "versions": own_versions()}, DeviceError, r"^board: .* calls itself the same; run '"),
         (
             {"kind": "refused", "versions": 3},

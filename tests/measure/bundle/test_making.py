@@ -130,7 +130,7 @@ def test_a_copy_is_whole_and_takes_no_other_folder(bundle: Bundle, tmp_path: Pat
     assert check_bundle(tmp_path / "out") == bundle.manifest
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "notes").write_text("mine")
-    with pytest.raises(NativeBuildError, match="is there already and no bundle"):
+    with pytest.raises(NativeBuildError, match="already exists, and is not a bundle"):
         copy_bundle(bundle, tmp_path / "mine")
     assert (tmp_path / "mine" / "notes").read_text() == "mine"
     (tmp_path / "out" / WORKER).unlink()
@@ -151,7 +151,7 @@ def test_a_copy_is_whole_and_takes_no_other_folder(bundle: Bundle, tmp_path: Pat
     ],
 )
 def test_a_checkout_that_does_not_build_is_one_line(tmp_path: Path, text: str, source: str, told: str) -> None:
-    """The line of the log that says why is told, and nothing half made stays."""
+    """The line of the log that says why is reported, and nothing half made stays."""
     broken = plant_checkout(tmp_path / "llama.cpp", text=text, source=source)
     with pytest.raises(NativeBuildError, match=told) as raised:
         make_bundle(order_of(broken), tmp_path / "cache", tell)
@@ -161,13 +161,13 @@ def test_a_checkout_that_does_not_build_is_one_line(tmp_path: Path, text: str, s
 
 
 def test_what_is_no_checkout_is_refused(tmp_path: Path) -> None:
-    """A folder without llama.cpp's sources is told with what is accepted."""
-    with pytest.raises(PerfsuiteError, match=r"is no checkout of llama\.cpp \(no CMakeLists\.txt\)"):
+    """A folder without llama.cpp's sources is reported with what is accepted."""
+    with pytest.raises(PerfsuiteError, match=r"is not a checkout of llama\.cpp \(no CMakeLists\.txt\)"):
         find_llama(str(tmp_path), tmp_path, tell)
 
 
 def test_a_compiler_that_is_missing_is_named_with_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Debian's package of the cross compiler is told."""
+    """Debian's package of the cross compiler is reported."""
     monkeypatch.setenv("PATH", "/nowhere")
     target = next(each for each in TARGETS.values() if platform.machine() not in each.machines and each.has_glibc)
     with pytest.raises(NativeBuildError, match=re.escape(f"install Debian's {target.package}")):
@@ -291,7 +291,7 @@ def test_a_bundle_for_musl_runs_where_there_is_no_c_library(checkout: Path, cach
 
 def test_an_unknown_name_is_told_with_those_that_there_are() -> None:
     """A target, a processor and a machine that nobody knows are refused with the choices."""
-    with pytest.raises(NativeBuildError, match="is no target of a bundle; expected one of x86_64-linux-gnu"):
+    with pytest.raises(NativeBuildError, match="is not a target of a bundle; expected one of x86_64-linux-gnu"):
         find_target("sparc")
     with pytest.raises(NativeBuildError, match="expected one of x86-64-v2, x86-64-v3, x86-64-v4"):
         find_target("x86_64-linux-gnu").processor("z80")

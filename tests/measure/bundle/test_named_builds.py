@@ -132,7 +132,7 @@ def test_what_means_nothing_is_told(named: str, builder: Callable[..., Builder])
 
 def test_a_revision_needs_its_checkout(tmp_path: Path) -> None:
     """Without --source a word is neither folder nor release."""
-    with pytest.raises(EngineError, match=r"^master: is no folder, no release and no kept engine; expected"):
+    with pytest.raises(EngineError, match=r"^master: is not a folder, no release and no kept engine; expected"):
         Builder(cache_dir=tmp_path, tell=lambda *_: None).engine("master")
 
 

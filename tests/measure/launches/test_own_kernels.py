@@ -72,7 +72,7 @@ def test_a_kernel_that_never_computes_the_same_is_judged_each_time(own: OwnKerne
 
 @pytest.mark.parametrize("side", [0, 1])
 def test_a_wrong_kernel_has_no_times(own: OwnKernels, worker: FakeWorker, side: int) -> None:
-    """Too far from the reference, or beyond its output: the deviation is told, and how fast it was is not."""
+    """Too far from the reference, or beyond its output: the deviation is reported, and how fast it was is not."""
     worker.errors = {side: 1.0}
     found = records(own.run(PLAN, worker.run))
     assert [each.is_correct for each in found] == [side != 0, side != 1]
@@ -102,7 +102,7 @@ def test_old_sources_take_turns_beside_the_present_ones(own: OwnKernels, worker:
 def test_old_sources_that_are_none_are_named(own: OwnKernels, worker: FakeWorker, tmp_path: Path) -> None:
     """A file that is no text is named."""
     (tmp_path / "prelude.cl").write_bytes(b"\xff\xff")
-    with pytest.raises(OpenClError, match=r"prelude\.cl: is no text"):
+    with pytest.raises(OpenClError, match=r"prelude\.cl: is not a text"):
         own.run(replace(PLAN, old_kernels_dir=str(tmp_path)), worker.run)
 
 
@@ -169,7 +169,7 @@ def test_duplicates_are_as_many_as_the_pilot_allows(own: OwnKernels, worker: Fak
 
 
 def test_duplicates_of_a_wrong_kernel_are_a_problem(own: OwnKernels, worker: FakeWorker) -> None:
-    """It is told with the error norm."""
+    """It is reported with the error norm."""
     worker.errors = {1: 1.0}
     found = [KernelDuplication.from_plain(each) for each in own.run(DUPLICATION, worker.run)["kernels"]]
     assert found[0].problem is None

@@ -45,7 +45,7 @@ def test_every_block_uses_its_whole_range(type: str) -> None:
 
 
 def test_the_grid_moves_values_little() -> None:
-    """What was drawn is kept to half of a step, but for a block's largest value; for F32 nothing is converted."""
+    """What was drawn is kept to half of a step, except a block's largest value; for F32 nothing is converted."""
     drawn = np.random.default_rng(1).standard_normal((40, 96), dtype=np.float32)
     moved = on_grid(drawn, 32)
     assert np.linalg.norm(moved - drawn) < 0.2 * np.linalg.norm(drawn)

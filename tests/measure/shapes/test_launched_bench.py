@@ -157,6 +157,6 @@ def test_failures_name_their_case() -> None:
 
 
 def test_limits_of_the_device_are_a_problem() -> None:
-    """A work-group that is too large is told with what there is."""
+    """A work-group that is too large is reported with what there is."""
     problem = bench(Scripted()).problem(tiled("gemm/m65-n130-k33/f32", tile=64, vector=1))
     assert problem == "items of a work-group: 256; expected 64 at most"

@@ -183,7 +183,7 @@ def test_a_subject_is_set_up_once_and_only_when_it_is_asked(setup: ShapeSetup) -
 
 @pytest.mark.parametrize("subject", Subject)
 def test_opening_meters_starts_nothing(subject: Subject, tmp_path: Path) -> None:
-    """What a subject lacks is said at the first call, and not before."""
+    """What a subject lacks is stated at the first call, and not before."""
     with open_meters(subject, LocalBoard(cache_dir=tmp_path / "cache"), log_dir=tmp_path, n_threads=1) as meters:
         assert meters.resident() is meters.resident()
     assert not (tmp_path / "cache").exists()

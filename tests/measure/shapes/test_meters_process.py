@@ -48,7 +48,7 @@ def test_a_process_answers_request_after_request(setup: ShapeSetup) -> None:
 
 @pytest.mark.usefixtures("fake_worker")
 def test_a_failure_at_a_case_leaves_the_process_running(setup: ShapeSetup) -> None:
-    """What the bench refuses is told with its case, and is no crash."""
+    """What the bench refuses is reported with its case, and is no crash."""
     with started(setup) as process:
         with pytest.raises(MeasurementError, match=f"{gemv(BROKEN).case_id}: clCreateBuffer failed") as caught:
             process.ask(RequestKind.VERIFY, (gemv(BROKEN).case_id,))
@@ -59,7 +59,7 @@ def test_a_failure_at_a_case_leaves_the_process_running(setup: ShapeSetup) -> No
 @pytest.mark.usefixtures("fake_worker")
 @pytest.mark.parametrize(("n", "how"), [(KILLED, "killed by SIGSEGV"), (LEAVING, "the driver gives up")])
 def test_a_crash_names_the_case_at_which_it_happened(setup: ShapeSetup, n: int, how: str) -> None:
-    """Of a round of many cases it is the one that was measured, and the process is over."""
+    """It is the one case of a round that was measured, and the process is over."""
     with started(setup) as process:
         case_ids = tuple(gemv(size).case_id for size in (1, 2, n, 3, 4))
         with pytest.raises(ShapeCrashError, match=f"^{gemv(n).case_id}: .*{how}"):

@@ -169,7 +169,7 @@ def test_a_round_runs_in_a_drawn_order() -> None:
 
 @pytest.mark.parametrize("n_launches", [1, 5])
 def test_a_round_has_as_many_launches_as_are_asked_for(n_launches: int) -> None:
-    """Whoever compares two processes says how many; each case is warmed up before."""
+    """The caller that compares two processes gives their number; each case is warmed up before."""
     bench = FakeBench()
     service = ShapeService(bench, seed=0)
     case_ids = tuple(gemv(n).case_id for n in (1, 2, 3))

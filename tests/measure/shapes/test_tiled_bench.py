@@ -82,7 +82,7 @@ def test_work_groups_fit_small_devices(text: str) -> None:
 
 @pytest.mark.parametrize("text", SHAPES)
 def test_buffers_hold_the_inputs(text: str) -> None:
-    """The bytes that are told beforehand are those of the arrays that are drawn, and of the output."""
+    """The bytes that are reported beforehand are those of the arrays that are drawn, and of the output."""
     launch = tiled_launch(draw_inputs(_shape(text), seed=1), TILINGS[0])
     assert tuple(array.nbytes for array in launch.inputs) == buffer_bytes(_shape(text))[:-1]
     assert buffer_bytes(_shape(text))[-1] == 4 * _shape(text).n_outputs
@@ -353,7 +353,7 @@ def _bench(monkeypatch: pytest.MonkeyPatch, **limits: Any) -> TiledBench:
     ],
 )
 def test_problem(monkeypatch: pytest.MonkeyPatch, shape: str, limits: Mapping[str, Any], words: str) -> None:
-    """A case beyond a limit of the kernels or the device is told with the limit, and is not bound."""
+    """A case beyond a limit of the kernels or the device is reported with the limit, and is not bound."""
     bench = _bench(monkeypatch, **limits)
     case = tiled(shape, vector=1)
     problem = bench.problem(case)

@@ -1,4 +1,4 @@
-"""Reads Markdown as a renderer does: the tags, the text between them, and what stands in code."""
+"""Reads Markdown as a renderer does: the tags, the text between them, and what is in code."""
 
 from __future__ import annotations
 

@@ -92,7 +92,7 @@ def test_the_time_of_a_test_is_what_its_case_measured() -> None:
 @given(WORDS)
 @settings(max_examples=40, deadline=None)
 def test_words_of_a_run_are_read_back(words: str) -> None:
-    """Names and reasons are the same again, but for what XML cannot hold, which is as pytest writes it."""
+    """Names and reasons are the same again, except what XML cannot hold, which is as pytest writes it."""
     report = ElementTree.fromstring(junit_text([run_of(words)]).encode())
     judgements = run_of(words).judgements
     for case, judgement in zip(report.iter("testcase"), judgements, strict=True):

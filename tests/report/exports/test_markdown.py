@@ -28,7 +28,7 @@ from .conftest import HARMLESS, WORDS, run_of
 from .markdown_reader import rendered
 
 PAGED_RUN = synthetic_run()
-_LEFT_OUT = re.compile(r"Left out for lack of room: (\d+) row")
+_LEFT_OUT = re.compile(r"Left out to save room: (\d+) row")
 
 
 def _n_rows(text: str) -> int:
@@ -48,7 +48,7 @@ def test_the_verdict_is_the_first_line() -> None:
 
 @pytest.mark.parametrize("limit", [13_200, 20_000, 40_000])
 def test_a_limit_is_kept_and_what_was_left_out_is_counted(limit: int) -> None:
-    """Shown rows and those that are told to be left out are all rows, and the failing ones are the last to go."""
+    """Shown rows and those that are reported as left out are all rows, and the failing ones are the last to go."""
     whole, cut = page([PAGED_RUN], limit=10**6), page([PAGED_RUN], limit=limit)
     left_out = _LEFT_OUT.search(cut)
     assert len(cut) <= limit
@@ -59,12 +59,12 @@ def test_a_limit_is_kept_and_what_was_left_out_is_counted(limit: int) -> None:
 
 
 def test_runs_for_which_there_is_no_room_are_counted() -> None:
-    """Several runs share the limit; those that would have too little are told by their number."""
+    """Several runs share the limit; those that would have too little are reported by their number."""
     runs = [synthetic_run(seed=seed) for seed in range(7)]
     text = page(runs, limit=40_000)
     assert len(text) <= 40_000
     assert text.count("**perfsuite**") == 3
-    assert f"Left out for lack of room: {format_count(4, 'run')}._" in text
+    assert f"Left out to save room: {format_count(4, 'run')}._" in text
 
 
 @given(WORDS)
@@ -108,7 +108,7 @@ def test_a_phase_names_its_carriers_with_what_they_lost() -> None:
 
 
 def test_shared_reasons_are_counted() -> None:
-    """Cases that were not judged are told by reason, and their counts sum up."""
+    """Cases that were not judged are reported by reason, and their counts sum up."""
     unjudged = [each for each in RUN.judgements if each.outcome in (Outcome.INVALID, Outcome.INCOMPARABLE)]
     rows = _rows(RUN, "not judged")
     assert sum(int(row[1]) for row in rows) == len(unjudged)
@@ -151,7 +151,7 @@ def test_a_comment_is_never_longer_than_github_takes(n_runs: int) -> None:
     runs = [synthetic_run(n_cases=1_000, seed=seed, names=WIDEST) for seed in range(n_runs)]
     text = comment_text(runs)
     assert len(text.encode("utf-16-le")) // 2 < LIMIT_CHARACTERS
-    assert "Left out for lack of room" in text
+    assert "Left out to save room" in text
     assert "**perfsuite**: 5 cases regressed" in text
 
 
@@ -164,5 +164,5 @@ def test_a_summary_has_all_cases() -> None:
     assert len(shown) == sum(each.outcome.value not in ("invalid", "incomparable") for each in run.judgements)
     text = summary_text([synthetic_run(n_cases=1_000, seed=seed, names=WIDEST) for seed in range(12)])
     assert 500_000 < len(text.encode()) <= LIMIT_BYTES
-    assert "Left out for lack of room" in text
+    assert "Left out to save room" in text
     assert text.count("**perfsuite**") == 12

@@ -106,7 +106,7 @@ def test_every_operator_is_in_one_box(decode: EngineTrace) -> None:
 
 
 def test_a_stretch_of_layers_is_one_box() -> None:
-    """One layer is not folded, unlike ones are told, and what is between has the layer before."""
+    """One layer is not folded, unlike ones are reported, and what is between has the layer before."""
     view = graph_view(large_trace(2000), GraphOptions(layers=tuple(range(29))))
     assert folds(view) == []
     graph = [*small_graph()]

@@ -153,7 +153,7 @@ def test_many_small_files_are_merged_on_the_way(tmp_path: Path, monkeypatch: pyt
 
 
 def test_what_is_no_point_of_a_trend_is_refused(tmp_path: Path) -> None:
-    """A run that holds nothing, was broken off, or has a negative time is told so, and nothing is written."""
+    """A run that holds nothing, was broken off, or has a negative time is reported so, and nothing is written."""
     with pytest.raises(HistoryError, match="holds no case"):
         append_run(replace(synthetic_run(n_cases=8), judgements=()), tmp_path)
     with pytest.raises(HistoryError, match="was interrupted"):

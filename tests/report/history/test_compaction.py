@@ -168,7 +168,7 @@ def test_a_folder_that_never_rests_is_told(history_dir: Path, monkeypatch: pytes
 
 
 def test_two_that_merge_at_the_same_time_wait_for_each_other(history_dir: Path) -> None:
-    """Where the lock does not come free in time it is told; runs go on being added, and merge later."""
+    """Where the lock does not come free in time it is reported; runs go on being added, and merge later."""
     with (history_dir / ".lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         with pytest.raises(HistoryError, match="is being compacted by another process"):
@@ -222,7 +222,7 @@ def test_a_file_damaged_in_its_middle_stops_the_merge(history_dir: Path) -> None
 
 
 def test_folders_below_are_read_and_not_merged(history_dir: Path) -> None:
-    """A fleet's folders lie in one; the whole is read, and each is merged by itself."""
+    """A fleet's folders are in one; the whole is read, and each is merged by itself."""
     other = replace(synthetic_run(n_cases=12, seed=7), device="board")
     append_run(other, history_dir / "fleet" / "board")
     compact(history_dir)

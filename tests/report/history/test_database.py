@@ -28,7 +28,7 @@ def test_answers_and_errors_come_through() -> None:
 
 
 def test_a_signal_or_a_limit_ends_the_work() -> None:
-    """Ctrl-C is raised here, a limit is told, and the connection is free again."""
+    """Ctrl-C is raised here, a limit is reported, and the connection is free again."""
     with duckdb.connect() as connection:
         timer = threading.Timer(0.3, lambda: signal.raise_signal(signal.SIGINT))
         timer.start()
@@ -78,6 +78,6 @@ def test_stale_folders_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_too_little_memory_is_one_line() -> None:
-    """It is told as what could not be done."""
+    """It is reported as what could not be done."""
     with pytest.raises(HistoryError, match=r"^sql: it fails \(it takes more memory"), database_errors("sql: it fails"):
         raise MemoryError

@@ -194,7 +194,7 @@ def test_a_bucket_that_is_merged_without_end_is_told(bucket: HistoryBucket, monk
 
 
 def test_a_copy_is_renewed_by_one_at_a_time(bucket: HistoryBucket, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever finds it locked for too long says which copy of what it is."""
+    """The error of a reader that finds it locked for too long names the copy."""
     add(bucket, 1)
     folder = readable_folder(bucket)
     monkeypatch.setattr(mirror, "_LOCK_LIMIT_S", 0.1)

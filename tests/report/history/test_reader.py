@@ -1,4 +1,4 @@
-"""A history is read whatever else lies in its folder."""
+"""A history is read whatever else is in its folder."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_other_files_and_addresses_are_out_of_reach(odd_dir: Path, path: str) ->
 
 @pytest.mark.parametrize("query", ["SELEC 1", "SELECT nothing FROM history"])
 def test_a_mistake_is_one_line(odd_dir: Path, query: str) -> None:
-    """What DuckDB says of a mistake is told in one line."""
+    """What DuckDB says of a mistake is reported in one line."""
     with pytest.raises(HistoryError, match=r"^sql: [^\n]+$"):
         ask(odd_dir, query)
 
@@ -81,7 +81,7 @@ def test_a_file_that_is_damaged_where_the_query_reads_is_left_out(odd_dir: Path,
 
 
 def column_place(path: Path, column: str) -> tuple[int, int]:
-    """Where a column's bytes lie in a file of one row group."""
+    """Where a column's bytes are in a file of one row group."""
     query = (
         "SELECT min(least(data_page_offset, coalesce(dictionary_page_offset, data_page_offset))), "
         "sum(total_compressed_size) FROM parquet_metadata(?) WHERE split_part(path_in_schema, ',', 1) = ?"
@@ -139,7 +139,7 @@ def write_parquet(path: Path, key: str) -> None:
 
 
 def test_a_folder_that_does_not_exist_is_empty(tmp_path: Path) -> None:
-    """A file is told to be a file."""
+    """A file counts as a file."""
     with open_history(tmp_path / "none") as history:
         assert runs_of(history) == ()
     (tmp_path / "file").write_text("")
@@ -150,7 +150,7 @@ def test_a_folder_that_does_not_exist_is_empty(tmp_path: Path) -> None:
 def test_a_foreign_file_is_left_out(history_dir: Path) -> None:
     """A Parquet file of something else is named, and the rest read."""
     write_parquet(history_dir / LOOSE / "other.parquet", "key")
-    assert reasons(history_dir) == ["is no whole Parquet file of a history"]
+    assert reasons(history_dir) == ["is not a whole Parquet file of a history"]
 
 
 def test_a_file_that_is_cut_short_is_left_out(history_dir: Path) -> None:
@@ -234,7 +234,7 @@ def test_pipes_folders_and_links_to_nothing_are_left_out(history_dir: Path) -> N
     assert told == [
         "has a name that is not UTF-8, which DuckDB does not read",
         "is a link that leads nowhere",
-        "is no file but a folder, a pipe or a device",
+        "is not a file but a folder, a pipe or a device",
     ]
 
 

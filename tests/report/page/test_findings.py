@@ -106,7 +106,7 @@ def test_a_phase_has_its_tree() -> None:
 
 
 def test_a_tree_without_a_culprit_says_so() -> None:
-    """Carriers that did not change for sure are called so, and a loss that nothing carries is told as that."""
+    """Carriers that did not change for sure are called so, and a loss that nothing carries is reported as that."""
     vague = replace(TREE.carriers[0], is_significant=False)
     assert with_tree(replace(TREE, carriers=(vague,))).carried.endswith(
         "no operator changed for sure by itself; mostly"
@@ -117,7 +117,7 @@ def test_a_tree_without_a_culprit_says_so() -> None:
 
 
 def test_where_everything_moved_no_operator_is_blamed() -> None:
-    """With a uniform shift there is no tree, and each failing case is told by itself."""
+    """With a uniform shift there is no tree, and each failing case is reported by itself."""
     shifted = replace(RUN, attribution=replace(RUN.attribution, uniform_shift=UniformShift(ratio=1.1, n_cases=50)))
     found = failed(shifted)
     assert not any(each.branches for each in found)

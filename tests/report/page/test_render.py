@@ -71,7 +71,7 @@ def run_of(seed: int = 0, n_regressed: int = 5) -> PageRun:
 
 
 def test_every_figure_has_one_place_and_no_failure_is_lost() -> None:
-    """Figures stand in their sections, the foremost failures are cards, the filter offers each kind."""
+    """Figures are in their sections, the foremost failures are cards, the filter offers each kind."""
     view = page_view([run_of(), run_of(1)])
     placed = [*view.figures, *view.run_figures, *view.machine_figures]
     assert sorted(each.figure_id for each in placed) == sorted(view.specs)

@@ -31,7 +31,7 @@ def test_every_figure_of_a_pair_is_told() -> None:
     found = case_facts(case, None)
     assert found.keys() >= {"Measured", "Samples", "Expected", "Floor", "Limit", "Old side", "Change", "Interval"}
     assert (found["Pairs"], found["Would decide"]) == ("10", "about 24 more pairs")
-    assert (found["Resolves"], found["Could have seen"]) == ("2.2 %", "+12.6 %")
+    assert (found["Resolves"], found["Detectable change"]) == ("2.2 %", "+12.6 %")
     assert case_facts(told_judgement("trace/a", "trace", Outcome.PASS, "balanced"), None) == {}
     work = CaseWork(case_id=PAIRED_CASE.case_id, flops=4_000_000, moved_bytes=2_000_000)
     found = case_facts(replace(PAIRED_CASE, measured_ns=1_000_000), work)
@@ -70,7 +70,7 @@ def test_a_figure_that_no_case_has_is_no_column() -> None:
 
 
 def test_a_cell_is_sorted_by_its_value() -> None:
-    """A figure has its unit and sorts by its nanoseconds; those of the first three other runs stand beside it."""
+    """A figure has its unit and sorts by its nanoseconds; those of the first three other runs are beside it."""
     cells = {column.title: column.cell(CASE) for column in columns_for([CASE], ())}
     assert (cells["Measured"].text, cells["Measured"].order) == ("1.50 µs", 1_500)
     assert (cells["Expected"].text, cells["Expected"].note) == ("1.00 µs", "800 ns to 1.30 µs")

@@ -109,12 +109,12 @@ def test_a_broken_bound_is_told_by_how_far() -> None:
     ],
 )
 def test_times_are_told_in_utc(started_at: str, told: str) -> None:
-    """A time, with its zone or in UTC, is told to the minute in UTC, any other text as it is."""
+    """A time, with its zone or in UTC, is printed to the minute in UTC, any other text as it is."""
     assert when_words(started_at) == told
 
 
 def test_commits_and_durations_are_told_shortly() -> None:
-    """A commit has its branch and whether files differ; a long run is told in minutes and seconds."""
+    """A commit has its branch and whether files differ; a long run is reported in minutes and seconds."""
     commit = RUN.origin.commit
     assert commit is not None
     dirty = replace(RUN, origin=replace(RUN.origin, commit=replace(commit, sha="0123456789abcdef", is_dirty=True)))

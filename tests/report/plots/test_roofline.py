@@ -92,7 +92,7 @@ def test_words_overlap_neither_each_other_nor_marks() -> None:
 
 
 def test_axes_end_as_they_say_and_ranges_and_regions_are_drawn() -> None:
-    """Nothing that is drawn moves them; two parts of the region differ in grey, and ranges lie beside their points."""
+    """Nothing that is drawn moves them; two parts of the region differ in grey, and ranges are beside their points."""
     axes = draw_roofline(ROOFLINE).axes[0]
     assert (axes.get_xlim(), axes.get_ylim()) == ((1.0, 100.0), (1.0, 200.0))
     assert axes.xaxis.get_major_formatter()(50.0, 0) == "50"

@@ -137,7 +137,7 @@ def of_thread(trace: EngineTrace, thread: int) -> Events:
 
 
 def test_tokens_graphs_and_operators_nest(traced: Traced) -> None:
-    """Each operator has the graph and the iteration that it lies in, on every thread."""
+    """Each operator has the graph and the iteration that it is in, on every thread."""
     trace = traced(ended(small_log(2)))
     assert (trace.cut, trace.problems, trace.n_lost) == (None, (), 0)
     assert spans(trace.of(EventKind.TOKEN)) == [(1000, 76_000), (101_000, 176_000)]

@@ -63,7 +63,7 @@ def trace(*evaluated: int) -> EngineTrace:
 
 @pytest.mark.parametrize(("wanted", "expected"), [(None, 2), ("decode", 2), ("prefill", 0), (1, 1), ("1", 1), ("3", 3)])
 def test_the_most_often_evaluated_one_is_taken(wanted: str | int | None, expected: int) -> None:
-    """Of the decode graphs the second was evaluated twice, the prefill more often than any; numbers are free."""
+    """The second of the decode graphs was evaluated twice, the prefill more often than any; numbers are free."""
     chosen = trace(0, 0, 0, 1, 2, 2)
     assert choose_graph(chosen, operator_runs(chosen), wanted) == expected
 

@@ -53,7 +53,7 @@ def readings(*rows: tuple[int, int, int]) -> ClockReadings:
 
 
 def test_one_reading_gives_the_middle_and_half_of_its_bracket() -> None:
-    """At the reading the error is half of the bracket; away from it it grows as fast as clocks may drift."""
+    """At the reading the error is half of the bracket; away from it, it grows as fast as clocks may drift."""
     (segment,) = fit_segments(readings((1000, 5000, 5100)))
     host_ns, error_ns = segment.host_times(np.array([1000, 1000 + S]))
     assert host_ns.tolist() == [5050, 5050 + S]

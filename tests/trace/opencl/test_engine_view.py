@@ -35,7 +35,7 @@ def test_operators_take_what_their_kernels_occupy() -> None:
 
 
 def test_what_cannot_be_mapped_is_a_problem() -> None:
-    """Another sequence, lost commands, and a phase without kernels are; a single time that cannot be is told."""
+    """Another sequence, lost commands, and a phase without kernels are; a single time that cannot be is reported."""
     other = (("rms_norm_mul",), (), (), ("mul_mat", "quantize"), ("add",))
     run = recorded([Step(phase=Phase.PREFILL, kernels=FUSED), Step(phase=Phase.DECODE, kernels=other)])
     mapped = map_run(run.record, align(run.trace), LEARNT)
@@ -136,7 +136,7 @@ def test_times_of_a_phase_are_its_median(mapping: KernelMapping) -> None:
 
 
 def test_a_kernel_that_grows_comes_first(mapping: KernelMapping) -> None:
-    """Of the first repetition's steps; two steps say nothing, and problems are those of the mapping."""
+    """Only the first repetition's steps count; two steps say nothing, and problems are those of the mapping."""
     view = view_of(grown(run_of(12), "mul_mat", 5), mapping)
     assert [each.name for each in view.growth if each.grows] == ["mul_mat"]
     assert (view.growth[0].slope_ns_per_step, len(view.growth[0].step_totals_ns)) == (pytest.approx(5), 12)

@@ -53,7 +53,7 @@ def test_a_kernel_that_grows_is_reported_from_one_that_does_not() -> None:
 
 
 def test_noise_alone_does_not_grow() -> None:
-    """Of 40 constant kernels with 5 % of noise hardly any is said to grow, and the interval holds the true slope."""
+    """Of 40 constant kernels with 5 % of noise hardly any is stated to grow, and the interval holds the true slope."""
     chance = random.Random(4)
     false = 0
     for _ in range(20):

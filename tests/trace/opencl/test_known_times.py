@@ -48,7 +48,7 @@ def test_times_that_scatter_have_an_error() -> None:
 
 @pytest.mark.parametrize("n_known", [0, 1, 37, 38])
 def test_too_few_are_unknown_alone(n_known: int) -> None:
-    """A kind with less than a quarter of its launches is not told, and the other kind is."""
+    """A kind with less than a quarter of its launches is not reported, and the other kind is."""
     is_known = np.ones(TIMES_NS.size, bool)
     odd = np.flatnonzero(np.array(KINDS) == "odd")
     is_known[odd] = False

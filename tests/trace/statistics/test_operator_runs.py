@@ -78,7 +78,7 @@ def test_counters_are_summed_over_threads() -> None:
 
 
 def test_commands_of_a_device_stand_in_for_operators() -> None:
-    """Of a device's trace the commands whose operator is known are summed by it; enqueueing is left out."""
+    """Commands of a device's trace whose operator is known are summed by it; enqueueing is left out."""
     place = {"iteration": 0, "evaluation": 0, "graph": 0, "value": 0}
     commands = [
         event(EventKind.KERNEL, 100, 150, node=1, **place),
@@ -103,7 +103,7 @@ def test_the_call_says_which_steps_decode() -> None:
 
 
 def test_every_event_of_a_long_trace_is_in_one_run() -> None:
-    """Of a long trace the runs' threads add up to its operators, and their time to the operators' time."""
+    """The runs' threads of a long trace add up to its operators, and their time to the operators' time."""
     trace = large_trace(20_000)
     runs, events = operator_runs(trace), trace.of(EventKind.OPERATOR)
     assert int(runs.n_threads.sum()) == events.size

@@ -17,7 +17,7 @@ GRAPH = (product("Qcur", 64, 64), norm())
 
 
 def law(step: int, position: int, thread: int) -> int:
-    """Return a product that both threads share, and a norm that thread 0 does alone, but for one disturbed step."""
+    """Return a product that both threads share, and a norm that thread 0 does alone, except one disturbed step."""
     disturbed = 500_000 if step == 3 and position == 0 and thread == 1 else 0
     return 10_000 + disturbed if position == 0 else (8_000, 100)[thread]
 

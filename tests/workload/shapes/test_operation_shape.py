@@ -12,7 +12,7 @@ from perfsuite.workload.shapes.operation_shape import STORED_TYPES, Operation, O
 
 @pytest.mark.parametrize("operation", Operation)
 def test_inner_and_growing_dimensions_are_among_the_dimensions(operation: Operation) -> None:
-    """What lies in rows and what a sweep runs over are two different dimensions of each operation."""
+    """What is in rows and what a sweep runs over are two different dimensions of each operation."""
     assert operation.inner_dimension in operation.dimensions
     assert operation.growing_dimension in operation.dimensions
     assert operation.inner_dimension != operation.growing_dimension

@@ -2,7 +2,7 @@
 
 Colours and shapes of what figures show: one thing looks alike in all figures, and is never told by colour alone.
 
-Colours lie in the middle of the lightness, so that each stands out from a white page and from a dark one. *Source*:
+Colours are in the middle of the lightness, so that each stands out from a white page and from a dark one. *Source*:
 after Okabe and Ito, Color Universal Design, 2008, darker or lighter where theirs is faint on one of the two; WCAG 2.1,
 1.4.11, a contrast of 3 to 1 for graphical objects.
 """
@@ -197,7 +197,7 @@ def layer(mark: str, rows: Sequence[Spec], encoding: Spec, **look: Any) -> Spec:
 
 
 def tip() -> Spec:
-    """Return the encoding of what is told of a mark when it is pointed at; ``tip`` is the field."""
+    """Return the encoding of what is reported of a mark when it is pointed at; ``tip`` is the field."""
     return {"field": "tip", "type": "nominal"}
 
 

@@ -91,7 +91,7 @@ def test_the_ends_of_a_line_are_table_9() -> None:
 
 
 def test_every_variant_has_a_line() -> None:
-    """In each panel each variant is told once; the two of 16 bits share one."""
+    """In each panel each variant is reported once; the two of 16 bits share one."""
     for panel in figure_7().panels:
         labels = [line.label for line in panel.lines]
         assert labels[0] == "bf16-bf16, fp16-fp16"

@@ -28,7 +28,7 @@ def unpacked(data: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def test_packed_data_can_be_read_back() -> None:
-    """What is said often is said once; short data and lists of numbers stay, and the summary is what is read out."""
+    """What is said often is stated once; short data and lists of numbers stay, and the summary is what is read out."""
     records: list[dict[str, Any]] = [
         {"row": "ab"[place % 2], "time": place / 2, "tip": f"{place}"} for place in range(9)
     ]

@@ -53,7 +53,7 @@ def test_a_throttled_replicate_has_a_ring() -> None:
 
 
 def test_sentinels_are_told_over_their_own_medians() -> None:
-    """Times of any length share an axis; a charge is in per cent, and what never moved is told once."""
+    """Times of any length share an axis; a charge is in per cent, and what never moved is reported once."""
     run = replace(RUN, sentinels_ns={"llama": {"memory": (100, 200, 400)}})
     *_, figure = machine_figures(run, NO_OBSERVATION)
     assert [each["value"] for each in figure.spec["data"]["values"]] == [0.5, 1.0, 2.0]

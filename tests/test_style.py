@@ -1,0 +1,85 @@
+"""The linter of plain English: each rule with its examples, and what is read of documents and code."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from .loaded_tool import loaded_tool
+
+STYLE = loaded_tool("style")
+
+
+def found(text: str, kind: str = "document", file: str = "docs/page.md") -> list[str]:
+    """Return the remedies for the findings in a paragraph."""
+    return [each.remedy for each in STYLE.findings(STYLE.Block(line=1, text=text, kind=kind), file)]
+
+
+@pytest.mark.parametrize("rule", STYLE.RULES, ids=lambda rule: rule.bad)
+def test_each_rule_finds_its_bad_example_alone(rule: object) -> None:
+    """The bad example of a rule has one finding, with the rule's remedy, and its good example has none."""
+    kind = "heading" if rule.only_headings else "document"
+    assert rule.remedy in found(rule.bad, kind)
+    assert found(rule.good, kind) == []
+
+
+def test_a_long_sentence_is_found() -> None:
+    """A sentence of 41 words is too long, and two of 40 are not."""
+    forty = "Word " + "and word " * 19 + "end"
+    assert len(forty.split()) == 40
+    assert found(f"{forty}. {forty}.") == []
+    assert found(f"{forty} of it.") == ["42 words; split it, at most 40"]
+
+
+def test_code_is_no_prose() -> None:
+    """Fences, code between back-quotes and pictures are not read; links and cells are, with their lines."""
+    page = (
+        "# In `order to`\n\n```\nin order to\n```\n\nA [link in order](to.md) `to`\n\n| a |\n|---|\n| in order to |\n"
+    )
+    blocks = list(STYLE.document_blocks(page))
+    assert [(each.line, each.kind, each.text) for each in blocks] == [
+        (1, "heading", "In `code`"),
+        (7, "document", "A link in order `code`"),
+        (9, "document", "a"),
+        (11, "document", "in order to"),
+    ]
+
+
+def test_a_finding_names_its_line_and_the_words_around_it() -> None:
+    """The line is that of the words, in a paragraph of several lines too."""
+    (finding,) = STYLE.findings(STYLE.Block(line=7, text="One line.\nPlug it here in order to measure all."), "a.md")
+    assert str(finding) == (
+        "a.md:8: 'it here in order to measure all.': the short word: 'to', 'because', 'about', 'before', 'use'"
+    )
+
+
+def test_docstrings_and_messages_are_read() -> None:
+    """Docstrings are read in all code, other strings of three words and more where messages count too."""
+    source = '"""A module of ours."""\n\n\ndef f(x):\n    raise ValueError(f"no file {x} was found", "key")\n'
+    assert [each.text for each in STYLE.code_blocks(source, only_docstrings=True)] == ["A module of ours."]
+    assert [(each.line, each.text) for each in STYLE.code_blocks(source, only_docstrings=False)] == [
+        (1, "A module of ours."),
+        (5, "no file {} was found"),
+    ]
+
+
+def test_the_changelog_may_say_what_was() -> None:
+    """Rules against history do not apply to the changelog; all others do."""
+    assert found("The option no longer takes a file.", file="CHANGELOG.md") == []
+    assert found("In order to measure, plug it in.", file="CHANGELOG.md") != []
+
+
+def test_what_is_ignored_is_still_there() -> None:
+    """Each entry of the list of ignored findings has a reason, and lets a finding pass."""
+    for entry in STYLE.IGNORED:
+        path = STYLE.ROOT / entry.file
+        everything = [each for block in STYLE.blocks(path) for each in STYLE.findings(block, entry.file)]
+        assert entry.reason
+        assert any(STYLE.ignored(each) is entry for each in everything), entry.file
+
+
+def test_a_file_that_is_missing_is_named(tmp_path: Path) -> None:
+    """A file that is not there ends the linter in one line."""
+    with pytest.raises(SystemExit, match=r"nothing\.md: no such file or folder"):
+        list(STYLE.files([str(tmp_path / "nothing.md")]))
