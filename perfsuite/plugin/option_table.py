@@ -204,7 +204,8 @@ OPTIONS: dict[str, dict[str, Any]] = {
     ),
 }
 
-_INI_VALUES = {
+#: Values of the ini file, with what each says.
+INI_VALUES = {
     "perf_margin": "change that passes, of all cases or by kind, such as 0.05,phase=0.02 (default: the device's, "
     "else 0.05)",
     "perf_session_spread": "spread between sessions, as a ratio (default: the device profile's)",
@@ -245,7 +246,7 @@ def add_options(parser: pytest.Parser) -> None:
         raise pytest.UsageError(_CONFLICT.format(", ".join(sorted(taken))))
     for name, settings in OPTIONS.items():
         group.addoption(name, **settings)
-    for name, help_text in _INI_VALUES.items():
+    for name, help_text in INI_VALUES.items():
         parser.addini(name, help_text, default=None)
 
 
