@@ -15,7 +15,7 @@ from perfsuite.cli.whole_parser import whole_parser
 #: Words of a command that have parsers of their own, which the command's parser does not know.
 _WORDS = {"trace": ("view", "agree", "check", "install_helper")}
 
-_DEFAULT = re.compile(r" ?\(?\bdefault:? ((?:[^()]|\([^()]*\))+)\)?$")
+_DEFAULT = re.compile(r" \(default:? ((?:[^()]|\([^()]*\))+)\)$")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +49,7 @@ class Option:
         """Return what it does, with the default."""
         if not self.default:
             return self.does
-        return f"{self.does} (default {self.default})" if self.does else f"default {self.default}"
+        return f"{self.does} (default{':' if ' ' in self.default else ''} {self.default})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +103,7 @@ def _text(
     return CommandText(
         name=name,
         purpose=purpose,
-        usage=_usage(parser, name, bool(_subparsers(parser))),
+        usage=_usage(parser, name),
         summary=" ".join(summary.split()),
         about=tuple(" ".join(each.split()) for each in about),
         options=tuple(_options(parser)),
@@ -115,14 +115,13 @@ def _text(
     )
 
 
-def _usage(parser: argparse.ArgumentParser, name: str, has_nested: bool) -> str:
+def _usage(parser: argparse.ArgumentParser, name: str) -> str:
     if parser.usage:
         return textwrap.dedent(str(parser.usage)).replace("%(prog)s", name)
+    options = ["[options]"] if any(each.option_strings for each in _shown(parser)) else []
     operands = [_counted(each) for each in _shown(parser) if not each.option_strings]
-    takes_options = any(each.option_strings for each in _shown(parser))
-    return " ".join(
-        [name, *(["[options]"] if takes_options else []), *operands, *(["ACTION ..."] if has_nested else [])]
-    )
+    nested = [f"{each.metavar} ..." for each in parser._actions if isinstance(each, argparse._SubParsersAction)]
+    return " ".join([name, *options, *operands, *nested])
 
 
 def _counted(action: argparse.Action) -> str:

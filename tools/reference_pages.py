@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parent.parent
 REFERENCE = ROOT / "docs" / "reference"
 
 #: An option that so many commands take is described once.
-_SHARED_BY = 3
+_SHARED_BY = 2
 
 _WRITTEN = "<!-- Written by tools/reference_pages.py from the code; change that, not this page. -->"
 
@@ -185,24 +185,30 @@ def _action_options(command: CommandText, shared: dict[tuple[str, str], Option])
         for each in action.options:
             if each.key not in shared:
                 takers.setdefault(each, []).append(action.name.removeprefix(f"{command.name} "))
-    rows = [
-        _row(each.written, each.help, "" if len(names) == len(command.actions) else f"`{'`, `'.join(names)}`: ")
-        for each, names in takers.items()
-    ]
+    rows = [_row(each.written, each.help, _takers(command, names)) for each, names in takers.items()]
     return _table(("option of an action", ""), rows) if rows else ""
+
+
+def _takers(command: CommandText, names: Sequence[str]) -> str:
+    """Say which actions take an option; nothing where all do."""
+    others = [name for each in command.actions if (name := each.name.removeprefix(f"{command.name} ")) not in names]
+    if not others:
+        return ""
+    is_most = len(others) == 1 and len(names) > 2
+    return f"all but `{others[0]}`: " if is_most else f"`{'`, `'.join(names)}`: "
 
 
 def _remarks(command: CommandText, shared: dict[tuple[str, str], Option]) -> str:
     """Return the last lines of a section: shared options, exit codes, files, pages."""
     taken = {each.key: each for each in _all_options(command) if each.key in shared and not each.is_operand}
     names = [
-        f"`{each.names}`" + (f" ({each.default})" if each.default != shared[key].default else "")
+        f"`{each.names}`" + (f" ({_cell(each.default) or 'no default'})" if each.default != shared[key].default else "")
         for key, each in taken.items()
     ]
-    codes = "; ".join(f"{code}, {_cell(meaning)}" for code, meaning in command.exits)
+    codes = "; ".join(f"{code}: {_cell(meaning)}" for code, meaning in command.exits)
     lines = [
         f"Shared: {', '.join(names)}." if names else "",
-        f"Exit codes: {codes}." if codes else "",
+        f"Exit code {codes}." if codes else "",
         f"Writes {_cell(command.writes)}." if command.writes else "",
         f"See {', '.join(map(_link, command.see))}." if command.see else "",
     ]
@@ -231,11 +237,16 @@ def _table(heads: tuple[str, str], rows: Iterable[str]) -> str:
 
 
 def _cell(text: str) -> str:
-    """Return a help text as it reads on a page: options and paths in it are code, and nothing in it is Markdown."""
+    """Return a help text as it reads on a page: options and quoted words are code, and nothing else is Markdown."""
     plain = " ".join(text.split())
     for letter in "\\`*_<>|[]":
         plain = plain.replace(letter, f"\\{letter}")
-    return re.sub(r"'(perfsuite|pytest|pip|make) ([^'`]+)'", lambda found: f"`{found[1]} {found[2]}`", plain)
+    linked = re.sub(r"\bdocs/([\w/-]+)\.md", r"[\1](../\1.md)", plain)
+    return re.sub(r"(?<!\w)'([a-z-][^']*)'|(?<![\w-])(--?[a-z][\w=.-]*\w|-[a-z])\b", _code, linked)
+
+
+def _code(found: re.Match[str]) -> str:
+    return f"`{(found[1] or found[2]).replace(chr(92), '')}`"
 
 
 def _prose(paragraphs: Iterable[str]) -> str:

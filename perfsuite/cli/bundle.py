@@ -28,7 +28,7 @@ judges the results.
 
 _EXAMPLES = {
     "perfsuite bundle --target aarch64-linux-gnu --llama ../llama.cpp -o out": "your checkout, for a board",
-    "perfsuite bundle --target aarch64-linux-musl --plan -o job -- --device=pixel8pro --threads=4": "a run for a phone of a farm",
+    "perfsuite bundle --target aarch64-linux-musl --plan -o job -- --device=pixel8pro": "for a phone of a farm",
 }
 
 

@@ -46,16 +46,35 @@ _SUBJECT: tuple[tuple[tuple[str, ...], str, dict[str, Any]], ...] = (
     (
         ("-m", "--model"),
         "--model",
-        {"metavar": "PATH|NAME", "help": "GGUF file, or ARCHITECTURE-QUANTISATION of the catalogue"},
+        {
+            "metavar": "PATH|NAME",
+            "help": "GGUF file, or ARCHITECTURE-QUANTISATION of the catalogue (default smollm2-135m-q8_0)",
+        },
     ),
     (("-p", "--n-prompt"), "--n-prompt", _number("prompt length, tokens")),
     (("-n", "--n-gen"), "--n-gen", _number("tokens to generate")),
     (("-d", "--n-depth"), "--n-depth", _number("tokens in the KV cache beforehand")),
-    (("-ub", "--ubatch-size"), "--ubatch-size", _number("largest batch that is computed at once, tokens")),
-    (("-t", "--threads"), "--threads", _number("threads")),
-    (("-fa", "--flash-attn"), "--perf-flash-attn", {"type": _flash, "metavar": "0|1", "help": "flash attention"}),
-    (("-ctk", "--cache-type-k"), "--cache-type-k", {"metavar": "TYPE", "help": "type of keys in the KV cache"}),
-    (("-ctv", "--cache-type-v"), "--cache-type-v", {"metavar": "TYPE", "help": "type of values in the KV cache"}),
+    (
+        ("-ub", "--ubatch-size"),
+        "--ubatch-size",
+        _number("largest batch that is computed at once, tokens (default 512)"),
+    ),
+    (("-t", "--threads"), "--threads", _number("threads (default: physical cores)")),
+    (
+        ("-fa", "--flash-attn"),
+        "--perf-flash-attn",
+        {"type": _flash, "metavar": "0|1", "help": "flash attention (default: on; off for OpenCL on a CPU)"},
+    ),
+    (
+        ("-ctk", "--cache-type-k"),
+        "--cache-type-k",
+        {"metavar": "TYPE", "help": "type of keys in the KV cache (default f16)"},
+    ),
+    (
+        ("-ctv", "--cache-type-v"),
+        "--cache-type-v",
+        {"metavar": "TYPE", "help": "type of values in the KV cache (default f16)"},
+    ),
     (("--lora-rank",), "--lora-rank", _number("rank of a synthetic LoRA adapter on every layer")),
     (("--parallel",), "--parallel", _number("sequences generated in one batch")),
     (

@@ -17,7 +17,7 @@ _FILE_WORDS = {"FILE", "PATH", "RUN", "RUN.json", "POLICY.json", "PLAN", "GGUF",
 _FOLDER_WORDS = {"DIR"}
 
 _ABOUT = """
-Installed from a package, bash, zsh and fish complete without this: the package has the scripts' files.
+Packages install these scripts for bash, zsh and fish.
 """
 
 _EXAMPLES = {

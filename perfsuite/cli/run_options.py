@@ -28,7 +28,7 @@ _SHARED: Mapping[str, Mapping[str, Any]] = {
     "scenario": {
         "default": "siso",
         "metavar": "NAME",
-        "help": f"{', '.join(scenario_names())}, or p<prompt>-g<generated> (tokens)",
+        "help": f"{', '.join(scenario_names())}, or p<prompt>-g<generated> in tokens",
     },
     "ubatch-size": {
         "type": int,
@@ -50,7 +50,7 @@ _SHARED: Mapping[str, Mapping[str, Any]] = {
     "threads": {"type": int, "metavar": "N", "help": "threads (default: physical cores)"},
     "backend": {"choices": ("cpu", "opencl"), "default": "cpu", "help": "backend of llama.cpp"},
     "opencl-platform": {"metavar": "NAME", "help": "part of the OpenCL platform's name"},
-    "flash-attn": {"choices": ("on", "off"), "help": "flash attention (default on; off for OpenCL on a CPU)"},
+    "flash-attn": {"choices": ("on", "off"), "help": "flash attention (default: on; off for OpenCL on a CPU)"},
 }
 
 

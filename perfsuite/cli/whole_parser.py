@@ -9,8 +9,8 @@ from perfsuite.cli.command_help import Commands, ParagraphFormatter
 from perfsuite.cli.nearest import nearest
 from perfsuite.cli.registry import COMMANDS, Purpose
 
-_ABOUT = """Find out whether LLM inference got slower on a device. 'pytest --device=host' measures and judges. These commands
-look at what it measured, and do what needs no tests."""
+_ABOUT = """Find out whether LLM inference got slower on a device. 'pytest --device=host' measures and judges. These
+commands look at what it measured, and do what needs no tests."""
 
 #: What an exit code means unless a command's own help says otherwise.
 EXITS = {
