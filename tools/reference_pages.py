@@ -20,6 +20,7 @@ from man_page import man_page
 
 from perfsuite import errors
 from perfsuite.cli.registry import Purpose
+from perfsuite.cli.whole_parser import EXITS
 from perfsuite.plugin.option_table import INI_VALUES, OPTIONS
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -63,6 +64,34 @@ others.
 
 {commands}"""
 
+_EXIT_CODES = """# Exit codes
+
+{written}
+
+## pytest --device
+
+| code | meaning |
+|---|---|
+| 0 | no case failed; some may be new, invalid, incomparable or undecided |
+| 1 | a case is REGRESSED, SLOW or IMPOSSIBLE; cases could not be measured; `--baseline=record` recorded nothing; or `--perf-strict` found a new, invalid, incomparable or undecided case |
+| 2 | interrupted (Ctrl-C, SIGTERM, SIGHUP), or the link to the device was lost |
+| 3 | an error in pytest or perfsuite |
+| 4 | a mistake on the command line, or the device is not available |
+| 5 | `-k` or `-m` left no case |
+| 10 | nothing could be judged; with `--perf-allow-undecided` this is 0 |
+
+A run that ends with 0, 1, 2 or 10 writes `run.json`. `--baseline=record` stores valid cases of runs that end with 0
+or 1. A signal ends a run in order: the device's settings are restored and its lock is released. `nohup` keeps SIGHUP
+away.
+
+## perfsuite
+
+{table}
+
+[Commands](commands.md) names the exit codes that mean something else. `perfsuite trace -- PROGRAM` has the program's
+exit code, or 128 + N after signal N. A reader that closes the pipe early, as `head` does, is no error.
+"""  # noqa: E501
+
 _ERRORS = """# Errors
 
 {written}
@@ -97,6 +126,7 @@ def pages() -> dict[Path, str]:
         REFERENCE / "options.md": options_page(),
         REFERENCE / "commands.md": commands_page(commands),
         REFERENCE / "errors.md": errors_page(),
+        REFERENCE / "exit-codes.md": exit_codes_page(),
         ROOT / "share" / "man" / "man1" / "perfsuite.1": man_page(commands),
     }
 
@@ -113,6 +143,12 @@ def pytest_options() -> Iterator[Option]:
     for name, settings in OPTIONS.items():
         value = settings.get("metavar") or "|".join(settings.get("choices", ()))
         yield option(name, value, settings["help"])
+
+
+def exit_codes_page() -> str:
+    """Return the page of the exit codes."""
+    rows = [f"| {code} | {_cell(meaning)} |" for code, meaning in EXITS.items()]
+    return _EXIT_CODES.format(written=_WRITTEN, table=_table(("code", "meaning"), rows))
 
 
 def errors_page() -> str:

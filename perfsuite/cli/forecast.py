@@ -27,7 +27,7 @@ alone. Decode figures are means over the generation.
 
 _EXAMPLES = {
     "perfsuite forecast --architecture=smollm2-135m --prompt=64 --new-tokens=32 --device=host": "on this machine",
-    "perfsuite forecast --architecture=llama-2-7b --prompt=512 --new-tokens=64 --tops=2 --bandwidth=60": "on any device",
+    "perfsuite forecast --architecture=llama-2-7b --prompt=64 --new-tokens=64 --tops=2 --bandwidth=60": "on any device",
 }
 
 #: Longest prompt and longest generation that are counted in a few seconds and a few hundred megabytes.
