@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class PerfsuiteError(Exception):
-    """Any of them. By itself: options contradict each other, a file cannot be written, or a command lacks something."""
+    """Any of these; by itself, options that contradict each other, or a file that cannot be written."""
 
 
 class ArchitectureError(PerfsuiteError):
@@ -16,11 +16,11 @@ class QuantizationError(PerfsuiteError):
 
 
 class GgufError(PerfsuiteError):
-    """A GGUF file is missing, damaged, split or unknown; fetch or convert it again, and join parts with llama-gguf-split."""
+    """A GGUF file is missing, damaged, split or unknown; fetch or convert it again, or join its parts."""
 
 
 class DeviceError(PerfsuiteError):
-    """A device or a key of its profile is unknown, or the device lacks something; docs/how-to/add-a-device.md helps."""
+    """A device or a key of its profile is unknown, or the device lacks something."""
 
 
 class EngineError(PerfsuiteError):
@@ -32,7 +32,7 @@ class NativeBuildError(PerfsuiteError):
 
 
 class OpenClError(PerfsuiteError):
-    """OpenCL has no such platform or device, or a kernel does not build; -k "not kernel" runs without."""
+    """OpenCL has no such platform or device, or a kernel does not build; '-k "not kernel"' runs without."""
 
 
 class ShapeError(PerfsuiteError):

@@ -96,8 +96,8 @@ _ERRORS = """# Errors
 
 {written}
 
-A mistake ends in one line: where, what was expected, and what to do. After `ERROR:` (pytest, exit code 4) or
-`perfsuite: error:` (exit code 2).
+A mistake ends in one line: where, what was expected, and what to do. It begins with `ERROR:` (pytest, exit code 4)
+or `perfsuite: error:` (exit code 2).
 
 ```console
 $ perfsuite forecast --architecture lama-3.2-1b --quantization q4_0 --prompt 64 --new-tokens 24 --tops 4 --bandwidth 34
@@ -181,11 +181,14 @@ def commands_page(commands: Sequence[CommandText]) -> str:
 
 
 def shared_options(commands: Sequence[CommandText]) -> dict[tuple[str, str], Option]:
-    """Return the options that several commands take, each with its commonest default."""
+    """Return the options that several commands take, each with its commonest default; a name stands for one of them."""
     found = [each for command in commands for each in {each.key: each for each in _all_options(command)}.values()]
-    counts = Counter(each.key for each in found)
-    usual = {key: Counter(each for each in found if each.key == key) for key, n in counts.items() if n >= _SHARED_BY}
-    return {key: of.most_common(1)[0][0] for key, of in usual.items()}
+    by_name: dict[str, Option] = {}
+    for key, n in Counter(each.key for each in found).most_common():
+        if n >= _SHARED_BY:
+            usual = Counter(each for each in found if each.key == key).most_common(1)[0][0]
+            by_name.setdefault(key[0], usual)
+    return {each.key: each for each in by_name.values()}
 
 
 def _all_options(command: CommandText) -> Iterator[Option]:
@@ -202,16 +205,16 @@ def section(command: CommandText, shared: dict[tuple[str, str], Option]) -> str:
         _prose([command.summary, *command.about]),
         "```text\n" + "\n".join([command.usage, "", *command.examples]).strip() + "\n```",
         _table(("option", ""), own) if own else "",
-        _table(("action", ""), [_action_row(command, each) for each in command.actions]) if command.actions else "",
+        "\n".join(_action_line(command, each) for each in command.actions),
         _action_options(command, shared),
         _remarks(command, shared),
     ]
     return "\n\n".join(filter(None, parts))
 
 
-def _action_row(command: CommandText, action: CommandText) -> str:
+def _action_line(command: CommandText, action: CommandText) -> str:
     usage = action.usage.removeprefix(f"{command.name} ").replace("[options] ", "").removesuffix(" [options]")
-    return _row(usage, " ".join([action.summary, *action.about]))
+    return f"- `{usage}`: {_cell(' '.join([action.summary, *action.about]))}"
 
 
 def _action_options(command: CommandText, shared: dict[tuple[str, str], Option]) -> str:
@@ -238,7 +241,8 @@ def _remarks(command: CommandText, shared: dict[tuple[str, str], Option]) -> str
     """Return the last lines of a section: shared options, exit codes, files, pages."""
     taken = {each.key: each for each in _all_options(command) if each.key in shared and not each.is_operand}
     names = [
-        f"`{each.names}`" + (f" ({_cell(each.default) or 'no default'})" if each.default != shared[key].default else "")
+        f"`{each.names.split(', ')[-1]}`"
+        + (f" ({_cell(each.default) or 'no default'})" if each.default != shared[key].default else "")
         for key, each in taken.items()
     ]
     codes = "; ".join(f"{code}: {_cell(meaning)}" for code, meaning in command.exits)
@@ -278,7 +282,7 @@ def _cell(text: str) -> str:
     for letter in "\\`*_<>|[]":
         plain = plain.replace(letter, f"\\{letter}")
     linked = re.sub(r"\bdocs/([\w/-]+)\.md", r"[\1](../\1.md)", plain)
-    return re.sub(r"(?<!\w)'([a-z-][^']*)'|(?<![\w-])(--?[a-z][\w=.-]*\w|-[a-z])\b", _code, linked)
+    return re.sub(r"(?<!\w)'([a-z-][^']*)'|(?<![\w>-])(--?[a-z][\w=.-]*\w|-[a-z])\b", _code, linked)
 
 
 def _code(found: re.Match[str]) -> str:

@@ -15,8 +15,8 @@ def add_parser(commands: Commands) -> None:
         commands,
         "architectures",
         about="""
-        --model takes these names with a quantisation (smollm2-135m-q8_0), --architecture takes them alone. For any
-        other architecture, name a GGUF file or a config.json.
+        --model takes these names with a quantisation (smollm2-135m-q8_0), --architecture takes them alone. Other
+        architectures need a GGUF file or a config.json.
         """,
         examples={
             "perfsuite architectures": "name, architecture, parameters, layers",

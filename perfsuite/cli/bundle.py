@@ -15,15 +15,13 @@ if TYPE_CHECKING:
     from perfsuite.measure.bundle.making import Bundle, BundleOrder
 
 _ABOUT = """
-'perfsuite devices setup' does this and sends the bundle. The first compilation for a target takes some minutes. A
-bundle has at most 40 MB.
+'perfsuite devices setup' does this and sends the bundle. A target takes some minutes the first time. A bundle has at
+most 40 MB.
 
-With gcc, the device needs a glibc as new as this system's. With zig ('pip install ziglang'), glibc 2.31 is enough, and
-llama.cpp runs without OpenMP. A musl target brings its C library along and runs in Android's shell, but cannot open a
-vendor's OpenCL library there.
+gcc needs a glibc on the device as new as here. zig ('pip install ziglang') needs glibc 2.31, and runs llama.cpp without
+OpenMP. A musl target runs in Android's shell, but without the vendor's OpenCL.
 
-With --plan, the folder also holds a model and run.sh, for a device that you can only upload to. 'perfsuite ingest'
-judges the results.
+With --plan, the folder also holds a model and run.sh, for a device that you can only upload to.
 """
 
 _EXAMPLES = {
@@ -58,7 +56,7 @@ def add_parser(commands: Commands) -> None:
 
 def add_bundle_options(parser: argparse._ActionsContainer) -> None:
     """Add what a bundle is made of, for whoever makes one."""
-    text = "checkout of llama.cpp, or release of llama-cpp-python (default: the installed release)"
+    text = "checkout of llama.cpp, or release of llama-cpp-python (default: the installed one)"
     parser.add_argument("--llama", metavar="FOLDER|VERSION", help=text)
     text = "features of the processor, such as armv8.2-a+dotprod or x86-64-v3"
     parser.add_argument("--processor", metavar="NAME", help=text)

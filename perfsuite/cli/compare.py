@@ -14,8 +14,8 @@ from perfsuite.errors import EngineError, PerfsuiteError
 
 _ABOUT = """
 OLD and NEW are each a folder (checkout, build, install prefix, libraries), a release or wheel of llama-cpp-python, a
-kept build ('perfsuite engines list'), or with --source a revision. What is not built yet is compiled and kept. A
-revision is built from a copy: your checkout stays as it is.
+kept build ('perfsuite engines list'), or with --source a revision. What is not built yet is compiled in a copy and
+kept.
 
 OLD and NEW may also be two files of llama-bench (-o json, jsonl or sql) or test-backend-ops (--output sql). Then
 nothing is measured.
@@ -104,7 +104,7 @@ def add_parser(commands: Commands) -> None:
     parser.add_argument("old", metavar="OLD", help="build to compare with")
     parser.add_argument("new", metavar="NEW", help="build to judge")
     parser.add_argument("--source", type=Path, metavar="DIR", help="checkout of the revisions")
-    text = "shell command that builds a revision in a copy of it, with shared libraries"
+    text = "shell command that builds a revision, with shared libraries"
     parser.add_argument("--build", metavar="COMMAND", help=text)
     subject = parser.add_argument_group("what is measured, in the words of llama-bench")
     for names, _, settings in _SUBJECT:

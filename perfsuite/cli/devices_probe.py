@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from perfsuite.device.reach import Reach
 
 _ABOUT = """
-A shell script reads files there; nothing is written or installed. Each value has a comment that says where it is from.
-A new NAME needs --address.
+A shell script reads files there; nothing is written or installed. Comments say where each value is from. A new NAME
+needs --address.
 """
 
 _EXAMPLES = {
@@ -36,8 +36,8 @@ def add_parser(commands: Commands) -> None:
         writes="devices/NAME.toml",
     )
     parser.add_argument("device", nargs="?", metavar="NAME", help="name of the device")
-    text = "how to reach it: local, ssh:[user@]host[:port], adb[:SERIAL], serial:[user@]/dev/PORT[,BAUD]"
-    parser.add_argument("--address", metavar="local|ssh:HOST|adb|serial:PORT", help=text)
+    text = "how to reach the device: local, ssh:[user@]host[:port], adb[:SERIAL], serial:[user@]/dev/PORT[,BAUD]"
+    parser.add_argument("--address", metavar="local|ssh:HOST|adb|serial:PORT", help=f"{text} (default: the profile's)")
     text = "file to write (default devices/NAME.toml)"
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help=text)
     parser.add_argument("--force", action="store_true", help="replace the file")

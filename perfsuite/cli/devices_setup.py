@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from perfsuite.device.setup.set_up import SetUp
 
 _ABOUT = """
-The device gets a bundle, compiled here for its processor: 10 to 40 MB, once. It needs a POSIX shell with sha256sum, but
-no Python, compiler or root. The installed bundle stays in use until the new one works.
+The device gets a bundle of 10 to 40 MB, compiled here. It needs a POSIX shell with sha256sum, but no Python, compiler
+or root. The old bundle stays in use until the new one works.
 
-With --with-python, the device's pip installs the suite and compiles llama.cpp there, which takes a small board tens of
-minutes. docs/known-limitations.md lists what needs it.
+With --with-python, pip installs the suite and compiles llama.cpp there, which takes a small board tens of minutes.
+docs/known-limitations.md lists what needs it.
 """
 
 _EXAMPLES = {

@@ -28,8 +28,8 @@ def add_parser(commands: Commands) -> None:
         commands,
         "engines",
         about="""
-        Recording a baseline keeps the build that made it, in your cache or on the board. Later runs measure it again
-        beside the new build, which shows smaller changes than stored times.
+        Recording a baseline keeps its build, in your cache or on the board. Later runs measure it beside the new build,
+        which shows smaller changes than stored times.
         """,
         examples={
             "perfsuite engines list": "what is kept, and its size",

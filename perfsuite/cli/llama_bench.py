@@ -58,7 +58,7 @@ def add_bench_options(parser: argparse.ArgumentParser) -> None:
     """Add what says in which words of llama-bench a run is told."""
     parser.add_argument("--model", metavar="GGUF", help="model that the run measured, if the catalogue lacks it")
     parser.add_argument("--build-commit", metavar="NAME", help="commit to name (default: the engine's)")
-    text = "llama-bench's file of the same model and machine, to name both as it does"
+    text = "file of llama-bench for this model and machine, whose names to use"
     parser.add_argument("--like", type=Path, metavar="FILE", help=text)
 
 

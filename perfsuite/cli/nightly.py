@@ -11,8 +11,8 @@ from perfsuite.cli.kept_folders import FOLDER
 from perfsuite.nightly.plan_file import read_plan
 
 _ABOUT = """
-Each cell of the plan is one run. Boards are measured in parallel. Cells that broke are tried once more at the end.
---resume continues a night that was interrupted, with the same plan, commit and version.
+Each cell of the plan is one run. Boards are measured in parallel. Broken cells are tried once more at the end. --resume
+needs the same plan, commit and version.
 """
 
 _EXAMPLES = {

@@ -23,10 +23,8 @@ def add_parser(commands: Commands) -> None:
         "synthesize",
         about="""
         It runs as fast as the real model; what it generates is meaningless. 'pytest --device=host --model=NAME' makes
-        such files itself.
-
-        A TOML file has 'architecture', a table [metadata] of GGUF keys without the prefix, and under 'wanted' the
-        optional tensors.
+        such files itself. A TOML file has 'architecture', a table [metadata] of GGUF keys without the prefix, and
+        'wanted' for optional tensors.
         """,
         examples={
             "perfsuite synthesize smollm2-135m -o smollm2.gguf": "139 MB, Q8_0",

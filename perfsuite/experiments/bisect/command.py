@@ -33,9 +33,9 @@ from perfsuite.workload.scenario import find_scenario
 _CARRIER_BUDGET_S = 60.0
 
 _ABOUT = """
-Builds are named as for 'perfsuite compare', oldest first. OLD..NEW means OLD and the revisions after it up to NEW,
-along the first parents. A build that does not compile or run is left out. Changes that cancel each other between first
-and last are found with --stretches only.
+Builds are named as for 'perfsuite compare', oldest first. OLD..NEW means OLD and the later revisions up to NEW, along
+the first parents. Builds that do not compile or run are left out. Only --stretches finds changes that cancel each
+other.
 """
 
 _EXAMPLES = {
@@ -97,7 +97,7 @@ def add_parser(commands: Commands) -> None:
     parser.set_defaults(device="host", opencl_platform=None)
     parser.add_argument("builds", nargs="+", metavar="BUILD", help="two builds or more, oldest first; or OLD..NEW")
     parser.add_argument("--source", type=Path, metavar="DIR", help="checkout of the revisions")
-    text = "shell command that builds a revision in a copy of it, with shared libraries"
+    text = "shell command that builds a revision, with shared libraries"
     parser.add_argument("--build", metavar="COMMAND", help=text)
     subject = add_subject(parser, "model", "scenario", "threads")
     add_shared(subject, *("ubatch-size", "cache-type-k", "cache-type-v", "lora-rank", "parallel", "draft", "mmproj"))

@@ -57,7 +57,7 @@ def add_parser(commands: Commands) -> None:
         ),
     )
     subject = add_subject(parser, "device")
-    text = f"how to reach it: {ACCEPTED.removeprefix('accepted are ')}"
+    text = f"how to reach the device: {ACCEPTED.removeprefix('accepted are ')} (default: the profile's)"
     subject.add_argument("--address", metavar="local|ssh:HOST|adb|serial:PORT", help=text)
     add_shared(subject, "threads")
     types = ", ".join(STANDARD_TYPES)

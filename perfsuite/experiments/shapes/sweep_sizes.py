@@ -32,8 +32,7 @@ DEFAULTS_TOLD = (
     "gemm: m is a tile for each compute unit, k 128. "
     f"bmm: m 1, k 128, b the least multiple of the compute units from {_LEAST_PRODUCTS} on. "
     f"gemv: k {_INNER[Operation.GEMV]}. "
-    f"attention: {_KV_HEADS} KV heads of {_HEAD_SIZE} values, heads from {_LEAST_HEADS} on. "
-    "So every compute unit has work, and the steps of a tile stay visible."
+    f"attention: {_KV_HEADS} KV heads of {_HEAD_SIZE} values, heads from {_LEAST_HEADS} on."
 )
 
 
