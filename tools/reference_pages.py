@@ -52,11 +52,9 @@ _COMMANDS = """# Commands
 
 {written}
 
-{listing}
-
-`perfsuite COMMAND --help` shows more examples. Every command takes `-h`; `perfsuite --version` shows the versions that
-affect measurements. [Exit codes](exit-codes.md) are 0 (done), 2 (a mistake) and 130 (Ctrl-C); each command names its
-others.
+[Commands by purpose](../commands-by-purpose.md) says which one answers what. Every command has `--help`.
+`perfsuite --version` shows the versions that affect measurements. Each command names its
+[exit codes](exit-codes.md) other than 0 (done), 2 (a mistake) and 130 (Ctrl-C).
 
 ## Options that several commands share
 
@@ -169,12 +167,9 @@ def commands_page(commands: Sequence[CommandText]) -> str:
             *(section(each, shared) for each in commands if each.purpose is purpose),
         )
     ]
-    links = [(each.purpose, f"[{_word(each)}](#{each.name.replace(' ', '-')})") for each in commands]
-    listing = [f"- {purpose.value}: {', '.join(link for of, link in links if of is purpose)}" for purpose in Purpose]
     rows = [_row(each.written, each.help) for each in sorted(shared.values(), key=lambda each: each.key)]
     return _COMMANDS.format(
         written=_WRITTEN,
-        listing="\n".join(listing),
         shared=_table(("option", ""), rows),
         commands="\n\n".join(sections) + "\n",
     )
@@ -223,28 +218,29 @@ def _action_options(command: CommandText, shared: dict[tuple[str, str], Option])
     for action in command.actions:
         for each in action.options:
             if each.key not in shared:
-                takers.setdefault(each, []).append(action.name.removeprefix(f"{command.name} "))
-    rows = [_row(each.written, each.help, _takers(command, names)) for each, names in takers.items()]
+                takers.setdefault(each, []).append(_action_name(command, action))
+    before = {each: f"{told}: " if (told := _takers(command, names)) else "" for each, names in takers.items()}
+    rows = [_row(each.written, each.help, before[each]) for each in takers]
     return _table(("option of an action", ""), rows) if rows else ""
 
 
 def _takers(command: CommandText, names: Sequence[str]) -> str:
-    """Say which actions take an option; nothing where all do."""
-    others = [name for each in command.actions if (name := each.name.removeprefix(f"{command.name} ")) not in names]
+    """Return the actions that take an option; nothing where all do."""
+    others = [name for each in command.actions if (name := _action_name(command, each)) not in names]
     if not others:
         return ""
     is_most = len(others) == 1 and len(names) > 2
-    return f"all but `{others[0]}`: " if is_most else f"`{'`, `'.join(names)}`: "
+    return f"all but `{others[0]}`" if is_most else f"`{'`, `'.join(names)}`"
+
+
+def _action_name(command: CommandText, action: CommandText) -> str:
+    return action.name.removeprefix(f"{command.name} ")
 
 
 def _remarks(command: CommandText, shared: dict[tuple[str, str], Option]) -> str:
     """Return the last lines of a section: shared options, exit codes, files, pages."""
     taken = {each.key: each for each in _all_options(command) if each.key in shared and not each.is_operand}
-    names = [
-        f"`{each.names.split(', ')[-1]}`"
-        + (f" ({_cell(each.default) or 'no default'})" if each.default != shared[key].default else "")
-        for key, each in taken.items()
-    ]
+    names = [_shared_name(command, each, shared[key]) for key, each in taken.items()]
     codes = "; ".join(f"{code}: {_cell(meaning)}" for code, meaning in command.exits)
     lines = [
         f"Shared: {', '.join(names)}." if names else "",
@@ -255,6 +251,20 @@ def _remarks(command: CommandText, shared: dict[tuple[str, str], Option]) -> str
     return " ".join(filter(None, lines))
 
 
+def _shared_name(command: CommandText, taken: Option, usual: Option) -> str:
+    """Return the name of a shared option, with what is different here: names, the actions that take it, the default."""
+    name = taken.names.split(", ")[-1] if taken.names == usual.names else taken.names
+    takers = [
+        _action_name(command, each) for each in command.actions if taken.key in [option.key for option in each.options]
+    ]
+    notes = [
+        _takers(command, takers) if takers and taken not in command.options else "",
+        "" if taken.default == usual.default else f"default {_cell(taken.default)}" if taken.default else "no default",
+    ]
+    told = "; ".join(filter(None, notes))
+    return f"`{name}` ({told})" if told else f"`{name}`"
+
+
 def _link(page: str) -> str:
     """Return a page or another command as a link."""
     name = page.removesuffix(" --help")
@@ -262,10 +272,6 @@ def _link(page: str) -> str:
         return f"[{name.removeprefix('perfsuite ')}](#{name.replace(' ', '-')})"
     path = Path(page)
     return f"[{path.stem.replace('-', ' ')}]({'../' / path.relative_to('docs')})"
-
-
-def _word(command: CommandText) -> str:
-    return command.name.removeprefix("perfsuite ")
 
 
 def _row(written: str, text: str, before: str = "") -> str:

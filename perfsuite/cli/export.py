@@ -48,7 +48,6 @@ def add_parser(commands: Commands) -> None:
         "export",
         about=_ABOUT,
         examples=_EXAMPLES,
-        writes="the file of -o",
         see=(
             "docs/exports.md",
             "perfsuite llama-bench",

@@ -35,7 +35,7 @@ def add_parser(commands: Commands) -> None:
         "history",
         about=_ABOUT,
         examples=_EXAMPLES,
-        writes="the history (add, compact), and the picture of --plot",
+        writes="files of the history ('add', 'compact')",
         see=(
             "docs/history.md",
             "perfsuite baseline",
@@ -57,7 +57,11 @@ def _add_listings(actions: Commands) -> None:
     cases = add_action(actions, "cases", summary="list the cases with their newest times")
     cases.add_argument("pattern", nargs="?", metavar="PATTERN", help="part of a case id, or all of it with * and ?")
     cases.set_defaults(run=partial(_run, "history_listings", "list_cases"))
-    trend = add_action(actions, "trend", summary="show one case over all runs", writes="the picture of --plot")
+    trend = add_action(
+        actions,
+        "trend",
+        summary="show one case over all runs",
+    )
     trend.add_argument("case_id", metavar="CASE", help="case id")
     trend.add_argument("--last", type=int, metavar="N", help="only the newest N runs of each device and board")
     trend.add_argument("--plot", type=Path, metavar="FILE", help="draw a picture, PNG or SVG")

@@ -23,7 +23,6 @@ def add_parser(commands: Commands) -> None:
             "perfsuite llama-bench export perf-run/run.json --output=bench.json": "a run, for compare-llama-bench.py",
             "perfsuite llama-bench show bench.json": "the tests in a file",
         },
-        writes="the file of --output",
         see=("docs/llama-bench.md",),
     )
     actions = parser.add_subparsers(required=True, metavar="ACTION")
@@ -45,7 +44,6 @@ def _add_export(actions: Commands) -> None:
         examples={
             "perfsuite llama-bench export perf-run/run.json -o sql --output=bench.sql": "for a database",
         },
-        writes="the file of --output",
     )
     export.add_argument("run_path", type=Path, metavar="RUN.json", help="run.json of a run")
     export.add_argument("-o", dest="form", choices=BENCH_FORMS, default="json", help="format (default json)")

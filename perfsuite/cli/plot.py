@@ -54,7 +54,6 @@ def add_parser(commands: Commands) -> None:
             "perfsuite plot --list": "the pictures",
             "perfsuite plot life-fig3 -o figure.svg": "one of them",
         },
-        writes="a file for each picture",
         see=("docs/forecasting.md", "docs/roofline.md"),
     )
     parser.add_argument("pictures", nargs="*", metavar="PICTURE", help="names of pictures; see --list")

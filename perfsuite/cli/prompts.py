@@ -43,7 +43,6 @@ def add_parser(commands: Commands) -> None:
         "prompts",
         about=_ABOUT,
         examples=_EXAMPLES,
-        writes="the files of --output and --plot",
         see=("docs/study.md",),
     )
     parser.add_argument(

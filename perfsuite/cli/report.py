@@ -24,7 +24,6 @@ def add_parser(commands: Commands) -> None:
         examples={
             "perfsuite report tonight last-night -o both.html": "tonight beside last night",
         },
-        writes="the page",
         see=("docs/run-format.md", "perfsuite export"),
     )
     parser.add_argument("runs", nargs="+", type=Path, metavar="RUN", help="folder or run.json of a run")

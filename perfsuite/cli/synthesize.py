@@ -30,7 +30,6 @@ def add_parser(commands: Commands) -> None:
             "perfsuite synthesize smollm2-135m -o smollm2.gguf": "139 MB, Q8_0",
             "perfsuite synthesize tiny-gemma3 -o tiny.gguf": "the smallest Gemma 3",
         },
-        writes="the file of --output",
         see=("perfsuite architectures",),
     )
     parser.add_argument(

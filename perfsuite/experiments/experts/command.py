@@ -32,7 +32,6 @@ def add_parser(commands: Commands) -> None:
         "experts",
         about=_ABOUT,
         examples=_EXAMPLES,
-        writes="the picture of --plot",
         see=(
             "docs/experts.md",
             "perfsuite trace",

@@ -171,7 +171,6 @@ def add_parser(commands: Commands) -> None:
         "offload",
         about=_ABOUT,
         examples=_EXAMPLES,
-        writes="the picture of --plot",
         see=("docs/offload.md",),
     )
     subject = add_subject(parser, "device", "model", f"scenario={_DEFAULT_SCENARIO}", "threads")

@@ -55,7 +55,6 @@ def add_measure(actions: Commands, operation: Operation) -> argparse.ArgumentPar
         operation.value,
         summary=f"measure the policy of {operation.value}",
         examples={_EXAMPLE[operation]: "write a policy over the sizes of one dimension"},
-        writes="the policy to --output, and nothing without it",
         allow_abbrev=False,  # --k is not short for --kv-heads
     )
     add_device_options(parser)
@@ -124,7 +123,6 @@ def add_parser(commands: Commands) -> None:
         "policy",
         about=_ABOUT,
         examples=_EXAMPLES,
-        writes="the policy of --output",
         exits={1: "'check' found a promise that fails"},
         see=(
             "docs/policy.md",

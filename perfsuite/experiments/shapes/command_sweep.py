@@ -164,7 +164,6 @@ def add_parser(commands: Commands) -> None:
         "sweep",
         about=_ABOUT,
         examples=_EXAMPLES,
-        writes="the files of --json, --csv and --plot",
         exits={1: "a size is wrong, or could not be measured"},
         see=(
             "docs/sweeps.md",

@@ -108,7 +108,6 @@ def add_parser(commands: Commands) -> None:
         "study",
         about=_ABOUT,
         examples=_EXAMPLES,
-        writes="the files of --output and --plot",
         see=("docs/study.md",),
     )
     parser.add_argument("plan", type=Path, metavar="PLAN", help="TOML file, as docs/study.md describes")

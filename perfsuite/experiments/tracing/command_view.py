@@ -43,7 +43,6 @@ def _parser() -> argparse.ArgumentParser:
             "perfsuite trace view graph recording --output=graph.svg": "operators, and what waits for what",
             "perfsuite trace view timeline recording --output=timeline.pftrace": "for ui.perfetto.dev",
         },
-        writes="the file of --output",
         see=("docs/trace-views.md",),
     )
     views = parser.add_subparsers(required=True, metavar="graph|timeline|statistics")
@@ -78,8 +77,7 @@ def _view(
         views,
         name,
         summary=f"show {shows}",
-        examples={f"perfsuite trace view {name} recording --top=5": "a folder that 'perfsuite trace' made"},
-        writes="the file of --output, and nothing without it",
+        examples={f"perfsuite trace view {name} recording --top=5": "a folder of 'perfsuite trace'"},
     )
     parser.add_argument("runs", type=Path, nargs=n_runs, metavar="RUN", help=_RUN_HELP)
     add_answer(parser)
