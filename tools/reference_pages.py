@@ -1,5 +1,5 @@
 #!/usr/bin/env python
-"""Writes pages of docs/reference and the man page from the code, so that they say what it takes.
+"""Writes pages of docs/reference, the man page and the completion of shells from the code.
 
 python tools/reference_pages.py           write the pages
 python tools/reference_pages.py --check   exit code 1 where a page is not what would be written
@@ -19,12 +19,24 @@ from help_texts import CommandText, Option, command_texts, option
 from man_page import man_page
 
 from perfsuite import errors
+from perfsuite.cli.completion import completion_script
 from perfsuite.cli.registry import Purpose
 from perfsuite.cli.whole_parser import EXITS
+from perfsuite.device.profile.search import shipped_names
 from perfsuite.plugin.option_table import INI_VALUES, OPTIONS
 
 ROOT = Path(__file__).resolve().parent.parent
 REFERENCE = ROOT / "docs" / "reference"
+
+#: What the wheel installs below the prefix of its environment.
+SHARE = ROOT / "share"
+
+#: By shell, where its packages look for completion.
+COMPLETIONS = {
+    "bash": "bash-completion/completions/perfsuite",
+    "zsh": "zsh/site-functions/_perfsuite",
+    "fish": "fish/vendor_completions.d/perfsuite.fish",
+}
 
 #: An option that so many commands take is described once.
 _SHARED_BY = 2
@@ -125,7 +137,8 @@ def pages() -> dict[Path, str]:
         REFERENCE / "commands.md": commands_page(commands),
         REFERENCE / "errors.md": errors_page(),
         REFERENCE / "exit-codes.md": exit_codes_page(),
-        ROOT / "share" / "man" / "man1" / "perfsuite.1": man_page(commands),
+        SHARE / "man" / "man1" / "perfsuite.1": man_page(commands),
+        **{SHARE / path: completion_script(shell, devices=shipped_names()) for shell, path in COMPLETIONS.items()},
     }
 
 
@@ -299,18 +312,30 @@ def _prose(paragraphs: Iterable[str]) -> str:
     return "\n\n".join(map(_cell, paragraphs))
 
 
+def _differs(path: Path, text: str, is_check: bool) -> bool:
+    """Whether a file is another; in a shell's completion the options count, for versions of shtab write the rest."""
+    found = path.read_text("utf-8")
+    if is_check and path.is_relative_to(SHARE) and path.suffix != ".1":
+        return _options_in(found) != _options_in(text)
+    return found != text
+
+
+def _options_in(script: str) -> set[str]:
+    return set(re.findall(r"(?:--|-l )([a-z][a-z0-9-]+)", script))
+
+
 def main() -> int:
     """Write the pages, or check them."""
     parser = argparse.ArgumentParser(description="Write the pages of the reference from the code.")
     parser.add_argument("--check", action="store_true", help="write nothing; exit code 1 where a page differs")
     options = parser.parse_args()
     written = pages()
-    differing = [path for path, text in written.items() if not path.exists() or path.read_text("utf-8") != text]
+    differing = [path for path, text in written.items() if not path.exists() or _differs(path, text, options.check)]
+    for path in differing if not options.check else ():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(written[path], encoding="utf-8")
     for path in differing:
-        print(f"{path.name}: {'is not what the code says' if options.check else 'written'}")
-        if not options.check:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(written[path], encoding="utf-8")
+        print(f"{path.relative_to(ROOT)}: {'is not what the code says' if options.check else 'written'}")
     return int(bool(differing) and options.check)
 
 

@@ -38,12 +38,14 @@ def _completion(options: argparse.Namespace) -> int:
     return 0
 
 
-def completion_script(shell: str) -> str:
-    """Return the script of a shell that shtab supports."""
+def completion_script(shell: str, *, devices: Sequence[str] | None = None) -> str:
+    """Return the script of a shell that shtab supports; it names these devices, or those that there are here."""
     from perfsuite.cli.whole_parser import whole_parser  # loads every subcommand
 
     parser = whole_parser()
     names = {dest: tuple(listed()) for dest, listed in _names().items()}
+    if devices is not None:
+        names["device"] = tuple(devices)
     for action in _actions(parser):
         _complete(action, names)
     return str(shtab.complete(parser, shell))
