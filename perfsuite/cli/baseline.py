@@ -1,4 +1,4 @@
-"""``perfsuite baseline`` (look): store, compare and approve the times that later runs are judged against."""
+"""``perfsuite baseline`` (look): store and compare the times that later runs are judged by."""
 
 from __future__ import annotations
 

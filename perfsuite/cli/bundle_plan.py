@@ -51,7 +51,7 @@ _ERROR = re.compile(r"^(?:ERROR: |perfsuite: error: )(.*)", re.MULTILINE)
 
 def add_plan_options(parser: argparse.ArgumentParser) -> None:
     """Add what makes a folder of a bundle."""
-    group = parser.add_argument_group("for a device that only runs what is uploaded")
+    group = parser.add_argument_group("for a device farm")
     group.add_argument("--plan", action="store_true", help="write a run for a device that you can only upload to")
     text = "another llama.cpp, measured in pairs with that of --llama"
     group.add_argument("--old-llama", metavar="FOLDER|VERSION", help=text)

@@ -106,7 +106,7 @@ def add_parser(commands: Commands) -> None:
     parser.add_argument("--source", type=Path, metavar="DIR", help="checkout of the revisions")
     text = "shell command that builds a revision, with shared libraries"
     parser.add_argument("--build", metavar="COMMAND", help=text)
-    subject = parser.add_argument_group("what is measured, in the words of llama-bench")
+    subject = parser.add_argument_group("workload, with the options of llama-bench")
     for names, _, settings in _SUBJECT:
         subject.add_argument(*names, **settings)
     parser.add_argument("pytest_options", nargs="*", metavar="OPTION", help="options of pytest, after '--'")

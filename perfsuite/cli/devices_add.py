@@ -46,7 +46,7 @@ def add_parser(commands: Commands) -> None:
 
 
 def _add_reach(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("how it is reached")
+    group = parser.add_argument_group("connection")
     group.add_argument("--way", choices=WAYS, help="how to reach it (default: as the profile of --like)")
     group.add_argument("--address", metavar="WHERE", help="user@host, serial number for adb, or serial port")
     group.add_argument("--port", type=int, metavar="N", help="port of ssh (default: OpenSSH's)")

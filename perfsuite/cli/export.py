@@ -1,4 +1,4 @@
-"""``perfsuite export`` (look): write runs for pytest-benchmark, JUnit, GitHub, Prometheus and others."""
+"""``perfsuite export`` (look): write runs for pytest-benchmark, JUnit, GitHub and others."""
 
 from __future__ import annotations
 

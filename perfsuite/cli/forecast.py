@@ -38,7 +38,7 @@ _MOST_NEW_TOKENS = 1 << 17
 def add_parser(commands: Commands) -> None:
     """Add the subcommand."""
     parser = add_command(commands, "forecast", about=_ABOUT, examples=_EXAMPLES, see=("docs/forecasting.md",))
-    request = parser.add_argument_group("the request")
+    request = parser.add_argument_group("request")
     text = "model of the catalogue, config.json or .gguf file"
     request.add_argument("--architecture", required=True, metavar="NAME|PATH", help=text)
     request.add_argument("--variant", metavar="NAME", help=f"one of {', '.join(variant_names())}")
@@ -60,7 +60,7 @@ def add_parser(commands: Commands) -> None:
 
 
 def _add_optimisations(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("optimisations", "beside those of the variant")
+    group = parser.add_argument_group("optimisations", "in addition to those of the variant")
     group.add_argument("--quantization", metavar="Q", help="type of weights, such as q4_k_m, instead of the variant's")
     group.add_argument("--kv-type", metavar="T", help="type of the KV cache, such as q8_0, instead of the variant's")
     group.add_argument("--batch", type=int, default=1, metavar="N", help="sequences generated in one batch (default 1)")

@@ -1,4 +1,4 @@
-"""``perfsuite nightly`` (measure): run a plan of boards, models and scenarios, and merge the results."""
+"""``perfsuite nightly`` (measure): run a plan of boards, models and scenarios."""
 
 from __future__ import annotations
 

@@ -65,20 +65,20 @@ def add_shared(options: Options, *names: str) -> None:
 
 
 def add_subject(parser: argparse.ArgumentParser, *names: str) -> argparse._ArgumentGroup:
-    """Add what says on what something is measured, as `add_shared`; return the group."""
-    group = parser.add_argument_group("what is measured, and where")
+    """Add the options of device and workload, as `add_shared`; return their group."""
+    group = parser.add_argument_group("device and workload")
     add_shared(group, *names)
     return group
 
 
 def effort_group(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
-    """Return the group of what says how much is measured."""
-    return parser.add_argument_group("how much is measured")
+    """Return the group of options that say how much to measure."""
+    return parser.add_argument_group("effort")
 
 
 def answer_group(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
-    """Return the group of what says how the answer is given."""
-    return parser.add_argument_group("the answer")
+    """Return the group of options for the output."""
+    return parser.add_argument_group("output")
 
 
 def check_least(options: argparse.Namespace, *names: str, least: int = 1) -> None:
@@ -90,7 +90,7 @@ def check_least(options: argparse.Namespace, *names: str, least: int = 1) -> Non
 
 
 def add_answer(parser: argparse.ArgumentParser, *, json_help: str = "print JSON") -> argparse._ArgumentGroup:
-    """Add ``--json`` and ``--quiet`` in the group of the answer, and return that."""
+    """Add ``--json`` and ``--quiet`` to the group of the output; return that."""
     group = answer_group(parser)
     group.add_argument("--json", action="store_true", help=json_help)
     add_quiet(group)

@@ -82,9 +82,9 @@ def test_every_command_has_its_line_examples_and_pages(name: str) -> None:
 
 
 def test_every_help_is_short() -> None:
-    """A purpose is one line, an option one clause, and two examples are enough."""
+    """A purpose is one line of 80 columns, an option one clause, and two examples are enough."""
     summaries = {name: (parser.description or "").split("\n\n")[0] for name, parser in _PARSERS.items()}
-    assert {name: text for name, text in summaries.items() if len(text) > 80} == {}
+    assert {name: text for name, text in summaries.items() if len(text) > 80 - (17 if name in _TOP else 0)} == {}
     long = [
         (name, action.dest, action.help)
         for name, parser in _PARSERS.items()

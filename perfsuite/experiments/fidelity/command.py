@@ -140,7 +140,7 @@ def add_parser(commands: Commands) -> None:
         see=("docs/fidelity.md",),
     )
     add_subject(parser, "device", "model", "scenario", "threads", "backend", "opencl-platform")
-    parts = parser.add_argument_group("which parts")
+    parts = parser.add_argument_group("parts")
     only = parts.add_mutually_exclusive_group()
     for kind in FidelityKind:
         others = " and ".join(each.value for each in FidelityKind if each is not kind)

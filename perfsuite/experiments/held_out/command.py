@@ -1,4 +1,4 @@
-"""``perfsuite held-out`` (forecast): check forecasts against workloads that the calibration did not run."""
+"""``perfsuite held-out`` (forecast): check forecasts against workloads outside the calibration."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     effort = effort_group(parser)
     effort.add_argument("--replicates", type=int, default=5, metavar="N", help="processes for each point (default 5)")
     effort.add_argument("--bounds", action="store_true", help="compare the ceilings with other programs")
-    group = parser.add_argument_group("what is known already")
+    group = parser.add_argument_group("stored results")
     group.add_argument("--from", dest="source", type=Path, metavar="FILE", help="show a stored run, measure nothing")
     group.add_argument("--again", type=Path, metavar="FILE", help="check whether an earlier run agrees")
     group.add_argument("--llama-bench", type=Path, metavar="FILE", help="also place the results of llama-bench -o json")

@@ -59,10 +59,10 @@ def add_measure(actions: Commands, operation: Operation) -> argparse.ArgumentPar
     )
     add_device_options(parser)
     parser.add_argument("--type", choices=STORED_TYPES, default="f16", help="type of B (default f16)")
-    sizes = parser.add_argument_group("sizes", f"one dimension decides and gets several sizes: {FORM}")
+    sizes = parser.add_argument_group("sizes", f"give several sizes of one dimension: {FORM}")
     for name in operation.dimensions:
         sizes.add_argument(size_option(name), dest=f"size_{name}", metavar="SIZES", help=MEANS[name])
-    what = parser.add_argument_group("what is chosen")
+    what = parser.add_argument_group("choices")
     what.add_argument("--choose", choices=_CHOOSE, default="both", help="what to choose (default both)")
     what.add_argument("--tiles", default=_TILES, metavar="LIST", help=f"tiles to choose from (default {_TILES})")
     text = f"vector widths to choose from (default {_VECTORS})"

@@ -54,7 +54,7 @@ def add_parser(commands: Commands) -> None:
         exits={1: "'agree': recorders differ; 'check': something is missing"},
         see=("docs/tracing.md", "docs/trace-views.md", "docs/ebpf.md", "docs/opencl-tracing.md"),
     )
-    whom = parser.add_argument_group("whom to follow")
+    whom = parser.add_argument_group("program")
     whom.add_argument("--pid", type=int, metavar="N", help="running llama.cpp process")
     add_shared(whom, "model=")
     whom.add_argument(
@@ -63,8 +63,8 @@ def add_parser(commands: Commands) -> None:
         metavar="COMMAND",
         help="program with its arguments, after '--'; its exit code becomes that of 'trace'",
     )
-    _add_recording(parser.add_argument_group("what to record"))
-    own = parser.add_argument_group("a run of the suite's own")
+    _add_recording(parser.add_argument_group("recording"))
+    own = parser.add_argument_group("a run of the suite")
     add_shared(own, "device", "scenario", "threads", "opencl-platform")
     text = "limit the run's memory, such as 900M, so that experts are paged"
     own.add_argument("--memory-limit", metavar="BYTES", help=text)
