@@ -125,7 +125,7 @@ def _add_store_actions(actions: Commands) -> None:
         action.add_argument("name", metavar="MODEL", help="a model, 'kernels' or 'own'")
         text = "only entries with this value in the fingerprint; repeatable"
         action.add_argument("--where", action="append", default=[], metavar="FIELD=VALUE", help=text)
-        text = "only this board: the first letters of its identity"
+        text = "only this board: its identity, or the first letters of it"
         action.add_argument("--board", metavar="ID", help=text)
 
 

@@ -18,8 +18,8 @@ def add_parser(commands: Commands) -> None:
         commands,
         "report",
         about="""
-        Every run writes its own report.html. This command writes it again, or shows other runs beside the first. Only
-        the first run is judged.
+        Every run writes its own report.html. This command writes it again, or shows other runs beside the first. The
+        verdict is that of the first.
         """,
         examples={
             "perfsuite report tonight last-night -o both.html": "tonight beside last night",
