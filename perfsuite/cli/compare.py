@@ -53,7 +53,7 @@ _SUBJECT: tuple[tuple[tuple[str, ...], str, dict[str, Any]], ...] = (
     ),
     (("-p", "--n-prompt"), "--n-prompt", _number("prompt length, tokens")),
     (("-n", "--n-gen"), "--n-gen", _number("tokens to generate")),
-    (("-d", "--n-depth"), "--n-depth", _number("tokens in the KV cache beforehand")),
+    (("-d", "--n-depth"), "--n-depth", _number("tokens already in the KV cache")),
     (
         ("-ub", "--ubatch-size"),
         "--ubatch-size",

@@ -62,7 +62,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     ),
     "--n-prompt": _row("prompt length, tokens (default: the scenario's)", type=int, metavar="N"),
     "--n-gen": _row("tokens to generate (default: the scenario's)", type=int, metavar="N"),
-    "--n-depth": _row("tokens in the KV cache beforehand (default: the scenario's)", type=int, metavar="N"),
+    "--n-depth": _row("tokens already in the KV cache (default: the scenario's)", type=int, metavar="N"),
     "--ubatch-size": _row("largest batch that is computed at once, tokens (default 512)", type=int, metavar="N"),
     "--cache-type-k": _row("type of keys in the KV cache (default f16)", metavar="TYPE"),
     "--cache-type-v": _row("type of values in the KV cache (default f16)", metavar="TYPE"),

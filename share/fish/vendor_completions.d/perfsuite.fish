@@ -327,7 +327,7 @@ complete -c perfsuite -n '_shtab_perfsuite_using compare' -l build -x -d 'shell 
 complete -c perfsuite -n '_shtab_perfsuite_using compare' -s m -l model -xka "(__fish_complete_path (commandline -ct))" -d 'GGUF file, or ARCHITECTURE-QUANTISATION of the catalogue (default smollm2-135m-q8_0)'
 complete -c perfsuite -n '_shtab_perfsuite_using compare' -s p -l n-prompt -x -d 'prompt length, tokens'
 complete -c perfsuite -n '_shtab_perfsuite_using compare' -s n -l n-gen -x -d 'tokens to generate'
-complete -c perfsuite -n '_shtab_perfsuite_using compare' -s d -l n-depth -x -d 'tokens in the KV cache beforehand'
+complete -c perfsuite -n '_shtab_perfsuite_using compare' -s d -l n-depth -x -d 'tokens already in the KV cache'
 complete -c perfsuite -n '_shtab_perfsuite_using compare' -s ub -l ubatch-size -x -d 'largest batch that is computed at once, tokens (default 512)'
 complete -c perfsuite -n '_shtab_perfsuite_using compare' -s t -l threads -x -d 'threads (default: physical cores)'
 complete -c perfsuite -n '_shtab_perfsuite_using compare' -s fa -l flash-attn -x -d 'flash attention (default: on; off for OpenCL on a CPU)'
