@@ -61,7 +61,7 @@ def add_parser(commands: Commands) -> None:
         "program",
         nargs=argparse.REMAINDER,
         metavar="COMMAND",
-        help="program with its arguments, after '--'; its exit code becomes that of 'trace'",
+        help="program with its arguments, after '--'; its output comes first, its exit code is that of 'trace'",
     )
     _add_recording(parser.add_argument_group("recording"))
     own = parser.add_argument_group("a run of the suite")
