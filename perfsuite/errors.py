@@ -4,55 +4,55 @@ from __future__ import annotations
 
 
 class PerfsuiteError(Exception):
-    """A user-facing failure: its text says where, what was seen against what was expected, and what to do next."""
+    """Any of these; by itself, options that contradict each other, or a file that cannot be written."""
 
 
 class ArchitectureError(PerfsuiteError):
-    """An architecture is unknown, or its description lacks or contradicts a field."""
+    """An architecture is unknown, or its description is wrong; 'perfsuite architectures' lists the catalogue."""
 
 
 class QuantizationError(PerfsuiteError):
-    """A weight quantisation is unknown, or does not fit the tensor that it is asked for."""
+    """A type of weights is unknown, or does not fit a tensor: q4_k takes rows of a multiple of 256."""
 
 
 class GgufError(PerfsuiteError):
-    """A GGUF file is missing, truncated, or not GGUF at all."""
+    """A GGUF file is missing, damaged, split or unknown; fetch or convert it again, or join its parts."""
 
 
 class DeviceError(PerfsuiteError):
-    """A device profile is unknown, or the device lacks what a run needs."""
+    """A device or a key of its profile is unknown, or the device lacks something."""
 
 
 class EngineError(PerfsuiteError):
-    """llama.cpp's libraries are missing, do not match what they are measured with, or failed."""
+    """llama.cpp is missing, incomplete, not the build that was meant, or failed; 'make env' installs it."""
 
 
 class NativeBuildError(PerfsuiteError):
-    """A native library could not be built or loaded; the message names the log."""
+    """Native code did not compile or load; see the log. Often g++ or the OpenCL headers are missing."""
 
 
 class OpenClError(PerfsuiteError):
-    """OpenCL is not usable: no platform, no device, or a kernel that does not build."""
+    """OpenCL has no such platform or device, or a kernel does not build; '-k "not kernel"' runs without."""
 
 
 class ShapeError(PerfsuiteError):
-    """An operation at a shape, a tiling or a subject that there is not."""
+    """No such operation, dimension, tile or type, or a size that is no multiple of the type's block."""
 
 
 class PolicyError(PerfsuiteError):
-    """A policy by shape cannot be read, written, measured, or compared with this machine."""
+    """A policy cannot be read, or is of another device, driver or engine; measure it again."""
 
 
 class MeasurementError(PerfsuiteError):
-    """A worker failed, ran past its limit, or returned records that do not match its plan."""
+    """A worker failed, took too long, or returned a wrong record. If the kernel killed it, memory ran out."""
 
 
 class SaturatedError(MeasurementError):
-    """Others use so much of the device's processors that nothing can be measured on it."""
+    """Others use more than half of the processors; end them, or wait with --perf-wait-quiet."""
 
 
 class ShapeCrashError(MeasurementError):
-    """The process that measures shapes died or hung at one of them."""
+    """The process that measures shapes crashed or hung at one of them, which is a finding."""
 
     def __init__(self, case_id: str, how: str) -> None:
         super().__init__(f"{case_id}: {how}")
@@ -61,23 +61,23 @@ class ShapeCrashError(MeasurementError):
 
 
 class BaselineError(PerfsuiteError):
-    """A baseline file cannot be read, has another schema, or cannot be written."""
+    """A baseline or run.json is damaged, of another schema, or no reference; restore or record it again."""
 
 
 class HistoryError(PerfsuiteError):
-    """The history of runs cannot be read, written, compacted or asked."""
+    """A file of the history cannot be read or written, or a query is no SELECT."""
 
 
 class LinkError(PerfsuiteError):
-    """A device cannot be reached, or the link to it was lost."""
+    """A device cannot be reached. A link that is lost during a run is tried again for a minute."""
 
 
 class LockedError(PerfsuiteError):
-    """Somebody else has the device; the message says who, since when, and how a stale lock is broken."""
+    """Another run has the device; wait with --perf-wait. 'perfsuite devices unlock' breaks the lock of a dead run."""
 
 
 class AskedError(PerfsuiteError):
-    """A run that is only planned has asked for what a device would measure; the request is written down."""
+    """A planned run needs an answer of the device; the request is written down."""
 
     def __init__(self, text: str, n_runs: int | None = None) -> None:
         super().__init__(text)
@@ -86,8 +86,8 @@ class AskedError(PerfsuiteError):
 
 
 class PlannedError(PerfsuiteError):
-    """All that a part of a run asks of a device is written down, and nothing is measured."""
+    """All requests of a part of a planned run are written down."""
 
 
 class UnansweredError(MeasurementError):
-    """What a device has sent back holds no answer, or no further one, to what is asked."""
+    """A planned run has no answer for a request; run run.sh on the device again, which continues."""

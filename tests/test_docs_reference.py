@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-import inspect
 import re
+import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
+from typing import get_args, get_type_hints, is_typeddict
 
-from perfsuite import errors
+import pytest
+
+from perfsuite.cli.registry import COMMANDS
+from perfsuite.device.profile.values import Tables
 from perfsuite.records.outcome import Outcome
 
 from .docs_pages import ROOT
@@ -15,24 +21,49 @@ from .docs_pages import ROOT
 REFERENCE = ROOT / "docs" / "reference"
 
 
-def headings(page: str) -> list[str]:
-    """The headings of the second level of a page."""
-    return re.findall(r"^## (.+)$", (REFERENCE / page).read_text("utf-8"), re.MULTILINE)
-
-
 def test_the_written_pages_are_those_of_the_parsers() -> None:
-    """Options and commands are what the parsers take; tools/reference_pages.py writes them again."""
+    """Pages, man page and completion are what the code says; tools/reference_pages.py writes them again."""
     told = subprocess.run(
         [sys.executable, ROOT / "tools" / "reference_pages.py", "--check"], capture_output=True, text=True, check=False
     )
     assert told.returncode == 0, f"{told.stdout}{told.stderr}; run tools/reference_pages.py"
 
 
-def test_every_error_is_explained() -> None:
-    """The page of the errors has a heading for each class of them, and for no other."""
-    classes = [each for _, each in inspect.getmembers(errors, inspect.isclass) if each.__module__ == errors.__name__]
-    named = [each.__name__ for each in classes if issubclass(each, errors.PerfsuiteError)]
-    assert sorted(headings("errors.md")) == sorted(named)
+@pytest.mark.parametrize("name", [path.name for path in REFERENCE.glob("*.md")])
+def test_a_page_is_short(name: str) -> None:
+    """A page of the reference has 6,500 words at most outside of blocks of code, the others 1,200."""
+    text = re.sub(r"^```.*?^```", "", (REFERENCE / name).read_text("utf-8"), flags=re.MULTILINE | re.DOTALL)
+    assert len(text.split()) <= (6500 if name == "commands.md" else 1200)
+
+
+def test_every_key_of_a_profile_is_explained() -> None:
+    """The page of the profiles has the keys that a profile may have, and no other."""
+    page = (REFERENCE / "profiles.md").read_text("utf-8").partition("## Extending")[0]
+    explained = {
+        key for row in re.findall(r"^\| (`[^|]+) \|", page, re.MULTILINE) for key in re.findall(r"`(\w+)`", row)
+    }
+    assert explained == set(_keys(Tables))
+
+
+def _keys(table: type) -> Iterator[str]:
+    """Yield the keys of a table of a profile, and those of the tables in it, but for the names of cases."""
+    for name, kind in get_type_hints(table).items():
+        inner = [each for each in (kind, *get_args(kind)) if is_typeddict(each) or is_dataclass(each)]
+        if name == "sentinel_weight_ratio" or not inner:
+            yield name
+        for each in inner if name != "sentinel_weight_ratio" else ():
+            yield from _keys(each) if is_typeddict(each) else (field.name for field in fields(each))
+
+
+@pytest.mark.skipif(shutil.which("groff") is None, reason="groff is not installed")
+def test_the_man_page_is_read_without_a_complaint() -> None:
+    """groff finds no unknown macro, and nothing of the text is taken for one."""
+    page = ROOT / "share" / "man" / "man1" / "perfsuite.1"
+    told = subprocess.run(["groff", "-man", "-ww", "-Tutf8", page], capture_output=True, text=True, check=True)
+    assert told.stderr == ""
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", told.stdout)
+    assert [each.name for each in COMMANDS if f"perfsuite {each.name}" not in plain] == []
+    assert "pytest --device=host" in " ".join(plain.split())
 
 
 def test_the_figures_of_the_explanations_are_those_of_the_results() -> None:

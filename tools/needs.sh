@@ -18,7 +18,7 @@ opencl=("there is no OpenCL backend of llama.cpp"
   CL/cl_layer.h opencl-headers  libOpenCL.so ocl-icd-opencl-dev)
 boards=("there are no test boards, or not with every shell"
   ssh openssh-client  sshd openssh-server  ip iproute2  unshare util-linux  mount mount  libfaketimeMT.so.1 libfaketime
-  adb adb  busybox busybox  fish fish  mksh mksh  tcsh tcsh  toybox toybox  zsh zsh)
+  adb adb  busybox busybox  fish fish  mksh mksh  groff groff-base  tcsh tcsh  toybox toybox  zsh zsh)
 arm=("Arm is not tested, or not all of it"
   aarch64-linux-gnu-g++ g++-aarch64-linux-gnu  qemu-aarch64-static qemu-user-static  update-binfmts binfmt-support
   qemu-system-aarch64 qemu-system-arm  debootstrap debootstrap  busybox busybox)

@@ -1,4 +1,4 @@
-"""``perfsuite architectures`` (prepare): list the catalogue of architectures."""
+"""``perfsuite architectures`` (prepare): list the models of the catalogue."""
 
 from __future__ import annotations
 
@@ -15,18 +15,21 @@ def add_parser(commands: Commands) -> None:
         commands,
         "architectures",
         about="""
-        These names are what --model takes with a quantisation behind a dash (smollm2-135m-q8_0), and those whose work
-        the suite can count what --architecture takes. A GGUF file or a config.json of any other architecture that the
-        suite knows is taken by its path. With --tiny the list has the smallest models, one of each architecture that
-        llama.cpp knows.
+        --model takes these names with a quantisation (smollm2-135m-q8_0), --architecture takes them alone. Other
+        architectures need a GGUF file or a config.json.
         """,
         examples={
-            "perfsuite architectures": "name, llama.cpp's architecture, parameters, layers",
-            "perfsuite architectures --tiny": "tiny-gemma3 and its like",
+            "perfsuite architectures": "name, architecture, parameters, layers",
+            "perfsuite architectures --tiny": "tiny-gemma3 and the like",
         },
-        see=("perfsuite synthesize --help", "docs/forecasting.md"),
+        see=(
+            "perfsuite synthesize",
+            "docs/forecasting.md",
+        ),
     )
-    parser.add_argument("--tiny", action="store_true", help="list the smallest models instead")
+    parser.add_argument(
+        "--tiny", action="store_true", help="list the smallest model of each architecture that llama.cpp knows"
+    )
     parser.set_defaults(run=_architectures)
 
 

@@ -1,4 +1,4 @@
-"""``perfsuite baseline`` (look): record, show, compare and approve stored baselines."""
+"""``perfsuite baseline`` (look): store and compare the times that later runs are judged by."""
 
 from __future__ import annotations
 
@@ -31,26 +31,25 @@ def add_parser(commands: Commands) -> None:
         commands,
         "baseline",
         about="""
-        The times that later runs are compared with lie in files of the repository, one for each device and group of
-        cases, with sessions by fingerprint. 'record' and 'approve' change them and are meant to be reviewed as any
-        other change; 'diff' and 'show' only look. What was slowed down on purpose, or measured in pairs, is never
-        stored.
+        Baselines are files of your repository, one for each device and model. Each keeps the sessions of a fingerprint.
+        Runs with --perf-inject or --against are never stored.
         """,
         examples={
-            "perfsuite baseline record perf-run": "what a run measured becomes a session",
-            "perfsuite baseline diff perf-run --margin=0.03": "a run against what is stored",
-            "perfsuite baseline approve perf-run --reason 'the new kernel pads rows'": "a new reference",
-            "perfsuite baseline show host smollm2-135m-q8_0": "what is stored",
+            "perfsuite baseline diff perf-run --margin=0.03": "compare a run with the baselines",
+            "perfsuite baseline approve perf-run --reason 'the new kernel pads rows'": "make it the reference",
         },
-        writes="the files of --baseline-dir, of which 'approve' writes a text to review as well",
-        exits={1: "'diff': a case is slower than stored by more than the margin"},
-        see=("docs/how-it-works.md", "docs/comparing.md"),
+        writes="files of --baseline-dir; 'approve' also writes a text for reviewers",
+        exits={1: "'diff' found a case that is slower by more than the margin"},
+        see=(
+            "docs/how-it-works.md",
+            "docs/comparing.md",
+        ),
     )
     actions = parser.add_subparsers(required=True, metavar="ACTION")
     _add_run_actions(actions)
     _add_store_actions(actions)
     for name, run in _RUNS.items():
-        text = "folder of the baselines (default: baselines)"
+        text = "folder of the baselines (default baselines)"
         actions.choices[name].set_defaults(run=run)
         actions.choices[name].add_argument(
             "--baseline-dir", type=Path, default=Path("baselines"), metavar="DIR", help=text
@@ -61,31 +60,36 @@ def _add_run_actions(actions: Commands) -> None:
     record = add_action(
         actions,
         "record",
-        summary="add the samples of a run as a session",
-        about="Later runs are compared with all sessions of their fingerprint, the spread between them included.",
-        examples={"perfsuite baseline record perf-run": "after a quiet run"},
-        writes="the files of the run's groups in --baseline-dir",
+        summary="add a run as a session",
+        about="Later runs are compared with all sessions of their fingerprint.",
     )
     diff = add_action(
         actions,
         "diff",
-        summary="compare a run with what is stored",
-        examples={"perfsuite baseline diff perf-run --json": "for a program"},
-        exits={1: "a case is slower than stored by more than the margin"},
+        summary="compare a run with the baselines",
+        examples={
+            "perfsuite baseline diff perf-run --json": "as JSON",
+        },
+        exits={1: "a case is slower by more than the margin"},
     )
-    diff.add_argument("--margin", type=float, default=DEFAULT_MARGIN_RATIO, metavar="RATIO", help="default 0.05")
+    diff.add_argument(
+        "--margin",
+        type=float,
+        default=DEFAULT_MARGIN_RATIO,
+        metavar="RATIO",
+        help="slowdown that passes, a ratio (default 0.05)",
+    )
     diff.add_argument("--json", action="store_true", help="print JSON")
     accept = add_action(
         actions,
         "approve",
         summary="make a run the new reference",
-        about="Older sessions no longer count; the anchor, from which creep is measured, stays where it is.",
-        examples={"perfsuite baseline approve perf-run --reason 'the new kernel pads rows'": "what changed, and why"},
-        writes="the files of the run's groups in --baseline-dir, and a text beside each to review",
+        about="Older sessions no longer count. Slow creep is still measured from the same anchor.",
+        writes="the baselines, and a text for reviewers beside each",
     )
-    accept.add_argument("--reason", required=True, metavar="TEXT", help="what changed and why that is right")
+    accept.add_argument("--reason", required=True, metavar="TEXT", help="why the change is right")
     for action in (record, diff, accept):
-        action.add_argument("run_path", type=Path, metavar="RUN", help="the folder or the run.json of a run")
+        action.add_argument("run_path", type=Path, metavar="RUN", help="folder or run.json of a run")
 
 
 def _add_store_actions(actions: Commands) -> None:
@@ -93,31 +97,35 @@ def _add_store_actions(actions: Commands) -> None:
         actions,
         "show",
         summary="list sessions and cases with their spreads",
-        examples={"perfsuite baseline show host kernels --where=n_cores=2": "of one fingerprint"},
+        examples={
+            "perfsuite baseline show host kernels --where=n_cores=2": "of one fingerprint",
+        },
     )
     show.add_argument("--json", action="store_true", help="print JSON")
     anchor = add_action(
         actions,
         "anchor",
-        summary="pin the anchor to the present reference",
-        examples={"perfsuite baseline anchor host kernels --reason 'a new driver'": "creep is measured from here on"},
-        writes="the file of these baselines",
+        summary="measure slow creep from the present reference on",
+        examples={
+            "perfsuite baseline anchor host kernels --reason 'a new driver'": "after a new driver",
+        },
     )
-    anchor.add_argument("--reason", required=True, metavar="TEXT", help="why creep is measured from here on")
+    anchor.add_argument("--reason", required=True, metavar="TEXT", help="why creep is measured from here")
     prune = add_action(
         actions,
         "prune",
         summary="keep the newest sessions only",
-        examples={"perfsuite baseline prune host kernels --keep=5": "five of each case"},
-        writes="the file of these baselines",
+        examples={
+            "perfsuite baseline prune host kernels --keep=5": "five of each case",
+        },
     )
     prune.add_argument("--keep", type=int, required=True, metavar="N", help="sessions to keep of each case")
     for action in (show, anchor, prune):
-        action.add_argument("device", metavar="DEVICE", help="device profile, such as host")
-        action.add_argument("name", metavar="MODEL", help="name of the file: a model, 'kernels' or 'own'")
-        text = "entries of this fingerprint only"
+        action.add_argument("device", metavar="DEVICE", help="device profile")
+        action.add_argument("name", metavar="MODEL", help="a model, 'kernels' or 'own'")
+        text = "only entries with this value in the fingerprint; repeatable"
         action.add_argument("--where", action="append", default=[], metavar="FIELD=VALUE", help=text)
-        text = "entries of this board only: its identity, or the beginning of it"
+        text = "only this board: its identity, or the first letters of it"
         action.add_argument("--board", metavar="ID", help=text)
 
 

@@ -51,13 +51,13 @@ _ERROR = re.compile(r"^(?:ERROR: |perfsuite: error: )(.*)", re.MULTILINE)
 
 def add_plan_options(parser: argparse.ArgumentParser) -> None:
     """Add what makes a folder of a bundle."""
-    group = parser.add_argument_group("for a device that only runs what is uploaded")
-    group.add_argument("--plan", action="store_true", help="write the folder of a run into the one that -o names")
-    text = "another llama.cpp, which takes turns with the one of --llama"
+    group = parser.add_argument_group("for a device farm")
+    group.add_argument("--plan", action="store_true", help="write a run for a device that you can only upload to")
+    text = "another llama.cpp, measured in pairs with that of --llama"
     group.add_argument("--old-llama", metavar="FOLDER|VERSION", help=text)
-    text = "beside the folder, what this farm takes: Qualcomm Device Cloud, runs of an executable, AWS, LAVA"
+    text = "also write the files for this farm"
     group.add_argument("--farm", choices=FARMS, help=text)
-    text = "behind '--', options of pytest: --device=NAME, --threads=N, and any of the suite's as --NAME=VALUE"
+    text = "options of pytest, after '--'"
     group.add_argument("pytest_options", nargs="*", metavar="OPTION", help=text)
     take_behind_dashes(parser, "pytest_options")
 

@@ -1,4 +1,4 @@
-"""What ``--help`` of every subcommand has: paragraphs, examples, files, exit codes, and where to read on."""
+"""What ``--help`` of every subcommand has: its purpose, examples, files, exit codes and pages."""
 
 from __future__ import annotations
 
@@ -12,15 +12,6 @@ from perfsuite.cli.registry import summary_of
 
 #: What `add_subparsers` returns, to which each subcommand adds itself.
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
-
-_NO_FILE = "nothing but its answer"
-
-#: Below the exit codes of its own, each subcommand has these.
-_EXITS = {
-    0: "done",
-    2: "a mistake in what was asked for, or something that it needs is not there: one line says what",
-    130: "interrupted by Ctrl-C",
-}
 
 
 class ParagraphFormatter(argparse.RawDescriptionHelpFormatter):
@@ -64,17 +55,18 @@ def add_command(
     commands: Commands,
     name: str,
     *,
-    about: str,
+    about: str = "",
     examples: Mapping[str, str],
-    writes: str = _NO_FILE,
+    writes: str = "",
     exits: Mapping[int, str] | None = None,
     see: Sequence[str] = (),
     usage: str | None = None,
 ) -> argparse.ArgumentParser:
-    """Add a subcommand whose help says what it does and does not, and how it is used.
+    """Add a subcommand whose help says what it does, and how to use it.
 
-    `about` are paragraphs, parted by empty lines; `examples` are what each command line is for, all of them such as the
-    parser takes; `exits` are what exit codes other than 2 and 130 mean; `see` names pages and other subcommands.
+    `about` holds paragraphs, separated by empty lines. `examples` says what each command line is for; the parser takes
+    them all. `writes` names files. `exits` says what exit codes mean that differ from those of every command, which
+    ``perfsuite --help`` lists. `see` names pages and other subcommands.
     """
     summary = summary_of(name)
     told = _help(summary, about, examples, writes, exits, see)
@@ -88,11 +80,11 @@ def add_action(
     summary: str,
     about: str = "",
     examples: Mapping[str, str] | None = None,
-    writes: str = _NO_FILE,
+    writes: str = "",
     exits: Mapping[int, str] | None = None,
     allow_abbrev: bool = True,
 ) -> argparse.ArgumentParser:
-    """Add what a subcommand can do besides other things, such as ``baseline approve``; as `add_command`."""
+    """Add an action of a subcommand, such as ``baseline approve``; as `add_command`."""
     told = _help(summary, about, examples or {}, writes, exits, ())
     return actions.add_parser(name, help=summary, allow_abbrev=allow_abbrev, **told)
 
@@ -101,19 +93,19 @@ def word_parser(
     prog: str,
     *,
     summary: str,
-    about: str,
+    about: str = "",
     examples: Mapping[str, str],
-    writes: str = _NO_FILE,
+    writes: str = "",
     exits: Mapping[int, str] | None = None,
     see: Sequence[str] = ("docs/tracing.md",),
 ) -> argparse.ArgumentParser:
-    """Return the parser of what stands where a program's name would, such as ``trace view``; as `add_command`."""
+    """Return the parser of a word that stands in place of a program, such as ``trace view``; as `add_command`."""
     return argparse.ArgumentParser(prog=prog, **_help(summary, about, examples, writes, exits, see))
 
 
 def add_quiet(options: argparse._ActionsContainer) -> None:
-    """Add ``--quiet``, of subcommands that say on standard error how far they are, or what else they saw."""
-    options.add_argument("-q", "--quiet", action="store_true", help="only the answer: no progress, no remarks")
+    """Add ``--quiet``, for subcommands that report progress or remarks on standard error."""
+    options.add_argument("-q", "--quiet", action="store_true", help="print the answer alone")
 
 
 def _help(
@@ -126,11 +118,11 @@ def _help(
 ) -> dict[str, Any]:
     """Return the arguments of a parser that are its help."""
     lines = "\n".join(f"  # {why}\n  {line}" for line, why in examples.items())
-    codes = "\n".join(f"  {code:<3}  {meaning}" for code, meaning in sorted({**_EXITS, **(exits or {})}.items()))
+    codes = "\n".join(f"  {code:<3}  {meaning}" for code, meaning in sorted((exits or {}).items()))
     parts = [
         f"examples:\n{lines}" if examples else "",
-        f"files: it writes {writes}.",
-        f"exit codes:\n{codes}",
+        f"writes: {writes}" if writes else "",
+        f"exit codes:\n{codes}" if exits else "",
         f"see also: {', '.join(see)}" if see else "",
     ]
     return {

@@ -1,4 +1,4 @@
-"""``perfsuite compare`` (measure): compare two builds of llama.cpp in pairs, compiled first where they are not yet."""
+"""``perfsuite compare`` (measure): compare two builds of llama.cpp in pairs."""
 
 from __future__ import annotations
 
@@ -13,27 +13,17 @@ from perfsuite.cli.command_help import Commands, add_command, add_quiet, take_be
 from perfsuite.errors import EngineError, PerfsuiteError
 
 _ABOUT = """
-OLD and NEW are each a folder (a checkout, a build, an install prefix, or a folder of libraries), a release of
-llama-cpp-python or a wheel of it, the id of a kept engine ('perfsuite engines list'), or with --source a revision of
-that checkout: a branch, a tag, a commit. What is not built yet is compiled for this machine and kept in the cache, by
-content; --build says how, where your own options matter. A revision is built from a copy of its files, so that the
-checkout stays as it is.
+OLD and NEW are each a folder (checkout, build, install prefix, libraries), a release or wheel of llama-cpp-python, a
+kept build ('perfsuite engines list'), or with --source a revision. What is not built yet is compiled in a copy and
+kept.
 
-Then both take turns, as 'pytest --device=host --against=OLD' lets them, with the same cases, verdicts and exit codes.
-Options of pytest may follow behind '--'.
-
-OLD and NEW may also be two files: what llama-bench wrote with -o json, jsonl or sql, or test-backend-ops perf with
---output sql, several runs of each side taken in turns. Nothing is measured then; the tests that both files have are
-compared, the first run of the one with the first of the other, and so on.
+OLD and NEW may also be two files of llama-bench (-o json, jsonl or sql) or test-backend-ops (--output sql). Then
+nothing is measured.
 """
 
 _EXAMPLES = {
     "perfsuite compare master my-branch --source ../llama.cpp": "is my branch slower?",
-    "perfsuite compare ../llama.cpp/build-old ../llama.cpp/build": "two folders that were built",
-    "perfsuite compare 0.3.35 0.3.36 -- --perf-budget=3m": "two releases, with more time",
-    "perfsuite compare old new -m model.gguf -p 512 -n 128 -fa 1 -ctk q8_0": "as for llama-bench",
-    "perfsuite compare old.sql new.sql": "two files of test-backend-ops or llama-bench",
-    "perfsuite compare HEAD~1 HEAD --source . --build 'cmake -B build && cmake --build build -j'": "your own build",
+    "perfsuite compare 0.3.35 0.3.36 -m model.gguf -p 512 -n 128 -- --perf-budget=3m": "two releases, with more time",
 }
 
 
@@ -53,22 +43,49 @@ def _number(help_text: str) -> dict[str, Any]:
 
 #: Options as llama-bench has them: their names, that of pytest's, and the settings of argparse.
 _SUBJECT: tuple[tuple[tuple[str, ...], str, dict[str, Any]], ...] = (
-    (("-m", "--model"), "--model", {"metavar": "PATH|NAME", "help": "a GGUF file, or one of the catalogue"}),
-    (("-p", "--n-prompt"), "--n-prompt", _number("tokens of the prompt")),
-    (("-n", "--n-gen"), "--n-gen", _number("tokens that are generated")),
-    (("-d", "--n-depth"), "--n-depth", _number("tokens that are in the cache before")),
-    (("-ub", "--ubatch-size"), "--ubatch-size", _number("tokens that are evaluated at once")),
-    (("-t", "--threads"), "--threads", _number("threads of the engine")),
-    (("-fa", "--flash-attn"), "--perf-flash-attn", {"type": _flash, "metavar": "0|1", "help": "flash attention"}),
-    (("-ctk", "--cache-type-k"), "--cache-type-k", {"metavar": "TYPE", "help": "type of the keys in the cache"}),
-    (("-ctv", "--cache-type-v"), "--cache-type-v", {"metavar": "TYPE", "help": "type of the values in the cache"}),
-    (("--lora-rank",), "--lora-rank", _number("rank of a synthetic LoRA adapter beside every matrix of the layers")),
-    (("--parallel",), "--parallel", _number("sequences that are generated side by side")),
-    (("--draft",), "--draft", {"metavar": "MODEL|ngram[:TOKENS[:ACCEPTANCE]]", "help": "speculative decoding"}),
+    (
+        ("-m", "--model"),
+        "--model",
+        {
+            "metavar": "PATH|NAME",
+            "help": "GGUF file, or ARCHITECTURE-QUANTISATION of the catalogue (default smollm2-135m-q8_0)",
+        },
+    ),
+    (("-p", "--n-prompt"), "--n-prompt", _number("prompt length, tokens")),
+    (("-n", "--n-gen"), "--n-gen", _number("tokens to generate")),
+    (("-d", "--n-depth"), "--n-depth", _number("tokens already in the KV cache")),
+    (
+        ("-ub", "--ubatch-size"),
+        "--ubatch-size",
+        _number("largest batch that is computed at once, tokens (default 512)"),
+    ),
+    (("-t", "--threads"), "--threads", _number("threads (default: physical cores)")),
+    (
+        ("-fa", "--flash-attn"),
+        "--perf-flash-attn",
+        {"type": _flash, "metavar": "0|1", "help": "flash attention (default: on; off for OpenCL on a CPU)"},
+    ),
+    (
+        ("-ctk", "--cache-type-k"),
+        "--cache-type-k",
+        {"metavar": "TYPE", "help": "type of keys in the KV cache (default f16)"},
+    ),
+    (
+        ("-ctv", "--cache-type-v"),
+        "--cache-type-v",
+        {"metavar": "TYPE", "help": "type of values in the KV cache (default f16)"},
+    ),
+    (("--lora-rank",), "--lora-rank", _number("rank of a synthetic LoRA adapter on every layer")),
+    (("--parallel",), "--parallel", _number("sequences generated in one batch")),
+    (
+        ("--draft",),
+        "--draft",
+        {"metavar": "MODEL|ngram[:TOKENS[:ACCEPTANCE]]", "help": "speculative decoding with a draft model or n-grams"},
+    ),
     (
         ("--mmproj",),
         "--mmproj",
-        {"metavar": "PATH|NAME", "help": "projector of a vision model, which encodes an image"},
+        {"metavar": "PATH|NAME", "help": "projector of a vision model, which encodes an image first"},
     ),
 )
 
@@ -80,19 +97,19 @@ def add_parser(commands: Commands) -> None:
         "compare",
         about=_ABOUT,
         examples=_EXAMPLES,
-        writes="builds into the user's cache, and what a run of pytest does: .perfsuite/runs/",
+        writes="builds into the cache, and the files of a run",
         exits={1: "a case regressed, or could not be measured", 10: "nothing could be judged"},
         see=("docs/how-to/compare-two-builds.md",),
     )
-    parser.add_argument("old", metavar="OLD", help="the build that is compared with")
-    parser.add_argument("new", metavar="NEW", help="the build that is judged")
-    parser.add_argument("--source", type=Path, metavar="DIR", help="the checkout whose revisions OLD and NEW are")
-    text = "builds a revision, run by sh in a copy of it; libraries must be shared ones"
+    parser.add_argument("old", metavar="OLD", help="build to compare with")
+    parser.add_argument("new", metavar="NEW", help="build to judge")
+    parser.add_argument("--source", type=Path, metavar="DIR", help="checkout of the revisions")
+    text = "shell command that builds a revision, with shared libraries"
     parser.add_argument("--build", metavar="COMMAND", help=text)
-    subject = parser.add_argument_group("what is measured, in the words of llama-bench")
+    subject = parser.add_argument_group("workload, with the options of llama-bench")
     for names, _, settings in _SUBJECT:
         subject.add_argument(*names, **settings)
-    parser.add_argument("pytest_options", nargs="*", metavar="OPTION", help="behind '--': further options of pytest")
+    parser.add_argument("pytest_options", nargs="*", metavar="OPTION", help="options of pytest, after '--'")
     take_behind_dashes(parser, "pytest_options")
     add_quiet(parser)
     parser.set_defaults(run=_run)

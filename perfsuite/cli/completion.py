@@ -1,4 +1,4 @@
-"""``perfsuite completion`` (prepare): print the script with which a shell completes these commands."""
+"""``perfsuite completion`` (prepare): print the completion script of a shell."""
 
 from __future__ import annotations
 
@@ -17,25 +17,19 @@ _FILE_WORDS = {"FILE", "PATH", "RUN", "RUN.json", "POLICY.json", "PLAN", "GGUF",
 _FOLDER_WORDS = {"DIR"}
 
 _ABOUT = """
-The script goes to standard output. It is made for the installed version and holds what that has: after an update, make
-it anew. Completed are subcommands, options, the values of options that have a few (devices, scenarios, architectures),
-and files and folders where they are wanted.
-
-With the script a shell completes by itself: no Python is started at a press of the key.
+Packages install these scripts for bash, zsh and fish.
 """
 
 _EXAMPLES = {
-    'eval "$(perfsuite completion bash)"': "a line of ~/.bashrc",
-    'perfsuite completion zsh > "${fpath[1]}/_perfsuite"': "once, before compinit runs",
-    "perfsuite completion fish > ~/.config/fish/completions/perfsuite.fish": "once",
-    "perfsuite completion tcsh > ~/.perfsuite.tcsh": "once, and 'source ~/.perfsuite.tcsh' in ~/.tcshrc",
+    'eval "$(perfsuite completion bash)"': "in ~/.bashrc",
+    'perfsuite completion zsh > "${fpath[1]}/_perfsuite"': "once, before compinit",
 }
 
 
 def add_parser(commands: Commands) -> None:
     """Add the subcommand."""
     parser = add_command(commands, "completion", about=_ABOUT, examples=_EXAMPLES, see=("docs/terminal.md",))
-    parser.add_argument("shell", choices=_SHELLS, help="of which the script is")
+    parser.add_argument("shell", choices=_SHELLS, help="the shell")
     parser.set_defaults(run=_completion)
 
 
@@ -44,12 +38,14 @@ def _completion(options: argparse.Namespace) -> int:
     return 0
 
 
-def completion_script(shell: str) -> str:
-    """Return the script of a shell that shtab supports."""
+def completion_script(shell: str, *, devices: Sequence[str] | None = None) -> str:
+    """Return the script of a shell that shtab supports; it names these devices, or those that there are here."""
     from perfsuite.cli.whole_parser import whole_parser  # loads every subcommand
 
     parser = whole_parser()
     names = {dest: tuple(listed()) for dest, listed in _names().items()}
+    if devices is not None:
+        names["device"] = tuple(devices)
     for action in _actions(parser):
         _complete(action, names)
     return str(shtab.complete(parser, shell))

@@ -1,4 +1,4 @@
-"""``perfsuite devices`` (prepare): list, show and add the devices that a run can be on, and get one ready.
+"""``perfsuite devices`` (prepare): list, add, check and set up devices.
 
 To add an action, write ``perfsuite/cli/devices_<name>.py`` with ``add_parser(commands)``, which calls
 `perfsuite.cli.command_help.add_action` and sets ``run``; imports that take time are for that function. Its first line
@@ -40,15 +40,13 @@ ACTIONS = tuple(
 )
 
 _ABOUT = """
-A device is a profile, a small TOML file: how the device is reached, how it is to be while it is measured, how strictly
-it is judged. Profiles are looked for in ./devices, then in the user's own folder, then among those that ship with the
-suite. Without an action, the devices are listed.
+A device is a profile, a small TOML file. The first of a name is used: from ./devices, then your own folder, then those
+that ship. Without an action, 'list' runs.
 """
 
 _EXAMPLES = {
-    "perfsuite devices": "what there is",
-    "perfsuite devices show rubikpi": "what a profile says, and from which file each value comes",
-    "perfsuite devices add desk-pi --like rubikpi --address user@desk-pi": "a board of your own",
+    "perfsuite devices add desk-pi --like rubikpi --address user@192.168.1.20": "a board on the desk",
+    "perfsuite devices doctor desk-pi": "before the first run, and when results are noisy",
 }
 
 
@@ -59,8 +57,9 @@ def add_parser(commands: Commands) -> None:
         "devices",
         about=_ABOUT,
         examples=_EXAMPLES,
-        writes="what its actions say",
+        writes="profiles (add, probe); files on the device (setup)",
         see=("docs/how-to/add-a-device.md", "docs/reference/profiles.md"),
+        exits={1: "'doctor' found something that makes measuring impossible"},
     )
     actions = parser.add_subparsers(metavar="ACTION", dest="devices_action")
     for name in ACTIONS:

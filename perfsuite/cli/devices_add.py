@@ -13,19 +13,12 @@ if TYPE_CHECKING:
     from perfsuite.device.profile.file import ProfileFile
 
 _ABOUT = """
-The profile says how the device is reached, and takes over everything else from the one that it is like: change single
-values in the file. It is written into ./devices, for whoever works in this folder; with --user into your own folder of
-profiles, for you in any folder. Nothing is asked of the device.
-
-Without --address, ssh is given the profile's name, which ~/.ssh/config may define, and adb takes the only device.
+Nothing is sent to the device. Without --address, ssh uses the profile's name and adb the only device.
 """
 
 _EXAMPLES = {
     "perfsuite devices add desk-pi --like rubikpi --address user@192.168.1.20": "a board on the desk",
     "perfsuite devices add phone --like pixel8pro --way ssh --address u0_a1@phone --port 8022": "Termux's sshd",
-    "perfsuite devices add lab --like generic-ssh --address ci@lab --port 2222 --identity-file ~/.ssh/lab --user": (
-        "another port, and a key of its own"
-    ),
 }
 
 
@@ -34,34 +27,34 @@ def add_parser(commands: Commands) -> None:
     parser = add_action(
         commands,
         "add",
-        summary="write a profile of your own, like another one",
+        summary="write a profile of your own, based on another one",
         about=_ABOUT,
         examples=_EXAMPLES,
-        writes="devices/NAME.toml, here or in your own folder",
+        writes="devices/NAME.toml",
     )
-    parser.add_argument("name", metavar="NAME", help="what the device is to be called")
-    parser.add_argument("--like", default="generic-ssh", metavar="DEVICE", help="default generic-ssh")
+    parser.add_argument("name", metavar="NAME", help="name of the new device")
+    parser.add_argument(
+        "--like", default="generic-ssh", metavar="DEVICE", help="profile to extend (default generic-ssh)"
+    )
     _add_reach(parser)
-    parser.add_argument("--description", metavar="TEXT", help="what it is, in a line")
+    parser.add_argument("--description", metavar="TEXT", help="what it is, in one line")
     place = parser.add_mutually_exclusive_group()
     place.add_argument("--user", action="store_true", help="write it into your own folder of profiles")
-    place.add_argument("--folder", type=Path, metavar="DIR", help="write it into this folder (default: ./devices)")
-    parser.add_argument("--force", action="store_true", help="replace a profile of that name in that folder")
+    place.add_argument("--folder", type=Path, metavar="DIR", help="write it into this folder (default ./devices)")
+    parser.add_argument("--force", action="store_true", help="replace a profile of that name")
     parser.set_defaults(run=_add)
 
 
 def _add_reach(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("how it is reached")
-    group.add_argument("--way", choices=WAYS, help="default: that of the device that it is like")
-    group.add_argument(
-        "--address", metavar="WHERE", help="user@host, a serial number of 'adb devices', or a serial port"
-    )
-    group.add_argument("--port", type=int, metavar="N", help="of ssh (default: OpenSSH's configuration says)")
-    group.add_argument("--baud", type=int, metavar="N", help="of a serial port (default 115200)")
-    text = "of ssh (default: OpenSSH's configuration says)"
+    group = parser.add_argument_group("connection")
+    group.add_argument("--way", choices=WAYS, help="how to reach it (default: as the profile of --like)")
+    group.add_argument("--address", metavar="WHERE", help="user@host, serial number for adb, or serial port")
+    group.add_argument("--port", type=int, metavar="N", help="port of ssh (default: OpenSSH's)")
+    group.add_argument("--baud", type=int, metavar="N", help="rate of a serial port (default 115200)")
+    text = "for ssh (default: OpenSSH's)"
     group.add_argument("--identity-file", type=Path, metavar="FILE", help=f"private key, {text}")
-    group.add_argument("--known-hosts-file", type=Path, metavar="FILE", help=f"keys of hosts, {text}")
-    group.add_argument("--home", metavar="PATH", help="folder on the device in which the suite is installed")
+    group.add_argument("--known-hosts-file", type=Path, metavar="FILE", help=f"known hosts, {text}")
+    group.add_argument("--home", metavar="PATH", help="folder on the device to install into")
 
 
 def _add(options: argparse.Namespace) -> int:

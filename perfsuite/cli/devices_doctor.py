@@ -19,15 +19,7 @@ if TYPE_CHECKING:
     from perfsuite.device.profile import Profile
 
 _ABOUT = """
-Each line is one thing: whether it is in order (ok), makes measurements worse (warn) or impossible (fail), what was
-seen, and how it is mended. Looked at are: whether the device can be reached, the suite there and its llama.cpp, who
-has the device, leftovers of a killed run, its C library, disk and memory for the default model, big and little
-processors, governors and who may set them, clocks, the GPU's too, thermal zones, temperature, throttling, battery,
-swap, what else runs, the hypervisor, the clock of the day, OpenCL's loader, drivers and device, eBPF, and where the
-profile asks for OpenCL, whether the kernels of llama.cpp's backend compile (within 150 s).
-
-Nothing is changed there. Load is what one second shows. While somebody measures there, OpenCL and eBPF are not looked
-at, since asking them starts programs.
+Each line is ok, warn or fail, with what was seen and how to fix it. Nothing is changed.
 """
 
 _EXAMPLES = {
@@ -35,7 +27,7 @@ _EXAMPLES = {
     "perfsuite devices doctor host --json": "this machine, for a program",
 }
 
-_EXITS = {0: "nothing fails; there may be warnings", 1: "something fails"}
+_EXITS = {1: "something fails"}
 
 
 def add_parser(commands: Commands) -> None:
@@ -43,7 +35,7 @@ def add_parser(commands: Commands) -> None:
     parser = add_action(
         commands,
         "doctor",
-        summary="say what keeps a device from good measurements, and how to mend it",
+        summary="check what makes measurements on a device noisy or impossible",
         about=_ABOUT,
         examples=_EXAMPLES,
         exits=_EXITS,

@@ -12,8 +12,7 @@ if TYPE_CHECKING:
     from perfsuite.device.profile.file import ProfileFile
 
 _ABOUT = """
-How each is reached, what it is, and where its profile comes from: a file of your own, or the suite. One's own goes
-before one of the same name that ships. A profile that is broken is listed too, with what is wrong with it.
+Broken profiles are listed with what is wrong.
 """
 
 
@@ -22,9 +21,11 @@ def add_parser(commands: Commands) -> None:
     parser = add_action(
         commands,
         "list",
-        summary="list the devices, and how each is reached",
+        summary="list the devices and how each is reached",
         about=_ABOUT,
-        examples={"perfsuite devices list --json": "for a program"},
+        examples={
+            "perfsuite devices list --json": "as JSON",
+        },
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.set_defaults(run=list_devices)

@@ -15,19 +15,13 @@ if TYPE_CHECKING:
     from perfsuite.device.reach import Reach
 
 _ABOUT = """
-A script of the POSIX shell is run there, which reads files and asks the system's own programs; nothing is written on
-the device, and nothing has to be installed. What it says becomes a profile: fast processors, governors, thermal zones,
-the temperature to begin at, memory, battery, power sensors, with a comment at each value that says from where it was
-read. Where a profile that ships with the suite is one of boards of this kind, the new one extends it.
-
-A NAME that is a device already is reached as its profile says. Any other one needs --address.
+A shell script reads files there; nothing is written or installed. Comments say where each value is from. A new NAME
+needs --address.
 """
 
 _EXAMPLES = {
-    "perfsuite devices probe desk-pi --address ssh:user@desk-pi": "a new board; writes devices/desk-pi.toml",
-    "perfsuite devices probe phone --address adb": "the only device that adb knows",
-    "perfsuite devices probe rubikpi --force": "again, over the profile in devices/",
-    "perfsuite devices probe --address local -o here.toml": "this machine, to see what it says",
+    "perfsuite devices probe desk-pi --address ssh:user@desk-pi": "a new board",
+    "perfsuite devices probe phone --address adb": "the only device of adb",
 }
 
 
@@ -36,17 +30,17 @@ def add_parser(commands: Commands) -> None:
     parser = add_action(
         commands,
         "probe",
-        summary="ask a live device what it is, and write its profile",
+        summary="read a device's hardware and write its profile",
         about=_ABOUT,
         examples=_EXAMPLES,
-        writes="the profile: devices/NAME.toml, or what -o names; nothing on the device",
+        writes="devices/NAME.toml",
     )
-    parser.add_argument("device", nargs="?", metavar="NAME", help="what it is called, or is to be")
-    text = "how it is reached: local, ssh:[user@]host[:port], adb[:SERIAL], serial:[user@]/dev/PORT[,BAUD]"
-    parser.add_argument("--address", metavar="local|ssh:HOST|adb|serial:PORT", help=text)
-    text = "the file to write (default devices/NAME.toml)"
+    parser.add_argument("device", nargs="?", metavar="NAME", help="name of the device")
+    text = "how to reach the device: local, ssh:[user@]host[:port], adb[:SERIAL], serial:[user@]/dev/PORT[,BAUD]"
+    parser.add_argument("--address", metavar="local|ssh:HOST|adb|serial:PORT", help=f"{text} (default: the profile's)")
+    text = "file to write (default devices/NAME.toml)"
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help=text)
-    parser.add_argument("--force", action="store_true", help="replace the file where it is there")
+    parser.add_argument("--force", action="store_true", help="replace the file")
     parser.set_defaults(run=_run)
 
 

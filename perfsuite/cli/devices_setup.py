@@ -19,26 +19,16 @@ if TYPE_CHECKING:
     from perfsuite.device.setup.set_up import SetUp
 
 _ABOUT = """
-The device gets a bundle: llama.cpp, the recorders and the program that measures, compiled here for its machine, its C
-library and its processors. Nothing has to be there but a POSIX shell with sha256sum: no Python, no compiler, no root.
-Only files that are not there are sent, 10 to 40 MB the first time, below [reach] home of the profile
-(~/.local/share/perfsuite). Compiling takes some minutes the first time, and is kept here for all devices of a kind.
-llama.cpp's OpenCL backend is in it where the device has OpenCL, its profile names a platform, or --opencl asks for it.
+The device gets a bundle of 10 to 40 MB, compiled here. It needs a POSIX shell with sha256sum, but no Python, compiler
+or root. The old bundle stays in use until the new one works.
 
-What was used before stays in use until the new bundle is whole there and its program has run. --remove removes all that
-setup has made there.
-
-With --with-python the suite itself is installed there instead, by the device's own pip, and llama.cpp is compiled
-there: for what takes Python on the board, as docs/known-limitations.md lists it. That takes a small board tens of
-minutes.
+With --with-python, pip installs the suite and compiles llama.cpp there, which takes a small board tens of minutes.
+docs/known-limitations.md lists what needs it.
 """
 
 _EXAMPLES = {
-    "perfsuite devices setup rubikpi": "the first time, and after each change of the suite",
-    "perfsuite devices setup rubikpi --llama ../llama.cpp": "with the llama.cpp of a checkout",
-    "perfsuite devices setup rubikpi --bundle out": "a bundle that 'perfsuite bundle -o out' made",
-    "perfsuite devices setup rubikpi --remove": "leave nothing there",
-    "perfsuite devices setup rubikpi --with-python --wheels wheels-aarch64 --offline": "Python's, without a network",
+    "perfsuite devices setup rubikpi": "once, and after each update",
+    "perfsuite devices setup rubikpi --llama ../llama.cpp": "your checkout",
 }
 
 #: Options that say how Python's installation is made.
@@ -50,31 +40,31 @@ def add_parser(commands: Commands) -> None:
     parser = add_action(
         commands,
         "setup",
-        summary="get a device ready to be measured",
+        summary="install on a device what measures there",
         about=_ABOUT,
         examples=_EXAMPLES,
-        writes="below [reach] home on the device, and nothing here",
+        writes="files below [reach] home on the device",
     )
     add_device_argument(parser)
     group = parser.add_argument_group("the bundle")
-    group.add_argument("--bundle", type=Path, metavar="FOLDER", help="one that 'perfsuite bundle -o' wrote")
+    group.add_argument("--bundle", type=Path, metavar="FOLDER", help="send this bundle of 'perfsuite bundle -o'")
     add_bundle_options(group)
-    text = "with llama.cpp's OpenCL backend, wherever OpenCL is on the device"
+    text = "include llama.cpp's OpenCL backend (default: if the device has OpenCL)"
     group.add_argument("--opencl", action="store_true", help=text)
-    parser.add_argument("--remove", action="store_true", help="remove all that setup has made there")
-    parser.add_argument("--with-python", action="store_true", help="install the suite in Python there, not a bundle")
+    parser.add_argument("--remove", action="store_true", help="remove all that setup installed there")
+    parser.add_argument("--with-python", action="store_true", help="install the suite in Python there instead")
     _add_python_options(parser.add_argument_group("with --with-python"))
     add_quiet(parser)
     parser.set_defaults(run=_run)
 
 
 def _add_python_options(group: argparse._ArgumentGroup) -> None:
-    text = "folder here with wheels, which the device's pip looks at first"
+    text = "folder with wheels, which pip looks at first"
     group.add_argument("--wheels", type=Path, metavar="DIR", help=text)
-    group.add_argument("--offline", action="store_true", help="install from --wheels alone, without a network")
-    text = "the Python there that makes the environment (default python3)"
+    group.add_argument("--offline", action="store_true", help="install from --wheels alone")
+    text = "Python on the device (default python3)"
     group.add_argument("--python", metavar="COMMAND", help=text)
-    group.add_argument("--force", action="store_true", help="install anew, and compile llama.cpp again")
+    group.add_argument("--force", action="store_true", help="install and compile again")
 
 
 def _run(options: argparse.Namespace) -> int:

@@ -17,9 +17,7 @@ if TYPE_CHECKING:
     from perfsuite.device.profile.account import ProfileAccount
 
 _ABOUT = """
-Every value as a run takes it, with the file that it is from; what no file says is what the suite takes then. Below
-them what data sheets promise, with the source of each figure. One that is not official is nobody's promise: it is not
-set beside what is measured.
+Theoretical peaks follow, with their sources.
 """
 
 
@@ -28,9 +26,11 @@ def add_parser(commands: Commands) -> None:
     parser = add_action(
         commands,
         "show",
-        summary="show what a profile says, and where each value comes from",
+        summary="show a profile, with the file of each value",
         about=_ABOUT,
-        examples={"perfsuite devices show rubikpi": "with the sources of its peaks"},
+        examples={
+            "perfsuite devices show rubikpi": "a board",
+        },
     )
     add_device_argument(parser)
     parser.add_argument("--json", action="store_true", help="print JSON")

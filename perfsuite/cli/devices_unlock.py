@@ -28,11 +28,10 @@ def add_parser(commands: Commands) -> None:
     parser = add_action(
         commands,
         "unlock",
-        summary="break a lock that a crashed run has left on a device, and restore what that run had set",
-        writes="nothing here; on the device the lock is removed, and governors are as before",
+        summary="break the lock of a crashed run, and restore what it had set",
     )
     add_device_argument(parser)
-    parser.add_argument("--force", action="store_true", help="break it even under a run that is under way")
+    parser.add_argument("--force", action="store_true", help="break it even while a run is under way")
     parser.set_defaults(run=_run)
 
 

@@ -1,4 +1,4 @@
-"""``perfsuite engines`` (look): keep the builds of llama.cpp that made the baselines, and hand them on."""
+"""``perfsuite engines`` (look): keep the llama.cpp builds that made the baselines."""
 
 from __future__ import annotations
 
@@ -28,19 +28,18 @@ def add_parser(commands: Commands) -> None:
         commands,
         "engines",
         about="""
-        Recording a baseline keeps what made it: llama.cpp's libraries and headers, or the sources of the suite's own
-        kernels. Later runs measure it again beside the new build, in pairs, which shows changes of 1 % to 3 % on a
-        machine whose stored times show 20 %. The store lies in the user's cache; that of a board lies on the board.
+        Recording a baseline keeps its build, in your cache or on the board. Later runs measure it beside the new build,
+        which shows smaller changes than stored times.
         """,
         examples={
-            "perfsuite engines list": "what is kept, and how large it is",
-            "perfsuite engines keep": "the llama.cpp that a run would measure now",
-            "perfsuite engines export 3f2a engine.tgz": "one file for a colleague, or for the cache of a CI",
-            "perfsuite engines import engine.tgz": "checked by its hashes, and not executed",
-            "perfsuite engines prune --baseline-dir=baselines": "what no baseline there names",
+            "perfsuite engines list": "what is kept, and its size",
+            "perfsuite engines export 3f2a engine.tgz": "one file for a colleague or a CI cache",
         },
-        writes="the store in the user's cache, and the file of 'export'",
-        see=("docs/comparing.md", "perfsuite baseline --help"),
+        writes="the store in the cache, and the file of 'export'",
+        see=(
+            "docs/comparing.md",
+            "perfsuite baseline",
+        ),
     )
     actions = parser.add_subparsers(required=True, metavar="ACTION")
     _add_actions(actions)
@@ -50,48 +49,53 @@ def add_parser(commands: Commands) -> None:
 
 def _add_actions(actions: Commands) -> None:
     listing = add_action(
-        actions, "list", summary="show what is kept", examples={"perfsuite engines list --json": "for a program"}
+        actions,
+        "list",
+        summary="list the kept builds",
+        examples={
+            "perfsuite engines list --json": "as JSON",
+        },
     )
     listing.add_argument("--json", action="store_true", help="print JSON")
     one = add_action(
-        actions, "show", summary="show one engine, file by file", examples={"perfsuite engines show 3f2a": "by its id"}
+        actions,
+        "show",
+        summary="list the files of one build",
     )
     keep = add_action(
         actions,
         "keep",
         summary="keep a build of llama.cpp",
-        examples={"perfsuite engines keep ~/llama.cpp/build": "a build of one's own"},
-        writes="the store",
+        examples={
+            "perfsuite engines keep ~/llama.cpp/build": "your own build",
+        },
     )
-    text = "default: what a run would measure, LLAMA_CPP_LIB_PATH's"
+    text = "folder of the build (default: the one that a run would measure)"
     keep.add_argument("build", nargs="?", type=Path, metavar="BUILD", help=text)
     export = add_action(
         actions,
         "export",
-        summary="write an engine as one file",
-        examples={"perfsuite engines export 3f2a engine.tgz": "by the beginning of its id"},
-        writes="FILE",
+        summary="write a build as one file",
     )
     take = add_action(
         actions,
         "import",
-        summary="take an engine from a file",
-        examples={"perfsuite engines import engine.tgz": "what 'export' wrote"},
-        writes="the store",
+        summary="add a build from a file, checked by its hashes",
     )
     prune = add_action(
         actions,
         "prune",
-        summary="remove engines that no baseline names",
-        about="An engine that a run is using stays.",
-        examples={"perfsuite engines prune --keep=2": "two more than the baselines name, the newest"},
-        writes="the store",
+        summary="remove builds that no baseline names",
+        about="A build that a run is using stays.",
+        examples={
+            "perfsuite engines prune --keep=2": "keep two more",
+        },
     )
-    prune.add_argument("--keep", type=int, default=0, metavar="N", help="so many more stay, the newest (default 0)")
-    text = "folder of the baselines; those of .perfsuite/baselines count too (default: baselines)"
+    prune.add_argument("--keep", type=int, default=0, metavar="N", help="also keep the N newest (default 0)")
+    text = "folder of the baselines (default baselines)"
     prune.add_argument("--baseline-dir", type=Path, default=Path("baselines"), metavar="DIR", help=text)
     for action in (one, export):
-        action.add_argument("engine", metavar="ID", help="the id, or the beginning of it")
+        action.add_argument("engine", metavar="ID", help="the first letters of the build's id")
     for action in (export, take):
         action.add_argument("file", type=Path, metavar="FILE", help="an archive, such as engine.tgz")
 

@@ -1,4 +1,4 @@
-"""``perfsuite export`` (look): write runs for pytest-benchmark, JUnit, GitHub, Prometheus and others."""
+"""``perfsuite export`` (look): write runs for pytest-benchmark, JUnit, GitHub and others."""
 
 from __future__ import annotations
 
@@ -21,16 +21,11 @@ from perfsuite.report.visible import terminal_text
 from perfsuite.units import format_count
 
 _ABOUT = """
-A run is named by its folder or its run.json. The text goes to standard output, or with -o into a file, always in
-UTF-8. Files for pytest-benchmark and for llama.cpp's scripts hold one run; the others take several.
-
-Nothing is measured, and nothing is sent anywhere. docs/exports.md has each format with the tool that reads it, and
-steps for GitHub Actions and GitLab.
+Nothing is measured or sent. Files for pytest-benchmark and llama.cpp's scripts hold one run.
 """
 
 _EXAMPLES = {
     "perfsuite export markdown perf-run -o comment.md": "a comment for a pull request",
-    "perfsuite export junit perf-run -o junit.xml": "a report that CI systems read",
     "perfsuite export csv runs/monday runs/tuesday -o week.csv": "several runs in one table",
 }
 
@@ -53,8 +48,10 @@ def add_parser(commands: Commands) -> None:
         "export",
         about=_ABOUT,
         examples=_EXAMPLES,
-        writes="the file that -o names, whole or not at all",
-        see=("docs/exports.md", "perfsuite llama-bench --help"),
+        see=(
+            "docs/exports.md",
+            "perfsuite llama-bench",
+        ),
     )
     formats = parser.add_subparsers(required=True, metavar="FORMAT", title="formats")
     for each in _formats():
@@ -65,8 +62,8 @@ def _add_format(formats: Commands, each: _Format) -> None:
     about = f"{each.summary[0].upper()}{each.summary[1:]}."
     parser = formats.add_parser(each.name, help=each.summary, description=about)
     n_runs = "+" if each.takes_many else 1
-    parser.add_argument("runs", type=Path, nargs=n_runs, metavar="RUN", help="folder or run.json")
-    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="default: standard output")
+    parser.add_argument("runs", type=Path, nargs=n_runs, metavar="RUN", help="folder or run.json of a run")
+    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="file to write (default standard output)")
     each.add_options(parser)
     parser.set_defaults(run=lambda options: _export(each, options))
 
@@ -99,7 +96,7 @@ def _of_runs(export: Export) -> _Format:
 def _bench(form: str) -> _Format:
     return _Format(
         f"llama-bench{'' if form == 'json' else f'-{form}'}",
-        f"prefill and decode as llama-bench -o {form} prints them; one run",
+        f"prefill and decode as llama-bench -o {form} writes them; one run",
         lambda options: bench_text(exported_tests(run_path(options.runs[0]), options), form),
         takes_many=False,
         add_options=add_bench_options,
@@ -107,8 +104,8 @@ def _bench(form: str) -> _Format:
 
 
 def _add_backend_ops_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--model", metavar="GGUF", help="what the run measured, where it is not of the catalogue")
-    parser.add_argument("--build-commit", metavar="NAME", help="default: the engine's commit, or its build")
+    parser.add_argument("--model", metavar="GGUF", help="model that the run measured, if the catalogue lacks it")
+    parser.add_argument("--build-commit", metavar="NAME", help="commit to name (default: the engine's)")
 
 
 def _backend_ops_text(options: argparse.Namespace) -> str:
@@ -124,7 +121,7 @@ def _backend_ops_text(options: argparse.Namespace) -> str:
 
 _BACKEND_OPS = _Format(
     "backend-ops-sql",
-    "operators as test-backend-ops perf --output sql prints them; one run",
+    "operators as test-backend-ops perf --output sql writes them; one run",
     _backend_ops_text,
     takes_many=False,
     add_options=_add_backend_ops_options,

@@ -21,21 +21,13 @@ from perfsuite.expectation.speculation import Speculation, check_vocabularies
 from perfsuite.workload.variant import find_variant, variant_names
 
 _ABOUT = """
-A request is forecast before anyone runs it: the prefill of a prompt (TTFT) and the decode steps after it (TPOT). The
-decode figures are means over all steps of the generation; those of the first and the last generated token stand beside
-them. KV bytes are the size of the cache after the prompt, and what a decode step reads and writes of it.
-
-Nothing is measured. Where the device was calibrated ('perfsuite calibrate'), the forecast has an interval; else it
-rests on peak and bandwidth alone. A board is asked what it is, for a moment and with the governor of its profile: what
-was measured of this very board is kept here.
+Nothing is measured. After 'perfsuite calibrate', the forecast has an interval; otherwise it uses peak and bandwidth
+alone. Decode figures are means over the generation.
 """
 
 _EXAMPLES = {
     "perfsuite forecast --architecture=smollm2-135m --prompt=64 --new-tokens=32 --device=host": "on this machine",
-    "perfsuite forecast --architecture=smollm2-135m --prompt=64 --new-tokens=32 --device=rubikpi": "on a board "
-    "that was calibrated from here",
-    "perfsuite forecast --architecture=llama-3.2-1b --quantization=q4_0 --prompt=512 --new-tokens=128 "
-    "--tops=2 --bandwidth=60": "on a device of which only two figures are known",
+    "perfsuite forecast --architecture=llama-2-7b --prompt=64 --new-tokens=64 --tops=2 --bandwidth=60": "on any device",
 }
 
 #: Longest prompt and longest generation that are counted in a few seconds and a few hundred megabytes.
@@ -46,35 +38,45 @@ _MOST_NEW_TOKENS = 1 << 17
 def add_parser(commands: Commands) -> None:
     """Add the subcommand."""
     parser = add_command(commands, "forecast", about=_ABOUT, examples=_EXAMPLES, see=("docs/forecasting.md",))
-    request = parser.add_argument_group("the request")
-    text = "of the catalogue, a config.json, or a .gguf file"
+    request = parser.add_argument_group("request")
+    text = "model of the catalogue, config.json or .gguf file"
     request.add_argument("--architecture", required=True, metavar="NAME|PATH", help=text)
     request.add_argument("--variant", metavar="NAME", help=f"one of {', '.join(variant_names())}")
-    request.add_argument("--prompt", type=int, required=True, metavar="N", help="tokens of the prompt")
+    request.add_argument("--prompt", type=int, required=True, metavar="N", help="prompt length, tokens")
     request.add_argument("--new-tokens", type=int, required=True, metavar="N", help="tokens to generate")
-    text = "engine (default: llama.cpp's graph) or paper (LIFE's)"
+    text = "count as llama.cpp computes (engine) or as LIFE does (paper) (default engine)"
     request.add_argument("--conventions", default=Conventions.ENGINE.value, help=text)
     add_device_options(parser)
     _add_optimisations(parser)
     answer = answer_group(parser)
-    answer.add_argument("--measured-ttft-s", type=float, metavar="S", help="adds MBU and MFU of the prefill")
-    answer.add_argument("--measured-tpot-s", type=float, metavar="S", help="adds MBU and MFU of decode")
+    answer.add_argument(
+        "--measured-ttft-s", type=float, metavar="S", help="measured TTFT, s: adds MBU and MFU of prefill"
+    )
+    answer.add_argument(
+        "--measured-tpot-s", type=float, metavar="S", help="measured TPOT, s: adds MBU and MFU of decode"
+    )
     answer.add_argument("--json", action="store_true", help="print JSON")
     parser.set_defaults(run=_forecast)
 
 
 def _add_optimisations(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("optimisations", "beside those of the variant")
-    group.add_argument("--quantization", metavar="Q", help="weights, such as q4_k_m, in the variant's place")
-    group.add_argument("--kv-type", metavar="T", help="KV cache, such as q8_0, in the variant's place")
-    group.add_argument("--batch", type=int, default=1, metavar="N", help="sequences side by side (default 1)")
-    text = "tokens of a prompt at once (default 512; paper: the whole prompt)"
+    group = parser.add_argument_group("optimisations", "in addition to those of the variant")
+    group.add_argument("--quantization", metavar="Q", help="type of weights, such as q4_k_m, instead of the variant's")
+    group.add_argument("--kv-type", metavar="T", help="type of the KV cache, such as q8_0, instead of the variant's")
+    group.add_argument("--batch", type=int, default=1, metavar="N", help="sequences generated in one batch (default 1)")
+    text = "prompt tokens computed at once (default 512; paper: the whole prompt)"
     group.add_argument("--chunk", type=int, metavar="N", help=text)
-    group.add_argument("--tile", type=int, default=1, metavar="N", help="pad prompt and context to a multiple of N")
-    group.add_argument("--lora-rank", type=int, metavar="R", help="adapters (default 16 where the variant has them)")
-    group.add_argument("--lora-merged", action="store_true", help="the adapters were merged into the weights before")
-    group.add_argument("--draft", metavar="NAME|PATH", help="architecture of a draft, for speculative decoding")
-    group.add_argument("--acceptance", type=float, metavar="A", help="chance that a draft's token passes (default 0.8)")
+    group.add_argument(
+        "--tile", type=int, default=1, metavar="N", help="pad prompt and context to a multiple of N (default 1)"
+    )
+    group.add_argument(
+        "--lora-rank", type=int, metavar="R", help="rank of LoRA adapters (default 16 in a variant with LoRA)"
+    )
+    group.add_argument("--lora-merged", action="store_true", help="adapters are merged into the weights")
+    group.add_argument("--draft", metavar="NAME|PATH", help="architecture of a draft model")
+    group.add_argument(
+        "--acceptance", type=float, metavar="A", help="chance that a draft token is accepted (default 0.8)"
+    )
     group.add_argument("--draft-tokens", type=int, metavar="N", help="tokens that a draft proposes (default 4)")
 
 

@@ -57,16 +57,16 @@ class MeasuredDevice:
 def add_device_options(parser: argparse.ArgumentParser) -> None:
     """Add the options that say what the device gives."""
     group = parser.add_argument_group("device", "either --device, or --tops and --bandwidth")
-    text = "a device profile: what was measured of it from here before"
+    text = "device profile, with what was measured of it"
     group.add_argument("--device", metavar="NAME", help=text)
-    group.add_argument("--tops", type=float, metavar="T", help="peak, in 1e12 operations a second")
-    group.add_argument("--bandwidth", type=float, metavar="B", help="memory bandwidth, in GB/s of 1e9 bytes a second")
+    group.add_argument("--tops", type=float, metavar="T", help="peak, 10^12 operations/s")
+    group.add_argument("--bandwidth", type=float, metavar="B", help="memory bandwidth, GB/s")
     for part, peak in (("compute", "operations a second"), ("memory", "bandwidth")):
-        text = f"share of the {peak} reached (default 1)"
+        text = f"share of the peak {peak} reached (default 1)"
         group.add_argument(f"--{part}-efficiency", type=float, default=1.0, metavar="E", help=text)
-    text = "cost of a dispatch (default 0; a device: measured)"
+    text = "cost of a dispatch, µs (default 0; with --device: measured)"
     group.add_argument("--dispatch-us", type=float, metavar="X", help=text)
-    group.add_argument("--power-w", type=float, metavar="P", help="power while it computes, for the energy")
+    group.add_argument("--power-w", type=float, metavar="P", help="power while computing, W: adds the energy")
 
 
 def asked_device(options: argparse.Namespace) -> MeasuredDevice | None:

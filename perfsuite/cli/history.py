@@ -1,4 +1,4 @@
-"""``perfsuite history`` (look): show how cases moved over all runs, and where they changed."""
+"""``perfsuite history`` (look): show how cases changed over all runs."""
 
 from __future__ import annotations
 
@@ -13,21 +13,13 @@ from perfsuite.cli.kept_folders import FOLDER, kept_folder
 from perfsuite.records.history_place import history_place
 
 _ABOUT = """
-Each run with --device adds its cases to the history, a folder of Parquet files (--history DIR). Where none is named,
-.perfsuite/history is looked for in the current folder, then in those above it, up to the one that has .git. These
-commands list and draw what is there; docs/history.md has the columns, for DuckDB, Spark, Trino and ClickHouse.
-
-Change points are advice: they change no outcome and no exit code. A change is told four nights after it at the
-earliest.
+Every run with --device adds its cases to a folder of Parquet files. Change points are advice: they affect no outcome. A
+change is reported four nights after it at the earliest.
 """
 
 _EXAMPLES = {
-    "perfsuite history runs": "what is there",
-    "perfsuite history cases decode": "cases whose id contains 'decode'",
     "perfsuite history trend phase/smollm2-135m-q8_0/siso/decode --plot decode.svg": "one case over all runs",
-    "perfsuite history changes --repo ../llama.cpp": "where levels changed, and the commits in between",
-    "perfsuite history add .perfsuite/runs": "take in runs from before there was a history",
-    "perfsuite history sql 'SELECT device, count(*) FROM history GROUP BY device'": "a question of your own",
+    "perfsuite history changes --repo ../llama.cpp": "changes, with the commits in between",
 }
 
 #: Runs of each case that change points are looked for in.
@@ -43,31 +35,36 @@ def add_parser(commands: Commands) -> None:
         "history",
         about=_ABOUT,
         examples=_EXAMPLES,
-        writes="the history's folder (add, compact), and the picture that --plot names",
-        see=("docs/history.md", "perfsuite baseline"),
+        writes="files of the history ('add', 'compact')",
+        see=(
+            "docs/history.md",
+            "perfsuite baseline",
+        ),
     )
     actions = parser.add_subparsers(required=True, metavar="ACTION")
     _add_listings(actions)
     _add_changes(actions)
     _add_upkeep(actions)
     for action in actions.choices.values():
-        text = f"folder or s3://BUCKET/PREFIX of the history (default: {FOLDER}/history, here or nearest above)"
+        text = f"folder or s3://BUCKET/PREFIX (default {FOLDER}/history, here or in a folder above)"
         action.add_argument("--history", metavar="DIR", help=text)
 
 
 def _add_listings(actions: Commands) -> None:
-    runs = add_action(actions, "runs", summary="list the runs, the newest first")
-    runs.add_argument("--last", type=int, metavar="N", help="the newest N only")
+    runs = add_action(actions, "runs", summary="list the runs, newest first")
+    runs.add_argument("--last", type=int, metavar="N", help="only the newest N runs")
     runs.set_defaults(run=partial(_run, "history_listings", "list_runs"))
-    cases = add_action(actions, "cases", summary="list the cases, with their newest times")
-    cases.add_argument("pattern", nargs="?", metavar="PATTERN", help="part of an id, or with * and ? all of it")
+    cases = add_action(actions, "cases", summary="list the cases with their newest times")
+    cases.add_argument("pattern", nargs="?", metavar="PATTERN", help="part of a case id, or all of it with * and ?")
     cases.set_defaults(run=partial(_run, "history_listings", "list_cases"))
     trend = add_action(
-        actions, "trend", summary="show one case over all runs", writes="the picture of --plot, and nothing without it"
+        actions,
+        "trend",
+        summary="show one case over all runs",
     )
-    trend.add_argument("case_id", metavar="CASE", help="a case's id; see 'perfsuite history cases'")
-    trend.add_argument("--last", type=int, metavar="N", help="the newest N runs of each device and board only")
-    trend.add_argument("--plot", type=Path, metavar="FILE", help="draw it as PNG or SVG")
+    trend.add_argument("case_id", metavar="CASE", help="case id")
+    trend.add_argument("--last", type=int, metavar="N", help="only the newest N runs of each device and board")
+    trend.add_argument("--plot", type=Path, metavar="FILE", help="draw a picture, PNG or SVG")
     trend.set_defaults(run=partial(_run, "history_listings", "tell_trend"))
     for action in (runs, cases, trend):
         _add_choice(action)
@@ -75,8 +72,8 @@ def _add_listings(actions: Commands) -> None:
 
 
 def _add_choice(action: argparse.ArgumentParser) -> None:
-    action.add_argument("--device", metavar="NAME", help="runs on this device only")
-    text = "runs on this board only: its identity, the beginning of it, or its host name"
+    action.add_argument("--device", metavar="NAME", help="only runs on this device")
+    text = "only runs on this board: identity, its first letters, or host name"
     action.add_argument("--board", metavar="ID", help=text)
 
 
@@ -87,11 +84,13 @@ def _add_formats(action: argparse.ArgumentParser) -> None:
 
 
 def _add_changes(actions: Commands) -> None:
-    changes = add_action(actions, "changes", summary="tell where cases changed and stayed changed, as advice")
-    changes.add_argument("case_id", nargs="?", metavar="CASE", help="this case only")
+    changes = add_action(actions, "changes", summary="list where cases changed and stayed changed")
+    changes.add_argument("case_id", nargs="?", metavar="CASE", help="case id (default: all)")
     _add_choice(changes)
-    changes.add_argument("--last", type=int, default=_LAST_RUNS, metavar="N", help=f"runs (default {_LAST_RUNS})")
-    text = "git repository of the sources under test (default: that of the current folder)"
+    changes.add_argument(
+        "--last", type=int, default=_LAST_RUNS, metavar="N", help=f"newest runs to look at (default {_LAST_RUNS})"
+    )
+    text = "git repository of the measured sources (default: the current folder's)"
     changes.add_argument("--repo", type=Path, default=Path(), metavar="DIR", help=text)
     changes.add_argument("--json", action="store_true", help="print JSON")
     changes.set_defaults(run=partial(_run, "history_changes", "list_changes"))
@@ -101,8 +100,8 @@ def _add_upkeep(actions: Commands) -> None:
     add = add_action(
         actions,
         "add",
-        summary="add older runs; those that are there already are left alone",
-        writes="files of the history's folder",
+        summary="add older runs",
+        about="Runs that are there already are skipped.",
     )
     add.add_argument("runs", nargs="+", type=Path, metavar="RUN", help="run.json, its folder, or a folder of these")
     add.set_defaults(run=partial(_run, "history_upkeep", "add_runs"))
@@ -110,14 +109,13 @@ def _add_upkeep(actions: Commands) -> None:
         actions,
         "compact",
         summary="merge all files into one that is sorted by case",
-        writes="one file in the history's folder, in the place of those there",
     )
     compact.set_defaults(run=partial(_run, "history_upkeep", "merge_files"))
     sql = add_action(actions, "sql", summary="answer a SELECT over the view 'history'")
-    sql.add_argument("query", metavar="SELECT", help="one SELECT; its columns are in docs/history.md")
-    text = f"the most rows that are fetched (default {_MOST_ROWS:,})"
+    sql.add_argument("query", metavar="SELECT", help="one SELECT; docs/history.md lists the columns")
+    text = f"most rows to fetch (default {_MOST_ROWS:,})"
     sql.add_argument("--rows", type=int, default=_MOST_ROWS, metavar="N", help=text)
-    text = f"seconds that the query may take (default {_LIMIT_S:g})"
+    text = f"longest time for the query, s (default {_LIMIT_S:g})"
     sql.add_argument("--limit-s", type=float, default=_LIMIT_S, metavar="S", help=text)
     _add_formats(sql)
     sql.set_defaults(run=partial(_run, "history_listings", "answer_query"))

@@ -1,4 +1,4 @@
-"""``perfsuite ingest`` (measure): judge what came back of a device that only runs what is uploaded."""
+"""``perfsuite ingest`` (measure): judge results that came back from a device farm."""
 
 from __future__ import annotations
 
@@ -10,17 +10,12 @@ from pathlib import Path
 from perfsuite.cli.command_help import Commands, add_command, take_behind_dashes
 
 _ABOUT = """
-The folder is one that 'perfsuite bundle --plan' wrote; what its run.sh has left on the device is in results/ in it, or
-in the folder that --results names. It is judged by the very run that was planned, with the same cases, verdicts, files,
-report and exit codes as a run over a link. What did not come back is invalid, and the reason says so; what was altered,
-answers another plan, or is of several devices is refused.
-
-Options of pytest that ask nothing more of the device may follow behind '--', such as --baseline=record.
+The planned run is judged as a run over a link would be. Missing results are INVALID. Altered results, or those of
+another plan, are refused.
 """
 
 _EXAMPLES = {
-    "perfsuite ingest job": "with what came back in job/results",
-    "perfsuite ingest job --results Downloads/results": "where the farm's files were unpacked",
+    "perfsuite ingest job": "results in job/results",
     "perfsuite ingest job -- --baseline=record": "make it the device's reference",
 }
 
@@ -32,19 +27,18 @@ def add_parser(commands: Commands) -> None:
         "ingest",
         about=_ABOUT,
         examples=_EXAMPLES,
-        writes="what a run of pytest does: .perfsuite/runs/, and baselines where they are asked for",
+        writes="the files of a run, and baselines if asked",
         exits={
-            0: "no case fails",
             1: "a case fails, or something could not be measured",
-            4: "what came back, or an option, is refused",
+            4: "the results or an option are refused",
             10: "nothing could be judged",
         },
         see=("docs/how-to/measure-on-a-farm.md", "perfsuite bundle"),
     )
-    parser.add_argument("folder", type=Path, metavar="FOLDER", help="that 'perfsuite bundle --plan' wrote")
-    text = "where what came back lies (default: results/ in it)"
+    parser.add_argument("folder", type=Path, metavar="FOLDER", help="folder of 'perfsuite bundle --plan'")
+    text = "folder of the results (default: results/ in it)"
     parser.add_argument("--results", type=Path, metavar="FOLDER", help=text)
-    parser.add_argument("pytest_options", nargs="*", metavar="OPTION", help="behind '--': further options of pytest")
+    parser.add_argument("pytest_options", nargs="*", metavar="OPTION", help="options of pytest, after '--'")
     take_behind_dashes(parser, "pytest_options")
     parser.set_defaults(run=_run)
 

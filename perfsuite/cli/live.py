@@ -1,4 +1,4 @@
-"""``perfsuite live`` (watch): show each token of a run as it comes, with a forecast of the next ones."""
+"""``perfsuite live`` (watch): show each token of a run as it is generated, with a forecast."""
 
 from __future__ import annotations
 
@@ -106,17 +106,12 @@ _LONGEST_LIMIT_S = 86_400.0
 
 
 _ABOUT = """
-Each token of a run is shown as it comes: what it took, where its time went, and what the next ones should take. The run
-is started here, or it is another one that offers its records on a socket.
-
-Nothing is judged and nothing is kept. The records are lines of JSON with --json, as docs/live.md describes them.
+Starts a run, or attaches to one. Nothing is judged or kept.
 """
 
 _EXAMPLES = {
-    "perfsuite live": "a short prompt and a long output, on the processor",
     "perfsuite live --scenario=p64-g128 --json": "every record, for a program",
-    "perfsuite live --socket=run.sock --limit=60": "attach to a run that began elsewhere, or waits to begin",
-    "perfsuite live --cost --pairs=20": "what a subscriber costs a run",
+    "perfsuite live --socket=run.sock --limit=60": "attach to a run",
 }
 
 
@@ -124,9 +119,11 @@ def add_parser(commands: Commands) -> None:
     """Add the subcommand."""
     parser = add_command(commands, "live", about=_ABOUT, examples=_EXAMPLES, see=("docs/live.md",))
     subject = add_subject(parser, "device", "model", "scenario=silo", "threads", "backend", "opencl-platform")
-    subject.add_argument("--socket", type=Path, metavar="PATH", help="attach to a run that offers its records there")
+    subject.add_argument("--socket", type=Path, metavar="PATH", help="attach to the run that serves this socket")
     effort = effort_group(parser)
-    effort.add_argument("--repetitions", type=int, default=1, metavar="N", help="of the scenario (default 1)")
+    effort.add_argument(
+        "--repetitions", type=int, default=1, metavar="N", help="repetitions of the scenario (default 1)"
+    )
     text = f"longest wait for a record, s (default {WORKER_LIMIT_S:g})"
     effort.add_argument("--limit", type=float, default=WORKER_LIMIT_S, metavar="S", help=text)
     effort.add_argument("--cost", action="store_true", help="measure what a subscriber costs a run, in pairs")

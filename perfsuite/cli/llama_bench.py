@@ -18,15 +18,11 @@ def add_parser(commands: Commands) -> None:
     parser = add_command(
         commands,
         "llama-bench",
-        about="""
-        Prefill and decode of a run become tests in the words of llama-bench, which llama.cpp's own scripts compare; and
-        what llama-bench wrote is listed. Neither runs llama-bench.
-        """,
+        about="Neither action runs llama-bench.",
         examples={
             "perfsuite llama-bench export perf-run/run.json --output=bench.json": "a run, for compare-llama-bench.py",
-            "perfsuite llama-bench show bench.json": "what a file of llama-bench holds",
+            "perfsuite llama-bench show bench.json": "the tests in a file",
         },
-        writes="the file of 'export --output', and nothing without it",
         see=("docs/llama-bench.md",),
     )
     actions = parser.add_subparsers(required=True, metavar="ACTION")
@@ -34,10 +30,9 @@ def add_parser(commands: Commands) -> None:
     shown = add_action(
         actions,
         "show",
-        summary="list the tests of a file of llama-bench",
-        examples={"perfsuite llama-bench show bench.jsonl": "written by llama-bench -o jsonl"},
+        summary="list the tests in a file of llama-bench",
     )
-    shown.add_argument("bench_path", type=Path, metavar="FILE", help="written by llama-bench -o json, jsonl or sql")
+    shown.add_argument("bench_path", type=Path, metavar="FILE", help="file of llama-bench -o json, jsonl or sql")
     shown.set_defaults(run=_show)
 
 
@@ -48,22 +43,20 @@ def _add_export(actions: Commands) -> None:
         summary="write prefill and decode of a run as tests of llama-bench",
         examples={
             "perfsuite llama-bench export perf-run/run.json -o sql --output=bench.sql": "for a database",
-            "perfsuite llama-bench export perf-run/run.json --like=bench.json": "beside tests of llama-bench itself",
         },
-        writes="the file of --output, and nothing without it",
     )
-    export.add_argument("run_path", type=Path, metavar="RUN.json", help="the file that a run with --device wrote")
-    export.add_argument("-o", dest="form", choices=BENCH_FORMS, default="json", help="as of llama-bench (default json)")
-    export.add_argument("--output", type=Path, metavar="FILE", help="default: standard output")
+    export.add_argument("run_path", type=Path, metavar="RUN.json", help="run.json of a run")
+    export.add_argument("-o", dest="form", choices=BENCH_FORMS, default="json", help="format (default json)")
+    export.add_argument("--output", type=Path, metavar="FILE", help="file to write (default standard output)")
     add_bench_options(export)
     export.set_defaults(run=_export)
 
 
 def add_bench_options(parser: argparse.ArgumentParser) -> None:
     """Add what says in which words of llama-bench a run is told."""
-    parser.add_argument("--model", metavar="GGUF", help="what the run measured, where it is not of the catalogue")
-    parser.add_argument("--build-commit", metavar="NAME", help="default: the engine's commit")
-    text = "tests of llama-bench with these weights on this machine, to use its words for both"
+    parser.add_argument("--model", metavar="GGUF", help="model that the run measured, if the catalogue lacks it")
+    parser.add_argument("--build-commit", metavar="NAME", help="commit to name (default: the engine's)")
+    text = "file of llama-bench for this model and machine, whose names to use"
     parser.add_argument("--like", type=Path, metavar="FILE", help=text)
 
 

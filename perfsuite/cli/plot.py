@@ -1,4 +1,4 @@
-"""``perfsuite plot`` (look): draw a picture of a table or a comparison as PNG or SVG."""
+"""``perfsuite plot`` (look): draw a paper's figure, or the rooflines of published devices."""
 
 from __future__ import annotations
 
@@ -49,21 +49,17 @@ def add_parser(commands: Commands) -> None:
     parser = add_command(
         commands,
         "plot",
-        about="""
-        The pictures are those that need no run: figures of a paper computed again, and the roofs of published devices.
-        What was measured is drawn by the commands that measure, with their --plot, and in a run's report.html.
-        """,
+        about="Commands that measure draw their own results with --plot.",
         examples={
-            "perfsuite plot --list": "which there are",
-            "perfsuite plot life-fig3 -o figure.svg": "one of them, into a file of its own",
+            "perfsuite plot --list": "the pictures",
+            "perfsuite plot life-fig3 -o figure.svg": "one of them",
         },
-        writes="a file for each picture",
         see=("docs/forecasting.md", "docs/roofline.md"),
     )
     parser.add_argument("pictures", nargs="*", metavar="PICTURE", help="names of pictures; see --list")
     parser.add_argument("--list", action="store_true", help="list the pictures")
-    parser.add_argument("-o", "--output", type=Path, metavar="PATH", help="the file to write (default: PICTURE.png)")
-    parser.add_argument("--format", choices=FORMATS, help="default: as the suffix of the output says, else png")
+    parser.add_argument("-o", "--output", type=Path, metavar="PATH", help="file to write (default PICTURE.png)")
+    parser.add_argument("--format", choices=FORMATS, help="format (default: by the output's suffix, else png)")
     parser.set_defaults(run=_plot)
 
 

@@ -1,4 +1,4 @@
-"""``perfsuite prompts`` (prepare): choose a subset of prompts with the lengths of the whole."""
+"""``perfsuite prompts`` (prepare): choose a subset of prompts that has the same lengths."""
 
 from __future__ import annotations
 
@@ -22,17 +22,12 @@ from perfsuite.workload.prompt_subset import BINS_PER_OCTAVE, Subset, choose_sub
 from perfsuite.workload.prompts import LengthSource, Prompt, prompts_text, read_prompts
 
 _ABOUT = """
-Prompts are chosen whose lengths are distributed as those of all: the Kullback-Leibler divergence D(subset || whole) of
-their histograms, four bins an octave, stays below a limit. A file has lines of JSON with a prompt, a text or a
-question, or n_tokens; or a length a line; or CSV with a column n_tokens.
-
-It looks at lengths alone, not at what a prompt asks. Nothing is measured: 'pytest --device=host --prompts FILE' runs
-what was chosen.
+The Kullback-Leibler divergence of the two length histograms, four bins an octave, stays below a limit. 'pytest
+--device=host --prompts FILE' runs the subset.
 """
 
 _EXAMPLES = {
-    "perfsuite prompts questions.jsonl --keep=10% --output=few.jsonl": "a tenth, as long as the whole",
-    "perfsuite prompts lengths.txt --keep=238 --random=1000 --plot=lengths.png": "beside 1000 random subsets",
+    "perfsuite prompts questions.jsonl --keep=10% --output=few.jsonl": "a tenth of them",
 }
 
 #: Raised whenever a field of the JSON changes its meaning.
@@ -48,18 +43,29 @@ def add_parser(commands: Commands) -> None:
         "prompts",
         about=_ABOUT,
         examples=_EXAMPLES,
-        writes="the chosen prompts to --output and the picture to --plot, and nothing without them",
         see=("docs/study.md",),
     )
-    parser.add_argument("files", nargs="+", type=Path, metavar="FILE", help="prompts, or their lengths")
+    parser.add_argument(
+        "files",
+        nargs="+",
+        type=Path,
+        metavar="FILE",
+        help="JSON lines with prompt, text, question or n_tokens; CSV with n_tokens; or one length a line",
+    )
     parser.add_argument("--keep", default="10%", metavar="SHARE|N", help="how many, such as 10%% or 238 (default 10%%)")
-    parser.add_argument("--max-kl", type=float, default=0.1, metavar="NATS", help="most divergence (default 0.1)")
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="which of prompts of one length (default 0)")
-    parser.add_argument("--model", type=Path, metavar="GGUF", help="count tokens by the file's own tokenizer")
-    parser.add_argument("--random", type=int, default=0, metavar="N", help="tell how N random subsets diverge, too")
+    parser.add_argument(
+        "--max-kl", type=float, default=0.1, metavar="NATS", help="largest divergence, nats (default 0.1)"
+    )
+    parser.add_argument(
+        "--seed", type=int, default=0, metavar="N", help="seed that chooses among equal lengths (default 0)"
+    )
+    parser.add_argument("--model", type=Path, metavar="GGUF", help="count tokens with this file's tokenizer")
+    parser.add_argument(
+        "--random", type=int, default=0, metavar="N", help="also show the divergence of N random subsets (default 0)"
+    )
     answer = add_answer(parser)
-    answer.add_argument("--output", type=Path, metavar="FILE", help="write the chosen ones as lines of JSON")
-    answer.add_argument("--plot", type=Path, metavar="FILE", help="draw both histograms as PNG or SVG")
+    answer.add_argument("--output", type=Path, metavar="FILE", help="write the subset as JSON lines")
+    answer.add_argument("--plot", type=Path, metavar="FILE", help="draw a picture, PNG or SVG")
     parser.set_defaults(run=_prompts)
 
 

@@ -1,4 +1,4 @@
-"""``perfsuite report`` (look): show a run as one HTML page, alone or beside others."""
+"""``perfsuite report`` (look): show one run or several as an HTML page."""
 
 from __future__ import annotations
 
@@ -18,21 +18,18 @@ def add_parser(commands: Commands) -> None:
         commands,
         "report",
         about="""
-        Every run with --device writes its report by itself. This makes it again from the files of the run, and shows
-        the first run beside the others: each case has its time in all of them, and fingerprints that differ are
-        marked. The verdict stays that of the first run: nothing is judged again.
-
-        The page is one file. It needs no network, opens from a disk or as an attachment, and prints.
+        Every run writes its own report.html. This command writes it again, or shows other runs beside the first. The
+        verdict is that of the first.
         """,
         examples={
-            "perfsuite report .perfsuite/runs/20260301T020000Z-4711": "one run, into its own folder",
-            "perfsuite report tonight last-night -o both.html": "tonight's run beside that of last night",
+            "perfsuite report tonight last-night -o both.html": "tonight beside last night",
         },
-        writes="the page, report.html in the folder of the first run unless --output says otherwise",
         see=("docs/run-format.md", "perfsuite export"),
     )
-    parser.add_argument("runs", nargs="+", type=Path, metavar="RUN", help="the folder or the run.json of a run")
-    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="default: report.html beside the first run")
+    parser.add_argument("runs", nargs="+", type=Path, metavar="RUN", help="folder or run.json of a run")
+    parser.add_argument(
+        "-o", "--output", type=Path, metavar="FILE", help="file to write (default: report.html beside the first run)"
+    )
     parser.set_defaults(run=_report)
 
 

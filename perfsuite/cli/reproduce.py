@@ -1,4 +1,4 @@
-"""``perfsuite reproduce`` (forecast): compute the tables of a paper beside what it prints."""
+"""``perfsuite reproduce`` (forecast): compute a paper's tables and show the differences."""
 
 from __future__ import annotations
 
@@ -20,18 +20,14 @@ def add_parser(commands: Commands) -> None:
     parser = add_command(
         commands,
         "reproduce",
-        about="""
-        Each cell of a paper's tables is computed by the suite's own formulas and printed beside what the paper has,
-        with the error; cells that cannot be reproduced, such as misprints, are marked. Nothing is measured.
-        """,
+        about="Cells that cannot be reproduced, such as misprints, are marked.",
         examples={
-            "perfsuite reproduce life": "all tables",
-            "perfsuite reproduce life --table=4 --json": "one, for a program",
+            "perfsuite reproduce life --table=4": "one table",
         },
-        exits={1: "a cell is outside of what its rounding allows"},
+        exits={1: "a cell differs by more than its rounding"},
         see=("docs/forecasting.md",),
     )
-    parser.add_argument("paper", choices=_PAPERS, help="life: 'Forecasting LLM Inference Performance', Tables 4 to 12")
+    parser.add_argument("paper", choices=_PAPERS, help="'Forecasting LLM Inference Performance', Tables 4 to 12")
     parser.add_argument("--table", type=int, metavar="N", help="one table (default: all)")
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.set_defaults(run=_reproduce)

@@ -1,4 +1,4 @@
-"""Options that subcommands which run something share, each with the same words."""
+"""Options that several subcommands share, each with the same words."""
 
 from __future__ import annotations
 
@@ -17,38 +17,45 @@ Options: TypeAlias = "argparse.ArgumentParser | argparse._ArgumentGroup"
 DEFAULT_MODEL = "smollm2-135m-q8_0"
 
 
-#: By name, what several subcommands take; a default is told behind the help.
+#: By name, what several subcommands take; the default follows the help.
 _SHARED: Mapping[str, Mapping[str, Any]] = {
     "device": {"default": "host", "metavar": "NAME", "help": "device profile"},
     "model": {
         "default": DEFAULT_MODEL,
         "metavar": "PATH|NAME",
-        "help": "a GGUF file, or ARCHITECTURE-QUANTISATION of the catalogue",
+        "help": "GGUF file, or ARCHITECTURE-QUANTISATION of the catalogue",
     },
     "scenario": {
         "default": "siso",
         "metavar": "NAME",
         "help": f"{', '.join(scenario_names())}, or p<prompt>-g<generated> in tokens",
     },
-    "ubatch-size": {"type": int, "metavar": "N", "help": "tokens that are evaluated at once (default 512)"},
-    "cache-type-k": {"metavar": "TYPE", "help": "type of the keys in the cache (default f16)"},
-    "cache-type-v": {"metavar": "TYPE", "help": "type of the values in the cache (default f16)"},
-    "lora-rank": {"type": int, "metavar": "N", "help": "rank of a synthetic LoRA adapter on the layers' matrices"},
-    "parallel": {"type": int, "metavar": "N", "help": "sequences that are generated side by side"},
-    "draft": {"metavar": "MODEL|ngram[:TOKENS[:ACCEPTANCE]]", "help": "speculative decoding"},
+    "ubatch-size": {
+        "type": int,
+        "metavar": "N",
+        "help": "largest batch that is computed at once, tokens (default 512)",
+    },
+    "cache-type-k": {"metavar": "TYPE", "help": "type of keys in the KV cache (default f16)"},
+    "cache-type-v": {"metavar": "TYPE", "help": "type of values in the KV cache (default f16)"},
+    "lora-rank": {"type": int, "metavar": "N", "help": "rank of a synthetic LoRA adapter on every layer"},
+    "parallel": {"type": int, "metavar": "N", "help": "sequences generated in one batch"},
+    "draft": {
+        "metavar": "MODEL|ngram[:TOKENS[:ACCEPTANCE]]",
+        "help": "speculative decoding with a draft model or n-grams",
+    },
     "mmproj": {
         "metavar": "PATH|NAME",
-        "help": "projector of a vision model, which encodes an image before each prompt",
+        "help": "projector of a vision model, which encodes an image first",
     },
-    "threads": {"type": int, "metavar": "N", "help": "threads of the engine (default: physical cores)"},
+    "threads": {"type": int, "metavar": "N", "help": "threads (default: physical cores)"},
     "backend": {"choices": ("cpu", "opencl"), "default": "cpu", "help": "backend of llama.cpp"},
-    "opencl-platform": {"metavar": "NAME", "help": "OpenCL platform, by a part of its name"},
-    "flash-attn": {"choices": ("on", "off"), "help": "default on; off where the device is a processor"},
+    "opencl-platform": {"metavar": "NAME", "help": "part of the OpenCL platform's name"},
+    "flash-attn": {"choices": ("on", "off"), "help": "flash attention (default: on; off for OpenCL on a CPU)"},
 }
 
 
 def add_shared(options: Options, *names: str) -> None:
-    """Add options by their names; ``scenario=silo`` has that default in the place of the usual one, ``model=`` none."""
+    """Add options by their names; ``scenario=silo`` sets another default, ``model=`` none."""
     for each in names:
         name, has_own, own = each.partition("=")
         keywords = {**_SHARED[name], **({"default": own or None} if has_own else {})}
@@ -58,20 +65,20 @@ def add_shared(options: Options, *names: str) -> None:
 
 
 def add_subject(parser: argparse.ArgumentParser, *names: str) -> argparse._ArgumentGroup:
-    """Add what says on what something is measured, as `add_shared`; return the group."""
-    group = parser.add_argument_group("what is measured, and where")
+    """Add the options of device and workload, as `add_shared`; return their group."""
+    group = parser.add_argument_group("device and workload")
     add_shared(group, *names)
     return group
 
 
 def effort_group(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
-    """Return the group of what says how much is measured."""
-    return parser.add_argument_group("how much is measured")
+    """Return the group of options that say how much to measure."""
+    return parser.add_argument_group("effort")
 
 
 def answer_group(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
-    """Return the group of what says how the answer is given."""
-    return parser.add_argument_group("the answer")
+    """Return the group of options for the output."""
+    return parser.add_argument_group("output")
 
 
 def check_least(options: argparse.Namespace, *names: str, least: int = 1) -> None:
@@ -83,7 +90,7 @@ def check_least(options: argparse.Namespace, *names: str, least: int = 1) -> Non
 
 
 def add_answer(parser: argparse.ArgumentParser, *, json_help: str = "print JSON") -> argparse._ArgumentGroup:
-    """Add ``--json`` and ``--quiet`` in the group of the answer, and return that."""
+    """Add ``--json`` and ``--quiet`` to the group of the output; return that."""
     group = answer_group(parser)
     group.add_argument("--json", action="store_true", help=json_help)
     add_quiet(group)

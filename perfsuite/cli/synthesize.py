@@ -1,4 +1,4 @@
-"""``perfsuite synthesize`` (prepare): write a GGUF file of true shapes and random weights."""
+"""``perfsuite synthesize`` (prepare): write a GGUF file with real shapes and random weights."""
 
 from __future__ import annotations
 
@@ -22,30 +22,23 @@ def add_parser(commands: Commands) -> None:
         commands,
         "synthesize",
         about="""
-        The file has the tensors of a model in their shapes and with a quantisation, random values in them, and a
-        vocabulary that is made up: an engine takes as long with it as with the real one, and what it generates says
-        nothing. 'pytest --device=host --model=NAME' makes such a file by itself where it needs one.
-
-        The model is a name of the catalogue, 'tiny-' and the name of any architecture that llama.cpp knows, or a file:
-        a config.json of Hugging Face, or a TOML file with 'architecture' and a table [metadata] of GGUF keys without
-        the prefix. Of a file the engine is asked which tensors the model has; those that it could also lack are left
-        out but for the kinds under 'wanted', such as wanted = ["attn_q.bias", "output.weight"].
+        It runs as fast as the real model; what it generates is meaningless. 'pytest --device=host --model=NAME' makes
+        such files itself. A TOML file has 'architecture', a table [metadata] of GGUF keys without the prefix, and
+        'wanted' for optional tensors.
         """,
         examples={
-            "perfsuite synthesize smollm2-135m -o smollm2.gguf": "139 MB, with the usual Q8_0",
-            "perfsuite synthesize llama-3.2-1b --quant=q4_0 --layers=2 -o small.gguf": "two layers only",
-            "perfsuite synthesize tiny-gemma3 -o tiny.gguf": "the smallest of its architecture",
+            "perfsuite synthesize smollm2-135m -o smollm2.gguf": "139 MB, Q8_0",
+            "perfsuite synthesize tiny-gemma3 -o tiny.gguf": "the smallest Gemma 3",
         },
-        writes="the file of --output",
-        see=("perfsuite architectures --help",),
+        see=("perfsuite architectures",),
     )
     parser.add_argument(
         "architecture",
-        help="a name of the catalogue (see 'perfsuite architectures'), or the path of a config.json or a TOML file",
+        help="model of the catalogue, tiny-ARCHITECTURE, config.json or TOML file",
     )
-    parser.add_argument("--quant", default="q8_0", help="weight quantisation (default q8_0)")
-    parser.add_argument("--layers", type=int, metavar="N", help="another depth than the architecture's own")
-    parser.add_argument("-o", "--output", type=Path, required=True, metavar="FILE", help="the file to write")
+    parser.add_argument("--quant", default="q8_0", help="type of weights (default q8_0)")
+    parser.add_argument("--layers", type=int, metavar="N", help="number of layers (default: the architecture's)")
+    parser.add_argument("-o", "--output", type=Path, required=True, metavar="FILE", help="file to write")
     parser.set_defaults(run=_synthesize)
 
 

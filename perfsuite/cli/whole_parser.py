@@ -9,11 +9,21 @@ from perfsuite.cli.command_help import Commands, ParagraphFormatter
 from perfsuite.cli.nearest import nearest
 from perfsuite.cli.registry import COMMANDS, Purpose
 
-_ABOUT = """Performance regression of LLM inference on devices: what 'pytest --device=host' measures is judged there;
-these commands look at it, and do what needs no tests."""
+_ABOUT = """Find out whether LLM inference got slower on a device. 'pytest --device=host' measures and judges. These
+commands look at what it measured, and do what needs no tests."""
 
-_EPILOG = """'perfsuite COMMAND --help' tells what a command does, and shows examples. Exit codes: 0 done, 1 what was
-looked for is there (a regression, a broken promise), 2 a mistake, 130 interrupted. docs/terminal.md says more."""
+#: What an exit code means unless a command's own help says otherwise.
+EXITS = {
+    0: "done",
+    1: "found what the command looks for, such as a regression or a broken promise",
+    2: "a mistake, or something is missing; one line says what",
+    130: "interrupted by Ctrl-C",
+    143: "ended by SIGTERM",
+}
+
+_EPILOG = "exit codes:\n{}\n\n'perfsuite COMMAND --help' shows options and examples.".format(
+    "\n".join(f"  {code:<3}  {meaning}" for code, meaning in EXITS.items())
+)
 
 
 def parser_of(words: Sequence[str]) -> argparse.ArgumentParser:

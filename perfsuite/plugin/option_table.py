@@ -15,7 +15,7 @@ import pytest
 GROUP = "perfsuite"
 
 MARKER = "perf"
-MARKER_LINE = f"{MARKER}(margin): the change that passes in this test, as a ratio; --perf-margin overrides it"
+MARKER_LINE = f"{MARKER}(margin): change that passes in this test, as a ratio; --perf-margin overrides it"
 
 DEFAULT_MODEL = "smollm2-135m-q8_0"
 DEFAULT_SCENARIO = "siso"
@@ -50,168 +50,158 @@ _SWITCH = {"action": "store_true"}
 
 #: What `addoption` takes of each option, in the order of the help.
 OPTIONS: dict[str, dict[str, Any]] = {
-    "--device": _row("run the performance cases on a device: host, or another of 'perfsuite devices'", metavar="NAME"),
+    "--device": _row("measure on this device: host, or another of 'perfsuite devices'", metavar="NAME"),
     "--model": _row(
-        f"a GGUF file, or architecture-quantisation from the catalogue (default: the device's, else {DEFAULT_MODEL})",
+        f"GGUF file, or ARCHITECTURE-QUANTISATION of the catalogue (default: the device's, else {DEFAULT_MODEL})",
         metavar="PATH|NAME",
     ),
     "--scenario": _row(
-        f"{', '.join(SCENARIOS)}, or p<prompt>-g<generated> (default {DEFAULT_SCENARIO})",
+        f"{', '.join(SCENARIOS)}, or p<prompt>-g<generated> in tokens (default {DEFAULT_SCENARIO})",
         metavar="NAME",
         default=DEFAULT_SCENARIO,
     ),
-    "--n-prompt": _row("tokens of the prompt, instead of the scenario's (llama-bench's -p)", type=int, metavar="N"),
-    "--n-gen": _row("tokens that are generated (llama-bench's -n)", type=int, metavar="N"),
-    "--n-depth": _row("tokens that are in the cache before (llama-bench's -d)", type=int, metavar="N"),
-    "--ubatch-size": _row("tokens that are evaluated at once (llama-bench's -ub; default 512)", type=int, metavar="N"),
-    "--cache-type-k": _row("type of the keys in the cache (llama-bench's -ctk; default f16)", metavar="TYPE"),
-    "--cache-type-v": _row("type of the values in the cache (llama-bench's -ctv; default f16)", metavar="TYPE"),
-    "--lora-rank": _row("rank of a synthetic LoRA adapter beside every matrix of the layers", type=int, metavar="N"),
-    "--parallel": _row("sequences that are generated side by side, a token of each in one step", type=int, metavar="N"),
+    "--n-prompt": _row("prompt length, tokens (default: the scenario's)", type=int, metavar="N"),
+    "--n-gen": _row("tokens to generate (default: the scenario's)", type=int, metavar="N"),
+    "--n-depth": _row("tokens already in the KV cache (default: the scenario's)", type=int, metavar="N"),
+    "--ubatch-size": _row("largest batch that is computed at once, tokens (default 512)", type=int, metavar="N"),
+    "--cache-type-k": _row("type of keys in the KV cache (default f16)", metavar="TYPE"),
+    "--cache-type-v": _row("type of values in the KV cache (default f16)", metavar="TYPE"),
+    "--lora-rank": _row("rank of a synthetic LoRA adapter on every layer", type=int, metavar="N"),
+    "--parallel": _row("sequences generated in one batch", type=int, metavar="N"),
     "--draft": _row(
-        "speculative decoding: a draft, or ngram, the tokens that it proposes in a round (default 4), and the "
-        "chance that each passes (default 0.8), such as smollm2-135m-q8_0:4:0.7",
+        "speculative decoding: draft model or ngram, tokens of a round (default 4), chance of acceptance (default 0.8)",
         metavar="MODEL|ngram[:TOKENS[:ACCEPTANCE]]",
     ),
     "--mmproj": _row(
-        "the projector of a vision model, which encodes an image of random pixels before each prompt: a GGUF file, or "
-        "encoder-quantisation from the catalogue, such as clip-vit-l14-336-f16",
+        "projector of a vision model, which encodes a random image before each prompt",
         metavar="PATH|NAME",
     ),
     "--prompts": _row(
-        "prompts that each process runs in turn, such as 'perfsuite prompts' writes; the scenario says how many "
-        "tokens follow each",
+        "prompts that each process runs in turn, as 'perfsuite prompts' writes them",
         metavar="FILE",
     ),
-    "--threads": _row("threads of the engine (default: physical cores)", type=int, metavar="N"),
-    "--backend": _row("llama.cpp backend (default cpu)", choices=("cpu", "opencl"), default="cpu"),
-    "--baseline": _row("stored baselines (default compare)", choices=("compare", "record", "off"), default="compare"),
-    "--baseline-dir": _row("where baselines lie (default: <rootdir>/baselines)", metavar="DIR"),
+    "--threads": _row("threads (default: physical cores)", type=int, metavar="N"),
+    "--backend": _row("backend of llama.cpp (default cpu)", choices=("cpu", "opencl"), default="cpu"),
+    "--baseline": _row(
+        "compare with the baselines, record them, or neither (default compare)",
+        choices=("compare", "record", "off"),
+        default="compare",
+    ),
+    "--baseline-dir": _row("folder of the baselines (default: <rootdir>/baselines)", metavar="DIR"),
     "--perf-sweep": _row(
-        f"place series of workloads under the device's roofline: {', '.join(SWEEPS)}, all", metavar="NAME,.."
+        f"also place series of workloads under the roofline: {', '.join(SWEEPS)}, all", metavar="NAME,.."
     ),
-    "--perf-long": _row("sweep lengths and sizes of real use, which take hours", **_SWITCH),
-    "--perf-fidelity": _row(
-        "hold the suite's own timings against an independent tracer and kernel duplication", **_SWITCH
-    ),
-    "--perf-overhead": _row("measure what recorders cost, alone and together", **_SWITCH),
+    "--perf-long": _row("sweep realistic lengths and sizes, which takes hours", **_SWITCH),
+    "--perf-fidelity": _row("also check the suite's timings against independent ones", **_SWITCH),
+    "--perf-overhead": _row("also measure what the recorders cost", **_SWITCH),
     "--perf-trace": _row(
-        "trace a run, and judge balance of threads, growth of attention, linearity of products, reuse of experts",
+        "also trace a run: balance of threads, growth of attention, linearity of products, reuse of experts",
         **_SWITCH,
     ),
     "--perf-experiment": _row(
-        "experiments that other packages bring (entry points of the group perfsuite.experiments), by commas",
+        "experiments of other packages (entry points perfsuite.experiments), by commas",
         metavar="NAME,..",
     ),
     "--perf-shapes": _row(
-        f"hunt for shapes at which an operation breaks down: {', '.join(SHAPE_OPERATIONS)}, all", metavar="NAME,.."
+        f"also hunt for shapes at which an operation is wrong or slow: {', '.join(SHAPE_OPERATIONS)}, all",
+        metavar="NAME,..",
     ),
-    "--perf-shape-subjects": _row(f"who computes: {', '.join(SHAPE_SUBJECTS)} (default tiled)", metavar="NAME,.."),
-    "--perf-shape-types": _row(f"how weights are stored: {', '.join(SHAPE_TYPES)} (default all)", metavar="TYPE,.."),
+    "--perf-shape-subjects": _row(f"what computes: {', '.join(SHAPE_SUBJECTS)} (default tiled)", metavar="NAME,.."),
+    "--perf-shape-types": _row(f"types of weights: {', '.join(SHAPE_TYPES)} (default all)", metavar="TYPE,.."),
     "--perf-shape-bounds": _row(
-        "sizes to draw from, such as k=2:512,n=1:512 (default: those of small kernels)", metavar="NAME=LEAST:MOST,.."
+        "range of sizes, such as k=2:512,n=1:512 (default: small kernels)", metavar="NAME=LEAST:MOST,.."
     ),
     "--perf-shape-profile": _row(
         f"{'; '.join(f'{name}: {size}' for name, size in SHAPE_PROFILES.items())} (default {DEFAULT_SHAPE_PROFILE})",
         choices=tuple(SHAPE_PROFILES),
     ),
-    "--perf-kernels": _row("other sources of the tiled kernels, such as a changed copy", metavar="DIR"),
-    "--perf-dir": _row("where the run's files go (default: .perfsuite/runs/<id>)", metavar="DIR"),
-    "--perf-report": _row("write report.html beside run.json (default on)", choices=("on", "off"), default="on"),
+    "--perf-kernels": _row("folder of other sources of the tiled kernels", metavar="DIR"),
+    "--perf-dir": _row("folder of the run's files (default: .perfsuite/runs/<id>)", metavar="DIR"),
+    "--perf-report": _row("write report.html (default on)", choices=("on", "off"), default="on"),
     "--perf-history": _row(
-        "append the run to the history in a folder or on S3 (default: <rootdir>/.perfsuite/history)", metavar="DIR|off"
+        "folder or s3:// address of the history, or off (default: <rootdir>/.perfsuite/history)", metavar="DIR|off"
     ),
     "--perf-commit": _row(
-        "commit that is measured, such as that of the sources a build was made from (default: of the rootdir)",
+        "commit of the measured sources (default: the rootdir's)",
         metavar="SHA",
     ),
     "--perf-address": _row(
-        "reach the device in this way instead of its profile's: local, ssh:[user@]host[:port], adb[:SERIAL], "
-        "serial:[user@]/dev/PORT[,BAUD]",
+        "how to reach the device: local, ssh:[user@]host[:port], adb[:SERIAL], serial:[user@]/dev/PORT[,BAUD] "
+        "(default: the profile's)",
         metavar="local|ssh:HOST|adb|serial:PORT",
     ),
     "--perf-plan": _row(
-        "measure nothing, and write into this folder what the run would ask of a device that only runs what is "
-        "uploaded; 'perfsuite bundle --plan' makes the folder",
+        "write the run into this folder of 'perfsuite bundle --plan', measure nothing",
         metavar="FOLDER",
     ),
     "--perf-plan-pairs": _row(
-        f"pairs of a run that is planned (default {DEFAULT_PLANNED_PAIRS})",
+        f"pairs of a planned run (default {DEFAULT_PLANNED_PAIRS})",
         type=int,
         default=DEFAULT_PLANNED_PAIRS,
         metavar="N",
     ),
-    "--perf-ingest": _row(
-        "judge what came back of a folder that was planned; 'perfsuite ingest' names its options", metavar="FOLDER"
-    ),
-    "--perf-results": _row("where what came back lies (default: results/ in that folder)", metavar="FOLDER"),
-    "--perf-wait": _row("wait for a device that somebody else has, such as 10m (default: do not)", metavar="TIME"),
+    "--perf-ingest": _row("judge the results of a planned run; see 'perfsuite ingest'", metavar="FOLDER"),
+    "--perf-results": _row("folder of these results (default: results/ in it)", metavar="FOLDER"),
+    "--perf-wait": _row("wait so long for a device that another run has, such as 10m (default 0)", metavar="TIME"),
     "--farm": _row(
-        "borrow a board of --device's kind through labgrid's coordinator there (default: LG_COORDINATOR)",
+        "borrow a board of --device's kind from this labgrid coordinator (default: LG_COORDINATOR)",
         nargs="?",
         const="",
         metavar="HOST:PORT",
     ),
     "--farm-wait": _row(
-        f"longest wait for a board that others have, such as 30m (default {DEFAULT_FARM_WAIT})",
+        f"longest wait for a board, such as 30m (default {DEFAULT_FARM_WAIT})",
         metavar="TIME",
         default=DEFAULT_FARM_WAIT,
     ),
-    "--farm-break": _row("break the lock of a dead run on a place of the farm first", metavar="PLACE"),
-    "--farm-avoid": _row(
-        "places of the farm that are taken only where there is no other of the kind", metavar="PLACE,..."
-    ),
+    "--farm-break": _row("first break the lock of a dead run on this place", metavar="PLACE"),
+    "--farm-avoid": _row("places to take only if there is no other", metavar="PLACE,..."),
     "--perf-wait-quiet": _row(
-        "where others use the processors, wait so long for quiet and begin anew, such as 5m (default: go on)",
+        "wait so long for a busy machine, then start again, such as 5m (default: do not wait)",
         metavar="TIME",
     ),
-    "--perf-replicates": _row("fresh processes (default 10)", type=int, default=10, metavar="N"),
+    "--perf-replicates": _row("fresh processes for each case (default 10)", type=int, default=10, metavar="N"),
     "--perf-margin": _row(
-        "change that passes, of all cases or by kind, such as 0.05,phase=0.02 (default: see perf_margin)",
+        "change that passes, such as 0.05,phase=0.02 (default: see perf_margin)",
         metavar="RATIO|KIND=RATIO,..",
     ),
     "--perf-resolution": _row(
-        "coarsest resolution that still passes: where only a slowdown of more could be found, a case is undecided "
-        f"(default {DEFAULT_RESOLUTION_RATIO:g}; pairs pass at 0.1 at most)",
+        "a case passes only if a slowdown of this ratio would be found "
+        f"(default {DEFAULT_RESOLUTION_RATIO:g}; pairs: 0.1 at most)",
         metavar="RATIO",
     ),
     "--perf-step-share": _row(
-        "share of prefill or decode that a case of it may change by, where that is more than its margin; 0 for none "
-        f"(default {DEFAULT_STEP_SHARE_RATIO:g})",
+        f"a case may always change by this share of prefill or decode (default {DEFAULT_STEP_SHARE_RATIO:g})",
         metavar="RATIO",
     ),
     "--perf-calibrate": _row(
-        "where no calibration is stored, forecast by a quick one of what the run needs, made once "
-        f"(default {DEFAULT_CALIBRATION})",
+        f"without a stored calibration, make a quick one once (default {DEFAULT_CALIBRATION})",
         choices=("quick", "off"),
         default=DEFAULT_CALIBRATION,
     ),
-    "--perf-strict": _row("fail cases that are new, invalid or undecided, too", **_SWITCH),
-    "--perf-allow-undecided": _row("exit with 0 where nothing could be judged, and not with 10", **_SWITCH),
+    "--perf-strict": _row("new, invalid, incomparable and undecided cases fail", **_SWITCH),
+    "--perf-allow-undecided": _row("exit code 0, not 10, if nothing could be judged", **_SWITCH),
     "--perf-flash-attn": _row(
-        "flash attention (default on; off where OpenCL runs on a processor, which compiles it for 20 s and more)",
+        "flash attention (default: on; off for OpenCL on a CPU)",
         choices=("on", "off"),
     ),
-    "--perf-opencl-platform": _row("OpenCL platform, by a part of its name", metavar="NAME"),
-    "--perf-inject": _row("slow an operator or a phase down, to test a verdict", metavar="OP=RATIO"),
-    "--against": _row("compare, in pairs, with another llama.cpp: checkout, build, prefix", metavar="DIR"),
-    "--against-model": _row("compare, in pairs, with another model file", metavar="PATH|NAME"),
-    "--against-args": _row(f"compare, in pairs, with settings: {AGAINST_ARGUMENTS}", metavar="NAME=VALUE .."),
+    "--perf-opencl-platform": _row("part of the OpenCL platform's name", metavar="NAME"),
+    "--perf-inject": _row("slow an operator or phase by this ratio, to test the verdict", metavar="OP=RATIO"),
+    "--against": _row("compare in pairs with another llama.cpp: checkout, build or prefix", metavar="DIR"),
+    "--against-model": _row("compare in pairs with another model", metavar="PATH|NAME"),
+    "--against-args": _row(f"compare in pairs with other settings: {AGAINST_ARGUMENTS}", metavar="NAME=VALUE .."),
     "--perf-budget": _row(
-        "time to look for changes in pairs, half as long again to confirm them, such as 120s or 5m "
-        f"(default {DEFAULT_BUDGET})",
+        f"time for pairs, such as 120s or 5m; confirming adds half (default {DEFAULT_BUDGET})",
         metavar="SECONDS",
     ),
 }
 
-_INI_VALUES = {
-    "perf_margin": "change that passes, of all cases or by kind, such as 0.05,phase=0.02 (default: the device's, "
-    "else 0.05)",
-    "perf_session_spread": "spread between sessions, as a ratio (default: the device profile's)",
-    "perf_resolution": "coarsest resolution that still passes; --perf-resolution overrides it "
-    f"(default {DEFAULT_RESOLUTION_RATIO:g})",
-    "perf_step_share": "share of prefill or decode that a case of it may change by; --perf-step-share overrides it "
-    f"(default {DEFAULT_STEP_SHARE_RATIO:g})",
+#: Values of the ini file, with what each says.
+INI_VALUES = {
+    "perf_margin": "change that passes, such as 0.05,phase=0.02 (default: the device's, else 0.05)",
+    "perf_session_spread": "spread between sessions, as a ratio (default: the device's)",
+    "perf_resolution": f"as --perf-resolution (default {DEFAULT_RESOLUTION_RATIO:g})",
+    "perf_step_share": f"as --perf-step-share (default {DEFAULT_STEP_SHARE_RATIO:g})",
 }
 
 #: Options that say nothing without ``--perf-shapes``.
@@ -245,7 +235,7 @@ def add_options(parser: pytest.Parser) -> None:
         raise pytest.UsageError(_CONFLICT.format(", ".join(sorted(taken))))
     for name, settings in OPTIONS.items():
         group.addoption(name, **settings)
-    for name, help_text in _INI_VALUES.items():
+    for name, help_text in INI_VALUES.items():
         parser.addini(name, help_text, default=None)
 
 

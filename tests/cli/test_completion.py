@@ -13,8 +13,11 @@ from perfsuite.cli import main
 from perfsuite.cli.completion import completion_script
 from perfsuite.cli.registry import COMMANDS
 from perfsuite.device.profile import profile_names
+from perfsuite.device.profile.search import shipped_names
 from perfsuite.workload.scenario import scenario_names
 from tests.command_streams import Streams
+
+SHARE = Path(__file__).resolve().parents[2] / "share"
 
 #: Completes a command line as bash does when a key is pressed: by the function that was registered for the command.
 _PRESS = """
@@ -112,3 +115,31 @@ def test_every_script_knows_every_command(shell: str, tmp_path: Path, capsys: St
         line = [executable, "-n", str(tmp_path / "script")]
         done = subprocess.run(line, capture_output=True, text=True, timeout=60, check=False)
         assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("name", ["bash-completion/completions/perfsuite", "fish/vendor_completions.d/perfsuite.fish"])
+def test_what_a_wheel_installs_completes(name: str, folder: Path) -> None:
+    """The files below share/ offer the same, with the devices that ship."""
+    file, devices = SHARE / name, {"host", *shipped_names()}
+    if name.startswith("bash"):
+        assert press(file, ["baseline", "ap"], folder) == {"approve"}
+        assert press(file, ["forecast", "--device", ""], folder) == devices
+        return
+    if shutil.which("fish") is None:
+        pytest.skip("fish is not installed")
+    for words, offered in (("baseline ap", {"approve"}), ("forecast --device ", devices)):
+        script = f"source {file}; complete -C 'perfsuite {words}'"
+        done = subprocess.run(
+            ["fish", "--no-config", "-c", script], capture_output=True, text=True, timeout=60, check=True
+        )
+        assert {line.split("\t")[0] for line in done.stdout.splitlines()} == offered
+
+
+@pytest.mark.skipif(shutil.which("zsh") is None, reason="zsh is not installed")
+def test_zsh_finds_what_a_wheel_installs() -> None:
+    """With its folder in $fpath, compinit makes _perfsuite the function of the command."""
+    script = (
+        f"fpath=({SHARE}/zsh/site-functions $fpath); autoload -Uz compinit; compinit -u -D; print $_comps[perfsuite]"
+    )
+    done = subprocess.run(["zsh", "-f", "-c", script], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout == "_perfsuite\n"

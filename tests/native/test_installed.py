@@ -25,7 +25,7 @@ SOURCES = ("bpf", "include", "src")
 def installed(toolchain: NativeToolchain, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the folder of native files, built and installed."""
     folder = tmp_path_factory.mktemp("native")
-    toolchain.build(folder / "build")
+    toolchain.build(folder / "build", SKBUILD_DATA_DIR=str(folder / "data"))
     run([toolchain.cmake, "--install", str(folder / "build"), "--prefix", str(folder / "site")])
     return folder / "site" / "perfsuite" / "_native"
 
@@ -37,6 +37,14 @@ def test_install_holds_what_is_built_and_the_sources_for_the_device(installed: P
     built = {path for path in found if path.suffix == ".so"} | {Path(WORKER)}
     assert found - built == {path.relative_to(NATIVE) for path in sources}
     assert Path(PROBE_LIBRARY) in built
+
+
+def test_a_wheel_holds_completion_and_the_man_page(installed: Path) -> None:
+    """They lie where shells and man look below a prefix, which is where a wheel's data goes."""
+    data, share = installed.parents[2] / "data" / "share", NATIVE.parent / "share"
+    assert {path.relative_to(data): path.read_bytes() for path in data.rglob("*") if path.is_file()} == {
+        path.relative_to(share): path.read_bytes() for path in share.rglob("*") if path.is_file()
+    }
 
 
 def _worker(installed: Path, plan: Plan, folder: Path) -> tuple[int, str]:

@@ -1,4 +1,4 @@
-"""``perfsuite bisect`` (measure): find which of many builds of llama.cpp changed a case's time."""
+"""``perfsuite bisect`` (measure): find the build of llama.cpp that changed a case's time."""
 
 from __future__ import annotations
 
@@ -33,20 +33,14 @@ from perfsuite.workload.scenario import find_scenario
 _CARRIER_BUDGET_S = 60.0
 
 _ABOUT = """
-The builds are named as for 'perfsuite compare', oldest first: folders, releases of llama-cpp-python, or with --source
-revisions of that checkout; OLD..NEW stands for OLD and all revisions behind it up to NEW, along the first parents. A
-build is compiled when the search asks for it, and kept; one that does not compile or run is left out.
-
-The first and the last are compared in pairs. Where they differ, builds between are compared with both until the odds
-are good enough, and so on; several places where the time changed are found as several. Changes that cancel each other
-between the first and the last are found with --stretches alone. In the end the two builds beside each place are
-compared once more, for the operators that carry the change.
+Builds are named as for 'perfsuite compare', oldest first. OLD..NEW means OLD and the later revisions up to NEW, along
+the first parents. Builds that do not compile or run are left out. Only --stretches finds changes that cancel each
+other.
 """
 
 _EXAMPLES = {
-    "perfsuite bisect 0.3.16 0.3.22 0.3.28 0.3.36": "which of these releases made decode slower?",
     "perfsuite bisect v1.0..my-branch --source ../llama.cpp --case=prefill": "which commit made prefill slower?",
-    "perfsuite bisect build-*/ --case=decode/ffn_up --least=0.05": "folders that were built, and one operator",
+    "perfsuite bisect 0.3.16 0.3.22 0.3.28 0.3.36": "which release made decode slower?",
 }
 
 
@@ -96,27 +90,27 @@ def add_parser(commands: Commands) -> None:
         "bisect",
         about=_ABOUT,
         examples=_EXAMPLES,
-        writes="builds, into the cache of the user",
+        writes="builds, into the cache",
         exits={1: "the pairs did not decide", 10: "the first and the last build do not differ"},
         see=("docs/how-to/find-the-change.md",),
     )
     parser.set_defaults(device="host", opencl_platform=None)
-    parser.add_argument("builds", nargs="+", metavar="BUILD", help="two and more, oldest first; or OLD..NEW")
-    parser.add_argument("--source", type=Path, metavar="DIR", help="the checkout whose revisions the builds are")
-    text = "builds a revision, run by sh in a copy of it; libraries must be shared ones"
+    parser.add_argument("builds", nargs="+", metavar="BUILD", help="two builds or more, oldest first; or OLD..NEW")
+    parser.add_argument("--source", type=Path, metavar="DIR", help="checkout of the revisions")
+    text = "shell command that builds a revision, with shared libraries"
     parser.add_argument("--build", metavar="COMMAND", help=text)
     subject = add_subject(parser, "model", "scenario", "threads")
     add_shared(subject, *("ubatch-size", "cache-type-k", "cache-type-v", "lora-rank", "parallel", "draft", "mmproj"))
-    text = "a phase or PHASE/OPERATOR, or the end of a case's id (default decode; of a model of embeddings embed)"
+    text = "phase, PHASE/OPERATOR, or end of a case id (default decode; embedding models: embed)"
     subject.add_argument("--case", metavar="CASE", help=text)
     effort = effort_group(parser)
-    text = "the smallest change that is looked for (default 0.01)"
+    text = "smallest change to look for (default 0.01)"
     effort.add_argument("--least", type=float, default=0.01, metavar="RATIO", help=text)
-    text = "how often a change may be found in the wrong place (default 0.05)"
+    text = "how often the wrong build may be named, a ratio (default 0.05)"
     effort.add_argument("--wrong", type=float, default=0.05, metavar="RATIO", help=text)
-    text = "search so many stretches by themselves, for changes that cancel each other (default 1)"
+    text = "stretches to search separately (default 1)"
     effort.add_argument("--stretches", type=int, default=1, metavar="N", help=text)
-    text = "of one question at most (default 120)"
+    text = "most pairs for one comparison (default 120)"
     effort.add_argument("--pairs", type=int, default=120, metavar="N", help=text)
     add_answer(parser)
     parser.set_defaults(run=_bisect)

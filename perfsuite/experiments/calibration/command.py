@@ -1,4 +1,4 @@
-"""``perfsuite calibrate`` (forecast): measure single operators, so that forecasts know this device."""
+"""``perfsuite calibrate`` (forecast): measure single operators, for better forecasts."""
 
 from __future__ import annotations
 
@@ -33,18 +33,13 @@ from perfsuite.units import format_change, format_ns
 from perfsuite.workload.ggml_types import GGML_TYPES
 
 _ABOUT = """
-Single ggml operators of the installed llama.cpp are measured, each alone, and what forecasts need of them is stored.
-Forecasts and the cases of 'pytest --device' use it from then on, as long as device, build and number of threads are
-the same; with another build or after a change of the machine, calibrate again. A board is measured over the link, and
-its calibration is kept here, for this very board.
-
-It takes about ten minutes on two cores. Let nothing else run: what disturbs it is in every later forecast.
+Takes ten minutes on two cores; let nothing else run. Forecasts use the result until device, build or number of threads
+change.
 """
 
 _EXAMPLES = {
-    "perfsuite calibrate": "this machine, with as many threads as it has physical cores",
-    "perfsuite calibrate --device=rubikpi": "a board, over the link of its profile",
-    "perfsuite calibrate --device=host --threads=1 --type=q8_0": "for runs with one thread, of one type of weights",
+    "perfsuite calibrate --device=rubikpi": "a board",
+    "perfsuite calibrate --threads=1 --type=q8_0": "one thread, one type",
 }
 
 
@@ -55,15 +50,20 @@ def add_parser(commands: Commands) -> None:
         "calibrate",
         about=_ABOUT,
         examples=_EXAMPLES,
-        writes="the calibration, in the cache of the user (the command names the file)",
-        see=("docs/forecasting.md", "perfsuite held-out --help"),
+        writes="the calibration, into the cache",
+        see=(
+            "docs/forecasting.md",
+            "perfsuite held-out",
+        ),
     )
     subject = add_subject(parser, "device")
-    text = f"reach the device in this way instead of its profile's: {ACCEPTED.removeprefix('accepted are ')}"
+    text = f"how to reach the device: {ACCEPTED.removeprefix('accepted are ')} (default: the profile's)"
     subject.add_argument("--address", metavar="local|ssh:HOST|adb|serial:PORT", help=text)
     add_shared(subject, "threads")
     types = ", ".join(STANDARD_TYPES)
-    subject.add_argument("--type", action="append", metavar="TYPE", help=f"ggml type of weights (default: {types})")
+    subject.add_argument(
+        "--type", action="append", metavar="TYPE", help=f"type of weights; repeatable (default {types})"
+    )
     text = f"rounds over all operators (default {N_ROUNDS})"
     effort_group(parser).add_argument("--rounds", type=int, default=N_ROUNDS, metavar="N", help=text)
     add_answer(parser)

@@ -1,4 +1,4 @@
-"""``perfsuite certify`` (trust): measure false alarms and power of the verdicts on this device."""
+"""``perfsuite certify`` (trust): measure how often verdicts on this device are wrong."""
 
 from __future__ import annotations
 
@@ -37,18 +37,13 @@ from perfsuite.workload.scenario import find_scenario
 _DEFAULT_RUNS, _BUDGET_S = 20, 90.0
 
 _ABOUT = """
-Runs in pairs are made of a build against itself, which must not be told as changed, and of a build that was slowed
-down on purpose, which must be: so the rates of false alarms and of regressions found are measured on this device, with
-bounds, beside those of the rules of other tools on the same runs.
-
-A run takes 90 s and the defaults make 20 of each kind. It may be broken off: what was measured is kept, and the next
-call goes on from there. It measures the verdicts, not the engine.
+Compares a build with itself and with a slowed copy: false alarms and found regressions, with bounds, beside the rules
+of other tools. A run takes 90 s. An interrupted certificate continues the next time.
 """
 
 _EXAMPLES = {
-    "perfsuite certify --runs=20": "false alarms alone: half an hour",
-    "perfsuite certify --runs=20 --inject=0.05 --inject-operator=ffn_up=0.2": "power as well: an hour and a half",
-    "perfsuite certify --report-only --json": "what is known until now",
+    "perfsuite certify --runs=20": "false alarms: half an hour",
+    "perfsuite certify --runs=20 --inject=0.05 --inject-operator=ffn_up=0.2": "and what is found: an hour and a half",
 }
 
 
@@ -59,22 +54,22 @@ def add_parser(commands: Commands) -> None:
         "certify",
         about=_ABOUT,
         examples=_EXAMPLES,
-        writes="each run as it ends and the summary, into the cache of the user or to --state",
+        writes="the runs and the summary, into the cache or --state",
         see=("docs/comparing.md", "docs/results.md"),
     )
     subject = add_subject(parser, "device", "model", "scenario")
-    subject.add_argument("--threads", type=int, metavar="N", help="threads of the engine (default: usable cores)")
+    subject.add_argument("--threads", type=int, metavar="N", help="threads (default: usable cores)")
     effort = effort_group(parser)
     effort.add_argument("--runs", type=int, default=_DEFAULT_RUNS, metavar="N", help="runs of each kind (default 20)")
-    text = "also slow both phases down by this share, such as 0.05; may be repeated"
+    text = "also slow both phases by this ratio, such as 0.05; repeatable"
     effort.add_argument("--inject", type=float, action="append", default=[], metavar="RATIO", help=text)
-    text = "also slow one operator down, such as ffn_up=0.2; may be repeated"
+    text = "also slow one operator, such as ffn_up=0.2; repeatable"
     effort.add_argument("--inject-operator", action="append", default=[], metavar="ROLE=RATIO", help=text)
-    effort.add_argument("--load", action="store_true", help="also switch on a background load half way")
-    effort.add_argument("--no-same", action="store_true", help="no further runs of a side against itself")
+    effort.add_argument("--load", action="store_true", help="also start a background load half way")
+    effort.add_argument("--no-same", action="store_true", help="no further runs of a build against itself")
     answer = add_answer(parser)
-    answer.add_argument("--state", type=Path, metavar="FILE", help="where the runs are kept (default: in the cache)")
-    answer.add_argument("--report-only", action="store_true", help="run nothing, tell what is kept")
+    answer.add_argument("--state", type=Path, metavar="FILE", help="file of the runs (default: in the cache)")
+    answer.add_argument("--report-only", action="store_true", help="run nothing, show what is kept")
     parser.set_defaults(run=_certify)
 
 

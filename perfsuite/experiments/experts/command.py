@@ -1,4 +1,4 @@
-"""``perfsuite experts`` (watch): show how the experts of an architecture are reused."""
+"""``perfsuite experts`` (watch): show how often an MoE model reuses its experts."""
 
 from __future__ import annotations
 
@@ -16,17 +16,12 @@ if TYPE_CHECKING:
     from perfsuite.experiments.experts.view import ExpertReport
 
 _ABOUT = """
-A recording with the choices of routers is read: one of 'perfsuite trace --trace experts', or of 'perfsuite trace
---model NAME --recorder experts'. Told are the reuse of experts in each layer and the hits of caches of every size;
-where operators were recorded too (--trace experts,counters --memory-limit BYTES), also how the time of the experts'
-products and their major faults go with the reuse distance.
-
-Nothing is run. An architecture without experts has nothing to tell.
+Reads a recording with router choices. With operators in it as well, it shows how time and page faults depend on the
+reuse distance.
 """
 
 _EXAMPLES = {
-    "perfsuite experts recording": "what a folder of 'perfsuite trace' holds",
-    "perfsuite experts recording --cache=8 --plot=hits.png --json": "the hits of a cache of 8 experts a layer, drawn",
+    "perfsuite experts recording --cache=8 --plot=hits.png": "hits of a cache of 8 experts a layer",
 }
 
 
@@ -37,12 +32,14 @@ def add_parser(commands: Commands) -> None:
         "experts",
         about=_ABOUT,
         examples=_EXAMPLES,
-        writes="the picture of --plot, and nothing else",
-        see=("docs/experts.md", "perfsuite trace --help"),
+        see=(
+            "docs/experts.md",
+            "perfsuite trace",
+        ),
     )
-    parser.add_argument("recording", type=Path, metavar="RUN", help="a folder that 'perfsuite trace' made, or its file")
-    parser.add_argument("--cache", type=int, metavar="N", help="tell the hits of a cache of N experts in each layer")
-    parser.add_argument("--plot", type=Path, metavar="FILE", help="draw hits over the cache's size as PNG or SVG")
+    parser.add_argument("recording", type=Path, metavar="RUN", help="folder of 'perfsuite trace', or its file")
+    parser.add_argument("--cache", type=int, metavar="N", help="show the hits of a cache of N experts a layer")
+    parser.add_argument("--plot", type=Path, metavar="FILE", help="draw a picture, PNG or SVG")
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.set_defaults(run=_experts)
 

@@ -1,4 +1,4 @@
-"""``perfsuite fidelity`` (trust): hold the suite's own timings against independent ground truths."""
+"""``perfsuite fidelity`` (trust): check the suite's timings against independent ones."""
 
 from __future__ import annotations
 
@@ -119,18 +119,12 @@ def _scores(row: FidelityRow) -> tuple[str, str]:
 _MOST_BUDGET_S = 86_400
 
 _ABOUT = """
-The suite's own timings are held against ground truths that do not depend on them: phases against an independent tracer,
-sums of operators against phases, and OpenCL kernels against kernel duplication (a kernel that is launched N times takes
-N times as long).
-
-It takes about three minutes; let nothing else run. With --published nothing is measured: what the paper of lm-Meter
-prints is computed again from its latencies.
+Phases against another tracer, sums of operators against phases, OpenCL kernels against kernel duplication. Takes three
+minutes; let nothing else run.
 """
 
 _EXAMPLES = {
-    "perfsuite fidelity": "phases, operators and kernels of this machine",
-    "perfsuite fidelity --phases-only --processes=10 --json": "one part, with more processes",
-    "perfsuite fidelity --published": "the published figures",
+    "perfsuite fidelity --phases-only --processes=10": "one part, with more processes",
 }
 
 
@@ -141,27 +135,29 @@ def add_parser(commands: Commands) -> None:
         "fidelity",
         about=_ABOUT,
         examples=_EXAMPLES,
-        writes="logs of what it starts, into .perfsuite/fidelity",
+        writes="logs, into .perfsuite/fidelity",
         exits={1: "a limit is not met, or a part could not be measured"},
         see=("docs/fidelity.md",),
     )
     add_subject(parser, "device", "model", "scenario", "threads", "backend", "opencl-platform")
-    parts = parser.add_argument_group("which parts")
+    parts = parser.add_argument_group("parts")
     only = parts.add_mutually_exclusive_group()
     for kind in FidelityKind:
         others = " and ".join(each.value for each in FidelityKind if each is not kind)
         only.add_argument(f"--{kind.value}-only", action="store_true", help=f"leave out {others}")
-    parts.add_argument("--kernel", action="append", metavar="TEXT", help="own kernels whose case id holds this text")
-    parts.add_argument("--no-uprobes", action="store_true", help="leave out the kernel's own probes")
+    parts.add_argument(
+        "--kernel", action="append", metavar="TEXT", help="own kernels whose case id contains this; repeatable"
+    )
+    parts.add_argument("--no-uprobes", action="store_true", help="leave out uprobes")
     effort = effort_group(parser)
-    text = f"fresh ones of each tracer (default {N_PROCESSES})"
+    text = f"processes of each tracer (default {N_PROCESSES})"
     effort.add_argument("--processes", type=int, default=N_PROCESSES, metavar="N", help=text)
-    text, default_s = f"of duplication (default {N_ROUNDS})", KERNEL_BUDGET_NS / NS_PER_S
+    text, default_s = f"rounds of duplication (default {N_ROUNDS})", KERNEL_BUDGET_NS / NS_PER_S
     effort.add_argument("--rounds", type=int, default=N_ROUNDS, metavar="N", help=text)
-    text = f"time for the rounds of one kernel, s (default {default_s:g})"
+    text = f"time for one kernel, s (default {default_s:g})"
     effort.add_argument("--kernel-budget", type=float, default=default_s, metavar="S", help=text)
     answer = add_answer(parser)
-    answer.add_argument("--published", action="store_true", help="compute what lm-Meter published again instead")
+    answer.add_argument("--published", action="store_true", help="compute lm-Meter's published figures instead")
     parser.set_defaults(run=_fidelity)
 
 

@@ -1,4 +1,4 @@
-"""``perfsuite held-out`` (forecast): compare forecasts with measurements that the calibration never saw."""
+"""``perfsuite held-out`` (forecast): check forecasts against workloads outside the calibration."""
 
 from __future__ import annotations
 
@@ -23,20 +23,12 @@ from perfsuite.units import format_change, format_ns
 from perfsuite.workload.weights import resolve
 
 _ABOUT = """
-The time to first token (TTFT, the evaluation of the prompt) and per output token (TPOT) of workloads that no
-calibration ran are forecast, then measured, and the errors are told, with the share of measurements that lies inside
-the interval of its forecast.
-
-A device is rarely as fast as when it was calibrated. So a model of the calibration's own is run between any two
-workloads: its change is the drift, and the last column is the error of the forecast times that.
-
-It needs the calibration of 'perfsuite calibrate', and does not change it. It takes about four minutes; let nothing
-else run.
+A reference model runs between any two workloads. The last column corrects the error for its drift. Takes four minutes;
+let nothing else run.
 """
 
 _EXAMPLES = {
-    "perfsuite held-out": "the standard list of workloads",
-    "perfsuite held-out --workload=llama-3.2-1b-q4_0:128 --workload=smollm2-135m-q8_0:64 --json": "two of one's own",
+    "perfsuite held-out --workload=llama-3.2-1b-q4_0:128": "one workload",
 }
 
 
@@ -47,10 +39,13 @@ def add_parser(commands: Commands) -> None:
         "held-out",
         about=_ABOUT,
         examples=_EXAMPLES,
-        see=("docs/forecasting.md", "perfsuite calibrate --help"),
+        see=(
+            "docs/forecasting.md",
+            "perfsuite calibrate",
+        ),
     )
     subject = add_subject(parser, "device", "threads")
-    text = "weights and tokens of the prompt, such as llama-3.2-1b-q4_0:128; may be repeated (default: a list)"
+    text = "model and prompt length, such as llama-3.2-1b-q4_0:128; repeatable (default: a list)"
     subject.add_argument("--workload", action="append", metavar="NAME:PROMPT", help=text)
     add_answer(parser)
     parser.set_defaults(run=_held_out)

@@ -1,4 +1,4 @@
-"""``perfsuite kernels`` (watch): show the kernels that llama.cpp launches on an OpenCL device."""
+"""``perfsuite kernels`` (watch): show the OpenCL kernels that llama.cpp launches."""
 
 from __future__ import annotations
 
@@ -176,17 +176,12 @@ def _forecast_parts(view: EngineView) -> Iterator[Part]:
 _TOP = 8
 
 _ABOUT = """
-A model is run on llama.cpp's OpenCL backend under the tracing layer. Told are, by phase, the time of each kernel and
-the operators that it computes, the share of time in which the device is idle, the kernels that grow with the decode
-step, and how well the next steps could be forecast.
-
-'make perf-opencl' makes the backend. To judge kernels against baselines, run them as cases: pytest --device=host
---backend=opencl -k engine_kernel. 'perfsuite trace --opencl' follows any other program.
+By phase: time and operators of each kernel, idle time, and kernels that grow with the step. 'make perf-opencl' builds
+the backend. 'perfsuite trace --opencl' follows other programs.
 """
 
 _EXAMPLES = {
-    "perfsuite kernels": "the default device of the profile",
-    "perfsuite kernels --scenario=p64-g32 --top=20 --json": "a longer generation, with all kernels, for a program",
+    "perfsuite kernels --scenario=p64-g32 --top=20": "a longer generation, more kernels",
 }
 
 
@@ -194,8 +189,10 @@ def add_parser(commands: Commands) -> None:
     """Add the subcommand."""
     parser = add_command(commands, "kernels", about=_ABOUT, examples=_EXAMPLES, see=("docs/kernels.md",))
     add_subject(parser, "device", "model", "scenario", "threads", "opencl-platform", "flash-attn")
-    answer = add_answer(parser, json_help="print JSON, with all kernels")
-    answer.add_argument("--top", type=int, default=_TOP, metavar="N", help=f"kernels of each phase (default {_TOP})")
+    answer = add_answer(parser)
+    answer.add_argument(
+        "--top", type=int, default=_TOP, metavar="N", help=f"kernels shown for each phase (default {_TOP})"
+    )
     parser.set_defaults(run=_kernels)
 
 

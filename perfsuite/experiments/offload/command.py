@@ -1,4 +1,4 @@
-"""``perfsuite offload`` (measure): sweep over the number of layers that an OpenCL device computes."""
+"""``perfsuite offload`` (measure): measure speed by the number of layers on the OpenCL device."""
 
 from __future__ import annotations
 
@@ -155,16 +155,12 @@ _DEFAULT_ROUNDS = 3
 _DEFAULT_SCENARIO = "p16-g8"
 
 _ABOUT = """
-A model is run with different numbers of its layers on llama.cpp's OpenCL backend, in fresh processes that take turns.
-Told are, by number of layers, the speed of prefill and decode in tokens/s, how llama.cpp splits its graph over the
-backends, and which operators stay on the processor because the device refuses them.
-
-'make perf-opencl' makes the backend. Nothing is compared with a baseline.
+Also shows how llama.cpp splits its graph, and which operators the device refuses. 'make perf-opencl' builds the
+backend.
 """
 
 _EXAMPLES = {
-    "perfsuite offload": "none of the layers against all",
-    "perfsuite offload --gpu-layers=0,8,16,24,all --rounds=5 --plot=offload.png": "a curve, drawn",
+    "perfsuite offload --gpu-layers=0,8,16,24,all --rounds=5 --plot=offload.png": "a curve",
 }
 
 
@@ -175,19 +171,20 @@ def add_parser(commands: Commands) -> None:
         "offload",
         about=_ABOUT,
         examples=_EXAMPLES,
-        writes="the picture of --plot, and nothing else",
         see=("docs/kernels.md",),
     )
     subject = add_subject(parser, "device", "model", f"scenario={_DEFAULT_SCENARIO}", "threads")
-    subject.add_argument("--backend", choices=("opencl",), default="opencl", help="whose device (default opencl)")
+    subject.add_argument(
+        "--backend", choices=("opencl",), default="opencl", help="backend of llama.cpp (default opencl)"
+    )
     add_shared(subject, "opencl-platform", "flash-attn")
     effort = effort_group(parser)
-    text = "numbers of layers, the output layer counted as one, and 'all', by commas (default 0,all)"
+    text = "numbers of layers, with the output layer, or all; by commas (default 0,all)"
     effort.add_argument("--gpu-layers", default="0,all", metavar="LIST", help=text)
-    text = f"timed processes (default {_DEFAULT_ROUNDS})"
+    text = f"processes for each number (default {_DEFAULT_ROUNDS})"
     effort.add_argument("--rounds", type=int, default=_DEFAULT_ROUNDS, metavar="N", help=text)
     answer = add_answer(parser)
-    answer.add_argument("--plot", type=Path, metavar="FILE", help="draw the sweep as PNG or SVG")
+    answer.add_argument("--plot", type=Path, metavar="FILE", help="draw a picture, PNG or SVG")
     parser.set_defaults(run=_offload)
 
 
@@ -221,6 +218,6 @@ def gpu_layers(text: str, n_all: int) -> tuple[int, ...]:
     for part in text.split(","):
         number = n_all if part.strip() == "all" else int(part) if re.fullmatch(r"\s*[0-9]{1,6}\s*", part) else -1
         if not 0 <= number <= n_all:
-            raise PerfsuiteError(f"--gpu-layers={text}: '{part.strip()}' is not a number of 0 to {n_all} or 'all'")
+            raise PerfsuiteError(f"--gpu-layers={text}: '{part.strip()}' is no number of 0 to {n_all}, and not 'all'")
         numbers.append(number)
     return tuple(dict.fromkeys(numbers))

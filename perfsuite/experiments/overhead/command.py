@@ -1,4 +1,4 @@
-"""``perfsuite overhead`` (trust): measure what the recorders cost, in interleaved pairs."""
+"""``perfsuite overhead`` (trust): measure what each recorder costs."""
 
 from __future__ import annotations
 
@@ -167,23 +167,12 @@ def _overhead_plan(options: argparse.Namespace, board: Board, recorder: str) -> 
 #: Fewer pairs have no bound worth telling.
 _LEAST_TURN_PAIRS = 20
 
-_COMPARED = "\n".join(f"  {name}: {each.meaning}" for name, each in {**CPU_COMPARISONS, **OPENCL_COMPARISONS}.items())
-
-_ABOUT = f"""
-What a recorder costs a phase is the ratio of its time with the recorder to that without, in pairs that take turns, with
-the bounds of its median at 95 %.
-
-Recorders of the processor's operators are compared within one process; those of eBPF (as root, or with the installed
-helper) turn by turn: 'token' to 'all' say what is recorded, '+perf' that it goes through the perf buffer instead of the
-ring buffer. All else is compared in pairs of processes that take turns:
-{_COMPARED}
-
-It does not say whether what a recorder sees is right: 'perfsuite fidelity' does.
+_ABOUT = """
+Shows the ratio of a phase's time with the recorder to its time without, with bounds (95 %), from pairs that take turns.
 """
 
 _EXAMPLES = {
-    "perfsuite overhead": "the recorders of the processor's operators",
-    "perfsuite overhead --recorder=preload --pairs=200 --json": "one of them, in a minute",
+    "perfsuite overhead --recorder=preload --pairs=200": "one recorder, in a minute",
     "perfsuite overhead --backend=opencl --recorder=layer": "the tracing layer of OpenCL",
 }
 
@@ -199,13 +188,14 @@ def add_parser(commands: Commands) -> None:
     )
     add_subject(parser, "device", "model", "threads", "backend", "opencl-platform")
     effort = effort_group(parser)
+    cpu = [name for name in RECORDERS["cpu"] if not name.startswith("ebpf")]
     text = (
-        f"on cpu {', '.join(RECORDERS['cpu'])} (default: the first three); "
-        f"on opencl {', '.join(OPENCL_COMPARISONS)} (default: the first three); may be repeated"
+        f"repeatable; cpu: {', '.join(cpu)}, ebpf-LEVEL, ebpf-LEVEL+perf; opencl: {', '.join(OPENCL_COMPARISONS)} "
+        "(default: the first three)"
     )
     effort.add_argument("--recorder", action="append", metavar="NAME", help=text)
-    text = "pairs (default: within a process 1000 of decode and 400 of prefill, with eBPF "
-    effort.add_argument("--pairs", type=int, metavar="N", help=f"{text}{EBPF_PAIRS}, else {PROCESS_PAIRS})")
+    text = f"pairs (default 1000 of decode and 400 of prefill; eBPF {EBPF_PAIRS}, other processes {PROCESS_PAIRS})"
+    effort.add_argument("--pairs", type=int, metavar="N", help=text)
     add_answer(parser)
     parser.set_defaults(run=_overhead)
 

@@ -1,4 +1,4 @@
-"""``perfsuite roofline`` (measure): measure a device's ceilings, and what stands where under them."""
+"""``perfsuite roofline`` (measure): measure a device's ceilings and place workloads under them."""
 
 from __future__ import annotations
 
@@ -55,24 +55,24 @@ _MEASURING = ("sweep", "long", "threads", "opencl_platform", "bounds", "output")
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add every option."""
     subject = add_subject(parser, "device", "model")
-    subject.add_argument("--scenario", metavar="NAME", help="scenario without a sweep (default siso)")
+    subject.add_argument("--scenario", metavar="NAME", help="scenario, if nothing is swept (default siso)")
     known = ", ".join((*SWEEPS, "all"))
-    subject.add_argument("--sweep", action="append", metavar="NAME,..", help=f"sweeps, by commas or repeated: {known}")
-    subject.add_argument("--long", action="store_true", help="sweep lengths and sizes of real use, which take hours")
+    subject.add_argument("--sweep", action="append", metavar="NAME,..", help=f"sweeps, by commas: {known}")
+    subject.add_argument("--long", action="store_true", help="sweep realistic lengths and sizes, which takes hours")
     add_shared(subject, "threads", "opencl-platform")
     effort = effort_group(parser)
-    effort.add_argument("--replicates", type=int, default=5, metavar="N", help="fresh processes each (default 5)")
-    effort.add_argument("--bounds", action="store_true", help="hold the ceilings against other programs, too")
-    group = parser.add_argument_group("what is known already")
+    effort.add_argument("--replicates", type=int, default=5, metavar="N", help="processes for each point (default 5)")
+    effort.add_argument("--bounds", action="store_true", help="compare the ceilings with other programs")
+    group = parser.add_argument_group("stored results")
     group.add_argument("--from", dest="source", type=Path, metavar="FILE", help="show a stored run, measure nothing")
-    group.add_argument("--again", type=Path, metavar="FILE", help="tell whether an earlier run of the same agrees")
-    group.add_argument("--llama-bench", type=Path, metavar="FILE", help="place what llama-bench -o json wrote, too")
-    text = "what llama-bench ran, where its file does not tell"
+    group.add_argument("--again", type=Path, metavar="FILE", help="check whether an earlier run agrees")
+    group.add_argument("--llama-bench", type=Path, metavar="FILE", help="also place the results of llama-bench -o json")
+    text = "what llama-bench ran, if its file does not say"
     group.add_argument("--llama-bench-model", metavar="PATH|NAME", help=text)
-    group.add_argument("--published", action="store_true", help="show the devices that papers published instead")
+    group.add_argument("--published", action="store_true", help="show the published devices instead")
     answer = add_answer(parser)
-    answer.add_argument("--output", type=Path, metavar="FILE", help="where the run is kept")
-    answer.add_argument("--plot", type=Path, metavar="FILE", help="draw into PNG or SVG files whose names begin so")
+    answer.add_argument("--output", type=Path, metavar="FILE", help="file of the run")
+    answer.add_argument("--plot", type=Path, metavar="FILE", help="draw PNG or SVG files whose names begin so")
 
 
 def check_options(options: argparse.Namespace) -> None:
@@ -103,18 +103,13 @@ _STORE = Path(".perfsuite") / "rooflines"
 
 
 _ABOUT = """
-A device's ceilings are measured (peak of arithmetic, bandwidth of each level of memory, cost of a launch), and the
-phases and operators of a workload are placed under them; with --sweep, series of workloads. Each finding of lm-Meter
-that a sweep can show is checked on it.
-
-What was measured is kept, so that it can be shown, drawn or compared again with --from and --again. Let nothing else
-run while it measures.
+Ceilings are peaks of arithmetic, bandwidth of each memory level, and launch cost. With --sweep, lm-Meter's findings are
+checked as well. Let nothing else run.
 """
 
 _EXAMPLES = {
-    "perfsuite roofline --plot=roofline.png": "ceilings, phases and operators, drawn",
-    "perfsuite roofline --sweep=depth,precision": "two series of workloads",
-    "perfsuite roofline --from=kept.json --json": "a kept run again, for a program",
+    "perfsuite roofline --plot=roofline.png": "phases and operators",
+    "perfsuite roofline --sweep=depth,precision": "two series",
 }
 
 
@@ -125,8 +120,8 @@ def add_parser(commands: Commands) -> None:
         "roofline",
         about=_ABOUT,
         examples=_EXAMPLES,
-        writes="the run, into .perfsuite/rooflines or to --output, and the pictures of --plot",
-        exits={1: "a check does not hold"},
+        writes="the run, into .perfsuite/rooflines or --output, and the pictures of --plot",
+        exits={1: "a check fails"},
         see=("docs/roofline.md",),
     )
     add_options(parser)

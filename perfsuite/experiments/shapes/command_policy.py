@@ -1,4 +1,4 @@
-"""``perfsuite policy`` (measure): choose tiles and backends by shape, and check the gain."""
+"""``perfsuite policy`` (measure): choose tiles and backends by shape."""
 
 from __future__ import annotations
 
@@ -55,21 +55,20 @@ def add_measure(actions: Commands, operation: Operation) -> argparse.ArgumentPar
         operation.value,
         summary=f"measure the policy of {operation.value}",
         examples={_EXAMPLE[operation]: "write a policy over the sizes of one dimension"},
-        writes="the policy to --output, and nothing without it",
         allow_abbrev=False,  # --k is not short for --kv-heads
     )
     add_device_options(parser)
-    parser.add_argument("--type", choices=STORED_TYPES, default="f16", help="how B is stored (default f16)")
-    sizes = parser.add_argument_group("sizes", f"one dimension decides and gets several sizes: {FORM}")
+    parser.add_argument("--type", choices=STORED_TYPES, default="f16", help="type of B (default f16)")
+    sizes = parser.add_argument_group("sizes", f"give several sizes of one dimension: {FORM}")
     for name in operation.dimensions:
         sizes.add_argument(size_option(name), dest=f"size_{name}", metavar="SIZES", help=MEANS[name])
-    what = parser.add_argument_group("what is chosen")
-    what.add_argument("--choose", choices=_CHOOSE, default="both", help="what to decide (default both)")
+    what = parser.add_argument_group("choices")
+    what.add_argument("--choose", choices=_CHOOSE, default="both", help="what to choose (default both)")
     what.add_argument("--tiles", default=_TILES, metavar="LIST", help=f"tiles to choose from (default {_TILES})")
     text = f"vector widths to choose from (default {_VECTORS})"
     what.add_argument("--vectors", default=_VECTORS, metavar="LIST", help=text)
     answer = _add_effort_and_answer(parser, n_processes=8)
-    answer.add_argument("-o", "--output", type=Path, metavar="FILE", help="write the policy there")
+    answer.add_argument("-o", "--output", type=Path, metavar="FILE", help="write the policy")
     return parser
 
 
@@ -78,13 +77,15 @@ def add_check(actions: Commands) -> argparse.ArgumentParser:
     parser = add_action(
         actions,
         "check",
-        summary="measure what a policy promises",
-        about="The device is the one that the policy was measured on; another one is refused.",
-        examples={"perfsuite policy check policy.json --rounds=8": "with twice the usual rounds"},
+        summary="measure each row of a policy again",
+        about="Sizes are drawn from the row's range. Another device than the policy's is refused.",
+        examples={
+            "perfsuite policy check policy.json --rounds=8": "twice the usual rounds",
+        },
         exits={1: "a promise fails"},
     )
-    parser.add_argument("path", type=Path, metavar="POLICY.json", help="what 'perfsuite policy -o' wrote")
-    parser.add_argument("--opencl-platform", metavar="NAME", help="OpenCL platform, by a part of its name")
+    parser.add_argument("path", type=Path, metavar="POLICY.json", help="policy of 'perfsuite policy -o'")
+    parser.add_argument("--opencl-platform", metavar="NAME", help="part of the OpenCL platform's name")
     _add_effort_and_answer(parser, n_processes=6)
     return parser
 
@@ -93,8 +94,8 @@ def _add_effort_and_answer(parser: argparse.ArgumentParser, *, n_processes: int)
     effort = effort_group(parser)
     text = f"fresh processes (default {n_processes})"
     effort.add_argument("--processes", type=int, default=n_processes, metavar="N", help=text)
-    effort.add_argument("--rounds", type=int, default=4, metavar="N", help="rounds in each (default 4)")
-    effort.add_argument("--seed", type=int, default=0, metavar="N", help="of the orders of rounds (default 0)")
+    effort.add_argument("--rounds", type=int, default=4, metavar="N", help="rounds in each process (default 4)")
+    effort.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the order (default 0)")
     answer = answer_group(parser)
     answer.add_argument("--json", nargs="?", const="-", choices=("-",), metavar="-", help="print JSON")
     add_quiet(answer)
@@ -105,17 +106,13 @@ def _add_effort_and_answer(parser: argparse.ArgumentParser, *, n_processes: int)
 _LEAST_PROCESSES = 6
 
 _ABOUT = """
-An operation is measured over a grid of shapes, and what comes out is a small table that a runtime can load: the best
-tile and vector width of the suite's kernels by size, and from which size on ggml's OpenCL backend beats its processor
-backend, with the gain that this promises over the best single choice. 'check' measures each row anew, at sizes that are
-drawn from its range.
-
-It chooses among what there is, and writes no kernel. Each output is compared with NumPy's first.
+Writes a small table for a runtime to load: the best tile and vector width by size, and from which size on ggml's OpenCL
+backend beats its CPU backend. Outputs are checked against NumPy first.
 """
 
 _EXAMPLES = {
     "perfsuite policy gemv --n=8:2048 --k=576 --type=q8_0 -o policy.json": "measure and write",
-    "perfsuite policy check policy.json": "does what it promises hold?",
+    "perfsuite policy check policy.json": "does it keep its promise?",
 }
 
 
@@ -126,9 +123,11 @@ def add_parser(commands: Commands) -> None:
         "policy",
         about=_ABOUT,
         examples=_EXAMPLES,
-        writes="the policy to --output, and nothing without it",
-        exits={1: "'check': a promise fails"},
-        see=("docs/policy.md", "perfsuite sweep --help"),
+        exits={1: "'check' found a promise that fails"},
+        see=(
+            "docs/policy.md",
+            "perfsuite sweep",
+        ),
     )
     actions = parser.add_subparsers(required=True, metavar="gemm|bmm|gemv|attention|check")
     for operation in Operation:

@@ -34,38 +34,38 @@ _MOST_BYTES = 2 << 30
 _DIMENSIONS = tuple(dict.fromkeys(name for each in Operation for name in each.dimensions))
 #: What each of them is, and of which operations.
 MEANS = {
-    "b": "products side by side, such as heads (bmm)",
+    "b": "products in a batch, such as heads (bmm)",
     "m": "tokens (gemm, bmm)",
-    "n": "rows of the weights or keys (gemm, bmm, gemv)",
-    "k": "values of a row, which is the inner dimension (gemm, bmm, gemv)",
+    "n": "rows of weights or keys (gemm, bmm, gemv)",
+    "k": "inner dimension (gemm, bmm, gemv)",
     "heads": "query heads (attention)",
-    "kvheads": "heads of the cache that they share (attention)",
-    "head": "values of a head (attention)",
-    "context": "positions in the cache (attention)",
+    "kvheads": "KV heads (attention)",
+    "head": "head size (attention)",
+    "context": "positions in the KV cache (attention)",
 }
 
 
 def add_device_options(parser: argparse.ArgumentParser) -> None:
     """Add what says on what it is measured."""
     add_shared(parser, "device", "opencl-platform")
-    parser.add_argument("--threads", type=int, metavar="N", help="threads of ggml-cpu (default: physical cores)")
+    parser.add_argument("--threads", type=int, metavar="N", help="threads (default: physical cores)")
 
 
 def add_subject_options(parser: argparse.ArgumentParser) -> None:
     """Add who computes, how B is stored, and how the suite's kernels are cut."""
-    text = "who computes: the suite's tiled OpenCL kernels (default), or ggml's operator on one of its backends"
+    text = "the suite's tiled OpenCL kernels, or a backend of ggml (default tiled)"
     parser.add_argument("--subject", choices=[each.value for each in Subject], default=Subject.TILED.value, help=text)
-    parser.add_argument("--type", choices=STORED_TYPES, default="f32", help="how the weights or keys are stored")
+    parser.add_argument("--type", choices=STORED_TYPES, default="f32", help="type of B (default f32)")
     tiles, vectors = (", ".join(map(str, each)) for each in (TILES, VECTORS))
-    text = f"tile of the tiled kernels: {tiles} (default {DEFAULT_TILE})"
+    text = f"tile of the suite's kernels: {tiles} (default {DEFAULT_TILE})"
     parser.add_argument("--tile", type=int, metavar="N", help=text)
-    text = f"their vector width: {vectors} (default {DEFAULT_VECTOR})"
+    text = f"vector width of the suite's kernels: {vectors} (default {DEFAULT_VECTOR})"
     parser.add_argument("--vector", type=int, metavar="N", help=text)
 
 
 def add_size_options(parser: argparse.ArgumentParser) -> None:
     """Add the sizes of all operations; `asked_sizes` refuses those that an operation does not have."""
-    group = parser.add_argument_group("sizes", "each N, or FIRST:LAST or FIRST:LAST:STEP for one that is swept")
+    group = parser.add_argument_group("sizes", "N, or FIRST:LAST[:STEP] for the one that is swept")
     for name in _DIMENSIONS:
         group.add_argument(size_option(name), dest=f"size_{name}", metavar="N", help=MEANS[name])
 

@@ -1,4 +1,4 @@
-"""``perfsuite sweep`` (measure): measure an operation at each size of a range, against the tiling model."""
+"""``perfsuite sweep`` (measure): measure one operation over a range of sizes."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _check_blocks(type: str, inner: str, sizes: Mapping[str, SizeRange]) -> None
     block = block_values(type)
     if wrong := [size for size in sizes[inner].sizes if size % block]:
         raise ShapeError(
-            f"{size_option(inner)}: {type} stores rows in blocks of {block}, and {wrong[0]} is not a multiple of that; "
+            f"{size_option(inner)}: {type} stores rows in blocks of {block}, and {wrong[0]} is no multiple of that; "
             f"expected such as {block} or {block}:{16 * block}:{block}"
         )
 
@@ -145,20 +145,15 @@ _DEFAULT_ROUNDS = 15
 _STANDARD_OUT = "-"
 
 _ABOUT = f"""
-An operation is measured at each size of a range, in rounds of drawn orders, and compared with padding to whole tiles:
-the steps are found from the times alone and held against the multiples of the tile, and the rank correlation (Spearman)
-is that of measured and expected efficiency. C[b, m, n] = sum over k of A[b, m, k] B[b, n, k]; B are the weights or
-keys.
+Finds steps in the times, and compares them with padding to whole tiles (Spearman's rank correlation). C[b, m, n] = sum
+over k of A[b, m, k] B[b, n, k]; B are weights or keys.
 
 {DEFAULTS_TOLD}
-
-It judges no regression: 'pytest --device=host --perf-shapes=gemv' hunts for shapes that break what should hold.
 """
 
 _EXAMPLES = {
-    "perfsuite sweep bmm --n=1:512 --m=1 --k=128 --tile=64 --plot=sweep.png": "the steps of a tile of 64, drawn",
+    "perfsuite sweep bmm --n=1:512 --m=1 --k=128 --tile=64 --plot=sweep.png": "the steps of a tile of 64",
     "perfsuite sweep gemv --n=8:2048:8 --subject=ggml-cpu --type=q8_0 --csv=sweep.csv": "ggml's own operator",
-    "perfsuite sweep gemm --n=1:512 --expected-only --json": "what the model expects, without measuring",
 }
 
 
@@ -169,25 +164,24 @@ def add_parser(commands: Commands) -> None:
         "sweep",
         about=_ABOUT,
         examples=_EXAMPLES,
-        writes="the files of --json, --csv and --plot, and nothing without them",
         exits={1: "a size is wrong, or could not be measured"},
-        see=("docs/shapes.md", "perfsuite policy --help"),
+        see=("docs/shapes.md", "perfsuite policy"),
     )
-    parser.add_argument("operation", choices=[each.value for each in Operation], help="what is computed")
+    parser.add_argument("operation", choices=[each.value for each in Operation], help="what to compute")
     add_device_options(parser)
     add_subject_options(parser)
     add_size_options(parser)
     effort = effort_group(parser)
-    text = f"samples a size (default {_DEFAULT_ROUNDS})"
+    text = f"samples of each size (default {_DEFAULT_ROUNDS})"
     effort.add_argument("--rounds", type=int, default=_DEFAULT_ROUNDS, metavar="N", help=text)
-    effort.add_argument("--seed", type=int, default=0, metavar="N", help="draws the orders of the rounds (default 0)")
-    effort.add_argument("--no-verify", action="store_true", help="do not compare the outputs with NumPy's")
-    effort.add_argument("--expected-only", action="store_true", help="measure nothing, tell the model alone")
+    effort.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the order (default 0)")
+    effort.add_argument("--no-verify", action="store_true", help="do not compare outputs with NumPy")
+    effort.add_argument("--expected-only", action="store_true", help="measure nothing, show the model")
     answer = answer_group(parser)
-    answer.add_argument("--plot", type=Path, metavar="FILE", help="draw the sweep as PNG or SVG")
-    text = "write JSON; - or no file: print it alone"
+    answer.add_argument("--plot", type=Path, metavar="FILE", help="draw a picture, PNG or SVG")
+    text = "write JSON; without FILE, print it"
     answer.add_argument("--json", nargs="?", const=_STANDARD_OUT, metavar="FILE", help=text)
-    answer.add_argument("--csv", type=Path, metavar="FILE", help="write a row a size")
+    answer.add_argument("--csv", type=Path, metavar="FILE", help="write one row for each size")
     add_quiet(answer)
     parser.set_defaults(run=_sweep)
 

@@ -28,14 +28,11 @@ _INNER = {Operation.GEMM: 128, Operation.BMM: 128, Operation.GEMV: 2048}
 _HEAD_SIZE, _KV_HEADS = 64, 8
 
 DEFAULTS_TOLD = (
-    f"What is not given: the growing dimension (n, attention's context) runs over 1:{LONGEST}, or is {LONGEST} where "
-    "another is swept. gemm: m is a tile for each compute unit, k 128. bmm: b is the least multiple of the device's "
-    f"compute units from {_LEAST_PRODUCTS} on, m 1, k 128. gemv: k {_INNER[Operation.GEMV]}. attention: "
-    f"{_KV_HEADS} KV heads of {_HEAD_SIZE} values, and the least multiple of them and of the compute units from "
-    f"{_LEAST_HEADS} on as heads. Where the work-groups of one more tile do not fill all compute units, the others "
-    "idle until the next tile comes, and steps vanish between them: that is what these multiples are for. Products are "
-    "few, because operands that no cache holds take as long as they are read, whatever the tile. gemv has no "
-    "such dimension; on a device of U units it shows each U-th step."
+    f"Defaults: n (attention: context) is swept over 1:{LONGEST}, or is {LONGEST} where another size is swept. "
+    "gemm: m is a tile for each compute unit, k 128. "
+    f"bmm: m 1, k 128, b the least multiple of the compute units from {_LEAST_PRODUCTS} on. "
+    f"gemv: k {_INNER[Operation.GEMV]}. "
+    f"attention: {_KV_HEADS} KV heads of {_HEAD_SIZE} values, heads from {_LEAST_HEADS} on."
 )
 
 

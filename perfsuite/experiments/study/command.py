@@ -1,4 +1,4 @@
-"""``perfsuite study`` (measure): set the latency of a token against accuracy, over a suite of files."""
+"""``perfsuite study`` (measure): compare quantisations by latency and accuracy."""
 
 from __future__ import annotations
 
@@ -92,16 +92,12 @@ def _text(plain: object) -> str:
 
 
 _ABOUT = """
-What an input and an output token take is measured on each file of a plan, and set against accuracies that
-lm-evaluation-harness has written: a table, the Pareto frontier with its knee, and the Harmonic Quantization score H_Q.
-
-The accuracies are read, not computed. A plan of N files takes about a minute each; let nothing else run.
+Shows a table, the Pareto frontier with its knee, and the Harmonic Quantization score H_Q. lm-evaluation-harness
+computes the accuracies beforehand. A file takes about a minute; let nothing else run.
 """
 
 _EXAMPLES = {
-    "perfsuite study plan.toml --dry-run": "check the plan, tell what it measures",
-    "perfsuite study plan.toml --output=study.json --plot=study.png": "measure, keep and draw",
-    "perfsuite study plan.toml --from=study.json --json": "again with other scores, without measuring what is known",
+    "perfsuite study plan.toml --output=study.json --plot=study.png": "measure and draw",
 }
 
 
@@ -112,15 +108,14 @@ def add_parser(commands: Commands) -> None:
         "study",
         about=_ABOUT,
         examples=_EXAMPLES,
-        writes="the study to --output and its picture to --plot, and nothing without them",
         see=("docs/study.md",),
     )
-    parser.add_argument("plan", type=Path, metavar="PLAN", help="a TOML file; docs/study.md describes it")
-    parser.add_argument("--dry-run", action="store_true", help="check everything, tell what would be measured")
-    parser.add_argument("--from", dest="source", type=Path, metavar="FILE", help="latencies of an earlier study's JSON")
+    parser.add_argument("plan", type=Path, metavar="PLAN", help="TOML file, as docs/study.md describes")
+    parser.add_argument("--dry-run", action="store_true", help="check the plan and list what it measures")
+    parser.add_argument("--from", dest="source", type=Path, metavar="FILE", help="latencies of an earlier --output")
     answer = add_answer(parser)
     answer.add_argument("--output", type=Path, metavar="FILE", help="write the study as JSON")
-    answer.add_argument("--plot", type=Path, metavar="FILE", help="draw accuracy against latency as PNG or SVG")
+    answer.add_argument("--plot", type=Path, metavar="FILE", help="draw a picture, PNG or SVG")
     parser.set_defaults(run=_study)
 
 

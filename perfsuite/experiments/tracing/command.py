@@ -1,4 +1,4 @@
-"""``perfsuite trace`` (watch): record what a program does, and look at it."""
+"""``perfsuite trace`` (watch): record where a program's time goes."""
 
 from __future__ import annotations
 
@@ -31,22 +31,14 @@ _USAGE = """perfsuite trace [--trace LEVELS] [options] -- COMMAND...
        sudo perfsuite trace install-helper"""
 
 _ABOUT = """
-A llama.cpp program that was not changed for it is followed from outside (eBPF), or one of the suite's own runs with any
-recorder, and what was seen is kept as a trace. 'view' shows it, 'agree' compares the recorders with each other, 'check'
-says what eBPF lacks here, and 'install-helper' installs the one program that needs privileges; each has a --help of its
-own.
-
-eBPF follows processes of one's own that use llama.cpp as shared libraries, whose headers lie near them or in the
-checkout that they were built from. Nothing is judged: 'pytest --device=host --perf-trace' judges what a trace shows.
+Follows an unmodified llama.cpp program with eBPF, or one of the suite's own runs with any recorder. eBPF needs shared
+libraries of llama.cpp, with headers nearby or in their checkout. Nothing is judged: 'pytest --device=host --perf-trace'
+does that.
 """
 
 _EXAMPLES = {
-    "perfsuite trace --model=smollm2-135m-q8_0": "a run of the suite's own, without privileges",
-    "perfsuite trace --trace=operator,counters -- llama-cli -m model.gguf -p Hello": "a program, from outside",
-    "perfsuite trace --pid=4711 --duration=10": "a process that runs already, for 10 s",
-    "perfsuite trace --opencl -- clpeak": "every OpenCL command of any program",
-    "perfsuite trace view statistics recording": "look at what was recorded",
-    "sudo perfsuite trace install-helper": "once, for eBPF without root",
+    "perfsuite trace --model=smollm2-135m-q8_0": "a run of the suite, without privileges",
+    "perfsuite trace --trace=operator,counters -- llama-cli -m model.gguf -p Hello": "a program",
 }
 
 
@@ -59,37 +51,44 @@ def add_parser(commands: Commands) -> None:
         about=_ABOUT,
         examples=_EXAMPLES,
         writes="the trace, into .perfsuite/traces/TIME or --output",
-        exits={1: "'agree': the recorders saw different operators; 'check': something is missing", **_OF_PROGRAM},
+        exits={1: "'agree': recorders differ; 'check': something is missing"},
         see=("docs/tracing.md", "docs/trace-views.md", "docs/ebpf.md", "docs/opencl-tracing.md"),
     )
-    whom = parser.add_argument_group("whom to follow")
-    whom.add_argument("--pid", type=int, metavar="N", help="a process that runs llama.cpp")
+    whom = parser.add_argument_group("program")
+    whom.add_argument("--pid", type=int, metavar="N", help="running llama.cpp process")
     add_shared(whom, "model=")
-    whom.add_argument("program", nargs=argparse.REMAINDER, metavar="COMMAND", help="a program and its arguments")
-    _add_recording(parser.add_argument_group("what to record"))
-    own = parser.add_argument_group("a run of the suite's own")
+    whom.add_argument(
+        "program",
+        nargs=argparse.REMAINDER,
+        metavar="COMMAND",
+        help="program with its arguments, after '--'; its output comes first, its exit code is that of 'trace'",
+    )
+    _add_recording(parser.add_argument_group("recording"))
+    own = parser.add_argument_group("a run of the suite")
     add_shared(own, "device", "scenario", "threads", "opencl-platform")
-    text = "let the run have no more memory, such as 900M: experts are paged then"
+    text = "limit the run's memory, such as 900M, so that experts are paged"
     own.add_argument("--memory-limit", metavar="BYTES", help=text)
-    told = add_answer(parser, json_help="print JSON, after the program's own output")
-    told.add_argument("--output", metavar="DIR", help="keep the trace there (default: .perfsuite/traces/<time>)")
-    told.add_argument("--top", type=int, default=_TOP, metavar="N", help=f"rows of a table (default {_TOP})")
+    told = add_answer(parser, json_help="print JSON")
+    told.add_argument("--output", metavar="DIR", help="folder of the trace (default .perfsuite/traces/<time>)")
+    told.add_argument("--top", type=int, default=_TOP, metavar="N", help=f"rows of each table (default {_TOP})")
     parser.set_defaults(run=_trace)
 
 
 def _add_recording(group: argparse._ArgumentGroup) -> None:
-    group.add_argument("--opencl", action="store_true", help="every OpenCL command, by a layer in the program's loader")
-    text = "of a run of the suite's own (default: preload, which needs no privileges)"
+    group.add_argument("--opencl", action="store_true", help="record every OpenCL command, with a layer in the loader")
+    text = "recorder of a run of the suite (default preload)"
     choices = tuple(each.name for each in RECORDERS.values() if each.traced_as)
     group.add_argument("--recorder", choices=choices, help=text)
-    text = "of eBPF, by commas: token, graph, operator, ends, threads, counters, experts (default the first three)"
+    text = "eBPF levels, by commas: token, graph, operator, ends, threads, counters, experts (default the first three)"
     group.add_argument("--trace", metavar="LEVELS", help=text)
-    text = "switch levels off while the decode is slower than this, and on again when it has recovered"
+    text = "reduce the levels while decode is slower than this"
     group.add_argument("--trace-floor", type=float, metavar="TOKENS/S", help=text)
-    group.add_argument("--counters", metavar="NAMES", help="by commas (default: those that the machine has)")
-    group.add_argument("--buffer", choices=("ring", "perf"), help="of eBPF's events (default ring)")
-    group.add_argument("--duration", type=float, metavar="S", help="end the recording of a process after that time")
-    text = "headers of the ggml that the program uses, where they are not near its libraries"
+    group.add_argument(
+        "--counters", metavar="NAMES", help="hardware counters, by commas (default: those that the machine has)"
+    )
+    group.add_argument("--buffer", choices=("ring", "perf"), help="buffer of eBPF (default ring)")
+    group.add_argument("--duration", type=float, metavar="S", help="stop after this time, s")
+    text = "folder of ggml.h, if it is not near the libraries"
     group.add_argument("--ggml-include", type=Path, metavar="DIR", help=text)
 
 

@@ -85,15 +85,17 @@ def _parser() -> argparse.ArgumentParser:
     parser = word_parser(
         "perfsuite trace agree",
         summary="compare the eBPF recorder with the callback recorder",
-        about="A model is run once under each, and operators, their order, their number and their times are compared.",
-        examples={"perfsuite trace agree": "the default model", "perfsuite trace agree --scenario=lilo --json": "long"},
+        about="Runs a model under each, and compares operators, order and times.",
+        examples={
+            "perfsuite trace agree --scenario=lilo": "a long prompt and output",
+        },
         exits={1: "the recorders saw different operators"},
     )
     add_subject(parser, "device", "model", "scenario", "threads")
     recorder = parser.add_argument_group("the eBPF recorder")
-    text = "by commas (default operator,ends)"
+    text = "levels of eBPF, by commas (default operator,ends)"
     recorder.add_argument("--trace", default="operator,ends", metavar="LEVELS", help=text)
-    recorder.add_argument("--buffer", choices=("ring", "perf"), default="ring", help="of events (default ring)")
+    recorder.add_argument("--buffer", choices=("ring", "perf"), default="ring", help="buffer of eBPF (default ring)")
     add_answer(parser)
     parser.set_defaults(trace_floor=None, counters=None)
     return parser

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Sequence
 
 from perfsuite.cli.command_help import word_parser
@@ -12,14 +13,7 @@ from perfsuite.measure.ebpf_helper import ebpf_obstacle, find_helper
 
 def run(arguments: Sequence[str]) -> int:
     """Say what is missing, with the exit code 1, or which helper is used."""
-    word_parser(
-        "perfsuite trace check",
-        summary="say whether the eBPF recorder works here",
-        about="The eBPF programs are loaded and a probe is set, as a recording would; nothing is recorded. Told is the "
-        "one thing that is missing, or which helper is used and which counters the machine may have.",
-        examples={"perfsuite trace check": "on this machine"},
-        exits={1: "something is missing"},
-    ).parse_args(arguments)
+    _parser().parse_args(arguments)
     cache_dir = user_cache()
     if obstacle := ebpf_obstacle(cache_dir):
         print(f"eBPF cannot be used: {obstacle}")
@@ -30,3 +24,13 @@ def run(arguments: Sequence[str]) -> int:
         is_usual = "  (unless others are asked for)" if counter.name in usual_counters() else ""
         print(f"  {counter.name:24s} {counter.meaning}{is_usual}")
     return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    return word_parser(
+        "perfsuite trace check",
+        summary="say whether eBPF works here, or what is missing",
+        about="Also lists the hardware counters.",
+        examples={"perfsuite trace check": "on this machine"},
+        exits={1: "something is missing"},
+    )

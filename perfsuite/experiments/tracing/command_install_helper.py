@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Sequence
 
 from perfsuite.cli.command_help import word_parser
@@ -10,16 +11,21 @@ from perfsuite.measure.ebpf_helper import install_helper
 
 def run(arguments: Sequence[str]) -> int:
     """Install the helper, and say where and with what."""
-    word_parser(
-        "perfsuite trace install-helper",
-        summary="install the one program of the suite that has privileges",
-        about="The helper of the eBPF recorder is compiled and installed as root's, with CAP_BPF and CAP_PERFMON as "
-        "file capabilities: any user may then trace processes of their own, and nobody else's.",
-        examples={"sudo perfsuite trace install-helper": "once"},
-        writes="the helper; the command says where",
-    ).parse_args(arguments)
+    _parser().parse_args(arguments)
     installed = install_helper()
     for note in installed.notes:
         print(f"note: {note}")
     print(f"installed {installed.path}, with CAP_BPF and CAP_PERFMON")
     return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    return word_parser(
+        "perfsuite trace install-helper",
+        summary="install the one program that needs privileges",
+        about="""
+        It has CAP_BPF and CAP_PERFMON: any user may then trace their own processes, and nobody else's.
+        """,
+        examples={"sudo perfsuite trace install-helper": "once"},
+        writes="/usr/local/libexec/perfsuite/",
+    )

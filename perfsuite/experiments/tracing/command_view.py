@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 _TOP = 10
-_RUN_HELP = "a folder that 'perfsuite trace' made, or a trace's file"
+_RUN_HELP = "folder of 'perfsuite trace', or its file"
 
 
 #: What writes a timeline, by the end of the file's name.
@@ -37,31 +37,36 @@ def run(arguments: Sequence[str]) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = word_parser(
         "perfsuite trace view",
-        summary="look at what was recorded",
-        about="A recording is shown as a graph, as a timeline or in figures. Nothing is run, and nothing is judged.",
+        summary="show a recording",
+        about="Nothing is run or judged.",
         examples={
             "perfsuite trace view graph recording --output=graph.svg": "operators, and what waits for what",
             "perfsuite trace view timeline recording --output=timeline.pftrace": "for ui.perfetto.dev",
-            "perfsuite trace view statistics recording --json": "across tokens, operators, threads, experts",
         },
-        writes="the file of --output, and nothing without it",
         see=("docs/trace-views.md",),
     )
     views = parser.add_subparsers(required=True, metavar="graph|timeline|statistics")
-    shows = "operators in the order of execution, and what waits for what"
+    shows = "operators in order, and what waits for what"
     graph = _view(views, "graph", _graph, shows, n_runs="+")
     graph.add_argument("--graph", metavar="NAME|N", help="decode, prefill or a number (default: the commonest decode)")
-    graph.add_argument("--metric", default="time", metavar="NAME", help="of colours: time, bandwidth, or a counter")
-    text = "layers shown in full, such as 0,1,5, or all (default: 0,1); others are folded"
+    graph.add_argument(
+        "--metric",
+        default="time",
+        metavar="NAME",
+        help="what colours show: time, bandwidth, or a counter (default time)",
+    )
+    text = "layers shown in full, such as 0,1,5, or all (default 0,1)"
     graph.add_argument("--layers", metavar="LIST", help=text)
-    graph.add_argument("--output", type=Path, metavar="FILE", help="draw it there: .dot, .svg or .png")
+    graph.add_argument("--output", type=Path, metavar="FILE", help="draw a picture: .dot, .svg or .png")
     timeline = _view(views, "timeline", _timeline, "everything on one clock", n_runs=1)
-    text = "write it there: .json for Chrome's format, .pftrace for Perfetto's"
+    text = "write .json (Chrome) or .pftrace (Perfetto)"
     timeline.add_argument("--output", type=Path, metavar="FILE", help=text)
-    statistics = _view(views, "statistics", _statistics, "across tokens, operators, threads, experts", n_runs=1)
-    text = "the same work on a device: where is it faster?"
+    statistics = _view(
+        views, "statistics", _statistics, "statistics of tokens, operators, threads and experts", n_runs=1
+    )
+    text = "the same work on a device, to compare"
     statistics.add_argument("--against", type=Path, metavar="RUN", help=text)
-    statistics.add_argument("--output", type=Path, metavar="FILE", help="draw time over size there, as PNG or SVG")
+    statistics.add_argument("--output", type=Path, metavar="FILE", help="draw time over size, PNG or SVG")
     return parser
 
 
@@ -72,12 +77,11 @@ def _view(
         views,
         name,
         summary=f"show {shows}",
-        examples={f"perfsuite trace view {name} recording --top=5": "a folder that 'perfsuite trace' made"},
-        writes="the file of --output, and nothing without it",
+        examples={f"perfsuite trace view {name} recording --top=5": "a folder of 'perfsuite trace'"},
     )
     parser.add_argument("runs", type=Path, nargs=n_runs, metavar="RUN", help=_RUN_HELP)
     add_answer(parser)
-    parser.add_argument("--top", type=int, default=_TOP, metavar="N", help=f"rows of a table (default {_TOP})")
+    parser.add_argument("--top", type=int, default=_TOP, metavar="N", help=f"rows of each table (default {_TOP})")
     parser.set_defaults(view=view)
     return parser
 

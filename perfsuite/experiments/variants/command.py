@@ -1,4 +1,4 @@
-"""``perfsuite variants`` (forecast): compare forecasts of adapters, chunks, batches, caches and drafts with runs."""
+"""``perfsuite variants`` (forecast): check forecasts of LoRA, chunks, batches, KV types and drafts."""
 
 from __future__ import annotations
 
@@ -37,18 +37,12 @@ from perfsuite.workload.model_shape import check_generates
 from perfsuite.workload.weights import resolve
 
 _ABOUT = """
-What a LoRA adapter, chunks of the prompt, sequences side by side, types of the KV cache and speculative decoding cost
-is forecast, then measured: each point takes turns with a plain run of the same model, and what both forecast and
-measurement say is how long it takes over the plain run, with the interval of the measurement (95 %). The time to first
-token (TTFT) is the prompt's, the time per output token (TPOT) that of a decode step; with a draft it is that of a
-round, the draft's steps included, over the tokens that a round gives on average.
-
-With the calibration of 'perfsuite calibrate' times are compared, too; without it the device's ceilings forecast.
+Each variant takes turns with a plain run of the same model; forecast and measurement are ratios to it. With a draft,
+TPOT is the round's time over the tokens that it yields.
 """
 
 _EXAMPLES = {
-    "perfsuite variants --model=smollm2-360m-q8_0": "all axes",
-    "perfsuite variants --axis=lora --axis=kv --markdown": "two of them, as a table for a document",
+    "perfsuite variants --axis=lora --axis=kv --markdown": "two axes, as a table for a document",
 }
 
 _MODEL, _DRAFT = "smollm2-360m-q8_0", "smollm2-135m-q8_0"
@@ -61,15 +55,18 @@ def add_parser(commands: Commands) -> None:
         "variants",
         about=_ABOUT,
         examples=_EXAMPLES,
-        see=("docs/forecasting.md", "perfsuite held-out --help"),
+        see=(
+            "docs/forecasting.md",
+            "perfsuite held-out",
+        ),
     )
     subject = add_subject(parser, "device", f"model={_MODEL}", "threads")
-    subject.add_argument("--draft", default=_DRAFT, metavar="MODEL", help=f"model of the draft (default {_DRAFT})")
-    text = "what is varied; may be repeated (default: all)"
+    subject.add_argument("--draft", default=_DRAFT, metavar="MODEL", help=f"draft model (default {_DRAFT})")
+    text = "what to vary; repeatable (default: all)"
     subject.add_argument("--axis", action="append", choices=tuple(AXES), help=text)
-    text = f"pairs of processes for each point (default {N_PAIRS})"
+    text = f"pairs for each point (default {N_PAIRS})"
     effort_group(parser).add_argument("--pairs", type=int, default=N_PAIRS, metavar="N", help=text)
-    add_answer(parser).add_argument("--markdown", action="store_true", help="print the tables as Markdown")
+    add_answer(parser).add_argument("--markdown", action="store_true", help="print Markdown tables")
     parser.set_defaults(run=_variants)
 
 

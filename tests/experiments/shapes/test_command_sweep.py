@@ -269,9 +269,9 @@ def test_what_a_device_cannot_compute_is_refused(device: FakeSubjects, refused: 
 
 
 def test_help_tells_the_defaults(capsys: Streams) -> None:
-    """And why the products are a multiple of the compute units."""
+    """Each operation has its own."""
     with pytest.raises(SystemExit):
         main(["sweep", "--help"])
     told = " ".join(capsys.readouterr().out.split())
-    assert "b is the least multiple of the device's compute units from 8 on" in told
-    assert "steps vanish between them" in told
+    assert "b the least multiple of the compute units from 8 on" in told
+    assert all(f" {operation}: " in told for operation in ("gemm", "bmm", "gemv", "attention"))

@@ -94,4 +94,4 @@ def test_help_names_every_way(capsys: Streams) -> None:
         main(["trace", "--help"])
     told = " ".join(capsys.readouterr().out.split())
     ways = ("-- COMMAND", "--pid N", "--model NAME", "--opencl", "view graph|timeline|statistics", "install-helper")
-    assert [way for way in (*ways, "after the program's own output") if way not in told] == []
+    assert [way for way in (*ways, "its output comes first") if way not in told] == []
