@@ -1,26 +1,20 @@
-"""What somebody may have meant who mistyped a name or a path."""
+"""What somebody may have meant who mistyped a path."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
-from difflib import get_close_matches
 from pathlib import Path
 
 from perfsuite.cli.kept_folders import kept_folder
-from perfsuite.errors import PerfsuiteError
+from perfsuite.errors import PerfsuiteError, alike
 
 #: Arguments that name a file or folder that must be there.
 _INPUTS = ("run_path", "runs", "run_paths", "recording", "bench_path", "plan", "path", "files")
 
 #: A path is not taken for another one that shares little more than its ending.
 _ALIKE_RATIO = 0.8
-
-
-def nearest(name: str, known: Iterable[str], *, least_ratio: float = 0.6) -> str | None:
-    """Return the known name that is most like this one, where one is like it at all."""
-    return next(iter(get_close_matches(name, list(known), n=1, cutoff=least_ratio)), None)
 
 
 def refuse_mistyped(options: argparse.Namespace) -> None:
@@ -44,8 +38,8 @@ def _inputs(options: argparse.Namespace) -> Iterator[Path]:
 def _nearest_path(path: Path) -> Path | None:
     """Look beside the path, then among the runs by their names."""
     for folder in (path.parent, kept_folder("runs")):
-        if folder.is_dir() and (found := nearest(path.name, _names(folder), least_ratio=_ALIKE_RATIO)):
-            return folder / found
+        if folder.is_dir() and (found := alike(path.name, _names(folder), least_ratio=_ALIKE_RATIO)):
+            return folder / found[0]
     return None
 
 

@@ -10,7 +10,7 @@ from types import MappingProxyType
 
 from perfsuite.cli.answer import Sheet, draw, show
 from perfsuite.cli.command_help import Commands, add_command
-from perfsuite.errors import PerfsuiteError
+from perfsuite.errors import PerfsuiteError, meant
 from perfsuite.expectation.paper import figures
 from perfsuite.expectation.roofline.published import published_devices
 from perfsuite.records.chart import Chart
@@ -74,7 +74,8 @@ def _plot(options: argparse.Namespace) -> int:
     pictures = options.pictures
     for name in pictures:
         if name not in PICTURES:
-            raise PerfsuiteError(f"picture {name!r} is unknown; accepted are {', '.join(PICTURES)}")
+            accepted = ", ".join(PICTURES) + meant(name, PICTURES)
+            raise PerfsuiteError(f"picture {name!r} is unknown; accepted are {accepted}")
     if not pictures:
         raise PerfsuiteError(f"PICTURE: none named, expected one of {', '.join(PICTURES)}")
     if options.output is not None and len(pictures) > 1:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from perfsuite.cli.command_help import Commands, ParagraphFormatter
-from perfsuite.cli.nearest import nearest
+from perfsuite.cli.command_help import Commands, ParagraphFormatter, Parser
 from perfsuite.cli.registry import COMMANDS, Purpose
+from perfsuite.errors import meant
 
 _ABOUT = """Performance regression of LLM inference on devices: what 'pytest --device=host' measures is judged there;
 these commands look at it, and do what needs no tests."""
@@ -22,7 +22,8 @@ def parser_of(words: Sequence[str]) -> argparse.ArgumentParser:
     name = next(iter(words), "-")
     found = [command for command in COMMANDS if command.name == name]
     if not found and not name.startswith("-"):
-        parser.error(f"no command {name!r}{_nearest(name)}")
+        told = meant(name, (command.name for command in COMMANDS)) or "; 'perfsuite --help' lists them"
+        parser.error(f"no command {name!r}{told}")
     for command in found:
         command.load(commands)
     return parser
@@ -37,7 +38,7 @@ def whole_parser() -> argparse.ArgumentParser:
 
 
 def _bare_parser() -> tuple[argparse.ArgumentParser, Commands]:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="perfsuite",
         usage="perfsuite [-h] [--version] COMMAND ...",
         description=f"{_ABOUT}\n\n{_listing()}",
@@ -57,11 +58,6 @@ def _listing() -> str:
 
 def _lines(purpose: Purpose, width: int) -> list[str]:
     return [f"  {each.name:{width}}  {each.summary}" for each in COMMANDS if each.purpose is purpose]
-
-
-def _nearest(name: str) -> str:
-    found = nearest(name, [command.name for command in COMMANDS])
-    return f"; did you mean {found!r}?" if found else "; 'perfsuite --help' lists them"
 
 
 class _ShowVersions(argparse.Action):

@@ -14,7 +14,7 @@ from perfsuite.cli.progress import progress
 from perfsuite.cli.run_options import add_answer, add_subject, check_least, effort_group
 from perfsuite.cli.taken_device import taken_device
 from perfsuite.device.profile import find_profile
-from perfsuite.errors import PerfsuiteError
+from perfsuite.errors import PerfsuiteError, meant
 from perfsuite.experiments.overhead.measurement import LEAST_PAIRS
 from perfsuite.experiments.overhead.recorder_sides import (
     CPU_COMPARISONS,
@@ -218,7 +218,8 @@ def _overhead(options: argparse.Namespace) -> int:
     recorders = options.recorder or DEFAULT_RECORDERS[options.backend]
     known = RECORDERS[options.backend]
     if unknown := [name for name in recorders if name not in known]:
-        raise PerfsuiteError(f"--recorder={unknown[0]}: on the backend {options.backend} there are {', '.join(known)}")
+        told = f"on the backend {options.backend} there are {', '.join(known)}{meant(unknown[0], known)}"
+        raise PerfsuiteError(f"--recorder={unknown[0]}: {told}")
     _check_pairs(options.pairs, recorders)
     with taken_device(profile, "overhead", options) as taken, progress("overhead", options) as told:
         rows = [row for recorder in recorders for row in overhead_rows(options, recorder, taken.board, told)]
