@@ -135,6 +135,11 @@ def word_parser(
     return Parser(prog=prog, **_help(summary, about, examples, writes, exits, see))
 
 
+def add_json(options: argparse._ActionsContainer, *, text: str = "print JSON") -> None:
+    """Add ``--json``, of every subcommand that answers; `perfsuite.cli.answer.give` prints what it asks for."""
+    options.add_argument("--json", action="store_true", help=text)
+
+
 def add_quiet(options: argparse._ActionsContainer) -> None:
     """Add ``--quiet``, of subcommands that say on standard error how far they are, or what else they saw."""
     options.add_argument("-q", "--quiet", action="store_true", help="only the answer: no progress, no remarks")

@@ -8,7 +8,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from perfsuite.cli.command_help import Commands, add_action
+from perfsuite.cli.answer import Answer, give
+from perfsuite.cli.command_help import Commands, add_action, add_json
 from perfsuite.cli.devices import add_device_argument, chosen_profile
 from perfsuite.device.setup.needs import NO_PROGRAM, suite_command, suite_python
 from perfsuite.errors import DeviceError, LockedError
@@ -33,14 +34,15 @@ def add_parser(commands: Commands) -> None:
     )
     add_device_argument(parser)
     parser.add_argument("--force", action="store_true", help="break it even under a run that is under way")
+    add_json(parser)
     parser.set_defaults(run=_run)
 
 
-def _run(arguments: argparse.Namespace) -> int:
-    profile = chosen_profile(arguments)
-    words = ("break", "--force") if arguments.force else ("break",)
-    for line in _told(profile.name, answered(profile, words)):
-        print(terminal_text(line))
+def _run(options: argparse.Namespace) -> int:
+    profile = chosen_profile(options)
+    words = ("break", "--force") if options.force else ("break",)
+    plain = answered(profile, words)
+    give(Answer(parts=lambda: map(terminal_text, _told(profile.name, plain)), plain=lambda: plain), options)
     return 0
 
 

@@ -9,7 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from perfsuite.cli.answer import Answer, Part, Sheet, give
-from perfsuite.cli.command_help import Commands, add_action, add_command
+from perfsuite.cli.command_help import Commands, add_action, add_command, add_json
 from perfsuite.cli.kept_folders import user_cache
 from perfsuite.errors import EngineError
 from perfsuite.measure.engine import find_engine
@@ -45,14 +45,14 @@ def add_parser(commands: Commands) -> None:
     actions = parser.add_subparsers(required=True, metavar="ACTION")
     _add_actions(actions)
     for name, run in _RUNS.items():
+        add_json(actions.choices[name])
         actions.choices[name].set_defaults(run=run)
 
 
 def _add_actions(actions: Commands) -> None:
-    listing = add_action(
+    add_action(
         actions, "list", summary="show what is kept", examples={"perfsuite engines list --json": "for a program"}
     )
-    listing.add_argument("--json", action="store_true", help="print JSON")
     one = add_action(
         actions, "show", summary="show one engine, file by file", examples={"perfsuite engines show 3f2a": "by its id"}
     )
@@ -116,33 +116,37 @@ def _parts(store: EngineStore) -> Iterator[Part]:
 
 def _show(options: argparse.Namespace) -> int:
     entry = open_store(user_cache()).find(options.engine)
-    print(f"{entry.engine_id}: {_described(entry)}, kept {entry.kept_at}")
-    for name, value in entry.settings.items():
-        print(f"  {terminal_text(name)}={terminal_text(value)}")
-    for name, digest in entry.files.items():
-        print(f"  {digest[:16]}  {name}")
+
+    def parts() -> Iterator[Part]:
+        yield f"{entry.engine_id}: {_described(entry)}, kept {entry.kept_at}"
+        yield from (f"  {terminal_text(name)}={terminal_text(value)}" for name, value in entry.settings.items())
+        yield from (f"  {digest[:16]}  {name}" for name, digest in entry.files.items())
+
+    give(Answer(parts=parts, plain=lambda: asdict(entry)), options)
+    return 0
+
+
+def _give_entry(entry: StoredEngine, options: argparse.Namespace, named: str | None = None) -> int:
+    """Answer with an engine that was kept or handed on."""
+    told = f"{named or entry.engine_id}: {_described(entry)}"
+    give(Answer(parts=lambda: [told], plain=lambda: asdict(entry)), options)
     return 0
 
 
 def _keep(options: argparse.Namespace) -> int:
     engine = environment_engine() if options.build is None else find_engine(options.build)
-    entry = open_store(user_cache()).keep_engine(engine)
-    print(f"{entry.engine_id}: {_described(entry)}")
-    return 0
+    return _give_entry(open_store(user_cache()).keep_engine(engine), options)
 
 
 def _export(options: argparse.Namespace) -> int:
     store = open_store(user_cache())
     entry = store.find(options.engine)
     store.write_archive(entry.engine_id, options.file)
-    print(f"{terminal_text(str(options.file))}: {_described(entry)}")
-    return 0
+    return _give_entry(entry, options, terminal_text(str(options.file)))
 
 
 def _import(options: argparse.Namespace) -> int:
-    entry = open_store(user_cache()).read_archive(options.file)
-    print(f"{entry.engine_id}: {_described(entry)}")
-    return 0
+    return _give_entry(open_store(user_cache()).read_archive(options.file), options)
 
 
 def _prune(options: argparse.Namespace) -> int:
@@ -150,10 +154,21 @@ def _prune(options: argparse.Namespace) -> int:
         raise EngineError(f"--keep={options.keep}: expected 0 or more")
     store, named = open_store(user_cache()), _named_engines((options.baseline_dir, Path(".perfsuite") / "baselines"))
     unnamed = [each for each in store.entries() if each.engine_id not in named]
-    for each in unnamed[: len(unnamed) - options.keep]:
-        done = "removed" if store.remove(each.engine_id) else "is in use, and stays"
-        print(f"{each.engine_id}: {_described(each)}: {done}")
-    print(f"{format_count(len(store.entries()), 'engine')} kept")
+    done = [(each, store.remove(each.engine_id)) for each in unnamed[: len(unnamed) - options.keep]]
+    n_kept = len(store.entries())
+
+    def parts() -> Iterator[Part]:
+        for each, is_removed in done:
+            told = "removed" if is_removed else "is in use, and stays"
+            yield f"{each.engine_id}: {_described(each)}: {told}"
+        yield f"{format_count(n_kept, 'engine')} kept"
+
+    plain = {
+        "removed": [each.engine_id for each, is_removed in done if is_removed],
+        "in_use": [each.engine_id for each, is_removed in done if not is_removed],
+        "n_kept": n_kept,
+    }
+    give(Answer(parts=parts, plain=lambda: plain), options)
     return 0
 
 

@@ -7,7 +7,7 @@ import math
 from dataclasses import replace
 
 from perfsuite.cli.answer import give
-from perfsuite.cli.command_help import Commands, add_command
+from perfsuite.cli.command_help import Commands, add_command, add_json
 from perfsuite.cli.forecast_answer import AskedForecast, calibrated_forecast, forecast_answer
 from perfsuite.cli.forecast_device import add_device_options, asked_device, device_rates
 from perfsuite.cli.run_options import answer_group
@@ -59,7 +59,7 @@ def add_parser(commands: Commands) -> None:
     answer = answer_group(parser)
     answer.add_argument("--measured-ttft-s", type=float, metavar="S", help="adds MBU and MFU of the prefill")
     answer.add_argument("--measured-tpot-s", type=float, metavar="S", help="adds MBU and MFU of decode")
-    answer.add_argument("--json", action="store_true", help="print JSON")
+    add_json(answer)
     parser.set_defaults(run=_forecast)
 
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import subprocess
-import sys
 from pathlib import Path
 
-from perfsuite.cli.command_help import Commands, add_command, take_behind_dashes
+from perfsuite.cli.command_help import Commands, add_command, add_json, take_behind_dashes
+from perfsuite.cli.pytest_run import run_pytest
 
 _ABOUT = """
 The folder is one that 'perfsuite bundle --plan' wrote; what its run.sh has left on the device is in results/ in it, or
@@ -46,6 +45,7 @@ def add_parser(commands: Commands) -> None:
     parser.add_argument("--results", type=Path, metavar="FOLDER", help=text)
     parser.add_argument("pytest_options", nargs="*", metavar="OPTION", help="behind '--': further options of pytest")
     take_behind_dashes(parser, "pytest_options")
+    add_json(parser, text="print the run's run.json; pytest's own words go to standard error")
     parser.set_defaults(run=_run)
 
 
@@ -54,5 +54,4 @@ def _run(options: argparse.Namespace) -> int:
 
     job = read_job(options.folder)
     results = [] if options.results is None else [f"--perf-results={options.results}"]
-    command = [sys.executable, "-m", "pytest", *job.pytest_arguments, f"--perf-ingest={options.folder}", *results]
-    return subprocess.run([*command, *options.pytest_options], check=False).returncode
+    return run_pytest([*job.pytest_arguments, f"--perf-ingest={options.folder}", *results], options)

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 from perfsuite import __version__
 from perfsuite.cli.answer import give
-from perfsuite.cli.command_help import Commands, add_action, add_command, add_quiet
+from perfsuite.cli.command_help import Commands, add_action, add_command
 from perfsuite.cli.progress import progress, remarks
-from perfsuite.cli.run_options import answer_group, effort_group
+from perfsuite.cli.run_options import add_answer, effort_group
 from perfsuite.cli.taken_device import taken_device
 from perfsuite.device.profile import find_profile
 from perfsuite.errors import PolicyError
@@ -95,10 +95,7 @@ def _add_effort_and_answer(parser: argparse.ArgumentParser, *, n_processes: int)
     effort.add_argument("--processes", type=int, default=n_processes, metavar="N", help=text)
     effort.add_argument("--rounds", type=int, default=4, metavar="N", help="rounds in each (default 4)")
     effort.add_argument("--seed", type=int, default=0, metavar="N", help="of the orders of rounds (default 0)")
-    answer = answer_group(parser)
-    answer.add_argument("--json", nargs="?", const="-", choices=("-",), metavar="-", help="print JSON")
-    add_quiet(answer)
-    return answer
+    return add_answer(parser)
 
 
 #: Of two processes that promise an interval says nothing.

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from perfsuite.cli.answer import Answer, Part, Sheet, check_picture, draw, figure, give
-from perfsuite.cli.command_help import Commands, add_command, add_quiet
+from perfsuite.cli.command_help import Commands, add_command
 from perfsuite.cli.progress import progress, remarks
-from perfsuite.cli.run_options import answer_group, effort_group
+from perfsuite.cli.run_options import add_answer, effort_group
 from perfsuite.cli.taken_device import taken_device
 from perfsuite.device.profile import find_profile
 from perfsuite.errors import ShapeError
@@ -142,7 +142,6 @@ def _figures(sweep: ShapeSweep) -> Iterator[str]:
 
 
 _DEFAULT_ROUNDS = 15
-_STANDARD_OUT = "-"
 
 _ABOUT = f"""
 An operation is measured at each size of a range, in rounds of drawn orders, and compared with padding to whole tiles:
@@ -169,7 +168,7 @@ def add_parser(commands: Commands) -> None:
         "sweep",
         about=_ABOUT,
         examples=_EXAMPLES,
-        writes="the files of --json, --csv and --plot, and nothing without them",
+        writes="the files of --output, --csv and --plot, and nothing without them",
         exits={1: "a size is wrong, or could not be measured"},
         see=("docs/sweeps.md", "perfsuite policy --help"),
     )
@@ -183,12 +182,10 @@ def add_parser(commands: Commands) -> None:
     effort.add_argument("--seed", type=int, default=0, metavar="N", help="draws the orders of the rounds (default 0)")
     effort.add_argument("--no-verify", action="store_true", help="do not compare the outputs with NumPy's")
     effort.add_argument("--expected-only", action="store_true", help="measure nothing, tell the model alone")
-    answer = answer_group(parser)
+    answer = add_answer(parser)
     answer.add_argument("--plot", type=Path, metavar="FILE", help="draw the sweep as PNG or SVG")
-    text = "write JSON; - or no file: print it alone"
-    answer.add_argument("--json", nargs="?", const=_STANDARD_OUT, metavar="FILE", help=text)
+    answer.add_argument("-o", "--output", type=Path, metavar="FILE", help="write the sweep as JSON")
     answer.add_argument("--csv", type=Path, metavar="FILE", help="write a row a size")
-    add_quiet(answer)
     parser.set_defaults(run=_sweep)
 
 
@@ -196,7 +193,6 @@ def _sweep(options: argparse.Namespace) -> int:
     setting = _checked(options)
     sweep = expected_sweep(setting) if options.expected_only else _measured(options)
     _write(sweep, options)
-    options.json = options.json == _STANDARD_OUT
     give(sweep_answer(sweep), options)
     return 1 if any(point.is_correct is False or point.missing is not None for point in sweep.points) else 0
 
@@ -205,7 +201,7 @@ def _checked(options: argparse.Namespace) -> SweepSetting:
     check_counts(options, "threads", "rounds")
     find_profile(options.device)
     check_picture(options.plot)
-    check_outputs({"--plot": options.plot, "--csv": options.csv, "--json": _json_path(options)})
+    check_outputs({"--plot": options.plot, "--csv": options.csv, "--output": options.output})
     setting = sweep_setting(options, n_compute_units=1)
     if options.expected_only and setting.step is None:
         raise ShapeError(f"--expected-only: {options.subject} names no tile, and so has no model; leave it out")
@@ -247,9 +243,5 @@ def _write(sweep: ShapeSweep, options: argparse.Namespace) -> None:
         from perfsuite.experiments.shapes.sweep_record import write_sweep_csv
 
         write_sweep_csv(sweep, options.csv)
-    if (path := _json_path(options)) is not None:
-        write_sweep(sweep, path)
-
-
-def _json_path(options: argparse.Namespace) -> Path | None:
-    return None if options.json in (None, _STANDARD_OUT) else Path(options.json)
+    if options.output is not None:
+        write_sweep(sweep, options.output)

@@ -4,22 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from perfsuite.cli.command_help import word_parser
+from perfsuite.cli.answer import Answer, give
+from perfsuite.cli.command_help import add_json, word_parser
 from perfsuite.measure.ebpf_helper import install_helper
 
 
 def run(arguments: Sequence[str]) -> int:
     """Install the helper, and say where and with what."""
-    word_parser(
+    parser = word_parser(
         "perfsuite trace install-helper",
         summary="install the one program of the suite that has privileges",
         about="The helper of the eBPF recorder is compiled and installed as root's, with CAP_BPF and CAP_PERFMON as "
         "file capabilities: any user may then trace processes of their own, and nobody else's.",
         examples={"sudo perfsuite trace install-helper": "once"},
         writes="the helper; the command says where",
-    ).parse_args(arguments)
+    )
+    add_json(parser)
+    options = parser.parse_args(arguments)
     installed = install_helper()
-    for note in installed.notes:
-        print(f"note: {note}")
-    print(f"installed {installed.path}, with CAP_BPF and CAP_PERFMON")
+    lines = (
+        *(f"note: {note}" for note in installed.notes),
+        f"installed {installed.path}, with CAP_BPF and CAP_PERFMON",
+    )
+    plain = {"file": str(installed.path), "notes": list(installed.notes)}
+    give(Answer(parts=lambda: lines, plain=lambda: plain), options)
     return 0
