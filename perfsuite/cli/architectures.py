@@ -34,7 +34,9 @@ def add_parser(commands: Commands) -> None:
 def _architectures(options: argparse.Namespace) -> int:
     found = tiny_names() if options.tiny else sorted((*names(), *listed_names()))
     rows = tuple(
-        (name, each.gguf_architecture, each.n_parameters, each.n_layers) for name in found for each in [find_model(name)]
+        (name, each.gguf_architecture, each.n_parameters, each.n_layers)
+        for name in found
+        for each in [find_model(name)]
     )
     records = Records(columns=tuple(_HEADINGS), rows=rows, shown=_SHOWN, headings=_HEADINGS)
     give(Answer.of(records, empty="no architecture"), options)

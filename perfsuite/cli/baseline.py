@@ -15,7 +15,6 @@ from perfsuite.cli.command_help import Commands, add_action, add_command, add_js
 from perfsuite.device.profile import DEFAULT_MARGIN_RATIO, Profile, find_profile
 from perfsuite.errors import BaselineError
 from perfsuite.report.run_file import run_path
-from perfsuite.units import format_count
 from perfsuite.verdict.approval import append_approval, approval_text, approvals_path, approve, checked_reason
 from perfsuite.verdict.baseline import BaselineFile, baseline_path, changing, read_baselines, write_baselines
 from perfsuite.verdict.changes import CaseChange, case_changes

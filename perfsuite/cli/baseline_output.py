@@ -25,9 +25,7 @@ def rejected_lines(run: RecordedRun) -> Iterator[str]:
         yield f"left out, {outcome} ({count}): {named}"
 
 
-def written_answer(
-    written: Sequence[tuple[Path, int]], told: Callable[[Path, str], str], run: RecordedRun
-) -> Answer:
+def written_answer(written: Sequence[tuple[Path, int]], told: Callable[[Path, str], str], run: RecordedRun) -> Answer:
     """Return the files that a run went into, each with its number of cases, and what of the run was left out."""
     return Answer(
         parts=lambda: (

@@ -56,9 +56,7 @@ def empty_text(history: HistoryReader, options: argparse.Namespace) -> str:
     where = f"{place.absolute() if isinstance(place, Path) else place}: holds no run{told}"
     runs = runs_of(history)
     if not runs:
-        return (
-            f"{where} yet; a run with --device adds itself, and 'perfsuite history add RUN...' adds older ones"
-        )
+        return f"{where} yet; a run with --device adds itself, and 'perfsuite history add RUN...' adds older ones"
     there = {
         "device": [each.device for each in runs],
         "board": [name for each in runs if each.board for name in (each.board.kept_by, each.board.hostname) if name],

@@ -96,7 +96,10 @@ def _export(options: argparse.Namespace) -> int:
 
 def _show(options: argparse.Namespace) -> int:
     runs = read_llama_bench(options.bench_path)
-    give(Answer(parts=lambda: [_sheet(runs)], plain=lambda: [{"test": run.test, **run.to_plain()} for run in runs]), options)
+    give(
+        Answer(parts=lambda: [_sheet(runs)], plain=lambda: [{"test": run.test, **run.to_plain()} for run in runs]),
+        options,
+    )
     return 0
 
 
