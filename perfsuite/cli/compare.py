@@ -115,7 +115,7 @@ def _run(options: argparse.Namespace) -> int:
     from perfsuite.cli.progress import progress
     from perfsuite.cli.pytest_run import run_pytest
     from perfsuite.measure.bundle.named_builds import Builder
-    from perfsuite.measure.launch import ENGINE_NAME, program_environment
+    from perfsuite.measure.environment import ENGINE_NAME, program_environment
 
     if Path(options.old).is_file() and Path(options.new).is_file():
         return _compare_files(options)

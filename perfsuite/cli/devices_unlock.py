@@ -54,7 +54,7 @@ def answered(profile: Profile, words: tuple[str, ...]) -> dict[str, Any]:
     """
     if profile.reach.way == "local":
         from perfsuite.device.lock.command import answer  # only where this machine is asked
-        from perfsuite.measure.launch import environment_lock_folder
+        from perfsuite.measure.environment import environment_lock_folder
 
         folder = environment_lock_folder()
         plain = answer(words, Path(folder) if folder else None)

@@ -14,7 +14,7 @@ from perfsuite.cli.kept_folders import user_cache
 from perfsuite.errors import EngineError
 from perfsuite.measure.engine import find_engine
 from perfsuite.measure.engine_store import EngineStore, StoredEngine, open_store
-from perfsuite.measure.launch import environment_engine
+from perfsuite.measure.environment import environment_engine
 from perfsuite.report.visible import terminal_text
 from perfsuite.units import format_bytes, format_count
 

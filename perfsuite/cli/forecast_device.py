@@ -15,7 +15,7 @@ from perfsuite.expectation.requests.analytic import BYTES_PER_GB, OPS_PER_TOPS, 
 from perfsuite.expectation.timing.calibration import Calibration
 from perfsuite.measure.calibration_store import find_calibration
 from perfsuite.measure.ceiling_store import stored_ceilings
-from perfsuite.measure.launch import environment_engine
+from perfsuite.measure.environment import environment_engine
 from perfsuite.units import NS_PER_S
 
 

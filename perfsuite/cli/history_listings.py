@@ -17,7 +17,7 @@ from perfsuite.records.run_origin import Commit
 from perfsuite.records.trend_point import TrendPoint, has_boards
 from perfsuite.report.history import HistoryCase, HistoryReader, HistoryRun, cases_of, open_history, runs_of, trend_of
 from perfsuite.report.history.reader import ask
-from perfsuite.report.visible import folded_name, terminal_text
+from perfsuite.report.visible import terminal_text
 from perfsuite.units import format_change, format_count, format_ns
 
 _BARS = "▁▂▃▄▅▆▇█"
@@ -75,19 +75,7 @@ _POINT: Mapping[str, Callable[[TrendPoint], Any]] = {
 }
 
 
-def _folded(width: int) -> Callable[[Any], str]:
-    """Return what folds a name on a terminal; what else reads the table finds names whole."""
-    return lambda name: folded_name(terminal_text(str(name)), width if sys.stdout.isatty() else sys.maxsize)
-
-
-_SHOWN: Mapping[str, Callable[[Any], str]] = {
-    "case_id": _folded(40),
-    "device": _folded(24),
-    "workload": _folded(24),
-    "run_id": _folded(16),
-    "board": _folded(16),
-    "last_measured_ns": format_ns,
-}
+_SHOWN: Mapping[str, Callable[[Any], str]] = {"last_measured_ns": format_ns}
 
 
 def runs_records(runs: Sequence[HistoryRun]) -> Records:

@@ -49,7 +49,7 @@ def tell_skipped(skipped: Iterable[SkippedFile]) -> None:
 
 
 def empty_text(history: HistoryReader, options: argparse.Namespace) -> str:
-    """Say of a history without runs of what was asked for where it was looked for, and what there is or how it fills."""
+    """Say that a history has no run of what was asked for, where it is, and what it has or how it fills."""
     asked = {"device": options.device, "board": options.board}
     told = "".join(f" of {name} {value}" for name, value in asked.items() if value)
     place: HistoryPlace = options.history

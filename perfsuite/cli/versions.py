@@ -7,7 +7,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 from perfsuite import __version__
 from perfsuite.errors import EngineError
-from perfsuite.measure.launch import environment_engine
+from perfsuite.measure.environment import environment_engine
 
 #: Beside the suite itself: what runs the tests, what is measured, and what reads the history.
 _PACKAGES = ("llama-cpp-python", "pytest", "numpy", "pyopencl", "duckdb")

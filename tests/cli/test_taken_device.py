@@ -22,7 +22,7 @@ from perfsuite.device.profile import Profile, find_profile
 from perfsuite.device.threads import default_threads
 from perfsuite.errors import DeviceError, LinkError, LockedError
 from perfsuite.measure.board.local_board import LocalBoard
-from perfsuite.measure.launch import RUN_ID_NAME
+from perfsuite.measure.environment import RUN_ID_NAME
 from perfsuite.workload.shapes.operation_shape import Operation
 from tests.command_streams import Refused, Streams
 
