@@ -152,7 +152,7 @@ def give(answer: Answer, options: argparse.Namespace) -> None:
     """Print an answer in the form that ``--json`` and ``--csv`` ask for, or else for people."""
     if options.json:
         print(json.dumps(plain_value(answer.plain()), indent=1))
-    elif answer.csv is not None and options.csv:
+    elif answer.csv is not None and getattr(options, "csv", False):
         print(answer.csv(), end="")
     else:
         for part in answer.parts():

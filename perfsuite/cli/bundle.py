@@ -64,7 +64,7 @@ def add_parser(commands: Commands) -> None:
     add_plan_options(parser)
     add_json(parser)
     add_quiet(parser)
-    parser.set_defaults(run=_run)
+    parser.set_defaults(run=_run, makes_folder=True)
 
 
 def add_bundle_options(parser: argparse._ActionsContainer) -> None:

@@ -82,6 +82,7 @@ def _add_python_options(group: argparse._ArgumentGroup) -> None:
 
 def _run(options: argparse.Namespace) -> int:
     from perfsuite.errors import DeviceError
+    from perfsuite.records.bundle import check_bundle
 
     profile = chosen_profile(options)
     if profile.reach.way == "local":
@@ -90,6 +91,8 @@ def _run(options: argparse.Namespace) -> int:
         return _with_python(options, profile)
     if unused := next((name for name in _OF_PYTHON if getattr(options, name)), None):
         raise DeviceError(f"--{unused}: is for an installation of Python; add --with-python, or leave it out")
+    if options.bundle is not None and not options.remove:
+        check_bundle(options.bundle)  # before the device is reached
     return _remove(options, profile) if options.remove else _with_bundle(options, profile)
 
 

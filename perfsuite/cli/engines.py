@@ -92,8 +92,8 @@ def _add_actions(actions: Commands) -> None:
     prune.add_argument("--baseline-dir", type=Path, default=Path("baselines"), metavar="DIR", help=text)
     for action in (one, export):
         action.add_argument("engine", metavar="ID", help="the id, or the beginning of it")
-    for action in (export, take):
-        action.add_argument("file", type=Path, metavar="FILE", help="an archive, such as engine.tgz")
+    for action, name in ((export, "output"), (take, "path")):
+        action.add_argument(name, type=Path, metavar="FILE", help="an archive, such as engine.tgz")
 
 
 def _list(options: argparse.Namespace) -> int:
@@ -141,12 +141,12 @@ def _keep(options: argparse.Namespace) -> int:
 def _export(options: argparse.Namespace) -> int:
     store = open_store(user_cache())
     entry = store.find(options.engine)
-    store.write_archive(entry.engine_id, options.file)
-    return _give_entry(entry, options, terminal_text(str(options.file)))
+    store.write_archive(entry.engine_id, options.output)
+    return _give_entry(entry, options, terminal_text(str(options.output)))
 
 
 def _import(options: argparse.Namespace) -> int:
-    return _give_entry(open_store(user_cache()).read_archive(options.file), options)
+    return _give_entry(open_store(user_cache()).read_archive(options.path), options)
 
 
 def _prune(options: argparse.Namespace) -> int:

@@ -57,7 +57,7 @@ def add_parser(commands: Commands) -> None:
     parser.add_argument("-o", "--output", type=Path, default=default, metavar="FOLDER", help=text)
     add_json(parser)
     add_quiet(parser)
-    parser.set_defaults(run=_nightly)
+    parser.set_defaults(run=_nightly, makes_folder=True)
 
 
 def _nightly(options: argparse.Namespace) -> int:

@@ -45,7 +45,7 @@ def _bare_parser() -> tuple[argparse.ArgumentParser, Commands]:
         epilog=_EPILOG,
         formatter_class=ParagraphFormatter,
     )
-    parser.add_argument("--version", action=_ShowVersions, help="show the versions that a measurement depends on")
+    parser.add_argument("--version", action="store_true", help="show the versions that a measurement depends on")
     return parser, parser.add_subparsers(required=True, metavar="COMMAND", help=argparse.SUPPRESS, prog="perfsuite")
 
 
@@ -58,16 +58,3 @@ def _listing() -> str:
 
 def _lines(purpose: Purpose, width: int) -> list[str]:
     return [f"  {each.name:{width}}  {each.summary}" for each in COMMANDS if each.purpose is purpose]
-
-
-class _ShowVersions(argparse.Action):
-    """Prints the versions; they are looked up only then."""
-
-    def __init__(self, option_strings: Sequence[str], dest: str, help: str | None = None) -> None:
-        super().__init__(option_strings, argparse.SUPPRESS, nargs=0, default=argparse.SUPPRESS, help=help)
-
-    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
-        from perfsuite.cli.versions import versions_text
-
-        print(versions_text())
-        parser.exit()

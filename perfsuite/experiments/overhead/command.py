@@ -151,7 +151,6 @@ def _overhead_row(
 
 def _overhead_plan(options: argparse.Namespace, board: Board, recorder: str) -> LlamaPlan:
     facts, weights = board.facts(), named_weights(options)
-    check_generates(weights.shape, f"--model={options.model}")
     return LlamaPlan(
         gguf_path=str(board.place_weights(weights)),
         library_dir=str(facts.engine.library_dir),
@@ -221,6 +220,7 @@ def _overhead(options: argparse.Namespace) -> int:
         told = f"on the backend {options.backend} there are {', '.join(known)}{meant(unknown[0], known)}"
         raise PerfsuiteError(f"--recorder={unknown[0]}: {told}")
     _check_pairs(options.pairs, recorders)
+    check_generates(named_weights(options).shape, f"--model={options.model}")
     with taken_device(profile, "overhead", options) as taken, progress("overhead", options) as told:
         rows = [row for recorder in recorders for row in overhead_rows(options, recorder, taken.board, told)]
     give(Answer(parts=lambda: _parts(rows), plain=lambda: [asdict(row) for row in rows]), options)

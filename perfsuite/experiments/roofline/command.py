@@ -176,21 +176,11 @@ def _measured(options: argparse.Namespace) -> RooflineRun:
 
     profile = find_profile(options.device)
     path = options.output or _STORE / f"{datetime.now(timezone.utc):%Y%m%dT%H%M%S}-{os.getpid()}.json"
-    _check_output(path)
     with taken_device(profile, "roofline", options) as taken, progress("roofline", options) as told:
         run = record_roofline(_request(options, profile, taken.board), told.step)
         write_roofline(run, path)
         told.remark(f"kept in {path}")
     return run
-
-
-def _check_output(path: Path) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise PerfsuiteError(f"{path}: cannot be written ({error.strerror})") from None
-    if path.is_dir() or not os.access(path.parent, os.W_OK):
-        raise PerfsuiteError(f"{path}: cannot be written; name a file in a folder that is yours")
 
 
 def _request(options: argparse.Namespace, profile: Profile, board: Board) -> RooflineRequest:

@@ -21,7 +21,6 @@ from perfsuite.experiments.shapes.command_shape_options import (
     MEANS,
     add_device_options,
     check_counts,
-    check_outputs,
     check_shape_bytes,
     opened_meters,
 )
@@ -138,7 +137,6 @@ def _measure(options: argparse.Namespace) -> int:
     from perfsuite.experiments.shapes.policy_record import write_policy
 
     check_counts(options, "threads", "processes", "rounds")
-    check_outputs({"--output": options.output})
     if options.processes % 2 or options.processes < _LEAST_PROCESSES:
         wanted = f"an even number from {_LEAST_PROCESSES} on"
         raise PolicyError(f"--processes={options.processes}: expected {wanted}; one half chooses, one promises")

@@ -19,7 +19,6 @@ from perfsuite.experiments.shapes.command_shape_options import (
     add_subject_options,
     asked_sizes,
     check_counts,
-    check_outputs,
     check_shape_bytes,
     chosen_tiling,
     opened_meters,
@@ -201,7 +200,6 @@ def _checked(options: argparse.Namespace) -> SweepSetting:
     check_counts(options, "threads", "rounds")
     find_profile(options.device)
     check_picture(options.plot)
-    check_outputs({"--plot": options.plot, "--csv": options.csv, "--output": options.output})
     setting = sweep_setting(options, n_compute_units=1)
     if options.expected_only and setting.step is None:
         raise ShapeError(f"--expected-only: {options.subject} names no tile, and so has no model; leave it out")
