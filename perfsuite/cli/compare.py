@@ -123,6 +123,7 @@ def _run(options: argparse.Namespace) -> int:
         raise EngineError("--build: says how revisions are built; name their checkout with --source")
     with progress("compare", options) as tell:
         builder = Builder(cache_dir=user_cache(), tell=tell.step, source=options.source, command=options.build)
+        builder.check(options.old, options.new)
         old, new = builder.engine(options.old), builder.engine(options.new)
     told = f"old: {options.old}, build {old.build_id}\nnew: {options.new}, build {new.build_id}"
     print(told, flush=True, file=sys.stderr if options.json else sys.stdout)

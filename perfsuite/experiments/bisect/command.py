@@ -138,6 +138,7 @@ def _bisect(options: argparse.Namespace) -> int:
         names = tuple(name for each in options.builds for name in builder.expanded(each))
         if len(names) < 2:
             raise EngineError(f"{' '.join(options.builds)}: one build has nothing beside it; name two or more")
+        builder.check(*names)
         with taken_device(find_profile("host"), "bisect", options) as taken:
             run = engine_run(options, taken.board, n_repetitions=1)
             engine = taken.board.facts().engine
