@@ -19,7 +19,7 @@ from perfsuite.device.profile import find_profile
 from perfsuite.device.threads import default_threads, usable_threads
 from perfsuite.errors import PerfsuiteError
 from perfsuite.experiments.scenario_bench import Bench
-from perfsuite.experiments.study.command_tables import study_chart, study_parts, study_plain
+from perfsuite.experiments.study.command_tables import plan_answer, study_chart, study_parts, study_plain
 from perfsuite.experiments.study.harness_scores import read_scores
 from perfsuite.experiments.study.joined import Study, join
 from perfsuite.experiments.study.measurement import measure_latencies, study_points

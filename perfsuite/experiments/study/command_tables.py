@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from perfsuite.cli.answer import Part, Sheet, fields_of, figure
+from perfsuite.cli.answer import Answer, Part, Sheet, fields_of, figure
 from perfsuite.experiments.study.joined import QuantizationRow, Study, StudyPoint, TaskFrontier, TokenKind
 from perfsuite.experiments.study.token_latency import TokenLatency
 from perfsuite.records.chart import Axis, Line, PointGroup, ScatterChart, ScatterPanel
