@@ -242,6 +242,8 @@ def _print_table(table: Table) -> None:
     out = io.StringIO()
     is_terminal = sys.stdout.isatty()
     console = Console(file=out, width=None if is_terminal else _UNLIMITED, force_terminal=is_terminal or None)
-    for block in fitted(table, console):
+    for at, block in enumerate(fitted(table, console)):
+        if at:
+            console.print()
         console.print(block)
     print(out.getvalue(), end="")

@@ -110,7 +110,7 @@ def _block_table(table: Table, block: Sequence[_Measured], widths: Sequence[int]
     part = Table(title_justify=table.title_justify, box=None, pad_edge=False)
     for each, width in zip(block, widths, strict=True):
         justify = each.column.justify
-        part.add_column(_folded(each.heading, width), justify=justify, no_wrap=True, overflow="ignore", width=width)
+        part.add_column(_folded(each.heading, width), justify=justify, no_wrap=True, overflow="crop", width=width)
     for at, row in enumerate(table.rows):
         cells = [_folded(each.cells[at], width) for each, width in zip(block, widths, strict=True)]
         part.add_row(*cells, style=row.style, end_section=row.end_section)
