@@ -33,10 +33,10 @@ def check_paths(options: argparse.Namespace) -> None:
             raise PerfsuiteError(f"{path}: no such file or folder; did you mean {meant}?")
         taken.append(path)
     for name in _OUTPUTS:
-        path = getattr(options, name, None)
-        if isinstance(path, Path):
-            _check_output(f"--{name}={path}", path, taken, may_be_folder=getattr(options, "makes_folder", False))
-            taken.append(path)
+        output = getattr(options, name, None)
+        if isinstance(output, Path):
+            _check_output(f"--{name}={output}", output, taken, may_be_folder=getattr(options, "makes_folder", False))
+            taken.append(output)
 
 
 def _check_output(told: str, path: Path, taken: Sequence[Path], *, may_be_folder: bool) -> None:

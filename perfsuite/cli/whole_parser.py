@@ -38,7 +38,7 @@ def whole_parser() -> argparse.ArgumentParser:
 
 
 def _bare_parser() -> tuple[argparse.ArgumentParser, Commands]:
-    parser = Parser(
+    parser: argparse.ArgumentParser = Parser(
         prog="perfsuite",
         usage="perfsuite [-h] [--version] COMMAND ...",
         description=f"{_ABOUT}\n\n{_listing()}",

@@ -264,7 +264,7 @@ def _asking(settings: dict[str, Any]) -> dict[str, Any]:
         raise argparse.ArgumentTypeError(f"invalid choice: {text!r} (choose from {listed}){meant(text, choices)}")
 
     others = {name: value for name, value in settings.items() if name != "choices"}
-    return {**others, "type": chosen, "metavar": f"{{{','.join(choices)}}}"}
+    return {**others, "type": chosen, "metavar": "|".join(choices)}
 
 
 def _known_options(parser: pytest.Parser) -> set[str]:
