@@ -225,6 +225,8 @@ def test_a_foreign_file_is_named_beside_the_answer(history_dir: Path, capsys: St
         (["sql", "SELECT 1", "--rows", "0"], "--rows=0"),
         (["sql", "SELECT 1", "--limit-s", "nan"], "--limit-s=nan"),
         (["changes", "--repo", "nowhere"], "--repo=nowhere: is no folder"),
+        (["sql", "SELECT devce FROM history"], "did you mean device?"),
+        (["sql", "SELECT device FROM histroy"], "did you mean history?"),
         (["sql", "DROP VIEW history"], "expected a single SELECT, found DROP"),
         (["add", "nowhere"], "nowhere"),
     ],
