@@ -217,8 +217,8 @@ def _overhead(options: argparse.Namespace) -> int:
     recorders = options.recorder or DEFAULT_RECORDERS[options.backend]
     known = RECORDERS[options.backend]
     if unknown := [name for name in recorders if name not in known]:
-        told = f"on the backend {options.backend} there are {', '.join(known)}{meant(unknown[0], known)}"
-        raise PerfsuiteError(f"--recorder={unknown[0]}: {told}")
+        accepted = f"{', '.join(known)}{meant(unknown[0], known)}"
+        raise PerfsuiteError(f"--recorder={unknown[0]}: on the backend {options.backend} there are {accepted}")
     _check_pairs(options.pairs, recorders)
     check_generates(named_weights(options).shape, f"--model={options.model}")
     with taken_device(profile, "overhead", options) as taken, progress("overhead", options) as told:
