@@ -2,6 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+
+def alike(name: str, known: Iterable[str], *, most: int = 1, least_ratio: float = 0.6) -> list[str]:
+    """Return the known names that are most like a mistyped one, in either case of letters; the most alike first."""
+    from difflib import get_close_matches  # only a mistake needs it
+
+    folded = {each.casefold(): each for each in known}
+    return [folded[each] for each in get_close_matches(name.casefold(), folded, n=most, cutoff=least_ratio)]
+
+
+def meant(name: str, known: Iterable[str], *, most: int = 1, least_ratio: float = 0.6) -> str:
+    """Return the end of an error's line about an unknown name: what may be meant, or nothing where nothing is like it.
+
+    It is the one place where the suite asks "did you mean"; whoever refuses a name appends it.
+    """
+    found = alike(name, known, most=most, least_ratio=least_ratio)
+    return f"; did you mean {' or '.join(found)}?" if found else ""
+
 
 class PerfsuiteError(Exception):
     """Any of these; by itself, options that contradict each other, or a file that cannot be written."""

@@ -12,7 +12,9 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+from rich.table import Table
 
+from perfsuite.cli import answer
 from perfsuite.measure.ebpf_helper import ebpf_obstacle, find_helper
 from perfsuite.measure.plan import load_record
 from perfsuite.records.events import EngineRecord
@@ -24,6 +26,7 @@ from .board_links import linked_board as made_linked_board
 from .board_loopback import LoopbackBoard, loopback_obstacle
 from .board_namespaces import NamespaceBoard, board_obstacle
 from .left_processes import end, left_by_tests, mark_run
+from .narrow_tables import hold_table
 
 #: What a background job, nohup or a CI ignores or blocks, and what is started here would inherit: as in a terminal.
 _ORDINARY = {
@@ -69,6 +72,18 @@ def own_locks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PERFSUITE_LOCK_DIR", str(folder))
         yield folder
+
+
+@pytest.fixture(autouse=True)
+def narrow_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hold every table that a command prints in a test against a terminal of 80 columns as well."""
+    prints = answer._print_table
+
+    def holding(table: Table) -> None:
+        hold_table(table)
+        prints(table)
+
+    monkeypatch.setattr(answer, "_print_table", holding)
 
 
 @pytest.fixture(scope="session")

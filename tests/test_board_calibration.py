@@ -19,7 +19,7 @@ from perfsuite.expectation.timing.calibration import Calibration
 from perfsuite.measure.board.identity import board_identity
 from perfsuite.measure.calibration_store import find_calibration
 from perfsuite.measure.ceiling_store import stored_ceilings
-from perfsuite.measure.launch import environment_engine
+from perfsuite.measure.environment import environment_engine
 
 from .board_loopback import LoopbackBoard
 from .board_namespaces import ROOT

@@ -37,6 +37,12 @@ Streams = pytest.CaptureFixture[str]
         ("reproduce death", "invalid choice: 'death' (choose from 'life')"),
         ("completion cmd.exe", "invalid choice: 'cmd.exe' (choose from 'bash'"),
         ("devices dance", "invalid choice: 'dance'"),
+        ("devices stup", "'show', 'unlock'); did you mean setup?"),
+        ("export jnit", "did you mean junit?"),
+        ("baseline aprove run", "did you mean approve?"),
+        ("overhead --backend opnecl", "did you mean opencl?"),
+        ("trace view statistic run", "did you mean statistics?"),
+        ("report run --ouput page.html", "unrecognized arguments: --ouput page.html; did you mean --output?"),
         ("devices add lab --user --folder kept", "argument --folder: not allowed with argument --user"),
         ("export pytest-benchmark one two", "unrecognized arguments: two"),
         ("policy gemv --m 8", "unrecognized arguments: --m 8"),
@@ -55,13 +61,31 @@ def test_a_command_that_is_none_is_told_by_its_usage(line: str, told: str, capsy
 
 def test_the_versions_are_told(capsys: Streams) -> None:
     """The first is the package's own; what is measured and with what follows, a line each."""
-    with pytest.raises(SystemExit, match="0"):
-        main(["--version"])
+    assert main(["--version"]) == 0
     first, python, engine, *packages = capsys.readouterr().out.splitlines()
     assert first == f"perfsuite {__version__}"
     assert python.startswith(f"Python {platform.python_version()} on ")
     assert re.match("llama.cpp build [0-9a-f]{16} in ", engine)
     assert any(re.match(r"llama-cpp-python \d", line) for line in packages)
+
+
+def test_the_versions_load_little() -> None:
+    """Neither the commands, nor what reads packages, plans or numbers: the answer is there at once."""
+    script = (
+        "import sys\nfrom perfsuite.cli import main\nbefore = set(sys.modules)\nmain(['--version'])\n"
+        "print(*sorted(set(sys.modules) - before))"
+    )
+    line = [sys.executable, "-c", script]
+    done = subprocess.run(line, capture_output=True, text=True, timeout=60, check=True)
+    loaded = set(done.stdout.splitlines()[-1].split())
+    slow = {"argparse", "email", "importlib.metadata", "msgspec", "numpy", "rich", "platformdirs", "pytest"}
+    assert not loaded & {*slow, "perfsuite.cli.registry", "perfsuite.measure.launch", "perfsuite.measure.plan"}
+    assert {each for each in loaded if each.startswith("perfsuite.")} == {
+        "perfsuite.cli.versions",
+        "perfsuite.measure",
+        "perfsuite.measure.engine",
+        "perfsuite.measure.environment",
+    }
 
 
 def test_the_help_lists_every_command_by_its_purpose(capsys: Streams) -> None:
@@ -76,8 +100,8 @@ def test_the_help_lists_every_command_by_its_purpose(capsys: Streams) -> None:
 @pytest.mark.parametrize(
     ("word", "told"),
     [
-        ("reprot", "no command 'reprot'; did you mean 'report'?"),
-        ("forecasts", "no command 'forecasts'; did you mean 'forecast'?"),
+        ("reprot", "no command 'reprot'; did you mean report?"),
+        ("forecasts", "no command 'forecasts'; did you mean forecast?"),
         ("xyz", "no command 'xyz'; 'perfsuite --help' lists them"),
     ],
 )

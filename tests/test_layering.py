@@ -32,7 +32,7 @@ CLOSED = {("verdict", "measure")}
 
 PYTEST_USERS = {"plugin", "cases"}
 LIBRARY_LOADERS = {"perfsuite.measure.native"}
-ENVIRONMENT_READERS = {"perfsuite.measure.worker", "perfsuite.measure.launch"}
+ENVIRONMENT_READERS = {"perfsuite.measure.worker", "perfsuite.measure.environment"}
 
 LOADING_CALLS = {
     *(f"ctypes.{name}" for name in ("CDLL", "PyDLL", "cdll.LoadLibrary", "pydll.LoadLibrary")),

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from perfsuite.measure.engine import Engine
-from perfsuite.measure.launch import environment_engine
+from perfsuite.measure.environment import environment_engine
 from perfsuite.measure.opencl_backend import backend_library
 
 from .synthetic_opencl_backend import written

@@ -36,7 +36,7 @@ from perfsuite.experiments.binding.measurement import (
     pair_of,
     run_pair,
 )
-from perfsuite.measure.launch import program_environment
+from perfsuite.measure.environment import program_environment
 from perfsuite.measure.llama_plan import with_drawn_layout
 from perfsuite.measure.schedule import Rule
 from perfsuite.records.binding import ITL, TTFT, Door, Part

@@ -18,7 +18,7 @@ find_layer() {
 from pathlib import Path
 import platformdirs
 from perfsuite.measure.kernel_runtime import opencl_environment
-from perfsuite.measure.launch import environment_opencl_vendors
+from perfsuite.measure.environment import environment_opencl_vendors
 from perfsuite.measure.opencl_backend import find_opencl_layers
 cache = Path(platformdirs.user_cache_dir("perfsuite"))
 vendors = opencl_environment(cache, inherited=environment_opencl_vendors()).get("OCL_ICD_VENDORS", "/etc/OpenCL/vendors")

@@ -17,8 +17,8 @@ from platform import machine
 from perfsuite.cli.kept_folders import user_cache
 from perfsuite.device.reach import Reach
 from perfsuite.errors import MeasurementError
+from perfsuite.measure.environment import ENGINE_NAME
 from perfsuite.measure.kernel_runtime import opencl_environment
-from perfsuite.measure.launch import ENGINE_NAME
 
 #: What of this user's cache both sides need, so that nothing is compiled within a run.
 _LENT = ("native", "opencl-backend-*", "models")

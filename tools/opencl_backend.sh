@@ -24,7 +24,7 @@ fail() {
 describe_engine() {
   "$python" - <<'PYTHON' 2>/dev/null
 import importlib.metadata
-from perfsuite.measure.launch import environment_engine
+from perfsuite.measure.environment import environment_engine
 engine = environment_engine()
 print(importlib.metadata.version("llama-cpp-python"), engine.build_id, engine.library_dir)
 PYTHON

@@ -25,7 +25,7 @@ from perfsuite.cli.kept_folders import user_cache
 from perfsuite.errors import PerfsuiteError
 from perfsuite.measure.bundle.named_builds import Builder
 from perfsuite.measure.engine import Engine
-from perfsuite.measure.launch import ENGINE_NAME, program_environment
+from perfsuite.measure.environment import ENGINE_NAME, program_environment
 
 _MODELS = "smollm2-135m-l2-q8_0,qwen2.5-1.5b-l2-q4_k_m"
 _RECORDERS = ("callback", "preload", "ebpf")

@@ -111,7 +111,7 @@ LINES = (
     f"roofline {_RUN} {_CL} --replicates=3 --again=r.json",
     "roofline --model=smollm2-135m-l2-q8_0 --threads=2 --replicates=3 --sweep=scenario",
     "sweep gemm --threads=2 --subject=tiled --type=f16 --tile=16 --vector=4 --m=16 --n=16:64 --k=64 --rounds=2 "
-    f"--seed=1 {_CL} --plot=s.png --json=s.json --csv=s.csv --quiet",
+    f"--seed=1 {_CL} --plot=s.png --json --output=s.json --csv=s.csv --quiet",
     "sweep bmm --threads=2 --subject=ggml-cpu --b=8 --m=1 --n=16:64 --k=64 --rounds=2 --no-verify",
     f"sweep attention {_CL} --subject=ggml-opencl --heads=8 --kv-heads=8 --head-size=64 --context=16:32 --rounds=2",
     "sweep gemv --expected-only --n=16:64",

@@ -16,7 +16,8 @@ import platformdirs
 
 from perfsuite.device.threads import default_threads
 from perfsuite.expectation.cases import llama_workload
-from perfsuite.measure.launch import environment_engine, run_worker
+from perfsuite.measure.environment import environment_engine
+from perfsuite.measure.launch import run_worker
 from perfsuite.measure.llama_plan import llama_plan
 from perfsuite.measure.opencl_backend import set_up_opencl
 from perfsuite.workload.scenario import find_scenario

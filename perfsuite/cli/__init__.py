@@ -16,11 +16,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(words: Sequence[str]) -> int:
-    from perfsuite.cli.nearest import refuse_mistyped
+    if words[:1] == ["--version"]:  # before the commands are looked for, which takes longer than the answer
+        from perfsuite.cli.versions import versions_text
+
+        print(versions_text())
+        return 0
+    from perfsuite.cli.given_paths import check_paths
     from perfsuite.cli.whole_parser import parser_of
 
     with signals_held_off():  # libraries that are imported with a subcommand start threads
         parser = parser_of(words)
     options = parser.parse_args(words)
-    refuse_mistyped(options)
+    check_paths(options)
     return int(options.run(options))

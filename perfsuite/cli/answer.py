@@ -25,7 +25,6 @@ from perfsuite.records.chart import Chart
 from perfsuite.report.visible import terminal_text
 
 if TYPE_CHECKING:
-    from rich.segment import Segment
     from rich.table import Table
 
 #: A table is as wide as it has to be where no terminal folds it.
@@ -152,8 +151,8 @@ class Answer:
 def give(answer: Answer, options: argparse.Namespace) -> None:
     """Print an answer in the form that ``--json`` and ``--csv`` ask for, or else for people."""
     if options.json:
-        print(json.dumps(answer.plain(), indent=1))
-    elif answer.csv is not None and options.csv:
+        print(json.dumps(plain_value(answer.plain()), indent=1))
+    elif answer.csv is not None and getattr(options, "csv", False):
         print(answer.csv(), end="")
     else:
         for part in answer.parts():
@@ -163,7 +162,7 @@ def give(answer: Answer, options: argparse.Namespace) -> None:
 def show(*parts: Part) -> None:
     """Print lines and tables; through plain print, which fails as it should when the reader has gone.
 
-    A table is folded to the width of a terminal, and has lines of any length elsewhere. It has colours on a terminal,
+    A table fits the width of a terminal, and has lines of any length elsewhere. It has colours on a terminal,
     or where FORCE_COLOR asks for them, and none with NO_COLOR. What names in its cells would do to a terminal is
     written out.
     """
@@ -235,27 +234,16 @@ def cell_text(value: Any) -> str:
     return "-" if plain is None else str(plain)
 
 
-class _Rendered:
-    """A table that is rendered already."""
-
-    def __init__(self, parts: tuple[Segment, ...]) -> None:
-        self._parts = parts
-
-    def __rich_console__(self, *_: object) -> tuple[Segment, ...]:
-        return self._parts
-
-
 def _print_table(table: Table) -> None:
     from rich.console import Console
-    from rich.segment import Segment
+
+    from perfsuite.cli.narrow_table import fitted
 
     out = io.StringIO()
     is_terminal = sys.stdout.isatty()
     console = Console(file=out, width=None if is_terminal else _UNLIMITED, force_terminal=is_terminal or None)
-    parts = (Segment(_shown(part.text), part.style, part.control) for part in console.render(table))
-    console.print(_Rendered(tuple(parts)), end="")
+    for at, block in enumerate(fitted(table, console)):
+        if at:
+            console.print()
+        console.print(block)
     print(out.getvalue(), end="")
-
-
-def _shown(text: str) -> str:
-    return "\n".join(map(terminal_text, text.split("\n")))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-from perfsuite.cli.answer import Sheet, show
-from perfsuite.cli.command_help import Commands, add_command
+from perfsuite.cli.answer import Answer, Records, give
+from perfsuite.cli.command_help import Commands, add_command, add_json
 from perfsuite.workload.catalog import find_model, listed_names, names, tiny_names
 
 
@@ -30,15 +30,26 @@ def add_parser(commands: Commands) -> None:
     parser.add_argument(
         "--tiny", action="store_true", help="list the smallest model of each architecture that llama.cpp knows"
     )
+    add_json(parser)
     parser.set_defaults(run=_architectures)
 
 
 def _architectures(options: argparse.Namespace) -> int:
     found = tiny_names() if options.tiny else sorted((*names(), *listed_names()))
-    rows = [
-        (name, each.gguf_architecture, f"{each.n_parameters / 1e6:.0f} M", each.n_layers)
+    rows = tuple(
+        (name, each.gguf_architecture, each.n_parameters, each.n_layers)
         for name in found
         for each in [find_model(name)]
-    ]
-    show(Sheet(("name", "GGUF architecture", "parameters", "layers"), rows))
+    )
+    records = Records(columns=tuple(_HEADINGS), rows=rows, shown=_SHOWN, headings=_HEADINGS)
+    give(Answer.of(records, empty="no architecture"), options)
     return 0
+
+
+_HEADINGS = {
+    "name": "name",
+    "gguf_architecture": "GGUF architecture",
+    "n_parameters": "parameters",
+    "n_layers": "layers",
+}
+_SHOWN = {"n_parameters": lambda count: f"{count / 1e6:.0f} M"}

@@ -9,13 +9,12 @@ from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
 
-from perfsuite.cli.answer import give, show
-from perfsuite.cli.baseline_output import changes_answer, entries_answer, rejected_lines
-from perfsuite.cli.command_help import Commands, add_action, add_command
+from perfsuite.cli.answer import Answer, give
+from perfsuite.cli.baseline_output import changes_answer, entries_answer, written_answer
+from perfsuite.cli.command_help import Commands, add_action, add_command, add_json
 from perfsuite.device.profile import DEFAULT_MARGIN_RATIO, Profile, find_profile
 from perfsuite.errors import BaselineError
 from perfsuite.report.run_file import run_path
-from perfsuite.units import format_count
 from perfsuite.verdict.approval import append_approval, approval_text, approvals_path, approve, checked_reason
 from perfsuite.verdict.baseline import BaselineFile, baseline_path, changing, read_baselines, write_baselines
 from perfsuite.verdict.changes import CaseChange, case_changes
@@ -51,6 +50,7 @@ def add_parser(commands: Commands) -> None:
     for name, run in _RUNS.items():
         text = "folder of the baselines (default baselines)"
         actions.choices[name].set_defaults(run=run)
+        add_json(actions.choices[name])
         actions.choices[name].add_argument(
             "--baseline-dir", type=Path, default=Path("baselines"), metavar="DIR", help=text
         )
@@ -79,7 +79,6 @@ def _add_run_actions(actions: Commands) -> None:
         metavar="RATIO",
         help="slowdown that passes, a ratio (default 0.05)",
     )
-    diff.add_argument("--json", action="store_true", help="print JSON")
     accept = add_action(
         actions,
         "approve",
@@ -93,7 +92,7 @@ def _add_run_actions(actions: Commands) -> None:
 
 
 def _add_store_actions(actions: Commands) -> None:
-    show = add_action(
+    add_action(
         actions,
         "show",
         summary="list sessions and cases with their spreads",
@@ -101,7 +100,6 @@ def _add_store_actions(actions: Commands) -> None:
             "perfsuite baseline show host kernels --where=n_cores=2": "of one fingerprint",
         },
     )
-    show.add_argument("--json", action="store_true", help="print JSON")
     anchor = add_action(
         actions,
         "anchor",
@@ -120,7 +118,7 @@ def _add_store_actions(actions: Commands) -> None:
         },
     )
     prune.add_argument("--keep", type=int, required=True, metavar="N", help="sessions to keep of each case")
-    for action in (show, anchor, prune):
+    for action in (actions.choices["show"], anchor, prune):
         action.add_argument("device", metavar="DEVICE", help="device profile")
         action.add_argument("name", metavar="MODEL", help="a model, 'kernels' or 'own'")
         text = "only entries with this value in the fingerprint; repeatable"
@@ -138,10 +136,10 @@ def _record(options: argparse.Namespace) -> int:
     require_reference(run)
     with changing(options.baseline_dir / run.device):
         changed = list(_recorded(options, run))
-        for stored, group in changed:
+        for stored, _ in changed:
             write_baselines(stored)
-            print(f"{stored.path}: {format_count(len(group.session.samples_ns), 'case')} of {run.recorded_at} added")
-    show(*rejected_lines(run))
+    written = [(stored.path, len(group.session.samples_ns)) for stored, group in changed]
+    give(written_answer(written, lambda _, cases: f"{cases} of {run.recorded_at} added", run), options)
     return 0
 
 
@@ -174,13 +172,14 @@ def _diff(options: argparse.Namespace) -> int:
 def _approve(options: argparse.Namespace) -> int:
     reason, run = checked_reason(options.reason), read_run(run_path(options.run_path))
     require_reference(run)
+    written: list[tuple[Path, int]] = []
     with changing(options.baseline_dir / run.device):
         for stored, text, n_cases in _approved(options, run, reason):
             # The text first: if this is cut off, approving again completes it.
             append_approval(approvals_path(stored.path), text, run.recorded_at)
             write_baselines(stored)
-            print(f"{stored.path}: {format_count(n_cases, 'case')} approved; review {approvals_path(stored.path)}")
-    show(*rejected_lines(run))
+            written.append((stored.path, n_cases))
+    give(written_answer(written, lambda path, cases: f"{cases} approved; review {approvals_path(path)}", run), options)
     return 0
 
 
@@ -230,7 +229,8 @@ def _anchor(options: argparse.Namespace) -> int:
         for entry in _selected(stored, options):
             stored = stored.with_entry(entry.anchored(recorded_at=_now(), reason=reason))
         write_baselines(stored)
-    print(f"{stored.path}: anchored at the present reference")
+    told = f"{stored.path}: anchored at the present reference"
+    give(Answer(parts=lambda: [told], plain=lambda: {"file": str(stored.path), "reason": reason}), options)
     return 0
 
 
@@ -243,7 +243,9 @@ def _prune(options: argparse.Namespace) -> int:
         for entry in _selected(stored, options):
             stored = stored.with_entry(entry.pruned(options.keep))
         write_baselines(stored)
-    print(f"{stored.path}: {sum(len(entry.sessions) for entry in stored.entries)} of {before} sessions kept")
+    kept = sum(len(entry.sessions) for entry in stored.entries)
+    told, plain = f"{stored.path}: {kept} of {before} sessions kept", {"n_before": before, "n_kept": kept}
+    give(Answer(parts=lambda: [told], plain=lambda: {"file": str(stored.path), **plain}), options)
     return 0
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
+from pathlib import Path
 from statistics import median
 from typing import Any
 
@@ -22,6 +23,21 @@ def rejected_lines(run: RecordedRun) -> Iterator[str]:
     for outcome, count in Counter(run.rejected.values()).items():
         named = ", ".join(case_id for case_id, seen in run.rejected.items() if seen == outcome)
         yield f"left out, {outcome} ({count}): {named}"
+
+
+def written_answer(written: Sequence[tuple[Path, int]], told: Callable[[Path, str], str], run: RecordedRun) -> Answer:
+    """Return the files that a run went into, each with its number of cases, and what of the run was left out."""
+    return Answer(
+        parts=lambda: (
+            *(f"{path}: {told(path, format_count(n_cases, 'case'))}" for path, n_cases in written),
+            *rejected_lines(run),
+        ),
+        plain=lambda: {
+            "recorded_at": run.recorded_at,
+            "files": [{"file": str(path), "n_cases": n_cases} for path, n_cases in written],
+            "left_out": [{"id": case_id, "outcome": outcome} for case_id, outcome in run.rejected.items()],
+        },
+    )
 
 
 def changes_answer(changes: Sequence[CaseChange], margin_ratio: float, run: RecordedRun) -> Answer:

@@ -8,8 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from perfsuite.cli.answer import Answer, fields_of, give
 from perfsuite.cli.bundle_plan import add_plan_options, refuse_out_of_place, write_plan
-from perfsuite.cli.command_help import Commands, add_command, add_quiet
+from perfsuite.cli.command_help import Commands, add_command, add_json, add_quiet
 
 if TYPE_CHECKING:
     from perfsuite.measure.bundle.making import Bundle, BundleOrder
@@ -50,8 +51,9 @@ def add_parser(commands: Commands) -> None:
     parser.add_argument("-o", "--output", type=Path, metavar="FOLDER", help=text)
     parser.add_argument("--opencl", action="store_true", help="include llama.cpp's OpenCL backend")
     add_plan_options(parser)
+    add_json(parser)
     add_quiet(parser)
-    parser.set_defaults(run=_run)
+    parser.set_defaults(run=_run, makes_folder=True)
 
 
 def add_bundle_options(parser: argparse._ActionsContainer) -> None:
@@ -86,21 +88,30 @@ def _run(options: argparse.Namespace) -> int:
             old = None if options.old_llama is None else replace(order, llama=options.old_llama)
             old_bundle = None if old is None else make_bundle(old, user_cache(), tell.step)
             tell.step("the plan")
-            write_plan(options, bundle, old_bundle)
+            give(write_plan(options, bundle, old_bundle), options)
             return 0
     if options.output is not None:
         copy_bundle(bundle, options.output)
-    _show(bundle, options.output or bundle.folder, order)
+    give(_answer(bundle, options.output or bundle.folder, order), options)
     return 0
 
 
-def _show(bundle: Bundle, folder: Path, order: BundleOrder) -> None:
-    """Print what was made."""
+def _answer(bundle: Bundle, folder: Path, order: BundleOrder) -> Answer:
+    """Return what was made."""
     from perfsuite.report.visible import terminal_text
     from perfsuite.units import format_bytes
 
     manifest = bundle.manifest
     needs = "no glibc" if manifest.least_glibc is None else f"glibc {manifest.least_glibc} or newer"
-    print(f"{terminal_text(str(folder))}: {manifest.digest}, {format_bytes(manifest.size_bytes)}")
-    print(f"{terminal_text(manifest.llama)}, build {manifest.engine.build_id}, by {manifest.compiler}")
-    print(f"for {manifest.target}, {order.processor.name}; needs {needs}")
+    lines = (
+        f"{terminal_text(str(folder))}: {manifest.digest}, {format_bytes(manifest.size_bytes)}",
+        f"{terminal_text(manifest.llama)}, build {manifest.engine.build_id}, by {manifest.compiler}",
+        f"for {manifest.target}, {order.processor.name}; needs {needs}",
+    )
+    plain = {
+        "folder": str(folder),
+        **fields_of(manifest, "digest", "size_bytes", "llama", "compiler", "target", "least_glibc"),
+        "engine_build_id": manifest.engine.build_id,
+        "processor": order.processor.name,
+    }
+    return Answer(parts=lambda: lines, plain=lambda: plain)

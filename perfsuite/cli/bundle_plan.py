@@ -12,6 +12,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from perfsuite.cli.answer import Answer, fields_of
 from perfsuite.cli.bundle_farms import FARMS, write_farm
 from perfsuite.cli.command_help import take_behind_dashes
 from perfsuite.errors import DeviceError, PerfsuiteError
@@ -100,8 +101,8 @@ def _device(words: list[str]) -> str:
     return named[0]
 
 
-def write_plan(options: argparse.Namespace, bundle: Bundle, old: Bundle | None) -> None:
-    """Write the folder, whole or not at all, and say what it is.
+def write_plan(options: argparse.Namespace, bundle: Bundle, old: Bundle | None) -> Answer:
+    """Write the folder, whole or not at all, and return what it is.
 
     Raises PerfsuiteError: the run cannot be planned, for what it asks needs answers while it runs.
     """
@@ -126,10 +127,19 @@ def write_plan(options: argparse.Namespace, bundle: Bundle, old: Bundle | None) 
     finally:
         shutil.rmtree(draft, ignore_errors=True)
     size = sum(path.stat().st_size for path in to.rglob("*") if path.is_file())
-    print(f"{options.output}: {format_bytes(size)} for {job.device}, {job.target}; {len(job.requests)} requests")
-    for path in files:
-        print(f"{path}: for {options.farm}")
-    print(f"there: sh {SCRIPT}; then here, with its {RESULTS}/: perfsuite ingest {options.output}")
+    lines = (
+        f"{options.output}: {format_bytes(size)} for {job.device}, {job.target}; {len(job.requests)} requests",
+        *(f"{path}: for {options.farm}" for path in files),
+        f"there: sh {SCRIPT}; then here, with its {RESULTS}/: perfsuite ingest {options.output}",
+    )
+    plain = {
+        "folder": str(options.output),
+        "size_bytes": size,
+        **fields_of(job, "device", "target"),
+        "n_requests": len(job.requests),
+        "farm_files": list(map(str, files)),
+    }
+    return Answer(parts=lambda: lines, plain=lambda: plain)
 
 
 def _plan_run(words: tuple[str, ...], draft: Path) -> None:

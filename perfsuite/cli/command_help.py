@@ -9,9 +9,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 from perfsuite.cli.registry import summary_of
+from perfsuite.errors import meant
 
 #: What `add_subparsers` returns, to which each subcommand adds itself.
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+
+#: An option is not taken for another one that shares little more than its dashes.
+_ALIKE_RATIO = 0.75
 
 
 class ParagraphFormatter(argparse.RawDescriptionHelpFormatter):
@@ -24,6 +28,26 @@ class ParagraphFormatter(argparse.RawDescriptionHelpFormatter):
     def _split_lines(self, text: str, width: int) -> list[str]:
         """Fold the help of an option, and break no name at its dashes."""
         return textwrap.wrap(" ".join(text.split()), width, break_on_hyphens=False, break_long_words=False)
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser, and by it those of its subcommands, that asks what a mistyped choice or option was meant to be."""
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        try:
+            super()._check_value(action, value)
+        except argparse.ArgumentError as error:
+            told = meant(str(value), map(str, action.choices or ()))
+            raise argparse.ArgumentError(action, f"{error.message}{told}") from None
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Refuse what begins as an option and is almost one of this parser's; others are for the caller to refuse."""
+        found, unknown = super().parse_known_args(args, namespace)
+        names = [each.partition("=")[0] for each in unknown if each.startswith("--")]
+        told = "".join(meant(name, self._option_string_actions, least_ratio=_ALIKE_RATIO) for name in names[:1])
+        if told:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}{told}")
+        return found, unknown
 
 
 def _filled(block: str, width: int) -> str:
@@ -100,7 +124,12 @@ def word_parser(
     see: Sequence[str] = ("docs/tracing.md",),
 ) -> argparse.ArgumentParser:
     """Return the parser of a word that stands in place of a program, such as ``trace view``; as `add_command`."""
-    return argparse.ArgumentParser(prog=prog, **_help(summary, about, examples, writes, exits, see))
+    return Parser(prog=prog, **_help(summary, about, examples, writes, exits, see))
+
+
+def add_json(options: argparse._ActionsContainer, *, text: str = "print JSON") -> None:
+    """Add ``--json``, of every subcommand that answers; `perfsuite.cli.answer.give` prints what it asks for."""
+    options.add_argument("--json", action="store_true", help=text)
 
 
 def add_quiet(options: argparse._ActionsContainer) -> None:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import argparse
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from perfsuite.cli.command_help import Commands, add_command, add_quiet, take_behind_dashes
+from perfsuite.cli.command_help import Commands, add_command, add_json, add_quiet, take_behind_dashes
 from perfsuite.errors import EngineError, PerfsuiteError
+
+if TYPE_CHECKING:
+    from perfsuite.cli.answer import Part
+    from perfsuite.verdict.judge_files import FileChange
 
 _ABOUT = """
 OLD and NEW are each a folder (checkout, build, install prefix, libraries), a release or wheel of llama-cpp-python, a
@@ -111,6 +114,7 @@ def add_parser(commands: Commands) -> None:
         subject.add_argument(*names, **settings)
     parser.add_argument("pytest_options", nargs="*", metavar="OPTION", help="options of pytest, after '--'")
     take_behind_dashes(parser, "pytest_options")
+    add_json(parser, text="print run.json, or the tests of two files; pytest's own words go to standard error")
     add_quiet(parser)
     parser.set_defaults(run=_run)
 
@@ -126,8 +130,9 @@ def _asked(options: argparse.Namespace) -> Iterator[str]:
 def _run(options: argparse.Namespace) -> int:
     from perfsuite.cli.kept_folders import user_cache
     from perfsuite.cli.progress import progress
+    from perfsuite.cli.pytest_run import run_pytest
     from perfsuite.measure.bundle.named_builds import Builder
-    from perfsuite.measure.launch import ENGINE_NAME, program_environment
+    from perfsuite.measure.environment import ENGINE_NAME, program_environment
 
     if Path(options.old).is_file() and Path(options.new).is_file():
         return _compare_files(options)
@@ -135,16 +140,17 @@ def _run(options: argparse.Namespace) -> int:
         raise EngineError("--build: says how revisions are built; name their checkout with --source")
     with progress("compare", options) as tell:
         builder = Builder(cache_dir=user_cache(), tell=tell.step, source=options.source, command=options.build)
+        builder.check(options.old, options.new)
         old, new = builder.engine(options.old), builder.engine(options.new)
-    print(f"old: {options.old}, build {old.build_id}\nnew: {options.new}, build {new.build_id}", flush=True)
-    command = [sys.executable, "-m", "pytest", "--device=host", f"--against={old.library_dir}", *_asked(options)]
-    environment = program_environment({ENGINE_NAME: str(new.library_dir)})
-    return subprocess.run([*command, *options.pytest_options], env=environment, check=False).returncode
+    told = f"old: {options.old}, build {old.build_id}\nnew: {options.new}, build {new.build_id}"
+    print(told, flush=True, file=sys.stderr if options.json else sys.stdout)
+    words = ["--device=host", f"--against={old.library_dir}", *_asked(options)]
+    return run_pytest(words, options, environment=program_environment({ENGINE_NAME: str(new.library_dir)}))
 
 
 def _compare_files(options: argparse.Namespace) -> int:
     """Compare what others measured."""
-    from perfsuite.cli.answer import Sheet, show
+    from perfsuite.cli.answer import Answer, Sheet, give
     from perfsuite.device.profile import DEFAULT_MARGIN_RATIO
     from perfsuite.records.benchmark_files import read_benchmark
     from perfsuite.records.outcome import Outcome
@@ -159,24 +165,44 @@ def _compare_files(options: argparse.Namespace) -> int:
     changes = judge_files(old, new, margin_ratio=DEFAULT_MARGIN_RATIO)
     if not changes:
         raise PerfsuiteError(f"{options.new}: has no test of {options.old}; run both sides with the same options")
-    rows = [
-        (
-            *(each.outcome.value, format_change(each.change.estimate_ratio), each.reason),
-            *(format_ns(each.old_ns), format_ns(each.new_ns), each.name),
-        )
-        for each in changes
-    ]
-    show(Sheet(("<verdict", ">change", "<interval", ">old", ">new", "test"), rows))
     counts = {outcome: sum(each.outcome is outcome for each in changes) for outcome in Outcome}
-    told = ", ".join(f"{count} {outcome.value}" for outcome, count in counts.items() if count)
-    print(f"\n{format_count(len(changes), 'test')}, margin {DEFAULT_MARGIN_RATIO * 100:g} %: {told}")
-    n_alone = len(old.keys() ^ new.keys())
-    if n_alone:
-        print(f"{format_count(n_alone, 'test')} of one file alone left out")
-    n_needed = n_pairs_needed(len(changes))
-    if counts[Outcome.INCONCLUSIVE] == len(changes):
-        print(
-            f"nothing is decided: run OLD, NEW, OLD, NEW ... and append to the files; {n_needed} runs of each at least"
-        )
-        return 10
-    return 1 if counts[Outcome.REGRESSED] else 0
+    n_alone, n_needed = len(old.keys() ^ new.keys()), n_pairs_needed(len(changes))
+    decides = counts[Outcome.INCONCLUSIVE] < len(changes)
+
+    def parts() -> Iterator[Part]:
+        rows = [
+            (
+                *(each.outcome.value, format_change(each.change.estimate_ratio), each.reason),
+                *(format_ns(each.old_ns), format_ns(each.new_ns), each.name),
+            )
+            for each in changes
+        ]
+        yield Sheet(("<verdict", ">change", "<interval", ">old", ">new", "test"), rows)
+        told = ", ".join(f"{count} {outcome.value}" for outcome, count in counts.items() if count)
+        yield f"\n{format_count(len(changes), 'test')}, margin {DEFAULT_MARGIN_RATIO * 100:g} %: {told}"
+        if n_alone:
+            yield f"{format_count(n_alone, 'test')} of one file alone left out"
+        if not decides:
+            todo = "run OLD, NEW, OLD, NEW ... and append to the files"
+            yield f"nothing is decided: {todo}; {n_needed} runs of each at least"
+
+    plain = {
+        "margin_ratio": DEFAULT_MARGIN_RATIO,
+        "tests": [_plain_test(each) for each in changes],
+        "n_of_one_file_alone": n_alone,
+    }
+    give(Answer(parts=parts, plain=lambda: plain), options)
+    return 10 if not decides else 1 if counts[Outcome.REGRESSED] else 0
+
+
+def _plain_test(change: FileChange) -> dict[str, Any]:
+    return {
+        "name": change.name,
+        "outcome": change.outcome.value,
+        "old_ns": change.old_ns,
+        "new_ns": change.new_ns,
+        "change_ratio": change.change.estimate_ratio,
+        "lower_ratio": change.change.lower_ratio,
+        "upper_ratio": change.change.upper_ratio,
+        "reason": change.reason,
+    }

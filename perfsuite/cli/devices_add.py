@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perfsuite.cli.command_help import Commands, add_action
+from perfsuite.cli.answer import Answer, give
+from perfsuite.cli.command_help import Commands, add_action, add_json
 from perfsuite.device.reach import HOMES, WAYS
 
 if TYPE_CHECKING:
@@ -42,6 +45,7 @@ def add_parser(commands: Commands) -> None:
     place.add_argument("--user", action="store_true", help="write it into your own folder of profiles")
     place.add_argument("--folder", type=Path, metavar="DIR", help="write it into this folder (default ./devices)")
     parser.add_argument("--force", action="store_true", help="replace a profile of that name")
+    add_json(parser)
     parser.set_defaults(run=_add)
 
 
@@ -68,8 +72,9 @@ def _add(options: argparse.Namespace) -> int:
     if not options.force and (path.exists() or path.is_symlink()):
         raise DeviceError(f"{path}: is there already; choose another name, or replace it with --force")
     write_whole_bytes(path, draft.draft or b"", DeviceError)
-    print(f"{path}: {profile.name}, reached by {profile.reach.text}\n")
-    _tell_next(profile.name, path)
+    told = f"{path}: {profile.name}, reached by {profile.reach.text}\n"
+    plain = {"name": profile.name, "file": str(path), "reach": asdict(profile.reach)}
+    give(Answer(parts=lambda: (told, *_next(profile.name, path)), plain=lambda: plain), options)
     return 0
 
 
@@ -116,15 +121,15 @@ def _whole_path(path: Path | None) -> str | None:
     return str(path) if str(path).startswith("~") else str(path.absolute())
 
 
-def _tell_next(name: str, path: Path) -> None:
+def _next(name: str, path: Path) -> Iterator[str]:
     from perfsuite.device.profile.search import own_folders, profile_files
 
     if path.parent.absolute() not in [folder.absolute() for folder in own_folders()]:
-        print(f"profiles are looked for in {' and '.join(map(str, own_folders()))}: put it there to use it")
+        yield f"profiles are looked for in {' and '.join(map(str, own_folders()))}: put it there to use it"
         return
     if not path.samefile(str((first := profile_files(name)[0]).place)):
-        print(f"{first.where} has the same name, and goes before it in this folder\n")
-    print("next, in this order:")
-    print(f"  perfsuite devices setup {name}    # sends it what measures there")
-    print(f"  perfsuite devices doctor {name}   # says what is missing or unstable")
-    print(f"  pytest --device={name}")
+        yield f"{first.where} has the same name, and goes before it in this folder\n"
+    yield "next, in this order:"
+    yield f"  perfsuite devices setup {name}    # sends it what measures there"
+    yield f"  perfsuite devices doctor {name}   # says what is missing or unstable"
+    yield f"  pytest --device={name}"

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perfsuite.cli.answer import Answer, Part, Sheet, give
-from perfsuite.cli.command_help import Commands, add_action
+from perfsuite.cli.command_help import Commands, add_action, add_json
 from perfsuite.cli.devices import add_device_argument, chosen_profile
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def add_parser(commands: Commands) -> None:
         exits=_EXITS,
     )
     add_device_argument(parser)
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    add_json(parser)
     parser.set_defaults(run=_run)
 
 

@@ -28,7 +28,7 @@ _NOT_ASKED = "not looked at"
 def own_account() -> dict[str, Any]:
     """Return the fields of `perfsuite.device.setup.needs.Installed`."""
     from perfsuite import __version__
-    from perfsuite.measure.launch import environment_engine
+    from perfsuite.measure.environment import environment_engine
     from perfsuite.measure.plan import SCHEMA
 
     try:
@@ -55,7 +55,7 @@ def own_state(opencl_platform: str | None) -> dict[str, Any]:
     from perfsuite.device.lock.state import Holder
     from perfsuite.device.setup.installations import installed_digest
     from perfsuite.measure.ebpf_helper import ebpf_obstacle
-    from perfsuite.measure.launch import environment_lock_folder
+    from perfsuite.measure.environment import environment_lock_folder
 
     cache_dir = user_cache()
     lock_folder = environment_lock_folder()
@@ -92,8 +92,9 @@ def _free_bytes(folder: Path) -> int:
 
 def _opencl(wanted: str | None, cache_dir: Path) -> tuple[str | None, str | None]:
     """Return the OpenCL device that would be measured, or why there is none; asked in a process of its own."""
+    from perfsuite.measure.environment import environment_opencl_vendors
     from perfsuite.measure.kernel_runtime import opencl_environment
-    from perfsuite.measure.launch import environment_opencl_vendors, run_worker
+    from perfsuite.measure.launch import run_worker
     from perfsuite.measure.opencl_platform import OpenClDevice
     from perfsuite.measure.plan import DevicesPlan
 
@@ -107,7 +108,8 @@ def _opencl(wanted: str | None, cache_dir: Path) -> tuple[str | None, str | None
 
 def _backend(platform: str, cache_dir: Path) -> str | None:
     """Return why llama.cpp's OpenCL backend does not decode there; its kernels are compiled when it begins."""
-    from perfsuite.measure.launch import environment_engine, run_worker
+    from perfsuite.measure.environment import environment_engine
+    from perfsuite.measure.launch import run_worker
     from perfsuite.measure.opencl_backend import set_up_opencl
     from perfsuite.measure.plan import LlamaPlan
     from perfsuite.workload.weights import materialize, resolve

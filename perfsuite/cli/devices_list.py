@@ -6,7 +6,7 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from perfsuite.cli.answer import Answer, Sheet, give
-from perfsuite.cli.command_help import Commands, add_action
+from perfsuite.cli.command_help import Commands, add_action, add_json
 
 if TYPE_CHECKING:
     from perfsuite.device.profile.file import ProfileFile
@@ -27,7 +27,7 @@ def add_parser(commands: Commands) -> None:
             "perfsuite devices list --json": "as JSON",
         },
     )
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    add_json(parser)
     parser.set_defaults(run=list_devices)
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import argparse
 from contextlib import closing
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perfsuite.cli.command_help import Commands, add_action
+from perfsuite.cli.answer import Answer, give
+from perfsuite.cli.command_help import Commands, add_action, add_json
 from perfsuite.errors import DeviceError
 
 if TYPE_CHECKING:
@@ -41,6 +43,7 @@ def add_parser(commands: Commands) -> None:
     text = "file to write (default devices/NAME.toml)"
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help=text)
     parser.add_argument("--force", action="store_true", help="replace the file")
+    add_json(parser)
     parser.set_defaults(run=_run)
 
 
@@ -54,8 +57,8 @@ def _run(options: argparse.Namespace) -> int:
     with closing(open_target(reach)) as target:
         readings = take_survey(target)
     write_whole_bytes(output, _checked_content(readings, reach, output), DeviceError)
-    print(f"{output}: written from what {reach.text} said")
-    _tell_next(options.device, output)
+    told, plain = f"{output}: written from what {reach.text} said", {"file": str(output), "reach": asdict(reach)}
+    give(Answer(parts=lambda: [told, _next(options.device, output)], plain=lambda: plain), options)
     return 0
 
 
@@ -102,10 +105,9 @@ def _checked_content(readings: Readings, reach: Reach, output: Path) -> bytes:
     return draft
 
 
-def _tell_next(device: str | None, output: Path) -> None:
+def _next(device: str | None, output: Path) -> str:
     from perfsuite.device.profile.search import own_folders
 
     if device is not None and output.parent.resolve() in [each.resolve() for each in own_folders()]:
-        print(f"next: perfsuite devices setup {device}, then perfsuite devices doctor {device}")
-    else:
-        print("next: move it to devices/NAME.toml, by which --device=NAME finds it")
+        return f"next: perfsuite devices setup {device}, then perfsuite devices doctor {device}"
+    return "next: move it to devices/NAME.toml, by which --device=NAME finds it"

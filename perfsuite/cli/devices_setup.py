@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perfsuite.cli.answer import Sheet, show
+from perfsuite.cli.answer import Answer, Part, Sheet, fields_of, give
 from perfsuite.cli.bundle import add_bundle_options
-from perfsuite.cli.command_help import Commands, add_action, add_quiet
+from perfsuite.cli.command_help import Commands, add_action, add_json, add_quiet
 from perfsuite.cli.devices import add_device_argument, chosen_profile
 
 if TYPE_CHECKING:
@@ -54,6 +56,7 @@ def add_parser(commands: Commands) -> None:
     parser.add_argument("--remove", action="store_true", help="remove all that setup installed there")
     parser.add_argument("--with-python", action="store_true", help="install the suite in Python there instead")
     _add_python_options(parser.add_argument_group("with --with-python"))
+    add_json(parser)
     add_quiet(parser)
     parser.set_defaults(run=_run)
 
@@ -69,6 +72,7 @@ def _add_python_options(group: argparse._ArgumentGroup) -> None:
 
 def _run(options: argparse.Namespace) -> int:
     from perfsuite.errors import DeviceError
+    from perfsuite.records.bundle import check_bundle
 
     profile = chosen_profile(options)
     if profile.reach.way == "local":
@@ -77,6 +81,8 @@ def _run(options: argparse.Namespace) -> int:
         return _with_python(options, profile)
     if unused := next((name for name in _OF_PYTHON if getattr(options, name)), None):
         raise DeviceError(f"--{unused}: is for an installation of Python; add --with-python, or leave it out")
+    if options.bundle is not None and not options.remove:
+        check_bundle(options.bundle)  # before the device is reached
     return _remove(options, profile) if options.remove else _with_bundle(options, profile)
 
 
@@ -87,7 +93,8 @@ def _remove(options: argparse.Namespace, profile: Profile) -> int:
     with closing(open_target(profile.reach)) as target:
         _, home = look_at_board(target, profile.reach.home)
         remove_all(target, profile.name, home)
-    print(f"{profile.name}: nothing of setup is left in {home}")
+    told = f"{profile.name}: nothing of setup is left in {home}"
+    give(Answer(parts=lambda: [told], plain=lambda: {"device": profile.name, "home": home, "is_left": False}), options)
     return 0
 
 
@@ -103,9 +110,14 @@ def _with_bundle(options: argparse.Namespace, profile: Profile) -> int:
         folder = options.bundle or _made_bundle(options, profile, board, tell)
         done = set_up_bundle(target, profile.name, home, board, folder, tell)
     sent = f"{done.n_sent} files sent, {format_bytes(done.sent_bytes)}"
-    print(f"{profile.name}: bundle {done.digest} {f'is in use now: {sent}' if done.is_new else 'is there already'}")
-    print(f"next: perfsuite devices doctor {profile.name}, then pytest --device={profile.name}")
+    told = f"{profile.name}: bundle {done.digest} {f'is in use now: {sent}' if done.is_new else 'is there already'}"
+    plain = {"device": profile.name, **fields_of(done, "digest", "is_new", "n_sent", "sent_bytes")}
+    give(Answer(parts=lambda: [told, _next(profile.name)], plain=lambda: plain), options)
     return 0
+
+
+def _next(device: str) -> str:
+    return f"next: perfsuite devices doctor {device}, then pytest --device={device}"
 
 
 def _made_bundle(options: argparse.Namespace, profile: Profile, board: BoardSurvey, tell: Progress) -> Path:
@@ -116,7 +128,9 @@ def _made_bundle(options: argparse.Namespace, profile: Profile, board: BoardSurv
     from perfsuite.measure.bundle.targets import target_of
 
     why = _why_opencl(options, profile, board)
-    print(f"{profile.name}: {why or 'no OpenCL is there, the bundle is without its backend (--opencl brings it)'}")
+    tell.remark(
+        f"{profile.name}: {why or 'no OpenCL is there, the bundle is without its backend (--opencl brings it)'}"
+    )
     takes_musl = board.has_musl or board.is_android
     target = target_of(board.machine, has_glibc=not takes_musl)
     best = target.best_processor(board.features)
@@ -159,12 +173,14 @@ def _with_python(options: argparse.Namespace, profile: Profile) -> int:
     with closing(open_target(profile.reach)) as target, progress(f"setup of {profile.name}", options) as tell:
         done = set_up(target, order, tell)
         leave_bundle(target, profile.name, look_at_board(target, profile.reach.home)[1])
-    _show(profile.name, done)
+    told = fields_of(done, "python", "is_new")
+    plain = {"device": profile.name, **told, "installed": asdict(done.installed)}
+    give(Answer(parts=lambda: _installed_parts(profile.name, done), plain=lambda: plain), options)
     return 0
 
 
-def _show(device: str, done: SetUp) -> None:
-    """Print the versions on both sides, and what comes next."""
+def _installed_parts(device: str, done: SetUp) -> Iterator[Part]:
+    """Yield the versions on both sides, and what comes next."""
     from perfsuite.cli.devices_installed import own_account
     from perfsuite.device.setup.needs import read_installed
 
@@ -176,8 +192,8 @@ def _show(device: str, done: SetUp) -> None:
         ("machine", here.machine, there.machine),
         ("llama.cpp", here.engine_build_id or "none", there.engine_build_id or "none"),
     )
-    show(Sheet(("", "here", device), rows))
-    print(f"{device}: {'installed' if done.is_new else 'is there already'}: {done.python}")
+    yield Sheet(("", "here", device), rows)
+    yield f"{device}: {'installed' if done.is_new else 'is there already'}: {done.python}"
     if done.installed.engine_problem:
-        print(f"{device}: no llama.cpp: {done.installed.engine_problem}")
-    print(f"next: perfsuite devices doctor {device}, then pytest --device={device}")
+        yield f"{device}: no llama.cpp: {done.installed.engine_problem}"
+    yield _next(device)

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from perfsuite.cli.answer import Answer, Part, Sheet, give
-from perfsuite.cli.command_help import Commands, add_action
+from perfsuite.cli.command_help import Commands, add_action, add_json
 from perfsuite.cli.devices import add_device_argument
 from perfsuite.cli.devices_list import source
 
@@ -33,7 +33,7 @@ def add_parser(commands: Commands) -> None:
         },
     )
     add_device_argument(parser)
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    add_json(parser)
     parser.set_defaults(run=_show_device)
 
 

@@ -8,7 +8,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from perfsuite.cli.command_help import Commands, add_action
+from perfsuite.cli.answer import Answer, give
+from perfsuite.cli.command_help import Commands, add_action, add_json
 from perfsuite.cli.devices import add_device_argument, chosen_profile
 from perfsuite.device.setup.needs import NO_PROGRAM, suite_command, suite_python
 from perfsuite.errors import DeviceError, LockedError
@@ -32,14 +33,15 @@ def add_parser(commands: Commands) -> None:
     )
     add_device_argument(parser)
     parser.add_argument("--force", action="store_true", help="break it even while a run is under way")
+    add_json(parser)
     parser.set_defaults(run=_run)
 
 
-def _run(arguments: argparse.Namespace) -> int:
-    profile = chosen_profile(arguments)
-    words = ("break", "--force") if arguments.force else ("break",)
-    for line in _told(profile.name, answered(profile, words)):
-        print(terminal_text(line))
+def _run(options: argparse.Namespace) -> int:
+    profile = chosen_profile(options)
+    words = ("break", "--force") if options.force else ("break",)
+    plain = answered(profile, words)
+    give(Answer(parts=lambda: map(terminal_text, _told(profile.name, plain)), plain=lambda: plain), options)
     return 0
 
 
@@ -51,7 +53,7 @@ def answered(profile: Profile, words: tuple[str, ...]) -> dict[str, Any]:
     """
     if profile.reach.way == "local":
         from perfsuite.device.lock.command import answer  # only where this machine is asked
-        from perfsuite.measure.launch import environment_lock_folder
+        from perfsuite.measure.environment import environment_lock_folder
 
         folder = environment_lock_folder()
         plain = answer(words, Path(folder) if folder else None)

@@ -9,12 +9,12 @@ from dataclasses import asdict
 from pathlib import Path
 
 from perfsuite.cli.answer import Answer, Part, Sheet, give
-from perfsuite.cli.command_help import Commands, add_action, add_command
+from perfsuite.cli.command_help import Commands, add_action, add_command, add_json
 from perfsuite.cli.kept_folders import user_cache
 from perfsuite.errors import EngineError
 from perfsuite.measure.engine import find_engine
 from perfsuite.measure.engine_store import EngineStore, StoredEngine, open_store
-from perfsuite.measure.launch import environment_engine
+from perfsuite.measure.environment import environment_engine
 from perfsuite.report.visible import terminal_text
 from perfsuite.units import format_bytes, format_count
 
@@ -44,11 +44,12 @@ def add_parser(commands: Commands) -> None:
     actions = parser.add_subparsers(required=True, metavar="ACTION")
     _add_actions(actions)
     for name, run in _RUNS.items():
+        add_json(actions.choices[name])
         actions.choices[name].set_defaults(run=run)
 
 
 def _add_actions(actions: Commands) -> None:
-    listing = add_action(
+    add_action(
         actions,
         "list",
         summary="list the kept builds",
@@ -56,7 +57,6 @@ def _add_actions(actions: Commands) -> None:
             "perfsuite engines list --json": "as JSON",
         },
     )
-    listing.add_argument("--json", action="store_true", help="print JSON")
     one = add_action(
         actions,
         "show",
@@ -96,8 +96,8 @@ def _add_actions(actions: Commands) -> None:
     prune.add_argument("--baseline-dir", type=Path, default=Path("baselines"), metavar="DIR", help=text)
     for action in (one, export):
         action.add_argument("engine", metavar="ID", help="the first letters of the build's id")
-    for action in (export, take):
-        action.add_argument("file", type=Path, metavar="FILE", help="an archive, such as engine.tgz")
+    for action, name in ((export, "output"), (take, "path")):
+        action.add_argument(name, type=Path, metavar="FILE", help="an archive, such as engine.tgz")
 
 
 def _list(options: argparse.Namespace) -> int:
@@ -120,33 +120,37 @@ def _parts(store: EngineStore) -> Iterator[Part]:
 
 def _show(options: argparse.Namespace) -> int:
     entry = open_store(user_cache()).find(options.engine)
-    print(f"{entry.engine_id}: {_described(entry)}, kept {entry.kept_at}")
-    for name, value in entry.settings.items():
-        print(f"  {terminal_text(name)}={terminal_text(value)}")
-    for name, digest in entry.files.items():
-        print(f"  {digest[:16]}  {name}")
+
+    def parts() -> Iterator[Part]:
+        yield f"{entry.engine_id}: {_described(entry)}, kept {entry.kept_at}"
+        yield from (f"  {terminal_text(name)}={terminal_text(value)}" for name, value in entry.settings.items())
+        yield from (f"  {digest[:16]}  {name}" for name, digest in entry.files.items())
+
+    give(Answer(parts=parts, plain=lambda: asdict(entry)), options)
+    return 0
+
+
+def _give_entry(entry: StoredEngine, options: argparse.Namespace, named: str | None = None) -> int:
+    """Answer with an engine that was kept or handed on."""
+    told = f"{named or entry.engine_id}: {_described(entry)}"
+    give(Answer(parts=lambda: [told], plain=lambda: asdict(entry)), options)
     return 0
 
 
 def _keep(options: argparse.Namespace) -> int:
     engine = environment_engine() if options.build is None else find_engine(options.build)
-    entry = open_store(user_cache()).keep_engine(engine)
-    print(f"{entry.engine_id}: {_described(entry)}")
-    return 0
+    return _give_entry(open_store(user_cache()).keep_engine(engine), options)
 
 
 def _export(options: argparse.Namespace) -> int:
     store = open_store(user_cache())
     entry = store.find(options.engine)
-    store.write_archive(entry.engine_id, options.file)
-    print(f"{terminal_text(str(options.file))}: {_described(entry)}")
-    return 0
+    store.write_archive(entry.engine_id, options.output)
+    return _give_entry(entry, options, terminal_text(str(options.output)))
 
 
 def _import(options: argparse.Namespace) -> int:
-    entry = open_store(user_cache()).read_archive(options.file)
-    print(f"{entry.engine_id}: {_described(entry)}")
-    return 0
+    return _give_entry(open_store(user_cache()).read_archive(options.path), options)
 
 
 def _prune(options: argparse.Namespace) -> int:
@@ -154,10 +158,21 @@ def _prune(options: argparse.Namespace) -> int:
         raise EngineError(f"--keep={options.keep}: expected 0 or more")
     store, named = open_store(user_cache()), _named_engines((options.baseline_dir, Path(".perfsuite") / "baselines"))
     unnamed = [each for each in store.entries() if each.engine_id not in named]
-    for each in unnamed[: len(unnamed) - options.keep]:
-        done = "removed" if store.remove(each.engine_id) else "is in use, and stays"
-        print(f"{each.engine_id}: {_described(each)}: {done}")
-    print(f"{format_count(len(store.entries()), 'engine')} kept")
+    done = [(each, store.remove(each.engine_id)) for each in unnamed[: len(unnamed) - options.keep]]
+    n_kept = len(store.entries())
+
+    def parts() -> Iterator[Part]:
+        for each, is_removed in done:
+            told = "removed" if is_removed else "is in use, and stays"
+            yield f"{each.engine_id}: {_described(each)}: {told}"
+        yield f"{format_count(n_kept, 'engine')} kept"
+
+    plain = {
+        "removed": [each.engine_id for each, is_removed in done if is_removed],
+        "in_use": [each.engine_id for each, is_removed in done if not is_removed],
+        "n_kept": n_kept,
+    }
+    give(Answer(parts=parts, plain=lambda: plain), options)
     return 0
 
 

@@ -7,11 +7,11 @@ import math
 from dataclasses import replace
 
 from perfsuite.cli.answer import give
-from perfsuite.cli.command_help import Commands, add_command
+from perfsuite.cli.command_help import Commands, add_command, add_json
 from perfsuite.cli.forecast_answer import AskedForecast, calibrated_forecast, forecast_answer
 from perfsuite.cli.forecast_device import add_device_options, asked_device, device_rates
 from perfsuite.cli.run_options import answer_group
-from perfsuite.errors import PerfsuiteError
+from perfsuite.errors import PerfsuiteError, meant
 from perfsuite.expectation.requests.analytic import Conventions
 from perfsuite.expectation.requests.composition import Passes, compose, passes_of
 from perfsuite.expectation.requests.forecast import forecast_request
@@ -55,7 +55,7 @@ def add_parser(commands: Commands) -> None:
     answer.add_argument(
         "--measured-tpot-s", type=float, metavar="S", help="measured TPOT, s: adds MBU and MFU of decode"
     )
-    answer.add_argument("--json", action="store_true", help="print JSON")
+    add_json(answer)
     parser.set_defaults(run=_forecast)
 
 
@@ -126,7 +126,7 @@ def _check(options: argparse.Namespace) -> None:
 def _conventions(name: str) -> Conventions:
     known = [each.value for each in Conventions]
     if name not in known:
-        raise PerfsuiteError(f"--conventions={name}: unknown; accepted are {', '.join(known)}")
+        raise PerfsuiteError(f"--conventions={name}: unknown; accepted are {', '.join(known)}{meant(name, known)}")
     return Conventions(name)
 
 

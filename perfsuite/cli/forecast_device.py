@@ -8,14 +8,14 @@ from dataclasses import dataclass, replace
 
 from perfsuite.cli.kept_folders import user_cache
 from perfsuite.device.fingerprint import host_fingerprint
-from perfsuite.device.profile import Profile, find_profile, profile_names
+from perfsuite.device.profile import Profile, find_profile, profile_names, unknown_device
 from perfsuite.device.threads import default_threads
 from perfsuite.errors import DeviceError, PerfsuiteError
 from perfsuite.expectation.requests.analytic import BYTES_PER_GB, OPS_PER_TOPS, S_PER_US, DeviceRates, rates_of
 from perfsuite.expectation.timing.calibration import Calibration
 from perfsuite.measure.calibration_store import find_calibration
 from perfsuite.measure.ceiling_store import stored_ceilings
-from perfsuite.measure.launch import environment_engine
+from perfsuite.measure.environment import environment_engine
 from perfsuite.units import NS_PER_S
 
 
@@ -84,10 +84,8 @@ def asked_device(options: argparse.Namespace) -> MeasuredDevice | None:
     if given:
         raise PerfsuiteError(f"--device={options.device} with {' and '.join(given)}: expected one or the other")
     if options.device not in profile_names():
-        known = ", ".join(profile_names())
-        raise DeviceError(
-            f"--device={options.device}: no such device; known are {known}, or give --tops and --bandwidth instead"
-        )
+        told = unknown_device(options.device, "--device=")
+        raise DeviceError(f"{told}; --tops and --bandwidth describe one that has no profile")
     profile = find_profile(options.device)
     if profile.reach.way == "local":
         return MeasuredDevice(

@@ -8,7 +8,7 @@ from functools import partial
 from importlib import import_module
 from pathlib import Path
 
-from perfsuite.cli.command_help import Commands, add_action, add_command
+from perfsuite.cli.command_help import Commands, add_action, add_command, add_json
 from perfsuite.cli.kept_folders import FOLDER, kept_folder
 from perfsuite.records.history_place import history_place
 
@@ -79,7 +79,7 @@ def _add_choice(action: argparse.ArgumentParser) -> None:
 
 def _add_formats(action: argparse.ArgumentParser) -> None:
     formats = action.add_mutually_exclusive_group()
-    formats.add_argument("--json", action="store_true", help="print JSON")
+    add_json(formats)
     formats.add_argument("--csv", action="store_true", help="print CSV")
 
 
@@ -92,7 +92,7 @@ def _add_changes(actions: Commands) -> None:
     )
     text = "git repository of the measured sources (default: the current folder's)"
     changes.add_argument("--repo", type=Path, default=Path(), metavar="DIR", help=text)
-    changes.add_argument("--json", action="store_true", help="print JSON")
+    add_json(changes)
     changes.set_defaults(run=partial(_run, "history_changes", "list_changes"))
 
 
@@ -110,6 +110,8 @@ def _add_upkeep(actions: Commands) -> None:
         "compact",
         summary="merge all files into one that is sorted by case",
     )
+    for action in (add, compact):
+        add_json(action)
     compact.set_defaults(run=partial(_run, "history_upkeep", "merge_files"))
     sql = add_action(actions, "sql", summary="answer a SELECT over the view 'history'")
     sql.add_argument("query", metavar="SELECT", help="one SELECT; docs/history.md lists the columns")

@@ -16,13 +16,13 @@ from statistics import median
 from typing import Any, TypeAlias
 
 from perfsuite.cli.answer import Answer, fields_of, give
-from perfsuite.cli.history_listings import commit_text, place_text
-from perfsuite.cli.history_texts import check_last, empty_text, no_case_text, tell_skipped
+from perfsuite.cli.history_listings import case_points, commit_text, place_text
+from perfsuite.cli.history_texts import check_last, empty_text, tell_skipped
 from perfsuite.device.profile import find_profile
 from perfsuite.errors import DeviceError, HistoryError
 from perfsuite.records.run_origin import Commit
 from perfsuite.records.trend_point import TrendPoint, has_boards
-from perfsuite.report.history import open_history, trend_of, trends_of
+from perfsuite.report.history import open_history, trends_of
 from perfsuite.report.visible import terminal_text
 from perfsuite.units import format_change, format_count
 from perfsuite.verdict.change_points import ChangeAdvice, ChangePoint, MachineChange, find_changes
@@ -105,15 +105,14 @@ def list_changes(options: argparse.Namespace) -> int:
         if options.case_id is None:
             points = trends_of(history, device=options.device, board=options.board, last=options.last)
         else:
-            points = trend_of(history, options.case_id, device=options.device, board=options.board, last=options.last)
+            points = case_points(history, options)
         tell_skipped(history.skipped)
-    if options.case_id is not None and not points:
-        raise HistoryError(no_case_text(options))
+        empty = "" if points else empty_text(history, options)
     n_without = sum(point.measured_ns is not None and point.measured_ns <= 0 for point in points)
     if n_without:
         times = format_count(n_without, "time")
         print(f"perfsuite: {terminal_text(str(options.history))}: {times} of 0 ns or less; left out", file=sys.stderr)
-    tell_changes(points, options, empty=empty_text(options))
+    tell_changes(points, options, empty=empty)
     return 0
 
 

@@ -10,13 +10,14 @@ from operator import attrgetter
 from typing import Any
 
 from perfsuite.cli.answer import Answer, Part, Records, Sheet, cell_text, check_picture, draw, give
-from perfsuite.cli.history_texts import check_last, empty_text, no_case_text, tell_skipped
-from perfsuite.errors import HistoryError
+from perfsuite.cli.history_texts import check_last, empty_text, tell_skipped
+from perfsuite.errors import HistoryError, PerfsuiteError, meant
+from perfsuite.records.named_case import named_case
 from perfsuite.records.run_origin import Commit
 from perfsuite.records.trend_point import TrendPoint, has_boards
-from perfsuite.report.history import HistoryCase, HistoryRun, cases_of, open_history, runs_of, trend_of
+from perfsuite.report.history import HistoryCase, HistoryReader, HistoryRun, cases_of, open_history, runs_of, trend_of
 from perfsuite.report.history.reader import ask
-from perfsuite.report.visible import folded_name, terminal_text
+from perfsuite.report.visible import terminal_text
 from perfsuite.units import format_change, format_count, format_ns
 
 _BARS = "▁▂▃▄▅▆▇█"
@@ -74,19 +75,7 @@ _POINT: Mapping[str, Callable[[TrendPoint], Any]] = {
 }
 
 
-def _folded(width: int) -> Callable[[Any], str]:
-    """Return what folds a name on a terminal; what else reads the table finds names whole."""
-    return lambda name: folded_name(terminal_text(str(name)), width if sys.stdout.isatty() else sys.maxsize)
-
-
-_SHOWN: Mapping[str, Callable[[Any], str]] = {
-    "case_id": _folded(40),
-    "device": _folded(24),
-    "workload": _folded(24),
-    "run_id": _folded(16),
-    "board": _folded(16),
-    "last_measured_ns": format_ns,
-}
+_SHOWN: Mapping[str, Callable[[Any], str]] = {"last_measured_ns": format_ns}
 
 
 def runs_records(runs: Sequence[HistoryRun]) -> Records:
@@ -160,7 +149,8 @@ def list_runs(options: argparse.Namespace) -> int:
     with open_history(options.history) as history:
         runs = runs_of(history, device=options.device, board=options.board, last=options.last)
         tell_skipped(history.skipped)
-    give(Answer.of(runs_records(runs), empty=empty_text(options)), options)
+        empty = "" if runs else empty_text(history, options)
+    give(Answer.of(runs_records(runs), empty=empty), options)
     return 0
 
 
@@ -169,9 +159,18 @@ def list_cases(options: argparse.Namespace) -> int:
     with open_history(options.history) as history:
         cases = cases_of(history, pattern=options.pattern, device=options.device, board=options.board)
         tell_skipped(history.skipped)
-    sought = f"{options.history}: holds no case that fits {options.pattern!r}; 'perfsuite history cases' lists all"
-    give(Answer.of(cases_records(cases), empty=sought if options.pattern else empty_text(options)), options)
+        empty = "" if cases else _no_cases_text(history, options)
+    give(Answer.of(cases_records(cases), empty=empty), options)
     return 0
+
+
+def _no_cases_text(history: HistoryReader, options: argparse.Namespace) -> str:
+    known = [each.case_id for each in cases_of(history, device=options.device, board=options.board)]
+    if not known or not options.pattern:
+        return empty_text(history, options)
+    parts = {part for each in known for part in each.split("/")}
+    alike = meant(options.pattern, (*known, *parts)) or "; 'perfsuite history cases' lists all"
+    return f"{options.history}: holds no case that fits {options.pattern!r}{alike}"
 
 
 def tell_trend(options: argparse.Namespace) -> int:
@@ -179,10 +178,8 @@ def tell_trend(options: argparse.Namespace) -> int:
     check_last(options)
     check_picture(options.plot)
     with open_history(options.history) as history:
-        points = trend_of(history, options.case_id, device=options.device, board=options.board, last=options.last)
+        points = case_points(history, options)
         tell_skipped(history.skipped)
-    if not points:
-        raise HistoryError(no_case_text(options))
     give(trend_answer(points), options)
     if options.plot is not None:
         from perfsuite.report.history.chart import trend_chart
@@ -190,6 +187,27 @@ def tell_trend(options: argparse.Namespace) -> int:
         draw(trend_chart(points), options.plot)
         print(f"{options.plot}: drawn", file=sys.stderr if options.json or options.csv else sys.stdout)
     return 0
+
+
+def case_points(history: HistoryReader, options: argparse.Namespace) -> tuple[TrendPoint, ...]:
+    """Return the runs of the case that is named, by its id or by an end of it that no other case has.
+
+    Raises HistoryError: no case is meant, or several are.
+    """
+    chosen = {"device": options.device, "board": options.board}
+    points = trend_of(history, options.case_id, **chosen, last=options.last)
+    if points:
+        return points
+    known = [each.case_id for each in cases_of(history, **chosen)]
+    if not known:
+        tell_skipped(history.skipped)
+        raise HistoryError(empty_text(history, options))
+    try:
+        case_id = named_case(options.case_id, known, f"{options.history}: CASE ")
+    except PerfsuiteError as error:
+        tell_skipped(history.skipped)
+        raise HistoryError(f"{error}; 'perfsuite history cases' lists all") from None
+    return trend_of(history, case_id, **chosen, last=options.last)
 
 
 def answer_query(options: argparse.Namespace) -> int:

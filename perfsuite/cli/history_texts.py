@@ -8,8 +8,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perfsuite.errors import HistoryError
+from perfsuite.errors import HistoryError, meant
 from perfsuite.records.history_place import HistoryPlace
+from perfsuite.report.history import HistoryReader, runs_of
 from perfsuite.report.visible import terminal_text
 
 if TYPE_CHECKING:
@@ -47,21 +48,20 @@ def tell_skipped(skipped: Iterable[SkippedFile]) -> None:
         print(f"perfsuite: {terminal_text(each.text)}", file=sys.stderr)
 
 
-def empty_text(options: argparse.Namespace) -> str:
-    """Say of a history without runs where it was looked for, and how it fills."""
-    of_device = (f" of device {options.device}" if options.device else "") + _of_board(options, "of")
+def empty_text(history: HistoryReader, options: argparse.Namespace) -> str:
+    """Say that a history has no run of what was asked for, where it is, and what it has or how it fills."""
+    asked = {"device": options.device, "board": options.board}
+    told = "".join(f" of {name} {value}" for name, value in asked.items() if value)
     place: HistoryPlace = options.history
-    return (
-        f"{place.absolute() if isinstance(place, Path) else place}: holds no run{of_device} yet; a run with --device "
-        "adds itself, and 'perfsuite history add RUN...' adds older ones"
-    )
-
-
-def no_case_text(options: argparse.Namespace) -> str:
-    """Say that the history has no such case."""
-    of_device = (f" on device {options.device}" if options.device else "") + _of_board(options, "on")
-    return f"{options.history}: holds no case {options.case_id!r}{of_device}; 'perfsuite history cases' lists them"
-
-
-def _of_board(options: argparse.Namespace, word: str) -> str:
-    return f" {word} board {options.board}" if options.board else ""
+    where = f"{place.absolute() if isinstance(place, Path) else place}: holds no run{told}"
+    runs = runs_of(history)
+    if not runs:
+        return f"{where} yet; a run with --device adds itself, and 'perfsuite history add RUN...' adds older ones"
+    there = {
+        "device": [each.device for each in runs],
+        "board": [name for each in runs if each.board for name in (each.board.kept_by, each.board.hostname) if name],
+    }
+    known = {name: tuple(dict.fromkeys(values)) for name, values in there.items()}
+    named = "; ".join(f"{name}s are {', '.join(known[name]) or 'not named'}" for name in asked if asked[name])
+    alike = next(filter(None, (meant(value, known[name]) for name, value in asked.items() if value)), "")
+    return f"{where}; {named}{alike}"

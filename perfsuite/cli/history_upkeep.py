@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
+from perfsuite.cli.answer import Answer, Part, fields_of, give
 from perfsuite.cli.history_texts import tell_skipped
 from perfsuite.errors import HistoryError, PerfsuiteError
 from perfsuite.records.history_place import HistoryPlace
@@ -20,32 +22,39 @@ def add_runs(options: argparse.Namespace) -> int:
     """Add runs that are not there yet; of a folder of runs, those that were interrupted are left out."""
     with open_history(options.history) as history:
         known = set(run_ids(history))
-    n_errors = sum(_try_to_add(named, options.history, known) for named in options.runs)
-    return 2 if n_errors else 0
+    done = [each for named in options.runs for each in _try_to_add(named, options.history, known)]
+
+    def parts() -> Iterator[Part]:
+        yield from (f"{terminal_text(str(path))}: {told}" for path, told in done if told is not None)
+
+    give(Answer(parts=parts, plain=lambda: [{"run": str(path), "done": told} for path, told in done]), options)
+    return 2 if any(told is None for _, told in done) else 0
 
 
-def _try_to_add(named: Path, place: HistoryPlace, known: set[str]) -> int:
-    """Add a run or those of a folder, one after the other whatever becomes of the others; return how many failed."""
-    n_errors = 0
+def _try_to_add(named: Path, place: HistoryPlace, known: set[str]) -> Iterator[tuple[Path, str | None]]:
+    """Add a run or those of a folder, one after the other whatever becomes of the others; yield what was done.
+
+    None is what failed; standard error says why.
+    """
     try:
         paths = _run_paths(named)
     except (PerfsuiteError, OSError) as error:
-        return _told_error(named, error)
+        _tell_error(named, error)
+        yield named, None
+        return
     for path in paths:
         try:
-            told = _added(read_run_file(path), place, known, is_one_of_many=path != named)
-            print(f"{terminal_text(str(path))}: {told}")
+            yield path, _added(read_run_file(path), place, known, is_one_of_many=path != named)
         except (PerfsuiteError, OSError) as error:
-            n_errors += _told_error(path, error)
-    return n_errors
+            _tell_error(path, error)
+            yield path, None
 
 
-def _told_error(path: Path, error: PerfsuiteError | OSError) -> int:
-    """Say in one line what is wrong with a run, whose path is named; return that it is one."""
+def _tell_error(path: Path, error: PerfsuiteError | OSError) -> None:
+    """Say in one line what is wrong with a run, whose path is named."""
     why = (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
     named = why if str(path) in why else f"{path}: {why}"
     print(f"perfsuite: error: {terminal_text(named)}", file=sys.stderr)
-    return 1
 
 
 def _added(run: RunFile, place: HistoryPlace, known: set[str], *, is_one_of_many: bool) -> str:
@@ -66,11 +75,11 @@ def merge_files(options: argparse.Namespace) -> int:
         raise HistoryError(f"--history={options.history}: is no folder; nothing to compact")
     done = compact(options.history)
     tell_skipped(done.skipped)
-    if done.path is None:
-        print(f"{options.history}: nothing to merge")
-    else:
-        files = format_count(done.n_files, "file")
-        print(f"{done.path}: {format_count(done.n_runs, 'run')} of {files} merged")
+    files = format_count(done.n_files, "file")
+    told = f"{done.path}: {format_count(done.n_runs, 'run')} of {files} merged"
+    plain = {"file": done.path and str(done.path), **fields_of(done, "n_files", "n_runs")}
+    nothing = f"{options.history}: nothing to merge"
+    give(Answer(parts=lambda: [nothing if done.path is None else told], plain=lambda: plain), options)
     return 0
 
 

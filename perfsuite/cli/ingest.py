@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import subprocess
-import sys
 from pathlib import Path
 
-from perfsuite.cli.command_help import Commands, add_command, take_behind_dashes
+from perfsuite.cli.command_help import Commands, add_command, add_json, take_behind_dashes
+from perfsuite.cli.pytest_run import run_pytest
 
 _ABOUT = """
 The planned run is judged as a run over a link would be. Missing results are INVALID. Altered results, or those of
@@ -40,6 +39,7 @@ def add_parser(commands: Commands) -> None:
     parser.add_argument("--results", type=Path, metavar="FOLDER", help=text)
     parser.add_argument("pytest_options", nargs="*", metavar="OPTION", help="options of pytest, after '--'")
     take_behind_dashes(parser, "pytest_options")
+    add_json(parser, text="print the run's run.json; pytest's own words go to standard error")
     parser.set_defaults(run=_run)
 
 
@@ -48,5 +48,4 @@ def _run(options: argparse.Namespace) -> int:
 
     job = read_job(options.folder)
     results = [] if options.results is None else [f"--perf-results={options.results}"]
-    command = [sys.executable, "-m", "pytest", *job.pytest_arguments, f"--perf-ingest={options.folder}", *results]
-    return subprocess.run([*command, *options.pytest_options], check=False).returncode
+    return run_pytest([*job.pytest_arguments, f"--perf-ingest={options.folder}", *results], options)

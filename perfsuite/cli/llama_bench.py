@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
 
-from perfsuite.cli.answer import Sheet, show
-from perfsuite.cli.command_help import Commands, add_action, add_command
+from perfsuite.cli.answer import Answer, Sheet, give
+from perfsuite.cli.command_help import Commands, add_action, add_command, add_json
 from perfsuite.cli.kept_folders import user_cache
 from perfsuite.records.llama_bench import BenchRun
 from perfsuite.records.llama_bench_file import BENCH_FORMS, bench_text, read_llama_bench, write_llama_bench
@@ -33,6 +34,7 @@ def add_parser(commands: Commands) -> None:
         summary="list the tests in a file of llama-bench",
     )
     shown.add_argument("bench_path", type=Path, metavar="FILE", help="file of llama-bench -o json, jsonl or sql")
+    add_json(shown)
     shown.set_defaults(run=_show)
 
 
@@ -86,13 +88,21 @@ def _export(options: argparse.Namespace) -> int:
 
 
 def _show(options: argparse.Namespace) -> int:
+    runs = read_llama_bench(options.bench_path)
+    give(
+        Answer(parts=lambda: [_sheet(runs)], plain=lambda: [{"test": run.test, **run.to_plain()} for run in runs]),
+        options,
+    )
+    return 0
+
+
+def _sheet(runs: Sequence[BenchRun]) -> Sheet:
     headings = ("weights", ">size", ">backend", ">threads", ">K/V", ">test", ">tokens/s", ">samples")
     rows = [
         (
             *(run.model_type, format_bytes(run.model_size), run.backends, run.n_threads, f"{run.type_k}/{run.type_v}"),
             *(run.test, f"{run.avg_ts:.2f} ± {run.stddev_ts:.2f}", len(run.samples_ns) or None),
         )
-        for run in read_llama_bench(options.bench_path)
+        for run in runs
     ]
-    show(Sheet(headings, rows))
-    return 0
+    return Sheet(headings, rows)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from perfsuite.cli.answer import show
-from perfsuite.cli.command_help import Commands, add_command, add_quiet
+from perfsuite.cli.answer import give
+from perfsuite.cli.command_help import Commands, add_command, add_json, add_quiet
 from perfsuite.cli.kept_folders import FOLDER
 from perfsuite.nightly.plan_file import read_plan
 
@@ -47,8 +47,9 @@ def add_parser(commands: Commands) -> None:
     default = Path(FOLDER) / "nightly"
     text = f"folder of the nights (default {default})"
     parser.add_argument("-o", "--output", type=Path, default=default, metavar="FOLDER", help=text)
+    add_json(parser)
     add_quiet(parser)
-    parser.set_defaults(run=_nightly)
+    parser.set_defaults(run=_nightly, makes_folder=True)
 
 
 def _nightly(options: argparse.Namespace) -> int:
@@ -56,11 +57,12 @@ def _nightly(options: argparse.Namespace) -> int:
     if options.board is not None:
         plan = plan.of_boards(options.board)
     if options.dry_run:
-        from perfsuite.cli.nightly_tables import cell_parts
+        from perfsuite.cli.nightly_tables import plan_answer
 
-        show(*cell_parts(plan))
+        give(plan_answer(plan), options)
         return 0
-    from perfsuite.cli.nightly_answer import answer, conduct_night
+    from perfsuite.cli.nightly_answer import conduct_night, exit_code, night_answer
 
     night, ends = conduct_night(plan, options)
-    return answer(plan, night, ends)
+    give(night_answer(plan, night, ends), options)
+    return exit_code(plan, ends)

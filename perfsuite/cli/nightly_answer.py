@@ -6,8 +6,8 @@ import argparse
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from perfsuite.cli.answer import show
-from perfsuite.cli.nightly_tables import board_words, end_sheet, ending_words
+from perfsuite.cli.answer import Answer
+from perfsuite.cli.nightly_tables import board_words, end_sheet, ending_words, plain_cell
 from perfsuite.cli.progress import remarks
 from perfsuite.errors import PerfsuiteError
 from perfsuite.nightly.cell_end import CellEnd, Ending
@@ -103,10 +103,18 @@ def conduct_night(plan: NightPlan, options: argparse.Namespace) -> tuple[Path, M
     return folder, night.ends
 
 
-def answer(plan: NightPlan, folder: Path, ends: Mapping[str, CellEnd]) -> int:
-    """Print the table of a night, and return its exit code."""
-    show(end_sheet(plan, ends), f"{terminal_text(str(folder))}: {SUMMARY_NAME}, {_JUNIT_NAME}")
-    return exit_code(plan, ends)
+def night_answer(plan: NightPlan, folder: Path, ends: Mapping[str, CellEnd]) -> Answer:
+    """Return the table of a night, and where its files are."""
+    files = [str(folder / name) for name in (SUMMARY_NAME, _JUNIT_NAME)]
+    return Answer(
+        parts=lambda: (end_sheet(plan, ends), f"{terminal_text(str(folder))}: {SUMMARY_NAME}, {_JUNIT_NAME}"),
+        plain=lambda: {
+            "folder": str(folder),
+            "files": files,
+            "exit_code": exit_code(plan, ends),
+            "cells": [plain_cell(cell, ends.get(cell.key)) for cell in plan.cells],
+        },
+    )
 
 
 def exit_code(plan: NightPlan, ends: Mapping[str, CellEnd]) -> int:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import Any
 
-from perfsuite.cli.answer import Part, Sheet
+from perfsuite.cli.answer import Answer, Part, Sheet, fields_of
 from perfsuite.nightly.cell_end import CellEnd, Ending
 from perfsuite.nightly.plan import Cell, NightPlan
 from perfsuite.records.outcome import ORDER_OF_WEIGHT
@@ -13,8 +14,25 @@ from perfsuite.units import format_count
 _STYLES = {Ending.MEASURED: "green", Ending.FAILED: "bold red", Ending.BROKEN: "yellow"}
 
 
-def cell_parts(plan: NightPlan) -> Iterator[Part]:
-    """Yield what a plan would run."""
+def plan_answer(plan: NightPlan) -> Answer:
+    """Return what a plan would run."""
+    limits = fields_of(plan, "cell_limit_s", "night_limit_s", "wait_s")
+    cells = [{**fields_of(cell, *_CELL), "words": list(cell.words)} for cell in plan.cells]
+    return Answer(parts=lambda: _cell_parts(plan), plain=lambda: {**limits, "cells": cells})
+
+
+#: What names a cell.
+_CELL = ("board", "device", "model", "scenario")
+
+
+def plain_cell(cell: Cell, end: CellEnd | None) -> dict[str, Any]:
+    """Return a cell and what became of it as JSON has them; one that was not run has no ending."""
+    told = fields_of(end, "exit_code", "seconds", "why", "place") if end else {}
+    counts = {"ending": end and end.ending.value, "n_cases": dict(end.n_cases) if end else {}}
+    return {**fields_of(cell, *_CELL), "folder": cell.key, **counts, **told}
+
+
+def _cell_parts(plan: NightPlan) -> Iterator[Part]:
     rows = [(cell.board, cell.model, cell.scenario, " ".join(cell.words)) for cell in plan.cells]
     yield Sheet(("board", "model", "scenario", "pytest"), rows)
     yield (

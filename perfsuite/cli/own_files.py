@@ -11,10 +11,8 @@ from perfsuite.report.visible import terminal_text
 
 
 def refuse_own_files(output: Path, run_paths: Iterable[Path]) -> None:
-    """Raise a PerfsuiteError where an output is a folder, or one of the files of the runs at `run_paths`."""
+    """Raise a PerfsuiteError where an output is one of the files of the runs at `run_paths`."""
     told = f"--output={terminal_text(str(output))}"
     kept = {file.resolve() for path in run_paths for file in (path, path.parent / OBSERVATION_NAME)}
     if output.resolve() in kept:
         raise PerfsuiteError(f"{told}: is a file of the run itself; name another")
-    if output.is_dir():
-        raise PerfsuiteError(f"{told}: is a folder, expected the name of a file")

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
-from perfsuite.cli.answer import Sheet, draw, show
-from perfsuite.cli.command_help import Commands, add_command
-from perfsuite.errors import PerfsuiteError
+from perfsuite.cli.answer import Answer, Records, draw, give
+from perfsuite.cli.command_help import Commands, add_command, add_json
+from perfsuite.errors import PerfsuiteError, meant
 from perfsuite.expectation.paper import figures
 from perfsuite.expectation.roofline.published import published_devices
 from perfsuite.records.chart import Chart
@@ -60,25 +60,30 @@ def add_parser(commands: Commands) -> None:
     parser.add_argument("--list", action="store_true", help="list the pictures")
     parser.add_argument("-o", "--output", type=Path, metavar="PATH", help="file to write (default PICTURE.png)")
     parser.add_argument("--format", choices=FORMATS, help="format (default: by the output's suffix, else png)")
+    add_json(parser)
     parser.set_defaults(run=_plot)
 
 
 def _plot(options: argparse.Namespace) -> int:
     if options.list:
-        show(Sheet(("picture", "shows"), [(name, picture.shows) for name, picture in PICTURES.items()]))
+        listed = tuple((name, picture.shows) for name, picture in PICTURES.items())
+        give(Answer.of(Records(columns=("picture", "shows"), rows=listed), empty=""), options)
         return 0
     pictures = options.pictures
     for name in pictures:
         if name not in PICTURES:
-            raise PerfsuiteError(f"picture {name!r} is unknown; accepted are {', '.join(PICTURES)}")
+            accepted = ", ".join(PICTURES) + meant(name, PICTURES)
+            raise PerfsuiteError(f"picture {name!r} is unknown; accepted are {accepted}")
     if not pictures:
         raise PerfsuiteError(f"PICTURE: none named, expected one of {', '.join(PICTURES)}")
     if options.output is not None and len(pictures) > 1:
         raise PerfsuiteError(f"--output={options.output}: one file for {len(pictures)} pictures; name one picture")
+    drawn = []
     for name, path in {name: _path(name, options.output, options.format) for name in pictures}.items():
         chart = PICTURES[name].chart()
         draw(chart, path)
-        print(f"{path}: {chart.title}")
+        drawn.append({"picture": name, "file": str(path), "title": chart.title})
+    give(Answer(parts=lambda: [f"{each['file']}: {each['title']}" for each in drawn], plain=lambda: drawn), options)
     return 0
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -91,20 +90,7 @@ def _check(options: argparse.Namespace) -> None:
         raise PerfsuiteError(f"--max-kl={options.max_kl}: expected a number of nats of 0 or more")
     if not 0 <= options.random <= _MOST_DRAWS:
         raise PerfsuiteError(f"--random={options.random}: expected 0 to {_MOST_DRAWS}")
-    _check_written(options)
     check_picture(options.plot)
-
-
-def _check_written(options: argparse.Namespace) -> None:
-    """Refuse to write what is read, by whatever name, and one file twice."""
-    taken = {os.path.realpath(path) for path in (*options.files, options.model) if path is not None}
-    for name in ("output", "plot"):
-        path = getattr(options, name)
-        if path is None:
-            continue
-        if (real := os.path.realpath(path)) in taken:
-            raise PerfsuiteError(f"--{name}={path}: is read or written already; expected a file of its own")
-        taken.add(real)
 
 
 def _read(paths: list[Path], gguf_path: Path | None) -> tuple[Prompt, ...]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from perfsuite.cli.command_help import Commands, add_command
+from perfsuite.cli.answer import Answer, give
+from perfsuite.cli.command_help import Commands, add_command, add_json
 from perfsuite.cli.own_files import refuse_own_files
 from perfsuite.report.page.page_run import read_page_run
 from perfsuite.report.verdict_words import verdict_sentence
@@ -30,6 +31,7 @@ def add_parser(commands: Commands) -> None:
     parser.add_argument(
         "-o", "--output", type=Path, metavar="FILE", help="file to write (default: report.html beside the first run)"
     )
+    add_json(parser)
     parser.set_defaults(run=_report)
 
 
@@ -40,5 +42,11 @@ def _report(options: argparse.Namespace) -> int:
     path = options.output or runs[0].path.parent / PAGE_NAME
     refuse_own_files(path, (run.path for run in runs))
     written = write_page(runs, path)
-    print(f"{terminal_text(str(written))}: {verdict_sentence(runs[0].run, named=terminal_text)}")
+    give(
+        Answer(
+            parts=lambda: [f"{terminal_text(str(written))}: {verdict_sentence(runs[0].run, named=terminal_text)}"],
+            plain=lambda: {"file": str(written), "verdict": verdict_sentence(runs[0].run, named=str)},
+        ),
+        options,
+    )
     return 0

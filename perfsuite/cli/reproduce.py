@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Iterator, Sequence
 
 from perfsuite.cli.answer import Answer, Part, Sheet, give
-from perfsuite.cli.command_help import Commands, add_command
+from perfsuite.cli.command_help import Commands, add_command, add_json
 from perfsuite.expectation.paper.decode_tables import PAPER_TABLES, ReproducedRow, reproduce
 from perfsuite.expectation.paper.table_row import Inputs
 
@@ -29,7 +29,7 @@ def add_parser(commands: Commands) -> None:
     )
     parser.add_argument("paper", choices=_PAPERS, help="'Forecasting LLM Inference Performance', Tables 4 to 12")
     parser.add_argument("--table", type=int, metavar="N", help="one table (default: all)")
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    add_json(parser)
     parser.set_defaults(run=_reproduce)
 
 

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
-from perfsuite.cli.command_help import add_quiet
+from perfsuite.cli.command_help import add_json, add_quiet
 from perfsuite.errors import PerfsuiteError
 from perfsuite.workload.scenario import scenario_names
 
@@ -92,6 +92,6 @@ def check_least(options: argparse.Namespace, *names: str, least: int = 1) -> Non
 def add_answer(parser: argparse.ArgumentParser, *, json_help: str = "print JSON") -> argparse._ArgumentGroup:
     """Add ``--json`` and ``--quiet`` to the group of the output; return that."""
     group = answer_group(parser)
-    group.add_argument("--json", action="store_true", help=json_help)
+    add_json(group, text=json_help)
     add_quiet(group)
     return group

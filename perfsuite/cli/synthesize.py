@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from perfsuite.cli.command_help import Commands, add_command
+from perfsuite.cli.answer import Answer, give
+from perfsuite.cli.command_help import Commands, add_command, add_json
 from perfsuite.cli.kept_folders import user_cache
 from perfsuite.measure.model_tensors import with_engine_tensors
 from perfsuite.units import format_bytes
@@ -39,6 +40,7 @@ def add_parser(commands: Commands) -> None:
     parser.add_argument("--quant", default="q8_0", help="type of weights (default q8_0)")
     parser.add_argument("--layers", type=int, metavar="N", help="number of layers (default: the architecture's)")
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="FILE", help="file to write")
+    add_json(parser)
     parser.set_defaults(run=_synthesize)
 
 
@@ -50,7 +52,18 @@ def _synthesize(options: argparse.Namespace) -> int:
         model = model.with_layers(options.layers)
     write_synthetic(model, options.quant, options.output)
     size = options.output.stat().st_size
-    print(f"{options.output}: {model.name}, {options.quant}, {format_bytes(size)}")
+    give(
+        Answer(
+            parts=lambda: [f"{options.output}: {model.name}, {options.quant}, {format_bytes(size)}"],
+            plain=lambda: {
+                "file": str(options.output),
+                "architecture": model.name,
+                "quantization": options.quant,
+                "size_bytes": size,
+            },
+        ),
+        options,
+    )
     return 0
 
 

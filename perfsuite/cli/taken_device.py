@@ -35,7 +35,7 @@ class TakenDevice:
     @property
     def environment(self) -> Mapping[str, str]:
         """What a program that the command starts needs to know in order to use the same device meanwhile."""
-        from perfsuite.measure.launch import RUN_ID_NAME  # as in `taken_device`
+        from perfsuite.measure.environment import RUN_ID_NAME  # as in `taken_device`
 
         return {RUN_ID_NAME: self.run_id}
 
@@ -95,7 +95,7 @@ def taken_device(
 
 def _refuse_mistakes(options: argparse.Namespace, cache_dir: Path, *, has_engine: bool) -> None:
     """Raise where what the options of many commands name is not there; a board's own engine is for it to find."""
-    from perfsuite.measure.launch import environment_engine  # as in `taken_device`
+    from perfsuite.measure.environment import environment_engine  # as in `taken_device`
     from perfsuite.workload.scenario import find_scenario
     from perfsuite.workload.weights import resolve
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from perfsuite.cli.command_help import Commands, ParagraphFormatter
-from perfsuite.cli.nearest import nearest
+from perfsuite.cli.command_help import Commands, ParagraphFormatter, Parser
 from perfsuite.cli.registry import COMMANDS, Purpose
+from perfsuite.errors import meant
 
 _ABOUT = """Find out whether LLM inference got slower on a device. 'pytest --device=host' measures and judges. These
 commands look at what it measured, and do what needs no tests."""
@@ -32,7 +32,8 @@ def parser_of(words: Sequence[str]) -> argparse.ArgumentParser:
     name = next(iter(words), "-")
     found = [command for command in COMMANDS if command.name == name]
     if not found and not name.startswith("-"):
-        parser.error(f"no command {name!r}{_nearest(name)}")
+        told = meant(name, (command.name for command in COMMANDS)) or "; 'perfsuite --help' lists them"
+        parser.error(f"no command {name!r}{told}")
     for command in found:
         command.load(commands)
     return parser
@@ -47,14 +48,14 @@ def whole_parser() -> argparse.ArgumentParser:
 
 
 def _bare_parser() -> tuple[argparse.ArgumentParser, Commands]:
-    parser = argparse.ArgumentParser(
+    parser: argparse.ArgumentParser = Parser(
         prog="perfsuite",
         usage="perfsuite [-h] [--version] COMMAND ...",
         description=f"{_ABOUT}\n\n{_listing()}",
         epilog=_EPILOG,
         formatter_class=ParagraphFormatter,
     )
-    parser.add_argument("--version", action=_ShowVersions, help="show the versions that a measurement depends on")
+    parser.add_argument("--version", action="store_true", help="show the versions that a measurement depends on")
     return parser, parser.add_subparsers(required=True, metavar="COMMAND", help=argparse.SUPPRESS, prog="perfsuite")
 
 
@@ -67,21 +68,3 @@ def _listing() -> str:
 
 def _lines(purpose: Purpose, width: int) -> list[str]:
     return [f"  {each.name:{width}}  {each.summary}" for each in COMMANDS if each.purpose is purpose]
-
-
-def _nearest(name: str) -> str:
-    found = nearest(name, [command.name for command in COMMANDS])
-    return f"; did you mean {found!r}?" if found else "; 'perfsuite --help' lists them"
-
-
-class _ShowVersions(argparse.Action):
-    """Prints the versions; they are looked up only then."""
-
-    def __init__(self, option_strings: Sequence[str], dest: str, help: str | None = None) -> None:
-        super().__init__(option_strings, argparse.SUPPRESS, nargs=0, default=argparse.SUPPRESS, help=help)
-
-    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
-        from perfsuite.cli.versions import versions_text
-
-        print(versions_text())
-        parser.exit()

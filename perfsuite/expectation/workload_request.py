@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
-from perfsuite.errors import PerfsuiteError
+from perfsuite.errors import PerfsuiteError, meant
 from perfsuite.expectation.graph import refusal
 from perfsuite.expectation.llama_workload import LlamaWorkload, llama_workload
 from perfsuite.expectation.speculation import Drafting, Speculation, check_vocabularies
@@ -69,7 +69,9 @@ class WorkloadRequest:
 
 def _cache_type(name: str, asked: str | None) -> str:
     if asked is not None and asked.upper() not in GGML_TYPES:
-        raise PerfsuiteError(f"--cache-type-{name}={asked.lower()}: is not a type of ggml's; such as f16, q8_0 or q4_0")
+        known = (name.lower() for name, each in GGML_TYPES.items() if each.is_weight)
+        told = f"is not a type of ggml's; such as f16, q8_0 or q4_0{meant(asked, known)}"
+        raise PerfsuiteError(f"--cache-type-{name}={asked.lower()}: {told}")
     return "f16" if asked is None else asked.lower()
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from importlib.metadata import entry_points
 
-from perfsuite.errors import PerfsuiteError
+from perfsuite.errors import PerfsuiteError, meant
 from perfsuite.experiments.forecasts import Forecasts
 from perfsuite.experiments.protocol import Experiment
 from perfsuite.experiments.run_config import RunConfig
@@ -42,7 +42,8 @@ def _brought(name: str, config: RunConfig, forecasts: Forecasts) -> tuple[Experi
     installed = entry_points(group=GROUP)
     if name not in installed.names:
         known = ", ".join(sorted(installed.names)) or "none is installed"
-        raise PerfsuiteError(f"--perf-experiment={name}: no installed package brings it; known: {known}")
+        told = f"known: {known}{meant(name, installed.names)}"
+        raise PerfsuiteError(f"--perf-experiment={name}: no installed package brings it; {told}")
     entry = installed[name]
     try:
         opened = entry.load()(config, forecasts)

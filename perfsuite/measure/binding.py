@@ -21,7 +21,8 @@ import numpy as np
 from perfsuite.device.work_folder import work_folder
 from perfsuite.errors import EngineError, MeasurementError
 from perfsuite.measure.binding_recorder import BindingRecorder
-from perfsuite.measure.launch import name_engine, planned_engine
+from perfsuite.measure.environment import name_engine
+from perfsuite.measure.launch import planned_engine
 from perfsuite.measure.native import load_engine_library
 from perfsuite.measure.plan import LlamaPlan
 from perfsuite.records.binding import BindingRecord, Door, Part, PartSpan, Request

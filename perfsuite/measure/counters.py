@@ -6,7 +6,7 @@ import platform
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from perfsuite.errors import MeasurementError
+from perfsuite.errors import MeasurementError, meant
 
 #: ``PERF_TYPE_*`` of linux/perf_event.h.
 _HARDWARE, _SOFTWARE, _CACHE, _RAW = 0, 1, 3, 4
@@ -94,5 +94,6 @@ def find_counters(names: Sequence[str], machine: str | None = None) -> tuple[Cou
     known = {counter.name: counter for counter in known_counters(machine)}
     for name in names:
         if name not in known:
-            raise MeasurementError(f"counter {name!r} is not known here; known are {', '.join(known)}")
+            told = f"known are {', '.join(known)}{meant(name, known)}"
+            raise MeasurementError(f"counter {name!r} is not known here; {told}")
     return tuple(known[name] for name in dict.fromkeys(names))

@@ -17,6 +17,7 @@ from perfsuite.device.process_start import pid_namespace, process_start
 from perfsuite.device.work_folder import work_folder
 from perfsuite.errors import EngineError, MeasurementError, NativeBuildError
 from perfsuite.measure.engine import OPENCL_BACKEND, Engine, find_engine
+from perfsuite.measure.environment import program_environment
 from perfsuite.measure.launches.plan import DeviceListPlan, LaunchesPlan, LaunchSessionPlan
 from perfsuite.measure.native import build_engine_library, find_probe_library, find_worker, load_probe_library
 from perfsuite.measure.plan import (
@@ -61,40 +62,11 @@ _PINNING_NAMES = {"OMP_PROC_BIND", "OMP_PLACES", "GOMP_CPU_AFFINITY", "KMP_AFFIN
 #: number, when it started, and the namespace in which the number is meant.
 PARENT_NAME = "PERFSUITE_PARENT"
 
-#: The variable by which a program that a command follows knows the command's run, so that it may use the device that
-#: the command has.
-RUN_ID_NAME = "PERFSUITE_RUN_ID"
-
-#: The variable that names the llama.cpp to measure, where it is not the one of llama-cpp-python.
-ENGINE_NAME = "LLAMA_CPP_LIB_PATH"
-
-#: The variable that says where this machine's lock lies; runs with another one know nothing of each other.
-LOCK_FOLDER_NAME = "PERFSUITE_LOCK_DIR"
-
 #: What a worker that takes turns prints when it is ready for the next.
 READY_MARK = "perfsuite-worker-ready"
 
 #: What a worker prints before its one-line reason, when it fails for a reason that it knows.
 FAILURE_MARK = "perfsuite-worker-failed: "
-
-
-def environment_engine() -> Engine:
-    """Find the engine that the environment names by ``LLAMA_CPP_LIB_PATH``, else the packaged one.
-
-    Raises `EngineError` where there is none there; the message names the variable.
-    """
-    named = os.environ.get(ENGINE_NAME)
-    if not named:
-        return find_engine()
-    try:
-        return find_engine(Path(named))
-    except EngineError as error:
-        raise EngineError(f"{ENGINE_NAME}: {error}") from error
-
-
-def name_engine(folder: Path) -> None:
-    """Let llama-cpp-python, which this process has not imported yet, take its libraries from a folder."""
-    os.environ[ENGINE_NAME] = str(folder)
 
 
 def planned_engine(plan: LlamaPlan | OperatorsPlan | ShapesPlan | TensorsPlan) -> Engine:
@@ -108,35 +80,10 @@ def planned_engine(plan: LlamaPlan | OperatorsPlan | ShapesPlan | TensorsPlan) -
     return engine
 
 
-def environment_opencl_vendors() -> str | None:
-    """Return where the environment says that OpenCL's .icd files are, if it says so."""
-    return os.environ.get("OCL_ICD_VENDORS")
-
-
-def environment_opencl_layers() -> str | None:
-    """Return the OpenCL layers that the environment names, if it names any."""
-    return os.environ.get("OPENCL_LAYERS")
-
-
-def environment_lock_folder() -> str | None:
-    """Return where the environment says that this machine's lock lies, so that tests do not contend with runs."""
-    return os.environ.get(LOCK_FOLDER_NAME)
-
-
-def environment_run_id() -> str | None:
-    """Return the run within which this program was started, whose device it may use; None for one by itself."""
-    return os.environ.get(RUN_ID_NAME)
-
-
 def named_parent() -> str:
     """Return what names this process to the workers that it starts."""
     started = process_start(os.getpid())
     return f"{os.getpid()} {started.ticks if started else '?'} {pid_namespace()}"
-
-
-def program_environment(extra: Mapping[str, str]) -> dict[str, str]:
-    """Return this process's environment with some variables set, for a program that is none of the suite's."""
-    return {**os.environ, **extra}
 
 
 def run_worker(
@@ -228,7 +175,7 @@ def start_worker(
         command = _command(plan, plan_path, folder / RECORD_NAME)
     except (EngineError, NativeBuildError) as error:
         raise MeasurementError(str(error)) from error
-    pinned = pinning(plan, sorted(os.sched_getaffinity(0)), os.environ.keys())
+    pinned = pinning(plan, sorted(os.sched_getaffinity(0)), program_environment({}).keys())
     environment = _child_environment({**pinned, **blas_threads(plan), **extra_environment})
     shared: tuple[int, ...] = ()
     if publication is not None:
@@ -310,14 +257,9 @@ def _child_environment(extra: Mapping[str, str]) -> dict[str, str]:
     ggml is asked not to start a debugger when it aborts: its own last words say more.
     """
     own_root = str(Path(__file__).resolve().parents[2])
-    search_path = [own_root, *filter(None, [os.environ.get("PYTHONPATH")])]
-    return {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join(search_path),
-        "GGML_NO_BACKTRACE": "1",
-        PARENT_NAME: named_parent(),
-        **extra,
-    }
+    search_path = [own_root, *filter(None, [program_environment({}).get("PYTHONPATH")])]
+    own = {"PYTHONPATH": os.pathsep.join(search_path), "GGML_NO_BACKTRACE": "1", PARENT_NAME: named_parent()}
+    return program_environment({**own, **extra})
 
 
 def read_record(plan: Plan, folder: Path, output: str) -> dict[str, Any]:

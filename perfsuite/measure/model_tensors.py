@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from perfsuite.measure.launch import environment_engine, run_worker
+from perfsuite.measure.environment import environment_engine
+from perfsuite.measure.launch import run_worker
 from perfsuite.measure.plan import TensorsPlan
 from perfsuite.workload.model_shape import ModelShape
 from perfsuite.workload.tensors import TensorSpec

@@ -11,6 +11,7 @@ from typing import Any
 from perfsuite.errors import EngineError
 from perfsuite.measure import launch
 from perfsuite.measure.engine import OPENCL_BACKEND, Engine, library_build_id
+from perfsuite.measure.environment import environment_opencl_vendors
 from perfsuite.measure.kernel_runtime import opencl_environment
 from perfsuite.measure.native import COMPATIBILITY_LAYER_LIBRARY, TRACING_LAYER_LIBRARY, find_opencl_layer
 from perfsuite.measure.opencl_platform import OpenClDevice
@@ -201,7 +202,7 @@ def set_up_opencl(engine: Engine, platform: str | None, cache_dir: Path) -> Open
     Raises `PerfsuiteError` where there is no such platform, no backend for this engine, or a layer does not build.
     """
     backend_library(engine, cache_dir)  # before a process is started to look for devices
-    settings = opencl_environment(cache_dir, inherited=launch.environment_opencl_vendors())
+    settings = opencl_environment(cache_dir, inherited=environment_opencl_vendors())
     chosen = launch.run_worker(DevicesPlan(platform=platform), extra_environment=settings)["chosen"]
     layers = find_opencl_layers(cache_dir)
     return find_opencl_backend(

@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext, supp
 from types import FrameType
 
 from perfsuite.errors import MeasurementError
-from perfsuite.measure.launch import program_environment
+from perfsuite.measure.environment import program_environment
 
 #: Signals that ask a program to do something; they are handed on.
 _FORWARDED = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from perfsuite.errors import PerfsuiteError
+from perfsuite.errors import PerfsuiteError, meant
 
 #: What names of folders are made of.
 _PLAIN = re.compile(r"[^A-Za-z0-9._-]+")
@@ -58,5 +58,6 @@ class NightPlan:
         """Return the part of the plan that is of these boards; raises `PerfsuiteError`: it has none of that name."""
         for name in names:
             if name not in self.at_once:
-                raise PerfsuiteError(f"--board={name}: no board of the plan; it has {', '.join(self.at_once)}")
+                known = ", ".join(self.at_once) + meant(name, self.at_once)
+                raise PerfsuiteError(f"--board={name}: no board of the plan; it has {known}")
         return replace(self, cells=tuple(cell for cell in self.cells if cell.board in names))

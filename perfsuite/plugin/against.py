@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from perfsuite.errors import PerfsuiteError
+from perfsuite.errors import PerfsuiteError, meant
 from perfsuite.experiments.engine_replicates import llama_fingerprint
 from perfsuite.experiments.run_config import RunConfig
 from perfsuite.experiments.stored import open_baselines
@@ -93,7 +93,8 @@ def _with_argument(config: RunConfig, argument: str) -> RunConfig:
     read, change = _ARGUMENTS.get(name, (lambda _: None, None))
     value = read(text)
     if change is None or value is None:
-        raise pytest.UsageError(f"--against-args={argument}: accepted are {AGAINST_ARGUMENTS}, separated by spaces")
+        told = f"accepted are {AGAINST_ARGUMENTS}, separated by spaces{'' if change else meant(name, _ARGUMENTS)}"
+        raise pytest.UsageError(f"--against-args={argument}: {told}")
     return change(config, value)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from perfsuite.device.farm.request import length_s
+from perfsuite.errors import meant
 
 
 def asked_seconds(name: str, text: str) -> float:
@@ -22,5 +23,7 @@ def asked_names(name: str, text: str, known: Sequence[str], *, has_all: bool = T
     accepted = (*known, "all") if has_all else tuple(known)
     names = tuple(dict.fromkeys(text.replace(" ", "").split(",")))
     if unknown := [each for each in names if each not in accepted]:
-        raise pytest.UsageError(f"{name}={text}: {unknown[0]!r} is unknown; accepted are {', '.join(accepted)}")
+        raise pytest.UsageError(
+            f"{name}={text}: {unknown[0]!r} is unknown; accepted are {', '.join(accepted)}{meant(unknown[0], accepted)}"
+        )
     return tuple(known) if has_all and "all" in names else names

@@ -42,7 +42,7 @@ def pytest_configure(config: pytest.Config) -> None:
     try:
         # Whoever waits for a device hears of a mistake first; what lies on a board is looked for when that is had.
         compared = with_old_side(run, config.option, asks_board=run.board.is_local)
-        _refuse_unwritable(run.run_dir)
+        _refuse_unwritable_folders(run)
         if is_opened:
             config.add_cleanup(partial(_let_go, run.board))
             run.board.open()
@@ -151,6 +151,24 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, o
     assert isinstance(perf, Perf)
     perf.conclude_hunt(case_id)
     return True
+
+
+def _refuse_unwritable_folders(run: RunConfig) -> None:
+    """Refuse folders into which the run will write in the end, before anything is waited for or measured.
+
+    Raises pytest.UsageError: it names the option, the folder and why.
+    """
+    folders = {
+        "--perf-dir": run.run_dir,
+        "--baseline-dir": run.baseline_dir if run.baseline_mode == "record" else None,
+    }
+    for option, folder in folders.items():
+        if folder is not None:
+            try:
+                _refuse_unwritable(folder)
+            except OSError as error:
+                told = f"cannot be written ({error.strerror}); choose {option}"
+                raise pytest.UsageError(f"{folder}: {told}") from None
 
 
 def _refuse_unwritable(folder: Path) -> None:

@@ -234,9 +234,27 @@ def add_options(parser: pytest.Parser) -> None:
     if taken := OPTIONS.keys() & _known_options(parser):
         raise pytest.UsageError(_CONFLICT.format(", ".join(sorted(taken))))
     for name, settings in OPTIONS.items():
-        group.addoption(name, **settings)
+        group.addoption(name, **_asking(settings))
     for name, help_text in INI_VALUES.items():
         parser.addini(name, help_text, default=None)
+
+
+def _asking(settings: dict[str, Any]) -> dict[str, Any]:
+    """Return the settings of an option with which a mistyped choice is answered by the nearest."""
+    if "choices" not in settings:
+        return settings
+    choices = settings["choices"]
+
+    def chosen(text: str) -> str:
+        if text in choices:
+            return text
+        from perfsuite.errors import meant  # only a mistake needs it
+
+        listed = ", ".join(map(repr, choices))
+        raise argparse.ArgumentTypeError(f"invalid choice: {text!r} (choose from {listed}){meant(text, choices)}")
+
+    others = {name: value for name, value in settings.items() if name != "choices"}
+    return {**others, "type": chosen, "metavar": "|".join(choices)}
 
 
 def _known_options(parser: pytest.Parser) -> set[str]:

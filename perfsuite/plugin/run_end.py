@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from perfsuite.errors import PerfsuiteError
+from perfsuite.errors import PerfsuiteError, meant
 from perfsuite.plugin.fixtures import SESSION_KEY
 from perfsuite.plugin.parameters import CASE_KINDS
 from perfsuite.records.outcome import NOTHING_JUDGED_EXIT
@@ -73,7 +73,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     for line in _closing_lines(perf, config.stash.get(_WRITTEN_KEY, None)):
         terminalreporter.write_line(line)
     for kind in perf.config.margins.unused_kinds(perf.kinds()):
-        terminalreporter.write_line(f"  --perf-margin: no case is of the kind {kind!r}; {_MARGIN_KINDS}")
+        told = meant(kind, CASE_KINDS.values())
+        terminalreporter.write_line(f"  --perf-margin: no case is of the kind {kind!r}; {_MARGIN_KINDS}{told}")
     for note in perf.baseline_notes():
         terminalreporter.write_line(f"  {terminal_text(note)}")
     for error in perf.errors.values():

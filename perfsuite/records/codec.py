@@ -14,7 +14,6 @@ import sys
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import is_dataclass
-from difflib import get_close_matches
 from enum import Enum
 from functools import cache
 from pathlib import Path
@@ -24,7 +23,7 @@ from typing import Annotated, Any, Literal, NoReturn, TypeVar, Union, get_args, 
 import msgspec
 from msgspec import Meta
 
-from perfsuite.errors import PerfsuiteError
+from perfsuite.errors import PerfsuiteError, alike
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -261,8 +260,8 @@ def _unknown(plain: object, kind: Any, known: Collection[str] = ()) -> str | Non
     """Say which field there is that nobody reads."""
     hints = [*known, *_hints(kind)]
     if isinstance(plain, Mapping) and _hints(kind) and (unknown := [name for name in plain if name not in hints]):
-        meant = "".join(f" (did you mean {each}?)" for each in get_close_matches(unknown[0], hints, n=1))
-        return f": field {shown(unknown[0])} is unknown; accepted are {', '.join(hints)}{meant}"
+        told = "".join(f" (did you mean {each}?)" for each in alike(unknown[0], hints))
+        return f": field {shown(unknown[0])} is unknown; accepted are {', '.join(hints)}{told}"
     parts = ((way, _unknown(part, inner)) for way, part, inner in _parts(plain, kind))
     return next((f"{way}{fault}" for way, fault in parts if fault), None)
 

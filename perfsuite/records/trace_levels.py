@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import IntFlag
 
-from perfsuite.errors import PerfsuiteError
+from perfsuite.errors import PerfsuiteError, meant
 
 
 class TraceLevel(IntFlag):
@@ -49,7 +49,8 @@ def parse_levels(text: str, option: str) -> TraceLevel:
     levels = TraceLevel(0)
     for word in text.split(","):
         if word not in LEVELS:
-            raise PerfsuiteError(f"{option}={text}: {word!r} is not a level; there are {', '.join(LEVELS)}, by commas")
+            known = f"{', '.join(LEVELS)}, by commas{meant(word, LEVELS)}"
+            raise PerfsuiteError(f"{option}={text}: {word!r} is not a level; there are {known}")
         levels |= LEVELS[word]
     return levels
 

@@ -36,7 +36,7 @@ _FOLDED = (Outcome.NEW, Outcome.PASS)
 _UNLIMITED = 10_000
 _LEAST_WIDTH = 60
 
-#: The widest outcome, and what a figure takes at most.
+#: What an outcome and a figure take, unless one is wider.
 _OUTCOME_WIDTH, _FIGURE_WIDTH, _GAP = 13, 9, 2
 
 #: A column of names is not narrower than this: figures that can be done without go before.
@@ -116,14 +116,14 @@ def _block(kind: str, every: Sequence[Judgement], rows: Sequence[Judgement], wid
 def _table(rows: Sequence[Judgement], prefix: str, width: int) -> Table:
     names = [terminal_text(each.case_id[len(prefix) :]) for each in rows]
     figures = _shown_figures(rows, max(map(len, names)), width)
-    name_width = width - _taken(figures)
+    name_width = max(width - _taken(figures, rows), 1)
     table = Table(box=None, pad_edge=False)
     table.add_column("case", no_wrap=True, overflow="ignore")
     for name in figures:
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("outcome", no_wrap=True)
     for name, judgement in zip(names, rows, strict=True):
-        told = [*(_FIGURES[each](judgement) for each in figures), outcome_words(judgement, judgement.outcome.value)]
+        told = [*(_FIGURES[each](judgement) for each in figures), _outcome(judgement)]
         style = _STYLES.get(judgement.outcome, "yellow")
         table.add_row(Text(folded_name(name, name_width)), *told, style=style)
     return table
@@ -133,13 +133,19 @@ def _shown_figures(rows: Sequence[Judgement], longest: int, width: int) -> list[
     """Choose the figures: those that any row has and, where names have little room, without those that matter less."""
     shown = [name for name, figure in _FIGURES.items() if name == "measured" or any(figure(row) != "-" for row in rows)]
     for spared in _SPARED:
-        if spared in shown and width - _taken(shown) < min(longest, _LEAST_NAME_WIDTH):
+        if spared in shown and width - _taken(shown, rows) < min(longest, _LEAST_NAME_WIDTH):
             shown.remove(spared)
     return shown
 
 
-def _taken(figures: Iterable[str]) -> int:
-    return sum(_FIGURE_WIDTH + _GAP for _ in figures) + _OUTCOME_WIDTH + _GAP
+def _outcome(judgement: Judgement) -> str:
+    return outcome_words(judgement, judgement.outcome.value)
+
+
+def _taken(figures: Iterable[str], rows: Sequence[Judgement]) -> int:
+    """Return what figures and outcomes take of a line."""
+    widths = [max(_FIGURE_WIDTH, *(len(_FIGURES[name](row)) for row in rows)) for name in figures]
+    return sum(width + _GAP for width in (*widths, max(_OUTCOME_WIDTH, *map(len, map(_outcome, rows)))))
 
 
 def _common_prefix(case_ids: Sequence[str]) -> str:

@@ -73,9 +73,10 @@ def terminal_text(text: str) -> str:
 
 
 def folded_name(name: str, width: int) -> str:
-    """Break a name into lines after ``/``, ``-`` or ``_``; a part of it that is longer than `width` stays whole."""
+    """Break a name into lines after ``/``, ``-`` or ``_``, and a part of it that is longer than `width` anywhere."""
     lines = [""]
-    for part in _PARTS.findall(name):
+    parts = (part[at : at + width] for part in _PARTS.findall(name) for at in range(0, len(part) or 1, width))
+    for part in parts:
         if lines[-1] and len(lines[-1]) + len(part) > width:
             lines.append("")
         lines[-1] += part

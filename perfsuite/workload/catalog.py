@@ -15,11 +15,10 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 
-from perfsuite.errors import ArchitectureError
+from perfsuite.errors import ArchitectureError, meant
 from perfsuite.workload.architecture import Architecture
 from perfsuite.workload.huggingface import from_config
 from perfsuite.workload.model_shape import ModelShape
@@ -113,6 +112,5 @@ def entry(name: str) -> CatalogEntry:
 def _problem(name: str) -> str:
     if is_name(name):
         return f"can be measured, but the suite cannot count its work; it can that of {', '.join(names())}"
-    close = get_close_matches(name, [*names(), *listed_names(), *tiny_names()], n=3, cutoff=0.5)
-    which = f"; did you mean {' or '.join(close)}?" if close else f", which has {', '.join(names())}"
+    which = meant(name, [*names(), *listed_names(), *tiny_names()], most=3) or f", which has {', '.join(names())}"
     return f"is not in the catalogue{which}"

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from perfsuite.errors import GgufError
+from perfsuite.errors import GgufError, meant
 from perfsuite.workload.model_shape import MetadataValue, ModelShape
 from perfsuite.workload.quantization import quantizations
 from perfsuite.workload.tensors import TensorSpec
@@ -207,7 +207,8 @@ def _synthetic(name: str, text: Weights, cache_dir: Path) -> Projector:
     base, _, quantization = name.rpartition("-")
     encoder = ENCODERS.get(base)
     if encoder is None or quantization not in quantizations():
-        known = ", ".join(f"{each}-f16" for each in ENCODERS)
+        names = [f"{each}-f16" for each in ENCODERS]
+        known = ", ".join(names) + meant(name, names)
         raise GgufError(
             f"--mmproj={name}: is neither a path nor a name of the catalogue; expected FILE.gguf or {known}"
         )

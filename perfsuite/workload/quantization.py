@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from perfsuite.errors import QuantizationError
+from perfsuite.errors import QuantizationError, meant
 from perfsuite.workload.architecture import Architecture
 from perfsuite.workload.ggml_types import GGML_TYPES
 from perfsuite.workload.model_shape import ModelShape, shape_of
@@ -53,7 +53,8 @@ def quantizations() -> tuple[str, ...]:
 def check_quantization(quantization: str) -> None:
     """Raise QuantizationError, listing what is accepted, if the name is unknown."""
     if quantization not in quantizations():
-        raise QuantizationError(f"quantisation {quantization!r} is unknown; accepted are {', '.join(quantizations())}")
+        accepted = f"{', '.join(quantizations())}{meant(quantization, quantizations())}"
+        raise QuantizationError(f"quantisation {quantization!r} is unknown; accepted are {accepted}")
 
 
 def tensor_type(quantization: str, spec: TensorSpec, model: Architecture | ModelShape) -> str:

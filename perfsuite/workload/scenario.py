@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from perfsuite.errors import PerfsuiteError
+from perfsuite.errors import PerfsuiteError, meant
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +71,7 @@ def find_scenario(name: str) -> Scenario:
         return named
     lengths = _AD_HOC.fullmatch(name)
     if lengths is None:
-        accepted = ", ".join(_SCENARIOS)
-        raise PerfsuiteError(f"scenario {name!r} is unknown; accepted are {accepted} and lengths such as p128-g16")
+        accepted = f"{', '.join(_SCENARIOS)} and lengths such as p128-g16"
+        raise PerfsuiteError(f"scenario {name!r} is unknown; accepted are {accepted}{meant(name, _SCENARIOS)}")
     n_prompt, n_gen, n_depth = (int(text or 0) for text in lengths.group("n_prompt", "n_gen", "n_depth"))
     return Scenario(name=name, n_prompt=n_prompt, n_gen=n_gen, n_depth=n_depth, source="given by its lengths")

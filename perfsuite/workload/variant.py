@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from perfsuite.errors import PerfsuiteError
+from perfsuite.errors import PerfsuiteError, meant
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,5 +54,7 @@ def find_variant(name: str) -> Variant:
     """Return a variant by its name; any other raises PerfsuiteError with what is accepted."""
     variant = _VARIANTS.get(name)
     if variant is None:
-        raise PerfsuiteError(f"variant {name!r} is unknown; accepted are {', '.join(_VARIANTS)}")
+        raise PerfsuiteError(
+            f"variant {name!r} is unknown; accepted are {', '.join(_VARIANTS)}{meant(name, _VARIANTS)}"
+        )
     return variant

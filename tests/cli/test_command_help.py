@@ -57,6 +57,30 @@ _PARSERS = _all()
 _TOP = [name for name in _PARSERS if name.count(" ") == 1]
 
 
+#: Commands without ``--json``, and why: a program reads their answer as it is.
+_WITHOUT_JSON = {
+    "perfsuite completion": "the answer is a script of the shell",
+    "perfsuite devices": "'perfsuite devices list' has it",
+    "perfsuite llama-bench export": "the answer is a file of llama-bench, and -o says in which form",
+    **dict.fromkeys(
+        (name for name in _PARSERS if name.startswith("perfsuite export ")), "the answer is the format that is named"
+    ),
+}
+
+
+def test_every_command_that_answers_has_json() -> None:
+    """But for those whose answer is a program's to read already; each has it in the one way, as a switch."""
+    answering = {
+        name: parser
+        for name, parser in _PARSERS.items()
+        if not _subcommands(parser) or "run" in parser._defaults  # a command with actions answers by these
+    }
+    without = {name for name, parser in answering.items() if "--json" not in parser._option_string_actions}
+    assert without == _WITHOUT_JSON.keys()
+    found = [parser._option_string_actions["--json"] for name, parser in answering.items() if name not in without]
+    assert {(type(each), each.nargs) for each in found} == {(argparse._StoreTrueAction, 0)}
+
+
 def test_every_help_begins_with_a_sentence() -> None:
     """It says what the command does, and ends in a full stop; no option and no argument is without words."""
     first = {name: (parser.description or "").split("\n\n")[0].strip() for name, parser in _PARSERS.items()}

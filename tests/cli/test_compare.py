@@ -24,7 +24,7 @@ def test_both_sides_are_handed_to_pytest(monkeypatch: pytest.MonkeyPatch) -> Non
         seen.append((command, env))
         return subprocess.CompletedProcess(command, 10)
 
-    monkeypatch.setattr("perfsuite.cli.compare.subprocess.run", run)
+    monkeypatch.setattr("perfsuite.cli.pytest_run.subprocess.run", run)
     folder = str(find_engine().library_dir)
     assert main(["compare", folder, folder, "--quiet", "--", "--perf-budget=3m", "-k", "phase"]) == 10
     ((command, environment),) = seen
@@ -40,7 +40,7 @@ def test_llama_benchs_options_become_pytests(monkeypatch: pytest.MonkeyPatch) ->
         seen.append(command)
         return subprocess.CompletedProcess(command, 0)
 
-    monkeypatch.setattr("perfsuite.cli.compare.subprocess.run", run)
+    monkeypatch.setattr("perfsuite.cli.pytest_run.subprocess.run", run)
     folder = str(find_engine().library_dir)
     words = ["-m", "a.gguf", "-p", "512", "-n", "128", "--n-depth=64", "-fa", "0", "-ctk", "q8_0", "-ub", "256"]
     assert main(["compare", folder, folder, "--quiet", *words]) == 0

@@ -387,7 +387,7 @@ def test_setup_says_why_a_bundle_has_the_opencl_backend(
         profile = tmp_path / "devices" / "bench.toml"
         profile.write_text(f'opencl_platform = "{platform}"\n' + profile.read_text())
     assert main(["devices", "setup", "bench", *option]) == 0
-    assert told in capsys.readouterr()[0]
+    assert told in capsys.readouterr()[1]
     assert [each.has_opencl for each in orders] == [not told.startswith("no OpenCL")]
 
 

@@ -21,7 +21,7 @@ from perfsuite.expectation.ceilings import Bandwidth, Ceilings
 from perfsuite.measure.board.protocol import BoardFacts
 from perfsuite.measure.calibration_store import store_calibration
 from perfsuite.measure.ceiling_store import best_ceilings
-from perfsuite.measure.launch import environment_engine
+from perfsuite.measure.environment import environment_engine
 from perfsuite.workload.catalog import find
 from perfsuite.workload.synthetic import write_synthetic
 from tests.command_streams import Refused, Streams

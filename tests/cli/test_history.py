@@ -212,9 +212,11 @@ def test_a_foreign_file_is_named_beside_the_answer(history_dir: Path, capsys: St
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
-        (["trend", "nothing"], "holds no case 'nothing'"),
-        (["changes", "nothing"], "holds no case 'nothing'"),
-        (["trend", DECODE, "--device", "moon"], "on device moon"),
+        (["trend", "nothing"], "CASE nothing: no case has this id, or ends so; 'perfsuite history cases' lists all"),
+        (["changes", "nothing"], "CASE nothing: no case has this id"),
+        (["trend", "siso/decod"], "CASE siso/decod: no case has this id, or ends so; did you mean siso/decode?"),
+        (["trend", DECODE, "--device", "moon"], "holds no run of device moon; devices are host\n"),
+        (["trend", DECODE, "--device", "hots"], "holds no run of device hots; devices are host; did you mean host?"),
         (["trend", DECODE, "--last", "0"], "--last=0: expected 1 or more runs"),
         (["trend", DECODE, "--plot", "x.pdf"], "accepted are .png and .svg"),
         (["trend", DECODE, "--last", "9" * 20], "expected at most 1,000,000,000 runs"),
@@ -223,6 +225,8 @@ def test_a_foreign_file_is_named_beside_the_answer(history_dir: Path, capsys: St
         (["sql", "SELECT 1", "--rows", "0"], "--rows=0"),
         (["sql", "SELECT 1", "--limit-s", "nan"], "--limit-s=nan"),
         (["changes", "--repo", "nowhere"], "--repo=nowhere: is no folder"),
+        (["sql", "SELECT devce FROM history"], "did you mean device?"),
+        (["sql", "SELECT device FROM histroy"], "did you mean history?"),
         (["sql", "DROP VIEW history"], "expected a single SELECT, found DROP"),
         (["add", "nowhere"], "nowhere"),
     ],
@@ -310,4 +314,4 @@ def test_one_board_is_listed(pool_dir: Path, capsys: Streams) -> None:
     ] * 3
     assert "board" not in told(["trend", DECODE, "--board", "fastfast"], pool_dir, capsys)
     assert json.loads(told(["changes", "--board", "slow", "--json"], pool_dir, capsys))[0]["n_runs"] == 20
-    assert "holds no run of board third yet" in told(["runs", "--board", "third"], pool_dir, capsys)
+    assert "holds no run of board third; boards are slow" in told(["runs", "--board", "third"], pool_dir, capsys)

@@ -2,33 +2,11 @@
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 
 import pytest
 
 from perfsuite.cli.kept_folders import kept_folder
-from perfsuite.cli.nearest import nearest, refuse_mistyped
-from perfsuite.errors import PerfsuiteError
-
-
-def test_the_nearest_name_is_found(tmp_path: Path) -> None:
-    """The hint fits an argument that may be several; a name that is like none, or exists, is left to the command."""
-    assert nearest("reprot", ["report", "export"]) == "report"
-    assert nearest("xyz", ["report", "export"]) is None
-    (tmp_path / "monday").mkdir()
-    options = argparse.Namespace(runs=[tmp_path / "monday", tmp_path / "mondya"])
-    with pytest.raises(PerfsuiteError, match=f"mondya: no such file or folder; did you mean {tmp_path}/monday[?]"):
-        refuse_mistyped(options)
-    refuse_mistyped(argparse.Namespace(runs=[tmp_path / "none"], path=tmp_path, output=tmp_path / "x", files="abc"))
-
-
-def test_a_run_of_the_usual_folder_is_offered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where only its name was given."""
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / ".perfsuite" / "runs" / "20260301T020000-17").mkdir(parents=True)
-    with pytest.raises(PerfsuiteError, match=r"did you mean [.]perfsuite/runs/20260301T020000-17"):
-        refuse_mistyped(argparse.Namespace(run_path=Path("20260301T020000-71")))
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ from perfsuite.device.profile import Profile, find_profile
 from perfsuite.device.threads import default_threads
 from perfsuite.errors import DeviceError, LinkError, LockedError
 from perfsuite.measure.board.local_board import LocalBoard
-from perfsuite.measure.launch import RUN_ID_NAME
+from perfsuite.measure.environment import RUN_ID_NAME
 from perfsuite.workload.shapes.operation_shape import Operation
 from tests.command_streams import Refused, Streams
 
@@ -62,6 +62,9 @@ LOOKING = (
     ["trace", "check"],
 )
 
+#: Of the commands that measure, those that draw.
+DRAWING = ("offload", "roofline", f"study {STUDY}", "sweep gemv")
+
 #: Commands that measure, each with something named that is not there, and the line that says so.
 MISTAKEN = (
     *(([command, "--model=llama-9-q8_0"], "llama-9") for command in ("fidelity", "live", "overhead", "roofline")),
@@ -76,6 +79,23 @@ MISTAKEN = (
     (["trace", "--opencl", "--output=kept", "--", "true"], "--output=kept: holds the logs"),
     (["fidelity", "--kernel=soup"], "--kernel=soup"),
     (["roofline", "--sweep=soup"], "--sweep=soup"),
+    *(
+        ([*command.split(), "--plot=/proc/none/a.png"], "--plot=/proc/none/a.png: cannot be written")
+        for command in DRAWING
+    ),
+    *(([*command.split(), "--plot=a.pdf"], "a.pdf: suffix is '.pdf'") for command in DRAWING),
+    (["roofline", "--output=/proc/none/a.json"], "--output=/proc/none/a.json: cannot be written"),
+    (["sweep", "gemv", "--csv=/proc/none/a.csv"], "--csv=/proc/none/a.csv: cannot be written"),
+    (["policy", "gemv", "--output=/proc/none/a.json"], "--output=/proc/none/a.json: cannot be written"),
+    (["certify", "--state=/proc/none/a.jsonl"], "--state=/proc/none/a.jsonl: cannot be written"),
+    (["policy", "check", "none.json"], "none.json"),
+    (["calibrate", "--type=q8_O"], "did you mean q8_0?"),
+    (["overhead", "--recorder=calback"], "did you mean callback?"),
+    (["fidelity", "--model=smolm2-135m-q8_0"], "did you mean smollm2-135m"),
+    (["trace", "--", "no-such-program"], "trace: no-such-program: no such program here"),
+    (["trace", "--opencl", "--", "no-such-program"], "trace: no-such-program: no such program here"),
+    (["trace", "agre"], "did you mean agree?"),
+    (["bisect", "build-a", "build-b", "--case=decod"], "--case=decod: no case has this id, or ends so; did you mean"),
 )
 
 #: Measures until it is ended, on a device whose governor is in a tree.

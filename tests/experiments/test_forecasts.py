@@ -21,7 +21,7 @@ from perfsuite.experiments.forecasts import Forecasts
 from perfsuite.measure.board.local_board import LocalBoard
 from perfsuite.measure.calibration_store import store_calibration
 from perfsuite.measure.ceiling_store import stored_ceilings
-from perfsuite.measure.launch import environment_engine
+from perfsuite.measure.environment import environment_engine
 from perfsuite.measure.plan import LlamaPlan, OperatorsPlan, Plan
 from perfsuite.records.events import EngineRecord, Phase
 from perfsuite.trace.samples import replicate_samples

@@ -15,7 +15,8 @@ import pytest
 
 from perfsuite.errors import EngineError, MeasurementError
 from perfsuite.expectation.ceilings import Ceilings
-from perfsuite.measure.launch import blas_threads, environment_engine, open_publication, pinning, run_worker
+from perfsuite.measure.environment import environment_engine
+from perfsuite.measure.launch import blas_threads, open_publication, pinning, run_worker
 from perfsuite.measure.plan import (
     DevicesPlan,
     IndependentPlan,

@@ -49,7 +49,7 @@ def asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[tuple[Any, ..
         return OpenClLayers(tracing=written(tmp_path / "layer.so"), compatibility=written(tmp_path / "compat.so"))
 
     monkeypatch.setattr("perfsuite.measure.launch.run_worker", run)
-    monkeypatch.setattr("perfsuite.measure.launch.environment_opencl_vendors", lambda: "/own")
+    monkeypatch.setattr("perfsuite.measure.opencl_backend.environment_opencl_vendors", lambda: "/own")
     monkeypatch.setattr(f"{HOME}.opencl_environment", lambda cache_dir, inherited: {**SETTINGS, "FROM": inherited})
     monkeypatch.setattr(f"{HOME}.find_opencl_layers", layers)
     return found

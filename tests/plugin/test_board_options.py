@@ -23,7 +23,7 @@ from perfsuite.measure.board.hello import Hello
 from perfsuite.measure.board.holding import Claim, Held, Seen
 from perfsuite.measure.board.local_board import LocalBoard
 from perfsuite.measure.board.remote_board import RemoteBoard
-from perfsuite.measure.launch import RUN_ID_NAME
+from perfsuite.measure.environment import RUN_ID_NAME
 from perfsuite.measure.plan import LlamaPlan, Plan, ProbePlan, TurnsPlan
 from perfsuite.plugin.board_options import FARM_BOARD_KEY, on_farm_board
 from perfsuite.report.run_file import RunFile, read_run_file

@@ -79,6 +79,12 @@ def test_settings_are_those_of_llama_bench(pytester: pytest.Pytester, fake_devic
         ("--ubatch-size=0", "*--ubatch-size*"),
         ("--n-prompt=-1", "*--n-prompt=-1: expected 0 to 9999999 tokens"),
         ("--n-depth=4294967295", "*--n-depth=4294967295: expected 0 to 9999999 tokens"),
+        ("--scenario=sios", "*scenario 'sios' is unknown; *; did you mean siso[?]"),
+        ("--cache-type-k=q8_O", "*--cache-type-k=q8_o: is no type of ggml's; *; did you mean q8_0[?]"),
+        ("--against-args=thread=2", "*--against-args=thread=2: accepted are *; did you mean threads[?]"),
+        ("--perf-sweep=depht", "*--perf-sweep=depht: 'depht' is unknown; *; did you mean depth[?]"),
+        ("--backend=opnecl", "*--backend: invalid choice: 'opnecl' *; did you mean opencl[?]"),
+        ("--mmproj=siglip-so400m-14-896", "*; did you mean siglip-so400m-14-896-f16[?]"),
     ],
 )
 def test_settings_that_nothing_has_are_refused(
@@ -88,6 +94,17 @@ def test_settings_that_nothing_has_are_refused(
     result = pytester.runpytest_inprocess("--device=host", MODEL, argument)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines([told])
+
+
+def test_baselines_that_cannot_be_written_are_told_before_anything_is_measured(
+    pytester: pytest.Pytester, fake_device: FakeDevice
+) -> None:
+    """With the option that names another folder."""
+    pytester.path.joinpath("kept").write_text("a file")
+    options = ("--baseline=record", "--baseline-dir=kept/baselines")
+    result = pytester.runpytest_inprocess("--device=host", MODEL, *options)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*/kept/baselines: cannot be written (Not a directory); choose --baseline-dir"])
 
 
 def test_a_report_is_on_or_off(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from perfsuite.records.attribution import NO_ATTRIBUTION, Attribution, UniformShift
 from perfsuite.records.outcome import Judgement, Outcome
 from perfsuite.records.run_origin import RunOrigin
+from perfsuite.report.run_file import read_run_file, run_path
 from perfsuite.report.summary_table import MAX_ROWS, summary_text
 from perfsuite.report.terminal import MAX_LINES, failure_lines, next_step
 from perfsuite.testing.run_files import HOSTILE_NAMES
+from perfsuite.units import format_change
 
 from ..synthetic_judgements import PASSED, case, tree
+
+_RUNS = Path(__file__).resolve().parents[2] / "docs" / "examples" / "runs"
 
 
 def lines_of(
@@ -56,6 +61,26 @@ def test_a_narrow_terminal_breaks_no_word(width: int) -> None:
     pieces = "".join(line.split()[0] for line in lines[2:])
     assert name in pieces
     assert any("5.00 ms" in line and line.endswith("inconclusive") for line in lines)
+
+
+@pytest.mark.parametrize("name", ["before", "after", "slower"])
+def test_a_run_fits_80_columns(name: str) -> None:
+    """Each case of it is still there by its whole name, with its outcome beside it."""
+    judgements = read_run_file(run_path(_RUNS / name)).judgements
+    lines = lines_of(*judgements, width=80, shows_all=True)
+    assert max(map(len, lines)) <= 80
+    told = [line.split()[0] for line in lines if line.split()[-1] in {outcome.value for outcome in Outcome}]
+    assert [each for each in judgements if not any(each.case_id.endswith(f"/{last}") for last in told)] == []
+
+
+def test_a_name_of_one_piece_and_a_large_change_fit() -> None:
+    """Whatever the figures are, a name has what they leave, and is cut nowhere."""
+    long, name = case("mine/a/b"), "x" * 120
+    grown = replace(long, case_id=f"mine/a/{name}", change_ratio=98765.43, measured_ns=123_456_789_000_000)
+    lines = lines_of(long, grown, width=80)
+    assert max(map(len, lines)) <= 80
+    assert "".join(line.split()[0] for line in lines if line.startswith("x")) == name
+    assert any(f"{format_change(98765.43)}  pass" in line for line in lines)
 
 
 def test_the_width_decides_what_is_spared() -> None:

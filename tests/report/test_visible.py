@@ -26,9 +26,9 @@ def test_what_is_shown_can_be_printed_on_a_line(name: str) -> None:
 
 
 def test_a_name_folds_at_its_parts() -> None:
-    """Lines end after a slash, a dash or an underscore, and together are the name."""
+    """Lines end after a slash, a dash or an underscore, or within a part that is longer, and together are the name."""
     assert folded_name("operator/a-q8_0/decode", 12) == "operator/a-\nq8_0/decode"
-    assert folded_name("unbreakable/x", 4) == "unbreakable/\nx"
+    assert folded_name("unbreakable/x", 4) == "unbr\neaka\nble/\nx"
     assert folded_name("", 4) == ""
 
 

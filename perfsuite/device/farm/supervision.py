@@ -11,7 +11,7 @@ from contextlib import suppress
 
 from perfsuite.device.end_requests import signals_held_off
 from perfsuite.device.farm.client import CALL_LIMIT_S, Client, Place, RefusedError, places, reservations
-from perfsuite.errors import LinkError, LockedError, PerfsuiteError
+from perfsuite.errors import LinkError, LockedError, PerfsuiteError, meant
 
 #: A lock that was just being taken shows at a second look.
 _LOOKS = 3
@@ -69,8 +69,9 @@ def _found(client: Client, name: str) -> Place:
     for place in found:
         if place.name == name:
             return place
-    names = ", ".join(place.name for place in found) or "none"
-    raise PerfsuiteError(f"--farm-break={name}: the farm has no such place; it has {names}")
+    names = [place.name for place in found]
+    told = f"it has {', '.join(names) or 'none'}{meant(name, names)}"
+    raise PerfsuiteError(f"--farm-break={name}: the farm has no such place; {told}")
 
 
 def _cancel(client: Client, token: str) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from difflib import get_close_matches
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -12,7 +11,7 @@ import platformdirs
 
 from perfsuite.device.profile.file import SUFFIX, ProfileFile
 from perfsuite.device.profile.record import is_name
-from perfsuite.errors import DeviceError
+from perfsuite.errors import DeviceError, meant
 
 #: The machine that the command runs on: always the first of the names.
 HOST = "host"
@@ -61,8 +60,7 @@ def unknown_device(name: str, asked: str, *, folders: Sequence[Path] | None = No
     """Return the error for a name that no profile has, with those that there are and the nearest of them."""
     known = profile_names(folders=folders)
     shown = name if name.isprintable() else repr(name)
-    meant = "".join(f"; did you mean {each}?" for each in get_close_matches(name, known, n=1))
-    return DeviceError(f"{asked}{shown}: no such device; known are {', '.join(known)}{meant}")
+    return DeviceError(f"{asked}{shown}: no such device; known are {', '.join(known)}{meant(name, known)}")
 
 
 def _chosen(folders: Sequence[Path] | None) -> Sequence[Path]:

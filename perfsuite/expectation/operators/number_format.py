@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from perfsuite.errors import QuantizationError
+from perfsuite.errors import QuantizationError, meant
 from perfsuite.workload.ggml_types import GGML_TYPES
 
 #: Weights that share a scale and a zero point in ``int4``. *Source*: LIFE, its AWQ-like weights in groups of 128.
@@ -79,5 +79,6 @@ def find_format(name: str) -> NumberFormat:
     """Return a format by its name in either case; any other raises QuantizationError with what is accepted."""
     found = NUMBER_FORMATS.get(name.lower())
     if found is None:
-        raise QuantizationError(f"number format {name!r} is unknown; accepted are {', '.join(NUMBER_FORMATS)}")
+        accepted = ", ".join(NUMBER_FORMATS) + meant(name, NUMBER_FORMATS)
+        raise QuantizationError(f"number format {name!r} is unknown; accepted are {accepted}")
     return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from perfsuite.errors import ArchitectureError, PerfsuiteError
+from perfsuite.errors import ArchitectureError, PerfsuiteError, meant
 from perfsuite.expectation.graph import Settings, refusal
 from perfsuite.expectation.llama_workload import LlamaWorkload
 from perfsuite.expectation.requests.subject import Optimisations, Subject
@@ -114,7 +114,8 @@ def _settings(architecture: Architecture, optimisations: Optimisations) -> Setti
     wanted = optimisations.kv_type or (variant.kv if variant else "f16")
     cache = CACHE_TYPES.get(wanted)
     if cache is None:
-        raise PerfsuiteError(f"--kv-type={wanted}: unknown to the engine; accepted are {', '.join(CACHE_TYPES)}")
+        accepted = ", ".join(CACHE_TYPES) + meant(wanted, CACHE_TYPES)
+        raise PerfsuiteError(f"--kv-type={wanted}: unknown to the engine; accepted are {accepted}")
     flash_attn = variant.fused if variant else architecture.family.flash_attention
     return Settings(flash_attn=flash_attn, type_k=cache, type_v=cache, lora_rank=optimisations.inline_rank)
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from perfsuite.errors import PerfsuiteError
+from perfsuite.errors import PerfsuiteError, meant
 from perfsuite.expectation.op_cost import COST_FIELDS, OpCost, PassCost
 from perfsuite.expectation.operators.matmul import DEQUANTIZE_FLOPS
 from perfsuite.expectation.operators.number_format import NUMBER_FORMATS
@@ -86,7 +86,7 @@ def paper_variant(optimisations: Optimisations) -> Variant:
         raise PerfsuiteError("--variant: missing, and the conventions 'paper' need one; expected a variant's name")
     for option, value in (("--quantization", optimisations.quantization), ("--kv-type", optimisations.kv_type)):
         if value is not None and value.lower() not in NUMBER_FORMATS:
-            accepted = ", ".join(NUMBER_FORMATS)
+            accepted = ", ".join(NUMBER_FORMATS) + meant(value, NUMBER_FORMATS)
             raise PerfsuiteError(f"{option}={value}: unknown to the conventions 'paper'; accepted are {accepted}")
     return replace(
         variant,

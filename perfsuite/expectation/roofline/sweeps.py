@@ -8,7 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from perfsuite.errors import PerfsuiteError
+from perfsuite.errors import PerfsuiteError, meant
 from perfsuite.expectation.llama_workload import LlamaWorkload, llama_workload
 from perfsuite.workload.catalog import names
 from perfsuite.workload.ggml_types import is_quantized
@@ -187,7 +187,8 @@ def sweep_points(sweeps: tuple[str, ...], subject: SweepSubject) -> tuple[SweepP
     """
     for name in sweeps:
         if name not in SWEEPS:
-            raise PerfsuiteError(f"sweep {name!r} is unknown; accepted are {', '.join(SWEEPS)}")
+            accepted = ", ".join(SWEEPS) + meant(name, SWEEPS)
+            raise PerfsuiteError(f"sweep {name!r} is unknown; accepted are {accepted}")
     check_generates(resolve(subject.weights, cache_dir=subject.cache_dir).shape, f"--model={subject.weights}")
     return tuple(_point(name, subject, *each) for name in dict.fromkeys(sweeps) for each in SWEEPS[name](subject))
 

@@ -18,11 +18,14 @@ from perfsuite.cli.taken_device import taken_device
 from perfsuite.device.profile import find_profile
 from perfsuite.errors import EngineError, MeasurementError, PerfsuiteError
 from perfsuite.expectation.cases import Case, operator_cases, phase_cases
+from perfsuite.expectation.llama_workload import LlamaWorkload
+from perfsuite.expectation.workload_request import WorkloadRequest
 from perfsuite.experiments.bisect.build_pairs import BuildPairs
 from perfsuite.experiments.compared_plans import ComparisonSetup, compare_plans
 from perfsuite.experiments.said_graphs import with_engine_graphs
 from perfsuite.measure.board.protocol import Board
 from perfsuite.measure.bundle.named_builds import Builder
+from perfsuite.records.named_case import named_case
 from perfsuite.records.outcome import Judgement, Outcome
 from perfsuite.units import format_change
 from perfsuite.verdict.attribution import phase_attributions
@@ -123,13 +126,13 @@ def _bisect(options: argparse.Namespace) -> int:
             raise PerfsuiteError(f"--{name}={getattr(options, name)}: expected a share such as 0.05")
     if options.build is not None and options.source is None:
         raise EngineError("--build: says how revisions are built; name their checkout with --source")
-    named_weights(options)
-    find_scenario(options.scenario)
+    _refuse_unknown_case(options)
     with progress("bisect", options) as tell:
         builder = Builder(cache_dir=user_cache(), tell=tell.step, source=options.source, command=options.build)
         names = tuple(name for each in options.builds for name in builder.expanded(each))
         if len(names) < 2:
             raise EngineError(f"{' '.join(options.builds)}: one build has nothing beside it; name two or more")
+        builder.check(*names)
         with taken_device(find_profile("host"), "bisect", options) as taken:
             run = engine_run(options, taken.board, n_repetitions=1)
             engine = taken.board.facts().engine
@@ -146,6 +149,19 @@ def _bisect(options: argparse.Namespace) -> int:
     return 0 if places else 1 if found.undecided else 10
 
 
+def _refuse_unknown_case(options: argparse.Namespace) -> None:
+    """Refuse a model, a scenario or a case that there is not, before anything is compiled or measured for it.
+
+    Cases of a model whose graphs only the engine knows are known later.
+    """
+    weights, scenario = named_weights(options), find_scenario(options.scenario)
+    workload = WorkloadRequest.of(options).workload(
+        weights, scenario, flash_attn=True, models_dir=user_cache() / "models"
+    )
+    if options.case is not None and workload.is_analytical and workload.projector is None:
+        _case(options.case, workload)
+
+
 def _pairs(
     options: argparse.Namespace, board: Board, run: EngineRun, names: Sequence[str], builder: Builder, tell: Progress
 ) -> BuildPairs:
@@ -154,21 +170,18 @@ def _pairs(
         board=board,
         profile=find_profile("host"),
         plan=run.plan,
-        case=_case(asked, (*phase_cases(run.workload), *operator_cases(run.workload))),
+        case=_case(asked, run.workload),
         names=names,
         make=builder.engine,
         remark=tell.remark,
     )
 
 
-def _case(asked: str, cases: Sequence[Case]) -> Case:
+def _case(asked: str, workload: LlamaWorkload) -> Case:
     """Return the case whose id ends so; a phase before its operators."""
-    ends = [each for each in cases if f"/{each.case_id}".endswith(f"/{asked}")]
-    phases = [each for each in ends if each.kind == "phase"]
-    if len(phases or ends) != 1:
-        found = f"; {', '.join(each.case_id for each in ends)} end so" if ends else ""
-        raise PerfsuiteError(f"--case={asked}: expected a phase such as decode, or decode/ffn_up{found}")
-    return (phases or ends)[0]
+    by_id = {each.case_id: each for each in (*phase_cases(workload), *operator_cases(workload))}
+    phases = [name for name, each in by_id.items() if each.kind == "phase" and f"/{name}".endswith(f"/{asked}")]
+    return by_id[named_case(asked, phases or by_id, "--case=")]
 
 
 def _search(options: argparse.Namespace, pairs: BuildPairs, tell: Progress) -> Searched:

@@ -15,7 +15,7 @@ from perfsuite.cli.run_options import add_answer, add_shared, add_subject, check
 from perfsuite.cli.taken_device import taken_device
 from perfsuite.device.address import ACCEPTED, asked_reach
 from perfsuite.device.profile import find_profile
-from perfsuite.errors import ArchitectureError, MeasurementError, PerfsuiteError
+from perfsuite.errors import ArchitectureError, MeasurementError, PerfsuiteError, meant
 from perfsuite.expectation.ceilings import Ceilings
 from perfsuite.expectation.timing.calibration import Calibration
 from perfsuite.expectation.timing.calibration_plan import N_ROUNDS, CalibrationPlan, standard_plan
@@ -114,8 +114,9 @@ def _with_graphs(plan: CalibrationPlan, board: Board, remark: Callable[[str], No
 def _weight_type(name: str) -> str:
     kind = GGML_TYPES.get(name.upper())
     if kind is None or not kind.is_weight:
-        accepted = ", ".join(each.name.lower() for each in GGML_TYPES.values() if each.is_weight)
-        raise PerfsuiteError(f"--type={name}: no type of weights; accepted are {accepted}")
+        accepted = [each.name.lower() for each in GGML_TYPES.values() if each.is_weight]
+        told = f"accepted are {', '.join(accepted)}{meant(name, accepted)}"
+        raise PerfsuiteError(f"--type={name}: no type of weights; {told}")
     return kind.name.lower()
 
 

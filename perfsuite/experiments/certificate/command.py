@@ -29,7 +29,7 @@ from perfsuite.experiments.certificate.certificate import (
 from perfsuite.experiments.certificate.trial_run import TrialSetup, run_trial
 from perfsuite.experiments.compared_plans import ComparisonSetup
 from perfsuite.measure.board.protocol import Board
-from perfsuite.measure.launch import environment_engine
+from perfsuite.measure.environment import environment_engine
 from perfsuite.records.whole_file import write_json
 from perfsuite.workload.model_shape import check_generates
 from perfsuite.workload.scenario import find_scenario

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perfsuite.cli.answer import Answer, Part, check_picture, draw, give
-from perfsuite.cli.command_help import Commands, add_command
+from perfsuite.cli.command_help import Commands, add_command, add_json
 from perfsuite.cli.run_options import check_least
 from perfsuite.errors import PerfsuiteError
 
@@ -40,7 +40,7 @@ def add_parser(commands: Commands) -> None:
     parser.add_argument("recording", type=Path, metavar="RUN", help="folder of 'perfsuite trace', or its file")
     parser.add_argument("--cache", type=int, metavar="N", help="show the hits of a cache of N experts a layer")
     parser.add_argument("--plot", type=Path, metavar="FILE", help="draw a picture, PNG or SVG")
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    add_json(parser)
     parser.set_defaults(run=_experts)
 
 

@@ -174,7 +174,6 @@ def _fidelity(options: argparse.Namespace) -> int:
 
 def _request(options: argparse.Namespace, profile: Profile, board: Board) -> FidelityRequest:
     weights, scenario, facts = named_weights(options), find_scenario(options.scenario), board.facts()
-    check_generates(weights.shape, f"--model={options.model}")
     platform, opencl = options.opencl_platform or profile.opencl_platform, opencl_backend_of(options, board)
     if opencl is None and options.opencl_platform is not None:
         _check_platform(platform, board)
@@ -199,6 +198,7 @@ def _request(options: argparse.Namespace, profile: Profile, board: Board) -> Fid
 def _check(options: argparse.Namespace) -> None:
     """Refuse numbers that measure nothing, and options that nothing would be done with."""
     check_least(options, "threads", "processes", "rounds")
+    check_generates(named_weights(options).shape, f"--model={options.model}")
     if not 0 < options.kernel_budget <= _MOST_BUDGET_S:
         told = f"--kernel-budget={options.kernel_budget:g}"
         raise PerfsuiteError(f"{told}: expected seconds above 0, {_MOST_BUDGET_S} at most")

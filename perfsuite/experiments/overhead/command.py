@@ -14,7 +14,7 @@ from perfsuite.cli.progress import progress
 from perfsuite.cli.run_options import add_answer, add_subject, check_least, effort_group
 from perfsuite.cli.taken_device import taken_device
 from perfsuite.device.profile import find_profile
-from perfsuite.errors import PerfsuiteError
+from perfsuite.errors import PerfsuiteError, meant
 from perfsuite.experiments.overhead.measurement import LEAST_PAIRS
 from perfsuite.experiments.overhead.recorder_sides import (
     CPU_COMPARISONS,
@@ -151,7 +151,6 @@ def _overhead_row(
 
 def _overhead_plan(options: argparse.Namespace, board: Board, recorder: str) -> LlamaPlan:
     facts, weights = board.facts(), named_weights(options)
-    check_generates(weights.shape, f"--model={options.model}")
     return LlamaPlan(
         gguf_path=str(board.place_weights(weights)),
         library_dir=str(facts.engine.library_dir),
@@ -208,8 +207,10 @@ def _overhead(options: argparse.Namespace) -> int:
     recorders = options.recorder or DEFAULT_RECORDERS[options.backend]
     known = RECORDERS[options.backend]
     if unknown := [name for name in recorders if name not in known]:
-        raise PerfsuiteError(f"--recorder={unknown[0]}: on the backend {options.backend} there are {', '.join(known)}")
+        accepted = f"{', '.join(known)}{meant(unknown[0], known)}"
+        raise PerfsuiteError(f"--recorder={unknown[0]}: on the backend {options.backend} there are {accepted}")
     _check_pairs(options.pairs, recorders)
+    check_generates(named_weights(options).shape, f"--model={options.model}")
     with taken_device(profile, "overhead", options) as taken, progress("overhead", options) as told:
         rows = [row for recorder in recorders for row in overhead_rows(options, recorder, taken.board, told)]
     give(Answer(parts=lambda: _parts(rows), plain=lambda: [asdict(row) for row in rows]), options)

@@ -18,7 +18,7 @@ from perfsuite.cli.run_options import add_answer, add_shared, add_subject, check
 from perfsuite.cli.taken_device import taken_device
 from perfsuite.device.profile import find_profile
 from perfsuite.device.threads import default_threads, usable_threads
-from perfsuite.errors import PerfsuiteError
+from perfsuite.errors import PerfsuiteError, meant
 from perfsuite.expectation.roofline.bench_work import bench_points, bench_weights
 from perfsuite.expectation.roofline.ceiling import CPU
 from perfsuite.expectation.roofline.point import Point
@@ -95,7 +95,8 @@ def sweep_names(texts: Iterable[str]) -> tuple[str, ...]:
     names = [name.strip() for text in texts for name in text.split(",")]
     for name in names:
         if name not in (*SWEEPS, "all"):
-            raise PerfsuiteError(f"--sweep={name}: unknown; accepted are {', '.join(SWEEPS)}, all")
+            told = f"accepted are {', '.join(SWEEPS)}, all{meant(name, (*SWEEPS, 'all'))}"
+            raise PerfsuiteError(f"--sweep={name}: unknown; {told}")
     return tuple(SWEEPS) if "all" in names else tuple(dict.fromkeys(names))
 
 
@@ -170,21 +171,11 @@ def _measured(options: argparse.Namespace) -> RooflineRun:
 
     profile = find_profile(options.device)
     path = options.output or _STORE / f"{datetime.now(timezone.utc):%Y%m%dT%H%M%S}-{os.getpid()}.json"
-    _check_output(path)
     with taken_device(profile, "roofline", options) as taken, progress("roofline", options) as told:
         run = record_roofline(_request(options, profile, taken.board), told.step)
         write_roofline(run, path)
         told.remark(f"kept in {path}")
     return run
-
-
-def _check_output(path: Path) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise PerfsuiteError(f"{path}: cannot be written ({error.strerror})") from None
-    if path.is_dir() or not os.access(path.parent, os.W_OK):
-        raise PerfsuiteError(f"{path}: cannot be written; name a file in a folder that is yours")
 
 
 def _request(options: argparse.Namespace, profile: Profile, board: Board) -> RooflineRequest:

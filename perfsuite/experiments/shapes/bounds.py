@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from perfsuite.errors import ShapeError
+from perfsuite.errors import ShapeError, meant
 from perfsuite.workload.shapes.operation_shape import STORED_TYPES, Operation, block_values
 
 #: What no bench can address is not drawn either; looking for the primes below it would take minutes.
@@ -83,6 +83,6 @@ def parse_bounds(text: str, operations: Iterable[Operation]) -> Bounds:
         if match is None or match[1] in found:
             raise ShapeError(f"{text}: {entry!r} is {'not a range' if match is None else 'there twice'}; {_EXPECTED}")
         if match[1] not in known:
-            raise ShapeError(f"{text}: no dimension {match[1]!r}; there are {', '.join(known)}")
+            raise ShapeError(f"{text}: no dimension {match[1]!r}; there are {', '.join(known)}{meant(match[1], known)}")
         found[match[1]] = SizeRange(least=int(match[2]), most=int(match[3]))
     return found

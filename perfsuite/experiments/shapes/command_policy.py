@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 from perfsuite import __version__
 from perfsuite.cli.answer import give
-from perfsuite.cli.command_help import Commands, add_action, add_command, add_quiet
+from perfsuite.cli.command_help import Commands, add_action, add_command
 from perfsuite.cli.progress import progress, remarks
-from perfsuite.cli.run_options import answer_group, effort_group
+from perfsuite.cli.run_options import add_answer, effort_group
 from perfsuite.cli.taken_device import taken_device
 from perfsuite.device.profile import find_profile
 from perfsuite.errors import PolicyError
@@ -21,7 +21,6 @@ from perfsuite.experiments.shapes.command_shape_options import (
     MEANS,
     add_device_options,
     check_counts,
-    check_outputs,
     check_shape_bytes,
     opened_meters,
 )
@@ -96,10 +95,7 @@ def _add_effort_and_answer(parser: argparse.ArgumentParser, *, n_processes: int)
     effort.add_argument("--processes", type=int, default=n_processes, metavar="N", help=text)
     effort.add_argument("--rounds", type=int, default=4, metavar="N", help="rounds in each process (default 4)")
     effort.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the order (default 0)")
-    answer = answer_group(parser)
-    answer.add_argument("--json", nargs="?", const="-", choices=("-",), metavar="-", help="print JSON")
-    add_quiet(answer)
-    return answer
+    return add_answer(parser)
 
 
 #: Of two processes that promise an interval says nothing.
@@ -140,7 +136,6 @@ def _measure(options: argparse.Namespace) -> int:
     from perfsuite.experiments.shapes.policy_record import write_policy
 
     check_counts(options, "threads", "processes", "rounds")
-    check_outputs({"--output": options.output})
     if options.processes % 2 or options.processes < _LEAST_PROCESSES:
         wanted = f"an even number from {_LEAST_PROCESSES} on"
         raise PolicyError(f"--processes={options.processes}: expected {wanted}; one half chooses, one promises")

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perfsuite.cli.run_options import add_shared
@@ -114,24 +112,6 @@ def check_shape_bytes(shapes: Iterable[OperationShape], *, verifies: bool) -> No
     if n_bytes > _MOST_BYTES:
         how = " as F32 values, which NumPy verifies it with" if n_bytes > largest.moved_bytes else ""
         raise ShapeError(f"{largest.id}: moves {n_bytes} bytes{how}, expected at most {_MOST_BYTES}")
-
-
-def check_outputs(outputs: Mapping[str, Path | None]) -> None:
-    """Refuse files, by option, that could not be written when everything is measured, and one file for two."""
-    taken: dict[Path, str] = {}
-    for option, path in outputs.items():
-        if path is None:
-            continue
-        if path.is_dir():
-            raise ShapeError(f"{option}={path}: is a folder; name a file")
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with tempfile.TemporaryFile(dir=path.parent):
-                pass
-        except OSError as error:
-            raise ShapeError(f"{option}={path}: cannot be written ({error.strerror})") from None
-        if (other := taken.setdefault(path.resolve(), option)) != option:
-            raise ShapeError(f"{option}={path}: {other} writes there as well; name another file")
 
 
 @contextmanager

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from perfsuite.cli.answer import Answer, Part, Sheet, check_picture, draw, figure, give
-from perfsuite.cli.command_help import Commands, add_command, add_quiet
+from perfsuite.cli.command_help import Commands, add_command
 from perfsuite.cli.progress import progress, remarks
-from perfsuite.cli.run_options import answer_group, effort_group
+from perfsuite.cli.run_options import add_answer, effort_group
 from perfsuite.cli.taken_device import taken_device
 from perfsuite.device.profile import find_profile
 from perfsuite.errors import ShapeError
@@ -19,7 +19,6 @@ from perfsuite.experiments.shapes.command_shape_options import (
     add_subject_options,
     asked_sizes,
     check_counts,
-    check_outputs,
     check_shape_bytes,
     chosen_tiling,
     opened_meters,
@@ -142,7 +141,6 @@ def _figures(sweep: ShapeSweep) -> Iterator[str]:
 
 
 _DEFAULT_ROUNDS = 15
-_STANDARD_OUT = "-"
 
 _ABOUT = f"""
 Finds steps in the times, and compares them with padding to whole tiles (Spearman's rank correlation). C[b, m, n] = sum
@@ -177,12 +175,10 @@ def add_parser(commands: Commands) -> None:
     effort.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the order (default 0)")
     effort.add_argument("--no-verify", action="store_true", help="do not compare outputs with NumPy")
     effort.add_argument("--expected-only", action="store_true", help="measure nothing, show the model")
-    answer = answer_group(parser)
+    answer = add_answer(parser)
     answer.add_argument("--plot", type=Path, metavar="FILE", help="draw a picture, PNG or SVG")
-    text = "write JSON; without FILE, print it"
-    answer.add_argument("--json", nargs="?", const=_STANDARD_OUT, metavar="FILE", help=text)
+    answer.add_argument("-o", "--output", type=Path, metavar="FILE", help="write JSON into this file")
     answer.add_argument("--csv", type=Path, metavar="FILE", help="write one row for each size")
-    add_quiet(answer)
     parser.set_defaults(run=_sweep)
 
 
@@ -190,7 +186,6 @@ def _sweep(options: argparse.Namespace) -> int:
     setting = _checked(options)
     sweep = expected_sweep(setting) if options.expected_only else _measured(options)
     _write(sweep, options)
-    options.json = options.json == _STANDARD_OUT
     give(sweep_answer(sweep), options)
     return 1 if any(point.is_correct is False or point.missing is not None for point in sweep.points) else 0
 
@@ -199,7 +194,6 @@ def _checked(options: argparse.Namespace) -> SweepSetting:
     check_counts(options, "threads", "rounds")
     find_profile(options.device)
     check_picture(options.plot)
-    check_outputs({"--plot": options.plot, "--csv": options.csv, "--json": _json_path(options)})
     setting = sweep_setting(options, n_compute_units=1)
     if options.expected_only and setting.step is None:
         raise ShapeError(f"--expected-only: {options.subject} names no tile, and so has no model; leave it out")
@@ -241,9 +235,5 @@ def _write(sweep: ShapeSweep, options: argparse.Namespace) -> None:
         from perfsuite.experiments.shapes.sweep_record import write_sweep_csv
 
         write_sweep_csv(sweep, options.csv)
-    if (path := _json_path(options)) is not None:
-        write_sweep(sweep, path)
-
-
-def _json_path(options: argparse.Namespace) -> Path | None:
-    return None if options.json in (None, _STANDARD_OUT) else Path(options.json)
+    if options.output is not None:
+        write_sweep(sweep, options.output)

@@ -131,7 +131,7 @@ def write_sweep(sweep: ShapeSweep, path: Path) -> None:
 
 def read_sweep(path: Path) -> ShapeSweep:
     """Return the sweep that a file holds; `ShapeError` where it cannot be read, or holds none."""
-    todo = "expected what 'perfsuite sweep --json FILE' writes"
+    todo = "expected what 'perfsuite sweep --output FILE' writes"
     return codec.read_json(path, ShapeSweep, ShapeError, todo, schema=SCHEMA, is_closed=True)
 
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perfsuite.cli.answer import Answer, check_picture, draw, give, show, tell_picture
+from perfsuite.cli.answer import Answer, check_picture, draw, give, tell_picture
 from perfsuite.cli.command_help import Commands, add_command
 from perfsuite.cli.kept_folders import user_cache
 from perfsuite.cli.progress import progress
@@ -19,7 +19,7 @@ from perfsuite.device.profile import find_profile
 from perfsuite.device.threads import default_threads, usable_threads
 from perfsuite.errors import PerfsuiteError
 from perfsuite.experiments.scenario_bench import Bench
-from perfsuite.experiments.study.command_tables import plan_parts, study_chart, study_parts, study_plain
+from perfsuite.experiments.study.command_tables import plan_answer, study_chart, study_parts, study_plain
 from perfsuite.experiments.study.harness_scores import read_scores
 from perfsuite.experiments.study.joined import Study, join
 from perfsuite.experiments.study.measurement import measure_latencies, study_points
@@ -131,7 +131,8 @@ def _study(options: argparse.Namespace) -> int:
         told = f"{options.plan}: threads is {str(n_threads)[:40]}"
         raise PerfsuiteError(f"{told}, expected 1 to {usable}, the processors that may be used")
     if options.dry_run:
-        show(*plan_parts({run.name: known.get(run.name) for run in plan.runs}, len(points), plan.n_processes))
+        sources = {run.name: known.get(run.name) for run in plan.runs}
+        give(plan_answer(sources, len(points), plan.n_processes), options)
         return 0
     measured, engine = _measured(plan, points, options) if points else ({}, "")
     latencies = {run.name: (known | measured)[run.name] for run in plan.runs}

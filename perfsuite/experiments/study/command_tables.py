@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from perfsuite.cli.answer import Part, Sheet, fields_of, figure
+from perfsuite.cli.answer import Answer, Part, Sheet, fields_of, figure
 from perfsuite.experiments.study.joined import QuantizationRow, Study, StudyPoint, TaskFrontier, TokenKind
 from perfsuite.experiments.study.token_latency import TokenLatency
 from perfsuite.records.chart import Axis, Line, PointGroup, ScatterChart, ScatterPanel
@@ -132,12 +132,17 @@ def study_parts(study: Study) -> Iterator[Part]:
             yield f"{task}: mean H_Q {figure('{:.3f}', mean)}"
 
 
-def plan_parts(study_runs: Mapping[str, TokenLatency | None], n_workloads: int, n_processes: int) -> Iterator[Part]:
-    """Yield where each latency will come from, and how many processes that takes."""
-    rows = [(name, latency.source if latency else "to be measured") for name, latency in study_runs.items()]
-    yield Sheet(("run", "latency"), rows)
+def plan_answer(study_runs: Mapping[str, TokenLatency | None], n_workloads: int, n_processes: int) -> Answer:
+    """Return where each latency will come from, and how many processes that takes."""
+    rows = [(name, latency and latency.source) for name, latency in study_runs.items()]
     said = format_count(n_workloads, "workload")
-    yield f"{said} to be measured, {n_processes} fresh processes each, more where one is disturbed"
+    return Answer(
+        parts=lambda: (
+            Sheet(("run", "latency"), [(name, source or "to be measured") for name, source in rows]),
+            f"{said} to be measured, {n_processes} fresh processes each, more where one is disturbed",
+        ),
+        plain=lambda: {"latencies": dict(rows), "n_workloads": n_workloads, "n_processes": n_processes},
+    )
 
 
 def _task_sheet(study: Study, task: str) -> Sheet:

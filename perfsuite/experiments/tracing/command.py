@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
 from perfsuite.cli.command_help import Commands, add_command
 from perfsuite.cli.run_options import add_answer, add_shared, check_least
-from perfsuite.errors import PerfsuiteError
+from perfsuite.errors import PerfsuiteError, meant
 from perfsuite.measure.recorders import RECORDERS
 from perfsuite.records.trace_levels import DEFAULT_LEVELS, TraceLevel, parse_levels
 
@@ -98,6 +99,9 @@ def _trace(options: argparse.Namespace) -> int:
         module = importlib.import_module(f"perfsuite.experiments.tracing.command_{words[0].replace('-', '_')}")
         return int(module.run(words[1:]))
     program = words[1:] if words[:1] == ["--"] else words
+    if program and shutil.which(program[0]) is None:
+        told = f"no such program here, or none that may be started{meant(program[0], _WORDS)}"
+        raise PerfsuiteError(f"trace: {program[0]}: {told}")
     if options.opencl:
         from perfsuite.experiments.tracing.command_opencl import trace_opencl  # NumPy and the layers, as each of these
 

@@ -5,22 +5,26 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from perfsuite.cli.command_help import word_parser
+from perfsuite.cli.answer import Answer, give
+from perfsuite.cli.command_help import add_json, word_parser
 from perfsuite.measure.ebpf_helper import install_helper
 
 
 def run(arguments: Sequence[str]) -> int:
     """Install the helper, and say where and with what."""
-    _parser().parse_args(arguments)
+    options = _parser().parse_args(arguments)
     installed = install_helper()
-    for note in installed.notes:
-        print(f"note: {note}")
-    print(f"installed {installed.path}, with CAP_BPF and CAP_PERFMON")
+    lines = (
+        *(f"note: {note}" for note in installed.notes),
+        f"installed {installed.path}, with CAP_BPF and CAP_PERFMON",
+    )
+    plain = {"file": str(installed.path), "notes": list(installed.notes)}
+    give(Answer(parts=lambda: lines, plain=lambda: plain), options)
     return 0
 
 
 def _parser() -> argparse.ArgumentParser:
-    return word_parser(
+    parser = word_parser(
         "perfsuite trace install-helper",
         summary="install the one program that needs privileges",
         about="""
@@ -29,3 +33,5 @@ def _parser() -> argparse.ArgumentParser:
         examples={"sudo perfsuite trace install-helper": "once"},
         writes="/usr/local/libexec/perfsuite/",
     )
+    add_json(parser)
+    return parser

@@ -17,7 +17,7 @@ from perfsuite.cli.taken_device import taken_device
 from perfsuite.device.work_folder import work_folder
 from perfsuite.errors import MeasurementError, PerfsuiteError
 from perfsuite.experiments.tracing.command_lines import desk_profile
-from perfsuite.measure.launch import environment_opencl_layers
+from perfsuite.measure.environment import environment_opencl_layers
 from perfsuite.measure.opencl_backend import find_opencl_layers, layer_environment
 from perfsuite.measure.traced_program import run_traced
 from perfsuite.records.opencl_log_file import read_opencl_log

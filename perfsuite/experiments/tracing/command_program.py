@@ -22,7 +22,7 @@ from perfsuite.measure.ebpf import start_ebpf
 from perfsuite.measure.ebpf_helper import find_helper
 from perfsuite.measure.engine import Engine, include_folders, library_build_id
 from perfsuite.measure.engine_process import await_engine, is_alive, refuse_other_user
-from perfsuite.measure.launch import environment_engine
+from perfsuite.measure.environment import environment_engine
 from perfsuite.measure.plan import EbpfPlan
 from perfsuite.measure.tensor_layout import LAYOUT_LIBRARY, layout_of, mapped_layout_library, tensor_layout
 from perfsuite.measure.traced_program import run_traced

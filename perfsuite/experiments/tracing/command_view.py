@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from perfsuite.cli.answer import Answer, draw, give
 from perfsuite.cli.command_help import Commands, add_action, word_parser
+from perfsuite.cli.given_paths import check_paths
 from perfsuite.cli.progress import remarks
 from perfsuite.cli.run_options import add_answer, check_least
 from perfsuite.errors import PerfsuiteError
@@ -31,6 +32,7 @@ def run(arguments: Sequence[str]) -> int:
     """Show what the words behind ``view`` ask for."""
     options = _parser().parse_args(arguments)
     check_least(options, "top")
+    check_paths(options)
     return int(options.view(options))
 
 

@@ -29,6 +29,7 @@ from perfsuite.measure.board.watching import watched
 from perfsuite.measure.competition import Competition, look_for_competition
 from perfsuite.measure.engine import Engine, find_engine
 from perfsuite.measure.engine_store import KERNELS_DIR, open_store
+from perfsuite.measure.environment import environment_engine, environment_opencl_vendors
 from perfsuite.measure.plan import KernelPlan, LlamaPlan, Plan, TurnsPlan
 from perfsuite.records.file_digest import file_digest
 from perfsuite.workload.weights import Weights, materialize, resolve
@@ -195,7 +196,7 @@ class LocalBoard:
 
     def find_engine(self, library_dir: Path | None) -> Engine:
         """Find a llama.cpp by its folder; None is the one that the environment names."""
-        return launch.environment_engine() if library_dir is None else find_engine(library_dir)
+        return environment_engine() if library_dir is None else find_engine(library_dir)
 
     def keep(self, engine: Engine | None, version: str) -> str:
         """Keep an engine, or the suite's own kernels, in this machine's store."""
@@ -279,6 +280,6 @@ def _opencl_environment(cache_dir: Path) -> Mapping[str, str]:
     from perfsuite.measure.kernel_runtime import opencl_environment  # looks through the installed distributions
 
     try:
-        return opencl_environment(cache_dir, inherited=launch.environment_opencl_vendors())
+        return opencl_environment(cache_dir, inherited=environment_opencl_vendors())
     except OpenClError:
         return {}

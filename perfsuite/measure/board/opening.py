@@ -15,7 +15,7 @@ from perfsuite.measure.board.hello import Hello
 from perfsuite.measure.board.holding import Claim, held
 from perfsuite.measure.board.local_board import LocalBoard
 from perfsuite.measure.board.protocol import Board
-from perfsuite.measure.launch import environment_lock_folder, environment_run_id
+from perfsuite.measure.environment import environment_lock_folder, environment_run_id
 
 #: What a slow link is given time for: an answer, such as what a board is, and a long run's record.
 _ANSWER_BYTES, _RECORD_BYTES = 1_000_000, 50_000_000

@@ -21,7 +21,8 @@ from perfsuite.device.lock import lock_state
 from perfsuite.device.lock.state import Holder, LockOwner
 from perfsuite.device.process_start import pid_namespace, process_start
 from perfsuite.measure.board.holding import Claim
-from perfsuite.measure.launch import LOCK_FOLDER_NAME, PARENT_NAME, environment_lock_folder
+from perfsuite.measure.environment import LOCK_FOLDER_NAME, environment_lock_folder
+from perfsuite.measure.launch import PARENT_NAME
 from perfsuite.records.bundle import WORKER
 
 if TYPE_CHECKING:

@@ -110,6 +110,8 @@ def _kept(cache_dir: Path, name: str, make: Callable[[Path, Path, Path], None], 
     folder = cache_dir / "cross" / name
     if folder.is_dir():
         return folder
+    for tool in ("cmake", "ninja"):
+        _tool(tool)  # before anybody is waited for
     with one_at_a_time(folder.with_name(f"{name}.lock"), tell):
         if not folder.is_dir():
             work = Path(tempfile.mkdtemp(prefix=".build-", dir=folder.parent))

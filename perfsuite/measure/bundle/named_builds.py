@@ -7,12 +7,13 @@ import re
 import shutil
 import subprocess
 import zipfile
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from platform import machine
 from tempfile import TemporaryDirectory
 
-from perfsuite.errors import EngineError
+from perfsuite.errors import EngineError, meant
 from perfsuite.measure.bundle.compilers import find_toolchain
 from perfsuite.measure.bundle.engine_build import EngineOrder, build_engine
 from perfsuite.measure.bundle.llama_source import find_llama
@@ -47,6 +48,17 @@ class Builder:
     source: Path | None = None
     #: Builds a checkout, run by the shell in it; None leaves it to the suite.
     command: str | None = None
+
+    def check(self, *names: str) -> None:
+        """Raise the `EngineError` of a name that means nothing, before any of them is compiled."""
+        for named in names:
+            folder = Path(named).expanduser()
+            if folder.is_dir() or folder.is_file() or _RELEASE.fullmatch(named):
+                continue
+            if self.source is None:
+                self._kept_id(named)
+            else:
+                _commit(named, self.source)
 
     def engine(self, named: str) -> Engine:
         """Return the build that is meant.
@@ -98,12 +110,15 @@ class Builder:
             raise EngineError(f"{wheel}: cannot be read as a wheel ({error})") from error
         return find_engine(folder / _WHEEL_FOLDERS[0])
 
-    def _kept(self, named: str) -> Engine:
-        """Take an engine from the store by the beginning of its id."""
+    def _kept_id(self, named: str) -> str:
         store = open_store(self.cache_dir)
         if not any(each.engine_id.startswith(named) and each.kind == ENGINE for each in store.entries()):
             raise EngineError(f"{named}: is not a folder, no release and no kept engine; expected {_ACCEPTED}")
-        engine_id = store.find(named).engine_id
+        return store.find(named).engine_id
+
+    def _kept(self, named: str) -> Engine:
+        """Take an engine from the store by the beginning of its id."""
+        store, engine_id = open_store(self.cache_dir), self._kept_id(named)
         with store.in_use(engine_id):
             folder = store.folder_of(engine_id)
         if folder is None:
@@ -117,12 +132,9 @@ class Builder:
         """
         target = target_of(machine(), has_glibc=True)
         processor = target.processor(NATIVE if target.elf == _X86 else None)
-        return EngineOrder(
-            source=find_llama(llama, self.cache_dir, self.tell),
-            target=target,
-            processor=processor,
-            toolchain=find_toolchain("gcc", target, processor),
-        )
+        toolchain = find_toolchain("gcc", target, processor)  # before anything is downloaded for it
+        source = find_llama(llama, self.cache_dir, self.tell)
+        return EngineOrder(source=source, target=target, processor=processor, toolchain=toolchain)
 
     def _compiled(self, llama: str) -> Engine:
         return build_engine(self.order(llama), self.cache_dir, self.tell)
@@ -178,7 +190,13 @@ def _unpack(wheel: Path, folder: Path) -> None:
 def _commit(named: str, source: Path) -> str:
     if named.startswith("-"):
         raise EngineError(f"{named}: is not a revision; expected {_ACCEPTED}")
-    return _git(source, "rev-parse", "--verify", "--quiet", f"{named}^{{commit}}", what=f"{named}: ").strip()
+    try:
+        return _git(source, "rev-parse", "--verify", "--quiet", f"{named}^{{commit}}", what=f"{named}: ").strip()
+    except EngineError as error:
+        known: list[str] = []
+        with suppress(EngineError):
+            known = _git(source, "for-each-ref", "--format=%(refname:short)").split()
+        raise EngineError(f"{error}{meant(named, known)}") from None
 
 
 def _git(source: Path, *words: str, what: str = "") -> str:

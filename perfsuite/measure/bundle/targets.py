@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from perfsuite.errors import NativeBuildError
+from perfsuite.errors import NativeBuildError, meant
 
 #: The processor of this machine, whatever it has.
 NATIVE = "native"
@@ -71,7 +71,8 @@ class BundleTarget:
             return Processor(name=NATIVE, features=frozenset(), settings=("-DGGML_NATIVE=ON",))
         if self.name.startswith(("aarch64", "arm")) and wanted.startswith("armv") and wanted.isprintable():
             return _arm(wanted)
-        known = ", ".join(each.name for each in self.processors)
+        names = [each.name for each in self.processors]
+        known = ", ".join(names) + meant(wanted, names)
         raise NativeBuildError(f"--processor={wanted}: is none of {self.name}; expected one of {known}")
 
     def best_processor(self, features: Collection[str]) -> Processor:
@@ -143,7 +144,8 @@ def find_target(name: str) -> BundleTarget:
     """Return a target by its name; raises `NativeBuildError` where there is none of it."""
     if name in TARGETS:
         return TARGETS[name]
-    raise NativeBuildError(f"--target={name}: is not a target of a bundle; expected one of {', '.join(TARGETS)}")
+    accepted = ", ".join(TARGETS) + meant(name, TARGETS)
+    raise NativeBuildError(f"--target={name}: is not a target of a bundle; expected one of {accepted}")
 
 
 def target_of(machine: str, *, has_glibc: bool) -> BundleTarget:

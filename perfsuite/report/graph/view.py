@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
 
-from perfsuite.errors import PerfsuiteError
+from perfsuite.errors import PerfsuiteError, meant
 from perfsuite.records.engine_trace import EngineTrace
 from perfsuite.trace.graph.operators import GraphOperator, OperatorGraph, operator_graph
 from perfsuite.trace.timeline.tracks import printable
@@ -79,7 +79,8 @@ def graph_view(trace: EngineTrace, options: GraphOptions | None = None) -> Graph
     """
     options = GraphOptions() if options is None else options
     if options.metric not in (accepted := (TIME, BANDWIDTH, *trace.counter_names)):
-        raise PerfsuiteError(f"metric {options.metric!r}: the trace has {', '.join(accepted)}")
+        told = ", ".join(accepted) + meant(options.metric, accepted)
+        raise PerfsuiteError(f"metric {options.metric!r}: the trace has {told}")
     graph = operator_graph(trace, graph=options.graph)
     groups = _groups(graph, options.layers)
     nodes = tuple(_drawn(graph, members, options.metric) for members in groups)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from perfsuite.errors import HistoryError
+from perfsuite.errors import HistoryError, meant
 from perfsuite.records.history_place import HistoryPlace
+from perfsuite.report.history.columns import COLUMNS
 from perfsuite.report.history.database import (
     create_history,
     database,
@@ -141,6 +143,9 @@ def lock_down(connection: DuckDBPyConnection, paths: Sequence[Path]) -> None:
 #: Rows of an answer, and seconds that it may take, where nothing else is said.
 MOST_ROWS, LIMIT_S = 100_000, 60.0
 
+#: How DuckDB says that there is no such column or table.
+_UNKNOWN = re.compile(r'(?:column "|Table with name )(\w+)(?:" not found| does not exist)')
+
 #: So often a query is asked anew where files were merged meanwhile.
 _MOST_QUERIES = 4
 
@@ -206,7 +211,9 @@ def _why(error: Exception) -> str:
     """Say why a query failed; DuckDB gives Python no times with a zone where the package pytz is not installed."""
     if "pytz" in str(error):
         return "a column has a time zone (TIMESTAMP WITH TIME ZONE); write ::VARCHAR or ::TIMESTAMP behind it"
-    return first_line(error)
+    unknown = _UNKNOWN.search(str(error))
+    known = ("history", *(column.name for column in COLUMNS))
+    return f"{first_line(error)}{meant(unknown[1], known) if unknown else ''}"
 
 
 def _require_select(connection: DuckDBPyConnection, query: str) -> None:

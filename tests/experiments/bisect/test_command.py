@@ -54,6 +54,7 @@ def device(stored_payload: dict[str, Any], monkeypatch: pytest.MonkeyPatch, tmp_
         return replace(engine, build_id=name)
 
     monkeypatch.setattr(Builder, "engine", build)
+    monkeypatch.setattr(Builder, "check", lambda *_: None)
     monkeypatch.setattr("perfsuite.measure.turns.run_in_turns", found.run)
     monkeypatch.setattr("perfsuite.measure.board.local_board.LocalBoard.run", lambda *_, **__: stored_payload)
     monkeypatch.setattr(
@@ -125,8 +126,8 @@ def test_a_place_is_told_without_its_operators(
     ("words", "told"),
     [
         (("b0",), "b0: one build has nothing beside it"),
-        (("b0", "b1", "--case=nothing"), "--case=nothing: expected a phase such as decode, or decode/ffn_up"),
-        (("b0", "b1", "--case=ffn_up"), "decode/ffn_up end so"),
+        (("b0", "b1", "--case=nothing"), "--case=nothing: no case has this id, or ends so"),
+        (("b0", "b1", "--case=ffn_up"), "siso/decode/ffn_up; name more parts of one"),
         (("b0", "b1", "--least=2"), "--least=2.0: expected a share such as 0.05"),
         (("b0", "b1", "--build=make"), "--build: says how revisions are built"),
         (("b0", "b4"), "b4: cannot be measured, and nothing can be said without it"),

@@ -123,13 +123,19 @@ def test_a_run_is_kept_before_anything_is_made_of_it(
     assert [read_roofline(path) for path in kept(tmp_path)] == [RUN]
 
 
-def test_a_picture_that_cannot_be_written_loses_nothing(capsys: Streams, recorder: Recorder, tmp_path: Path) -> None:
+def test_a_picture_that_cannot_be_drawn_loses_nothing(
+    capsys: Streams, recorder: Recorder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The run is kept and shown, and the picture's path is in one line of error."""
-    (tmp_path / "taken").write_text("mine")
-    assert main(["roofline", MODEL, "--plot=taken/seen.svg"]) == 2
+
+    def fail(*_: object) -> None:
+        raise PerfsuiteError("seen.svg: cannot be written (No space left on device)")
+
+    monkeypatch.setattr("perfsuite.experiments.roofline.command_tables.draw_roofline", fail)
+    assert main(["roofline", MODEL, "--plot=seen.svg"]) == 2
     out, err = capsys.readouterr()
     assert "Ceilings of host" in out
-    assert "taken" in err.splitlines()[-1]
+    assert "seen.svg" in err.splitlines()[-1]
     assert len(kept(tmp_path)) == 1
 
 
@@ -188,7 +194,7 @@ def test_all_sweeps_are_all_of_them(recorder: Recorder, arguments: list[str]) ->
         (["--scenario=nonsense"], "nonsense"),
         (["--model=nonsense"], "nonsense"),
         (["--output=text/run.json"], "text/run.json: cannot be written"),
-        (["--output=."], ".: cannot be written"),
+        (["--output=."], "--output=.: is a folder, expected the name of a file"),
     ],
 )
 def test_mistakes_are_told_before_anything_is_measured(

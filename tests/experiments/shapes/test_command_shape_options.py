@@ -18,7 +18,6 @@ from perfsuite.experiments.shapes.command_shape_options import (
     add_subject_options,
     asked_sizes,
     check_counts,
-    check_outputs,
     check_shape_bytes,
     chosen_tiling,
     opened_meters,
@@ -92,18 +91,6 @@ def test_values_that_numpy_cannot_hold_are_refused() -> None:
     check_shape_bytes([shape], verifies=False)
     with pytest.raises(ShapeError, match=r"n262144-k4096/q4_0: moves 4\d{9} bytes as F32 values, which NumPy"):
         check_shape_bytes([shape], verifies=True)
-
-
-def test_outputs_are_files_of_their_own(tmp_path: Path) -> None:
-    """A folder that is not there is made; nothing is left in it, and what is there stays."""
-    (tmp_path / "here").write_text("kept")
-    check_outputs({"--csv": tmp_path / "new" / "a", "--plot": None, "--json": tmp_path / "here"})
-    assert list((tmp_path / "new").iterdir()) == []
-    assert (tmp_path / "here").read_text() == "kept"
-    with pytest.raises(ShapeError, match=r"--json=.*: --csv writes there as well"):
-        check_outputs({"--csv": tmp_path / "a", "--json": tmp_path / "new" / ".." / "a"})
-    with pytest.raises(ShapeError, match=r"--csv=.*: cannot be written \("):
-        check_outputs({"--csv": tmp_path / "here" / "a"})
 
 
 def test_meters_are_opened_as_the_options_say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

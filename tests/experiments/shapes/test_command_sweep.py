@@ -136,7 +136,7 @@ def test_every_size_has_its_rounds(device: FakeSubjects) -> None:
 
 def test_json_alone_is_printed(device: FakeSubjects, capsys: Streams) -> None:
     """With ``-``, and without a name as well; it holds the sweep."""
-    assert main([*BMM, "--json", "-"]) == 0
+    assert main([*BMM, "--json"]) == 0
     plain = json.loads(capsys.readouterr().out)
     assert plain["rank_correlation"] > 0.99
     assert [point["size"] for point in plain["points"]] == list(range(1, 201))
@@ -148,7 +148,7 @@ def test_json_alone_is_printed(device: FakeSubjects, capsys: Streams) -> None:
 
 def test_files_are_written_beside_the_table(device: FakeSubjects, capsys: Streams, tmp_path: Path) -> None:
     """JSON, CSV and a picture."""
-    files = ["--json", f"{tmp_path}/s.json", "--csv", f"{tmp_path}/s.csv", "--plot", f"{tmp_path}/s.svg"]
+    files = ["--output", f"{tmp_path}/s.json", "--csv", f"{tmp_path}/s.csv", "--plot", f"{tmp_path}/s.svg"]
     assert main([*BMM, *files]) == 0
     out, err = capsys.readouterr()
     assert "Steps at 3 of 3" in out
@@ -162,7 +162,7 @@ def test_files_are_written_beside_the_table(device: FakeSubjects, capsys: Stream
 def test_times_of_another_tile_or_none_are_told(device: FakeSubjects, capsys: Streams) -> None:
     """A straight line has no steps; a tile of 32 has its own, where 64 was asked for."""
     device.meters = SimulatedMeters(time_ns=line)
-    assert main([*BMM, "--json", "-"]) == 0
+    assert main([*BMM, "--json"]) == 0
     plain = json.loads(capsys.readouterr().out)
     assert abs(plain["rank_correlation"]) < 0.3
     assert plain["time_rank_correlation"] > 0.9
@@ -175,7 +175,7 @@ def test_times_of_another_tile_or_none_are_told(device: FakeSubjects, capsys: St
 def test_what_crashes_or_is_wrong_is_told_and_the_others_are_measured(device: FakeSubjects, capsys: Streams) -> None:
     """The exit code says that not all is well."""
     device.meters.crashes = lambda case: n_of(case) == 100
-    assert main([*BMM, "--json", "-"]) == 1
+    assert main([*BMM, "--json"]) == 1
     out, _ = capsys.readouterr()
     points = {point["size"]: point for point in json.loads(out)["points"]}
     assert "SIGSEGV" in points[100]["missing"]
@@ -215,7 +215,7 @@ def test_the_model_alone_needs_no_device(device: FakeSubjects, capsys: Streams) 
         "bmm n1:4096 b8 m1 k128 f32, tile 64, vector 8\n\nmean efficiency: 0.964 model\n"
         "The model alone: 0.964 of the padded work is of use\n"
     )
-    assert main(["sweep", "bmm", "--n", "1:4096", "--expected-only", "--json", "-"]) == 0
+    assert main(["sweep", "bmm", "--n", "1:4096", "--expected-only", "--json"]) == 0
     plain = json.loads(capsys.readouterr().out)
     assert plain["expected_mean_efficiency_ratio"] == pytest.approx(0.964, abs=5e-4)
     assert plain["rank_correlation"] is None
@@ -249,9 +249,9 @@ def test_files_that_cannot_be_written_are_refused(device: FakeSubjects, refused:
     """Before minutes of measuring; one file does not hold two outputs."""
     (tmp_path / "file").touch()
     assert f"--csv={tmp_path}: is a folder" in refused([*BMM, "--csv", str(tmp_path)])
-    assert "cannot be written" in refused([*BMM, "--json", str(tmp_path / "file" / "sweep.json")])
+    assert "cannot be written" in refused([*BMM, "--output", str(tmp_path / "file" / "sweep.json")])
     both = str(tmp_path / "sweep")
-    assert f"--json={both}: --csv writes there as well" in refused([*BMM, "--csv", both, "--json", both])
+    assert f"--csv={both}: is read or written already" in refused([*BMM, "--csv", both, "--output", both])
     assert device.opened == {}
 
 

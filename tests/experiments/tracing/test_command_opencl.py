@@ -61,6 +61,7 @@ def stored(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
     monkeypatch.setattr("perfsuite.experiments.tracing.command_opencl.find_opencl_layers", lambda cache_dir: layers)
     monkeypatch.setattr("perfsuite.experiments.tracing.command_opencl.run_traced", run)
+    monkeypatch.setattr("perfsuite.experiments.tracing.command.shutil.which", lambda program: f"/bin/{program}")
     return source
 
 
@@ -224,10 +225,10 @@ def test_a_folder_that_the_program_replaced_is_told(
 
 
 def test_a_command_that_is_not_there_is_one_line(monkeypatch: pytest.MonkeyPatch, refused: Refused) -> None:
-    """The program's name and the system's reason are reported."""
+    """Before the device is waited for."""
     layers = OpenClLayers(tracing=Path("layer.so"), compatibility=Path("compatibility.so"))
     monkeypatch.setattr("perfsuite.experiments.tracing.command_opencl.find_opencl_layers", lambda cache_dir: layers)
-    assert "no-such-program: cannot be started (No such" in refused(["trace", "--opencl", "--", "no-such-program"])
+    assert "trace: no-such-program: no such program here" in refused(["trace", "--opencl", "--", "no-such-program"])
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ import pytest
 from perfsuite.device.lock.reading import account_name
 from perfsuite.device.reach import Reach
 from perfsuite.measure.board.opening import desk_claim
-from perfsuite.measure.launch import LOCK_FOLDER_NAME, RUN_ID_NAME
+from perfsuite.measure.environment import LOCK_FOLDER_NAME, RUN_ID_NAME
 
 
 @pytest.mark.parametrize("way", ["local", "ssh", "adb"])

@@ -21,7 +21,8 @@ from perfsuite.device.lock.state import LockOwner
 from perfsuite.device.process_start import pid_namespace, process_start
 from perfsuite.measure.board.holding import Claim
 from perfsuite.measure.board.orphans import end_orphans, end_predecessor, is_worker_command
-from perfsuite.measure.launch import LOCK_FOLDER_NAME, PARENT_NAME, named_parent
+from perfsuite.measure.environment import LOCK_FOLDER_NAME
+from perfsuite.measure.launch import PARENT_NAME, named_parent
 
 from ...board_processes import own_mounts
 from ..conftest import is_gone, wait_until

@@ -1,0 +1,80 @@
+"""The files that a command line names, looked at before anything is waited for, compiled or measured."""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from perfsuite.cli.kept_folders import kept_folder
+from perfsuite.errors import PerfsuiteError, alike
+
+#: Arguments that name a file or folder that must be there.
+_INPUTS = ("run_path", "runs", "run_paths", "recording", "bench_path", "plan", "path", "files", "model")
+#: Options that name a file to write; of a subcommand that sets `makes_folder` ``--output`` names a folder.
+_OUTPUTS = ("output", "plot", "csv", "state")
+
+#: A path is not taken for another one that shares little more than its ending.
+_ALIKE_RATIO = 0.8
+
+
+def check_paths(options: argparse.Namespace) -> None:
+    """Refuse a mistyped input, and an output that could not be written in the end or takes the place of a file in use.
+
+    An input that is not there, and is like nothing that is, is for the subcommand to refuse.
+
+    Raises `PerfsuiteError`: it names the path and what may have been meant, or why it cannot be written.
+    """
+    taken = []
+    for path in _inputs(options):
+        if not path.exists() and (meant := _nearest_path(path)) is not None:
+            raise PerfsuiteError(f"{path}: no such file or folder; did you mean {meant}?")
+        taken.append(path)
+    for name in _OUTPUTS:
+        output = getattr(options, name, None)
+        if isinstance(output, Path):
+            _check_output(f"--{name}={output}", output, taken, may_be_folder=getattr(options, "makes_folder", False))
+            taken.append(output)
+
+
+def _check_output(told: str, path: Path, taken: Sequence[Path], *, may_be_folder: bool) -> None:
+    if path.is_dir() and not may_be_folder:
+        raise PerfsuiteError(f"{told}: is a folder, expected the name of a file")
+    if path.resolve() in (each.resolve() for each in taken):
+        raise PerfsuiteError(f"{told}: is read or written already; expected a file of its own")
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        return  # whoever writes says that a device or a pipe is none
+    folder = next(each for each in (path.absolute(), *path.absolute().parents) if each.is_dir())
+    blocked = next((each for each in path.absolute().parents if each.exists() and not each.is_dir()), None)
+    if blocked is not None:
+        raise PerfsuiteError(f"{told}: cannot be written ({blocked} is no folder); name another file")
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise PerfsuiteError(
+            f"{told}: cannot be written ({error.strerror}); name a file in a folder of yours"
+        ) from None
+
+
+def _inputs(options: argparse.Namespace) -> Iterator[Path]:
+    for name in _INPUTS:
+        given = getattr(options, name, None)
+        for each in given if isinstance(given, list | tuple) else [given]:
+            if isinstance(each, Path):
+                yield each
+
+
+def _nearest_path(path: Path) -> Path | None:
+    """Look beside the path, then among the runs by their names."""
+    for folder in (path.parent, kept_folder("runs")):
+        if folder.is_dir() and (found := alike(path.name, _names(folder), least_ratio=_ALIKE_RATIO)):
+            return folder / found[0]
+    return None
+
+
+def _names(folder: Path) -> Iterator[str]:
+    with suppress(OSError):  # a folder that cannot be read offers nothing
+        yield from (each.name for each in folder.iterdir())

@@ -1,0 +1,49 @@
+"""Holds every table that a test prints against a terminal of 80 columns."""
+
+from __future__ import annotations
+
+import io
+from itertools import chain
+
+from rich.cells import cell_len
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from perfsuite.cli.narrow_table import fitted
+from perfsuite.report.visible import terminal_text
+
+#: What the narrowest terminal has that people work with.
+WIDTH = 80
+
+
+def rendered(table: Table, width: int = WIDTH) -> list[str]:
+    """The lines of a table on a terminal of so many columns, without colours."""
+    console = Console(file=io.StringIO(), width=width, color_system=None)
+    for block in fitted(table, console):
+        console.print(block)
+    out = console.file
+    assert isinstance(out, io.StringIO)
+    return out.getvalue().splitlines()
+
+
+def hold_table(table: Table, width: int = WIDTH) -> None:
+    """Fail where a table is wider than the terminal, lacks a letter of a cell, or parts a row from what it is of."""
+    assert max(map(cell_len, rendered(table, width)), default=0) <= width
+    console = Console(file=io.StringIO(), width=width, color_system=None)
+    blocks = list(fitted(table, console))
+    first = [_letters(cell) for cell in blocks[0].columns[0].cells]
+    assert [[_letters(cell) for cell in block.columns[0].cells] for block in blocks] == [first] * len(blocks)
+    told = [_column(block, at) for block in blocks for at in range(len(block.columns))]
+    wanted = [_column(table, at) for at in range(len(table.columns))]
+    assert [each for each in wanted if each not in told] == []
+
+
+def _column(table: Table, at: int) -> list[str]:
+    column = table.columns[at]
+    return [*map(_letters, chain([column.header], column.cells))]
+
+
+def _letters(cell: object) -> str:
+    text = cell if isinstance(cell, Text) else Text.from_markup(str(cell))
+    return "".join("".join(map(terminal_text, text.plain.split("\n"))).split())
