@@ -19,7 +19,7 @@ FLOORS = (
     {"expectation", "measure", "trace"},
     {"workload", "device"},
     {"records"},
-    {"errors", "units"},
+    {"errors", "extras", "units"},
 )
 LEVEL = {place: level for level, floor in enumerate(FLOORS) for place in floor}
 

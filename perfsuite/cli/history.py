@@ -10,6 +10,7 @@ from pathlib import Path
 
 from perfsuite.cli.command_help import Commands, add_action, add_command
 from perfsuite.cli.kept_folders import FOLDER, kept_folder
+from perfsuite.extras import require
 from perfsuite.records.history_place import history_place
 
 _ABOUT = """
@@ -126,6 +127,7 @@ def _add_upkeep(actions: Commands) -> None:
 def _run(module: str, name: str, options: argparse.Namespace) -> int:
     """Run a subcommand, whose module is imported only now, on the history that is named or found."""
     named = options.history
+    require("duckdb", "perfsuite history")
     options.history = kept_folder("history") if named is None else history_place(named, "--history=")
     import_module("perfsuite.cli.history_texts").check_texts(options)
     run: Callable[[argparse.Namespace], int] = getattr(import_module(f"perfsuite.cli.{module}"), name)

@@ -86,6 +86,7 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
         f"llama.cpp build {run.engine.build_id}, {_compared_with(run)}",
         *(f"perfsuite: {note}" for note in run.graph_notes),
         *([] if run.is_against else [f"perfsuite: forecasts from {session.forecasts.description}"]),
+        *(f"perfsuite: left out: {name}: {lack}" for name, lack in run.left_out.items()),
         *([] if run.shapes is None else [f"perfsuite: {run.shapes.told}"]),
     ]
 
