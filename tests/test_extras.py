@@ -55,7 +55,7 @@ BASE_COMMANDS = (
     "plot --list",
     "devices list",
     "devices show host",
-    "forecast smollm2-135m-q8_0 --device rubikpi --json",
+    "forecast --architecture llama-2-7b --variant bf16-int4-kv4 --prompt 2048 --new-tokens 20 --tops 50 --bandwidth 256",
     f"report {RUN} -o FOLDER/report.html",
     f"export junit {RUN} -o FOLDER/run.xml",
     f"export csv {RUN} -o FOLDER/run.csv",
@@ -68,7 +68,7 @@ EXTRA_COMMANDS = {
     "history sql SELECT": "history",
     "plot life-fig3 -o FOLDER/figure.svg": "plots",
     f"export pytest-benchmark {RUN}": "benchmark",
-    "history runs --history s3://bucket/prefix": "history",
+    "history runs --history s3://bucket/prefix": "s3",
 }
 
 _WITHOUT_EXTRAS = """

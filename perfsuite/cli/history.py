@@ -127,8 +127,9 @@ def _add_upkeep(actions: Commands) -> None:
 def _run(module: str, name: str, options: argparse.Namespace) -> int:
     """Run a subcommand, whose module is imported only now, on the history that is named or found."""
     named = options.history
+    place = None if named is None else history_place(named, "--history=")
     require("duckdb", "perfsuite history")
-    options.history = kept_folder("history") if named is None else history_place(named, "--history=")
+    options.history = place or kept_folder("history")
     import_module("perfsuite.cli.history_texts").check_texts(options)
     run: Callable[[argparse.Namespace], int] = getattr(import_module(f"perfsuite.cli.{module}"), name)
     return run(options)

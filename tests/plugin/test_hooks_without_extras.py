@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import sys
+from importlib.util import find_spec
 
 import pytest
 
+from perfsuite.extras import EXTRA_OF
 from tests.fake_device import HostRuns
 
 #: What each run has besides.
@@ -15,8 +16,7 @@ USUAL = ("-o", "perf_session_spread=0.01")
 @pytest.fixture(autouse=True)
 def base_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let nobody find the modules that extras bring."""
-    for module in ("duckdb", "hypothesis", "matplotlib", "pyopencl", "ruptures"):
-        monkeypatch.setitem(sys.modules, module, None)
+    monkeypatch.setattr("perfsuite.extras.find_spec", lambda name: None if name in EXTRA_OF else find_spec(name))
 
 
 @pytest.mark.parametrize("quietness", [(), ("-q",)], ids=["usual", "quiet"])
@@ -27,8 +27,8 @@ def test_kernels_and_history_are_left_out_and_said_so(runs: HostRuns, quietness:
     assert {case["kind"] for case in runs.cases().values()} == {"phase", "operator"}
     result.stdout.fnmatch_lines_random(
         [
-            "*left out: kernels: needs pyopencl, which is not installed; run: pip install 'perfsuite[opencl]'",
-            "*left out: history: needs duckdb, which is not installed; run: pip install 'perfsuite[history]'",
+            "*left out: kernels: needs pyopencl, which is not installed; run: pip install 'perfsuite[[]opencl]'",
+            "*left out: history: needs duckdb, which is not installed; run: pip install 'perfsuite[[]history]'",
         ]
     )
     assert any("left out: kernels" in note for note in runs.plain()["device_notes"])
@@ -43,7 +43,7 @@ def test_the_kernels_that_are_left_out_are_no_green_run(runs: HostRuns) -> None:
 
 @pytest.mark.parametrize(
     ("option", "extra"),
-    [("--perf-history=here", "history"), ("--perf-history=s3://bucket/runs", "history"), ("--perf-shapes=gemm", "shapes")],
+    [("--perf-history=here", "history"), ("--perf-history=s3://bucket/runs", "s3"), ("--perf-shapes=gemm", "shapes")],
 )
 def test_what_an_option_asks_for_is_refused_at_once(runs: HostRuns, option: str, extra: str) -> None:
     """An option that needs an extra is an error of one line before anything is measured."""
