@@ -55,7 +55,7 @@ BASE_COMMANDS = (
     "plot --list",
     "devices list",
     "devices show host",
-    "forecast --architecture llama-2-7b --variant bf16-int4-kv4 --prompt 2048 --new-tokens 20 --tops 50 --bandwidth 256",
+    "forecast --architecture llama-2-7b --variant bf16-int4-kv4 --prompt 64 --new-tokens 8 --tops 50 --bandwidth 256",
     f"report {RUN} -o FOLDER/report.html",
     f"export junit {RUN} -o FOLDER/run.xml",
     f"export csv {RUN} -o FOLDER/run.csv",

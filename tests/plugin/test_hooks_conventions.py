@@ -49,7 +49,9 @@ def test_collected_tests_are_named_by_their_cases(runs: HostRuns) -> None:
     assert runs.device.plans == []
 
 
-@pytest.mark.parametrize("option", ["--setup-plan", "--setup-only", "--collect-only", "--fixtures", "--markers", "--help"])
+@pytest.mark.parametrize(
+    "option", ["--setup-plan", "--setup-only", "--collect-only", "--fixtures", "--markers", "--help"]
+)
 def test_what_only_shows_measures_nothing(runs: HostRuns, option: str) -> None:
     """No process is started, and no file of a run is written."""
     assert runs(option).ret == 0

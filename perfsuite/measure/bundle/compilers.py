@@ -75,7 +75,8 @@ def _found(name: str, other: str | None, target: BundleTarget) -> str:
     path = shutil.which(name) or (other and shutil.which(other))
     if not path:
         raise NativeBuildError(
-            f"no {name} on the PATH; install Debian's {target.package}, or use --compiler=zig (pip install 'perfsuite[zig]')"
+            f"no {name} on the PATH; install Debian's {target.package}, or use --compiler=zig "
+            "(pip install 'perfsuite[zig]')"
         )
     return path
 
