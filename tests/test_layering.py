@@ -19,7 +19,8 @@ FLOORS = (
     {"expectation", "measure", "trace"},
     {"workload", "device"},
     {"records"},
-    {"errors", "extras", "units"},
+    {"extras"},
+    {"errors", "units"},
 )
 LEVEL = {place: level for level, floor in enumerate(FLOORS) for place in floor}
 
