@@ -23,7 +23,7 @@ with the hash of every file, is the same each time for the same sources and comp
 Compiling llama.cpp takes some minutes a target, once; what is made is kept in the cache.
 
 gcc is Debian's compiler for the target, whose programs need a glibc as new as this system's. zig is that of the package
-ziglang ('pip install perfsuite[zig]'), whose programs run with glibc 2.31 and newer, or with musl; its llama.cpp has
+ziglang from PyPI ('pip install ziglang'), whose programs run with glibc 2.31 and newer, or with musl; its llama.cpp has
 threads of its own, and not OpenMP's. A bundle for musl takes musl's library along, from Debian's package for the
 target, and runs where there is no C library at all, as in Android's shell; there it cannot open a vendor's OpenCL
 library, which needs Android's.

@@ -252,4 +252,7 @@ def add_options(parser: pytest.Parser) -> None:
     for name, settings in OPTIONS.items():
         group.addoption(name, **settings)
     for name, help_text in _INI_VALUES.items():
-        parser.addini(name, help_text, type="string" if name == "perf_margin" else "float", default=None)
+        if name == "perf_margin":  # may have kinds
+            parser.addini(name, help_text, type="string", default=None)
+        else:
+            parser.addini(name, help_text, type="float", default=None)
