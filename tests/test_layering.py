@@ -19,6 +19,7 @@ FLOORS = (
     {"expectation", "measure", "trace"},
     {"workload", "device"},
     {"records"},
+    {"extras"},
     {"errors", "units"},
 )
 LEVEL = {place: level for level, floor in enumerate(FLOORS) for place in floor}

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Makes .venv/ at the root of the checkout: perfsuite (editable), its dependencies and the dependency group 'dev'.
+# Makes .venv/ at the root of the checkout: perfsuite (editable) with its extras, and the dependency group 'dev'.
+# Left out are the extras 'farm' (tools/needs.sh installs it for the tests) and 'zig' (300 MB).
 #
 #   tools/bootstrap.sh               make .venv/, or bring it up to date; nothing changed: nothing done, no network
 #   tools/bootstrap.sh --wheel-dir   print the directory that keeps llama-cpp-python as compiled for this machine
@@ -13,6 +14,7 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
 cd "$root"
 cache=${XDG_CACHE_HOME:-${HOME:-$root/build}/.cache}/perfsuite
 venv=$root/.venv
+extras=benchmark,history,opencl,plots,s3,shapes
 state=$venv/.perfsuite # made: root and interpreter; busy: an installation is under way; stamp: what is installed
 temporary= # the directory that a wheel is being made in
 job=       # the process group that is running
@@ -226,7 +228,7 @@ install_perfsuite() {
   local backend
   read -ra backend < <(sed -n 's/^requires = \[\(.*\)\]$/\1/p' pyproject.toml | tr -d '",')
   run "installing dependencies" pip install "${backend[@]}" --group dev
-  run "installing perfsuite" pip install --find-links "$wheels" --only-binary llama-cpp-python --no-build-isolation -e .
+  run "installing perfsuite" pip install --find-links "$wheels" --only-binary llama-cpp-python --no-build-isolation -e ".[$extras]"
 }
 
 make_environment() {

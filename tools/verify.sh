@@ -134,3 +134,6 @@ title 'False alarms and power of verdicts in pairs'
 .venv/bin/perfsuite certify --device host --runs 60 >/dev/null
 .venv/bin/perfsuite certify --device host --runs 20 --inject 0.03 --inject 0.05 --inject 0.1 \
   --inject-operator ffn_up=0.2 --load
+
+title 'Install size'
+tools/install_size.sh '' opencl plots history shapes benchmark s3

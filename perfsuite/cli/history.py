@@ -10,6 +10,7 @@ from pathlib import Path
 
 from perfsuite.cli.command_help import Commands, add_action, add_command, add_json
 from perfsuite.cli.kept_folders import FOLDER, kept_folder
+from perfsuite.extras import require
 from perfsuite.records.history_place import history_place
 
 _ABOUT = """
@@ -126,7 +127,9 @@ def _add_upkeep(actions: Commands) -> None:
 def _run(module: str, name: str, options: argparse.Namespace) -> int:
     """Run a subcommand, whose module is imported only now, on the history that is named or found."""
     named = options.history
-    options.history = kept_folder("history") if named is None else history_place(named, "--history=")
+    place = None if named is None else history_place(named, "--history=")
+    require("duckdb", "perfsuite history")
+    options.history = place or kept_folder("history")
     import_module("perfsuite.cli.history_texts").check_texts(options)
     run: Callable[[argparse.Namespace], int] = getattr(import_module(f"perfsuite.cli.{module}"), name)
     return run(options)

@@ -90,7 +90,7 @@ def _plot(options: argparse.Namespace) -> int:
 def _path(name: str, output: Path | None, file_format: str | None) -> Path:
     """Return where a picture goes, of which suffix and format must agree."""
     if output is None:
-        return Path(f"{name}.{file_format or FORMATS[0]}")
+        output = Path(f"{name}.{file_format or FORMATS[0]}")
     named = format_of(output)
     if file_format not in (None, named):
         raise PerfsuiteError(f"--format={file_format}: the output {output} is .{named}; leave one of them out")

@@ -20,6 +20,7 @@ from perfsuite.experiments.protocol import Experiment
 from perfsuite.experiments.registry import open_experiments
 from perfsuite.experiments.roofline.experiment import Sweeps, open_sweeps
 from perfsuite.experiments.run_config import RunConfig
+from perfsuite.records.case_groups import KERNELS
 from perfsuite.records.events import EMBEDDING_ROLE, GRAPH_PHASES, Phase
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def enumerate_run(config: RunConfig, forecasts: Forecasts, recorded: Sequence[st
     cases = list(_engine_cases(config, mapping, recorded))
     if is_asked(config):
         cases += binding_cases(config)
-    if not config.is_against:  # the two sides of --against have the same kernels
+    if not (config.is_against or KERNELS in config.left_out):  # the two sides of --against have the same kernels
         cases += kernel_cases()
     experiments = open_experiments(config, forecasts)
     cases += (case for experiment in experiments for case in experiment.cases())

@@ -102,7 +102,8 @@ class Measuring:
     def notes(self) -> tuple[str, ...]:
         """What a reader should know of the device, and of how each group was measured on it."""
         of_groups = (f"{name}: {note}" for name, group in self.groups.items() for note in group.notes)
-        return (*self.held.notes, *self.forecasts.notes, *of_groups)
+        left_out = (f"left out: {name}: {lack}" for name, lack in self.config.left_out.items())
+        return (*self.held.notes, *self.forecasts.notes, *of_groups, *left_out)
 
     def _measure_pairs(self, selected: Sequence[Case], reporter: Terminal | None) -> None:
         """Measure against the side that an option names; nothing is expected of the times."""

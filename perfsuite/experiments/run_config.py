@@ -133,6 +133,8 @@ class RunConfig:
     old_differences: tuple[str, ...] = ()
     #: Where the run comes from, and what it writes.
     origin: RunOrigin = NO_ORIGIN
+    #: What is left out, such as ``kernels``, and which extra would bring it.
+    left_out: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     outputs: OutputRequest = field(default_factory=OutputRequest)
     #: When it began, by `time.monotonic`.
     began_s: float = field(default_factory=time.monotonic)

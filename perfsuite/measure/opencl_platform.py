@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from perfsuite.errors import MeasurementError, OpenClError
+from perfsuite.extras import require
 from perfsuite.measure.kernel_runtime import runtime_problem
 
 if TYPE_CHECKING:
@@ -66,10 +67,11 @@ class OpenClDevice:
 
 def list_devices() -> tuple[OpenClDevice, ...]:
     """Return every device of every platform, asked in this process; `OpenClError` with the fix when there is none."""
+    require("pyopencl", "OpenCL", OpenClError)
     try:
         import pyopencl as cl
     except ImportError as error:
-        raise OpenClError(f"pyopencl cannot be imported ({error}); pip install pyopencl") from None
+        raise OpenClError(f"pyopencl cannot be imported ({error}); run: pip install 'perfsuite[opencl]'") from None
     found = []
     with suppress(cl.Error):  # how a loader says that it knows no platform
         for platform_index, platform in enumerate(cl.get_platforms()):
@@ -135,5 +137,5 @@ def _describe(platform_index: int, platform: cl.Platform, device_index: int, dev
 
 def _fix() -> str:
     if host.system() == "Linux" and host.machine() in ("x86_64", "AMD64"):
-        return "pip install intel-opencl-rt intel-cmplr-lib-rt"
+        return "run: pip install 'perfsuite[opencl]'"
     return "install the OpenCL driver of the device's vendor"

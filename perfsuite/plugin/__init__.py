@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from perfsuite.plugin.option_table import MARKER_LINE, add_options, given_options
-from perfsuite.plugin.parameters import PARAMETERS, SHAPES_FILE, cases_dir
+from perfsuite.plugin.parameters import NO_CASE, PARAMETERS, SHAPES_FILE, cases_dir
 
 if TYPE_CHECKING:
     from perfsuite.plugin.fixtures import Perf
@@ -50,7 +50,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if not metafunc.config.getoption("--device"):
         for argument in PARAMETERS:
             if argument in metafunc.fixturenames:
-                metafunc.parametrize(argument, [], ids=[])
+                metafunc.parametrize(argument, NO_CASE)
 
 
 @pytest.fixture

@@ -75,7 +75,16 @@ _LISTED_BY_BOARD = ("--perf-sweep", "--perf-overhead", "--perf-trace")
 
 #: Options with which pytest shows something and runs no test.
 _MERELY_SHOWING = (
-    *("cacheshow", "collectonly", "help", "markers", "setupplan", "show_fixtures_per_test", "showfixtures"),
+    *(
+        "cacheshow",
+        "collectonly",
+        "help",
+        "markers",
+        "setuponly",
+        "setupplan",
+        "show_fixtures_per_test",
+        "showfixtures",
+    ),
     "version",
 )
 

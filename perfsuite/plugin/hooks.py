@@ -6,7 +6,7 @@ import argparse
 import errno
 import os
 import sys
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -24,7 +24,7 @@ from perfsuite.plugin.board_options import is_to_measure, lists_by_board
 from perfsuite.plugin.fixtures import SESSION_KEY, Perf
 from perfsuite.plugin.margins import marker_margin
 from perfsuite.plugin.options import on_backend, resolve_config
-from perfsuite.plugin.parameters import BROUGHT, CASE_KINDS, PARAMETERS, STATEMENT, cases_dir
+from perfsuite.plugin.parameters import BROUGHT, CASE_KINDS, NO_CASE, PARAMETERS, STATEMENT, cases_dir
 from perfsuite.plugin.run_signals import end_on_signals
 
 
@@ -86,6 +86,7 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
         f"llama.cpp build {run.engine.build_id}, {_compared_with(run)}",
         *(f"perfsuite: {note}" for note in run.graph_notes),
         *([] if run.is_against else [f"perfsuite: forecasts from {session.forecasts.description}"]),
+        *(f"perfsuite: left out: {name}: {lack}" for name, lack in run.left_out.items()),
         *([] if run.shapes is None else [f"perfsuite: {run.shapes.told}"]),
     ]
 
@@ -96,14 +97,18 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     for argument, kind in CASE_KINDS.items():
         if argument in metafunc.fixturenames:
             ids = [] if session is None else [each.case_id for each in session.cases.values() if each.kind == kind]
-            metafunc.parametrize(argument, ids, ids=ids)
+            _parametrize(metafunc, argument, ids)
     if BROUGHT in metafunc.fixturenames:
         own = CASE_KINDS.values()
         ids = [] if session is None else [each.case_id for each in session.cases.values() if each.kind not in own]
-        metafunc.parametrize(BROUGHT, ids, ids=ids)
+        _parametrize(metafunc, BROUGHT, ids)
     if STATEMENT in metafunc.fixturenames:
         names = [] if session is None else list(session.enumerated.sweeps.statements())
-        metafunc.parametrize(STATEMENT, names, ids=names)
+        _parametrize(metafunc, STATEMENT, names)
+
+
+def _parametrize(metafunc: pytest.Metafunc, argument: str, names: Sequence[str]) -> None:
+    metafunc.parametrize(argument, [pytest.param(name, id=name) for name in names] or NO_CASE)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -119,7 +124,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _is_empty(item: pytest.Item) -> bool:
-    """Whether pytest made this item only to skip it: its parameter has no case."""
+    """Whether the parameter of an item has no case."""
     parameters = item.callspec.params if hasattr(item, "callspec") else {}
     return any(name in PARAMETERS and not isinstance(value, str) for name, value in parameters.items())
 
@@ -128,7 +133,7 @@ def _is_empty(item: pytest.Item) -> bool:
 def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, object]:
     """Measure everything that was selected, once, before the first test."""
     perf = session.config.stash.get(SESSION_KEY, None)
-    if perf is not None and not session.config.option.collectonly:
+    if perf is not None and is_to_measure(session.config.option):
         _measure(perf, session)
         if perf.config.is_planned:
             session.items.clear()  # nothing was measured that a test could judge

@@ -12,6 +12,7 @@ import pytest
 from perfsuite.errors import ShapeError
 from perfsuite.experiments.shapes.bounds import Bounds, bounds_of, kv_heads_within, parse_bounds
 from perfsuite.experiments.shapes.request import HuntRequest
+from perfsuite.extras import lack_of
 from perfsuite.plugin.durations import asked_names
 from perfsuite.plugin.option_table import DEFAULT_SHAPE_PROFILE, SHAPE_OPTIONS, given_options, value_of
 from perfsuite.workload.shapes.operation_shape import STORED_TYPES, Operation
@@ -34,6 +35,7 @@ def asked_hunts(option: argparse.Namespace) -> HuntRequest | None:
         if given := [name for name in SHAPE_OPTIONS if value_of(option, name) is not None]:
             raise pytest.UsageError(f"{given[0]}: says what shapes are hunted for; give {_NAME} as well")
         return None
+    _require("hypothesis", option.perf_shapes)
     _refuse_company(option)
     subjects = _chosen("--perf-shape-subjects", option.perf_shape_subjects or Subject.TILED.value, Subject)
     operations = _chosen(_NAME, option.perf_shapes, Operation)
@@ -49,6 +51,20 @@ def asked_hunts(option: argparse.Namespace) -> HuntRequest | None:
     )
     _refuse_nothing_to_draw(request)
     return request
+
+
+def refuse_without_opencl(request: HuntRequest | None) -> None:
+    """Refuse hunts in OpenCL's kernels on this machine where pyopencl is not installed.
+
+    Raises pytest.UsageError: it is not.
+    """
+    if request is not None and {Subject.TILED, Subject.GGML_OPENCL} & set(request.subjects):
+        _require("pyopencl", ",".join(each.value for each in request.operations))
+
+
+def _require(module: str, asked: str) -> None:
+    if lack := lack_of(module):
+        raise pytest.UsageError(f"{_NAME}={asked}: {lack}")
 
 
 def _refuse_company(option: argparse.Namespace) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from types import MappingProxyType
+from typing import Any
 
 import pytest
 
@@ -20,7 +21,7 @@ def asked_margins(config: pytest.Config, profile: Profile) -> Margins:
     """Return the margins that a run's sources give."""
     return Margins(
         command_line=parse_margins("--perf-margin=", config.option.perf_margin),
-        ini=parse_margins("perf_margin = ", config.getini("perf_margin")),
+        ini=parse_margins("perf_margin = ", _ini_value(config, "perf_margin", _EXPECTED)),
         profile=KindMargins(by_kind_ratio=profile.margin_ratio),
     )
 
@@ -50,15 +51,26 @@ def asked_ratio(config: pytest.Config, name: str, default_ratio: float, *, may_b
     Raises pytest.UsageError: what is given is no ratio between 0 and 1, nor the 0 that switches it off where that may
     be.
     """
-    given, ini = config.getoption(name, None), config.getini(name)
-    if given is None and not ini:
-        return default_ratio
-    text, shown = (ini, f"{name} = {ini}") if given is None else (given, f"--{name.replace('_', '-')}={given}")
     expected = f"expected a ratio between 0 and 1, such as {default_ratio:g}{', or 0 for none' if may_be_zero else ''}"
+    given, ini = config.getoption(name, None), _ini_value(config, name, expected)
+    if given is None and ini is None:
+        return default_ratio
+    text, shown = (ini, f"{name} = {ini:g}") if given is None else (given, f"--{name.replace('_', '-')}={given}")
     return _ratio(text, shown, expected, may_be_zero=may_be_zero)
 
 
-def _ratio(text: str, shown: str, expected: str, *, may_be_zero: bool = False) -> float:
+def _ini_value(config: pytest.Config, name: str, expected: str) -> Any:
+    """Return a value of the configuration file; None where it has none.
+
+    Raises pytest.UsageError: the value is of another type than pytest was told.
+    """
+    try:
+        return config.getini(name)
+    except (TypeError, ValueError) as error:
+        raise pytest.UsageError(f"{name}: {error}; {expected}") from None
+
+
+def _ratio(text: str | float, shown: str, expected: str, *, may_be_zero: bool = False) -> float:
     """Read a ratio between 0 and 1, both excluded; a message shows `shown` and says what is `expected`."""
     try:
         ratio = float(text)

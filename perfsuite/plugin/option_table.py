@@ -216,9 +216,14 @@ _SHARED = ("--perf-opencl-platform", "--threads", "--perf-margin", "--baseline-d
 _CONFLICT = "perfsuite: another plugin has defined {} already; if it is pytest-playwright, run with '-p no:playwright'"
 
 
+def attribute_of(name: str) -> str:
+    """Return the attribute that holds the value of an option, by its name on the command line."""
+    return name.removeprefix("--").replace("-", "_")
+
+
 def value_of(option: argparse.Namespace, name: str) -> Any:
     """Return what an option was given, by its name on the command line."""
-    return getattr(option, name.removeprefix("--").replace("-", "_"))
+    return getattr(option, attribute_of(name))
 
 
 def given_options(option: argparse.Namespace) -> tuple[str, ...]:
@@ -231,12 +236,16 @@ def given_options(option: argparse.Namespace) -> tuple[str, ...]:
 def add_options(parser: pytest.Parser) -> None:
     """Register options and ini values."""
     group = parser.getgroup(GROUP, "performance regression of on-device LLM inference")
-    if taken := OPTIONS.keys() & _known_options(parser):
+    known = parser.parse_known_args([])  # has a value of each option so far
+    if taken := [name for name in OPTIONS if hasattr(known, attribute_of(name))]:
         raise pytest.UsageError(_CONFLICT.format(", ".join(sorted(taken))))
     for name, settings in OPTIONS.items():
         group.addoption(name, **_asking(settings))
     for name, help_text in INI_VALUES.items():
-        parser.addini(name, help_text, default=None)
+        if name == "perf_margin":  # may have kinds
+            parser.addini(name, help_text, type="string", default=None)
+        else:
+            parser.addini(name, help_text, type="float", default=None)
 
 
 def _asking(settings: dict[str, Any]) -> dict[str, Any]:
@@ -255,9 +264,3 @@ def _asking(settings: dict[str, Any]) -> dict[str, Any]:
 
     others = {name: value for name, value in settings.items() if name != "choices"}
     return {**others, "type": chosen, "metavar": "|".join(choices)}
-
-
-def _known_options(parser: pytest.Parser) -> set[str]:
-    """Return the names of all options so far; pytest has no public way to ask, and reports a clash by a traceback."""
-    groups = [parser._anonymous, *parser._groups]
-    return {name for group in groups for option in group.options for name in option.names()}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,14 +15,16 @@ from perfsuite.errors import HistoryError, PerfsuiteError
 from perfsuite.expectation.roofline.sweeps import SWEEPS
 from perfsuite.expectation.workload_request import WorkloadRequest
 from perfsuite.experiments.run_config import OutputRequest, RunConfig
+from perfsuite.extras import lack_of, require
 from perfsuite.measure.opencl_backend import OpenClBackend
 from perfsuite.plugin.board_options import asked_board, is_to_measure, on_farm_board
 from perfsuite.plugin.durations import asked_names, asked_seconds
-from perfsuite.plugin.hunt_options import asked_hunts
+from perfsuite.plugin.hunt_options import asked_hunts, refuse_without_opencl
 from perfsuite.plugin.margins import asked_margins, asked_ratio
 from perfsuite.plugin.option_table import DEFAULT_BUDGET, DEFAULT_MODEL, value_of
 from perfsuite.plugin.origin import new_run_id, run_origin
 from perfsuite.plugin.variant_options import check_variant
+from perfsuite.records.case_groups import KERNELS
 from perfsuite.records.events import GRAPH_PHASES
 from perfsuite.records.history_place import HistoryPlace, history_place
 from perfsuite.verdict.allowance import DEFAULT_RESOLUTION_RATIO, DEFAULT_STEP_SHARE_RATIO
@@ -38,17 +40,18 @@ def asked_outputs(config: pytest.Config) -> OutputRequest:
 
     Raises pytest.UsageError: the history is to lie at an address that is none of S3's.
     """
+    return OutputRequest(writes_report=config.option.perf_report == "on", history=_history(config))
+
+
+def _history(config: pytest.Config) -> HistoryPlace | None:
     named: str | None = config.option.perf_history
-    default = config.rootpath / ".perfsuite" / "history"
-    return OutputRequest(
-        writes_report=config.option.perf_report == "on",
-        history=None if named == _OFF else _place(named) if named else default,
-    )
-
-
-def _place(named: str) -> HistoryPlace:
+    if named == _OFF:
+        return None
+    if named is None:
+        return None if lack_of("duckdb") else config.rootpath / ".perfsuite" / "history"
     try:
         place = history_place(named, "--perf-history=")
+        require("duckdb", f"--perf-history={named}", HistoryError)
     except HistoryError as error:
         raise pytest.UsageError(str(error)) from error
     return place.absolute() if isinstance(place, Path) else place
@@ -124,6 +127,8 @@ def _resolve(config: pytest.Config) -> RunConfig:
     model, run_id = option.model or profile.default_model or DEFAULT_MODEL, new_run_id()
     weights = resolve(model, cache_dir=cache_dir / "models")
     board = asked_board(option, profile, run_id, cache_dir=cache_dir)
+    if board.is_local:
+        refuse_without_opencl(shapes)
     engine = board.find_engine(None) if board.is_local else None
     run = RunConfig(
         profile=profile,
@@ -167,8 +172,17 @@ def _resolve(config: pytest.Config) -> RunConfig:
         prompt_lengths=lengths,
         origin=run_origin(config, run_id, engine),
         outputs=asked_outputs(config),
+        left_out=dict(_left_out(option, is_local=board.is_local)),
     )
     return on_backend(run, option) if board.is_local else run
+
+
+def _left_out(option: argparse.Namespace, *, is_local: bool) -> Iterator[tuple[str, str]]:
+    """Yield what nobody asked for by name and no extra brings, with the extra."""
+    if is_local and not _is_paired(option) and (lack := lack_of("pyopencl")):
+        yield KERNELS, lack
+    if option.perf_history is None and (lack := lack_of("duckdb")):
+        yield "history", lack
 
 
 def on_backend(run: RunConfig, option: argparse.Namespace) -> RunConfig:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from perfsuite.measure.engine import Engine
-from perfsuite.plugin.option_table import GROUP
+from perfsuite.plugin.option_table import OPTIONS, value_of
 from perfsuite.records.run_origin import Commit, RunOrigin
 
 #: Longest that git may take for one answer.
@@ -119,10 +119,9 @@ def chosen_cases(config: pytest.Config) -> Iterator[str]:
 
 
 def _own_arguments(config: pytest.Config) -> Iterator[str]:
-    # pytest has no public way to ask for a group's options, as in `options`.
-    for argument in config._parser.getgroup(GROUP).options:
-        name, value = argument.names()[0], getattr(config.option, argument.dest)
-        if name in _WHERE or value == argument.attrs().get("default") or _is_unset(name, value):
+    for name, settings in OPTIONS.items():
+        value = value_of(config.option, name)
+        if name in _WHERE or value == settings.get("default") or _is_unset(name, value):
             continue
         yield name if value is True else f"{name}={value}"
     if config.option.perf_shapes is not None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from importlib.util import find_spec
 from pathlib import Path
 
+import pytest
+
 #: The kind of case that each argument of a case function stands for.
 CASE_KINDS = {
     "phase_case": "phase",
@@ -28,6 +30,9 @@ STATEMENT = "roofline_statement"
 
 #: The arguments that get cases or statements.
 PARAMETERS = (*CASE_KINDS, BROUGHT, STATEMENT)
+
+#: What a function gets where there is no case. An empty list is an error for who sets ``empty_parameter_set_mark``.
+NO_CASE = (pytest.param(None, id="no case"),)
 
 #: The file of the cases of ``--perf-shapes``, whose import brings Hypothesis.
 SHAPES_FILE = "test_shapes.py"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from shutil import get_terminal_size
 from typing import TYPE_CHECKING
 
 import pytest
@@ -65,7 +66,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
             terminalreporter.write_line(terminal_text(engine_words(subjects)))
         text = summary_text(
             judgements,
-            width=terminalreporter._tw.fullwidth if terminalreporter.isatty else None,
+            width=get_terminal_size().columns if terminalreporter.isatty else None,
             is_color=terminalreporter.hasmarkup,
             shows_all=config.get_verbosity() > 0,
         )

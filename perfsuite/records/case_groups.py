@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+#: The suite's own OpenCL kernels, which take pyopencl.
+KERNELS = "kernels"
+
 #: By kind of case: its group, which also has its file of baselines.
 GROUP_OF_KIND = {
     "phase": "llama",
     "operator": "llama",
     "engine_kernel": "llama",
-    "kernel": "kernels",
+    "kernel": KERNELS,
     "binding": "binding",
     "roofline": "roofline",
     "fidelity": "fidelity",

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TypeAlias
 
 from perfsuite.errors import HistoryError
+from perfsuite.extras import require
 
 #: What begins the address of something that is no folder.
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
@@ -42,6 +42,5 @@ def history_place(named: str, asked: str) -> HistoryPlace:
     if not _S3.fullmatch(named):
         expected = "a folder of this machine, mounted ones included, or s3://BUCKET/PREFIX"
         raise HistoryError(f"{asked}{named}: is an address, expected {expected}")
-    if find_spec("obstore") is None:
-        raise HistoryError(f"{asked}{named}: needs obstore, which is not installed; pip install 'perfsuite[s3]'")
+    require("obstore", f"{asked}{named}", HistoryError)
     return HistoryBucket(address=named.rstrip("/"))

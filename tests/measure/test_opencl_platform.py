@@ -53,7 +53,7 @@ def test_what_nobody_named_or_expects_is_listed(name: str | None, device: OpenCl
 
 
 @pytest.mark.parametrize(
-    ("machine", "fix"), [("x86_64", "pip install intel-opencl-rt"), ("aarch64", "the OpenCL driver of the device's")]
+    ("machine", "fix"), [("x86_64", r"perfsuite\[opencl\]"), ("aarch64", "the OpenCL driver of the device's")]
 )
 def test_nothing_at_all(machine: str, fix: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """On a machine without OpenCL the error names what to install on its processor."""

@@ -32,11 +32,11 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
-from importlib.util import find_spec
 
 from perfsuite.device.farm.request import FarmRequest
 from perfsuite.device.process_start import boot_id, is_there, pid_namespace, process_start
 from perfsuite.errors import LinkError, PerfsuiteError
+from perfsuite.extras import require
 
 _TIME = "%Y%m%dT%H%M%SZ"
 _RUN = re.compile(r"(?P<user>.+)\+perfsuite-(?P<time>\d{8}T\d{6}Z)-(?P<pid>\d+)\.(?P<ticks>\d+)-(?P<here>\w+)-\w+")
@@ -189,8 +189,7 @@ class Client:
 
 def refuse_without_labgrid() -> None:
     """Refuse a farm where labgrid is not installed. Raises PerfsuiteError: it is not."""
-    if find_spec("labgrid") is None:
-        raise PerfsuiteError("--farm: labgrid is not installed; pip install 'perfsuite[farm]'")
+    require("labgrid", "--farm")
 
 
 def _reason(stderr: str) -> str:

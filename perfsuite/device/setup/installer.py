@@ -44,6 +44,9 @@ LOG_NAME = "setup.log"
 
 _PIP = ("-m", "pip", "--disable-pip-version-check", "--no-input", "--no-color")
 
+#: What a device needs beside the base: its OpenCL kernels are measured there.
+_EXTRAS = "opencl"
+
 #: Longest to go on after the input has ended, for the lock to be given back.
 _UNWINDING_LIMIT_S = 20.0
 
@@ -79,7 +82,7 @@ def _made(home: Path, steps: Steps, request: Mapping[str, Any]) -> Path:
     sources = [word for place in request["wheel_dirs"] for word in ("--find-links", place)]
     sources += ["--no-index"] if request["is_offline"] else []
     engine = _engine_wheels(home, steps, request, pip, sources)
-    command = [*pip, "install", "--find-links", str(engine), *sources, request["wheel"]]
+    command = [*pip, "install", "--find-links", str(engine), *sources, f"{request['wheel']}[{_EXTRAS}]"]
     steps.run("installing the suite and what it requires", command, limits["install"])
     return folder
 

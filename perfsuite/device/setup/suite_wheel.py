@@ -40,8 +40,8 @@ def distribution_texts(root: Path) -> dict[str, str]:
     """
     project = _checkout_project(root)
     entry_points = _installed_text("entry_points.txt") if project is None else "\n".join(_entry_points(project))
-    required = "".join(f"Requires-Dist: {each}\n" for each in suite_requirements(root))
-    metadata = f"Metadata-Version: 2.1\nName: perfsuite\nVersion: {__version__}\nRequires-Python: >=3.10\n{required}"
+    required = "\n".join(_metadata_requirements() if project is None else _requirements(project))
+    metadata = f"Metadata-Version: 2.1\nName: perfsuite\nVersion: {__version__}\nRequires-Python: >=3.10\n{required}\n"
     return {"METADATA": metadata, "WHEEL": _WHEEL, "entry_points.txt": entry_points}
 
 
@@ -50,9 +50,8 @@ def suite_requirements(root: Path) -> tuple[str, ...]:
     project = _checkout_project(root)
     if project is not None:
         return tuple(project["dependencies"])
-    lines = _installed_text("METADATA").split("\n\n")[0].splitlines()
-    told = [line.removeprefix("Requires-Dist: ") for line in lines if line.startswith("Requires-Dist: ")]
-    return tuple(each for each in told if "extra ==" not in each)
+    told = (line.partition(": ") for line in _metadata_requirements())
+    return tuple(each for field, _, each in told if field == _REQUIRES and "extra ==" not in each)
 
 
 def engine_requirement(requirements: tuple[str, ...]) -> str:
@@ -67,6 +66,25 @@ def _checkout_project(root: Path) -> Mapping[str, Any] | None:
     except (OSError, KeyError, tomllib.TOMLDecodeError):
         return None
     return project if project.get("name") == "perfsuite" else None
+
+
+_REQUIRES, _PROVIDES = "Requires-Dist", "Provides-Extra"
+
+
+def _requirements(project: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the lines of METADATA that say what a checkout requires, extras included."""
+    yield from (f"{_REQUIRES}: {each}" for each in project["dependencies"])
+    for extra, required in project.get("optional-dependencies", {}).items():
+        yield f"{_PROVIDES}: {extra}"
+        for requirement, _, marker in (each.partition(";") for each in required):
+            given = f"({marker.strip()}) and " if marker else ""
+            yield f"{_REQUIRES}: {requirement.strip()}; {given}extra == '{extra}'"
+
+
+def _metadata_requirements() -> list[str]:
+    """Return the same lines of what is installed."""
+    lines = _installed_text("METADATA").split("\n\n")[0].splitlines()
+    return [line for line in lines if line.startswith((f"{_REQUIRES}: ", f"{_PROVIDES}: "))]
 
 
 def _entry_points(project: Mapping[str, Any]) -> Iterator[str]:

@@ -12,6 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from perfsuite.errors import NativeBuildError
+from perfsuite.extras import require
 from perfsuite.measure.bundle.targets import BundleTarget, Processor
 
 _ASKING_LIMIT_S = 60.0
@@ -74,15 +75,17 @@ def _found(name: str, other: str | None, target: BundleTarget) -> str:
     path = shutil.which(name) or (other and shutil.which(other))
     if not path:
         raise NativeBuildError(
-            f"no {name} on the PATH; install Debian's {target.package}, or use --compiler=zig (pip install ziglang)"
+            f"no {name} on the PATH; install Debian's {target.package}, or use --compiler=zig "
+            "(pip install 'perfsuite[zig]')"
         )
     return path
 
 
 def _zig(target: BundleTarget, processor: Processor) -> Toolchain:
+    require("ziglang", "--compiler=zig", NativeBuildError)
     spec = importlib.util.find_spec("ziglang")
-    if spec is None or spec.origin is None:
-        raise NativeBuildError("--compiler=zig: the package ziglang is not installed; run 'pip install ziglang'")
+    assert spec is not None
+    assert spec.origin is not None
     zig = str(Path(spec.origin).parent / "zig")
     is_arm = processor.name.startswith("armv")
     return Toolchain(

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
+from perfsuite.extras import require
 from perfsuite.records.outcome import Judgement
 from perfsuite.report.engine_words import engine_words
 from perfsuite.report.exports.registry import Export
@@ -25,6 +26,7 @@ def pytest_benchmark_text(run: RunFile) -> str:
     A sample is a round of one iteration; all figures are pytest-benchmark's own. pytest-benchmark has no place for a
     case without samples, so these are counted under ``perfsuite`` alone.
     """
+    require("pytest_benchmark", "pytest-benchmark")
     from pytest_benchmark import __version__
 
     measured = [judgement for judgement in run.judgements if judgement.samples_ns]

@@ -21,6 +21,7 @@ from threading import Event, Thread
 from typing import TYPE_CHECKING, TypeVar
 
 from perfsuite.errors import HistoryError
+from perfsuite.extras import require
 from perfsuite.records.whole_file import write_whole_chunks
 from perfsuite.report.history.columns import COLUMNS, MARK
 from perfsuite.report.history.folder import HistoryFiles, SkippedFile
@@ -100,6 +101,7 @@ _PATTERN = re.compile(r"[*?\[]")
 @contextmanager
 def database() -> Iterator[DuckDBPyConnection]:
     """Open a database in memory that installs and loads no extensions, and spills into a folder that goes with it."""
+    require("duckdb", "the history", HistoryError)
     import duckdb  # what does not ask the history is not to wait for it
 
     _remove_stale(Path(tempfile.gettempdir()))

@@ -194,12 +194,13 @@ def test_the_best_that_all_processors_have_is_chosen(target: str, features: str,
 def test_zig_is_installed_by_pip_and_musl_by_debian(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Without the package the command says how to have it; without musl of the device's machine, with Debian's name."""
     musl = find_target("aarch64-linux-musl")
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(NativeBuildError, match="run 'pip install ziglang'"):
+    monkeypatch.setattr("perfsuite.extras.find_spec", lambda name: None)
+    with pytest.raises(NativeBuildError, match=r"run: pip install 'perfsuite\[zig\]'"):
         find_toolchain("zig", musl, musl.processor(None))
     zig = tmp_path / "zig"
     zig.write_text("#!/bin/sh\necho 0.17.1\n")
     zig.chmod(0o755)
+    monkeypatch.setattr("perfsuite.extras.find_spec", lambda name: name)
     monkeypatch.setattr("importlib.util.find_spec", lambda name: SimpleNamespace(origin=str(tmp_path / "__init__.py")))
     monkeypatch.setattr("perfsuite.measure.bundle.compilers._MUSL_FOLDER", tmp_path)
     with pytest.raises(NativeBuildError, match=r"no .*/ld-musl-aarch64\.so\.1, .* install Debian's musl:arm64"):

@@ -1,0 +1,147 @@
+"""What a user of pytest knows of it holds for performance cases too: choosing, repeating, listing, ending early."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+import pytest
+
+from perfsuite.measure.plan import LlamaPlan
+from tests.conftest import STORED_MODEL
+from tests.fake_device import HostRuns
+
+#: What each run has besides.
+USUAL = ("-o", "perf_session_spread=0.01", "-k", "not kernel")
+
+_DECODE = "phase/smollm2-135m-l2-q8_0/siso/decode"
+
+
+@dataclass
+class RememberingRuns(HostRuns):
+    """Runs that let pytest remember what failed."""
+
+    def __call__(self, *arguments: str, model: str = STORED_MODEL) -> pytest.RunResult:
+        """Run the plugin with more arguments."""
+        fixed = ("--device=host", f"--model={model}", "--perf-dir=run")
+        return self.pytester.runpytest_inprocess(*fixed, *self.usual, *arguments)
+
+
+@pytest.fixture
+def runs(runs: HostRuns) -> HostRuns:
+    """Return what runs the plugin, with pytest's cache."""
+    return RememberingRuns(pytester=runs.pytester, device=runs.device, usual=USUAL)
+
+
+def chosen(result: pytest.RunResult) -> list[str]:
+    """Return the ids of the tests that ``--collect-only -q`` lists."""
+    return [line for line in result.outlines if "::" in line]
+
+
+def test_collected_tests_are_named_by_their_cases(runs: HostRuns) -> None:
+    """Each line of ``--co -q`` ends with its case's id, which no other has; nothing is measured."""
+    result = runs("--co", "-q")
+    ids = [line.partition("[")[2].removesuffix("]") for line in chosen(result)]
+    assert result.ret == 0
+    assert len(ids) == len(set(ids)) > 40
+    assert _DECODE in ids
+    assert all(each.startswith(("phase/", "operator/")) for each in ids)
+    assert runs.device.plans == []
+
+
+@pytest.mark.parametrize(
+    "option", ["--setup-plan", "--setup-only", "--collect-only", "--fixtures", "--markers", "--help"]
+)
+def test_what_only_shows_measures_nothing(runs: HostRuns, option: str) -> None:
+    """No process is started, and no file of a run is written."""
+    assert runs(option).ret == 0
+    assert runs.device.plans == []
+    assert not (runs.pytester.path / "run" / "run.json").exists()
+
+
+def test_words_and_deselected_cases_choose_what_is_judged(runs: HostRuns) -> None:
+    """``-k`` takes words of case ids, and ``--deselect`` a test's id."""
+    (decode,) = chosen(runs("-k", "test_phase and decode", "--co", "-q"))
+    both = runs("-k", "test_phase and (decode or prefill)", "--deselect", decode)
+    assert both.ret == 0
+    assert _DECODE not in runs.cases()
+    assert _DECODE.replace("decode", "prefill") in runs.cases()
+
+
+def test_the_last_failures_run_again_alone(runs: HostRuns) -> None:
+    """``--lf`` judges the cases that failed, ``--ff`` these first, and each test's id chooses it."""
+    runs("--baseline=record")
+    runs.device.slowdown["ffn_gate"] = 2.0
+    assert runs().ret == 1
+    failed = {case_id for case_id, case in runs.cases().items() if case["outcome"] == "regressed"}
+    assert runs("--lf").ret == 1
+    assert runs.cases().keys() == failed
+    first = chosen(runs("--ff", "--co", "-q"))[: len(failed)]
+    assert {line.partition("[")[2].removesuffix("]") for line in first} == failed
+
+
+def test_a_run_ends_at_the_first_failure_and_goes_on_there(runs: HostRuns) -> None:
+    """``-x`` stops at the first case that fails; ``--sw`` begins with it the next time."""
+    runs("--baseline=record")
+    runs.device.slowdown["ffn_gate"] = 2.0
+    runs("-x").stdout.fnmatch_lines(["*stopping after 1 failures*"])
+    assert [case["outcome"] for case in runs.cases().values()].count("regressed") == 1
+    runs("--sw")
+    del runs.device.slowdown["ffn_gate"]
+    runs("--sw").stdout.fnmatch_lines(["*skipping * already passed items*"])
+
+
+@pytest.mark.parametrize("option", [("--durations=3",), ("--nf",), ("-p", "no:cacheprovider"), ("-p", "no:terminal")])
+def test_other_options_of_pytest_change_no_verdict(runs: HostRuns, option: tuple[str, ...]) -> None:
+    """Durations, new tests first, and runs without a cache or a terminal judge the same cases."""
+    assert runs("-k", "test_phase", *option).ret == 0
+    assert runs.outcomes() == {"new"}
+
+
+def test_each_selected_case_is_measured_once_for_all(runs: HostRuns) -> None:
+    """However the tests are chosen, one series of replicates serves them."""
+    runs("-k", "test_phase and decode", "--perf-replicates=3")
+    assert sum(isinstance(plan, LlamaPlan) for plan in runs.device.plans) == 3
+
+
+@pytest.mark.parametrize("mark", ["skip", "xfail", "fail_at_collect"])
+def test_a_kind_without_cases_is_left_out_whatever_empty_sets_mean(runs: HostRuns, mark: str) -> None:
+    """A project whose empty parameter sets fail has no failure of ours."""
+    result = runs("-k", "test_phase", "-o", f"empty_parameter_set_mark={mark}")
+    assert result.ret == 0
+    assert "skipped" not in result.parseoutcomes()
+
+
+def test_a_strict_project_runs_the_cases(runs: HostRuns) -> None:
+    """Pytest's strict mode has nothing against the plugin's markers, options and ids."""
+    if int(pytest.__version__.split(".")[0]) < 9:
+        pytest.skip("strict mode came with pytest 9")
+    runs.pytester.makepyprojecttoml(
+        """
+        [tool.pytest]
+        strict = true
+        perf_session_spread = 0.01
+        perf_margin = "0.05,phase=0.02"
+        filterwarnings = ["error", "ignore:Module already imported:pytest.PytestAssertRewriteWarning"]
+        """
+    )
+    assert runs("-k", "test_phase").ret == 0
+
+
+def test_a_number_where_pytest_takes_text_is_one_line(runs: HostRuns) -> None:
+    """In ``[tool.pytest]`` the margin is text, for it may have kinds."""
+    if int(pytest.__version__.split(".")[0]) < 9:
+        pytest.skip("[tool.pytest] came with pytest 9")
+    runs.pytester.makepyprojecttoml("[tool.pytest]\nperf_margin = 0.05\n")
+    result = runs()
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["ERROR: *'perf_margin' expects a string, got float: 0.05*"])
+
+
+def test_the_cache_holds_what_failed_and_nothing_else_of_a_run(runs: HostRuns) -> None:
+    """What pytest remembers names tests by their ids."""
+    runs("--baseline=record")
+    runs.device.slowdown["ffn_gate"] = 2.0
+    runs()
+    (cached,) = runs.pytester.path.rglob("lastfailed")
+    assert all("[phase/" in each or "[operator/" in each for each in json.loads(cached.read_text()))

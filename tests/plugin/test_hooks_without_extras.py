@@ -1,0 +1,59 @@
+"""Runs of the plugin where only the base is installed: what is left out is said, and what was asked for is refused."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+import pytest
+
+from perfsuite.extras import EXTRA_OF
+from tests.fake_device import HostRuns
+
+#: What each run has besides.
+USUAL = ("-o", "perf_session_spread=0.01")
+
+
+@pytest.fixture(autouse=True)
+def base_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let nobody find the modules that extras bring."""
+    monkeypatch.setattr("perfsuite.extras.find_spec", lambda name: None if name in EXTRA_OF else find_spec(name))
+
+
+@pytest.mark.parametrize("quietness", [(), ("-q",)], ids=["usual", "quiet"])
+def test_kernels_and_history_are_left_out_and_said_so(runs: HostRuns, quietness: tuple[str, ...]) -> None:
+    """Phases and operators are measured; a line for the kernels and one for the history have the remedy."""
+    result = runs(*quietness)
+    assert result.ret == 0
+    assert {case["kind"] for case in runs.cases().values()} == {"phase", "operator"}
+    result.stdout.fnmatch_lines_random(
+        [
+            "*left out: kernels: needs pyopencl, which is not installed; run: pip install 'perfsuite[[]opencl]'",
+            "*left out: history: needs duckdb, which is not installed; run: pip install 'perfsuite[[]history]'",
+        ]
+    )
+    assert any("left out: kernels" in note for note in runs.plain()["device_notes"])
+
+
+def test_the_kernels_that_are_left_out_are_no_green_run(runs: HostRuns) -> None:
+    """Where the kernels alone were chosen, no test runs, which pytest's exit code says."""
+    result = runs("-k", "test_kernel")
+    assert result.ret == pytest.ExitCode.NO_TESTS_COLLECTED
+    result.stdout.fnmatch_lines(["*left out: kernels: needs pyopencl*"])
+
+
+@pytest.mark.parametrize(
+    ("option", "extra"),
+    [("--perf-history=here", "history"), ("--perf-history=s3://bucket/runs", "s3"), ("--perf-shapes=gemm", "shapes")],
+)
+def test_what_an_option_asks_for_is_refused_at_once(runs: HostRuns, option: str, extra: str) -> None:
+    """An option that needs an extra is an error of one line before anything is measured."""
+    result = runs(option)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([f"ERROR: {option}: needs *; run: pip install 'perfsuite[[]{extra}]'"])
+    assert runs.device.plans == []
+
+
+def test_a_history_that_is_off_is_not_left_out(runs: HostRuns) -> None:
+    """Nobody misses what he switched off."""
+    result = runs("--perf-history=off", "-k", "test_phase")
+    assert "left out: history" not in result.stdout.str()

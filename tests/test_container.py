@@ -1,0 +1,77 @@
+"""The Containerfile: what it names is there, and what it copies is not left out."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+ROOT = Path(__file__).parents[1]
+
+#: The instructions, each on one line and without comments.
+STEPS = [
+    line.partition(" ")[::2]
+    for line in re.sub(r"^#.*\n|\\\n", "", (ROOT / "Containerfile").read_text(), flags=re.MULTILINE).splitlines()
+    if line
+]
+IGNORED = (ROOT / ".dockerignore").read_text().splitlines()
+
+
+def words_of(instruction: str) -> list[list[str]]:
+    """Return the words of each instruction of a kind."""
+    return [shlex.split(rest) for name, rest in STEPS if name == instruction]
+
+
+def test_what_is_copied_is_there_and_not_ignored() -> None:
+    """Each source of COPY is a file or folder of the checkout that .dockerignore lets pass, and no other passes."""
+    copied = [source for *sources, _ in words_of("COPY") for source in sources]
+    assert [each for each in copied if not (ROOT / each).exists()] == []
+    assert sorted(f"!{each}" for each in copied) == sorted(line for line in IGNORED if line.startswith("!"))
+
+
+def test_what_pyproject_names_is_copied() -> None:
+    """The wheel is built of what is copied: its readme, licence, sources and package."""
+    told = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    copied = {source for *sources, _ in words_of("COPY") for source in sources}
+    backend = told["tool"]["scikit-build"]
+    project = told["project"]
+    wanted = {
+        project["readme"],
+        *project["license-files"],
+        backend["cmake"]["source-dir"],
+        *backend["wheel"]["packages"],
+    }
+    assert wanted <= copied
+
+
+def test_its_extras_are_extras() -> None:
+    """The image has extras that pyproject.toml knows, unless others are asked for."""
+    known = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
+    (extras,) = (word.removeprefix("EXTRAS=") for (word,) in words_of("ARG") if word.startswith("EXTRAS="))
+    assert set(extras.split(",")) <= known.keys()
+
+
+def test_debian_has_its_packages() -> None:
+    """Each package that apt-get is to install is one of Debian's."""
+    (listed,) = (found[1] for _, rest in STEPS if (found := re.search("apt-get install (.*?) &&", rest)))
+    packages = [each for each in listed.split() if not each.startswith("-")]
+    assert "python3-venv" in packages
+    if shutil.which("apt-cache") is None:
+        pytest.skip("there is no apt-cache, which knows Debian's packages")
+    shown = subprocess.run(["apt-cache", "show", "--no-all-versions", *packages], capture_output=True, text=True)
+    assert set(re.findall(r"^Package: (.*)$", shown.stdout, re.MULTILINE)) == set(packages), shown.stderr
+
+
+def test_it_starts_the_command() -> None:
+    """Without arguments the image says what the command can do."""
+    assert ("CMD", '["perfsuite", "--help"]') in STEPS
