@@ -18,11 +18,12 @@ from perfsuite.report.page.page_run import PageRun
 from perfsuite.report.page.words import capitalized
 from perfsuite.report.reproduce import command_again, option_value
 from perfsuite.report.run_file import RunFile, token_rate
-from perfsuite.report.verdict_words import in_order_of_weight
 from perfsuite.units import format_count, format_limit, format_ns, format_signed_ns, format_tokens_per_s
 
 #: Lines of the first screen, phases that it says the cause of, and operators of each.
 MAX_LINES, _MOST_BLAMED, _MOST_PARTS = 4, 2, 3
+#: A phase that takes less of the longest one is shown where it fails alone.
+_LEAST_SHARE = 0.01
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +34,8 @@ class ChangeLine:
     name: str
     #: Tokens a second or times, old and new.
     speed: str
+    #: Slower, faster, as before or undecided.
+    word: str
     #: None where there was nothing to compare with.
     change: Change | None
     drawing: Markup
@@ -73,6 +76,8 @@ def answer_of(page_run: PageRun, findings: Sequence[Finding]) -> Answer:
     """Return the answer of a run, of which the findings are the cases that changed."""
     run = page_run.run
     shown = _shown(run)
+    places = {each.case_id: place for place, each in enumerate(run.judgements)}
+    blamed = sorted((each for each in findings if each.branches), key=lambda each: places[each.judgement.case_id])
     changes = [change for each in shown if (change := Change.of(each))]
     axis = change_axis(changes) if changes else None
     return Answer(
@@ -81,25 +86,35 @@ def answer_of(page_run: PageRun, findings: Sequence[Finding]) -> Answer:
                 judgement=each,
                 name=case_name(each),
                 speed=_speed_words(each),
+                word=_change_word(each),
                 change=(change := Change.of(each)),
                 drawing=change.drawing(axis) if change and axis else Markup(""),
             )
             for each in shown
         ),
         axis=axis_drawing(axis) if axis else None,
-        blames=tuple(islice(map(_blame, (each for each in findings if each.branches)), _MOST_BLAMED)),
+        blames=tuple(map(_blame, blamed[:_MOST_BLAMED])),
         steps=tuple(islice(_steps(page_run), MAX_STEPS)),
         hint=_hint(run),
     )
 
 
 def _shown(run: RunFile) -> list[Judgement]:
-    """Return the phases in the order of the run, of many those of most weight; without phases, other changed cases."""
+    """Return the phases that matter, in the order of the run; without phases, the other cases that changed most."""
     phases = [each for each in run.judgements if each.kind == "phase" and each.measured_ns]
-    found = phases or [each for each in run.judgements if each.change_ratio is not None]
-    weighty = in_order_of_weight(found, run.attribution)
-    chosen = sorted(weighty, key=lambda each: not each.outcome.fails)[:MAX_LINES]
+    longest_ns = max((each.measured_ns or 0 for each in phases), default=0)
+    long = [each for each in phases if each.outcome.fails or (each.measured_ns or 0) >= longest_ns * _LEAST_SHARE]
+    found = long or [each for each in run.judgements if each.change_ratio is not None]
+    chosen = sorted(found, key=lambda each: (not each.outcome.fails, -abs(each.lost_ns or 0)))[:MAX_LINES]
     return [each for each in run.judgements if each in chosen]
+
+
+def _change_word(judgement: Judgement) -> str:
+    if judgement.outcome is Outcome.PASS:
+        return "as before"
+    if judgement.outcome in (Outcome.REGRESSED, Outcome.IMPROVED):
+        return "slower" if judgement.outcome is Outcome.REGRESSED else "faster"
+    return "undecided" if judgement.outcome is Outcome.INCONCLUSIVE else judgement.outcome.value
 
 
 def _speed_words(judgement: Judgement) -> str:
@@ -114,7 +129,10 @@ def _speed_words(judgement: Judgement) -> str:
 def _blame(finding: Finding) -> Blame:
     *parts, rest = finding.branches
     left = parts[_MOST_PARTS:]
-    told = f"{case_name(finding.judgement)}: {finding.carried[:1].lower()}{finding.carried[1:]}"
+    lost_ns = sum(each.lost_ns for each in finding.branches)
+    told = f"{case_name(finding.judgement)} {'lost' if lost_ns > 0 else 'won'} {format_ns(abs(lost_ns))}"
+    if not any(each.judgement and each.judgement.outcome.decides for each in parts):
+        told += "; no operator changed for sure by itself"
     shown = [*parts[:_MOST_PARTS], *([_together(left)] if left else []), rest]
     return Blame(told=told, parts=tuple(map(_part, shown)))
 
@@ -195,7 +213,7 @@ def sure_words(lines: Sequence[ChangeLine]) -> str:
     seen = [ratio for each in compared if (ratio := _seen_ratio(each)) is not None]
     if seen:
         told += f"; a slowdown of {format_limit(max(seen))} would be seen"
-    return f"{told}. Each bar is the interval of its change, each band the margin"
+    return told
 
 
 def _seen_ratio(judgement: Judgement) -> float | None:

@@ -29,7 +29,7 @@ from perfsuite.report.page.findings import (
 )
 from perfsuite.report.page.head import Head, page_head
 from perfsuite.report.page.page_run import PageRun, RunLine, other_runs, run_lines
-from perfsuite.report.page.rows import CaseSources, CaseTable, case_tables, outcome_order, works_by_case
+from perfsuite.report.page.rows import CaseSources, CaseTable, case_tables, outcome_order, scale_note, works_by_case
 from perfsuite.report.page.script import PageScript
 from perfsuite.report.page.words import (
     basis_words,
@@ -134,7 +134,7 @@ def page_view(runs: Sequence[PageRun]) -> PageView:
         undecided=undecided_groups(run),
         figures=tuple(each for each in drawn if each.subject not in (_MACHINE, _RUNS)),
         tables=case_tables(run, sources),
-        change_notes=tuple(capitalized(note) for note in change_notes(run.judgements)),
+        change_notes=tuple(capitalized(note) for note in (*scale_note(run), *change_notes(run.judgements))),
         runs=run_lines(runs),
         run_figures=_about(_RUNS, drawn),
         machine=machine_tables(runs),

@@ -238,6 +238,17 @@ def cases_axis(run: RunFile) -> Axis | None:
     return change_axis(changes) if changes else None
 
 
+def scale_note(run: RunFile) -> tuple[str, ...]:
+    """Say how to read the changes that are drawn; nothing where there is none."""
+    axis = cases_axis(run)
+    if axis is None:
+        return ()
+    return (
+        f"changes are drawn from {axis.low:+.0f} % to {axis.high:+.0f} %: the line is no change, the band the margin, "
+        "the bar the interval; a ring has no interval, and an arrow lies beyond",
+    )
+
+
 def _table(kind: str, places: Sequence[int], run: RunFile, sources: CaseSources, axis: Axis | None) -> CaseTable:
     judgements = [run.judgements[place] for place in places]
     columns = columns_for(judgements, sources.others, axis)

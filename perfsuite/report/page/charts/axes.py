@@ -31,11 +31,8 @@ class Axis:
 
     def part(self, value: float) -> float:
         """Return where a value lies, 0 at the low end and 1 at the high one; what is beyond lies at the end."""
-        low, high, at = (math.log(each) for each in (self.low, self.high, value)) if self.is_log else (
-            self.low,
-            self.high,
-            value,
-        )
+        ends = (self.low, self.high, value)
+        low, high, at = map(math.log, ends) if self.is_log else ends
         return min(1.0, max(0.0, (at - low) / (high - low)))
 
     def label(self, tick: float) -> str:
@@ -89,18 +86,19 @@ def _log_ticks(low: float, high: float) -> list[float]:
     return inside[:: math.ceil(len(inside) / _MOST_TICKS)]
 
 
-def _even_ticks(low: float, high: float) -> list[float]:
+def _even_ticks(low: float, high: float, least_step: float = 0.0) -> list[float]:
     decade = 10.0 ** math.floor(math.log10(high - low))
     step = next(each for each in (0.1, 0.2, 0.5, 1.0, 2.0) if (high - low) / (each * decade) <= _MOST_TICKS) * decade
+    step = max(step, least_step)
     first, last = math.ceil(round(low / step, 9)), math.floor(round(high / step, 9))
     return [shown(number * step) for number in range(first, last + 1)]
 
 
-def linear_axis(title: str, low: float, high: float, *, is_signed: bool = False) -> Axis:
-    """Return a linear axis from one end to the other; both may be alike."""
+def linear_axis(title: str, low: float, high: float, *, is_signed: bool = False, least_step: float = 0.0) -> Axis:
+    """Return a linear axis from one end to the other, which may be alike; counts have a least step of 1."""
     if high <= low:
         low, high = low - 0.5, low + 0.5
-    return Axis(title=title, low=low, high=high, ticks=tuple(_even_ticks(low, high)), is_signed=is_signed)
+    return Axis(title=title, low=low, high=high, ticks=tuple(_even_ticks(low, high, least_step)), is_signed=is_signed)
 
 
 def level_axis(title: str, values: Sequence[float]) -> Axis:

@@ -69,7 +69,9 @@ class Change:
             yield rule(low, _MIDDLE, high, _MIDDLE, f"span {colour}")
         percent = to_change_percent(self.ratio)
         beyond = "right" if percent > axis.high else "left" if percent < axis.low else None
-        yield mark(part(self.ratio), _MIDDLE, Look(colour=colour, shape=beyond or ("circle" if self.bounds else "ring")))
+        yield mark(
+            part(self.ratio), _MIDDLE, Look(colour=colour, shape=beyond or ("circle" if self.bounds else "ring"))
+        )
 
 
 def change_axis(changes: Iterable[Change]) -> Axis:
@@ -83,5 +85,5 @@ def change_axis(changes: Iterable[Change]) -> Axis:
 
 def axis_drawing(axis: Axis) -> Markup:
     """Draw the numbers of a scale of changes, for above or below its rows."""
-    labels = [words(axis.part(tick), 11, f"{axis.label(tick)} %" if tick else "0", "middle") for tick in axis.ticks]
+    labels = [words(axis.part(tick), 11, axis.label(tick), "middle") for tick in axis.ticks]
     return picture(labels, 14, "", "change-axis")

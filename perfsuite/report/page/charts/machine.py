@@ -172,7 +172,9 @@ def _drawing(points: Sequence[_Point], x_title: str, y: Axis, summary: str) -> M
     names = list(dict.fromkeys(each.series for each in points))
     looks = {name: look_of(place) for place, name in enumerate(names)}
     xs = [each.x for each in points]
-    canvas = Canvas(x=linear_axis(x_title, min(xs), max(xs)), y=y, height=_HEIGHT)
+    canvas = Canvas(
+        x=linear_axis(x_title, min(xs), max(xs), least_step=1.0 if x_title == "replicate" else 0.0), y=y, height=_HEIGHT
+    )
     lines = [
         (look.colour, [(each.x, each.y) for each in points if each.series == name]) for name, look in looks.items()
     ]

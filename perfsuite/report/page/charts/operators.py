@@ -46,7 +46,7 @@ def _figure(phase: str, found: Sequence[Judgement]) -> Figure:
         subject="operators",
         title=f"Where the time of {phase} goes",
         summary=f"Of {format_count(len(found), 'operator')} together {format_ns(whole_ns)}: {told}.{more}",
-        drawing=Markup("{}<ol class=\"bars\">{}</ol>").format(legend(looks), rows),
+        drawing=Markup('{}<ol class="bars">{}</ol>').format(legend(looks), rows),
     )
 
 

@@ -118,9 +118,7 @@ def _drawing(ceilings: ProcessorCeilings, points: Sequence[_Point], summary: str
         height=_HEIGHT,
     )
     fastest = max(roof.bandwidth_bytes_per_s for _, roof in slopes)
-    lines = [
-        (f"ink d{place % _N_DASHES}", _slope(roof, low_x, low_y)) for place, (_, roof) in enumerate(slopes)
-    ]
+    lines = [(f"ink d{place % _N_DASHES}", _slope(roof, low_x, low_y)) for place, (_, roof) in enumerate(slopes)]
     marks = [canvas.curves(lines), *(part for label, roof in peaks for part in _peak(canvas, label, roof, fastest))]
     ordered = sorted(points, key=lambda each: each.kind == "phase")
     marks += [part for each in ordered for part in _marks(canvas, each)]
@@ -152,7 +150,9 @@ def _slope(roof: Roof, low_x: float, low_y: float) -> list[tuple[float, float]]:
 
 def _slope_legend(labels: Iterable[str]) -> Markup:
     """Say which dashes are of which bandwidth."""
-    entry = '<li><svg width="26" height="8" aria-hidden="true"><line class="ink d{}" x2="26" y1="4" y2="4"/></svg> {}</li>'
+    entry = (
+        '<li><svg width="26" height="8" aria-hidden="true"><line class="ink d{}" x2="26" y1="4" y2="4"/></svg> {}</li>'
+    )
     entries = (Markup(entry).format(place % _N_DASHES, label) for place, label in enumerate(labels))
     return Markup('<ul class="legend">{}</ul>').format(Markup("").join(entries))
 

@@ -94,7 +94,9 @@ def _drawing(all_series: Sequence[Series], labels: Sequence[str], summary: str) 
     marks = [canvas.curves((look.colour, line) for look, line in zip(looks, lines, strict=True))]
     for look, each, line in zip(looks, all_series, lines, strict=True):
         for (place, run, judgement), (_, change) in zip(each, line, strict=True):
-            told = f"{case_name(judgement)}, {run.started_at[:16].replace('T', ' ')}: {format_ns(judgement.measured_ns)}"
+            told = (
+                f"{case_name(judgement)}, {run.started_at[:16].replace('T', ' ')}: {format_ns(judgement.measured_ns)}"
+            )
             marks.append(canvas.mark(place, change, look, f"{told} ({format_ratio(_ratio(each, judgement))})"))
     step = -(-len(labels) // _MOST_LABELS)
     named = [(float(place), label) for place, label in enumerate(labels) if place % step == 0]

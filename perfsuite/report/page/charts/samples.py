@@ -7,26 +7,28 @@ from statistics import median
 
 from markupsafe import Markup
 
-from perfsuite.records.outcome import Judgement
+from perfsuite.records.outcome import Judgement, Outcome
 from perfsuite.report.page.charts.axes import Axis, TimeScale, level_axis
-from perfsuite.report.page.charts.svg import picture, rule, words
+from perfsuite.report.page.charts.svg import across, picture
 from perfsuite.units import format_ns
 
+#: Pixels of a row, and the most strokes in it: more would only cover each other.
 _ROW, _MOST_SAMPLES = 20, 60
+_COLOURS = ("k0", "k4")
 
 
 def samples_drawing(judgement: Judgement) -> Markup | None:
-    """Draw the samples of a case on one scale; None where there is nothing to compare."""
+    """Draw the samples of a case on one scale; None where they answer no question: of a part that passed, or of one."""
     rows = [(name, [each for each in times if each > 0]) for name, times in _rows(judgement)]
     every = [time_ns for _, times in rows for time_ns in times]
-    if len(every) < 2:
+    if len(every) < 2 or (judgement.outcome is Outcome.PASS and judgement.kind != "phase"):
         return None
     scale = TimeScale.of(every)
     axis = level_axis(scale.title(), [scale(each) for each in every])
-    marks = [mark for place, (_, times) in enumerate(rows) for mark in _row(axis, place, [scale(t) for t in times])]
+    scaled = [[scale(each) for each in times] for _, times in rows]
     summary = "; ".join(f"{name} {format_ns(min(times))} to {format_ns(max(times))}" for name, times in rows)
     names = Markup("").join(Markup("<span>{}</span>").format(name) for name, _ in rows)
-    drawn = picture([*marks, *_ticks(axis, len(rows) * _ROW)], len(rows) * _ROW, summary)
+    drawn = picture([_strokes(axis, scaled), *_numbers(axis, len(rows) * _ROW)], len(rows) * _ROW, summary)
     return Markup('<div class="samples"><div aria-hidden="true">{}</div>{}<p>{}</p></div>').format(
         names, drawn, axis.title
     )
@@ -41,20 +43,20 @@ def _rows(judgement: Judgement) -> Iterator[tuple[str, Sequence[int]]]:
         yield "baseline", (judgement.baseline_ns,)
 
 
-def _row(axis: Axis, place: int, times: Sequence[float]) -> Iterator[Markup]:
-    """Draw a row of strokes, and the median as a taller one."""
-    if not times:
-        return
-    top = place * _ROW
-    path = "".join(f"M{axis.part(time) * 1000:.0f} 4v12" for time in times)
-    yield Markup(
-        '<svg class="curves k{}" y="{}" height="{}" viewBox="0 0 1000 20" preserveAspectRatio="none"><path d="{}"/></svg>'
-    ).format(0 if place == 0 else 4, top, _ROW, path)
-    at = axis.part(median(times))
-    yield rule(at, top + 1, at, top + _ROW - 1, "median")
+def _strokes(axis: Axis, rows: Sequence[Sequence[float]]) -> Markup:
+    """Draw a row of strokes for each of the rows, and the medians as taller ones."""
+    paths = [
+        (colour, "".join(f"M{axis.part(time) * 1000:.0f} {place * _ROW + 4}v12" for time in times))
+        for place, (colour, times) in enumerate(zip(_COLOURS, rows, strict=False))
+    ]
+    middles = "".join(
+        f"M{axis.part(median(times)) * 1000:.0f} {place * _ROW + 1}v18" for place, times in enumerate(rows) if times
+    )
+    drawn = (Markup('<path class="{}" d="{}"/>').format(*each) for each in (*paths, ("median", middles)))
+    view = Markup('<svg class="curves" viewBox="0 0 1000 {}" preserveAspectRatio="none">{}</svg>')
+    return view.format(len(rows) * _ROW, Markup("").join(drawn))
 
 
-def _ticks(axis: Axis, height: int) -> Iterator[Markup]:
-    yield rule(0.0, height, 1.0, height, "base")
+def _numbers(axis: Axis, height: int) -> Iterator[Markup]:
     for tick in axis.ticks:
-        yield words(axis.part(tick), height + 14, axis.label(tick), "middle")
+        yield Markup('<text x="{}" y="{}">{}</text>').format(across(axis.part(tick)), height + 14, axis.label(tick))

@@ -126,7 +126,9 @@ class Canvas:
         places = (f"{self.x.part(x) * 1000:.0f} {(1.0 - self.y.part(y)) * 1000:.0f}" for x, y in points)
         return f"M{'L'.join(places)}"
 
-    def plot(self, marks: Iterable[Markup], summary: str, x_labels: Sequence[tuple[float, str]] | None = None) -> Markup:
+    def plot(
+        self, marks: Iterable[Markup], summary: str, x_labels: Sequence[tuple[float, str]] | None = None
+    ) -> Markup:
         """Return the picture with its axes; names of places across may stand instead of numbers."""
         labels = [(tick, self.x.label(tick)) for tick in self.x.ticks] if x_labels is None else x_labels
         drawn = picture([*self._grid(labels), *marks], self.height, summary)

@@ -69,7 +69,7 @@ def _drawing(
     top = scale(usual_ns * _FAR)
     ends = [*(min(top, end) for band in bands.values() for end in band), *(y for _, y in (*middles, *sum(lines, [])))]
     canvas = Canvas(
-        x=linear_axis("tokens in the context", tokens[0].n_context, tokens[-1].n_context),
+        x=linear_axis("tokens in the context", tokens[0].n_context, tokens[-1].n_context, least_step=1.0),
         y=level_axis(scale.title("time of a step"), ends),
         height=_HEIGHT,
     )
@@ -77,7 +77,9 @@ def _drawing(
     curves = [("band", [*lower, *reversed(upper)]), *(("dashed", line) for line in lines), ("k0", middles)]
     marks = [canvas.mark(x, y, _STEP, f"{x} tokens: {format_ns(time)}") for (x, y), time in _dots(near, middles)]
     marks += [
-        canvas.mark(each.n_context, canvas.y.high, _BEYOND, f"{each.n_context} tokens: {format_ns(median(each.samples_ns))}")
+        canvas.mark(
+            each.n_context, canvas.y.high, _BEYOND, f"{each.n_context} tokens: {format_ns(median(each.samples_ns))}"
+        )
         for each in far
     ]
     return canvas.plot([canvas.curves(curves), *marks], summary)
