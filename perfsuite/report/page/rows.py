@@ -110,7 +110,7 @@ class Cell:
     #: What stands beside it in small, such as its interval.
     note: str = ""
     #: The figure as a picture, which stands above it.
-    drawing: Markup = Markup("")
+    drawing: Markup | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,7 +176,7 @@ def _change(case: Judgement, axis: Axis | None) -> Cell:
     change = Change.of(case)
     if change is None:
         return Cell(text="-", order=None)
-    drawing = change.drawing(axis) if axis else Markup("")
+    drawing = change.drawing(axis) if axis else None
     return Cell(text=change.text, order=float(f"{change.ratio:.9g}"), drawing=drawing)
 
 

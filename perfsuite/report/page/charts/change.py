@@ -75,7 +75,7 @@ class Change:
 
 
 def change_axis(changes: Iterable[Change]) -> Axis:
-    """Return one scale for these changes, in per cent: zero and the intervals are on it, as far as 6 % is still seen."""
+    """Return one scale for these changes, in per cent, with zero and the intervals on it, as far as 6 % is seen."""
     percents = [to_change_percent(each) for change in changes for each in (change.ratio, *(change.bounds or ()))]
     low = max(_MOST[0], min(_LEAST[0], *percents, 0.0))
     high = min(_MOST[1], max(_LEAST[1], *percents, 0.0))

@@ -1,4 +1,4 @@
-"""Where the time of each phase goes: its most expensive operators, beside what was expected and what they took before."""
+"""Where the time of each phase goes: its most expensive operators, with what was expected and what they took."""
 
 from __future__ import annotations
 

@@ -85,14 +85,14 @@ def block(from_x: float, to_x: float, y: float, height: float, look: str) -> Mar
 
 
 def words(part: float, y: float, text: str, look: str = "") -> Markup:
-    """Return words at a place; ``start``, ``middle`` and ``end`` say on which side of it, ``strong`` that they count."""
+    """Return words at a place; ``start``, ``middle`` and ``end`` say on which side of it, ``strong`` how bold."""
     return Markup('<text{} x="{}" y="{}">{}</text>').format(
         Markup(' class="{}"').format(look) if look else "", across(part), down(y), text
     )
 
 
 def picture(marks: Iterable[Markup], height: int, summary: str, look: str = "") -> Markup:
-    """Return a picture of its own that has a name for those who do not see it; without a name it is hidden from them."""
+    """Return a picture, with its name for those who do not see it; without a name it is hidden from them."""
     named = Markup('role="img" aria-label="{}"').format(summary) if summary else Markup('aria-hidden="true"')
     return Markup('<svg class="{}" width="100%" height="{}" {}>{}</svg>').format(
         look or "area", height, named, Markup("").join(marks)

@@ -67,7 +67,10 @@ def _drawing(
     middles = [(each.n_context, scale(median(each.samples_ns))) for each in near]
     lines = [list(_other(each, usual_ns, scale)) for each in beside]
     top = scale(usual_ns * _FAR)
-    ends = [*(min(top, end) for band in bands.values() for end in band), *(y for _, y in (*middles, *sum(lines, [])))]
+    ends = [
+        *(min(top, end) for band in bands.values() for end in band),
+        *(y for line in (middles, *lines) for _, y in line),
+    ]
     canvas = Canvas(
         x=linear_axis("tokens in the context", tokens[0].n_context, tokens[-1].n_context, least_step=1.0),
         y=level_axis(scale.title("time of a step"), ends),
