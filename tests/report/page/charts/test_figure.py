@@ -1,0 +1,63 @@
+"""All figures of a run together."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from perfsuite.records.observation import NO_OBSERVATION
+from perfsuite.report.page.charts import Figure, figures
+from perfsuite.testing.run_files import HOSTILE_NAMES, synthetic_observation, synthetic_run
+
+from ..conftest import observed_run
+from ..svg_pieces import pieces
+
+
+def all_figures(*names: str) -> tuple[Figure, ...]:
+    """The figures of a run in which everything is there, beside two others."""
+    run = synthetic_run(n_cases=200, names=names)
+    observation = synthetic_observation(run)
+    if names:
+        states = tuple(replace(each, group=names[0]) for each in observation.states)
+        observation = replace(observation, states=states)
+    others = [synthetic_run(n_cases=200, seed=seed, started_at=f"2026-02-0{seed}T02:00:00+00:00") for seed in (1, 2)]
+    return figures(run, observation, [observed_run(each) for each in others])
+
+
+def test_every_subject_is_shown_where_it_was_recorded() -> None:
+    """No id is used twice, and words are short enough to be read out; a run of nothing has none."""
+    found = all_figures()
+    assert [each.figure_id for each in found] == list(dict.fromkeys(each.figure_id for each in found))
+    assert list(dict.fromkeys(each.subject for each in found)) == [
+        *("operators", "roofline", "tokens", "machine", "runs"),
+    ]
+    empty = replace(synthetic_run(n_cases=0), sentinels_ns={})
+    assert figures(empty, NO_OBSERVATION) == ()
+    for figure in found:
+        assert 0 < len(figure.title) <= 60
+        assert 40 <= len(figure.summary) <= 600, figure.summary
+
+
+def test_names_make_no_element() -> None:
+    """Hostile names leave the kinds of elements and attributes as they are."""
+    usual, strange = (
+        {(each.tag, *sorted(each.attributes)) for figure in found for each in pieces(figure.drawing)}
+        for found in (all_figures(), all_figures(*HOSTILE_NAMES))
+    )
+    assert strange <= usual
+
+
+def test_every_look_and_shape_is_known() -> None:
+    """Shapes are symbols of the page, and pictures of a plot have the name that is their summary."""
+    for figure in all_figures():
+        for each in pieces(figure.drawing, "use"):
+            assert each.attributes["href"].startswith("#shape-")
+        named = [
+            each.attributes.get("aria-label") for each in pieces(figure.drawing, "svg") if "role" in each.attributes
+        ]
+        assert named in ([], [figure.summary])
+
+
+def test_the_figures_of_a_large_run_stay_small() -> None:
+    """Those of 500 cases take less than a fifth of what a page may have."""
+    run = synthetic_run(n_cases=500)
+    assert sum(len(each.drawing) for each in figures(run, synthetic_observation(run))) < 60_000
