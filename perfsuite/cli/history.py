@@ -26,6 +26,7 @@ _EXAMPLES = {
     "perfsuite history cases decode": "cases whose id contains 'decode'",
     "perfsuite history trend phase/smollm2-135m-q8_0/siso/decode --plot decode.svg": "one case over all runs",
     "perfsuite history changes --repo ../llama.cpp": "where levels changed, and the commits in between",
+    "perfsuite history page -o history.html": "all of it as one page, for a browser",
     "perfsuite history add .perfsuite/runs": "take in runs from before there was a history",
     "perfsuite history sql 'SELECT device, count(*) FROM history GROUP BY device'": "a question of your own",
 }
@@ -36,6 +37,9 @@ _LAST_RUNS = 90
 _MOST_ROWS, _LIMIT_S = 100_000, 60.0
 
 
+_OUTPUT = "default: history.html in the current folder"
+
+
 def add_parser(commands: Commands) -> None:
     """Add the subcommand and its own subcommands."""
     parser = add_command(
@@ -43,12 +47,13 @@ def add_parser(commands: Commands) -> None:
         "history",
         about=_ABOUT,
         examples=_EXAMPLES,
-        writes="the history's folder (add, compact), and the picture that --plot names",
+        writes="the history's folder (add, compact), the picture that --plot names, and the page that --output names",
         see=("docs/history.md", "perfsuite baseline"),
     )
     actions = parser.add_subparsers(required=True, metavar="ACTION")
     _add_listings(actions)
     _add_changes(actions)
+    _add_page(actions)
     _add_upkeep(actions)
     for action in actions.choices.values():
         text = f"folder or s3://BUCKET/PREFIX of the history (default: {FOLDER}/history, here or nearest above)"
@@ -90,11 +95,31 @@ def _add_changes(actions: Commands) -> None:
     changes = add_action(actions, "changes", summary="tell where cases changed and stayed changed, as advice")
     changes.add_argument("case_id", nargs="?", metavar="CASE", help="this case only")
     _add_choice(changes)
-    changes.add_argument("--last", type=int, default=_LAST_RUNS, metavar="N", help=f"runs (default {_LAST_RUNS})")
-    text = "git repository of the sources under test (default: that of the current folder)"
-    changes.add_argument("--repo", type=Path, default=Path(), metavar="DIR", help=text)
+    _add_sources(changes)
     changes.add_argument("--json", action="store_true", help="print JSON")
     changes.set_defaults(run=partial(_run, "history_changes", "list_changes"))
+
+
+def _add_sources(action: argparse.ArgumentParser) -> None:
+    text = f"the newest N runs of each case, device and board (default {_LAST_RUNS})"
+    action.add_argument("--last", type=int, default=_LAST_RUNS, metavar="N", help=text)
+    text = "git repository of the sources under test (default: that of the current folder)"
+    action.add_argument("--repo", type=Path, default=Path(), metavar="DIR", help=text)
+
+
+def _add_page(actions: Commands) -> None:
+    page = add_action(
+        actions,
+        "page",
+        summary="show the cases over their runs as one HTML page",
+        writes="the page that --output names",
+    )
+    text = "cases whose id contains this, or with * and ? is this (default: all)"
+    page.add_argument("pattern", nargs="?", metavar="PATTERN", help=text)
+    page.add_argument("-o", "--output", type=Path, default=Path("history.html"), metavar="FILE", help=_OUTPUT)
+    _add_choice(page)
+    _add_sources(page)
+    page.set_defaults(run=partial(_run, "history_page", "write_page"))
 
 
 def _add_upkeep(actions: Commands) -> None:

@@ -116,15 +116,20 @@ class Canvas:
         return mark(self.x.part(x), self.down(y), look, tip)
 
     def curves(self, curves: Iterable[tuple[str, Sequence[tuple[float, float]]]]) -> Markup:
-        """Return lines through points, each with its look; they stretch with the width, and their strokes do not."""
+        """Return lines through points, each with its look; they stretch with the width, and their strokes do not.
+
+        Of a look with the word ``dots`` the points alone are drawn, as strokes without a length.
+        """
         paths = Markup("").join(
-            Markup('<path class="{}" d="{}"/>').format(look, self._path(points)) for look, points in curves if points
+            Markup('<path class="{}" d="{}"/>').format(look, self._path(points, "dots" in look.split()))
+            for look, points in curves
+            if points
         )
         return Markup('<svg class="curves" viewBox="0 0 1000 1000" preserveAspectRatio="none">{}</svg>').format(paths)
 
-    def _path(self, points: Sequence[tuple[float, float]]) -> str:
+    def _path(self, points: Sequence[tuple[float, float]], are_dots: bool) -> str:
         places = (f"{self.x.part(x) * 1000:.0f} {(1.0 - self.y.part(y)) * 1000:.0f}" for x, y in points)
-        return f"M{'L'.join(places)}"
+        return "".join(f"M{place}h0" for place in places) if are_dots else f"M{'L'.join(places)}"
 
     def plot(
         self, marks: Iterable[Markup], summary: str, x_labels: Sequence[tuple[float, str]] | None = None
