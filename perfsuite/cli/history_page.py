@@ -35,8 +35,9 @@ def write_page(options: argparse.Namespace) -> int:
         )
     marks = list(_marks(chosen, options.repo))
     path = write_history_page(chosen, marks, options.output)
-    cases = format_count(len({each.case_id for each in chosen}), "case")
-    runs = format_count(len({each.run_id for each in chosen}), "run")
+    measured = [each for each in chosen if each.measured_ns]
+    cases = format_count(len({each.case_id for each in measured}), "case")
+    runs = format_count(len({each.run_id for each in measured}), "run")
     changes = format_count(sum(not each.is_machine for each in marks), "change point")
     print(f"{terminal_text(str(path))}: {cases}, {runs}, {changes}")
     return 0

@@ -34,8 +34,9 @@ class _Reader(HTMLParser):
         self.pieces.append(Piece(tag=tag, attributes={name: value or "" for name, value in attrs}, text=""))
 
     def handle_data(self, data: str) -> None:
-        last = self.pieces[-1]
-        self.pieces[-1] = Piece(tag=last.tag, attributes=last.attributes, text=last.text + data)
+        if self.pieces:
+            last = self.pieces[-1]
+            self.pieces[-1] = Piece(tag=last.tag, attributes=last.attributes, text=last.text + data)
 
 
 def pieces(drawing: str, tag: str = "", look: str = "") -> list[Piece]:
