@@ -105,8 +105,10 @@ def seen_charts(page: Page) -> tuple[SeenChart, ...]:
 
 def _seen(told: dict[str, Any]) -> SeenChart:
     defects = []
-    if told["empty"] or not (told["pictures"] or "changes" in told["place"]):
-        defects.append(f"has {told['empty']} of {told['pictures']} pictures without a mark that can be seen")
+    if not told["pictures"] and "changes" not in told["place"]:
+        defects.append("has no picture")
+    if told["empty"]:
+        defects.append("has a picture without a mark that can be seen")
     if told["beyond"]:
         defects.append("is larger than its figure")
     if told["nameless"]:

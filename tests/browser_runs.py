@@ -114,6 +114,7 @@ def _as_new(judgement: Judgement) -> Judgement:
 def _as_undecided(judgement: Judgement) -> Judgement:
     reason = "+1.0 % (-6.0 % to +8.0 %), margin 2 %; about 20 more pairs would decide"
     bounds = {"change_ratio": 1.01, "lower_ratio": 0.94, "upper_ratio": 1.08, "n_pairs": 10, "n_more_pairs": 20}
+    bounds |= {"smallest_effect_ratio": 1.126}
     return replace(judgement, outcome=Outcome.INCONCLUSIVE, reason=reason, **bounds)  # type: ignore[arg-type]
 
 

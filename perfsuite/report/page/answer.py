@@ -218,6 +218,6 @@ def sure_words(lines: Sequence[ChangeLine]) -> str:
 
 def _seen_ratio(judgement: Judgement) -> float | None:
     """Return the slowdown that would have been seen, over the old time."""
-    if judgement.resolution_ratio is not None:
-        return judgement.resolution_ratio
-    return None if judgement.smallest_effect_ratio is None else judgement.smallest_effect_ratio - 1.0
+    if judgement.smallest_effect_ratio is not None:
+        return judgement.smallest_effect_ratio - 1.0
+    return judgement.resolution_ratio

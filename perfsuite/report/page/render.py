@@ -78,7 +78,7 @@ def as_command(text: str) -> Markup:
 
 
 def _with_whole_options(text: str) -> Markup:
-    return Markup(_OPTION.sub(r'<span class="whole">\g<0></span>', str(escape(text))))
+    return Markup(_OPTION.sub(r"<i>\g<0></i>", str(escape(text))))
 
 
 #: Figures that stand beside the tables of their own section.

@@ -115,7 +115,7 @@ def test_what_it_was_compared_with_is_told() -> None:
 def test_how_sure_it_is_is_told() -> None:
     """By pairs or replicates, and by the slowdown that would have been seen."""
     lines = answered(RUN).lines
-    assert sure_words(lines) == "10 pairs; a slowdown of 2 % would be seen"
+    assert sure_words(lines) == "10 pairs; a slowdown of 3 % would be seen"
     bare = [
         replace(
             line, judgement=replace(line.judgement, n_pairs=None, resolution_ratio=None, smallest_effect_ratio=None)

@@ -63,8 +63,8 @@ def _drawing(
 ) -> Markup:
     near = [each for each in tokens if each not in far] or list(tokens)
     scale = TimeScale.of([usual_ns])
-    bands = {each.n_context: tuple(map(scale, _band(each.samples_ns))) for each in near}
-    middles = [(each.n_context, scale(median(each.samples_ns))) for each in near]
+    bands = {each.n_context: [scale(end) for end in _band(each.samples_ns)] for each in near}
+    middles: list[tuple[float, float]] = [(each.n_context, scale(median(each.samples_ns))) for each in near]
     lines = [list(_other(each, usual_ns, scale)) for each in beside]
     top = scale(usual_ns * _FAR)
     ends = [
@@ -77,7 +77,8 @@ def _drawing(
         height=_HEIGHT,
     )
     lower, upper = ([(context, band[end]) for context, band in bands.items()] for end in (0, 1))
-    curves = [("band", [*lower, *reversed(upper)]), *(("dashed", line) for line in lines), ("k0", middles)]
+    band: list[tuple[float, float]] = [*lower, *upper[::-1]]
+    curves = [("band", band), *(("dashed", line) for line in lines), ("k0", middles)]
     marks = [canvas.mark(x, y, _STEP, f"{x} tokens: {format_ns(time)}") for (x, y), time in _dots(near, middles)]
     marks += [
         canvas.mark(
@@ -96,6 +97,7 @@ def _dots(
 
 
 def _other(page_run: PageRun, usual_ns: float, scale: TimeScale) -> Iterator[tuple[float, float]]:
+    """Return the steps of another run, without those beyond the axis."""
     for token in page_run.observation.tokens:
         if token.samples_ns and median(token.samples_ns) <= usual_ns * _FAR:
             yield token.n_context, scale(median(token.samples_ns))
