@@ -66,6 +66,8 @@ class Answer:
     lines: tuple[ChangeLine, ...]
     #: Numbers of the scale of the lines; None where no line has a change.
     axis: Markup | None
+    #: How to read the lines; empty where none has a change.
+    reading: str
     blames: tuple[Blame, ...]
     #: What to do next, each with its command, which may be empty; and what helps with all of them.
     steps: tuple[Step, ...]
@@ -93,6 +95,7 @@ def answer_of(page_run: PageRun, findings: Sequence[Finding]) -> Answer:
             for each in shown
         ),
         axis=axis_drawing(axis) if axis else None,
+        reading=_reading(changes),
         blames=tuple(map(_blame, blamed[:_MOST_BLAMED])),
         steps=tuple(islice(_steps(page_run), MAX_STEPS)),
         hint=_hint(run),
@@ -107,6 +110,16 @@ def _shown(run: RunFile) -> list[Judgement]:
     found = long or [each for each in run.judgements if each.change_ratio is not None]
     chosen = sorted(found, key=lambda each: (not each.outcome.fails, -abs(each.lost_ns or 0)))[:MAX_LINES]
     return [each for each in run.judgements if each in chosen]
+
+
+def _reading(changes: Sequence[Change]) -> str:
+    """Say what the marks mean that are there."""
+    told = {
+        "Bar: interval of the change.": any(each.bounds for each in changes),
+        "Ring: a change without an interval.": any(each.bounds is None for each in changes),
+        "Band: margin.": any(each.margin_ratio is not None for each in changes),
+    }
+    return " ".join(words for words, is_there in told.items() if is_there)
 
 
 def _change_word(judgement: Judgement) -> str:

@@ -42,6 +42,7 @@ def test_each_phase_that_matters_has_a_line() -> None:
     assert (decode.word, decode.change and decode.change.text) == ("slower", "+21.8 %")
     assert decode.drawing
     assert answer.axis
+    assert answer.reading == "Bar: interval of the change. Band: margin."
     assert " → " in lines["end_to_end"].speed
     tiny = next(each for each in RUN.judgements if each.case_id.endswith("/sampling"))
     failing = replace(tiny, outcome=Outcome.REGRESSED)
@@ -56,7 +57,9 @@ def test_without_phases_the_largest_changes_are_shown() -> None:
     assert len(answer.lines) == MAX_LINES
     assert any(line.judgement.outcome.fails for line in answer.lines)
     empty = answered(replace(RUN, judgements=(), attribution=Attribution()))
-    assert (empty.lines, empty.axis, empty.blames) == ((), None, ())
+    assert (empty.lines, empty.axis, empty.reading, empty.blames) == ((), None, "", ())
+    bare = tuple(replace(each, lower_ratio=None, upper_ratio=None, margin_ratio=None) for each in RUN.judgements)
+    assert answered(replace(RUN, judgements=bare)).reading == "Ring: a change without an interval."
 
 
 def test_operators_that_carry_a_change_are_named_with_their_share() -> None:
