@@ -38,10 +38,16 @@
 
   /* Runs of a chart: a line where the chosen one lies, and below the chart what was measured in it. */
 
+  /* Runs of several boards at one time lie at one place, of which the first run stands for all. */
   function placesOf(chart) {
-    const found = new Set();
-    for (const [, points] of chart.lines) for (let at = 0; at < points.length; at += 2) found.add(points[at]);
-    return [...found].sort((one, other) => one - other);
+    const found = new Map();
+    for (const [, points] of chart.lines) {
+      for (let at = 0; at < points.length; at += 2) {
+        const across = runs[points[at]][0];
+        found.set(across, Math.min(points[at], found.get(across) ?? Infinity));
+      }
+    }
+    return [...found.values()].sort((one, other) => one - other);
   }
 
   function nearest(places, across) {
@@ -53,7 +59,7 @@
   function timesIn(chart, run) {
     return chart.lines.flatMap(([name, points]) => {
       for (let at = 0; at < points.length; at += 2) {
-        if (points[at] === run) return [`${name} ${points[at + 1]} ${chart.unit}`];
+        if (runs[points[at]][0] === runs[run][0]) return [`${name} ${points[at + 1]} ${chart.unit}`];
       }
       return [];
     });
