@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +11,7 @@ if TYPE_CHECKING:
 #: Less than this ratio of luminances (WCAG 2.2, relative luminance) is taken for invisible.
 _LEAST_CONTRAST = 1.25
 
-#: Returns of each figure that is shown: its id, boxes of svg and figure, marks, texts that leave the svg.
+#: Returns of each figure that is shown: its id, its pictures, marks, and texts that leave it.
 _LOOK = """
 (leastContrast) => {
   const channel = (value) => (value <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4);
@@ -49,49 +48,41 @@ _LOOK = """
   const isWithin = (inner, outer, slack) =>
     inner.left >= outer.left - slack && inner.right <= outer.right + slack &&
     inner.top >= outer.top - slack && inner.bottom <= outer.bottom + slack;
-  const meets = (one, other) =>
-    one.left < other.right && one.right > other.left && one.top < other.bottom && one.bottom > other.top;
   const isSeen = (mark, frame, paper) => {
     const box = mark.getBoundingClientRect();
-    if (!(box.width >= 1 || box.height >= 1) || !meets(box, frame)) return false;
     const style = getComputedStyle(mark);
+    const room = parseFloat(style.strokeWidth) || 0;
+    if (!(box.width + room >= 1 || box.height + room >= 1) || !isWithin(box, frame, 12)) return false;
     if (style.visibility !== "visible" || style.display === "none") return false;
     return inked(style, "fill", paper) || (parseFloat(style.strokeWidth) > 0 && inked(style, "stroke", paper));
   };
-  const shown = [...document.querySelectorAll("figure.chart")].filter((each) => each.checkVisibility());
+  const marksOf = "use, rect, path[class], line:not(.grid, .base, .zero)";
+  const shown = [...document.querySelectorAll(".chart, .samples, .changes, .course")]
+    .filter((each) => each.checkVisibility());
   return shown.map((figure) => {
-    const place = figure.dataset.figure ?? figure.dataset.case ?? figure.id;
-    const svg = figure.querySelector("svg");
-    if (!svg) return { place, marks: 0, outside: [], beyond: false, has_svg: false };
-    const frame = svg.getBoundingClientRect();
+    const place = figure.id || figure.closest("tbody, details")?.id || figure.className;
+    const pictures = [...figure.querySelectorAll("svg:not(svg svg):not(.legend svg):not(.change-axis)")];
+    const frames = pictures.map((each) => each.getBoundingClientRect());
     const paper = paperOf(figure);
-    const marks = [...svg.querySelectorAll("g.role-mark > :is(path, line, rect, text, image)")];
-    const texts = [...svg.querySelectorAll("text")].filter((each) => each.textContent.trim() && each.checkVisibility());
-    const outside = texts.filter((each) => !isWithin(each.getBoundingClientRect(), frame, 1.5));
-    const pale = texts.filter((each) => {
-      const style = getComputedStyle(each);
-      return each.closest("g.role-axis, g.role-axis-label, g.role-axis-title, g.role-legend, g.role-title") &&
-        parseFloat(style.opacity) > 0 && contrast(rgba(style.fill), paper) < 4.5;
-    });
+    const seen = pictures.map((svg, at) =>
+      [...svg.querySelectorAll(marksOf)].filter((mark) => isSeen(mark, frames[at], paper)));
+    const texts = [...figure.querySelectorAll("svg text")].filter((each) => each.textContent.trim());
+    const room = figure.getBoundingClientRect();
+    const [left, right] = [Math.max(0, room.left - 12), Math.min(innerWidth, room.right + 12)];
+    const around = { left, right, top: room.top, bottom: room.bottom };
+    const textsOf = (isSo) => texts.filter(isSo).map((each) => each.textContent);
     return {
       place,
-      has_svg: true,
-      marks: marks.filter((mark) => isSeen(mark, frame, paper)).length,
-      outside: outside.map((each) => each.textContent),
-      pale: pale.map((each) => each.textContent),
-      roles: svg.querySelectorAll("[role]:not([role=presentation], [aria-hidden=true], [aria-hidden=true] *)").length,
-      named: Boolean(svg.getAttribute("aria-label")?.trim()),
-      beyond: !isWithin(frame, figure.getBoundingClientRect(), 1.5),
+      pictures: pictures.length,
+      empty: seen.filter((marks) => !marks.length).length,
+      marks: seen.flat().length,
+      outside: textsOf((each) => !isWithin(each.getBoundingClientRect(), around, 1.5)),
+      pale: textsOf((each) => contrast(rgba(getComputedStyle(each).fill), paper) < 4.5),
+      nameless: pictures.filter((svg) => svg.getAttribute("aria-hidden") !== "true" &&
+        !(svg.getAttribute("role") === "img" && svg.getAttribute("aria-label")?.trim())).length,
+      beyond: frames.some((frame) => !isWithin(frame, room, 1.5)),
     };
   });
-}
-"""
-
-#: Whether each chart that is shown has a picture.
-_ALL_DRAWN = """
-() => {
-  const shown = [...document.querySelectorAll("figure.chart")].filter((each) => each.checkVisibility());
-  return shown.every((each) => each.querySelector("svg"));
 }
 """
 
@@ -108,26 +99,20 @@ class SeenChart:
 
 
 def seen_charts(page: Page) -> tuple[SeenChart, ...]:
-    """Return every chart that is shown, once all of them are drawn; one that stays undrawn has that defect."""
-    from playwright.sync_api import TimeoutError as Late
-
-    with suppress(Late):  # the chart that is late is found below, with its name
-        page.wait_for_function(_ALL_DRAWN)
+    """Return every chart that is shown."""
     return tuple(_seen(each) for each in page.evaluate(_LOOK, _LEAST_CONTRAST))
 
 
 def _seen(told: dict[str, Any]) -> SeenChart:
     defects = []
-    if not told["has_svg"]:
-        defects.append("was not drawn")
-    elif not told["marks"]:
-        defects.append("has no mark that can be seen")
+    if not told["pictures"] and "changes" not in told["place"]:
+        defects.append("has no picture")
+    if told["empty"]:
+        defects.append("has a picture without a mark that can be seen")
     if told["beyond"]:
         defects.append("is larger than its figure")
-    if told.get("roles"):
-        defects.append("tells its insides to who reads by ear")
-    if not told.get("named", True):
+    if told["nameless"]:
         defects.append("has no name")
     defects += [f"cuts off {text!r}" for text in told["outside"]]
-    defects += [f"writes {text!r} too pale" for text in told.get("pale", ())]
+    defects += [f"writes {text!r} too pale" for text in told["pale"]]
     return SeenChart(place=told["place"], n_marks=told["marks"], defects=tuple(defects))

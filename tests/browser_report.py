@@ -58,7 +58,9 @@ def choose(page: Page, *, text: str = "", kind: str = "", outcome: str = "") -> 
     """Filter the cases; what is empty chooses all."""
     page.fill("#filter-text", text)
     page.select_option("#filter-kind", kind)
-    page.select_option("#filter-outcome", outcome)
+    for button in page.locator(".filter button.count").all():
+        if (button.get_attribute("aria-pressed") == "true") != (button.get_attribute("data-outcome") == outcome):
+            button.click()
 
 
 def table_of(page: Page, kind: str) -> Locator:

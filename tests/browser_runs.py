@@ -44,6 +44,11 @@ def new_run() -> RunFile:
     return _retold(synthetic_run(n_cases=N_CASES, n_regressed=0, against=None), _as_new)
 
 
+def undecided_run() -> RunFile:
+    """Return a run in pairs that decided nothing."""
+    return _retold(synthetic_run(n_cases=N_CASES, n_regressed=0), _as_undecided)
+
+
 def improved_run() -> RunFile:
     """Return a run in which cases improved and nothing else happened."""
     return _retold(synthetic_run(n_cases=N_CASES, n_regressed=0), _as_improved)
@@ -67,6 +72,7 @@ SORTS: dict[str, tuple[Callable[[], RunFile], bool]] = {
     "empty": (empty_run, False),
     "one-case": (one_case_run, True),
     "new": (new_run, True),
+    "undecided": (undecided_run, True),
     "improved": (improved_run, True),
     "shifted": (shifted_run, True),
     "older": (older_run, False),
@@ -103,6 +109,13 @@ def _retold(run: RunFile, retell: Callable[[Judgement], Judgement]) -> RunFile:
 def _as_new(judgement: Judgement) -> Judgement:
     reason = "no baseline yet; record one with --baseline=record"
     return replace(judgement, outcome=Outcome.NEW, reason=reason, baseline_ns=None, change_ratio=None)
+
+
+def _as_undecided(judgement: Judgement) -> Judgement:
+    reason = "+1.0 % (-6.0 % to +8.0 %), margin 2 %; about 20 more pairs would decide"
+    bounds = {"change_ratio": 1.01, "lower_ratio": 0.94, "upper_ratio": 1.08, "n_pairs": 10, "n_more_pairs": 20}
+    bounds |= {"smallest_effect_ratio": 1.126}
+    return replace(judgement, outcome=Outcome.INCONCLUSIVE, reason=reason, **bounds)  # type: ignore[arg-type]
 
 
 def _as_improved(judgement: Judgement) -> Judgement:

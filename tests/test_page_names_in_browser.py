@@ -30,10 +30,7 @@ OBSERVATION = synthetic_observation(RUN, names=HOSTILE_NAMES)
 USUAL = synthetic_run(n_cases=140)
 
 #: What a name could bring into being.
-_FOREIGN = (
-    "img, iframe, object, embed, form:not(.filter, .vega-bindings), "
-    "[autofocus], [onload], [onerror], [onfocus], [onmouseover]"
-)
+_FOREIGN = "img, iframe, object, embed, form:not(.filter), [autofocus], [onload], [onerror], [onfocus], [onmouseover]"
 
 _SCRIPTS = "document.querySelectorAll('script').length"
 

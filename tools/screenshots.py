@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, sync_playwright
 
 _LIMIT_MS = 60_000
 #: Widths of a phone, a tablet and a desk.
-_WIDTHS = (360, 820, 1440)
+_WIDTHS = (390, 820, 1280)
 #: Chromium draws no picture that is higher than this.
 _MAX_HEIGHT = 16_000
 
@@ -22,7 +22,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("report", type=Path, help="the report, an HTML file")
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="FOLDER", help="where the pictures go")
-    parser.add_argument("--widths", type=int, nargs="+", default=_WIDTHS, metavar="PIXELS", help="360 820 1440")
+    parser.add_argument("--widths", type=int, nargs="+", default=_WIDTHS, metavar="PIXELS", help="390 820 1280")
     parser.add_argument("--open", metavar="SELECTOR", help="details that are opened first, such as 'details'")
     options = parser.parse_args()
     chromium = shutil.which("chromium")
@@ -40,14 +40,13 @@ def main() -> None:
 
 def _shoot(browser: Browser, options: argparse.Namespace, width: int, scheme: str) -> None:
     context = browser.new_context(
-        viewport={"width": width, "height": 800 if width < 800 else 900}, color_scheme=scheme, offline=True
+        viewport={"width": width, "height": 844 if width < 800 else 800}, color_scheme=scheme, offline=True
     )
     context.set_default_timeout(_LIMIT_MS)
     page = context.new_page()
     page.goto(options.report.resolve().as_uri(), wait_until="load")
     if options.open:
         page.eval_on_selector_all(options.open, "all => all.forEach((each) => { each.open = true; })")
-    page.wait_for_timeout(1_000)  # figures are drawn after a resize has settled
     name = options.output / f"{width}-{scheme}"
     page.screenshot(path=f"{name}-first.png")
     height = min(_MAX_HEIGHT, page.evaluate("document.documentElement.scrollHeight"))

@@ -21,12 +21,16 @@ change is reported four nights after it at the earliest.
 _EXAMPLES = {
     "perfsuite history trend phase/smollm2-135m-q8_0/siso/decode --plot decode.svg": "one case over all runs",
     "perfsuite history changes --repo ../llama.cpp": "changes, with the commits in between",
+    "perfsuite history page -o history.html": "all of it as one page, for a browser",
 }
 
 #: Runs of each case that change points are looked for in.
 _LAST_RUNS = 90
 #: Of an answer to a SELECT: rows, and seconds that it may take.
 _MOST_ROWS, _LIMIT_S = 100_000, 60.0
+
+
+_OUTPUT = "default: history.html in the current folder"
 
 
 def add_parser(commands: Commands) -> None:
@@ -36,15 +40,13 @@ def add_parser(commands: Commands) -> None:
         "history",
         about=_ABOUT,
         examples=_EXAMPLES,
-        writes="files of the history ('add', 'compact')",
-        see=(
-            "docs/history.md",
-            "perfsuite baseline",
-        ),
+        writes="files of the history ('add', 'compact'), and the page of 'page'",
+        see=("docs/history.md", "perfsuite baseline"),
     )
     actions = parser.add_subparsers(required=True, metavar="ACTION")
     _add_listings(actions)
     _add_changes(actions)
+    _add_page(actions)
     _add_upkeep(actions)
     for action in actions.choices.values():
         text = f"folder or s3://BUCKET/PREFIX (default {FOLDER}/history, here or in a folder above)"
@@ -88,13 +90,31 @@ def _add_changes(actions: Commands) -> None:
     changes = add_action(actions, "changes", summary="list where cases changed and stayed changed")
     changes.add_argument("case_id", nargs="?", metavar="CASE", help="case id (default: all)")
     _add_choice(changes)
-    changes.add_argument(
-        "--last", type=int, default=_LAST_RUNS, metavar="N", help=f"newest runs to look at (default {_LAST_RUNS})"
-    )
-    text = "git repository of the measured sources (default: the current folder's)"
-    changes.add_argument("--repo", type=Path, default=Path(), metavar="DIR", help=text)
+    _add_sources(changes)
     add_json(changes)
     changes.set_defaults(run=partial(_run, "history_changes", "list_changes"))
+
+
+def _add_sources(action: argparse.ArgumentParser) -> None:
+    text = f"newest runs to look at (default {_LAST_RUNS})"
+    action.add_argument("--last", type=int, default=_LAST_RUNS, metavar="N", help=text)
+    text = "git repository of the measured sources (default: the current folder's)"
+    action.add_argument("--repo", type=Path, default=Path(), metavar="DIR", help=text)
+
+
+def _add_page(actions: Commands) -> None:
+    page = add_action(
+        actions,
+        "page",
+        summary="write one HTML page of all cases over their runs",
+    )
+    text = "part of a case id, or a pattern with * and ? (default: all)"
+    page.add_argument("pattern", nargs="?", metavar="PATTERN", help=text)
+    page.add_argument("-o", "--output", type=Path, default=Path("history.html"), metavar="FILE", help=_OUTPUT)
+    _add_choice(page)
+    _add_sources(page)
+    add_json(page)
+    page.set_defaults(run=partial(_run, "history_page", "write_page"))
 
 
 def _add_upkeep(actions: Commands) -> None:

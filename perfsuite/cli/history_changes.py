@@ -118,13 +118,14 @@ def list_changes(options: argparse.Namespace) -> int:
 
 def tell_changes(points: Sequence[TrendPoint], options: argparse.Namespace, *, empty: str) -> None:
     """Print where cases changed, by device and time, with the commits in between."""
-    advice = _advice_by_case(points)
+    advice = advice_by_case(points)
     between = cache(partial(commits_between, options.repo))  # cases change together: git is asked once for all of them
     lines = _lines(advice, between, names_boards=has_boards(points)) if points else iter([terminal_text(empty)])
     give(Answer(parts=lambda: lines, plain=lambda: [_plain_advice(each, between) for each in advice]), options)
 
 
-def _advice_by_case(points: Sequence[TrendPoint]) -> list[tuple[str, str, ChangeAdvice]]:
+def advice_by_case(points: Sequence[TrendPoint]) -> list[tuple[str, str, ChangeAdvice]]:
+    """Look for changes in the runs of each case on each device."""
     by_case = groupby(points, key=lambda point: (point.case_id, point.device))
     return [(*key, find_changes(tuple(of_case), _weights(key[1]))) for key, of_case in by_case]
 

@@ -64,12 +64,13 @@ Step = tuple[str, str]
 def next_steps(run: EndedRun) -> tuple[str, ...]:
     """Return the lines of the steps, the most urgent first, each command on a line of its own to be copied."""
     lines = []
-    for number, (why, command) in enumerate(islice(_steps(run), MAX_STEPS), 1):
+    for number, (why, command) in enumerate(islice(steps_after(run), MAX_STEPS), 1):
         lines += [f"  {number}. {why}{':' if command else ''}", *([f"     {command}"] if command else [])]
     return ("what next:", *lines) if lines else ()
 
 
-def _steps(run: EndedRun) -> Iterator[Step]:
+def steps_after(run: EndedRun) -> Iterator[Step]:
+    """Return all steps, the most urgent first."""
     for outcome in ORDER_OF_WEIGHT:
         if outcome in _STEPS and (found := run.of(outcome)):
             yield from _STEPS[outcome](run, found)

@@ -22,16 +22,17 @@ from perfsuite.workload.scenario import find_scenario
 
 def tokens_per_s(judgement: Judgement) -> float | None:
     """Return the measured speed of a prompt or of decode; None of other cases, and where it is not known."""
-    return _rate(judgement, judgement.measured_ns)
+    return token_rate(judgement, judgement.measured_ns)
 
 
 def timed(judgement: Judgement, time_ns: int | None) -> str:
     """Return a time of the case, with its tokens a second where it has such: ``34.8 ms (28.7 tokens/s)``."""
-    rate = _rate(judgement, time_ns)
+    rate = token_rate(judgement, time_ns)
     return format_ns(time_ns) if rate is None else f"{format_ns(time_ns)} ({format_tokens_per_s(rate)} tokens/s)"
 
 
-def _rate(judgement: Judgement, time_ns: int | None) -> float | None:
+def token_rate(judgement: Judgement, time_ns: int | None) -> float | None:
+    """Return the tokens a second of a prompt or of decode that takes a time; None of other cases."""
     n_tokens = _n_tokens(judgement)
     return n_tokens * NS_PER_S / time_ns if n_tokens and time_ns else None
 

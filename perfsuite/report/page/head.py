@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from perfsuite.records.outcome import ORDER_OF_WEIGHT, Outcome
 from perfsuite.report.engine_words import commit_title, engine_words
+from perfsuite.report.page.answer import Answer, against_words, answer_of, sure_words
+from perfsuite.report.page.findings import Finding
+from perfsuite.report.page.page_run import PageRun
 from perfsuite.report.page.words import capitalized, commit_words, duration_words, tone_word, when_words
 from perfsuite.report.run_file import RunFile
 from perfsuite.report.verdict_words import change_words, verdict_sentence, verdict_tone
@@ -35,10 +38,12 @@ class Head:
     #: Whether any of them was measured and compared.
     is_judged: bool
     facts: Mapping[str, str]
+    answer: Answer
 
 
-def page_head(run: RunFile) -> Head:
-    """Return the head of the page about a run."""
+def page_head(page_run: PageRun, findings: Sequence[Finding] = ()) -> Head:
+    """Return the head of the page about a run, of which the findings are the cases that changed."""
+    run, answer = page_run.run, answer_of(page_run, findings)
     tone = verdict_tone(run)
     counts = Counter(judgement.outcome for judgement in run.judgements)
     verdict, _, further = capitalized(verdict_sentence(run, named=isolated_name)).partition("; ")
@@ -53,7 +58,8 @@ def page_head(run: RunFile) -> Head:
         counts={outcome: counts[outcome] for outcome in ORDER_OF_WEIGHT if counts[outcome]},
         n_cases=len(run.judgements),
         is_judged=any(each.outcome.decides for each in run.judgements),
-        facts={name: value for name, value in _facts(run) if value},
+        facts={name: value for name, value in _facts(run, answer) if value},
+        answer=answer,
     )
 
 
@@ -70,13 +76,14 @@ def _remarks(run: RunFile) -> Iterator[str]:
         )
 
 
-def _facts(run: RunFile) -> Iterator[tuple[str, str]]:
+def _facts(run: RunFile, answer: Answer) -> Iterator[tuple[str, str]]:
+    yield "Compared with", against_words(run)
+    yield "How sure", sure_words(answer.lines)
     yield "Engine", engine_words(run.subjects)
     yield "Device", _device_words(run)
     if run.origin.board:
         yield "Board" if run.origin.board.is_linked else "Machine", run.origin.board.text
     yield "Workload", run.workload
-    yield "Compared with", f"{run.against}, in pairs" if run.against else ""
     yield "Measured", f"{when_words(run.started_at)}, {duration_words(run)}"
     yield commit_title(run.origin), commit_words(run)
 

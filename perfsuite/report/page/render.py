@@ -15,7 +15,8 @@ from markupsafe import Markup, escape
 
 from perfsuite.errors import PerfsuiteError
 from perfsuite.records.whole_file import write_whole_bytes
-from perfsuite.report.page.charts import Figure, PageScript, case_figures, figures, page_scripts, specs_by_id
+from perfsuite.report.page.charts import Figure, figures
+from perfsuite.report.page.charts.svg import symbols
 from perfsuite.report.page.facts import FactTable, fact_tables, machine_tables
 from perfsuite.report.page.findings import (
     MAX_CARDS,
@@ -28,7 +29,8 @@ from perfsuite.report.page.findings import (
 )
 from perfsuite.report.page.head import Head, page_head
 from perfsuite.report.page.page_run import PageRun, RunLine, other_runs, run_lines
-from perfsuite.report.page.rows import CaseSources, CaseTable, case_tables, outcome_order, works_by_case
+from perfsuite.report.page.rows import CaseSources, CaseTable, case_tables, outcome_order, scale_note, works_by_case
+from perfsuite.report.page.script import PageScript
 from perfsuite.report.page.words import (
     basis_words,
     capitalized,
@@ -76,7 +78,7 @@ def as_command(text: str) -> Markup:
 
 
 def _with_whole_options(text: str) -> Markup:
-    return Markup(_OPTION.sub(r'<span class="whole">\g<0></span>', str(escape(text))))
+    return Markup(_OPTION.sub(r"<i>\g<0></i>", str(escape(text))))
 
 
 #: Figures that stand beside the tables of their own section.
@@ -102,9 +104,6 @@ class PageView:
     machine: tuple[FactTable, ...]
     machine_figures: tuple[Figure, ...]
     facts: tuple[FactTable, ...]
-    #: By figure, its specification; and what the figures of single cases are made of.
-    specs: dict[str, Any]
-    case_specs: dict[str, Any]
     #: Why no case can be measured again by a command; empty where each can.
     lacks_commands: str
     suite_version: str
@@ -120,31 +119,27 @@ def page_view(runs: Sequence[PageRun]) -> PageView:
     """Return what the page about the first of the runs shows."""
     page_run, run = runs[0], runs[0].run
     drawn = figures(run, page_run.observation, runs[1:])
-    of_cases = case_figures(run, runs[1:])
     commands = reproductions(run)
-    failed = failures(run, commands)
+    failed, improved = failures(run, commands), improvements(run, commands)
     sources = CaseSources(
         reproductions=commands,
-        figure_keys=of_cases.keys,
         works=works_by_case(page_run.observation),
         others=other_runs(runs),
     )
     return PageView(
-        head=page_head(run),
+        head=page_head(page_run, (*failed, *improved)),
         failure_cards=failed[:MAX_CARDS],
         failure_lines=failed[MAX_CARDS:],
-        improvements=improvements(run, commands),
+        improvements=improved,
         undecided=undecided_groups(run),
         figures=tuple(each for each in drawn if each.subject not in (_MACHINE, _RUNS)),
         tables=case_tables(run, sources),
-        change_notes=tuple(capitalized(note) for note in change_notes(run.judgements)),
+        change_notes=tuple(capitalized(note) for note in (*scale_note(run), *change_notes(run.judgements))),
         runs=run_lines(runs),
         run_figures=_about(_RUNS, drawn),
         machine=machine_tables(runs),
         machine_figures=_about(_MACHINE, drawn),
         facts=fact_tables(page_run),
-        specs=specs_by_id(drawn),
-        case_specs=of_cases.plain,
         lacks_commands=next((each.note for each in commands if each.command is None), ""),
         suite_version=run.suite_version,
         workload=run.workload,
@@ -180,15 +175,20 @@ def write_page(runs: Sequence[PageRun], path: Path) -> Path:
 
 def render_page(runs: Sequence[PageRun]) -> str:
     """Return the page as HTML."""
-    first, scripts = _own_script("first.js"), (_own_script("page.js"), *page_scripts())
-    policy = _POLICY.format(" ".join(script.csp_source for script in (first, *scripts)))
-    return (
-        _environment()
-        .get_template("page.html.j2")
-        .render(
-            view=page_view(runs), policy=policy, style=Markup(_text("style.css")), first_script=first, scripts=scripts
-        )
-    )
+    return rendered("page.html.j2", ("page.js",), view=page_view(runs))
+
+
+def rendered(template: str, script_names: Sequence[str], **content: object) -> str:
+    """Return a page of the suite as HTML: its styles, shapes and scripts in it, and a policy that lets no other run."""
+    first, scripts = _own_script("first.js"), tuple(map(_own_script, script_names))
+    shared = {
+        "policy": _POLICY.format(" ".join(script.csp_source for script in (first, *scripts))),
+        "style": Markup(_text("style.css")),
+        "symbols": symbols(),
+        "first_script": first,
+        "scripts": scripts,
+    }
+    return _environment().get_template(template).render(**shared, **content)
 
 
 @cache

@@ -5,9 +5,15 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+
+from markupsafe import Markup
 
 from perfsuite.records.observation import CaseWork, Observation
 from perfsuite.records.outcome import Judgement, Outcome
+from perfsuite.report.page.charts.axes import Axis
+from perfsuite.report.page.charts.change import Change, change_axis
+from perfsuite.report.page.charts.samples import samples_drawing
 from perfsuite.report.page.page_run import OtherRun
 from perfsuite.report.page.words import expected_words, interval_text, kind_place, kind_title, old_word, spread_words
 from perfsuite.report.reproduce import Reproduction
@@ -103,6 +109,8 @@ class Cell:
     order: float | None
     #: What stands beside it in small, such as its interval.
     note: str = ""
+    #: The figure as a picture, which stands above it.
+    drawing: Markup | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,9 +123,11 @@ class Column:
     cell: Callable[[Judgement], Cell]
 
 
-def columns_for(judgements: Sequence[Judgement], others: Sequence[OtherRun]) -> tuple[Column, ...]:
-    """Return the columns in which at least one of the cases has a figure."""
-    candidates = (*_columns(_old_title(judgements)), *(_run_column(other) for other in others[:_MAX_RUNS]))
+def columns_for(
+    judgements: Sequence[Judgement], others: Sequence[OtherRun], axis: Axis | None = None
+) -> tuple[Column, ...]:
+    """Return the columns in which at least one of the cases has a figure; changes are drawn where there is an axis."""
+    candidates = (*_columns(_old_title(judgements), axis), *(_run_column(other) for other in others[:_MAX_RUNS]))
     return tuple(each for each in candidates if any(each.cell(case).order is not None for case in judgements))
 
 
@@ -127,14 +137,14 @@ def _old_title(judgements: Sequence[Judgement]) -> str:
     return titles.pop() if len(titles) == 1 else "Before"
 
 
-def _columns(old_title: str) -> tuple[Column, ...]:
+def _columns(old_title: str, axis: Axis | None) -> tuple[Column, ...]:
     return (
         Column(title="Measured", name="measured", cell=lambda case: _time(case.measured_ns)),
         Column(title="Tokens/s", name="speed", cell=_speed),
         Column(title="Expected", name="expected", cell=_expected),
         Column(title="Floor", name="floor", cell=lambda case: _time(case.floor_ns)),
         Column(title=old_title, name="old", cell=lambda case: _time(case.baseline_ns)),
-        Column(title="Change", name="change", cell=_change),
+        Column(title="Change", name="change", cell=partial(_change, axis=axis)),
     )
 
 
@@ -162,9 +172,12 @@ def _expected(case: Judgement) -> Cell:
     return Cell(text=format_ns(case.expected_ns), order=case.expected_ns, note=interval)
 
 
-def _change(case: Judgement) -> Cell:
-    ratio = case.change_ratio
-    return Cell(text=format_ratio(ratio), order=None if ratio is None else float(f"{ratio:.9g}"))
+def _change(case: Judgement, axis: Axis | None) -> Cell:
+    change = Change.of(case)
+    if change is None:
+        return Cell(text="-", order=None)
+    drawing = change.drawing(axis) if axis else None
+    return Cell(text=change.text, order=float(f"{change.ratio:.9g}"), drawing=drawing)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,8 +190,8 @@ class CaseRow:
     facts: Mapping[str, str]
     others: tuple[OtherValue, ...]
     reproduction: Reproduction
-    #: Of the figure with the case's distribution; None where it has none.
-    figure_key: str | None
+    #: Where its samples lie; None where there are none.
+    samples: Markup | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -201,7 +214,6 @@ class CaseSources:
     """What the rows are made of, beside the run: by judgement in the run's order, or by case."""
 
     reproductions: Sequence[Reproduction]
-    figure_keys: Sequence[str | None]
     works: Mapping[str, CaseWork]
     others: Sequence[OtherRun]
 
@@ -216,12 +228,30 @@ def case_tables(run: RunFile, sources: CaseSources) -> tuple[CaseTable, ...]:
     by_kind: dict[str, list[int]] = defaultdict(list)
     for place, judgement in enumerate(run.judgements):
         by_kind[judgement.kind].append(place)
-    return tuple(_table(kind, by_kind[kind], run, sources) for kind in sorted(by_kind, key=kind_place))
+    axis = cases_axis(run)
+    return tuple(_table(kind, by_kind[kind], run, sources, axis) for kind in sorted(by_kind, key=kind_place))
 
 
-def _table(kind: str, places: Sequence[int], run: RunFile, sources: CaseSources) -> CaseTable:
+def cases_axis(run: RunFile) -> Axis | None:
+    """Return the one scale of all changes in the tables; None where there is none."""
+    changes = [change for each in run.judgements if (change := Change.of(each))]
+    return change_axis(changes) if changes else None
+
+
+def scale_note(run: RunFile) -> tuple[str, ...]:
+    """Say how to read the changes that are drawn; nothing where there is none."""
+    axis = cases_axis(run)
+    if axis is None:
+        return ()
+    return (
+        f"changes are drawn from {axis.low:+.0f} % to {axis.high:+.0f} %: the line is no change, the band the margin, "
+        "the bar the interval; a ring has no interval, and an arrow lies beyond",
+    )
+
+
+def _table(kind: str, places: Sequence[int], run: RunFile, sources: CaseSources, axis: Axis | None) -> CaseTable:
     judgements = [run.judgements[place] for place in places]
-    columns = columns_for(judgements, sources.others)
+    columns = columns_for(judgements, sources.others, axis)
     rows = tuple(_row(place, columns, run, sources) for place in places)
     return CaseTable(kind=kind, title=kind_title(kind), columns=columns, rows=rows)
 
@@ -234,7 +264,7 @@ def _row(place: int, columns: Sequence[Column], run: RunFile, sources: CaseSourc
         facts=case_facts(judgement, sources.works.get(judgement.case_id)),
         others=tuple(other_value(judgement, each) for each in sources.others),
         reproduction=sources.reproductions[place],
-        figure_key=sources.figure_keys[place],
+        samples=samples_drawing(judgement),
     )
 
 

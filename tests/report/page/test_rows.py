@@ -6,14 +6,17 @@ from dataclasses import replace
 
 from perfsuite.records.observation import CaseWork
 from perfsuite.records.outcome import Outcome, told_judgement
+from perfsuite.report.page.charts.change import Change
 from perfsuite.report.page.page_run import OtherRun
 from perfsuite.report.page.rows import (
     CaseSources,
     case_facts,
     case_tables,
+    cases_axis,
     columns_for,
     other_value,
     outcome_order,
+    scale_note,
     works_by_case,
 )
 from perfsuite.report.reproduce import reproductions
@@ -85,6 +88,19 @@ def test_a_cell_is_sorted_by_its_value() -> None:
     assert [column.cell(CASE).order for column in found][-3:] == [2, 3, 4]
 
 
+def test_a_change_is_drawn_on_one_scale() -> None:
+    """That of all tables, which is told beside them; a run without changes has none."""
+    axis = cases_axis(PAIRED_RUN)
+    cells = {column.title: column.cell(PAIRED_CASE) for column in columns_for([PAIRED_CASE], (), axis)}
+    assert (change := Change.of(PAIRED_CASE)) is not None
+    assert axis is not None
+    assert (cells["Change"].text, cells["Change"].drawing) == (change.text, change.drawing(axis))
+    (note,) = scale_note(PAIRED_RUN)
+    assert f"from {axis.low:+.0f} % to {axis.high:+.0f} %" in note
+    bare = replace(PAIRED_RUN, judgements=(TOLD,))
+    assert (cases_axis(bare), scale_note(bare)) == (None, ())
+
+
 RUN = synthetic_run(n_cases=120)
 
 
@@ -92,20 +108,19 @@ def sources(run: RunFile) -> CaseSources:
     """What the rows of a run are made of."""
     return CaseSources(
         reproductions=reproductions(run),
-        figure_keys=[f"key {place}" for place in range(len(run.judgements))],
         works=works_by_case(synthetic_observation(run)),
         others=(),
     )
 
 
 def test_every_case_has_one_row_as_wide_as_its_table() -> None:
-    """In the table of its kind with its own key and command; failures sort before what was not decided."""
+    """In the table of its kind with its own command; failures sort before what was not decided."""
     tables = case_tables(RUN, sources(RUN))
     found = {row.judgement.case_id: (table.kind, row) for table in tables for row in table.rows}
     assert len(found) == sum(len(table.rows) for table in tables) == len(RUN.judgements)
     for place, judgement in enumerate(RUN.judgements):
         kind, row = found[judgement.case_id]
-        assert (kind, row.judgement.outcome, row.figure_key) == (judgement.kind, judgement.outcome, f"key {place}")
+        assert (kind, row.judgement.outcome) == (judgement.kind, judgement.outcome)
         assert row.reproduction == reproductions(RUN)[place]
     tables = case_tables(RUN, sources(RUN))
     assert all(len(row.cells) == len(table.columns) for table in tables for row in table.rows)

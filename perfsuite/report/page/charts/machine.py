@@ -1,22 +1,36 @@
-"""What the machine was like while the run was measured: clock, heat, load, and the sentinels beside the cases."""
+"""What the machine was like while the run was measured: clock, heat, lost time, and the sentinels beside the cases."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from statistics import median
 from typing import NamedTuple
 
+from markupsafe import Markup
+
 from perfsuite.records.observation import MachineState, Observation
-from perfsuite.report.page.charts.axes import layer, level_axis, linear_axis, log_axis, look_of, looks, shown, tip
-from perfsuite.report.page.charts.figure import Figure, Spec
+from perfsuite.report.page.charts.axes import Axis, level_axis, linear_axis, log_axis, shown
+from perfsuite.report.page.charts.figure import Figure
 from perfsuite.report.page.charts.names import readable, short_names
+from perfsuite.report.page.charts.svg import Canvas, Look, legend, look_of
 from perfsuite.report.run_file import RunFile
 from perfsuite.units import format_count, format_ns, format_ratio, to_percent
 
-_HEIGHT = 120
+_HEIGHT = 96
 _LEFT_OUT = "left out"
 _THROTTLED = "throttled"
-_CROSS = "M-1,-1L1,1M1,-1L-1,1"
+_MARKS = {_LEFT_OUT: Look(colour="ink", shape="cross"), _THROTTLED: Look(colour="ink", shape="ring")}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Point:
+    series: str
+    x: float
+    y: float
+    tip: str
+    #: Why the replicate stands out, if it does.
+    marks: tuple[str, ...] = ()
 
 
 class _Quantity(NamedTuple):
@@ -60,7 +74,6 @@ _QUANTITIES = (
         "%",
         {"waiting": "waiting_ratio", "stolen": "steal_ratio"},
     ),
-    _Quantity("machine-load", "Load before each replicate", "load average", "", {"": "load_average"}),
 )
 
 
@@ -76,18 +89,19 @@ def _quantity_figure(quantity: _Quantity, states: Sequence[MachineState]) -> Ite
     if len(points) < 2:
         return
     values = [value for _, _, value in _read(quantity, states)]
-    marks = f"{_marked(points, _LEFT_OUT, 'a cross')}{_marked(points, _THROTTLED, 'a ring')}"
+    marked = f"{_marked(points, _LEFT_OUT, 'a cross')}{_marked(points, _THROTTLED, 'a ring')}"
+    summary = f"{_range_words(quantity, values)}.{marked}"
     yield Figure(
         figure_id=quantity.figure_id,
         subject="machine",
         title=quantity.title,
-        summary=f"{_range_words(quantity, values)}.{marks}",
-        spec=_lines(points, linear_axis("time in the run (s)"), level_axis(quantity.axis, values)),
+        summary=summary,
+        drawing=_drawing(points, "time in the run (s)", level_axis(quantity.axis, values), summary),
     )
 
 
-def _marked(points: Sequence[Spec], what: str, mark: str) -> str:
-    n_marked = len({each["at"] for each in points if what in each["marks"]})
+def _marked(points: Sequence[_Point], what: str, mark: str) -> str:
+    n_marked = len({each.x for each in points if what in each.marks})
     return f" {format_count(n_marked, 'replicate')} {what}, marked with {mark}." if n_marked else ""
 
 
@@ -114,26 +128,29 @@ def _read(quantity: _Quantity, states: Sequence[MachineState]) -> Iterator[tuple
                 yield state, readable(f"{state.group} {name}"), shown(told)
 
 
-def _state_point(quantity: _Quantity, state: MachineState, series: str, value: float) -> Spec:
+def _state_point(quantity: _Quantity, state: MachineState, series: str, value: float) -> _Point:
     unit = f" {quantity.unit}" if quantity.unit else ""
     is_marked = {_LEFT_OUT: not state.is_valid, _THROTTLED: quantity.marks_throttling and bool(state.throttled)}
-    marks = [what for what, is_so in is_marked.items() if is_so]
+    marks = tuple(what for what, is_so in is_marked.items() if is_so)
     told = ", ".join((series, f"{state.at_s:.1f} s: {_figure_words(value)}{unit}", *marks))
-    return {"series": series, "at": shown(state.at_s), "value": value, "marks": marks, "tip": told}
+    return _Point(series=series, x=shown(state.at_s), y=value, tip=told, marks=marks)
 
 
 def _sentinel_figure(run: RunFile) -> Iterator[Figure]:
     points = [point for series, times_ns in _sentinels(run) for point in _sentinel_points(series, times_ns)]
     if len(points) < 2:
         return
-    ratios = [each["value"] for each in points]
+    ratios = [each.y for each in points]
+    summary = (
+        "The time of each sentinel in each replicate, over its own median: "
+        f"{format_ratio(min(ratios))} to {format_ratio(max(ratios))}. Level lines are an even machine."
+    )
     yield Figure(
         figure_id="machine-sentinels",
         subject="machine",
         title="Sentinels: fixed work beside the cases",
-        summary="The time of each sentinel in each replicate, over its own median: "
-        f"{format_ratio(min(ratios))} to {format_ratio(max(ratios))}. Level lines are an even machine.",
-        spec=_lines(points, linear_axis("replicate"), log_axis([*ratios, 0.9, 1.12], "time over its median")),
+        summary=summary,
+        drawing=_drawing(points, "replicate", log_axis([*ratios, 0.9, 1.12], "time over its median"), summary),
     )
 
 
@@ -144,42 +161,24 @@ def _sentinels(run: RunFile) -> Iterator[tuple[str, tuple[int, ...]]]:
                 yield readable(f"{group} {name}"), times
 
 
-def _sentinel_points(series: str, times_ns: Sequence[int]) -> Iterator[Spec]:
+def _sentinel_points(series: str, times_ns: Sequence[int]) -> Iterator[_Point]:
     middle_ns = median(times_ns)
     for number, time_ns in enumerate(times_ns, start=1):
         told = f"{series}, replicate {number}: {format_ns(time_ns)}"
-        yield {"series": series, "at": number, "value": shown(time_ns / middle_ns), "marks": [], "tip": told}
+        yield _Point(series=series, x=number, y=shown(time_ns / middle_ns), tip=told)
 
 
-def _lines(points: Sequence[Spec], x_axis: Spec, y_axis: Spec) -> Spec:
-    names = list(dict.fromkeys(each["series"] for each in points))
-    labels = dict(zip(names, short_names(names), strict=True))
-    rows = [{**each, "series": labels[each["series"]]} for each in points]
-    for each in rows:
-        each.pop("marks")
-    marked = {
-        what: [row for row, each in zip(rows, points, strict=True) if what in each["marks"]]
-        for what in (_THROTTLED, _LEFT_OUT)
-    }
-    kinds = {labels[name]: look_of(place) for place, name in enumerate(names)}
-    look = looks("series", kinds, has_legend=len(names) > 1)
-    line = {"type": "line", "strokeWidth": 1.2, "opacity": 0.7}
-    point = {"type": "point", "filled": True, "size": 42, "opacity": 1}
-    return {
-        "height": _HEIGHT,
-        "data": {"values": rows},
-        "encoding": {"x": {"field": "at", **x_axis}, "y": {"field": "value", **y_axis}},
-        "layer": [
-            {"mark": line, "encoding": {"color": look["color"]}},
-            {"mark": point, "encoding": {**look, "tooltip": tip()}},
-            *_mark_layer(marked[_THROTTLED], "circle"),
-            *_mark_layer(marked[_LEFT_OUT], _CROSS),
-        ],
-    }
-
-
-def _mark_layer(rows: Sequence[Spec], shape: str) -> list[Spec]:
-    if not rows:
-        return []
-    look = {"shape": shape, "size": 150, "style": "ink", "strokeWidth": 2, "opacity": 1}
-    return [layer("point", rows, {"tooltip": tip()}, **look)]
+def _drawing(points: Sequence[_Point], x_title: str, y: Axis, summary: str) -> Markup:
+    names = list(dict.fromkeys(each.series for each in points))
+    looks = {name: look_of(place) for place, name in enumerate(names)}
+    xs = [each.x for each in points]
+    canvas = Canvas(
+        x=linear_axis(x_title, min(xs), max(xs), least_step=1.0 if x_title == "replicate" else 0.0), y=y, height=_HEIGHT
+    )
+    lines = [
+        (look.colour, [(each.x, each.y) for each in points if each.series == name]) for name, look in looks.items()
+    ]
+    marks = [canvas.mark(each.x, each.y, looks[each.series], each.tip) for each in points]
+    marks += [canvas.mark(each.x, each.y, _MARKS[what], each.tip) for each in points for what in each.marks]
+    key = legend(zip(short_names(names), looks.values(), strict=True)) if len(names) > 1 else Markup("")
+    return key + canvas.plot([canvas.curves(lines), *marks], summary)

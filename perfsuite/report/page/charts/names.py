@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Sequence
 from perfsuite.records.outcome import Judgement
 from perfsuite.report.visible import isolated
 
-#: Characters of a name beside a row, which leave a phone more than half of its width, and those a desk has room for.
-ROW_CHARACTERS, WIDE_CHARACTERS = 22, 48
+#: Characters of a name in a legend.
+ROW_CHARACTERS = 22
 
 
 #: What turns the direction of the text around it: marks, embeddings, overrides and isolates.
@@ -51,11 +51,6 @@ def short_names(names: Iterable[str], most: int = ROW_CHARACTERS) -> tuple[str, 
     return tuple(map(isolated, taken))
 
 
-def wide_names(names: Iterable[str]) -> list[str]:
-    """Return the names of rows for a wide picture, which the script puts in the place of the short ones."""
-    return list(short_names(names, WIDE_CHARACTERS))
-
-
 def _best_cut(alike: Sequence[str], most: int) -> Callable[[str, int], str]:
     """Return the cut that tells the most of these names apart, which are alike when they are cut in the middle."""
     return max((cut_middle, _cut_end, _cut_start), key=lambda cut: len({cut(name, most) for name in alike}))
@@ -92,9 +87,3 @@ def phase_of(judgement: Judgement) -> str | None:
 def role_of(judgement: Judgement) -> str:
     """Return what an operator is called within its phase."""
     return readable("/".join(judgement.case_id.split("/")[4:]) or judgement.case_id)
-
-
-def some_of(names: Sequence[str], most: int) -> str:
-    """Write the first few names, and how many more there are."""
-    more = len(names) - most
-    return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")

@@ -2,29 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+
+from markupsafe import Markup
 
 from perfsuite.expectation.ceilings import Ceilings
 from perfsuite.expectation.roofline.survey import ProcessorCeilings, Roof
 from perfsuite.records.observation import Observation
 from perfsuite.records.outcome import Judgement
-from perfsuite.report.page.charts.axes import (
-    BLUE,
-    DASHES,
-    GOLD,
-    GREEN,
-    PURPLE,
-    VERMILLION,
-    Look,
-    layer,
-    log_axis,
-    looks,
-    shown,
-    tip,
-)
-from perfsuite.report.page.charts.figure import Figure, Spec
+from perfsuite.report.page.charts.axes import log_axis
+from perfsuite.report.page.charts.figure import Figure
 from perfsuite.report.page.charts.names import case_name, phase_of, short_names
+from perfsuite.report.page.charts.svg import Canvas, Look, legend, rule, words
 from perfsuite.report.roofline_roofs import arithmetic_roofs, cache_levels
 from perfsuite.report.run_file import RunFile
 from perfsuite.units import (
@@ -37,20 +27,21 @@ from perfsuite.units import (
     to_giga_per_s,
 )
 
-_HEIGHT = 340
+_HEIGHT = 300
 _KINDS = {
-    "phase": Look(colour=VERMILLION, shape="diamond"),
-    "operator of prefill": Look(colour=BLUE, shape="circle"),
-    "operator of embed": Look(colour=BLUE, shape="circle"),
-    "operator of encode_image": Look(colour=GOLD, shape="triangle-down"),
-    "operator of decode": Look(colour=GREEN, shape="triangle-up"),
-    "other": Look(colour=PURPLE, shape="square"),
+    "phase": Look(colour="k1", shape="diamond"),
+    "operator of prefill": Look(colour="k0", shape="circle"),
+    "operator of embed": Look(colour="k0", shape="circle"),
+    "operator of encode_image": Look(colour="k4", shape="down"),
+    "operator of decode": Look(colour="k2", shape="up"),
+    "other": Look(colour="k3", shape="square"),
 }
-_SIZES = {"phase": 150}
-_SIZE = 55
+_N_DASHES = 6
 #: How far below the highest roof the picture goes at the least and at the most, decades.
 _LEAST_DECADES, _MOST_DECADES = 3.0, 6.0
 _WORD_CHARACTERS = 16
+#: From this part of the width on a phase's name stands left of its mark, and how far from it.
+_WORDS_RIGHT, _WORDS_BESIDE = 0.5, 0.02
 _ROOM = 4.0
 
 
@@ -67,12 +58,13 @@ def roofline_figure(run: RunFile, observation: Observation) -> Iterator[Figure]:
     points = list(_points(run, observation))
     if run.ceilings is None or not points:
         return
+    summary = _summary(run.ceilings, points)
     yield Figure(
         figure_id="roofline",
         subject="roofline",
         title="Roofline: what is attained of what the device can do",
-        summary=_summary(run.ceilings, points),
-        spec=_spec(_processor(run.ceilings), points),
+        summary=summary,
+        drawing=_drawing(_processor(run.ceilings), points, summary),
     )
 
 
@@ -115,27 +107,24 @@ def _summary(ceilings: Ceilings, points: Sequence[_Point]) -> str:
     )
 
 
-def _spec(ceilings: ProcessorCeilings, points: Sequence[_Point]) -> Spec:
+def _drawing(ceilings: ProcessorCeilings, points: Sequence[_Point], summary: str) -> Markup:
     peaks = arithmetic_roofs(ceilings)
     top = max(roof.peak_flops_per_s for _, roof in peaks)
     slopes = _slopes(ceilings, top)
     low_x, high_x, low_y = _edges(points, top, peaks)
-    lines = [place for label, roof in slopes for place in _slope(label, roof, low_x, low_y)]
+    canvas = Canvas(
+        x=log_axis([low_x, high_x], "operational intensity (FLOP/byte)"),
+        y=log_axis([to_giga_per_s(low_y), to_giga_per_s(top * 2.0)], "GFLOP/s"),
+        height=_HEIGHT,
+    )
     fastest = max(roof.bandwidth_bytes_per_s for _, roof in slopes)
-    rate_axis = log_axis([to_giga_per_s(low_y), to_giga_per_s(top * 2.0)], "GFLOP/s")
-    return {
-        "height": _HEIGHT,
-        "encoding": {
-            "x": {"field": "intensity", **log_axis([low_x, high_x], "operational intensity (FLOP/byte)")},
-            "y": {"field": "rate", **rate_axis},
-        },
-        "layer": [
-            _slope_layer(lines, [label for label, _ in slopes]),
-            *_peak_layers([_peak(label, roof, fastest, high_x) for label, roof in peaks]),
-            _point_layer(points),
-            *_word_layers(points, low_x, high_x),
-        ],
-    }
+    lines = [(f"ink d{place % _N_DASHES}", _slope(roof, low_x, low_y)) for place, (_, roof) in enumerate(slopes)]
+    marks = [canvas.curves(lines), *(part for label, roof in peaks for part in _peak(canvas, label, roof, fastest))]
+    ordered = sorted(points, key=lambda each: each.kind == "phase")
+    marks += [part for each in ordered for part in _marks(canvas, each)]
+    seen = {each.kind for each in points}
+    key = legend((kind, look) for kind, look in _KINDS.items() if kind in seen)
+    return key + _slope_legend(label for label, _ in slopes) + canvas.plot(marks, summary)
 
 
 def _slopes(ceilings: ProcessorCeilings, top: float) -> list[tuple[str, Roof]]:
@@ -154,66 +143,36 @@ def _edges(points: Sequence[_Point], top: float, peaks: Sequence[tuple[str, Roof
     return min(x) / 1.5, max(x) * 1.5, min(max(lowest, top / 10**_MOST_DECADES), top / 10**_LEAST_DECADES)
 
 
-def _slope(label: str, roof: Roof, low_x: float, low_y: float) -> Iterator[Spec]:
+def _slope(roof: Roof, low_x: float, low_y: float) -> list[tuple[float, float]]:
     start = max(low_x, low_y / roof.bandwidth_bytes_per_s)
-    for intensity in (start, roof.ridge_point):
-        rate = to_giga_per_s(roof.attainable_flops_per_s(intensity))
-        yield {"roof": label, "intensity": shown(intensity), "rate": shown(rate), "tip": label}
+    return [(each, to_giga_per_s(roof.attainable_flops_per_s(each))) for each in (start, roof.ridge_point)]
 
 
-def _peak(label: str, roof: Roof, fastest_bytes_per_s: float, high_x: float) -> Spec:
-    told = f"{label} {format_flops_per_s(roof.peak_flops_per_s)}"
-    start = roof.peak_flops_per_s / fastest_bytes_per_s
-    rate = shown(to_giga_per_s(roof.peak_flops_per_s))
-    return {"intensity": shown(start), "end": shown(high_x), "rate": rate, "told": told}
+def _slope_legend(labels: Iterable[str]) -> Markup:
+    """Say which dashes are of which bandwidth."""
+    entry = (
+        '<li><svg width="26" height="8" aria-hidden="true"><line class="ink d{}" x2="26" y1="4" y2="4"/></svg> {}</li>'
+    )
+    entries = (Markup(entry).format(place % _N_DASHES, label) for place, label in enumerate(labels))
+    return Markup('<ul class="legend">{}</ul>').format(Markup("").join(entries))
 
 
-def _slope_layer(lines: Sequence[Spec], labels: Sequence[str]) -> Spec:
-    dash = {
-        "field": "roof",
-        "type": "nominal",
-        "scale": {"domain": list(labels), "range": [list(DASHES[place % len(DASHES)]) for place in range(len(labels))]},
-        "legend": {"title": None, "symbolType": "stroke", "symbolSize": 300, "symbolStrokeWidth": 1.5},
-    }
-    return layer("line", lines, {"strokeDash": dash, "tooltip": tip()}, strokeWidth=1.5, style="ink", clip=True)
+def _peak(canvas: Canvas, label: str, roof: Roof, fastest_bytes_per_s: float) -> Iterator[Markup]:
+    start = canvas.x.part(roof.peak_flops_per_s / fastest_bytes_per_s)
+    y = canvas.down(to_giga_per_s(roof.peak_flops_per_s))
+    yield rule(start, y, 1.0, y, "ink")
+    yield words(1.0, y - 4, f"{label} {format_flops_per_s(roof.peak_flops_per_s)}", "end")
 
 
-def _peak_layers(peaks: Sequence[Spec]) -> Iterator[Spec]:
-    yield layer("rule", peaks, {"x2": {"field": "end"}}, strokeWidth=1.5)
-    encoding = {"x": {"field": "end", "type": "quantitative"}, "text": {"field": "told"}}
-    yield layer("text", peaks, encoding, align="right", baseline="bottom", dy=-3)
-
-
-def _place(point: _Point) -> Spec:
-    name = case_name(point.judgement)
-    rate = f"{format_flops_per_s(point.flops_per_s)} at {point.intensity:.3g} FLOP/byte"
-    told = f"{name}: {rate}, {format_ns(point.judgement.measured_ns)}"
-    return {
-        "kind": point.kind,
-        "intensity": shown(point.intensity),
-        "rate": shown(to_giga_per_s(point.flops_per_s)),
-        "size": _SIZES.get(point.kind, _SIZE),
-        "tip": told,
-    }
-
-
-def _point_layer(points: Sequence[_Point]) -> Spec:
-    seen = {each.kind for each in points}
-    encoding = {
-        **looks("kind", {kind: look for kind, look in _KINDS.items() if kind in seen}),
-        "size": {"field": "size", "type": "quantitative", "scale": None, "legend": None},
-        "tooltip": tip(),
-    }
-    ordered = sorted(points, key=lambda each: each.kind == "phase")
-    return layer("point", [_place(each) for each in ordered], encoding, filled=True, opacity=0.9, clip=True)
-
-
-def _word_layers(points: Sequence[_Point], low_x: float, high_x: float) -> Iterator[Spec]:
-    phases = [each for each in points if each.kind == "phase"]
-    for align, dx, is_left in (("left", 10, True), ("right", -10, False)):
-        side = [each for each in phases if (each.intensity**2 < low_x * high_x) == is_left]
-        if side:
-            words = [
-                {**_place(each), "told": short_names([case_name(each.judgement)], _WORD_CHARACTERS)[0]} for each in side
-            ]
-            yield layer("text", words, {"text": {"field": "told"}}, align=align, dx=dx, fontWeight="bold")
+def _marks(canvas: Canvas, point: _Point) -> Iterator[Markup]:
+    name, rate = case_name(point.judgement), to_giga_per_s(point.flops_per_s)
+    told = f"{format_flops_per_s(point.flops_per_s)} at {point.intensity:.3g} FLOP/byte"
+    yield canvas.mark(
+        point.intensity, rate, _KINDS[point.kind], f"{name}: {told}, {format_ns(point.judgement.measured_ns)}"
+    )
+    if point.kind == "phase":
+        part = canvas.x.part(point.intensity)
+        is_left = part < _WORDS_RIGHT
+        shift = _WORDS_BESIDE if is_left else -_WORDS_BESIDE
+        short = short_names([name], _WORD_CHARACTERS)[0]
+        yield words(part + shift, canvas.down(rate) + 4, short, "start strong" if is_left else "end strong")

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timezone
 
+from markupsafe import Markup
+
 from perfsuite.records.moments import moment_of
 from perfsuite.records.outcome import Judgement
-from perfsuite.report.page.charts.axes import change_axis, linear_axis, look_of, looks, shown, tip
-from perfsuite.report.page.charts.figure import Figure, Spec
+from perfsuite.report.page.charts.axes import linear_axis
+from perfsuite.report.page.charts.figure import Figure
 from perfsuite.report.page.charts.names import case_name, short_names
+from perfsuite.report.page.charts.svg import Canvas, legend, look_of
 from perfsuite.report.page.page_run import PageRun
 from perfsuite.report.run_file import RunFile
 from perfsuite.units import format_count, format_ns, format_ratio, to_change_percent
@@ -27,8 +30,11 @@ def run_label(run: RunFile) -> str:
     return run.started_at[5:16].replace("T", " ")
 
 
-_HEIGHT, _MOST_PHASES, _MOST_RUNS = 240, 6, 60
+_HEIGHT, _MOST_PHASES, _MOST_RUNS, _MOST_LABELS = 180, 6, 60, 5
 _THIS = "this run"
+
+#: One phase over the runs that have it: the place of the run, the run, and what it measured.
+Series = list[tuple[int, RunFile, Judgement]]
 
 
 def runs_figure(run: RunFile, others: Sequence[PageRun]) -> Iterator[Figure]:
@@ -37,61 +43,61 @@ def runs_figure(run: RunFile, others: Sequence[PageRun]) -> Iterator[Figure]:
     series = [each for each in _series(run, shown_runs) if len(each) > 1]
     if not series:
         return
-    names = short_names(_THIS if each is run else run_label(each) for each in shown_runs)
-    labels = dict(zip(map(id, shown_runs), names, strict=True))
+    labels = [_THIS if each is run else run_label(each) for each in shown_runs]
+    summary = (
+        f"{format_count(len(shown_runs), 'run')} in the order of time; change since the oldest one: "
+        f"{'; '.join(map(_told, series))}."
+    )
     yield Figure(
         figure_id="runs",
         subject="runs",
         title="Phases from run to run",
-        summary=f"{format_count(len(shown_runs), 'run')} in the order of time; change since the oldest one: "
-        f"{'; '.join(map(_told, series))}.",
-        spec=_spec(series, labels, [labels[id(each)] for each in shown_runs]),
+        summary=summary,
+        drawing=_drawing(series, labels, summary),
     )
 
 
-def _series(run: RunFile, shown_runs: Sequence[RunFile]) -> Iterator[list[tuple[RunFile, Judgement]]]:
+def _series(run: RunFile, shown_runs: Sequence[RunFile]) -> Iterator[Series]:
     phases = [each for each in run.judgements if each.kind == "phase" and each.measured_ns]
     longest = sorted(phases, key=lambda each: -(each.measured_ns or 0))[:_MOST_PHASES]
-    measured = {id(each): {case.case_id: case for case in each.judgements if case.measured_ns} for each in shown_runs}
+    measured = [{case.case_id: case for case in each.judgements if case.measured_ns} for each in shown_runs]
     for phase in longest:
-        yield [(each, found) for each in shown_runs if (found := measured[id(each)].get(phase.case_id))]
+        yield [
+            (place, each, measured[place][phase.case_id])
+            for place, each in enumerate(shown_runs)
+            if phase.case_id in measured[place]
+        ]
 
 
-def _told(series: Sequence[tuple[RunFile, Judgement]]) -> str:
-    first, last = series[0][1], series[-1][1]
-    return f"{case_name(last)} {format_ratio((last.measured_ns or 1) / (first.measured_ns or 1))}"
+def _ratio(series: Series, judgement: Judgement) -> float:
+    return (judgement.measured_ns or 1) / (series[0][2].measured_ns or 1)
 
 
-def _spec(series: Sequence[Sequence[tuple[RunFile, Judgement]]], labels: dict[int, str], order: Sequence[str]) -> Spec:
-    names = short_names(case_name(each[0][1]) for each in series)
-    values = [point for name, each in zip(names, series, strict=True) for point in _points(name, each, labels)]
-    kinds = looks("phase", {name: look_of(place) for place, name in enumerate(names)})
-    line = {"type": "line", "strokeWidth": 1.5, "opacity": 0.8}
-    point = {"type": "point", "filled": True, "size": 60, "opacity": 1}
-    axis = {"title": None, "labelAngle": -35, "grid": False}
-    change = linear_axis("") | {"axis": change_axis("change since the oldest run (%)", 5)}
-    return {
-        "height": _HEIGHT,
-        "data": {"values": values},
-        "encoding": {
-            "x": {"field": "run", "type": "ordinal", "scale": {"domain": list(order)}, "axis": axis},
-            "y": {"field": "change", **change},
-        },
-        "layer": [
-            {"mark": line, "encoding": {"color": kinds["color"]}},
-            {"mark": point, "encoding": {**kinds, "tooltip": tip()}},
-        ],
-    }
+def _told(series: Series) -> str:
+    last = series[-1][2]
+    return f"{case_name(last)} {format_ratio(_ratio(series, last))}"
 
 
-def _points(name: str, series: Sequence[tuple[RunFile, Judgement]], labels: dict[int, str]) -> Iterator[Spec]:
-    first_ns = series[0][1].measured_ns or 1
-    for run, judgement in series:
-        ratio = (judgement.measured_ns or first_ns) / first_ns
-        told = f"{case_name(judgement)}, {run.started_at[:16].replace('T', ' ')}: {format_ns(judgement.measured_ns)}"
-        yield {
-            "phase": name,
-            "run": labels[id(run)],
-            "change": shown(to_change_percent(ratio)),
-            "tip": f"{told} ({format_ratio(ratio)})",
-        }
+def _drawing(all_series: Sequence[Series], labels: Sequence[str], summary: str) -> Markup:
+    names = short_names(case_name(each[0][2]) for each in all_series)
+    lines = [
+        [(place, to_change_percent(_ratio(each, judgement))) for place, _, judgement in each] for each in all_series
+    ]
+    changes = [change for line in lines for _, change in line]
+    low, high = min(*changes, -5.0), max(*changes, 5.0)
+    canvas = Canvas(
+        x=linear_axis("", -0.3, len(labels) - 0.7),
+        y=linear_axis("change since the oldest run (%)", low, high, is_signed=True),
+        height=_HEIGHT,
+    )
+    looks = [look_of(place) for place in range(len(names))]
+    marks = [canvas.curves((look.colour, line) for look, line in zip(looks, lines, strict=True))]
+    for look, each, line in zip(looks, all_series, lines, strict=True):
+        for (place, run, judgement), (_, change) in zip(each, line, strict=True):
+            told = (
+                f"{case_name(judgement)}, {run.started_at[:16].replace('T', ' ')}: {format_ns(judgement.measured_ns)}"
+            )
+            marks.append(canvas.mark(place, change, look, f"{told} ({format_ratio(_ratio(each, judgement))})"))
+    step = -(-len(labels) // _MOST_LABELS)
+    named = [(float(place), label) for place, label in enumerate(labels) if place % step == 0]
+    return legend(zip(names, looks, strict=True)) + canvas.plot(marks, summary, named)

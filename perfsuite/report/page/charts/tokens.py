@@ -5,17 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from statistics import median, quantiles
 
+from markupsafe import Markup
+
 from perfsuite.records.observation import Observation, TokenLatency
-from perfsuite.report.page.charts.axes import BLUE, GREY, NUMBERS, VERMILLION, Look, TimeScale, layer, looks, shown, tip
-from perfsuite.report.page.charts.figure import Figure, Spec
-from perfsuite.report.page.charts.runs import run_label
+from perfsuite.report.page.charts.axes import TimeScale, level_axis, linear_axis
+from perfsuite.report.page.charts.figure import Figure
+from perfsuite.report.page.charts.svg import Canvas, Look
 from perfsuite.report.page.page_run import PageRun
 from perfsuite.units import format_count, format_ns, format_ratio
 
-_HEIGHT = 220
+_HEIGHT = 180
 #: Steps beyond so many times the usual one are marked at the top, so that they do not press the others flat.
 _FAR = 1.6
-_MOST_OTHERS = 5
+_MOST_OTHERS, _MOST_DOTS = 5, 128
+
+_STEP, _BEYOND = Look(colour="k0", shape="circle"), Look(colour="k1", shape="up")
 
 
 def tokens_figure(observation: Observation, others: Sequence[PageRun] = ()) -> Iterator[Figure]:
@@ -26,12 +30,13 @@ def tokens_figure(observation: Observation, others: Sequence[PageRun] = ()) -> I
     usual_ns = median(median(each.samples_ns) for each in tokens)
     far = [each for each in tokens if median(each.samples_ns) > usual_ns * _FAR]
     beside = [each for each in others if len(each.observation.tokens) >= 2][-_MOST_OTHERS:]
+    summary = _summary(tokens, far, beside)
     yield Figure(
         figure_id="tokens",
         subject="tokens",
         title="Time of a decode step over the context",
-        summary=_summary(tokens, far, beside),
-        spec=_spec(tokens, far, beside, usual_ns),
+        summary=summary,
+        drawing=_drawing(tokens, far, beside, usual_ns, summary),
     )
 
 
@@ -46,52 +51,56 @@ def _summary(tokens: Sequence[TokenLatency], far: Sequence[TokenLatency], beside
     if far:
         steps = "; ".join(f"{format_ns(median(each.samples_ns))} at {each.n_context} tokens" for each in far[:3])
         told += f" {format_count(len(far), 'step')} beyond the axis, marked at its top: {steps}."
-    return told + (f" Thin lines are the medians of {format_count(len(beside), 'other run')}." if beside else "")
+    return told + (f" Dashed lines are the medians of {format_count(len(beside), 'other run')}." if beside else "")
 
 
-def _spec(
-    tokens: Sequence[TokenLatency], far: Sequence[TokenLatency], beside: Sequence[PageRun], usual_ns: float
-) -> Spec:
+def _drawing(
+    tokens: Sequence[TokenLatency],
+    far: Sequence[TokenLatency],
+    beside: Sequence[PageRun],
+    usual_ns: float,
+    summary: str,
+) -> Markup:
     near = [each for each in tokens if each not in far] or list(tokens)
     scale = TimeScale.of([usual_ns])
-    steps = [_step(each, scale) for each in near]
-    lines = [
-        {"run": run_label(each.run), "context": token.n_context, "time": scale(median(token.samples_ns))}
-        for each in beside
-        for token in each.observation.tokens
-        if token.samples_ns and median(token.samples_ns) <= usual_ns * _FAR
+    bands = {each.n_context: [scale(end) for end in _band(each.samples_ns)] for each in near}
+    middles: list[tuple[float, float]] = [(each.n_context, scale(median(each.samples_ns))) for each in near]
+    lines = [list(_other(each, usual_ns, scale)) for each in beside]
+    top = scale(usual_ns * _FAR)
+    ends = [
+        *(min(top, end) for band in bands.values() for end in band),
+        *(y for line in (middles, *lines) for _, y in line),
     ]
-    low = min(*(each["low"] for each in steps), *(each["time"] for each in (*lines, *steps)))
-    high = max(*(each["high"] for each in steps), *(each["time"] for each in (*lines, *steps)))
-    high = min(high, scale(usual_ns * _FAR))
-    room = (high - low) * 0.08 or high * 0.05
-    domain = [shown(max(0.0, low - room)), shown(high + room)]
-    axis = {"title": scale.title("time of a step"), "format": NUMBERS, "tickCount": 5}
-    time = {"type": "quantitative", "scale": {"domain": domain, "nice": False, "zero": False}, "axis": axis}
-    return {
-        "height": _HEIGHT,
-        "encoding": {"x": _context(tokens)},
-        "layer": [
-            _band_layer(steps, time),
-            *_other_layers(lines, time),
-            *_median_layers(steps, time),
-            *_far_layers(far, domain[1], time),
-        ],
-    }
+    canvas = Canvas(
+        x=linear_axis("tokens in the context", tokens[0].n_context, tokens[-1].n_context, least_step=1.0),
+        y=level_axis(scale.title("time of a step"), ends),
+        height=_HEIGHT,
+    )
+    lower, upper = ([(context, band[end]) for context, band in bands.items()] for end in (0, 1))
+    band: list[tuple[float, float]] = [*lower, *upper[::-1]]
+    curves = [("band", band), *(("dashed", line) for line in lines), ("k0", middles)]
+    marks = [canvas.mark(x, y, _STEP, f"{x} tokens: {format_ns(time)}") for (x, y), time in _dots(near, middles)]
+    marks += [
+        canvas.mark(
+            each.n_context, canvas.y.high, _BEYOND, f"{each.n_context} tokens: {format_ns(median(each.samples_ns))}"
+        )
+        for each in far
+    ]
+    return canvas.plot([canvas.curves(curves), *marks], summary)
 
 
-def _context(tokens: Sequence[TokenLatency]) -> Spec:
-    domain = [tokens[0].n_context, tokens[-1].n_context]
-    axis = {"title": "tokens in the context", "format": NUMBERS, "tickMinStep": 1, "tickCount": 6}
-    scale = {"domain": domain, "nice": False, "zero": False, "padding": 8}
-    return {"field": "context", "type": "quantitative", "scale": scale, "axis": axis}
+def _dots(
+    near: Sequence[TokenLatency], middles: Sequence[tuple[float, float]]
+) -> Iterator[tuple[tuple[float, float], float]]:
+    if len(near) <= _MOST_DOTS:
+        yield from zip(middles, (median(each.samples_ns) for each in near), strict=True)
 
 
-def _step(token: TokenLatency, scale: TimeScale) -> Spec:
-    low, high = _band(token.samples_ns)
-    told = f"{token.n_context} tokens: {format_ns(median(token.samples_ns))}, {format_ns(low)} to {format_ns(high)}"
-    time = scale(median(token.samples_ns))
-    return {"context": token.n_context, "time": time, "low": scale(low), "high": scale(high), "tip": told}
+def _other(page_run: PageRun, usual_ns: float, scale: TimeScale) -> Iterator[tuple[float, float]]:
+    """Return the steps of another run, without those beyond the axis."""
+    for token in page_run.observation.tokens:
+        if token.samples_ns and median(token.samples_ns) <= usual_ns * _FAR:
+            yield token.n_context, scale(median(token.samples_ns))
 
 
 def _band(samples_ns: Sequence[int]) -> tuple[float, float]:
@@ -99,41 +108,3 @@ def _band(samples_ns: Sequence[int]) -> tuple[float, float]:
         return samples_ns[0], samples_ns[0]
     tenths = quantiles(samples_ns, n=10, method="inclusive")
     return tenths[0], tenths[-1]
-
-
-def _band_layer(steps: Sequence[Spec], time: Spec) -> Spec:
-    encoding = {"y": {"field": "low", **time}, "y2": {"field": "high"}}
-    return layer("area", steps, encoding, opacity=0.28, color=BLUE, clip=True)
-
-
-def _other_layers(lines: Sequence[Spec], time: Spec) -> Iterator[Spec]:
-    if lines:
-        encoding = {"y": {"field": "time", **time}, "detail": {"field": "run", "type": "nominal"}}
-        look = {"strokeWidth": 1, "opacity": 0.8, "color": GREY, "strokeDash": [4, 3], "clip": True}
-        yield layer("line", lines, encoding, **look)
-
-
-def _median_layers(steps: Sequence[Spec], time: Spec) -> Iterator[Spec]:
-    y = {"field": "time", **time}
-    yield layer("line", steps, {"y": y}, strokeWidth=2, color=BLUE)
-    yield layer("point", steps, {"y": y, "tooltip": tip()}, filled=True, size=36, opacity=1, color=BLUE)
-
-
-def _far_layers(far: Sequence[TokenLatency], top: float, time: Spec) -> Iterator[Spec]:
-    if not far:
-        return
-    values = [
-        {
-            "context": each.n_context,
-            "time": top,
-            "what": "beyond the axis",
-            "told": format_ns(median(each.samples_ns)),
-            "tip": f"{each.n_context} tokens: {format_ns(median(each.samples_ns))}",
-        }
-        for each in far
-    ]
-    y = {"field": "time", **time}
-    look = looks("what", {"beyond the axis": Look(colour=VERMILLION, shape="triangle-up")})
-    yield layer("point", values, {"y": y, **look, "tooltip": tip()}, filled=True, size=90, opacity=1, yOffset=5)
-    if len(far) <= 3:
-        yield layer("text", values, {"y": y, "text": {"field": "told"}}, align="left", dx=9, dy=7)

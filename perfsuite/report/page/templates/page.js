@@ -1,4 +1,4 @@
-/* Filter, sort, copy, links to cases, the scheme; the figures are drawn by another script. */
+/* Filter, sort, copy, links to cases, the scheme. */
 "use strict";
 
 (() => {
@@ -26,10 +26,6 @@
     byId("told").textContent = text;
   }
 
-  function drawIn(root) {
-    if (typeof window.drawFigures === "function") window.drawFigures(root);
-  }
-
   /* Scheme: the page's own choice until it is loaded again. */
 
   const darkByDefault = window.matchMedia("(prefers-color-scheme: dark)");
@@ -52,9 +48,10 @@
   /* Filter */
 
   const filter = document.querySelector("form.filter");
+  let outcome = "";
 
   function isWanted(body, wanted) {
-    if (wanted.outcome && body.dataset.outcome !== wanted.outcome) return false;
+    if (outcome && body.dataset.outcome !== outcome) return false;
     if (wanted.kind && body.closest("[data-kind]").dataset.kind !== wanted.kind) return false;
     const text = idOf.get(body).toLowerCase();
     return wanted.words.every((word) => text.includes(word));
@@ -62,7 +59,7 @@
 
   function wantedNow() {
     const words = byId("filter-text").value.toLowerCase().split(/\s+/).filter(Boolean);
-    return { words, kind: byId("filter-kind").value, outcome: byId("filter-outcome").value };
+    return { words, kind: byId("filter-kind").value };
   }
 
   function applyFilter() {
@@ -72,17 +69,24 @@
     const nShown = bodies.filter((body) => !body.hidden).length;
     byId("shown").textContent = `${nShown} of ${bodies.length} cases`;
     for (const button of all("button.count")) {
-      button.setAttribute("aria-pressed", String(button.dataset.outcome === wanted.outcome));
+      button.setAttribute("aria-pressed", String(button.dataset.outcome === outcome));
     }
   }
 
   function chooseOutcome(button) {
-    const isChosen = button.getAttribute("aria-pressed") === "true";
-    filter.reset();
-    byId("filter-outcome").value = isChosen ? "" : button.dataset.outcome;
+    const isChosen = button.dataset.outcome === outcome;
+    outcome = isChosen ? "" : button.dataset.outcome;
+    if (!filter.contains(button)) {
+      byId("filter-text").value = byId("filter-kind").value = "";
+      if (!isChosen) byId("cases").scrollIntoView();
+    }
     applyFilter();
-    if (!isChosen) byId("cases").scrollIntoView();
     tell(byId("shown").textContent);
+  }
+
+  function showAll() {
+    filter.reset();
+    applyFilter();
   }
 
   /* Sort: by figure where a cell has one, else by text; what has none comes last both ways. */
@@ -152,22 +156,6 @@
     command.append(button);
   }
 
-  /* Times of a case: their figure is made when its row is opened. */
-
-  function addFigure(body) {
-    const details = body?.querySelector(".details[data-times]");
-    if (!details || details.querySelector("figure")) return;
-    const figure = document.createElement("figure");
-    figure.className = "chart small";
-    figure.dataset.case = details.dataset.times;
-    const caption = document.createElement("figcaption");
-    caption.textContent = "Where its times lie";
-    const drawing = document.createElement("div");
-    drawing.className = "drawing";
-    figure.append(caption, drawing);
-    details.querySelector(".reason").after(figure);
-  }
-
   /* Links to cases */
 
   function targetOf(hash) {
@@ -182,10 +170,7 @@
       tell("No case of this run has the name in the address");
       return;
     }
-    if (body.hidden) {
-      filter.reset();
-      applyFilter();
-    }
+    if (body.hidden) showAll();
     const details = body.querySelector("details");
     details.open = true;
     body.scrollIntoView({ block: "start" });
@@ -217,30 +202,22 @@
     else if (button.closest("th[aria-sort]")) sortBy(button.closest("th"));
   }
 
-  function onToggle(event) {
-    if (!event.target.open) return;
-    const body = event.target.closest("tbody");
-    addFigure(body);
-    drawIn(body ?? event.target);
-  }
-
   function listen() {
     document.addEventListener("click", onClick);
-    document.addEventListener("toggle", onToggle, true);
     darkByDefault.addEventListener("change", nameScheme);
     window.addEventListener("hashchange", openLinked);
     window.addEventListener("beforeprint", unfold);
     window.addEventListener("afterprint", foldAgain);
     filter?.addEventListener("input", applyFilter);
     filter?.addEventListener("submit", (event) => event.preventDefault());
-    filter?.addEventListener("reset", () => window.setTimeout(applyFilter));
+    filter?.addEventListener("reset", () => {
+      outcome = "";
+      window.setTimeout(applyFilter);
+    });
   }
 
   for (const button of all("button[disabled]")) button.disabled = false;
   nameScheme();
   listen();
-  document.addEventListener("DOMContentLoaded", () => {
-    drawIn(document);
-    openLinked();
-  });
+  document.addEventListener("DOMContentLoaded", openLinked);
 })();

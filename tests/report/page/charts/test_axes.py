@@ -2,68 +2,9 @@
 
 from __future__ import annotations
 
-import itertools
-
 import pytest
 
-from perfsuite.records.outcome import Outcome
-from perfsuite.report.page.charts.axes import (
-    COLOURS,
-    DASHES,
-    OUTCOME_LOOKS,
-    SHAPES,
-    TIME_LOOKS,
-    Look,
-    TimeScale,
-    level_axis,
-    log_axis,
-    log_scale,
-    log_ticks,
-    look_of,
-    looks,
-    shown,
-    zero_axis,
-)
-
-#: The lightest and the darkest grounds that a page may have.
-GROUNDS = ("#FFFFFF", "#F4F6F8", "#20242B", "#0D1117")
-
-
-def linear(colour: str) -> list[float]:
-    """The parts of red, green and blue in linear light. Source: IEC 61966-2-1."""
-    parts = [int(colour[place : place + 2], 16) / 255.0 for place in (1, 3, 5)]
-    return [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
-
-
-def luminance(colour: str) -> float:
-    """The relative luminance. Source: WCAG 2.1."""
-    return sum(share * part for share, part in zip((0.2126, 0.7152, 0.0722), linear(colour), strict=True))
-
-
-@pytest.mark.parametrize("ground", GROUNDS)
-@pytest.mark.parametrize("colour", COLOURS)
-def test_every_colour_stands_out_from_every_ground(colour: str, ground: str) -> None:
-    """The contrast is at least 3 to 1, as WCAG 2.1 asks of graphical objects."""
-    low, high = sorted((luminance(colour), luminance(ground)))
-    assert (high + 0.05) / (low + 0.05) >= 3.0
-
-
-def test_no_two_outcomes_look_alike() -> None:
-    """Colour and shape together tell each of the nine outcomes apart, and every one that fails is vermillion."""
-    assert set(OUTCOME_LOOKS) == set(Outcome)
-    assert len({(look.colour, look.shape) for look in OUTCOME_LOOKS.values()}) == len(Outcome)
-    failing = {OUTCOME_LOOKS[each].colour for each in Outcome if each.fails}
-    assert len(failing) == 1
-    assert not failing & {OUTCOME_LOOKS[each].colour for each in Outcome if not each.fails}
-
-
-def test_no_shape_is_used_twice_beside_another() -> None:
-    """Where colours cannot be told apart, shapes can."""
-    alike = TIME_LOOKS["baseline"], TIME_LOOKS["old side"]  # what it took before, by one name or the other
-    assert alike[0] == alike[1]
-    assert len({look.shape for look in TIME_LOOKS.values()}) == len(TIME_LOOKS) - 1
-    assert len(set(COLOURS)) == len(set(SHAPES)) == len(set(DASHES)) == len(COLOURS)
-    assert all(one != other for one, other in itertools.pairwise(map(look_of, range(20))))
+from perfsuite.report.page.charts.axes import Axis, TimeScale, level_axis, linear_axis, log_axis, shown
 
 
 def test_one_unit_serves_all_times_of_a_figure() -> None:
@@ -79,28 +20,39 @@ def test_one_unit_serves_all_times_of_a_figure() -> None:
 )
 def test_a_logarithmic_axis_has_a_few_divisions_inside(values: tuple[float, float]) -> None:
     """At least two and no more than a phone has room for, whatever is between its ends."""
-    low, high = log_scale(values)["domain"]
-    ticks = log_ticks(values)
-    assert low < values[0] <= values[1] < high
-    assert 2 <= len(ticks) <= 7
-    assert all(low <= tick <= high for tick in ticks)
-    assert ticks == sorted(set(ticks))
+    axis = log_axis(values, "time (ms)")
+    assert axis.low < values[0] <= values[1] < axis.high
+    assert 2 <= len(axis.ticks) <= 7
+    assert all(axis.low <= tick <= axis.high for tick in axis.ticks)
+    assert list(axis.ticks) == sorted(set(axis.ticks))
 
 
-def test_an_axis_tells_its_divisions_and_ends() -> None:
-    """Under its title; from zero there is room for the highest, and one legend tells colour and shape."""
-    axis = log_axis([1.0, 100.0], "time (ms)")["axis"]
-    assert (axis["title"], axis["values"]) == ("time (ms)", [1.0, 3.0, 10.0, 30.0, 100.0])
-    assert zero_axis(100.0, "time")["scale"]["domain"] == [0, 104.0]
-    assert "domain" not in level_axis("level", (1.0, 2.0))["scale"]
-    both = looks("what", {"a": Look(colour="#111111", shape="circle"), "b": Look(colour="#222222", shape="square")})
-    assert both["color"]["scale"]["domain"] == both["shape"]["scale"]["domain"] == ["a", "b"]
-    assert both["color"]["legend"] == both["shape"]["legend"]
+@pytest.mark.parametrize("ends", [(0.0, 1.0), (-5.2, 20.6), (16.0, 19.0), (2466.0, 2726.0), (3.0, 3.0)])
+def test_a_linear_axis_has_a_few_divisions_inside(ends: tuple[float, float]) -> None:
+    """Evenly, also where both ends are alike; counts are divided by whole numbers."""
+    axis = linear_axis("level", *ends)
+    assert 2 <= len(axis.ticks) <= 7
+    assert all(axis.low <= tick <= axis.high for tick in axis.ticks)
+    assert linear_axis("steps", 16.0, 19.0, least_step=1.0).ticks == (16.0, 17.0, 18.0, 19.0)
 
 
-@pytest.mark.parametrize(
-    ("values", "domain"), [((50.0,), [47.5, 52.5]), ((0.0, 0.0), [0.0, 0.5]), ((99.0, 100.0), [94.5, 104.5])]
-)
-def test_levels_that_are_alike_have_an_axis_around_them(values: tuple[float, ...], domain: list[float]) -> None:
+def test_a_value_lies_between_the_ends() -> None:
+    """In proportion, or by its logarithm; what is beyond lies at the end."""
+    linear = Axis(title="", low=-10.0, high=10.0, ticks=())
+    assert [linear.part(each) for each in (-10.0, 0.0, 5.0, 90.0)] == [0.0, 0.5, 0.75, 1.0]
+    logarithmic = Axis(title="", low=0.1, high=10.0, ticks=(), is_log=True)
+    assert [round(logarithmic.part(each), 9) for each in (0.01, 0.1, 1.0, 10.0)] == [0.0, 0.0, 0.5, 1.0]
+
+
+def test_numbers_are_plain_and_changes_have_signs() -> None:
+    """No exponents, a comma between thousands; no change has no sign."""
+    assert [log_axis([1.0, 100.0], "").label(each) for each in (0.001, 10.0, 1000.0)] == ["0.001", "10", "1,000"]
+    signed = linear_axis("", -10.0, 10.0, is_signed=True)
+    assert [signed.label(each) for each in (-5.0, 0.0, 5.0)] == ["-5", "0", "+5"]
+
+
+@pytest.mark.parametrize(("values", "ends"), [((50.0,), (47.5, 52.5)), ((0.0, 0.0), (0.0, 0.5))])
+def test_levels_that_are_alike_have_an_axis_around_them(values: tuple[float, ...], ends: tuple[float, float]) -> None:
     """It has a length, and does not go below nothing."""
-    assert level_axis("level", values)["scale"]["domain"] == domain
+    axis = level_axis("level", values)
+    assert (axis.low, axis.high) == ends

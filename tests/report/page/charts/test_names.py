@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from perfsuite.records.outcome import Outcome, told_judgement
-from perfsuite.report.page.charts.names import case_name, cut_middle, phase_of, readable, role_of, short_names, some_of
+from perfsuite.report.page.charts.names import case_name, cut_middle, phase_of, readable, role_of, short_names
 from perfsuite.testing.run_files import HOSTILE_NAMES
 
 
@@ -50,5 +50,3 @@ def test_a_case_is_named_without_what_all_share() -> None:
     assert role_of(judgements[1]) == "ffn_up"
     assert case_name(told_judgement("phase/x", "phase", Outcome.PASS, "")) == "x"
     assert case_name(told_judgement("my/own", "tokenizer", Outcome.PASS, "")) == "my/own"
-    assert some_of(["a", "b", "c"], 2) == "a, b and 1 more"
-    assert some_of(["a", "b"], 2) == "a, b"

@@ -7,6 +7,7 @@ from perfsuite.report.page.charts.tokens import tokens_figure
 from perfsuite.testing.run_files import synthetic_run
 
 from ..conftest import page_run
+from ..svg_pieces import pieces, points, tips
 
 
 def observation(*times_ns: int) -> Observation:
@@ -20,30 +21,38 @@ def observation(*times_ns: int) -> Observation:
 
 
 def test_each_step_has_its_median_and_band() -> None:
-    """In one unit, over the tokens in the context."""
+    """Over the tokens in the context; the band lies around the line."""
     (figure,) = tokens_figure(observation(2_000_000, 2_100_000, 2_200_000))
-    steps = figure.spec["layer"][0]["data"]["values"]
-    assert [(each["context"], each["time"]) for each in steps] == [(64, 2.0), (65, 2.1), (66, 2.2)]
-    assert all(each["low"] < each["time"] < each["high"] for each in steps)
+    assert tips(figure.drawing) == ["64 tokens: 2.00 ms", "65 tokens: 2.10 ms", "66 tokens: 2.20 ms"]
+    band, line = (points(pieces(figure.drawing, "path", look)[0]) for look in ("band", "k0"))
+    assert [x for x, _ in line] == [0.0, 0.5, 1.0]
+    lower, upper = band[:3], band[:2:-1]
+    assert all(low[1] <= middle[1] <= high[1] for low, middle, high in zip(lower, line, upper, strict=True))
     assert "+10.0 %" in figure.summary
 
 
 def test_a_slow_first_step_does_not_press_the_others_flat() -> None:
     """It is marked at the top of the axis, and told."""
     (figure,) = tokens_figure(observation(40_000_000, 2_000_000, 2_010_000, 2_020_000))
-    line = figure.spec["layer"][0]["encoding"]["y"]["scale"]["domain"]
-    assert line[1] < 2.2
-    beyond = figure.spec["layer"][-2]["data"]["values"]
-    assert [(each["context"], each["time"]) for each in beyond] == [(64, line[1])]
+    (beyond,) = (each for each in pieces(figure.drawing, "use") if each.attributes["href"] == "#shape-up")
+    assert (beyond.attributes["x"], beyond.attributes["y"]) == ("0%", "0")
+    assert "64 tokens: 40.0 ms" in tips(figure.drawing)
     assert "40.0 ms at 64 tokens" in figure.summary
+    assert len(points(pieces(figure.drawing, "path", "k0")[0])) == 3
 
 
-def test_other_runs_are_thin_lines() -> None:
+def test_other_runs_are_dashed_lines() -> None:
     """Of their medians, one for each run that recorded them; a single step is no line."""
     other = synthetic_run(n_cases=1)
     beside = [page_run(other, observation(2_050_000, 2_060_000)), page_run(other, Observation())]
     (figure,) = tokens_figure(observation(2_000_000, 2_100_000), beside)
-    assert [each["time"] for each in figure.spec["layer"][1]["data"]["values"]] == [2.05, 2.06]
+    assert len(pieces(figure.drawing, "path", "dashed")) == 1
     assert "1 other run" in figure.summary
     assert not list(tokens_figure(observation(2_000_000)))
     assert len(list(tokens_figure(observation(2_000_000, 2_000_000)))) == 1
+
+
+def test_thousands_of_steps_are_a_line_without_marks() -> None:
+    """A mark for each would only cover the others."""
+    (figure,) = tokens_figure(observation(*range(2_000_000, 2_000_500)))
+    assert not pieces(figure.drawing, "use")

@@ -1,0 +1,99 @@
+"""How much a case changed: words and picture say the same."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from perfsuite.records.outcome import Outcome
+from perfsuite.report.page.charts.axes import Axis
+from perfsuite.report.page.charts.change import Change, axis_drawing, change_axis
+from perfsuite.testing.run_files import synthetic_run
+from perfsuite.units import format_ratio
+
+from ..svg_pieces import Piece, pieces
+
+#: A change, its bounds and its margin.
+SURE = Change(ratio=1.062, bounds=(1.05, 1.07), margin_ratio=0.02, outcome=Outcome.REGRESSED)
+VAGUE = Change(ratio=0.97, bounds=None, margin_ratio=None, outcome=Outcome.INCONCLUSIVE)
+
+
+def percent(text: str) -> float:
+    """Return the figure of ``+6.2 %``, or of ``× 2``, as a change in per cent."""
+    value = float(re.sub(r"[^\d.+-]", "", text))
+    return (value - 1.0) * 100.0 if text.startswith("×") else value
+
+
+def value_at(axis: Axis, part: float) -> float:
+    """Return which value lies at a part of the width."""
+    return axis.low + part * (axis.high - axis.low)
+
+
+def dot(change: Change, axis: Axis) -> Piece:
+    """Return the one mark of a change."""
+    (found,) = pieces(change.drawing(axis), "use")
+    return found
+
+
+RUNS = [synthetic_run(n_cases=500), synthetic_run(n_cases=500, against=None), synthetic_run(n_cases=500, seed=3)]
+
+
+@pytest.mark.parametrize("run", RUNS)
+def test_picture_and_words_agree(run: object) -> None:
+    """Dot and bar end where the words say, on the scale that is written out; without an interval both have none."""
+    changes = [change for each in run.judgements if (change := Change.of(each))]  # type: ignore[attr-defined]
+    axis = change_axis(changes)
+    assert len(changes) > 100
+    off = (axis.high - axis.low) * 1e-3 + 0.06  # digits of a place, and of the words
+    for change in changes:
+        found, drawing = dot(change, axis), change.drawing(axis)
+        if axis.low <= percent(change.text) <= axis.high:
+            assert value_at(axis, found.across("x")) == pytest.approx(percent(change.text), abs=off)
+        else:
+            assert found.attributes["href"] in ("#shape-right", "#shape-left")
+        spans = pieces(drawing, look="span")
+        assert bool(spans) == (change.interval != "-") == (change.bounds is not None)
+        for span in spans:
+            ends = [value_at(axis, span.across(name)) for name in ("x1", "x2")]
+            told = [min(max(percent(each), axis.low), axis.high) for each in change.interval.split(" to ")]
+            assert ends == pytest.approx(told, abs=off)
+            assert format_ratio(change.ratio) == change.text
+
+
+def test_margin_and_zero_are_drawn() -> None:
+    """The band reaches from one end of the margin to the other, around no change; without a margin there is none."""
+    axis = change_axis([SURE, VAGUE])
+    (band,) = pieces(SURE.drawing(axis), look="margin")
+    low, high = (value_at(axis, part) for part in (band.across("x"), band.across("x") + band.across("width")))
+    assert (low, high) == pytest.approx((-1.96, 2.0), abs=0.01)
+    (zero,) = pieces(SURE.drawing(axis), look="zero")
+    assert value_at(axis, zero.across("x1")) == pytest.approx(0.0, abs=0.01)
+    assert not pieces(VAGUE.drawing(axis), look="margin")
+
+
+def test_six_per_cent_are_seen() -> None:
+    """They are a twelfth of the width or more, however large other changes are; what is beyond is an arrow."""
+    huge = Change(ratio=20.0, bounds=(19.0, 21.0), margin_ratio=0.05, outcome=Outcome.REGRESSED)
+    tiny = Change(ratio=1 / 20, bounds=None, margin_ratio=None, outcome=Outcome.IMPROVED)
+    for changes in ([SURE], [SURE, huge], [SURE, huge, tiny], [VAGUE]):
+        axis = change_axis(changes)
+        assert axis.part(6.0) - axis.part(0.0) >= 1 / 12
+    assert dot(huge, axis := change_axis([huge, tiny])).attributes["href"] == "#shape-right"
+    assert dot(tiny, axis).attributes["href"] == "#shape-left"
+
+
+def test_a_ring_has_no_interval() -> None:
+    """A dot without a bar is hollow, so that nobody takes it for sure."""
+    axis = change_axis([SURE, VAGUE])
+    assert dot(SURE, axis).attributes["href"] == "#shape-circle"
+    assert dot(VAGUE, axis).attributes["href"] == "#shape-ring"
+    assert VAGUE.interval == "-"
+
+
+def test_the_scale_has_its_numbers() -> None:
+    """With signs, at the places that they mean."""
+    axis = change_axis([SURE])
+    labels = {each.text: each.across("x") for each in pieces(axis_drawing(axis), "text")}
+    assert {"0", "+5", "+10"} <= labels.keys()
+    assert value_at(axis, labels["+10"]) == pytest.approx(10.0, abs=0.01)

@@ -1,0 +1,61 @@
+"""Where the time of a phase goes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from perfsuite.report.page.charts.operators import operators_figures
+from perfsuite.testing.run_files import HOSTILE_NAMES, synthetic_run
+from perfsuite.units import format_ns
+
+from ..svg_pieces import pieces
+
+RUN = synthetic_run()
+
+
+def test_the_most_expensive_operators_are_at_the_top() -> None:
+    """Twelve of each phase, the longest first, each with its time and share; the others are counted."""
+    prefill, decode = operators_figures(RUN)
+    assert (prefill.figure_id, decode.figure_id) == ("operators-prefill", "operators-decode")
+    rows = pieces(prefill.drawing, "ol")[0], pieces(prefill.drawing, "bdi")
+    assert rows[0].look == "bars"
+    widths = [each.across("width") for each in pieces(prefill.drawing, "rect")]
+    assert widths == sorted(widths, reverse=True)
+    assert len(widths) == 12
+    assert "10 shorter ones not drawn" in prefill.summary
+
+
+def test_bars_and_words_agree() -> None:
+    """The length of a bar is to the longest as its time is, and that time stands beside it."""
+    (_, decode) = operators_figures(RUN)
+    found = [each for each in RUN.judgements if each.case_id.startswith("operator/") and "/decode/" in each.case_id]
+    longest = sorted(found, key=lambda each: -(each.measured_ns or 0))[:12]
+    widths = [each.across("width") for each in pieces(decode.drawing, "rect")]
+    told = [each.text for each in pieces(decode.drawing, "span")][::2]
+    assert told == [format_ns(each.measured_ns) for each in longest]
+    first = longest[0].measured_ns or 1
+    assert [each / widths[0] for each in widths] == pytest.approx(
+        [(each.measured_ns or 0) / first for each in longest], abs=2e-3
+    )
+
+
+def test_times_before_and_expected_are_marked_where_they_are_known() -> None:
+    """A bar for the time before, a diamond for the forecast, both in the legend; a run without them has neither."""
+    prefill, _ = operators_figures(RUN)
+    assert {"#shape-bar", "#shape-diamond"} <= {each.attributes["href"] for each in pieces(prefill.drawing, "use")}
+    bare = tuple(replace(each, baseline_ns=None, expected_ns=None) for each in RUN.judgements)
+    figure = next(iter(operators_figures(replace(RUN, judgements=bare))))
+    assert {each.attributes["href"] for each in pieces(figure.drawing, "use")} == {"#shape-square"}
+    assert list(operators_figures(synthetic_run(n_cases=3))) == []
+
+
+def test_names_are_text() -> None:
+    """Of somebody's operators as well."""
+    hostile = tuple(
+        replace(each, case_id=f"operator/m/s/decode/{name}", kind="operator")
+        for each, name in zip(RUN.judgements, HOSTILE_NAMES, strict=False)
+    )
+    (figure,) = operators_figures(replace(RUN, judgements=hostile))
+    assert {each.tag for each in pieces(figure.drawing)} == {"ul", "li", "svg", "use", "bdi", "ol", "rect", "span"}

@@ -1,0 +1,189 @@
+"""The page of a history."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from perfsuite.errors import PerfsuiteError
+from perfsuite.records.trend_point import TrendPoint
+from perfsuite.report.page.history import (
+    LEAST_POINTS,
+    MAX_CASES,
+    CaseHistory,
+    history_view,
+    place_name,
+    write_history_page,
+)
+from perfsuite.testing.run_files import HOSTILE_NAMES
+from tests.history_points import DECODE, course, mark_at
+
+from .svg_pieces import pieces, points
+
+PREFILL = "phase/smollm2-135m-q8_0/siso/prefill"
+
+
+def the_case(*lines: list[TrendPoint]) -> CaseHistory:
+    """The one case of a page."""
+    (case,) = history_view([point for line in lines for point in line], []).cases
+    return case
+
+
+def test_boards_are_lines_of_one_chart() -> None:
+    """Each with its name, its newest time and one point a run, in the order of time; levels show in the picture."""
+    fast, slow = list(course(board="fast")), list(course(board="slow", usual_ns=6_000_000))
+    case = the_case(fast, slow)
+    assert dict(case.newest) == {"rubikpi, board fast": "5.30 ms", "rubikpi, board slow": "6.36 ms"}
+    lines = [points(each) for each in pieces(case.drawing, "path") if "dots" not in each.look]
+    assert [len(line) for line in lines] == [30, 30]
+    for line in lines:
+        assert [x for x, _ in line] == sorted(x for x, _ in line)
+        assert min(y for _, y in line[20:]) > max(y for _, y in line[:20])
+    assert {each.text.strip() for each in pieces(case.drawing, "bdi")} == {"rubikpi, board fast", "rubikpi, board slow"}
+
+
+def test_devices_far_apart_share_a_logarithmic_axis() -> None:
+    """A phone and a workstation are both seen; one device alone has a linear axis around its times."""
+    far = the_case(list(course(board="fast")), list(course(board="slow", usual_ns=90_000_000)))
+    heights = [y for each in pieces(far.drawing, "path")[:1] for _, y in points(each)]
+    assert max(heights) - min(heights) > 0.005
+    alone = the_case(list(course()))
+    heights = [y for _, y in points(pieces(alone.drawing, "path")[0])]
+    assert max(heights) - min(heights) > 0.4
+
+
+def test_a_line_is_broken_where_the_machine_became_another() -> None:
+    """Times of two fingerprints are no series, so that no line joins them."""
+    night = list(course())
+    other = [replace(each, fingerprint_digest="two") if place >= 15 else each for place, each in enumerate(night)]
+    lines = [each for each in pieces(the_case(other).drawing, "path") if "dots" not in each.look]
+    assert [len(points(each)) for each in lines] == [15, 15]
+
+
+def test_a_change_is_marked_at_its_run() -> None:
+    """Where the first run of the new level lies, with its words; a change of the machine has another mark."""
+    night = list(course())
+    change, machine = mark_at(night), mark_at(night, 10, is_machine=True, text="another fingerprint", commits=())
+    view = history_view(night, [change, machine])
+    (case,) = view.cases
+    shapes = [each for each in pieces(case.drawing, "use") if each.attributes["x"].endswith("%")]
+    found = {each.attributes["href"]: each.across("x") for each in shapes}
+    runs = view.data["runs"]
+    assert found["#shape-down"] == pytest.approx(runs[20][0] / 1000, abs=1e-3)
+    assert found["#shape-square"] == pytest.approx(runs[10][0] / 1000, abs=1e-3)
+    assert "+6.0 %" in case.drawing
+    assert case.changes == (machine, change)
+    (told,) = view.changes
+    assert (told.n_cases, told.commits, told.places) == (1, ("abc1234 a change",), ("rubikpi",))
+    assert "1 change point in 1 case" in view.summary
+
+
+def test_changes_between_the_same_days_are_told_together() -> None:
+    """The newest first, phases first, each case once; commits are told once."""
+    decode, prefill = list(course()), list(course(PREFILL))
+    operator = list(course("operator/smollm2-135m-q8_0/siso/decode/ffn_up"))
+    marks = [mark_at(operator, ratio=1.5), mark_at(decode), mark_at(prefill, ratio=0.9), mark_at(decode, 5)]
+    view = history_view([*operator, *decode, *prefill], marks)
+    newest, older = view.changes
+    assert (newest.when, newest.n_cases) == ("2026-01-20 to 2026-01-21", 3)
+    assert [each.after.case_id for each in newest.named] == [PREFILL, DECODE, operator[0].case_id]
+    assert newest.commits == ("abc1234 a change",)
+    assert older.when < newest.when
+    assert view.n_more_changes == 0
+    days = [mark_at(decode, night) for night in range(5, 15)]
+    assert history_view(decode, days).n_more_changes == 5
+
+
+def test_what_changed_comes_first() -> None:
+    """Then phases, then the rest by name; the first few are open."""
+    cases = [f"operator/m/s/decode/{name}" for name in "dcba"]
+    courses = {case_id: list(course(case_id, n_nights=22)) for case_id in (*cases, DECODE)}
+    ordered = [point for case_id in sorted(courses) for point in courses[case_id]]
+    view = history_view(ordered, [mark_at(courses[cases[1]])])
+    assert [case.case_id for case in view.cases] == [cases[1], DECODE, cases[3], cases[2], cases[0]]
+    assert view.cases[0].is_open
+
+
+def test_the_script_has_what_the_line_shows() -> None:
+    """Each point's run and time, which say the same as the picture; a run has its day and commit."""
+    night = list(course())
+    view = history_view(night, [])
+    (chart,) = view.data["charts"]
+    ((name, values),) = chart["lines"]
+    assert (name, chart["unit"]) == ("rubikpi", "ms")
+    assert values[1::2] == [float(f"{(each.measured_ns or 0) / 1e6:.5g}") for each in night]
+    across = [view.data["runs"][place][0] / 1000 for place in values[::2]]
+    assert across == [x for x, _ in points(pieces(view.cases[0].drawing, "path")[0])]
+    assert view.data["runs"][0][1] == f"2026-01-01 02:00, commit {'0' * 10} on main"
+
+
+def test_long_lines_are_thinned_out_and_it_is_said() -> None:
+    """A point is the median of a few runs; the page says of how many."""
+    long = list(course(n_nights=13_000))
+    view = history_view(long, [])
+    (chart,) = view.data["charts"]
+    n_points = len(chart["lines"][0][1]) // 2
+    assert LEAST_POINTS <= n_points <= 12_000
+    assert any("thinned out" in note and "median of up to 2 runs" in note for note in view.notes)
+    assert not any("thinned out" in note for note in history_view(list(course()), []).notes)
+
+
+def test_more_cases_than_a_page_holds_are_counted() -> None:
+    """Those that changed and phases stay; how to see the others is said."""
+    many = [point for number in range(MAX_CASES + 5) for point in course(f"operator/m/s/d/{number:04}", n_nights=2)]
+    view = history_view([*many, *course()], [])
+    assert len(view.cases) == MAX_CASES
+    assert view.cases[0].case_id == DECODE
+    assert any(note.startswith("6 cases of the 306 not shown") for note in view.notes)
+
+
+def test_the_page_of_a_long_history_is_bounded(tmp_path: Path) -> None:
+    """A year of nights of 50 cases on two boards takes less than 1 MB: no more points are drawn than can be seen."""
+    made = [
+        point
+        for number in range(50)
+        for board in ("one", "two")
+        for point in course(f"operator/m/s/decode/{number:03}", n_nights=365, board=board)
+    ]
+    assert write_history_page(made, [], tmp_path / "history.html").stat().st_size < 1_000_000
+
+
+@pytest.mark.parametrize("name", HOSTILE_NAMES)
+def test_names_do_nothing(tmp_path: Path, name: str) -> None:
+    """Of cases, boards, branches and commits: they make no element, and the data for the script can be read."""
+    night = [
+        replace(
+            each, device=name, case_id=f"tokenizer/{name}", commit=each.commit and replace(each.commit, branch=name)
+        )
+        for each in course(board=name)
+    ]
+    marks = [mark_at(night, commits=(f"abc {name}",), text=name, remarks=(name,))]
+    text = write_history_page(night, marks, tmp_path / "history.html").read_text("utf-8")
+    found = pieces(text)
+    assert not [each.tag for each in found if each.tag in {"img", "iframe", "object", "embed"}]
+    assert not [name for each in found for name in each.attributes if name.startswith("on")]
+    (data,) = (each.text for each in found if each.attributes.get("id") == "courses")
+    assert json.loads(data)["charts"]
+    assert [each.attributes.get("type") for each in found if each.tag == "script"] == [None, "application/json", None]
+
+
+def test_a_history_without_a_time_has_a_page(tmp_path: Path) -> None:
+    """It says so; a folder in the place of the file is one line."""
+    bare = [replace(each, measured_ns=None) for each in course()]
+    view = history_view(bare, [])
+    assert (view.summary, view.cases) == ("There is no measured run.", ())
+    assert "no measured run" in write_history_page(bare, [], tmp_path / "a.html").read_text("utf-8")
+    with pytest.raises(PerfsuiteError, match="cannot be written"):
+        write_history_page(bare, [], tmp_path)
+
+
+def test_a_board_is_named_where_runs_are_kept_by_it() -> None:
+    """By its host name or the beginning of its identity; a machine of its own is its device alone."""
+    (linked, *_), (own, *_) = course(board="shelf"), course()
+    assert (place_name(linked), place_name(own)) == ("rubikpi, board shelf", "rubikpi")
+    assert linked.board is not None
+    nameless = replace(linked, board=replace(linked.board, hostname="", identity="0123456789ab"))
+    assert place_name(nameless) == "rubikpi, board 01234567"

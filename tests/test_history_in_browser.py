@@ -1,0 +1,128 @@
+"""The page of a history in Chromium: seen, filtered, followed with the keyboard, and free of what nobody wants."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from perfsuite.report.page.history import write_history_page
+from perfsuite.report.page.words import case_anchor
+from tests.browser_chromium import axe_violations
+
+from .browser_charts import seen_charts
+from .browser_chromium import a_limit, skip_without_browser, the_browser, visit
+from .browser_report import by_id, overflow_px
+from .history_points import DECODE, course, mark_at
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+skip_without_browser()
+
+browser = pytest.fixture(scope="module")(the_browser)
+limit = pytest.fixture(autouse=True)(a_limit)
+
+OPERATORS = [f"operator/smollm2-135m-q8_0/siso/decode/{name}" for name in ("ffn_up", "ffn_gate", "attn_out")]
+
+
+@pytest.fixture(scope="module")
+def page_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the page of four cases on two boards, of which one case changed on both."""
+    boards = {"fast": 5_000_000, "slow": 6_000_000}
+    courses = {
+        (case_id, board): list(
+            course(case_id, board=board, usual_ns=usual_ns, changed_at=20 if case_id == DECODE else 99)
+        )
+        for case_id in sorted([DECODE, *OPERATORS])
+        for board, usual_ns in boards.items()
+    }
+    marks = [mark_at(courses[DECODE, board], commits=("abc1234 use <b>tiles</b>",)) for board in boards]
+    points = [point for each in courses.values() for point in each]
+    return write_history_page(points, marks, tmp_path_factory.mktemp("history") / "history.html")
+
+
+def shown(page: Page) -> int:
+    """Return how many cases can be seen."""
+    return page.locator("details.series:visible").count()
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(390, "dark"), (1280, "light")])
+def test_all_is_drawn_and_axe_finds_nothing(
+    browser: Browser, page_path: Path, tmp_path: Path, width: int, scheme: str
+) -> None:
+    """Charts fit the screen with their words, the newest change is on the first one, and nothing is asked for."""
+    with visit(browser, page_path, width=width, scheme=scheme) as seen:
+        seen.page.screenshot(path=tmp_path / f"{width}-{scheme}.png")
+        charts = seen_charts(seen.page)
+        assert len(charts) == 4
+        assert {each.place: each.defects for each in charts if each.defects} == {}
+        newest = seen.page.locator(".together li").first
+        assert newest.inner_text().startswith("2026-01-20 to 2026-01-21: 1 case on rubikpi, board fast")
+        assert "abc1234 use <b>tiles</b>" in newest.inner_text()
+        box = newest.bounding_box()
+        assert box is not None
+        assert seen.page.viewport_size is not None
+        assert box["y"] + box["height"] < seen.page.viewport_size["height"]
+        assert overflow_px(seen.page) == 0
+        assert axe_violations(seen.page) == []
+        assert seen.problems == []
+
+
+def test_cases_are_filtered(browser: Browser, page_path: Path) -> None:
+    """By words of their names and boards, and by whether they changed; all come back."""
+    with visit(browser, page_path) as seen:
+        assert shown(seen.page) == 4
+        seen.page.fill("#filter-text", "FFN fast")
+        assert shown(seen.page) == 2
+        assert seen.page.locator("#shown").inner_text() == "2 of 4 cases"
+        seen.page.click("#changed")
+        assert shown(seen.page) == 0
+        seen.page.fill("#filter-text", "")
+        assert shown(seen.page) == 1
+        assert seen.page.locator("#changed").get_attribute("aria-pressed") == "true"
+        seen.page.click(".filter button[type=reset]")
+        seen.page.wait_for_function("document.querySelector('#shown').textContent.startsWith('4 of')")
+        assert seen.problems == []
+
+
+def test_a_run_is_told_where_it_is_pointed_at(browser: Browser, page_path: Path) -> None:
+    """Its time, commit and what each board measured in it: by the pointer, and by the arrow keys alone."""
+    with visit(browser, page_path) as seen:
+        told = seen.page.locator(".course .told").first
+        plot = seen.page.locator(".course .plot").first
+        box = plot.locator("svg.area").bounding_box()
+        assert box is not None
+        seen.page.mouse.move(box["x"] + 1, box["y"] + 20)
+        first = "2026-01-01 02:00, commit 0000000000 on main: rubikpi, board fast 5 ms; rubikpi, board slow 6 ms"
+        assert told.inner_text() == first
+        plot.focus()
+        seen.page.keyboard.press("End")
+        assert told.inner_text().startswith("2026-01-30 02:00")
+        seen.page.keyboard.press("ArrowLeft")
+        assert told.inner_text().startswith("2026-01-29 02:00")
+        seen.page.keyboard.press("Home")
+        assert told.inner_text().startswith("2026-01-01 02:00")
+        assert seen.problems == []
+
+
+def test_a_link_opens_its_case(browser: Browser, page_path: Path) -> None:
+    """Also where the filter hides it, and from an address."""
+    anchor = case_anchor(OPERATORS[0])
+    with visit(browser, page_path, fragment=f"#{anchor}") as seen:
+        assert by_id(seen.page, anchor).get_attribute("open") is not None
+        seen.page.fill("#filter-text", "ffn_up")
+        seen.page.locator(".together a").first.click()
+        by_id(seen.page, case_anchor(DECODE)).locator(".plot").wait_for()
+        assert seen.problems == []
+
+
+def test_without_scripts_the_charts_are_there(browser: Browser, page_path: Path) -> None:
+    """Lines, changes and commits are seen; what needs scripts is not."""
+    with visit(browser, page_path, java_script_enabled=False) as seen:
+        assert {each.place: each.defects for each in seen_charts(seen.page) if each.defects} == {}
+        assert shown(seen.page) == 4
+        assert not seen.page.locator(".filter").is_visible()
+        assert "abc1234 use <b>tiles</b>" in seen.page.locator(".seams").first.inner_text()
+        assert seen.problems == []
