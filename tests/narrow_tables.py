@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from itertools import chain
 
 from rich.cells import cell_len
@@ -11,10 +12,13 @@ from rich.table import Table
 from rich.text import Text
 
 from perfsuite.cli.narrow_table import fitted
-from perfsuite.report.visible import terminal_text
+from perfsuite.report.visible import visible
 
 #: What the narrowest terminal has that people work with.
 WIDTH = 80
+
+#: What is put around a text from right to left, line by line.
+_ISOLATES = re.compile("[\u2068\u2069]")
 
 
 def rendered(table: Table, width: int = WIDTH) -> list[str]:
@@ -34,16 +38,21 @@ def hold_table(table: Table, width: int = WIDTH) -> None:
     blocks = list(fitted(table, console))
     first = [_letters(cell) for cell in blocks[0].columns[0].cells]
     assert [[_letters(cell) for cell in block.columns[0].cells] for block in blocks] == [first] * len(blocks)
-    told = [_column(block, at) for block in blocks for at in range(len(block.columns))]
-    wanted = [_column(table, at) for at in range(len(table.columns))]
+    told = [[_letters(each) for each in _column(block, at)] for block in blocks for at in range(len(block.columns))]
+    wanted = [[_letters(_shown(each)) for each in _column(table, at)] for at in range(len(table.columns))]
     assert [each for each in wanted if each not in told] == []
 
 
-def _column(table: Table, at: int) -> list[str]:
+def _column(table: Table, at: int) -> list[object]:
     column = table.columns[at]
-    return [*map(_letters, chain([column.header], column.cells))]
+    return list(chain([column.header], column.cells))
+
+
+def _shown(cell: object) -> Text:
+    """What a terminal is to show of a cell of the table itself."""
+    text = cell if isinstance(cell, Text) else Text.from_markup(str(cell))
+    return Text("\n".join(map(visible, text.plain.split("\n"))))
 
 
 def _letters(cell: object) -> str:
-    text = cell if isinstance(cell, Text) else Text.from_markup(str(cell))
-    return "".join("".join(map(terminal_text, text.plain.split("\n"))).split())
+    return "".join(_ISOLATES.sub("", cell.plain if isinstance(cell, Text) else str(cell)).split())

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Column, Table
 from rich.text import Text
 
-from perfsuite.report.visible import folded_name, terminal_text
+from perfsuite.report.visible import folded_name, terminal_text, visible
 
 #: Between two columns.
 _GAP = 2
@@ -55,7 +55,7 @@ def fitted(table: Table, console: Console) -> Iterator[Table]:
     columns = [_measured(column, console) for column in table.columns]
     for at, block in enumerate(_blocks(columns, console.width)):
         part = _block_table(table, block, _widths(block, console.width))
-        part.title = None if at or table.title is None else _text(table.title, console)
+        part.title = None if at or table.title is None else _folded(_text(table.title, console), console.width)
         yield part
 
 
@@ -66,7 +66,7 @@ def _measured(column: Column, console: Console) -> _Measured:
 
 def _text(cell: object, console: Console) -> Text:
     text = cell if isinstance(cell, Text) else console.render_str(str(cell), highlight=False)
-    return Text("\n".join(map(terminal_text, text.plain.split("\n"))), style=text.style)
+    return Text("\n".join(map(visible, text.plain.split("\n"))), style=text.style)
 
 
 def _blocks(columns: Sequence[_Measured], width: int) -> list[list[_Measured]]:
@@ -128,7 +128,7 @@ def _folded(text: Text, width: int) -> Text:
                 continue
             pieces = folded_name(word, width).split("\n")
             lines[-1:] = [*filter(None, lines[-1:]), *pieces]
-    return Text("\n".join(lines), style=text.style)
+    return Text("\n".join(map(terminal_text, lines)), style=text.style)  # each line keeps its own direction
 
 
 def _width(texts: Sequence[Text]) -> int:

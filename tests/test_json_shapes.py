@@ -15,7 +15,7 @@ from perfsuite.testing.run_files import synthetic_run
 from tests.backend_ops_text import ops_sql
 from tests.command_streams import Streams
 
-_ROOT = Path(__file__).resolve().parents[2]
+_ROOT = Path(__file__).resolve().parents[1]
 _PLAN = 'schema = 1\nmodels = ["smollm2-135m-q8_0"]\nscenarios = ["siso"]\n[[board]]\ndevice = "host"\n'
 
 _SHAPES = (

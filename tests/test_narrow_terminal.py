@@ -28,7 +28,7 @@ from tests.narrow_tables import WIDTH
 from tests.synthetic_roofline import memory_record, roofline_run
 from tests.synthetic_statistics import expert_product, experts_of, step_events
 
-_ROOT = Path(__file__).resolve().parents[2]
+_ROOT = Path(__file__).resolve().parents[1]
 _DECODE = "phase/smollm2-135m-q8_0/siso/decode"
 _HISTORY = "--history=history"
 
