@@ -27,8 +27,8 @@ def write_page(options: argparse.Namespace) -> int:
     with open_history(options.history) as history:
         points = trends_of(history, device=options.device, board=options.board, last=options.last)
         tell_skipped(history.skipped)
-    if not points:
-        raise HistoryError(empty_text(options))
+        if not points:
+            raise HistoryError(empty_text(history, options))
     chosen = [each for each in points if _is_chosen(each.case_id, options.pattern)]
     if not chosen:
         raise HistoryError(
