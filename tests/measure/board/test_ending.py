@@ -55,7 +55,7 @@ def test_nothing_breaks_into_the_end() -> None:
 
 @pytest.mark.parametrize(("busy", "sleep_s", "told"), [(False, 60.0, "ended"), (True, 1.0, "slept")])
 def test_the_main_thread_is_ended_unless_it_is_held_off(busy: bool, sleep_s: float, told: str) -> None:
-    """Another thread ends it wherever it waits; while it is busy it goes on, and knows afterwards; why is said once."""
+    """Another thread ends it wherever it waits; a busy one goes on, and knows afterwards; the reason comes once."""
     program = _PROGRAM.format(busy=busy, sleep_s=sleep_s)
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=30, check=True)
     assert done.stdout.splitlines() == [told, "True first"]
