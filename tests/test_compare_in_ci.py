@@ -244,7 +244,7 @@ def test_what_is_undecided_fails_where_that_is_asked_for(
 def test_without_a_run_nothing_is_written(
     tmp_path: Path, checkout: Checkout, service: tuple[str, type[Service]]
 ) -> None:
-    """The exit code is that of the comparison; the run that an earlier job left is not told as its own."""
+    """The exit code is that of the comparison; the run that an earlier job left is not shown as its own."""
     checkout.status, checkout.run = 2, None
     checkout.lay()
     (tmp_path / "perf-run").mkdir()

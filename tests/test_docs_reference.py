@@ -46,7 +46,7 @@ def test_every_key_of_a_profile_is_explained() -> None:
 
 
 def _keys(table: type) -> Iterator[str]:
-    """Yield the keys of a table of a profile, and those of the tables in it, but for the names of cases."""
+    """Yield the keys of a table of a profile, and those of the tables in it, except the names of cases."""
     for name, kind in get_type_hints(table).items():
         inner = [each for each in (kind, *get_args(kind)) if is_typeddict(each) or is_dataclass(each)]
         if name == "sentinel_weight_ratio" or not inner:

@@ -57,7 +57,7 @@ def stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("stored")
 @pytest.mark.parametrize(("line", "keys"), _SHAPES, ids=lambda each: str(each).split(" -")[0])
 def test_the_answer_for_programs_has_its_keys(line: str, keys: str | list[str], capsys: Streams) -> None:
-    """One document on standard output, a list of such where several are told."""
+    """One document on standard output, a list of such where there are several."""
     assert main(["baseline", "record", "earlier"]) == 0
     capsys.readouterr()
     assert main([*line.split(), "--json"]) in {0, 1, 10}

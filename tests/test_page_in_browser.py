@@ -126,7 +126,7 @@ def test_the_first_screen_has_the_answer(browser: Browser, tmp_path: Path, width
 @pytest.mark.parametrize("name", ["new", "undecided"])
 @pytest.mark.parametrize("width", WIDTHS)
 def test_a_page_without_a_verdict_says_what_to_do(browser: Browser, tmp_path: Path, name: str, width: int) -> None:
-    """On the first screen, with the command, before anything else is told."""
+    """On the first screen, with the command, before anything else."""
     with visit(browser, sort_report(tmp_path, name), width=width) as seen:
         assert seen.page.evaluate(_BELOW, ["h1", ".next h2", ".next li", ".next code"]) == []
         command = seen.page.locator(".next code").first.inner_text()

@@ -121,7 +121,7 @@ $ echo $?
 ```
 
 A failure during a run does not end it: its cases are INVALID, the closing lines have the reason, and the exit code is
-1. A traceback is a bug; please report it.
+1. A traceback is a bug; report it.
 
 A program catches these classes of `perfsuite.errors`:
 

@@ -113,7 +113,7 @@ class Records:
         return out.getvalue()
 
     def sheet(self) -> Sheet:
-        """Return what people read, without the columns in which nothing is told."""
+        """Return what people read, without the columns that are empty."""
         told = [
             (at, name) for at, name in enumerate(self.columns) if any(row[at] not in (None, False) for row in self.rows)
         ]

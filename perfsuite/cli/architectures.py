@@ -20,7 +20,7 @@ def add_parser(commands: Commands) -> None:
         """,
         examples={
             "perfsuite architectures": "name, architecture, parameters, layers",
-            "perfsuite architectures --tiny": "tiny-gemma3 and the like",
+            "perfsuite architectures --tiny": "the smallest ones, such as tiny-gemma3",
         },
         see=(
             "perfsuite synthesize",

@@ -83,7 +83,7 @@ def _add_run_actions(actions: Commands) -> None:
         actions,
         "approve",
         summary="make a run the new reference",
-        about="Older sessions no longer count. Slow creep is still measured from the same anchor.",
+        about="Older sessions then count for nothing. Slow creep is still measured from the same anchor.",
         writes="the baselines, and a text for reviewers beside each",
     )
     accept.add_argument("--reason", required=True, metavar="TEXT", help="why the change is right")
@@ -144,7 +144,7 @@ def _record(options: argparse.Namespace) -> int:
 
 
 def _recorded(options: argparse.Namespace, run: RecordedRun) -> Iterator[tuple[BaselineFile, RecordedGroup]]:
-    """Yield the files with the run in them, but for those that hold it: a record that was cut off is completed."""
+    """Yield the files with the run in them, except those that hold it: a record that was cut off is completed."""
     files = [
         (read_baselines(baseline_path(options.baseline_dir, run.device, group.name)), group) for group in run.groups
     ]
@@ -250,7 +250,7 @@ def _prune(options: argparse.Namespace) -> int:
 
 
 def _stored(options: argparse.Namespace, run: RecordedRun) -> list[tuple[RecordedGroup, tuple[BaselineEntry, ...]]]:
-    """Pair each group of a run with what is stored for it; a group without is told, a run without refused."""
+    """Pair each group of a run with what is stored for it; a group without is reported, a run without refused."""
     found, lacking = [], []
     for group in run.groups:
         stored = read_baselines(baseline_path(options.baseline_dir, run.device, group.name))

@@ -1,4 +1,4 @@
-"""The files by which farms run the folder of ``perfsuite bundle --plan``: each lies beside it."""
+"""The files by which farms run the folder of ``perfsuite bundle --plan``: each is beside it."""
 
 from __future__ import annotations
 

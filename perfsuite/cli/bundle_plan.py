@@ -71,7 +71,7 @@ def refuse_out_of_place(options: argparse.Namespace) -> None:
             raise DeviceError(f"{given[0]}: says nothing without --plan")
         return
     if options.output is None:
-        raise DeviceError("--plan: say where the folder is to be written: -o FOLDER")
+        raise DeviceError("--plan: say where to write the folder: -o FOLDER")
     if (options.output / RESULTS).exists():
         raise DeviceError(f"{options.output}: holds answers already; ingest them, or name another folder with -o")
     if options.output.exists() and not (options.output / MANIFEST_NAME).is_file():

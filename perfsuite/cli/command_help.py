@@ -123,7 +123,7 @@ def word_parser(
     exits: Mapping[int, str] | None = None,
     see: Sequence[str] = ("docs/tracing.md",),
 ) -> argparse.ArgumentParser:
-    """Return the parser of a word that stands in place of a program, such as ``trace view``; as `add_command`."""
+    """Return the parser of a word in the place of a program, such as ``trace view``; as `add_command`."""
     return Parser(prog=prog, **_help(summary, about, examples, writes, exits, see))
 
 

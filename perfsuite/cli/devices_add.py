@@ -1,4 +1,4 @@
-"""``perfsuite devices add``: a profile of one's own, like another one but for how the device is reached."""
+"""``perfsuite devices add``: your own profile, like another one except for how the device is reached."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def _add(options: argparse.Namespace) -> int:
 
 
 def _draft(options: argparse.Namespace) -> tuple[ProfileFile, Path]:
-    """Return the file as it is to be, and where; a name or a key that cannot be is refused."""
+    """Return the new file, and where it goes; a name or a key that cannot be is refused."""
     from perfsuite.device.profile.file import ProfileFile
     from perfsuite.device.profile.record import NAME_RULE, is_name
     from perfsuite.device.profile.search import own_folders, user_folder
@@ -109,13 +109,13 @@ def _text(options: argparse.Namespace) -> str:
     }
     said = [f"{key} = {toml_value(value)}" for key, value in reach.items() if value is not None]
     described = [] if options.description is None else [f"description = {toml_value(options.description)}"]
-    note = "# What is not said here is as in this one; 'perfsuite devices show' tells what that is."
+    note = "# This one defines everything else; 'perfsuite devices show' prints it."
     table = ["", "[reach]", *said] if said else []
     return "\n".join([*described, note, f"extends = {toml_value(options.like)}", *table, ""])
 
 
 def _whole_path(path: Path | None) -> str | None:
-    """Return a path as it is to stand in the file: from this folder, unless it begins at the home."""
+    """Return a path as the file has it: from this folder, unless it begins at the home."""
     if path is None:
         return None
     return str(path) if str(path).startswith("~") else str(path.absolute())

@@ -1,4 +1,4 @@
-"""``perfsuite devices doctor``: what keeps a device from good measurements, and how each of it is mended."""
+"""``perfsuite devices doctor``: what keeps a device from good measurements, and how to fix it."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ def _output(options: argparse.Namespace) -> Path:
     if options.device is not None and not is_name(options.device):
         raise DeviceError(f"{options.device}: is no name of a device: {NAME_RULE}")
     if options.output is None and options.device is None:
-        raise DeviceError("say what the device is to be called, or name the file with -o")
+        raise DeviceError("name the device, or the file with -o")
     output = options.output or Path("devices") / f"{options.device}.toml"
     if output.exists() and not options.force:
         raise DeviceError(f"{output}: is there already; --force replaces it, -o FILE writes another one")

@@ -170,7 +170,7 @@ def _nothing_text(advice: Sequence[tuple[str, str, ChangeAdvice]]) -> str:
     n_nights = max((each.n_last_nights for _, _, each in advice), default=0)
     least = STANDARD_STEPS.least_series
     if n_nights < least:
-        return f"too few runs: {n_nights} of one fingerprint and board, and nothing can be told from fewer than {least}"
+        return f"too few runs: {n_nights} of one fingerprint and board, and change points need at least {least}"
     cases, after, before = format_count(len(advice), "case"), STANDARD_STEPS.least_nights, STANDARD_STEPS.least_before
     return (
         f"no change point in {cases}; a change shows once {after} runs have followed it where {before} precede it, "

@@ -106,7 +106,7 @@ def spark_line(times_ns: Sequence[int | None]) -> str:
 
 
 def place_text(point: TrendPoint, *, names_board: bool) -> str:
-    """Return what was measured: the device, and which board of its kind where these are to be told apart."""
+    """Return what was measured: the device, and which board of its kind where these differ."""
     if not names_board:
         return point.device
     board = point.board if point.kept_by else None

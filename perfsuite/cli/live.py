@@ -207,7 +207,7 @@ def _taker(watch: LiveWatch, *, as_json: bool) -> Callable[[Delivery], None]:
 
 
 def _cost(options: argparse.Namespace, board: Board) -> LiveCostRun:
-    """Measure the cost; the subscriber does what that of a shown run does, but for the printing."""
+    """Measure the cost; the subscriber does what that of a shown run does, except the printing."""
     watch = LiveWatch()
 
     def consume(delivery: Delivery) -> None:

@@ -55,7 +55,7 @@ def _add_export(actions: Commands) -> None:
 
 
 def add_bench_options(parser: argparse.ArgumentParser) -> None:
-    """Add what says in which words of llama-bench a run is told."""
+    """Add the options that choose llama-bench's names for a run."""
     parser.add_argument("--model", metavar="GGUF", help="model that the run measured, if the catalogue lacks it")
     parser.add_argument("--build-commit", metavar="NAME", help="commit to name (default: the engine's)")
     text = "file of llama-bench for this model and machine, whose names to use"

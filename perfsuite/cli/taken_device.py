@@ -34,7 +34,7 @@ class TakenDevice:
 
     @property
     def environment(self) -> Mapping[str, str]:
-        """What a program that the command starts needs to know in order to use the same device meanwhile."""
+        """What a program that the command starts needs to know to use the same device meanwhile."""
         from perfsuite.measure.environment import RUN_ID_NAME  # as in `taken_device`
 
         return {RUN_ID_NAME: self.run_id}
@@ -55,8 +55,8 @@ def taken_device(
 ) -> Iterator[TakenDevice]:
     """Have a device as its profile wants it to be, while something is measured; `command` is the one that does so.
 
-    Within a program that another command has started under its own lock, that lock is shared. What is to be told of the
-    device goes to standard error, as the command's other remarks. `reach` is another way to it than the profile's.
+    Within a program that another command has started under its own lock, that lock is shared. Remarks on the
+    device go to standard error, as the command's other remarks. `reach` is another way to it than the profile's.
 
     Raises PerfsuiteError: the options name a model, a scenario or a llama.cpp that there is not, said before the device
     is asked for; LockedError: somebody else has it; DeviceError: it cannot be brought into its conditions; LinkError:
@@ -90,7 +90,7 @@ def taken_device(
         problems = board.held().problems if is_measured else ()
         if problems:
             fail_in_the_end()
-        _tell_new([f"what was measured is not to be trusted: {each}" for each in problems], told, tell_aloud)
+        _tell_new([f"do not trust what was measured: {each}" for each in problems], told, tell_aloud)
 
 
 def _refuse_mistakes(options: argparse.Namespace, cache_dir: Path, *, has_engine: bool) -> None:
@@ -108,7 +108,7 @@ def _refuse_mistakes(options: argparse.Namespace, cache_dir: Path, *, has_engine
 
 
 def _let_go(board: Board, tell_aloud: Callable[[str], None]) -> None:
-    """Restore the device and give it back; where that fails, say so: what was measured is told before it counts."""
+    """Restore the device and give it back; where that fails, say so: what was measured is shown before it counts."""
     try:
         with requests_unheard():
             board.close()
@@ -118,7 +118,7 @@ def _let_go(board: Board, tell_aloud: Callable[[str], None]) -> None:
 
 
 def _tell_new(lines: Sequence[str], told: set[str], tell: Callable[[str], None]) -> None:
-    """Tell what was not told yet."""
+    """Print what is new."""
     for each in lines:
         if each not in told:
             told.add(each)

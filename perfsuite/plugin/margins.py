@@ -62,7 +62,7 @@ def asked_ratio(config: pytest.Config, name: str, default_ratio: float, *, may_b
 def _ini_value(config: pytest.Config, name: str, expected: str) -> Any:
     """Return a value of the configuration file; None where it has none.
 
-    Raises pytest.UsageError: the value is of another type than pytest was told.
+    Raises pytest.UsageError: the value is of another type than the option has.
     """
     try:
         return config.getini(name)

@@ -69,7 +69,7 @@ _WITHOUT_JSON = {
 
 
 def test_every_command_that_answers_has_json() -> None:
-    """But for those whose answer is a program's to read already; each has it in the one way, as a switch."""
+    """All except those whose answer a program reads already; it is a switch everywhere."""
     answering = {
         name: parser
         for name, parser in _PARSERS.items()

@@ -17,7 +17,7 @@ def given(**options: object) -> argparse.Namespace:
 
 
 def test_a_mistyped_input_is_answered_by_the_nearest(tmp_path: Path) -> None:
-    """Of an argument that may be several; a name that is like none, and what is there, is left to the command."""
+    """An argument may be several; a name that is like none, and what is there, is left to the command."""
     (tmp_path / "monday").mkdir()
     with pytest.raises(PerfsuiteError, match=f"mondya: no such file or folder; did you mean {tmp_path}/monday[?]"):
         check_paths(given(runs=[tmp_path / "monday", tmp_path / "mondya"]))

@@ -164,7 +164,7 @@ def test_nothing_found_says_how_long_it_takes(capsys: Streams) -> None:
     assert "no change point in 1 case; a change shows once 4 runs have followed it where 13 precede it, and later" in (
         told(trend("mine/0", ratio=1.0), capsys)
     )
-    assert "too few runs: 5 of one fingerprint and board, and nothing can be told from fewer than 14" in told(
+    assert "too few runs: 5 of one fingerprint and board, and change points need at least 14" in told(
         trend("mine/0", n_nights=5), capsys
     )
     assert told([], capsys) == "nothing there\n"

@@ -43,7 +43,7 @@ def test_headings_fold_before_names_do() -> None:
 
 
 def test_a_name_folds_at_its_parts() -> None:
-    """And stands beside its figures, which fold nowhere."""
+    """It keeps its place beside its figures, which fold nowhere."""
     headings = ("case", ">stored", ">new", ">change", ">99 % bounds", ">since anchor")
     table = Sheet(headings, [(_CASE, "5.00 ms", "5.10 ms", "+2.0 %", "+1.0 % to +3.0 %", "+4.0 %")]).table()
     assert len(blocks_of(table, 80)) == 1

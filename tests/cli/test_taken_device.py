@@ -288,7 +288,7 @@ def test_a_lock_that_was_broken_is_told_at_the_end(locks: Path, capsys: Streams)
         break_lock(locks, force=True)
         time.sleep(0.01)
     told = capsys.readouterr().err
-    assert told.startswith("sweep: what was measured is not to be trusted: somebody has broken the device's lock")
+    assert told.startswith("sweep: do not trust what was measured: somebody has broken the device's lock")
     with pytest.raises(DeviceError, match="broken the device's lock"):
         taken.refuse_untrusted()
 
@@ -307,7 +307,7 @@ def test_a_lock_that_was_broken_is_a_failure(locks: Path, monkeypatch: pytest.Mo
     assert main(["overhead"]) == 2
     out, err = capsys.readouterr()
     assert out == "the answer\n"
-    assert err.startswith("overhead: what was measured is not to be trusted: somebody has broken the device's lock")
+    assert err.startswith("overhead: do not trust what was measured: somebody has broken the device's lock")
 
 
 def test_what_was_measured_is_told_where_the_device_is_not_let_go_of(

@@ -201,7 +201,7 @@ def _parts(found: Certificate) -> Iterator[Part]:
     if found.mean_pairs is not None:
         yield f"pairs a run without change: {found.mean_pairs:.1f} in {found.mean_duration_s:.0f} s on average"
     for phase, ratio in found.smallest_effect_ratio.items():
-        yield f"smallest effect that such a run could have shown, {phase}: {(ratio - 1) * 100:+.1f} %"
+        yield f"smallest change that such a run detects, {phase}: {(ratio - 1) * 100:+.1f} %"
 
 
 def _rows(found: Certificate) -> Iterator[tuple[str, Rate]]:

@@ -121,7 +121,7 @@ def _left_out(held: tuple[HeldRate, ...]) -> str:
     devices = dict.fromkeys(str(each.rate.device) for each in unmeasured)
     n_held = len(held) - len(without) - len(unmeasured)
     return (
-        f"{n_held} of {len(held)} rates are held against a measured ceiling. Of {len(without)} the need is not known: "
+        f"{n_held} of {len(held)} rates are compared with a measured ceiling. Of {len(without)} the need is not known: "
         f"{', '.join(named) or 'none'}. Of {len(unmeasured)} no measured ceiling is published: "
         f"{', '.join(devices) or 'none'}"
     )
@@ -138,7 +138,7 @@ def _worst(device: PublishedDevice, held: tuple[HeldRate, ...]) -> Contradiction
 
 
 def _is_contradicted(device: PublishedDevice, held: tuple[HeldRate, ...]) -> bool | None:
-    """Return None where no rate could be held against a measured ceiling of the device."""
+    """Return None where no rate could be compared with a measured ceiling of the device."""
     if _worst(device, held):
         return True
     own = [each for each in held if each.rate.device == device.name and each.is_contradicted is not None]

@@ -1,4 +1,4 @@
-"""A roofline on the terminal: ceilings, points, and what is to be said of them."""
+"""A roofline on the terminal: ceilings, points, and remarks on them."""
 
 from __future__ import annotations
 

@@ -29,10 +29,10 @@ _HEAD_SIZE, _KV_HEADS = 64, 8
 
 DEFAULTS_TOLD = (
     f"Defaults: n (attention: context) is swept over 1:{LONGEST}, or is {LONGEST} where another size is swept. "
-    "gemm: m is a tile for each compute unit, k 128. "
-    f"bmm: m 1, k 128, b the least multiple of the compute units from {_LEAST_PRODUCTS} on. "
-    f"gemv: k {_INNER[Operation.GEMV]}. "
-    f"attention: {_KV_HEADS} KV heads of {_HEAD_SIZE} values, heads from {_LEAST_HEADS} on."
+    "Of gemm, m is a tile for each compute unit, k 128. "
+    f"Of bmm, m is 1, k 128, b the least multiple of the compute units from {_LEAST_PRODUCTS} on. "
+    f"Of gemv, k is {_INNER[Operation.GEMV]}. "
+    f"Attention has {_KV_HEADS} KV heads of {_HEAD_SIZE} values, heads from {_LEAST_HEADS} on."
 )
 
 

@@ -1,4 +1,4 @@
-"""Where a recording goes, and what is told of it once it is there."""
+"""Where a recording goes, and what is printed about it then."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FollowRequest:
-    """How a process is to be followed."""
+    """How to follow a process."""
 
     levels: TraceLevel
     #: Whose headers say what a tensor looks like in a process that uses the same build.
@@ -152,7 +152,7 @@ def trace_pid(options: argparse.Namespace) -> int:
 
 
 def tell_notes(recording: EbpfRecording, told: Progress, n_told: int = 0) -> int:
-    """Say what the recorder leaves out, such as counters that the machine lacks; return how many notes are told now."""
+    """Say what the recorder leaves out, such as counters that the machine lacks; return how many notes there are now."""
     notes = recording.notes()
     for note in notes[n_told:]:
         told.remark(note)

@@ -264,7 +264,7 @@ class _Runs:
         return [(_day(each), label) for each, label in zip(moments, _date_labels(moments), strict=True)]
 
     def plain(self) -> list[list[Any]]:
-        """Each run's place across, per mille, and what is told of it."""
+        """Each run's place across, per mille, and its words."""
         return [
             [round(self.axis.part(_day(each.started_at)) * 1000), f"{each.started_at:%Y-%m-%d %H:%M}{_commit(each)}"]
             for each in self.order

@@ -90,7 +90,9 @@ def test_people_read_a_table_and_sentences(capsys: Streams) -> None:
     assert "corrected 5.97, theoretical 17.10), 2.64 times the measured ceiling" in sentences[0]
     assert "which 16 of 20 rates contradict" in sentences[0]
     assert "Suspect: Apple M1 Pro qwen3-0.6b q4_k_m siso decode has 100 tokens/s, liso with its longer" in out
-    assert "200 of 219 rates are held against a measured ceiling. Of 12 the need is not known: llama-2-7b int4, " in out
+    assert (
+        "200 of 219 rates are compared with a measured ceiling. Of 12 the need is not known: llama-2-7b int4, " in out
+    )
     assert "Of 7 no measured ceiling is published: AMD Ryzen 9 HX 370 CPU, NVIDIA V100" in out
 
 

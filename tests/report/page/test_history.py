@@ -82,7 +82,7 @@ def test_a_change_is_marked_at_its_run() -> None:
 
 
 def test_changes_between_the_same_days_are_told_together() -> None:
-    """The newest first, phases first, each case once; commits are told once."""
+    """The newest first, phases first, each case once; commits are listed once."""
     decode, prefill = list(course()), list(course(PREFILL))
     operator = list(course("operator/smollm2-135m-q8_0/siso/decode/ffn_up"))
     marks = [mark_at(operator, ratio=1.5), mark_at(decode), mark_at(prefill, ratio=0.9), mark_at(decode, 5)]

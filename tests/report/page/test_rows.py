@@ -89,7 +89,7 @@ def test_a_cell_is_sorted_by_its_value() -> None:
 
 
 def test_a_change_is_drawn_on_one_scale() -> None:
-    """That of all tables, which is told beside them; a run without changes has none."""
+    """That of all tables, which is named beside them; a run without changes has none."""
     axis = cases_axis(PAIRED_RUN)
     cells = {column.title: column.cell(PAIRED_CASE) for column in columns_for([PAIRED_CASE], (), axis)}
     assert (change := Change.of(PAIRED_CASE)) is not None

@@ -1,6 +1,6 @@
 """The figures of the page, as SVG that Python writes: they need no script, fit any width, and print.
 
-A figure stands here because it answers a question that the tables do not: where a phase's time goes, what is attained
+Each figure answers a question that the tables do not: where a phase's time goes, what is attained
 of what the device can do, how a step grows with the context, whether the machine was steady, how runs compare. Lanes of
 operators over time and graphs are views of a trace (docs/trace-views.md), where one can look closer.
 """

@@ -1,7 +1,7 @@
 """Pieces of pictures, as SVG that needs no script.
 
 Places across are per cents of the width and places down are pixels, so that one picture fits a phone, a desk and paper,
-and its words keep their size. Words lie beside the picture's area, in the room that ``.plot`` leaves them.
+and its words keep their size. Words are beside the picture's area, in the room that ``.plot`` leaves them.
 
 Colours are classes of the style sheet (``k0`` to ``k5``, or an outcome's), shapes are symbols that the page has once.
 """
@@ -118,7 +118,7 @@ class Canvas:
     def curves(self, curves: Iterable[tuple[str, Sequence[tuple[float, float]]]]) -> Markup:
         """Return lines through points, each with its look; they stretch with the width, and their strokes do not.
 
-        Of a look with the word ``dots`` the points alone are drawn, as strokes without a length.
+        A look with the word ``dots`` draws the points alone, as strokes without a length.
         """
         paths = Markup("").join(
             Markup('<path class="{}" d="{}"/>').format(look, self._path(points, "dots" in look.split()))

@@ -28,7 +28,7 @@ def test_the_most_expensive_operators_are_at_the_top() -> None:
 
 
 def test_bars_and_words_agree() -> None:
-    """The length of a bar is to the longest as its time is, and that time stands beside it."""
+    """The length of a bar is to the longest as its time is, and that time is beside it."""
     (_, decode) = operators_figures(RUN)
     found = [each for each in RUN.judgements if each.case_id.startswith("operator/") and "/decode/" in each.case_id]
     longest = sorted(found, key=lambda each: -(each.measured_ns or 0))[:12]
