@@ -152,7 +152,7 @@ def trace_pid(options: argparse.Namespace) -> int:
 
 
 def tell_notes(recording: EbpfRecording, told: Progress, n_told: int = 0) -> int:
-    """Say what the recorder leaves out, such as counters that the machine lacks; return how many notes there are now."""
+    """Say what the recorder leaves out, such as counters that the machine lacks; return how many there are now."""
     notes = recording.notes()
     for note in notes[n_told:]:
         told.remark(note)
