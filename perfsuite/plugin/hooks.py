@@ -27,6 +27,9 @@ from perfsuite.plugin.options import on_backend, resolve_config
 from perfsuite.plugin.parameters import BROUGHT, CASE_KINDS, NO_CASE, PARAMETERS, STATEMENT, cases_dir
 from perfsuite.plugin.run_signals import end_on_signals
 
+#: The suite's fixture, and that of pytest-benchmark.
+_PERF, _BENCHMARK = "perf", "benchmark"
+
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
@@ -34,6 +37,8 @@ def pytest_configure(config: pytest.Config) -> None:
     if hasattr(config, "workerinput"):
         return
     _refuse_xdist(config)
+    if getattr(config.option, "benchmark_skip", False):
+        raise pytest.UsageError("--benchmark-skip: skips every case that --device would measure; leave one of them out")
     if is_to_measure(config.option):
         end_on_signals(config)
     run = resolve_config(config)
@@ -111,16 +116,29 @@ def _parametrize(metafunc: pytest.Metafunc, argument: str, names: Sequence[str])
     metafunc.parametrize(argument, [pytest.param(name, id=name) for name in names] or NO_CASE)
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Refuse wrong markers before anything is measured, and leave out tests of kinds that the run has no case of."""
+@pytest.hookimpl(wrapper=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Generator[None, object, object]:
+    """Refuse wrong markers before anything is measured, and leave out tests of kinds that the run has no case of.
+
+    pytest-benchmark takes for a benchmark what asks for its fixture by name; cases do so once they are judged, and are
+    shown to it as if they did now: ``--benchmark-only`` keeps them.
+    """
     if SESSION_KEY not in config.stash:
-        return
+        return (yield)
     for item in items:
         marker_margin(item)
     empty = [item for item in items if _is_empty(item)]
     if empty:
         config.hook.pytest_deselected(items=empty)
         items[:] = [item for item in items if item not in empty]
+    names = {id(asked): asked for item in items if _PERF in (asked := getattr(item, "fixturenames", []))}
+    for asked in names.values():
+        asked.append(_BENCHMARK)
+    try:
+        return (yield)
+    finally:
+        for asked in names.values():
+            asked.remove(_BENCHMARK)
 
 
 def _is_empty(item: pytest.Item) -> bool:

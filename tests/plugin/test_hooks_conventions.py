@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import pytest
 
 from perfsuite.measure.plan import LlamaPlan
+from perfsuite.plugin.parameters import cases_dir
 from tests.conftest import STORED_MODEL
 from tests.fake_device import HostRuns
 
@@ -145,3 +146,21 @@ def test_the_cache_holds_what_failed_and_nothing_else_of_a_run(runs: HostRuns) -
     runs()
     (cached,) = runs.pytester.path.rglob("lastfailed")
     assert all("[phase/" in each or "[operator/" in each for each in json.loads(cached.read_text()))
+
+
+def test_cases_are_benchmarks(runs: HostRuns) -> None:
+    """``--benchmark-only`` keeps them, and leaves out a test that has neither fixture; all are in the JSON."""
+    runs.pytester.makepyfile(test_other="def test_other():\n    raise AssertionError\n")
+    outcomes = runs("--benchmark-only", "--benchmark-json=b.json", "test_other.py", str(cases_dir())).parseoutcomes()
+    assert outcomes["skipped"] >= 1
+    assert "failed" not in outcomes
+    measured = json.loads((runs.pytester.path / "b.json").read_text())["benchmarks"]
+    assert _DECODE in {each["fullname"] for each in measured}
+
+
+def test_skipped_benchmarks_are_not_measured(runs: HostRuns) -> None:
+    """``--benchmark-skip`` with ``--device`` is one line, before anything is measured."""
+    result = runs("--benchmark-skip")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert "--benchmark-skip: skips every case" in result.stderr.str()
+    assert runs.device.plans == []
