@@ -41,7 +41,8 @@ _TABLES = "sqlite_master"
 #: What holds a semicolon that ends nothing (a text, a name, a remark, up to the end of the file where it is not
 #: closed), or one that ends a statement.
 _SQL_PART = re.compile(
-    r"""'(?:[^']|'')*(?:'|\Z) | "[^"]*(?:"|\Z) | `[^`]*(?:`|\Z) | \[[^\]]*(?:\]|\Z) | --[^\n]* | /\*.*?(?:\*/|\Z) | ;""",
+    r"""'(?:[^']|'')*(?:'|\Z) | "[^"]*(?:"|\Z) | `[^`]*(?:`|\Z) | \[[^\]]*(?:\]|\Z)
+        | --[^\n]* | /\*.*?(?:\*/|\Z) | ;""",
     re.VERBOSE | re.DOTALL,
 )
 
