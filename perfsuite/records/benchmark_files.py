@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from perfsuite.errors import PerfsuiteError
+from perfsuite.records.codec import content_of
 from perfsuite.records.llama_bench import BenchRun
-from perfsuite.records.llama_bench_file import SQLITE_MAGIC, read_llama_bench, rows_of_database, rows_of_sql
+from perfsuite.records.llama_bench_file import MOST_BYTES, SQLITE_MAGIC, read_llama_bench, rows_of_database, rows_of_sql
 from perfsuite.units import NS_PER_S
 
 #: The table that test-backend-ops fills. *Source*: ``sql_printer`` of ``tests/test-backend-ops.cpp`` in llama.cpp.
@@ -43,10 +44,7 @@ def read_benchmark(path: Path) -> dict[str, tuple[TimedTest, ...]]:
     Raises PerfsuiteError: the file cannot be read, is none of the formats, or holds no time; the message names the
     place.
     """
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise PerfsuiteError(f"{path}: cannot be read ({error.strerror or error}); {_ACCEPTED}") from error
+    content = content_of(path, PerfsuiteError, _ACCEPTED, most_bytes=MOST_BYTES)
     if content.startswith(_CSV_BEGIN):
         raise PerfsuiteError(f"{path}: is the CSV of test-backend-ops, which has no times; use --output sql")
     tests = _operator_tests(path, content) if _is_of_backend_ops(content) else _bench_tests(read_llama_bench(path))

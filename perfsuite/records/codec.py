@@ -33,13 +33,13 @@ else:
 _Read = TypeVar("_Read")
 
 #: Beyond it is no time, no count and no size; databases hold no more, and sums and quotients stay finite.
-_LARGEST = 2**63 - 1
+LARGEST = 2**63 - 1
 _FINITE = float(2**63)
 
 #: A whole number that is not negative, such as a time in ns; one of 1 or more; one of either sign.
-Count = Annotated[int, Meta(ge=0, le=_LARGEST, description="a whole number from 0 to below 2**63")]
-Size = Annotated[int, Meta(ge=1, le=_LARGEST, description="a whole number of 1 or more")]
-Whole = Annotated[int, Meta(ge=-_LARGEST, le=_LARGEST, description="a whole number below 2**63")]
+Count = Annotated[int, Meta(ge=0, le=LARGEST, description="a whole number from 0 to below 2**63")]
+Size = Annotated[int, Meta(ge=1, le=LARGEST, description="a whole number of 1 or more")]
+Whole = Annotated[int, Meta(ge=-LARGEST, le=LARGEST, description="a whole number below 2**63")]
 #: A finite number; one of 0 or more; one above 0.
 Number = Annotated[float, Meta(ge=-_FINITE, le=_FINITE, description="a finite number")]
 Amount = Annotated[float, Meta(ge=0.0, le=_FINITE, description="a finite number of 0 or more")]
@@ -58,6 +58,8 @@ _LENGTHS = re.compile(r"Expected `array` of length (\d+), got (\d+)")
 _MOST_BYTES = 1 << 30
 _LEAST_READ_BYTES = 1 << 16
 _MOST_CHARACTERS = 60
+#: Where JSON may have half a character.
+_HALF = re.compile(r"\\u[dD][89a-fA-F]")
 
 _WORDS = {str: "text", int: "a whole number", float: "a number", bool: "true or false", NoneType: "null"}
 
@@ -76,7 +78,7 @@ def read_json(
 
 def read_toml(path: Path, kind: type[_Read], error: type[PerfsuiteError], todo: str, **how: Any) -> _Read:
     """Read a file of TOML as `read_json` reads JSON."""
-    plain = parse_toml(_content(path, error, todo), str(path), error, todo)
+    plain = parse_toml(content_of(path, error, todo), str(path), error, todo)
     return from_plain(plain, kind, str(path), error, todo, **how)
 
 
@@ -85,7 +87,7 @@ def parse_toml(content: bytes, where: str, error: type[PerfsuiteError], todo: st
     try:
         return tomllib.loads(content.decode("utf-8").replace("\r\n", "\n"))
     except (ValueError, RecursionError) as reason:
-        raise error(f"{where}: is not TOML ({_in_one_line(reason)}); {todo}") from reason
+        raise error(f"{where}: is not TOML ({in_one_line(reason)}); {todo}") from reason
 
 
 def plain_json(
@@ -95,9 +97,9 @@ def plain_json(
     if absent is not ... and not os.path.lexists(path):
         return absent
     try:
-        return parse_json(_content(path, error, todo), allows_nan=allows_nan)
+        return parse_json(content_of(path, error, todo), allows_nan=allows_nan)
     except (ValueError, RecursionError) as reason:
-        raise error(f"{path}: is not JSON ({_in_one_line(reason)}); {todo}") from reason
+        raise error(f"{path}: is not JSON ({in_one_line(reason)}); {todo}") from reason
 
 
 def parse_json(text: str | bytes, *, allows_nan: bool = False) -> Any:
@@ -107,7 +109,10 @@ def parse_json(text: str | bytes, *, allows_nan: bool = False) -> Any:
         raise ValueError(f"{name} is not a number of JSON")
 
     decoded = text if isinstance(text, str) else text.decode("utf-8")
-    return json.loads(decoded, object_pairs_hook=_object, parse_constant=None if allows_nan else refuse)
+    plain = json.loads(decoded, object_pairs_hook=_object, parse_constant=None if allows_nan else refuse)
+    if _HALF.search(decoded):
+        json.dumps(plain, ensure_ascii=False).encode()  # half a character, which no file may hold
+    return plain
 
 
 def from_plain(
@@ -200,17 +205,18 @@ def shown(value: object) -> str:
     return text if len(text) <= _MOST_CHARACTERS else f"{text[: _MOST_CHARACTERS - 1]}…"
 
 
-def _content(path: Path, error: type[PerfsuiteError], todo: str) -> bytes:
+def content_of(path: Path, error: type[PerfsuiteError], todo: str, *, most_bytes: int = _MOST_BYTES) -> bytes:
+    """Return what a file holds, which has at most so many bytes; raises an `error` naming the file for another."""
     content = b""
     try:
         with path.open("rb") as file:
             # one read of so many bytes would ask for as much memory, however short the file
-            while len(content) <= _MOST_BYTES and (piece := file.read(max(len(content), _LEAST_READ_BYTES))):
+            while len(content) <= most_bytes and (piece := file.read(max(len(content), _LEAST_READ_BYTES))):
                 content += piece
     except OSError as reason:
         raise error(f"{path}: cannot be read ({reason.strerror}); {todo}") from reason
-    if len(content) > _MOST_BYTES:
-        raise error(f"{path}: has more than {_MOST_BYTES:,} bytes; {todo}")
+    if len(content) > most_bytes:
+        raise error(f"{path}: has more than {most_bytes:,} bytes; {todo}")
     return content
 
 
@@ -228,7 +234,8 @@ def _own_number(value: object) -> float:
     raise NotImplementedError(f"{type(value).__name__} is nothing that a file holds")
 
 
-def _in_one_line(reason: BaseException) -> str:
+def in_one_line(reason: BaseException) -> str:
+    """Return why something failed in one line."""
     return " ".join(str(reason).split())
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 import statistics
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
 from perfsuite.errors import PerfsuiteError
+from perfsuite.records.codec import LARGEST
 from perfsuite.units import NS_PER_S
 
 #: What a field of llama-bench's output can be.
@@ -92,7 +92,7 @@ class BenchRun:
         Raises PerfsuiteError: a field is missing or of another kind, or the test ran nothing.
         """
         known: dict[str, Any] = {name: _value(plain, name, where) for name in (*IDENTITY_FIELDS, *TIME_FIELDS)}
-        run = cls(**known, samples_ns=_samples_ns(plain, where), others=_others(plain, known))
+        run = cls(**known, samples_ns=_samples_ns(plain, where), others=_others(plain, known, where))
         _check_lengths(run, where)
         return run
 
@@ -140,18 +140,19 @@ def _value(plain: Mapping[str, Any], name: str, where: str) -> FieldValue:
     kind = _KINDS[name]
     converted = value if kind is str and isinstance(value, str) else _number(value, kind)
     if converted is None:
-        raise PerfsuiteError(f"{where}: {name} is {value!r}, expected {_WORDS[kind]}")
+        raise PerfsuiteError(f"{where}: {name} is {repr(value)[:60]}, expected {_WORDS[kind]}")
     return converted
 
 
 def _number(value: object, kind: type) -> FieldValue | None:
     """Return a finite number, of which a whole one is no float; None where it is none."""
-    if not isinstance(value, str | int | (float if kind is float else int)):
+    if kind is str or not isinstance(value, str | int | (float if kind is float else int)):
         return None
     try:
-        return int(value) if kind is int else float(value) if kind is float and math.isfinite(float(value)) else None
-    except ValueError:
+        number = int(value) if kind is int else float(value)
+    except (ValueError, OverflowError):
         return None
+    return number if -LARGEST <= number <= LARGEST else None
 
 
 _WORDS: Mapping[type, str] = {str: "text", int: "a whole number", float: "a number"}
@@ -159,19 +160,25 @@ _WORDS: Mapping[type, str] = {str: "text", int: "a whole number", float: "a numb
 
 def _samples_ns(plain: Mapping[str, Any], where: str) -> tuple[int, ...]:
     samples = plain.get("samples_ns", [])
-    if not isinstance(samples, list) or not all(type(each) is int and each > 0 for each in samples):
-        raise PerfsuiteError(f"{where}: samples_ns is {samples!r}, expected a list of whole numbers above 0")
+    if not isinstance(samples, list) or not all(type(each) is int and 0 < each <= LARGEST for each in samples):
+        raise PerfsuiteError(f"{where}: samples_ns is {repr(samples)[:60]}, expected a list of whole numbers above 0")
     return tuple(samples)
 
 
-def _others(plain: Mapping[str, Any], known: Mapping[str, FieldValue]) -> tuple[tuple[str, FieldValue], ...]:
+def _others(
+    plain: Mapping[str, Any], known: Mapping[str, FieldValue], where: str
+) -> tuple[tuple[str, FieldValue], ...]:
     rest = ((name, value) for name, value in plain.items() if name not in (*known, "samples_ns", "samples_ts"))
-    return tuple((name, value) for name, value in rest if isinstance(value, str | int | float))
+    others = tuple((name, value) for name, value in rest if isinstance(value, str | int | float))
+    for name, value in others:
+        if not isinstance(value, str) and not -LARGEST <= value <= LARGEST:
+            raise PerfsuiteError(f"{where}: {name} is {repr(value)[:60]}, expected a number below 2**63")
+    return others
 
 
 def _check_lengths(run: BenchRun, where: str) -> None:
     least = {"n_prompt": 0, "n_gen": 0, "n_depth": 0, "n_batch": 1, "n_ubatch": 1, "n_threads": 1, "avg_ns": 1}
-    for name, minimum in least.items():
+    for name, minimum in {**least, "stddev_ns": 0, "avg_ts": 0, "stddev_ts": 0}.items():
         if getattr(run, name) < minimum:
             raise PerfsuiteError(f"{where}: {name} is {getattr(run, name)}, expected {minimum} or more")
     if run.n_prompt + run.n_gen == 0:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from perfsuite.errors import PerfsuiteError
+from perfsuite.records.codec import content_of, in_one_line, parse_json
 from perfsuite.records.llama_bench import BenchRun
 from perfsuite.records.whole_file import write_whole_bytes
 
@@ -25,15 +27,24 @@ Rows: TypeAlias = Iterator[tuple[str, Mapping[str, Any]]]
 #: The table that llama-bench fills.
 _TABLE = "llama_bench"
 
-#: What a statement of llama-bench's SQL does; nothing else is carried out, whatever a file says.
-_ALLOWED_ACTIONS = {
-    sqlite3.SQLITE_CREATE_TABLE,
-    sqlite3.SQLITE_INSERT,
-    sqlite3.SQLITE_SELECT,
-    sqlite3.SQLITE_READ,
-    sqlite3.SQLITE_UPDATE,
-    sqlite3.SQLITE_TRANSACTION,
-}
+#: Larger is no file of a benchmark, of which a row has about 1 kB; nor has one of its statements so many steps.
+MOST_BYTES = 64 * 1024**2
+_MOST_STEPS, _STEPS_A_LOOK = 50_000_000, 1_000_000
+
+#: What SQLite does while the statements of a file are carried out, and while its table is read: nothing else is done,
+#: whatever a file says. No function is called, no view or trigger is followed.
+_FILLING = {sqlite3.SQLITE_CREATE_TABLE, sqlite3.SQLITE_INSERT, sqlite3.SQLITE_TRANSACTION}
+_READING = {sqlite3.SQLITE_SELECT}
+#: SQLite's own table of tables, which each new one changes.
+_TABLES = "sqlite_master"
+
+#: What holds a semicolon that ends nothing (a text, a name, a remark, up to the end of the file where it is not
+#: closed), or one that ends a statement.
+_SQL_PART = re.compile(
+    r"""'(?:[^']|'')*(?:'|\Z) | "[^"]*(?:"|\Z) | `[^`]*(?:`|\Z) | \[[^\]]*(?:\]|\Z)
+        | --[^\n]* | /\*.*?(?:\*/|\Z) | ;""",
+    re.VERBOSE | re.DOTALL,
+)
 
 
 def rows_of_sql(path: Path, text: str, *, table: str = _TABLE, accepted: str = ACCEPTED) -> Rows:
@@ -42,28 +53,28 @@ def rows_of_sql(path: Path, text: str, *, table: str = _TABLE, accepted: str = A
     They are carried out in a database of its own, in memory, which knows what quotes mean.
     """
     with closing(sqlite3.connect(":memory:")) as database:
-        database.set_authorizer(
-            lambda action, *_: sqlite3.SQLITE_OK if action in _ALLOWED_ACTIONS else sqlite3.SQLITE_DENY
-        )
+        _allow(database, _FILLING, table=_TABLES)
         for where, statement in _statements(path, text):
             try:
                 database.execute(statement)
-            except (sqlite3.Error, sqlite3.Warning) as error:
+            except (sqlite3.Error, sqlite3.Warning, ValueError) as error:
                 raise PerfsuiteError(f"{where}: {error}; {accepted}") from error
         yield from _table_rows(database, path, table, accepted)
 
 
 def _statements(path: Path, text: str) -> Iterator[tuple[str, str]]:
-    first, gathered = 1, ""
-    for number, line in enumerate(text.split("\n"), start=1):
-        if not gathered.strip():
-            first, gathered = number, ""
-        gathered += line + "\n"
-        if sqlite3.complete_statement(gathered):
-            yield f"{path}: line {first}", gathered
-            gathered = ""
-    if gathered.strip():
-        raise PerfsuiteError(f"{path}: line {first}: the statement does not end; was the benchmark stopped?")
+    """Yield the place and the text of each statement, in one pass."""
+    begin, line = 0, 1
+    for part in _SQL_PART.finditer(text):
+        if part[0] == ";":
+            statement = text[begin : part.end()]
+            blank = statement[: len(statement) - len(statement.lstrip())].count("\n")
+            yield f"{path}: line {line + blank}", statement
+            begin, line = part.end(), line + statement.count("\n")
+    rest = text[begin:]
+    if rest.strip():
+        line += rest[: len(rest) - len(rest.lstrip())].count("\n")
+        raise PerfsuiteError(f"{path}: line {line}: the statement does not end; was the benchmark stopped?")
 
 
 def rows_of_database(path: Path, *, table: str = _TABLE, accepted: str = ACCEPTED) -> Rows:
@@ -73,12 +84,30 @@ def rows_of_database(path: Path, *, table: str = _TABLE, accepted: str = ACCEPTE
         yield from _table_rows(database, path, table, accepted)
 
 
+def _allow(database: sqlite3.Connection, actions: set[int], *, table: str) -> None:
+    """Let a database do nothing but `actions`, and read and change the rows of one table."""
+
+    def answer(action: int, first: str | None, *_: object) -> int:
+        of_table = action in (sqlite3.SQLITE_READ, sqlite3.SQLITE_UPDATE) and first == table
+        return sqlite3.SQLITE_OK if action in actions or of_table else sqlite3.SQLITE_DENY
+
+    database.set_authorizer(answer)
+
+
 def _table_rows(database: sqlite3.Connection, path: Path, table: str, accepted: str) -> Rows:
     database.row_factory = sqlite3.Row
+    looks = iter(range(_MOST_STEPS // _STEPS_A_LOOK))
     try:
-        rows = [dict(row) for row in database.execute(f"SELECT * FROM {table} ORDER BY rowid")]
-    except sqlite3.Error as error:
-        raise PerfsuiteError(f"{path}: the table {table} cannot be read ({error}); {accepted}") from error
+        database.set_authorizer(lambda *_: sqlite3.SQLITE_OK)
+        kinds = [kind for (kind,) in database.execute(f"SELECT type FROM {_TABLES} WHERE name = ?", (table,))]
+        columns = [hidden for *_, hidden in database.execute(f"PRAGMA table_xinfo({table})")]
+        if kinds not in ([], ["table"]) or any(columns):
+            raise PerfsuiteError(f"{path}: {table} is a view or computed, expected a table of values; {accepted}")
+        _allow(database, _READING, table=table)
+        database.set_progress_handler(lambda: next(looks, None) is None, _STEPS_A_LOOK)
+        rows = [dict(row) for row in database.execute(f"SELECT * FROM {table}")]
+    except (sqlite3.Error, OverflowError, UnicodeDecodeError) as error:
+        raise PerfsuiteError(f"{path}: the table {table} cannot be read ({in_one_line(error)}); {accepted}") from error
     for index, row in enumerate(rows):
         yield f"{path}: row {index + 1} of {table}", row
 
@@ -106,10 +135,7 @@ def read_llama_bench(path: Path) -> tuple[BenchRun, ...]:
     Raises PerfsuiteError: the file cannot be read, is none of the formats, is cut short, holds no test, or a test lacks
     a field; the message names the place.
     """
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise PerfsuiteError(f"{path}: cannot be read ({error.strerror}); name an output of llama-bench") from error
+    content = content_of(path, PerfsuiteError, ACCEPTED, most_bytes=MOST_BYTES)
     rows = rows_of_database(path) if content.startswith(SQLITE_MAGIC) else _from_text(path, content)
     runs = tuple(BenchRun.from_plain(row, where) for where, row in rows)
     if not runs:
@@ -157,10 +183,13 @@ def _from_json_lines(path: Path, text: str) -> Rows:
 
 def _parsed(text: str, path: Path, first_line: int) -> Any:
     try:
-        return json.loads(text)
+        return parse_json(text)
     except json.JSONDecodeError as error:
         where = f"{path}: line {first_line + error.lineno - 1}, column {error.colno}"
         raise PerfsuiteError(f"{where}: is not whole JSON ({error.msg}); was the benchmark stopped?") from error
+    except (ValueError, RecursionError) as error:
+        where = f"{path}: line {first_line}"
+        raise PerfsuiteError(f"{where}: is not JSON of llama-bench ({in_one_line(error)}); {ACCEPTED}") from error
 
 
 def _mapping(test: object, where: str) -> Mapping[str, Any]:

@@ -6,9 +6,9 @@ import io
 import json
 import os
 import re
-import tempfile
+import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO, TextIO
 
@@ -20,13 +20,13 @@ def write_whole(path: Path, fill: Callable[[TextIO], None], error_type: type[Per
 
     Raises PerfsuiteError: of `error_type`, naming the path and why it cannot be written; what was there before stays.
     """
-    with _replacement(path, error_type) as handle, os.fdopen(handle, "w", encoding="utf-8") as out:
+    with _replacement(path, error_type) as handle, open(handle, "w", encoding="utf-8", closefd=False) as out:
         fill(out)
 
 
 def write_whole_binary(path: Path, fill: Callable[[BinaryIO], None], error_type: type[PerfsuiteError]) -> None:
     """Write the bytes that `fill` writes as `write_whole` writes text; raises as it does."""
-    with _replacement(path, error_type) as handle, os.fdopen(handle, "wb") as out:
+    with _replacement(path, error_type) as handle, open(handle, "wb", closefd=False) as out:
         fill(out)
 
 
@@ -42,27 +42,66 @@ def write_whole_chunks(path: Path, chunks: Iterable[bytes], error_type: type[Per
 
 @contextmanager
 def _replacement(path: Path, error_type: type[PerfsuiteError]) -> Iterator[int]:
-    """Give the handle of a temporary file, which takes the path's place unless filling it fails.
+    """Give the handle of a new file, which takes the path's place once it is on the disk, unless filling it fails.
 
     A link stays, and what it leads to is replaced. A device or a pipe is refused: its place in the file system is no
     file's to take.
     """
-    partial: str | None = None
+    handle: int | None = None
+    partial: Path | None = None
     named = path
     try:
         path = Path(os.path.realpath(named))
         if path.exists() and not (path.is_file() or path.is_dir()):
             raise error_type(f"{named}: is not a file but a device or a pipe; name a file, or redirect standard output")
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, partial = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        handle, partial = _opened(path)
         yield handle
-        os.chmod(partial, 0o644)
+        os.fchmod(handle, 0o644)
+        os.fsync(handle)
+        if partial is None:
+            partial = _named(handle, path)
         os.replace(partial, path)
+        partial = None
+        _sync_folder(path.parent)
     except OSError as error:
         raise error_type(f"{named}: cannot be written ({error.strerror})") from error
     finally:
+        if handle is not None:
+            os.close(handle)
         if partial is not None:
-            Path(partial).unlink(missing_ok=True)
+            partial.unlink(missing_ok=True)
+
+
+def _opened(path: Path) -> tuple[int, Path | None]:
+    """Open a file beside a path, without a name where the file system knows such: a kill leaves nothing of it."""
+    try:
+        return os.open(path.parent, os.O_TMPFILE | os.O_WRONLY | os.O_CLOEXEC, 0o600), None
+    except OSError:
+        partial = _beside(path)
+        return os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), partial
+
+
+def _named(handle: int, path: Path) -> Path:
+    """Give a file without a name one beside a path."""
+    partial = _beside(path)
+    # only with a folder's handle does Python have the link in /proc followed
+    os.link(f"/proc/self/fd/{handle}", partial, src_dir_fd=handle, follow_symlinks=True)
+    return partial
+
+
+def _beside(path: Path) -> Path:
+    return path.with_name(f".{path.name[:100]}.{secrets.token_hex(8)}")
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make sure that a new name in a folder outlives a power cut, where the file system can."""
+    with suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
 
 
 #: A list of numbers as `json` indents it. Within a string a line break is escaped, so none is taken for a list.

@@ -95,7 +95,15 @@ def test_other_files_are_refused(tmp_path: Path, content: bytes, message: str) -
 
 
 @pytest.mark.parametrize(
-    "statement", ["ATTACH DATABASE '{}/new' AS a;", "DROP TABLE llama_bench;", "PRAGMA user_version;"]
+    "statement",
+    [
+        "ATTACH DATABASE '{}/new' AS a;",
+        "DROP TABLE llama_bench;",
+        "PRAGMA user_version;",
+        "INSERT INTO llama_bench SELECT * FROM llama_bench;",
+        "INSERT INTO llama_bench (n_gen) VALUES (zeroblob(1000000000));",
+        "UPDATE llama_bench SET n_gen = 1;",
+    ],
 )
 def test_statements_of_another_kind_are_not_carried_out(tmp_path: Path, statement: str) -> None:
     """A file cannot do more than fill a table in memory."""
@@ -119,3 +127,60 @@ def test_what_is_missing_is_named(tmp_path: Path) -> None:
             read_llama_bench(path)
     with pytest.raises(PerfsuiteError, match="form 'csv' is unknown; accepted are json, jsonl, sql"):
         bench_text((), "csv")
+
+
+ENDLESS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT x FROM n"
+
+
+@pytest.mark.parametrize(
+    ("statements", "message"),
+    [
+        ((f"CREATE VIEW llama_bench AS {ENDLESS}",), "is a view or computed"),
+        (
+            ("CREATE TABLE llama_bench (a, b AS (hex(zeroblob(400000000))))", "INSERT INTO llama_bench VALUES (1)"),
+            "is a view or computed",
+        ),
+        (("CREATE TABLE llama_bench (a)", "INSERT INTO llama_bench VALUES (zeroblob(70000000))"), "67,108,864 bytes"),
+        (("CREATE TABLE other (a)",), "no such table"),
+    ],
+)
+def test_a_database_is_a_table_of_moderate_size(tmp_path: Path, statements: tuple[str, ...], message: str) -> None:
+    """One that would go on for ever, or fill the memory, is refused before it does."""
+    path = tmp_path / "bench.sqlite"
+    with closing(sqlite3.connect(path)) as database:
+        for statement in statements:
+            database.execute(statement)
+        database.commit()
+    with pytest.raises(PerfsuiteError, match=message):
+        read_llama_bench(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("CREATE TABLE x (\n" + "a,\n" * 200_000, "line 1: the statement does not end"),
+        ("INSERT INTO x VALUES ('" + ";\n" * 200_000, "line 1: the statement does not end"),
+        ("CREATE TABLE " + "[" * 500_000, "line 1: the statement does not end"),
+        ("\n\nINSERT INTO x VALUES ('\0');", "line 3: .*null"),
+        ('{"avg_ns": ' + "[" * 100_000, "line 1: is not JSON of llama-bench"),
+        ("[" + "1" * 5000 + "]", "line 1: is not JSON of llama-bench|test 1: is int"),
+    ],
+)
+def test_hostile_text_is_refused_in_one_pass(tmp_path: Path, text: str, message: str) -> None:
+    """In one line with its place; half a million signs take no longer than to read them."""
+    path = tmp_path / "bench"
+    path.write_text(text)
+    with pytest.raises(PerfsuiteError, match=message) as raised:
+        read_llama_bench(path)
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize("value", [10**400, 2**63, -1, float("inf")], ids=["10**400", "2**63", "-1", "inf"])
+def test_a_number_beyond_reason_is_no_time(tmp_path: Path, value: float) -> None:
+    """Neither of a test nor of what else a release writes beside it."""
+    (first, *_) = json.loads((DATA / "llama-bench.json").read_text("utf-8"))
+    for field in ("avg_ns", "stddev_ns", "avg_ts") if value == -1 else ("avg_ns", "stddev_ts", "something_new"):
+        path = tmp_path / "bench.json"
+        path.write_text(json.dumps([{**first, field: value}]))
+        with pytest.raises(PerfsuiteError, match=field if value != float("inf") else "Infinity is not a number"):
+            read_llama_bench(path)

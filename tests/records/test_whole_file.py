@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import os
 import stat
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 import pytest
 from hypothesis import given
@@ -105,3 +107,51 @@ def test_a_link_stays_and_its_file_is_replaced(tmp_path: Path) -> None:
         write_whole(pipe, lambda out: print("a", file=out), BaselineError)
     assert stat.S_ISFIFO(pipe.stat().st_mode)
     assert sorted(each.name for each in tmp_path.iterdir()) == ["elsewhere", "link.md", "pipe"]
+
+
+_WRITER = """
+import os, sys
+from pathlib import Path
+from perfsuite.errors import BaselineError
+from perfsuite.records.whole_file import write_whole
+
+if sys.argv[2] == "named":
+    del os.O_TMPFILE
+    os.O_TMPFILE = os.O_DIRECTORY | os.O_EXCL  # refused, as where a file system has none
+
+def fill(out):
+    out.write("half")
+    out.flush()
+    os.kill(os.getpid(), 9)
+
+write_whole(Path(sys.argv[1]), fill, BaselineError)
+"""
+
+
+@pytest.mark.parametrize(("kind", "left"), [("unnamed", 0), ("named", 1)])
+def test_a_kill_leaves_the_old_file_alone(tmp_path: Path, kind: str, left: int) -> None:
+    """Half a file has no name; where a file system has none without one, it lies beside the old one."""
+    path = tmp_path / "b.json"
+    path.write_text("old")
+    done = subprocess.run([sys.executable, "-c", _WRITER, path, kind], check=False, timeout=60)
+    assert (done.returncode, path.read_text()) == (-9, "old")
+    assert len([each for each in tmp_path.iterdir() if each != path]) == left
+
+
+def test_what_is_written_is_on_the_disk_before_it_has_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """First the content, then the name, then the folder: a power cut leaves the old file or the new one."""
+    steps: list[str] = []
+    fsync, replace = os.fsync, os.replace
+
+    def synced(handle: int) -> None:
+        steps.append("folder" if stat.S_ISDIR(os.fstat(handle).st_mode) else "content")
+        fsync(handle)
+
+    def replaced(*paths: Any) -> None:
+        steps.append("name")
+        replace(*paths)
+
+    monkeypatch.setattr(os, "fsync", synced)
+    monkeypatch.setattr(os, "replace", replaced)
+    write_json(tmp_path / "b.json", {"new": 2}, BaselineError)
+    assert steps == ["content", "name", "folder"]
