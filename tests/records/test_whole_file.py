@@ -130,7 +130,7 @@ write_whole(Path(sys.argv[1]), fill, BaselineError)
 
 @pytest.mark.parametrize(("kind", "left"), [("unnamed", 0), ("named", 1)])
 def test_a_kill_leaves_the_old_file_alone(tmp_path: Path, kind: str, left: int) -> None:
-    """Half a file has no name; where a file system has none without one, it lies beside the old one."""
+    """Half a file has no name; where a file system has none without one, it stays beside the old one."""
     path = tmp_path / "b.json"
     path.write_text("old")
     done = subprocess.run([sys.executable, "-c", _WRITER, path, kind], check=False, timeout=60)
