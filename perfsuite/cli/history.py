@@ -20,7 +20,6 @@ change is reported four nights after it at the earliest.
 
 _EXAMPLES = {
     "perfsuite history trend phase/smollm2-135m-q8_0/siso/decode --plot decode.svg": "one case over all runs",
-    "perfsuite history changes --repo ../llama.cpp": "changes, with the commits in between",
     "perfsuite history page -o history.html": "all of it as one page, for a browser",
 }
 
