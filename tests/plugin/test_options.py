@@ -80,7 +80,7 @@ def test_settings_are_those_of_llama_bench(pytester: pytest.Pytester, fake_devic
         ("--n-prompt=-1", "*--n-prompt=-1: expected 0 to 9999999 tokens"),
         ("--n-depth=4294967295", "*--n-depth=4294967295: expected 0 to 9999999 tokens"),
         ("--scenario=sios", "*scenario 'sios' is unknown; *; did you mean siso[?]"),
-        ("--cache-type-k=q8_O", "*--cache-type-k=q8_o: is no type of ggml's; *; did you mean q8_0[?]"),
+        ("--cache-type-k=q8_O", "*--cache-type-k=q8_o: is not a type of ggml's; *; did you mean q8_0[?]"),
         ("--against-args=thread=2", "*--against-args=thread=2: accepted are *; did you mean threads[?]"),
         ("--perf-sweep=depht", "*--perf-sweep=depht: 'depht' is unknown; *; did you mean depth[?]"),
         ("--backend=opnecl", "*--backend: invalid choice: 'opnecl' *; did you mean opencl[?]"),

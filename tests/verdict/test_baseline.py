@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import pytest
 from hypothesis import given
@@ -228,7 +228,8 @@ def test_another_schema_is_one_line(tmp_path: Path, content: str, seen: str) -> 
 
 
 def _entries_of(damage: Any) -> Any:
-    return pytest.param(damage, id=json.dumps(damage)[:40])
+    text = json.dumps(damage)
+    return pytest.param(damage, id=text if len(text) <= 40 else f"{text[:40]}-{crc32(text.encode()):08x}")
 
 
 def _lacking(plain: dict[str, Any]) -> list[dict[str, Any]]:
@@ -262,8 +263,10 @@ def test_a_damaged_entry_is_one_line(tmp_path: Path, entries: Any) -> None:
 
 @pytest.mark.parametrize(
     "entry",
-    [*(plain_entry_1(cases=cases) for cases in _CASES_DAMAGED), *_lacking(plain_entry_1())],
-    ids=lambda entry: json.dumps(entry)[:60],
+    [
+        _entries_of(each)
+        for each in (*(plain_entry_1(cases=cases) for cases in _CASES_DAMAGED), *_lacking(plain_entry_1()))
+    ],
 )
 def test_a_damaged_entry_of_the_first_schema_is_one_line(tmp_path: Path, entry: Any) -> None:
     """The same holds for files of schema 1."""
@@ -288,25 +291,18 @@ def test_a_file_that_cannot_be_read_is_one_line(tmp_path: Path) -> None:
         write_baselines(BaselineFile(path=path))
 
 
-def _no_space(*_: object) -> None:
+def _no_space(*_: object, **__: object) -> None:
     raise OSError(28, "No space left on device")
 
 
-@pytest.mark.parametrize("step", ["os.replace", "os.chmod", "os.fdopen", "tempfile.mkstemp", "json.dump"])
+@pytest.mark.parametrize("step", ["os.replace", "os.fchmod", "os.fsync", "os.link", "json.dump"])
 def test_a_write_that_fails_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str) -> None:
     """Wherever writing fails, the old file is as it was and nothing else is beside it."""
     path = tmp_path / "model.json"
     write_baselines(BaselineFile(path=path, entries=(entry(a=(1,)),)))
     before = path.read_bytes()
-    fdopen = os.fdopen
-
-    def failing(*arguments: Any, **options: Any) -> None:
-        if step == "os.fdopen":
-            fdopen(*arguments, **options).close()
-        _no_space()
-
     with monkeypatch.context() as patched:
-        patched.setattr(step, failing)
+        patched.setattr(step, _no_space)
         with pytest.raises(BaselineError, match=rf"^{path}: cannot be written \(No space left on device\)$"):
             write_baselines(BaselineFile(path=path, entries=(entry(a=(2,)),)))
     assert (path.read_bytes(), [each.name for each in tmp_path.iterdir()]) == (before, ["model.json"])

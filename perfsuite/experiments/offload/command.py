@@ -218,6 +218,6 @@ def gpu_layers(text: str, n_all: int) -> tuple[int, ...]:
     for part in text.split(","):
         number = n_all if part.strip() == "all" else int(part) if re.fullmatch(r"\s*[0-9]{1,6}\s*", part) else -1
         if not 0 <= number <= n_all:
-            raise PerfsuiteError(f"--gpu-layers={text}: '{part.strip()}' is no number of 0 to {n_all}, and not 'all'")
+            raise PerfsuiteError(f"--gpu-layers={text}: '{part.strip()}' is not a number of 0 to {n_all} or 'all'")
         numbers.append(number)
     return tuple(dict.fromkeys(numbers))

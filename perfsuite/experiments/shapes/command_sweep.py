@@ -58,7 +58,7 @@ def _check_blocks(type: str, inner: str, sizes: Mapping[str, SizeRange]) -> None
     block = block_values(type)
     if wrong := [size for size in sizes[inner].sizes if size % block]:
         raise ShapeError(
-            f"{size_option(inner)}: {type} stores rows in blocks of {block}, and {wrong[0]} is no multiple of that; "
+            f"{size_option(inner)}: {type} stores rows in blocks of {block}, and {wrong[0]} is not a multiple of that; "
             f"expected such as {block} or {block}:{16 * block}:{block}"
         )
 

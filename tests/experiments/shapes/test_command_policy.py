@@ -107,7 +107,7 @@ def test_a_policy_is_measured_written_and_told(tmp_path: Path, capsys: Streams) 
 
 def test_only_what_is_asked_for_is_opened(opened: list[tuple[Subject, int | None]], capsys: Streams) -> None:
     """Backends need no tiled kernels; JSON is all that is printed then."""
-    arguments = ["policy", "gemv", "--n", "1,8,64", "--choose", "backend", "--threads", "3", "--json", "-", *QUICK]
+    arguments = ["policy", "gemv", "--n", "1,8,64", "--choose", "backend", "--threads", "3", "--json", *QUICK]
     assert main(arguments) == 0
     plain = json.loads(capsys.readouterr().out)
     assert [table["decides"] for table in plain["tables"]] == ["backend"]

@@ -59,7 +59,7 @@ def test_a_hash_is_no_path(tmp_path: Path) -> None:
     """What is no SHA-256 names no file."""
     board = LocalBoard(cache_dir=tmp_path)
     for digest in ("../x", "a" * 63, "A" * 64):
-        with pytest.raises(GgufError, match="is no SHA-256"):
+        with pytest.raises(GgufError, match="is not a SHA-256"):
             board.put_path(digest)
     assert not board.is_put("a" * 64)
 

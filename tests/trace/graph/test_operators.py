@@ -61,7 +61,9 @@ def trace(*evaluated: int) -> EngineTrace:
     return engine_trace(events, graphs=(graph(64), graph(1), graph(1), graph(1)))
 
 
-@pytest.mark.parametrize(("wanted", "expected"), [(None, 2), ("decode", 2), ("prefill", 0), (1, 1), ("1", 1), ("3", 3)])
+@pytest.mark.parametrize(
+    ("wanted", "expected"), [(None, 2), ("decode", 2), ("prefill", 0), (1, 1), ("1", 1), ("3", 3)], ids=repr
+)
 def test_the_most_often_evaluated_one_is_taken(wanted: str | int | None, expected: int) -> None:
     """The second of the decode graphs was evaluated twice, the prefill more often than any; numbers are free."""
     chosen = trace(0, 0, 0, 1, 2, 2)
