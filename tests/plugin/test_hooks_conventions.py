@@ -93,7 +93,13 @@ def test_a_run_ends_at_the_first_failure_and_goes_on_there(runs: HostRuns) -> No
 
 
 @pytest.mark.parametrize(
-    "option", [("--durations=3",), ("--nf",), ("-p", "no:cacheprovider"), ("-p", "no:terminal", "-p", "no:labgrid")]
+    "option",
+    [
+        ("--durations=3",),
+        ("--nf",),
+        ("-p", "no:cacheprovider"),
+        ("-p", "no:terminal", "-p", "no:labgrid"),
+    ],
 )
 def test_other_options_of_pytest_change_no_verdict(runs: HostRuns, option: tuple[str, ...]) -> None:
     """Durations, new tests first, and runs without a cache or a terminal judge the same cases."""
