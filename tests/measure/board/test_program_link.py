@@ -70,7 +70,9 @@ def test_each_excludes_the_other(home: BoardHome, opened: Callable[..., RemoteBo
     assert state.owner is not None
     assert state.owner.state_folder == str(home.folder / "cache" / "perfsuite" / "device")
     other = other_home(home)
-    line = r"^board: held by ada from desk \(a test\), account .* there since .* \(\d+ s\); its last heartbeat was \d+ s ago; "
+    line = (
+        r"^board: held by ada from desk \(a test\), account .* since .* \(\d+ s\); its last heartbeat was \d+ s ago; "
+    )
     with pytest.raises(LockedError, match=line) as told:
         other.board(hello=other.hello(run_id="run-2")).open()
     first.close()
