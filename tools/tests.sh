@@ -15,7 +15,7 @@ unset PYTHONDONTWRITEBYTECODE # the tests start many interpreters, and each woul
 export PERFSUITE_TESTS_RUN=$$-$SECONDS-$RANDOM # what the tests leave behind is known by it
 
 # A test that hangs ends its process with the stack of each thread: nobody waits for ever. What is skipped is listed.
-pytest=("$python" -m pytest -rs -o faulthandler_timeout=300 -o faulthandler_exit_on_timeout=true)
+pytest=("$python" -m pytest -rs -o faulthandler_timeout=900 -o faulthandler_exit_on_timeout=true)
 # One process more than processors, for some tests wait for boards and daemons.
 side_by_side=(-n $(($(nproc) + 1)) --dist worksteal --random-order --random-order-seed="$RANDOM")
 

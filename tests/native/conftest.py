@@ -32,8 +32,8 @@ class NativeToolchain:
 
 
 def run(command: Sequence[str]) -> str:
-    """Run a command to its end within five minutes, and fail the test with its output where it fails."""
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    """Run a command to its end within a quarter of an hour, and fail the test with its output where it fails."""
+    done = subprocess.run(command, capture_output=True, text=True, timeout=900, check=False)
     if done.returncode != 0:
         pytest.fail(f"{' '.join(command)} ended with {done.returncode}:\n{done.stdout}\n{done.stderr}")
     return done.stdout
