@@ -35,6 +35,8 @@ words = sys.argv[1:]
 if words[0] == "export":
     os.execv({python!r}, [{python!r}, "-m", "perfsuite.cli", *words])
 Path("asked.json").write_text(json.dumps(words))
+if "GITHUB_TOKEN" in os.environ or "PERFSUITE_GITLAB_TOKEN" in os.environ:
+    sys.exit("what is compared has the token")
 (folder,) = [each.partition("=")[2] for each in words if each.startswith("--perf-dir=")]
 if {run!r}:
     shutil.copytree({run!r}, folder, copy_function=shutil.copy, dirs_exist_ok=True)
@@ -223,7 +225,7 @@ def test_the_inputs_reach_the_command(tmp_path: Path, checkout: Checkout, servic
     """One word each, whatever they hold; options are taken apart at their blanks."""
     checkout.lay()
     build = 'cmake -B build && echo "$(id)"'
-    action(tmp_path, checkout, service[0], build=build, base="v1; ls", options="-k phase  --perf-replicates=3")
+    action(tmp_path, checkout, service[0], build=build, base="v1; ls", options="-k phase \n --perf-replicates=3")
     assert json.loads((tmp_path / "asked.json").read_text()) == [
         *("compare", "v1; ls", "HEAD", "--source", ".", "--build", build, "--quiet", "--", "--perf-dir=perf-run"),
         *("--model=smollm2-135m-q8_0", "--perf-budget=3m", "-k", "phase", "--perf-replicates=3"),
@@ -278,7 +280,8 @@ def component(values: Mapping[str, str]) -> tuple[dict[str, Any], str]:
     """The job of the component with its inputs put in, and its text."""
     header, _, body = COMPONENT.read_text().partition("\n---\n")
     described = yaml.safe_load(header)["spec"]["inputs"]
-    inputs = {f"inputs.{name}": each.get("default") for name, each in described.items()}
+    inputs = {f"inputs.{name}": str(each.get("default", "")) for name, each in described.items()}
+    inputs |= {f"inputs.{name}": "false" for name, each in described.items() if each.get("default") is False}
     text = filled(body, inputs | {f"inputs.{name}": value for name, value in values.items()}, r"\$\[\[", r"\]\]")
     return yaml.safe_load(text)["perfsuite"], text
 
@@ -295,7 +298,8 @@ def test_the_component_keeps_a_note_on_a_merge_request(
         "CI_BUILDS_DIR": str(tmp_path),
         "CI_JOB_ID": "12",
         "CI_API_V4_URL": f"{api}/api/v4",
-        "CI_PROJECT_ID": "34",
+        "CI_PROJECT_ID": "99",  # the fork, in which the job runs
+        "CI_MERGE_REQUEST_PROJECT_ID": "34",
         "CI_MERGE_REQUEST_IID": "5",
         "CI_MERGE_REQUEST_DIFF_BASE_SHA": "a" * 40,
         "CI_COMMIT_SHA": "b" * 40,
@@ -309,6 +313,8 @@ def test_the_component_keeps_a_note_on_a_merge_request(
     asked = json.loads((tmp_path / "asked.json").read_text())
     assert asked[:5] == ["compare", "a" * 40, "b" * 40, "--source", "."]
     assert asked[-3:] == ["--junitxml=junit.xml", "-k", "phase"]
+    ended(line, tmp_path, gitlab | {"CI_MERGE_REQUEST_TARGET_BRANCH_SHA": "c" * 40})  # of the merged result
+    assert json.loads((tmp_path / "asked.json").read_text())[:3] == ["compare", "c" * 40, "b" * 40]
 
 
 def complaints(text: str, folder: Path, *schema: str) -> str:
@@ -329,3 +335,31 @@ def test_the_services_take_their_files(tmp_path: Path) -> None:
     gitlab = ("vendor.gitlab-ci", "--data-transform", "gitlab-ci")
     assert complaints(text, tmp_path, *gitlab) == ""
     assert complaints(text.replace("timeout: 1h", "timeout: []"), tmp_path, *gitlab)
+
+
+def test_a_comment_is_written_once_even_if_the_answer_is_lost(
+    tmp_path: Path, checkout: Checkout, service: tuple[str, type[Service]]
+) -> None:
+    """What was sent may have arrived: it is a warning, and the next run finds it."""
+    api, kept = service
+
+    def lost(self: Service) -> None:
+        self.comments.append({"id": len(self.comments), "body": self._body()})
+        self._answer({}, 502)
+
+    kept.do_POST = lost  # type: ignore[method-assign]
+    checkout.lay()
+    assert "::warning::" in action(tmp_path, checkout, api).stdout
+    assert "comment updated" in action(tmp_path, checkout, api).stdout
+    assert len(kept.comments) == 1
+
+
+def test_a_summary_that_cannot_be_written_is_a_warning(
+    tmp_path: Path, checkout: Checkout, service: tuple[str, type[Service]]
+) -> None:
+    """The exit code is that of the comparison."""
+    checkout.status = 0
+    checkout.lay()
+    (tmp_path / "summary.md").mkdir()
+    done = action(tmp_path, checkout, service[0])
+    assert (done.returncode, "::warning::" in done.stdout) == (0, True)

@@ -40,18 +40,22 @@ def test_what_is_copied_is_there_and_not_ignored() -> None:
 
 
 def test_what_pyproject_names_is_copied() -> None:
-    """The wheel is built of what is copied: its readme, licence, sources and package."""
+    """The wheel is built of what is copied: its readme, licence, sources, package, and what CMake installs."""
     told = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
     copied = {source for *sources, _ in words_of("COPY") for source in sources}
     backend = told["tool"]["scikit-build"]
     project = told["project"]
+    installed = r"\{CMAKE_CURRENT_SOURCE_DIR\}/\.\./(\S+)/ DESTINATION"
     wanted = {
         project["readme"],
         *project["license-files"],
         backend["cmake"]["source-dir"],
         *backend["wheel"]["packages"],
+        *re.findall(
+            r"\{CMAKE_CURRENT_SOURCE_DIR\}/\.\./(\S+)/ DESTINATION", (ROOT / "native/CMakeLists.txt").read_text()
+        ),
     }
-    assert wanted <= copied
+    assert {"share", "baselines/published"} <= wanted <= copied
 
 
 def test_its_extras_are_extras() -> None:

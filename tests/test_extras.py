@@ -67,6 +67,9 @@ EXTRA_COMMANDS = {
     "history runs": "history",
     "history sql SELECT": "history",
     "plot life-fig3 -o FOLDER/figure.svg": "plots",
+    "trace view graph no-recording --output FOLDER/graph.svg": "plots",
+    "trace view graph no-recording --output FOLDER/graph.dot": "plots",
+    "trace view statistics no-recording --output FOLDER/statistics.svg": "plots",
     f"export pytest-benchmark {RUN}": "benchmark",
     "history runs --history s3://bucket/prefix": "s3",
 }

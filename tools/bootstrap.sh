@@ -71,7 +71,7 @@ fingerprint() {
   {
     printf '%s\n' "$identity" "$wheels"
     sha256sum pyproject.toml tools/bootstrap.sh
-    [ ! -d native ] || find native -path native/tests -prune -o -type f ! -name '.*' -print0 | sort -z | xargs -0r sha256sum
+    [ ! -d native ] || find native share -path native/tests -prune -o -type f ! -name '.*' -print0 | sort -z | xargs -0r sha256sum
   } | digest
 }
 

@@ -164,7 +164,9 @@ def exit_codes_page() -> str:
 
 def errors_page() -> str:
     """Return the page of the errors."""
-    classes = [each for each in vars(errors).values() if inspect.isclass(each)]
+    classes = [
+        each for each in vars(errors).values() if inspect.isclass(each) and issubclass(each, errors.PerfsuiteError)
+    ]
     rows = [_row(each.__name__, inspect.cleandoc(each.__doc__ or "")) for each in classes]
     return _ERRORS.format(written=_WRITTEN, table=_table(("class", ""), rows))
 

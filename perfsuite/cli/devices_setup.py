@@ -94,7 +94,7 @@ def _remove(options: argparse.Namespace, profile: Profile) -> int:
         _, home = look_at_board(target, profile.reach.home)
         remove_all(target, profile.name, home)
     told = f"{profile.name}: nothing of setup is left in {home}"
-    give(Answer(parts=lambda: [told], plain=lambda: {"device": profile.name, "home": home, "is_left": False}), options)
+    give(Answer(parts=lambda: [told], plain=lambda: {"device": profile.name, "home": home}), options)
     return 0
 
 

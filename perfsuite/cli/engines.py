@@ -158,7 +158,7 @@ def _prune(options: argparse.Namespace) -> int:
         raise EngineError(f"--keep={options.keep}: expected 0 or more")
     store, named = open_store(user_cache()), _named_engines((options.baseline_dir, Path(".perfsuite") / "baselines"))
     unnamed = [each for each in store.entries() if each.engine_id not in named]
-    done = [(each, store.remove(each.engine_id)) for each in unnamed[: len(unnamed) - options.keep]]
+    done = [(each, store.remove(each.engine_id)) for each in unnamed[: max(0, len(unnamed) - options.keep)]]
     n_kept = len(store.entries())
 
     def parts() -> Iterator[Part]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -29,10 +30,11 @@ def check_paths(options: argparse.Namespace) -> None:
     """
     taken = []
     for path in _inputs(options):
-        if not path.exists() and (meant := _nearest_path(path)) is not None:
+        if not os.path.lexists(path) and (meant := _nearest_path(path)) is not None:
             raise PerfsuiteError(f"{path}: no such file or folder; did you mean {meant}?")
         taken.append(path)
-    for name in _OUTPUTS:
+    writes_nothing = getattr(options, "dry_run", False) or getattr(options, "list", False)
+    for name in () if writes_nothing else _OUTPUTS:
         output = getattr(options, name, None)
         if isinstance(output, Path):
             _check_output(f"--{name}={output}", output, taken, may_be_folder=getattr(options, "makes_folder", False))
@@ -42,14 +44,14 @@ def check_paths(options: argparse.Namespace) -> None:
 def _check_output(told: str, path: Path, taken: Sequence[Path], *, may_be_folder: bool) -> None:
     if path.is_dir() and not may_be_folder:
         raise PerfsuiteError(f"{told}: is a folder, expected the name of a file")
-    if path.resolve() in (each.resolve() for each in taken):
+    if os.path.realpath(path) in map(os.path.realpath, taken):
         raise PerfsuiteError(f"{told}: is read or written already; expected a file of its own")
     if path.exists() and not (path.is_file() or path.is_dir()):
-        return  # whoever writes says that a device or a pipe is none
+        return  # whoever writes says that a device or a pipe is no file
     folder = next(each for each in (path.absolute(), *path.absolute().parents) if each.is_dir())
     blocked = next((each for each in path.absolute().parents if each.exists() and not each.is_dir()), None)
     if blocked is not None:
-        raise PerfsuiteError(f"{told}: cannot be written ({blocked} is no folder); name another file")
+        raise PerfsuiteError(f"{told}: cannot be written ({blocked} is not a folder); name another file")
     try:
         with tempfile.TemporaryFile(dir=folder):
             pass

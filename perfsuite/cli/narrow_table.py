@@ -17,6 +17,8 @@ from perfsuite.report.visible import folded_name, terminal_text, visible
 
 #: Between two columns.
 _GAP = 2
+#: On a narrower terminal lines run over its edge.
+_LEAST_TERMINAL = 16
 #: A column that is folded is not narrower than this, unless one column alone leaves it less.
 _LEAST_WIDTH = 18
 
@@ -53,8 +55,9 @@ def fitted(table: Table, console: Console) -> Iterator[Table]:
     What names in its cells would do to a terminal is written out.
     """
     columns = [_measured(column, console) for column in table.columns]
-    for at, block in enumerate(_blocks(columns, console.width)):
-        part = _block_table(table, block, _widths(block, console.width))
+    width = max(console.width, _LEAST_TERMINAL)
+    for at, block in enumerate(_blocks(columns, width)):
+        part = _block_table(table, block, _widths(block, width))
         part.title = None if at or table.title is None else _folded(_text(table.title, console), console.width)
         yield part
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
+from itertools import pairwise
 from pathlib import Path
 
 from perfsuite.cli.kept_folders import kept_folder
@@ -22,16 +23,18 @@ def run_pytest(
     """Run pytest with the words and those that stand behind ``--``; return its exit code.
 
     With ``--json`` what pytest says goes to standard error, and standard output has run.json alone, or nothing where
-    the run left none.
+    the run left none; what an earlier run left in the folder is none of it.
     """
     line = [sys.executable, "-m", "pytest", *words, *options.pytest_options]
     if not options.json:
         return subprocess.run(line, env=environment, check=False).returncode
-    named = [word.removeprefix(_FOLDER) for word in line if word.startswith(_FOLDER)]
+    pairs = (f"{first}={second}" for first, second in pairwise(line))
+    named = [word.removeprefix(_FOLDER) for word in (*pairs, *line) if word.startswith(_FOLDER)]
     now = f"{datetime.now(timezone.utc):%Y%m%dT%H%M%SZ}-{os.getpid()}"
     folder = Path(named[-1]) if named else kept_folder("runs") / now
-    done = subprocess.run([*line, f"{_FOLDER}{folder}"], env=environment, stdout=sys.stderr, check=False)
     path = folder / RUN_NAME
-    if path.is_file():
+    before = path.stat() if path.is_file() else None
+    done = subprocess.run([*line, f"{_FOLDER}{folder}"], env=environment, stdout=sys.stderr, check=False)
+    if path.is_file() and (before is None or not os.path.samestat(before, path.stat())):
         print(path.read_text(encoding="utf-8"), end="")
     return done.returncode

@@ -199,7 +199,13 @@ def _packaged_library_dir() -> Path:
     spec = importlib.util.find_spec("llama_cpp")
     if spec is None or not spec.submodule_search_locations:
         raise EngineError("llama-cpp-python is not installed; run 'make env' or 'pip install llama-cpp-python'")
-    return Path(next(iter(spec.submodule_search_locations))).resolve() / "lib"
+    folder = Path(next(iter(spec.submodule_search_locations))).resolve() / "lib"
+    if not folder.is_dir():
+        raise EngineError(
+            f"{folder}: llama-cpp-python was installed without its llama.cpp; run 'make env', or name a build of yours "
+            "by LLAMA_CPP_LIB_PATH"
+        )
+    return folder
 
 
 def _library(directory: Path, name: str) -> Path:

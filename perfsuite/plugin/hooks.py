@@ -131,7 +131,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if empty:
         config.hook.pytest_deselected(items=empty)
         items[:] = [item for item in items if item not in empty]
-    names = {id(asked): asked for item in items if _PERF in (asked := getattr(item, "fixturenames", []))}
+    lists = (each for item in items if _PERF in (each := getattr(item, "fixturenames", [])))
+    names = {id(each): each for each in lists if _BENCHMARK not in each}
     for asked in names.values():
         asked.append(_BENCHMARK)
     try:

@@ -7,6 +7,7 @@ written out, and a test holds them against what the suite knows.
 from __future__ import annotations
 
 import argparse
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -236,7 +237,9 @@ def given_options(option: argparse.Namespace) -> tuple[str, ...]:
 def add_options(parser: pytest.Parser) -> None:
     """Register options and ini values."""
     group = parser.getgroup(GROUP, "performance regression of on-device LLM inference")
-    known = parser.parse_known_args([])  # has a value of each option so far
+    known = argparse.Namespace()
+    with suppress(pytest.UsageError):  # another plugin's option must be given: what there is cannot be asked for
+        known = parser.parse_known_args([])  # has a value of each option so far
     if taken := [name for name in OPTIONS if hasattr(known, attribute_of(name))]:
         raise pytest.UsageError(_CONFLICT.format(", ".join(sorted(taken))))
     for name, settings in OPTIONS.items():

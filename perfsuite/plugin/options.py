@@ -47,7 +47,7 @@ def _history(config: pytest.Config) -> HistoryPlace | None:
     named: str | None = config.option.perf_history
     if named == _OFF:
         return None
-    if named is None:
+    if not named:
         return None if lack_of("duckdb") else config.rootpath / ".perfsuite" / "history"
     try:
         place = history_place(named, "--perf-history=")
@@ -181,7 +181,7 @@ def _left_out(option: argparse.Namespace, *, is_local: bool) -> Iterator[tuple[s
     """Yield what nobody asked for by name and no extra brings, with the extra."""
     if is_local and not _is_paired(option) and (lack := lack_of("pyopencl")):
         yield KERNELS, lack
-    if option.perf_history is None and (lack := lack_of("duckdb")):
+    if not option.perf_history and (lack := lack_of("duckdb")):
         yield "history", lack
 
 

@@ -32,7 +32,8 @@ STATEMENT = "roofline_statement"
 PARAMETERS = (*CASE_KINDS, BROUGHT, STATEMENT)
 
 #: What a function gets where there is no case. An empty list is an error for who sets ``empty_parameter_set_mark``.
-NO_CASE = (pytest.param(None, id="no case"),)
+#: The mark keeps fixtures from running for it; with a device such a test is deselected.
+NO_CASE = (pytest.param(None, id="no case", marks=pytest.mark.skip(reason="no case; needs --device")),)
 
 #: The file of the cases of ``--perf-shapes``, whose import brings Hypothesis.
 SHAPES_FILE = "test_shapes.py"

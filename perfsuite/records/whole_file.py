@@ -14,6 +14,9 @@ from typing import Any, BinaryIO, TextIO
 
 from perfsuite.errors import PerfsuiteError
 
+#: An open file as a link, on Linux.
+_OPEN_FILE = "/proc/self/fd/{}"
+
 
 def write_whole(path: Path, fill: Callable[[TextIO], None], error_type: type[PerfsuiteError]) -> None:
     """Write what `fill` writes through a temporary file in the same folder, so that a reader never sees half of it.
@@ -75,18 +78,20 @@ def _replacement(path: Path, error_type: type[PerfsuiteError]) -> Iterator[int]:
 
 def _opened(path: Path) -> tuple[int, Path | None]:
     """Open a file beside a path, without a name where the file system knows such: a kill leaves nothing of it."""
-    try:
-        return os.open(path.parent, os.O_TMPFILE | os.O_WRONLY | os.O_CLOEXEC, 0o600), None
-    except OSError:
-        partial = _beside(path)
-        return os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), partial
+    with suppress(OSError):
+        handle = os.open(path.parent, os.O_TMPFILE | os.O_WRONLY | os.O_CLOEXEC, 0o600)
+        if os.path.exists(_OPEN_FILE.format(handle)):
+            return handle, None
+        os.close(handle)  # there is no /proc, by which it gets its name
+    partial = _beside(path)
+    return os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), partial
 
 
 def _named(handle: int, path: Path) -> Path:
     """Give a file without a name one beside a path."""
     partial = _beside(path)
     # only with a folder's handle does Python have the link in /proc followed
-    os.link(f"/proc/self/fd/{handle}", partial, src_dir_fd=handle, follow_symlinks=True)
+    os.link(_OPEN_FILE.format(handle), partial, src_dir_fd=handle, follow_symlinks=True)
     return partial
 
 

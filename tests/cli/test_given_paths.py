@@ -46,7 +46,7 @@ def test_an_output_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
     with pytest.raises(PerfsuiteError, match=rf"--output={tmp_path}: is a folder, expected the name of a file"):
         check_paths(given(output=tmp_path))
     check_paths(given(output=tmp_path, makes_folder=True))
-    with pytest.raises(PerfsuiteError, match=r"--plot=.*: cannot be written \(.*/here is no folder\); name another"):
+    with pytest.raises(PerfsuiteError, match=r"--plot=.*: cannot be written \(.*/here is not a folder\); name another"):
         check_paths(given(plot=tmp_path / "here" / "a.png"))
     with pytest.raises(PerfsuiteError, match=r"--csv=/proc/none/a.csv: cannot be written \(.*\); name a file in"):
         check_paths(given(csv=Path("/proc/none/a.csv")))
@@ -59,3 +59,18 @@ def test_a_file_is_read_or_written_once(tmp_path: Path) -> None:
         check_paths(given(files=[tmp_path / "lengths.txt"], output=tmp_path / "new" / ".." / "lengths.txt"))
     with pytest.raises(PerfsuiteError, match=r"--plot=.*: is read or written already"):
         check_paths(given(output=tmp_path / "a.png", plot=tmp_path / "a.png"))
+
+
+def test_links_that_lead_to_each_other_are_no_traceback(tmp_path: Path) -> None:
+    """As an output, and as an input beside one."""
+    (tmp_path / "a").symlink_to(tmp_path / "b")
+    (tmp_path / "b").symlink_to(tmp_path / "a")
+    check_paths(given(output=tmp_path / "a", plot=tmp_path / "plot.png", files=[tmp_path / "b"]))
+
+
+@pytest.mark.parametrize("asked", ["dry_run", "list"])
+def test_what_is_only_shown_needs_no_place(asked: str) -> None:
+    """An output that is not written now may be one that cannot be."""
+    check_paths(given(output=Path("/proc/none/a"), **{asked: True}))
+    with pytest.raises(PerfsuiteError, match="cannot be written"):
+        check_paths(given(output=Path("/proc/none/a"), **{asked: False}))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections import Counter
 
 import pytest
 from hypothesis import given
@@ -106,3 +107,10 @@ def test_a_title_stands_once(width: int) -> None:
     """Above the first block."""
     table = Sheet(("", *(f">figure {number}" for number in range(6))), [["a", *["12.345 ms"] * 6]], "one title").table()
     assert sum("one title" in line for line in rendered(table, width)) == 1
+
+
+@pytest.mark.parametrize("width", [1, 3, 15])
+def test_a_terminal_of_a_few_columns_is_no_traceback(width: int) -> None:
+    """Lines run over its edge; nothing of the table is lost."""
+    lines = rendered(Sheet(("case", ">time", ">change"), [["phase/decode", "5.00 ms", "+2 %"]]).table(), width)
+    assert not Counter("phase/decode5.00ms+2%") - Counter("".join(lines))

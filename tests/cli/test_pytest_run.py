@@ -14,7 +14,7 @@ from perfsuite.cli.pytest_run import run_pytest
 from tests.command_streams import Streams
 
 
-@pytest.mark.parametrize("named", [(), ("--perf-dir=mine",)])
+@pytest.mark.parametrize("named", [(), ("--perf-dir=mine",), ("--perf-dir", "mine")])
 def test_the_answer_for_programs_is_the_runs_file(
     named: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Streams
 ) -> None:
@@ -44,4 +44,16 @@ def test_a_run_that_left_nothing_answers_nothing(
         "perfsuite.cli.pytest_run.subprocess.run", lambda command, **_: subprocess.CompletedProcess(command, 4)
     )
     assert run_pytest([], argparse.Namespace(json=True, pytest_options=[])) == 4
+    assert capsys.readouterr().out == ""
+
+
+def test_what_an_earlier_run_left_is_no_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Streams
+) -> None:
+    """A mistake of pytest's command line leaves the folder as it was."""
+    (tmp_path / "run.json").write_text("{}\n")
+    monkeypatch.setattr(
+        "perfsuite.cli.pytest_run.subprocess.run", lambda command, **_: subprocess.CompletedProcess(command, 4)
+    )
+    assert run_pytest([], argparse.Namespace(json=True, pytest_options=[f"--perf-dir={tmp_path}"])) == 4
     assert capsys.readouterr().out == ""

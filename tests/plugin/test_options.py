@@ -29,6 +29,7 @@ MODEL = "--model=smollm2-135m-l2-q8_0"
         (("--perf-report=off",), False, ".perfsuite/history"),
         (("--perf-report=on", "--perf-history=nightly"), True, "nightly"),
         (("--perf-history=off",), True, None),
+        (("--perf-history=",), True, ".perfsuite/history"),
     ],
 )
 def test_what_was_asked_for(

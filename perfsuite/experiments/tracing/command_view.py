@@ -7,12 +7,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perfsuite.cli.answer import Answer, draw, give
+from perfsuite.cli.answer import Answer, check_picture, draw, give
 from perfsuite.cli.command_help import Commands, add_action, word_parser
 from perfsuite.cli.given_paths import check_paths
 from perfsuite.cli.progress import remarks
 from perfsuite.cli.run_options import add_answer, check_least
 from perfsuite.errors import PerfsuiteError
+from perfsuite.extras import require
 from perfsuite.trace.recording import read_recording
 
 if TYPE_CHECKING:
@@ -92,6 +93,10 @@ def _graph(options: argparse.Namespace) -> int:
     from perfsuite.report.graph.roles import plain_graphs
     from perfsuite.report.graph.tables import graph_tables
 
+    if options.output is not None and options.output.suffix == ".dot":
+        require("matplotlib", str(options.output))  # its colours
+    else:
+        check_picture(options.output)
     views = [_graph_view(options, path) for path in options.runs]
     if options.output is not None:
         _draw(views, options.output)
@@ -169,6 +174,7 @@ def _statistics(options: argparse.Namespace) -> int:
     from perfsuite.report.statistics.tables import statistics_tables
     from perfsuite.trace.statistics.statistics_view import trace_statistics
 
+    check_picture(options.output)
     trace = read_recording(options.runs[0])
     if options.against is not None:
         return _crossover(options, trace)
