@@ -17,7 +17,7 @@ from perfsuite.report.visible import folded_name, terminal_text, visible
 
 #: Between two columns.
 _GAP = 2
-#: On a narrower terminal lines run over its edge.
+#: A narrower terminal cuts lines off.
 _LEAST_TERMINAL = 16
 #: A column that is folded is not narrower than this, unless one column alone leaves it less.
 _LEAST_WIDTH = 18

@@ -462,7 +462,7 @@ def test_a_baseline_that_cannot_be_written_fails_the_run(runs: HostRuns, monkeyp
     def refuse(*_: object, **__: object) -> None:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("perfsuite.records.whole_file.tempfile.mkstemp", refuse)
+    monkeypatch.setattr("perfsuite.records.whole_file._opened", refuse)
     result = runs("--baseline=record", "-k", "test_phase")
     assert result.ret == 1
     result.stdout.fnmatch_lines(["perfsuite: error: *cannot be written (Permission denied)"])
