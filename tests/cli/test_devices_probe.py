@@ -60,5 +60,5 @@ def test_what_is_no_address_is_refused(refused: Refused, text: str) -> None:
 def test_a_device_that_nobody_can_reach_is_refused(refused: Refused) -> None:
     """An unknown name needs an address, and an address a name or a file."""
     assert "bench: is no device yet; say how it is reached" in refused(["devices", "probe", "bench"])
-    assert "name the file with -o" in refused(["devices", "probe", "--address", "local"])
+    assert "name the device, or the file with -o" in refused(["devices", "probe", "--address", "local"])
     assert "is no name of a device" in refused(["devices", "probe", "a/b", "--address", "local"])
