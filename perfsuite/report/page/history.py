@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 from markupsafe import Markup
@@ -16,7 +16,7 @@ from perfsuite import __version__
 from perfsuite.errors import PerfsuiteError
 from perfsuite.records.trend_point import TrendPoint, has_boards
 from perfsuite.records.whole_file import write_whole_bytes
-from perfsuite.report.page.charts.axes import Axis, TimeScale, level_axis, linear_axis, log_axis, shown
+from perfsuite.report.page.charts.axes import Axis, TimeScale, level_axis, linear_axis, log_axis
 from perfsuite.report.page.charts.names import readable
 from perfsuite.report.page.charts.svg import Canvas, Look, legend, look_of, rule
 from perfsuite.report.page.render import rendered
@@ -215,8 +215,10 @@ def _notes(n_cases: int, by_case: Mapping[str, Sequence[TrendPoint]], ids: Seque
     yield "A change point is advice: no outcome and no exit code rests on it."
     longest = max((len(list(line)) for case_id in ids for _, line in _lines(by_case[case_id])), default=0)
     if longest > most:
-        n_together = -(-longest // most)
-        yield f"Lines of more than {most} runs are thinned out: a point is the median of up to {n_together} runs."
+        yield (
+            f"Lines of more than {most} runs are thinned out: a point is one real run, the one with the median time of "
+            f"up to {_n_together(longest, most)} runs of one fingerprint between two changes."
+        )
     if n_cases > len(ids):
         left = format_count(n_cases - len(ids), "case")
         yield f"{left} of the {n_cases} not shown, to keep the page small: 'perfsuite history page PATTERN' chooses."
@@ -291,20 +293,35 @@ def _commit(point: TrendPoint) -> str:
     return readable(f", commit {commit.sha[:10]}{branch}{', with changes' if commit.is_dirty else ''}")
 
 
-def _thinned(line: Sequence[TrendPoint], most: int) -> list[tuple[TrendPoint, float]]:
-    """Return runs and times; of a long line one run in the place of a few in a row, with their median."""
-    n_together = -(-len(line) // most)
-    parts = [line[start : start + n_together] for start in range(0, len(line), n_together)]
-    return [(part[len(part) // 2], median(each.measured_ns or 0 for each in part)) for part in parts]
+def _thinned(line: Sequence[TrendPoint], changed_at: Sequence[datetime], most: int) -> list[TrendPoint]:
+    """Return a line; of a long one, of every few runs the one with the median time.
+
+    Runs of two fingerprints, or from both sides of a change, are never taken together.
+    """
+    n_together = _n_together(len(line), most)
+    levels: dict[tuple[int, str | None], list[TrendPoint]] = {}
+    for each in line:
+        levels.setdefault((bisect_right(changed_at, each.started_at), each.fingerprint_digest), []).append(each)
+    few = (level[start : start + n_together] for level in levels.values() for start in range(0, len(level), n_together))
+    return sorted(map(_middle, few), key=lambda each: each.started_at)
+
+
+def _n_together(n_runs: int, most: int) -> int:
+    return -(-n_runs // most)
+
+
+def _middle(runs: Sequence[TrendPoint]) -> TrendPoint:
+    """Return the run with the median time, of two in the middle the faster one."""
+    return sorted(runs, key=lambda each: each.measured_ns or 0)[(len(runs) - 1) // 2]
 
 
 def _case(
     case_id: str, points: Sequence[TrendPoint], marks: Sequence[ChangeMark], runs: _Runs, most: int
 ) -> tuple[Markup, dict[str, Any]]:
     """Draw a case; return its chart and what the script tells of its points."""
-    lines = [(line, _thinned(line, most)) for _, line in _lines(points)]
-    scale = TimeScale.of(time for _, thin in lines for _, time in thin)
-    values = [scale(time) for _, thin in lines for _, time in thin]
+    lines = [(line, _thinned(line, _changed_at(key, marks), most)) for key, line in _lines(points)]
+    scale = TimeScale.of(each.measured_ns or 0 for _, thin in lines for each in thin)
+    values = [scale(each.measured_ns or 0) for _, thin in lines for each in thin]
     is_far = max(values) > _FAR * min(values) > 0.0
     title = scale.title("time of a run")
     y = log_axis(values, title) if is_far else level_axis(title, values)
@@ -314,7 +331,7 @@ def _case(
     for place, (look, (_, thin)) in enumerate(zip(looks, lines, strict=True)):
         curves += [(f"{look.colour} d{place % _N_DASHES}", part) for part in _parts(thin, scale)]
         if len(thin) <= _MOST_DOTS:
-            curves.append((f"{look.colour} dots {look.shape}", [(_day(each.started_at), scale(t)) for each, t in thin]))
+            curves.append((f"{look.colour} dots {look.shape}", [_place(each, scale) for each in thin]))
     names = [place_name(line[-1]) for line, _ in lines]
     told = f"{readable(case_id)} over {format_count(len(points), 'run')}: " + "; ".join(
         f"{name} {format_ns(line[0].measured_ns)} to {format_ns(line[-1].measured_ns)}"
@@ -325,7 +342,7 @@ def _case(
     plain = {
         "unit": scale.unit,
         "lines": [
-            [name, [value for each, time in thin for value in (runs.places[each.run_id], shown(scale(time)))]]
+            [name, [value for each in thin for value in (runs.places[each.run_id], _place(each, scale)[1])]]
             for name, (_, thin) in zip(names, lines, strict=True)
         ],
     }
@@ -337,10 +354,19 @@ def _line_look(place: int) -> Look:
     return Look(colour=look_of(place).colour, shape="square" if place % 2 else "circle")
 
 
-def _parts(thin: Sequence[tuple[TrendPoint, float]], scale: TimeScale) -> Iterator[list[tuple[float, float]]]:
+def _changed_at(key: tuple[str, str], marks: Sequence[ChangeMark]) -> list[datetime]:
+    """Return when the first runs after the changes of a line began, in the order of time."""
+    return sorted(each.after.started_at for each in marks if _line_key(each.after) == key)
+
+
+def _parts(thin: Sequence[TrendPoint], scale: TimeScale) -> Iterator[list[tuple[float, float]]]:
     """Break a line where its fingerprint changes: times before and after are no series."""
-    for _, part in groupby(thin, key=lambda each: each[0].fingerprint_digest):
-        yield [(_day(each.started_at), scale(time)) for each, time in part]
+    for _, part in groupby(thin, key=lambda each: each.fingerprint_digest):
+        yield [_place(each, scale) for each in part]
+
+
+def _place(point: TrendPoint, scale: TimeScale) -> tuple[float, float]:
+    return _day(point.started_at), scale(point.measured_ns or 0)
 
 
 def _seam(canvas: Canvas, change: ChangeMark) -> Iterator[Markup]:

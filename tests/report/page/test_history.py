@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from perfsuite.errors import PerfsuiteError
+from perfsuite.records.run_origin import Commit
 from perfsuite.records.trend_point import TrendPoint
 from perfsuite.report.page.history import (
     LEAST_POINTS,
@@ -121,14 +122,51 @@ def test_the_script_has_what_the_line_shows() -> None:
 
 
 def test_long_lines_are_thinned_out_and_it_is_said() -> None:
-    """A point is the median of a few runs; the page says of how many."""
+    """A point is the run with the median time of a few; the page says of how many."""
     long = list(course(n_nights=13_000))
     view = history_view(long, [])
     (chart,) = view.data["charts"]
     n_points = len(chart["lines"][0][1]) // 2
     assert LEAST_POINTS <= n_points <= 12_000
-    assert any("thinned out" in note and "median of up to 2 runs" in note for note in view.notes)
+    told = (
+        "a point is one real run, the one with the median time of up to 2 runs of one fingerprint between two changes"
+    )
+    assert any("thinned out" in note and told in note for note in view.notes)
     assert not any("thinned out" in note for note in history_view(list(course()), []).notes)
+
+
+def test_a_thinned_line_has_only_times_of_runs() -> None:
+    """Each point has the time, day and commit of one run, and no point lies between two levels."""
+    by_case = {
+        f"operator/m/s/decode/{number:03}": list(course(f"operator/m/s/decode/{number:03}", n_nights=90))
+        for number in range(200)
+    }
+    slow, other = 21, 50
+    for nights in by_case.values():
+        for place, night in enumerate(nights):
+            nights[place] = replace(night, commit=Commit(sha=f"{place:010x}{'0' * 30}"))
+        for place in range(slow, 90):
+            nights[place] = replace(nights[place], measured_ns=9_000_000 + place * 1_000)
+        for place in range(other, 90):
+            nights[place] = replace(nights[place], fingerprint_digest="two")
+    marks = [mark_at(nights, slow) for nights in by_case.values()]
+    view = history_view([point for nights in by_case.values() for point in nights], marks)
+    assert any("thinned out" in note for note in view.notes)
+    for case, chart in zip(view.cases, view.data["charts"], strict=True):
+        nights = by_case[case.case_id]
+        ((_, values),) = chart["lines"]
+        told = [(view.data["runs"][run][1], time) for run, time in zip(values[::2], values[1::2], strict=True)]
+        assert len(told) < 90
+        real = {
+            f"{each.started_at:%Y-%m-%d %H:%M}, commit {place:010x}": (each.measured_ns or 0) / 1e6
+            for place, each in enumerate(nights)
+        }
+        assert told == [(words, pytest.approx(real[words], rel=1e-4)) for words, _ in told]
+        assert [time for _, time in told if 5.3 < time < 9.0] == []
+        levels = [len(range(0, n_nights, 2)) for n_nights in (slow, other - slow, 90 - other)]
+        assert len(told) == sum(levels)
+        lines = [each for each in pieces(case.drawing, "path") if "dots" not in each.look]
+        assert [len(points(each)) for each in lines] == [levels[0] + levels[1], levels[2]]
 
 
 def test_more_cases_than_a_page_holds_are_counted() -> None:
