@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from markupsafe import Markup
 
 from perfsuite import __version__
 from perfsuite.errors import PerfsuiteError
+from perfsuite.records.run_origin import BoardName
 from perfsuite.records.trend_point import TrendPoint, has_boards
 from perfsuite.records.whole_file import write_whole_bytes
 from perfsuite.report.page.charts.axes import Axis, TimeScale, level_axis, linear_axis, log_axis
@@ -31,6 +33,15 @@ _HEIGHT, _MOST_DOTS, _MOST_DATES, _N_DASHES = 150, 120, 5, 6
 _FAR = 3.0
 _S_PER_DAY = 86_400.0
 _CHANGED, _ANOTHER = Look(colour="ink", shape="down"), Look(colour="k5", shape="square")
+
+
+#: A device and the identity of its board.
+LineKey: TypeAlias = tuple[str, str]
+
+
+def line_key(point: TrendPoint) -> LineKey:
+    """Return what the runs of one line share: the device, and the board where runs are kept by boards."""
+    return point.device, point.kept_by or ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,11 +65,6 @@ class ChangeMark:
         """Between which days."""
         days = dict.fromkeys(f"{each.started_at:%Y-%m-%d}" for each in (self.before, self.after))
         return " to ".join(days)
-
-    @property
-    def place(self) -> str:
-        """On what."""
-        return place_name(self.after)
 
     @property
     def change(self) -> str:
@@ -103,16 +109,35 @@ class HistoryView:
     changes: tuple[Together, ...]
     n_more_changes: int
     cases: tuple[CaseHistory, ...]
+    #: What each device and board is called.
+    names: Mapping[LineKey, str]
     #: Of the charts: each run's place and words, and by case the unit and the points of each line.
     data: dict[str, Any]
     suite_version: str
 
+    def place(self, point: TrendPoint) -> str:
+        """Name what a run was made on."""
+        return self.names[line_key(point)]
 
-def place_name(point: TrendPoint) -> str:
-    """Name a device, and its board where runs are kept by boards."""
+
+def place_names(points: Iterable[TrendPoint]) -> dict[LineKey, str]:
+    """Name each device, and its board where runs are kept by boards.
+
+    A board has its host name; boards that share one have their identities as well.
+    """
+    boards = {line_key(each): each for each in points}
+    short = {key: _place_name(each, lambda board: board.hostname or board.identity[:8]) for key, each in boards.items()}
+    counts = Counter(short.values())
+    return {
+        key: name if counts[name] == 1 else _place_name(boards[key], lambda board: board.text)
+        for key, name in short.items()
+    }
+
+
+def _place_name(point: TrendPoint, told: Callable[[BoardName], str]) -> str:
     if point.board is None or point.kept_by is None:
         return readable(point.device)
-    return readable(f"{point.device}, board {point.board.hostname or point.board.identity[:8]}")
+    return readable(f"{point.device}, board {told(point.board)}")
 
 
 def write_history_page(points: Sequence[TrendPoint], marks: Sequence[ChangeMark], path: Path) -> Path:
@@ -134,42 +159,45 @@ def history_view(points: Sequence[TrendPoint], marks: Sequence[ChangeMark]) -> H
         changes.setdefault(each.after.case_id, []).append(each)
     order = sorted(by_case, key=lambda case_id: (not _is_changed(changes.get(case_id, ())), _kind_place(case_id)))
     shown_ids = order[:MAX_CASES]
-    n_lines = sum(len({_line_key(each) for each in by_case[case_id]}) for case_id in shown_ids)
-    most = max(LEAST_POINTS, MAX_POINTS // max(1, n_lines))
+    lines = {case_id: _lines(by_case[case_id]) for case_id in shown_ids}
+    most = max(LEAST_POINTS, MAX_POINTS // max(1, sum(map(len, lines.values()))))
+    names = place_names([*known, *(each.after for each in marks)])
     runs = _Runs.of([each for case_id in shown_ids for each in by_case[case_id]])
-    drawn = [_case(case_id, by_case[case_id], changes.get(case_id, ()), runs, most) for case_id in shown_ids]
+    about = _About(runs=runs, names=names, most=most)
+    drawn = [_case(case_id, lines[case_id], changes.get(case_id, ()), about) for case_id in shown_ids]
     real = sorted((each for each in marks if not each.is_machine), key=lambda each: each.after.started_at, reverse=True)
-    together = _together(real)
+    together = _together(real, names)
     return HistoryView(
         title=f"History of {format_count(len(by_case), 'case')}",
         summary=_summary(known, real),
-        notes=tuple(_notes(len(order), by_case, shown_ids, most)),
+        notes=tuple(_notes(len(order), lines, most)),
         changes=together[:_MOST_CHANGES],
         n_more_changes=max(0, len(together) - _MOST_CHANGES),
         cases=tuple(
             CaseHistory(
                 case_id=case_id,
-                newest=tuple(_newest(by_case[case_id])),
+                newest=tuple((names[key], format_ns(line[-1].measured_ns)) for key, line in lines[case_id].items()),
                 changes=tuple(sorted(changes.get(case_id, ()), key=lambda each: each.after.started_at)),
                 drawing=chart,
                 is_open=place < _MOST_OPEN,
             )
             for place, (case_id, (chart, _)) in enumerate(zip(shown_ids, drawn, strict=True))
         ),
+        names=names,
         data={"runs": runs.plain(), "charts": [plain for _, plain in drawn]},
         suite_version=__version__,
     )
 
 
-def _together(marks: Sequence[ChangeMark]) -> tuple[Together, ...]:
+def _together(marks: Sequence[ChangeMark], names: Mapping[LineKey, str]) -> tuple[Together, ...]:
     """Group changes by the days between which they lie, the newest first."""
     groups: dict[str, list[ChangeMark]] = {}
     for each in marks:
         groups.setdefault(each.when, []).append(each)
-    return tuple(_group(when, found) for when, found in groups.items())
+    return tuple(_group(when, found, names) for when, found in groups.items())
 
 
-def _group(when: str, found: Sequence[ChangeMark]) -> Together:
+def _group(when: str, found: Sequence[ChangeMark], names: Mapping[LineKey, str]) -> Together:
     ordered = sorted(found, key=lambda each: (_kind_place(each.after.case_id)[0], -abs(each.ratio - 1.0)))
     by_case = {each.after.case_id: each for each in reversed(ordered)}
     named = [each for each in ordered if by_case[each.after.case_id] is each]
@@ -177,7 +205,7 @@ def _group(when: str, found: Sequence[ChangeMark]) -> Together:
     return Together(
         when=when,
         n_cases=len(by_case),
-        places=tuple(sorted({each.place for each in found})),
+        places=tuple(sorted({names[line_key(each.after)] for each in found})),
         named=tuple(named[:_MOST_NAMED]),
         commits=commits[:_MOST_COMMITS],
         n_more_commits=max(0, len(commits) - _MOST_COMMITS),
@@ -192,14 +220,10 @@ def _kind_place(case_id: str) -> tuple[bool, str]:
     return not case_id.startswith("phase/"), case_id
 
 
-def _line_key(point: TrendPoint) -> tuple[str, str]:
-    return point.device, point.kept_by or ""
-
-
 def _summary(known: Sequence[TrendPoint], changes: Sequence[ChangeMark]) -> str:
     if not known:
         return "There is no measured run."
-    runs, places = {each.run_id for each in known}, {place_name(each) for each in known}
+    runs, places = {each.run_id for each in known}, {line_key(each) for each in known}
     moments = [each.started_at for each in known]
     told = (
         f"{format_count(len(runs), 'run')} on {format_count(len(places), 'board' if has_boards(known) else 'device')}, "
@@ -211,29 +235,23 @@ def _summary(known: Sequence[TrendPoint], changes: Sequence[ChangeMark]) -> str:
     return f"{told} {format_count(len(changes), 'change point')} in {format_count(len(cases), 'case')}."
 
 
-def _notes(n_cases: int, by_case: Mapping[str, Sequence[TrendPoint]], ids: Sequence[str], most: int) -> Iterator[str]:
+def _notes(n_cases: int, lines: Mapping[str, Mapping[LineKey, Sequence[TrendPoint]]], most: int) -> Iterator[str]:
     yield "A change point is advice: no outcome and no exit code rests on it."
-    longest = max((len(list(line)) for case_id in ids for _, line in _lines(by_case[case_id])), default=0)
+    longest = max((len(line) for of_case in lines.values() for line in of_case.values()), default=0)
     if longest > most:
         yield (
             f"Lines of more than {most} runs are thinned out: a point is one real run, the one with the median time of "
             f"up to {_n_together(longest, most)} runs of one fingerprint between two changes."
         )
-    if n_cases > len(ids):
-        left = format_count(n_cases - len(ids), "case")
+    if n_cases > len(lines):
+        left = format_count(n_cases - len(lines), "case")
         yield f"{left} of the {n_cases} not shown, to keep the page small: 'perfsuite history page PATTERN' chooses."
 
 
-def _lines(points: Sequence[TrendPoint]) -> Iterator[tuple[tuple[str, str], list[TrendPoint]]]:
+def _lines(points: Sequence[TrendPoint]) -> dict[LineKey, list[TrendPoint]]:
     """Return the runs of each device and board in the order of time."""
-    ordered = sorted(points, key=lambda each: (_line_key(each), each.started_at))
-    for key, line in groupby(ordered, key=_line_key):
-        yield key, list(line)
-
-
-def _newest(points: Sequence[TrendPoint]) -> Iterator[tuple[str, str]]:
-    for _, line in _lines(points):
-        yield place_name(line[-1]), format_ns(line[-1].measured_ns)
+    ordered = sorted(points, key=lambda each: (line_key(each), each.started_at))
+    return {key: list(line) for key, line in groupby(ordered, key=line_key)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -315,34 +333,45 @@ def _middle(runs: Sequence[TrendPoint]) -> TrendPoint:
     return sorted(runs, key=lambda each: each.measured_ns or 0)[(len(runs) - 1) // 2]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _About:
+    """What the charts of a page share."""
+
+    runs: _Runs
+    names: Mapping[LineKey, str]
+    #: Points of a line.
+    most: int
+
+
 def _case(
-    case_id: str, points: Sequence[TrendPoint], marks: Sequence[ChangeMark], runs: _Runs, most: int
+    case_id: str, by_key: Mapping[LineKey, Sequence[TrendPoint]], marks: Sequence[ChangeMark], about: _About
 ) -> tuple[Markup, dict[str, Any]]:
     """Draw a case; return its chart and what the script tells of its points."""
-    lines = [(line, _thinned(line, _changed_at(key, marks), most)) for key, line in _lines(points)]
+    lines = [(line, _thinned(line, _changed_at(key, marks), about.most)) for key, line in by_key.items()]
+    names = [about.names[key] for key in by_key]
     scale = TimeScale.of(each.measured_ns or 0 for _, thin in lines for each in thin)
     values = [scale(each.measured_ns or 0) for _, thin in lines for each in thin]
     is_far = max(values) > _FAR * min(values) > 0.0
     title = scale.title("time of a run")
     y = log_axis(values, title) if is_far else level_axis(title, values)
-    canvas = Canvas(x=runs.axis, y=y, height=_HEIGHT)
+    canvas = Canvas(x=about.runs.axis, y=y, height=_HEIGHT)
     looks = [_line_look(place) for place in range(len(lines))]
     curves = []
     for place, (look, (_, thin)) in enumerate(zip(looks, lines, strict=True)):
         curves += [(f"{look.colour} d{place % _N_DASHES}", part) for part in _parts(thin, scale)]
         if len(thin) <= _MOST_DOTS:
             curves.append((f"{look.colour} dots {look.shape}", [_place(each, scale) for each in thin]))
-    names = [place_name(line[-1]) for line, _ in lines]
-    told = f"{readable(case_id)} over {format_count(len(points), 'run')}: " + "; ".join(
+    n_runs = sum(len(line) for line, _ in lines)
+    told = f"{readable(case_id)} over {format_count(n_runs, 'run')}: " + "; ".join(
         f"{name} {format_ns(line[0].measured_ns)} to {format_ns(line[-1].measured_ns)}"
         for name, (line, _) in zip(names, lines, strict=True)
     )
-    seams = [part for each in marks for part in _seam(canvas, each)]
-    drawn = canvas.plot([*seams, canvas.curves(curves)], told, runs.dates)
+    seams = [part for each in marks for part in _seam(canvas, each, about.names[line_key(each.after)])]
+    drawn = canvas.plot([*seams, canvas.curves(curves)], told, about.runs.dates)
     plain = {
         "unit": scale.unit,
         "lines": [
-            [name, [value for each in thin for value in (runs.places[each.run_id], _place(each, scale)[1])]]
+            [name, [value for each in thin for value in (about.runs.places[each.run_id], _place(each, scale)[1])]]
             for name, (_, thin) in zip(names, lines, strict=True)
         ],
     }
@@ -356,7 +385,7 @@ def _line_look(place: int) -> Look:
 
 def _changed_at(key: tuple[str, str], marks: Sequence[ChangeMark]) -> list[datetime]:
     """Return when the first runs after the changes of a line began, in the order of time."""
-    return sorted(each.after.started_at for each in marks if _line_key(each.after) == key)
+    return sorted(each.after.started_at for each in marks if line_key(each.after) == key)
 
 
 def _parts(thin: Sequence[TrendPoint], scale: TimeScale) -> Iterator[list[tuple[float, float]]]:
@@ -369,8 +398,8 @@ def _place(point: TrendPoint, scale: TimeScale) -> tuple[float, float]:
     return _day(point.started_at), scale(point.measured_ns or 0)
 
 
-def _seam(canvas: Canvas, change: ChangeMark) -> Iterator[Markup]:
+def _seam(canvas: Canvas, change: ChangeMark, name: str) -> Iterator[Markup]:
     at = canvas.x.part(_day(change.after.started_at))
     yield rule(at, 0, at, canvas.height, "seam")
-    told = f"{change.when}, {change.place}: {change.text}"
+    told = f"{change.when}, {name}: {readable(change.text)}"
     yield canvas.mark(_day(change.after.started_at), canvas.y.high, _ANOTHER if change.is_machine else _CHANGED, told)

@@ -9,20 +9,21 @@ from pathlib import Path
 import pytest
 
 from perfsuite.errors import PerfsuiteError
-from perfsuite.records.run_origin import Commit
+from perfsuite.records.run_origin import BoardName, Commit
 from perfsuite.records.trend_point import TrendPoint
 from perfsuite.report.page.history import (
     LEAST_POINTS,
     MAX_CASES,
     CaseHistory,
     history_view,
-    place_name,
+    line_key,
+    place_names,
     write_history_page,
 )
 from perfsuite.testing.run_files import HOSTILE_NAMES
 from tests.history_points import DECODE, course, mark_at
 
-from .svg_pieces import pieces, points
+from .svg_pieces import pieces, points, tips
 
 PREFILL = "phase/smollm2-135m-q8_0/siso/prefill"
 
@@ -221,7 +222,38 @@ def test_a_history_without_a_time_has_a_page(tmp_path: Path) -> None:
 def test_a_board_is_named_where_runs_are_kept_by_it() -> None:
     """By its host name or the beginning of its identity; a machine of its own is its device alone."""
     (linked, *_), (own, *_) = course(board="shelf"), course()
-    assert (place_name(linked), place_name(own)) == ("rubikpi, board shelf", "rubikpi")
+    assert list(place_names([linked, own]).values()) == ["rubikpi, board shelf", "rubikpi"]
     assert linked.board is not None
     nameless = replace(linked, board=replace(linked.board, hostname="", identity="0123456789ab"))
-    assert place_name(nameless) == "rubikpi, board 01234567"
+    assert place_names([nameless]) == {("rubikpi", "0123456789ab"): "rubikpi, board 01234567"}
+
+
+def test_boards_of_one_host_name_are_told_apart() -> None:
+    """By their identities: as lines, as newest times, at changes, and when they are counted."""
+    one, other = (
+        [board_of(each, identity) for each in course(board=identity)] for identity in ("a1b2" * 4, "c3d4" * 4)
+    )
+    third = list(course(board="shelf"))
+    names = ["rubikpi, board a1b2a1b2a1b2a1b2 (rock)", "rubikpi, board c3d4c3d4c3d4c3d4 (rock)", "rubikpi, board shelf"]
+    view = history_view([*one, *other, *third], [mark_at(one), mark_at(other)])
+    (case,) = view.cases
+    assert [name for name, _ in case.newest] == names
+    assert [name for name, _ in view.data["charts"][0]["lines"]] == names
+    assert [view.place(each.after) for each in case.changes] == names[:2]
+    assert view.changes[0].places == tuple(names[:2])
+    assert "90 runs on 3 boards" in view.summary
+    assert {line_key(each) for each in (*one, *other, *third)} == view.names.keys()
+
+
+def board_of(point: TrendPoint, identity: str) -> TrendPoint:
+    """A run of a board that shares its host name."""
+    return replace(point, board=BoardName(identity=identity, hostname="rock", is_linked=True))
+
+
+def test_control_characters_of_a_change_are_not_in_its_tip() -> None:
+    """Nor those that turn the text around it."""
+    night = list(course())
+    (case,) = history_view(night, [mark_at(night, text="another\x1b[31m board\u202e")]).cases
+    (tip,) = tips(case.drawing)
+    assert "another [31m board" in tip
+    assert not {"\x1b", "\u202e"} & set(tip)
