@@ -358,7 +358,7 @@ def _case(
     looks = [_line_look(place) for place in range(len(lines))]
     curves = []
     for place, (look, (_, thin)) in enumerate(zip(looks, lines, strict=True)):
-        curves += [(f"{look.colour} d{place % _N_DASHES}", part) for part in _parts(thin, scale)]
+        curves += [(f"{look.colour} d{place % _N_DASHES} {look.shape}", part) for part in _parts(thin, scale)]
         if len(thin) <= _MOST_DOTS:
             curves.append((f"{look.colour} dots {look.shape}", [_place(each, scale) for each in thin]))
     n_runs = sum(len(line) for line, _ in lines)

@@ -65,6 +65,15 @@ def test_a_line_is_broken_where_the_machine_became_another() -> None:
     assert [len(points(each)) for each in lines] == [15, 15]
 
 
+def test_a_lone_run_between_two_fingerprints_is_a_dot() -> None:
+    """Also on a line so long that the others have none."""
+    nights = list(course(n_nights=200))
+    nights[100] = replace(nights[100], fingerprint_digest="two")
+    dots = [each for each in pieces(the_case(nights).drawing, "path") if "dots" in each.look.split()]
+    assert [len(points(each)) for each in dots] == [1]
+    assert dots[0].attributes["d"].endswith("h0")
+
+
 def test_a_change_is_marked_at_its_run() -> None:
     """Where the first run of the new level lies, with its words; a change of the machine has another mark."""
     night = list(course())
