@@ -79,7 +79,7 @@ class Together:
     when: str
     n_cases: int
     places: tuple[str, ...]
-    #: The changes that weigh most, phases first, each case once.
+    #: The changes of cases on the page that weigh most, phases first, each case once.
     named: tuple[ChangeMark, ...]
     commits: tuple[str, ...]
     n_more_commits: int
@@ -111,7 +111,7 @@ class HistoryView:
     cases: tuple[CaseHistory, ...]
     #: What each device and board is called.
     names: Mapping[LineKey, str]
-    #: Of the charts: each run's place and words, and by case the unit and the points of each line.
+    #: Of the charts: each run's place, moment and commit, and by case the unit and the points of each line.
     data: dict[str, Any]
     suite_version: str
 
@@ -166,7 +166,7 @@ def history_view(points: Sequence[TrendPoint], marks: Sequence[ChangeMark]) -> H
     about = _About(runs=runs, names=names, most=most)
     drawn = [_case(case_id, lines[case_id], changes.get(case_id, ()), about) for case_id in shown_ids]
     real = sorted((each for each in marks if not each.is_machine), key=lambda each: each.after.started_at, reverse=True)
-    together = _together(real, names)
+    together = _together(real, names, frozenset(shown_ids))
     return HistoryView(
         title=f"History of {format_count(len(by_case), 'case')}",
         summary=_summary(known, real),
@@ -189,18 +189,20 @@ def history_view(points: Sequence[TrendPoint], marks: Sequence[ChangeMark]) -> H
     )
 
 
-def _together(marks: Sequence[ChangeMark], names: Mapping[LineKey, str]) -> tuple[Together, ...]:
+def _together(
+    marks: Sequence[ChangeMark], names: Mapping[LineKey, str], shown_ids: frozenset[str]
+) -> tuple[Together, ...]:
     """Group changes by the days between which they lie, the newest first."""
     groups: dict[str, list[ChangeMark]] = {}
     for each in marks:
         groups.setdefault(each.when, []).append(each)
-    return tuple(_group(when, found, names) for when, found in groups.items())
+    return tuple(_group(when, found, names, shown_ids) for when, found in groups.items())
 
 
-def _group(when: str, found: Sequence[ChangeMark], names: Mapping[LineKey, str]) -> Together:
+def _group(when: str, found: Sequence[ChangeMark], names: Mapping[LineKey, str], shown_ids: frozenset[str]) -> Together:
     ordered = sorted(found, key=lambda each: (_kind_place(each.after.case_id)[0], -abs(each.ratio - 1.0)))
     by_case = {each.after.case_id: each for each in reversed(ordered)}
-    named = [each for each in ordered if by_case[each.after.case_id] is each]
+    named = [each for each in ordered if by_case[each.after.case_id] is each and each.after.case_id in shown_ids]
     commits = tuple(dict.fromkeys(line for each in ordered for line in each.commits))
     return Together(
         when=when,
@@ -284,9 +286,15 @@ class _Runs:
         return [(_day(each), label) for each, label in zip(moments, _date_labels(moments), strict=True)]
 
     def plain(self) -> list[list[Any]]:
-        """Each run's place across, per mille, and its words."""
+        """Each run's place across, per mille, the number of its moment, the moment and the commit."""
+        numbers: dict[datetime, int] = {}
         return [
-            [round(self.axis.part(_day(each.started_at)) * 1000), f"{each.started_at:%Y-%m-%d %H:%M}{_commit(each)}"]
+            [
+                round(self.axis.part(_day(each.started_at)) * 1000),
+                numbers.setdefault(each.started_at, len(numbers)),
+                f"{each.started_at:%Y-%m-%d %H:%M}",
+                _commit(each),
+            ]
             for each in self.order
         ]
 

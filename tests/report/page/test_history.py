@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -128,7 +129,13 @@ def test_the_script_has_what_the_line_shows() -> None:
     assert values[1::2] == [float(f"{(each.measured_ns or 0) / 1e6:.5g}") for each in night]
     across = [view.data["runs"][place][0] / 1000 for place in values[::2]]
     assert across == [x for x, _ in points(pieces(view.cases[0].drawing, "path")[0])]
-    assert view.data["runs"][0][1] == f"2026-01-01 02:00, commit {'0' * 10} on main"
+    assert view.data["runs"][0][1:] == [0, "2026-01-01 02:00", f", commit {'0' * 10} on main"]
+    assert [moment for _, moment, _, _ in view.data["runs"]] == list(range(30))
+    beside = [
+        replace(each, started_at=each.started_at + timedelta(seconds=place % 2)) for place, each in enumerate(night)
+    ]
+    both = history_view([*beside, *course(board="shelf")], [])
+    assert [moment for _, moment, _, _ in both.data["runs"]] == sorted([*range(45), *range(0, 45, 3)])
 
 
 def test_long_lines_are_thinned_out_and_it_is_said() -> None:
@@ -165,7 +172,9 @@ def test_a_thinned_line_has_only_times_of_runs() -> None:
     for case, chart in zip(view.cases, view.data["charts"], strict=True):
         nights = by_case[case.case_id]
         ((_, values),) = chart["lines"]
-        told = [(view.data["runs"][run][1], time) for run, time in zip(values[::2], values[1::2], strict=True)]
+        told = [
+            ("".join(view.data["runs"][run][2:]), time) for run, time in zip(values[::2], values[1::2], strict=True)
+        ]
         assert len(told) < 90
         real = {
             f"{each.started_at:%Y-%m-%d %H:%M}, commit {place:010x}": (each.measured_ns or 0) / 1e6
@@ -186,6 +195,19 @@ def test_more_cases_than_a_page_holds_are_counted() -> None:
     assert len(view.cases) == MAX_CASES
     assert view.cases[0].case_id == DECODE
     assert any(note.startswith("6 cases of the 306 not shown") for note in view.notes)
+
+
+def test_the_head_names_cases_that_the_page_shows() -> None:
+    """Where more changed than it holds, all are counted and links lead to what is there."""
+    courses = [list(course(f"operator/m/s/d/{number:04}", n_nights=2, changed_at=1)) for number in range(MAX_CASES + 5)]
+    marks = [mark_at(nights, 1, ratio=1.0 + number / 1000) for number, nights in enumerate(courses)]
+    left = [mark_at(list(course("operator/m/s/d/0304", n_nights=9)), 8)]
+    view = history_view([point for nights in courses for point in nights], [*marks, *left])
+    shown = {each.case_id for each in view.cases}
+    newest, older = view.changes
+    assert (newest.n_cases, newest.named, older.n_cases) == (1, (), MAX_CASES + 5)
+    assert [each.after.case_id for each in older.named] == [f"operator/m/s/d/{number:04}" for number in (299, 298, 297)]
+    assert {each.after.case_id for each in older.named} <= shown
 
 
 def test_the_page_of_a_long_history_is_bounded(tmp_path: Path) -> None:
