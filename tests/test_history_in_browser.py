@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -107,6 +109,55 @@ def test_a_run_is_told_where_it_is_pointed_at(browser: Browser, page_path: Path)
         assert seen.problems == []
 
 
+def test_every_run_is_told(browser: Browser, tmp_path: Path) -> None:
+    """Also where many lie at one place: the arrow keys reach each, and the pointer tells the newest that lie there."""
+    night = list(course(n_nights=5))
+    soon = [
+        replace(each, run_id=f"{each.run_id}-soon", started_at=each.started_at + timedelta(hours=1)) for each in night
+    ]
+    far = replace(night[-1], run_id="far", started_at=night[-1].started_at + timedelta(days=30_000))
+    elsewhere = [
+        replace(each, commit=each.commit and replace(each.commit, branch="other"))
+        for each in course(board="shelf", n_nights=1)
+    ]
+    path = write_history_page([*night, *soon, far, *elsewhere], [], tmp_path / "history.html")
+    with visit(browser, path) as seen:
+        told, plot = seen.page.locator(".course .told").first, seen.page.locator(".course .plot").first
+        plot.focus()
+        seen.page.keyboard.press("Home")
+        texts = [told.inner_text()]
+        for _ in range(10):
+            seen.page.keyboard.press("ArrowRight")
+            texts.append(told.inner_text())
+        assert len(set(texts)) == 11
+        commit = "commit 0000000000"
+        boards = f"rubikpi 5 ms, {commit} on main; rubikpi, board shelf 5 ms, {commit} on other"
+        assert texts[0] == f"2026-01-01 02:00: {boards}"
+        assert texts[1] == f"2026-01-01 03:00, {commit} on main: rubikpi 5 ms"
+        box = plot.locator("svg.area").bounding_box()
+        assert box is not None
+        seen.page.mouse.move(box["x"] + box["width"] * 0.01, box["y"] + 20)
+        assert told.inner_text().splitlines() == [*texts[2:10], "and 2 earlier runs here"]
+        assert seen.problems == []
+
+
+def test_an_address_of_no_case_does_nothing(browser: Browser, page_path: Path) -> None:
+    """Not even one that is no valid encoding."""
+    with visit(browser, page_path, fragment="#case=%") as seen:
+        assert shown(seen.page) == 4
+        assert seen.problems == []
+
+
+def test_all_cases_are_printed(browser: Browser, tmp_path: Path) -> None:
+    """Those that are folded away as well."""
+    many = [point for number in range(8) for point in course(f"operator/m/s/decode/{number}")]
+    with visit(browser, write_history_page(many, [], tmp_path / "history.html")) as seen:
+        closed = seen.page.locator("details.series:not([open]) .course svg.area").first
+        assert not closed.is_visible()
+        seen.page.emulate_media(media="print")
+        assert closed.is_visible()
+
+
 def test_a_link_opens_its_case(browser: Browser, page_path: Path) -> None:
     """Also where the filter hides it, and from an address."""
     anchor = case_anchor(OPERATORS[0])
@@ -115,6 +166,10 @@ def test_a_link_opens_its_case(browser: Browser, page_path: Path) -> None:
         seen.page.fill("#filter-text", "ffn_up")
         seen.page.locator(".together a").first.click()
         by_id(seen.page, case_anchor(DECODE)).locator(".plot").wait_for()
+        by_id(seen.page, case_anchor(DECODE)).locator("summary").click()
+        assert by_id(seen.page, case_anchor(DECODE)).get_attribute("open") is None
+        seen.page.locator(".together a").first.click()
+        assert by_id(seen.page, case_anchor(DECODE)).get_attribute("open") is not None
         assert seen.problems == []
 
 

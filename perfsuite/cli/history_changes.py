@@ -22,7 +22,7 @@ from perfsuite.device.profile import find_profile
 from perfsuite.errors import DeviceError, HistoryError
 from perfsuite.records.run_origin import Commit
 from perfsuite.records.trend_point import TrendPoint, has_boards
-from perfsuite.report.history import open_history, trends_of
+from perfsuite.report.history import HistoryReader, open_history, trends_of
 from perfsuite.report.visible import terminal_text
 from perfsuite.units import format_change, format_count
 from perfsuite.verdict.change_points import ChangeAdvice, ChangePoint, MachineChange, find_changes
@@ -79,6 +79,9 @@ def _log(repo: Path, old: str, new: str) -> tuple[tuple[str, ...], str]:
 #: Tells the commits between those of two runs.
 Between: TypeAlias = Callable[[Commit | None, Commit | None], CommitsBetween]
 
+#: Reads runs of a history as the options say.
+Read: TypeAlias = Callable[[HistoryReader, argparse.Namespace], Sequence[TrendPoint]]
+
 _ADVICE = "advice: no outcome and no exit code rests on it; docs/history.md says how sure it is"
 
 #: Cases that are told by name at each seam, the largest changes first.
@@ -98,22 +101,37 @@ class Seam:
 
 def list_changes(options: argparse.Namespace) -> int:
     """Tell where cases changed over the runs of a history."""
+    points, empty = points_for_changes(options, all_points if options.case_id is None else case_points)
+    tell_left_out(points, options)
+    tell_changes(points, options, empty=empty)
+    return 0
+
+
+def points_for_changes(options: argparse.Namespace, read: Read) -> tuple[Sequence[TrendPoint], str]:
+    """Read the runs to look at for changes; where there are none, return also what to say of that.
+
+    Raises HistoryError: ``--last`` or ``--repo`` cannot be, or the history cannot be read.
+    """
     check_last(options)
     if not options.repo.is_dir():
         raise HistoryError(f"--repo={options.repo}: is no folder; name the git repository of the sources under test")
     with open_history(options.history) as history:
-        if options.case_id is None:
-            points = trends_of(history, device=options.device, board=options.board, last=options.last)
-        else:
-            points = case_points(history, options)
+        points = read(history, options)
         tell_skipped(history.skipped)
-        empty = "" if points else empty_text(history, options)
+        return points, "" if points else empty_text(history, options)
+
+
+def all_points(history: HistoryReader, options: argparse.Namespace) -> Sequence[TrendPoint]:
+    """Return the newest runs of all cases."""
+    return trends_of(history, device=options.device, board=options.board, last=options.last)
+
+
+def tell_left_out(points: Sequence[TrendPoint], options: argparse.Namespace) -> None:
+    """Count on standard error the times in which no change can be looked for."""
     n_without = sum(point.measured_ns is not None and point.measured_ns <= 0 for point in points)
     if n_without:
         times = format_count(n_without, "time")
         print(f"perfsuite: {terminal_text(str(options.history))}: {times} of 0 ns or less; left out", file=sys.stderr)
-    tell_changes(points, options, empty=empty)
-    return 0
 
 
 def tell_changes(points: Sequence[TrendPoint], options: argparse.Namespace, *, empty: str) -> None:

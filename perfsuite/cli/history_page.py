@@ -9,11 +9,9 @@ from functools import cache, partial
 from pathlib import Path
 
 from perfsuite.cli.answer import Answer, give
-from perfsuite.cli.history_changes import advice_by_case, commits_between
-from perfsuite.cli.history_texts import check_last, empty_text, tell_skipped
+from perfsuite.cli.history_changes import advice_by_case, all_points, commits_between, points_for_changes, tell_left_out
 from perfsuite.errors import HistoryError
 from perfsuite.records.trend_point import TrendPoint
-from perfsuite.report.history import open_history, trends_of
 from perfsuite.report.page.history import ChangeMark, write_history_page
 from perfsuite.report.visible import terminal_text
 from perfsuite.units import format_count
@@ -21,22 +19,18 @@ from perfsuite.units import format_count
 
 def write_page(options: argparse.Namespace) -> int:
     """Write the page of a history; say where it is and what it shows."""
-    check_last(options)
-    if not options.repo.is_dir():
-        raise HistoryError(f"--repo={options.repo}: is no folder; name the git repository of the sources under test")
-    with open_history(options.history) as history:
-        points = trends_of(history, device=options.device, board=options.board, last=options.last)
-        tell_skipped(history.skipped)
-        if not points:
-            raise HistoryError(empty_text(history, options))
+    points, empty = points_for_changes(options, all_points)
+    if empty:
+        raise HistoryError(empty)
     chosen = [each for each in points if _is_chosen(each.case_id, options.pattern)]
     if not chosen:
         raise HistoryError(
             f"{options.history}: no case is like {options.pattern!r}; 'perfsuite history cases' lists them"
         )
+    tell_left_out(chosen, options)
     marks = list(_marks(chosen, options.repo))
     path = write_history_page(chosen, marks, options.output)
-    measured = [each for each in chosen if each.measured_ns]
+    measured = [each for each in chosen if each.measured_ns is not None and each.measured_ns > 0]
     n_cases, n_runs = (len({each.case_id for each in measured}), len({each.run_id for each in measured}))
     n_changes = sum(not each.is_machine for each in marks)
     told = (format_count(n_cases, "case"), format_count(n_runs, "run"), format_count(n_changes, "change point"))

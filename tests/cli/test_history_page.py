@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
@@ -45,6 +46,19 @@ def test_a_pattern_chooses_cases(history_dir: Path, tmp_path: Path, capsys: Stre
     path = tmp_path / "history.html"
     assert main(["history", "page", pattern, "-o", str(path), "--history", str(history_dir)]) == 0
     assert capsys.readouterr().out.startswith(f"{path}: 1 case, 30 runs, 1 change point")
+
+
+def test_times_that_are_none_are_counted(tmp_path: Path, capsys: Streams) -> None:
+    """Zeros are in no chart; those of the chosen cases are told as 'perfsuite history changes' tells them."""
+    run = synthetic_run(n_cases=8, against=None)
+    append_run(replace(run, judgements=tuple(replace(each, measured_ns=0) for each in run.judgements)), tmp_path / "h")
+    given = ["history", "page", "-o", str(tmp_path / "a.html"), "--history", str(tmp_path / "h")]
+    assert main(given) == 0
+    out, err = capsys.readouterr()
+    assert "8 times of 0 ns or less; left out" in err
+    assert out.startswith(f"{tmp_path / 'a.html'}: 0 cases, 0 runs")
+    assert main([*given, "phase/*/decode"]) == 0
+    assert "1 time of 0 ns or less; left out" in capsys.readouterr().err
 
 
 def test_mistakes_are_one_line(history_dir: Path, tmp_path: Path, refused: Refused) -> None:

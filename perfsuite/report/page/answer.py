@@ -18,7 +18,7 @@ from perfsuite.report.page.page_run import PageRun
 from perfsuite.report.page.words import capitalized
 from perfsuite.report.reproduce import command_again, option_value
 from perfsuite.report.run_file import RunFile, token_rate
-from perfsuite.units import format_count, format_limit, format_ns, format_signed_ns, format_tokens_per_s
+from perfsuite.units import format_count, format_limit, format_ns, format_signed_ns, format_tokens_per_s, to_percent
 
 #: Lines of the first screen, phases that it says the cause of, and operators of each.
 MAX_LINES, _MOST_BLAMED, _MOST_PARTS = 4, 2, 3
@@ -165,7 +165,7 @@ def _part(branch: Branch) -> Part:
     bar = [] if share is None else [block(0.0, min(1.0, max(0.0, share)), 5, 8, "k1" if branch.judgement else "k5")]
     return Part(
         branch=branch,
-        share="-" if share is None else f"{share * 100.0:.0f} %",
+        share="-" if share is None else f"{to_percent(share):.0f} %",
         lost=format_signed_ns(branch.lost_ns),
         drawing=picture(bar, 18, "", "bar"),
     )

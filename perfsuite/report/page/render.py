@@ -29,7 +29,15 @@ from perfsuite.report.page.findings import (
 )
 from perfsuite.report.page.head import Head, page_head
 from perfsuite.report.page.page_run import PageRun, RunLine, other_runs, run_lines
-from perfsuite.report.page.rows import CaseSources, CaseTable, case_tables, outcome_order, scale_note, works_by_case
+from perfsuite.report.page.rows import (
+    CaseSources,
+    CaseTable,
+    case_tables,
+    cases_axis,
+    outcome_order,
+    scale_note,
+    works_by_case,
+)
 from perfsuite.report.page.script import PageScript
 from perfsuite.report.page.words import (
     basis_words,
@@ -37,6 +45,7 @@ from perfsuite.report.page.words import (
     case_anchor,
     expected_words,
     headline_change,
+    interval_text,
     kind_title,
     kind_word,
     meaning,
@@ -121,6 +130,7 @@ def page_view(runs: Sequence[PageRun]) -> PageView:
     drawn = figures(run, page_run.observation, runs[1:])
     commands = reproductions(run)
     failed, improved = failures(run, commands), improvements(run, commands)
+    axis = cases_axis(run)
     sources = CaseSources(
         reproductions=commands,
         works=works_by_case(page_run.observation),
@@ -133,8 +143,8 @@ def page_view(runs: Sequence[PageRun]) -> PageView:
         improvements=improved,
         undecided=undecided_groups(run),
         figures=tuple(each for each in drawn if each.subject not in (_MACHINE, _RUNS)),
-        tables=case_tables(run, sources),
-        change_notes=tuple(capitalized(note) for note in (*scale_note(run), *change_notes(run.judgements))),
+        tables=case_tables(run, sources, axis),
+        change_notes=tuple(capitalized(note) for note in (*scale_note(axis), *change_notes(run.judgements))),
         runs=run_lines(runs),
         run_figures=_about(_RUNS, drawn),
         machine=machine_tables(runs),
@@ -160,7 +170,18 @@ _POLICY = (
 #: What the templates say of records, under the names of the functions.
 _WORDS: tuple[Callable[..., Any], ...] = (
     *(basis_words, case_anchor, expected_words, format_count, format_ratio, format_signed_ns, headline_change),
-    *(kind_word, meaning, old_word, outcome_order, outcome_word, outcome_words, reason_beside, short_name, timed),
+    *(
+        interval_text,
+        kind_word,
+        meaning,
+        old_word,
+        outcome_order,
+        outcome_word,
+        outcome_words,
+        reason_beside,
+        short_name,
+        timed,
+    ),
 )
 
 

@@ -223,12 +223,11 @@ def works_by_case(observation: Observation) -> dict[str, CaseWork]:
     return {work.case_id: work for work in observation.works}
 
 
-def case_tables(run: RunFile, sources: CaseSources) -> tuple[CaseTable, ...]:
-    """Return the tables in the order of the page, each with its cases in the order of the run."""
+def case_tables(run: RunFile, sources: CaseSources, axis: Axis | None) -> tuple[CaseTable, ...]:
+    """Return the tables in the order of the page, with changes on this axis, and cases in the order of the run."""
     by_kind: dict[str, list[int]] = defaultdict(list)
     for place, judgement in enumerate(run.judgements):
         by_kind[judgement.kind].append(place)
-    axis = cases_axis(run)
     return tuple(_table(kind, by_kind[kind], run, sources, axis) for kind in sorted(by_kind, key=kind_place))
 
 
@@ -238,9 +237,8 @@ def cases_axis(run: RunFile) -> Axis | None:
     return change_axis(changes) if changes else None
 
 
-def scale_note(run: RunFile) -> tuple[str, ...]:
+def scale_note(axis: Axis | None) -> tuple[str, ...]:
     """Say how to read the changes that are drawn; nothing where there is none."""
-    axis = cases_axis(run)
     if axis is None:
         return ()
     return (

@@ -4,24 +4,27 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from perfsuite.errors import PerfsuiteError
+from perfsuite.records.run_origin import BoardName, Commit
 from perfsuite.records.trend_point import TrendPoint
 from perfsuite.report.page.history import (
     LEAST_POINTS,
     MAX_CASES,
     CaseHistory,
     history_view,
-    place_name,
+    line_key,
+    place_names,
     write_history_page,
 )
 from perfsuite.testing.run_files import HOSTILE_NAMES
 from tests.history_points import DECODE, course, mark_at
 
-from .svg_pieces import pieces, points
+from .svg_pieces import pieces, points, tips
 
 PREFILL = "phase/smollm2-135m-q8_0/siso/prefill"
 
@@ -61,6 +64,15 @@ def test_a_line_is_broken_where_the_machine_became_another() -> None:
     other = [replace(each, fingerprint_digest="two") if place >= 15 else each for place, each in enumerate(night)]
     lines = [each for each in pieces(the_case(other).drawing, "path") if "dots" not in each.look]
     assert [len(points(each)) for each in lines] == [15, 15]
+
+
+def test_a_lone_run_between_two_fingerprints_is_a_dot() -> None:
+    """Also on a line so long that the others have none."""
+    nights = list(course(n_nights=200))
+    nights[100] = replace(nights[100], fingerprint_digest="two")
+    dots = [each for each in pieces(the_case(nights).drawing, "path") if "dots" in each.look.split()]
+    assert [len(points(each)) for each in dots] == [1]
+    assert dots[0].attributes["d"].endswith("h0")
 
 
 def test_a_change_is_marked_at_its_run() -> None:
@@ -117,18 +129,63 @@ def test_the_script_has_what_the_line_shows() -> None:
     assert values[1::2] == [float(f"{(each.measured_ns or 0) / 1e6:.5g}") for each in night]
     across = [view.data["runs"][place][0] / 1000 for place in values[::2]]
     assert across == [x for x, _ in points(pieces(view.cases[0].drawing, "path")[0])]
-    assert view.data["runs"][0][1] == f"2026-01-01 02:00, commit {'0' * 10} on main"
+    assert view.data["runs"][0][1:] == [0, "2026-01-01 02:00", f", commit {'0' * 10} on main"]
+    assert [moment for _, moment, _, _ in view.data["runs"]] == list(range(30))
+    beside = [
+        replace(each, started_at=each.started_at + timedelta(seconds=place % 2)) for place, each in enumerate(night)
+    ]
+    both = history_view([*beside, *course(board="shelf")], [])
+    assert [moment for _, moment, _, _ in both.data["runs"]] == sorted([*range(45), *range(0, 45, 3)])
 
 
 def test_long_lines_are_thinned_out_and_it_is_said() -> None:
-    """A point is the median of a few runs; the page says of how many."""
+    """A point is the run with the median time of a few; the page says of how many."""
     long = list(course(n_nights=13_000))
     view = history_view(long, [])
     (chart,) = view.data["charts"]
     n_points = len(chart["lines"][0][1]) // 2
     assert LEAST_POINTS <= n_points <= 12_000
-    assert any("thinned out" in note and "median of up to 2 runs" in note for note in view.notes)
+    told = (
+        "a point is one real run, the one with the median time of up to 2 runs of one fingerprint between two changes"
+    )
+    assert any("thinned out" in note and told in note for note in view.notes)
     assert not any("thinned out" in note for note in history_view(list(course()), []).notes)
+
+
+def test_a_thinned_line_has_only_times_of_runs() -> None:
+    """Each point has the time, day and commit of one run, and no point lies between two levels."""
+    by_case = {
+        f"operator/m/s/decode/{number:03}": list(course(f"operator/m/s/decode/{number:03}", n_nights=90))
+        for number in range(200)
+    }
+    slow, other = 21, 50
+    for nights in by_case.values():
+        for place, night in enumerate(nights):
+            nights[place] = replace(night, commit=Commit(sha=f"{place:010x}{'0' * 30}"))
+        for place in range(slow, 90):
+            nights[place] = replace(nights[place], measured_ns=9_000_000 + place * 1_000)
+        for place in range(other, 90):
+            nights[place] = replace(nights[place], fingerprint_digest="two")
+    marks = [mark_at(nights, slow) for nights in by_case.values()]
+    view = history_view([point for nights in by_case.values() for point in nights], marks)
+    assert any("thinned out" in note for note in view.notes)
+    for case, chart in zip(view.cases, view.data["charts"], strict=True):
+        nights = by_case[case.case_id]
+        ((_, values),) = chart["lines"]
+        told = [
+            ("".join(view.data["runs"][run][2:]), time) for run, time in zip(values[::2], values[1::2], strict=True)
+        ]
+        assert len(told) < 90
+        real = {
+            f"{each.started_at:%Y-%m-%d %H:%M}, commit {place:010x}": (each.measured_ns or 0) / 1e6
+            for place, each in enumerate(nights)
+        }
+        assert told == [(words, pytest.approx(real[words], rel=1e-4)) for words, _ in told]
+        assert [time for _, time in told if 5.3 < time < 9.0] == []
+        levels = [len(range(0, n_nights, 2)) for n_nights in (slow, other - slow, 90 - other)]
+        assert len(told) == sum(levels)
+        lines = [each for each in pieces(case.drawing, "path") if "dots" not in each.look]
+        assert [len(points(each)) for each in lines] == [levels[0] + levels[1], levels[2]]
 
 
 def test_more_cases_than_a_page_holds_are_counted() -> None:
@@ -138,6 +195,19 @@ def test_more_cases_than_a_page_holds_are_counted() -> None:
     assert len(view.cases) == MAX_CASES
     assert view.cases[0].case_id == DECODE
     assert any(note.startswith("6 cases of the 306 not shown") for note in view.notes)
+
+
+def test_the_head_names_cases_that_the_page_shows() -> None:
+    """Where more changed than it holds, all are counted and links lead to what is there."""
+    courses = [list(course(f"operator/m/s/d/{number:04}", n_nights=2, changed_at=1)) for number in range(MAX_CASES + 5)]
+    marks = [mark_at(nights, 1, ratio=1.0 + number / 1000) for number, nights in enumerate(courses)]
+    left = [mark_at(list(course("operator/m/s/d/0304", n_nights=9)), 8)]
+    view = history_view([point for nights in courses for point in nights], [*marks, *left])
+    shown = {each.case_id for each in view.cases}
+    newest, older = view.changes
+    assert (newest.n_cases, newest.named, older.n_cases) == (1, (), MAX_CASES + 5)
+    assert [each.after.case_id for each in older.named] == [f"operator/m/s/d/{number:04}" for number in (299, 298, 297)]
+    assert {each.after.case_id for each in older.named} <= shown
 
 
 def test_the_page_of_a_long_history_is_bounded(tmp_path: Path) -> None:
@@ -183,7 +253,38 @@ def test_a_history_without_a_time_has_a_page(tmp_path: Path) -> None:
 def test_a_board_is_named_where_runs_are_kept_by_it() -> None:
     """By its host name or the beginning of its identity; a machine of its own is its device alone."""
     (linked, *_), (own, *_) = course(board="shelf"), course()
-    assert (place_name(linked), place_name(own)) == ("rubikpi, board shelf", "rubikpi")
+    assert list(place_names([linked, own]).values()) == ["rubikpi, board shelf", "rubikpi"]
     assert linked.board is not None
     nameless = replace(linked, board=replace(linked.board, hostname="", identity="0123456789ab"))
-    assert place_name(nameless) == "rubikpi, board 01234567"
+    assert place_names([nameless]) == {("rubikpi", "0123456789ab"): "rubikpi, board 01234567"}
+
+
+def test_boards_of_one_host_name_are_told_apart() -> None:
+    """By their identities: as lines, as newest times, at changes, and when they are counted."""
+    one, other = (
+        [board_of(each, identity) for each in course(board=identity)] for identity in ("a1b2" * 4, "c3d4" * 4)
+    )
+    third = list(course(board="shelf"))
+    names = ["rubikpi, board a1b2a1b2a1b2a1b2 (rock)", "rubikpi, board c3d4c3d4c3d4c3d4 (rock)", "rubikpi, board shelf"]
+    view = history_view([*one, *other, *third], [mark_at(one), mark_at(other)])
+    (case,) = view.cases
+    assert [name for name, _ in case.newest] == names
+    assert [name for name, _ in view.data["charts"][0]["lines"]] == names
+    assert [view.place(each.after) for each in case.changes] == names[:2]
+    assert view.changes[0].places == tuple(names[:2])
+    assert "90 runs on 3 boards" in view.summary
+    assert {line_key(each) for each in (*one, *other, *third)} == view.names.keys()
+
+
+def board_of(point: TrendPoint, identity: str) -> TrendPoint:
+    """A run of a board that shares its host name."""
+    return replace(point, board=BoardName(identity=identity, hostname="rock", is_linked=True))
+
+
+def test_control_characters_of_a_change_are_not_in_its_tip() -> None:
+    """Nor those that turn the text around it."""
+    night = list(course())
+    (case,) = history_view(night, [mark_at(night, text="another\x1b[31m board\u202e")]).cases
+    (tip,) = tips(case.drawing)
+    assert "another [31m board" in tip
+    assert not {"\x1b", "\u202e"} & set(tip)

@@ -95,10 +95,10 @@ def test_a_change_is_drawn_on_one_scale() -> None:
     assert (change := Change.of(PAIRED_CASE)) is not None
     assert axis is not None
     assert (cells["Change"].text, cells["Change"].drawing) == (change.text, change.drawing(axis))
-    (note,) = scale_note(PAIRED_RUN)
+    (note,) = scale_note(axis)
     assert f"from {axis.low:+.0f} % to {axis.high:+.0f} %" in note
     bare = replace(PAIRED_RUN, judgements=(TOLD,))
-    assert (cases_axis(bare), scale_note(bare)) == (None, ())
+    assert (cases_axis(bare), scale_note(None)) == (None, ())
 
 
 RUN = synthetic_run(n_cases=120)
@@ -115,18 +115,18 @@ def sources(run: RunFile) -> CaseSources:
 
 def test_every_case_has_one_row_as_wide_as_its_table() -> None:
     """In the table of its kind with its own command; failures sort before what was not decided."""
-    tables = case_tables(RUN, sources(RUN))
+    tables = case_tables(RUN, sources(RUN), cases_axis(RUN))
     found = {row.judgement.case_id: (table.kind, row) for table in tables for row in table.rows}
     assert len(found) == sum(len(table.rows) for table in tables) == len(RUN.judgements)
     for place, judgement in enumerate(RUN.judgements):
         kind, row = found[judgement.case_id]
         assert (kind, row.judgement.outcome) == (judgement.kind, judgement.outcome)
         assert row.reproduction == reproductions(RUN)[place]
-    tables = case_tables(RUN, sources(RUN))
+    tables = case_tables(RUN, sources(RUN), cases_axis(RUN))
     assert all(len(row.cells) == len(table.columns) for table in tables for row in table.rows)
     assert {table.kind: table.tells_reasons for table in tables}["trace"]
     assert not {table.kind: table.tells_reasons for table in tables}["phase"]
-    rows = [row for table in case_tables(RUN, sources(RUN)) for row in table.rows]
+    rows = [row for table in case_tables(RUN, sources(RUN), cases_axis(RUN)) for row in table.rows]
     order = {row.judgement.outcome: outcome_order(row.judgement) for row in rows}
     assert max(order[each] for each in order if each.fails) < min(order[each] for each in order if not each.fails)
     assert order[Outcome.INVALID] < order[Outcome.INCONCLUSIVE] < order[Outcome.PASS]

@@ -46,11 +46,6 @@ class Change:
         """The change in words."""
         return format_ratio(self.ratio)
 
-    @property
-    def interval(self) -> str:
-        """The bounds in words; a dash where there are none."""
-        return "-" if self.bounds is None else " to ".join(map(format_ratio, self.bounds))
-
     def drawing(self, axis: Axis) -> Markup:
         """Draw the change: band and line are margin and zero, a bar the interval; a ring is a dot without one."""
         return picture(self._marks(axis), _HEIGHT, "", "change")

@@ -88,7 +88,7 @@ def _quantity_figure(quantity: _Quantity, states: Sequence[MachineState]) -> Ite
     points = [_state_point(quantity, state, series, value) for state, series, value in _read(quantity, states)]
     if len(points) < 2:
         return
-    values = [value for _, _, value in _read(quantity, states)]
+    values = [each.y for each in points]
     marked = f"{_marked(points, _LEFT_OUT, 'a cross')}{_marked(points, _THROTTLED, 'a ring')}"
     summary = f"{_range_words(quantity, values)}.{marked}"
     yield Figure(

@@ -17,9 +17,12 @@ from perfsuite.units import format_count, format_ns, to_percent
 #: Rows of a figure, and operators that its summary tells.
 _MOST_ROWS, _MOST_TOLD = 12, 3
 _HEIGHT = 18
+#: The end of the scale, over the longest bar.
+_ROOM = 1.02
 
 _MEASURED = Look(colour="k0", shape="square")
 _EXPECTED = Look(colour="k4", shape="diamond")
+_FAR = Look(colour="k4", shape="right")
 _OLD = Look(colour="k3", shape="bar")
 
 
@@ -33,13 +36,15 @@ def operators_figures(run: RunFile) -> Iterator[Figure]:
 
 def _figure(phase: str, found: Sequence[Judgement]) -> Figure:
     drawn, whole_ns = found[:_MOST_ROWS], sum(each.measured_ns or 0 for each in found)
-    most_ns = max(max(filter(None, (each.measured_ns, each.baseline_ns))) for each in drawn)
+    most_ns = max(max(filter(None, (each.measured_ns, each.baseline_ns))) for each in drawn) * _ROOM
     told = ", ".join(f"{role_of(each)} {_share(each, whole_ns)}" for each in drawn[:_MOST_TOLD])
     left = len(found) - len(drawn)
     more = f" {format_count(left, 'shorter one')} not drawn." if left else ""
     rows = Markup("").join(_row(each, most_ns, whole_ns) for each in drawn)
+    expected_ns = [each.expected_ns or 0 for each in drawn]
     looks = [("measured", _MEASURED)]
-    looks += [("expected", _EXPECTED)] if any(each.expected_ns for each in drawn) else []
+    looks += [("expected", _EXPECTED)] if any(0 < each <= most_ns for each in expected_ns) else []
+    looks += [("expected, beyond the end", _FAR)] if any(each > most_ns for each in expected_ns) else []
     looks += [("before", _OLD)] if any(each.baseline_ns for each in drawn) else []
     return Figure(
         figure_id=f"operators-{phase}",
@@ -50,21 +55,21 @@ def _figure(phase: str, found: Sequence[Judgement]) -> Figure:
     )
 
 
-def _row(judgement: Judgement, most_ns: int, whole_ns: int) -> Markup:
+def _row(judgement: Judgement, most_ns: float, whole_ns: int) -> Markup:
     return Markup("<li><bdi>{}</bdi>{}<span>{}</span><span>{}</span></li>").format(
         role_of(judgement),
-        picture(_marks(judgement, most_ns * 1.02), _HEIGHT, "", "bar"),
+        picture(_marks(judgement, most_ns), _HEIGHT, "", "bar"),
         format_ns(judgement.measured_ns),
         _share(judgement, whole_ns),
     )
 
 
 def _marks(judgement: Judgement, most_ns: float) -> Iterator[Markup]:
-    """Draw the measured time as a bar; an expectation beyond the longest of them lies at the end."""
+    """Draw the measured time as a bar; an expectation beyond the longest of them is an arrow at the end."""
     yield block(0.0, (judgement.measured_ns or 0) / most_ns, 4, _HEIGHT - 8, _MEASURED.colour)
     for time_ns, look in ((judgement.baseline_ns, _OLD), (judgement.expected_ns, _EXPECTED)):
-        if time_ns and time_ns <= most_ns:
-            yield mark(time_ns / most_ns, _HEIGHT / 2, look)
+        if time_ns:
+            yield mark(min(1.0, time_ns / most_ns), _HEIGHT / 2, look if time_ns <= most_ns else _FAR)
 
 
 def _share(judgement: Judgement, whole_ns: int) -> str:

@@ -118,12 +118,12 @@ class Canvas:
     def curves(self, curves: Iterable[tuple[str, Sequence[tuple[float, float]]]]) -> Markup:
         """Return lines through points, each with its look; they stretch with the width, and their strokes do not.
 
-        A look with the word ``dots`` draws the points alone, as strokes without a length.
+        A look with the word ``dots`` draws the points alone, as strokes without a length; so is a line of one point.
         """
+        looks = ((f"{look} dots" if len(points) == 1 else look, points) for look, points in curves if points)
         paths = Markup("").join(
             Markup('<path class="{}" d="{}"/>').format(look, self._path(points, "dots" in look.split()))
-            for look, points in curves
-            if points
+            for look, points in looks
         )
         return Markup('<svg class="curves" viewBox="0 0 1000 1000" preserveAspectRatio="none">{}</svg>').format(paths)
 

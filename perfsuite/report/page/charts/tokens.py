@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from statistics import median, quantiles
 
 from markupsafe import Markup
 
-from perfsuite.records.observation import Observation, TokenLatency
+from perfsuite.records.observation import Observation
 from perfsuite.report.page.charts.axes import TimeScale, level_axis, linear_axis
 from perfsuite.report.page.charts.figure import Figure
 from perfsuite.report.page.charts.svg import Canvas, Look
@@ -15,92 +16,111 @@ from perfsuite.report.page.page_run import PageRun
 from perfsuite.units import format_count, format_ns, format_ratio
 
 _HEIGHT = 180
-#: Steps beyond so many times the usual one are marked at the top, so that they do not press the others flat.
-_FAR = 1.6
+#: Isolated steps beyond so many times those around them are marked at the top, so that they do not press the others
+#: flat; and how many steps to either side are around one.
+_FAR, _N_AROUND = 1.6, 5
 _MOST_OTHERS, _MOST_DOTS = 5, 128
 
 _STEP, _BEYOND = Look(colour="k0", shape="circle"), Look(colour="k1", shape="up")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Step:
+    """A decode step, with its replicates and their median."""
+
+    n_context: int
+    samples_ns: tuple[int, ...]
+    time_ns: float
+
+    @property
+    def told(self) -> str:
+        """The step in words."""
+        return f"{self.n_context} tokens: {format_ns(self.time_ns)}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Course:
+    """The steps of a run in order, those far beyond the ones around them apart."""
+
+    near: tuple[_Step, ...]
+    far: tuple[_Step, ...]
+
+    @classmethod
+    def of(cls, observation: Observation) -> _Course:
+        """Take the steps whose median is above 0; with fewer than two near ones none is far."""
+        medians = [(each, median(each.samples_ns)) for each in observation.tokens if each.samples_ns]
+        steps = [
+            _Step(n_context=each.n_context, samples_ns=each.samples_ns, time_ns=time_ns)
+            for each, time_ns in medians
+            if time_ns > 0
+        ]
+        near: list[_Step] = []
+        far: list[_Step] = []
+        for place, step in enumerate(steps):
+            around = steps[max(0, place - _N_AROUND) : place + _N_AROUND + 1]
+            is_far = step.time_ns > median(each.time_ns for each in around) * _FAR
+            (far if is_far else near).append(step)
+        return cls(near=tuple(near), far=tuple(far)) if len(near) > 1 else cls(near=tuple(steps), far=())
+
+    @property
+    def n_steps(self) -> int:
+        """How many steps there are."""
+        return len(self.near) + len(self.far)
+
+
 def tokens_figure(observation: Observation, others: Sequence[PageRun] = ()) -> Iterator[Figure]:
     """Show the median of each step with the band of its replicates."""
-    tokens = [each for each in observation.tokens if each.samples_ns]
-    if len(tokens) < 2:
+    course = _Course.of(observation)
+    if course.n_steps < 2:
         return
-    usual_ns = median(median(each.samples_ns) for each in tokens)
-    far = [each for each in tokens if median(each.samples_ns) > usual_ns * _FAR]
-    beside = [each for each in others if len(each.observation.tokens) >= 2][-_MOST_OTHERS:]
-    summary = _summary(tokens, far, beside)
+    beside = [each for each in (_Course.of(each.observation) for each in others) if each.n_steps >= 2][-_MOST_OTHERS:]
+    summary = _summary(course, len(beside))
     yield Figure(
         figure_id="tokens",
         subject="tokens",
         title="Time of a decode step over the context",
         summary=summary,
-        drawing=_drawing(tokens, far, beside, usual_ns, summary),
+        drawing=_drawing(course, beside, summary),
     )
 
 
-def _summary(tokens: Sequence[TokenLatency], far: Sequence[TokenLatency], beside: Sequence[PageRun]) -> str:
-    near = [each for each in tokens if each not in far] or tokens
-    first, last = (median(each.samples_ns) for each in (near[0], near[-1]))
+def _summary(course: _Course, n_beside: int) -> str:
+    first, last = course.near[0], course.near[-1]
     told = (
-        f"{format_count(len(tokens), 'step')}, from {format_ns(first)} to {format_ns(last)} "
-        f"({format_ratio(last / first)}) while the context grows from {tokens[0].n_context} to {tokens[-1].n_context} "
-        "tokens. The band holds eight of ten replicates."
+        f"{format_count(course.n_steps, 'step')}, from {format_ns(first.time_ns)} to {format_ns(last.time_ns)} "
+        f"({format_ratio(last.time_ns / first.time_ns)}) while the context grows from {first.n_context} to "
+        f"{last.n_context} tokens. The band holds eight of ten replicates."
     )
-    if far:
-        steps = "; ".join(f"{format_ns(median(each.samples_ns))} at {each.n_context} tokens" for each in far[:3])
-        told += f" {format_count(len(far), 'step')} beyond the axis, marked at its top: {steps}."
-    return told + (f" Dashed lines are the medians of {format_count(len(beside), 'other run')}." if beside else "")
+    if course.far:
+        steps = "; ".join(f"{format_ns(each.time_ns)} at {each.n_context} tokens" for each in course.far[:3])
+        told += f" {format_count(len(course.far), 'step')} beyond the axis, marked at its top: {steps}."
+    return told + (f" Dashed lines are the medians of {format_count(n_beside, 'other run')}." if n_beside else "")
 
 
-def _drawing(
-    tokens: Sequence[TokenLatency],
-    far: Sequence[TokenLatency],
-    beside: Sequence[PageRun],
-    usual_ns: float,
-    summary: str,
-) -> Markup:
-    near = [each for each in tokens if each not in far] or list(tokens)
-    scale = TimeScale.of([usual_ns])
+def _drawing(course: _Course, beside: Sequence[_Course], summary: str) -> Markup:
+    near = course.near
+    contexts = [each.n_context for each in (*near, *course.far)]
+    top_ns = max(each.time_ns for each in near) * _FAR
+    scale = TimeScale.of([median(each.time_ns for each in near)])
     bands = {each.n_context: [scale(end) for end in _band(each.samples_ns)] for each in near}
-    middles: list[tuple[float, float]] = [(each.n_context, scale(median(each.samples_ns))) for each in near]
-    lines = [list(_other(each, usual_ns, scale)) for each in beside]
-    top = scale(usual_ns * _FAR)
+    middles: list[tuple[float, float]] = [(each.n_context, scale(each.time_ns)) for each in near]
+    lines = [[(step.n_context, scale(step.time_ns)) for step in each.near if step.time_ns <= top_ns] for each in beside]
     ends = [
-        *(min(top, end) for band in bands.values() for end in band),
+        *(min(scale(top_ns), end) for band in bands.values() for end in band),
         *(y for line in (middles, *lines) for _, y in line),
     ]
     canvas = Canvas(
-        x=linear_axis("tokens in the context", tokens[0].n_context, tokens[-1].n_context, least_step=1.0),
+        x=linear_axis("tokens in the context", min(contexts), max(contexts), least_step=1.0),
         y=level_axis(scale.title("time of a step"), ends),
         height=_HEIGHT,
     )
     lower, upper = ([(context, band[end]) for context, band in bands.items()] for end in (0, 1))
     band: list[tuple[float, float]] = [*lower, *upper[::-1]]
     curves = [("band", band), *(("dashed", line) for line in lines), ("k0", middles)]
-    marks = [canvas.mark(x, y, _STEP, f"{x} tokens: {format_ns(time)}") for (x, y), time in _dots(near, middles)]
-    marks += [
-        canvas.mark(
-            each.n_context, canvas.y.high, _BEYOND, f"{each.n_context} tokens: {format_ns(median(each.samples_ns))}"
-        )
-        for each in far
-    ]
+    dots = zip(middles, near, strict=True) if len(near) <= _MOST_DOTS else ()
+    marks = [canvas.mark(x, y, _STEP, step.told) for (x, y), step in dots]
+    marks += [canvas.mark(each.n_context, canvas.y.high, _BEYOND, each.told) for each in course.far]
     return canvas.plot([canvas.curves(curves), *marks], summary)
-
-
-def _dots(
-    near: Sequence[TokenLatency], middles: Sequence[tuple[float, float]]
-) -> Iterator[tuple[tuple[float, float], float]]:
-    if len(near) <= _MOST_DOTS:
-        yield from zip(middles, (median(each.samples_ns) for each in near), strict=True)
-
-
-def _other(page_run: PageRun, usual_ns: float, scale: TimeScale) -> Iterator[tuple[float, float]]:
-    """Return the steps of another run, without those beyond the axis."""
-    for token in page_run.observation.tokens:
-        if token.samples_ns and median(token.samples_ns) <= usual_ns * _FAR:
-            yield token.n_context, scale(median(token.samples_ns))
 
 
 def _band(samples_ns: Sequence[int]) -> tuple[float, float]:

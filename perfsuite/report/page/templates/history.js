@@ -3,6 +3,7 @@
 
 (() => {
   const PREFIX = "#case=";
+  const MOST_TOLD = 8;
   const byId = (id) => document.getElementById(id);
   const cases = [...document.querySelectorAll("details.series")];
   const { runs, charts } = JSON.parse(byId("courses").textContent);
@@ -38,55 +39,55 @@
 
   /* Runs of a chart: a line where the chosen one lies, and below the chart what was measured in it. */
 
-  /* Runs of several boards at one time lie at one place, of which the first run stands for all. */
-  function placesOf(chart) {
+  /* The runs of a chart in the order of time, those of several boards that began at one moment together. */
+  function stopsOf(chart) {
     const found = new Map();
-    for (const [, points] of chart.lines) {
+    for (const [name, points] of chart.lines) {
       for (let at = 0; at < points.length; at += 2) {
-        const across = runs[points[at]][0];
-        found.set(across, Math.min(points[at], found.get(across) ?? Infinity));
+        const [across, moment, when, commit] = runs[points[at]];
+        if (!found.has(moment)) found.set(moment, { across, moment, when, times: [] });
+        found.get(moment).times.push({ told: `${name} ${points[at + 1]} ${chart.unit}`, commit });
       }
     }
-    return [...found.values()].sort((one, other) => one - other);
+    return [...found.values()].sort((one, other) => one.moment - other.moment);
   }
 
-  function nearest(places, across) {
-    return places.reduce((best, each) =>
-      Math.abs(runs[each][0] - across) < Math.abs(runs[best][0] - across) ? each : best,
-    );
+  /* The runs nearest to a place, and all that the pointer does not tell from them. */
+  function near(stops, across, reach) {
+    const away = (stop) => Math.abs(stop.across - across);
+    const least = stops.reduce((best, stop) => Math.min(best, away(stop)), Infinity);
+    return stops.filter((stop) => away(stop) <= Math.max(least, reach));
   }
 
-  function timesIn(chart, run) {
-    return chart.lines.flatMap(([name, points]) => {
-      for (let at = 0; at < points.length; at += 2) {
-        if (runs[points[at]][0] === runs[run][0]) return [`${name} ${points[at + 1]} ${chart.unit}`];
-      }
-      return [];
-    });
+  function wordsOf({ when, times }) {
+    const isOne = times.every((each) => each.commit === times[0].commit);
+    const told = times.map((each) => (isOne ? each.told : each.told + each.commit)).join("; ");
+    return `${when}${isOne ? times[0].commit : ""}: ${told}`;
   }
 
   function follow(course) {
     const chart = charts[Number(course.dataset.chart)];
-    const places = placesOf(chart);
+    const stops = stopsOf(chart);
     const area = course.querySelector("svg.area");
     const line = document.createElementNS("http://www.w3.org/2000/svg", "line");
     line.setAttribute("class", "cursor");
     line.setAttribute("y2", area.getAttribute("height"));
     let chosen = null;
 
-    function show(run) {
-      chosen = run;
-      for (const end of ["x1", "x2"]) line.setAttribute(end, `${runs[run][0] / 10}%`);
+    function show(found) {
+      chosen = found.at(-1);
+      for (const end of ["x1", "x2"]) line.setAttribute(end, `${chosen.across / 10}%`);
       area.append(line);
-      course.querySelector(".told").textContent = `${runs[run][1]}: ${timesIn(chart, run).join("; ")}`;
+      const more = found.length > MOST_TOLD ? [`and ${found.length - MOST_TOLD} earlier runs here`] : [];
+      course.querySelector(".told").textContent = [...found.slice(-MOST_TOLD).map(wordsOf), ...more].join("\n");
     }
 
     function step(event) {
-      const by = { ArrowLeft: -1, ArrowRight: 1, Home: -places.length, End: places.length }[event.key];
+      const by = { ArrowLeft: -1, ArrowRight: 1, Home: -stops.length, End: stops.length }[event.key];
       if (by === undefined) return;
       event.preventDefault();
-      const at = chosen === null ? places.length - 1 : places.indexOf(chosen) + by;
-      show(places[Math.min(places.length - 1, Math.max(0, at))]);
+      const at = chosen === null ? stops.length - 1 : stops.indexOf(chosen) + by;
+      show([stops[Math.min(stops.length - 1, Math.max(0, at))]]);
     }
 
     const plot = course.querySelector(".plot");
@@ -94,10 +95,11 @@
     plot.setAttribute("role", "group");
     plot.setAttribute("aria-label", "Runs over time: the arrow keys go from run to run");
     plot.addEventListener("keydown", step);
-    plot.addEventListener("focus", () => chosen ?? show(places.at(-1)));
+    plot.addEventListener("focus", () => chosen ?? show([stops.at(-1)]));
     plot.addEventListener("pointermove", (event) => {
       const box = area.getBoundingClientRect();
-      show(nearest(places, ((event.clientX - box.left) / box.width) * 1000));
+      const perPixel = 1000 / box.width;
+      show(near(stops, (event.clientX - box.left) * perPixel, perPixel / 2));
     });
   }
 
@@ -105,7 +107,7 @@
 
   function openLinked() {
     if (!location.hash.startsWith(PREFIX)) return;
-    const found = byId(location.hash.slice(1)) ?? byId(decodeURI(location.hash.slice(1)));
+    const found = byId(location.hash.slice(1));
     if (!found) return;
     if (found.hidden) {
       filter.reset();
@@ -120,5 +122,9 @@
   for (const course of document.querySelectorAll(".course")) follow(course);
   if (filter) listenToFilter();
   addEventListener("hashchange", openLinked);
+  addEventListener("click", (event) => {
+    const link = event.target.closest("a[href^='#case=']");
+    if (link && link.hash === location.hash) openLinked();
+  });
   openLinked();
 })();

@@ -51,6 +51,24 @@ def test_times_before_and_expected_are_marked_where_they_are_known() -> None:
     assert list(operators_figures(synthetic_run(n_cases=3))) == []
 
 
+def test_an_expectation_beyond_the_longest_lies_at_the_end() -> None:
+    """As an arrow, which the legend names; without one, the legend has none."""
+    first = next(
+        each for each in RUN.judgements if each.case_id.startswith("operator/") and "/prefill/" in each.case_id
+    )
+    far = replace(first, measured_ns=1_000_000, baseline_ns=None, expected_ns=2_000_000)
+    near = replace(far, case_id=f"{first.case_id}-near", measured_ns=999_000, expected_ns=500_000)
+    (figure,) = operators_figures(replace(RUN, judgements=(far, near)))
+    marks = [each for each in pieces(figure.drawing, "use", "k4") if each.attributes["x"].endswith("%")]
+    assert [(each.attributes["href"], each.attributes["x"]) for each in marks] == [
+        ("#shape-right", "100%"),
+        ("#shape-diamond", "49.02%"),
+    ]
+    assert "expected, beyond the end" in figure.drawing
+    (plain,) = operators_figures(replace(RUN, judgements=(near,)))
+    assert "beyond" not in plain.drawing
+
+
 def test_names_are_text() -> None:
     """Of somebody's operators as well."""
     hostile = tuple(

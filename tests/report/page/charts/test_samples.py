@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 from perfsuite.records.outcome import Outcome
@@ -45,8 +46,28 @@ def test_what_asks_nothing_has_no_picture() -> None:
 
 
 def test_hundreds_of_samples_are_not_all_drawn() -> None:
-    """The first sixty are."""
-    many = replace(PAIRED[0], samples_ns=tuple(range(1_000, 1_200)))
+    """Sixty strokes are, from all samples: the least and the most are among them, and words and median are of all."""
+    times_ns = (*range(1_000, 1_100), *range(5_000, 5_101))
+    many = replace(PAIRED[0], samples_ns=times_ns, baseline_samples_ns=times_ns)
     drawing = samples_drawing(many)
     assert drawing is not None
-    assert strokes(drawing, "k0") == 60
+    for look in ("k0", "k4"):
+        assert strokes(drawing, look) == 60
+        places = [int(each) for each in re.findall(r"M(\d+) ", pieces(drawing, "path", look)[0].attributes["d"])]
+        few, more = [each for each in places if each < 500], [each for each in places if each > 500]
+        assert (len(few), len(more)) == (30, 30)
+        assert max(places) - min(places) > 900
+    told = "1.00 µs to 5.10 µs"
+    assert pieces(drawing, "svg")[0].attributes["aria-label"] == f"this run {told}; old side {told}"
+    (middle, _) = re.findall(r"M(\d+) ", pieces(drawing, "path", "median")[0].attributes["d"])
+    assert int(middle) > 900
+
+
+def test_a_row_without_times_is_left_out() -> None:
+    """Where a run measured only 0 ns, the old side is drawn alone, in its own colour; the words tell it alone."""
+    drawing = samples_drawing(replace(PAIRED[0], samples_ns=(0, 0), baseline_samples_ns=(5_000, 6_000)))
+    assert drawing is not None
+    assert (strokes(drawing, "k0"), strokes(drawing, "k4"), strokes(drawing, "median")) == (0, 2, 1)
+    assert pieces(drawing, "svg")[0].attributes["aria-label"] == "old side 5.00 µs to 6.00 µs"
+    assert [each.text for each in pieces(drawing, "span")] == ["old side"]
+    assert samples_drawing(replace(PAIRED[0], samples_ns=(0, 0), baseline_samples_ns=(0, 0))) is None

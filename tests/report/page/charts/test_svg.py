@@ -67,6 +67,8 @@ def test_a_plot_has_its_marks_where_its_numbers_say() -> None:
     curve = canvas.curves([("k0", [(0.0, 0.0), (5.0, 2.0), (10.0, 4.0)])])
     drawn = canvas.plot([curve, canvas.mark(5.0, 2.0, look_of(0), "five")], "A line.")
     assert points(pieces(drawn, "path")[0]) == [(0.0, 0.0), (0.5, 0.5), (1.0, 1.0)]
+    (lone,) = pieces(canvas.curves([("k0", [(5.0, 2.0)])]), "path")
+    assert (lone.look, lone.attributes["d"]) == ("k0 dots", "M500 500h0")
     (dot,) = pieces(drawn, "use")
     assert (dot.attributes["x"], dot.attributes["y"]) == ("50%", "50")
     assert {each.text for each in pieces(drawn, "text")} >= {"2", "4", "10"}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from time import process_time
+
 from perfsuite.records.observation import Observation, TokenLatency
 from perfsuite.report.page.charts.tokens import tokens_figure
 from perfsuite.testing.run_files import synthetic_run
@@ -56,3 +58,39 @@ def test_thousands_of_steps_are_a_line_without_marks() -> None:
     """A mark for each would only cover the others."""
     (figure,) = tokens_figure(observation(*range(2_000_000, 2_000_500)))
     assert not pieces(figure.drawing, "use")
+
+
+def test_late_steady_growth_is_no_step_beyond() -> None:
+    """The words say where the line begins and ends, and the axis holds all of it."""
+    (figure,) = tokens_figure(observation(*(1_000_000 + 4_000_000 * place // 999 for place in range(1000))))
+    told = "from 1.00 ms to 5.00 ms (× 5) while the context grows from 64 to 1063 tokens"
+    assert figure.summary.startswith(f"1000 steps, {told}.")
+    assert "beyond" not in figure.summary
+    line = points(pieces(figure.drawing, "path", "k0")[0])
+    assert len(line) == 1000
+    assert max(y for _, y in line) < 1.0
+
+
+def test_the_words_tell_the_context_of_the_steps_that_they_compare() -> None:
+    """A slow first step is left out of both: of the times, and of the tokens."""
+    (figure,) = tokens_figure(observation(40_000_000, 2_000_000, 2_010_000, 2_020_000))
+    assert "from 2.00 ms to 2.02 ms (+1.0 %) while the context grows from 65 to 67 tokens" in figure.summary
+
+
+def test_steps_of_no_time_are_left_out() -> None:
+    """A clock too coarse for a step makes no figure fail."""
+    nothing = Observation(tokens=tuple(TokenLatency(n_context=place, samples_ns=(0, 0)) for place in range(3)))
+    assert not list(tokens_figure(nothing))
+    some = Observation(tokens=(*nothing.tokens, *observation(2_000_000, 2_100_000).tokens))
+    (figure,) = tokens_figure(some, [page_run(synthetic_run(n_cases=1), nothing)])
+    assert figure.summary.startswith("2 steps, from 2.00 ms to 2.10 ms")
+    assert "other run" not in figure.summary
+
+
+def test_thousands_of_slow_steps_take_no_time() -> None:
+    """Each is looked at beside the few around it alone."""
+    times = [4_000_000 if place % 10 == 0 else 2_000_000 for place in range(20_000)]
+    began_s = process_time()
+    (figure,) = tokens_figure(observation(*times))
+    assert "2000 steps beyond the axis" in figure.summary
+    assert process_time() - began_s < 10.0
