@@ -104,7 +104,9 @@ def _drawing(course: _Course, beside: Sequence[_Course], summary: str) -> Markup
     scale = TimeScale.of([median(each.time_ns for each in near)])
     bands = {each.n_context: [scale(end) for end in _band(each.samples_ns)] for each in near}
     middles: list[tuple[float, float]] = [(each.n_context, scale(each.time_ns)) for each in near]
-    lines = [[(step.n_context, scale(step.time_ns)) for step in each.near if step.time_ns <= top_ns] for each in beside]
+    lines: list[list[tuple[float, float]]] = [
+        [(step.n_context, scale(step.time_ns)) for step in each.near if step.time_ns <= top_ns] for each in beside
+    ]
     ends = [
         *(min(scale(top_ns), end) for band in bands.values() for end in band),
         *(y for line in (middles, *lines) for _, y in line),
@@ -116,7 +118,9 @@ def _drawing(course: _Course, beside: Sequence[_Course], summary: str) -> Markup
     )
     lower, upper = ([(context, band[end]) for context, band in bands.items()] for end in (0, 1))
     band: list[tuple[float, float]] = [*lower, *upper[::-1]]
-    curves = [("band", band), *(("dashed", line) for line in lines), ("k0", middles)]
+    curves: list[tuple[str, list[tuple[float, float]]]] = [("band", band)]
+    curves += [("dashed", line) for line in lines]
+    curves.append(("k0", middles))
     dots = zip(middles, near, strict=True) if len(near) <= _MOST_DOTS else ()
     marks = [canvas.mark(x, y, _STEP, step.told) for (x, y), step in dots]
     marks += [canvas.mark(each.n_context, canvas.y.high, _BEYOND, each.told) for each in course.far]
