@@ -110,7 +110,7 @@ def test_a_run_is_told_where_it_is_pointed_at(browser: Browser, page_path: Path)
 
 
 def test_every_run_is_told(browser: Browser, tmp_path: Path) -> None:
-    """Also where many lie at one place: the arrow keys reach each, and the pointer tells the newest that lie there."""
+    """The arrow keys reach each run, and the pointer shows the newest of those at one place."""
     night = list(course(n_nights=5))
     soon = [
         replace(each, run_id=f"{each.run_id}-soon", started_at=each.started_at + timedelta(hours=1)) for each in night

@@ -49,7 +49,7 @@ def test_a_pattern_chooses_cases(history_dir: Path, tmp_path: Path, capsys: Stre
 
 
 def test_times_that_are_none_are_counted(tmp_path: Path, capsys: Streams) -> None:
-    """Zeros are in no chart; those of the chosen cases are told as 'perfsuite history changes' tells them."""
+    """Zeros are in no chart; the page counts those of the chosen cases, as 'perfsuite history changes' does."""
     run = synthetic_run(n_cases=8, against=None)
     append_run(replace(run, judgements=tuple(replace(each, measured_ns=0) for each in run.judgements)), tmp_path / "h")
     given = ["history", "page", "-o", str(tmp_path / "a.html"), "--history", str(tmp_path / "h")]
