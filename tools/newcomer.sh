@@ -5,13 +5,12 @@
 #   tools/newcomer.sh --prepare    only make the checkout of llama.cpp with the planted branch, in ~/llama.cpp
 #
 # Before the clock runs it makes ~/llama.cpp of the sources of llama-cpp-python: 'master' as they are, 'my-branch' with
-# ggml's dot products compiled with -O0. Then it clones what is committed, with an empty cache, and types the commands of
+# llamafile's kernels switched off, as one line of CMake does it by mistake. Then it clones what is committed, with an empty cache, and types the commands of
 # docs/tutorial/first-run.md down to the comparison. The exit code is 0 where the answer is 'regressed' in time.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
 page=docs/tutorial/first-run.md
 limit_s=600
-slow_file=ggml/src/ggml-cpu/arch/x86/quants.c
 
 say() { printf 'newcomer: %s\n' "$*"; }
 
@@ -36,9 +35,10 @@ prepare() {
   git add -A -f
   commit "llama.cpp of $requirement"
   git checkout -q -b my-branch
-  sed -i '1i #pragma GCC optimize("O0")' "$slow_file"
-  git add "$slow_file"
-  commit "dot products with -O0"
+  sed -i 's/set(GGML_LLAMAFILE_DEFAULT ON)/set(GGML_LLAMAFILE_DEFAULT OFF)/' CMakeLists.txt
+  ! git diff --quiet || { say "CMakeLists.txt has no GGML_LLAMAFILE_DEFAULT to switch off" && exit 1; }
+  git add CMakeLists.txt
+  commit "without llamafile's kernels"
   git checkout -q master
 }
 
