@@ -1,4 +1,4 @@
-"""``python -m tests.fuzz``: reads changed files with every reader, and keeps those with which one does what it must not.
+"""``python -m tests.fuzz``: reads changed files with every reader, and keeps those that one does not stand.
 
     python -m tests.fuzz --seconds 120
     python -m tests.fuzz --reader gguf --executions 1000000

@@ -38,7 +38,9 @@ LIMIT_S, LIMIT_BYTES = 2.0, 512 << 20
 _STUCK_S = 60.0
 #: Contents that a process knows: the seeds, and each that was refused at a place of its own.
 _MOST_KNOWN = 2000
-_COUNT = struct.Struct("<Q")
+#: What a process shares with its parent: how many files it has read, how long the one is that it reads, and that one.
+_HEAD = struct.Struct("<QQ")
+_MOST_SHARED = 4 << 20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,15 +66,15 @@ def judged(reader: Reader, path: Path) -> tuple[Any, ...]:
     """
     try:
         value = reader.read(path)
-    except reader.refusal as error:
-        if isinstance(error, PerfsuiteError) and not str(error).isprintable():
-            raise BrokenError(f"the error is no line that a terminal shows: {str(error)!r:.300}") from error
+    except (PerfsuiteError, reader.refusal) as error:
+        if not str(error):
+            raise BrokenError("the error says nothing") from error
         return tuple(_places(error))
-    if reader.write is not None:
+    if reader.write is not None and value is not None:
         try:
             reader.write(value, path)
             again = reader.read(path)
-        except reader.refusal as error:
+        except (PerfsuiteError, reader.refusal) as error:
             raise BrokenError(f"what was read cannot be written and read: {error}") from error
         if not is_same(value, again):
             raise BrokenError(f"written and read again it differs: {_difference(value, again)}")
@@ -130,7 +132,7 @@ def work_folder(reader: Reader) -> Iterator[Path]:
 
 def replayed(name: str, content: bytes) -> Finding | None:
     """Read one file as the fuzzing does, in a process of its own; return what does not hold."""
-    found = list(_in_process(name, lambda work: work.read(content)))
+    _, found = _in_process(name, lambda process: process.read(content))
     return found[0] if found else None
 
 
@@ -139,15 +141,14 @@ def fuzzed(name: str, *, seed: int, until: Callable[[int], bool]) -> tuple[int, 
     found: dict[str, Finding] = {}
     n_read, start_seed = 0, seed
     while not until(n_read):
-        counter = mmap.mmap(-1, _COUNT.size)
         before, start_seed = n_read, start_seed + 1
 
-        def work(process: _Process, counter: mmap.mmap = counter, seed: int = start_seed, before: int = before) -> None:
-            process.fuzz(seed, counter, lambda n: until(before + n))
+        def work(process: _Process, seed: int = start_seed, before: int = before) -> None:
+            process.fuzz(seed, lambda n: until(before + n))
 
-        for each in _in_process(name, work, counter):
+        n_done, new = _in_process(name, work)
+        for each in new:
             found.setdefault(_kind_of(each), each)
-        n_done = _COUNT.unpack(counter[:])[0]
         n_read += n_done
         if not n_done:
             break
@@ -158,8 +159,9 @@ def _kind_of(finding: Finding) -> str:
     return finding.what.split(": ")[0]
 
 
-def _in_process(name: str, work: Callable[[_Process], None], counter: mmap.mmap | None = None) -> list[Finding]:
-    """Do the work in a child; return what it found, and what it was reading where it died."""
+def _in_process(name: str, work: Callable[[_Process], object]) -> tuple[int, list[Finding]]:
+    """Do the work in a child; return how many files it read and what it found, also what it read where it died."""
+    shared = mmap.mmap(-1, _HEAD.size + _MOST_SHARED)
     with work_folder(READERS[name]) as path, tempfile.TemporaryDirectory(prefix="perfsuite-fuzz-") as told:
         log, output = Path(told), Path(told) / "output"
         child = os.fork()
@@ -168,13 +170,14 @@ def _in_process(name: str, work: Callable[[_Process], None], counter: mmap.mmap 
             try:
                 handle = os.open(output, os.O_CREAT | os.O_WRONLY)
                 os.dup2(handle, 2)
-                work(_Process(name, path, log))
+                work(_Process(name, path, log, shared))
                 status = 0
             except BaseException:
                 traceback.print_exc()
             finally:
                 os._exit(status)
-        status = _waited(child, counter)
+        status = _waited(child, shared)
+        n_read, n_bytes = _HEAD.unpack_from(shared)
         found = [
             Finding(
                 reader=name,
@@ -185,20 +188,20 @@ def _in_process(name: str, work: Callable[[_Process], None], counter: mmap.mmap 
             for each in sorted(log.glob("*.content"))
         ]
         if status:
-            content = (log / "reading").read_bytes() if (log / "reading").exists() else b""
+            content = shared[_HEAD.size : _HEAD.size + n_bytes]
             how = f"takes more than {LIMIT_S:g} s" if status == -signal.SIGPROF else f"ended with {status}"
             found.append(Finding(reader=name, what=how, content=content, details=output.read_text("utf-8", "replace")))
-        return found
+        return n_read, found
 
 
-def _waited(child: int, counter: mmap.mmap | None) -> int:
+def _waited(child: int, shared: mmap.mmap) -> int:
     """Wait for a child, as long as it reads; return how it ended."""
     seen, since = b"", time.monotonic()
     while True:
         ended, status = os.waitpid(child, os.WNOHANG)
         if ended:
             return os.waitstatus_to_exitcode(status)
-        if counter is not None and (now := counter[:]) != seen:
+        if (now := shared[: _HEAD.size]) != seen:
             seen, since = now, time.monotonic()
         if time.monotonic() - since > _STUCK_S:
             os.kill(child, signal.SIGKILL)
@@ -208,13 +211,12 @@ def _waited(child: int, counter: mmap.mmap | None) -> int:
 class _Process:
     """The child: it reads one file after the other."""
 
-    def __init__(self, name: str, path: Path, log: Path) -> None:
+    def __init__(self, name: str, path: Path, log: Path, shared: mmap.mmap) -> None:
         self._name, self._reader, self._path, self._log = name, READERS[name], path, log
+        self._shared, self._n_read = shared, 0
         self._kinds: set[str] = set()
         warnings.simplefilter("ignore")
         os.chdir(path.parent)
-        # what the file of a dead process was lies in memory that outlives it
-        self._reading = os.open(log / "reading", os.O_CREAT | os.O_RDWR)
         signal.signal(signal.SIGPROF, signal.SIG_DFL)
         _, most = resource.getrlimit(resource.RLIMIT_AS)
         resource.setrlimit(resource.RLIMIT_AS, (_own_bytes() + LIMIT_BYTES, most))
@@ -223,7 +225,12 @@ class _Process:
 
     def read(self, content: bytes) -> tuple[Any, ...] | None:
         """Read a file; return what `judged` does, None of a finding, which is noted."""
-        self._path.write_bytes(content)
+        self._shared[_HEAD.size : _HEAD.size + len(content)] = content
+        self._shared[: _HEAD.size] = _HEAD.pack(self._n_read, len(content))
+        handle = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        os.write(handle, content)
+        os.close(handle)
+        self._n_read += 1
         signal.setitimer(signal.ITIMER_PROF, LIMIT_S)
         try:
             return judged(self._reader, self._path)
@@ -234,17 +241,13 @@ class _Process:
         finally:
             signal.setitimer(signal.ITIMER_PROF, 0)
 
-    def fuzz(self, seed: int, counter: mmap.mmap, until: Callable[[int], bool]) -> None:
+    def fuzz(self, seed: int, until: Callable[[int], bool]) -> None:
         """Read changed files, the first of them as they are; what is refused at another place is changed further."""
         mutator, known, places = Mutator(self._reader.form, seed), list(seeds(self._name).values()), set()
-        n_read = 0
-        while not until(n_read):
-            content = self._changed(mutator, known) if n_read >= len(known) or places else known[n_read]
-            os.pwrite(self._reading, content, 0)
-            os.ftruncate(self._reading, len(content))
+        first = list(known)
+        while not until(self._n_read):
+            content = first.pop() if first else self._changed(mutator, known)[:_MOST_SHARED]
             seen = self.read(content)
-            n_read += 1
-            counter[:] = _COUNT.pack(n_read)
             if seen is not None and seen not in places:
                 places.add(seen)
                 if len(content) < MOST_BYTES // 4 and len(known) < _MOST_KNOWN:

@@ -11,7 +11,7 @@ import os
 import shutil
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +38,7 @@ from perfsuite.experiments.study.harness_scores import read_harness_score
 from perfsuite.experiments.study.plan_file import read_plan as read_study_plan
 from perfsuite.measure.board.frames import Frames
 from perfsuite.measure.bundle.elf import read_needs
-from perfsuite.measure.calibration_store import calibration_path, find_calibration, store_calibration
+from perfsuite.measure.calibration_store import calibration_path, find_calibration
 from perfsuite.measure.engine_store import read_entry
 from perfsuite.measure.phase_tracer import read_trace as read_phase_trace
 from perfsuite.measure.plan import SCHEMA as PLAN_SCHEMA
@@ -61,6 +61,7 @@ from perfsuite.records.opencl_log_file import read_opencl_log
 from perfsuite.records.tensor_layout import TensorLayout
 from perfsuite.records.trace_file import read_trace, write_trace
 from perfsuite.records.trace_writer import HEAD, MAGIC, BlockKind, block_head
+from perfsuite.records.whole_file import write_json
 from perfsuite.report.history.append import append_run, run_rows
 from perfsuite.report.history.reader import open_history
 from perfsuite.report.llama_bench_export import read_measured_phases
@@ -68,6 +69,7 @@ from perfsuite.report.run_file import read_run_file, write_run
 from perfsuite.trace.recording import read_recording
 from perfsuite.verdict.baseline import read_baselines, write_baselines
 from perfsuite.verdict.recorded_run import read_run
+from perfsuite.workload.config_metadata import spec_of_config
 from perfsuite.workload.gguf_metadata import read_gguf
 from perfsuite.workload.huggingface import from_config
 from perfsuite.workload.model_spec import read_spec
@@ -90,7 +92,7 @@ class Reader:
     read: Callable[[Path], Any]
     #: Writes what was read to the same path, so that it is read as the same.
     write: Callable[[Any, Path], object] | None = None
-    #: What it raises for what is none, as its docstring says.
+    #: What it raises for what is none beside a `PerfsuiteError`, as its docstring says.
     refusal: type[Exception] = PerfsuiteError
     #: What the file is called in its folder, and what else lies there.
     name: str = "file"
@@ -201,11 +203,12 @@ def _lock(path: Path) -> Any:
 
 
 def _lines(path: Path) -> Any:
-    return [from_line(line) for line in path.read_bytes().split(b"\n") if line]
+    records = (from_line(line) for line in path.read_bytes().split(b"\n") if line)
+    return [each for each in records if each is not None]
 
 
 def _write_lines(records: Any, path: Path) -> None:
-    path.write_text("\n".join(to_line(each) for each in records if each is not None), "utf-8")
+    path.write_text("\n".join(to_line(each) for each in records), "utf-8")
 
 
 def _calibration(path: Path) -> Any:
@@ -216,8 +219,7 @@ def _calibration(path: Path) -> Any:
 
 
 def _write_calibration(kept: Calibration, path: Path) -> None:
-    stored = store_calibration(replace(kept, fingerprint={"soc": "A"}, n_threads=2), "build", path.parent)
-    shutil.copy(stored, path)
+    write_json(path, kept.to_plain(), MeasurementError)
 
 
 def _write_trials(trials: Any, path: Path) -> None:
@@ -238,7 +240,7 @@ def _examples(path: Path) -> Any:
     shutil.copy(path, folder / "x.json")
     examples = read_examples(path)
     read_kept(path.parent, "device")
-    return examples
+    return sorted(examples, key=repr)
 
 
 def _rows(path: Path) -> Any:
@@ -437,6 +439,7 @@ READERS: Mapping[str, Reader] = {
         write=lambda prompts, path: path.write_text(prompts_text(prompts), "utf-8"),
     ),
     "config": Reader(form=Form.JSON, name="config.json", read=from_config),
+    "config-of-any": Reader(form=Form.JSON, name="config.json", read=spec_of_config),
     "model-spec": Reader(form=Form.TEXT, read=read_spec),
     "live": Reader(form=Form.JSON_LINES, read=_lines, write=_write_lines, seeds=("formats/live.jsonl",)),
     "lock": Reader(

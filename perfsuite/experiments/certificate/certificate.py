@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -10,11 +11,13 @@ from statistics import mean, median
 from typing import Any
 
 from perfsuite.errors import MeasurementError
-from perfsuite.records.codec import from_plain, parse_json, to_plain
+from perfsuite.records.codec import content_of, from_plain, in_one_line, parse_json, to_plain
 from perfsuite.records.outcome import Outcome
 
 #: Raised whenever a field changes its meaning.
 SCHEMA = 1
+
+_TODO = "move the file away and certify anew"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,26 +83,19 @@ def read_trials(path: Path) -> tuple[Trial, ...]:
 
     Raises `MeasurementError`: a line is no trial of this schema.
     """
-    try:
-        lines = path.read_text("utf-8").splitlines(keepends=True)
-    except FileNotFoundError:
+    if not os.path.lexists(path):
         return ()
-    except OSError as error:
-        raise MeasurementError(f"{path}: cannot be read ({error.strerror})") from error
-    return tuple(_trials(path, lines))
+    return tuple(_trials(path, content_of(path, MeasurementError, _TODO).split(b"\n")[:-1]))
 
 
-def _trials(path: Path, lines: list[str]) -> Iterator[Trial]:
-    todo = "move the file away and certify anew"
+def _trials(path: Path, lines: list[bytes]) -> Iterator[Trial]:
     for number, line in enumerate(lines, 1):
-        if not line.endswith("\n"):
-            continue
         where = f"{path}:{number}: is not a trial"
         try:
             plain = parse_json(line)
         except (ValueError, RecursionError) as error:
-            raise MeasurementError(f"{where} ({error}); {todo}") from error
-        yield from_plain(plain, Trial, where, MeasurementError, todo, schema=SCHEMA, is_closed=True)
+            raise MeasurementError(f"{where} ({in_one_line(error)}); {_TODO}") from error
+        yield from_plain(plain, Trial, where, MeasurementError, _TODO, schema=SCHEMA, is_closed=True)
 
 
 #: The phases whose verdicts stand for a slowdown of the engine.
