@@ -218,22 +218,27 @@ class _Process:
         warnings.simplefilter("ignore")
         os.chdir(path.parent)
         signal.signal(signal.SIGPROF, signal.SIG_DFL)
-        _, most = resource.getrlimit(resource.RLIMIT_AS)
-        resource.setrlimit(resource.RLIMIT_AS, (_own_bytes() + LIMIT_BYTES, most))
+        self._first_bytes = _most_bytes()
+        if not self._reader.has_threads:
+            _, most = resource.getrlimit(resource.RLIMIT_AS)
+            resource.setrlimit(resource.RLIMIT_AS, (_own_bytes() + LIMIT_BYTES, most))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         gc.freeze()
 
     def read(self, content: bytes) -> tuple[Any, ...] | None:
         """Read a file; return what `judged` does, None of a finding, which is noted."""
         self._shared[_HEAD.size : _HEAD.size + len(content)] = content
-        self._shared[: _HEAD.size] = _HEAD.pack(self._n_read, len(content))
+        self._shared[: _HEAD.size] = _HEAD.pack(self._n_read + 1, len(content))
         handle = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         os.write(handle, content)
         os.close(handle)
         self._n_read += 1
         signal.setitimer(signal.ITIMER_PROF, LIMIT_S)
         try:
-            return judged(self._reader, self._path)
+            seen = judged(self._reader, self._path)
+            if (grown_bytes := _most_bytes() - self._first_bytes) > LIMIT_BYTES:
+                raise BrokenError(f"takes {grown_bytes >> 20} MB")
+            return seen
         except BaseException as error:
             signal.setitimer(signal.ITIMER_PROF, 0)
             self._note(error, content)
@@ -245,7 +250,7 @@ class _Process:
         """Read changed files, the first of them as they are; what is refused at another place is changed further."""
         mutator, known, places = Mutator(self._reader.form, seed), list(seeds(self._name).values()), set()
         first = list(known)
-        while not until(self._n_read):
+        while first or not until(self._n_read):
             content = first.pop() if first else self._changed(mutator, known)[:_MOST_SHARED]
             seen = self.read(content)
             if seen is not None and seen not in places:
@@ -270,6 +275,11 @@ class _Process:
         told = "".join(traceback.format_exception(error)[-12:])
         stem.with_suffix(".details").write_text(told[-6000:], "utf-8", "backslashreplace")
         stem.with_suffix(".content").write_bytes(content)
+
+
+def _most_bytes() -> int:
+    """Return the most memory that the process has had at a time."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
 
 
 def _own_bytes() -> int:

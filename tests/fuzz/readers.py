@@ -99,6 +99,8 @@ class Reader:
     beside: Path | None = None
     #: Files of ``tests/data`` that it begins with, beside those of the corpus.
     seeds: tuple[str, ...] = ()
+    #: Whether it starts threads, which set aside more memory than they use.
+    has_threads: bool = False
     #: Makes hashes right again after a change, where they hide everything else.
     seal: Callable[[bytes], bytes] = lambda content: content
     #: Another way to change a content, which is used every other time.
@@ -482,6 +484,6 @@ READERS: Mapping[str, Reader] = {
         refusal=ValueError,
         seeds=("formats/layout.json",),
     ),
-    "history-parquet": Reader(form=Form.BINARY, name="run.parquet", read=_parquet),
-    "history-append": Reader(form=Form.JSON, read=_history, seeds=("formats/run.json",)),
+    "history-parquet": Reader(form=Form.BINARY, name="run.parquet", read=_parquet, has_threads=True),
+    "history-append": Reader(form=Form.JSON, read=_history, has_threads=True, seeds=("formats/run.json",)),
 }

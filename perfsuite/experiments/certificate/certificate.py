@@ -11,7 +11,7 @@ from statistics import mean, median
 from typing import Any
 
 from perfsuite.errors import MeasurementError
-from perfsuite.records.codec import content_of, from_plain, in_one_line, parse_json, to_plain
+from perfsuite.records.codec import Amount, Count, Number, content_of, from_plain, in_one_line, parse_json, to_plain
 from perfsuite.records.outcome import Outcome
 
 #: Raised whenever a field changes its meaning.
@@ -25,10 +25,10 @@ class Truth:
     """What was done to the new side."""
 
     #: Share by which the phases `prefill` and `decode` were slowed down, both at once; 0 is an A/A trial.
-    phase_ratio: float = 0.0
+    phase_ratio: Number = 0.0
     #: The operator that was slowed down (a role, or a type as ggml spells it), and by which share.
     operator: str | None = None
-    operator_ratio: float = 0.0
+    operator_ratio: Number = 0.0
     #: Whether a background load was switched on half way to the first look.
     is_loaded: bool = False
 
@@ -44,8 +44,8 @@ class CaseAnswer:
 
     outcome: Outcome
     #: New over old; None where nothing was measured.
-    change_ratio: float | None
-    smallest_effect_ratio: float | None
+    change_ratio: Number | None
+    smallest_effect_ratio: Number | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,15 +54,15 @@ class Trial:
 
     truth: Truth
     answers: Mapping[str, CaseAnswer]
-    n_pairs: int
-    n_discarded: int
-    duration_s: float
+    n_pairs: Count
+    n_discarded: Count
+    duration_s: Amount
     #: Role of the operator that lost the most time, by the attribution; None where none did.
     carrier: str | None
     #: By peer and phase: whether its rule alarms on the same samples.
     peer_alarms: Mapping[str, Mapping[str, bool]]
     #: By phase: old and new samples, ns, pair by pair.
-    samples_ns: Mapping[str, Sequence[Sequence[int]]]
+    samples_ns: Mapping[str, Sequence[Sequence[Count]]]
 
 
 def append_trial(path: Path, trial: Trial) -> None:
