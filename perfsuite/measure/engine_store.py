@@ -22,8 +22,8 @@ from typing import Any, BinaryIO
 
 from perfsuite.errors import EngineError
 from perfsuite.measure.engine import Engine
-from perfsuite.records.file_digest import file_digest
 from perfsuite.records.codec import parse_json
+from perfsuite.records.file_digest import file_digest
 from perfsuite.records.whole_file import write_json, write_whole_binary
 from perfsuite.units import format_bytes
 

@@ -4,8 +4,8 @@
     python -m tests.fuzz --reader gguf --executions 1000000
     python -m tests.fuzz --reader gguf FILE ...
 
-It prints how many were read by reader, and ends with 1 where something was found; the files lie in the folder that is
-named then. Whoever has repaired the reader moves them to ``tests/fuzz/corpus/READER/``, where a test reads them again.
+It prints how many were read by reader, and ends with 1 where something was found; the files are in the folder that is
+named then. If you have repaired the reader, move them to ``tests/fuzz/corpus/READER/``, where a test reads them again.
 """
 
 from __future__ import annotations

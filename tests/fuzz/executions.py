@@ -122,7 +122,7 @@ def _places(error: BaseException) -> Iterator[tuple[str, int]]:
 
 @contextmanager
 def work_folder(reader: Reader) -> Iterator[Path]:
-    """Make a folder in memory for a reader's file and what lies beside it; return the file's path."""
+    """Make a folder in memory for a reader's file and what is beside it; return the file's path."""
     place = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
     with tempfile.TemporaryDirectory(prefix="perfsuite-fuzz-", dir=place) as folder:
         if reader.beside is not None:

@@ -368,9 +368,7 @@ READERS: Mapping[str, Reader] = {
         read=lambda path: read_job(path.parent),
         write=lambda job, path: write_job(path.parent, job),
     ),
-    "job-answer": Reader(
-        form=Form.MESSAGE_PACK, read=lambda path: read_answer(path, "a request"), seal=_answer_sealed
-    ),
+    "job-answer": Reader(form=Form.MESSAGE_PACK, read=lambda path: read_answer(path, "a request"), seal=_answer_sealed),
     "link-messages": Reader(form=Form.BINARY, read=_messages),
     "worker-plan": Reader(form=Form.MESSAGE_PACK, read=_worker_plan, write=_write_worker_plan, seal=_plan_sealed),
     "worker-record": Reader(

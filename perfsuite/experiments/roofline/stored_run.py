@@ -9,6 +9,7 @@ from perfsuite.expectation.roofline.roofline_run import RooflineRun
 from perfsuite.records.codec import plain_json
 from perfsuite.records.whole_file import write_json
 
+
 def write_roofline(run: RooflineRun, path: Path) -> None:
     """Write a run whole; MeasurementError where the file cannot be written."""
     write_json(path, run.to_plain(), MeasurementError)

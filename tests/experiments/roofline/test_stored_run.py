@@ -62,7 +62,7 @@ WRONG: list[tuple[str, Any]] = [
         ("roofline", "is not JSON"),
         (json.dumps(RUN.to_plain())[:-200], "is not JSON"),
         ("[" * 200_000, "is not JSON"),
-        (json.dumps({**RUN.to_plain(), "n_threads": 10**400}), "n_threads is 1000),
+        (json.dumps({**RUN.to_plain(), "n_threads": 10**400}), "n_threads is 1000"),
         ("[1, 2]", "roofline: is a list, expected an object"),
         ("null", "roofline: is null, expected an object"),
         ("{}", "schema is missing, expected 1"),
