@@ -76,9 +76,21 @@ def judged(reader: Reader, path: Path) -> tuple[Any, ...]:
             again = reader.read(path)
         except (PerfsuiteError, reader.refusal) as error:
             raise BrokenError(f"what was read cannot be written and read: {error}") from error
-        if not is_same(value, again):
-            raise BrokenError(f"written and read again it differs: {_difference(value, again)}")
+        with _deep_calls():
+            if not is_same(value, again):
+                raise BrokenError(f"written and read again it differs: {_difference(value, again)}")
     return (type(value).__name__,)
+
+
+@contextmanager
+def _deep_calls() -> Iterator[None]:
+    """Let what compares go as deep as what reads."""
+    most = sys.getrecursionlimit()
+    sys.setrecursionlimit(most * 10)
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit(most)
 
 
 def is_same(one: Any, other: Any) -> bool:

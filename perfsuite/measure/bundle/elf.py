@@ -15,7 +15,7 @@ from perfsuite.errors import NativeBuildError
 _DYNAMIC, _VERSIONS_NEEDED = 6, 0x6FFFFFFE
 _NEEDED = 1
 #: No library has more entries in its tables, nor a longer name.
-_MOST_ENTRIES, _LONGEST_NAME = 50_000, 1024
+_MOST_ENTRIES, _LONGEST_NAME = 10_000, 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
