@@ -110,8 +110,9 @@ def _table_rows(database: sqlite3.Connection, path: Path, table: str, accepted: 
         _allow(database, _READING, table=table)
         database.set_progress_handler(lambda: next(looks, None) is None, _STEPS_A_LOOK)
         rows = [dict(row) for row in database.execute(f"SELECT * FROM {table}")]
-    except (sqlite3.Error, OverflowError, UnicodeDecodeError) as error:
-        raise PerfsuiteError(f"{path}: the table {table} cannot be read ({in_one_line(error)}); {accepted}") from error
+    except (sqlite3.Error, OverflowError, UnicodeDecodeError, MemoryError) as error:
+        why = in_one_line(error) or "it takes more memory than there is"
+        raise PerfsuiteError(f"{path}: the table {table} cannot be read ({why}); {accepted}") from error
     for index, row in enumerate(rows):
         yield f"{path}: row {index + 1} of {table}", row
 
