@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from .mutation import Form, Mutator
-from .readers import READERS, seeds
+from tests.fuzz.mutation import Form, Mutator
+from tests.fuzz.readers import READERS, seeds
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[1]
 
 #: Readers of files that the suite does not take from elsewhere, or that others in the table call, and why.
 OTHERWISE = {
@@ -97,7 +97,7 @@ def test_equal_seeds_draw_equal_changes(form: Form) -> None:
 
 def test_every_reader_of_the_suite_is_fuzzed() -> None:
     """Whatever reads a file by its path is in the table, or in a list that says why not."""
-    named = set(re.findall(r"read_\w+", (Path(__file__).parent / "readers.py").read_text("utf-8")))
+    named = set(re.findall(r"read_\w+", (Path(__file__).parent / "fuzz" / "readers.py").read_text("utf-8")))
     found = set()
     for path in (ROOT / "perfsuite").rglob("*.py"):
         for node in ast.parse(path.read_text("utf-8")).body:
