@@ -5,11 +5,11 @@ BIN := .venv/bin
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help env perf perf-opencl opencl ebpf docs test-needs test test-long coverage mutants lint verify wheel clean distclean
+.PHONY: help env perf perf-opencl opencl ebpf docs test-needs test test-long coverage mutants fuzz lint verify wheel clean distclean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1:/p' Makefile | awk -F: '{ printf "%-20s%s\n", $$1, $$2 }'
-	@echo "ARGS='...' is handed to pytest by perf, test and test-long; PYTHON=python3.12 chooses the interpreter of .venv/"
+	@echo "ARGS='...' is handed to pytest by perf, test and test-long, and to fuzz; PYTHON=python3.12 chooses the interpreter of .venv/"
 
 env: ## make .venv/ with the suite installed in it (llama.cpp is compiled once, and kept)
 	@tools/bootstrap.sh
@@ -50,6 +50,9 @@ coverage: test-needs ## all of them, with the lines that each has run
 mutants: coverage ## change the suite's code in 500 places and count what the tests notice
 	$(BIN)/python -m pip install -q --group mutants
 	$(BIN)/python tools/mutants.py $(ARGS)
+
+fuzz: env ## read two minutes of changed files with every reader (ARGS="--reader gguf --executions 1000000")
+	nice $(BIN)/python -m tests.fuzz $(or $(ARGS),--seconds 120)
 
 lint: env ## ruff, mypy and plain English (docs/style.md)
 	$(BIN)/ruff check .

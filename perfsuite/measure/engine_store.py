@@ -22,6 +22,7 @@ from typing import Any, BinaryIO
 
 from perfsuite.errors import EngineError
 from perfsuite.measure.engine import Engine
+from perfsuite.records.codec import parse_json
 from perfsuite.records.file_digest import file_digest
 from perfsuite.records.whole_file import write_json, write_whole_binary
 from perfsuite.units import format_bytes
@@ -356,7 +357,7 @@ def _read_manifest(path: Path) -> StoredEngine:
 def read_entry(content: bytes, where: Path) -> StoredEngine:
     """Read an entry's manifest; `EngineError` where it is none."""
     try:
-        plain: dict[str, Any] = json.loads(content)
+        plain: dict[str, Any] = parse_json(content)
         if plain.pop("schema") != _SCHEMA:
             raise ValueError("another schema")
         entry = StoredEngine(**plain)
