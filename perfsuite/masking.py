@@ -13,6 +13,8 @@ _NAME = rf"(?:[\w.-]*[-_.])?{_SECRET}"
 
 #: Who asks, and the password, in an address: ``https://user:password@host``.
 _USER_INFO = re.compile(r"(?<=://)[^\s/?#'\"]*@")
+#: As ssh is mistaken to take it: ``user:password@host``; ``ssh:user@host`` has none.
+_LOGIN = re.compile(r"(?<![\w.-])(?!(?:ssh|serial|adb):)([\w.-]+):[^\s@/:]+@")
 #: A part of an address's query, or of an assignment: ``?token=...``, ``AWS_SECRET_ACCESS_KEY=...``.
 _ASSIGNED = re.compile(rf"(?<![\w.-])(-{{0,2}}{_NAME}=)[^\s&#'\"]+", re.IGNORECASE)
 #: llama.cpp's short name of ``--hf-token`` is the one that does not end so.
@@ -21,7 +23,8 @@ _OPTION = re.compile(rf"(?:-{{1,2}}{_NAME}|-hft)", re.IGNORECASE)
 
 def masked(text: str) -> str:
     """Return a text without the secrets of the addresses and assignments in it."""
-    return _ASSIGNED.sub(rf"\g<1>{_MASK}", _USER_INFO.sub(f"{_MASK}@", text))
+    text = _LOGIN.sub(rf"\g<1>:{_MASK}@", _USER_INFO.sub(f"{_MASK}@", text))
+    return _ASSIGNED.sub(rf"\g<1>{_MASK}", text)
 
 
 def masked_command(words: Sequence[str]) -> tuple[str, ...]:
