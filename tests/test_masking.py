@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from perfsuite.device.address import reach_of
 from perfsuite.errors import DeviceError, HistoryError, PerfsuiteError
 from perfsuite.masking import masked, masked_command
 from perfsuite.records.history_place import history_place
-from perfsuite.device.address import reach_of
 
 
 @pytest.mark.parametrize(
@@ -21,7 +21,7 @@ from perfsuite.device.address import reach_of
     ],
 )
 def test_secrets_of_a_text_are_masked(text: str, shown: str) -> None:
-    """Who asks and with which password, signatures, and variables that name a secret."""
+    """Users and passwords, signatures, and variables that name a secret."""
     assert masked(text) == shown
 
 

@@ -1,4 +1,4 @@
-"""Files and folders that are this account's own: the cache, and the files by which processes keep out of each other's way.
+"""Files and folders that are this account's own: the cache, and the files by which processes lock a folder.
 
 Where others can write, a name that can be foreseen may be a link that somebody else has laid, or their file. So no link
 is followed, and what another account owns or can write to is refused.

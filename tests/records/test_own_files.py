@@ -35,7 +35,7 @@ def test_a_cache_of_ones_own_is_taken(cache: Path) -> None:
 @as_root
 @pytest.mark.parametrize("is_link", [False, True])
 def test_a_cache_of_another_account_is_refused(cache: Path, is_link: bool) -> None:
-    """Whoever owns it, or the link to it, decides what is run from it."""
+    """The owner of the folder, or of the link to it, decides what is run from it."""
     if is_link:
         cache.symlink_to(cache.parent)
     else:
@@ -69,7 +69,9 @@ def test_a_lock_that_is_a_link_is_refused(tmp_path: Path) -> None:
     (tmp_path / "precious").write_text("kept")
     for name in ("precious", "absent"):
         (tmp_path / f"{name}.lock").symlink_to(name)
-        with pytest.raises(PerfsuiteError, match=rf"{name}.lock: is a link, expected a file of perfsuite's own; remove"):
+        with pytest.raises(
+            PerfsuiteError, match=rf"{name}.lock: is a link, expected a file of perfsuite's own"
+        ):
             open_lock(tmp_path / f"{name}.lock", PerfsuiteError)
     assert (tmp_path / "precious").read_text() == "kept"
     assert not (tmp_path / "absent").exists()

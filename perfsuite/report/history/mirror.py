@@ -16,7 +16,6 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path, PurePosixPath
 
-
 from perfsuite.errors import HistoryError
 from perfsuite.records.history_place import HistoryBucket, HistoryPlace
 from perfsuite.records.own_files import user_cache

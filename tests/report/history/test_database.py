@@ -79,7 +79,7 @@ def test_stale_folders_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="it needs root to make a folder of another account")
 def test_stale_folders_of_another_account_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever has given a folder such a name has it removed by nobody, root included."""
+    """Not even root removes a folder of such a name for its owner."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     foreign = tmp_path / f"{WORK_PREFIX}old"
     foreign.mkdir()
