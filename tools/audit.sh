@@ -22,7 +22,8 @@ in_c() {
 }
 
 in_c &
+second=$! # what 'in_python' starts beside itself would take this name
 in_python
 status=$?
-wait $! || status=1
+wait "$second" || status=1
 exit "$status"
