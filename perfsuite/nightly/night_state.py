@@ -18,6 +18,7 @@ from perfsuite.nightly.cell_end import CellEnd, cell_end, has_run
 from perfsuite.nightly.exit_file import read_exit
 from perfsuite.nightly.plan import NightPlan
 from perfsuite.records.codec import read_json, to_plain
+from perfsuite.records.own_files import open_lock
 from perfsuite.records.whole_file import write_json
 
 #: What the file is called in the folder of a night.
@@ -163,7 +164,7 @@ def held_night(night: Path) -> Iterator[int]:
 
     Raises `LockedError` where another process is at this night, or cells of a killed one have not ended in a minute.
     """
-    handle = os.open(night / _LOCK_NAME, os.O_RDWR | os.O_CREAT, 0o644)
+    handle = open_lock(night / _LOCK_NAME, PerfsuiteError)
     try:
         deadline_s = time.monotonic() + _ENDING_LIMIT_S
         while not _is_locked(handle):

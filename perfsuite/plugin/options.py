@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-import platformdirs
 import pytest
 
 from perfsuite.device.profile import find_profile, own_folders
@@ -27,6 +26,7 @@ from perfsuite.plugin.variant_options import check_variant
 from perfsuite.records.case_groups import KERNELS
 from perfsuite.records.events import GRAPH_PHASES
 from perfsuite.records.history_place import HistoryPlace, history_place
+from perfsuite.records.own_files import user_cache
 from perfsuite.verdict.allowance import DEFAULT_RESOLUTION_RATIO, DEFAULT_STEP_SHARE_RATIO
 from perfsuite.workload.prompts import prompt_lengths, prompts_scenario
 from perfsuite.workload.scenario import MOST_TOKENS, Scenario, find_scenario
@@ -121,7 +121,7 @@ def _resolve(config: pytest.Config) -> RunConfig:
     option, own_dir = config.option, config.rootpath / ".perfsuite"
     shapes = asked_hunts(option)
     profile = find_profile(option.device, folders=own_folders(config.rootpath))
-    cache_dir = Path(platformdirs.user_cache_dir("perfsuite"))
+    cache_dir = user_cache()
     lengths, scenario = _prompts(option)
     injected, inject_ratio = _injection(option.perf_inject)
     model, run_id = option.model or profile.default_model or DEFAULT_MODEL, new_run_id()

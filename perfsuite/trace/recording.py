@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from perfsuite.errors import MeasurementError
+from perfsuite.masking import masked_command
 from perfsuite.records.bpf_log_file import read_bpf_log
 from perfsuite.records.codec import plain_json
 from perfsuite.records.engine_trace import EngineTrace
@@ -54,7 +55,7 @@ def write_origin(folder: Path, origin: Origin) -> None:
 
     Raises MeasurementError: it cannot be written.
     """
-    plain = {"schema": _SCHEMA, "layout": origin.layout.to_plain(), "command": list(origin.command)}
+    plain = {"schema": _SCHEMA, "layout": origin.layout.to_plain(), "command": masked_command(origin.command)}
     write_json(folder / ORIGIN_NAME, plain, MeasurementError)
 
 

@@ -252,7 +252,7 @@ def _least_glibc(needs: dict[str, ElfNeeds], target: BundleTarget) -> str | None
 def _draft(beside: Path) -> Iterator[Path]:
     """Give a folder that is gone afterwards, unless it was renamed."""
     draft = Path(tempfile.mkdtemp(prefix=".bundle-", dir=beside))
-    os.chmod(draft, 0o755)
+    os.chmod(draft, 0o755)  # nosec B103  # whoever uses the bundle reads it
     try:
         yield draft
     finally:

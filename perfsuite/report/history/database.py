@@ -9,6 +9,7 @@ beside it, and the main thread waits.
 from __future__ import annotations
 
 import math
+import os
 import re
 import shutil
 import tempfile
@@ -120,10 +121,11 @@ def database() -> Iterator[DuckDBPyConnection]:
 
 
 def _remove_stale(folder: Path) -> None:
-    """Remove the folders that killed processes left, once nobody can be working in them."""
+    """Remove this account's folders that killed processes left, once nobody can be working in them."""
     for path in folder.glob(f"{WORK_PREFIX}*"):
         with suppress(OSError):
-            if time.time() - path.lstat().st_mtime > _STALE_S:
+            about = path.lstat()
+            if about.st_uid == os.geteuid() and time.time() - about.st_mtime > _STALE_S:
                 shutil.rmtree(path, ignore_errors=True)
 
 

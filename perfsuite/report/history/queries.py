@@ -70,7 +70,7 @@ FROM history
 WHERE (?::VARCHAR IS NULL OR device = ?) AND {_OF_BOARD} AND run_id IS NOT NULL AND device IS NOT NULL
   AND started_at BETWEEN TIMESTAMP '0001-01-02' AND TIMESTAMP '9999-12-30'
 GROUP BY run_id ORDER BY began_at DESC, run_id LIMIT ?
-"""
+"""  # nosec B608  # constants of ours, and parameters
 
 _CASES = f"""
 WITH rows AS (FROM history SELECT *, {_READABLE} AS is_readable)
@@ -81,7 +81,7 @@ FROM rows
 WHERE (?::VARCHAR IS NULL OR contains(lower(case_id), lower(?)) OR case_id GLOB ?)
   AND (?::VARCHAR IS NULL OR device = ?) AND {_OF_BOARD}
 GROUP BY case_id, device ORDER BY case_id, device
-"""
+"""  # nosec B608  # constants of ours, and parameters
 
 _TRENDS = f"""
 WITH found AS MATERIALIZED (FROM stored WHERE %s AND (?::VARCHAR IS NULL OR device = ?) AND {_OF_BOARD}),
@@ -95,7 +95,7 @@ QUALIFY row_number() OVER (
   PARTITION BY case_id, device, {_KEPT_BY}, is_readable ORDER BY once.started_at DESC, run_id DESC
 ) <= ?
 ORDER BY case_id, device, once.started_at, run_id
-"""
+"""  # nosec B608  # constants of ours, and parameters
 #: With the case's id as a condition by itself, row groups without it are not read.
 _TREND_OF_CASE, _TREND_OF_ALL = _TRENDS % "case_id = ?", _TRENDS % "true"
 

@@ -77,6 +77,19 @@ def test_stale_folders_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert {path.name for path in tmp_path.iterdir()} == {f"{WORK_PREFIX}new", "else"}
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="it needs root to make a folder of another account")
+def test_stale_folders_of_another_account_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not even root removes a folder of such a name for its owner."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    foreign = tmp_path / f"{WORK_PREFIX}old"
+    foreign.mkdir()
+    os.chown(foreign, 65534, 65534)
+    os.utime(foreign, (0, 0))
+    with database():
+        pass
+    assert foreign.exists()
+
+
 def test_too_little_memory_is_one_line() -> None:
     """It is reported as what could not be done."""
     with pytest.raises(HistoryError, match=r"^sql: it fails \(it takes more memory"), database_errors("sql: it fails"):
