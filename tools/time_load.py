@@ -1,0 +1,138 @@
+"""Times the suite under load, in fresh processes, and prints JSON.
+
+    python tools/time_load.py collection [CASES]       # pytest lists so many cases (default 5,000)
+    python tools/time_load.py changes [RUNS] [CASES]   # 'history changes' over so many rows (default 2,000 x 500)
+    python tools/time_load.py starts [STARTS]          # workers that one process starts (default 10,000)
+
+`processor_s` is the processes' own time, user and system, which neighbours move less than the wall's.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from perfsuite.report.history.append import fill_table, run_rows
+from perfsuite.report.history.database import database, write_rows
+from perfsuite.report.history.folder import COMPACTED
+from perfsuite.testing.run_files import synthetic_run
+
+_LIMIT_S = 900
+_REPEATS = 5
+
+#: A package whose one experiment enumerates as many cases as the environment says.
+_MANY_CASES = """
+from perfsuite.expectation.cases import Case
+from perfsuite.experiments.protocol import Experiment
+
+class Many(Experiment):
+    kind = "many"
+    def cases(self):
+        yield from (Case(case_id=f"many/p{n}-g4/f{n % 16}/n{n}", kind="many") for n in range({n_cases}))
+    def n_steps(self, case_ids): return 0
+    def measure(self, case_ids, progress): pass
+    def judge(self, case_id, reason): raise NotImplementedError
+
+def open_experiments(config, forecasts): return (Many(),)
+"""
+
+#: Runs a command in this interpreter and prints, last of all, what it took of the processors and of memory.
+_RUN = """
+import json, resource, re, runpy, sys
+from pathlib import Path
+module, sys.argv = sys.argv[1], sys.argv[1:]
+try:
+    runpy.run_module(module, run_name="__main__", alter_sys=True)
+except SystemExit as ended:
+    assert not ended.code, ended.code
+used = resource.getrusage(resource.RUSAGE_SELF)
+peak_kb = re.search(r"VmHWM:\\s*(\\d+) kB", Path("/proc/self/status").read_text())[1]
+print("\\n" + json.dumps({"processor_s": used.ru_utime + used.ru_stime, "peak_mb": int(peak_kb) / 1000}))
+"""
+
+
+def run_module(module: str, *arguments: str, path: Path, cwd: Path) -> tuple[dict[str, float], str]:
+    """Run ``python -m MODULE`` in a fresh process; return what it took, and what it printed."""
+    environment = {**os.environ, "PYTHONPATH": str(path)}
+    began_s = time.perf_counter()
+    told = subprocess.run(
+        [sys.executable, "-c", _RUN, module, *arguments],
+        stdout=subprocess.PIPE,
+        check=True,
+        text=True,
+        timeout=_LIMIT_S,
+        env=environment,
+        cwd=cwd,
+    )
+    wall_s = time.perf_counter() - began_s
+    printed, _, took = told.stdout.rstrip().rpartition("\n")
+    figures = {"wall_s": wall_s, **json.loads(took)}
+    return {name: round(value, 2) for name, value in figures.items()}, printed
+
+
+def time_collection(n_cases: int = 5000) -> dict[str, Any]:
+    """List the cases of a package that brings so many, as a user does."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        about = folder / "many_cases-1.0.dist-info"
+        about.mkdir()
+        (folder / "many_cases.py").write_text(_MANY_CASES.replace("{n_cases}", str(n_cases)))
+        (about / "METADATA").write_text("Metadata-Version: 2.1\nName: many-cases\nVersion: 1.0\n")
+        (about / "entry_points.txt").write_text("[perfsuite.experiments]\nmany = many_cases:open_experiments\n")
+        arguments = ("--collect-only", "-q", "--device=host", "--perf-experiment=many", "-p", "no:cacheprovider")
+        runs = [run_module("pytest", *arguments, path=folder, cwd=folder) for _ in range(_REPEATS)]
+        counted = {sum("::" in line for line in printed.splitlines()) for _, printed in runs}
+    return {"n_listed": counted.pop(), "runs": [took for took, _ in runs]}
+
+
+#: Nights of one case after the other; from the middle on, each 25th case takes a fifth longer.
+_NIGHTS = """
+CREATE OR REPLACE TABLE nights AS SELECT run_rows.* REPLACE (
+  printf('%016x', night) AS run_id, $1 + to_days(night::INTEGER) AS started_at, sha1(night::VARCHAR) AS commit_sha,
+  (measured_ns * (0.98 + 0.04 * (hash(case_id, night) % 1000) / 1000.0)
+    * CASE WHEN hash(case_id) % 25 = 0 AND night >= $4 THEN 1.2 ELSE 1.0 END)::BIGINT AS measured_ns
+) FROM run_rows, range($2, $3) AS nights(night)
+"""
+_BEGAN_AT, _NIGHTS_A_FILE = datetime(2019, 3, 1, 2), 100
+
+
+def make_history(history_dir: Path, n_runs: int, n_cases: int) -> None:
+    """Write a history of so many runs."""
+    with database() as connection:
+        fill_table(connection, run_rows(synthetic_run(n_cases=n_cases, against=None)))
+        for first in range(0, n_runs, _NIGHTS_A_FILE):
+            connection.execute(_NIGHTS, [_BEGAN_AT, first, min(first + _NIGHTS_A_FILE, n_runs), n_runs // 2])
+            write_rows(connection, "nights", history_dir / COMPACTED / f"{first:08}.parquet")
+
+
+def time_changes(n_runs: int = 2000, n_cases: int = 500) -> dict[str, Any]:
+    """Look for changes in all cases of a large history."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        make_history(folder / "history", n_runs, n_cases)
+        arguments = ("history", "changes", f"--history={folder / 'history'}", f"--last={n_runs}")
+        runs = [run_module("perfsuite.cli", *arguments, path=folder, cwd=folder) for _ in range(_REPEATS)]
+    return {"n_rows": n_runs * n_cases, "answers": len({text for _, text in runs}), "runs": [took for took, _ in runs]}
+
+
+def main() -> None:
+    """Time one of the loads."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("load", choices=("collection", "changes", "starts"))
+    parser.add_argument("numbers", nargs="*", type=int)
+    options = parser.parse_args()
+    loads: dict[str, Callable[..., dict[str, Any]]] = {"collection": time_collection, "changes": time_changes}
+    print(json.dumps({"load_average": os.getloadavg()[0], **loads[options.load](*options.numbers)}, indent=1))
+
+
+if __name__ == "__main__":
+    main()
