@@ -16,11 +16,19 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
+import psutil
+
+from perfsuite.errors import MeasurementError
+from perfsuite.measure.launch import run_worker
+from perfsuite.measure.plan import DevicesPlan, dump_record, task_of
 from perfsuite.report.history.append import fill_table, run_rows
 from perfsuite.report.history.database import database, write_rows
 from perfsuite.report.history.folder import COMPACTED
@@ -124,13 +132,72 @@ def time_changes(n_runs: int = 2000, n_cases: int = 500) -> dict[str, Any]:
     return {"n_rows": n_runs * n_cases, "answers": len({text for _, text in runs}), "runs": [took for took, _ in runs]}
 
 
+#: How workers end badly.
+_ENDS = ("no record", "killed", "hangs")
+_HANGING_LIMIT_S = 0.02
+
+
+def count_starts(n_starts: int = 10_000, n_looks: int = 20) -> dict[str, Any]:
+    """Start workers one after the other, and look at this process as often; every tenth worker ends badly.
+
+    A worker is a program that leaves its record at once: what the parent does for each is all real.
+    """
+    plan = DevicesPlan(platform=None)
+    ends: Counter[str] = Counter()
+    with (
+        tempfile.TemporaryDirectory() as name,
+        patch("tempfile.tempdir", name),
+        patch("perfsuite.measure.launch._command") as command,
+    ):
+        answer, looks = Path(name) / "record", [_look(0)]
+        answer.write_bytes(dump_record(task_of(plan), {"devices": []}))
+        for start in range(1, n_starts + 1):
+            end = _ENDS[start // 10 % len(_ENDS)] if start % 10 == 0 else "answers"
+            command.side_effect = partial(_stand_in, end, answer)
+            try:
+                run_worker(plan, limit_s=_HANGING_LIMIT_S if end == "hangs" else _LIMIT_S)
+                ends["answers"] += 1
+            except MeasurementError:
+                ends["fails"] += 1
+            if start % max(1, n_starts // n_looks) == 0:
+                command.reset_mock()  # it keeps each call
+                looks.append(_look(start))
+    return {"n_starts": n_starts, **ends, "looks": looks}
+
+
+def _stand_in(end: str, answer: Path, _: object, __: Path, record_path: Path) -> tuple[str, ...]:
+    return {
+        "answers": ("cp", str(answer), str(record_path)),
+        "no record": ("false",),
+        "killed": ("sh", "-c", "kill -9 $$"),
+        "hangs": ("sleep", "60"),
+    }[end]
+
+
+def _look(n_started: int) -> dict[str, int]:
+    """Return what this process holds."""
+    here = psutil.Process()
+    return {
+        "n_started": n_started,
+        "rss_kb": here.memory_info().rss // 1024,
+        "n_files": here.num_fds(),
+        "n_threads": here.num_threads(),
+        "n_children": len(here.children()),
+        "n_left": len(os.listdir(tempfile.gettempdir())),
+    }
+
+
 def main() -> None:
     """Time one of the loads."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("load", choices=("collection", "changes", "starts"))
     parser.add_argument("numbers", nargs="*", type=int)
     options = parser.parse_args()
-    loads: dict[str, Callable[..., dict[str, Any]]] = {"collection": time_collection, "changes": time_changes}
+    loads: dict[str, Callable[..., dict[str, Any]]] = {
+        "collection": time_collection,
+        "changes": time_changes,
+        "starts": count_starts,
+    }
     print(json.dumps({"load_average": os.getloadavg()[0], **loads[options.load](*options.numbers)}, indent=1))
 
 
