@@ -4,7 +4,8 @@
     python tools/time_load.py changes [RUNS] [CASES]   # 'history changes' over so many rows (default 2,000 x 500)
     python tools/time_load.py starts [STARTS]          # workers that one process starts (default 10,000)
 
-`processor_s` is the processes' own time, user and system, which neighbours move less than the wall's.
+`processor_s` is the processes' own time, user and system, which neighbours move less than the wall's. With ``--against
+PYTHON``, another suite's interpreter, both sides run in turn.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -21,6 +23,7 @@ from collections.abc import Callable
 from datetime import datetime
 from functools import partial
 from pathlib import Path
+from statistics import median
 from typing import Any
 from unittest.mock import patch
 
@@ -68,18 +71,35 @@ print("\\n" + json.dumps({"processor_s": used.ru_utime + used.ru_stime, "peak_mb
 """
 
 
-def run_module(module: str, *arguments: str, path: Path, cwd: Path) -> tuple[dict[str, float], str]:
+def run_in_turn(module: str, *arguments: str, folder: Path, against: str | None) -> dict[str, Any]:
+    """Run ``python -m MODULE`` on both sides in turn, after a run that compiles; return what they took."""
+    sides = {"runs": sys.executable, **({"against": against} if against else {})}
+    took: dict[str, list[dict[str, float]]] = {side: [] for side in sides}
+    answers = set()
+    for repeat in range(_REPEATS + 1):
+        for side, python in sides.items():
+            figures, printed = run_module(python, module, *arguments, folder=folder)
+            answers.add(re.sub(r" in [0-9.]+s", "", printed))
+            if repeat:
+                took[side].append(figures)
+    medians = {side: {name: median(run[name] for run in runs) for name in runs[0]} for side, runs in took.items()}
+    listed = sum("::" in line for line in printed.splitlines())
+    return {"n_listed": listed, "n_different_answers": len(answers), "medians": medians, **took}
+
+
+def run_module(python: str, module: str, *arguments: str, folder: Path) -> tuple[dict[str, float], str]:
     """Run ``python -m MODULE`` in a fresh process; return what it took, and what it printed."""
-    environment = {**os.environ, "PYTHONPATH": str(path)}
+    compiled = {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(folder / "compiled")}
+    environment = {**os.environ, **compiled, "PYTHONPATH": str(folder)}
     began_s = time.perf_counter()
     told = subprocess.run(
-        [sys.executable, "-c", _RUN, module, *arguments],
+        [python, "-c", _RUN, module, *arguments],
         stdout=subprocess.PIPE,
         check=True,
         text=True,
         timeout=_LIMIT_S,
         env=environment,
-        cwd=cwd,
+        cwd=folder,
     )
     wall_s = time.perf_counter() - began_s
     printed, _, took = told.stdout.rstrip().rpartition("\n")
@@ -87,7 +107,7 @@ def run_module(module: str, *arguments: str, path: Path, cwd: Path) -> tuple[dic
     return {name: round(value, 2) for name, value in figures.items()}, printed
 
 
-def time_collection(n_cases: int = 5000) -> dict[str, Any]:
+def time_collection(n_cases: int = 5000, against: str | None = None) -> dict[str, Any]:
     """List the cases of a package that brings so many, as a user does."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -97,9 +117,7 @@ def time_collection(n_cases: int = 5000) -> dict[str, Any]:
         (about / "METADATA").write_text("Metadata-Version: 2.1\nName: many-cases\nVersion: 1.0\n")
         (about / "entry_points.txt").write_text("[perfsuite.experiments]\nmany = many_cases:open_experiments\n")
         arguments = ("--collect-only", "-q", "--device=host", "--perf-experiment=many", "-p", "no:cacheprovider")
-        runs = [run_module("pytest", *arguments, path=folder, cwd=folder) for _ in range(_REPEATS)]
-        counted = {sum("::" in line for line in printed.splitlines()) for _, printed in runs}
-    return {"n_listed": counted.pop(), "runs": [took for took, _ in runs]}
+        return run_in_turn("pytest", *arguments, folder=folder, against=against)
 
 
 #: Nights of one case after the other; from the middle on, each 25th case takes a fifth longer.
@@ -122,14 +140,14 @@ def make_history(history_dir: Path, n_runs: int, n_cases: int) -> None:
             write_rows(connection, "nights", history_dir / COMPACTED / f"{first:08}.parquet")
 
 
-def time_changes(n_runs: int = 2000, n_cases: int = 500) -> dict[str, Any]:
+def time_changes(n_runs: int = 2000, n_cases: int = 500, against: str | None = None) -> dict[str, Any]:
     """Look for changes in all cases of a large history."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         make_history(folder / "history", n_runs, n_cases)
         arguments = ("history", "changes", f"--history={folder / 'history'}", f"--last={n_runs}")
-        runs = [run_module("perfsuite.cli", *arguments, path=folder, cwd=folder) for _ in range(_REPEATS)]
-    return {"n_rows": n_runs * n_cases, "answers": len({text for _, text in runs}), "runs": [took for took, _ in runs]}
+        took = run_in_turn("perfsuite.cli", *arguments, folder=folder, against=against)
+    return {"n_rows": n_runs * n_cases, **took}
 
 
 #: How workers end badly.
@@ -192,13 +210,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("load", choices=("collection", "changes", "starts"))
     parser.add_argument("numbers", nargs="*", type=int)
+    parser.add_argument("--against", metavar="PYTHON", help="interpreter of another suite")
     options = parser.parse_args()
+    others = {"against": options.against} if options.against else {}
     loads: dict[str, Callable[..., dict[str, Any]]] = {
         "collection": time_collection,
         "changes": time_changes,
         "starts": count_starts,
     }
-    print(json.dumps({"load_average": os.getloadavg()[0], **loads[options.load](*options.numbers)}, indent=1))
+    print(json.dumps({"load_average": os.getloadavg()[0], **loads[options.load](*options.numbers, **others)}, indent=1))
 
 
 if __name__ == "__main__":
