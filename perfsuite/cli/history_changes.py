@@ -142,7 +142,7 @@ def _list_all_changes(options: argparse.Namespace) -> int:
 
 @dataclass(kw_only=True, slots=True)
 class _Seen:
-    """What is to be said of runs beside their changes."""
+    """What is reported of runs beside their changes."""
 
     n_without: int = 0
     boards: set[str | None] = field(default_factory=set)
@@ -164,7 +164,8 @@ def _with_points(history: HistoryReader, searched: Sequence[CaseAdvice]) -> list
     places = {
         (case_id, point.run_id)
         for case_id, _, advice in searched
-        for change in (*advice.changes, *advice.machine_changes)
+        for changes in (advice.changes, advice.machine_changes)
+        for change in changes
         for point in (change.before, change.after)
     }
     found = points_of_runs(history, places)
