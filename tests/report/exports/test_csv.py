@@ -33,7 +33,7 @@ def test_there_is_a_row_for_each_case_of_each_run() -> None:
     assert len(rows) == len(RUN.judgements) + 9
     assert [row["device"] for row in rows[-9:]] == ["board"] * 9
     for row, judgement in zip(rows, RUN.judgements, strict=False):
-        assert row["case"] == judgement.case_id
+        assert row["case"] == without_controls(judgement.case_id)
         assert row["outcome"] == judgement.outcome.value
         assert row["measured_ns"] == ("" if judgement.measured_ns is None else str(judgement.measured_ns))
         assert row["change_ratio"] == ("" if judgement.change_ratio is None else repr(judgement.change_ratio))
