@@ -388,7 +388,7 @@ def load_plan(content: bytes) -> Plan:
         plain = unpack(content)
     except ValueError as error:
         raise MeasurementError(f"the plan cannot be read ({error}); it was cut short") from error
-    _check_header(plain, "plan")
+    _check_header(plain, "plan", "arguments")
     return msgspec.convert(plain["arguments"], _TASKS[plain["task"]])
 
 
@@ -403,14 +403,14 @@ def load_record(content: bytes, task: str) -> dict[str, Any]:
         plain = unpack(content)
     except ValueError as error:
         raise MeasurementError(f"the worker's record cannot be read ({error}); it was cut short") from error
-    _check_header(plain, "record")
+    _check_header(plain, "record", "payload")
     if plain["task"] != task:
         raise MeasurementError(f"the worker's record is of task '{plain['task']}', the plan was for '{task}'")
     payload: dict[str, Any] = plain["payload"]
     return payload
 
 
-def _check_header(plain: Any, what: str) -> None:
+def _check_header(plain: Any, what: str, field: str) -> None:
     if not isinstance(plain, dict) or plain.get("schema") != SCHEMA:
         seen = plain.get("schema") if isinstance(plain, dict) else type(plain).__name__
         raise MeasurementError(f"{what} has schema {seen!r}, this suite reads {SCHEMA}; use one version on both sides")
@@ -419,5 +419,7 @@ def _check_header(plain: Any, what: str) -> None:
             f"{what} was made by perfsuite {plain.get('suite_version')}, this is {__version__}; "
             "install the same version on both sides"
         )
-    if plain.get("task") not in _TASKS:
+    if plain.get("task") not in tuple(_TASKS):  # which compares also what cannot be hashed
         raise MeasurementError(f"{what} names the task {plain.get('task')!r}; known are {', '.join(sorted(_TASKS))}")
+    if not isinstance(plain.get(field), dict):
+        raise MeasurementError(f"{what} has no object {field}; measure again")
