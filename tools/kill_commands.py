@@ -25,9 +25,11 @@ from perfsuite.measure.engine_store import open_store
 from perfsuite.nightly import night_state, plan_file
 from perfsuite.records.bundle import check_bundle
 from perfsuite.records.file_digest import file_digest
+from perfsuite.records.whole_set import pending_text
 from perfsuite.report.history import append, open_history
 from perfsuite.report.run_file import write_run
 from perfsuite.testing.run_files import synthetic_run
+from perfsuite.verdict.approval import approvals_path
 from perfsuite.verdict.baseline import plain_entry, read_baselines
 from perfsuite.workload.adapter import adapter_weights
 from perfsuite.workload.weights import materialize, resolve
@@ -36,7 +38,10 @@ from perfsuite.workload.weights import materialize, resolve
 LIBRARY = Path("library.so")
 
 #: What is named for a moment or by chance: it differs from one run to the next.
-_CHANCE = re.compile(r"[0-9a-f]{32}|\d{8}T\d{6}Z(-\d+)?|\d{4}-\d\d-\d\d(T[\d:.+]+)?|\.attempt-\d+")
+_CHANCE = re.compile(r"[0-9a-f]{32}|\d{8}T\d{6}Z(-\d+)?|\d{4}-\d\d-\d\d(T[\d:.+]+)?")
+
+#: What is kept on purpose, or is Python's own trial of a folder.
+_KEPT = re.compile(r"^cache/perfsuite/logs|\.attempt-\d+|^tmp/[a-z0-9_]{8}$|__pycache__|^starts$")
 
 Seen = dict[str, Any]
 
@@ -59,8 +64,8 @@ class Command:
 
 def listing() -> list[str]:
     """Return the names of all that is in the current folder, without what is of chance in them."""
-    names = {_CHANCE.sub("*", path.as_posix()) for path in Path().rglob("*") if path.name != "said"}
-    return sorted(name for name in names if not name.startswith("cache/perfsuite/logs"))
+    names = {_CHANCE.sub("*", path.as_posix()) for path in Path().rglob("*") if not _KEPT.search(path.as_posix())}
+    return sorted(names)
 
 
 def _prepare_baselines(n_runs: int = 2) -> None:
@@ -85,11 +90,15 @@ def _prepare_baselines(n_runs: int = 2) -> None:
 
 def _see_baselines() -> Seen:
     seen: Seen = {}
-    for path in sorted(Path("baselines").glob("*/*.json")):
-        plain = json.dumps([plain_entry(each) for each in read_baselines(path).entries], sort_keys=True)
-        seen[path.name] = _CHANCE.sub("*", plain)
-    for path in sorted(Path("baselines").glob("*/*.md")):
-        seen[path.name] = path.read_text()[:1]
+    for name in ("a-q8_0", "kernels"):
+        stored = read_baselines(Path("baselines/host", f"{name}.json"))
+        if stored.entries:
+            plain = json.dumps([plain_entry(each) for each in stored.entries], sort_keys=True)
+            seen[stored.path.name] = _CHANCE.sub("*", plain)
+        text = approvals_path(stored.path)
+        told = pending_text(text, PerfsuiteError) or (text.read_text() if text.exists() else None)
+        if told is not None:
+            seen[text.name] = _CHANCE.sub("*", told)
     return seen
 
 
