@@ -11,6 +11,7 @@ import os
 import re
 import shutil
 import sys
+import tarfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timezone
@@ -60,6 +61,12 @@ class Command:
     is_one_step: bool = True
     #: Runs it again after a cut; as the first time, where there is none.
     again: Callable[[], int] | None = None
+
+
+def age() -> None:
+    """Let nights and work folders be of long ago: only then is known that nobody uses what has no mark of its own."""
+    for path in (*Path().rglob(".perfsuite-work-*"), *Path("nights").glob("[.2]*")):
+        os.utime(path, (0, 0), follow_symlinks=False)
 
 
 def listing() -> list[str]:
@@ -134,7 +141,8 @@ with open("starts", "a") as out:
     out.write(told["model"] + "\\n")
 (folder / "run.json").write_text(
     '{"schema": 1, "interrupted": false, "cases": [{"id": "phase/decode", "outcome": "pass"}]}')
-Path(told["junitxml"]).write_text('<testsuites><testsuite name="pytest" tests="0" failures="0" errors="0"/></testsuites>')
+Path(told["junitxml"]).write_text(
+    '<testsuites><testsuite name="pytest" tests="0" failures="0" errors="0"/></testsuites>')
 """
 
 
@@ -156,8 +164,6 @@ def _night(*more: str) -> int:
 
 
 def _night_again() -> int:
-    for night in Path("nights").glob("2*"):  # as if the cut was an hour ago
-        os.utime(night, (0, 0))
     has_night = any(Path("nights").glob(f"2*/{night_state.STATE_NAME}"))
     return _night(*(["--resume"] if has_night else []))
 
@@ -206,7 +212,10 @@ def _see_engines() -> Seen:
     if store.damaged():
         raise PerfsuiteError(f"{store.damaged()[0]}: is damaged")
     seen: Seen = {each.engine_id: each.n_bytes for each in store.entries()}
-    return seen | {path.name: file_digest(path) for path in Path().glob("engine.tgz")}
+    for path in Path().glob("engine.tgz"):
+        with tarfile.open(path) as archive:
+            seen[path.name] = sorted((each.name, each.size) for each in archive if archive.extractfile(each))
+    return seen
 
 
 def _export() -> int:
@@ -253,7 +262,7 @@ def _bundle() -> int:
 
 
 def _see_bundles() -> Seen:
-    found = {path.name: path for path in Path("cache/perfsuite/bundles").glob("*-*") if path.is_dir()}
+    found = {path.name: path for path in Path("cache/perfsuite/bundles").glob("[!.]*-*") if path.is_dir()}
     found |= {"out": Path("out")} if Path("out").exists() else {}
     return {name: check_bundle(path).digest for name, path in found.items()}
 
@@ -288,13 +297,9 @@ COMMANDS = {
         run=lambda: main(["history", "compact", "--history=history"]),
         see=_see_history,
     ),
-    "nightly": Command(
-        prepare=_prepare_night, run=_night, see=_see_night, is_one_step=False, again=_night_again
-    ),
+    "nightly": Command(prepare=_prepare_night, run=_night, see=_see_night, is_one_step=False, again=_night_again),
     "bundle": Command(prepare=_plant_checkout, run=_bundle, see=_see_bundles, is_one_step=False),
-    "engines keep": Command(
-        prepare=_prepare_engines, run=lambda: main(["engines", "keep", "build"]), see=_see_engines
-    ),
+    "engines keep": Command(prepare=_prepare_engines, run=lambda: main(["engines", "keep", "build"]), see=_see_engines),
     "engines export": Command(prepare=_prepare_engines, run=_export, see=_see_engines),
     "engines import": Command(
         prepare=_prepare_import, run=lambda: main(["engines", "import", "engine.tgz"]), see=_see_engines

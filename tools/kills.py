@@ -32,6 +32,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from perfsuite.errors import PerfsuiteError
+
 sys.path.insert(0, str(Path(__file__).parent))
 
 _SOURCE = Path(__file__).with_name("kills_shim.c")
@@ -47,7 +49,7 @@ _ERRORS = {"full": errno.ENOSPC, "read-only": errno.EROFS}
 _DONE = re.compile(r"already|nothing|complete")
 
 #: An error of the suite's own, which names a file.
-_OURS = re.compile(r"^perfsuite(?: \w+)*: error: .*(?:/|\.\w+)", re.MULTILINE)
+_OURS = re.compile(r"^perfsuite(?: \w+)*: error: [^\s:]+: ", re.MULTILINE)
 
 #: What differs from one moment to the next in what is said.
 _CHANCE = re.compile(r"\d{8}T\d{6}Z|[0-9a-f]{16,}|(?<=work-)[\w-]+|(?<= in )\d+ s")
@@ -75,6 +77,7 @@ class Bench:
         self.losses = power_cut.LOSSES
         kill_commands.LIBRARY = shim
         self.command = kill_commands.COMMANDS[name]
+        self._age = kill_commands.age
         self._listing: Callable[[], list[str]] = kill_commands.listing
         self._shim = ctypes.CDLL(str(shim))
         self._shim.kills_watch.argtypes = [
@@ -147,6 +150,7 @@ class Bench:
             yield f"half done: {_difference(ended.seen, self.new)}"
         elif lost := {name for name, value in self.old.items() if ended.seen.get(name) not in (value, self.new[name])}:
             yield f"lost: {lost}"
+        self._checked(self._in_child(self._age))
         again = self._again()
         if again.status != 0 and not (again.status == 2 and _DONE.search(again.said)):
             yield f"cannot be repeated: {again.status}, {again.said}"
@@ -218,11 +222,15 @@ class Bench:
             (self._answer / "seen").write_text(json.dumps((seen, n_changes, list(sys.modules))))
         except SystemExit as end:
             status = end.code if isinstance(end.code, int) else 2
+        except PerfsuiteError as problem:
+            self._shim.kills_watch(0, b"", 0, 0, b"")
+            os.write(2, f"perfsuite: error: {problem}".encode())
+            status = 2
         except BaseException as problem:
             self._shim.kills_watch(0, b"", 0, 0, b"")
             import traceback
 
-            os.write(2, f"{type(problem).__name__}: {problem}\n{traceback.format_exc()[-1500:]}".encode())
+            os.write(2, f"{type(problem).__name__}: {problem}\n{traceback.format_exc()[-500:]}".encode())
         finally:
             os._exit(status)
 

@@ -53,7 +53,7 @@ def remove_whole(path: Path, error_type: type[PerfsuiteError]) -> None:
         path.unlink(missing_ok=True)
     except OSError as error:
         raise error_type(f"{path}: cannot be removed ({error.strerror})") from error
-    _sync_folder(path.parent)
+    sync_folder(path.parent)
 
 
 @contextmanager
@@ -90,7 +90,7 @@ def _replacement(path: Path, error_type: type[PerfsuiteError]) -> Iterator[int]:
             partial = _named(handle, path.parent)
         os.replace(partial, path)
         partial = None
-        _sync_folder(path.parent)
+        sync_folder(path.parent)
     except OSError as error:
         raise error_type(f"{named}: cannot be written ({error.strerror})") from error
     finally:
@@ -166,7 +166,7 @@ def make_folder(folder: Path) -> None:
     missing = [each for each in (folder, *folder.parents) if not os.path.lexists(each)]
     folder.mkdir(parents=True, exist_ok=True)
     for each in missing:
-        _sync_folder(each.parent)
+        sync_folder(each.parent)
 
 
 def place_folder(draft: Path, to: Path) -> None:
@@ -175,9 +175,9 @@ def place_folder(draft: Path, to: Path) -> None:
         for path in (Path(folder, name) for name in names):
             if path.is_file() and not path.is_symlink():
                 _sync(path)
-        _sync_folder(Path(folder))
+        sync_folder(Path(folder))
     draft.rename(to)
-    _sync_folder(to.parent)
+    sync_folder(to.parent)
 
 
 def _sync(path: Path, flags: int = 0) -> None:
@@ -188,7 +188,7 @@ def _sync(path: Path, flags: int = 0) -> None:
         os.close(handle)
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
     """Make sure that the names in a folder outlive a power cut, where the file system can."""
     with suppress(OSError):
         _sync(folder, os.O_DIRECTORY)

@@ -51,7 +51,7 @@ def write_together(folder: Path, texts: Mapping[str, str], error_type: type[Perf
 
 
 def complete(folder: Path, error_type: type[PerfsuiteError]) -> None:
-    """Finish what was cut off; the caller keeps others from changing the files meanwhile; raises as `write_together`."""
+    """Finish what was cut off; raises as `write_together`, whose caller this is or may be."""
     unfinished = _read(folder, error_type)
     if unfinished is None:
         return
