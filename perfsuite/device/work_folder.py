@@ -81,7 +81,7 @@ def replace_folder(draft: Path | None, to: Path) -> None:
 
 def new_work_folder(within: str) -> WorkFolder:
     """Make a folder below another one, where those of processes that were killed are removed first; raises OSError."""
-    _sweep_once(within)
+    sweep_once(within)
     for _ in range(_N_TRIES):
         path = Path(tempfile.mkdtemp(prefix=prefix(), dir=within))
         with suppress(FileNotFoundError, BlockingIOError):
@@ -114,8 +114,8 @@ def prefix() -> str:
 
 
 @cache
-def _sweep_once(within: str) -> None:
-    """Sweep when a process makes its first folder: a look at each name costs little, and need not be paid again."""
+def sweep_once(within: str) -> None:
+    """Sweep where a process makes a folder, or might: a look at each name costs little, and need not be paid again."""
     sweep(within)
 
 

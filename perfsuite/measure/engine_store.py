@@ -19,7 +19,7 @@ from datetime import datetime, timezone
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO
 
-from perfsuite.device.work_folder import work_folder
+from perfsuite.device.work_folder import sweep_once, work_folder
 from perfsuite.errors import EngineError
 from perfsuite.measure.engine import Engine
 from perfsuite.records.file_digest import file_digest
@@ -189,6 +189,7 @@ class EngineStore:
         version: str = "",
         settings: Mapping[str, str] | None = None,
     ) -> StoredEngine:
+        sweep_once(str(self.folder))
         digests = {name: _digest(path) for name, path in sources.items()}
         engine_id = entry_id(digests)
         if (found := self._known(engine_id)) is not None:

@@ -32,9 +32,9 @@ time.sleep(60)
 @pytest.fixture(autouse=True)
 def forgotten() -> Iterator[None]:
     """Let each test begin as a process does, which has not swept yet."""
-    module._sweep_once.cache_clear()
+    module.sweep_once.cache_clear()
     yield
-    module._sweep_once.cache_clear()
+    module.sweep_once.cache_clear()
 
 
 @contextmanager

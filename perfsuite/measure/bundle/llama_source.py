@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from perfsuite.device.setup.suite_wheel import engine_requirement, suite_requirements
+from perfsuite.device.work_folder import new_work_folder
 from perfsuite.errors import EngineError, NativeBuildError
 from perfsuite.measure.bundle.steps import Tell, run_step
 from perfsuite.records.file_digest import file_digest

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from perfsuite import __version__
-from perfsuite.device.work_folder import replace_folder, work_folder
+from perfsuite.device.work_folder import replace_folder, sweep_once, work_folder
 from perfsuite.errors import NativeBuildError, PerfsuiteError
 from perfsuite.measure.bundle.compilers import Toolchain, find_toolchain
 from perfsuite.measure.bundle.elf import ElfNeeds, read_needs
@@ -103,6 +103,8 @@ def make_bundle(order: BundleOrder, cache_dir: Path, tell: Tell) -> Bundle:
     name = f"{order.target.name}-{_key(order, engine_order)}"
     folder = cache_dir / "bundles" / name
     with _cache_errors(folder.parent), one_at_a_time(folder.with_name(f"{name}.lock"), tell):
+        for each in ("bundles", "cross"):
+            sweep_once(str(cache_dir / each))
         if folder.is_dir():
             try:
                 return Bundle(folder=folder, manifest=check_bundle(folder))
