@@ -41,8 +41,10 @@ LIBRARY = Path("library.so")
 #: What is named for a moment or by chance: it differs from one run to the next.
 _CHANCE = re.compile(r"[0-9a-f]{32}|\d{8}T\d{6}Z(-\d+)?|\d{4}-\d\d-\d\d(T[\d:.+]+)?")
 
-#: What is kept on purpose, or is Python's own trial of a folder.
-_KEPT = re.compile(r"^cache/perfsuite/logs|\.attempt-\d+|^tmp/[a-z0-9_]{8}$|__pycache__|^starts$")
+#: What is kept on purpose, is merged or not, or is Python's own trial of a folder.
+_KEPT = re.compile(
+    r"^history/\w+/[^.][^/]+$|^cache/perfsuite/logs|\.attempt-\d+|^tmp/[a-z0-9_]{8}$|__pycache__|^starts$"
+)
 
 Seen = dict[str, Any]
 

@@ -19,7 +19,7 @@ from perfsuite.nightly.cell_end import CellEnd, cell_end, has_run
 from perfsuite.nightly.exit_file import read_exit
 from perfsuite.nightly.plan import NightPlan
 from perfsuite.records.codec import read_json, to_plain
-from perfsuite.records.whole_file import make_folder, sync_folder, write_json
+from perfsuite.records.whole_file import make_folder, remove_left, sync_folder, write_json
 
 #: What the file is called in the folder of a night.
 STATE_NAME = "night.json"
@@ -162,6 +162,7 @@ def _remove_unbegun(folder: Path) -> None:
     nights = (each for each in folder.glob("[0-9]*") if _NIGHT.fullmatch(each.name))
     for night in (each for each in nights if not (each / STATE_NAME).exists() and _is_past(each)):
         with suppress(OSError):
+            remove_left(night)
             (night / _LOCK_NAME).unlink(missing_ok=True)
             night.rmdir()  # one with anything else in it stays
     for link in folder.glob(f".{LATEST}-*"):

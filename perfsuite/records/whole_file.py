@@ -81,7 +81,7 @@ def _replacement(path: Path, error_type: type[PerfsuiteError]) -> Iterator[int]:
         if path.exists() and not (path.is_file() or path.is_dir()):
             raise error_type(f"{named}: is not a file but a device or a pipe; name a file, or redirect standard output")
         make_folder(path.parent)
-        _remove_left(path.parent)
+        remove_left(path.parent)
         handle, partial = _opened(path.parent)
         yield handle
         os.fchmod(handle, 0o644)
@@ -129,7 +129,7 @@ def _beside(folder: Path) -> Path:
     return folder / f".{secrets.token_hex(8)}{_PARTIAL}"
 
 
-def _remove_left(folder: Path) -> None:
+def remove_left(folder: Path) -> None:
     """Remove the files that killed processes left half written: nobody holds their locks."""
     left: list[str] = []
     with suppress(OSError), os.scandir(folder) as entries:

@@ -180,8 +180,12 @@ def test_a_writer_of_its_own_gets_a_path(tmp_path: Path) -> None:
     with whole_path(path, BaselineError) as partial:
         partial.write_text("a")
         assert not path.exists()
-    with pytest.raises(BaselineError, match=rf"^{path}: cannot be written \(No space left on device\)$"):
+
+    def fail() -> None:
         with whole_path(path, BaselineError) as partial:
             partial.write_text("half")
             raise OSError(28, "No space left on device")
+
+    with pytest.raises(BaselineError, match=rf"^{path}: cannot be written \(No space left on device\)$"):
+        fail()
     assert (path.read_text(), os.listdir(path.parent)) == ("a", ["b.gguf"])

@@ -70,7 +70,7 @@ def test_nothing_is_left_and_no_room_is_one_line(tmp_path: Path, monkeypatch: py
     assert list(tmp_path.iterdir()) == []
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "absent"))
     with (
-        pytest.raises(HistoryError, match=r"absent.*: cannot be written \(No such file or directory\); the history"),
+        pytest.raises(HistoryError, match=r"absent.*: cannot be written \(No such file"),
         database(),
     ):
         pass
