@@ -56,7 +56,7 @@ class WorkFolder:
 def work_folder(within: Path | None = None) -> Iterator[Path]:
     """Give a folder of this process's own, with its mark alone in it, which is gone at the end.
 
-    It lies in the system's folder for such, or in another one, such as beside what it becomes.
+    It is in the system's folder for such, or in another one, such as beside what it becomes.
 
     Raises OSError where none can be made.
     """

@@ -1,7 +1,7 @@
 """Files of a folder that change together: a reader finds all as before or all as after, whatever ends the writing.
 
 First the new texts go into one file, whole. From then on they count: `pending_text` reads them there. Then each goes
-into its own file, and the first one is removed. Who changes the folder next completes what was cut off.
+into its own file, and the first one is removed. The next change of the folder completes what was cut off.
 """
 
 from __future__ import annotations

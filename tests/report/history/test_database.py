@@ -63,7 +63,7 @@ def test_a_file_is_taken_by_its_columns(tmp_path: Path, columns: str, reason: st
 
 
 def test_nothing_is_left_and_no_room_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is not finished lies in a work folder, which is gone afterwards."""
+    """What is not finished is in a work folder, which is gone afterwards."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     with database():
         assert [each.name.startswith(".perfsuite-work-") for each in tmp_path.iterdir()] == [True]
