@@ -108,10 +108,17 @@ def plain_json(
     """Read a file of JSON as plain values; of one that does not exist return `absent`, where that is given."""
     if absent is not ... and not os.path.lexists(path):
         return absent
+    return parsed_json(content_of(path, error, todo), str(path), error, todo, allows_nan=allows_nan)
+
+
+def parsed_json(
+    text: str | bytes, where: str, error: type[PerfsuiteError], todo: str, *, allows_nan: bool = False
+) -> Any:
+    """Parse JSON as `parse_json` does; a mistake names where it is."""
     try:
-        return parse_json(content_of(path, error, todo), allows_nan=allows_nan)
+        return parse_json(text, allows_nan=allows_nan)
     except (ValueError, RecursionError) as reason:
-        raise error(f"{path}: is not JSON ({in_one_line(reason)}); {todo}") from reason
+        raise error(f"{where}: is not JSON ({in_one_line(reason)}); {todo}") from reason
 
 
 def parse_json(text: str | bytes, *, allows_nan: bool = False) -> Any:
