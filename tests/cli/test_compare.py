@@ -28,7 +28,8 @@ def test_both_sides_are_handed_to_pytest(monkeypatch: pytest.MonkeyPatch) -> Non
     folder = str(find_engine().library_dir)
     assert main(["compare", folder, folder, "--quiet", "--", "--perf-budget=3m", "-k", "phase"]) == 10
     ((command, environment),) = seen
-    assert command[2:] == ["pytest", "--perf-device=host", f"--perf-against={folder}", "--perf-budget=3m", "-k", "phase"]
+    sides = ("--perf-device=host", f"--perf-against={folder}")
+    assert command[2:] == ["pytest", *sides, "--perf-budget=3m", "-k", "phase"]
     assert environment == {**os.environ, "LLAMA_CPP_LIB_PATH": folder}
 
 

@@ -82,7 +82,10 @@ def test_a_night_is_read_as_it_was_written(tmp_path: Path, text: str) -> None:
     [
         (cells("host", "a"), "host/b-siso is gone"),
         (cells("host", "a", "b", "c"), "host/c-siso is new"),
-        (cells("host", "a", "b", arguments=("--x",)), "host/a-siso was --perf-device=host --perf-model=a --perf-scenario=siso, is"),
+        (
+            cells("host", "a", "b", arguments=("--x",)),
+            "host/a-siso was --perf-device=host --perf-model=a --perf-scenario=siso, is",
+        ),
     ],
 )
 def test_a_changed_plan_is_refused_with_the_first_difference(

@@ -16,7 +16,6 @@ from perfsuite.verdict.allowance import DEFAULT_RESOLUTION_RATIO, DEFAULT_STEP_S
 from perfsuite.workload.scenario import scenario_names
 from perfsuite.workload.shapes.operation_shape import STORED_TYPES, Operation
 from perfsuite.workload.shapes.shape_case import Subject
-
 from tests.fake_device import STORED_MODEL, HostRuns
 
 _LOADED = """
