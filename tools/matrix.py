@@ -104,7 +104,7 @@ def main() -> int:
     parser.add_argument("tests", nargs="*", default=TESTS, metavar="TEST")
     options = parser.parse_args()
     wheel = _made_wheel()
-    pythons = [each for each in options.python if each and _is_there(each)]
+    pythons = list(filter(None, map(_found, filter(None, options.python))))
     print("| environment | asked | came out | pytest says |\n|---|---|---|---|", flush=True)
     outcomes = [each for python in pythons for each in _beside_versions(python, wheel, options.tests)]
     if not options.no_plugins:
@@ -124,13 +124,13 @@ def _made_wheel() -> Path:
     return next(WORK.glob("perfsuite-*.whl"))
 
 
-def _is_there(python: str) -> bool:
-    """Whether an interpreter starts; a shim may stand for none."""
-    path = shutil.which(python)
-    found = path and subprocess.run([path, "-c", ""], capture_output=True, check=False).returncode == 0
-    if not found:
-        print(f"{python}: is not installed", file=sys.stderr)
-    return bool(found)
+def _found(name: str) -> str | None:
+    """Return where an interpreter is that starts, in PATH or of pyenv; a shim may stand for none."""
+    for path in (shutil.which(name), *map(str, (Path.home() / ".pyenv" / "versions").glob(f"*/bin/{name}"))):
+        if path and subprocess.run([path, "-c", ""], capture_output=True, check=False).returncode == 0:
+            return path
+    print(f"{name}: is not installed", file=sys.stderr)
+    return None
 
 
 def _beside_versions(python: str, wheel: Path, tests: Sequence[str]) -> list[Outcome]:

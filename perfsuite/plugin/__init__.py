@@ -31,7 +31,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_load_initial_conftests(
     early_config: pytest.Config, parser: pytest.Parser, args: Sequence[str]
-) -> Generator[None, None, None]:
+) -> Generator[None, object, object]:
     """Register short names of the options once every plugin and conftest has registered its own."""
     try:
         return (yield)
