@@ -31,6 +31,7 @@ from perfsuite.records.job import (
     sha256,
     write_job,
 )
+from perfsuite.records.run_origin import own_option
 from perfsuite.records.whole_file import make_folder
 from perfsuite.units import format_bytes
 
@@ -89,13 +90,13 @@ def _pytest_arguments(options: argparse.Namespace) -> tuple[str, ...]:
     for word in words:
         from_plain(word, PytestArgument, word, DeviceError, "give pytest no other")
     if options.old_llama is not None:
-        words.append(f"--against={PLACE / BUNDLES / OLD}")
+        words.append(f"--perf-against={PLACE / BUNDLES / OLD}")
     _device(words)
     return tuple(words)
 
 
 def _device(words: list[str]) -> str:
-    named = [word.partition("=")[2] for word in words if word.startswith("--device=")]
+    named = [word.partition("=")[2] for word in words if own_option(word).startswith("--perf-device=")]
     if len(named) != 1:
         raise DeviceError("--plan: name the device behind '--', as --device=NAME")
     return named[0]

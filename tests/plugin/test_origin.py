@@ -158,7 +158,7 @@ def test_a_board_of_a_farm_is_borrowed_again(pytester: pytest.Pytester, farm: st
     config = pytester.parseconfig("--device=rubikpi", MODEL, *given)
     kept = list(rerun_arguments(config))
     assert [each for each in kept if each.startswith("--farm")] == [farm if "=" in farm else "--farm="]
-    assert pytester.parseconfig(*kept).option.farm == config.option.farm
+    assert pytester.parseconfig(*kept).option.perf_farm == config.option.perf_farm
 
 
 def test_what_a_configuration_adds_counts(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:

@@ -69,9 +69,7 @@ def test_a_lock_that_is_a_link_is_refused(tmp_path: Path) -> None:
     (tmp_path / "precious").write_text("kept")
     for name in ("precious", "absent"):
         (tmp_path / f"{name}.lock").symlink_to(name)
-        with pytest.raises(
-            PerfsuiteError, match=rf"{name}.lock: is a link, expected a file of perfsuite's own"
-        ):
+        with pytest.raises(PerfsuiteError, match=rf"{name}.lock: is a link, expected a file of perfsuite's own"):
             open_lock(tmp_path / f"{name}.lock", PerfsuiteError)
     assert (tmp_path / "precious").read_text() == "kept"
     assert not (tmp_path / "absent").exists()
