@@ -118,7 +118,7 @@ QUALIFY row_number() OVER (
   PARTITION BY case_id, device, kept_by, is_readable ORDER BY started_at DESC, run_id DESC
 ) <= ?
 ORDER BY case_id, device, started_at, run_id
-"""
+"""  # nosec B608  # constants of ours, and parameters
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
