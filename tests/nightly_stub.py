@@ -27,8 +27,8 @@ JUNIT = (
 
 def main() -> int:
     """Do what the model says."""
-    told = dict(word.lstrip("-").partition("=")[::2] for word in sys.argv[1:])
-    model, folder = told["model"], Path(told["perf-dir"])
+    told = dict(word.lstrip("-").removeprefix("perf-").partition("=")[::2] for word in sys.argv[1:])
+    model, folder = told["model"], Path(told["dir"])
     print(f"borrowing for {model}", flush=True)
     farm = farm_request(told["farm"], avoided=told.get("farm-avoid")) if "farm" in told else None
     with nullcontext() if farm is None else borrowed_board(told["device"], Reach(way="ssh"), farm, tell=_told) as board:

@@ -149,9 +149,9 @@ def new_night(folder: Path) -> Path:
             make_folder(folder)
             night.mkdir()
             sync_folder(folder)
-        except FileExistsError:
-            continue
         except OSError as error:
+            if isinstance(error, FileExistsError) and folder.is_dir():
+                continue
             raise PerfsuiteError(f"{night}: cannot be made ({error.strerror}); choose another --output") from error
         _link(folder, night.name)
         return night

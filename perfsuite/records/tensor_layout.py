@@ -6,16 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from perfsuite.records.codec import Count, Size, rebuilt, to_plain
+from perfsuite.records.codec import Count, rebuilt, to_plain
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TensorType:
-    """A type of elements: a block of `block_elements` takes `block_bytes`."""
+    """A type of elements: a block of `block_elements` takes `block_bytes`; both are 0 of a type that is no longer used."""
 
     name: str
-    block_elements: Size
-    block_bytes: Size
+    block_elements: Count
+    block_bytes: Count
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -160,7 +160,7 @@ def test_what_is_no_header_is_refused(plain: Any) -> None:
     [
         ({"task": ["llama"]}, r"record names the task \['llama'\]; known are"),
         ({"task": {}}, "record names the task {}; known are"),
-        ({"payload": None}, "record has no object payload"),
+        ({"payload": None}, "record: payload is null, expected an object"),
     ],
 )
 def test_a_record_of_wrong_types_is_refused(changed: dict[str, Any], message: str) -> None:

@@ -110,7 +110,7 @@ def test_what_is_no_recording_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("{", "is damaged"),
+        ("{", "is not JSON"),
         (json.dumps({"schema": 99}), "has schema 99, this suite reads 1"),
         (json.dumps({"schema": 1, "command": []}), "is damaged"),
         (json.dumps({"schema": 1, "command": [], "layout": {}}), "is damaged"),

@@ -179,11 +179,12 @@ def test_an_unknown_quantization_writes_nothing(tiny: Callable[..., Architecture
 
 
 def test_an_unwritable_place_is_one_line(tiny: Callable[..., Architecture], tmp_path: Path) -> None:
-    """A directory that does not exist is refused with the path and the reason."""
+    """A file where the folder should be is refused with the path and the reason."""
     path = tmp_path / "none" / "tiny.gguf"
+    path.parent.touch()
     with pytest.raises(GgufError) as caught:
         write_synthetic(tiny(), "q8_0", path)
-    assert str(caught.value) == f"{path}: cannot be written (Not a directory)"
+    assert str(caught.value) == f"{path}: cannot be written (File exists)"
 
 
 def test_a_full_disk_leaves_nothing(
