@@ -11,7 +11,7 @@ from perfsuite.records.codec import Count, rebuilt, to_plain
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TensorType:
-    """A type of elements: a block of `block_elements` takes `block_bytes`; both are 0 of a type that is no longer used."""
+    """A type of elements: a block of `block_elements` takes `block_bytes`; both are 0 of a type that ggml gave up."""
 
     name: str
     block_elements: Count
