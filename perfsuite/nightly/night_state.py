@@ -119,9 +119,14 @@ def _difference(old: Mapping[str, tuple[str, ...]], new: Mapping[str, tuple[str,
             return f"{key} is gone"
         if key not in old:
             return f"{key} is new"
-        if old[key] != new[key]:
+        if _short(old[key]) != _short(new[key]):
             return f"{key} was {' '.join(old[key])}, is {' '.join(new[key])}"
     return None
+
+
+def _short(words: tuple[str, ...]) -> list[str]:
+    """Return options without the plugin's own prefix: nights begun by their short names can be gone on with."""
+    return [word.replace("--perf-", "--", 1) for word in words]
 
 
 #: A link to the folder of the night that was begun last.
