@@ -20,6 +20,7 @@ from perfsuite.nightly.exit_file import read_exit
 from perfsuite.nightly.plan import NightPlan
 from perfsuite.records.codec import read_json, to_plain
 from perfsuite.records.own_files import open_lock
+from perfsuite.records.run_origin import own_option
 from perfsuite.records.whole_file import make_folder, remove_left, sync_folder, write_json
 
 #: What the file is called in the folder of a night.
@@ -119,14 +120,9 @@ def _difference(old: Mapping[str, tuple[str, ...]], new: Mapping[str, tuple[str,
             return f"{key} is gone"
         if key not in old:
             return f"{key} is new"
-        if _short(old[key]) != _short(new[key]):
+        if [*map(own_option, old[key])] != [*map(own_option, new[key])]:  # nights may have begun by short names
             return f"{key} was {' '.join(old[key])}, is {' '.join(new[key])}"
     return None
-
-
-def _short(words: tuple[str, ...]) -> list[str]:
-    """Return options without the plugin's own prefix: nights begun by their short names can be gone on with."""
-    return [word.replace("--perf-", "--", 1) for word in words]
 
 
 #: A link to the folder of the night that was begun last.
