@@ -11,7 +11,7 @@ from perfsuite.errors import MeasurementError
 from perfsuite.expectation.timing.features import lone_operator
 from perfsuite.expectation.timing.operator_shape import OperatorShape
 from perfsuite.records.call_trace import TracedFunction
-from perfsuite.records.codec import from_plain, pack, shown, unpack
+from perfsuite.records.codec import Amount, Number, Positive, from_plain, pack, shown, unpack
 
 #: Raised whenever a field of a plan or a record changes its meaning.
 SCHEMA = 2
@@ -50,7 +50,7 @@ class EbpfPlan:
     levels: int
     #: ``ring`` or ``perf``.
     buffer: str = "ring"
-    floor_tokens_per_s: float | None = None
+    floor_tokens_per_s: Amount | None = None
     #: Names of counters; without any those that the machine has.
     counters: tuple[str, ...] = ()
     #: Whether the kernel keeps account of the probes' own time, which costs some more.
@@ -90,7 +90,7 @@ class LlamaPlan(Plan):
     n_sequences: int = 1
     #: Tokens that a draft proposes in a round, with the chance that each passes; 0 for no speculative decoding.
     n_draft: int = 0
-    acceptance_ratio: float = 0.0
+    acceptance_ratio: Amount = 0.0
     #: The model of the draft; None searches the text itself.
     draft_path: str | None = None
     #: The projector of a vision model, and the pixels of a side of the image that it encodes before each prompt.
@@ -109,9 +109,9 @@ class LlamaPlan(Plan):
     layout_seed: int = 0
     #: Slowdowns for certifying a device and for tests: of an operator, and of whole phases.
     inject_op: str | None = None
-    inject_ratio: float = 0.0
+    inject_ratio: Number = 0.0
     inject_phases: tuple[str, ...] = ()
-    inject_phase_ratio: float = 0.0
+    inject_phase_ratio: Number = 0.0
     #: Where a local socket offers records while the run goes on; its folder is the user's alone.
     live_socket: str | None = None
     #: Who traces the process from outside, if anybody does.
@@ -361,7 +361,7 @@ class ShapesPlan(Plan):
     #: Where the process marks how far it is, if it is the one in Python.
     mark_path: str = ""
     #: Longest that the native process may be silent at one step.
-    step_limit_s: float = 300.0
+    step_limit_s: Positive = 300.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

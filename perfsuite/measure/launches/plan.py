@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from perfsuite.measure.plan import DevicesPlan, DuplicationPlan, KernelPlan, OpenClCeilingsPlan, Plan
+from perfsuite.records.codec import Positive
 
 #: What `perfsuite.measure.launches.own_kernels` answers by launches.
 LAUNCHED = (DevicesPlan, KernelPlan, DuplicationPlan, OpenClCeilingsPlan)
@@ -145,7 +146,7 @@ class LaunchSessionPlan(Plan):
     platform_name: str
     device_name: str
     #: Longest that it may be silent at one step.
-    step_limit_s: float
+    step_limit_s: Positive
     cache_dir: str
 
 
