@@ -5,11 +5,11 @@ BIN := .venv/bin
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help env perf perf-opencl opencl ebpf docs test-needs test test-long coverage mutants lint verify wheel clean distclean
+.PHONY: help env perf perf-opencl opencl ebpf docs test-needs test test-long coverage mutants fuzz lint audit verify wheel clean distclean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1:/p' Makefile | awk -F: '{ printf "%-20s%s\n", $$1, $$2 }'
-	@echo "ARGS='...' is handed to pytest by perf, test and test-long; PYTHON=python3.12 chooses the interpreter of .venv/"
+	@echo "ARGS='...' is handed to pytest by perf, test and test-long, and to fuzz; PYTHON=python3.12 chooses the interpreter of .venv/"
 
 env: ## make .venv/ with the suite installed in it (llama.cpp is compiled once, and kept)
 	@tools/bootstrap.sh
@@ -29,7 +29,7 @@ ebpf: env ## install what the eBPF recorder is compiled with (Debian: clang, bpf
 # The compiler comes first; the other packages are installed, and Debian for arm64 is made, while it compiles llama.cpp.
 # At last llama.cpp is compiled for arm64, once, as for here.
 test-needs: ## install what the tests need, as far as that needs no password (clang, sshd, chromium, labgrid, ...)
-	@(tools/needs.sh --system ebpf opencl boards arm browser; tools/arm_root.sh >/dev/null || true) & \
+	@(tools/needs.sh --system ebpf opencl boards arm audit browser; tools/arm_root.sh >/dev/null || true) & \
 	  tools/bootstrap.sh; status=$$?; wait; exit $$status
 	@tools/needs.sh --python browser farm
 	@tools/opencl_backend.sh >/dev/null || true
@@ -51,11 +51,19 @@ mutants: coverage ## change the suite's code in 500 places and count what the te
 	$(BIN)/python -m pip install -q --group mutants
 	$(BIN)/python tools/mutants.py $(ARGS)
 
-lint: env ## ruff, mypy and plain English (docs/style.md)
+fuzz: env ## read two minutes of changed files with every reader (ARGS="--reader gguf --executions 1000000")
+	nice $(BIN)/python -m tests.fuzz $(or $(ARGS),--seconds 120)
+
+lint: env ## ruff, mypy, plain English (docs/style.md), bandit and cppcheck (docs/security.md)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/python tools/style.py
+	@tools/audit.sh
+
+audit: env ## look the installed packages up among known vulnerabilities (network)
+	@$(BIN)/python -c 'import pip_audit' 2>/dev/null || $(BIN)/python -m pip install -q --group audit
+	@$(BIN)/python tools/audit_packages.py
 
 verify: env ## measure again what docs/results.md states (minutes; asks for a quiet machine)
 	@tools/verify.sh

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from perfsuite.masking import masked
+
 
 def alike(name: str, known: Iterable[str], *, most: int = 1, least_ratio: float = 0.6) -> list[str]:
     """Return the known names that are most like a mistyped one, in either case of letters; the most alike first."""
@@ -24,6 +26,10 @@ def meant(name: str, known: Iterable[str], *, most: int = 1, least_ratio: float 
 
 class PerfsuiteError(Exception):
     """Any of these; by itself, options that contradict each other, or a file that cannot be written."""
+
+    def __str__(self) -> str:
+        """Return the line, in which no address has a password."""
+        return masked(super().__str__())
 
 
 class ArchitectureError(PerfsuiteError):

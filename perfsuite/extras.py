@@ -15,7 +15,6 @@ EXTRA_OF = {
     "obstore": "s3",
     "pyopencl": "opencl",
     "pytest_benchmark": "benchmark",
-    "ruptures": "history",
     "ziglang": "zig",
 }
 

@@ -21,6 +21,7 @@ FLOORS = (
     {"records"},
     {"extras"},
     {"errors", "units"},
+    {"masking"},
 )
 LEVEL = {place: level for level, floor in enumerate(FLOORS) for place in floor}
 

@@ -3,6 +3,7 @@
 # into .venv/. What cannot be had is one line each; whatever needs it is then skipped, so this never fails.
 #
 #   tools/needs.sh ebpf                          what the eBPF recorder is compiled with
+#   tools/needs.sh audit                         what 'make lint' searches C and C++ with
 #   tools/needs.sh opencl boards arm browser farm    what OpenCL's backend, test boards, Arm, pages and farms are
 #                                                tested with
 #
@@ -24,6 +25,7 @@ arm=("Arm is not tested, or not all of it"
   qemu-system-aarch64 qemu-system-arm  debootstrap debootstrap  busybox busybox)
 browser=("the report is not tested in a browser"
   chromium chromium  DejaVuSans.ttf fonts-dejavu-core  NotoColorEmoji.ttf fonts-noto-color-emoji)
+audit=("C and C++ are not searched for weaknesses" cppcheck cppcheck)
 farm=("the farm is not tested")
 
 say() { printf 'needs: %s\n' "$*" >&2; }
@@ -91,7 +93,7 @@ install_python_packages() {
 which=both
 case "${1:-}" in --system | --python) which=${1#--} && shift ;; esac
 for part; do
-  case $part in ebpf | opencl | boards | arm | browser | farm) ;; *) say "no part called '$part'" && exit 2 ;; esac
+  case $part in ebpf | opencl | boards | arm | audit | browser | farm) ;; *) say "no part called '$part'" && exit 2 ;; esac
 done
 [ "$which" = python ] || install_system_packages "$@"
 [ "$which" = system ] || install_python_packages "$@"

@@ -50,6 +50,9 @@ _OPTIONS = """# Options of pytest
 `pytest --help` lists these under *perfsuite*. Without `--device` nothing is measured. Write a path with an equals sign
 (`--perf-dir=DIR`): pytest takes an existing path after a space as a test path.
 
+Each option also has a name that begins with `--perf-`: `--perf-device` for `--device`. Use it in scripts. A short name
+is left to a plugin or `conftest.py` that has it too, and a line in pytest's header says so.
+
 {table}
 
 ## The ini file

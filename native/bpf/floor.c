@@ -55,6 +55,7 @@ static double median_speed(const ps_floor *floor) {
     int64_t sorted[PS_FLOOR_SAMPLES];
     for (int i = 0; i < PS_FLOOR_SAMPLES; i++) {
         int at = i;
+        /* cppcheck-suppress uninitvar ; all before `at` are filled */
         for (; at > 0 && sorted[at - 1] > floor->intervals_ns[i]; at--) {
             sorted[at] = sorted[at - 1];
         }

@@ -15,7 +15,7 @@ from perfsuite.cli.command_help import Commands, add_action, add_command, add_js
 from perfsuite.device.profile import DEFAULT_MARGIN_RATIO, Profile, find_profile
 from perfsuite.errors import BaselineError
 from perfsuite.report.run_file import run_path
-from perfsuite.verdict.approval import append_approval, approval_text, approvals_path, approve, checked_reason
+from perfsuite.verdict.approval import approval_text, approvals_path, approve, checked_reason, with_approval
 from perfsuite.verdict.baseline import BaselineFile, baseline_path, changing, read_baselines, write_baselines
 from perfsuite.verdict.changes import CaseChange, case_changes
 from perfsuite.verdict.drift import fitted_weights
@@ -136,8 +136,7 @@ def _record(options: argparse.Namespace) -> int:
     require_reference(run)
     with changing(options.baseline_dir / run.device):
         changed = list(_recorded(options, run))
-        for stored, _ in changed:
-            write_baselines(stored)
+        write_baselines(*(stored for stored, _ in changed))
     written = [(stored.path, len(group.session.samples_ns)) for stored, group in changed]
     give(written_answer(written, lambda _, cases: f"{cases} of {run.recorded_at} added", run), options)
     return 0
@@ -172,13 +171,12 @@ def _diff(options: argparse.Namespace) -> int:
 def _approve(options: argparse.Namespace) -> int:
     reason, run = checked_reason(options.reason), read_run(run_path(options.run_path))
     require_reference(run)
-    written: list[tuple[Path, int]] = []
     with changing(options.baseline_dir / run.device):
-        for stored, text, n_cases in _approved(options, run, reason):
-            # The text first: if this is cut off, approving again completes it.
-            append_approval(approvals_path(stored.path), text, run.recorded_at)
-            write_baselines(stored)
-            written.append((stored.path, n_cases))
+        approved = _approved(options, run, reason)
+        paths = {approvals_path(stored.path): text for stored, text, _ in approved}
+        texts = {path: with_approval(path, text, run.recorded_at) for path, text in paths.items()}
+        write_baselines(*(stored for stored, _, _ in approved), texts=texts)
+    written = [(stored.path, n_cases) for stored, _, n_cases in approved]
     give(written_answer(written, lambda path, cases: f"{cases} approved; review {approvals_path(path)}", run), options)
     return 0
 

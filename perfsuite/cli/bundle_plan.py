@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import argparse
-import os
 import re
 import shutil
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perfsuite.cli.answer import Answer, fields_of
 from perfsuite.cli.bundle_farms import FARMS, write_farm
 from perfsuite.cli.command_help import take_behind_dashes
+from perfsuite.device.work_folder import new_work_folder, replace_folder
 from perfsuite.errors import DeviceError, PerfsuiteError
 from perfsuite.records.codec import from_plain
 from perfsuite.records.job import (
@@ -32,6 +31,8 @@ from perfsuite.records.job import (
     sha256,
     write_job,
 )
+from perfsuite.records.run_origin import own_option
+from perfsuite.records.whole_file import make_folder
 from perfsuite.units import format_bytes
 
 if TYPE_CHECKING:
@@ -89,13 +90,13 @@ def _pytest_arguments(options: argparse.Namespace) -> tuple[str, ...]:
     for word in words:
         from_plain(word, PytestArgument, word, DeviceError, "give pytest no other")
     if options.old_llama is not None:
-        words.append(f"--against={PLACE / BUNDLES / OLD}")
+        words.append(f"--perf-against={PLACE / BUNDLES / OLD}")
     _device(words)
     return tuple(words)
 
 
 def _device(words: list[str]) -> str:
-    named = [word.partition("=")[2] for word in words if word.startswith("--device=")]
+    named = [word.partition("=")[2] for word in words if own_option(word).startswith("--perf-device=")]
     if len(named) != 1:
         raise DeviceError("--plan: name the device behind '--', as --device=NAME")
     return named[0]
@@ -107,9 +108,14 @@ def write_plan(options: argparse.Namespace, bundle: Bundle, old: Bundle | None) 
     Raises PerfsuiteError: the run cannot be planned, for what it asks needs answers while it runs.
     """
     words, to = _pytest_arguments(options), options.output.absolute()
-    draft = Path(tempfile.mkdtemp(prefix=".plan-", dir=_made(to.parent)))
     try:
-        draft.chmod(0o755)
+        make_folder(to.parent)
+        made = new_work_folder(str(to.parent))
+    except OSError as error:
+        raise DeviceError(f"{error.filename or to}: cannot be written ({error.strerror}); make room there") from None
+    draft = made.path / "plan"
+    try:
+        draft.mkdir()
         for name, each in ((BOARD, bundle), (OLD, old)):
             if each is not None:
                 shutil.copytree(each.folder, draft / BUNDLES / name)
@@ -118,14 +124,12 @@ def write_plan(options: argparse.Namespace, bundle: Bundle, old: Bundle | None) 
         write_job(draft, job)
         (draft / SCRIPT).write_text(RUN_SCRIPT)
         (draft / SCRIPT).chmod(0o755)
-        if to.exists():
-            shutil.rmtree(to)
-        draft.rename(to)
+        replace_folder(draft, to)
         files = () if options.farm is None else write_farm(options.farm, to, job)
     except OSError as error:
         raise DeviceError(f"{error.filename or to}: cannot be written ({error.strerror}); make room there") from None
     finally:
-        shutil.rmtree(draft, ignore_errors=True)
+        made.remove()
     size = sum(path.stat().st_size for path in to.rglob("*") if path.is_file())
     lines = (
         f"{options.output}: {format_bytes(size)} for {job.device}, {job.target}; {len(job.requests)} requests",
@@ -163,8 +167,3 @@ def _job(words: tuple[str, ...], bundle: Bundle, draft: Path) -> Job:
         bundle_digest=bundle.manifest.digest,
         requests=tuple(Asked(name=path.name, sha256=sha256(path.read_bytes())) for path in paths),
     )
-
-
-def _made(folder: Path) -> Path:
-    os.makedirs(folder, exist_ok=True)
-    return folder

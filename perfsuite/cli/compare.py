@@ -133,6 +133,7 @@ def _run(options: argparse.Namespace) -> int:
     from perfsuite.cli.pytest_run import run_pytest
     from perfsuite.measure.bundle.named_builds import Builder
     from perfsuite.measure.environment import ENGINE_NAME, program_environment
+    from perfsuite.records.run_origin import own_option
 
     if Path(options.old).is_file() and Path(options.new).is_file():
         return _compare_files(options)
@@ -144,7 +145,7 @@ def _run(options: argparse.Namespace) -> int:
         old, new = builder.engine(options.old), builder.engine(options.new)
     told = f"old: {options.old}, build {old.build_id}\nnew: {options.new}, build {new.build_id}"
     print(told, flush=True, file=sys.stderr if options.json else sys.stdout)
-    words = ["--device=host", f"--against={old.library_dir}", *_asked(options)]
+    words = ["--perf-device=host", f"--perf-against={old.library_dir}", *map(own_option, _asked(options))]
     return run_pytest(words, options, environment=program_environment({ENGINE_NAME: str(new.library_dir)}))
 
 

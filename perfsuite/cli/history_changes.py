@@ -8,7 +8,7 @@ import subprocess
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from itertools import groupby
 from pathlib import Path
@@ -22,10 +22,24 @@ from perfsuite.device.profile import find_profile
 from perfsuite.errors import DeviceError, HistoryError
 from perfsuite.records.run_origin import Commit
 from perfsuite.records.trend_point import TrendPoint, has_boards
-from perfsuite.report.history import HistoryReader, open_history, trends_of
+from perfsuite.report.history import (
+    HistoryReader,
+    bare_point,
+    nights_of,
+    open_history,
+    points_of_runs,
+    trends_of,
+)
 from perfsuite.report.visible import terminal_text
 from perfsuite.units import format_change, format_count
-from perfsuite.verdict.change_points import ChangeAdvice, ChangePoint, MachineChange, find_changes
+from perfsuite.verdict.change_points import (
+    ChangeAdvice,
+    ChangePoint,
+    MachineChange,
+    find_changes,
+    search_nights,
+    with_points,
+)
 from perfsuite.verdict.steps import STANDARD_STEPS
 
 _LIMIT_S = 10.0
@@ -82,6 +96,9 @@ Between: TypeAlias = Callable[[Commit | None, Commit | None], CommitsBetween]
 #: Reads runs of a history as the options say.
 Read: TypeAlias = Callable[[HistoryReader, argparse.Namespace], Sequence[TrendPoint]]
 
+#: A case, its device, and what is reported of it.
+CaseAdvice: TypeAlias = tuple[str, str, ChangeAdvice]
+
 _ADVICE = "advice: no outcome and no exit code rests on it; docs/history.md says how sure it is"
 
 #: Cases that are told by name at each seam, the largest changes first.
@@ -101,10 +118,63 @@ class Seam:
 
 def list_changes(options: argparse.Namespace) -> int:
     """Tell where cases changed over the runs of a history."""
-    points, empty = points_for_changes(options, all_points if options.case_id is None else case_points)
+    if options.case_id is None:
+        return _list_all_changes(options)
+    points, empty = points_for_changes(options, case_points)
     tell_left_out(points, options)
     tell_changes(points, options, empty=empty)
     return 0
+
+
+def _list_all_changes(options: argparse.Namespace) -> int:
+    """Tell where all cases changed; of a large history only the runs beside changes are read whole."""
+    _check(options)
+    with open_history(options.history) as history:
+        seen = _Seen()
+        searched = list(_searched(history, options, seen))
+        advice = _with_points(history, searched)
+        tell_skipped(history.skipped)
+        empty = "" if advice else empty_text(history, options)
+    _tell_without_time(seen.n_without, options)
+    _tell_advice(advice, options, empty=empty, names_boards=len(seen.boards) > 1)
+    return 0
+
+
+@dataclass(kw_only=True, slots=True)
+class _Seen:
+    """What is reported of runs beside their changes."""
+
+    n_without: int = 0
+    boards: set[str | None] = field(default_factory=set)
+
+
+def _searched(history: HistoryReader, options: argparse.Namespace, seen: _Seen) -> Iterator[CaseAdvice]:
+    chosen = {"device": options.device, "board": options.board, "last": options.last}
+    for case_id, device, nights in nights_of(history, **chosen):
+        seen.n_without += sum(night.measured_ns is not None and night.measured_ns <= 0 for night in nights)
+        seen.boards.update(night.kept_by for night in nights)
+        yield case_id, device, search_nights(case_id, nights, _weights(device), partial(bare_point, case_id, device))
+
+
+def _with_points(history: HistoryReader, searched: Sequence[CaseAdvice]) -> list[CaseAdvice]:
+    """Read the runs beside the changes whole.
+
+    Raises HistoryError: such a run is there no more.
+    """
+    places = {
+        (case_id, point.run_id)
+        for case_id, _, advice in searched
+        for changes in (advice.changes, advice.machine_changes)
+        for change in changes
+        for point in (change.before, change.after)
+    }
+    found = points_of_runs(history, places)
+    if gone := places - found.keys():
+        raise HistoryError(f"the history: lost {format_count(len(gone), 'row')} while it was read; ask again")
+    return [
+        (case_id, device, with_points(advice, lambda point: found[point.case_id, point.run_id]))
+        for case_id, device, advice in searched
+    ]
 
 
 def points_for_changes(options: argparse.Namespace, read: Read) -> tuple[Sequence[TrendPoint], str]:
@@ -112,13 +182,17 @@ def points_for_changes(options: argparse.Namespace, read: Read) -> tuple[Sequenc
 
     Raises HistoryError: ``--last`` or ``--repo`` cannot be, or the history cannot be read.
     """
-    check_last(options)
-    if not options.repo.is_dir():
-        raise HistoryError(f"--repo={options.repo}: is no folder; name the git repository of the sources under test")
+    _check(options)
     with open_history(options.history) as history:
         points = read(history, options)
         tell_skipped(history.skipped)
         return points, "" if points else empty_text(history, options)
+
+
+def _check(options: argparse.Namespace) -> None:
+    check_last(options)
+    if not options.repo.is_dir():
+        raise HistoryError(f"--repo={options.repo}: is no folder; name the git repository of the sources under test")
 
 
 def all_points(history: HistoryReader, options: argparse.Namespace) -> Sequence[TrendPoint]:
@@ -128,7 +202,10 @@ def all_points(history: HistoryReader, options: argparse.Namespace) -> Sequence[
 
 def tell_left_out(points: Sequence[TrendPoint], options: argparse.Namespace) -> None:
     """Count on standard error the times in which no change can be looked for."""
-    n_without = sum(point.measured_ns is not None and point.measured_ns <= 0 for point in points)
+    _tell_without_time(sum(point.measured_ns is not None and point.measured_ns <= 0 for point in points), options)
+
+
+def _tell_without_time(n_without: int, options: argparse.Namespace) -> None:
     if n_without:
         times = format_count(n_without, "time")
         print(f"perfsuite: {terminal_text(str(options.history))}: {times} of 0 ns or less; left out", file=sys.stderr)
@@ -136,13 +213,16 @@ def tell_left_out(points: Sequence[TrendPoint], options: argparse.Namespace) -> 
 
 def tell_changes(points: Sequence[TrendPoint], options: argparse.Namespace, *, empty: str) -> None:
     """Print where cases changed, by device and time, with the commits in between."""
-    advice = advice_by_case(points)
+    _tell_advice(advice_by_case(points), options, empty=empty, names_boards=has_boards(points))
+
+
+def _tell_advice(advice: Sequence[CaseAdvice], options: argparse.Namespace, *, empty: str, names_boards: bool) -> None:
     between = cache(partial(commits_between, options.repo))  # cases change together: git is asked once for all of them
-    lines = _lines(advice, between, names_boards=has_boards(points)) if points else iter([terminal_text(empty)])
+    lines = _lines(advice, between, names_boards=names_boards) if advice else iter([terminal_text(empty)])
     give(Answer(parts=lambda: lines, plain=lambda: [_plain_advice(each, between) for each in advice]), options)
 
 
-def advice_by_case(points: Sequence[TrendPoint]) -> list[tuple[str, str, ChangeAdvice]]:
+def advice_by_case(points: Sequence[TrendPoint]) -> list[CaseAdvice]:
     """Look for changes in the runs of each case on each device."""
     by_case = groupby(points, key=lambda point: (point.case_id, point.device))
     return [(*key, find_changes(tuple(of_case), _weights(key[1]))) for key, of_case in by_case]
@@ -157,7 +237,7 @@ def _weights(device: str) -> Mapping[str, float]:
         return {}
 
 
-def _lines(advice: Sequence[tuple[str, str, ChangeAdvice]], between: Between, *, names_boards: bool) -> Iterator[str]:
+def _lines(advice: Sequence[CaseAdvice], between: Between, *, names_boards: bool) -> Iterator[str]:
     for change, case_ids in _machine_changes(advice):
         seam_text = _seam_text(change.before, change.after, names_board=names_boards)
         yield f"{seam_text}, {format_count(len(case_ids), 'case')}"
@@ -184,7 +264,7 @@ def _seam_lines(seam: Seam, n_cases: int, commits: CommitsBetween) -> Iterator[s
     yield ""
 
 
-def _nothing_text(advice: Sequence[tuple[str, str, ChangeAdvice]]) -> str:
+def _nothing_text(advice: Sequence[CaseAdvice]) -> str:
     n_nights = max((each.n_last_nights for _, _, each in advice), default=0)
     least = STANDARD_STEPS.least_series
     if n_nights < least:
@@ -196,7 +276,7 @@ def _nothing_text(advice: Sequence[tuple[str, str, ChangeAdvice]]) -> str:
     )
 
 
-def _seams(advice: Sequence[tuple[str, str, ChangeAdvice]]) -> list[Seam]:
+def _seams(advice: Sequence[CaseAdvice]) -> list[Seam]:
     """Group the changes by the runs between which they lie, in the order of time."""
     found: dict[tuple[str, str, str], list[ChangePoint]] = defaultdict(list)
     for _, device, each in advice:
@@ -210,7 +290,7 @@ def _seams(advice: Sequence[tuple[str, str, ChangeAdvice]]) -> list[Seam]:
     return sorted(seams, key=lambda seam: (seam.after.started_at, seam.after.device))
 
 
-def _machine_changes(advice: Sequence[tuple[str, str, ChangeAdvice]]) -> list[tuple[MachineChange, tuple[str, ...]]]:
+def _machine_changes(advice: Sequence[CaseAdvice]) -> list[tuple[MachineChange, tuple[str, ...]]]:
     """Return each change of the machine once, with the cases that it parts."""
     found: dict[tuple[str, str, tuple[str, ...]], list[tuple[str, MachineChange]]] = defaultdict(list)
     for case_id, _, each in advice:
@@ -231,7 +311,7 @@ def _seam_text(before: TrendPoint, after: TrendPoint, *, names_board: bool) -> s
     return f"{terminal_text(place)}: between the runs of {terminal_text(runs)}"
 
 
-def _plain_advice(told: tuple[str, str, ChangeAdvice], between: Between) -> dict[str, Any]:
+def _plain_advice(told: CaseAdvice, between: Between) -> dict[str, Any]:
     case_id, device, advice = told
     return {
         "case_id": case_id,

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from perfsuite.records.own_files import user_cache as user_cache
+
 #: Beside the configuration of pytest.
 FOLDER = ".perfsuite"
 
@@ -28,10 +30,3 @@ def _above(folder: Path) -> Iterator[Path]:
             yield each
         if (each / ".git").exists():
             return
-
-
-def user_cache() -> Path:
-    """Return the suite's folder in the cache of the user."""
-    import platformdirs  # which most commands do not need
-
-    return Path(platformdirs.user_cache_dir("perfsuite"))

@@ -24,6 +24,7 @@ from functools import cache
 from pathlib import Path
 
 from perfsuite.device.process_start import boot_id
+from perfsuite.records.whole_file import place_folder, sync_folder
 
 #: The file in each that says where it was made; it comes after the lock, and goes last.
 MARK = ".perfsuite-work"
@@ -52,21 +53,35 @@ class WorkFolder:
 
 
 @contextmanager
-def work_folder() -> Iterator[Path]:
+def work_folder(within: Path | None = None) -> Iterator[Path]:
     """Give a folder of this process's own, with its mark alone in it, which is gone at the end.
+
+    It is in the system's folder for such, or in another one, such as beside what it becomes.
 
     Raises OSError where none can be made.
     """
-    made = new_work_folder(tempfile.gettempdir())
+    made = new_work_folder(str(within or tempfile.gettempdir()))
     try:
         yield made.path
     finally:
         made.remove()
 
 
+def replace_folder(draft: Path | None, to: Path) -> None:
+    """Let a folder take the place of another one, or of nothing; without one, that place is empty then.
+
+    What was there goes first, in one step, so that it is never there in part; raises OSError.
+    """
+    if os.path.lexists(to):
+        with work_folder(to.parent) as work:
+            to.rename(work / "replaced")
+    if draft is not None:
+        place_folder(draft, to)
+
+
 def new_work_folder(within: str) -> WorkFolder:
     """Make a folder below another one, where those of processes that were killed are removed first; raises OSError."""
-    _sweep_once(within)
+    sweep_once(within)
     for _ in range(_N_TRIES):
         path = Path(tempfile.mkdtemp(prefix=prefix(), dir=within))
         with suppress(FileNotFoundError, BlockingIOError):
@@ -99,8 +114,8 @@ def prefix() -> str:
 
 
 @cache
-def _sweep_once(within: str) -> None:
-    """Sweep when a process makes its first folder: a look at each name costs little, and need not be paid again."""
+def sweep_once(within: str) -> None:
+    """Sweep where a process makes a folder, or might: a look at each name costs little, and need not be paid again."""
     sweep(within)
 
 
@@ -115,7 +130,11 @@ def _is_own(entry: os.DirEntry[str]) -> bool:
 def _mark(path: Path) -> None:
     """Say where a folder was made; without it, as on a full disk, nobody takes the folder for one that was left."""
     try:
-        (path / MARK).write_text(f"{boot_id()}\n{platform.node()}\n", "utf-8")
+        with (path / MARK).open("w", encoding="utf-8") as mark:
+            mark.write(f"{boot_id()}\n{platform.node()}\n")
+            mark.flush()
+            os.fsync(mark.fileno())
+        sync_folder(path)  # after a power cut what is in the folder would otherwise stay for ever
     except OSError:
         with suppress(OSError):
             (path / MARK).unlink()

@@ -42,9 +42,9 @@ class WorkloadRequest:
     mmproj: str | None = None
 
     @classmethod
-    def of(cls, options: object) -> WorkloadRequest:
-        """Read it from parsed options, of which some may not be there."""
-        return cls(**{each.name: getattr(options, each.name, None) for each in fields(cls)})
+    def of(cls, options: object, *, prefix: str = "") -> WorkloadRequest:
+        """Read it from parsed options, of which some may not be there; their attributes have the prefix."""
+        return cls(**{each.name: getattr(options, f"{prefix}{each.name}", None) for each in fields(cls)})
 
     def workload(self, weights: Weights, scenario: Scenario, *, flash_attn: bool, models_dir: Path) -> LlamaWorkload:
         """Return the workload that is asked for; synthetic weights beside it are kept in `models_dir`.

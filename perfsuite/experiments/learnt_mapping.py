@@ -78,7 +78,7 @@ def _stored(path: Path) -> KernelMapping | None:
     """Read a mapping; what cannot be read is learnt anew."""
     try:
         return _from_plain(json.loads(path.read_text("utf-8")))
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
 
 

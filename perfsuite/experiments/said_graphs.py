@@ -138,5 +138,5 @@ def _read(path: Path) -> Sequence[Sequence[Any]] | None:
     """Return what was kept; None where there is nothing, or nothing that can be read."""
     try:
         return msgspec.msgpack.decode(path.read_bytes(), type=list[list[Any]])
-    except (OSError, msgspec.DecodeError):
+    except (OSError, ValueError, RecursionError):  # what is no UTF-8, or no MessagePack
         return None

@@ -83,13 +83,9 @@ class StoredBaselines:
 
     def record(self, groups: Groups, judgements: Judgements, *, recorded_at: str) -> int:
         """Add what was measured properly as a session of each group; return the number of its cases."""
-        n_cases = 0
-        for name, group in groups.items():
-            found = [each for each in judgements[name] if _is_reference(each)]
-            if found:
-                self._write(self.files[name].path, name, group, found, recorded_at)
-                n_cases += len(found)
-        return n_cases
+        found = {name: [each for each in judgements[name] if _is_reference(each)] for name in groups}
+        self._write(self.files, groups, found, recorded_at)
+        return sum(map(len, found.values()))
 
     def keep_first(self, groups: Groups, judgements: Judgements, *, recorded_at: str) -> tuple[str, ...]:
         """Keep what has no reference yet as this checkout's own, and say so; nothing is committed by that."""
@@ -97,9 +93,7 @@ class StoredBaselines:
             name: [each for each in judgements[name] if each.samples_ns and each.outcome in _WITHOUT_REFERENCE]
             for name in groups
         }
-        for name, found in kept.items():
-            if found:
-                self._write(self.local_files[name].path, name, groups[name], found, recorded_at)
+        self._write(self.local_files, groups, kept, recorded_at)
         n_cases = sum(map(len, kept.values()))
         if not n_cases:
             return ()
@@ -142,8 +136,31 @@ class StoredBaselines:
                 return (session, differing), folder
         return None
 
-    def _write(self, path: Path, name: str, group: GroupSamples, found: Sequence[Judgement], recorded_at: str) -> None:
-        session = StoredSession(
+    def _write(
+        self,
+        files: Mapping[str, BaselineFile],
+        groups: Groups,
+        found: Mapping[str, Sequence[Judgement]],
+        recorded_at: str,
+    ) -> None:
+        """Add a session of each group that has cases, all of them or none."""
+        paths = {name: files[name].path for name, cases in found.items() if cases}
+        for folder in {path.parent for path in paths.values()}:
+            with changing(folder):
+                stored = {name: read_baselines(path) for name, path in paths.items()}  # anew: others record too
+                write_baselines(
+                    *(
+                        each.with_session(
+                            groups[name].fingerprint,
+                            self._session(name, groups[name], found[name], recorded_at),
+                            self._board,
+                        )
+                        for name, each in stored.items()
+                    )
+                )
+
+    def _session(self, name: str, group: GroupSamples, found: Sequence[Judgement], recorded_at: str) -> StoredSession:
+        return StoredSession(
             recorded_at=recorded_at,
             suite_version=__version__,
             samples_ns={each.case_id: each.samples_ns for each in found},
@@ -152,9 +169,6 @@ class StoredBaselines:
             engine_id=self.kept_engines.get(name),
             engine_version=group.fingerprint.get(ENGINE),
         )
-        with changing(path.parent):
-            stored = read_baselines(path)  # anew: the run took long, and others record too
-            write_baselines(stored.with_session(group.fingerprint, session, self._board))
 
     def keep_engines(self, groups: Groups) -> None:
         """Keep what made the samples of this run as long as the board is there: the run may become a reference.

@@ -307,6 +307,8 @@ def install_helper(folder: Path = HELPER_FOLDER) -> InstalledHelper:
     sources = source_root("bpf/probes.bpf.c")
     work = Path(tempfile.mkdtemp(prefix="perfsuite-helper-"))
     try:
+        if place := others_can_write(work.resolve()):
+            raise MeasurementError(f"{place}: others than root can write there; let TMPDIR name a folder of root's own")
         built = build_helper(work)
         _make_folder(folder)
         _put(built, folder / HELPER_NAME)
@@ -342,7 +344,7 @@ def _put(built: Path, path: Path) -> None:
             out.write(built.read_bytes())
             out.flush()
             os.fchown(out.fileno(), 0, 0)
-            os.fchmod(out.fileno(), 0o755)
+            os.fchmod(out.fileno(), 0o755)  # nosec B103  # every user may run it
             os.fsync(out.fileno())
         os.setxattr(partial, CAPABILITIES_ATTRIBUTE, helper_capabilities())
         os.replace(partial, path)

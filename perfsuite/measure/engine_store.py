@@ -12,7 +12,6 @@ import json
 import re
 import shutil
 import tarfile
-import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
@@ -20,10 +19,12 @@ from datetime import datetime, timezone
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO
 
+from perfsuite.device.work_folder import sweep_once, work_folder
 from perfsuite.errors import EngineError
 from perfsuite.measure.engine import Engine
+from perfsuite.records.codec import parse_json
 from perfsuite.records.file_digest import file_digest
-from perfsuite.records.whole_file import write_json, write_whole_binary
+from perfsuite.records.whole_file import make_folder, place_folder, write_json, write_whole_binary
 from perfsuite.units import format_bytes
 
 #: The sources of the suite's own kernels.
@@ -165,12 +166,12 @@ class EngineStore:
         try:
             with (folder / MANIFEST).open() as manifest:
                 fcntl.flock(manifest, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                (folder / MANIFEST).unlink()  # from here on it is no entry, whatever becomes of the rest
+                with work_folder(self.folder) as work:
+                    folder.rename(work / "removed")  # from here on it is no entry, whatever becomes of it
         except BlockingIOError:
             return False
         except OSError as error:
             raise EngineError(f"{folder}: cannot be removed ({error.strerror})") from error
-        shutil.rmtree(folder, ignore_errors=True)
         return True
 
     @contextmanager
@@ -189,6 +190,7 @@ class EngineStore:
         version: str = "",
         settings: Mapping[str, str] | None = None,
     ) -> StoredEngine:
+        sweep_once(str(self.folder))
         digests = {name: _digest(path) for name, path in sources.items()}
         engine_id = entry_id(digests)
         if (found := self._known(engine_id)) is not None:
@@ -236,19 +238,20 @@ class EngineStore:
     @contextmanager
     def _draft(self) -> Iterator[Path]:
         """Give a folder beside the entries, which is gone afterwards unless it has become one."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        draft = Path(tempfile.mkdtemp(prefix=".part-", dir=self.folder))
-        try:
+        make_folder(self.folder)
+        with work_folder(self.folder) as work:
+            draft = work / "entry"
+            draft.mkdir()
             yield draft
-        finally:
-            shutil.rmtree(draft, ignore_errors=True)
 
     def _taken(self, draft: Path, entry: StoredEngine) -> StoredEngine:
         """Let a draft become the entry, unless somebody else was first with the same."""
         write_json(draft / MANIFEST, {"schema": _SCHEMA, **asdict(entry)}, EngineError)
         draft.chmod(0o755)
+        if (known := self._known(entry.engine_id)) is not None:
+            return known
         try:
-            draft.rename(self.folder / entry.engine_id)
+            place_folder(draft, self.folder / entry.engine_id)
         except OSError:
             if self.folder_of(entry.engine_id) is None:
                 raise
@@ -356,7 +359,7 @@ def _read_manifest(path: Path) -> StoredEngine:
 def read_entry(content: bytes, where: Path) -> StoredEngine:
     """Read an entry's manifest; `EngineError` where it is none."""
     try:
-        plain: dict[str, Any] = json.loads(content)
+        plain: dict[str, Any] = parse_json(content)
         if plain.pop("schema") != _SCHEMA:
             raise ValueError("another schema")
         entry = StoredEngine(**plain)

@@ -55,6 +55,8 @@ def read_trace(path: Path) -> CallTrace:
             f"holds {len(body)} bytes of {expected_bytes}"
         )
     rows = np.sort(np.frombuffer(body, CALL_DTYPE), order=("entry_ns", "exit_ns"))
+    if unknown := set(rows["function"].tolist()) - set(range(len(_FUNCTIONS))):
+        raise MeasurementError(f"{path}: no phase trace: function {min(unknown)}, expected 0 to {len(_FUNCTIONS) - 1}")
     return CallTrace(
         tracer="interposed",
         calls=tuple(_call(row) for row in rows),

@@ -6,18 +6,18 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar
 
-import msgspec
-
 from perfsuite import __version__
 from perfsuite.errors import MeasurementError
 from perfsuite.expectation.timing.features import lone_operator
 from perfsuite.expectation.timing.operator_shape import OperatorShape
 from perfsuite.records.call_trace import TracedFunction
-from perfsuite.records.codec import pack, unpack
+from perfsuite.records.codec import from_plain, pack, shown, unpack
 
 #: Raised whenever a field of a plan or a record changes its meaning.
 SCHEMA = 2
 
+
+_ONE_VERSION = "use one version on both sides"
 
 #: The kinds of plans by the name of their task.
 _TASKS: dict[str, type[Plan]] = {}
@@ -388,8 +388,8 @@ def load_plan(content: bytes) -> Plan:
         plain = unpack(content)
     except ValueError as error:
         raise MeasurementError(f"the plan cannot be read ({error}); it was cut short") from error
-    _check_header(plain, "plan")
-    return msgspec.convert(plain["arguments"], _TASKS[plain["task"]])
+    _check_header(plain, "plan", "arguments")
+    return from_plain(plain["arguments"], _TASKS[plain["task"]], "plan", MeasurementError, _ONE_VERSION)
 
 
 def dump_record(task: str, payload: Mapping[str, Any]) -> bytes:
@@ -403,21 +403,23 @@ def load_record(content: bytes, task: str) -> dict[str, Any]:
         plain = unpack(content)
     except ValueError as error:
         raise MeasurementError(f"the worker's record cannot be read ({error}); it was cut short") from error
-    _check_header(plain, "record")
+    _check_header(plain, "record", "payload")
     if plain["task"] != task:
         raise MeasurementError(f"the worker's record is of task '{plain['task']}', the plan was for '{task}'")
     payload: dict[str, Any] = plain["payload"]
     return payload
 
 
-def _check_header(plain: Any, what: str) -> None:
+def _check_header(plain: Any, what: str, holds: str) -> None:
     if not isinstance(plain, dict) or plain.get("schema") != SCHEMA:
         seen = plain.get("schema") if isinstance(plain, dict) else type(plain).__name__
-        raise MeasurementError(f"{what} has schema {seen!r}, this suite reads {SCHEMA}; use one version on both sides")
+        raise MeasurementError(f"{what} has schema {seen!r}, this suite reads {SCHEMA}; {_ONE_VERSION}")
     if plain.get("suite_version") != __version__:
         raise MeasurementError(
             f"{what} was made by perfsuite {plain.get('suite_version')}, this is {__version__}; "
             "install the same version on both sides"
         )
-    if plain.get("task") not in _TASKS:
+    if plain.get("task") not in list(_TASKS):
         raise MeasurementError(f"{what} names the task {plain.get('task')!r}; known are {', '.join(sorted(_TASKS))}")
+    if not isinstance(plain.get(holds), dict):
+        raise MeasurementError(f"{what}: {holds} is {shown(plain.get(holds))}, expected an object; {_ONE_VERSION}")

@@ -102,7 +102,7 @@ class Night:
             program=self._program,
             lock=self._lock,
             deadline_s=self._deadline_s,
-            more=(f"--farm-avoid={aside}",) if aside else (),
+            more=(f"--perf-farm-avoid={aside}",) if aside else (),
         )
 
     def _look(self) -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
 import subprocess
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
@@ -18,7 +19,8 @@ from perfsuite.nightly.cell_end import CellEnd, cell_end, has_run
 from perfsuite.nightly.exit_file import read_exit
 from perfsuite.nightly.plan import NightPlan
 from perfsuite.records.codec import read_json, to_plain
-from perfsuite.records.whole_file import write_json
+from perfsuite.records.own_files import open_lock
+from perfsuite.records.whole_file import make_folder, remove_left, sync_folder, write_json
 
 #: What the file is called in the folder of a night.
 STATE_NAME = "night.json"
@@ -127,6 +129,10 @@ LATEST = "latest"
 
 _LOCK_NAME = ".lock"
 
+#: What nights are called; one whose state is not there so long after it was made was cut off.
+_NIGHT = re.compile(r"\d{8}T\d{6}Z(-\d+)?")
+_BEGINNING_S = 60.0
+
 #: The cells of a night that was killed end within this time; see `perfsuite.nightly.keeper`.
 _ENDING_LIMIT_S = 60.0
 
@@ -135,11 +141,14 @@ def new_night(folder: Path) -> Path:
     """Make the folder of a new night, named for the time, and let ``latest`` lead there."""
     if (link := folder / LATEST).exists() and not link.is_symlink():
         raise PerfsuiteError(f"{link}: is not a link of a night's; move it away, or choose another --output")
+    _remove_unbegun(folder)
     began = datetime.now(timezone.utc)
     for number in range(100):
         night = folder / f"{began:%Y%m%dT%H%M%SZ}{f'-{number}' if number else ''}"
         try:
-            night.mkdir(parents=True)
+            make_folder(folder)
+            night.mkdir()
+            sync_folder(folder)
         except FileExistsError:
             continue
         except OSError as error:
@@ -147,6 +156,26 @@ def new_night(folder: Path) -> Path:
         _link(folder, night.name)
         return night
     raise PerfsuiteError(f"{folder}: a hundred nights began within this second")
+
+
+def _remove_unbegun(folder: Path) -> None:
+    """Remove nights that were cut off before their state was written, and links that were not moved into place."""
+    nights = (each for each in folder.glob("[0-9]*") if _NIGHT.fullmatch(each.name))
+    for night in (each for each in nights if not (each / STATE_NAME).exists() and _is_past(each)):
+        with suppress(OSError):
+            remove_left(night)
+            (night / _LOCK_NAME).unlink(missing_ok=True)
+            night.rmdir()  # one with anything else in it stays
+    for link in folder.glob(f".{LATEST}-*"):
+        if link.is_symlink() and _is_past(link):
+            link.unlink(missing_ok=True)
+
+
+def _is_past(path: Path) -> bool:
+    try:
+        return time.time() - path.lstat().st_mtime > _BEGINNING_S
+    except OSError:
+        return False
 
 
 def last_night(folder: Path) -> Path:
@@ -163,7 +192,7 @@ def held_night(night: Path) -> Iterator[int]:
 
     Raises `LockedError` where another process is at this night, or cells of a killed one have not ended in a minute.
     """
-    handle = os.open(night / _LOCK_NAME, os.O_RDWR | os.O_CREAT, 0o644)
+    handle = open_lock(night / _LOCK_NAME, PerfsuiteError)
     try:
         deadline_s = time.monotonic() + _ENDING_LIMIT_S
         while not _is_locked(handle):

@@ -38,7 +38,8 @@ class Cell:
     @property
     def words(self) -> tuple[str, ...]:
         """What pytest is asked for, wherever it writes."""
-        return (f"--device={self.device}", f"--model={self.model}", f"--scenario={self.scenario}", *self.arguments)
+        cell = (f"--perf-device={self.device}", f"--perf-model={self.model}", f"--perf-scenario={self.scenario}")
+        return (*cell, *self.arguments)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,20 +18,19 @@ from perfsuite.errors import PerfsuiteError
 from perfsuite.nightly.plan import TAKEN_NAMES, Cell, NightPlan
 from perfsuite.records.codec import Name, read_toml
 from perfsuite.records.history_place import HistoryPlace, history_place
+from perfsuite.records.run_origin import own_option
 from perfsuite.workload.scenario import find_scenario
 
 #: What the night itself tells pytest.
 _OWN = (
-    "--device",
-    "--model",
-    "--scenario",
+    "--perf-device",
+    "--perf-model",
+    "--perf-scenario",
     "--perf-dir",
     "--perf-history",
     "--perf-wait",
     "--perf-address",
-    "--junitxml",
-    "--junit-xml",
-    "--farm",
+    "--perf-farm",
 )
 
 #: Begins like one of these, and is the plan's business.
@@ -58,8 +57,9 @@ def lane(profile: Profile) -> str:
 
 def is_taken(word: str) -> bool:
     """Whether the night says this itself, or it would run several things at a time on a device."""
-    name = word.split("=")[0]
-    return (name.startswith(_OWN) and name != _QUIET) or re.match(r"-n|--dist|--numproc|--tx", word) is not None
+    name = own_option(word).split("=")[0]
+    is_own = name.startswith(_OWN) and name != _QUIET
+    return is_own or re.match(r"-n|--dist|--numproc|--tx|--junit-?xml", word) is not None
 
 
 #: The schema that is read.
@@ -178,7 +178,7 @@ class _Reading:
         wait, history = f"{self._wait_s:.10g}s", self._plan.history
         kept = () if history is None else (f"--perf-history={self._history(history)}",)
         coordinator = f"={farm_request(board.farm).coordinator}" if isinstance(board.farm, str) else ""
-        farm = (f"--farm{coordinator}", f"--farm-wait={wait}") if board.farm else ()
+        farm = (f"--perf-farm{coordinator}", f"--perf-farm-wait={wait}") if board.farm else ()
         return (*farm, f"--perf-wait={wait}", *kept, *own)
 
     def _history(self, named: str) -> HistoryPlace:

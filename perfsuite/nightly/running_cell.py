@@ -14,6 +14,7 @@ from pathlib import Path
 from perfsuite.errors import PerfsuiteError
 from perfsuite.nightly.cell_end import JUNIT_NAME, LOG_NAME, CellEnd, borrowed_place, cell_end, has_waited, log_lines
 from perfsuite.nightly.plan import Cell, NightPlan
+from perfsuite.records.whole_file import make_folder
 
 #: After each signal, how long the processes have.
 _PATIENCE_S = ((signal.SIGINT, 20.0), (signal.SIGTERM, 10.0), (signal.SIGKILL, 10.0))
@@ -156,7 +157,7 @@ def _fresh_folder(folder: Path) -> Path:
         if folder.exists():
             number = next(n for n in range(1, 10_000) if not folder.with_name(f"{folder.name}.attempt-{n}").exists())
             folder.rename(folder.with_name(f"{folder.name}.attempt-{number}"))
-        folder.mkdir(parents=True)
+        make_folder(folder)
     except OSError as error:
         raise PerfsuiteError(f"{folder}: cannot be made ({error.strerror}); free the disk, then --resume") from error
     return folder.absolute()

@@ -33,7 +33,7 @@ def with_old_side(config: RunConfig, option: object, *, asks_board: bool = True)
 
     Raises pytest.UsageError: a value is not accepted, or what it names is missing or broken.
     """
-    named = {name: getattr(option, name) for name in _KINDS}
+    named = {name: getattr(option, f"perf_{name}") for name in _KINDS}
     given = {name: value for name, value in named.items() if value is not None}
     if not given:
         return config

@@ -42,8 +42,8 @@ def on_farm_board(config: pytest.Config, profile: Profile) -> Profile:
     device that is not reached by ssh; PerfsuiteError: no board could be borrowed; see `borrowed_board`.
     """
     option = config.option
-    if option.farm is None:
-        for name, place in (("--farm-break", option.farm_break), ("--farm-avoid", option.farm_avoid)):
+    if option.perf_farm is None:
+        for name, place in (("--farm-break", option.perf_farm_break), ("--farm-avoid", option.perf_farm_avoid)):
             if place is not None:
                 raise pytest.UsageError(f"{name}={place}: needs --farm")
         return profile
@@ -54,7 +54,10 @@ def on_farm_board(config: pytest.Config, profile: Profile) -> Profile:
     from perfsuite.device.farm.request import farm_request
 
     request = farm_request(
-        option.farm, wait=option.farm_wait, broken_place=option.farm_break, avoided=option.farm_avoid
+        option.perf_farm,
+        wait=option.perf_farm_wait,
+        broken_place=option.perf_farm_break,
+        avoided=option.perf_farm_avoid,
     )
     stack = ExitStack()
     config.add_cleanup(stack.close)
@@ -122,7 +125,7 @@ def _folder_board(option: argparse.Namespace, profile: Profile, claim: Claim, ca
         results = Path(option.perf_results) if option.perf_results else None
         folder = Path(option.perf_ingest)
         return folder_board.answered_board(folder, results, profile.conditions, claim, cache_dir=cache_dir)
-    if option.threads is None:
+    if option.perf_threads is None:
         raise pytest.UsageError(
             f"--perf-plan={option.perf_plan}: nobody can ask {profile.name} how many cores it has; say --threads=N"
         )

@@ -130,7 +130,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     empty = [item for item in items if _is_empty(item)]
     if empty:
         config.hook.pytest_deselected(items=empty)
-        items[:] = [item for item in items if item not in empty]
+        items[:] = [item for item in items if not _is_empty(item)]
     lists = (each for item in items if _PERF in (each := getattr(item, "fixturenames", [])))
     names = {id(each): each for each in lists if _BENCHMARK not in each}
     for asked in names.values():

@@ -14,7 +14,7 @@ from perfsuite.experiments.shapes.bounds import Bounds, bounds_of, kv_heads_with
 from perfsuite.experiments.shapes.request import HuntRequest
 from perfsuite.extras import lack_of
 from perfsuite.plugin.durations import asked_names
-from perfsuite.plugin.option_table import DEFAULT_SHAPE_PROFILE, SHAPE_OPTIONS, given_options, value_of
+from perfsuite.plugin.option_table import DEFAULT_SHAPE_PROFILE, SHAPE_OPTIONS, given_options, usable_name, value_of
 from perfsuite.workload.shapes.operation_shape import STORED_TYPES, Operation
 from perfsuite.workload.shapes.shape_case import Subject
 
@@ -26,11 +26,12 @@ _SEED = "hypothesis_seed"
 _Choice = TypeVar("_Choice", Operation, Subject)
 
 
-def asked_hunts(option: argparse.Namespace) -> HuntRequest | None:
+def asked_hunts(config: pytest.Config) -> HuntRequest | None:
     """Return what the options ask for, and let Hypothesis draw with its seed; None without ``--perf-shapes``.
 
     Raises pytest.UsageError: a value is not accepted, or an option makes no sense with or without another.
     """
+    option = config.option
     if option.perf_shapes is None:
         if given := [name for name in SHAPE_OPTIONS if value_of(option, name) is not None]:
             raise pytest.UsageError(f"{given[0]}: says what shapes are hunted for; give {_NAME} as well")
@@ -47,7 +48,7 @@ def asked_hunts(option: argparse.Namespace) -> HuntRequest | None:
         kernels_dir=_kernels_dir(option.perf_kernels, subjects),
         profile=option.perf_shape_profile or DEFAULT_SHAPE_PROFILE,
         seed=_seed(option),
-        given=given_options(option),
+        given=(f"{usable_name(config, '--device')}={option.perf_device}", *given_options(config)),
     )
     _refuse_nothing_to_draw(request)
     return request
@@ -69,8 +70,8 @@ def _require(module: str, asked: str) -> None:
 
 def _refuse_company(option: argparse.Namespace) -> None:
     others = {
-        "--against": option.against or option.against_model or option.against_args,
-        "--prompts": option.prompts,
+        "--against": option.perf_against or option.perf_against_model or option.perf_against_args,
+        "--prompts": option.perf_prompts,
     }
     if taken := [name for name, value in others.items() if value]:
         raise pytest.UsageError(

@@ -7,13 +7,16 @@ written out, and a test holds them against what the suite knows.
 from __future__ import annotations
 
 import argparse
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
 
 #: What the suite's options are called together.
 GROUP = "perfsuite"
+
+#: What each option's own name begins with.
+_OWN = "--perf-"
 
 MARKER = "perf"
 MARKER_LINE = f"{MARKER}(margin): change that passes in this test, as a ratio; --perf-margin overrides it"
@@ -49,7 +52,7 @@ def _row(help_text: str, **settings: Any) -> dict[str, Any]:
 
 _SWITCH = {"action": "store_true"}
 
-#: What `addoption` takes of each option, in the order of the help.
+#: What `addoption` takes of each option by its shortest name, in the order of the help.
 OPTIONS: dict[str, dict[str, Any]] = {
     "--device": _row("measure on this device: host, or another of 'perfsuite devices'", metavar="NAME"),
     "--model": _row(
@@ -214,41 +217,76 @@ SHAPE_OPTIONS = (
 #: Options of all runs by which a hunt for shapes may end otherwise.
 _SHARED = ("--perf-opencl-platform", "--threads", "--perf-margin", "--baseline-dir")
 
-_CONFLICT = "perfsuite: another plugin has defined {} already; if it is pytest-playwright, run with '-p no:playwright'"
+#: The short names that other plugins have.
+TAKEN_KEY = pytest.StashKey[tuple[str, ...]]()
+
+
+def own_name(name: str) -> str:
+    """Return the name of an option that no other plugin has: ``--perf-device`` for ``--device``."""
+    return name if name.startswith(_OWN) else f"{_OWN}{name.removeprefix('--')}"
+
+
+def usable_name(config: pytest.Config, name: str) -> str:
+    """Return the name by which an option can be given here: its own where another plugin has the short one."""
+    return own_name(name) if name in config.stash.get(TAKEN_KEY, ()) else name
 
 
 def attribute_of(name: str) -> str:
-    """Return the attribute that holds the value of an option, by its name on the command line."""
-    return name.removeprefix("--").replace("-", "_")
+    """Return the attribute that holds the value of an option, by either name."""
+    return own_name(name).removeprefix("--").replace("-", "_")
 
 
 def value_of(option: argparse.Namespace, name: str) -> Any:
-    """Return what an option was given, by its name on the command line."""
+    """Return what an option was given, by either name."""
     return getattr(option, attribute_of(name))
 
 
-def given_options(option: argparse.Namespace) -> tuple[str, ...]:
+def given_options(config: pytest.Config) -> tuple[str, ...]:
     """Return the options by which a hunt for shapes is repeated, as they were given, except the seed."""
-    values = {name: value_of(option, name) for name in ("--perf-shapes", *SHAPE_OPTIONS, *_SHARED)}
-    values["--baseline"] = "off" if option.baseline == "off" else None
-    return tuple(f"{name}={value}" for name, value in values.items() if value is not None)
+    values = {name: value_of(config.option, name) for name in ("--perf-shapes", *SHAPE_OPTIONS, *_SHARED)}
+    values["--baseline"] = "off" if config.option.perf_baseline == "off" else None
+    return tuple(f"{usable_name(config, name)}={value}" for name, value in values.items() if value is not None)
 
 
 def add_options(parser: pytest.Parser) -> None:
-    """Register options and ini values."""
+    """Register the options by their own names, and the ini values."""
     group = parser.getgroup(GROUP, "performance regression of on-device LLM inference")
-    known = argparse.Namespace()
-    with suppress(pytest.UsageError):  # another plugin's option must be given: what there is cannot be asked for
-        known = parser.parse_known_args([])  # has a value of each option so far
-    if taken := [name for name in OPTIONS if hasattr(known, attribute_of(name))]:
-        raise pytest.UsageError(_CONFLICT.format(", ".join(sorted(taken))))
     for name, settings in OPTIONS.items():
-        group.addoption(name, **_asking(settings))
+        group.addoption(own_name(name), **_asking(settings))
     for name, help_text in INI_VALUES.items():
         if name == "perf_margin":  # may have kinds
             parser.addini(name, help_text, type="string", default=None)
         else:
             parser.addini(name, help_text, type="float", default=None)
+
+
+def add_short_names(parser: pytest.Parser, arguments: Sequence[str]) -> tuple[str, ...]:
+    """Register the short names that are free, and return the others; no plugin may come later.
+
+    The arguments are those of the command line: other plugins may require some.
+    """
+    short = [name for name in OPTIONS if name != own_name(name)]
+    free = set(_free_names(parser, short, arguments))
+    group = parser.getgroup(GROUP)
+    for name in short:
+        if name in free:
+            settings = {**_asking(OPTIONS[name]), "help": f"short for {own_name(name)}"}
+            group.addoption(name, dest=attribute_of(name), **settings)
+    return tuple(name for name in short if name not in free)
+
+
+def _free_names(parser: pytest.Parser, names: Sequence[str], arguments: Sequence[str]) -> Iterator[str]:
+    """Yield the names that pytest does not know; where one of several has a value that is refused, look in halves."""
+    words = {f"{name}=perfsuite": name for name in names}
+    try:
+        _, unknown = parser.parse_known_and_unknown_args([*words, *arguments])
+    except pytest.UsageError:
+        if len(names) > 1:
+            half = len(names) // 2
+            yield from _free_names(parser, names[:half], arguments)
+            yield from _free_names(parser, names[half:], arguments)
+    else:
+        yield from (name for word, name in words.items() if word in unknown)
 
 
 def _asking(settings: dict[str, Any]) -> dict[str, Any]:

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-import platformdirs
 import pytest
 
 from perfsuite.device.profile import find_profile, own_folders
@@ -27,6 +26,7 @@ from perfsuite.plugin.variant_options import check_variant
 from perfsuite.records.case_groups import KERNELS
 from perfsuite.records.events import GRAPH_PHASES
 from perfsuite.records.history_place import HistoryPlace, history_place
+from perfsuite.records.own_files import user_cache
 from perfsuite.verdict.allowance import DEFAULT_RESOLUTION_RATIO, DEFAULT_STEP_SHARE_RATIO
 from perfsuite.workload.prompts import prompt_lengths, prompts_scenario
 from perfsuite.workload.scenario import MOST_TOKENS, Scenario, find_scenario
@@ -61,11 +61,11 @@ _INJECTABLE_PHASES = tuple(phase.value for phase in GRAPH_PHASES)
 
 
 def _is_paired(option: argparse.Namespace) -> bool:
-    return any((option.against, option.against_model, option.against_args))
+    return any((option.perf_against, option.perf_against_model, option.perf_against_args))
 
 
 def _is_opencl(option: argparse.Namespace) -> bool:
-    return bool(option.backend == "opencl")
+    return bool(option.perf_backend == "opencl")
 
 
 #: What does not go together: an option, when it cannot be given, and why.
@@ -78,10 +78,10 @@ _CONFLICTS: tuple[tuple[str, Callable[[argparse.Namespace], bool], str], ...] = 
     ("--perf-sweep", _is_opencl, "sweeps stand under the processor's ceilings; leave out --backend"),
     (
         "--baseline",
-        lambda option: option.baseline == "record" and option.perf_inject is not None,
+        lambda option: option.perf_baseline == "record" and option.perf_inject is not None,
         "a run with --perf-inject is slowed down on purpose, and no reference",
     ),
-    ("--perf-address", lambda option: option.farm is not None, "a farm says where its board is; leave it out"),
+    ("--perf-address", lambda option: option.perf_farm is not None, "a farm says where its board is; leave it out"),
     (
         "--perf-plan",
         lambda option: bool(option.perf_ingest),
@@ -119,12 +119,12 @@ def _on_farm(config: pytest.Config, run: RunConfig) -> RunConfig:
 
 def _resolve(config: pytest.Config) -> RunConfig:
     option, own_dir = config.option, config.rootpath / ".perfsuite"
-    shapes = asked_hunts(option)
-    profile = find_profile(option.device, folders=own_folders(config.rootpath))
-    cache_dir = Path(platformdirs.user_cache_dir("perfsuite"))
+    shapes = asked_hunts(config)
+    profile = find_profile(option.perf_device, folders=own_folders(config.rootpath))
+    cache_dir = user_cache()
     lengths, scenario = _prompts(option)
     injected, inject_ratio = _injection(option.perf_inject)
-    model, run_id = option.model or profile.default_model or DEFAULT_MODEL, new_run_id()
+    model, run_id = option.perf_model or profile.default_model or DEFAULT_MODEL, new_run_id()
     weights = resolve(model, cache_dir=cache_dir / "models")
     board = asked_board(option, profile, run_id, cache_dir=cache_dir)
     if board.is_local:
@@ -133,16 +133,16 @@ def _resolve(config: pytest.Config) -> RunConfig:
     run = RunConfig(
         profile=profile,
         board=board,
-        workload=WorkloadRequest.of(option).workload(
+        workload=WorkloadRequest.of(option, prefix="perf_").workload(
             weights,
             scenario,
             flash_attn=_flash_attn(option.perf_flash_attn, None),
             models_dir=cache_dir / "models",
         ),
-        asked_threads=None if option.threads is None else _positive(option, "--threads"),
-        backend=option.backend,
-        baseline_mode=option.baseline,
-        baseline_dir=_directory(option.baseline_dir, config.rootpath / "baselines"),
+        asked_threads=None if option.perf_threads is None else _positive(option, "--threads"),
+        backend=option.perf_backend,
+        baseline_mode=option.perf_baseline,
+        baseline_dir=_directory(option.perf_baseline_dir, config.rootpath / "baselines"),
         local_baseline_dir=own_dir / "baselines",
         run_dir=_directory(option.perf_dir, own_dir / "runs" / run_id),
         cache_dir=cache_dir,
@@ -203,8 +203,8 @@ def _flash_attn(given: str | None, opencl: OpenClBackend | None) -> bool:
 
 def _scenario(option: argparse.Namespace) -> Scenario:
     """Return the scenario, or one by the lengths that options give; what they leave out is the scenario's."""
-    scenario = find_scenario(option.scenario)
-    lengths = {name: getattr(option, name) for name in ("n_prompt", "n_gen", "n_depth")}
+    scenario = find_scenario(option.perf_scenario)
+    lengths = {name: getattr(option, f"perf_{name}") for name in ("n_prompt", "n_gen", "n_depth")}
     if all(value is None for value in lengths.values()):
         return scenario
     for name, value in lengths.items():
@@ -217,7 +217,7 @@ def _scenario(option: argparse.Namespace) -> Scenario:
 def _prompts(option: argparse.Namespace) -> tuple[tuple[int, ...], Scenario]:
     """Return the lengths of the prompts of a file, () without one, and the scenario that they make."""
     scenario = _scenario(option)
-    if not option.prompts:
+    if not option.perf_prompts:
         return (), scenario
     others = {
         **{name: value_of(option, name) for name in ("--perf-sweep", "--perf-fidelity", "--perf-overhead")},
@@ -226,8 +226,8 @@ def _prompts(option: argparse.Namespace) -> tuple[tuple[int, ...], Scenario]:
         "--backend=opencl": _is_opencl(option),
     }
     if taken := [name for name, value in others.items() if value]:
-        raise pytest.UsageError(f"--prompts={option.prompts}: runs on its own; leave out {', '.join(taken)}")
-    lengths = prompt_lengths(Path(option.prompts))
+        raise pytest.UsageError(f"--prompts={option.perf_prompts}: runs on its own; leave out {', '.join(taken)}")
+    lengths = prompt_lengths(Path(option.perf_prompts))
     return lengths, prompts_scenario(lengths, scenario.n_gen, n_depth=scenario.n_depth)
 
 

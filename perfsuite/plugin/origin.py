@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from perfsuite.measure.engine import Engine
-from perfsuite.plugin.option_table import OPTIONS, value_of
+from perfsuite.plugin.option_table import OPTIONS, usable_name, value_of
 from perfsuite.records.run_origin import Commit, RunOrigin
 
 #: Longest that git may take for one answer.
@@ -123,7 +123,8 @@ def _own_arguments(config: pytest.Config) -> Iterator[str]:
         value = value_of(config.option, name)
         if name in _WHERE or value == settings.get("default") or _is_unset(name, value):
             continue
-        yield name if value is True else f"{name}={value}"
+        usable = usable_name(config, name)
+        yield usable if value is True else f"{usable}={value}"
     if config.option.perf_shapes is not None:
         yield f"--hypothesis-seed={config.option.hypothesis_seed}"
 

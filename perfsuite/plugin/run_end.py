@@ -12,7 +12,6 @@ from perfsuite.plugin.fixtures import SESSION_KEY
 from perfsuite.plugin.parameters import CASE_KINDS
 from perfsuite.records.outcome import NOTHING_JUDGED_EXIT
 from perfsuite.report.engine_words import engine_words
-from perfsuite.report.terminal import next_step, summary_text
 from perfsuite.report.visible import terminal_text
 
 if TYPE_CHECKING:
@@ -59,6 +58,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     perf = config.stash.get(SESSION_KEY, None)
     if perf is None or perf.config.is_planned or not perf.has_results:
         return
+    from perfsuite.report.terminal import summary_text  # brings rich, which only a finished run needs
+
     judgements = tuple(perf.judgements.values())
     if not terminalreporter.config.get_verbosity() < 0:
         terminalreporter.section("performance")
@@ -94,6 +95,8 @@ def _unjudged_line(perf: PerfSession) -> str:
 
 def _closing_lines(perf: PerfSession, written: WrittenRun | None) -> tuple[str, ...]:
     """Return what came out and what to do next, and what could not be written."""
+    from perfsuite.report.terminal import next_step  # see `pytest_terminal_summary`
+
     report_path = None if written is None or written.report_path is None else str(written.report_path)
     lines = next_step(
         tuple(perf.judgements.values()),

@@ -21,7 +21,7 @@ def _has(name: str) -> Given:
 
 
 def _is_opencl(option: argparse.Namespace) -> bool:
-    return bool(option.backend == "opencl")
+    return bool(option.perf_backend == "opencl")
 
 
 #: What does not go together: options, another one, whether that is given, and why.

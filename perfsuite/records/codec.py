@@ -18,7 +18,19 @@ from enum import Enum
 from functools import cache
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, NoReturn, TypeVar, Union, get_args, get_origin, get_type_hints, is_typeddict
+from typing import (
+    Annotated,
+    Any,
+    ClassVar,
+    Literal,
+    NoReturn,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+    is_typeddict,
+)
 
 import msgspec
 from msgspec import Meta
@@ -96,20 +108,30 @@ def plain_json(
     """Read a file of JSON as plain values; of one that does not exist return `absent`, where that is given."""
     if absent is not ... and not os.path.lexists(path):
         return absent
+    return parsed_json(content_of(path, error, todo), str(path), error, todo, allows_nan=allows_nan)
+
+
+def parsed_json(
+    text: str | bytes, where: str, error: type[PerfsuiteError], todo: str, *, allows_nan: bool = False
+) -> Any:
+    """Parse JSON as `parse_json` does; a mistake names where it is."""
     try:
-        return parse_json(content_of(path, error, todo), allows_nan=allows_nan)
+        return parse_json(text, allows_nan=allows_nan)
     except (ValueError, RecursionError) as reason:
-        raise error(f"{path}: is not JSON ({in_one_line(reason)}); {todo}") from reason
+        raise error(f"{where}: is not JSON ({in_one_line(reason)}); {todo}") from reason
 
 
 def parse_json(text: str | bytes, *, allows_nan: bool = False) -> Any:
-    """Parse JSON; raises ValueError also for a name that an object has twice, and for NaN and the infinities."""
+    """Parse JSON; raises ValueError also for a name that an object has twice, NaN, the infinities, and great depth."""
 
     def refuse(name: str) -> NoReturn:
         raise ValueError(f"{name} is not a number of JSON")
 
     decoded = text if isinstance(text, str) else text.decode("utf-8")
-    plain = json.loads(decoded, object_pairs_hook=_object, parse_constant=None if allows_nan else refuse)
+    try:
+        plain = json.loads(decoded, object_pairs_hook=_object, parse_constant=None if allows_nan else refuse)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
     if _HALF.search(decoded):
         json.dumps(plain, ensure_ascii=False).encode()  # half a character, which no file may hold
     return plain
@@ -305,7 +327,8 @@ def _alternatives(kind: Any) -> tuple[Any, ...]:
 def _hints(kind: Any) -> Mapping[str, Any]:
     """Return the fields of an object and their types, nothing of what is none."""
     objects = (each for each in _alternatives(kind) if is_typeddict(each) or is_dataclass(each))
-    return next((get_type_hints(each, include_extras=True) for each in objects), {})
+    hints = next((get_type_hints(each, include_extras=True) for each in objects), {})
+    return {name: hint for name, hint in hints.items() if get_origin(hint) is not ClassVar}
 
 
 def _words(kind: Any) -> str:

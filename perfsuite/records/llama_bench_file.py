@@ -30,6 +30,8 @@ _TABLE = "llama_bench"
 #: Larger is no file of a benchmark, of which a row has about 1 kB; nor has one of its statements so many steps.
 MOST_BYTES = 64 * 1024**2
 _MOST_STEPS, _STEPS_A_LOOK = 50_000_000, 1_000_000
+#: More statements, of which each row is one, take minutes.
+_MOST_STATEMENTS = 200_000
 
 #: What SQLite does while the statements of a file are carried out, and while its table is read: nothing else is done,
 #: whatever a file says. No function is called, no view or trigger is followed.
@@ -39,9 +41,9 @@ _READING = {sqlite3.SQLITE_SELECT}
 _TABLES = "sqlite_master"
 
 #: What holds a semicolon that ends nothing (a text, a name, a remark, up to the end of the file where it is not
-#: closed), or one that ends a statement.
+#: closed), or one that ends a statement. A quote within a text is two, as if a text ended and another began.
 _SQL_PART = re.compile(
-    r"""'(?:[^']|'')*(?:'|\Z) | "[^"]*(?:"|\Z) | `[^`]*(?:`|\Z) | \[[^\]]*(?:\]|\Z)
+    r"""(?:'[^']*'){1,1000} | '[^']*\Z | "[^"]*(?:"|\Z) | `[^`]*(?:`|\Z) | \[[^\]]*(?:\]|\Z)
         | --[^\n]* | /\*.*?(?:\*/|\Z) | ;""",
     re.VERBOSE | re.DOTALL,
 )
@@ -54,7 +56,9 @@ def rows_of_sql(path: Path, text: str, *, table: str = _TABLE, accepted: str = A
     """
     with closing(sqlite3.connect(":memory:")) as database:
         _allow(database, _FILLING, table=_TABLES)
-        for where, statement in _statements(path, text):
+        for number, (where, statement) in enumerate(_statements(path, text)):
+            if number == _MOST_STATEMENTS:
+                raise PerfsuiteError(f"{where}: is behind {_MOST_STATEMENTS:,} statements, the most; {accepted}")
             try:
                 database.execute(statement)
             except (sqlite3.Error, sqlite3.Warning, ValueError) as error:
@@ -99,15 +103,17 @@ def _table_rows(database: sqlite3.Connection, path: Path, table: str, accepted: 
     looks = iter(range(_MOST_STEPS // _STEPS_A_LOOK))
     try:
         database.set_authorizer(lambda *_: sqlite3.SQLITE_OK)
-        kinds = [kind for (kind,) in database.execute(f"SELECT type FROM {_TABLES} WHERE name = ?", (table,))]
+        asked = f"SELECT type FROM {_TABLES} WHERE name = ?"  # nosec B608  # a constant of ours
+        kinds = [kind for (kind,) in database.execute(asked, (table,))]
         columns = [hidden for *_, hidden in database.execute(f"PRAGMA table_xinfo({table})")]
         if kinds not in ([], ["table"]) or any(columns):
             raise PerfsuiteError(f"{path}: {table} is a view or computed, expected a table of values; {accepted}")
         _allow(database, _READING, table=table)
         database.set_progress_handler(lambda: next(looks, None) is None, _STEPS_A_LOOK)
-        rows = [dict(row) for row in database.execute(f"SELECT * FROM {table}")]
-    except (sqlite3.Error, OverflowError, UnicodeDecodeError) as error:
-        raise PerfsuiteError(f"{path}: the table {table} cannot be read ({in_one_line(error)}); {accepted}") from error
+        rows = [dict(row) for row in database.execute(f"SELECT * FROM {table}")]  # nosec B608  # a constant of ours
+    except (sqlite3.Error, OverflowError, UnicodeDecodeError, MemoryError) as error:
+        why = in_one_line(error) or "it takes more memory than there is"
+        raise PerfsuiteError(f"{path}: the table {table} cannot be read ({why}); {accepted}") from error
     for index, row in enumerate(rows):
         yield f"{path}: row {index + 1} of {table}", row
 
@@ -118,7 +124,8 @@ def sql_text(tests: Sequence[Mapping[str, Any]]) -> str:
     kinds = {str: "TEXT", float: "REAL"}
     declared = ",\n".join(f"  {name} {kinds.get(type(value), 'INTEGER')}" for name, value in columns.items())
     rows = (", ".join(_literal(test.get(name)) for name in columns) for test in tests)
-    inserted = "".join(f"INSERT INTO {_TABLE} ({', '.join(columns)}) VALUES ({row});\n" for row in rows)
+    # values are quoted, names are fields of ours
+    inserted = "".join(f"INSERT INTO {_TABLE} ({', '.join(columns)}) VALUES ({row});\n" for row in rows)  # nosec B608
     return f"CREATE TABLE IF NOT EXISTS {_TABLE} (\n{declared}\n);\n\n{inserted}"
 
 

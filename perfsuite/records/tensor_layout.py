@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from perfsuite.records.codec import rebuilt, to_plain
+from perfsuite.records.codec import Count, Size, rebuilt, to_plain
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -14,8 +14,8 @@ class TensorType:
     """A type of elements: a block of `block_elements` takes `block_bytes`."""
 
     name: str
-    block_elements: int
-    block_bytes: int
+    block_elements: Size
+    block_bytes: Size
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,25 +25,33 @@ class TensorLayout:
     #: The build id of the libggml-base that was asked, and ggml's own word for its version.
     build_id: str
     version: str
-    tensor_bytes: int
-    type_at: int
-    ne_at: int
-    nb_at: int
-    op_at: int
-    op_params_at: int
-    flags_at: int
-    src_at: int
-    n_src: int
-    view_src_at: int
-    data_at: int
-    name_at: int
-    name_bytes: int
+    tensor_bytes: Count
+    type_at: Count
+    ne_at: Count
+    nb_at: Count
+    op_at: Count
+    op_params_at: Count
+    flags_at: Count
+    src_at: Count
+    n_src: Count
+    view_src_at: Count
+    data_at: Count
+    name_at: Count
+    name_bytes: Count
     #: ``ggml_op_name`` of each operator.
     ops: tuple[str, ...]
     #: ``ggml_unary_op_name`` and ``ggml_glu_op_name``: what ``ggml_op_desc`` says of UNARY and GLU.
     unary_ops: tuple[str, ...]
     glu_ops: tuple[str, ...]
     types: tuple[TensorType, ...]
+
+    def __post_init__(self) -> None:
+        """Refuse a field that lies beyond the end of the tensor."""
+        n_bytes = {"ne": 32, "nb": 32, "src": 8 * self.n_src, "view_src": 8, "data": 8, "name": self.name_bytes}
+        for field in ("type", "ne", "nb", "op", "op_params", "flags", "src", "view_src", "data", "name"):
+            at = getattr(self, f"{field}_at")
+            if at + n_bytes.get(field, 4) > self.tensor_bytes:
+                raise ValueError(f"{field}_at is {at}, of a tensor of {self.tensor_bytes} bytes")
 
     def to_plain(self) -> dict[str, Any]:
         """Return dicts, lists, numbers and strings."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import io
 import json
 import os
@@ -17,8 +18,11 @@ from perfsuite.errors import PerfsuiteError
 #: An open file as a link, on Linux.
 _OPEN_FILE = "/proc/self/fd/{}"
 
+#: What the names of files end with that are being written.
+_PARTIAL = ".perfsuite-part"
 
-def write_whole(path: Path, fill: Callable[[TextIO], None], error_type: type[PerfsuiteError]) -> None:
+
+def write_whole(path: Path, fill: Callable[[TextIO], object], error_type: type[PerfsuiteError]) -> None:
     """Write what `fill` writes through a temporary file in the same folder, so that a reader never sees half of it.
 
     Raises PerfsuiteError: of `error_type`, naming the path and why it cannot be written; what was there before stays.
@@ -43,6 +47,25 @@ def write_whole_chunks(path: Path, chunks: Iterable[bytes], error_type: type[Per
     write_whole_binary(path, lambda out: out.writelines(chunks), error_type)
 
 
+def remove_whole(path: Path, error_type: type[PerfsuiteError]) -> None:
+    """Remove a file so that it is gone after a power cut, too; one that is not there is no mistake."""
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        raise error_type(f"{path}: cannot be removed ({error.strerror})") from error
+    sync_folder(path.parent)
+
+
+@contextmanager
+def whole_path(path: Path, error_type: type[PerfsuiteError]) -> Iterator[Path]:
+    """Give a path for a writer that opens files by itself; what it writes there takes the place of `path` at the end.
+
+    Raises as `write_whole` does.
+    """
+    with _replacement(path, error_type) as handle:
+        yield Path(_OPEN_FILE.format(handle))
+
+
 @contextmanager
 def _replacement(path: Path, error_type: type[PerfsuiteError]) -> Iterator[int]:
     """Give the handle of a new file, which takes the path's place once it is on the disk, unless filling it fails.
@@ -57,71 +80,134 @@ def _replacement(path: Path, error_type: type[PerfsuiteError]) -> Iterator[int]:
         path = Path(os.path.realpath(named))
         if path.exists() and not (path.is_file() or path.is_dir()):
             raise error_type(f"{named}: is not a file but a device or a pipe; name a file, or redirect standard output")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, partial = _opened(path)
+        make_folder(path.parent)
+        remove_left(path.parent)
+        handle, partial = _opened(path.parent)
         yield handle
         os.fchmod(handle, 0o644)
         os.fsync(handle)
         if partial is None:
-            partial = _named(handle, path)
+            partial = _named(handle, path.parent)
         os.replace(partial, path)
         partial = None
-        _sync_folder(path.parent)
+        sync_folder(path.parent)
     except OSError as error:
         raise error_type(f"{named}: cannot be written ({error.strerror})") from error
     finally:
+        if partial is not None:
+            with suppress(OSError):
+                partial.unlink()
         if handle is not None:
             os.close(handle)
-        if partial is not None:
-            partial.unlink(missing_ok=True)
 
 
-def _opened(path: Path) -> tuple[int, Path | None]:
-    """Open a file beside a path, without a name where the file system knows such: a kill leaves nothing of it."""
+def _opened(folder: Path) -> tuple[int, Path | None]:
+    """Open a new file in a folder, without a name where the file system knows such: a kill leaves nothing of it."""
     with suppress(OSError):
-        handle = os.open(path.parent, os.O_TMPFILE | os.O_WRONLY | os.O_CLOEXEC, 0o600)
+        handle = os.open(folder, os.O_TMPFILE | os.O_WRONLY | os.O_CLOEXEC, 0o600)
         if os.path.exists(_OPEN_FILE.format(handle)):
+            _is_held(handle)
             return handle, None
         os.close(handle)  # there is no /proc, by which it gets its name
-    partial = _beside(path)
-    return os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), partial
+    while True:
+        partial = _beside(folder)
+        handle = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        if _is_held(handle) and os.fstat(handle).st_nlink:
+            return handle, partial
+        os.close(handle)  # somebody has taken it for one that a kill left
 
 
-def _named(handle: int, path: Path) -> Path:
-    """Give a file without a name one beside a path."""
-    partial = _beside(path)
+def _named(handle: int, folder: Path) -> Path:
+    """Give a file without a name one in a folder."""
+    partial = _beside(folder)
     # only with a folder's handle does Python have the link in /proc followed
     os.link(_OPEN_FILE.format(handle), partial, src_dir_fd=handle, follow_symlinks=True)
     return partial
 
 
-def _beside(path: Path) -> Path:
-    return path.with_name(f".{path.name[:100]}.{secrets.token_hex(8)}")
+def _beside(folder: Path) -> Path:
+    return folder / f".{secrets.token_hex(8)}{_PARTIAL}"
 
 
-def _sync_folder(folder: Path) -> None:
-    """Make sure that a new name in a folder outlives a power cut, where the file system can."""
+def remove_left(folder: Path) -> None:
+    """Remove the files that killed processes left half written: nobody holds their locks."""
+    left: list[str] = []
+    with suppress(OSError), os.scandir(folder) as entries:
+        left = [each.path for each in entries if each.name.startswith(".") and each.name.endswith(_PARTIAL)]
+    for path in left:
+        with suppress(OSError):
+            handle = os.open(path, os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+            try:
+                if _is_locked(handle):
+                    os.unlink(path)
+            finally:
+                os.close(handle)
+
+
+def _is_locked(handle: int) -> bool:
+    """Lock a file; return False where another process has it."""
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _is_held(handle: int) -> bool:
+    """Lock a file, or go without where its file system knows no locks; return False where another process has it."""
+    try:
+        return _is_locked(handle)
+    except OSError:
+        return True
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder and those above it, whose names then outlive a power cut; raises OSError."""
+    missing = [each for each in (folder, *folder.parents) if not os.path.lexists(each)]
+    folder.mkdir(parents=True, exist_ok=True)
+    for each in missing:
+        sync_folder(each.parent)
+
+
+def place_folder(draft: Path, to: Path) -> None:
+    """Move a folder to its place once all that is in it is on the disk; raises OSError."""
+    for folder, _, names in os.walk(draft):
+        for path in (Path(folder, name) for name in names):
+            if path.is_file() and not path.is_symlink():
+                _sync(path)
+        sync_folder(Path(folder))
+    draft.rename(to)
+    sync_folder(to.parent)
+
+
+def _sync(path: Path, flags: int = 0) -> None:
+    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | flags)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make sure that the names in a folder outlive a power cut, where the file system can."""
     with suppress(OSError):
-        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
+        _sync(folder, os.O_DIRECTORY)
 
 
 #: A list of numbers as `json` indents it. Within a string a line break is escaped, so none is taken for a list.
 _NUMBERS = re.compile(r"\[\n[-+.,\d\seE]+\]")
 
 
+def json_text(plain: Mapping[str, Any]) -> str:
+    """Return indented JSON that ends with a newline, a list of numbers on one line."""
+    text = io.StringIO()
+    json.dump(plain, text, indent=1, ensure_ascii=False, allow_nan=False)
+    return _NUMBERS.sub(lambda found: f"[{' '.join(found[0][1:-1].split())}]", text.getvalue()) + "\n"
+
+
 def write_json(path: Path, plain: Mapping[str, Any], error_type: type[PerfsuiteError]) -> None:
-    """Write indented JSON that ends with a newline, a list of numbers on one line.
+    """Write the text of `json_text`.
 
     Raises PerfsuiteError: of `error_type`, naming the path and why it cannot be written; what was there before stays.
     """
-
-    def fill(out: TextIO) -> None:
-        text = io.StringIO()
-        json.dump(plain, text, indent=1, ensure_ascii=False, allow_nan=False)
-        out.write(_NUMBERS.sub(lambda found: f"[{' '.join(found[0][1:-1].split())}]", text.getvalue()) + "\n")
-
-    write_whole(path, fill, error_type)
+    write_whole(path, lambda out: out.write(json_text(plain)), error_type)

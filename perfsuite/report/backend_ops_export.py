@@ -54,7 +54,7 @@ def backend_ops_sql(
     declared = ",\n".join(f"  {name} {kind}" for name, kind in _COLUMNS.items())
     columns = ", ".join(_COLUMNS)
     values = (", ".join(_literal(row[name]) for name in _COLUMNS) for row in rows)
-    inserted = "".join(f"INSERT INTO {_TABLE} ({columns}) VALUES ({each});\n" for each in values)
+    inserted = "".join(f"INSERT INTO {_TABLE} ({columns}) VALUES ({each});\n" for each in values)  # nosec B608 # quoted
     return f"CREATE TABLE IF NOT EXISTS {_TABLE} (\n{declared}\n);\n\n{inserted}"
 
 

@@ -11,6 +11,9 @@ _UNSEEN = re.compile(
     "[\x00-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]"
 )
 
+#: Controls, and what XML 1.0 cannot hold in any spelling (its section 2.2, production Char).
+_UNWRITTEN = re.compile("[^\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
 #: What the suite puts around a name within a sentence, so that the name's direction stays its own.
 _FIRST_STRONG, _END = "\u2068", "\u2069"
 _ISOLATE = re.compile(f"{_FIRST_STRONG}([^\u2066-\u2069]*){_END}")
@@ -19,6 +22,11 @@ _ISOLATE = re.compile(f"{_FIRST_STRONG}([^\u2066-\u2069]*){_END}")
 def visible(text: str) -> str:
     r"""Return the text with what cannot be seen written as ``\x1b``, ``\n`` or ``\u202e``."""
     return _UNSEEN.sub(_written_out, text) if _UNSEEN.search(text) else text
+
+
+def without_controls(text: str, *, kept: str = "\t\n\r") -> str:
+    r"""Return the text for a file that programs read: a control character that is not kept is written as ``\x1b``."""
+    return _UNWRITTEN.sub(lambda found: found[0] if found[0] in kept else _written_out(found), text)
 
 
 def is_visible(text: str) -> bool:

@@ -5,13 +5,14 @@ A recording that was cut short, by a killed process or a full disk, is read from
 
 from __future__ import annotations
 
-import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
 
 from perfsuite.errors import MeasurementError
+from perfsuite.masking import masked_command
 from perfsuite.records.bpf_log_file import read_bpf_log
+from perfsuite.records.codec import plain_json
 from perfsuite.records.engine_trace import EngineTrace
 from perfsuite.records.tensor_layout import TensorLayout
 from perfsuite.records.trace_file import read_trace, write_trace
@@ -54,7 +55,7 @@ def write_origin(folder: Path, origin: Origin) -> None:
 
     Raises MeasurementError: it cannot be written.
     """
-    plain = {"schema": _SCHEMA, "layout": origin.layout.to_plain(), "command": list(origin.command)}
+    plain = {"schema": _SCHEMA, "layout": origin.layout.to_plain(), "command": masked_command(origin.command)}
     write_json(folder / ORIGIN_NAME, plain, MeasurementError)
 
 
@@ -89,15 +90,11 @@ def read_recording(path: Path) -> EngineTrace:
 
 def _from_log(folder: Path) -> EngineTrace:
     path = folder / ORIGIN_NAME
+    plain = plain_json(path, MeasurementError, "without it the log beside it is numbers")
     try:
-        plain = json.loads(path.read_text(encoding="utf-8"))
         if plain["schema"] != _SCHEMA:
             raise MeasurementError(f"{path}: has schema {plain['schema']!r}, this suite reads {_SCHEMA}")
         layout, command = TensorLayout.from_plain(plain["layout"]), tuple(map(str, plain["command"]))
-    except OSError as error:
-        raise MeasurementError(
-            f"{path}: cannot be read ({error.strerror}); without it the log beside it is numbers"
-        ) from None
     except (ValueError, KeyError, TypeError) as error:
         raise MeasurementError(f"{path}: is damaged ({type(error).__name__}: {error})") from None
     return ebpf_trace(read_bpf_log(folder / LOG_NAME), layout, command=command)

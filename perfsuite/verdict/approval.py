@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from perfsuite.errors import BaselineError
-from perfsuite.records.whole_file import write_whole_bytes
 from perfsuite.units import format_change, format_count, format_ns
 from perfsuite.verdict.changes import CaseChange
 from perfsuite.verdict.entry import Approval, BaselineEntry, StoredSession
@@ -79,8 +78,8 @@ def approvals_path(baselines_path: Path) -> Path:
     return baselines_path.with_name(f"{baselines_path.name.removesuffix('.json')}.approvals.md")
 
 
-def append_approval(path: Path, text: str, recorded_at: str) -> None:
-    """Add the section of a run at the end of the file, unless it is there already; the file is written whole."""
+def with_approval(path: Path, text: str, recorded_at: str) -> str:
+    """Return the file's text with the section of a run at its end, unless it is there already."""
     try:
         before = path.read_text("utf-8")
     except FileNotFoundError:
@@ -88,8 +87,8 @@ def append_approval(path: Path, text: str, recorded_at: str) -> None:
     except (OSError, ValueError) as error:
         raise BaselineError(f"{path}: cannot be read ({error}); restore it from version control") from error
     if f"The run of {recorded_at} on " in before.rpartition("\n## ")[2]:
-        return
-    write_whole_bytes(path, f"{before.rstrip()}\n\n{text.rstrip()}\n".encode(), BaselineError)
+        return before
+    return f"{before.rstrip()}\n\n{text.rstrip()}\n"
 
 
 def _row(change: CaseChange) -> str:

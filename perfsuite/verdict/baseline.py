@@ -20,9 +20,10 @@ from typing import Any
 
 from perfsuite.device.fingerprint import ENGINE, Fingerprint, asked_fields, differences, machine_fields, without_engine
 from perfsuite.errors import BaselineError
-from perfsuite.records.codec import Number, Size, from_plain, plain_json, to_plain
+from perfsuite.records.codec import Number, Size, from_plain, parsed_json, plain_json, to_plain
 from perfsuite.records.plain_names import plain_name
-from perfsuite.records.whole_file import write_json
+from perfsuite.records.whole_file import json_text, make_folder
+from perfsuite.records.whole_set import complete, pending_text, write_together
 from perfsuite.verdict.entry import Anchor, Approval, BaselineEntry, StoredSession, first_entry
 
 #: Raised whenever the file's fields change their meaning.
@@ -202,7 +203,11 @@ def read_baselines(path: Path) -> BaselineFile:
 
     Raises BaselineError: the file is not JSON, has another schema, or lacks a field.
     """
-    plain = plain_json(path, BaselineError, _TODO, absent={"schema": SCHEMA, "entries": []})
+    pending = pending_text(path, BaselineError)
+    if pending is None:
+        plain = plain_json(path, BaselineError, _TODO, absent={"schema": SCHEMA, "entries": []})
+    else:
+        plain = parsed_json(pending, str(path), BaselineError, _TODO)
     return BaselineFile(path=path, entries=_merged(entries_from_plain(plain, str(path), _TODO)))
 
 
@@ -213,7 +218,7 @@ def changing(folder: Path) -> Iterator[None]:
     Raises BaselineError: the folder cannot be made, or somebody else has been changing them for `LOCK_LIMIT_S`.
     """
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
         handle = os.open(folder, os.O_RDONLY)
     except OSError as error:
         raise BaselineError(f"{folder}: cannot be written ({error.strerror})") from error
@@ -223,6 +228,7 @@ def changing(folder: Path) -> Iterator[None]:
             if time.monotonic() > deadline_s:
                 raise BaselineError(f"{folder}: another command has been changing it for {LOCK_LIMIT_S:g} s; try again")
             time.sleep(0.02)
+        complete(folder, BaselineError)
         yield
     finally:
         os.close(handle)  # and so the lock, as a kill would
@@ -238,10 +244,14 @@ def _is_locked(handle: int) -> bool:
     return True
 
 
-def write_baselines(baselines: BaselineFile) -> None:
-    """Write the file whole or not at all."""
-    plain = {"schema": SCHEMA, "entries": [plain_entry(entry) for entry in baselines.entries]}
-    write_json(baselines.path, plain, BaselineError)
+def write_baselines(*changed: BaselineFile, texts: Mapping[Path, str] | None = None) -> None:
+    """Write files of one folder, and texts beside them, all or none of them."""
+    written = {} if texts is None else dict(texts)
+    for each in changed:
+        plain = {"schema": SCHEMA, "entries": [plain_entry(entry) for entry in each.entries]}
+        written[each.path] = json_text(plain)
+    for folder in {path.parent for path in written}:
+        write_together(folder, {path.name: text for path, text in written.items()}, BaselineError)
 
 
 def _merged(entries: Iterable[BaselineEntry]) -> tuple[BaselineEntry, ...]:

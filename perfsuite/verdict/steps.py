@@ -85,7 +85,7 @@ def find_steps(times_ns: Sequence[float], design: StepDesign = STANDARD_STEPS) -
     """Find the nights at which the level of a series changed and stayed.
 
     The logarithms of the times, each no further than three deviations from the median of its neighbours, are cut into
-    levels by exact minimisation of the squared deviations plus a penalty for each cut (PELT). The penalty is
+    levels by exact minimisation of the squared deviations plus a penalty for each cut. The penalty is
     ``c * sigma^2 * log(n)``: c = 2 is Schwarz's criterion for one series that is looked at once, with a mean and a
     place for each level; c = 6 pays for looking every night, and for noise that is not normal. Sigma is the median
     absolute deviation of the differences between neighbouring nights, which neither steps nor outliers move, as a
@@ -94,7 +94,7 @@ def find_steps(times_ns: Sequence[float], design: StepDesign = STANDARD_STEPS) -
     infinite, none, or not above 0 are no nights.
 
     Source: Killick, Fearnhead and Eckley, 'Optimal detection of changepoints with a linear computational cost', JASA
-    107 (2012), section 3; `ruptures.KernelCPD`.
+    107 (2012), sections 2.2 (optimal partitioning) and 3 (pruning).
     """
     places = [place for place, time_ns in enumerate(times_ns) if 0.0 < time_ns < math.inf]
     found = _steps_of([times_ns[place] for place in places], design)
@@ -107,7 +107,7 @@ def find_steps(times_ns: Sequence[float], design: StepDesign = STANDARD_STEPS) -
 def _steps_of(times_ns: Sequence[float], design: StepDesign) -> tuple[Step, ...]:
     if len(times_ns) < design.least_series:
         return ()
-    import numpy as np  # with ruptures, slow to import; few commands need them
+    import numpy as np  # slow to import, and few commands need it
 
     logs = np.log(np.asarray(times_ns, dtype=float))
     noise = noise_of(logs)
@@ -137,11 +137,65 @@ def _clipped(logs: NDArray[np.float64], noise: float) -> NDArray[np.float64]:
 
 def _cuts(logs: NDArray[np.float64], noise: float, design: StepDesign) -> list[int]:
     """Return the ends of the levels, of which the last is the series' own, behind a 0."""
-    import ruptures  # type: ignore[import-untyped]  # see `find_steps`
+    import numpy as np  # see `find_steps`
 
     penalty = design.penalty * noise**2 * math.log(len(logs))
-    search = ruptures.KernelCPD(kernel="linear", min_size=design.least_nights)
-    return [0, *search.fit(logs.reshape(-1, 1)).predict(pen=penalty)]
+    sums = np.concatenate(([0.0], np.cumsum(logs - logs.mean())))
+    if _is_level(sums, penalty, design.least_nights):
+        return [0, len(logs)]
+    return _best_cuts(sums, penalty, design.least_nights)
+
+
+def _is_level(sums: NDArray[np.float64], penalty: float, least: int) -> bool:
+    r"""Say whether no cut can pay for itself, without looking for the best ones; False where that is not clear.
+
+    Levels from s to e take :math:`\sum (S_e - S_s)^2 / (e - s)` off the squared deviations, where S are the sums of the
+    deviations from the mean. One cut is looked at everywhere. For k cuts, two or more, this is no more than k penalties
+    where no level of the k + 1 takes off more than two thirds of one; the largest is bounded by the range of S in
+    windows, each a factor :math:`\sqrt 2` longer than the one before.
+    """
+    import numpy as np  # see `find_steps`
+
+    n = len(sums) - 1
+    places = np.arange(least, n - least + 1)
+    if float(np.max(sums[places] ** 2 * (1.0 / places + 1.0 / (n - places)), initial=0.0)) > penalty:
+        return False
+    width, high, low = 1, sums, sums
+    shortest = least
+    while shortest <= n:
+        longest = min(max(shortest, math.ceil(shortest * math.sqrt(2.0)) - 1), n)
+        while 2 * width <= longest + 1:
+            high, low = np.maximum(high[:-width], high[width:]), np.minimum(low[:-width], low[width:])
+            width *= 2
+        shift = longest + 1 - width
+        reach = np.maximum(high[shift:], high[: len(high) - shift]) - np.minimum(low[shift:], low[: len(low) - shift])
+        if float(reach.max()) ** 2 / shortest > penalty * 2.0 / 3.0:
+            return False
+        shortest = longest + 1
+    return True
+
+
+def _best_cuts(sums: NDArray[np.float64], penalty: float, least: int) -> list[int]:
+    """Return the cheapest cuts into levels of `least` nights or more, of which the last ends at each night in turn."""
+    import numpy as np  # see `find_steps`
+
+    n = len(sums) - 1
+    inverse = 1.0 / np.arange(n, 0, -1)  # of the length of a level that begins at 0, 1, ... and ends at n
+    costs = np.full(n + 1, np.inf)
+    costs[0] = -penalty
+    before, firsts, first = [0] * (n + 1), [0] * (n + least + 1), 0
+    for end in range(least, n + 1):
+        first = max(first, firsts[end])
+        starts = slice(first, end - least + 1)
+        by_start = costs[starts] - (sums[end] - sums[starts]) ** 2 * inverse[n - end + first : n - least + 1]
+        best = int(by_start.argmin())
+        before[end], costs[end] = first + best, by_start[best] + penalty
+        if by_start[0] >= costs[end]:  # from `end` + `least` on, what begins there is never better than a cut at `end`
+            firsts[end + least] = first + int((by_start < costs[end]).argmax())
+    cuts = [n]
+    while cuts[-1]:
+        cuts.append(before[cuts[-1]])
+    return cuts[::-1]
 
 
 def _confirmed(times_ns: Sequence[float], before: int, cut: int, after: int, design: StepDesign) -> Step | None:

@@ -5,12 +5,11 @@ What a model computes stays as it was, router's choices included, and takes as l
 
 from __future__ import annotations
 
-import os
-from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 
 from perfsuite.errors import GgufError
+from perfsuite.records.whole_file import whole_path
 from perfsuite.workload.architecture import Architecture
 from perfsuite.workload.model_shape import ModelShape, shape_of
 from perfsuite.workload.weights import Weights
@@ -39,16 +38,8 @@ def adapter_weights(weights: Weights, rank: int, *, cache_dir: Path) -> Weights:
 
 
 def _write_whole(shape: ModelShape, rank: int, path: Path) -> None:
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_adapter(shape, rank, temporary)
-        os.replace(temporary, path)
-    except OSError as error:
-        raise GgufError(f"{path}: cannot be written: {error.strerror or error}") from error
-    finally:
-        with suppress(OSError):
-            temporary.unlink()
+    with whole_path(path, GgufError) as partial:
+        write_adapter(shape, rank, partial)
 
 
 def write_adapter(model: Architecture | ModelShape, rank: int, path: Path) -> None:

@@ -121,6 +121,8 @@ _COUNTS = (
 )
 #: *Source*: ``LLAMA_MAX_LAYERS`` in ``src/llama-hparams.h`` of llama-cpp-python 0.3.36.
 MOST_LAYERS = 512
+#: *Source*: ``llama_pos`` in ``include/llama.h``, the position of a token, has 32 bits with a sign.
+MOST_POSITIONS = 2**31 - 1
 _POSITIVE = ("norm_eps", "rope_freq_base", "attn_logit_softcap", "final_logit_softcap")
 
 

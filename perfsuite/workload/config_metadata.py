@@ -88,20 +88,22 @@ def spec_of_config(config: _Config | Path) -> Architecture | ModelSpec:
     """
     where = str(config) if isinstance(config, Path) else "config"
     whole = load_config(config) if isinstance(config, Path) else config
-    name = str(next(iter(whole.get("architectures") or ()), None))
+    named, text = whole.get("architectures"), whole.get("text_config")
+    name = str(named[0]) if isinstance(named, list | tuple) and named else "None"
     if name in CLASSES:
         return from_config(config)
     if name not in GGUF_ARCHITECTURES:
         raise ArchitectureError(f"{where}: architecture {name!r} is none that llama.cpp converts")
-    values = {**whole, **whole.get("text_config", {})}
+    values = {**whole, **(text if isinstance(text, Mapping) else {})}
     architecture = GGUF_ARCHITECTURES[name]
     try:
         metadata = _metadata(values, architecture)
+        wanted = tuple(_wanted(values, architecture))
     except KeyError as error:
         raise ArchitectureError(f"{where}: key {error} is missing, which {name} needs") from error
-    except (TypeError, ValueError, AttributeError) as error:
+    except (TypeError, ValueError, AttributeError, ArithmeticError, LookupError) as error:
         raise ArchitectureError(f"{where}: is not a config of {name}: {error}") from error
-    return ModelSpec(architecture=architecture, metadata=metadata, wanted=tuple(_wanted(values, architecture)))
+    return ModelSpec(architecture=architecture, metadata=metadata, wanted=wanted)
 
 
 def _metadata(values: _Config, architecture: str) -> Mapping[str, MetadataValue]:

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 from perfsuite.errors import ArchitectureError, GgufError
-from perfsuite.workload.architecture import MOST_LAYERS, Architecture, LatentAttention, MixtureOfExperts
+from perfsuite.workload.architecture import MOST_LAYERS, MOST_POSITIONS, Architecture, LatentAttention, MixtureOfExperts
 from perfsuite.workload.families import FAMILIES, Family
 from perfsuite.workload.gguf_header import GgufHeader, read_header
 from perfsuite.workload.model_shape import ModelShape, shape_of_file
@@ -53,7 +53,7 @@ def read_gguf(path: Path) -> GgufModel:
     """Describe a GGUF file; one that is missing, broken, split, or contradicts its architecture raises GgufError."""
     header = read_header(path)
     name = _architecture_name(path, header)
-    _check_layers(path, header, name)
+    _check_limits(path, header, name)
     return GgufModel(
         path=path,
         size_bytes=header.size_bytes,
@@ -83,8 +83,11 @@ def _architecture_name(path: Path, header: GgufHeader) -> str:
     return name
 
 
-def _check_layers(path: Path, header: GgufHeader, name: str) -> None:
-    """Refuse more layers than any engine runs, and tensors of layers that the metadata has not."""
+def _check_limits(path: Path, header: GgufHeader, name: str) -> None:
+    """Refuse more layers or tokens than any engine runs, and tensors of layers that the metadata has not."""
+    n_ctx = header.metadata.get(f"{name}.context_length")
+    if isinstance(n_ctx, int) and n_ctx > MOST_POSITIONS:
+        raise GgufError(f"{path}: {name}.context_length is {n_ctx}, expected at most {MOST_POSITIONS}")
     n_layers = header.metadata.get(f"{name}.block_count")
     if not isinstance(n_layers, int):
         return

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from perfsuite.errors import ArchitectureError
+from perfsuite.records.codec import LARGEST, plain_json, shown
 from perfsuite.workload.architecture import Architecture, LatentAttention, MixtureOfExperts
 
 #: The supported entries of a config's ``architectures`` and the GGUF architecture each converts to.
@@ -47,14 +47,14 @@ class _Config:
 
     def integer(self, key: str, default: int | None = None) -> int:
         value = self._value(key, default)
-        if not isinstance(value, int) or isinstance(value, bool):
-            raise ArchitectureError(f"{self.where}: {key} is {value!r}, expected an integer")
+        if not isinstance(value, int) or isinstance(value, bool) or abs(value) > LARGEST:
+            raise ArchitectureError(f"{self.where}: {key} is {shown(value)}, expected an integer")
         return value
 
     def number(self, key: str, default: float | None = None) -> float:
         value = self._value(key, default)
-        if not isinstance(value, (int, float)) or isinstance(value, bool):
-            raise ArchitectureError(f"{self.where}: {key} is {value!r}, expected a number")
+        if not isinstance(value, (int, float)) or isinstance(value, bool) or not abs(value) <= LARGEST:
+            raise ArchitectureError(f"{self.where}: {key} is {shown(value)}, expected a number")
         return float(value)
 
     def flag(self, key: str, *, default: bool) -> bool:
@@ -73,12 +73,8 @@ class _Config:
 
 def load_config(path: Path) -> Mapping[str, Any]:
     """Read a ``config.json``; raises ArchitectureError for what is none."""
-    try:
-        values = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ArchitectureError(f"{path}: cannot be read: {error.strerror}") from error
-    except ValueError as error:
-        raise ArchitectureError(f"{path}: is not JSON: {error}") from error
+    # some configs have infinities, of what is not read here
+    values = plain_json(path, ArchitectureError, "name the config.json of a model", allows_nan=True)
     if not isinstance(values, Mapping):
         raise ArchitectureError(f"{path}: holds a {type(values).__name__}, expected an object")
     return values
@@ -113,9 +109,9 @@ def _gguf_architecture(config: _Config) -> str:
     classes = config.values.get("architectures")
     if not isinstance(classes, (list, tuple)) or not classes:
         raise ArchitectureError(f"{config.where}: key 'architectures' is missing")
-    if classes[0] not in CLASSES:
+    if classes[0] not in list(CLASSES):
         raise ArchitectureError(
-            f"{config.where}: architecture {classes[0]!r} is not supported; supported are {', '.join(CLASSES)}"
+            f"{config.where}: architecture {shown(classes[0])} is not supported; supported are {', '.join(CLASSES)}"
         )
     return CLASSES[classes[0]]
 

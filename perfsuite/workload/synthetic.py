@@ -12,9 +12,7 @@ of these formats decodes to something, under scales that give the values the wan
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import replace
 from itertools import count, islice, product
 from pathlib import Path
@@ -27,6 +25,7 @@ from gguf.quants import quantize
 from numpy.typing import NDArray
 
 from perfsuite.errors import GgufError, QuantizationError
+from perfsuite.records.whole_file import whole_path
 from perfsuite.workload.architecture import Architecture
 from perfsuite.workload.ggml_types import GGML_TYPES, GgmlType
 from perfsuite.workload.model_shape import MetadataValue, ModelShape, full_key, shape_of
@@ -142,18 +141,11 @@ def write_synthetic(model: Architecture | ModelShape, quantization: str, path: P
     """
     shape = shape_of(model)
     types = tensor_types(shape, quantization)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        _write_header(shape, types, temporary, n_tokens=shape.n_vocab)
-        with temporary.open("ab") as file:
+    with whole_path(path, GgufError) as partial:
+        _write_header(shape, types, partial, n_tokens=shape.n_vocab)
+        with partial.open("ab") as file:
             for spec in shape.tensors:
                 _write_tensor(file, spec, GGML_TYPES[types[spec.name]], seed)
-        os.replace(temporary, path)
-    except OSError as error:
-        raise GgufError(f"{path}: cannot be written: {error.strerror or error}") from error
-    finally:
-        with suppress(OSError):
-            temporary.unlink()
 
 
 def write_metadata(shape: ModelShape, path: Path) -> None:

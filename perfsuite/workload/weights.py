@@ -85,11 +85,6 @@ def materialize(weights: Weights, *, cache_dir: Path) -> Path:
         # Imported here because gguf is slow to import and most processes never write.
         from perfsuite.workload.synthetic import write_synthetic
 
-        try:
-            cache_dir.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            reason = error.strerror or error
-            raise GgufError(f"{cache_dir}: cannot be created for synthetic weights: {reason}") from error
         write_synthetic(weights.shape, weights.quantization, path, seed=_SEED)
     return path
 

@@ -12,7 +12,9 @@ from typing import Any
 import pytest
 
 from perfsuite.cli import main
-from perfsuite.verdict.baseline import BaselineFile, read_baselines, write_baselines
+from perfsuite.errors import BaselineError
+from perfsuite.records.whole_file import write_whole_bytes
+from perfsuite.verdict.baseline import read_baselines
 from tests.command_streams import Refused, Streams
 
 DECODE, PREFILL = "phase/a-q8_0/siso/decode", "phase/a-q8_0/siso/prefill"
@@ -127,26 +129,31 @@ def test_a_record_that_was_cut_off_is_completed(write_run: WriteRun, capsys: Str
     assert (kernels.read_bytes(), STORE.read_bytes()) == (whole, model)
 
 
-def test_an_approval_that_was_cut_off_is_completed(write_run: WriteRun, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A kill between the text and the baseline of the second group leaves neither twice, when it is repeated."""
+def test_an_approval_that_was_cut_off_is_there_and_completed(
+    write_run: WriteRun, monkeypatch: pytest.MonkeyPatch, capsys: Streams
+) -> None:
+    """A kill between two of its files leaves all of it to readers, and the next change writes what is lacking."""
     run("record", write_run(cases=(DECODE, KERNEL)))
     path = write_run(1.2, cases=(DECODE, KERNEL))
-    written = []
 
-    def killed(stored: BaselineFile) -> None:
-        if written:
+    def killed(path: Path, content: bytes, _: object) -> None:
+        if path.name == "kernels.json":
             raise KeyboardInterrupt
-        written.append(stored)
-        write_baselines(stored)
+        write_whole_bytes(path, content, BaselineError)
 
     with monkeypatch.context() as patch:
-        patch.setattr("perfsuite.cli.baseline.write_baselines", killed)
+        patch.setattr("perfsuite.records.whole_set.write_whole_bytes", killed)
         main(["baseline", "approve", str(path), "--reason", REASON])
-    run("approve", path, "--reason", REASON)
+    kernels = Path("baselines/host/kernels.json")
+    assert len(json.loads(kernels.read_text())["entries"][0]["approvals"]) == 0
     for name in ("a-q8_0", "kernels"):
         (entry,) = read_baselines(Path(f"baselines/host/{name}.json")).entries
         assert [len(entry.sessions), len(entry.approvals)] == [1, 1]
+    run("record", write_run())
+    assert len(json.loads(kernels.read_text())["entries"][0]["approvals"]) == 1
+    for name in ("a-q8_0", "kernels"):
         assert Path(f"baselines/host/{name}.approvals.md").read_text().count("The run of 2025-01-02") == 1
+    assert not Path("baselines/host/.unfinished").exists()
 
 
 def test_records_at_once_lose_no_session(write_run: WriteRun) -> None:

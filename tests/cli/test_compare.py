@@ -28,7 +28,8 @@ def test_both_sides_are_handed_to_pytest(monkeypatch: pytest.MonkeyPatch) -> Non
     folder = str(find_engine().library_dir)
     assert main(["compare", folder, folder, "--quiet", "--", "--perf-budget=3m", "-k", "phase"]) == 10
     ((command, environment),) = seen
-    assert command[2:] == ["pytest", "--device=host", f"--against={folder}", "--perf-budget=3m", "-k", "phase"]
+    sides = ("--perf-device=host", f"--perf-against={folder}")
+    assert command[2:] == ["pytest", *sides, "--perf-budget=3m", "-k", "phase"]
     assert environment == {**os.environ, "LLAMA_CPP_LIB_PATH": folder}
 
 
@@ -45,8 +46,8 @@ def test_llama_benchs_options_become_pytests(monkeypatch: pytest.MonkeyPatch) ->
     words = ["-m", "a.gguf", "-p", "512", "-n", "128", "--n-depth=64", "-fa", "0", "-ctk", "q8_0", "-ub", "256"]
     assert main(["compare", folder, folder, "--quiet", *words]) == 0
     assert seen[0][5:] == [
-        *("--model=a.gguf", "--n-prompt=512", "--n-gen=128", "--n-depth=64", "--ubatch-size=256"),
-        *("--perf-flash-attn=off", "--cache-type-k=q8_0"),
+        *("--perf-model=a.gguf", "--perf-n-prompt=512", "--perf-n-gen=128", "--perf-n-depth=64"),
+        *("--perf-ubatch-size=256", "--perf-flash-attn=off", "--perf-cache-type-k=q8_0"),
     ]
 
 

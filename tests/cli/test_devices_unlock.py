@@ -37,7 +37,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Let the lock of this machine, and what must be restored on it, be in folders of the test's own."""
     monkeypatch.setattr("perfsuite.device.lock.holding.lock_folders", lambda: (tmp_path,))
     monkeypatch.setenv("PERFSUITE_LOCK_DIR", str(tmp_path))
-    monkeypatch.setattr("perfsuite.device.lock.command.platformdirs.user_cache_dir", lambda _: str(tmp_path / "cache"))
+    monkeypatch.setattr("platformdirs.user_cache_dir", lambda _: str(tmp_path / "cache"))
     return tmp_path
 
 

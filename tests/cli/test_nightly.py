@@ -249,7 +249,8 @@ def test_a_dry_run_tells_the_cells_and_runs_nothing(
     write_plan("smollm2-135m-q8_0", "smollm2-135m-q4_0", more='arguments = ["--perf-replicates=5"]')
     assert main(["nightly", "plan.toml", "--dry-run"]) == 0
     printed = capsys.readouterr().out
-    assert "--device=host --model=smollm2-135m-q8_0 --scenario=siso --perf-wait=3600s" in " ".join(printed.split())
+    asked = "--perf-device=host --perf-model=smollm2-135m-q8_0 --perf-scenario=siso --perf-wait=3600s"
+    assert asked in " ".join(printed.split())
     assert "2 cells, 3600 s each" in printed
     assert "a board is waited for 3600 s" in printed
     assert sorted(os.listdir()) == ["devices", "plan.toml"]

@@ -49,11 +49,12 @@ MEASURING = (
     ["sweep", "gemv"],
     ["trace", "--model=smollm2-135m-l2-q8_0"],
     ["trace", "--", "true"],
+    ["trace", "--pid=1"],
     ["trace", "--opencl", "--", "true"],
     ["trace", "agree"],
 )
 
-#: Commands that look at what is stored, compute, or attach to what somebody else has started.
+#: Commands that look at what is stored, or compute.
 LOOKING = (
     ["fidelity", "--published"],
     ["roofline", "--published"],
@@ -169,6 +170,7 @@ def test_a_device_that_somebody_has_is_not_measured(
         "perfsuite.measure.board.local_board.materialize", lambda weights, cache_dir: cache_dir / "none.gguf"
     )
     monkeypatch.setattr("perfsuite.experiments.tracing.command_program.find_helper", lambda _: Path("helper"))
+    monkeypatch.setattr("perfsuite.experiments.tracing.command_program.await_engine", lambda *_, **__: True)
     with held_by(locks, "anna"):
         told = refused(arguments)
         state = lock_state(locks)

@@ -32,9 +32,9 @@ time.sleep(60)
 @pytest.fixture(autouse=True)
 def forgotten() -> Iterator[None]:
     """Let each test begin as a process does, which has not swept yet."""
-    module._sweep_once.cache_clear()
+    module.sweep_once.cache_clear()
     yield
-    module._sweep_once.cache_clear()
+    module.sweep_once.cache_clear()
 
 
 @contextmanager
@@ -166,7 +166,7 @@ def test_a_folder_can_be_had_on_a_full_disk(tmp_path: Path, monkeypatch: pytest.
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(Path, "write_text", full)
+        patch.setattr("os.fsync", full)
         made = new_work_folder(str(tmp_path))
     assert names(made.path) == set()
     made.remove()

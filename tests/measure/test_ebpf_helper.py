@@ -92,6 +92,20 @@ def test_a_folder_that_others_can_write_is_refused(tmp_path: Path, built: list[P
 
 
 @as_root
+def test_a_folder_for_building_that_others_can_replace_is_refused(
+    tmp_path: Path, built: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A folder for temporary files that belongs to somebody else could be given another content meanwhile."""
+    (tmp_path / "theirs").mkdir()
+    os.chown(tmp_path / "theirs", 65534, 65534)
+    monkeypatch.setattr(module.tempfile, "tempdir", str(tmp_path / "theirs"))
+    with pytest.raises(MeasurementError, match=r"theirs: others than root can write there; let TMPDIR name"):
+        install_helper(tmp_path / "libexec")
+    assert built == []
+    assert list((tmp_path / "theirs").iterdir()) == []
+
+
+@as_root
 def test_sources_that_others_can_write_are_told(
     tmp_path: Path, built: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:

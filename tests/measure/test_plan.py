@@ -155,6 +155,21 @@ def test_what_is_no_header_is_refused(plain: Any) -> None:
         load_record(pack(plain), "llama")
 
 
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"task": ["llama"]}, r"record names the task \['llama'\]; known are"),
+        ({"task": {}}, "record names the task {}; known are"),
+        ({"payload": None}, "record has no object payload"),
+    ],
+)
+def test_a_record_of_wrong_types_is_refused(changed: dict[str, Any], message: str) -> None:
+    """A task that cannot be hashed and a payload that is none are one line each."""
+    plain = {**unpack(dump_record("llama", {})), **changed}
+    with pytest.raises(MeasurementError, match=message):
+        load_record(pack(plain), "llama")
+
+
 def test_a_record_of_another_task_is_refused() -> None:
     """A record of a known task that the plan did not ask for is refused."""
     with pytest.raises(MeasurementError, match=r"of task 'probes', the plan was for 'llama'"):

@@ -33,6 +33,7 @@ def test_native_tests_pass_under_sanitizers(toolchain: NativeToolchain, tmp_path
     assert "test_ring" in output
     assert "test_live" in output
     assert "test_entry" in output
+    assert "test_malformed" in output
     for name in ("test_recorder", "test_phase_tracer", "test_operator_run"):
         assert (name in output) == bool(engine)
 

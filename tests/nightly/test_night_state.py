@@ -82,7 +82,10 @@ def test_a_night_is_read_as_it_was_written(tmp_path: Path, text: str) -> None:
     [
         (cells("host", "a"), "host/b-siso is gone"),
         (cells("host", "a", "b", "c"), "host/c-siso is new"),
-        (cells("host", "a", "b", arguments=("--x",)), "host/a-siso was --device=host --model=a --scenario=siso, is"),
+        (
+            cells("host", "a", "b", arguments=("--x",)),
+            "host/a-siso was --perf-device=host --perf-model=a --perf-scenario=siso, is",
+        ),
     ],
 )
 def test_a_changed_plan_is_refused_with_the_first_difference(
@@ -106,7 +109,7 @@ def test_a_changed_plan_is_refused_with_the_first_difference(
         ('"cells": {', '"cells": 1, "x": {', "cells is 1, expected an object"),
         ('"schema": 1', '"schema": true', "schema is True, expected 1"),
         ('"suite_version": "1",', "", "suite_version is missing"),
-        ('"--model=a"', "7", "plan['host/a-siso'][1] is 7"),
+        ('"--perf-model=a"', "7", "plan['host/a-siso'][1] is 7"),
     ],
 )
 def test_a_damaged_field_is_one_line(tmp_path: Path, old: str, new: str, told: str) -> None:

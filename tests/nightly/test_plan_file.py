@@ -64,7 +64,7 @@ def test_a_plan_is_a_matrix(tmp_path: Path) -> None:
     ]
     kept = f"--perf-history={tmp_path / 'history'}"
     assert plan.cells[0].arguments == ("--perf-wait=1800s", kept, "--perf-replicates=5")
-    assert plan.cells[2].arguments[:3] == ("--farm=farm:20408", "--farm-wait=1800s", "--perf-wait=1800s")
+    assert plan.cells[2].arguments[:3] == ("--perf-farm=farm:20408", "--perf-farm-wait=1800s", "--perf-wait=1800s")
     assert plan.cells[2].arguments[-2:] == ("--perf-replicates=5", "--threads=4")
     assert (plan.at_once, plan.cell_limit_s, plan.night_limit_s) == ({"host": 1, "attic": 2}, 2700, 28800)
     assert plan.wait_s == 1800
@@ -89,6 +89,7 @@ def test_a_plan_is_a_matrix(tmp_path: Path) -> None:
         ('scenarios = ["siso", "liso"]', 'scenarios = "siso"', "scenarios is 'siso', expected a list"),
         ('scenarios = ["siso"]', 'scenarios = ["sisi"]', "sisi"),
         ('"--threads=4"', '"--device=host"', "arguments is '--device=host'"),
+        ('"--threads=4"', '"--perf-model=a"', "arguments is '--perf-model=a'"),
         ('"--threads=4"', '"--perf-wait=1m"', "arguments is '--perf-wait=1m'"),
         ('"--threads=4"', '"--perf-address=local"', "arguments is '--perf-address=local'"),
         ('"--threads=4"', '"-n2"', "arguments is '-n2'"),

@@ -43,7 +43,8 @@ class Config:
     """What of pytest's configuration is used: options, a stash, what is called at the end."""
 
     def __init__(self, **options: object) -> None:
-        self.option = Namespace(**{"farm": None, "farm_wait": "1h", "farm_break": None, "farm_avoid": None, **options})
+        asked = {"farm": None, "farm_wait": "1h", "farm_break": None, "farm_avoid": None, **options}
+        self.option = Namespace(**{f"perf_{name}": value for name, value in asked.items()})
         self.stash = pytest.Stash()
         self.ends = ExitStack()
         self.pluginmanager = pytest.PytestPluginManager()

@@ -476,20 +476,6 @@ def test_xdist_is_refused(runs: HostRuns, arguments: list[str]) -> None:
     result.stderr.fnmatch_lines(["ERROR: --device measures one thing at a time*"])
 
 
-def test_another_plugin_with_our_options_is_named(pytester: pytest.Pytester) -> None:
-    """A plugin that defined --device already gives a message that names the conflict and the way out."""
-    pytester.makepyfile(
-        other="""
-        def pytest_addoption(parser):
-            parser.addoption("--device", help="another one")
-        """
-    )
-    pytester.syspathinsert()
-    result = pytester.runpytest_subprocess("-p", "other")
-    assert result.ret != 0
-    assert "-p no:playwright" in result.stderr.str() + result.stdout.str()
-
-
 def test_junit_names_the_outcome(runs: HostRuns) -> None:
     """A JUnit file carries each case's outcome and latency as properties."""
     runs("-k", "test_phase", "--junitxml=junit.xml")

@@ -15,7 +15,7 @@ from perfsuite.measure.engine import Engine, find_engine
 from perfsuite.measure.plan import LlamaPlan
 from perfsuite.plugin import origin
 from perfsuite.plugin.origin import chosen_cases, commit_of, named_commit, new_run_id, rerun_arguments
-from tests.fake_device import FakeDevice
+from tests.fake_device import FakeDevice, HostRuns
 
 
 def _git(folder: Path, *arguments: str) -> str:
@@ -158,7 +158,7 @@ def test_a_board_of_a_farm_is_borrowed_again(pytester: pytest.Pytester, farm: st
     config = pytester.parseconfig("--device=rubikpi", MODEL, *given)
     kept = list(rerun_arguments(config))
     assert [each for each in kept if each.startswith("--farm")] == [farm if "=" in farm else "--farm="]
-    assert pytester.parseconfig(*kept).option.farm == config.option.farm
+    assert pytester.parseconfig(*kept).option.perf_farm == config.option.perf_farm
 
 
 def test_what_a_configuration_adds_counts(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:
@@ -262,3 +262,30 @@ def test_the_choice_of_cases_is_kept(
     for name in ("a.py", "b.py"):
         (pytester.path / name).touch()
     assert list(chosen_cases(pytester.parseconfig("--device=host", MODEL, *arguments))) == selection
+
+
+#: Variables that hold secrets, or addresses with one, on the machines of those who measure.
+SECRETS = {
+    "AWS_ACCESS_KEY_ID": "hunter-1",
+    "AWS_SECRET_ACCESS_KEY": "hunter-2",
+    "AWS_ENDPOINT_URL": "http://me:hunter-3@127.0.0.1:9",
+    "HF_TOKEN": "hunter-4",
+    "GITHUB_TOKEN": "hunter-5",
+    "SSHPASS": "hunter-6",
+    "PIP_INDEX_URL": "https://me:hunter-7@index/simple",
+}
+
+
+@pytest.mark.usefixtures("real_outputs")
+def test_no_secret_of_the_environment_is_kept(
+    runs: HostRuns, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither the terminal nor a file of a run, its report, its history and its exports holds one of them."""
+    for name, value in SECRETS.items():
+        monkeypatch.setenv(name, value)
+    result = runs("--baseline=record", "--perf-history=history", "--junitxml=junit.xml", "-k", "phase")
+    written = [path for path in pytester.path.rglob("*") if path.is_file() and path.name != "conftest.py"]
+    assert {path.name for path in written} >= {"run.json", "junit.xml"}
+    assert any(path.suffix == ".parquet" for path in written)
+    assert [path for path in written if b"hunter-" in path.read_bytes()] == []
+    assert "hunter-" not in str(result.stdout) + str(result.stderr)

@@ -160,6 +160,8 @@ def test_a_database_is_a_table_of_moderate_size(tmp_path: Path, statements: tupl
     [
         ("CREATE TABLE x (\n" + "a,\n" * 200_000, "line 1: the statement does not end"),
         ("INSERT INTO x VALUES ('" + ";\n" * 200_000, "line 1: the statement does not end"),
+        (";\n" * 250_000, "begins with"),
+        ("CREATE TABLE x (y);" + ";\n" * 250_000, "line 200000: is behind 200,000 statements, the most"),
         ("CREATE TABLE " + "[" * 500_000, "line 1: the statement does not end"),
         ("\n\nINSERT INTO x VALUES ('\0');", "line 3: .*null"),
         ('{"avg_ns": ' + "[" * 100_000, "line 1: is not JSON of llama-bench"),

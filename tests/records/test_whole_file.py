@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perfsuite.errors import BaselineError
-from perfsuite.records.whole_file import write_json, write_whole, write_whole_bytes, write_whole_chunks
+from perfsuite.records.whole_file import whole_path, write_json, write_whole, write_whole_bytes, write_whole_chunks
 
 
 def test_a_list_of_numbers_is_one_line(tmp_path: Path) -> None:
@@ -130,12 +130,14 @@ write_whole(Path(sys.argv[1]), fill, BaselineError)
 
 @pytest.mark.parametrize(("kind", "left"), [("unnamed", 0), ("named", 1)])
 def test_a_kill_leaves_the_old_file_alone(tmp_path: Path, kind: str, left: int) -> None:
-    """Half a file has no name; where a file system has none without one, it stays beside the old one."""
+    """Half a file has no name; where a file system has none without one, it goes with the next that is written."""
     path = tmp_path / "b.json"
     path.write_text("old")
     done = subprocess.run([sys.executable, "-c", _WRITER, path, kind], check=False, timeout=60)
     assert (done.returncode, path.read_text()) == (-9, "old")
     assert len([each for each in tmp_path.iterdir() if each != path]) == left
+    write_whole(path, lambda out: out.write("new"), BaselineError)
+    assert [each.name for each in tmp_path.iterdir()] == ["b.json"]
 
 
 def test_what_is_written_is_on_the_disk_before_it_has_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -155,3 +157,35 @@ def test_what_is_written_is_on_the_disk_before_it_has_its_name(tmp_path: Path, m
     monkeypatch.setattr(os, "replace", replaced)
     write_json(tmp_path / "b.json", {"new": 2}, BaselineError)
     assert steps == ["content", "name", "folder"]
+
+
+def test_what_another_process_is_writing_stays(tmp_path: Path) -> None:
+    """Neither a file that its writer holds nor anything that is no file is taken for one that a kill left."""
+    os.mkfifo(tmp_path / ".pipe.perfsuite-part")
+
+    def fill(out: TextIO) -> None:
+        (held,) = (each for each in os.listdir(tmp_path) if each.startswith(".") and each != ".pipe.perfsuite-part")
+        write_json(tmp_path / "other.json", {}, BaselineError)
+        assert held in os.listdir(tmp_path)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "O_TMPFILE", os.O_DIRECTORY | os.O_EXCL)
+        write_whole(tmp_path / "b.json", fill, BaselineError)
+    assert sorted(os.listdir(tmp_path)) == [".pipe.perfsuite-part", "b.json", "other.json"]
+
+
+def test_a_writer_of_its_own_gets_a_path(tmp_path: Path) -> None:
+    """What opens files by itself writes whole files, too, and one that fails leaves the old one."""
+    path = tmp_path / "new" / "b.gguf"
+    with whole_path(path, BaselineError) as partial:
+        partial.write_text("a")
+        assert not path.exists()
+
+    def fail() -> None:
+        with whole_path(path, BaselineError) as partial:
+            partial.write_text("half")
+            raise OSError(28, "No space left on device")
+
+    with pytest.raises(BaselineError, match=rf"^{path}: cannot be written \(No space left on device\)$"):
+        fail()
+    assert (path.read_text(), os.listdir(path.parent)) == ("a", ["b.gguf"])

@@ -42,6 +42,15 @@ def test_a_finished_recording_is_the_trace_alone(recorded: Path) -> None:
     assert read_recording(recorded / TRACE_NAME).command == COMMAND
 
 
+def test_secrets_of_a_command_are_not_kept(recorded: Path) -> None:
+    """A key that a server was started with is in no file of the folder, before the trace is made and after."""
+    command = ("llama-server", "--api-key", "hunter2", "--hf-token=hunter2")
+    write_origin(recorded, Origin(layout=tensor_layout(), command=command))
+    assert b"hunter2" not in (recorded / ORIGIN_NAME).read_bytes()
+    assert finish_recording(recorded).command == ("llama-server", "--api-key", "***", "--hf-token=***")
+    assert b"hunter2" not in (recorded / TRACE_NAME).read_bytes()
+
+
 def test_a_recording_that_was_never_finished_is_read_from_its_log(recorded: Path) -> None:
     """A suite that was killed left the recorder's log, which says up to where it goes."""
     content = (recorded / LOG_NAME).read_bytes()

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import math
 import random
+from functools import cache
+from itertools import pairwise
 
+import numpy as np
 import pytest
 
+from perfsuite.verdict import steps
 from perfsuite.verdict.steps import STANDARD_STEPS, StepDesign, find_steps
 
 
@@ -115,3 +119,37 @@ def test_what_is_no_time_is_no_night(bad_ns: float) -> None:
     nights = [100.0 + 0.1 * (night % 3) for night in range(20)] + [110.0 + 0.1 * (night % 3) for night in range(20)]
     (step,) = find_steps([*nights[:5], bad_ns, *nights[5:], bad_ns])
     assert (step.index, step.end, find_steps([bad_ns] * 40)) == (21, 41, ())
+
+
+def cheapest(logs: list[float], penalty: float, least: int) -> float:
+    """Return what the best levels cost, by trying each beginning of each last level."""
+    array = np.array(logs)
+
+    @cache
+    def cost(end: int) -> float:
+        starts = [0, *range(least, end - least + 1)]
+        return min((cost(first) + penalty if first else 0.0) + _squares(array[first:end]) for first in starts)
+
+    return cost(len(logs))
+
+
+def _squares(level: np.ndarray) -> float:
+    return float(((level - level.mean()) ** 2).sum())
+
+
+def test_the_cuts_are_the_cheapest_that_there_are() -> None:
+    """On 60 series with up to three steps, no other levels cost less, and a series that is called a level is one."""
+    chance, n_levels = random.Random(4), 0
+    for _ in range(60):
+        logs = [chance.gauss(0.0, 0.01) for _ in range(chance.randrange(14, 70))]
+        for _ in range(chance.randrange(4)):
+            first, reach = chance.randrange(len(logs)), chance.gauss(0.0, 0.03)
+            logs = [log + reach * (night >= first) for night, log in enumerate(logs)]
+        array = np.array(logs)
+        noise = steps.noise_of(array)
+        penalty, least = 6.0 * noise**2 * math.log(len(logs)), 4
+        cuts = steps._cuts(array, noise, STANDARD_STEPS)
+        told = sum(_squares(array[first:end]) for first, end in pairwise(cuts))
+        assert told + penalty * (len(cuts) - 2) == pytest.approx(cheapest(logs, penalty, least), rel=1e-9, abs=1e-12)
+        n_levels += len(cuts) == 2
+    assert 10 < n_levels < 50

@@ -90,6 +90,11 @@ _LLAMA: dict[str, int | str] = {
         ("llama", _LLAMA, "metadata lacks llama.attention.layer_norm_rms_epsilon"),
         ("llama", _LLAMA | {"llama.block_count": 1_000_000}, "llama.block_count is 1000000, expected 1 to 512"),
         ("odd", {"odd.block_count": 2**32 - 1}, "odd.block_count is 4294967295, expected 1 to 512"),
+        (
+            "llama",
+            _LLAMA | {"llama.context_length": 2**32 - 1},
+            "llama.context_length is 4294967295, expected at most",
+        ),
         ("llama", {"split.count": 3}, "is split in 3 parts; merge them with llama-gguf-split --merge"),
     ],
 )

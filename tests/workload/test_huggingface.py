@@ -107,7 +107,7 @@ def test_a_file_is_named_after_its_directory(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("text", "message"),
-    [("{", "is not JSON"), ("[1]", "holds a list, expected an object"), (None, "cannot be read: No such file")],
+    [("{", "is not JSON"), ("[1]", "holds a list, expected an object"), (None, r"cannot be read \(No such file")],
 )
 def test_a_broken_file_is_refused(tmp_path: Path, text: str | None, message: str) -> None:
     """A config.json that is missing or no object is refused with its path."""

@@ -166,7 +166,7 @@ void Journal::write(const Kept &kept) const {
     plain.set("changes", std::move(changes));
     std::string content = json_text(plain), partial = folder_ + "/.restore.json." + std::to_string(::getpid());
     made_folder(folder_);
-    int handle = ::open(partial.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    int handle = ::open(partial.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
     bool is_written = handle >= 0 && ::write(handle, content.data(), content.size()) == static_cast<ssize_t>(content.size()) &&
                       ::fsync(handle) == 0 && ::rename(partial.c_str(), path().c_str()) == 0;
     int error = errno;

@@ -47,6 +47,7 @@ static bool ps_layer_begin(const struct _cl_icd_dispatch *target, cl_uint n_targ
         return true;
     }
     is_begun = true;
+    /* cppcheck-suppress pointerSize ; tables of pointers */
     memcpy(&ps_cl_below, target, n_target * sizeof(void *));
     is_profiling = is_profile_only();
     ps_cl_events_init();

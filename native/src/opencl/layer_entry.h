@@ -66,6 +66,7 @@ static cl_int ps_layer_init(cl_uint n_target, const struct _cl_icd_dispatch *tar
     }
     cl_uint n_entries = n_target < PS_LAYER_ENTRIES ? n_target : PS_LAYER_ENTRIES;
     struct _cl_icd_dispatch *table = &ps_layer_tables[ps_layer_n_tables++];
+    /* cppcheck-suppress pointerSize ; tables of pointers */
     memcpy(table, target, n_entries * sizeof(void *));
     if (!ps_layer_begin(target, n_entries)) {
         return CL_INVALID_OPERATION;

@@ -393,6 +393,7 @@ static cl_int CL_API_CALL get_kernel_info(cl_kernel kernel, cl_kernel_info name,
 static bool ps_layer_begin(const struct _cl_icd_dispatch *target, cl_uint n_target) {
     static bool is_begun;
     if (!is_begun) {
+        /* cppcheck-suppress pointerSize ; tables of pointers */
         memcpy(&below, target, n_target * sizeof(void *));
         take_orders();
     }

@@ -81,7 +81,7 @@ std::string required_file(const std::string &path) {
 void write_whole(const std::string &path, std::string_view content) {
     std::string partial = path + ".part";
     {
-        Opened file(::open(partial.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+        Opened file(::open(partial.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0666));
         if (file.get() >= 0 && write_all(file.get(), content) && ::rename(partial.c_str(), path.c_str()) == 0) {
             return;
         }

@@ -10,12 +10,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import platformdirs
-
 from perfsuite.device.lock import break_lock, hold_lock, lock_state
 from perfsuite.device.lock.reading import account_name
 from perfsuite.device.lock.state import STATE_FOLDER, LockOwner, LockState
 from perfsuite.errors import LockedError, PerfsuiteError
+from perfsuite.records.own_files import user_cache
 
 _USAGE = "give 'state', 'break' or 'break --force'"
 
@@ -52,7 +51,11 @@ def _restored(broken: LockState | None, lock_folder: Path | None) -> Iterator[st
     """
     from perfsuite.device.stability.restore_file import restore_leftovers  # only where a lock was broken
 
-    folders = [Path(platformdirs.user_cache_dir("perfsuite")) / STATE_FOLDER]
+    try:
+        folders = [user_cache() / STATE_FOLDER]
+    except PerfsuiteError as error:
+        folders = []
+        yield str(error)
     named = broken.owner.state_folder if broken is not None and broken.owner is not None else ""
     if named and broken is not None and broken.is_own:
         folders += [Path(named)] if Path(named) not in folders else []

@@ -38,7 +38,8 @@ def lock_folders() -> tuple[Path, ...]:
     The first is shared even by services that have a ``/tmp`` of their own. Where there are neither, as in Termux, it is
     the folder for temporary files.
     """
-    known = tuple(each for each in (Path("/run/lock"), Path("/tmp")) if each.is_dir())
+    usual = (Path("/run/lock"), Path("/tmp"))  # nosec B108  # no link in them is followed
+    known = tuple(each for each in usual if each.is_dir())
     if any(os.access(each, os.W_OK) for each in known):
         return known
     try:

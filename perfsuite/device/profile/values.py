@@ -18,7 +18,7 @@ _ADDRESS_RULE = (
 BAUD_RULE = "a rate of serial ports, such as 115200"
 #: No part of it is what a shell, or a configuration of OpenSSH, could take for more than a name.
 _ADDRESS_PATTERN = (
-    r"\A(?:(?!.*@(?:[-@]|\Z))[A-Za-z0-9_:\[][A-Za-z0-9._%@:\[\]+-]{0,999}"
+    r"\A(?:(?!.*@(?:[-@]|\Z)|.*:.*@)[A-Za-z0-9_:\[][A-Za-z0-9._%@:\[\]+-]{0,999}"
     r"|(?:[A-Za-z0-9_][A-Za-z0-9._-]{0,99}@)?/[A-Za-z0-9._/:+-]{1,899})?\Z"
 )
 _FOLDER_PATTERN = r"\A(?:/|~/)[^\x00-\x1f\x7f-\x9f]{0,999}\Z"

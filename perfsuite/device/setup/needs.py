@@ -69,7 +69,7 @@ def last_answer(output: str) -> Mapping[str, Any] | None:
     for line in reversed(output.splitlines()):
         try:
             told = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             continue
         return told if isinstance(told, dict) else None
     return None

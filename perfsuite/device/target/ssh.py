@@ -218,7 +218,7 @@ def _pattern(text: str) -> str:
 def _new_folder() -> WorkFolder:
     usual = tempfile.gettempdir()
     try:
-        return new_work_folder(usual if len(usual) <= _LONGEST_FOLDER else "/tmp")
+        return new_work_folder(usual if len(usual) <= _LONGEST_FOLDER else "/tmp")  # nosec B108  # by mkdtemp
     except OSError as error:
         raise LinkError(
             f"no folder for ssh's shared connection can be made ({error.strerror or error}: {error.filename}); "

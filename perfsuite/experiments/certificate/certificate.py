@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -10,11 +11,13 @@ from statistics import mean, median
 from typing import Any
 
 from perfsuite.errors import MeasurementError
-from perfsuite.records.codec import from_plain, parse_json, to_plain
+from perfsuite.records.codec import Amount, Count, Number, content_of, from_plain, in_one_line, parse_json, to_plain
 from perfsuite.records.outcome import Outcome
 
 #: Raised whenever a field changes its meaning.
 SCHEMA = 1
+
+_TODO = "move the file away and certify anew"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,10 +25,10 @@ class Truth:
     """What was done to the new side."""
 
     #: Share by which the phases `prefill` and `decode` were slowed down, both at once; 0 is an A/A trial.
-    phase_ratio: float = 0.0
+    phase_ratio: Number = 0.0
     #: The operator that was slowed down (a role, or a type as ggml spells it), and by which share.
     operator: str | None = None
-    operator_ratio: float = 0.0
+    operator_ratio: Number = 0.0
     #: Whether a background load was switched on half way to the first look.
     is_loaded: bool = False
 
@@ -41,8 +44,8 @@ class CaseAnswer:
 
     outcome: Outcome
     #: New over old; None where nothing was measured.
-    change_ratio: float | None
-    smallest_effect_ratio: float | None
+    change_ratio: Number | None
+    smallest_effect_ratio: Number | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,15 +54,15 @@ class Trial:
 
     truth: Truth
     answers: Mapping[str, CaseAnswer]
-    n_pairs: int
-    n_discarded: int
-    duration_s: float
+    n_pairs: Count
+    n_discarded: Count
+    duration_s: Amount
     #: Role of the operator that lost the most time, by the attribution; None where none did.
     carrier: str | None
     #: By peer and phase: whether its rule alarms on the same samples.
     peer_alarms: Mapping[str, Mapping[str, bool]]
     #: By phase: old and new samples, ns, pair by pair.
-    samples_ns: Mapping[str, Sequence[Sequence[int]]]
+    samples_ns: Mapping[str, Sequence[Sequence[Count]]]
 
 
 def append_trial(path: Path, trial: Trial) -> None:
@@ -80,26 +83,19 @@ def read_trials(path: Path) -> tuple[Trial, ...]:
 
     Raises `MeasurementError`: a line is no trial of this schema.
     """
-    try:
-        lines = path.read_text("utf-8").splitlines(keepends=True)
-    except FileNotFoundError:
+    if not os.path.lexists(path):
         return ()
-    except OSError as error:
-        raise MeasurementError(f"{path}: cannot be read ({error.strerror})") from error
-    return tuple(_trials(path, lines))
+    return tuple(_trials(path, content_of(path, MeasurementError, _TODO).split(b"\n")[:-1]))
 
 
-def _trials(path: Path, lines: list[str]) -> Iterator[Trial]:
-    todo = "move the file away and certify anew"
+def _trials(path: Path, lines: list[bytes]) -> Iterator[Trial]:
     for number, line in enumerate(lines, 1):
-        if not line.endswith("\n"):
-            continue
         where = f"{path}:{number}: is not a trial"
         try:
             plain = parse_json(line)
         except (ValueError, RecursionError) as error:
-            raise MeasurementError(f"{where} ({error}); {todo}") from error
-        yield from_plain(plain, Trial, where, MeasurementError, todo, schema=SCHEMA, is_closed=True)
+            raise MeasurementError(f"{where} ({in_one_line(error)}); {_TODO}") from error
+        yield from_plain(plain, Trial, where, MeasurementError, _TODO, schema=SCHEMA, is_closed=True)
 
 
 #: The phases whose verdicts stand for a slowdown of the engine.

@@ -79,7 +79,7 @@ def parse_bounds(text: str, operations: Iterable[Operation]) -> Bounds:
     known = tuple(dict.fromkeys(name for operation in operations for name in operation.dimensions))
     found: dict[str, SizeRange] = {}
     for entry in text.replace(" ", "").split(","):
-        match = re.fullmatch(r"([a-z]+)=(\d+):(\d+)", entry)
+        match = re.fullmatch(r"([a-z]+)=([0-9]{1,18}):([0-9]{1,18})", entry)
         if match is None or match[1] in found:
             raise ShapeError(f"{text}: {entry!r} is {'not a range' if match is None else 'there twice'}; {_EXPECTED}")
         if match[1] not in known:

@@ -175,7 +175,7 @@ class ShapeHunts(Experiment):
             parts = [f"{_named(hunt.failing)}: {hunt.failing.reason}", f"the smallest found of {parts[0]}"]
             if self.request.kernels_dir is None or self.aims[case_id][0] is not Subject.TILED:
                 parts.append(f"measure again: {self._sweep(hunt.failing)}")
-            parts.append(f"hunt again: {self.request.command(self.config.profile.name, case_id)}")
+            parts.append(f"hunt again: {self.request.command(case_id)}")
             return "; ".join(parts)
         if not hunt.judged:
             parts = ["no shape could be judged"]
@@ -201,7 +201,7 @@ class ShapeHunts(Experiment):
 
     def _broken_off_reason(self, case_id: str) -> str:
         hunt = self.begun[case_id]
-        again = f"hunt again: {self.request.command(self.config.profile.name, case_id)}"
+        again = f"hunt again: {self.request.command(case_id)}"
         if hunt.failing is None:
             return f"broken off after {len(hunt.judged)} shapes, none of which fails; {again}"
         return f"broken off at {_named(hunt.failing)}: {hunt.failing.reason}; {again}"

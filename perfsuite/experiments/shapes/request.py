@@ -86,9 +86,9 @@ class HuntRequest:
             f"drawn again by --hypothesis-seed={self.seed}"
         )
 
-    def command(self, device: str, case_id: str) -> str:
+    def command(self, case_id: str) -> str:
         """Return the command that runs one hunt again."""
-        words = ["pytest", f"--device={device}", *self.given, f"--hypothesis-seed={self.seed}", "-k", case_id]
+        words = ["pytest", *self.given, f"--hypothesis-seed={self.seed}", "-k", case_id]
         return shlex.join(words)
 
     def types_of(self, operation: Operation) -> tuple[str, ...]:

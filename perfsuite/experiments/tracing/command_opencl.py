@@ -17,6 +17,7 @@ from perfsuite.cli.taken_device import taken_device
 from perfsuite.device.work_folder import work_folder
 from perfsuite.errors import MeasurementError, PerfsuiteError
 from perfsuite.experiments.tracing.command_lines import desk_profile
+from perfsuite.masking import masked_command
 from perfsuite.measure.environment import environment_opencl_layers
 from perfsuite.measure.opencl_backend import find_opencl_layers, layer_environment
 from perfsuite.measure.traced_program import run_traced
@@ -52,7 +53,7 @@ def trace_opencl(options: argparse.Namespace, program: Sequence[str]) -> int:
         summaries, unreadable = _read(folder, options.top)
     plain = {
         "schema": SCHEMA,
-        "command": list(program),
+        "command": list(masked_command(program)),
         "exit_code": exit_code,
         "processes": [plain_process(each) for each in summaries],
         "unreadable": unreadable,

@@ -133,14 +133,12 @@ def _followed_once_loaded(
 
 
 def trace_pid(options: argparse.Namespace) -> int:
-    """Follow a process until it ends, the duration is over, or Ctrl-C.
-
-    The device is for whoever has started the process to take.
-    """
+    """Follow a process until it ends, the duration is over, or Ctrl-C; following would disturb who has the device."""
     request, told = follow_request(options), remarks("trace", options)
     if not await_engine(options.pid, limit_s=_LOAD_LIMIT_S):
         raise MeasurementError(f"process {options.pid}: is not there, or has ended")
-    with recording_folder(options.output) as folder:
+    profile = desk_profile(options.device)
+    with recording_folder(options.output) as folder, taken_device(profile, "trace", options):
         with followed(options.pid, request, folder) as recording:
             n_told = tell_notes(recording, told)
             told.remark(f"process {options.pid} is followed; Ctrl-C ends that")

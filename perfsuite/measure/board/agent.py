@@ -14,7 +14,6 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from perfsuite.errors import LinkError, PerfsuiteError
@@ -26,6 +25,7 @@ from perfsuite.measure.board.holding import held
 from perfsuite.measure.board.listening import LAST_WORD_S, Listener, Speaker
 from perfsuite.measure.board.local_board import LocalBoard
 from perfsuite.measure.board.orphans import end_predecessor
+from perfsuite.records.own_files import user_cache
 
 #: Longest to wait for killed workers.
 _REAP_LIMIT_S = 10.0
@@ -87,9 +87,9 @@ class Agent:
         if hello is None:
             self._say(packed_frame({"kind": "refused", "versions": own_versions()}))
             return False
-        self._board = self._make_board(hello, self._note)  # known before it is opened: whatever comes, it is closed
-        self._answering = Answering(self._board, self._speaker.tell)
         try:
+            self._board = self._make_board(hello, self._note)  # known before it is opened: whatever comes, it is closed
+            self._answering = Answering(self._board, self._speaker.tell)
             end_predecessor(hello.claim)
             self._board.open()
         except PerfsuiteError as error:
@@ -166,9 +166,7 @@ def _kill_workers() -> None:
 
 
 def _this_machine(hello: Hello, note: Callable[[str], None]) -> LocalBoard:
-    import platformdirs  # as in `_kill_workers`
-
-    cache_dir = Path(platformdirs.user_cache_dir("perfsuite"))
+    cache_dir = user_cache()
     return LocalBoard(
         cache_dir=cache_dir,
         conditions=hello.conditions,

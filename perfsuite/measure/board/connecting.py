@@ -17,6 +17,7 @@ from perfsuite.measure.board.hello import PING_S, SILENCE_LIMIT_S, Hello, refusa
 from perfsuite.measure.board.holding import Held
 from perfsuite.measure.board.link import AgentLink, LostLinkError, RefusedError
 from perfsuite.measure.board.pipes import AgentPipes, Pipes
+from perfsuite.records.own_files import user_cache
 
 _AGENT = ("-I", "-m", "perfsuite.measure.board.agent")
 
@@ -105,7 +106,7 @@ class Connecting:
                 plain,
                 name=self.name,
                 conditions=self.hello.conditions,
-                cache_dir=self.cache_dir or _user_cache(),
+                cache_dir=self.cache_dir or user_cache(),
                 put=put,
             )
 
@@ -154,12 +155,6 @@ class Connecting:
         if pipes.has_begun and not pipes.errors and status != SSH_FAILED:
             return LinkError(f"{where}: the agent there was ended from outside ({lost}, status {status})")
         return LinkError(f"{where}: {self.target.link_complaint(pipes.errors)}")
-
-
-def _user_cache() -> Path:
-    import platformdirs  # only where nobody says which
-
-    return Path(platformdirs.user_cache_dir("perfsuite"))
 
 
 def _has_no_suite(status: int | None, errors: bytes) -> bool:

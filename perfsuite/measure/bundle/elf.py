@@ -14,6 +14,8 @@ from perfsuite.errors import NativeBuildError
 
 _DYNAMIC, _VERSIONS_NEEDED = 6, 0x6FFFFFFE
 _NEEDED = 1
+#: No library has more entries in its tables, nor a longer name.
+_MOST_ENTRIES, _LONGEST_NAME = 10_000, 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +42,7 @@ class _File:
 
     def __init__(self, content: bytes) -> None:
         self.content = content
+        self._n_entries = 0
         self.bits = {1: 32, 2: 64}[content[4]]
         self.machine = struct.unpack_from("<H", content, 18)[0]
         at, form = (40, "<Q") if self.bits == 64 else (32, "<I")
@@ -62,13 +65,20 @@ class _File:
 
     def text(self, at: int) -> str:
         """Return the text at a place."""
-        return self.content[at : self.content.index(b"\0", at)].decode("ascii", "replace")
+        return self.content[at : self.content.index(b"\0", at, at + _LONGEST_NAME)].decode("ascii", "replace")
+
+    def _count(self) -> None:
+        """Count an entry of a table: a damaged one may lead round in a circle."""
+        self._n_entries += 1
+        if self._n_entries > _MOST_ENTRIES:
+            raise ValueError(f"it has more than {_MOST_ENTRIES:,} entries")
 
     def needed(self) -> Iterator[str]:
         """Yield the libraries that it is linked with."""
         form, size = ("<qQ", 16) if self.bits == 64 else ("<iI", 8)
         for at, n_bytes, link, _ in self.sections(_DYNAMIC):
             for place in range(at, at + n_bytes, size):
+                self._count()
                 tag, value = struct.unpack_from(form, self.content, place)
                 if tag == _NEEDED:
                     yield self.text(self.section_at(link) + value)
@@ -77,9 +87,11 @@ class _File:
         """Yield the versions of symbols that it needs."""
         for at, _, link, n_libraries in self.sections(_VERSIONS_NEEDED):
             for _ in range(n_libraries):
+                self._count()
                 n_versions, first, following = struct.unpack_from("<2xH4xII", self.content, at)
                 version_at = at + first
                 for _ in range(n_versions):
+                    self._count()
                     name, next_version = struct.unpack_from("<8xII", self.content, version_at)
                     yield self.text(self.section_at(link) + name)
                     version_at += next_version
@@ -88,7 +100,10 @@ class _File:
 
 def read_needs(path: Path) -> ElfNeeds:
     """Read what a program or a library needs; raises `NativeBuildError` for what is no ELF file of a little-endian."""
-    content = path.read_bytes()
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise NativeBuildError(f"{path}: cannot be read ({error.strerror}); look at its compiler") from error
     try:
         if content[:4] != b"\x7fELF" or content[5] != 1:
             raise ValueError("it does not begin as one")
@@ -96,5 +111,5 @@ def read_needs(path: Path) -> ElfNeeds:
         return ElfNeeds(
             machine=(file.bits, file.machine), libraries=tuple(file.needed()), versions=frozenset(file.versions())
         )
-    except (ValueError, KeyError, IndexError, struct.error) as error:
+    except (ValueError, KeyError, IndexError, OverflowError, struct.error) as error:
         raise NativeBuildError(f"{path}: is not a readable ELF file ({error}); look at its compiler") from error

@@ -6,11 +6,11 @@ import hashlib
 import os
 import shutil
 import sys
-import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from perfsuite.device.work_folder import work_folder
 from perfsuite.errors import NativeBuildError
 from perfsuite.measure.bundle.compilers import Toolchain, wrapper_texts
 from perfsuite.measure.bundle.elf import read_needs
@@ -19,6 +19,7 @@ from perfsuite.measure.bundle.steps import Tell, one_at_a_time, run_step
 from perfsuite.measure.bundle.targets import NATIVE, BundleTarget, Processor
 from perfsuite.measure.engine import ENGINE_LIBRARIES, OPENCL_BACKEND, Engine, engine_in
 from perfsuite.measure.native import source_root
+from perfsuite.records.whole_file import place_folder
 
 #: The folders of a kept build.
 _LIBRARIES, _HEADERS = "lib", "include"
@@ -114,13 +115,10 @@ def _kept(cache_dir: Path, name: str, make: Callable[[Path, Path, Path], None], 
         _tool(tool)  # before anybody is waited for
     with one_at_a_time(folder.with_name(f"{name}.lock"), tell):
         if not folder.is_dir():
-            work = Path(tempfile.mkdtemp(prefix=".build-", dir=folder.parent))
-            try:
+            with work_folder(folder.parent) as work:
                 (work / "made").mkdir()
                 make(work, work / "made", cache_dir / "logs" / f"bundle-{name}.log")
-                (work / "made").rename(folder)
-            finally:
-                shutil.rmtree(work, ignore_errors=True)
+                place_folder(work / "made", folder)
     return folder
 
 

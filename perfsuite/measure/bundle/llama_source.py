@@ -9,15 +9,16 @@ import shutil
 import subprocess
 import sys
 import tarfile
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from perfsuite.device.setup.suite_wheel import engine_requirement, suite_requirements
+from perfsuite.device.work_folder import new_work_folder
 from perfsuite.errors import EngineError, NativeBuildError
 from perfsuite.measure.bundle.steps import Tell, run_step
 from perfsuite.records.file_digest import file_digest
+from perfsuite.records.whole_file import make_folder, place_folder
 
 _PACKAGE = "llama-cpp-python"
 _VERSION = re.compile(r"\d+(\.\d+)+")
@@ -98,20 +99,20 @@ def _release(version: str, cache_dir: Path, tell: Tell) -> Path:
     if folder.is_dir():
         return folder
     try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        work = Path(tempfile.mkdtemp(prefix=".download-", dir=folder.parent))
+        make_folder(folder.parent)
+        made = new_work_folder(str(folder.parent))
     except OSError as error:
         raise EngineError(f"{folder.parent}: cannot be written ({error.strerror})") from error
     try:
-        _download(version, work, cache_dir / "logs" / f"download-llama-{version}.log", tell)
-        archive = next(work.glob("*.tar.gz"))
-        _unpack(archive, work / "llama.cpp")
+        _download(version, made.path, cache_dir / "logs" / f"download-llama-{version}.log", tell)
+        archive = next(made.path.glob("*.tar.gz"))
+        _unpack(archive, made.path / "llama.cpp")
         if not folder.is_dir():
-            (work / "llama.cpp").rename(folder)
+            place_folder(made.path / "llama.cpp", folder)
     except (OSError, StopIteration, tarfile.TarError) as error:
         raise EngineError(f"{_PACKAGE} {version}: its source cannot be unpacked ({error}); try again") from error
     finally:
-        shutil.rmtree(work, ignore_errors=True)
+        made.remove()
     return folder
 
 

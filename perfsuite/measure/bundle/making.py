@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import platform
 import shutil
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from perfsuite import __version__
+from perfsuite.device.work_folder import replace_folder, sweep_once, work_folder
 from perfsuite.errors import NativeBuildError, PerfsuiteError
 from perfsuite.measure.bundle.compilers import Toolchain, find_toolchain
 from perfsuite.measure.bundle.elf import ElfNeeds, read_needs
@@ -55,6 +54,7 @@ from perfsuite.records.bundle import (
     read_manifest,
     write_manifest,
 )
+from perfsuite.records.whole_file import make_folder, place_folder
 from perfsuite.units import format_bytes
 
 #: Most that a bundle may take on a device.
@@ -103,16 +103,20 @@ def make_bundle(order: BundleOrder, cache_dir: Path, tell: Tell) -> Bundle:
     name = f"{order.target.name}-{_key(order, engine_order)}"
     folder = cache_dir / "bundles" / name
     with _cache_errors(folder.parent), one_at_a_time(folder.with_name(f"{name}.lock"), tell):
+        for each in ("bundles", "cross"):
+            sweep_once(str(cache_dir / each))
         if folder.is_dir():
             try:
                 return Bundle(folder=folder, manifest=check_bundle(folder))
             except PerfsuiteError:
-                shutil.rmtree(folder)
+                replace_folder(None, folder)
         engine = build_engine(engine_order, cache_dir, tell)
-        with _draft(folder.parent) as draft:
+        with work_folder(folder.parent) as work:
+            draft = work / "bundle"
+            draft.mkdir()
             _fill(draft, order, engine_order, engine, cache_dir, tell)
             _describe(draft, order, engine_order, engine)
-            draft.rename(folder)
+            place_folder(draft, folder)
     return Bundle(folder=folder, manifest=read_manifest(folder))
 
 
@@ -123,11 +127,9 @@ def copy_bundle(bundle: Bundle, to: Path) -> None:
     """
     if to.exists() and not (to / MANIFEST_NAME).is_file() and (not to.is_dir() or any(to.iterdir())):
         raise NativeBuildError(f"{to}: already exists, and is not a bundle; name another folder with -o")
-    with _cache_errors(to.parent), _draft(to.absolute().parent) as draft:
-        shutil.copytree(bundle.folder, draft, dirs_exist_ok=True)
-        if to.exists():
-            shutil.rmtree(to)
-        draft.rename(to)
+    with _cache_errors(to.parent), work_folder(to.absolute().parent) as work:
+        shutil.copytree(bundle.folder, work / "bundle")
+        replace_folder(work / "bundle", to.absolute())
 
 
 def _key(order: BundleOrder, engine_order: EngineOrder) -> str:
@@ -152,8 +154,9 @@ def _fill(
         backend = build_opencl_backend(engine_order, engine, cache_dir, tell)
         _place(backend, draft / LIBRARIES / backend.name)
     log = cache_dir / "logs" / f"bundle-{order.target.name}-native.log"
-    with tempfile.TemporaryDirectory(dir=draft.parent, prefix=".objects-") as work:
-        build_parts(tuple(_parts(draft, engine, Path(work))), engine_order.toolchain, Path(work), log, tell)
+    work = draft.with_name("objects")
+    work.mkdir()
+    build_parts(tuple(_parts(draft, engine, work)), engine_order.toolchain, work, log, tell)
     if _brings_helper(order):
         _place(build_helper(cache_dir, carried_target()), draft / HELPER_NAME)
     if engine_order.toolchain.libc is not None:
@@ -249,20 +252,9 @@ def _least_glibc(needs: dict[str, ElfNeeds], target: BundleTarget) -> str | None
 
 
 @contextmanager
-def _draft(beside: Path) -> Iterator[Path]:
-    """Give a folder that is gone afterwards, unless it was renamed."""
-    draft = Path(tempfile.mkdtemp(prefix=".bundle-", dir=beside))
-    os.chmod(draft, 0o755)
-    try:
-        yield draft
-    finally:
-        shutil.rmtree(draft, ignore_errors=True)
-
-
-@contextmanager
 def _cache_errors(folder: Path) -> Iterator[None]:
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
         yield
     except OSError as error:
         named = error.filename or folder

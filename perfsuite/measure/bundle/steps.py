@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Protocol
 
 from perfsuite.errors import NativeBuildError
+from perfsuite.records.own_files import open_lock
 
 #: As ninja begins its lines.
 _COUNTED = re.compile(r"\[(\d+)/(\d+)\]")
@@ -97,14 +98,17 @@ def _telling(log: Path) -> str:
 def one_at_a_time(path: Path, tell: Tell) -> Iterator[None]:
     """Wait until nobody else makes the same, which is then there."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w") as file:
+    handle = open_lock(path, NativeBuildError)
+    try:
         end_s = time.monotonic() + _STEP_LIMIT_S
-        while not _is_locked(file.fileno()):
+        while not _is_locked(handle):
             tell("waiting for somebody who makes the same")
             if time.monotonic() >= end_s:
                 raise NativeBuildError(f"{path}: somebody has made the same for {_STEP_LIMIT_S:.0f} s; look who it is")
             time.sleep(_LOOK_S)
         yield
+    finally:
+        os.close(handle)
 
 
 def _is_locked(handle: int) -> bool:

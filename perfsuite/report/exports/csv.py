@@ -10,6 +10,7 @@ from perfsuite.records.outcome import Judgement
 from perfsuite.report.engine_words import engine_words
 from perfsuite.report.exports.registry import Export
 from perfsuite.report.run_file import RunFile, plain_case
+from perfsuite.report.visible import without_controls
 
 _Cell = str | int | float | None
 
@@ -28,15 +29,15 @@ _COLUMNS = (
 def csv_text(runs: Sequence[RunFile], *, is_for_spreadsheet: bool = False) -> str:
     """Return a header and a row for each case of each run; what is not known is empty.
 
-    Text stands as it is, so that it is read back as it was. For a spreadsheet, text that one would take for a formula
-    gets an apostrophe before it.
+    Text is read back as it stands, except that control characters other than tabs and line ends are written out. For
+    a spreadsheet, text that one would take for a formula gets an apostrophe before it.
     """
     out = io.StringIO(newline="")
     writer = csv.DictWriter(out, _COLUMNS, extrasaction="ignore", lineterminator="\r\n")
     writer.writeheader()
     for run in runs:
         for judgement in run.judgements:
-            cells = _cells(run, judgement)
+            cells = {name: _written(cell) for name, cell in _cells(run, judgement).items()}
             writer.writerow({name: _disarmed(cell) for name, cell in cells.items()} if is_for_spreadsheet else cells)
     return out.getvalue()
 
@@ -58,6 +59,10 @@ def _cells(run: RunFile, judgement: Judgement) -> dict[str, _Cell]:
         "n_samples": len(judgement.samples_ns),
         "samples_ns": " ".join(map(str, judgement.samples_ns)),
     }
+
+
+def _written(cell: _Cell) -> _Cell:
+    return without_controls(cell) if isinstance(cell, str) else cell
 
 
 def _disarmed(cell: _Cell) -> _Cell:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import TypeAlias
@@ -13,6 +12,7 @@ from perfsuite.records.run_origin import RunOrigin
 from perfsuite.report.engine_words import engine_words
 from perfsuite.report.exports.registry import Export
 from perfsuite.report.run_file import RunFile, plain_case
+from perfsuite.report.visible import without_controls
 
 #: By name; what is not known is left out.
 Properties: TypeAlias = Mapping[str, "str | int | float"]
@@ -27,7 +27,7 @@ def case_properties(judgement: Judgement) -> Properties:
     """Return the properties of a case."""
     plain = plain_case(judgement)
     figures = {"case": plain["id"], **{name: plain[name] for name in _FIGURES}}
-    return {f"perf_{name}": value for name, value in figures.items() if value is not None}
+    return _written({f"perf_{name}": value for name, value in figures.items() if value is not None})
 
 
 def run_properties(device: str, workload: str, subjects: Mapping[str, str], origin: RunOrigin) -> Properties:
@@ -41,17 +41,18 @@ def run_properties(device: str, workload: str, subjects: Mapping[str, str], orig
         properties["perf_commit"] = f"{origin.commit.sha}{'-dirty' if origin.commit.is_dirty else ''}"
     if origin.board is not None:
         properties["perf_board"] = f"{origin.board.identity} {origin.board.hostname}"
-    return properties
+    return _written(properties)
 
 
-#: What XML 1.0 cannot hold in any spelling (its section 2.2, production Char), and DEL, which pytest leaves out, too.
-_NO_XML = re.compile("[^\t\n\r\x20-\x7e\x80-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+def _written(properties: Properties) -> Properties:
+    """Write controls out here, since pytest would write them its own way, and some as they are."""
+    return {name: without_controls(value) if isinstance(value, str) else value for name, value in properties.items()}
 
 
 def junit_text(runs: Sequence[RunFile]) -> str:
-    """Return the report: what fails is a failure, what was not judged is skipped, and the rest has passed.
+    r"""Return the report: what fails is a failure, what was not judged is skipped, and the rest has passed.
 
-    A test's time is what the case measured. Characters that XML cannot hold are written as pytest writes them: #x1B.
+    A test's time is what the case measured. Controls, and what XML cannot hold, are written out: ``\x1b``.
     """
     root = ElementTree.Element("testsuites", name="perfsuite")
     for run in runs:
@@ -63,14 +64,14 @@ def junit_text(runs: Sequence[RunFile]) -> str:
 def _suite(run: RunFile) -> ElementTree.Element:
     suite = ElementTree.Element(
         "testsuite",
-        name=_held(f"perfsuite {run.workload}"),
+        name=without_controls(f"perfsuite {run.workload}"),
         tests=str(len(run.judgements)),
         failures=str(sum(judgement.outcome.fails for judgement in run.judgements)),
         errors="0",
         skipped=str(sum(map(_is_skipped, run.judgements))),
         time=f"{sum(run.durations_s.values()):.3f}",
-        timestamp=_held(run.started_at),
-        hostname=_held(run.device),
+        timestamp=without_controls(run.started_at),
+        hostname=without_controls(run.device),
     )
     suite.append(_properties(run_properties(run.device, run.workload, run.subjects, run.origin)))
     suite.extend(map(_case, run.judgements))
@@ -79,12 +80,12 @@ def _suite(run: RunFile) -> ElementTree.Element:
 
 def _case(judgement: Judgement) -> ElementTree.Element:
     case = ElementTree.Element(
-        "testcase", classname=_held(f"perfsuite.{judgement.kind}"), name=_held(judgement.case_id)
+        "testcase", classname=without_controls(f"perfsuite.{judgement.kind}"), name=without_controls(judgement.case_id)
     )
     if judgement.measured_ns is not None:
         case.set("time", f"{Decimal(judgement.measured_ns).scaleb(-9):f}")
     case.append(_properties(case_properties(judgement)))
-    told = _held(f"{judgement.outcome.value}: {judgement.reason}")
+    told = without_controls(f"{judgement.outcome.value}: {judgement.reason}")
     if judgement.outcome.fails:
         ElementTree.SubElement(case, "failure", type=f"perfsuite.{judgement.outcome.value}", message=told)
     elif _is_skipped(judgement):
@@ -100,12 +101,8 @@ def _is_skipped(judgement: Judgement) -> bool:
 def _properties(properties: Properties) -> ElementTree.Element:
     element = ElementTree.Element("properties")
     for name, value in properties.items():
-        ElementTree.SubElement(element, "property", name=name, value=_held(str(value)))
+        ElementTree.SubElement(element, "property", name=name, value=str(value))
     return element
-
-
-def _held(text: str) -> str:
-    return _NO_XML.sub(lambda found: f"#x{ord(found[0]):02X}", text)
 
 
 EXPORTS = (Export(name="junit", summary="a JUnit report with the figures as properties", text=junit_text, place=2),)

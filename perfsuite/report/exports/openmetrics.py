@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
@@ -15,6 +16,7 @@ from perfsuite.records.outcome import Judgement
 from perfsuite.report.engine_words import engine_words
 from perfsuite.report.exports.registry import Export
 from perfsuite.report.run_file import RunFile, plain_case
+from perfsuite.report.visible import without_controls
 from perfsuite.units import NS_PER_S
 
 Labels = Mapping[str, str]
@@ -139,22 +141,23 @@ _FAMILIES = (
 
 def _refuse_doubles(runs: Sequence[RunFile]) -> None:
     """Refuse what would be one series twice, which no reader takes."""
-    seen: set[tuple[str, str | None, str]] = set()
+    seen: set[tuple[tuple[str, str], ...]] = set()
     for run in runs:
-        place = (run.device, run.origin.kept_by, run.workload)
+        place = tuple((name, _escaped(text)) for name, text in _run_labels(run).items())
         if place in seen:
             raise PerfsuiteError(
                 f"two runs are of workload {run.workload!r} on device {run.device!r}, which is one series; name one"
             )
         seen.add(place)
-        cases = [judgement.case_id for judgement in run.judgements]
+        cases = [_escaped(judgement.case_id) for judgement in run.judgements]
         if len(set(cases)) != len(cases):
-            double = next(case for place, case in enumerate(cases) if case in cases[:place])
+            double = Counter(cases).most_common(1)[0][0]
             raise PerfsuiteError(f"the run of {run.workload!r} has the case {double!r} twice; run again")
 
 
 def _escaped(text: str) -> str:
-    return text.replace("\\", "\\\\").replace("\n", "\\n").replace('"', '\\"')
+    written = without_controls(text, kept="\n")
+    return written.replace("\\", "\\\\").replace("\n", "\\n").replace('"', '\\"')
 
 
 def _number(value: float) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
@@ -21,7 +20,7 @@ from perfsuite.records.outcome import Judgement
 from perfsuite.report.history.bucket import OpenBucket
 from perfsuite.report.history.columns import COLUMNS, OF_CASE, SCHEMA
 from perfsuite.report.history.compaction import merge_loose
-from perfsuite.report.history.database import WORK_PREFIX, database, database_errors, first_line, write_rows
+from perfsuite.report.history.database import database, database_errors, first_line, history_work, write_rows
 from perfsuite.report.history.folder import loose_files, loose_path
 from perfsuite.report.run_file import RunFile, plain_case
 
@@ -145,8 +144,8 @@ def append_run(run: RunFile, place: HistoryPlace) -> Path | str:
 
 def _append_object(run: RunFile, bucket: HistoryBucket) -> str:
     """Put one object, named for what it holds, and ask for nothing else: a writer need not be let read or remove."""
-    with tempfile.TemporaryDirectory(prefix=WORK_PREFIX) as work:
-        path = loose_path(Path(work), start_of(run), run_identity(run))
+    with history_work() as work:
+        path = loose_path(work, start_of(run), run_identity(run))
         _write_rows(run, path)
         digest = hashlib.sha256(path.read_bytes()).hexdigest()[:16]
         name = f"{path.parent.name}/{path.stem}-{digest}{path.suffix}"

@@ -10,7 +10,6 @@ merely spares needless work.
 from __future__ import annotations
 
 import os
-import tempfile
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,10 +20,10 @@ from perfsuite.errors import HistoryError
 from perfsuite.records.history_place import HistoryBucket, HistoryPlace
 from perfsuite.report.history.bucket import OpenBucket
 from perfsuite.report.history.database import (
-    WORK_PREFIX,
     create_history,
     database,
     database_errors,
+    history_work,
     interruptible,
     with_own_types,
     write_rows,
@@ -71,8 +70,8 @@ def _compact_bucket(bucket: HistoryBucket) -> Compaction:
     if not _is_worth_it(files):
         return Compaction(path=None, n_files=len(files.paths), n_runs=0, skipped=files.skipped)
     name, opened = f"{COMPACTED}/{uuid.uuid4().hex}.parquet", OpenBucket(bucket)
-    with tempfile.TemporaryDirectory(prefix=WORK_PREFIX) as work:
-        made = Path(work) / "merged.parquet"
+    with history_work() as work:
+        made = work / "merged.parquet"
         n_runs = _made(f"{bucket}: cannot be merged, nothing was changed", files, made)
         opened.put(name, made)
     opened.remove([path.relative_to(folder).as_posix() for path in files.paths])

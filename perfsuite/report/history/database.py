@@ -10,16 +10,16 @@ from __future__ import annotations
 
 import math
 import re
-import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from threading import Event, Thread
 from typing import TYPE_CHECKING, TypeVar
 
+from perfsuite.device.work_folder import work_folder
 from perfsuite.errors import HistoryError
 from perfsuite.extras import require
 from perfsuite.records.whole_file import write_whole_chunks
@@ -87,10 +87,6 @@ _N_THREADS = 2
 #: The most that is written beside memory, for sorting.
 _SPILL_LIMIT = "8GB"
 
-#: What folders of unfinished work are called; of a process that was killed they stay.
-WORK_PREFIX = "perfsuite-history-"
-_STALE_S = 86_400.0
-
 #: Takes each case of a run once.
 ONCE = "QUALIFY row_number() OVER (PARTITION BY case_id, run_id ORDER BY schema_version DESC) = 1"
 
@@ -104,14 +100,13 @@ def database() -> Iterator[DuckDBPyConnection]:
     require("duckdb", "the history", HistoryError)
     import duckdb  # what does not ask the history is not to wait for it
 
-    _remove_stale(Path(tempfile.gettempdir()))
-    with tempfile.TemporaryDirectory(prefix=WORK_PREFIX) as spill:
+    with history_work() as spill:
         config: dict[str, str | bool | int | float | list[str]] = {
             "autoinstall_known_extensions": False,
             "autoload_known_extensions": False,
             "memory_limit": _MEMORY_LIMIT,
             "threads": _N_THREADS,
-            "temp_directory": spill,
+            "temp_directory": str(spill),
             "max_temp_directory_size": _SPILL_LIMIT,
             "preserve_insertion_order": False,
         }
@@ -119,12 +114,16 @@ def database() -> Iterator[DuckDBPyConnection]:
             yield connection
 
 
-def _remove_stale(folder: Path) -> None:
-    """Remove the folders that killed processes left, once nobody can be working in them."""
-    for path in folder.glob(f"{WORK_PREFIX}*"):
-        with suppress(OSError):
-            if time.time() - path.lstat().st_mtime > _STALE_S:
-                shutil.rmtree(path, ignore_errors=True)
+@contextmanager
+def history_work() -> Iterator[Path]:
+    """Give a folder for what is not finished; raises HistoryError where none can be made."""
+    with ExitStack() as stack:
+        try:
+            work = stack.enter_context(work_folder())
+        except OSError as error:
+            told = f"{error.filename or tempfile.gettempdir()}: cannot be written ({error.strerror})"
+            raise HistoryError(f"{told}; the history needs it to work in") from error
+        yield work
 
 
 @contextmanager
@@ -188,8 +187,8 @@ def write_rows(connection: DuckDBPyConnection, table: str, path: Path) -> None:
 
     Raises HistoryError where the file cannot be written; what was there before stays.
     """
-    with tempfile.TemporaryDirectory(prefix=WORK_PREFIX) as folder:
-        made = Path(folder) / "rows.parquet"
+    with history_work() as work:
+        made = work / "rows.parquet"
         connection.execute(
             f"COPY (FROM {table} ORDER BY case_id, started_at, run_id) TO {quoted(str(made))} "
             f"(FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE {ROWS_A_GROUP}, KV_METADATA {{{quoted(MARK)}: 'yes'}})"

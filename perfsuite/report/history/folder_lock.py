@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from perfsuite.errors import HistoryError
+from perfsuite.records.own_files import open_lock
 
 _POLL_S = 0.05
 
@@ -19,10 +20,9 @@ def held_folder(history_dir: Path, limit_s: float) -> Iterator[bool]:
     """Hold the folder's lock where it comes free in time; file systems that know no locks go without."""
     try:
         history_dir.mkdir(parents=True, exist_ok=True)
-        # a pipe of this name is opened without waiting for whoever reads it
-        handle = os.open(history_dir / ".lock", os.O_RDWR | os.O_CREAT | os.O_NONBLOCK, 0o644)
     except OSError as error:
         raise HistoryError(f"{history_dir}: cannot be written ({error.strerror})") from error
+    handle = open_lock(history_dir / ".lock", HistoryError)
     try:
         yield _is_locked(handle, limit_s)
     except OSError as error:

@@ -16,10 +16,9 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path, PurePosixPath
 
-import platformdirs
-
 from perfsuite.errors import HistoryError
 from perfsuite.records.history_place import HistoryBucket, HistoryPlace
+from perfsuite.records.own_files import user_cache
 from perfsuite.records.whole_file import write_whole_chunks
 from perfsuite.report.history.bucket import OpenBucket, Stored
 from perfsuite.report.history.folder import COMPACTED
@@ -53,7 +52,7 @@ def readable_folder(place: HistoryPlace) -> Path:
 def mirror_folder(bucket: HistoryBucket) -> Path:
     """Return where a bucket's copy lies."""
     digest = hashlib.sha256(bucket.address.encode()).hexdigest()[:16]
-    return Path(platformdirs.user_cache_dir("perfsuite")) / "histories" / digest
+    return user_cache() / "histories" / digest
 
 
 def _renew(bucket: OpenBucket, folder: Path, told: str) -> None:

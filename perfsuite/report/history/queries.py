@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 from functools import cache
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 from perfsuite.records.outcome import Outcome
 from perfsuite.records.run_origin import BoardName, Commit
-from perfsuite.records.trend_point import TrendPoint
+from perfsuite.records.trend_point import Night, TrendPoint
 from perfsuite.report.history.database import ONCE, quoted
 from perfsuite.report.history.reader import HistoryReader
 from perfsuite.units import format_count
@@ -70,7 +72,7 @@ FROM history
 WHERE (?::VARCHAR IS NULL OR device = ?) AND {_OF_BOARD} AND run_id IS NOT NULL AND device IS NOT NULL
   AND started_at BETWEEN TIMESTAMP '0001-01-02' AND TIMESTAMP '9999-12-30'
 GROUP BY run_id ORDER BY began_at DESC, run_id LIMIT ?
-"""
+"""  # nosec B608  # constants of ours, and parameters
 
 _CASES = f"""
 WITH rows AS (FROM history SELECT *, {_READABLE} AS is_readable)
@@ -81,7 +83,7 @@ FROM rows
 WHERE (?::VARCHAR IS NULL OR contains(lower(case_id), lower(?)) OR case_id GLOB ?)
   AND (?::VARCHAR IS NULL OR device = ?) AND {_OF_BOARD}
 GROUP BY case_id, device ORDER BY case_id, device
-"""
+"""  # nosec B608  # constants of ours, and parameters
 
 _TRENDS = f"""
 WITH found AS MATERIALIZED (FROM stored WHERE %s AND (?::VARCHAR IS NULL OR device = ?) AND {_OF_BOARD}),
@@ -95,9 +97,30 @@ QUALIFY row_number() OVER (
   PARTITION BY case_id, device, {_KEPT_BY}, is_readable ORDER BY once.started_at DESC, run_id DESC
 ) <= ?
 ORDER BY case_id, device, once.started_at, run_id
-"""
+"""  # nosec B608  # constants of ours, and parameters
 #: With the case's id as a condition by itself, row groups without it are not read.
 _TREND_OF_CASE, _TREND_OF_ALL = _TRENDS % "case_id = ?", _TRENDS % "true"
+#: These rows of these cases and runs.
+_TREND_OF_RUNS = _TRENDS % "(case_id, run_id) IN (SELECT unnest(?::VARCHAR[]), unnest(?::VARCHAR[]))"
+
+#: As `_TRENDS`, in the order and with the columns of a `Night`, behind the case and whether the row is readable.
+_NIGHTS = f"""
+WITH found AS (
+  SELECT schema_version, case_id, device, run_id, started_at, measured_ns, outcome, is_injected, against,
+    sentinel_memory_ns, sentinel_compute_ns, fingerprint_digest, {_KEPT_BY} AS kept_by
+  FROM stored WHERE (?::VARCHAR IS NULL OR device = ?) AND {_OF_BOARD}
+), once AS (SELECT *, {_READABLE} AS is_readable FROM found {ONCE})
+SELECT case_id, device, is_readable, run_id, CASE WHEN is_readable THEN epoch_us(started_at) END, measured_ns, outcome,
+  NOT coalesce(is_injected, false) AND against IS NULL, sentinel_memory_ns, sentinel_compute_ns, fingerprint_digest,
+  kept_by
+FROM once
+QUALIFY row_number() OVER (
+  PARTITION BY case_id, device, kept_by, is_readable ORDER BY started_at DESC, run_id DESC
+) <= ?
+ORDER BY case_id, device, started_at, run_id
+"""
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 #: More rows than any history has.
 _ALL = 2**62
@@ -153,6 +176,48 @@ def trends_of(
 ) -> tuple[TrendPoint, ...]:
     """Return the runs of all cases by case, device and time, the newest `last` of each case, device and board."""
     return _points(history, history.rows(_TREND_OF_ALL, [device, device, board, board, board, last or _ALL]))
+
+
+def nights_of(
+    history: HistoryReader, *, device: str | None = None, board: str | None = None, last: int | None = None
+) -> Iterator[tuple[str, str, list[Night]]]:
+    """Yield what `trends_of` returns, case by case: its id, its device, and its runs, each known by its id."""
+    rows = history.each_row(_NIGHTS, [device, device, board, board, board, last or _ALL])
+    n_unreadable = 0
+    for (case_id, device_name), of_case in groupby(rows, key=itemgetter(0, 1)):
+        held = list(of_case)
+        nights = [Night._make(row[3:]) for row in held if row[2]]
+        n_unreadable += len(held) - len(nights)
+        if nights:
+            yield case_id, device_name, nights
+    _tell_unreadable(history, n_unreadable)
+
+
+def points_of_runs(history: HistoryReader, places: Collection[tuple[str, str]]) -> Mapping[tuple[str, str], TrendPoint]:
+    """Return the points of cases in runs, by the ids of both."""
+    asked = [[case_id for case_id, _ in places], [run_id for _, run_id in places]]
+    found = history.rows(_TREND_OF_RUNS, [*asked, *[None] * 5, _ALL]) if places else []
+    return {(point.case_id, point.run_id): point for point in map(_point, found)}
+
+
+def bare_point(case_id: str, device: str, night: Night) -> TrendPoint:
+    """Return the point of a night as far as that tells."""
+    return TrendPoint(
+        run_id=night.run,
+        started_at=_EPOCH + timedelta(microseconds=night.started_at_us),
+        device=device,
+        case_id=case_id,
+        outcome=Outcome(night.outcome),
+        measured_ns=night.measured_ns,
+        samples_ns=(),
+        expected_ns=None,
+        baseline_ns=None,
+        sentinels_ns={},
+        fingerprint=None,
+        fingerprint_digest=night.fingerprint_digest,
+        commit=None,
+        engine=None,
+    )
 
 
 def _points(history: HistoryReader, rows: Sequence[tuple[Any, ...]]) -> tuple[TrendPoint, ...]:

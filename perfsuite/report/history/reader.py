@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 #: So often a question is asked anew where files went or turned out damaged; a merge removes files once.
 _MOST_TRIES = 4
 
+#: Rows of a long answer that are in memory at a time.
+_ROWS_AT_ONCE = 10_000
+
 
 class HistoryReader:
     """A history that is open for questions.
@@ -64,6 +67,17 @@ class HistoryReader:
         """
         with database_errors(f"{self._history_dir}: cannot be read"):
             return interruptible(self._connection, lambda: self.table(query, parameters)[1])
+
+    def each_row(self, query: str, parameters: Sequence[object] = ()) -> Iterator[tuple[Any, ...]]:
+        """Yield the rows of `rows`, of which only some are in memory; nothing else may be asked until all were taken.
+
+        Raises HistoryError as `rows` does.
+        """
+        with database_errors(f"{self._history_dir}: cannot be read"):
+            first = interruptible(self._connection, lambda: self.table(query, parameters, most_rows=_ROWS_AT_ONCE)[1])
+            yield from first
+            while more := self._connection.fetchmany(_ROWS_AT_ONCE):
+                yield from more
 
     def leave_out(self, reason: str) -> None:
         """List what is left out of an answer, beside whole files."""

@@ -96,7 +96,7 @@ class OperationShape:
     @classmethod
     def from_id(cls, text: str) -> OperationShape:
         """Return the shape of an id such as ``gemm/m64-n512-k128/f16``; `ShapeError` where it is none."""
-        match = re.fullmatch(r"([a-z]+)/([a-z]+[1-9]\d*(?:-[a-z]+[1-9]\d*)*)/(\w+)", text)
+        match = re.fullmatch(r"([a-z]+)/([a-z]+[1-9][0-9]{0,17}(?:-[a-z]+[1-9][0-9]{0,17})*)/(\w+)", text)
         if match is None or match[1] not in {each.value for each in Operation}:
             known = "|".join(each.value for each in Operation)
             raise ShapeError(f"{text}: not a shape; expected {known}/<name><size>-.../<type>")

@@ -82,11 +82,12 @@ class ShapeCase:
     def from_id(cls, case_id: str) -> ShapeCase:
         """Return the case that an id names; `ShapeError` where it names none."""
         subjects = "|".join(each.value for each in Subject)
-        match = re.fullmatch(rf"{SHAPE}/({subjects})/(\w+/[\w-]+/\w+?)(?:/tile(\d+)-vector(\d+))?", case_id)
+        tiling = r"/tile([0-9]{1,9})-vector([0-9]{1,9})"
+        match = re.fullmatch(rf"{SHAPE}/({subjects})/(\w+/[\w-]+/\w+?)(?:{tiling})?", case_id)
         if match is None:
             raise ShapeError(
                 f"{case_id}: not a shape's case id; expected {SHAPE}/{subjects}/<operation>/<sizes>/<type>, and "
                 "/tile<T>-vector<V> for tiled"
             )
-        tiling = Tiling(tile=int(match[3]), vector=int(match[4])) if match[3] else None
-        return cls(subject=Subject(match[1]), shape=OperationShape.from_id(match[2]), tiling=tiling)
+        cut = Tiling(tile=int(match[3]), vector=int(match[4])) if match[3] else None
+        return cls(subject=Subject(match[1]), shape=OperationShape.from_id(match[2]), tiling=cut)

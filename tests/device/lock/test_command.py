@@ -20,7 +20,7 @@ from .lock_processes import owner_called
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Let the lock, and what must be restored, be in a folder of the test's own."""
-    monkeypatch.setattr("perfsuite.device.lock.command.platformdirs.user_cache_dir", lambda _: str(tmp_path / "cache"))
+    monkeypatch.setattr("platformdirs.user_cache_dir", lambda _: str(tmp_path / "cache"))
     monkeypatch.setattr("perfsuite.device.lock.holding.lock_folders", lambda: (tmp_path,))
     return tmp_path
 

@@ -188,7 +188,7 @@ def test_all_sweeps_are_all_of_them(recorder: Recorder, arguments: list[str]) ->
         (["--llama-bench=."], "--llama-bench=.: no such file"),
         (["--llama-bench=text"], "text: "),
         (["--again=none.json"], "--again=none.json: no such file"),
-        (["--again=text"], "text: cannot be read (no JSON"),
+        (["--again=text"], "text: is not JSON"),
         (["--from=none.json"], "none.json: cannot be read (No such file or directory)"),
         (["--device=nokia3310"], "--device=nokia3310: no such device"),
         (["--scenario=nonsense"], "nonsense"),

@@ -98,9 +98,9 @@ def test_the_command_of_a_hunt_repeats_what_was_given() -> None:
         kernels_dir=None,
         profile="quick",
         seed="7",
-        given=("--perf-shapes=gemv", "--perf-kernels=my kernels"),
+        given=("--device=host", "--perf-shapes=gemv", "--perf-kernels=my kernels"),
     )
-    assert request.command("host", "shape-hunt/tiled/gemv/growth") == (
+    assert request.command("shape-hunt/tiled/gemv/growth") == (
         "pytest --device=host --perf-shapes=gemv '--perf-kernels=my kernels' --hypothesis-seed=7 "
         "-k shape-hunt/tiled/gemv/growth"
     )

@@ -19,6 +19,9 @@ WORDS = st.one_of(st.text(), st.text(alphabet=_SIGNS), st.sampled_from(HOSTILE_N
 
 HARMLESS = "harmless"
 
+#: All control characters: C0, DEL and C1.
+CONTROLS = "".join(map(chr, (*range(0x20), *range(0x7F, 0xA0))))
+
 
 def run_of(words: str) -> RunFile:
     """A run that says the words in ids, roles, reasons, machine, commit and command; its figures are the same."""

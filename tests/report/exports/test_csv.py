@@ -14,15 +14,13 @@ from hypothesis import given, settings
 from perfsuite.records.run_origin import BoardName, RunOrigin
 from perfsuite.report.exports.csv import csv_text
 from perfsuite.report.run_file import RunFile
+from perfsuite.report.visible import without_controls
 from perfsuite.testing.run_files import HOSTILE_NAMES, synthetic_run
 
-from .conftest import WORDS, run_of
+from .conftest import CONTROLS, WORDS, run_of
 
 RUN = synthetic_run(names=HOSTILE_NAMES)
 OTHER = replace(synthetic_run(n_cases=9), device="board")
-
-#: Python 3.10 cannot read what it can write.
-SHOWN_WORDS = WORDS.map(lambda words: words.replace("\0", ""))
 
 
 def _rows(runs: list[RunFile], **options: bool) -> list[dict[str, str]]:
@@ -35,7 +33,7 @@ def test_there_is_a_row_for_each_case_of_each_run() -> None:
     assert len(rows) == len(RUN.judgements) + 9
     assert [row["device"] for row in rows[-9:]] == ["board"] * 9
     for row, judgement in zip(rows, RUN.judgements, strict=False):
-        assert row["case"] == judgement.case_id
+        assert row["case"] == without_controls(judgement.case_id)
         assert row["outcome"] == judgement.outcome.value
         assert row["measured_ns"] == ("" if judgement.measured_ns is None else str(judgement.measured_ns))
         assert row["change_ratio"] == ("" if judgement.change_ratio is None else repr(judgement.change_ratio))
@@ -76,17 +74,19 @@ def test_a_spreadsheet_is_given_no_formula() -> None:
     assert [row["lost_ns"] for row in safe] == [row["lost_ns"] for row in plain]
 
 
-@given(SHOWN_WORDS)
+@given(WORDS)
 @settings(max_examples=40, deadline=None)
 def test_words_of_a_run_are_read_back(words: str) -> None:
-    """Python reads every name and reason as it was."""
+    """Python reads every name and reason as it was, with control characters written out."""
     run = run_of(words)
     rows = _rows([run])
-    assert [(row["case"], row["reason"]) for row in rows] == [(each.case_id, words) for each in run.judgements]
-    assert {row["device"] for row in rows} == {words}
+    told = without_controls(words)
+    cases = [without_controls(each.case_id) for each in run.judgements]
+    assert [(row["case"], row["reason"]) for row in rows] == [(case, told) for case in cases]
+    assert {row["device"] for row in rows} == {told}
 
 
-@given(SHOWN_WORDS)
+@given(WORDS)
 @settings(max_examples=25, deadline=None)
 def test_words_of_a_run_are_read_back_by_duckdb(tmp_path_factory: pytest.TempPathFactory, words: str) -> None:
     """DuckDB reads them as they were, too, told that all is text."""
@@ -95,4 +95,14 @@ def test_words_of_a_run_are_read_back_by_duckdb(tmp_path_factory: pytest.TempPat
     path.write_bytes(csv_text([run]).encode())
     reader = f"read_csv('{path}', all_varchar = true, header = true, delim = ',', quote = '\"', escape = '\"')"
     query = f"SELECT \"case\", coalesce(reason, '') FROM {reader}"
-    assert duckdb.sql(query).fetchall() == [(each.case_id, words) for each in run.judgements]
+    assert duckdb.sql(query).fetchall() == [
+        (without_controls(each.case_id), without_controls(words)) for each in run.judgements
+    ]
+
+
+@pytest.mark.parametrize("is_for_spreadsheet", [False, True])
+def test_no_control_character_is_in_the_file(is_for_spreadsheet: bool) -> None:
+    """All but tabs and line ends are written out, so that a table which is shown steers no terminal."""
+    text = csv_text([run_of(CONTROLS)], is_for_spreadsheet=is_for_spreadsheet)
+    assert {each for each in text if each in CONTROLS} == {"\t", "\n", "\r"}
+    assert "\\x1b" in text

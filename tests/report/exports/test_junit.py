@@ -8,16 +8,16 @@ from xml.etree import ElementTree
 
 import junitparser
 import xmlschema
-from _pytest.junitxml import bin_xml_escape
 from hypothesis import given, settings
 
 from perfsuite.records.outcome import Outcome, told_judgement
 from perfsuite.records.run_origin import NO_ORIGIN, Commit
 from perfsuite.report.exports.junit import case_properties, junit_text, run_properties
 from perfsuite.report.run_file import RunFile
+from perfsuite.report.visible import without_controls
 from perfsuite.testing.run_files import HOSTILE_NAMES, synthetic_run
 
-from .conftest import WORDS, run_of
+from .conftest import CONTROLS, WORDS, run_of
 
 SMALL_RUN = synthetic_run(n_cases=30)
 
@@ -67,7 +67,7 @@ def test_junitparser_reads_the_counts_and_the_properties() -> None:
     assert {each.name: each.value for each in suite.properties()}["perf_run_id"] == RUN.origin.run_id
     for case, judgement in zip(suite, RUN.judgements, strict=True):
         read = {each.name: each.value for each in case.child(junitparser.Properties)}
-        assert read == {name: bin_xml_escape(value) for name, value in case_properties(judgement).items()}
+        assert read == {name: str(value) for name, value in case_properties(judgement).items()}
 
 
 def test_a_report_keeps_to_the_schema_but_for_the_properties_of_cases() -> None:
@@ -92,10 +92,19 @@ def test_the_time_of_a_test_is_what_its_case_measured() -> None:
 @given(WORDS)
 @settings(max_examples=40, deadline=None)
 def test_words_of_a_run_are_read_back(words: str) -> None:
-    """Names and reasons are the same again, except what XML cannot hold, which is as pytest writes it."""
+    """Names and reasons are the same again, with control characters and what XML cannot hold written out."""
     report = ElementTree.fromstring(junit_text([run_of(words)]).encode())
     judgements = run_of(words).judgements
     for case, judgement in zip(report.iter("testcase"), judgements, strict=True):
-        assert case.get("name") == bin_xml_escape(judgement.case_id)
+        assert case.get("name") == without_controls(judgement.case_id)
         read = {each.get("name"): each.get("value") for each in case.iter("property")}
-        assert read["perf_reason"] == bin_xml_escape(words)
+        assert read["perf_reason"] == without_controls(words)
+
+
+def test_no_control_character_is_in_the_report() -> None:
+    """All but the line ends of the file itself are written out, in names and in the properties that pytest gets."""
+    run = run_of(CONTROLS)
+    text = junit_text([run])
+    assert {each for each in text if each in CONTROLS} == {"\n"}
+    assert "\\x1b" in text
+    assert "\\x9b" in str(case_properties(run.judgements[0])["perf_reason"])

@@ -14,9 +14,10 @@ from prometheus_client.openmetrics import parser as openmetrics
 from perfsuite.errors import PerfsuiteError
 from perfsuite.records.run_origin import NO_ORIGIN, BoardName, RunOrigin
 from perfsuite.report.exports.openmetrics import openmetrics_text
+from perfsuite.report.visible import without_controls
 from perfsuite.testing.run_files import HOSTILE_NAMES, synthetic_run
 
-from .conftest import WORDS, run_of
+from .conftest import CONTROLS, WORDS, run_of
 
 RUN = synthetic_run(names=HOSTILE_NAMES)
 PARSERS = {"openmetrics": openmetrics, "classic": classic}
@@ -41,13 +42,13 @@ def test_every_figure_is_read_back(parser: str) -> None:
     for name, field in _SECONDS.items():
         read = {each.labels["case"]: each.value for each in families[name].samples}
         known = {each.case_id: getattr(each, field) for each in RUN.judgements if getattr(each, field) is not None}
-        assert read == {case_id: time_ns / 1e9 for case_id, time_ns in known.items()}
+        assert read == {_told(case_id): time_ns / 1e9 for case_id, time_ns in known.items()}
     read = {each.labels["case"]: each.value for each in families["perfsuite_case_change_ratio"].samples}
-    assert read == {each.case_id: each.change_ratio for each in RUN.judgements if each.change_ratio is not None}
+    assert read == {_told(each.case_id): each.change_ratio for each in RUN.judgements if each.change_ratio is not None}
     samples = _families(openmetrics_text([RUN]), parser)["perfsuite_case_outcome"].samples
     assert [each.labels for each in samples] == [
         {
-            "case": each.case_id,
+            "case": _told(each.case_id),
             "kind": each.kind,
             "device": RUN.device,
             "workload": RUN.workload,
@@ -104,12 +105,27 @@ def test_several_runs_share_their_families() -> None:
 @given(WORDS)
 @settings(max_examples=40, deadline=None)
 def test_words_of_a_run_are_read_back(words: str) -> None:
-    """Labels are the same again in both parsers, whatever they hold."""
+    """Labels are the same again in both parsers, with control characters written out."""
     run = run_of(words)
     for parser in PARSERS:
         samples = _families(openmetrics_text([run]), parser)["perfsuite_case_outcome"].samples
-        assert [each.labels["case"] for each in samples] == [each.case_id for each in run.judgements]
-        assert {each.labels["device"] for each in samples} == {words}
+        assert [each.labels["case"] for each in samples] == [_told(each.case_id) for each in run.judgements]
+        assert {each.labels["device"] for each in samples} == {_told(words)}
+
+
+def _told(words: str) -> str:
+    return without_controls(words, kept="\n")
+
+
+def test_no_control_character_is_in_the_text() -> None:
+    """All but the ends of lines are written out; two names that become one are refused as one series."""
+    text = openmetrics_text([run_of(CONTROLS)])
+    assert {each for each in text if each in CONTROLS} == {"\n"}
+    assert "\\\\x1b" in text
+    first, second, *_ = RUN.judgements
+    same = replace(RUN, judgements=(replace(first, case_id="a\x1b"), replace(second, case_id="a\\x1b")))
+    with pytest.raises(PerfsuiteError, match=r"has the case .* twice"):
+        openmetrics_text([same])
 
 
 @pytest.mark.parametrize("parser", PARSERS)

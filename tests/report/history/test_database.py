@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import tempfile
 import threading
-import time
 from pathlib import Path
 
 import duckdb
 import pytest
 
 from perfsuite.errors import HistoryError
-from perfsuite.report.history.database import WORK_PREFIX, database, database_errors, interruptible, with_own_types
+from perfsuite.report.history.database import database, database_errors, interruptible, with_own_types
 from perfsuite.report.history.folder import HistoryFiles
 
 ENDLESS = "SELECT count(*) FROM range(10000000) a, range(10000000) b WHERE a.range * b.range % 7 = 3"
@@ -64,17 +62,18 @@ def test_a_file_is_taken_by_its_columns(tmp_path: Path, columns: str, reason: st
     assert files.paths == ((path,) if reason is None else ())
 
 
-def test_stale_folders_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those of more than a day ago, and no others."""
+def test_nothing_is_left_and_no_room_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is not finished is in a work folder, which is gone afterwards."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    for name in (f"{WORK_PREFIX}old", f"{WORK_PREFIX}new", "else"):
-        (tmp_path / name).mkdir()
-    two_days_ago = time.time() - 2 * 86_400
-    for name in (f"{WORK_PREFIX}old", "else"):
-        os.utime(tmp_path / name, (two_days_ago, two_days_ago))
     with database():
+        assert [each.name.startswith(".perfsuite-work-") for each in tmp_path.iterdir()] == [True]
+    assert list(tmp_path.iterdir()) == []
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "absent"))
+    with (
+        pytest.raises(HistoryError, match=r"absent.*: cannot be written \(No such file"),
+        database(),
+    ):
         pass
-    assert {path.name for path in tmp_path.iterdir()} == {f"{WORK_PREFIX}new", "else"}
 
 
 def test_too_little_memory_is_one_line() -> None:

@@ -1,0 +1,67 @@
+"""Files and folders that are this account's own: the cache, and the files by which processes lock a folder.
+
+Where others can write, a name that can be foreseen may be a link that somebody else has laid, or their file. So no link
+is followed, and what another account owns or can write to is refused.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from pathlib import Path
+
+from perfsuite.errors import PerfsuiteError
+
+
+def user_cache() -> Path:
+    """Return the suite's folder in the cache of the user, which holds what the suite compiles and then runs.
+
+    Raises PerfsuiteError: another account owns it or can write to it.
+    """
+    import platformdirs  # most commands do not need it
+
+    folder = Path(platformdirs.user_cache_dir("perfsuite"))
+    refuse_foreign(folder, PerfsuiteError)
+    return folder
+
+
+def refuse_foreign(path: Path, error_type: type[PerfsuiteError]) -> None:
+    """Refuse a file or folder, or a link to one, that accounts other than this one and root own or can write to.
+
+    What is not there passes. Raises PerfsuiteError: of `error_type`.
+    """
+    for look in (os.lstat, os.stat):
+        try:
+            about = look(path)
+        except OSError:
+            return
+        if about.st_uid not in (os.geteuid(), 0):
+            raise error_type(
+                f"{path}: belongs to the account {about.st_uid}, expected your own ({os.geteuid()}); remove it, or "
+                "let XDG_CACHE_HOME name a folder of yours"
+            )
+        is_shared = about.st_mode & stat.S_IWGRP and about.st_gid != os.getegid()
+        if not stat.S_ISLNK(about.st_mode) and (about.st_mode & stat.S_IWOTH or is_shared):
+            raise error_type(
+                f"{path}: others can write there (mode {stat.S_IMODE(about.st_mode):04o}), and you would run what "
+                "they put there; empty it, and run: chmod go-w on it"
+            )
+
+
+def open_lock(path: Path, error_type: type[PerfsuiteError]) -> int:
+    """Open the file by which processes lock a folder, made where there is none; return its handle.
+
+    Raises PerfsuiteError: of `error_type`: it is a link or no plain file, or cannot be opened.
+    """
+    try:
+        # a pipe of this name is opened without waiting for whoever reads it
+        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        handle = os.open(path, flags, 0o644)
+    except OSError as error:
+        told = "is a link" if error.errno == errno.ELOOP else f"cannot be opened ({error.strerror})"
+        raise error_type(f"{path}: {told}, expected a file of perfsuite's own; remove it") from error
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise error_type(f"{path}: is not a file, expected one of perfsuite's own; remove it")
+    return handle

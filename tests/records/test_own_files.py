@@ -1,0 +1,92 @@
+"""What another account owns or can write to is refused, and no link is followed."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from perfsuite.errors import PerfsuiteError
+from perfsuite.records.own_files import open_lock, refuse_foreign, user_cache
+
+STRANGER = 65534
+
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="it needs root to make files of another account")
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return where the cache is to lie; it is not there yet."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    return tmp_path / "perfsuite"
+
+
+def test_a_cache_of_ones_own_is_taken(cache: Path) -> None:
+    """One that is not there yet, a folder, and an own link to an own folder are all taken."""
+    assert user_cache() == cache
+    cache.mkdir(mode=0o755)
+    assert user_cache() == cache
+    cache.rename(cache.with_name("elsewhere"))
+    cache.symlink_to("elsewhere")
+    assert user_cache() == cache
+
+
+@as_root
+@pytest.mark.parametrize("is_link", [False, True])
+def test_a_cache_of_another_account_is_refused(cache: Path, is_link: bool) -> None:
+    """The owner of the folder, or of the link to it, decides what is run from it."""
+    if is_link:
+        cache.symlink_to(cache.parent)
+    else:
+        cache.mkdir()
+    os.chown(cache, STRANGER, STRANGER, follow_symlinks=False)
+    with pytest.raises(PerfsuiteError, match=rf"perfsuite: belongs to the account {STRANGER}, expected your own \(0\)"):
+        user_cache()
+
+
+def test_a_cache_that_everybody_can_write_is_refused(cache: Path) -> None:
+    """The line names the mode, and the command that closes the folder."""
+    cache.mkdir()
+    cache.chmod(0o777)
+    with pytest.raises(PerfsuiteError, match=r"perfsuite: others can write there \(mode 0777\).*chmod go-w"):
+        user_cache()
+
+
+@as_root
+def test_a_group_counts_unless_it_is_the_accounts_own(tmp_path: Path) -> None:
+    """Accounts whose usual mask lets their own group write are not refused."""
+    (tmp_path / "shared").mkdir()
+    (tmp_path / "shared").chmod(0o775)
+    refuse_foreign(tmp_path / "shared", PerfsuiteError)
+    os.chown(tmp_path / "shared", -1, STRANGER)
+    with pytest.raises(PerfsuiteError, match="others can write there"):
+        refuse_foreign(tmp_path / "shared", PerfsuiteError)
+
+
+def test_a_lock_that_is_a_link_is_refused(tmp_path: Path) -> None:
+    """What a link leads to is neither made nor emptied."""
+    (tmp_path / "precious").write_text("kept")
+    for name in ("precious", "absent"):
+        (tmp_path / f"{name}.lock").symlink_to(name)
+        with pytest.raises(PerfsuiteError, match=rf"{name}.lock: is a link, expected a file of perfsuite's own"):
+            open_lock(tmp_path / f"{name}.lock", PerfsuiteError)
+    assert (tmp_path / "precious").read_text() == "kept"
+    assert not (tmp_path / "absent").exists()
+
+
+def test_a_lock_that_is_no_file_is_refused(tmp_path: Path) -> None:
+    """A pipe is refused without waiting for whoever reads it, and so is a folder."""
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "folder").mkdir()
+    for name, told in (("pipe", "is not a file"), ("folder", "cannot be opened")):
+        with pytest.raises(PerfsuiteError, match=told):
+            open_lock(tmp_path / name, PerfsuiteError)
+
+
+def test_a_lock_is_made_where_there_is_none(tmp_path: Path) -> None:
+    """Twice opened it is one file."""
+    handles = [open_lock(tmp_path / ".lock", PerfsuiteError) for _ in range(2)]
+    assert os.path.sameopenfile(*handles)
+    for handle in handles:
+        os.close(handle)

@@ -1,0 +1,55 @@
+"""Files of a folder that change together."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from perfsuite.errors import BaselineError
+from perfsuite.records.whole_set import JOURNAL_NAME, complete, pending_text, write_together
+
+
+def _cut(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Write two files, and be cut off before the first of them."""
+    with monkeypatch.context() as patch:
+        patch.setattr("perfsuite.records.whole_set.write_whole_bytes", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            write_together(folder, {"a": "new a", "b": "new b"}, BaselineError)
+
+
+def test_what_was_cut_off_is_read_as_new_and_completed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The texts count from the moment at which all are on the disk."""
+    (tmp_path / "a").write_text("old a")
+    _cut(tmp_path, monkeypatch)
+    assert (tmp_path / "a").read_text() == "old a"
+    assert [pending_text(tmp_path / name, BaselineError) for name in "abc"] == ["new a", "new b", None]
+    complete(tmp_path, BaselineError)
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"a": "new a", "b": "new b"}
+    complete(tmp_path, BaselineError)
+
+
+def test_a_file_that_was_changed_since_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What somebody restored or edited meanwhile counts, and not what was cut off."""
+    _cut(tmp_path, monkeypatch)
+    (tmp_path / "a").write_text("edited")
+    assert pending_text(tmp_path / "a", BaselineError) is None
+    complete(tmp_path, BaselineError)
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"a": "edited", "b": "new b"}
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("{", "is not JSON"),
+        ('{"schema": 1}', "files is missing"),
+        (json.dumps({"schema": 1, "files": {"../a": {"text": "x", "before": None}}}), "expected a plain name"),
+    ],
+)
+def test_a_file_of_elsewhere_is_refused(tmp_path: Path, content: str, message: str) -> None:
+    """What is damaged, or would write outside the folder, is one line with the path."""
+    (tmp_path / JOURNAL_NAME).write_text(content)
+    for work in (lambda: complete(tmp_path, BaselineError), lambda: pending_text(tmp_path / "a", BaselineError)):
+        with pytest.raises(BaselineError, match=rf"^{tmp_path / JOURNAL_NAME}: .*{message}"):
+            work()

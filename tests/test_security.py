@@ -1,0 +1,113 @@
+"""What docs/security.md claims: each claim has its test, secrets are kept nowhere, and weaknesses are looked for."""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from perfsuite.errors import HistoryError
+from perfsuite.records.history_place import HistoryBucket
+from perfsuite.report.history import bucket as bucket_module
+from perfsuite.report.history.bucket import OpenBucket
+from tools import audit_packages
+
+ROOT = Path(__file__).resolve().parent.parent
+
+#: A test as the page names it.
+_NAMED = re.compile(r"`(tests/[\w/]+\.py)::(test_\w+)`")
+
+
+def test_each_claim_has_its_test() -> None:
+    """Every test that the page names is there, and every row of its tables names one."""
+    page = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")
+    named = _NAMED.findall(page)
+    assert len(named) > 20
+    missing = [f"{path}::{name}" for path, name in named if name not in _tests_of(ROOT / path)]
+    assert missing == []
+    rows = [line for line in page.splitlines() if line.startswith("| ") and not line.endswith("| Test |")]
+    assert [row for row in rows if not _NAMED.search(row)] == []
+
+
+def test_the_page_is_short() -> None:
+    """At most 900 words, the names of tests not counted."""
+    page = _NAMED.sub("", (ROOT / "docs" / "security.md").read_text(encoding="utf-8"))
+    assert len(re.findall(r"[\w'.-]*\w", page)) <= 900
+
+
+def _tests_of(path: Path) -> set[str]:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    return {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+
+
+def test_an_error_of_s3_shows_no_secret(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not even where the endpoint's address has a password and the server is away."""
+    pytest.importorskip("obstore")
+    monkeypatch.setattr(bucket_module, "_MOST_REPETITIONS", 0)
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "hunter-1")
+    monkeypatch.setenv("AWS_SESSION_TOKEN", "hunter-2")
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://me:hunter-3@127.0.0.1:9")
+    with pytest.raises(HistoryError) as told:
+        OpenBucket(HistoryBucket(address="s3://farm/nights")).objects()
+    assert "cannot be" in str(told.value)
+    assert "hunter-" not in str(told.value)
+
+
+def _calls(name: str) -> Iterator[tuple[str, ast.Call]]:
+    """Yield the calls of a function in the suite, by the end of its name."""
+    for path in sorted((ROOT / "perfsuite").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and ast.unparse(node.func).endswith(name):
+                yield path.relative_to(ROOT).as_posix(), node
+
+
+def test_the_cache_is_asked_for_in_one_place() -> None:
+    """So that no command takes a folder of another account for the user's own."""
+    assert {path for path, _ in _calls("user_cache_dir")} == {"perfsuite/records/own_files.py"}
+
+
+def test_what_is_made_under_a_known_name_follows_no_link() -> None:
+    """A file that is made through the system's own call is new, or no link is followed."""
+    made = [(path, ast.unparse(node)) for path, node in _calls("os.open") if "O_CREAT" in ast.unparse(node)]
+    assert made
+    assert [each for each in made if "O_EXCL" not in each[1] and "O_NOFOLLOW" not in each[1]] == []
+
+
+def test_nothing_is_unpacked_or_executed_unseen() -> None:
+    """No archive but a wheel is unpacked as a whole, nothing is unpickled, and no text is executed as Python."""
+    for name in (".extract", "pickle.loads", "pickle.load", "mktemp"):
+        assert list(_calls(name)) == [], name
+    # a wheel that the suite has built, by zipfile, which makes no links and leaves its folder alone
+    assert {path for path, _ in _calls(".extractall")} == {"perfsuite/measure/bundle/named_builds.py"}
+    assert [path for path, node in _calls("eval") if ast.unparse(node.func) in ("eval", "exec")] == []
+
+
+@pytest.mark.parametrize(
+    ("printed", "code", "told"),
+    [
+        ('{"dependencies": [{"name": "a", "version": "1", "vulns": []}]}', 0, "audit: 1 packages, 0 vulnerabilities"),
+        (
+            '{"dependencies": [{"name": "a", "version": "1", "vulns": [{"id": "X-1", "fix_versions": ["2"]}]}]}',
+            1,
+            "audit: a 1: X-1; repaired in 2",
+        ),
+        (
+            '{"dependencies": [{"name": "a", "version": "1", "vulns": [{"id": "X-1", "fix_versions": []}]}]}',
+            0,
+            "audit: a 1: X-1; no version repairs it yet",
+        ),
+        ('{"dependencies": [{"name": "a", "skip_reason": "no"}]}', 0, "SKIPPED 1 of 1 packages were not looked up"),
+        ("", 0, "SKIPPED the installed packages were not looked up: no network"),
+    ],
+)
+def test_a_day_without_the_network_is_no_failure_of_the_audit(
+    capsys: pytest.CaptureFixture[str], printed: str, code: int, told: str
+) -> None:
+    """It is said; a vulnerability that a newer version repairs is a failure."""
+    program = f"import sys; print({printed!r}); sys.exit('no network')"
+    assert audit_packages.main((sys.executable, "-c", program)) == code
+    assert told in capsys.readouterr().out
