@@ -40,15 +40,13 @@ from perfsuite.measure.plan import (
     load_record,
     task_of,
 )
+from perfsuite.measure.worker_limit import WORKER_LIMIT_S, limit_text
 
 if TYPE_CHECKING:
     from perfsuite.measure.live_publisher import Publication
 
 #: Is given a worker's process id, and what it returns is open for as long as the worker runs.
 Observe: TypeAlias = Callable[[int], AbstractContextManager[object]]
-
-#: Longest that one worker may take; a first use of an OpenCL device compiles for tens of seconds.
-WORKER_LIMIT_S = 600.0
 
 #: Most that is kept of what a worker prints: its last words.
 KEPT_BYTES = 1 << 16
@@ -285,7 +283,7 @@ def _wait(process: subprocess.Popen[str], limit_s: float, task: str) -> str:
         output = _last_output(process, started + limit_s)
         process.wait(max(0.0, started + limit_s - time.monotonic()))
     except (subprocess.TimeoutExpired, TimeoutError):
-        raise still_running(task, time.monotonic() - started) from None
+        raise still_running(task, time.monotonic() - started, limit_s) from None
     finally:
         kill_worker(process)  # and what an engine has started and left
     refuse_killed(process.returncode, output, task)
@@ -312,11 +310,11 @@ def await_descriptor(descriptor: int, event: int, deadline_s: float) -> None:
             raise TimeoutError
 
 
-def still_running(task: str, after_s: float) -> MeasurementError:
+def still_running(task: str, after_s: float, limit_s: float) -> MeasurementError:
     """Return the error for a worker that ran past its limit."""
     return MeasurementError(
-        f"the worker for '{task}' was still running after {after_s:.0f} s and was stopped; "
-        "use a smaller model or scenario"
+        f"the worker for '{task}' was still running after {after_s:.0f} s and was stopped ({limit_text(limit_s)}); "
+        "use a smaller model or scenario, or another build if this one hangs"
     )
 
 
