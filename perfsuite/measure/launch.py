@@ -327,8 +327,8 @@ def refuse_killed(status: int | None, output: str, task: str) -> None:
 
 
 #: What to do about a worker that a signal has ended.
-_CRASHED = "the engine or a driver crashed: measure another build, or mend this one"
-_REMEDIES = {signal.SIGKILL: "if memory ran out, use a smaller model or context"}
+_CRASHED = "the engine or a driver crashed: measure another build, or fix this one"
+_REMEDIES: dict[int, str] = {signal.SIGKILL: "if memory ran out, use a smaller model or context"}
 
 
 def kill_worker(process: subprocess.Popen[str]) -> None:
