@@ -17,7 +17,8 @@ from perfsuite.experiments.pairs import Pair, engine_record, pair_of, pair_serie
 from perfsuite.experiments.progress import ProgressLine
 from perfsuite.experiments.replicates import GroupSamples, GroupWitness
 from perfsuite.experiments.run_config import RunConfig
-from perfsuite.measure.schedule import Payload, Series
+from perfsuite.measure.schedule import N_TURNS, Payload, Series
+from perfsuite.measure.worker_limit import forecast_limit_s
 from perfsuite.records.events import GRAPH_PHASES, EngineRecord
 from perfsuite.records.outcome import Judgement
 from perfsuite.trace.observation import EngineObserver
@@ -47,23 +48,28 @@ def measure_pairs(
     expect: Callable[[Case], Expectation] = lambda case: NO_EXPECTATION,
     *,
     screen_ratio: float = 1.0,
+    forecast_s: float | None = None,
 ) -> PairedGroup:
     """Compare `config` with its old side, and judge each case by the margin of its id, and by what is expected of it.
 
     Looking for changes takes `screen_ratio` of the budget at most; confirming them may take more.
+    `forecast_s` is what the scenario is forecast to take, once.
 
     Raises MeasurementError: a worker of either side fails at once.
     """
     assert config.old is not None
+    plan = run_plan(config)
+    n_runs = 2 * N_TURNS * (plan.n_repetitions + 1)  # with the warm-up of each turn
     witness = _Witness(config=config, group="llama", what="pairs of llama.cpp", progress=progress)
     series = pair_series(
         config.board,
-        (run_plan(config.old), run_plan(config)),
+        (run_plan(config.old), plan),
         config.profile,
         keep=witness.keep,
         witness=witness,
         budget_s=config.budget_s,
         extra_environment=config.opencl.environment() if config.opencl else {},
+        limit_s=forecast_limit_s(forecast_s and forecast_s * n_runs),
     )
     verdicts, held_problems = _compared(config, series, cases, margins, progress, screen_ratio)
     problems = (*too_few(series, verdicts), *held_problems)

@@ -18,6 +18,7 @@ from perfsuite.measure.board.watching import DEVICE_SAMPLES
 from perfsuite.measure.llama_plan import llama_plan, with_drawn_layout, with_files
 from perfsuite.measure.plan import LlamaPlan
 from perfsuite.measure.schedule import Payload, waiting_complaint
+from perfsuite.measure.worker_limit import forecast_limit_s
 from perfsuite.records.engine_columns import evaluations_of
 from perfsuite.records.events import GRAPH_PHASES, PROMPT_PHASES, EngineRecord, Phase
 from perfsuite.trace.observation import EngineObserver
@@ -91,14 +92,20 @@ class CheckedGraphs:
 REPETITIONS = 3
 
 
-def measure_llama(config: RunConfig, cases: Sequence[Case], progress: ProgressLine) -> GroupSamples:
-    """Run the engine in `n_replicates` fresh processes; those that had competition are repeated up to once each."""
+def measure_llama(
+    config: RunConfig, cases: Sequence[Case], progress: ProgressLine, *, forecast_s: float | None = None
+) -> GroupSamples:
+    """Run the engine in `n_replicates` fresh processes; those that had competition are repeated up to once each.
+
+    `forecast_s` is what the scenario is forecast to take, once.
+    """
     workload = config.workload
     plan = run_plan(config, REPETITIONS if workload.scenario.n_ctx <= 256 else 1)
     order = random.Random()
+    limit_s = forecast_limit_s(forecast_s and forecast_s * (plan.n_repetitions + 1))  # with the warm-up
 
     def run() -> Payload:
-        return config.board.run(with_drawn_layout(plan, order))
+        return config.board.run(with_drawn_layout(plan, order), limit_s=limit_s)
 
     replicates = collect_replicates(config, run, waiting_complaint, "llama.cpp", progress, group="llama")
     shown = [EngineRecord.from_plain(payload["engine"]) for payload in replicates.shown_payloads]

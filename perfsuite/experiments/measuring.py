@@ -37,6 +37,7 @@ from perfsuite.experiments.run_config import RunConfig
 from perfsuite.experiments.stored import StoredBaselines
 from perfsuite.measure.board.holding import NOTHING_HELD, Held
 from perfsuite.records.case_groups import group_of_kind
+from perfsuite.records.events import Phase
 from perfsuite.records.outcome import Judgement
 from perfsuite.verdict.judge_pairs import NO_EXPECTATION
 
@@ -119,7 +120,9 @@ class Measuring:
         screen_ratio: float = 1.0,
     ) -> GroupSamples:
         margins = self._margins(cases)
-        paired = measure_pairs(self.config, cases, margins, progress, expect, screen_ratio=screen_ratio)
+        paired = measure_pairs(
+            self.config, cases, margins, progress, expect, screen_ratio=screen_ratio, forecast_s=self._forecast_s()
+        )
         self.paired.update(paired.judgements)
         return paired.group
 
@@ -167,11 +170,22 @@ class Measuring:
                 notes = (f"the build of the baseline does not run here, so its stored times judge: {error}",)
         cases = [case for case in self.enumerated.cases.values() if group_of_kind(case.kind) == "llama"]
         if self.enumerated.mapping is None:
-            group = measure_llama(self.config, cases, progress)
+            group = measure_llama(self.config, cases, progress, forecast_s=self._forecast_s())
             return replace(group, notes=(*group.notes, *notes))
         from perfsuite.experiments.engine_opencl import measure_opencl  # as in `enumeration`
 
         return measure_opencl(self.config, cases, self.enumerated.mapping, progress)
+
+    def _forecast_s(self) -> float | None:
+        """Return what the scenario is forecast to take once, its depth, all prompts and injected slowdowns included."""
+        config, scenario = self.config, self.config.workload.scenario
+        whole = next((case for case in self.enumerated.cases.values() if case.phase is Phase.END_TO_END), None)
+        found_ns = None if whole is None or config.opencl else self.forecasts.expectation(whole).expected_ns
+        if not found_ns or config.is_planned:
+            return None
+        n_tokens = max(1, scenario.n_prompt + scenario.n_gen)
+        n_all = scenario.n_depth + max(n_tokens, sum(config.prompt_lengths))
+        return found_ns / 1e9 * n_all / n_tokens * (1.0 + config.inject_ratio)
 
     def _measure_binding(self, progress: ProgressLine) -> GroupSamples:
         """Measure llama-cpp-python beside the native driver; of each pair both sides are of this run."""

@@ -13,6 +13,7 @@ from perfsuite.expectation.cases import Case
 from perfsuite.measure.board.protocol import Board
 from perfsuite.measure.plan import LlamaPlan
 from perfsuite.measure.schedule import Payload, Rule, Series, Witness, pairs_of
+from perfsuite.measure.worker_limit import WORKER_LIMIT_S
 from perfsuite.records.events import GRAPH_PHASES, EngineRecord, Phase
 from perfsuite.trace.samples import ReplicateSamples, faster_half_mean, replicate_samples
 from perfsuite.verdict.case_sample import sample_of
@@ -44,12 +45,15 @@ def pair_series(
     budget_s: float | None = None,
     extra_environment: Mapping[str, str] | None = None,
     order: random.Random | None = None,
+    limit_s: float = WORKER_LIMIT_S,
 ) -> Series[Pair]:
     """Return the pairs of an old and a new plan, none of them taken; threads are bound on both sides or on none."""
     binds_threads = all(plan.binds_threads for plan in plans)
     old, new = (replace(plan, binds_threads=binds_threads) for plan in plans)
     return Series(
-        take=pairs_of(board, (old, new), order=order or random.Random(), extra_environment=extra_environment),
+        take=pairs_of(
+            board, (old, new), order=order or random.Random(), extra_environment=extra_environment, limit_s=limit_s
+        ),
         rules=(Rule(profile=profile),) * 2,
         keep=keep or (lambda payloads: pair_of(*map(engine_record, payloads))),
         witness=witness or Witness(),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import selectors
 import signal
 import subprocess
 import sys
@@ -39,6 +40,7 @@ from perfsuite.measure.plan import (
     load_record,
     task_of,
 )
+from perfsuite.measure.worker_limit import WORKER_LIMIT_S, limit_text
 
 if TYPE_CHECKING:
     from perfsuite.measure.live_publisher import Publication
@@ -46,8 +48,8 @@ if TYPE_CHECKING:
 #: Is given a worker's process id, and what it returns is open for as long as the worker runs.
 Observe: TypeAlias = Callable[[int], AbstractContextManager[object]]
 
-#: Longest that one worker may take; a first use of an OpenCL device compiles for tens of seconds.
-WORKER_LIMIT_S = 600.0
+#: Most that is kept of what a worker prints: its last words.
+KEPT_BYTES = 1 << 16
 
 #: Longest to wait for what a killed worker has left behind.
 _REAP_LIMIT_S = 10.0
@@ -278,22 +280,41 @@ def record_payload(plan: Plan, record: bytes | None, output: str) -> dict[str, A
 def _wait(process: subprocess.Popen[str], limit_s: float, task: str) -> str:
     started = time.monotonic()
     try:
-        output, _ = process.communicate(timeout=limit_s)
-    except subprocess.TimeoutExpired:
-        kill_worker(process)
-        raise still_running(task, time.monotonic() - started) from None
-    except BaseException:
-        kill_worker(process)
-        raise
+        output = _last_output(process, started + limit_s)
+        process.wait(max(0.0, started + limit_s - time.monotonic()))
+    except (subprocess.TimeoutExpired, TimeoutError):
+        raise still_running(task, time.monotonic() - started, limit_s) from None
+    finally:
+        kill_worker(process)  # and what an engine has started and left
     refuse_killed(process.returncode, output, task)
     return output
 
 
-def still_running(task: str, after_s: float) -> MeasurementError:
+def _last_output(process: subprocess.Popen[str], deadline_s: float) -> str:
+    """Read a worker's output to its end, and return the last `KEPT_BYTES` of it; `TimeoutError` past the deadline."""
+    assert process.stdout is not None
+    descriptor, kept = process.stdout.fileno(), b""
+    while True:
+        await_descriptor(descriptor, selectors.EVENT_READ, deadline_s)
+        chunk = os.read(descriptor, KEPT_BYTES)
+        if not chunk:
+            return kept.decode(errors="replace")
+        kept = (kept + chunk)[-KEPT_BYTES:]
+
+
+def await_descriptor(descriptor: int, event: int, deadline_s: float) -> None:
+    """Wait until a pipe can be read or written; `TimeoutError` past a deadline of ``time.monotonic``."""
+    with selectors.DefaultSelector() as selector:
+        selector.register(descriptor, event)
+        if not selector.select(max(0.0, deadline_s - time.monotonic())):
+            raise TimeoutError
+
+
+def still_running(task: str, after_s: float, limit_s: float) -> MeasurementError:
     """Return the error for a worker that ran past its limit."""
     return MeasurementError(
-        f"the worker for '{task}' was still running after {after_s:.0f} s and was stopped; "
-        "use a smaller model or scenario"
+        f"the worker for '{task}' was still running after {after_s:.0f} s and was stopped ({limit_text(limit_s)}); "
+        "use a smaller model or scenario, or another build if this one hangs"
     )
 
 
@@ -301,7 +322,13 @@ def refuse_killed(status: int | None, output: str, task: str) -> None:
     """Raise a `MeasurementError` where an ended worker did not end by itself: its status is a signal's, negated."""
     if status is not None and status < 0:
         name = _signal_name(-status)
-        raise MeasurementError(f"the worker for '{task}' was killed by {name}: {_last_line(output)}")
+        remedy = _REMEDIES.get(-status, _CRASHED)
+        raise MeasurementError(f"the worker for '{task}' was killed by {name}: {_last_line(output)}; {remedy}")
+
+
+#: What to do about a worker that a signal has ended.
+_CRASHED = "the engine or a driver crashed: measure another build, or fix this one"
+_REMEDIES: dict[int, str] = {signal.SIGKILL: "if memory ran out, use a smaller model or context"}
 
 
 def kill_worker(process: subprocess.Popen[str]) -> None:
@@ -339,4 +366,4 @@ def _reason(output: str, task: str) -> str:
 
 def _last_line(output: str) -> str:
     lines = [line.strip() for line in output.splitlines() if line.strip()]
-    return lines[-1] if lines else "it printed nothing"
+    return lines[-1][-_MOST_SHOWN:] if lines else "it printed nothing"

@@ -21,6 +21,7 @@ from perfsuite.errors import MeasurementError
 from perfsuite.measure.ebpf_run import drawn_sides, paired_sums, required_ebpf
 from perfsuite.measure.launch import READY_MARK, Observe, planned_engine
 from perfsuite.measure.plan import EbpfOverheadPlan, EngineDuplicationPlan, LlamaPlan, Plan, StepsPlan
+from perfsuite.measure.worker_limit import limit_text
 from perfsuite.measure.worker_lines import WaitingWorker
 from perfsuite.records.events import EngineRecord
 from perfsuite.records.trace_levels import TraceLevel
@@ -103,7 +104,7 @@ class LedWorker:
 
     def __init__(self, worker: AbstractContextManager[Waiting], *, limit_s: float) -> None:
         """Every step raises a `MeasurementError` once `limit_s` has passed, or the worker has ended."""
-        self._deadline_s = time.monotonic() + limit_s
+        self._limit_s, self._deadline_s = limit_s, time.monotonic() + limit_s
         self._opening = worker
 
     def __enter__(self) -> LedWorker:
@@ -161,8 +162,8 @@ class LedWorker:
 
     def _late(self) -> MeasurementError:
         return MeasurementError(
-            f"the worker for '{self._worker.task}' did not finish in time and was stopped; "
-            "use a smaller model or scenario"
+            f"the worker for '{self._worker.task}' did not finish in time and was stopped "
+            f"({limit_text(self._limit_s)}); use a smaller model or scenario, or another build if this one hangs"
         )
 
 

@@ -25,6 +25,7 @@ from perfsuite.measure.competition import SATURATED_RATIO, SEEN_AFTER, lost_rati
 from perfsuite.measure.contention import Contention
 from perfsuite.measure.llama_plan import with_drawn_layout
 from perfsuite.measure.plan import LlamaPlan, Plan, TurnsPlan, task_of
+from perfsuite.measure.worker_limit import WORKER_LIMIT_S
 
 #: What a worker has sent.
 Payload: TypeAlias = dict[str, Any]
@@ -125,6 +126,7 @@ def pairs_of(
     extra_environment: Mapping[str, str] | None = None,
     own_environments: tuple[Mapping[str, str], Mapping[str, str]] = ({}, {}),
     hear: Hear | None = None,
+    limit_s: float = WORKER_LIMIT_S,
 ) -> Callable[[], tuple[Payload, Payload]]:
     """Return what lets two processes take `N_TURNS` turns each at each call, every process with a layout of its own.
 
@@ -145,6 +147,7 @@ def pairs_of(
             extra_environment=extra_environment,
             own_environments=own_environments,
             hear=hear,
+            limit_s=limit_s,
         )
 
     return take

@@ -13,8 +13,9 @@ from typing import Any
 
 from perfsuite.device.work_folder import work_folder
 from perfsuite.errors import MeasurementError
-from perfsuite.measure.launch import READY_MARK, WORKER_LIMIT_S
+from perfsuite.measure.launch import READY_MARK
 from perfsuite.measure.plan import TurnsPlan
+from perfsuite.measure.worker_limit import WORKER_LIMIT_S, limit_text
 from perfsuite.measure.worker_lines import WaitingWorker
 
 #: Which of two takes each turn of a block of four, when the first one leads.
@@ -52,13 +53,14 @@ def run_in_turns(
         try:
             return _turns_taken((started[0], started[1]), turn_order(n_turns, leader), deadline_s)
         except TimeoutError:
-            raise out_of_time(started[0].task) from None
+            raise out_of_time(started[0].task, limit_s) from None
 
 
-def out_of_time(task: str) -> MeasurementError:
+def out_of_time(task: str, limit_s: float) -> MeasurementError:
     """Return the error for a pair that ran past its limit."""
     return MeasurementError(
-        f"the worker for '{task}' did not finish in time and was stopped; use a smaller model or scenario"
+        f"the worker for '{task}' did not finish in time and was stopped ({limit_text(limit_s)}); "
+        "use a smaller model or scenario, or another build if this one hangs"
     )
 
 

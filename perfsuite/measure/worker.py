@@ -33,7 +33,7 @@ def main(arguments: list[str]) -> int:
         plan = load_plan(plan_path.read_bytes())
         payload = _RUNNERS[type(plan)](plan)
     except PerfsuiteError as error:
-        print(f"{FAILURE_MARK}{' '.join(str(error).split())}", flush=True)
+        print(f"\n{FAILURE_MARK}{' '.join(str(error).split())}", flush=True)
         return 1
     partial = record_path.with_suffix(".part")
     partial.write_bytes(dump_record(task_of(plan), payload))
@@ -143,12 +143,12 @@ def _run_binding(plan: plans.BindingPlan) -> dict[str, Any]:
     turns: list[Contention] = []
     with opened_binding(plan.llama) as binding:
         binding.warm_up()
-        print(READY_MARK, flush=True)
+        print(f"\n{READY_MARK}", flush=True)
         for _ in sys.stdin:
             before = ContentionMark.take()
             binding.run()
             turns.append(before.until(ContentionMark.take()))
-            print(READY_MARK, flush=True)
+            print(f"\n{READY_MARK}", flush=True)
         resident_bytes = peak_rss_bytes()
         record, engine_record = binding.record(), binding.engine_record()
     return {
@@ -178,5 +178,12 @@ _RUNNERS: dict[type, Callable[[Any], dict[str, Any]]] = {
 }
 
 
+def keep_own_output() -> None:
+    """Keep the standard output for what Python says; what libraries print there goes to the standard error."""
+    sys.stdout = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+
+
 if __name__ == "__main__":
+    keep_own_output()
     sys.exit(main(sys.argv[1:]))

@@ -6,7 +6,6 @@ import contextlib
 import os
 import selectors
 import subprocess
-import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -14,10 +13,20 @@ from typing import Any
 
 from perfsuite.device.work_folder import work_folder
 from perfsuite.errors import MeasurementError
-from perfsuite.measure.launch import kill_worker, open_publication, read_record, refuse_killed, start_worker
+from perfsuite.measure.launch import (
+    KEPT_BYTES,
+    await_descriptor,
+    kill_worker,
+    open_publication,
+    read_record,
+    refuse_killed,
+    start_worker,
+)
 from perfsuite.measure.plan import Plan, task_of
 
 _CHUNK_BYTES = 65536
+#: Most that is waited for of a line without an end.
+_MOST_LINE_BYTES = 1 << 20
 #: Lines that are kept for a worker's last words.
 _KEPT_LINES = 100
 #: Longest to wait for a worker to end that has closed its output.
@@ -57,7 +66,7 @@ class WaitingWorker:
     def answer(self, mark: str | None, deadline_s: Callable[[], float]) -> str | None:
         """Return the next line with a mark, None once the output is closed; `TimeoutError` beyond a line's deadline."""
         while (line := self._lines.next_line(deadline_s())) is not None and not (mark and line.startswith(mark)):
-            self.words.append(line)
+            self.words.append(line[:KEPT_BYTES])
         return line
 
     def end_input(self) -> None:
@@ -124,6 +133,8 @@ class WorkerLines:
             if not chunk and not self._unread:
                 return None
             *lines, self._unread = (self._unread + (chunk or b"\n")).split(b"\n")
+            if len(self._unread) > _MOST_LINE_BYTES:
+                self._unread = self._unread[-KEPT_BYTES:]
             self._lines.extend(line.decode(errors="replace") for line in lines)
         return self._lines.popleft()
 
@@ -132,17 +143,10 @@ class WorkerLines:
         unsent = memoryview(f"{line}\n".encode())
         os.set_blocking(self._input.fileno(), False)
         while unsent:
-            _await(self._input.fileno(), selectors.EVENT_WRITE, deadline_s)
+            await_descriptor(self._input.fileno(), selectors.EVENT_WRITE, deadline_s)
             unsent = unsent[os.write(self._input.fileno(), unsent[:_CHUNK_BYTES]) :]
 
     def _read(self, deadline_s: float) -> bytes:
         """Read what there is, empty at the end."""
-        _await(self._output.fileno(), selectors.EVENT_READ, deadline_s)
+        await_descriptor(self._output.fileno(), selectors.EVENT_READ, deadline_s)
         return os.read(self._output.fileno(), _CHUNK_BYTES)
-
-
-def _await(descriptor: int, event: int, deadline_s: float) -> None:
-    with selectors.DefaultSelector() as selector:
-        selector.register(descriptor, event)
-        if not selector.select(max(0.0, deadline_s - time.monotonic())):
-            raise TimeoutError

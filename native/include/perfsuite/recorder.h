@@ -101,6 +101,8 @@ void ps_recorder_inject(ps_recorder *recorder, const char *op, double ratio, int
 /* The two hooks, with the signatures that llama.cpp wants. */
 bool ps_recorder_ask(struct ggml_tensor *tensor, bool ask, void *recorder);
 bool ps_recorder_tick(void *recorder);
+/* Whether a node was asked for since this was last called: an evaluation in which none was has computed nothing. */
+bool ps_recorder_was_asked(ps_recorder *recorder);
 
 /* Which nodes of the evaluations to come end a group (the `groups` recorder), by their place among all nodes of an
  * evaluation; those from `n_nodes` on end one each.  `ends` is kept by the caller. */

@@ -259,6 +259,15 @@ struct ps_engine {
         add(phase, repetition, token, tokens.n_tokens, start_ns);
         if (recorder) {
             ps_recorder_end_evaluation(recorder.get());
+            refuse_idle(token, tokens.n_tokens);
+        }
+    }
+
+    // An engine that says that it has evaluated tokens has asked for nodes of a graph.
+    void refuse_idle(int32_t token, int32_t n_tokens) const {
+        if (options.recorder != PS_RECORDER_SPLITS && !ps_recorder_was_asked(recorder.get())) {
+            fail("llama.cpp computed nothing: it returned from " + std::to_string(n_tokens) + " tokens at place " +
+                 std::to_string(token) + " without an operator; measure another build, or mend this one");
         }
     }
 
@@ -266,12 +275,19 @@ struct ps_engine {
     void choose_next(int32_t repetition, int32_t token, int32_t row = -1) {
         int64_t start_ns = ps_now_ns();
         const float *logits = llama_get_logits_ith(context.get(), row);
+        if (!logits) {
+            fail("llama.cpp has no logits at place " + std::to_string(token) + "; measure another build, or mend this one");
+        }
         ps_phase_copy(probabilities.data(), logits, probabilities.size());
         add(PS_PHASE_COPY, repetition, token, 1, start_ns);
 
         start_ns = ps_now_ns();
         sink = ps_phase_softmax(probabilities.data(), probabilities.size());
         add(PS_PHASE_SOFTMAX, repetition, token, 1, start_ns);
+        if (!std::isfinite(sink)) {
+            fail("llama.cpp's logits at place " + std::to_string(token) +
+                 " are not finite numbers; check the model's file, or measure another build");
+        }
 
         start_ns = ps_now_ns();
         llama_sampler_sample(sampler.get(), context.get(), row);

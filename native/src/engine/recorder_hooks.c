@@ -113,11 +113,18 @@ static bool ask_otherwise(ps_recorder *r, const struct ggml_tensor *tensor, bool
 
 bool ps_recorder_ask(struct ggml_tensor *tensor, bool ask, void *recorder) {
     ps_recorder *r = (ps_recorder *)recorder;
+    r->was_asked = true;
     if (__builtin_expect(r->kind >= PS_RECORDER_CB_EVAL, 0)) {
         return ask_otherwise(r, tensor, ask);
     }
     note(r, tensor);
     return false;
+}
+
+bool ps_recorder_was_asked(ps_recorder *r) {
+    bool was_asked = r->was_asked;
+    r->was_asked = false;
+    return was_asked;
 }
 
 /* ---- its operators --------------------------------------------------------------------------------------------- */

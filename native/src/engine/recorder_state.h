@@ -55,6 +55,7 @@ struct ps_recorder {
     uint32_t n_asked;
     uint32_t n_ticked;
     bool follows_backends, only_asks;
+    bool was_asked; /* since it was last looked at */
     int32_t current;      /* graph that is being computed; -1 when it could not be kept */
     uint8_t *may_be_last; /* by position: 1 where a known graph ends */
     const struct ggml_tensor **asked;

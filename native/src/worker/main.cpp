@@ -21,6 +21,7 @@
 #include "../launcher/devices.h"
 #include "describe.h"
 #include "failure.h"
+#include "own_output.h"
 #include "run.h"
 
 namespace {
@@ -41,8 +42,7 @@ std::string one_line(const char *text) {
 }
 
 int failed(const char *text) {
-    std::printf("%s%s\n", FAILURE_MARK, one_line(text).c_str());
-    std::fflush(stdout);
+    perfsuite::say_line(FAILURE_MARK + one_line(text));
     return 1;
 }
 

@@ -1,6 +1,5 @@
 #include "run.h"
 
-#include <cstdio>
 #include <iostream>
 #include <unistd.h>
 
@@ -13,6 +12,7 @@
 #include "message.h"
 #include "model_tensors.h"
 #include "operators.h"
+#include "own_output.h"
 #include "own_process.h"
 #include "perfsuite/live.h"
 #include "placed_operators.h"
@@ -64,8 +64,7 @@ class Live {
 };
 
 void say_ready(const std::string &answer = "") {
-    std::printf("%s%s%s\n", READY_MARK, answer.empty() ? "" : " ", answer.c_str());
-    std::fflush(stdout);
+    say_line(READY_MARK + (answer.empty() ? "" : " " + answer));
 }
 
 /* The engine library, whose llama.cpp is the build that the plan was made for. */
@@ -334,6 +333,7 @@ Libraries libraries_in(const std::vector<std::string> &options) {
 } // namespace
 
 int run(const std::vector<std::string> &arguments) {
+    keep_own_output();
     Value plan = unpack(required_file(arguments.at(0)));
     check_header(plan);
     Value payload = ran(plan, libraries_in({arguments.begin() + 2, arguments.end()}));

@@ -8,23 +8,20 @@
 
 #include "base64.h"
 #include "failure.h"
+#include "own_output.h"
 #include "text.h"
 
 namespace perfsuite {
 
 namespace {
 
-/* What an answer begins with; libraries print to the same pipe. */
+/* What an answer begins with. */
 constexpr const char *ANSWER_MARK = "perfsuite-worker-ready";
 
 /* Most values that cross in one line: what hears a worker keeps 64 KiB of one. */
 constexpr int64_t MOST_VALUES = 8192;
 
-/* Begins a line of its own: a library may have left one that has no end. */
-void say(const std::string &kind, const std::string &text) {
-    std::printf("\n%s %s %s\n", ANSWER_MARK, kind.c_str(), text.c_str());
-    std::fflush(stdout);
-}
+void say(const std::string &kind, const std::string &text) { say_line(std::string(ANSWER_MARK) + " " + kind + " " + text); }
 
 } // namespace
 

@@ -43,8 +43,8 @@ from perfsuite.measure.board.local_board import LocalBoard
 from perfsuite.measure.board.protocol import Hear
 from perfsuite.measure.board.run_folder import file_within, left_files
 from perfsuite.measure.engine import Engine
-from perfsuite.measure.launch import WORKER_LIMIT_S
 from perfsuite.measure.plan import TurnsPlan, load_plan
+from perfsuite.measure.worker_limit import WORKER_LIMIT_S
 
 if TYPE_CHECKING:
     from perfsuite.measure.live import Delivery
@@ -114,7 +114,12 @@ class Answering:
         own_first, own_second = asked["own_environments"]
         other = {name: asked[name] for name in ("n_turns", "leader", "extra_environment")}
         own = (own_first, own_second)
-        return list(self._board.run_in_turns((first, second), own_environments=own, hear=self._hear(asked), **other))
+        limit_s = asked.get("limit_s", WORKER_LIMIT_S)
+        return list(
+            self._board.run_in_turns(
+                (first, second), own_environments=own, hear=self._hear(asked), limit_s=limit_s, **other
+            )
+        )
 
     @property
     def shapes(self) -> KeptSessions:

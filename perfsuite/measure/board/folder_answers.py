@@ -39,7 +39,7 @@ Arguments = Mapping[str, Any]
 _RUNS = ("run", "run_in_turns")
 
 #: Drawn anew for each process, or for each pair; and what only the program there knows.
-_DRAWN = frozenset({"layout_seed", "seed", "leader", "order", "looks", "environment", "environments"})
+_DRAWN = frozenset({"layout_seed", "seed", "leader", "order", "looks", "environment", "environments", "limit_s"})
 
 #: What is looked at beside a run there, by pattern; `perfsuite.device.stability.sampler` makes samples of them.
 _POWER = (

@@ -31,6 +31,7 @@ from perfsuite.measure.engine import Engine, find_engine
 from perfsuite.measure.engine_store import KERNELS_DIR, open_store
 from perfsuite.measure.environment import environment_engine, environment_opencl_vendors
 from perfsuite.measure.plan import KernelPlan, LlamaPlan, Plan, TurnsPlan
+from perfsuite.measure.worker_limit import WORKER_LIMIT_S
 from perfsuite.records.file_digest import file_digest
 from perfsuite.workload.weights import Weights, materialize, resolve
 
@@ -101,7 +102,7 @@ class LocalBoard:
         files: Path | None = None,
         beside: Beside | None = None,
         hear: Hear | None = None,
-        limit_s: float = launch.WORKER_LIMIT_S,
+        limit_s: float = WORKER_LIMIT_S,
     ) -> dict[str, Any]:
         """Run one plan in a fresh process; beside one that measures cases the device is sampled."""
         is_watched = isinstance(plan, WATCHED)
@@ -127,17 +128,19 @@ class LocalBoard:
         extra_environment: Mapping[str, str] | None = None,
         own_environments: tuple[Mapping[str, str], Mapping[str, str]] = ({}, {}),
         hear: Hear | None = None,
+        limit_s: float = WORKER_LIMIT_S,
     ) -> tuple[dict[str, Any], dict[str, Any]]:
         """Let two processes take turns; both payloads have the samples of the device beside them."""
         with run_folder(None) as folder, watched(self.conditions) as told:
             old, new = (placed_in(folder, each) for each in plans)
-            with _subscribed((old, new), hear):
+            with _subscribed((old, new), hear, limit_s):
                 first, second = turns.run_in_turns(
                     (old, new),
                     n_turns=n_turns,
                     leader=leader,
                     extra_environment=placed_in(folder, extra_environment),
                     own_environments=placed_in(folder, own_environments),
+                    limit_s=limit_s,
                 )
         return {**first, **told()}, {**second, **told()}
 
@@ -248,7 +251,7 @@ def _heard(plan: Plan, hear: Hear | None, limit_s: float) -> launch.Observe | No
 
 
 @contextmanager
-def _subscribed(plans: tuple[TurnsPlan, TurnsPlan], hear: Hear | None) -> Iterator[None]:
+def _subscribed(plans: tuple[TurnsPlan, TurnsPlan], hear: Hear | None, limit_s: float) -> Iterator[None]:
     """Hear the live records of two processes, of those that offer any."""
     socket = next((each.llama.live_socket for each in plans if each.llama.live_socket is not None), None)
     if hear is None or socket is None:
@@ -256,7 +259,7 @@ def _subscribed(plans: tuple[TurnsPlan, TurnsPlan], hear: Hear | None) -> Iterat
         return
     from perfsuite.measure.live import kept_subscribed  # as in `_heard`
 
-    with kept_subscribed(Path(socket), hear, limit_s=launch.WORKER_LIMIT_S):
+    with kept_subscribed(Path(socket), hear, limit_s=limit_s):
         yield
 
 

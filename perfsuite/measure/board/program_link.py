@@ -46,7 +46,6 @@ from perfsuite.measure.contention import ContentionMark, processor_ticks
 from perfsuite.measure.engine import OPENCL_BACKEND, Engine
 from perfsuite.measure.engine_store import KERNELS_DIR
 from perfsuite.measure.launch import (
-    WORKER_LIMIT_S,
     pinning,
     publishing_processors,
     record_payload,
@@ -58,6 +57,7 @@ from perfsuite.measure.led_worker import Lead, lead_of
 from perfsuite.measure.plan import LlamaPlan, Plan, dump_plan, load_plan, task_of
 from perfsuite.measure.probes import CACHE_FILES
 from perfsuite.measure.turns import out_of_time, turn_order
+from perfsuite.measure.worker_limit import WORKER_LIMIT_S
 
 if TYPE_CHECKING:
     from perfsuite.measure.board.bundled_opencl import BundledOpenCl
@@ -355,7 +355,7 @@ class ProgramLink(AgentLink):
         if records is not None:
             records.ended_ns = told.get("ended_ns")
         try:
-            return {**_payload(plan, told), **beside.payload(told)}, told
+            return {**_payload(plan, {**told, "limit_s": request["limit_s"]}), **beside.payload(told)}, told
         except MeasurementError as error:
             raise beside.reason(told, error) from None
 
@@ -396,6 +396,7 @@ class ProgramLink(AgentLink):
             for plan, own in zip(plans, asked["own_environments"], strict=True)
         ]
         hear = self._hear if asked.get("is_heard") else None
+        limit_s = asked.get("limit_s", WORKER_LIMIT_S)
         with heard_there(hear) as records, self._mirrored() as board:
             seen, looks = asked_looks(board, self._conditions)
             told = self._asked(
@@ -406,7 +407,7 @@ class ProgramLink(AgentLink):
                     "options": [self._options(plan) for plan in plans],
                     "leader": asked["leader"],
                     "order": list(turn_order(asked["n_turns"], asked["leader"])),
-                    "limit_s": WORKER_LIMIT_S,
+                    "limit_s": limit_s,
                     "looks": looks,
                     "besides": [_live(plan, records) for plan in plans],
                     "stands_on": self._stands_on(plans[0], records),
@@ -414,7 +415,7 @@ class ProgramLink(AgentLink):
                 records,
             )
             if told["is_late"]:
-                raise out_of_time(task)
+                raise out_of_time(task, limit_s)
             if (early := told["ended_early"]) is not None:
                 _payload(plans[early], told["outcomes"][early])
                 raise LinkError(f"the worker for '{task}' ended before its last turn, and left a record")
@@ -553,7 +554,7 @@ def _payload(plan: Plan, told: Mapping[str, Any]) -> dict[str, Any]:
     """Return what an ended worker has measured, or raise with its reason."""
     task = task_of(plan)
     if told.get("is_late"):
-        raise still_running(task, float(told["took_s"]))
+        raise still_running(task, float(told["took_s"]), told.get("limit_s", WORKER_LIMIT_S))
     output = bytes(told["output"]).decode("utf-8", "replace")
     number = told["signal"]
     refuse_killed(None if number is None else -int(number), output, task)

@@ -13,8 +13,8 @@ from perfsuite.measure.board.holding import Held
 from perfsuite.measure.board.instruments import Instruments
 from perfsuite.measure.competition import Competition
 from perfsuite.measure.engine import Engine
-from perfsuite.measure.launch import WORKER_LIMIT_S
 from perfsuite.measure.plan import Plan, TurnsPlan
+from perfsuite.measure.worker_limit import WORKER_LIMIT_S
 from perfsuite.records.run_origin import BoardName
 from perfsuite.workload.weights import Weights
 
@@ -118,6 +118,7 @@ class Board(Protocol):
         extra_environment: Mapping[str, str] | None = None,
         own_environments: tuple[Mapping[str, str], Mapping[str, str]] = ({}, {}),
         hear: Hear | None = None,
+        limit_s: float = WORKER_LIMIT_S,
     ) -> tuple[dict[str, Any], dict[str, Any]]:
         """Let two processes there take turns; as `perfsuite.measure.turns.run_in_turns`.
 

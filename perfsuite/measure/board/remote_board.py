@@ -22,8 +22,8 @@ from perfsuite.measure.board.protocol import BoardFacts, Hear
 from perfsuite.measure.board.run_folder import file_within
 from perfsuite.measure.competition import Competition
 from perfsuite.measure.engine import Engine
-from perfsuite.measure.launch import WORKER_LIMIT_S
 from perfsuite.measure.plan import Plan, TurnsPlan, dump_plan
+from perfsuite.measure.worker_limit import WORKER_LIMIT_S
 from perfsuite.workload.weights import Weights
 
 if TYPE_CHECKING:
@@ -149,6 +149,7 @@ class RemoteBoard:
         extra_environment: Mapping[str, str] | None = None,
         own_environments: tuple[Mapping[str, str], Mapping[str, str]] = ({}, {}),
         hear: Hear | None = None,
+        limit_s: float = WORKER_LIMIT_S,
     ) -> tuple[dict[str, Any], dict[str, Any]]:
         """Let two processes there take turns."""
         arguments = {
@@ -158,8 +159,10 @@ class RemoteBoard:
             "extra_environment": dict(extra_environment or {}),
             "own_environments": [dict(each) for each in own_environments],
             **({} if hear is None else {"is_heard": True}),
+            "limit_s": limit_s,
         }
-        return self._understood("run_in_turns", _pair, arguments, limit_s=self._worker_limit_s, hear=hear)
+        waits_s = limit_s + self.connecting.limits.beyond_worker_s
+        return self._understood("run_in_turns", _pair, arguments, limit_s=waits_s, hear=hear)
 
     def start_shapes(self, setup: ShapeSetup, *, limit_s: float) -> ShapeSession:
         """Let the agent start a process that measures shapes."""

@@ -100,7 +100,8 @@ def test_an_error_there_is_the_same_error_here(board: RemoteBoard, home: BoardHo
     """The class and the line of what a worker could not do arrive, and the agent serves on."""
     home.install("echo last words; kill -KILL $$")
     with pytest.raises(
-        MeasurementError, match=r"^the worker for '(opencl_)?devices' was killed by SIGKILL: last words$"
+        MeasurementError,
+        match=r"^the worker for '(opencl_)?devices' was killed by SIGKILL: last words; if memory ran out",
     ):
         board.run(PLAN)
     with pytest.raises(Exception, match=r"/nowhere: is not a folder") as caught:

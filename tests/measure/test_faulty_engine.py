@@ -1,0 +1,134 @@
+"""Engines that misbehave: what a user sees of each, from a library that comes before llama.cpp's own functions."""
+
+from __future__ import annotations
+
+import resource
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+from perfsuite.errors import MeasurementError
+from perfsuite.measure.engine import Engine
+from perfsuite.measure.launch import KEPT_BYTES, run_worker
+from perfsuite.measure.native import build_program
+from perfsuite.measure.plan import LlamaPlan, TurnsPlan
+from perfsuite.measure.turns import run_in_turns
+from perfsuite.records.events import EngineRecord, Phase
+
+SOURCE = Path(__file__).parent / "faulty_engine.cpp"
+
+Faulty = Callable[..., Mapping[str, str]]
+
+
+@pytest.fixture(scope="session")
+def faulty(engine: Engine, engine_cache: Path) -> Faulty:
+    """Return the environment of a worker whose engine has a fault, from the call of a number of ``llama_decode`` on."""
+    library = build_program(
+        "libfaulty_engine.so",
+        [SOURCE],
+        Path(engine.include_dirs[0]),
+        engine_cache,
+        extra=engine.include_flags,
+        links=("-ldl",),
+        identity=engine.build_id,
+        is_library=True,
+    )
+
+    def environment(fault: str, *, at: int = 0, mib: int = 0) -> Mapping[str, str]:
+        return {"LD_PRELOAD": str(library), "FAULT": fault, "FAULT_FROM": str(at), "FAULT_MIB": str(mib)}
+
+    return environment
+
+
+FAULTS = [
+    (
+        "abort",
+        1,
+        r"was killed by SIGABRT: GGML_ASSERT\(false\) failed; the engine or a driver crashed: measure another",
+    ),
+    ("segv", 1, r"was killed by SIGSEGV: it printed nothing; the engine or a driver crashed: measure another build"),
+    ("exit", 1, r"wrote no record: it printed nothing"),
+    ("status", 1, r"^llama_decode of \d+ tokens returned -3"),
+    ("nan", 1, r"^llama\.cpp's logits at place \d+ are not finite numbers; check the model's file"),
+    ("idle", 0, r"^llama\.cpp computed nothing: it returned from 16 tokens at place 0 without an operator; measure"),
+    ("idle", 3, r"^llama\.cpp computed nothing: it returned from 1 tokens at place 16 without an operator; measure"),
+    ("short", 0, r"^llama\.cpp computed nothing: it returned from 16 tokens at place 0 without an operator; measure"),
+    ("short", 4, r"^llama\.cpp computed nothing: it returned from 1 tokens at place \d+ without an operator; measure"),
+]
+
+
+@pytest.mark.parametrize(("fault", "at", "message"), FAULTS)
+def test_a_fault_is_one_line(small_plan: LlamaPlan, faulty: Faulty, fault: str, at: int, message: str) -> None:
+    """Each fault of an engine is an error of one line that says what it did, and no record of it is believed."""
+    with pytest.raises(MeasurementError, match=message) as caught:
+        run_worker(small_plan, extra_environment=faulty(fault, at=at))
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("fault", "at", "message"), [each for each in FAULTS if each[0] in ("abort", "nan", "idle", "short")]
+)
+def test_a_fault_of_the_new_side_ends_a_pair(
+    small_plan: LlamaPlan, faulty: Faulty, fault: str, at: int, message: str
+) -> None:
+    """A pair with such an engine is the same error: an engine that computes nothing is not faster than the old one."""
+    plan = TurnsPlan(llama=small_plan)
+    with pytest.raises(
+        MeasurementError, match=message.replace("16 tokens", r"\d+ tokens").replace("place 16", r"place \d+")
+    ):
+        run_in_turns((plan, plan), n_turns=2, leader=0, own_environments=({}, faulty(fault, at=at)))
+
+
+@pytest.mark.parametrize("fault", ["stdout", "closed"])
+def test_what_an_engine_prints_breaks_no_protocol(small_plan: LlamaPlan, faulty: Faulty, fault: str) -> None:
+    """Garbage without the end of a line before each answer, or a closed standard output, costs nothing."""
+    plan = TurnsPlan(llama=small_plan)
+    own = faulty(fault)
+    for payload in run_in_turns((plan, plan), n_turns=2, leader=1, own_environments=(own, own), limit_s=60.0):
+        record = EngineRecord.from_plain(payload["engine"])
+        assert len([span for span in record.spans if span.phase is Phase.DECODE]) == 2 * small_plan.n_gen
+
+
+def test_a_flood_of_words_leaves_the_last_ones(small_plan: LlamaPlan, faulty: Faulty, tmp_path: Path) -> None:
+    """Of 64 MiB on the standard error without the end of a line 64 KiB are kept, the last words among them."""
+    log_path = tmp_path / "log"
+    with pytest.raises(MeasurementError, match="SIGABRT: last words;"):
+        run_worker(small_plan, extra_environment=faulty("stderr", mib=64), log_path=log_path)
+    plan = TurnsPlan(llama=small_plan)
+    with pytest.raises(MeasurementError, match="SIGABRT: last words;"):
+        run_in_turns((plan, plan), n_turns=2, leader=0, own_environments=({}, faulty("stderr", mib=64)))
+
+
+@pytest.mark.long
+def test_gigabytes_of_words_take_no_memory(small_plan: LlamaPlan, faulty: Faulty) -> None:
+    """Of 4 GiB no more is kept than of 64 MiB: the process that reads them stays below 128 MiB more than before."""
+    before_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(MeasurementError, match="SIGABRT: last words;"):
+        run_worker(small_plan, extra_environment=faulty("stderr", mib=4096))
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before_kib < 128 * 1024
+    assert KEPT_BYTES < 1 << 20
+
+
+def test_an_engine_that_hangs_is_stopped(small_plan: LlamaPlan, faulty: Faulty) -> None:
+    """Past its limit it is stopped, alone and in a pair; the message names the limit."""
+    with pytest.raises(
+        MeasurementError, match=r"was still running after 2 s and was stopped \(its limit is 2 s, 20 times"
+    ):
+        run_worker(small_plan, extra_environment=faulty("hang"), limit_s=2.0)
+    plan = TurnsPlan(llama=small_plan)
+    with pytest.raises(MeasurementError, match=r"did not finish in time and was stopped \(its limit is 2 s"):
+        run_in_turns((plan, plan), n_turns=2, leader=0, own_environments=({}, faulty("hang")), limit_s=2.0)
+
+
+def test_an_engine_without_memory_is_one_line(small_plan: LlamaPlan, faulty: Faulty) -> None:
+    """An engine that takes all memory meets the limit that the worker has set itself, and not the machine's end."""
+    limited = faulty("memory")
+    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (3 << 30, hard))
+    try:
+        with pytest.raises(MeasurementError, match=r"bad_alloc") as caught:
+            run_worker(small_plan, extra_environment=limited)
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+    assert "\n" not in str(caught.value)
