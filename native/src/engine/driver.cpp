@@ -267,7 +267,7 @@ struct ps_engine {
     void refuse_idle(int32_t token, int32_t n_tokens) const {
         if (options.recorder != PS_RECORDER_SPLITS && !ps_recorder_was_asked(recorder.get())) {
             fail("llama.cpp computed nothing: it returned from " + std::to_string(n_tokens) + " tokens at place " +
-                 std::to_string(token) + " without an operator; measure another build, or mend this one");
+                 std::to_string(token) + " without an operator; measure another build, or fix this one");
         }
     }
 
@@ -276,7 +276,7 @@ struct ps_engine {
         int64_t start_ns = ps_now_ns();
         const float *logits = llama_get_logits_ith(context.get(), row);
         if (!logits) {
-            fail("llama.cpp has no logits at place " + std::to_string(token) + "; measure another build, or mend this one");
+            fail("llama.cpp has no logits at place " + std::to_string(token) + "; measure another build, or fix this one");
         }
         ps_phase_copy(probabilities.data(), logits, probabilities.size());
         add(PS_PHASE_COPY, repetition, token, 1, start_ns);
