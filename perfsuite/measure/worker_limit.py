@@ -16,6 +16,6 @@ def forecast_limit_s(forecast_s: float | None) -> float:
 
 def limit_text(limit_s: float) -> str:
     """Say where a limit comes from, for messages."""
-    if limit_s == WORKER_LIMIT_S:
+    if limit_s == WORKER_LIMIT_S or limit_s < LEAST_LIMIT_S:
         return f"its limit is {limit_s:.0f} s"
     return f"its limit is {limit_s:.0f} s, {FORECAST_RATIO:g} times its forecast and at least {LEAST_LIMIT_S:g} s"

@@ -112,9 +112,7 @@ def test_gigabytes_of_words_take_no_memory(small_plan: LlamaPlan, faulty: Faulty
 
 def test_an_engine_that_hangs_is_stopped(small_plan: LlamaPlan, faulty: Faulty) -> None:
     """Past its limit it is stopped, alone and in a pair; the message names the limit."""
-    with pytest.raises(
-        MeasurementError, match=r"was still running after 2 s and was stopped \(its limit is 2 s, 20 times"
-    ):
+    with pytest.raises(MeasurementError, match=r"was still running after 2 s and was stopped \(its limit is 2 s\)"):
         run_worker(small_plan, extra_environment=faulty("hang"), limit_s=2.0)
     plan = TurnsPlan(llama=small_plan)
     with pytest.raises(MeasurementError, match=r"did not finish in time and was stopped \(its limit is 2 s"):

@@ -351,7 +351,10 @@ def test_a_worker_that_runs_on_is_stopped_with_its_children(child: Child, tmp_pa
     """Past its limit a worker is killed together with the processes that it started."""
     pid_path = tmp_path / "pid"
     child(f"sleep {FOREVER_S} & echo $! > {pid_path}; wait")
-    with pytest.raises(MeasurementError, match=r"'devices' was still running after 1 s and was stopped; use a smaller"):
+    with pytest.raises(
+        MeasurementError,
+        match=r"'devices' was still running after 1 s and was stopped .its limit is 1 s.; use a smaller",
+    ):
         run_worker(PLAN, limit_s=1.0)
     assert wait_until(lambda: is_gone(int(pid_path.read_text())))
 
@@ -380,13 +383,12 @@ def test_an_interrupt_takes_the_worker_with_it(child: Child, tmp_path: Path, mon
     pid_path = tmp_path / "pid"
     child(f"echo $$ > {pid_path}; exec sleep {FOREVER_S}")
 
-    def interrupted(process: Any, timeout: float) -> tuple[str, str]:
+    def interrupted(descriptor: int, event: int, deadline_s: float) -> None:
         while not (pid_path.exists() and pid_path.read_text().strip()):
             time.sleep(0.01)
-        process.stdout.close()
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("subprocess.Popen.communicate", interrupted)
+    monkeypatch.setattr("perfsuite.measure.launch.await_descriptor", interrupted)
     with pytest.raises(KeyboardInterrupt):
         run_worker(PLAN)
     assert wait_until(lambda: is_gone(int(pid_path.read_text())))
