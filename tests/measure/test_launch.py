@@ -353,7 +353,7 @@ def test_a_worker_that_runs_on_is_stopped_with_its_children(child: Child, tmp_pa
     child(f"sleep {FOREVER_S} & echo $! > {pid_path}; wait")
     with pytest.raises(
         MeasurementError,
-        match=r"'devices' was still running after 1 s and was stopped .its limit is 1 s.; use a smaller",
+        match=r"'devices' was still running after 1 s and was stopped \(its limit is 1 s\); use a smaller",
     ):
         run_worker(PLAN, limit_s=1.0)
     assert wait_until(lambda: is_gone(int(pid_path.read_text())))

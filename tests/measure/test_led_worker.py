@@ -73,7 +73,7 @@ def test_no_step_takes_longer_than_the_limit(small_plan: LlamaPlan) -> None:
     """A worker that does not answer is stopped, and the message says what to do."""
     with (
         pytest.raises(
-            MeasurementError, match="did not finish in time and was stopped .its limit is 0 s.; use a smaller"
+            MeasurementError, match=r"did not finish in time and was stopped \(its limit is 0 s\); use a smaller"
         ),
         led(small_plan, 0.0),
     ):
