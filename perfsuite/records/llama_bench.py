@@ -14,6 +14,9 @@ from perfsuite.units import NS_PER_S
 #: What a field of llama-bench's output can be.
 FieldValue = str | int | float
 
+#: llama.cpp numbers tokens by 32 bits.
+_MOST_TOKENS = 2**31 - 1
+
 #: What older releases did not write, and what they did instead.
 _SINCE_ADDED: Mapping[str, FieldValue] = {"build_number": 0, "gpu_info": "", "n_depth": 0}
 
@@ -181,5 +184,8 @@ def _check_lengths(run: BenchRun, where: str) -> None:
     for name, minimum in {**least, "stddev_ns": 0, "avg_ts": 0, "stddev_ts": 0}.items():
         if getattr(run, name) < minimum:
             raise PerfsuiteError(f"{where}: {name} is {getattr(run, name)}, expected {minimum} or more")
+    for name in ("n_prompt", "n_gen", "n_depth"):
+        if getattr(run, name) > _MOST_TOKENS:
+            raise PerfsuiteError(f"{where}: {name} is {getattr(run, name)}, expected {_MOST_TOKENS} tokens at most")
     if run.n_prompt + run.n_gen == 0:
         raise PerfsuiteError(f"{where}: n_prompt and n_gen are 0, expected one of them above 0")

@@ -38,8 +38,8 @@ def refuse_foreign(path: Path, error_type: type[PerfsuiteError]) -> None:
             return
         if about.st_uid not in (os.geteuid(), 0):
             raise error_type(
-                f"{path}: belongs to the account {about.st_uid}, expected your own ({os.geteuid()}); remove it, or "
-                "let XDG_CACHE_HOME name a folder of yours"
+                f"{path}: belongs to the account {about.st_uid}, expected your own ({os.geteuid()}); let "
+                "XDG_CACHE_HOME name a folder of yours, or remove it if nobody needs it"
             )
         is_shared = about.st_mode & stat.S_IWGRP and about.st_gid != os.getegid()
         if not stat.S_ISLNK(about.st_mode) and (about.st_mode & stat.S_IWOTH or is_shared):

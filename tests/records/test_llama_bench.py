@@ -86,6 +86,7 @@ def test_a_missing_field_is_named(plain: dict[str, Any], field: str) -> None:
         ("n_prompt", "many", "a whole number"),
         ("n_prompt", 1.5, "a whole number"),
         ("n_gen", -1, "0 or more"),
+        ("n_prompt", 2**32 - 1, "2147483647 tokens at most"),
         ("n_threads", 0, "1 or more"),
         ("avg_ns", 0, "1 or more"),
         ("avg_ts", "nan", "a number"),
