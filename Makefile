@@ -29,7 +29,7 @@ ebpf: env ## install what the eBPF recorder is compiled with (Debian: clang, bpf
 # The compiler comes first; the other packages are installed, and Debian for arm64 is made, while it compiles llama.cpp.
 # At last llama.cpp is compiled for arm64, once, as for here.
 test-needs: ## install what the tests need, as far as that needs no password (clang, sshd, chromium, labgrid, ...)
-	@(tools/needs.sh --system ebpf opencl boards arm audit browser; tools/arm_root.sh >/dev/null || true) & \
+	@(tools/needs.sh --system ebpf opencl boards arm audit browser counting; tools/arm_root.sh >/dev/null || true) & \
 	  tools/bootstrap.sh; status=$$?; wait; exit $$status
 	@tools/needs.sh --python browser farm
 	@tools/opencl_backend.sh >/dev/null || true

@@ -4,8 +4,8 @@
 #
 #   tools/needs.sh ebpf                          what the eBPF recorder is compiled with
 #   tools/needs.sh audit                         what 'make lint' searches C and C++ with
-#   tools/needs.sh opencl boards arm browser farm    what OpenCL's backend, test boards, Arm, pages and farms are
-#                                                tested with
+#   tools/needs.sh opencl boards arm browser counting farm    what OpenCL's backend, test boards, Arm, pages, counted
+#                                                work and farms are tested with
 #
 #   --system    Debian's packages alone      --python    Python's packages alone
 set -uo pipefail
@@ -26,6 +26,7 @@ arm=("Arm is not tested, or not all of it"
 browser=("the report is not tested in a browser"
   chromium chromium  DejaVuSans.ttf fonts-dejavu-core  NotoColorEmoji.ttf fonts-noto-color-emoji)
 audit=("C and C++ are not searched for weaknesses" cppcheck cppcheck)
+counting=("work is not counted" valgrind valgrind  valgrind/pub_tool_tooliface.h valgrind)
 farm=("the farm is not tested")
 
 say() { printf 'needs: %s\n' "$*" >&2; }
@@ -93,7 +94,7 @@ install_python_packages() {
 which=both
 case "${1:-}" in --system | --python) which=${1#--} && shift ;; esac
 for part; do
-  case $part in ebpf | opencl | boards | arm | audit | browser | farm) ;; *) say "no part called '$part'" && exit 2 ;; esac
+  case $part in ebpf | opencl | boards | arm | audit | browser | counting | farm) ;; *) say "no part called '$part'" && exit 2 ;; esac
 done
 [ "$which" = python ] || install_system_packages "$@"
 [ "$which" = system ] || install_python_packages "$@"

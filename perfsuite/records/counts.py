@@ -1,0 +1,117 @@
+"""Counted work: the rows that the counting tool leaves, and what was counted of a model, as it is kept.
+
+At each reading of a clock, a row says what the process had done until then; the reading itself is the number of
+instructions (`native/src/counting/counting.c`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from perfsuite.errors import MeasurementError
+from perfsuite.records.codec import Count, Name, double, read_json, to_plain
+from perfsuite.records.whole_file import write_json
+
+_SCHEMA = 1
+_TODO = "count again with 'perfsuite counts --record'"
+
+#: What is counted, as it lies in a row.
+METRICS = (
+    *("instructions", "reads", "bytes_read", "writes", "bytes_written"),
+    *("branches", "allocations", "bytes_allocated"),
+)
+
+#: A reading of a clock: all counters so far, and the thread that read it.
+ROW_DTYPE = np.dtype([(name, "<u8") for name in (*METRICS, "thread")])
+
+#: More is no run that anybody waits for.
+MOST_ROWS = 1 << 20
+
+
+def read_rows(path: Path) -> npt.NDArray[Any]:
+    """Return the readings that a counted process left, `ROW_DTYPE`.
+
+    Raises MeasurementError: there is none, it is cut, or its counts do not rise.
+    """
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise MeasurementError(f"{path}: {error.strerror}; was the process counted to its end?") from error
+    if not content or len(content) % ROW_DTYPE.itemsize:
+        raise MeasurementError(f"{path}: {len(content)} bytes, expected rows of {ROW_DTYPE.itemsize}; count again")
+    rows = np.frombuffer(content, ROW_DTYPE)
+    if len(rows) >= MOST_ROWS:
+        raise MeasurementError(f"{path}: {len(rows)} readings, expected below {MOST_ROWS}; count fewer tokens")
+    if np.any(np.diff(rows["instructions"].astype(np.int64)) <= 0):
+        raise MeasurementError(f"{path}: its instructions do not rise from row to row; count again")
+    return rows
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CountRow:
+    """What one phase, or one of its operators, did in all: layers, repetitions and tokens summed."""
+
+    phase: Name
+    #: The operator's role; empty for the whole phase.
+    role: str
+    instructions: Count
+    reads: Count
+    bytes_read: Count
+    writes: Count
+    bytes_written: Count
+    branches: Count
+    allocations: Count
+    bytes_allocated: Count
+
+    @property
+    def name(self) -> str:
+        """The phase, and the role after a slash where there is one."""
+        return f"{self.phase}/{self.role}" if self.role else self.phase
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CountedWork:
+    """What a scenario takes on a pinned build, and of what that was made."""
+
+    model: Name
+    #: SHA-256 of the model's file.
+    model_digest: Name
+    n_prompt: Count
+    n_gen: Count
+    #: Which llama.cpp, the hash of its sources, and the digest of the bundle that ran it.
+    llama: Name
+    llama_digest: Name
+    bundle: Name
+    compiler: Name
+    processor: Name
+    rows: tuple[CountRow, ...]
+
+    @property
+    def name(self) -> str:
+        """What cases and the file are named for."""
+        return f"{self.model}-p{self.n_prompt}-g{self.n_gen}"
+
+
+def write_counts(path: Path, counted: CountedWork) -> None:
+    """Write what was counted, whole or not at all.
+
+    Raises MeasurementError: the file cannot be written.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_json(path, {"schema": _SCHEMA, **to_plain(counted)}, MeasurementError)
+
+
+def read_counts(path: Path) -> CountedWork:
+    """Read what was counted before.
+
+    Raises MeasurementError: it is no such file, or names an operator twice.
+    """
+    counted = read_json(path, CountedWork, MeasurementError, _TODO, schema=_SCHEMA)
+    if (twice := double(row.name for row in counted.rows)) is not None:
+        raise MeasurementError(f"{path}: {twice}; {_TODO}")
+    return counted
