@@ -34,6 +34,7 @@ from perfsuite.measure.schedule import (
     tried,
     waiting_complaint,
 )
+from perfsuite.measure.worker_limit import WORKER_LIMIT_S
 from tests.synthetic_plans import CONTENDED, PLAN, QUIET
 
 PROBE = ProbePlan(cache_dir="/cache", n_threads=2, budget_ms=1)
@@ -331,7 +332,7 @@ def test_each_process_of_a_pair_draws_its_layout() -> None:
     assert len(set(seeds)) == 8
     assert min(seeds) > 0
     assert [{**settings, "leader": 0} for _, settings in asked] == [
-        {"n_turns": N_TURNS, "leader": 0, "hear": None, **environments}
+        {"n_turns": N_TURNS, "leader": 0, "hear": None, "limit_s": WORKER_LIMIT_S, **environments}
     ] * 4
 
 

@@ -49,7 +49,7 @@ def test_a_known_failure_is_one_marked_line(
 
     code, record_path = run(failing)
     assert code == 1
-    assert capsys.readouterr().out == f"{FAILURE_MARK}x.gguf: cut at byte 7\n"
+    assert capsys.readouterr().out == f"\n{FAILURE_MARK}x.gguf: cut at byte 7\n"
     assert not record_path.exists()
 
 
@@ -68,7 +68,7 @@ def test_a_plan_of_another_suite_is_a_known_failure(tmp_path: Path, capsys: pyte
     plan_path = tmp_path / PLAN_NAME
     plan_path.write_bytes(pack({**unpack(dump_plan(DevicesPlan(platform=None))), "suite_version": "0.0.0"}))
     assert main([str(plan_path), str(tmp_path / "record")]) == 1
-    assert capsys.readouterr().out.startswith(f"{FAILURE_MARK}plan was made by perfsuite 0.0.0")
+    assert capsys.readouterr().out.startswith(f"\n{FAILURE_MARK}plan was made by perfsuite 0.0.0")
 
 
 @pytest.fixture

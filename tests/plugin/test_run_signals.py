@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from perfsuite.device.end_requests import END_REQUESTS, HeardRequests
 from perfsuite.measure.board.holding import NOTHING_HELD, Seen
 from perfsuite.measure.board.local_board import LocalBoard
 from perfsuite.measure.plan import LlamaPlan, Plan
+from perfsuite.measure.worker_limit import WORKER_LIMIT_S
 from perfsuite.plugin.run_signals import RunSignals
 from perfsuite.report.run_file import read_run_file
 from tests.fake_device import FakeDevice
@@ -53,13 +54,13 @@ class SignalledBoard(LocalBoard):
         self._send()
         self.events.append("restored")
 
-    def run(self, plan: Plan, *, extra_environment: Mapping[str, str] | None = None) -> dict[str, Any]:
+    def run(self, plan: Plan, *, limit_s: float = WORKER_LIMIT_S, **how: Any) -> dict[str, Any]:
         """Run a plan, except the third of llama.cpp."""
         self._n_runs += isinstance(plan, LlamaPlan)
         if self._n_runs == 3:
             self._send()
             self.events.append("went on")
-        return super().run(plan, extra_environment=extra_environment)
+        return super().run(plan, limit_s=limit_s, **how)
 
     def _send(self) -> None:
         assert signal.getsignal(self.number) is not signal.SIG_DFL  # it would end the tests

@@ -363,11 +363,8 @@ def test_a_kept_engine_runs(
     assert board.run(plan)["engine"]["spans"]
 
 
-def test_a_worker_past_its_limit_is_stopped(
-    home: BoardHome, opened: Callable[..., RemoteBoard], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_worker_past_its_limit_is_stopped(home: BoardHome, opened: Callable[..., RemoteBoard]) -> None:
     """Both ways of running one end with the line that a local run has, and nothing of it is left."""
-    monkeypatch.setattr("perfsuite.measure.board.program_link.WORKER_LIMIT_S", 0.5)
     home.install('echo $$ > "$(dirname "$0")/worker.pid"; sleep 60 & wait')
     board = opened(home)
     with pytest.raises(
@@ -376,7 +373,7 @@ def test_a_worker_past_its_limit_is_stopped(
         board.run(DevicesPlan(platform=None), limit_s=0.5)
     turns = TurnsPlan(llama=LLAMA)
     with pytest.raises(MeasurementError, match=r"^the worker for 'turns' did not finish in time and was stopped"):
-        board.run_in_turns((turns, turns), n_turns=2, leader=0)
+        board.run_in_turns((turns, turns), n_turns=2, leader=0, limit_s=0.5)
     assert is_gone(int((home.folder / "worker.pid").read_text()))
 
 
