@@ -27,7 +27,7 @@ from perfsuite.report.history.columns import COLUMNS, MARK
 from perfsuite.report.history.folder import HistoryFiles, SkippedFile
 
 if TYPE_CHECKING:
-    from duckdb import DuckDBPyConnection
+    from duckdb import DuckDBPyConnection, DuckDBPyRelation
 
 
 #: How long work that was interrupted may take to end.
@@ -162,13 +162,25 @@ def create_history(connection: DuckDBPyConnection, files: HistoryFiles) -> None:
     if files.paths:
         # to unite columns by name, all files are opened twice
         names = [literal_path(path) for path in files.paths]
-        rows = connection.read_parquet(names, union_by_name=not files.is_uniform)
+        rows = _read_files(connection, names, union_by_name=not files.is_uniform)
         rows.create_view("files")
         chosen = f"{', '.join(_chosen(column.name, column.sql_type, rows.columns) for column in COLUMNS)} FROM files"
     else:
         chosen = f"{', '.join(_chosen(column.name, column.sql_type, ()) for column in COLUMNS)} WHERE false"
     connection.execute(f"CREATE OR REPLACE VIEW stored AS SELECT {chosen}")
     connection.execute(f"CREATE OR REPLACE VIEW history AS FROM stored {ONCE}")
+
+
+def _read_files(connection: DuckDBPyConnection, names: list[str], *, union_by_name: bool = False) -> DuckDBPyRelation:
+    """Return the rows of files; `duckdb.Error` also for names of columns that are no text, where it raises others."""
+    import duckdb  # see `database`
+
+    try:
+        return connection.read_parquet(names, union_by_name=union_by_name)
+    except (RuntimeError, UnicodeDecodeError) as error:
+        if isinstance(error, duckdb.Error):
+            raise
+        raise duckdb.InvalidInputException(f"it cannot be read as text: {first_line(error)}") from error
 
 
 def _chosen(name: str, sql_type: str, present: Sequence[str]) -> str:
@@ -221,7 +233,7 @@ def _difference(connection: DuckDBPyConnection, path: Path) -> str | None:
     import duckdb  # see `database`
 
     try:
-        rows = connection.read_parquet(literal_path(path))
+        rows = _read_files(connection, [literal_path(path)])
     except duckdb.Error as error:
         return f"is damaged ({first_line(error)})" if path.exists() else None
     held = dict(zip(rows.columns, map(str, rows.types), strict=True))
