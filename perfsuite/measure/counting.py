@@ -13,8 +13,8 @@ from typing import Any
 import numpy.typing as npt
 
 from perfsuite.device.work_folder import work_folder
-from perfsuite.errors import MeasurementError, NativeBuildError
-from perfsuite.measure.launch import record_payload, refuse_killed
+from perfsuite.errors import NativeBuildError
+from perfsuite.measure.launch import awaited_output, record_payload
 from perfsuite.measure.native import build_program, source_root
 from perfsuite.measure.plan import LlamaPlan, dump_plan
 from perfsuite.records.bundle import read_manifest
@@ -97,25 +97,19 @@ def run_counted(
         command, environment = counted_command(
             tool, ["bundle/lib/ld-musl.so", "bundle/lib/perfsuite-worker", "run", "plan", "record"]
         )
-        try:
-            done = subprocess.run(
-                command,
-                cwd=folder,
-                env=environment,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-                errors="replace",
-                timeout=limit_s,
-            )
-        except subprocess.TimeoutExpired:
-            raise MeasurementError(
-                f"counting: still running after {limit_s:g} s and was stopped; count a smaller model or scenario"
-            ) from None
-        refuse_killed(done.returncode, done.stdout, plan.task)
+        process = subprocess.Popen(
+            command,
+            cwd=folder,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+        output = awaited_output(process, limit_s, plan.task)
         record = folder / "record"
-        payload = record_payload(own, record.read_bytes() if record.exists() else None, done.stdout)
+        payload = record_payload(own, record.read_bytes() if record.exists() else None, output)
         return payload, read_rows(folder / "rows")
 
 

@@ -108,7 +108,7 @@ def run_worker(
     with work_folder() as folder, _published(plan) as publication:
         process = start_worker(plan, folder, extra_environment or {}, stdin=subprocess.DEVNULL, publication=publication)
         with contextlib.nullcontext() if observe is None else observe(process.pid), _ended(publication):
-            output = _wait(process, limit_s, task_of(plan))
+            output = awaited_output(process, limit_s, task_of(plan))
             if log_path is not None:
                 log_path.parent.mkdir(parents=True, exist_ok=True)
                 with log_path.open("a") as log:
@@ -277,7 +277,11 @@ def record_payload(plan: Plan, record: bytes | None, output: str) -> dict[str, A
     return load_record(record, task_of(plan))
 
 
-def _wait(process: subprocess.Popen[str], limit_s: float, task: str) -> str:
+def awaited_output(process: subprocess.Popen[str], limit_s: float, task: str) -> str:
+    """Wait for a worker, which leads a process group of its own, and return the last that it printed.
+
+    Raises `MeasurementError` where it was killed or ran past its limit; nothing of it is left in any case.
+    """
     started = time.monotonic()
     try:
         output = _last_output(process, started + limit_s)

@@ -1,4 +1,4 @@
-"""Judges counted work: an operator that does anything more than it did is a fact, on any machine and in one run."""
+"""Judges counted work: an operator that does anything more than it did is a fact, in one run."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from perfsuite.errors import MeasurementError
 from perfsuite.records.counts import METRICS, CountedWork, CountRow
 
-#: What two runs of the same build may differ by in a whole phase: between its operators lie the sampler and the
-#: engine's own bookkeeping, in which addresses and the kernel's answers count. Operators differ by nothing.
+#: What a whole phase may differ by: between its operators lie the sampler and the engine's own bookkeeping, in which
+#: addresses and the kernel's answers may count. Runs on one machine differed by nothing; another was not tried.
 PHASE_MARGIN_RATIO = 1e-4
 
 

@@ -18,8 +18,8 @@ from perfsuite.report.visible import terminal_text
 from perfsuite.verdict.counted import CountChange, count_changes
 
 _ABOUT = """
-What is counted holds on every x86-64: instructions, data read and written, branches and allocations, by phase and
-operator. A pinned build runs under Valgrind on one thread. Counts do not see stalls, caches, contention or clocks.
+Instructions, data read and written, branches and allocations, by phase and operator: each run counts the same. A pinned
+build runs under Valgrind on one thread. Counts do not see stalls, caches, contention or clocks.
 """
 
 _EXAMPLES = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from perfsuite.extras import require
 from perfsuite.measure.bundle.making import BundleOrder, make_bundle
 from perfsuite.measure.bundle.steps import Tell
 from perfsuite.measure.bundle.targets import find_target
@@ -39,6 +40,7 @@ def count(request: CountRequest, cache_dir: Path, tell: Tell) -> CountedWork:
 
     Raises PerfsuiteError: the build cannot be made, Valgrind is missing, or the run fails.
     """
+    require("ziglang", "counting")
     target = find_target(_TARGET)
     order = BundleOrder(target=target, processor=target.processor(_PROCESSOR), compiler=_COMPILER, llama=request.llama)
     tool = build_counting_tool(cache_dir)
