@@ -15,8 +15,8 @@ def work(**operator: int) -> CountedWork:
     return CountedWork(
         model="tiny",
         model_digest="d1",
-        n_prompt=16,
-        n_gen=4,
+        scenario="p16-g4",
+        settings="flash_attn=on kv_types=f16/f16",
         llama="llama-cpp-python 0.3.36",
         llama_digest="d2",
         bundle="d3",

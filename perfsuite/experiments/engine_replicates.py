@@ -157,14 +157,18 @@ def llama_fingerprint(config: RunConfig, engine_version: str) -> dict[str, str]:
 
 def graph_settings(config: RunConfig) -> dict[str, str]:
     """Return the part of the fingerprint that is known before anything runs and decides which operators there are."""
-    settings = config.workload.settings
+    model, backend = config.workload.weights.identity, config.backend
+    return {"model": model, "backend": backend, **workload_settings(config.workload)}
+
+
+def workload_settings(workload: LlamaWorkload) -> dict[str, str]:
+    """Return what beside the model and the scenario decides what a workload does."""
+    settings = workload.settings
     return {
-        "model": config.workload.weights.identity,
-        "backend": config.backend,
         "flash_attn": "on" if settings.flash_attn else "off",
         "kv_types": f"{settings.type_k}/{settings.type_v}",
-        **({} if config.workload.n_ubatch == N_UBATCH else {"n_ubatch": str(config.workload.n_ubatch)}),
-        **_beside(config.workload),
+        **({} if workload.n_ubatch == N_UBATCH else {"n_ubatch": str(workload.n_ubatch)}),
+        **_beside(workload),
     }
 
 

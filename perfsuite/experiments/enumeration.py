@@ -45,12 +45,14 @@ def enumerate_run(config: RunConfig, forecasts: Forecasts, recorded: Sequence[st
     Raises PerfsuiteError: the kernels of the OpenCL backend cannot be told apart, or what was kept of shapes cannot be
     read.
     """
-    mapping = _open_mapping(config)
-    cases = list(_engine_cases(config, mapping, recorded))
-    if is_asked(config):
-        cases += binding_cases(config)
-    if not (config.is_against or KERNELS in config.left_out):  # the two sides of --against have the same kernels
-        cases += kernel_cases()
+    mapping, cases = None, list[Case]()
+    if not config.profile.counts_alone:
+        mapping = _open_mapping(config)
+        cases += _engine_cases(config, mapping, recorded)
+        if is_asked(config):
+            cases += binding_cases(config)
+        if not (config.is_against or KERNELS in config.left_out):  # the two sides of --against have the same kernels
+            cases += kernel_cases()
     experiments = open_experiments(config, forecasts)
     cases += (case for experiment in experiments for case in experiment.cases())
     sweeps = open_sweeps(config) if config.sweeps else Sweeps()

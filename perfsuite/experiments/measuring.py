@@ -36,7 +36,7 @@ from perfsuite.experiments.roofline.stored_run import write_roofline
 from perfsuite.experiments.run_config import RunConfig
 from perfsuite.experiments.stored import StoredBaselines
 from perfsuite.measure.board.holding import NOTHING_HELD, Held
-from perfsuite.records.case_groups import group_of_kind
+from perfsuite.records.case_groups import COUNTED, group_of_kind
 from perfsuite.records.events import Phase
 from perfsuite.records.outcome import Judgement
 from perfsuite.verdict.judge_pairs import NO_EXPECTATION
@@ -109,7 +109,8 @@ class Measuring:
     def _measure_pairs(self, selected: Sequence[Case], reporter: Terminal | None) -> None:
         """Measure against the side that an option names; nothing is expected of the times."""
         progress = ProgressLine(reporter, 0)
-        self._group("llama", lambda: self._paired(selected, progress))
+        self._group("llama", lambda: self._paired([case for case in selected if case.kind != COUNTED], progress))
+        self._examine_all(self._examined(selected), progress)
         progress.finish()
 
     def _paired(
@@ -129,20 +130,19 @@ class Measuring:
     def _measure_groups(self, selected: Sequence[Case], sweeps: Sweeps, reporter: Terminal | None) -> None:
         """Measure against forecasts and stored baselines, ceilings before and after."""
         wanted = {group_of_kind(case.kind) for case in selected}
-        examined = [
-            (each, [case.case_id for case in selected if case.kind == each.kind])
-            for each in self.enumerated.experiments
-        ]
+        examined = self._examined(selected)
+        is_timed = wanted != {COUNTED}
         n_examined = sum(each.n_steps(case_ids) for each, case_ids in examined)
         n_replicates = len(wanted & {"llama", "kernels"}) * self.config.n_replicates + (BINDING in wanted) * N_PAIRS
         n_sweeps = n_steps(self.config, sweeps) if sweeps.points else 0
         n_calibrating = self.forecasts.n_steps if "llama" in wanted else 0
-        progress = ProgressLine(reporter, n_calibrating + n_replicates + n_sweeps + n_examined + 2)
+        progress = ProgressLine(reporter, n_calibrating + n_replicates + n_sweeps + n_examined + 2 * is_timed)
         if n_calibrating:
             started_s = time.monotonic()
             self.forecasts.calibrate(progress.step)
             self._add_time("calibration", started_s)
-        self._probe(progress)
+        if is_timed:
+            self._probe(progress)
         if "llama" in wanted:
             engine_cases = [case for case in selected if group_of_kind(case.kind) == "llama"]
             screen_ratio = _ENGINE_SCREEN_RATIO if "kernels" in wanted else 1.0
@@ -154,11 +154,22 @@ class Measuring:
             self._group("kernels", lambda: self._measure_kernels(kernels, progress))
         if sweeps.points:
             self._group(ROOFLINE, lambda: self._measure_sweeps(sweeps, progress))
+        self._examine_all(examined, progress)
+        if is_timed:
+            self._probe_again(progress)
+        progress.finish()
+
+    def _examined(self, selected: Sequence[Case]) -> list[tuple[Experiment, list[str]]]:
+        """Return the experiments, each with its selected cases."""
+        return [
+            (each, [case.case_id for case in selected if case.kind == each.kind])
+            for each in self.enumerated.experiments
+        ]
+
+    def _examine_all(self, examined: Sequence[tuple[Experiment, list[str]]], progress: ProgressLine) -> None:
         for experiment, case_ids in examined:
             if case_ids:
                 self._examine(experiment, case_ids, progress)
-        self._probe_again(progress)
-        progress.finish()
 
     def _measure_engine(self, selected: Sequence[Case], progress: ProgressLine, screen_ratio: float) -> GroupSamples:
         """Measure the engine beside the one that made the baseline, or by itself where that is not at hand."""

@@ -45,6 +45,10 @@ class ProgressLine:
             end_of_drawn = "\n" if self._is_live and self._n_done else ""
             self._reporter.write_line(f"{end_of_drawn}perfsuite: {terminal_text(text)}")
 
+    def show(self, what: str, n_done: int = 0, n_all: int | None = None, /) -> None:
+        """Show what is done within a step, and how many of how many parts of it are."""
+        self._tell(f"{what} ({n_done}/{n_all})" if n_all else what)
+
     def step(self, what: str) -> None:
         """Announce that a step begins."""
         self.extend_to(self._n_done + 1)

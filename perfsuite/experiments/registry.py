@@ -21,6 +21,7 @@ OWN: Mapping[str, Callable[[RunConfig], object]] = {
     "overhead": lambda config: config.overhead,
     "tracing": lambda config: config.trace,
     "shapes": lambda config: config.shapes,
+    "counted": lambda config: config.counts is not None,
 }
 
 

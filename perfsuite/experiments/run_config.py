@@ -111,6 +111,11 @@ class RunConfig:
     overhead: bool = False
     #: Whether a run is traced, and judged by what the trace shows.
     trace: bool = False
+    #: The llama.cpp whose work is counted: a checkout or a release, "" the one that the suite requires; None counts
+    #: nothing.
+    counts: str | None = None
+    #: The same of the side that it is compared with; None compares with the committed counts.
+    counts_old: str | None = None
     #: What hunts for shapes were asked for; None without any.
     shapes: HuntRequest | None = None
     #: Experiments of other wheels, by the names of their entry points.

@@ -60,9 +60,8 @@ OPTIONS: dict[str, dict[str, Any]] = {
         metavar="PATH|NAME",
     ),
     "--scenario": _row(
-        f"{', '.join(SCENARIOS)}, or p<prompt>-g<generated> in tokens (default {DEFAULT_SCENARIO})",
+        f"{', '.join(SCENARIOS)}, or p<prompt>-g<generated> in tokens (default: the device's, else {DEFAULT_SCENARIO})",
         metavar="NAME",
-        default=DEFAULT_SCENARIO,
     ),
     "--n-prompt": _row("prompt length, tokens (default: the scenario's)", type=int, metavar="N"),
     "--n-gen": _row("tokens to generate (default: the scenario's)", type=int, metavar="N"),
@@ -102,6 +101,14 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "also trace a run: balance of threads, growth of attention, linearity of products, reuse of experts",
         **_SWITCH,
     ),
+    "--perf-counts": _row(
+        "also count work, exactly: instructions, bytes and allocations, of this checkout or release of llama.cpp "
+        "(default: the installed one)",
+        nargs="?",
+        const="",
+        metavar="LLAMA",
+    ),
+    "--perf-counts-old": _row("compare the counts with those of this one, not with the baseline", metavar="LLAMA"),
     "--perf-experiment": _row(
         "experiments of other packages (entry points perfsuite.experiments), by commas",
         metavar="NAME,..",

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from perfsuite.device.profile import find_profile, own_folders
+from perfsuite.device.profile import Profile, find_profile, own_folders
 from perfsuite.errors import HistoryError, PerfsuiteError
 from perfsuite.expectation.roofline.sweeps import SWEEPS
 from perfsuite.expectation.workload_request import WorkloadRequest
@@ -20,7 +20,7 @@ from perfsuite.plugin.board_options import asked_board, is_to_measure, on_farm_b
 from perfsuite.plugin.durations import asked_names, asked_seconds
 from perfsuite.plugin.hunt_options import asked_hunts, refuse_without_opencl
 from perfsuite.plugin.margins import asked_margins, asked_ratio
-from perfsuite.plugin.option_table import DEFAULT_BUDGET, DEFAULT_MODEL, value_of
+from perfsuite.plugin.option_table import DEFAULT_BUDGET, DEFAULT_MODEL, DEFAULT_SCENARIO, value_of
 from perfsuite.plugin.origin import new_run_id, run_origin
 from perfsuite.plugin.variant_options import check_variant
 from perfsuite.records.case_groups import KERNELS
@@ -87,6 +87,17 @@ _CONFLICTS: tuple[tuple[str, Callable[[argparse.Namespace], bool], str], ...] = 
         lambda option: bool(option.perf_ingest),
         "a run is planned, or ingested; leave out one or the other",
     ),
+    ("--perf-counts", lambda option: bool(option.perf_plan or option.perf_ingest), "counts here; leave out the folder"),
+    (
+        "--perf-counts",
+        lambda option: _is_paired(option) and option.perf_counts_old is None,
+        "both sides of a pair are counted; name the other one by --perf-counts-old",
+    ),
+    (
+        "--perf-counts-old",
+        lambda option: option.perf_baseline == "record",
+        "is no baseline; leave out one or the other",
+    ),
     ("--farm", lambda option: bool(option.perf_plan or option.perf_ingest), "nothing is borrowed for a folder"),
 )
 
@@ -117,12 +128,30 @@ def _on_farm(config: pytest.Config, run: RunConfig) -> RunConfig:
     return replace(run, profile=profile, board=board)
 
 
+#: What no run is asked for that counts alone.
+_TIMED = (
+    *("--perf-sweep", "--perf-fidelity", "--perf-overhead", "--perf-trace", "--perf-shapes", "--perf-inject"),
+    *("--against", "--against-model", "--against-args", "--perf-plan", "--perf-ingest", "--farm", "--threads"),
+    *("--lora-rank", "--draft", "--mmproj"),
+)
+
+
+def _refuse_untimed(option: argparse.Namespace, profile: Profile) -> None:
+    """Refuse what a device cannot answer on which work is counted and no time is measured."""
+    if profile.counts_alone:
+        given = [name for name in _TIMED if value_of(option, name)]
+        if given := [*given, *(["--backend=opencl"] if _is_opencl(option) else [])]:
+            told = f"{profile.name} counts one model on one thread, and measures no time"
+            raise pytest.UsageError(f"{given[0]}: {told}; leave it out, or name another device")
+
+
 def _resolve(config: pytest.Config) -> RunConfig:
     option, own_dir = config.option, config.rootpath / ".perfsuite"
     shapes = asked_hunts(config)
     profile = find_profile(option.perf_device, folders=own_folders(config.rootpath))
     cache_dir = user_cache()
-    lengths, scenario = _prompts(option)
+    _refuse_untimed(option, profile)
+    lengths, scenario = _prompts(option, profile)
     injected, inject_ratio = _injection(option.perf_inject)
     model, run_id = option.perf_model or profile.default_model or DEFAULT_MODEL, new_run_id()
     weights = resolve(model, cache_dir=cache_dir / "models")
@@ -168,6 +197,8 @@ def _resolve(config: pytest.Config) -> RunConfig:
         overhead=option.perf_overhead,
         experiments=tuple(dict.fromkeys(option.perf_experiment.split(","))) if option.perf_experiment else (),
         trace=option.perf_trace,
+        counts="" if option.perf_counts is None and profile.counts_alone else option.perf_counts,
+        counts_old=option.perf_counts_old,
         shapes=shapes,
         prompt_lengths=lengths,
         origin=run_origin(config, run_id, engine),
@@ -201,9 +232,9 @@ def _flash_attn(given: str | None, opencl: OpenClBackend | None) -> bool:
     return given == "on" if given else opencl is None or not opencl.device.is_cpu
 
 
-def _scenario(option: argparse.Namespace) -> Scenario:
+def _scenario(option: argparse.Namespace, profile: Profile) -> Scenario:
     """Return the scenario, or one by the lengths that options give; what they leave out is the scenario's."""
-    scenario = find_scenario(option.perf_scenario)
+    scenario = find_scenario(option.perf_scenario or profile.default_scenario or DEFAULT_SCENARIO)
     lengths = {name: getattr(option, f"perf_{name}") for name in ("n_prompt", "n_gen", "n_depth")}
     if all(value is None for value in lengths.values()):
         return scenario
@@ -214,9 +245,9 @@ def _scenario(option: argparse.Namespace) -> Scenario:
     return find_scenario(f"p{n_prompt}-g{n_gen}" + (f"-d{n_depth}" if n_depth else ""))
 
 
-def _prompts(option: argparse.Namespace) -> tuple[tuple[int, ...], Scenario]:
+def _prompts(option: argparse.Namespace, profile: Profile) -> tuple[tuple[int, ...], Scenario]:
     """Return the lengths of the prompts of a file, () without one, and the scenario that they make."""
-    scenario = _scenario(option)
+    scenario = _scenario(option, profile)
     if not option.perf_prompts:
         return (), scenario
     others = {

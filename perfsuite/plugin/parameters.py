@@ -18,6 +18,7 @@ CASE_KINDS = {
     "fidelity_case": "fidelity",
     "overhead_case": "overhead",
     "trace_case": "trace",
+    "counted_case": "counted",
     "shape_kept": "shape-kept",
     "shape_hunt": "shape-hunt",
 }

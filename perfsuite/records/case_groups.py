@@ -7,6 +7,9 @@ from collections.abc import Collection
 #: The suite's own OpenCL kernels, which take pyopencl.
 KERNELS = "kernels"
 
+#: The kind and the group of counted work, which has no time.
+COUNTED = "counted"
+
 #: By kind of case: its group, which also has its file of baselines.
 GROUP_OF_KIND = {
     "phase": "llama",
@@ -18,6 +21,7 @@ GROUP_OF_KIND = {
     "fidelity": "fidelity",
     "overhead": "overhead",
     "trace": "trace",
+    COUNTED: COUNTED,
     "shape-hunt": "shapes",
     "shape-kept": "shapes",
 }

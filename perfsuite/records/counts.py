@@ -81,8 +81,9 @@ class CountedWork:
     model: Name
     #: SHA-256 of the model's file.
     model_digest: Name
-    n_prompt: Count
-    n_gen: Count
+    scenario: Name
+    #: What else decides what there is to do, such as ``kv_types=f16/f16``.
+    settings: str
     #: Which llama.cpp, the hash of its sources, and the digest of the bundle that ran it.
     llama: Name
     llama_digest: Name
@@ -92,9 +93,19 @@ class CountedWork:
     rows: tuple[CountRow, ...]
 
     @property
-    def name(self) -> str:
-        """What cases and the file are named for."""
-        return f"{self.model}-p{self.n_prompt}-g{self.n_gen}"
+    def prefix(self) -> str:
+        """The middle of every case id of this work."""
+        return f"{self.model}/{self.scenario}"
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Every count, by ``phase/metric`` or ``phase/role/metric``."""
+        return {f"{row.name}/{metric}": getattr(row, metric) for row in self.rows for metric in METRICS}
+
+
+def counts_path(baseline_dir: Path, prefix: str) -> Path:
+    """Return where the counts of a workload are kept, given the middle of its case ids."""
+    return baseline_dir / "counted" / f"{prefix.replace('/', '-')}.json"
 
 
 def write_counts(path: Path, counted: CountedWork) -> None:

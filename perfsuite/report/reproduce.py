@@ -14,7 +14,10 @@ from perfsuite.report.visible import is_visible
 
 #: Kinds whose tests carry the case id as their parameter, which ``-k`` finds.
 SUITE_KINDS = frozenset(
-    {*("phase", "operator", "binding", "kernel", "engine_kernel", "roofline"), *("fidelity", "overhead", "trace")}
+    {
+        *("phase", "operator", "binding", "kernel", "engine_kernel", "roofline"),
+        *("fidelity", "overhead", "trace", "counted"),
+    }
     | {"shape-kept", "shape-hunt"}
 )
 

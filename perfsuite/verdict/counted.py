@@ -2,25 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from perfsuite.errors import MeasurementError
-from perfsuite.records.counts import METRICS, CountedWork, CountRow
+from perfsuite.records.case_groups import COUNTED
+from perfsuite.records.counts import CountedWork
+from perfsuite.records.outcome import Judgement, Outcome, told_judgement
 
 #: What a whole phase may differ by: between its operators lie the sampler and the engine's own bookkeeping, in which
-#: addresses and the kernel's answers may count. Runs on one machine differed by nothing; another was not tried.
+#: addresses and the kernel's answers may count. No two runs differed by more than docs/results.md, 'Counted work' says.
 PHASE_MARGIN_RATIO = 1e-4
+
+#: What every verdict by counts leaves open.
+BLIND_TO = "counts do not see stalls, the layout in caches, contention or clocks"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CountChange:
-    """One count that is another than it was; None where it is not there."""
+    """One count, and what it was; None where it is not there."""
 
     case_id: str
-    metric: str
     before: int | None
     now: int | None
+    #: What it may differ by, as a share of what it was.
+    margin_ratio: float
+
+    @property
+    def metric(self) -> str:
+        """What is counted, in words."""
+        return self.case_id.rpartition("/")[2].replace("_", " ")
 
     @property
     def ratio(self) -> float | None:
@@ -28,35 +38,53 @@ class CountChange:
         return (self.now - self.before) / self.before if self.now is not None and self.before else None
 
     @property
+    def differs(self) -> bool:
+        """Whether it is another than it was, by more than it may be."""
+        before, now = self.before or 0, self.now or 0
+        return abs(now - before) > self.margin_ratio * before or (self.before is None) != (self.now is None)
+
+    @property
     def is_more(self) -> bool:
         """Whether there is more work, or work where there was none."""
-        return (self.now or 0) > (self.before or 0)
+        return self.differs and (self.now or 0) > (self.before or 0)
 
 
-def count_changes(before: CountedWork, now: CountedWork) -> tuple[CountChange, ...]:
-    """Return every count that differs, operators exactly and whole phases by more than `PHASE_MARGIN_RATIO`.
+def count_changes(before: CountedWork, now: CountedWork) -> dict[str, CountChange]:
+    """Return every count by the id of its case: operators are judged exactly, whole phases by `PHASE_MARGIN_RATIO`.
 
     Raises MeasurementError: they are of different work, so no count says anything about the other.
     """
-    for field in ("model", "model_digest", "n_prompt", "n_gen", "compiler", "processor"):
+    for field in ("model", "model_digest", "scenario", "settings", "compiler", "processor"):
         if getattr(before, field) != getattr(now, field):
             raise MeasurementError(
                 f"{field} is {getattr(now, field)}, and was {getattr(before, field)} when the counts were kept; "
-                "count with the same, or keep new ones with 'perfsuite counts --record'"
+                "count with the same, or record new ones"
             )
-    return tuple(_changes(before, now))
+    kept, found = before.counts, now.counts
+    changes = (
+        CountChange(
+            case_id=f"{COUNTED}/{now.prefix}/{name}",
+            before=kept.get(name),
+            now=found.get(name),
+            margin_ratio=0.0 if name.count("/") > 1 else PHASE_MARGIN_RATIO,
+        )
+        for name in dict.fromkeys((*kept, *found))
+    )
+    return {change.case_id: change for change in changes}
 
 
-def _changes(before: CountedWork, now: CountedWork) -> Iterator[CountChange]:
-    kept, found = ({row.name: row for row in each.rows} for each in (before, now))
-    for name in dict.fromkeys((*kept, *found)):
-        old, new = kept.get(name), found.get(name)
-        margin_ratio = PHASE_MARGIN_RATIO if "/" not in name else 0.0
-        for metric in METRICS:
-            was, is_now = _count(old, metric), _count(new, metric)
-            if abs((is_now or 0) - (was or 0)) > margin_ratio * (was or 0) or (was is None) != (is_now is None):
-                yield CountChange(case_id=f"counted/{now.name}/{name}", metric=metric, before=was, now=is_now)
-
-
-def _count(row: CountRow | None, metric: str) -> int | None:
-    return None if row is None else int(getattr(row, metric))
+def judge_count(change: CountChange) -> Judgement:
+    """Judge one count: REGRESSED where there is more, IMPROVED where there is less, and PASS where it is the same."""
+    before, now, noun = change.before, change.now, change.metric
+    if now is None:
+        reason = f"is not there any more; it was {before:,} {noun}"
+    elif before is None:
+        reason = f"{now:,} {noun}, where there was nothing"
+    elif change.differs:
+        reason = f"{now:,} {noun}, {before:,} before" + ("" if change.ratio is None else f" ({change.ratio:+.3%})")
+    else:
+        same = "as before" if now == before else f"within {change.margin_ratio:.2%} of {before:,} before"
+        reason = f"{now:,} {noun}, {same}"
+    outcome = Outcome.REGRESSED if change.is_more else Outcome.IMPROVED if change.differs else Outcome.PASS
+    ratio = None if change.ratio is None else 1.0 + change.ratio
+    return told_judgement(change.case_id, COUNTED, outcome, reason, ratio)

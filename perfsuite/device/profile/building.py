@@ -35,7 +35,7 @@ def built(name: str, layers: Layered) -> Profile:
     peaks = said.pop("theoretical", ())
     conditions = {key: value for key, value in said.pop("conditions", {}).items() if value not in ("", math.inf)}
     listed: Any = {key: tuple(value) if isinstance(value, list) else value for key, value in conditions.items()}
-    names: Any = {key: said.pop(key, None) or None for key in ("opencl_platform", "default_model")}
+    names: Any = {key: said.pop(key, None) or None for key in ("opencl_platform", "default_model", "default_scenario")}
     return Profile(
         name=name,
         kind=said.pop("kind", name),

@@ -91,6 +91,10 @@ class Profile:
     conditions: Conditions = NO_CONDITIONS
     #: A name of the catalogue that fits its memory; None leaves it to the suite's default.
     default_model: str | None = None
+    #: The scenario where nobody names one; None leaves it to the suite's default.
+    default_scenario: str | None = None
+    #: Whether its work is counted, and no time is measured.
+    counts_alone: bool = False
     #: The least memory that it is sold with; None where nobody said.
     memory_bytes: int | None = None
     #: What pools and the tags of a farm call devices like it; "" is its name.

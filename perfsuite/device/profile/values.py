@@ -97,6 +97,8 @@ class Tables(TypedDict, total=False):
     kind: _Name
     opencl_platform: OptionalLine
     default_model: OptionalLine
+    default_scenario: OptionalLine
+    counts_alone: bool
     memory_bytes: _Memory
     reach: _Reach
     conditions: _Conditions

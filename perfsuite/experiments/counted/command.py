@@ -12,10 +12,13 @@ from perfsuite.cli.command_help import Commands, add_command, add_json, add_quie
 from perfsuite.cli.kept_folders import user_cache
 from perfsuite.cli.progress import progress
 from perfsuite.errors import PerfsuiteError
-from perfsuite.experiments.counted.counting_run import CountRequest, count
-from perfsuite.records.counts import METRICS, CountedWork, read_counts, write_counts
+from perfsuite.expectation.llama_workload import llama_workload
+from perfsuite.experiments.counted.counting_run import count_workload
+from perfsuite.records.counts import CountedWork, counts_path, read_counts, write_counts
 from perfsuite.report.visible import terminal_text
 from perfsuite.verdict.counted import CountChange, count_changes
+from perfsuite.workload.scenario import find_scenario
+from perfsuite.workload.weights import resolve
 
 _ABOUT = """
 Instructions, data read and written, branches and allocations, by phase and operator: each run counts the same. A pinned
@@ -28,9 +31,11 @@ _EXAMPLES = {
 }
 
 
+_MODEL = "smollm2-135m-l4-q8_0"
+
+
 def add_parser(commands: Commands) -> None:
     """Add the subcommand."""
-    usual = CountRequest()
     parser = add_command(
         commands,
         "counts",
@@ -42,9 +47,9 @@ def add_parser(commands: Commands) -> None:
     )
     text = "checkout of llama.cpp, or release of llama-cpp-python (default: the installed one)"
     parser.add_argument("--llama", metavar="FOLDER|VERSION", help=text)
-    parser.add_argument("--model", default=usual.model, metavar="NAME|FILE", help=f"default {usual.model}")
-    parser.add_argument("--prompt", type=int, default=usual.n_prompt, metavar="N", help="prompt tokens (default 16)")
-    parser.add_argument("--decode", type=int, default=usual.n_gen, metavar="N", help="tokens to decode (default 4)")
+    parser.add_argument("--model", default=_MODEL, metavar="NAME|FILE", help=f"default {_MODEL}")
+    parser.add_argument("--prompt", type=int, default=16, metavar="N", help="prompt tokens (default 16)")
+    parser.add_argument("--decode", type=int, default=4, metavar="N", help="tokens to decode (default 4)")
     text = "folder of the baselines (default baselines)"
     parser.add_argument("--baseline-dir", type=Path, default=Path("baselines"), metavar="DIR", help=text)
     parser.add_argument("--record", action="store_true", help="write what is counted now, and judge nothing")
@@ -57,10 +62,11 @@ def _run(options: argparse.Namespace) -> int:
     for name in ("prompt", "decode"):
         if getattr(options, name) < 1:
             raise PerfsuiteError(f"--{name}={getattr(options, name)}: expected 1 or more")
-    request = CountRequest(model=options.model, n_prompt=options.prompt, n_gen=options.decode, llama=options.llama)
+    weights = resolve(options.model, cache_dir=user_cache() / "models")
+    workload = llama_workload(weights, find_scenario(f"p{options.prompt}-g{options.decode}"))
     with progress("counts", options) as tell:
-        now = count(request, user_cache(), tell.step)
-    path = options.baseline_dir / "counted" / f"{now.name}.json"
+        now = count_workload(workload, options.llama, user_cache(), tell.step)
+    path = counts_path(options.baseline_dir, now.prefix)
     if options.record:
         write_counts(path, now)
         give(_answer(now, path, (), "recorded"), options)
@@ -68,7 +74,7 @@ def _run(options: argparse.Namespace) -> int:
     if not path.exists():
         give(_answer(now, path, (), "new"), options)
         return 10
-    changes = count_changes(read_counts(path), now)
+    changes = [each for each in count_changes(read_counts(path), now).values() if each.differs]
     is_worse = any(each.is_more for each in changes)
     give(_answer(now, path, changes, "regressed" if is_worse else "changed" if changes else "same"), options)
     return int(is_worse)
@@ -86,13 +92,12 @@ _OUTCOMES = {
 def _answer(now: CountedWork, path: Path, changes: Sequence[CountChange], outcome: str) -> Answer:
     def parts() -> Iterator[Part]:
         rows = [
-            (each.case_id, each.metric, each.before, each.now, None if each.ratio is None else f"{each.ratio:+.3%}")
+            (each.case_id, each.before, each.now, None if each.ratio is None else f"{each.ratio:+.3%}")
             for each in changes
         ]
         if rows:
-            yield Sheet(("case", "counted", ">before", ">now", ">change"), rows)
-        n_cases = len(now.rows) * len(METRICS)
-        yield f"{n_cases} counts of {now.name}, {terminal_text(now.llama)}; {len(changes)} differ"
+            yield Sheet(("case", ">before", ">now", ">change"), rows)
+        yield f"{len(now.counts)} counts of {now.prefix}, {terminal_text(now.llama)}; {len(changes)} differ"
         yield _OUTCOMES[outcome].format(path=terminal_text(str(path)))
 
     return Answer(

@@ -1,21 +1,24 @@
-"""Counts a model's scenario on a build that is the same everywhere: pinned compiler, C library and processor."""
+"""Counts a workload on a build that is the same everywhere: pinned compiler, C library and processor."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
+from perfsuite.errors import MeasurementError
+from perfsuite.expectation.llama_workload import LlamaWorkload
+from perfsuite.experiments.engine_replicates import workload_settings
 from perfsuite.extras import require
 from perfsuite.measure.bundle.making import BundleOrder, make_bundle
 from perfsuite.measure.bundle.steps import Tell
 from perfsuite.measure.bundle.targets import find_target
 from perfsuite.measure.counting import build_counting_tool, run_counted
-from perfsuite.measure.plan import LlamaPlan
+from perfsuite.measure.engine import Engine
+from perfsuite.measure.llama_plan import llama_plan
 from perfsuite.records.counts import CountedWork
 from perfsuite.records.events import EngineRecord
 from perfsuite.records.file_digest import file_digest
 from perfsuite.trace.counts import counts_of
-from perfsuite.workload.weights import materialize, resolve
+from perfsuite.workload.weights import materialize
 
 #: A C library comes along, so that its copies and comparisons count the same everywhere; Valgrind knows no AVX-512.
 _TARGET, _PROCESSOR, _COMPILER = "x86_64-linux-musl", "x86-64-v3", "zig"
@@ -24,45 +27,32 @@ _TARGET, _PROCESSOR, _COMPILER = "x86_64-linux-musl", "x86-64-v3", "zig"
 _LIMIT_S = 600.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CountRequest:
-    """What to count."""
+def count_workload(
+    workload: LlamaWorkload, llama: str | None, cache_dir: Path, tell: Tell, *, prompt_lengths: tuple[int, ...] = ()
+) -> CountedWork:
+    """Count one run of a workload, on one thread of the processor.
 
-    model: str = "smollm2-135m-l4-q8_0"
-    n_prompt: int = 16
-    n_gen: int = 4
-    #: A release of llama-cpp-python or a checkout; None for the release that the suite requires.
-    llama: str | None = None
-
-
-def count(request: CountRequest, cache_dir: Path, tell: Tell) -> CountedWork:
-    """Count one run of a model.
+    `llama` is a release of llama-cpp-python or a checkout of llama.cpp; None is the release that the suite requires.
 
     Raises PerfsuiteError: the build cannot be made, Valgrind is missing, or the run fails.
     """
+    if workload.settings.lora_rank is not None or workload.draft is not None or workload.projector is not None:
+        raise MeasurementError("counted work is that of a model by itself; leave out adapter, draft model and image")
     require("ziglang", "counting")
     target = find_target(_TARGET)
-    order = BundleOrder(target=target, processor=target.processor(_PROCESSOR), compiler=_COMPILER, llama=request.llama)
+    order = BundleOrder(target=target, processor=target.processor(_PROCESSOR), compiler=_COMPILER, llama=llama)
     tool = build_counting_tool(cache_dir)
     bundle = make_bundle(order, cache_dir, tell)
-    weights = resolve(request.model, cache_dir=cache_dir / "models")
-    model = materialize(weights, cache_dir=cache_dir / "models")
-    tell(f"counting {weights.name}, {request.n_prompt} tokens of prompt and {request.n_gen} of decode")
-    plan = LlamaPlan(
-        gguf_path=str(model),
-        library_dir="",
-        engine_build_id="",
-        cache_dir="",
-        n_threads=1,
-        n_prompt=request.n_prompt,
-        n_gen=request.n_gen,
-    )
+    model = materialize(workload.weights, cache_dir=cache_dir / "models")
+    tell(f"counting {workload.prefix}")
+    own = Engine(library_dir=bundle.folder, include_dirs=(), build_id=bundle.manifest.engine.build_id)
+    plan = llama_plan(workload, own, gguf_path=model, cache_dir=cache_dir, n_threads=1, prompt_lengths=prompt_lengths)
     payload, rows = run_counted(plan, bundle.folder, tool, limit_s=_LIMIT_S)
     return CountedWork(
-        model=weights.name,
+        model=workload.weights.name,
         model_digest=file_digest(model),
-        n_prompt=request.n_prompt,
-        n_gen=request.n_gen,
+        scenario=workload.scenario.name,
+        settings=settings_text(workload),
         llama=bundle.manifest.llama,
         llama_digest=bundle.manifest.llama_digest,
         bundle=bundle.manifest.digest,
@@ -70,3 +60,8 @@ def count(request: CountRequest, cache_dir: Path, tell: Tell) -> CountedWork:
         processor=_PROCESSOR,
         rows=counts_of(EngineRecord.from_plain(payload["engine"]), rows),
     )
+
+
+def settings_text(workload: LlamaWorkload) -> str:
+    """Return what beside the model and the scenario decides what a workload does, in one line."""
+    return " ".join(f"{name}={value}" for name, value in workload_settings(workload).items())

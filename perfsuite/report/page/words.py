@@ -24,6 +24,7 @@ _KINDS = {
     "fidelity": ("fidelity", "Fidelity of the suite's own timings"),
     "overhead": ("overhead", "Overhead of the recorders"),
     "trace": ("trace", "Findings in traces"),
+    "counted": ("count", "Counted work"),
     "shape-kept": ("kept shape", "Kept shapes"),
     "shape-hunt": ("hunt for shapes", "Hunts for shapes"),
 }

@@ -1,0 +1,113 @@
+"""Counts the run's workload once, and judges every count by what was committed."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from perfsuite.errors import MeasurementError
+from perfsuite.expectation.cases import REST_ROLE, Case, operator_cases, phase_cases
+from perfsuite.experiments.counted.counting_run import count_workload
+from perfsuite.experiments.forecasts import Forecasts
+from perfsuite.experiments.progress import ProgressLine
+from perfsuite.experiments.protocol import Experiment
+from perfsuite.experiments.run_config import RunConfig
+from perfsuite.records.case_groups import COUNTED
+from perfsuite.records.counts import METRICS, CountedWork, counts_path, read_counts, write_counts
+from perfsuite.records.outcome import Judgement, Outcome, told_judgement
+from perfsuite.verdict.counted import BLIND_TO, CountChange, count_changes, judge_count
+
+
+def open_experiments(config: RunConfig, _: Forecasts) -> tuple[Experiment, ...]:
+    """Return the experiment of ``--device=counted`` and ``--perf-counts``."""
+    path = counts_path(config.baseline_dir, config.workload.prefix)
+    is_asked = config.baseline_mode == "compare" and config.counts_old is None
+    return (
+        CountedExperiment(config=config, path=path, before=read_counts(path) if is_asked and path.exists() else None),
+    )
+
+
+@dataclass(kw_only=True)
+class CountedExperiment(Experiment):
+    """What one run of the workload does, against what it did."""
+
+    config: RunConfig
+    #: Where the baseline lies.
+    path: Path
+    #: What is compared with: the baseline, or the old side once that was counted.
+    before: CountedWork | None
+    now: CountedWork | None = None
+    changes: Mapping[str, CountChange] = field(default_factory=dict)
+    kind: str = COUNTED
+
+    def cases(self) -> Iterator[Case]:
+        """Enumerate the counts of the baseline, and those that the workload is expected to have."""
+        workload = self.config.workload
+        operators = (case for case in operator_cases(workload) if case.role != REST_ROLE)
+        expected = (
+            f"{case.case_id.removeprefix(f'{case.kind}/{workload.prefix}/')}/{metric}"
+            for case in (*phase_cases(workload), *operators)
+            for metric in METRICS
+        )
+        kept = () if self.before is None else self.before.counts
+        for name in dict.fromkeys((*kept, *expected)):
+            yield Case(case_id=f"{COUNTED}/{workload.prefix}/{name}", kind=COUNTED)
+
+    def n_steps(self, case_ids: Collection[str]) -> int:
+        """Return the runs."""
+        return 0 if not case_ids else 1 if self.config.counts_old is None else 2
+
+    def measure(self, case_ids: Collection[str], progress: ProgressLine) -> None:
+        """Count; all cases are of one run, or of one of each side."""
+        if self.config.counts_old is not None:
+            self.before = self._counted(self.config.counts_old, progress)
+        self.now = self._counted(self.config.counts or None, progress)
+        if self.before is not None:
+            try:
+                self.changes = count_changes(self.before, self.now)
+            except MeasurementError as error:
+                raise MeasurementError(f"{self.path}: {error}") from None
+
+    def _counted(self, llama: str | None, progress: ProgressLine) -> CountedWork:
+        progress.step("counted work")
+        config = self.config
+        return count_workload(
+            config.workload, llama, config.cache_dir, progress.show, prompt_lengths=config.prompt_lengths
+        )
+
+    def judge(self, case_id: str, reason: str) -> Judgement:
+        """Judge one count."""
+        if case_id in self.changes:
+            return judge_count(self.changes[case_id])
+        count = None if self.now is None else self._found.get(case_id)
+        if count is None:
+            lack = reason if self.now is None else "the engine has no such phase or operator here"
+            return told_judgement(case_id, COUNTED, Outcome.INVALID, lack)
+        noun = case_id.rpartition("/")[2].replace("_", " ")
+        told = f"{count:,} {noun}; there is nothing in {self.path} to judge it by"
+        return told_judgement(case_id, COUNTED, Outcome.NEW, told)
+
+    def keep(self) -> bool:
+        """Keep the counts where baselines are recorded."""
+        if self.now is not None:
+            write_counts(self.path, self.now)
+        return self.now is not None
+
+    def notes(self) -> tuple[str, ...]:
+        """Say what the counts are of, what they cannot see, and which of them have no case."""
+        if self.now is None:
+            return ()
+        notes = [f"counted: {self.now.llama}, {self.now.compiler}, {self.now.processor}; {BLIND_TO}"]
+        cases = {case.case_id for case in self.cases()}
+        unknown = {case_id.rpartition("/")[0]: None for case_id in self._found if case_id not in cases}
+        if unknown:
+            notes.append(f"no case yet for {', '.join(unknown)}; keep them with --baseline=record")
+        return tuple(notes)
+
+    @property
+    def _found(self) -> dict[str, int]:
+        """What was counted, by the id of its case."""
+        if self.now is None:
+            return {}
+        return {f"{COUNTED}/{self.now.prefix}/{name}": count for name, count in self.now.counts.items()}
