@@ -5,11 +5,11 @@ BIN := .venv/bin
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help env perf perf-opencl opencl ebpf docs test-needs test test-long coverage mutants fuzz lint audit verify wheel clean distclean
+.PHONY: help env perf perf-opencl opencl counted ebpf docs test-needs test test-long coverage mutants fuzz lint audit verify wheel clean distclean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1:/p' Makefile | awk -F: '{ printf "%-20s%s\n", $$1, $$2 }'
-	@echo "ARGS='...' is handed to pytest by perf, test and test-long, and to fuzz; PYTHON=python3.12 chooses the interpreter of .venv/"
+	@echo "ARGS='...' is handed to pytest by perf, counted, test and test-long, and to fuzz; PYTHON=python3.12 chooses the interpreter of .venv/"
 
 env: ## make .venv/ with the suite installed in it (llama.cpp is compiled once, and kept)
 	@tools/bootstrap.sh
@@ -22,6 +22,10 @@ opencl: env
 
 perf-opencl: opencl ## measure llama.cpp on its OpenCL backend, kernel by kernel
 	$(BIN)/python -m pytest --device=host --backend=opencl $(ARGS)
+
+counted: env ## count the work of llama.cpp, and judge it by baselines/counted/
+	@tools/needs.sh counting
+	$(BIN)/python -m pytest --device=counted $(ARGS)
 
 ebpf: env ## install what the eBPF recorder is compiled with (Debian: clang, bpftool, libbpf-dev, ...)
 	@tools/needs.sh ebpf

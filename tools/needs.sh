@@ -26,7 +26,8 @@ arm=("Arm is not tested, or not all of it"
 browser=("the report is not tested in a browser"
   chromium chromium  DejaVuSans.ttf fonts-dejavu-core  NotoColorEmoji.ttf fonts-noto-color-emoji)
 audit=("C and C++ are not searched for weaknesses" cppcheck cppcheck)
-counting=("work is not counted" valgrind valgrind  valgrind/pub_tool_tooliface.h valgrind)
+counting=("work is not counted"
+  valgrind valgrind  valgrind/pub_tool_tooliface.h valgrind  ld-musl-x86_64.so.1 musl)
 farm=("the farm is not tested")
 
 say() { printf 'needs: %s\n' "$*" >&2; }
@@ -68,16 +69,17 @@ install_system_packages() {
   done
 }
 
+# Prints what an extra requires; pip would build the suite anew for '.[farm]'.
+requirement() { sed -n "s/^$1 = \[\"\([^\"]*\)\"\].*/\1/p" pyproject.toml; }
+
 # One call of pip, which asks no index where everything is there already.
 install_python_packages() {
   local part wanted=() log
   for part; do
     case $part in
       browser) wanted+=(--group browser) ;;
-      farm) # what the extra requires; pip would build the suite anew for '.[farm]'
-        .venv/bin/python -c 'import labgrid' 2>/dev/null ||
-          wanted+=("$(sed -n 's/^farm = \["\(.*\)"\]$/\1/p' pyproject.toml)")
-        ;;
+      farm) .venv/bin/python -c 'import labgrid' 2>/dev/null || wanted+=("$(requirement farm)") ;;
+      counting) .venv/bin/python -c 'import ziglang' 2>/dev/null || wanted+=("$(requirement zig)") ;;
     esac
   done
   [ ${#wanted[@]} -gt 0 ] || return 0

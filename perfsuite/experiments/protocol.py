@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator
 
 from perfsuite.expectation.cases import Case
 from perfsuite.experiments.progress import ProgressLine
-from perfsuite.records.outcome import Judgement
+from perfsuite.records.outcome import Judgement, Outcome
 
 
 class Experiment(ABC):
@@ -35,6 +35,10 @@ class Experiment(ABC):
     def is_measured(self, case_id: str, *, has_ended: bool) -> bool:
         """Whether an interrupted run can judge a case; `has_ended` says whether `measure` came to its end."""
         return has_ended
+
+    def remark(self, case: Case, outcome: Outcome) -> str:
+        """Return what this experiment adds to the verdict on another case; empty where it adds nothing."""
+        return ""
 
     def keep(self) -> bool:
         """Keep what ``--baseline=record`` asks for; return whether this experiment keeps anything at all."""

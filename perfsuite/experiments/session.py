@@ -101,8 +101,14 @@ class PerfSession:
     def judgement(self, case_id: str, *, marker_margin: float | None = None) -> Judgement:
         """Judge one case, once."""
         if case_id not in self.judgements:
-            self.judgements[case_id] = self._judge(self.cases[case_id], marker_margin)
+            self.judgements[case_id] = self._remarked(self._judge(self.cases[case_id], marker_margin))
         return self.judgements[case_id]
+
+    def _remarked(self, judgement: Judgement) -> Judgement:
+        """Return the judgement with what experiments add to it."""
+        case = self.cases[judgement.case_id]
+        remarks = (each.remark(case, judgement.outcome) for each in self.enumerated.experiments)
+        return replace(judgement, reason="; ".join(filter(None, (judgement.reason, *remarks))))
 
     def judge_foreign(
         self, samples: CaseSamples, kind: str, expectation: Expectation, *, marker_margin: float | None = None

@@ -110,8 +110,8 @@ def resolve_config(config: pytest.Config) -> RunConfig:
     option = config.option
     for name, is_out_of_place, why in _CONFLICTS:
         given = value_of(option, name)
-        if given and is_out_of_place(option):
-            raise pytest.UsageError(f"{name if given is True else f'{name}={given}'}: {why}")
+        if given not in (None, False) and is_out_of_place(option):
+            raise pytest.UsageError(f"{name if given in (True, '') else f'{name}={given}'}: {why}")
     check_variant(option)
     try:
         return _on_farm(config, _resolve(config))
@@ -132,14 +132,14 @@ def _on_farm(config: pytest.Config, run: RunConfig) -> RunConfig:
 _TIMED = (
     *("--perf-sweep", "--perf-fidelity", "--perf-overhead", "--perf-trace", "--perf-shapes", "--perf-inject"),
     *("--against", "--against-model", "--against-args", "--perf-plan", "--perf-ingest", "--farm", "--threads"),
-    *("--lora-rank", "--draft", "--mmproj"),
+    *("--lora-rank", "--draft", "--mmproj", "--prompts"),
 )
 
 
 def _refuse_untimed(option: argparse.Namespace, profile: Profile) -> None:
     """Refuse what a device cannot answer on which work is counted and no time is measured."""
     if profile.counts_alone:
-        given = [name for name in _TIMED if value_of(option, name)]
+        given = [name for name in _TIMED if value_of(option, name) not in (None, False)]
         if given := [*given, *(["--backend=opencl"] if _is_opencl(option) else [])]:
             told = f"{profile.name} counts one model on one thread, and measures no time"
             raise pytest.UsageError(f"{given[0]}: {told}; leave it out, or name another device")

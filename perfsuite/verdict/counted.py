@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from perfsuite.errors import MeasurementError
@@ -88,3 +89,24 @@ def judge_count(change: CountChange) -> Judgement:
     outcome = Outcome.REGRESSED if change.is_more else Outcome.IMPROVED if change.differs else Outcome.PASS
     ratio = None if change.ratio is None else 1.0 + change.ratio
     return told_judgement(change.case_id, COUNTED, outcome, reason, ratio)
+
+
+def beside_time(timed: Outcome, changes: Iterable[CountChange]) -> str:
+    """Say what the counts of a phase or operator add to the verdict on its time; empty where they add nothing."""
+    differing = [change for change in changes if change.differs]
+    more = [change for change in differing if change.is_more]
+    if timed is Outcome.REGRESSED:
+        return f"more work ({_largest(more)})" if more else _elsewhere("slower", differing)
+    if timed is Outcome.IMPROVED:
+        return f"less work ({_largest(differing)})" if differing and not more else _elsewhere("faster", differing)
+    return f"more work ({_largest(more)}), not yet slower" if more and timed.decides else ""
+
+
+def _elsewhere(word: str, differing: list[CountChange]) -> str:
+    return "" if differing else f"the same work, {word}: memory, placement or clock"
+
+
+def _largest(changes: Iterable[CountChange]) -> str:
+    """Name the count that changed most of those that had one before."""
+    most = max(changes, key=lambda change: abs(change.ratio or 0.0))
+    return f"{most.metric} from {most.before or 0:,}" if most.ratio is None else f"{most.metric} {most.ratio:+.2%}"

@@ -17,7 +17,7 @@ def test_what_was_counted_is_read_back(tmp_path: Path) -> None:
     path = tmp_path / "counted" / "it.json"
     write_counts(path, WORK)
     assert read_counts(path) == WORK
-    assert WORK.name == "tiny-p16-g4"
+    assert WORK.prefix == "tiny/p16-g4"
     assert [row.name for row in WORK.rows] == ["prefill", "prefill/attn_q"]
 
 

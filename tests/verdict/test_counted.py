@@ -7,32 +7,41 @@ from dataclasses import replace
 import pytest
 
 from perfsuite.errors import MeasurementError
-from perfsuite.verdict.counted import PHASE_MARGIN_RATIO, count_changes
+from perfsuite.records.counts import CountedWork
+from perfsuite.records.outcome import Outcome
+from perfsuite.verdict.counted import PHASE_MARGIN_RATIO, CountChange, count_changes, judge_count
 from tests.counted_work import WORK, work
+
+OPERATOR = "counted/tiny/p16-g4/prefill/attn_q"
+
+
+def differing(before: CountedWork, now: CountedWork) -> list[CountChange]:
+    """Return the counts that differ."""
+    return [change for change in count_changes(before, now).values() if change.differs]
 
 
 def test_the_same_work_has_no_change() -> None:
     """Another build that does the same is the same."""
-    assert count_changes(WORK, replace(WORK, bundle="another", llama="a checkout")) == ()
+    assert differing(WORK, replace(WORK, bundle="another", llama="a checkout")) == []
 
 
 def test_one_instruction_more_is_a_change() -> None:
     """Of an operator; the case names it, and the metric."""
-    (change,) = count_changes(WORK, work(instructions=1001))
-    assert (change.case_id, change.metric) == ("counted/tiny-p16-g4/prefill/attn_q", "instructions")
+    (change,) = differing(WORK, work(instructions=1001))
+    assert (change.case_id, change.metric) == (f"{OPERATOR}/instructions", "instructions")
     assert (change.before, change.now, change.is_more) == (1000, 1001, True)
     assert change.ratio == pytest.approx(0.001)
 
 
 def test_less_is_a_change_that_is_not_more() -> None:
     """It is reported, and no regression."""
-    (change,) = count_changes(WORK, work(branches=999))
+    (change,) = differing(WORK, work(branches=999))
     assert not change.is_more
 
 
 def test_work_where_there_was_none() -> None:
     """An allocation that was not there has no ratio."""
-    (change,) = count_changes(WORK, work(allocations=1))
+    (change,) = differing(WORK, work(allocations=1))
     assert (change.metric, change.is_more, change.ratio) == ("allocations", True, None)
 
 
@@ -41,20 +50,50 @@ def test_a_whole_phase_has_a_margin(share: float, n_changes: int) -> None:
     """Two runs of one build differ by as much."""
     whole, operator = WORK.rows
     more = replace(WORK, rows=(replace(whole, instructions=round(1_000_000 * (1 + share))), operator))
-    assert len(count_changes(WORK, more)) == n_changes
+    assert len(differing(WORK, more)) == n_changes
 
 
 def test_an_operator_that_came_or_went() -> None:
     """Each of its counts is a change; the one that came is more work."""
     less = replace(WORK, rows=WORK.rows[:1])
-    assert {each.is_more for each in count_changes(WORK, less)} == {False}
-    came = count_changes(less, WORK)
+    assert {each.is_more for each in differing(WORK, less)} == {False}
+    came = differing(less, WORK)
     assert [each.now for each in came].count(1000) == 7
     assert any(each.is_more for each in came)
 
 
-@pytest.mark.parametrize("field", ["model", "model_digest", "compiler", "processor"])
+@pytest.mark.parametrize("field", ["model", "model_digest", "scenario", "settings", "compiler", "processor"])
 def test_different_work_is_not_compared(field: str) -> None:
     """The message says what differs, and what to do."""
-    with pytest.raises(MeasurementError, match=rf"^{field} is other, and was .*--record"):
+    with pytest.raises(MeasurementError, match=rf"^{field} is other, and was .*record new ones"):
         count_changes(WORK, replace(WORK, **{field: "other"}))
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "outcome", "reason"),
+    [
+        (work(), work(), Outcome.PASS, "1,000 instructions, as before"),
+        (work(), work(instructions=1001), Outcome.REGRESSED, "1,001 instructions, 1,000 before (+0.100%)"),
+        (work(), work(instructions=900), Outcome.IMPROVED, "900 instructions, 1,000 before (-10.000%)"),
+        (
+            work(),
+            replace(WORK, rows=WORK.rows[:1]),
+            Outcome.IMPROVED,
+            "is not there any more; it was 1,000 instructions",
+        ),
+        (replace(WORK, rows=WORK.rows[:1]), work(), Outcome.REGRESSED, "1,000 instructions, where there was nothing"),
+    ],
+)
+def test_the_verdict_on_one_count(before: CountedWork, now: CountedWork, outcome: Outcome, reason: str) -> None:
+    """One instruction decides; the reason has both counts."""
+    judgement = judge_count(count_changes(before, now)[f"{OPERATOR}/instructions"])
+    assert (judgement.outcome, judgement.reason) == (outcome, reason)
+
+
+def test_a_phase_within_its_margin_passes() -> None:
+    """The reason says by how much it may differ."""
+    whole, operator = WORK.rows
+    now = replace(WORK, rows=(replace(whole, instructions=1_000_001), operator))
+    judgement = judge_count(count_changes(WORK, now)["counted/tiny/p16-g4/prefill/instructions"])
+    assert judgement.outcome is Outcome.PASS
+    assert judgement.reason == "1,000,001 instructions, within 0.01% of 1,000,000 before"

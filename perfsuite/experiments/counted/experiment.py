@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from perfsuite.errors import MeasurementError
 from perfsuite.expectation.cases import REST_ROLE, Case, operator_cases, phase_cases
+from perfsuite.expectation.llama_workload import LlamaWorkload
 from perfsuite.experiments.counted.counting_run import count_workload
 from perfsuite.experiments.forecasts import Forecasts
 from perfsuite.experiments.progress import ProgressLine
@@ -16,15 +17,29 @@ from perfsuite.experiments.run_config import RunConfig
 from perfsuite.records.case_groups import COUNTED
 from perfsuite.records.counts import METRICS, CountedWork, counts_path, read_counts, write_counts
 from perfsuite.records.outcome import Judgement, Outcome, told_judgement
-from perfsuite.verdict.counted import BLIND_TO, CountChange, count_changes, judge_count
+from perfsuite.verdict.counted import BLIND_TO, CountChange, beside_time, count_changes, judge_count
+from perfsuite.workload.scenario import find_scenario
+
+#: Tokens that are counted beside times at most: more of them take minutes, and say the same of each operator.
+_MOST_PROMPT, _MOST_GEN = 16, 4
 
 
 def open_experiments(config: RunConfig, _: Forecasts) -> tuple[Experiment, ...]:
     """Return the experiment of ``--device=counted`` and ``--perf-counts``."""
-    path = counts_path(config.baseline_dir, config.workload.prefix)
+    workload = config.workload
+    if not config.profile.counts_alone:
+        scenario = workload.scenario
+        short = f"p{min(scenario.n_prompt, _MOST_PROMPT)}-g{min(scenario.n_gen, _MOST_GEN)}"
+        workload = replace(workload, scenario=find_scenario(short))
+    path = counts_path(config.baseline_dir, workload.prefix)
     is_asked = config.baseline_mode == "compare" and config.counts_old is None
     return (
-        CountedExperiment(config=config, path=path, before=read_counts(path) if is_asked and path.exists() else None),
+        CountedExperiment(
+            config=config,
+            workload=workload,
+            path=path,
+            before=read_counts(path) if is_asked and path.exists() else None,
+        ),
     )
 
 
@@ -33,6 +48,8 @@ class CountedExperiment(Experiment):
     """What one run of the workload does, against what it did."""
 
     config: RunConfig
+    #: What is counted: the run's, or a shorter one beside times.
+    workload: LlamaWorkload
     #: Where the baseline lies.
     path: Path
     #: What is compared with: the baseline, or the old side once that was counted.
@@ -43,7 +60,7 @@ class CountedExperiment(Experiment):
 
     def cases(self) -> Iterator[Case]:
         """Enumerate the counts of the baseline, and those that the workload is expected to have."""
-        workload = self.config.workload
+        workload = self.workload
         operators = (case for case in operator_cases(workload) if case.role != REST_ROLE)
         expected = (
             f"{case.case_id.removeprefix(f'{case.kind}/{workload.prefix}/')}/{metric}"
@@ -72,9 +89,7 @@ class CountedExperiment(Experiment):
     def _counted(self, llama: str | None, progress: ProgressLine) -> CountedWork:
         progress.step("counted work")
         config = self.config
-        return count_workload(
-            config.workload, llama, config.cache_dir, progress.show, prompt_lengths=config.prompt_lengths
-        )
+        return count_workload(self.workload, llama, config.cache_dir, progress.show)
 
     def judge(self, case_id: str, reason: str) -> Judgement:
         """Judge one count."""
@@ -87,6 +102,15 @@ class CountedExperiment(Experiment):
         noun = case_id.rpartition("/")[2].replace("_", " ")
         told = f"{count:,} {noun}; there is nothing in {self.path} to judge it by"
         return told_judgement(case_id, COUNTED, Outcome.NEW, told)
+
+    def remark(self, case: Case, outcome: Outcome) -> str:
+        """Say whether what takes another time does other work."""
+        if case.kind not in ("phase", "operator") or case.phase is None:
+            return ""
+        name = f"{case.phase.value}/{case.role}" if case.role else case.phase.value
+        ids = (f"{COUNTED}/{self.workload.prefix}/{name}/{metric}" for metric in METRICS)
+        found = [self.changes[case_id] for case_id in ids if case_id in self.changes]
+        return beside_time(outcome, found) if found else ""
 
     def keep(self) -> bool:
         """Keep the counts where baselines are recorded."""

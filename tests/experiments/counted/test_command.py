@@ -11,12 +11,13 @@ from perfsuite.cli.__main__ import main
 from perfsuite.records.counts import CountedWork, read_counts
 from tests.counted_work import WORK, work
 
+OPERATOR = "counted/tiny/p16-g4/prefill/attn_q"
 COMMAND = "perfsuite.experiments.counted.command"
 
 
 def counted(monkeypatch: pytest.MonkeyPatch, what: CountedWork) -> None:
     """Let a run count that."""
-    monkeypatch.setattr(f"{COMMAND}.count", lambda request, cache_dir, tell: what)
+    monkeypatch.setattr(f"{COMMAND}.count_workload", lambda workload, llama, cache_dir, tell: what)
 
 
 def run(folder: Path, *options: str) -> int:
@@ -72,7 +73,7 @@ def test_json_has_the_changes_and_the_counts(
     assert run(tmp_path, "--json") == 1
     plain = json.loads(capsys.readouterr().out)
     assert plain["outcome"] == "regressed"
-    assert [(each["metric"], each["ratio"]) for each in plain["changes"]] == [("reads", 0.1)]
+    assert [(each["case_id"], each["ratio"]) for each in plain["changes"]] == [(f"{OPERATOR}/reads", 0.1)]
     assert len(plain["counted"]["rows"]) == 2
 
 

@@ -1,0 +1,157 @@
+"""Runs that count: what is judged by the committed counts, and what they add to times."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from perfsuite.errors import NativeBuildError
+from perfsuite.expectation.llama_workload import LlamaWorkload
+from perfsuite.experiments.counted import experiment
+from perfsuite.records.counts import METRICS, CountedWork, CountRow, counts_path
+from tests.counted_work import WORK
+from tests.fake_device import HostRuns
+
+USUAL = ("-o", "perf_session_spread=0.01")
+
+PREFIX = "counted/smollm2-135m-l4-q8_0/p16-g4"
+GATE = "prefill/ffn_gate"
+
+Count = Callable[..., None]
+
+
+def counted(workload: LlamaWorkload, **gate: int) -> CountedWork:
+    """Return counts of a workload, in which one operator did as much as is said."""
+    row = dict.fromkeys(METRICS, 1000)
+    return replace(
+        WORK,
+        model=workload.weights.name,
+        scenario=workload.scenario.name,
+        rows=(
+            CountRow(phase="prefill", role="", **dict.fromkeys(METRICS, 10**9)),
+            CountRow(phase="prefill", role="ffn_gate", **{**row, **gate}),
+            CountRow(phase="prefill", role="ffn_up", **row),
+        ),
+    )
+
+
+@pytest.fixture
+def count(monkeypatch: pytest.MonkeyPatch) -> Count:
+    """Let runs count so much; by the name of a llama.cpp where one is given."""
+
+    def let(by_llama: dict[str | None, dict[str, int]] | None = None, **gate: int) -> None:
+        found = by_llama or {}
+        monkeypatch.setattr(
+            experiment,
+            "count_workload",
+            lambda workload, llama, cache_dir, tell: counted(workload, **found.get(llama, gate)),
+        )
+
+    let()
+    return let
+
+
+def test_counts_alone_are_judged_by_what_was_committed(runs: HostRuns, count: Count) -> None:
+    """The same work passes; one instruction more fails its case and no other. No time is measured."""
+    model = "smollm2-135m-l4-q8_0"
+    assert runs("--device=counted", "--baseline=record", model=model).ret == 0
+    path = counts_path(runs.pytester.path / "baselines", f"{model}/p16-g4")
+    assert path.exists()
+    result = runs("--device=counted", model=model)
+    assert result.ret == 0
+    assert {case["outcome"] for case in runs.cases().values() if GATE in case["id"]} == {"pass"}
+    result.stdout.fnmatch_lines(["*counts do not see stalls*"])
+
+    count(instructions=1001)
+    assert runs("--device=counted", model=model).ret == 1
+    failed = {name: case["reason"] for name, case in runs.cases().items() if case["outcome"] == "regressed"}
+    assert failed == {f"{PREFIX}/{GATE}/instructions": "1,001 instructions, 1,000 before (+0.100%)"}
+    assert runs.device.plans == []
+
+
+def test_without_a_baseline_every_count_is_new(runs: HostRuns, count: Count) -> None:
+    """What the engine does not have is invalid, and says so."""
+    assert runs("--device=counted", "-k", "ffn_gate or attn_norm").ret == 0
+    found = {name.split("/")[4]: case["outcome"] for name, case in runs.cases().items() if "prefill" in name}
+    assert found == {"ffn_gate": "new", "attn_norm": "invalid"}
+
+
+def test_what_cannot_be_counted_is_an_error_of_the_run(runs: HostRuns, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without Valgrind the line says what to install, and nothing passes."""
+
+    def fail(*_: object) -> None:
+        raise NativeBuildError("counting: no valgrind on the PATH; install it")
+
+    monkeypatch.setattr(experiment, "count_workload", fail)
+    result = runs("--device=counted")
+    assert result.ret != 0
+    assert runs.outcomes() == {"invalid"}
+    result.stdout.fnmatch_lines(["*no valgrind on the PATH*"])
+
+
+def test_counts_of_another_model_are_no_baseline(runs: HostRuns, count: Count, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The message names the file, and what differs."""
+    runs("--device=counted", "--baseline=record")
+    monkeypatch.setattr(
+        experiment,
+        "count_workload",
+        lambda workload, llama, cache_dir, tell: replace(counted(workload), compiler="zig 9"),
+    )
+    result = runs("--device=counted")
+    assert result.ret != 0
+    result.stdout.fnmatch_lines(["*counted/*.json: compiler is zig 9, and was zig 0.17.1*"])
+
+
+@pytest.mark.parametrize(
+    ("slowdown", "instructions", "told"),
+    [
+        (2.0, 1500, "more work (instructions +50.00%)"),
+        (2.0, 1000, "the same work, slower: memory, placement or clock"),
+        (1.0, 1500, "more work (instructions +50.00%), not yet slower"),
+        (1.0, 1000, ""),
+        (0.5, 500, "less work (instructions -50.00%)"),
+        (0.5, 1000, "the same work, faster: memory, placement or clock"),
+    ],
+)
+@pytest.mark.usefixtures("without_engines")
+def test_counts_beside_times(runs: HostRuns, count: Count, slowdown: float, instructions: int, told: str) -> None:
+    """The verdict on a time says whether the work is the same."""
+    runs("--perf-counts", "--baseline=record", "-k", "ffn_gate or ffn_up")
+    runs.device.slowdown["ffn_gate"] = slowdown
+    count(instructions=instructions)
+    runs("--perf-counts", "-k", "ffn_gate or ffn_up")
+    (reason,) = (case["reason"] for name, case in runs.cases("operator").items() if name.endswith(GATE))
+    assert reason.endswith(told)
+    assert ("work" in reason) == bool(told)
+    (other,) = (case["reason"] for name, case in runs.cases("operator").items() if name.endswith("prefill/ffn_up"))
+    assert "work" not in other
+
+
+def test_pairs_count_both_sides(runs: HostRuns, count: Count) -> None:
+    """The old side's counts are what the new side's are compared with."""
+    count({"new": {"instructions": 1100}, "old": {"instructions": 1000}})
+    sides = ("--perf-counts=new", "--perf-counts-old=old", "--against-args=threads=1")
+    runs(*sides, "-k", "ffn_gate")
+    cases = runs.cases("counted")
+    assert {name.rpartition("/")[2]: case["outcome"] for name, case in cases.items() if GATE in name} == {
+        **dict.fromkeys(METRICS, "pass"),
+        "instructions": "regressed",
+    }
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--device=counted", "--threads=2"), "--threads: counted counts one model on one thread*"),
+        (("--device=counted", "--backend=opencl"), "--backend=opencl: counted counts one model*"),
+        (("--perf-counts", "--against-args=threads=1"), "--perf-counts: *name the other one by --perf-counts-old"),
+        (("--perf-counts-old=x", "--baseline=record"), "--perf-counts-old=x: is no baseline*"),
+    ],
+)
+def test_what_cannot_be_counted_together(runs: HostRuns, arguments: tuple[str, ...], message: str) -> None:
+    """The line names the option, and what to do."""
+    result = runs(*arguments)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([f"*{message}"])
