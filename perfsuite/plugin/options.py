@@ -138,6 +138,8 @@ _TIMED = (
 
 def _refuse_untimed(option: argparse.Namespace, profile: Profile) -> None:
     """Refuse what a device cannot answer on which work is counted and no time is measured."""
+    if option.perf_counts_old is not None and option.perf_counts is None and not profile.counts_alone:
+        raise pytest.UsageError(f"--perf-counts-old={option.perf_counts_old}: counts what is old; add --perf-counts")
     if profile.counts_alone:
         given = [name for name in _TIMED if value_of(option, name) not in (None, False)]
         if given := [*given, *(["--backend=opencl"] if _is_opencl(option) else [])]:

@@ -59,7 +59,7 @@ class CountedExperiment(Experiment):
     kind: str = COUNTED
 
     def cases(self) -> Iterator[Case]:
-        """Enumerate the counts of the baseline, and those that the workload is expected to have."""
+        """Enumerate the counts of the baseline, and those that the workload is expected to have; instructions first."""
         workload = self.workload
         operators = (case for case in operator_cases(workload) if case.role != REST_ROLE)
         expected = (
@@ -68,7 +68,8 @@ class CountedExperiment(Experiment):
             for metric in METRICS
         )
         kept = () if self.before is None else self.before.counts
-        for name in dict.fromkeys((*kept, *expected)):
+        names = dict.fromkeys((*kept, *expected))
+        for name in sorted(names, key=lambda name: METRICS.index(name.rpartition("/")[2])):
             yield Case(case_id=f"{COUNTED}/{workload.prefix}/{name}", kind=COUNTED)
 
     def n_steps(self, case_ids: Collection[str]) -> int:

@@ -147,6 +147,7 @@ def test_pairs_count_both_sides(runs: HostRuns, count: Count) -> None:
         (("--device=counted", "--threads=2"), "--threads: counted counts one model on one thread*"),
         (("--device=counted", "--backend=opencl"), "--backend=opencl: counted counts one model*"),
         (("--perf-counts", "--against-args=threads=1"), "--perf-counts: *name the other one by --perf-counts-old"),
+        (("--perf-counts-old=x",), "--perf-counts-old=x: *add --perf-counts"),
         (("--perf-counts-old=x", "--baseline=record"), "--perf-counts-old=x: is no baseline*"),
     ],
 )
