@@ -8,6 +8,7 @@ from itertools import islice
 
 from markupsafe import Markup
 
+from perfsuite.records.case_groups import COUNTED
 from perfsuite.records.outcome import Judgement, Outcome
 from perfsuite.report.next_steps import MAX_STEPS, EndedRun, Step, steps_after
 from perfsuite.report.page.charts.change import Change, axis_drawing, change_axis
@@ -34,7 +35,7 @@ class ChangeLine:
     name: str
     #: Tokens a second or times, old and new.
     speed: str
-    #: Slower, faster, as before or undecided.
+    #: Slower, faster, more work, less work, as before or undecided.
     word: str
     #: None where there was nothing to compare with.
     change: Change | None
@@ -64,6 +65,8 @@ class Answer:
     """What the reader came for."""
 
     lines: tuple[ChangeLine, ...]
+    #: Whether these lines have counts, and no times.
+    is_counted: bool
     #: Numbers of the scale of the lines; None where no line has a change.
     axis: Markup | None
     #: How to read the lines; empty where none has a change.
@@ -94,6 +97,7 @@ def answer_of(page_run: PageRun, findings: Sequence[Finding]) -> Answer:
             )
             for each in shown
         ),
+        is_counted=_are_counted(shown),
         axis=axis_drawing(axis) if axis else None,
         reading=_reading(changes),
         blames=tuple(map(_blame, blamed[:_MOST_BLAMED])),
@@ -108,8 +112,21 @@ def _shown(run: RunFile) -> list[Judgement]:
     longest_ns = max((each.measured_ns or 0 for each in phases), default=0)
     long = [each for each in phases if each.outcome.fails or (each.measured_ns or 0) >= longest_ns * _LEAST_SHARE]
     found = long or [each for each in run.judgements if each.change_ratio is not None]
-    chosen = sorted(found, key=lambda each: (not each.outcome.fails, -abs(each.lost_ns or 0)))[:MAX_LINES]
+    chosen = sorted(found, key=_weight)[:MAX_LINES]
     return [each for each in run.judgements if each in chosen]
+
+
+def _weight(judgement: Judgement) -> tuple[bool, int, float]:
+    """Order by what fails, then by the time lost, and what has no time by its change."""
+    return (
+        not judgement.outcome.fails,
+        -abs(judgement.lost_ns or 0),
+        -abs(1.0 if judgement.change_ratio is None else judgement.change_ratio - 1.0),
+    )
+
+
+def _are_counted(judgements: Sequence[Judgement]) -> bool:
+    return bool(judgements) and all(each.kind == COUNTED for each in judgements)
 
 
 def _reading(changes: Sequence[Change]) -> str:
@@ -126,7 +143,8 @@ def _change_word(judgement: Judgement) -> str:
     if judgement.outcome is Outcome.PASS:
         return "as before"
     if judgement.outcome in (Outcome.REGRESSED, Outcome.IMPROVED):
-        return "slower" if judgement.outcome is Outcome.REGRESSED else "faster"
+        more, less = ("more work", "less work") if judgement.kind == COUNTED else ("slower", "faster")
+        return more if judgement.outcome is Outcome.REGRESSED else less
     return "undecided" if judgement.outcome is Outcome.INCONCLUSIVE else judgement.outcome.value
 
 
@@ -218,6 +236,8 @@ def sure_words(lines: Sequence[ChangeLine]) -> str:
     compared = [each.judgement for each in lines if each.change is not None]
     if not compared:
         return ""
+    if _are_counted(compared):
+        return "counts are exact"
     n_pairs = [each.n_pairs for each in compared if each.n_pairs is not None]
     counts = n_pairs or [len(each.samples_ns) for each in compared]
     noun = "pair" if n_pairs else "replicate"

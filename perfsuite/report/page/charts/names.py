@@ -71,7 +71,7 @@ def case_name(judgement: Judgement) -> str:
 
 def _without_shared(judgement: Judgement) -> str:
     parts = judgement.case_id.split("/")
-    if judgement.kind == "phase" and len(parts) >= 4:
+    if judgement.kind in ("phase", "counted") and len(parts) >= 4:
         return "/".join(parts[3:])
     if judgement.kind in ("operator", "engine_kernel") and len(parts) >= 5:
         return "/".join(parts[3:])
