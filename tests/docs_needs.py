@@ -24,7 +24,7 @@ NEEDS = {
     "files": "files of the reader's own, or of a command above it that was not run",
 }
 
-_PYTEST = r"(pytest|python -m pytest)\b(?=.*--device[ =]host)"
+_PYTEST = r"(pytest|python -m pytest)\b(?=.*--device[ =](host|counted))"
 _QUICK = r"(?=.*--scenario[ =]p\d+-g\d+)(?=.*(--perf-replicates[ =][1-5]\b|--perf-budget))(?=.*-k)"
 
 #: By need: a command line that one of these matches has it.
@@ -32,7 +32,7 @@ _RULES = {
     "minutes": (
         r"\bmake (?!help)\w",
         rf"{_PYTEST}(?!{_QUICK})",
-        r"perfsuite (calibrate|held-out|certify|overhead|live|policy|offload|kernels|compare|bisect)\b",
+        r"perfsuite (calibrate|counts|held-out|certify|overhead|live|policy|offload|kernels|compare|bisect)\b",
         r"perfsuite fidelity\b(?!.*--published)",
         r"perfsuite roofline\b(?!.*--published)(?!.*--from)",
         r"perfsuite sweep\b(?!.*--expected-only)",
@@ -54,7 +54,7 @@ _RULES = {
     "root": (r"\bsudo ",),
     "board": (
         r"perfsuite devices (setup|probe|doctor|unlock)\b(?!.* host\b)(?!.*--address[ =]local\b)",
-        r"\b(pytest|perfsuite calibrate)\b.*--device[ =](?!host\b)",
+        r"\b(pytest|perfsuite calibrate)\b.*--device[ =](?!(host|counted)\b)",
         r"perfsuite (bundle\b.*--plan|ingest)\b",
     ),
     "server": (r"--pid", r"^labgrid-client ", r"[^&]&$", r"perfsuite live --socket", r"127\.0\.0\.1|localhost"),
