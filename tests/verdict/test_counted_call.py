@@ -1,4 +1,4 @@
-"""A call of one's own is judged by all its counts, in the same Python."""
+"""A call of a function is judged by all its counts, in the same Python."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PYTHON = PythonBuild(version="CPython 3.11.7", digest="d1", processor="x86-64 wi
 
 
 def own(python: PythonBuild = PYTHON, **counts: int) -> OwnCounts:
-    """Return what a call did: a thousand of everything, but for what is given."""
+    """Return what a call did: a thousand of everything, except what is given."""
     return OwnCounts(
         case_id="counted/function/sort", python=python, counts=Counts(**{**dict.fromkeys(METRICS, 1000), **counts})
     )
