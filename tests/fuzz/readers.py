@@ -399,7 +399,7 @@ READERS: Mapping[str, Reader] = {
         seeds=("formats/sweep.json",),
     ),
     "counts": Reader(form=Form.JSON, read=read_counts, write=lambda work, path: write_counts(path, work)),
-    "own-counts": Reader(form=Form.JSON, read=read_own_counts),
+    "own-counts": Reader(form=Form.JSON, read=read_own_counts, write=lambda own, path: write_counts(path, own)),
     "count-rows": Reader(form=Form.BINARY, read=read_rows),
     "roofline": Reader(
         form=Form.JSON,
