@@ -14,6 +14,7 @@ from perfsuite.errors import BaselineError, PerfsuiteError
 from perfsuite.expectation.cases import Case
 from perfsuite.expectation.forecast import Expectation
 from perfsuite.experiments.binding.measurement import BINDING, SESSION_SPREAD_RATIO, is_beside_native, steps_ns
+from perfsuite.experiments.counted.own_calls import OwnCalls
 from perfsuite.experiments.engine_replicates import graph_settings
 from perfsuite.experiments.enumeration import Enumeration, enumerate_run
 from perfsuite.experiments.forecasts import Forecasts, open_forecasts
@@ -26,6 +27,7 @@ from perfsuite.experiments.roofline.experiment import roofline_expectation, unme
 from perfsuite.experiments.run_config import RunConfig
 from perfsuite.experiments.said_graphs import with_run_graphs
 from perfsuite.experiments.stored import StoredBaselines, open_baselines
+from perfsuite.measure.counted_call import CountedCall
 from perfsuite.records.attribution import Attribution
 from perfsuite.records.case_groups import OWN_GROUP, group_of_kind
 from perfsuite.records.events import GRAPH_PHASES, Phase
@@ -48,6 +50,7 @@ class PerfSession:
     measured: Measuring
     stored: StoredBaselines
     forecasts: Forecasts
+    own_calls: OwnCalls
     judgements: dict[str, Judgement] = field(default_factory=dict)
     #: Whether somebody broke the run off.
     is_interrupted: bool = False
@@ -122,6 +125,17 @@ class PerfSession:
         self.judgements[samples.case_id] = judgement
         return judgement
 
+    def judge_call(
+        self, name: str, call: CountedCall, *, limit_s: float, marker_margin: float | None = None
+    ) -> Judgement:
+        """Count a call for a test, and judge it by what was committed.
+
+        Raises MeasurementError: the call fails.
+        """
+        judgement = self.own_calls.judge(name, call, limit_s=limit_s, margin_ratio=marker_margin)
+        self.judgements[judgement.case_id] = judgement
+        return judgement
+
     def _own_problems(self) -> tuple[str, ...]:
         """Say why what a test has timed in this process is not the device's."""
         board = self.config.board
@@ -144,7 +158,7 @@ class PerfSession:
         if is_interrupted:
             self._judge_measured()
         if self.config.baseline_mode == "record":
-            kept = [each.keep() for each in self.enumerated.experiments]
+            kept = [self.own_calls.keep(), *(each.keep() for each in self.enumerated.experiments)]
             if not is_interrupted:
                 self._record(may_be_empty=any(kept))
         elif self._may_be_first:
@@ -333,4 +347,5 @@ def open_session(config: RunConfig, *, asks_board: bool = True) -> PerfSession:
         measured=Measuring(config=config, enumerated=enumerated, forecasts=forecasts, stored=stored),
         stored=stored,
         forecasts=forecasts,
+        own_calls=OwnCalls(config=config),
     )

@@ -113,9 +113,9 @@ def run_counted(
         return payload, read_rows(folder / "rows")
 
 
-def counted_command(tool: Path, command: Sequence[str]) -> tuple[list[str], dict[str, str]]:
-    """Return the command line that counts a command, and its whole environment; rows go to ``rows`` where it runs."""
-    counted = [_valgrind(), "-q", f"--tool={_TOOL}", "--rows=rows", *command]
+def counted_command(tool: Path, command: Sequence[str], rows: str = "rows") -> tuple[list[str], dict[str, str]]:
+    """Return the command line that counts a command, and its whole environment; its rows go to a file."""
+    counted = [_valgrind(), "-q", f"--tool={_TOOL}", f"--rows={rows}", *command]
     return counted, {"VALGRIND_LIB": str(tool), "GGML_NO_BACKTRACE": "1"}
 
 

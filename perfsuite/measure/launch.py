@@ -242,6 +242,10 @@ def pinning(plan: Plan, usable: Sequence[int], variables: Collection[str]) -> di
     return {"OMP_PROC_BIND": "true", "OMP_PLACES": ",".join(f"{{{cpu}}}" for cpu in usable)}
 
 
+#: What gives each BLAS one thread.
+ONE_BLAS_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS"), "1")
+
+
 def blas_threads(plan: Plan) -> dict[str, str]:
     """Give NumPy one thread where its products are what kernels are checked against.
 
@@ -250,7 +254,7 @@ def blas_threads(plan: Plan) -> dict[str, str]:
     """
     if is_native(plan) or isinstance(plan, IndependentPlan):
         return {}
-    return dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS"), "1")
+    return ONE_BLAS_THREAD
 
 
 def _child_environment(extra: Mapping[str, str]) -> dict[str, str]:
@@ -325,9 +329,9 @@ def still_running(task: str, after_s: float, limit_s: float) -> MeasurementError
 def refuse_killed(status: int | None, output: str, task: str) -> None:
     """Raise a `MeasurementError` where an ended worker did not end by itself: its status is a signal's, negated."""
     if status is not None and status < 0:
-        name = _signal_name(-status)
+        name = signal_name(-status)
         remedy = _REMEDIES.get(-status, _CRASHED)
-        raise MeasurementError(f"the worker for '{task}' was killed by {name}: {_last_line(output)}; {remedy}")
+        raise MeasurementError(f"the worker for '{task}' was killed by {name}: {last_line(output)}; {remedy}")
 
 
 #: What to do about a worker that a signal has ended.
@@ -347,7 +351,8 @@ def kill_worker(process: subprocess.Popen[str]) -> None:
                 stream.close()
 
 
-def _signal_name(number: int) -> str:
+def signal_name(number: int) -> str:
+    """Return a signal's name, or its number where it has none."""
     return signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
 
 
@@ -365,9 +370,10 @@ def _reason(output: str, task: str) -> str:
                 f"({line.strip()[:_MOST_SHOWN]}); update the device's OpenCL driver, choose another platform by "
                 "--opencl-platform (of pytest --perf-opencl-platform), or measure another llama.cpp"
             )
-    return f"the worker for '{task}' wrote no record: {_last_line(output)}"
+    return f"the worker for '{task}' wrote no record: {last_line(output)}"
 
 
-def _last_line(output: str) -> str:
+def last_line(output: str) -> str:
+    """Return the last that a process printed, for a message."""
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     return lines[-1][-_MOST_SHOWN:] if lines else "it printed nothing"

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from numbers import Real
 from typing import TYPE_CHECKING
 
 import pytest
 
+from perfsuite.errors import MeasurementError
 from perfsuite.expectation.forecast import Expectation
 from perfsuite.experiments.session import PerfSession
+from perfsuite.measure.counted_call import counted_call
 from perfsuite.plugin.margins import marker_margin
 from perfsuite.records.outcome import CaseSamples, Judgement, Outcome
 from perfsuite.report.exports.junit import case_properties, run_properties
@@ -99,6 +101,24 @@ class Perf:
         kind = case_id.split("/", 1)[0]
         margin = marker_margin(self._request.node)
         return self._conclude(self._session.judge_foreign(samples, kind, expectation, marker_margin=margin))
+
+    def count(
+        self, name: str, function: Callable[..., object], *arguments: object, limit_s: float = 600.0
+    ) -> Judgement:
+        """Count what a call of a function does, and judge the case ``counted/<name>`` by what was committed.
+
+        The function is one that a module holds, and its arguments can be pickled: two processes call it, each some
+        times, and are stopped after `limit_s`. A call that fails, fails the test.
+        """
+        margin = marker_margin(self._request.node)
+        try:
+            call = counted_call(function, arguments, self._request.module)
+            judgement = self._session.judge_call(name, call, limit_s=limit_s, marker_margin=margin)
+        except MeasurementError as error:
+            wrong = str(error)
+        else:
+            return self._conclude(judgement)
+        pytest.fail(f"{name}: {wrong}", pytrace=False)
 
     def _conclude(self, judgement: Judgement) -> Judgement:
         if JUDGEMENT_KEY in self._request.node.stash:

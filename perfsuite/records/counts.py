@@ -19,6 +19,7 @@ from perfsuite.records.whole_file import write_json
 
 _SCHEMA = 1
 _TODO = "count again with 'perfsuite counts --record'"
+_OWN_TODO = "count again with --baseline=record"
 
 #: What is counted, as it lies in a row.
 METRICS = (
@@ -46,19 +47,16 @@ def read_rows(path: Path) -> npt.NDArray[Any]:
         raise MeasurementError(f"{path}: {len(content)} bytes, expected rows of {ROW_DTYPE.itemsize}; count again")
     rows = np.frombuffer(content, ROW_DTYPE)
     if len(rows) >= MOST_ROWS:
-        raise MeasurementError(f"{path}: {len(rows)} readings, expected below {MOST_ROWS}; count fewer tokens")
+        raise MeasurementError(f"{path}: {len(rows)} readings, expected below {MOST_ROWS}; count less")
     if np.any(np.diff(rows["instructions"].astype(np.int64)) <= 0):
         raise MeasurementError(f"{path}: its instructions do not rise from row to row; count again")
     return rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CountRow:
-    """What one phase, or one of its operators, did in all: layers, repetitions and tokens summed."""
+class Counts:
+    """What something did: `METRICS`."""
 
-    phase: Name
-    #: The operator's role; empty for the whole phase.
-    role: str
     instructions: Count
     reads: Count
     bytes_read: Count
@@ -67,6 +65,15 @@ class CountRow:
     branches: Count
     allocations: Count
     bytes_allocated: Count
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CountRow(Counts):
+    """What one phase, or one of its operators, did in all: layers, repetitions and tokens summed."""
+
+    phase: Name
+    #: The operator's role; empty for the whole phase.
+    role: str
 
     @property
     def name(self) -> str:
@@ -103,12 +110,37 @@ class CountedWork:
         return {f"{row.name}/{metric}": getattr(row, metric) for row in self.rows for metric in METRICS}
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PythonBuild:
+    """A Python, as far as it makes a difference to what is counted in it."""
+
+    version: Name
+    #: Of the program and of the libraries that it starts with.
+    digest: Name
+    #: What Valgrind shows of the processor, by which libraries choose their code.
+    processor: Name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnCounts:
+    """What a call of somebody's own function did, and in which Python."""
+
+    case_id: Name
+    python: PythonBuild
+    counts: Counts
+
+
+def own_counts_path(baseline_dir: Path, case_id: str) -> Path:
+    """Return where the counts of a call are kept, given the id of its case."""
+    return baseline_dir / "counted" / "own" / f"{case_id.partition('/')[2]}.json"
+
+
 def counts_path(baseline_dir: Path, prefix: str) -> Path:
     """Return where the counts of a workload are kept, given the middle of its case ids."""
     return baseline_dir / "counted" / f"{prefix.replace('/', '-')}.json"
 
 
-def write_counts(path: Path, counted: CountedWork) -> None:
+def write_counts(path: Path, counted: CountedWork | OwnCounts) -> None:
     """Write what was counted, whole or not at all.
 
     Raises MeasurementError: the file cannot be written.
@@ -126,3 +158,11 @@ def read_counts(path: Path) -> CountedWork:
     if (twice := double(row.name for row in counted.rows)) is not None:
         raise MeasurementError(f"{path}: {twice}; {_TODO}")
     return counted
+
+
+def read_own_counts(path: Path) -> OwnCounts | None:
+    """Read what a call did before; None where nothing was kept.
+
+    Raises MeasurementError: it is no such file.
+    """
+    return read_json(path, OwnCounts, MeasurementError, _OWN_TODO, absent=None, schema=_SCHEMA)

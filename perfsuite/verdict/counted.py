@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields
 
 from perfsuite.errors import MeasurementError
 from perfsuite.records.case_groups import COUNTED
-from perfsuite.records.counts import CountedWork
+from perfsuite.records.counts import METRICS, CountedWork, OwnCounts
 from perfsuite.records.outcome import Judgement, Outcome, told_judgement
 
 #: What a whole phase may differ by: between its operators lie the sampler and the engine's own bookkeeping, in which
 #: addresses and the kernel's answers may count. No two runs differed by more than docs/results.md, 'Counted work' says.
 PHASE_MARGIN_RATIO = 1e-4
+
+#: What a call of a function may differ by: where something is looked up by its address, what else was loaded has a
+#: part in how long that takes. Allocations are exact.
+CALL_MARGIN_RATIO = 3e-3
+_EXACT = ("allocations", "bytes_allocated")
 
 #: What every verdict by counts leaves open.
 BLIND_TO = "counts do not see stalls, the layout in caches, contention or clocks"
@@ -76,19 +81,52 @@ def count_changes(before: CountedWork, now: CountedWork) -> dict[str, CountChang
 
 def judge_count(change: CountChange) -> Judgement:
     """Judge one count: REGRESSED where there is more, IMPROVED where there is less, and PASS where it is the same."""
+    return _judged(change.case_id, change, [change])
+
+
+def call_changes(before: OwnCounts, now: OwnCounts, margin_ratio: float | None = None) -> tuple[CountChange, ...]:
+    """Return every count of a call, instructions first; `margin_ratio` is its test's own, for all of them."""
+    exactly = {name: 0.0 if name in _EXACT else CALL_MARGIN_RATIO for name in METRICS}
+    return tuple(
+        CountChange(
+            case_id=f"{now.case_id}/{name}",
+            before=getattr(before.counts, name),
+            now=getattr(now.counts, name),
+            margin_ratio=exactly[name] if margin_ratio is None else margin_ratio,
+        )
+        for name in METRICS
+    )
+
+
+def judge_call(before: OwnCounts, now: OwnCounts, margin_ratio: float | None = None) -> Judgement:
+    """Judge a call by all its counts: REGRESSED where it does more of anything; INCOMPARABLE in another Python."""
+    for field in (each.name for each in fields(now.python)):
+        kept, here = getattr(before.python, field), getattr(now.python, field)
+        if kept != here:
+            told = f"Python's {field} is {here}, and was {kept} when the counts were kept; record new ones"
+            return told_judgement(now.case_id, COUNTED, Outcome.INCOMPARABLE, told)
+    changes = call_changes(before, now, margin_ratio)
+    return _judged(now.case_id, changes[0], [each for each in changes if each.differs] or changes[:1])
+
+
+def _judged(case_id: str, first: CountChange, told: Sequence[CountChange]) -> Judgement:
+    """Judge a case by some of its counts, which its reason names; the change of the first count is the case's."""
+    is_more, differs = any(each.is_more for each in told), any(each.differs for each in told)
+    outcome = Outcome.REGRESSED if is_more else Outcome.IMPROVED if differs else Outcome.PASS
+    ratio = None if first.ratio is None else 1.0 + first.ratio
+    return told_judgement(case_id, COUNTED, outcome, "; ".join(map(_told, told)), ratio)
+
+
+def _told(change: CountChange) -> str:
     before, now, noun = change.before, change.now, change.metric
     if now is None:
-        reason = f"is not there any more; it was {before:,} {noun}"
-    elif before is None:
-        reason = f"{now:,} {noun}, where there was nothing"
-    elif change.differs:
-        reason = f"{now:,} {noun}, {before:,} before" + ("" if change.ratio is None else f" ({change.ratio:+.3%})")
-    else:
-        same = "as before" if now == before else f"within {change.margin_ratio:.2%} of {before:,} before"
-        reason = f"{now:,} {noun}, {same}"
-    outcome = Outcome.REGRESSED if change.is_more else Outcome.IMPROVED if change.differs else Outcome.PASS
-    ratio = None if change.ratio is None else 1.0 + change.ratio
-    return told_judgement(change.case_id, COUNTED, outcome, reason, ratio)
+        return f"is not there any more; it was {before:,} {noun}"
+    if before is None:
+        return f"{now:,} {noun}, where there was nothing"
+    if change.differs:
+        return f"{now:,} {noun}, {before:,} before" + ("" if change.ratio is None else f" ({change.ratio:+.3%})")
+    same = "as before" if now == before else f"within {change.margin_ratio:.2%} of {before:,} before"
+    return f"{now:,} {noun}, {same}"
 
 
 def beside_time(timed: Outcome, changes: Iterable[CountChange]) -> str:

@@ -51,7 +51,7 @@ from perfsuite.records.benchmark_files import read_benchmark
 from perfsuite.records.bundle import BundledFile, content_digest, read_manifest, write_manifest
 from perfsuite.records.call_trace import CallTrace
 from perfsuite.records.codec import pack, plain_json, unpack
-from perfsuite.records.counts import read_counts, read_rows, write_counts
+from perfsuite.records.counts import read_counts, read_own_counts, read_rows, write_counts
 from perfsuite.records.duplication import KernelDuplication
 from perfsuite.records.job import read_answer, read_job, write_job
 from perfsuite.records.live import from_line, to_line
@@ -399,6 +399,7 @@ READERS: Mapping[str, Reader] = {
         seeds=("formats/sweep.json",),
     ),
     "counts": Reader(form=Form.JSON, read=read_counts, write=lambda work, path: write_counts(path, work)),
+    "own-counts": Reader(form=Form.JSON, read=read_own_counts, write=lambda own, path: write_counts(path, own)),
     "count-rows": Reader(form=Form.BINARY, read=read_rows),
     "roofline": Reader(
         form=Form.JSON,

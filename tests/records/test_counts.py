@@ -25,7 +25,7 @@ def test_what_was_counted_is_read_back(tmp_path: Path) -> None:
     ("field", "value", "message"),
     [
         ("schema", 2, "schema is 2, expected 1"),
-        ("rows", [{"phase": "prefill"}], "role"),
+        ("rows", [{"phase": "prefill"}], "instructions"),
         ("rows", [ROW, ROW], r"'prefill/attn_q'\] is there twice"),
         ("rows", [{**ROW, "reads": -1}], "reads"),
     ],

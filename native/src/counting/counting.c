@@ -10,7 +10,7 @@
  * What is counted is what the program's code says, of all threads, which Valgrind runs one at a time: a load is one
  * read of its bytes, whatever a cache would do. Branches are the conditional ones, taken or not. An allocation is an
  * entry into malloc, calloc, realloc, aligned_alloc or posix_memalign, by the names in the program's symbol tables.
- * The kernel's work is not counted.
+ * The kernel's work is not counted, nor that of a process which the program starts.
  */
 #include "pub_tool_basics.h"
 #include "pub_tool_debuginfo.h"
@@ -52,11 +52,16 @@ static ULong counters[N_COUNTERS];
 static row rows[MOST_KEPT];
 static UInt n_rows;
 static const HChar *path;
+static Bool is_fork; /* whose work is not the program's, and whose rows would lie between the program's */
 
 /* ---- rows ------------------------------------------------------------------------------------------------------- */
 
 /* The file is open only here, for its number would be one that the program may use itself. */
 static void write_rows(void) {
+    if (is_fork) {
+        n_rows = 0;
+        return;
+    }
     SysRes opened = VG_(open)(path, VKI_O_WRONLY | VKI_O_APPEND, 0);
     Int file = sr_isError(opened) ? -1 : (Int)sr_Res(opened);
     const HChar *next = (const HChar *)rows;
@@ -262,6 +267,11 @@ static void usage(void) { VG_(printf)("    --rows=FILE               where each 
 
 static void debug_usage(void) { VG_(printf)("    (none)\n"); }
 
+static void forked(ThreadId thread) {
+    (void)thread;
+    is_fork = True;
+}
+
 static void begin(void) {
     if (!path) {
         VG_(umsg)("perfsuite-counting: --rows=FILE is missing\n");
@@ -273,6 +283,7 @@ static void begin(void) {
         VG_(exit)(1);
     }
     VG_(close)((Int)sr_Res(opened));
+    VG_(atfork)(NULL, NULL, forked);
 }
 
 static void end(Int status) {

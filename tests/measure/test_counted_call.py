@@ -1,0 +1,149 @@
+"""A function is counted in a process of its own: what it may be, what it did, and how it may fail."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from perfsuite.errors import MeasurementError, NativeBuildError
+from perfsuite.measure.counted_call import count_call, counted_call, python_build
+from perfsuite.measure.counting import build_counting_tool
+from perfsuite.records.counts import Counts
+
+_FUNCTIONS = """
+import os
+import sys
+
+def made(n):
+    return [bytearray(1000) for _ in range(n)]
+
+def forked(n):
+    child = os.fork()
+    if not child:
+        os._exit(0)
+    os.waitpid(child, 0)
+    return made(n)
+
+def printed(n):
+    print("text" * 1000, flush=True)
+    return made(n)
+
+def raised():
+    raise ValueError("no such\\nmodel")
+
+def ended():
+    sys.exit(3)
+
+def left():
+    print("the last words", file=sys.stderr, flush=True)
+    os._exit(3)
+
+def aborted():
+    os.abort()
+
+def endless():
+    while True:
+        pass
+"""
+
+
+@pytest.fixture(scope="module")
+def functions(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
+    """A module as a test of a user's has it."""
+    folder = tmp_path_factory.mktemp("functions")
+    (folder / "counted_functions.py").write_text(_FUNCTIONS)
+    sys.path.insert(0, str(folder))
+    try:
+        return importlib.import_module("counted_functions")
+    finally:
+        sys.path.remove(str(folder))
+
+
+@pytest.fixture(scope="module")
+def tool(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    try:
+        return build_counting_tool(tmp_path_factory.mktemp("cache"))
+    except NativeBuildError as error:
+        if "does not build" in str(error):
+            raise
+        pytest.skip(str(error))
+
+
+def counted(functions: ModuleType, tool: Path, name: str, *arguments: object, limit_s: float = 300.0) -> Counts:
+    """Count a function of the module."""
+    return count_call(counted_call(getattr(functions, name), arguments, functions), tool, limit_s=limit_s)
+
+
+def test_the_module_is_found_where_it_is_not_on_the_path(functions: ModuleType) -> None:
+    """Its folder comes first."""
+    call = counted_call(functions.made, (10,), functions)
+    assert call.modules == ("counted_functions",)
+    assert call.path[0] == str(Path(functions.__file__ or "").parent)
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments", "says"),
+    [
+        pytest.param(lambda: 1, (), "another process cannot have the call: .*lambda.*; give a function", id="lambda"),
+        pytest.param(sorted, ((i for i in range(3)),), "'generator' object; give a function", id="generator"),
+        pytest.param("sorted", (), "'sorted' is no function; give the function", id="name"),
+    ],
+)
+def test_what_another_process_cannot_call_is_refused(
+    function: object, arguments: tuple[object, ...], says: str, functions: ModuleType
+) -> None:
+    """The line says why, and what to give."""
+    with pytest.raises(MeasurementError, match=says):
+        counted_call(function, arguments, functions)  # type: ignore[arg-type]
+
+
+def test_functions_of_other_kinds_can_be_called(functions: ModuleType) -> None:
+    """Builtins, parts of others, and methods."""
+    for function in (sorted, functools.partial(functions.made, 3), "text".upper):
+        assert counted_call(function, (), functions).modules[0] == "counted_functions"
+
+
+def test_this_python_has_a_version_and_a_digest() -> None:
+    """The same in each call."""
+    build = python_build()
+    assert sys.version.split()[0] in build.version
+    assert len(build.digest) == 64
+
+
+@pytest.mark.long
+def test_a_call_does_the_same_in_each_process(functions: ModuleType, tool: Path) -> None:
+    """To the instruction; one object more is an allocation more, and what it prints or forks disturbs nothing."""
+    first = counted(functions, tool, "made", 100)
+    assert counted(functions, tool, "made", 100) == first
+    more = counted(functions, tool, "made", 101)
+    assert more.allocations - first.allocations in (2, 3)  # the object, its bytes, and now and then a longer list
+    assert more.bytes_allocated > first.bytes_allocated + 1000
+    assert counted(functions, tool, "printed", 100).allocations > first.allocations
+    assert counted(functions, tool, "forked", 100).instructions > first.instructions
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("raised", r"^it raised ValueError: no such model \(counted_functions\.py:\d+\)$"),
+        ("ended", r"^it raised SystemExit: 3 \(counted_functions\.py:\d+\)$"),
+        ("left", "^it ended its process with status 3: the last words$"),
+        ("aborted", "^it ended its process by SIGABRT: "),
+    ],
+)
+def test_a_call_that_fails_says_how(functions: ModuleType, tool: Path, name: str, says: str) -> None:
+    """In one line, with the place where the function raised."""
+    with pytest.raises(MeasurementError, match=says):
+        counted(functions, tool, name)
+
+
+def test_a_call_that_does_not_end_is_stopped(functions: ModuleType, tool: Path) -> None:
+    """After the limit that its test gives."""
+    with pytest.raises(MeasurementError, match=r"was still running after 2 s, .*; count less, or give limit_s"):
+        counted(functions, tool, "endless", limit_s=2.0)
