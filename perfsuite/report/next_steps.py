@@ -11,7 +11,7 @@ from perfsuite.records.attribution import NO_ATTRIBUTION, Attribution
 from perfsuite.records.outcome import ORDER_OF_WEIGHT, Judgement, Outcome
 from perfsuite.records.run_origin import RunOrigin
 from perfsuite.report.reproduce import MOST_NAMED, command_again, option_value, shell_word
-from perfsuite.report.verdict_words import in_order_of_weight
+from perfsuite.report.verdict_words import are_counted, in_order_of_weight
 from perfsuite.report.visible import terminal_text
 
 
@@ -50,8 +50,10 @@ MAX_STEPS = 3
 #: What a run takes where it was not told.
 _USUAL_REPLICATES, _USUAL_BUDGET_S = 10, 90.0
 
+_RECORDED: Mapping[str, str | None] = {"--baseline": "record"}
+
 #: What a paired run must be asked for to become a reference.
-_ALONE = {"--baseline": "record", "--against": None, "--against-model": None, "--against-args": None}
+_ALONE = {**_RECORDED, "--against": None, "--against-model": None, "--against-args": None}
 
 #: More pairs than this are no advice.
 _MOST_FACTOR = 20.0
@@ -87,6 +89,10 @@ def _impossible(run: EndedRun, found: Sequence[Judgement]) -> Iterator[Step]:
 
 
 def _regressed(run: EndedRun, found: Sequence[Judgement]) -> Iterator[Step]:
+    if are_counted(found):
+        yield from _look(run, "which operators do more work")
+        yield "if it is meant to be so, keep the new counts", command_again(run.origin, (), _RECORDED)
+        return
     if run.in_pairs:
         yield "measure what regressed again, to be sure", command_again(run.origin, found[:MOST_NAMED])
     else:
@@ -115,7 +121,7 @@ def _invalid(run: EndedRun, found: Sequence[Judgement]) -> Iterator[Step]:
     (reason, _), *_ = Counter(each.reason for each in found).most_common(1)
     seen, _, advice = reason.partition("; ")
     what = "free the machine for" if advice.startswith("free the machine") else "fix the cause of"
-    changed = {"--baseline": "record"} if run.is_recording else {}
+    changed = _RECORDED if run.is_recording else {}
     yield f"{what} what could not be measured ({terminal_text(seen)}), then", command_again(run.origin, found, changed)
 
 
@@ -126,7 +132,7 @@ def _incomparable(run: EndedRun, found: Sequence[Judgement]) -> Iterator[Step]:
         return
     yield (
         f"measure as the baseline was, or keep this as a reference of its own ({terminal_text(reason)})",
-        command_again(run.origin, (), {"--baseline": "record"}),
+        command_again(run.origin, (), _RECORDED),
     )
 
 
@@ -159,14 +165,18 @@ def _new(run: EndedRun, found: Sequence[Judgement]) -> Iterator[Step]:
         return
     failing = [each for each in run.judgements if each.outcome.fails]
     if not failing:
+        what = "these counts" if are_counted(found) else "this machine's times"
         yield (
-            f"nothing is stored for {_named(found)}: keep this machine's times as the reference",
-            command_again(run.origin, (), {"--baseline": "record"}),
+            f"nothing is stored for {_named(found)}: keep {what} as the reference",
+            command_again(run.origin, (), _RECORDED),
         )
 
 
 def _improved(run: EndedRun, found: Sequence[Judgement]) -> Iterator[Step]:
     if run.is_injected:
+        return
+    if are_counted(found):
+        yield f"{_named(found)}: less work; keep the new counts", command_again(run.origin, (), _RECORDED)
         return
     if run.in_pairs:
         yield (
@@ -184,9 +194,9 @@ def _approval(run: EndedRun, run_path: str, reason: str) -> str:
     return " ".join(map(shell_word, [*words, *([] if folder is None else ["--baseline-dir", folder])]))
 
 
-def _look(run: EndedRun) -> Iterator[Step]:
+def _look(run: EndedRun, what: str = "where the time went") -> Iterator[Step]:
     if run.report_path is not None:
-        yield "see where the time went, in a browser", shell_word(run.report_path)
+        yield f"see {what}, in a browser", shell_word(run.report_path)
 
 
 _STEPS: Mapping[Outcome, Callable[[EndedRun, Sequence[Judgement]], Iterator[Step]]] = {

@@ -9,8 +9,16 @@ from enum import Enum
 from typing import Protocol, TypeAlias
 
 from perfsuite.records.attribution import Attribution
+from perfsuite.records.case_groups import COUNTED
 from perfsuite.records.outcome import Judgement, Outcome
-from perfsuite.units import FACTOR_RATIO, format_change, format_count, format_limit, format_ratio
+from perfsuite.units import (
+    FACTOR_RATIO,
+    format_change,
+    format_count,
+    format_limit,
+    format_ratio,
+    to_change_percent,
+)
 
 #: What keeps the build that a baseline is made with, so that the next run can measure it beside the new one.
 _KEEP = "--baseline=record keeps the build that later runs are measured beside"
@@ -178,6 +186,19 @@ def case_words(judgement: Judgement) -> str:
     return parts[-1] if judgement.kind == "phase" else " ".join(parts[1:][-2:])
 
 
+def are_counted(judgements: Sequence[Judgement]) -> bool:
+    """Whether there are cases, and all of them count work."""
+    return bool(judgements) and all(each.kind == COUNTED for each in judgements)
+
+
+def case_change_words(judgement: Judgement) -> str:
+    """Say how a case changed: its time, or its count, which is exact."""
+    ratio = judgement.change_ratio
+    if ratio is None:
+        return "changed"
+    return f"changed by {to_change_percent(ratio):+.3f} %" if judgement.kind == COUNTED else change_words(ratio)
+
+
 def change_words(ratio: float) -> str:
     """Say a change of time, new over old: ``is 19.5 % slower``, ``takes 20.6 times as long``."""
     if round(ratio, 2) >= FACTOR_RATIO:
@@ -271,7 +292,7 @@ def _listed_changes(told: Sequence[Judgement], attribution: Attribution, named: 
 
 
 def _change_of(judgement: Judgement, named: Named) -> str:
-    change = "changed" if judgement.change_ratio is None else change_words(judgement.change_ratio)
+    change = case_change_words(judgement)
     return f"{named(case_words(judgement))} {change}"
 
 

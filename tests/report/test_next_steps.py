@@ -53,6 +53,14 @@ def test_a_regression_is_made_sure_of_and_looked_at_and_perhaps_accepted() -> No
     assert accept[-2:] == ["--baseline-dir", "b c"]
 
 
+@pytest.mark.parametrize("outcome", [Outcome.REGRESSED, Outcome.IMPROVED, Outcome.NEW])
+def test_counts_are_looked_at_and_kept_and_need_no_pairs(outcome: Outcome) -> None:
+    """They are exact."""
+    *look, keep = commands([case("counted/a/b/decode/reads", outcome)], "--device=counted")
+    assert keep == ["pytest", "--device=counted", "--baseline=record"]
+    assert look == ([["r/report.html"]] if outcome is Outcome.REGRESSED else [])
+
+
 def test_a_regression_in_pairs_or_on_purpose_is_no_reference() -> None:
     """It is measured again as it was, and neither approval nor record is advised."""
     told = commands([paired(Outcome.REGRESSED)], *IN_PAIRS)

@@ -15,6 +15,7 @@ from perfsuite.report.summary_table import summary_text
 from perfsuite.report.verdict_words import (
     Tone,
     carrier_words,
+    case_change_words,
     case_words,
     change_notes,
     change_words,
@@ -37,6 +38,13 @@ def passed(resolution_ratio: float | None, margin_ratio: float = 0.05, outcome: 
     """A case that was compared with stored times."""
     judgement = told_judgement("phase/a/b/decode", "phase", outcome, "because")
     return replace(judgement, resolution_ratio=resolution_ratio, margin_ratio=margin_ratio)
+
+
+def test_a_count_is_as_exact_as_it_is() -> None:
+    """A thousandth of it is a change; a time's would be none."""
+    count = told_judgement("counted/a/b/decode/reads", "counted", Outcome.REGRESSED, "because", 1.00024)
+    assert case_change_words(count) == "changed by +0.024 %"
+    assert case_change_words(replace(count, kind="phase")) == "takes as long as before"
 
 
 def test_a_pass_stands_with_what_it_rules_out() -> None:

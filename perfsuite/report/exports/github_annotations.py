@@ -14,8 +14,8 @@ from perfsuite.report.exports.registry import Export
 from perfsuite.report.run_file import RunFile
 from perfsuite.report.verdict_words import (
     carrier_words,
+    case_change_words,
     case_words,
-    change_words,
     in_order_of_weight,
     verdict_sentence,
 )
@@ -50,7 +50,7 @@ def annotations_text(runs: Sequence[RunFile]) -> str:
 def _error(run: RunFile, judgement: Judgement) -> str:
     title = f"{judgement.outcome.value}: {case_words(judgement)}"
     if judgement.outcome is Outcome.REGRESSED and judgement.change_ratio is not None:
-        title = f"{case_words(judgement)} {change_words(judgement.change_ratio)}"
+        title = f"{case_words(judgement)} {case_change_words(judgement)}"
     carriers = carrier_words(judgement.case_id, run.attribution)
     return _command("error", title, ", ".join(filter(None, (f"{judgement.case_id}: {judgement.reason}", carriers))))
 

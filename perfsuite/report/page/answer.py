@@ -19,6 +19,7 @@ from perfsuite.report.page.page_run import PageRun
 from perfsuite.report.page.words import capitalized
 from perfsuite.report.reproduce import command_again, option_value
 from perfsuite.report.run_file import RunFile, token_rate
+from perfsuite.report.verdict_words import are_counted
 from perfsuite.units import format_count, format_limit, format_ns, format_signed_ns, format_tokens_per_s, to_percent
 
 #: Lines of the first screen, phases that it says the cause of, and operators of each.
@@ -97,7 +98,7 @@ def answer_of(page_run: PageRun, findings: Sequence[Finding]) -> Answer:
             )
             for each in shown
         ),
-        is_counted=_are_counted(shown),
+        is_counted=are_counted(shown),
         axis=axis_drawing(axis) if axis else None,
         reading=_reading(changes),
         blames=tuple(map(_blame, blamed[:_MOST_BLAMED])),
@@ -123,10 +124,6 @@ def _weight(judgement: Judgement) -> tuple[bool, int, float]:
         -abs(judgement.lost_ns or 0),
         -abs(1.0 if judgement.change_ratio is None else judgement.change_ratio - 1.0),
     )
-
-
-def _are_counted(judgements: Sequence[Judgement]) -> bool:
-    return bool(judgements) and all(each.kind == COUNTED for each in judgements)
 
 
 def _reading(changes: Sequence[Change]) -> str:
@@ -236,7 +233,7 @@ def sure_words(lines: Sequence[ChangeLine]) -> str:
     compared = [each.judgement for each in lines if each.change is not None]
     if not compared:
         return ""
-    if _are_counted(compared):
+    if are_counted(compared):
         return "counts are exact"
     n_pairs = [each.n_pairs for each in compared if each.n_pairs is not None]
     counts = n_pairs or [len(each.samples_ns) for each in compared]
