@@ -1,9 +1,10 @@
 """What an operator is expected to count: the work of its formula, times ratios that were fitted over sizes.
 
-A kind is an operator with a type of weights; products of one row and of more stand apart, as attention does that takes
-a tile of queries at once, for other code computes them. What a kind counts grows with its calls, its rows, and the
-terms of its sizes with which its time grows (`timing.features`). The ratios lie in ``counted_ratios.json``, and hold
-for the pinned build that was counted; ``tools/counted_ratios.py`` counts and fits again.
+A kind is an operator with a type of weights. Products of one row and of more stand apart, as attention does that takes
+a tile of queries at once, for other code computes them; so do the rotations of each architecture, whose angles decide
+how much a sine takes. What a kind counts grows with its calls, its rows, and the terms of its sizes with which its time
+grows (`timing.features`). The ratios lie in ``counted_ratios.json``, and hold for the compiler and processor that were
+counted; ``tools/counted_ratios.py`` counts and fits again.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from operator import mul
+from itertools import repeat
+from operator import add, mul
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +25,11 @@ from perfsuite.errors import MeasurementError
 from perfsuite.expectation.graph import Batch, Operator
 from perfsuite.expectation.llama_workload import LlamaWorkload
 from perfsuite.expectation.op_cost import NO_COST, OpCost
-from perfsuite.expectation.op_rules import PRODUCTS
+from perfsuite.expectation.op_rules import PRODUCTS, rule_of
 from perfsuite.expectation.timing.features import family, features, shape_of
 from perfsuite.expectation.timing.least_squares import nonnegative_weights
 from perfsuite.expectation.timing.operator_shape import OperatorShape
+from perfsuite.expectation.timing.shape_rules import row_terms
 from perfsuite.records.codec import Amount, Name, Size, read_json, to_plain
 from perfsuite.records.counts import CountedWork
 from perfsuite.records.events import Phase
@@ -46,6 +49,8 @@ _TILE = 64
 _LEAST_MARGIN_RATIO = 0.01
 #: A fit to one run fewer must know two sizes.
 _LEAST_RUNS = 3
+#: A role stands out where its error is beyond both: this share, and so many times the median one of its kind.
+_FAR_RATIO, _FAR_TIMES = 0.05, 20.0
 #: How often a fit trusts each count by the error that the last one left, and the least error that it trusts more.
 _N_ROUNDS, _LEAST_ERROR = 15, 1e-3
 
@@ -58,7 +63,8 @@ class Ratio:
     metric: Name
     #: Of a call, a row, and each of its terms.
     weights: tuple[Amount, ...]
-    #: The largest error, as a share of the count, of a run that the fit did not know; and of how many runs.
+    #: The largest error, as a share of the count, of a run that the fit did not know, without roles that stand out from
+    #: their kind; and of how many runs.
     error_ratio: Amount
     n_runs: Size
 
@@ -128,7 +134,8 @@ def role_works(workload: LlamaWorkload) -> Iterator[RoleWork]:
                 roles[operator.role].append((operator, batch))
         for role, found in roles.items():
             cost = sum((operator.cost for operator, _ in found), start=NO_COST)
-            yield RoleWork(phase=phase, role=role, cost=cost, terms=_summed(found))
+            terms = _summed(found, workload.weights.gguf_architecture)
+            yield RoleWork(phase=phase, role=role, cost=cost, terms=terms)
 
 
 def counted_roles(counted: CountedWork, workload: LlamaWorkload) -> Iterator[CountedRole]:
@@ -178,26 +185,29 @@ def write_ratios(path: Path, ratios: CountedRatios) -> None:
     write_json(path, {"schema": _SCHEMA, **to_plain(ratios)}, MeasurementError)
 
 
-def _summed(operators: Iterable[tuple[Operator, Batch]]) -> dict[str, tuple[float, ...]]:
+def _summed(operators: Iterable[tuple[Operator, Batch]], architecture: str) -> dict[str, tuple[float, ...]]:
     terms: dict[str, tuple[float, ...]] = {}
     for operator, batch in operators:
-        kind, found = _terms(operator, batch)
-        terms[kind] = tuple(map(sum, zip(terms.get(kind, (0.0,) * len(found)), found, strict=True)))
+        shape = shape_of(operator, batch)
+        kind, found = " ".join((*family(shape), *_apart(shape, architecture))), _terms(shape)
+        terms[kind] = tuple(map(add, terms.get(kind, repeat(0.0)), found))
     return terms
 
 
-def _terms(operator: Operator, batch: Batch) -> tuple[str, tuple[float, ...]]:
-    """Return an operator's kind, and what its counts grow with: 1, its rows, and its terms for all rows."""
-    shape = shape_of(operator, batch)
-    n_rows = shape.n_tokens
-    _, *terms = features(shape, n_rows, n_threads=1)
-    return " ".join((*family(shape), *_path(shape))), (1.0, float(n_rows), *(n_rows * term for term in terms))
-
-
-def _path(shape: OperatorShape) -> tuple[str, ...]:
+def _apart(shape: OperatorShape, architecture: str) -> tuple[str, ...]:
     if shape.op in PRODUCTS:
         return ("of one row" if shape.n_tokens == 1 else "of rows",)
+    if shape.op == "ROPE":
+        return ("of", architecture)
     return ("in tiles",) if shape.op == "FLASH_ATTN_EXT" and shape.n_tokens >= _TILE else ()
+
+
+def _terms(shape: OperatorShape) -> tuple[float, ...]:
+    """Return what counts grow with: 1, rows, and the terms of all rows, without that of caches, which counts know not."""
+    n_rows = shape.n_tokens
+    _, *terms = features(shape, n_rows, n_threads=1)
+    known = terms[:1] if rule_of(shape.op).features is row_terms else terms
+    return (1.0, float(n_rows), *(n_rows * term for term in known))
 
 
 def _fitted(kind: str, metric: str, roles: Sequence[CountedRole]) -> Ratio:
@@ -208,9 +218,11 @@ def _fitted(kind: str, metric: str, roles: Sequence[CountedRole]) -> Ratio:
         np.abs(terms[runs == run] @ _weights(terms[runs != run], counts[runs != run]) / counts[runs == run] - 1.0)
         for run in set(runs)
     ]
-    error = max((float(each.max()) for each in errors), default=0.0)
+    found = np.concatenate(errors)
+    usual = found[found <= max(_FAR_RATIO, _FAR_TIMES * np.median(found))]
+    weights = tuple(float(f"{weight:.6g}") for weight in _weights(terms, counts))
     return Ratio(
-        kind=kind, metric=metric, weights=_weights(terms, counts), error_ratio=round(error, 4), n_runs=len(set(runs))
+        kind=kind, metric=metric, weights=weights, error_ratio=round(float(usual.max()), 4), n_runs=len(errors)
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from perfsuite.expectation.counted_ratios import CountedRatios, RoleWork, role_works
+from perfsuite.expectation.counted_ratios import CountedRatios, RoleWork, known_ratios, role_works
 from perfsuite.expectation.llama_workload import LlamaWorkload
 from perfsuite.records.case_groups import COUNTED
 from perfsuite.records.counts import CountedWork
@@ -31,8 +31,8 @@ class ExpectedCount:
 
     @property
     def is_finding(self) -> bool:
-        """Whether it does more or less than its formula lets expect."""
-        return abs(self.count - self.expected) > self.margin
+        """Whether it does more than its formula lets expect; what does less costs nobody anything."""
+        return self.count - self.expected > self.margin
 
     @property
     def told(self) -> str:
@@ -42,15 +42,18 @@ class ExpectedCount:
         return f"{found:.3g} {noun} a {self.unit}, expected {expected:.3g} ± {margin:.1g}"
 
 
-def expected_counts(counted: CountedWork, workload: LlamaWorkload, ratios: CountedRatios) -> dict[str, ExpectedCount]:
-    """Return what is expected of each count of an operator, by the id of its case.
+def expected_counts(
+    counted: CountedWork, workload: LlamaWorkload, ratios: CountedRatios | None = None
+) -> dict[str, ExpectedCount]:
+    """Return what is expected of each count of an operator, by the id of its case; the ratios are the committed ones.
 
     Nothing is expected of another compiler or processor than the ratios hold for, of whole phases, and of operators
     that no ratio is known of.
     """
-    if not ratios.holds_for(counted):
+    known = ratios or known_ratios()
+    if not known.holds_for(counted):
         return {}
-    found = (each for work in role_works(workload) for each in _of_role(work, counted, ratios))
+    found = (each for work in role_works(workload) for each in _of_role(work, counted, known))
     return {each.case_id: each for each in found}
 
 
