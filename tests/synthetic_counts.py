@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 
 from perfsuite.expectation.counted_ratios import CountedRatios, counted_roles, fitted_ratios, role_works
 from perfsuite.expectation.llama_workload import LlamaWorkload
@@ -32,6 +33,7 @@ def made_of_terms(workload: LlamaWorkload, **times: int) -> CountedWork:
     return replace(WORK, model=workload.weights.name, scenario=workload.scenario.name, rows=tuple(rows))
 
 
+@cache
 def made_ratios() -> CountedRatios:
     """Return the ratios of such counts, for the build of `WORK`."""
     roles = [role for each in WORKLOADS for role in counted_roles(made_of_terms(each), each)]

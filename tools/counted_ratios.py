@@ -21,13 +21,34 @@ from perfsuite.verdict.expected_counts import expected_counts
 from perfsuite.workload.scenario import find_scenario
 from perfsuite.workload.weights import resolve
 
-#: Models and scenarios; those of the last group without flash attention.
-_FLASH = (
-    ("smollm2-135m-l4-q8_0", "p16-g4"),
-)
-_SPLIT = (
-    ("smollm2-135m-l2-q8_0", "p24-g2"),
-)
+#: Models and their scenarios: with flash attention, and without.
+_FLASH = {
+    "attention-mla-135m-l2-q8_0": "p16-g2",
+    "llama-3.2-1b-l1-q4_k": "p16-g2",
+    "pythia-160m-l2-f16": "p24-g2",
+    "pythia-160m-l2-f32": "p8-g2",
+    "pythia-160m-l2-q4_k": "p8-g2",
+    "pythia-160m-l2-q8_0": "p16-g2",
+    "qwen2.5-0.5b-l2-q8_0": "p12-g2",
+    "qwen3-0.6b-l1-q4_k_m": "p16-g2",
+    "qwen3-0.6b-l2-q4_0": "p32-g2",
+    "qwen3-0.6b-l2-q4_k": "p32-g2",
+    "qwen3-0.6b-l2-q8_0": "p48-g2",
+    "smollm2-135m-l2-f16": "p16-g2",
+    "smollm2-135m-l2-f32": "p16-g2",
+    "smollm2-135m-l2-q4_0": "p16-g2",
+    "smollm2-135m-l2-q8_0": "p1-g8 p4-g2 p5-g2 p33-g2 p64-g2",
+    "smollm2-135m-l4-q8_0": "p16-g4",
+    "smollm2-360m-l2-f16": "p32-g2",
+    "smollm2-360m-l2-f32": "p32-g2",
+    "smollm2-360m-l2-q4_0": "p7-g2",
+    "smollm2-360m-l2-q8_0": "p32-g2",
+}
+_SPLIT = {
+    "pythia-160m-l2-q8_0": "p40-g2",
+    "smollm2-135m-l2-q8_0": "p24-g2",
+    "smollm2-360m-l2-q8_0": "p16-g2",
+}
 
 
 def main(arguments: list[str]) -> int:
@@ -53,9 +74,10 @@ def main(arguments: list[str]) -> int:
 
 def _workloads() -> Iterator[LlamaWorkload]:
     for has_flash, runs in ((True, _FLASH), (False, _SPLIT)):
-        for name, scenario in runs:
+        for name, scenarios in runs.items():
             weights = resolve(name, cache_dir=user_cache() / "models")
-            yield llama_workload(weights, find_scenario(scenario), flash_attn=has_flash)
+            for scenario in scenarios.split():
+                yield llama_workload(weights, find_scenario(scenario), flash_attn=has_flash)
 
 
 def _counted(folder: Path, workload: LlamaWorkload) -> CountedWork:

@@ -1,8 +1,8 @@
 """What an operator is expected to count: the work of its formula, times ratios that were fitted over sizes.
 
 A kind is an operator with a type of weights. Products of one row and of more stand apart, as attention does that takes
-a tile of queries at once, for other code computes them; so do the rotations of each architecture, whose angles decide
-how much a sine takes. What a kind counts grows with its calls, its rows, and the terms of its sizes with which its time
+a tile of queries at once and what is stored element by element, for other code computes them; so do the rotations of
+each architecture, whose angles decide how much a sine takes. What a kind counts grows with its calls, its rows, and the terms of its sizes with which its time
 grows (`timing.features`). The ratios lie in ``counted_ratios.json``, and hold for the compiler and processor that were
 counted; ``tools/counted_ratios.py`` counts and fits again.
 """
@@ -49,8 +49,10 @@ _TILE = 64
 _LEAST_MARGIN_RATIO = 0.01
 #: A fit to one run fewer must know two sizes.
 _LEAST_RUNS = 3
+#: Twice the work would be no finding.
+_MOST_ERROR_RATIO = 0.5
 #: A role stands out where its error is beyond both: this share, and so many times the median one of its kind.
-_FAR_RATIO, _FAR_TIMES = 0.05, 20.0
+_FAR_RATIO, _FAR_TIMES = 0.05, 10.0
 #: How often a fit trusts each count by the error that the last one left, and the least error that it trusts more.
 _N_ROUNDS, _LEAST_ERROR = 15, 1e-3
 
@@ -91,7 +93,9 @@ class CountedRatios:
         if not known.keys() >= terms.keys():
             return None
         parts = [(sum(map(mul, known[kind].weights, found)), known[kind].error_ratio) for kind, found in terms.items()]
-        return sum(part for part, _ in parts), sum(part * max(_LEAST_MARGIN_RATIO, 2.0 * error) for part, error in parts)
+        return sum(part for part, _ in parts), sum(
+            part * max(_LEAST_MARGIN_RATIO, 2.0 * error) for part, error in parts
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,14 +154,16 @@ def counted_roles(counted: CountedWork, workload: LlamaWorkload) -> Iterator[Cou
 def fitted_ratios(roles: Iterable[CountedRole]) -> tuple[Ratio, ...]:
     """Fit each kind's counts over its sizes, with the error of each run by a fit to the others.
 
-    Roles of two kinds are left out, and so is a kind that fewer than `_LEAST_RUNS` runs have.
+    Roles of two kinds are left out, and so is a kind that fewer than `_LEAST_RUNS` runs have, or whose counts
+    its sizes do not say.
     """
     kinds: dict[str, list[CountedRole]] = defaultdict(list)
     for role in roles:
         if len(role.terms) == 1:
             kinds[next(iter(role.terms))].append(role)
     known = {kind: found for kind, found in sorted(kinds.items()) if len({role.run for role in found}) >= _LEAST_RUNS}
-    return tuple(_fitted(kind, metric, found) for kind, found in known.items() for metric in EXPECTED_METRICS)
+    ratios = (_fitted(kind, metric, found) for kind, found in known.items() for metric in EXPECTED_METRICS)
+    return tuple(ratio for ratio in ratios if ratio.error_ratio < _MOST_ERROR_RATIO)
 
 
 def _batches(workload: LlamaWorkload, phase: Phase) -> Sequence[Batch]:
@@ -199,6 +205,8 @@ def _apart(shape: OperatorShape, architecture: str) -> tuple[str, ...]:
         return ("of one row" if shape.n_tokens == 1 else "of rows",)
     if shape.op == "ROPE":
         return ("of", architecture)
+    if shape.op == "SET_ROWS" and shape.n_inner == 1:
+        return ("of elements",)
     return ("in tiles",) if shape.op == "FLASH_ATTN_EXT" and shape.n_tokens >= _TILE else ()
 
 

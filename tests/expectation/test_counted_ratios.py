@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,18 +17,32 @@ from perfsuite.expectation.counted_ratios import (
     write_ratios,
 )
 from tests.catalogue_workloads import catalogue_workload
-from tests.synthetic_counts import WORKLOADS, made_of_terms
+from tests.synthetic_counts import WORKLOADS, made_of_terms, made_ratios
 
 
 def test_ratios_are_found_again() -> None:
     """Counts that are made of terms leave no error, in no kind."""
-    roles = [role for each in WORKLOADS for role in counted_roles(made_of_terms(each), each)]
-    found = fitted_ratios(roles)
+    found = made_ratios().ratios
     kinds = {ratio.kind for ratio in found}
-    assert {"MUL_MAT q8_0 of one row", "MUL_MAT q8_0 of rows", "RMS_NORM+MUL f32", "ROPE f32"} <= kinds
+    assert {"MUL_MAT q8_0 of one row", "MUL_MAT q8_0 of rows", "RMS_NORM+MUL f32", "ROPE f32 of llama"} <= kinds
     assert len(found) == len(kinds) * len(EXPECTED_METRICS)
     assert max(ratio.error_ratio for ratio in found) < 1e-3
     assert {ratio.n_runs for ratio in found} == {len(WORKLOADS)}
+
+
+def test_a_role_that_stands_out_pulls_no_ratio_along() -> None:
+    """Neither its weights nor its error; it stays a finding."""
+    roles = [role for each in WORKLOADS for role in counted_roles(made_of_terms(each, result_norm=2), each)]
+    usual = {(ratio.kind, ratio.metric): ratio for ratio in made_ratios().ratios}
+    for ratio in fitted_ratios(roles):
+        assert ratio.error_ratio == pytest.approx(usual[ratio.kind, ratio.metric].error_ratio, abs=1e-3)
+
+
+def test_a_damaged_file_is_refused(tmp_path: Path) -> None:
+    """With what to do."""
+    (tmp_path / "ratios.json").write_text("{}")
+    with pytest.raises(MeasurementError, match="run tools/counted_ratios"):
+        read_ratios(tmp_path / "ratios.json")
 
 
 def test_a_kind_of_two_runs_is_not_fitted() -> None:

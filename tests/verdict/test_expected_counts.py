@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from perfsuite.expectation.llama_workload import LlamaWorkload
+from perfsuite.records.counts import read_counts
 from perfsuite.verdict.expected_counts import expected_counts
 from tests.catalogue_workloads import catalogue_workload
 from tests.synthetic_counts import WORKLOADS, made_of_terms, made_ratios
@@ -51,4 +53,21 @@ def test_nothing_is_expected_of_operators_without_a_ratio() -> None:
     workload = catalogue_workload("smollm2-135m-l2-q4_0", "p16-g4")
     found = expected_counts(made_of_terms(workload), workload, made_ratios())
     roles = {case_id.split("/")[-2] for case_id in found}
-    assert "attn_norm" in roles and "Qcur" not in roles
+    assert "attn_norm" in roles
+    assert "Qcur" not in roles
+
+
+def test_a_planted_change_of_the_committed_counts_is_found() -> None:
+    """The standard run's: what stands out today, and a product that does a tenth more."""
+    counted = read_counts(Path("baselines/counted/smollm2-135m-l4-q8_0-p16-g4.json"))
+    workload = catalogue_workload("smollm2-135m-l4-q8_0", "p16-g4")
+    planted = tuple(
+        replace(row, instructions=row.instructions * 11 // 10) if row.name == "decode/ffn_up" else row
+        for row in counted.rows
+    )
+    findings = [
+        [each.case_id.split("/", 3)[3] for each in expected_counts(now, workload).values() if each.is_finding]
+        for now in (counted, replace(counted, rows=planted))
+    ]
+    known = ["prefill/result_norm/instructions", "decode/result_norm/instructions"]
+    assert findings == [known, [known[0], "decode/ffn_up/instructions", known[1]]]
