@@ -1,10 +1,10 @@
 """What an operator is expected to count: the work of its formula, times ratios that were fitted over sizes.
 
 A kind is an operator with a type of weights. Products of one row and of more stand apart, as attention does that takes
-a tile of queries at once and what is stored element by element, for other code computes them; so do the rotations of
-each architecture, whose angles decide how much a sine takes. What a kind counts grows with its calls, its rows, and the terms of its sizes with which its time
-grows (`timing.features`). The ratios lie in ``counted_ratios.json``, and hold for the compiler and processor that were
-counted; ``tools/counted_ratios.py`` counts and fits again.
+a tile of queries at once, and what is stored element by element, for other code computes them. So do the rotations of
+each architecture, whose angles decide how much a sine takes. What a kind counts grows with its calls, its rows, and the
+terms of its sizes with which its time grows (`timing.features`). The ratios are in ``counted_ratios.json``, and hold
+for the compiler and processor that were counted; ``tools/counted_ratios.py`` counts and fits again.
 """
 
 from __future__ import annotations
@@ -124,11 +124,11 @@ def known_ratios() -> CountedRatios:
 
     Raises MeasurementError: their file was damaged.
     """
-    return read_ratios(PATH)
+    return ratios_in(PATH)
 
 
 def role_works(workload: LlamaWorkload) -> Iterator[RoleWork]:
-    """Enumerate what each role of each phase does; nothing where steps cannot be told one by one from shapes alone."""
+    """Enumerate what each role of each phase does; nothing where shapes alone do not say the steps."""
     if not (workload.is_alone and workload.is_analytical):
         return
     for phase in workload.graph_phases():
@@ -175,7 +175,7 @@ def _batches(workload: LlamaWorkload, phase: Phase) -> Sequence[Batch]:
     return [workload.step(before + step) for step in range(1, scenario.n_gen + 1)]
 
 
-def read_ratios(path: Path) -> CountedRatios:
+def ratios_in(path: Path) -> CountedRatios:
     """Read ratios.
 
     Raises MeasurementError: it is no such file.
@@ -211,7 +211,7 @@ def _apart(shape: OperatorShape, architecture: str) -> tuple[str, ...]:
 
 
 def _terms(shape: OperatorShape) -> tuple[float, ...]:
-    """Return what counts grow with: 1, rows, and the terms of all rows, without that of caches, which counts know not."""
+    """Return what counts grow with: 1, rows, and the terms of all rows; counts do not see caches."""
     n_rows = shape.n_tokens
     _, *terms = features(shape, n_rows, n_threads=1)
     known = terms[:1] if rule_of(shape.op).features is row_terms else terms
@@ -235,7 +235,7 @@ def _fitted(kind: str, metric: str, roles: Sequence[CountedRole]) -> Ratio:
 
 
 def _weights(terms: npt.NDArray[Any], counts: npt.NDArray[Any]) -> tuple[float, ...]:
-    """Return weights that make the sum of the relative errors least, so that a role that stands out pulls none along."""
+    """Return weights of the least sum of relative errors, so that a role that stands out pulls none along."""
     trust = np.ones(len(counts))
     for _ in range(_N_ROUNDS):
         scaled = terms * (trust / counts)[:, None]

@@ -12,7 +12,7 @@ from perfsuite.expectation.counted_ratios import (
     counted_roles,
     fitted_ratios,
     known_ratios,
-    read_ratios,
+    ratios_in,
     role_works,
     write_ratios,
 )
@@ -42,7 +42,7 @@ def test_a_damaged_file_is_refused(tmp_path: Path) -> None:
     """With what to do."""
     (tmp_path / "ratios.json").write_text("{}")
     with pytest.raises(MeasurementError, match="run tools/counted_ratios"):
-        read_ratios(tmp_path / "ratios.json")
+        ratios_in(tmp_path / "ratios.json")
 
 
 def test_a_kind_of_two_runs_is_not_fitted() -> None:
@@ -70,5 +70,5 @@ def test_the_committed_ratios_hold_for_the_pinned_build(tmp_path: Path) -> None:
     """They are read, written as they were, and know the products of the standard run."""
     ratios = known_ratios()
     write_ratios(tmp_path / "ratios.json", ratios)
-    assert read_ratios(tmp_path / "ratios.json") == ratios
+    assert ratios_in(tmp_path / "ratios.json") == ratios
     assert {"MUL_MAT q8_0 of one row", "MUL_MAT q8_0 of rows"} <= {ratio.kind for ratio in ratios.ratios}

@@ -114,7 +114,7 @@ def _answer(
             yield Sheet(("case", ">before", ">now", ">change"), rows)
         yield f"{len(now.counts)} counts of {now.prefix}, {terminal_text(now.llama)}; {len(changes)} differ"
         if expected:
-            yield f"{len(expected)} counts held against formulas; {len(findings)} show more work"
+            yield f"{len(expected)} counts compared with formulas; {len(findings)} show more work"
         yield _OUTCOMES[outcome].format(path=terminal_text(str(path)))
 
     return Answer(
