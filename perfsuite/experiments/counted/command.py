@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from perfsuite.experiments.counted.counting_run import count_workload
 from perfsuite.records.counts import CountedWork, counts_path, read_counts, write_counts
 from perfsuite.report.visible import terminal_text
 from perfsuite.verdict.counted import CountChange, count_changes
+from perfsuite.verdict.expected_counts import ExpectedCount, expected_counts
 from perfsuite.workload.scenario import find_scenario
 from perfsuite.workload.weights import resolve
 
@@ -67,16 +68,17 @@ def _run(options: argparse.Namespace) -> int:
     with progress("counts", options) as tell:
         now = count_workload(workload, options.llama, user_cache(), tell.step)
     path = counts_path(options.baseline_dir, now.prefix)
+    expected = expected_counts(now, workload)
     if options.record:
         write_counts(path, now)
-        give(_answer(now, path, (), "recorded"), options)
+        give(_answer(now, expected, path, (), "recorded"), options)
         return 0
     if not path.exists():
-        give(_answer(now, path, (), "new"), options)
+        give(_answer(now, expected, path, (), "new"), options)
         return 10
     changes = [each for each in count_changes(read_counts(path), now).values() if each.differs]
     is_worse = any(each.is_more for each in changes)
-    give(_answer(now, path, changes, "regressed" if is_worse else "changed" if changes else "same"), options)
+    give(_answer(now, expected, path, changes, "regressed" if is_worse else "changed" if changes else "same"), options)
     return int(is_worse)
 
 
@@ -89,8 +91,21 @@ _OUTCOMES = {
 }
 
 
-def _answer(now: CountedWork, path: Path, changes: Sequence[CountChange], outcome: str) -> Answer:
+def _answer(
+    now: CountedWork,
+    expected: Mapping[str, ExpectedCount],
+    path: Path,
+    changes: Sequence[CountChange],
+    outcome: str,
+) -> Answer:
+    findings = [each for each in expected.values() if each.is_finding]
+
     def parts() -> Iterator[Part]:
+        if findings:
+            yield Sheet(
+                ("case", ">of expected", "more than its formula says"),
+                [(each.case_id, f"{each.ratio:.0%}", each.told) for each in findings],
+            )
         rows = [
             (each.case_id, each.before, each.now, None if each.ratio is None else f"{each.ratio:+.3%}")
             for each in changes
@@ -98,6 +113,8 @@ def _answer(now: CountedWork, path: Path, changes: Sequence[CountChange], outcom
         if rows:
             yield Sheet(("case", ">before", ">now", ">change"), rows)
         yield f"{len(now.counts)} counts of {now.prefix}, {terminal_text(now.llama)}; {len(changes)} differ"
+        if expected:
+            yield f"{len(expected)} counts compared with formulas; {len(findings)} show more work"
         yield _OUTCOMES[outcome].format(path=terminal_text(str(path)))
 
     return Answer(
@@ -105,6 +122,9 @@ def _answer(now: CountedWork, path: Path, changes: Sequence[CountChange], outcom
         plain=lambda: {
             "outcome": outcome,
             "changes": [{**asdict(each), "ratio": each.ratio} for each in changes],
+            "expected": [
+                {**asdict(each), "ratio": each.ratio, "is_finding": each.is_finding} for each in expected.values()
+            ],
             "counted": asdict(now),
         },
     )

@@ -81,3 +81,19 @@ def test_no_tokens_are_a_mistake(tmp_path: Path, capsys: pytest.CaptureFixture[s
     """The line names the option."""
     assert run(tmp_path, "--prompt=0") == 2
     assert "--prompt=0: expected 1 or more" in capsys.readouterr().err
+
+
+def test_what_does_more_than_its_formula_says_is_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Without a baseline, which alone decides how the command ends."""
+    counted(monkeypatch, read_counts(Path("baselines/counted/smollm2-135m-l4-q8_0-p16-g4.json")))
+    assert run(tmp_path) == 10
+    assert "2 show more work" in capsys.readouterr().out
+    run(tmp_path, "--json")
+    expected = json.loads(capsys.readouterr().out)["expected"]
+    findings = [each["case_id"] for each in expected if each["is_finding"]]
+    assert [name.split("/", 3)[3] for name in findings] == [
+        "prefill/result_norm/instructions",
+        "decode/result_norm/instructions",
+    ]
