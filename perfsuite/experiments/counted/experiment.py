@@ -18,6 +18,7 @@ from perfsuite.records.case_groups import COUNTED
 from perfsuite.records.counts import METRICS, CountedWork, counts_path, read_counts, write_counts
 from perfsuite.records.outcome import Judgement, Outcome, told_judgement
 from perfsuite.verdict.counted import BLIND_TO, CountChange, beside_time, count_changes, judge_count
+from perfsuite.verdict.expected_counts import expected_counts
 from perfsuite.workload.scenario import find_scenario
 
 #: Tokens that are counted beside times at most: more of them take minutes, and say the same of each operator.
@@ -120,7 +121,7 @@ class CountedExperiment(Experiment):
         return self.now is not None
 
     def notes(self) -> tuple[str, ...]:
-        """Say what the counts are of, what they cannot see, and which of them have no case."""
+        """Say what the counts are of and cannot see, which have no case, and what does more than its formula says."""
         if self.now is None:
             return ()
         notes = [f"counted: {self.now.llama}, {self.now.compiler}, {self.now.processor}; {BLIND_TO}"]
@@ -128,6 +129,8 @@ class CountedExperiment(Experiment):
         unknown = {case_id.rpartition("/")[0]: None for case_id in self._found if case_id not in cases}
         if unknown:
             notes.append(f"no case yet for {', '.join(unknown)}; keep them with --baseline=record")
+        expected = expected_counts(self.now, self.workload).values()
+        notes += [f"{each.case_id}: more than its formula says: {each.told}" for each in expected if each.is_finding]
         return tuple(notes)
 
     @property
