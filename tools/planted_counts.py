@@ -1,23 +1,25 @@
-"""Plants more work in copies of llama.cpp, one change at a time, and prints which counts change by how much.
+"""Counts copies of llama.cpp that do more work, or other work, and prints what the counts say of each.
 
-    python tools/planted_counts.py
+    python tools/planted_counts.py                     more work, planted one change at a time
+    python tools/planted_counts.py museum              the museum's changes of sources and settings
+    python tools/planted_counts.py museum 0.3.19 ...   those builds of it; releases are downloaded from PyPI
 
-Each copy is compiled as `perfsuite counts --llama COPY` does it, with all files but the changed one from ccache, and
-judged by the counts of the release as it is. An operator that changes and is not expected, or does not change and is,
-ends it with exit code 1.
+Each build is compiled as `perfsuite counts --llama COPY` does it, with all files but the changed ones from ccache. What
+was planted is judged by the counts of the release as it is: an operator that changes and is not expected, or does not
+change and is, ends it with exit code 1. A build of the museum is judged by the one that it is compared with.
 """
 
 from __future__ import annotations
 
 import re
-import shutil
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from functools import cache
+
+from museum import EXHIBITS, RELEASES, VARIANTS, Edit, edited_copy
 
 from perfsuite.cli.kept_folders import user_cache
-from perfsuite.errors import NativeBuildError
 from perfsuite.expectation.llama_workload import llama_workload
 from perfsuite.experiments.counted.counting_run import count_workload
 from perfsuite.measure.bundle.llama_source import find_llama
@@ -26,49 +28,47 @@ from perfsuite.verdict.counted import CountChange, count_changes
 from perfsuite.workload.scenario import find_scenario
 from perfsuite.workload.weights import resolve
 
-_CPU = "ggml/src/ggml-cpu"
 _MODEL, _SCENARIO = "smollm2-135m-l4-q8_0", "p16-g4"
-#: Products of a Q8_0 matrix.
+_CPU = "ggml/src/ggml-cpu"
 _PRODUCTS = r"Qcur|Kcur|Vcur|attn_out|ffn_(gate|up|out)|result_output"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plant:
-    """More work: a replacement of a text in a file."""
+    """More work."""
 
     name: str
-    path: str
-    old: str
-    new: str
+    edit: Edit
     #: Of the operators whose counts must change; no other's may.
     roles: str = "(?!)"
 
 
 PLANTS = (
     Plant(
-        name="a pass more over each row of RMS norm",
-        path=f"{_CPU}/ops.cpp",
-        old="                const float mean  = sum/ne00;\n                const float scale = 1.0f/sqrtf(mean + eps);\n",
-        new="""                for (int64_t i00 = 0; i00 < ne00; i00++) {
+        name="one more pass over each row of RMS norm",
+        edit=Edit(
+            path=f"{_CPU}/ops.cpp",
+            old="const float scale = 1.0f/sqrtf(mean + eps);\n\n                // if you hit this",
+            new="""for (int64_t i00 = 0; i00 < ne00; i00++) {
                     __asm__ volatile("" :: "x"(x[i00]));
                 }
-                const float mean  = sum/ne00;
                 const float scale = 1.0f/sqrtf(mean + eps);
-""",
+
+                // if you hit this""",
+        ),
         roles=r".*_norm",
     ),
     Plant(
         name="RoPE's table for each head",
-        path=f"{_CPU}/ops.cpp",
-        old="if (last_i2 != i2) {",
-        new="if (last_i2 != i2 || i1 > 0) {",
+        edit=Edit(path=f"{_CPU}/ops.cpp", old="if (last_i2 != i2) {", new="if (last_i2 != i2 || i1 > 0) {"),
         roles=r".*_rope",
     ),
     Plant(
-        name="half a percent more instructions in a Q8_0 product",
-        path=f"{_CPU}/llamafile/sgemm.cpp",
-        old="        }\n    }\n\n    // Templated functions for gemm of dimensions Mx4\n",
-        new="""            for (int64_t more = k / 8; more > 0; more--) {
+        name="half a percent more instructions in a product of Q8_0",
+        edit=Edit(
+            path=f"{_CPU}/llamafile/sgemm.cpp",
+            old="        }\n    }\n\n    // Templated functions for gemm of dimensions Mx4\n",
+            new="""            for (int64_t more = k / 8; more > 0; more--) {
                 __asm__ volatile("nop");
             }
         }
@@ -76,53 +76,72 @@ PLANTS = (
 
     // Templated functions for gemm of dimensions Mx4
 """,
+        ),
         roles=_PRODUCTS,
     ),
     Plant(
-        name="one allocation more for each token",
-        path="src/llama-context.cpp",
-        old="    const int ret = ctx->decode(batch);\n",
-        new="""    for (int32_t token = 0; token < batch.n_tokens; token++) {
+        name="one more allocation for each token",
+        edit=Edit(
+            path="src/llama-context.cpp",
+            old="    const int ret = ctx->decode(batch);\n",
+            new="""    for (int32_t token = 0; token < batch.n_tokens; token++) {
         char * more = new char[64];
         __asm__ volatile("" :: "r"(more) : "memory");
         delete[] more;
     }
     const int ret = ctx->decode(batch);
 """,
+        ),
     ),
 )
 
+_SOURCES = f"{_CPU}/CMakeLists.txt"
+_OPTIMIZED = "set_source_files_properties(ggml-cpu/ops.cpp PROPERTIES COMPILE_OPTIONS -O1)\n"
+#: How the museum's settings are made in the sources; what is about AVX-512 or OpenMP is not in a build that is counted.
+_SETTINGS = {
+    "no repacking": Edit(path=_SOURCES, old="if (GGML_CPU_REPACK)", new="if (FALSE)"),
+    "no llamafile kernels": Edit(path=_SOURCES, old="if (GGML_LLAMAFILE)", new="if (FALSE)"),
+    "-O1 on ops.cpp": Edit(path=_SOURCES, old="if (GGML_LLAMAFILE)", new=f"{_OPTIMIZED}if (GGML_LLAMAFILE)"),
+}
 
-def main() -> int:
-    """Count the release, then each copy with a plant, and print what differs."""
+
+def main(arguments: Sequence[str]) -> int:
+    """Count what the words say."""
+    return museum(arguments[1:]) if arguments[:1] == ["museum"] else planted()
+
+
+@cache
+def counted(name: str, edits: tuple[Edit, ...] = ()) -> CountedWork:
+    """Count a release, or a copy of it with edits."""
     workload = llama_workload(resolve(_MODEL, cache_dir=user_cache() / "models"), find_scenario(_SCENARIO))
+    llama = name
+    if edits:
+        llama = str(edited_copy(find_llama(name, user_cache(), lambda *_: None).folder, "counted", edits))
+    return count_workload(workload, llama, user_cache(), lambda what, *_: print(what, file=sys.stderr))
 
-    def counted(llama: str | None) -> CountedWork:
-        return count_workload(workload, llama, user_cache(), lambda what, *_: print(what, file=sys.stderr))
 
-    plain = counted(None)
-    print("| planted | operators | their instructions | whole phases | not expected |\n|---|---|---|---|---|", flush=True)
+# ---- planted ---------------------------------------------------------------------------------------------------------
+
+
+def planted() -> int:
+    """Count each plant, and print a row of it."""
+    plain = counted(RELEASES[-1])
+    print(
+        "| planted | operators | their instructions | whole phases | not as expected |\n|---|---|---|---|---|",
+        flush=True,
+    )
     is_right = True
     for plant in PLANTS:
-        changes = [each for each in count_changes(plain, counted(str(planted(plant)))).values() if each.now != each.before]
+        changes = changed(plain, counted(RELEASES[-1], (plant.edit,)))
         wrong = unexpected(plant, plain, changes)
         is_right = is_right and not wrong
         print(f"| {plant.name} | {' | '.join(row(changes))} | {', '.join(wrong) or 'nothing'} |", flush=True)
     return 0 if is_right else 1
 
 
-def planted(plant: Plant) -> Path:
-    """Return a copy of the release's sources with a plant."""
-    source = find_llama(None, user_cache(), lambda *_: None).folder
-    folder = user_cache() / "planted" / "llama.cpp"
-    shutil.rmtree(folder, ignore_errors=True)
-    shutil.copytree(source, folder)
-    path = folder / plant.path
-    text = path.read_text(encoding="utf-8")
-    if text.count(plant.old) != 1:
-        raise NativeBuildError(f"{path}: has {text.count(plant.old)} times {plant.old.strip()!r}, expected one")
-    path.write_text(text.replace(plant.old, plant.new), encoding="utf-8")
-    return folder
+def changed(before: CountedWork, now: CountedWork) -> list[CountChange]:
+    """Return the counts that are not the same, by one even."""
+    return [each for each in count_changes(before, now).values() if each.now != each.before]
 
 
 def parts(change: CountChange) -> tuple[str, str, str]:
@@ -133,21 +152,54 @@ def parts(change: CountChange) -> tuple[str, str, str]:
 
 def unexpected(plant: Plant, plain: CountedWork, changes: Sequence[CountChange]) -> list[str]:
     """Return the operators that changed and must not, and those that must and did not."""
-    changed = {f"{phase}/{role}" for phase, role, _ in map(parts, changes) if role}
-    expected = {row.name for row in plain.rows if row.role and re.fullmatch(plant.roles, row.role)}
-    return [*(f"{name} changed" for name in changed - expected), *(f"{name} did not" for name in expected - changed)]
+    found = {f"{phase}/{role}" for phase, role, _ in map(parts, changes) if role}
+    expected = {each.name for each in plain.rows if each.role and re.fullmatch(plant.roles, each.role)}
+    return [*(f"{name} changed" for name in found - expected), *(f"{name} did not" for name in expected - found)]
 
 
 def row(changes: Sequence[CountChange]) -> Iterator[str]:
-    """Yield the operators with a changed count, the range of their instructions, and each phase's own changes."""
-    instructions = {parts(each)[:2]: each for each in changes if parts(each)[2] == "instructions"}
-    roles = dict.fromkeys(parts(each)[1] for each in changes if parts(each)[1])
-    yield f"{len({parts(each)[:2] for each in changes if parts(each)[1]})}: {', '.join(roles)}" if roles else "none"
-    ratios = sorted(each.ratio or 0.0 for (_, role), each in instructions.items() if role)
+    """Yield the operators with a changed count, the range of their instructions, and what whole phases changed by."""
+    operators = [each for each in changes if parts(each)[1]]
+    roles = dict.fromkeys(parts(each)[1] for each in operators)
+    yield f"{len({parts(each)[:2] for each in operators})}: {', '.join(roles)}" if roles else "none"
+    ratios = sorted(each.ratio or 0.0 for each in operators if parts(each)[2] == "instructions")
     yield f"{ratios[0]:+.2%} to {ratios[-1]:+.2%}" if ratios else "-"
-    whole = [each for each in changes if not parts(each)[1] and parts(each)[2] in ("instructions", "allocations")]
+    whole = (each for each in changes if not parts(each)[1] and parts(each)[2] in ("instructions", "allocations"))
     yield "; ".join(f"{parts(each)[0]} {each.before:,} to {each.now:,} {each.metric}" for each in whole) or "none"
 
 
+# ---- the museum ------------------------------------------------------------------------------------------------------
+
+
+def museum(names: Sequence[str]) -> int:
+    """Count builds of the museum and those that they are compared with, and print a row of each."""
+    variants = {each.name: each.edits or (_SETTINGS.get(each.name),) for each in VARIANTS}
+    able = {name: edits for name, edits in variants.items() if None not in edits}
+    print("| build | against | phase | instructions | operators with most of it |", "|---|---|---|---|---|", sep="\n")
+    for exhibit in EXHIBITS:
+        if exhibit.new not in (names or able):
+            continue
+        now = counted(RELEASES[-1], able[exhibit.new]) if exhibit.new in able else counted(exhibit.new)
+        changes = changed(counted(exhibit.old), now)
+        for phase in ("prefill", "decode"):
+            of_phase = [each for each in changes if parts(each)[0] == phase and parts(each)[2] == "instructions"]
+            whole = [each for each in of_phase if not parts(each)[1]]
+            operators = sorted((each for each in of_phase if parts(each)[1]), key=difference, reverse=True)
+            told = (f"{parts(each)[1]} {share(each)}" for each in operators[:3])
+            is_same = "the same" if not whole else share(whole[0])
+            print(f"| {exhibit.new} | {exhibit.old} | {phase} | {is_same} | {', '.join(told) or '-'} |", flush=True)
+    return 0
+
+
+def difference(change: CountChange) -> int:
+    """Return by how much a count differs."""
+    return abs((change.now or 0) - (change.before or 0))
+
+
+def share(change: CountChange) -> str:
+    """Return how a count changed."""
+    return "is new" if change.before is None else "is gone" if change.ratio is None else f"{change.ratio:+.2%}"
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))
