@@ -1,8 +1,9 @@
-"""Counts copies of llama.cpp that do more work, or other work, and prints what the counts say of each.
+"""Counts builds of llama.cpp that do the same work, more work or other work, and prints what the counts say of each.
 
-    python tools/planted_counts.py                     more work, planted one change at a time
-    python tools/planted_counts.py museum              the museum's changes of sources and settings
-    python tools/planted_counts.py museum 0.3.19 ...   those builds of it; releases are downloaded from PyPI
+    python tools/counted_builds.py again --runs=20       the release, again and again: no count may differ
+    python tools/counted_builds.py planted               more work, planted one change at a time
+    python tools/counted_builds.py museum                the museum's changes of sources and settings
+    python tools/counted_builds.py museum 0.3.19 ...     those builds of it; releases are downloaded from PyPI
 
 Each build is compiled as `perfsuite counts --llama COPY` does it, with all files but the changed ones from ccache. What
 was planted is judged by the counts of the release as it is: an operator that changes and is not expected, or does not
@@ -11,11 +12,13 @@ change and is, ends it with exit code 1. A build of the museum is judged by the 
 
 from __future__ import annotations
 
+import argparse
 import re
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 
 from museum import EXHIBITS, RELEASES, VARIANTS, Edit, edited_copy
 
@@ -23,7 +26,7 @@ from perfsuite.cli.kept_folders import user_cache
 from perfsuite.expectation.llama_workload import llama_workload
 from perfsuite.experiments.counted.counting_run import count_workload
 from perfsuite.measure.bundle.llama_source import find_llama
-from perfsuite.records.counts import CountedWork
+from perfsuite.records.counts import CountedWork, counts_path, read_counts
 from perfsuite.verdict.counted import CountChange, count_changes
 from perfsuite.workload.scenario import find_scenario
 from perfsuite.workload.weights import resolve
@@ -105,19 +108,45 @@ _SETTINGS = {
 }
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Count what the words say."""
-    return museum(arguments[1:]) if arguments[:1] == ["museum"] else planted()
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Do what the first word says."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("action", choices=("again", "planted", "museum"))
+    parser.add_argument("builds", nargs="*", help="of the museum")
+    parser.add_argument("--runs", type=int, default=20)
+    options = parser.parse_args(arguments)
+    if options.action == "museum":
+        return museum(options.builds)
+    return planted() if options.action == "planted" else again(options.runs)
 
 
-@cache
-def counted(name: str, edits: tuple[Edit, ...] = ()) -> CountedWork:
+def count(name: str, edits: tuple[Edit, ...] = ()) -> CountedWork:
     """Count a release, or a copy of it with edits."""
+    print(f"{name} {' '.join(each.path for each in edits)}", file=sys.stderr)
     workload = llama_workload(resolve(_MODEL, cache_dir=user_cache() / "models"), find_scenario(_SCENARIO))
     llama = name
     if edits:
         llama = str(edited_copy(find_llama(name, user_cache(), lambda *_: None).folder, "counted", edits))
-    return count_workload(workload, llama, user_cache(), lambda what, *_: print(what, file=sys.stderr))
+    return count_workload(workload, llama, user_cache(), lambda *_: None)
+
+
+#: Each build is counted once.
+counted = cache(count)
+
+
+# ---- again -----------------------------------------------------------------------------------------------------------
+
+
+def again(n_runs: int) -> int:
+    """Count the release several times, and say how many counts differ from those that are committed."""
+    before = read_counts(counts_path(Path("baselines"), f"{_MODEL}/{_SCENARIO}"))
+    n_different = 0
+    for run in range(n_runs):
+        changes = changed(before, count(RELEASES[-1]))
+        n_different += bool(changes)
+        told = "; ".join(f"{each.case_id} {each.before} {each.now}" for each in changes) or "none differs"
+        print(f"run {run + 1}: of {len(before.counts)} counts {told}", flush=True)
+    return 1 if n_different else 0
 
 
 # ---- planted ---------------------------------------------------------------------------------------------------------
@@ -202,4 +231,4 @@ def share(change: CountChange) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())
