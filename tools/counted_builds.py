@@ -139,7 +139,7 @@ counted = cache(count)
 
 def again(n_runs: int) -> int:
     """Count the release several times, and say how many counts differ from those that are committed."""
-    before = read_counts(counts_path(Path("baselines"), f"{_MODEL}/{_SCENARIO}"))
+    before = read_counts(counts_path(Path(__file__).parents[1] / "baselines", f"{_MODEL}/{_SCENARIO}"))
     n_different = 0
     for run in range(n_runs):
         changes = changed(before, count(RELEASES[-1]))
