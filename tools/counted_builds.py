@@ -73,15 +73,15 @@ PLANTS = (
     Plant(
         name="0.5 % more instructions in a product of Q8_0",
         edits=(
-            Edit(  # of several tokens: three to a tile of four rows
+            Edit(  # of several tokens: behind the tiles, whose own code stays as it is
                 path=f"{_CPU}/llamafile/sgemm.cpp",
-                old="        }\n    }\n\n    // Templated functions for gemm of dimensions Mx4\n",
-                new="""            __asm__ volatile("nop; nop; nop");
+                old="        return true;\n#elif defined(__ARM_FEATURE_DOTPROD)\n        tinyBLAS_Q0_ARM<block_q8_0> tb{",
+                new="""        for (int64_t more = m * n * k / 48; more > 0; more--) {
+            __asm__ volatile("nop");
         }
-    }
-
-    // Templated functions for gemm of dimensions Mx4
-""",
+        return true;
+#elif defined(__ARM_FEATURE_DOTPROD)
+        tinyBLAS_Q0_ARM<block_q8_0> tb{""",
             ),
             Edit(  # of one: two to a row
                 path=f"{_CPU}/arch/x86/quants.c",
