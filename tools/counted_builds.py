@@ -75,8 +75,8 @@ PLANTS = (
         edits=(
             Edit(  # of several tokens: behind the tiles, whose own code stays as it is
                 path=f"{_CPU}/llamafile/sgemm.cpp",
-                old="        return true;\n#elif defined(__ARM_FEATURE_DOTPROD)\n        tinyBLAS_Q0_ARM<block_q8_0> tb{",
-                new="""        for (int64_t more = m * n * k / 48; more > 0; more--) {
+                old="return true;\n#elif defined(__ARM_FEATURE_DOTPROD)\n        tinyBLAS_Q0_ARM<block_q8_0> tb{",
+                new="""for (int64_t more = m * n * k / 48; more > 0; more--) {
             __asm__ volatile("nop");
         }
         return true;
