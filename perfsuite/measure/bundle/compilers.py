@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import platform
 import shutil
@@ -149,8 +150,28 @@ def _said(*command: str) -> str:
     return done.stdout.strip().partition("\n")[0]
 
 
+def cached_words(toolchain: Toolchain) -> tuple[str, ...]:
+    """Return the words before a compiler that let ccache keep what it compiles; none where ccache is not installed.
+
+    Two revisions of a checkout have most files in common. What is compiled does not depend on where it lies, so neither
+    may what ccache knows it by; and a program of `write_wrappers` is the same whatever compiler it starts.
+    """
+    if shutil.which("ccache") is None:
+        return ()
+    compiler = repr((toolchain.version, toolchain.cc[1:], toolchain.cxx[1:], toolchain.march))
+    known_by = f"CCACHE_COMPILERCHECK=string:{hashlib.sha256(compiler.encode()).hexdigest()}"
+    return ("env", "CCACHE_BASEDIR=/", "CCACHE_NOHASHDIR=1", known_by, "ccache")
+
+
+def write_wrappers(toolchain: Toolchain, folder: Path) -> None:
+    """Write the programs of `wrapper_texts` into a folder."""
+    for name, text in wrapper_texts(toolchain).items():
+        (folder / name).write_text(text)
+        (folder / name).chmod(0o755)
+
+
 def wrapper_texts(toolchain: Toolchain) -> Mapping[str, str]:
-    """Return the text of a program by its name, for CMake, which takes a compiler for one word."""
+    """Return the text of a program by its name, for CMake and ccache, which take a compiler for one word."""
     quoted = {"cc": toolchain.cc, "cxx": toolchain.cxx}
     return {
         name: f'#!/bin/sh\n{_renaming(toolchain)}exec {" ".join(map(_quoted, words))} "$@"\n'

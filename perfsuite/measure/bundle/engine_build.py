@@ -12,7 +12,7 @@ from pathlib import Path
 
 from perfsuite.device.work_folder import work_folder
 from perfsuite.errors import NativeBuildError
-from perfsuite.measure.bundle.compilers import Toolchain, wrapper_texts
+from perfsuite.measure.bundle.compilers import Toolchain, cached_words, write_wrappers
 from perfsuite.measure.bundle.elf import read_needs
 from perfsuite.measure.bundle.llama_source import LlamaSource
 from perfsuite.measure.bundle.steps import Tell, one_at_a_time, run_step
@@ -126,7 +126,7 @@ def _compile(order: EngineOrder, work: Path, build: Path, log: Path, tell: Tell)
     what = f"{order.source.name} for {order.target.name} ({order.processor.name})"
     source = work / "source"  # whichever the sources are, they lie here, so that ccache knows their files again
     source.symlink_to(order.source.folder)
-    command = [*_configure(order, work, source, build), *_cached_compiles(), *order.settings, *_NO_GIT]
+    command = [*_configure(order, work, source, build), *_cached_compiles(order), *order.settings, *_NO_GIT]
     run_step(f"configuring {what}", command, log, tell)
     log = log.with_suffix(".compile.log")
     run_step(f"compiling {what}", _nice(_tool("cmake"), "--build", str(build), "--target", "llama"), log, tell)
@@ -134,9 +134,7 @@ def _compile(order: EngineOrder, work: Path, build: Path, log: Path, tell: Tell)
 
 def _configure(order: EngineOrder, work: Path, source: Path, build: Path) -> list[str]:
     """Return the words that configure sources for the target, by compilers that CMake takes for one word."""
-    for name, text in wrapper_texts(order.toolchain).items():
-        (work / name).write_text(text)
-        (work / name).chmod(0o755)
+    write_wrappers(order.toolchain, work)
     maps = {order.source.folder: ".", source: ".", build: "build"}
     flags = " ".join([*(f"-ffile-prefix-map={path}={name}" for path, name in maps.items()), *_without_amx(order)])
     links = " ".join(order.toolchain.links)
@@ -152,16 +150,9 @@ def _configure(order: EngineOrder, work: Path, source: Path, build: Path) -> lis
     ]
 
 
-def _cached_compiles() -> tuple[str, ...]:
-    """Let ccache, where it is installed, keep what is compiled: two revisions of a checkout have most files in common.
-
-    What is compiled does not depend on where it lies, so neither may what ccache knows it by.
-    """
-    if shutil.which("ccache") is None:
-        return ()
-    settings = ("CCACHE_BASEDIR=/", "CCACHE_NOHASHDIR=1", "CCACHE_COMPILERCHECK=content")
-    launcher = ";".join(("env", *settings, "ccache"))
-    return tuple(f"-DCMAKE_{language}_COMPILER_LAUNCHER={launcher}" for language in ("C", "CXX"))
+def _cached_compiles(order: EngineOrder) -> tuple[str, ...]:
+    launcher = ";".join(cached_words(order.toolchain))
+    return tuple(f"-DCMAKE_{language}_COMPILER_LAUNCHER={launcher}" for language in ("C", "CXX") if launcher)
 
 
 def _without_amx(order: EngineOrder) -> tuple[str, ...]:

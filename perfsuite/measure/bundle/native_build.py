@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from perfsuite.errors import NativeBuildError
-from perfsuite.measure.bundle.compilers import Toolchain
+from perfsuite.measure.bundle.compilers import Toolchain, cached_words, write_wrappers
 from perfsuite.measure.bundle.steps import Tell
 from perfsuite.measure.native import NativePart
 
@@ -29,6 +29,7 @@ def build_parts(
     sources = [(part, source) for part, _ in parts for source in part.sources]
     log.parent.mkdir(parents=True, exist_ok=True)
     log.write_text("")
+    write_wrappers(toolchain, work)
     n_all = len(sources) + len(parts)
     with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
         compiled = pool.map(lambda each: _compile(each[0], each[1], toolchain, work, log), sources)
@@ -45,12 +46,11 @@ def build_starter(source: Path, to: Path, toolchain: Toolchain, log: Path) -> No
 
 
 def _compile(part: NativePart, source: Path, toolchain: Toolchain, work: Path, log: Path) -> None:
-    words = (*toolchain.cxx, "-std=c++17") if source.suffix == ".cpp" else (*toolchain.cc, "-std=gnu11")
+    words = (str(work / "cxx"), "-std=c++17") if source.suffix == ".cpp" else (str(work / "cc"), "-std=gnu11")
     includes = (f"-I{each}" for each in part.includes)
     maps = [f"-ffile-prefix-map={source.parent}=.", *(f"-ffile-prefix-map={each}=." for each in part.includes)]
-    _run(
-        [*words, *_FLAGS, *part.flags, *includes, *maps, "-c", str(source), "-o", str(_object(part, source, work))], log
-    )
+    command = [*cached_words(toolchain), *words, *_FLAGS, *part.flags, *includes, *maps, "-c", str(source)]
+    _run([*command, "-o", str(_object(part, source, work))], log, work)
 
 
 def _object(part: NativePart, source: Path, work: Path) -> Path:
@@ -64,10 +64,15 @@ def _link(part: NativePart, to: Path, toolchain: Toolchain, work: Path, log: Pat
     _run([*toolchain.cxx, *kind, "-pthread", *objects, *part.links, *toolchain.links, "-o", str(to)], log)
 
 
-def _run(command: Sequence[str], log: Path) -> None:
+def _run(command: Sequence[str], log: Path, folder: Path | None = None) -> None:
     try:
         done = subprocess.run(
-            ["nice", "-n", "10", *command], capture_output=True, text=True, errors="replace", timeout=_COMPILE_LIMIT_S
+            ["nice", "-n", "10", *command],
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_COMPILE_LIMIT_S,
+            cwd=folder,
         )
     except subprocess.TimeoutExpired as error:
         raise NativeBuildError(f"{command[-1]}: still compiling after {_COMPILE_LIMIT_S:.0f} s; see {log}") from error

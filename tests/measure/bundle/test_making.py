@@ -15,6 +15,7 @@ import pytest
 from perfsuite.errors import DeviceError, NativeBuildError, PerfsuiteError
 from perfsuite.measure.bundle.compilers import (
     Toolchain,
+    cached_words,
     find_toolchain,
     suitable_compiler,
     wrapper_texts,
@@ -238,6 +239,19 @@ def test_zig_has_names_of_its_own_for_processors_of_arm(tmp_path: Path, name: st
     words = ["-c", f"-march={name}", "a b.c"]
     told = subprocess.run(["sh", tmp_path / "cc", *words], capture_output=True, text=True, check=True, timeout=20)
     assert told.stdout == f"-c|-mcpu={zigs}|a b.c|"
+
+
+def test_ccache_knows_a_compiler_by_its_version_and_words_and_not_by_its_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another environment's zig is the same compiler; a newer one at the same place is another, and so are flags."""
+    order = order_of(Path())
+    here = find_toolchain("gcc", order.target, order.processor)
+    assert cached_words(here) == cached_words(replace(here, cc=("/elsewhere/gcc",), cxx=("/elsewhere/g++",)))
+    others = (here, replace(here, version="gcc 99"), replace(here, cxx=(*here.cxx, "-g")))
+    assert len({cached_words(each) for each in others}) == (3 if shutil.which("ccache") else 1)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert cached_words(here) == ()
 
 
 def test_a_bundle_with_a_c_library_of_its_own_starts_by_it(bundle: Bundle, tmp_path: Path) -> None:
