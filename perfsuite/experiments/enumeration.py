@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 class Enumeration:
     """Everything that a run can measure and judge."""
 
-    cases: Mapping[str, Case]
+    cases: dict[str, Case]
     sweeps: Sweeps = field(default_factory=Sweeps)
     #: Which kernel computes which operator, on the OpenCL backend.
     mapping: KernelMapping | None = None
