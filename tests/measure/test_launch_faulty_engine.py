@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 import resource
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -11,6 +13,7 @@ import pytest
 from perfsuite.errors import MeasurementError
 from perfsuite.measure.engine import Engine
 from perfsuite.measure.launch import KEPT_BYTES, run_worker
+from perfsuite.measure.memory_limit import limited_memory, memory_limit_obstacle
 from perfsuite.measure.native import build_program
 from perfsuite.measure.plan import LlamaPlan, TurnsPlan
 from perfsuite.measure.turns import run_in_turns
@@ -130,3 +133,15 @@ def test_an_engine_without_memory_is_one_line(small_plan: LlamaPlan, faulty: Fau
     finally:
         resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
     assert "\n" not in str(caught.value)
+
+
+def test_an_engine_that_the_kernel_kills_for_its_memory_is_one_line(small_plan: LlamaPlan, faulty: Faulty) -> None:
+    """In a control group that is too small, as in a container, the line names the signal and what to do."""
+    if (obstacle := memory_limit_obstacle()) is not None:
+        pytest.skip(obstacle)
+    with limited_memory(os.getpid(), 1 << 30), pytest.raises(MeasurementError) as caught:
+        run_worker(small_plan, extra_environment=faulty("memory"))
+    assert re.fullmatch(
+        r"the worker for 'llama' was killed by SIGKILL: .*; if memory ran out, use a smaller model or context",
+        str(caught.value),
+    )
