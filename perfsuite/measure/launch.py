@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import selectors
 import signal
 import subprocess
@@ -368,6 +369,11 @@ def _reason(output: str, task: str) -> str:
     return f"the worker for '{task}' wrote no record: {_last_line(output)}"
 
 
+#: How ggml says which call of a driver failed, after which it ends the process: the driver may print more by then.
+_CALL_FAILED = re.compile(r"^ggml_\w+: .* error -?\d+ at ")
+
+
 def _last_line(output: str) -> str:
     lines = [line.strip() for line in output.splitlines() if line.strip()]
-    return lines[-1][-_MOST_SHOWN:] if lines else "it printed nothing"
+    failed = [line[:_MOST_SHOWN] for line in lines if _CALL_FAILED.search(line)]
+    return (failed or [line[-_MOST_SHOWN:] for line in lines[-1:]] or ["it printed nothing"])[0]
