@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
+import json
+import os
+import re
 import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from perfsuite.errors import NativeBuildError
+from perfsuite.errors import NativeBuildError, PerfsuiteError
+from perfsuite.measure.environment import environment_engine
+from perfsuite.measure.launch import run_worker
+from perfsuite.measure.opencl_backend import set_up_opencl
+from perfsuite.measure.plan import LlamaPlan
 from perfsuite.records.events import Phase
 from perfsuite.records.opencl_commands import CommandType
+from perfsuite.records.own_files import user_cache
 from perfsuite.trace.opencl.device_clock import AlignedTrace, align
 from perfsuite.trace.opencl.kernel_mapping import KernelMapping, KernelSequence, span_kernels
 from perfsuite.trace.opencl.kernel_samples import map_run
 from perfsuite.trace.opencl.stamp_counts import n_by_stamp
 from perfsuite.trace.opencl.stamps import DISPATCH, EXECUTION, QUEUEING, Anomaly, Stamp
+from perfsuite.workload.weights import materialize, resolve
 from tests.loaded_tool import loaded_tool
 
 tool = loaded_tool("driver_faults")
@@ -184,3 +195,84 @@ def test_the_layer_counts_stamps_by_device(run_with: Run) -> None:
     kernels = kernels_of(aligned)
     assert n_by_stamp(aligned.missing[kernels]) == {Stamp.SUBMIT: kernels.size}
     assert replace(aligned, missing=np.zeros_like(aligned.missing)).is_placed.all()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("fault", "said"),
+    [
+        ("fail_build", r"kernel add of pointwise\.cl does not build for .*; see .*build\.log"),
+        ("fail_launch amount=3", r"kernel/add/\S+: clEnqueueNDRangeKernel failed: OUT_OF_RESOURCES on "),
+        ("fail_read", r"kernel/add/\S+: clEnqueueReadBuffer failed: OUT_OF_RESOURCES on "),
+    ],
+)
+def test_a_driver_that_fails_is_one_line_of_a_whole_run(fault: str, said: str, tmp_path: Path) -> None:
+    """The line names what failed; each case is invalid, without samples, and nothing becomes a baseline."""
+    try:
+        bench = tool.open_bench(tmp_path)
+    except (NativeBuildError, FileNotFoundError, subprocess.CalledProcessError, SystemExit) as error:
+        pytest.skip(f"no layer, or no OpenCL device: {error}")
+    words = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--device=host", "--perf-dir=run"]
+    done = subprocess.run(
+        [*words, "--baseline=record", "-k", "test_kernel and add"],
+        cwd=tmp_path,
+        env={**os.environ, "OPENCL_LAYERS": str(bench.faults_layer), "PERFSUITE_OPENCL_FAULTS": fault},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    (line,) = re.findall(r"^perfsuite: error: (.*)$", done.stdout + done.stderr, re.MULTILINE)
+    assert re.match(said, line)
+    assert done.returncode == 1
+    assert "Traceback" not in done.stdout + done.stderr
+    cases = json.loads((tmp_path / "run" / "run.json").read_text())["cases"]
+    assert [(case["outcome"], case.get("samples_ns", [])) for case in cases] == [("invalid", [])] * 2
+    assert not (tmp_path / "baselines").exists()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("fault", "said"),
+    [
+        ("fail_build", r"libggml-opencl\.so: a kernel of llama\.cpp's OpenCL backend does not compile on the device "),
+        (
+            "fail_launch",
+            r"the worker for 'llama' was killed by SIGABRT: ggml_opencl: clEnqueueND.* error -5",
+        ),
+        ("fail_read", r"the worker for 'llama' was killed by SIGABRT: ggml_opencl: clEnqueueRead.* error -5"),
+    ],
+)
+def test_a_driver_that_fails_under_llama_cpp_is_one_line(fault: str, said: str, tmp_path: Path) -> None:
+    """No record comes back: a process of llama.cpp on OpenCL ends with an error that names what failed."""
+    engine, folder = environment_engine(), user_cache()
+    try:
+        layer = tool.build_faults_layer(tmp_path)
+        backend = set_up_opencl(engine, None, folder)
+    except (PerfsuiteError, FileNotFoundError, subprocess.CalledProcessError) as error:
+        pytest.skip(f"no layer, or no llama.cpp on OpenCL: {error}")
+    weights = materialize(resolve("tiny-llama-q8_0", cache_dir=tmp_path), cache_dir=tmp_path)
+    plan = LlamaPlan(
+        gguf_path=str(weights),
+        library_dir=str(engine.library_dir),
+        engine_build_id=engine.build_id,
+        cache_dir=str(folder),
+        n_threads=1,
+        n_prompt=8,
+        n_gen=2,
+        recorder="none",
+        n_gpu_layers=999,
+        backend_library=str(backend.library) if backend.library else None,
+    )
+    own = backend.environment()
+    layers = ":".join(filter(None, (str(layer), own.get("OPENCL_LAYERS"))))
+    with pytest.raises(PerfsuiteError, match=f"^{said}") as caught:
+        run_worker(
+            plan,
+            extra_environment={
+                **own,
+                "OPENCL_LAYERS": layers,
+                "PERFSUITE_OPENCL_FAULTS": f"{fault}; quick_build",
+                "GGML_OPENCL_KERNEL_CACHE_DIR": str(tmp_path / "kernels"),  # what is not optimised is not kept
+            },
+        )
+    assert "\n" not in str(caught.value)

@@ -102,7 +102,7 @@ def measure_opencl(
         },
         fingerprint=llama_fingerprint(config, version),
         unclaimed=unclaimed_operators(config, cases, samples),
-        found=found,
+        found={case.case_id: case for case in found},
         operator_share_ratio=operator_shares(samples),
         description=f"{version}, build {config.engine.build_id}, on {opencl.device}",
         notes=(*replicates.group.notes, *_notes(reduced)),

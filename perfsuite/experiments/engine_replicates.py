@@ -108,7 +108,7 @@ def measure_llama(
         return config.board.run(with_drawn_layout(plan, order), limit_s=limit_s)
 
     replicates = collect_replicates(config, run, waiting_complaint, "llama.cpp", progress, group="llama")
-    shown = [EngineRecord.from_plain(payload["engine"]) for payload in replicates.shown_payloads]
+    shown = [EngineRecord.from_plain(payload.get("engine")) for payload in replicates.shown_payloads]
     records = shown[: len(replicates.payloads)]
     version = shown[0].engine_version if shown else "unknown"
     observer = EngineObserver(n_prompt=workload.scenario.n_prompt)
@@ -132,7 +132,7 @@ def measure_llama(
         without_forecast=frozenset(checked.otherwise),
         notes=(*replicates.group.notes, *checked.notes),
         unclaimed=unclaimed_operators(config, cases, reduced),
-        found=found,
+        found={case.case_id: case for case in found},
         operator_share_ratio=operator_shares(reduced),
         joules_per_token=joules_by_phase(replicates.payloads, records),
         description=f"{version}, build {config.engine.build_id}",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 class Enumeration:
     """Everything that a run can measure and judge."""
 
-    cases: Mapping[str, Case]
+    cases: dict[str, Case]
     sweeps: Sweeps = field(default_factory=Sweeps)
     #: Which kernel computes which operator, on the OpenCL backend.
     mapping: KernelMapping | None = None

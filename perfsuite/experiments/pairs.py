@@ -64,7 +64,7 @@ def pair_series(
 
 def engine_record(payload: Payload) -> EngineRecord:
     """Return the record of a process of the engine."""
-    return EngineRecord.from_plain(payload["engine"])
+    return EngineRecord.from_plain(payload.get("engine"))
 
 
 def pair_of(old: EngineRecord, new: EngineRecord) -> Pair:

@@ -67,7 +67,7 @@ def traced_by_both(
 
 
 def _engine_trace(plan: LlamaPlan, payload: Mapping[str, Any], recorder: str) -> EngineTrace:
-    record = EngineRecord.from_plain(payload["engine"])
+    record = EngineRecord.from_plain(payload.get("engine"))
     who = TraceRecorder(RECORDERS[recorder].traced_as)
     return recorded_trace(record, who, pid=payload["pid"], command=plan_words(plan))
 

@@ -120,8 +120,8 @@ class GroupSamples:
     fingerprint: Mapping[str, str]
     #: Case ids that the record holds and no case claims, with the reason.
     unclaimed: Mapping[str, str] = field(default_factory=dict)
-    #: Operators of a graph that is not known, which nobody could enumerate; their samples are among the others.
-    found: tuple[Case, ...] = ()
+    #: By id: operators of a graph that is not known, which nobody could enumerate; their samples are among the others.
+    found: dict[str, Case] = field(default_factory=dict)
     peak_rss_bytes: int | None = None
     #: Replicates that were measured under contention and left out.
     n_discarded: int = 0

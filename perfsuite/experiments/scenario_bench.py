@@ -131,7 +131,7 @@ def _plan(point: SweepPoint, bench: Bench) -> LlamaPlan:
 
 
 def _sampled(payloads: Sequence[Payload]) -> _Sampled:
-    record = EngineRecord.from_plain(payloads[0]["engine"])
+    record = EngineRecord.from_plain(payloads[0].get("engine"))
     return _Sampled(record.engine_version, dict(_samples(record)))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import ChainMap, Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
@@ -62,8 +62,7 @@ class PerfSession:
     @property
     def cases(self) -> Mapping[str, Case]:
         """The cases that were enumerated, and those that were found when they were measured, by id."""
-        found = {case.case_id: case for group in self.groups.values() for case in group.found}
-        return {**self.enumerated.cases, **found} if found else self.enumerated.cases
+        return ChainMap(*(group.found for group in self.groups.values()), self.enumerated.cases)
 
     @property
     def hunts(self) -> ShapeHunts | None:
@@ -153,8 +152,8 @@ class PerfSession:
             for case_id, reason in group.unclaimed.items():
                 samples = CaseSamples(case_id=case_id, samples_ns=(), problems=(reason,))
                 self.judgements[case_id] = self._judged(samples, "operator", Expectation(), BaselineMatch())
-            for case in group.found:
-                self.judgement(case.case_id)
+            for case_id in group.found:
+                self.judgement(case_id)
         if is_interrupted:
             self._judge_measured()
         if self.config.baseline_mode == "record":

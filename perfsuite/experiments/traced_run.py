@@ -39,7 +39,7 @@ def traced_run(plan: LlamaPlan, backend: OpenClBackend, board: Board) -> TracedR
                 "OPENCL_LAYERS? Debian's ocl-icd-libopencl1 (2.3 or newer) does"
             )
         trace = read_opencl_log(found[0])
-    record = EngineRecord.from_plain(payload["engine"])
+    record = EngineRecord.from_plain(payload.get("engine"))
     return TracedRun(payload=payload, run=RecordedRun(record=record, trace=trace, group_ends=plan.group_ends))
 
 

@@ -121,7 +121,7 @@ def _composition_record(run: CalibrationRun, workload: LlamaWorkload, order: ran
         n_repetitions=run.plan.n_repetitions,
     )
     payload = _undisturbed(run, with_drawn_layout(plan, order))
-    return EngineRecord.from_plain(payload["engine"])
+    return EngineRecord.from_plain(payload.get("engine"))
 
 
 def _undisturbed(run: CalibrationRun, plan: Plan) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import selectors
 import signal
 import subprocess
@@ -373,7 +374,12 @@ def _reason(output: str, task: str) -> str:
     return f"the worker for '{task}' wrote no record: {last_line(output)}"
 
 
+#: How ggml says which call of a driver failed, after which it ends the process: the driver may print more by then.
+_CALL_FAILED = re.compile(r"^ggml_\w+: .* error -?\d+ at ")
+
+
 def last_line(output: str) -> str:
-    """Return the last that a process printed, for a message."""
+    """Return the last that a process printed, or what it says of a driver's call that failed, for a message."""
     lines = [line.strip() for line in output.splitlines() if line.strip()]
-    return lines[-1][-_MOST_SHOWN:] if lines else "it printed nothing"
+    failed = [line[:_MOST_SHOWN] for line in lines if _CALL_FAILED.search(line)]
+    return (failed or [line[-_MOST_SHOWN:] for line in lines[-1:]] or ["it printed nothing"])[0]

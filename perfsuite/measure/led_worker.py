@@ -205,7 +205,7 @@ def _ebpf_overhead(plan: EbpfOverheadPlan, place: Place, limit_s: float) -> dict
                 worker.warm_up(llama.one_token)
                 worker.run(llama)
         payload = worker.payload()
-    sums = paired_sums(EngineRecord.from_plain(payload["engine"]), sides)
+    sums = paired_sums(EngineRecord.from_plain(payload.get("engine")), sides)
     return {
         "sums_ns": {phase.value: list(each) for phase, each in sums.items()},
         "contention": payload["contention"],

@@ -190,7 +190,7 @@ def measure_timeline(plan: LlamaPlan, board: Board) -> tuple[MemoryTimeline, Vra
     beside = Beside(watches_memory=True, asks_vram=plan.n_gpu_layers > 0)
     payload = board.run(replace(plan, recorder="none"), beside=beside)
     base, watch = MemorySample.from_plain(payload["base_memory"]), MemoryWatch.from_plain(payload[MEMORY])
-    return timeline_of(watch, EngineRecord.from_plain(payload["engine"]).spans, base), watch.vram
+    return timeline_of(watch, EngineRecord.from_plain(payload.get("engine")).spans, base), watch.vram
 
 
 def measure_memory(workload: LlamaWorkload, plan: LlamaPlan, board: Board) -> MemoryRecord:

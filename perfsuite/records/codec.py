@@ -304,9 +304,11 @@ def _parts(plain: object, kind: Any) -> Iterator[tuple[str, object, Any]]:
         elif isinstance(plain, Mapping) and get_origin(each) in (dict, Mapping):
             yield from ((f"[{shown(name)}]", part, arguments[1]) for name, part in plain.items())
         elif isinstance(plain, list | tuple) and get_origin(each) in (tuple, list):
-            kinds = arguments if len(arguments) == len(plain) and ... not in arguments else [arguments[0]] * len(plain)
-            ways = (_way(place, part) for place, part in enumerate(plain))
-            yield from zip(ways, plain, kinds, strict=True)
+            has_any_length = get_origin(each) is list or ... in arguments
+            kinds = arguments[:1] * len(plain) if has_any_length else arguments
+            if len(kinds) == len(plain):
+                ways = (_way(place, part) for place, part in enumerate(plain))
+                yield from zip(ways, plain, kinds, strict=True)
 
 
 def _way(place: int, part: object) -> str:

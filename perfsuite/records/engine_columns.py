@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from perfsuite.errors import EngineError
+from perfsuite.errors import EngineError, MeasurementError
 from perfsuite.records.engine_trace import EXPERT_DTYPE, NOTHING, Experts, Ints, Times
-from perfsuite.records.events import GRAPH_PHASES, EngineRecord, TickClock
+from perfsuite.records.events import GRAPH_PHASES, RECORD, TODO, EngineRecord, TickClock
 
 Rows = npt.NDArray[np.void]
 
@@ -79,7 +79,7 @@ class Evaluations:
 
 def evaluations_of(record: EngineRecord) -> Evaluations:
     """Group a record's events: an optional entry of the first operator, the launch, then the end of each timed one."""
-    events = _on_clock(record.events, RING_DTYPE, record.clock)
+    events = _rows(record, "events", RING_DTYPE)
     launched = np.flatnonzero(events["index"] == 0)
     entered = np.append(NOTHING, np.flatnonzero(events["index"] == NOTHING))
     entry = entered[np.searchsorted(entered, launched) - 1] if launched.size else launched
@@ -102,7 +102,7 @@ def evaluations_of(record: EngineRecord) -> Evaluations:
 
 def thread_operators(record: EngineRecord) -> Rows:
     """Return the operators of all threads: `THREAD_DTYPE`, by thread and time."""
-    rows = _on_clock(record.thread_events, THREAD_DTYPE, record.clock)
+    rows = _rows(record, "thread_events", THREAD_DTYPE)
     seen = np.frombuffer(record.thread_events, THREAD_DTYPE)["end_ns"] != 0
     rows["end_ns"] = np.where(seen, rows["end_ns"], NOTHING)
     return rows[np.lexsort((rows["start_ns"], rows["thread"]))]
@@ -110,7 +110,7 @@ def thread_operators(record: EngineRecord) -> Rows:
 
 def splits_of(record: EngineRecord) -> Rows:
     """Return the parts of graphs that were given to backends: `SPLIT_DTYPE`, in the order of time."""
-    return _on_clock(record.splits, SPLIT_DTYPE, record.clock)
+    return _rows(record, "splits", SPLIT_DTYPE)
 
 
 def experts_of(record: EngineRecord) -> tuple[Experts, int | None]:
@@ -120,9 +120,12 @@ def experts_of(record: EngineRecord) -> tuple[Experts, int | None]:
     comes in ubatches, one behind the other, and a layer that has fewer tokens than the batch, as the last one has,
     computes those alone whose output is wanted, which is the last.
     """
-    choices = _on_clock(record.expert_choices, CHOICE_DTYPE, record.clock)
-    ids = np.frombuffer(record.expert_ids, "<i4")
+    choices = _rows(record, "expert_choices", CHOICE_DTYPE)
+    ids = _rows(record, "expert_ids", np.dtype("<i4"))
     sizes = choices["n_tokens"].astype(np.int64) * choices["n_used"]
+    first, least = choices["first_id"], np.minimum(choices["n_tokens"], choices["n_used"])
+    if ((least < 0) | (sizes < 0) | (first < 0) | (first > ids.size - sizes)).any():
+        raise _broken(f"expert_choices names more ids than the {ids.size} of expert_ids")
     of_row = np.repeat(np.arange(choices.size), sizes)
     offset = np.arange(of_row.size) - (np.cumsum(sizes) - sizes)[of_row]
     token, slot = np.divmod(offset, choices["n_used"][of_row])
@@ -156,13 +159,27 @@ def _first_tokens(choices: Rows, record: EngineRecord) -> Ints:
 _TIMES = {"ns", "start_ns", "end_ns", "launch_ns", "return_ns"}
 
 
-def _on_clock(content: bytes, dtype: np.dtype[Any], clock: TickClock | None) -> Rows:
-    """Return rows with their ticks as nanoseconds."""
+def _rows(record: EngineRecord, field: str, dtype: np.dtype[Any]) -> Rows:
+    """Return the rows of a field with their ticks as nanoseconds.
+
+    Raises MeasurementError: the field is cut short, or names a graph or a backend that there is none of.
+    """
+    content = getattr(record, field)
+    if len(content) % dtype.itemsize:
+        raise _broken(f"{field} has {len(content)} bytes, expected a multiple of {dtype.itemsize}")
     rows = np.frombuffer(content, dtype).copy()
-    if clock is not None and rows.size:
+    for name, known in (("graph", record.graphs), ("backend", record.backends)):
+        named = rows[name] if name in (dtype.names or ()) else rows[:0]
+        if named.size and (named.min() < NOTHING or named.max() >= len(known)):
+            raise _broken(f"{field} names {name} {named.min()} to {named.max()}, there are {len(known)}")
+    if record.clock is not None and rows.size:
         for name in _TIMES & set(dtype.names or ()):
-            rows[name] = ticks_to_ns(rows[name], clock)
+            rows[name] = ticks_to_ns(rows[name], record.clock)
     return rows
+
+
+def _broken(what: str) -> MeasurementError:
+    return MeasurementError(f"{RECORD}: {what}; {TODO}")
 
 
 def ticks_to_ns(ticks: Ints, clock: TickClock) -> Times:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass
 from enum import Enum
-from typing import Any
+from typing import Any, TypedDict
+
+from perfsuite.errors import MeasurementError
+from perfsuite.records.codec import Count, Whole, from_plain
+
+#: What an error calls a record that a worker sent, and what is to be done about it.
+RECORD, TODO = "the worker's record of the engine", "install the same version of the suite on both sides"
 
 #: The role of the token table's gather, which is a phase of its own where a prompt is read.
 EMBEDDING_ROLE = "embd"
@@ -154,25 +159,50 @@ class EngineRecord:
         }
 
     @classmethod
-    def from_plain(cls, plain: Mapping[str, Any]) -> EngineRecord:
-        """Rebuild a record from `to_plain`."""
-        clock = plain["clock"] and TickClock(**dict(zip(TickClock.__slots__, plain["clock"], strict=True)))
+    def from_plain(cls, plain: object) -> EngineRecord:
+        """Rebuild a record from `to_plain`; raises MeasurementError, which names the field, for anything else."""
+        made = from_plain(plain, _PlainRecord, RECORD, MeasurementError, TODO)
+        clock = made["clock"] and TickClock(**dict(zip(TickClock.__slots__, made["clock"], strict=True)))
         return cls(
-            engine_version=plain["engine_version"],
-            spans=tuple(_span(row) for row in plain["spans"]),
-            graphs=tuple(map(graph_from_plain, plain["graphs"])),
-            n_dropped=plain["n_dropped"],
-            **{name: plain[name] for name in _ARRAYS},
-            backends=tuple(plain["backends"]),
+            engine_version=made["engine_version"],
+            spans=tuple(map(_span, made["spans"])),
+            graphs=tuple(tuple(map(_node, graph)) for graph in made["graphs"]),
+            n_dropped=made["n_dropped"],
+            events=made["events"],
+            thread_events=made["thread_events"],
+            expert_choices=made["expert_choices"],
+            expert_ids=made["expert_ids"],
+            splits=made["splits"],
+            backends=made["backends"],
             clock=clock,
         )
 
 
 _ARRAYS = ("events", "thread_events", "expert_choices", "expert_ids", "splits")
 
+_Sizes = tuple[Whole, Whole, Whole, Whole]
+_PlainSpan = tuple[Phase, Whole, Whole, Count, Whole, Whole]
+_PlainTensor = tuple[str, str, _Sizes, _Sizes, int | None]
+_PlainNode = tuple[_PlainTensor, str, bool, bool, tuple[_PlainTensor, ...], tuple[str, ...]]
+_PlainGraph = tuple[_PlainNode, ...]
 
-def _span(row: Sequence[Any]) -> Span:
-    return Span(phase=Phase(row[0]), repetition=row[1], token=row[2], n_tokens=row[3], start_ns=row[4], end_ns=row[5])
+
+class _PlainRecord(TypedDict):
+    engine_version: str
+    spans: tuple[_PlainSpan, ...]
+    graphs: tuple[_PlainGraph, ...]
+    n_dropped: Count
+    events: bytes
+    thread_events: bytes
+    expert_choices: bytes
+    expert_ids: bytes
+    splits: bytes
+    backends: tuple[str, ...]
+    clock: _Sizes | None
+
+
+def _span(row: _PlainSpan) -> Span:
+    return Span(phase=row[0], repetition=row[1], token=row[2], n_tokens=row[3], start_ns=row[4], end_ns=row[5])
 
 
 def _plain_tensor(tensor: Tensor) -> list[Any]:
@@ -184,17 +214,21 @@ def _plain_node(node: Node) -> list[Any]:
     return [_plain_tensor(node.tensor), node.op, node.timed, node.fused, sources, list(node.refused_by)]
 
 
-def _tensor(row: Sequence[Any]) -> Tensor:
-    return Tensor(name=row[0], type=row[1], ne=tuple(row[2]), nb=tuple(row[3]), root=row[4])
+def graph_from_plain(plain: object) -> tuple[Node, ...]:
+    """Rebuild a graph from the rows of `EngineRecord.to_plain`; raises MeasurementError for anything else."""
+    return tuple(map(_node, from_plain(plain, _PlainGraph, "the worker's graph", MeasurementError, TODO)))
 
 
-def graph_from_plain(rows: Sequence[Sequence[Any]]) -> tuple[Node, ...]:
-    """Rebuild a graph from the rows of `EngineRecord.to_plain`."""
-    return tuple(map(_node, rows))
-
-
-def _node(row: Sequence[Any]) -> Node:
-    sources = tuple(_tensor(source) for source in row[4])
+def _node(row: _PlainNode) -> Node:
     return Node(
-        tensor=_tensor(row[0]), op=row[1], timed=row[2], fused=row[3], sources=sources, refused_by=tuple(row[5])
+        tensor=_tensor(row[0]),
+        op=row[1],
+        timed=row[2],
+        fused=row[3],
+        sources=tuple(map(_tensor, row[4])),
+        refused_by=row[5],
     )
+
+
+def _tensor(row: _PlainTensor) -> Tensor:
+    return Tensor(name=row[0], type=row[1], ne=row[2], nb=row[3], root=row[4])

@@ -42,7 +42,7 @@ from perfsuite.measure.calibration_store import calibration_path, find_calibrati
 from perfsuite.measure.engine_store import read_entry
 from perfsuite.measure.phase_tracer import read_trace as read_phase_trace
 from perfsuite.measure.plan import SCHEMA as PLAN_SCHEMA
-from perfsuite.measure.plan import dump_plan, load_plan, load_record
+from perfsuite.measure.plan import dump_plan, dump_record, load_plan, load_record
 from perfsuite.measure.shapes.requests import ANSWER_MARK, ShapeAnswer, ShapeRequest
 from perfsuite.nightly.exit_file import read_exit
 from perfsuite.nightly.night_state import NightOrigin, read_state, write_state
@@ -53,6 +53,8 @@ from perfsuite.records.call_trace import CallTrace
 from perfsuite.records.codec import pack, plain_json, unpack
 from perfsuite.records.counts import read_counts, read_own_counts, read_rows, write_counts
 from perfsuite.records.duplication import KernelDuplication
+from perfsuite.records.engine_columns import evaluations_of, experts_of, splits_of, thread_operators
+from perfsuite.records.events import EngineRecord
 from perfsuite.records.job import read_answer, read_job, write_job
 from perfsuite.records.live import from_line, to_line
 from perfsuite.records.llama_bench_file import read_llama_bench, write_llama_bench
@@ -280,6 +282,14 @@ def _write_worker_plan(plan: Any, path: Path) -> None:
     path.write_bytes(dump_plan(plan))
 
 
+def _engine_record(path: Path) -> Any:
+    """Read what a worker recorded of the engine, and its columns."""
+    record = EngineRecord.from_plain(load_record(path.read_bytes(), "llama").get("engine"))
+    for columns in (evaluations_of, thread_operators, splits_of, experts_of):
+        columns(record)
+    return record
+
+
 def _shape_lines(path: Path) -> Any:
     lines = path.read_text("utf-8", "replace").split("\n")
     return [(ShapeAnswer if line.startswith(ANSWER_MARK) else ShapeRequest).from_line(line) for line in lines]
@@ -375,6 +385,13 @@ READERS: Mapping[str, Reader] = {
     "worker-record": Reader(
         form=Form.MESSAGE_PACK,
         read=lambda path: load_record(path.read_bytes(), "llama"),
+        seeds=("smollm2-135m-l2-q8_0-siso.msgpack",),
+        seal=_plan_sealed,
+    ),
+    "engine-record": Reader(
+        form=Form.MESSAGE_PACK,
+        read=_engine_record,
+        write=lambda record, path: path.write_bytes(dump_record("llama", {"engine": record.to_plain()})),
         seeds=("smollm2-135m-l2-q8_0-siso.msgpack",),
         seal=_plan_sealed,
     ),

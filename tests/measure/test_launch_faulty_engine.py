@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import re
 import resource
+import signal
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -10,7 +13,8 @@ import pytest
 
 from perfsuite.errors import MeasurementError
 from perfsuite.measure.engine import Engine
-from perfsuite.measure.launch import KEPT_BYTES, run_worker
+from perfsuite.measure.launch import KEPT_BYTES, refuse_killed, run_worker
+from perfsuite.measure.memory_limit import limited_memory, memory_limit_obstacle
 from perfsuite.measure.native import build_program
 from perfsuite.measure.plan import LlamaPlan, TurnsPlan
 from perfsuite.measure.turns import run_in_turns
@@ -130,3 +134,23 @@ def test_an_engine_without_memory_is_one_line(small_plan: LlamaPlan, faulty: Fau
     finally:
         resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
     assert "\n" not in str(caught.value)
+
+
+def test_an_engine_that_the_kernel_kills_for_its_memory_is_one_line(small_plan: LlamaPlan, faulty: Faulty) -> None:
+    """In a control group that is too small, as in a container, the line names the signal and what to do."""
+    if (obstacle := memory_limit_obstacle()) is not None:
+        pytest.skip(obstacle)
+    with limited_memory(os.getpid(), 1 << 30), pytest.raises(MeasurementError) as caught:
+        run_worker(small_plan, extra_environment=faulty("memory"))
+    assert re.fullmatch(
+        r"the worker for 'llama' was killed by SIGKILL: .*; if memory ran out, use a smaller model or context",
+        str(caught.value),
+    )
+
+
+def test_a_driver_that_prints_more_does_not_hide_which_call_failed() -> None:
+    """The line has ggml's words on the call, not the last words of the driver's own handler."""
+    call = "ggml_opencl: clEnqueueReadBuffer(queue, data) error -5 at ggml-opencl.cpp:4321"
+    output = f"{call}\nggml-opencl.cpp:4321: GGML_ASSERT(0) failed\nPLEASE submit a bug report\n"
+    with pytest.raises(MeasurementError, match=f"was killed by SIGABRT: {re.escape(call)}; the engine or a driver"):
+        refuse_killed(-signal.SIGABRT, output, "llama")

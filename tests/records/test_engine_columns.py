@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perfsuite.errors import EngineError
+from perfsuite.errors import EngineError, MeasurementError
 from perfsuite.records.engine_columns import (
     CHOICE_DTYPE,
     RING_DTYPE,
@@ -30,7 +30,7 @@ _SPAN = st.integers(1, 2**50)
 
 def record(**fields: Any) -> EngineRecord:
     """Return a record of these arrays."""
-    return EngineRecord(**{"engine_version": "", "spans": (), "graphs": (), "n_dropped": 0, **fields})
+    return EngineRecord(**{"engine_version": "", "spans": (), "graphs": ((),) * 2, "n_dropped": 0, **fields})
 
 
 def evaluated(*events: tuple[int, int, int]) -> Evaluations:
@@ -80,13 +80,13 @@ def test_times_are_on_the_clock_and_what_was_not_seen_is_not() -> None:
     """Two ticks are a nanosecond, an end of 0 was not seen; a launch opens an evaluation."""
     clock = TickClock(first_ticks=100, first_ns=1000, last_ticks=300, last_ns=1100)
     threads = np.array([(120, 140, 0, 1, 1, 0), (102, 0, 0, 2, 0, 0)], THREAD_DTYPE).tobytes()
-    splits = np.array([(110, 130, 3, 0)], SPLIT_DTYPE).tobytes()
+    splits = np.array([(110, 130, 1, 0)], SPLIT_DTYPE).tobytes()
     made = record(clock=clock, thread_events=threads, splits=splits, backends=("CPU",))
     assert thread_operators(made)[["thread", "node", "start_ns", "end_ns"]].tolist() == [
         (0, 2, 1001, NOTHING),
         (1, 1, 1010, 1020),
     ]
-    assert splits_of(made).tolist() == [(1005, 1015, 3, 0)]
+    assert splits_of(made).tolist() == [(1005, 1015, 1, 0)]
     found = evaluated((5, 0, 0), (6, 0, 1), (9, 0, 2), (20, 0, NOTHING), (18, 1, 0), (25, 1, 1), (30, 0, 0))
     assert (found.graph.tolist(), found.launch_ns.tolist()) == ([0, 1, 0], [5, 18, 30])
     assert found.first_start_ns.tolist() == [NOTHING, 20, NOTHING]
@@ -138,3 +138,21 @@ def test_choices_are_placed_in_their_batch() -> None:
     assert (chosen(*choices, spans=spans), chosen((5, 0, 2), (6, 0, 1))) == ([0, 4, 8, 9, 0, 0], [0, 2])
     experts, n_experts = experts_of(record())
     assert (experts.size, n_experts) == (0, None)
+
+
+@pytest.mark.parametrize(
+    ("read", "broken", "said"),
+    [
+        (evaluations_of, {"events": b"1"}, "events has 1 bytes, expected a multiple of 16"),
+        (
+            splits_of,
+            {"splits": np.array([(0, 1, 2, 0)], SPLIT_DTYPE).tobytes()},
+            "splits names graph 2 to 2, there are 2",
+        ),
+        (experts_of, {"expert_choices": np.array([(0, 0, 0, 1, 4, 8)], CHOICE_DTYPE).tobytes()}, "more ids than the 0"),
+    ],
+)
+def test_a_record_that_does_not_fit_together_is_refused(read: Any, broken: dict[str, bytes], said: str) -> None:
+    """Bytes that are cut short, a graph that is not there, and experts that nobody listed."""
+    with pytest.raises(MeasurementError, match=f"^the worker's record of the engine: .*{said}"):
+        read(record(**broken))

@@ -17,9 +17,9 @@ namespace {
 /* Restores what a killed run has left, with the lock in hand; whoever has it already does so himself.
  *
  * Another account's lock may name any folder of the machine: that account alone restores from it. */
-Value::List restored(const Value &broken, const std::string &folder) {
+Value::List restored(const Value &broken, const std::string &folder, const std::string &state_folder) {
     Value::List notes;
-    std::vector<std::string> folders = {Places::own().state_folder()};
+    std::vector<std::string> folders = {state_folder};
     const Value *owner = broken.is_map() ? broken.find("owner") : nullptr;
     std::string named = owner ? owner->at("state_folder").text() : "";
     bool is_own = owner && broken.at("uid").whole() == static_cast<int64_t>(::geteuid());
@@ -62,8 +62,9 @@ Value answered(const std::vector<std::string> &words, const std::string &folder)
         found.set("lock", lock_state(folder));
         found.set("notes", Value::List());
     } else if (!words.empty() && words[0] == "break" && (words.size() == 1 || is_forced)) {
+        const std::string state_folder = Places::own().state_folder();
         Value broken = broken_lock(folder, is_forced);
-        Value::List notes = restored(broken, folder);
+        Value::List notes = restored(broken, folder, state_folder);
         found.set("lock", std::move(broken));
         found.set("notes", std::move(notes));
     } else {

@@ -15,7 +15,7 @@ struct Places {
     /* Where a run keeps what it has to restore. */
     std::string state_folder() const { return cache_dir + "/device"; }
 
-    /* Those of this process; the folder of the cache is made. */
+    /* Those of this process; the folder of the cache is made.  Throws `Failure`: others own it or can write to it. */
     static Places own();
 };
 

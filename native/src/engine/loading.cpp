@@ -16,15 +16,6 @@ namespace {
 
 std::string engine_log; // the engine's own last complaint, for error messages
 
-/* A backend may end the process by itself: then its complaint is the last word. */
-void say_complaint() {
-    if (!engine_log.empty()) {
-        std::string text = engine_log.substr(0, 500);
-        std::replace(text.begin(), text.end(), '\n', ' ');
-        std::fprintf(stderr, "llama.cpp's last complaint: %s\n", text.c_str());
-    }
-}
-
 ggml_type type_of(const char *name) {
     const ggml_type type = perfsuite::type_called(name);
     if (type == GGML_TYPE_COUNT) {
@@ -50,6 +41,7 @@ llama_adapter_lora *load_adapter(llama_model *model, const ps_options &options) 
 void keep_complaint(ggml_log_level level, const char *text, void *) {
     if (level == GGML_LOG_LEVEL_ERROR && engine_log.size() < 1000) {
         engine_log += text;
+        std::fputs(text, stderr); /* a backend may end the process by itself next */
     }
 }
 
@@ -64,8 +56,6 @@ void keep_complaint(ggml_log_level level, const char *text, void *) {
 
 model_ptr load(const ps_options &options, bool reads_weights) {
     llama_log_set(keep_complaint, nullptr);
-    static const int is_said_at_exit = std::atexit(say_complaint);
-    static_cast<void>(is_said_at_exit);
     engine_log.clear();
     llama_backend_init();
     if (const char *problem = options.backend_path ? perfsuite::load_backend(options.backend_path) : nullptr) {

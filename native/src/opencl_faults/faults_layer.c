@@ -20,6 +20,10 @@
  *     no_timer      there is no clGetDeviceAndHostTimer
  *     slow          each launch on a queue with profiling takes `amount` ns more
  *     rename        a kernel is called something else, by the seed
+ *     fail_build    clBuildProgram fails after `amount` calls, all of them without it; nothing is built
+ *     fail_launch   clEnqueueNDRangeKernel does, out of resources
+ *     fail_read     clEnqueueReadBuffer does, out of resources
+ *     quick_build   no fault, but nothing is optimised: hundreds of kernels are built in seconds
  *     steady        no fault, but a steady device: a kernel takes 1 to 8 times `amount` ns, by its name, and up to 3 % more
  *                   or less, one after the other; this is then the truth, whatever the machine is busy with
  *
@@ -34,6 +38,7 @@
 #include <fnmatch.h>
 #include <math.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -67,7 +72,8 @@ static void refuse(const char *what) {
 
 static bool is_fault(const char *name) {
     static const char *const known[] = {"submit_late", "start_early", "end_early", "no_length", "queued_stray",
-                                        "tick",        "drift",       "no_timer",  "slow",      "rename", "steady"};
+                                        "tick",        "drift",       "no_timer",  "slow",      "rename", "steady",
+                                        "fail_build",  "fail_launch", "fail_read", "quick_build"};
     for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++) {
         if (strcmp(name, known[i]) == 0) {
             return true;
@@ -143,6 +149,35 @@ static const fault *ordered(const char *name) {
     return NULL;
 }
 
+/* Whether a call fails that has been made so many times before. */
+static bool fails(const char *name, atomic_ulong *n_calls) {
+    const fault *each = ordered(name);
+    return each && (double)atomic_fetch_add(n_calls, 1) >= each->amount;
+}
+
+static cl_int CL_API_CALL build_program(cl_program program, cl_uint n_devices, const cl_device_id *devices,
+                                        const char *options, void(CL_CALLBACK *notify)(cl_program, void *), void *with) {
+    static atomic_ulong n_calls;
+    if (fails("fail_build", &n_calls)) {
+        return CL_BUILD_PROGRAM_FAILURE;
+    }
+    char *quick = NULL;
+    if (ordered("quick_build") && asprintf(&quick, "%s -cl-opt-disable", options ? options : "") < 0) {
+        refuse("no memory");
+    }
+    cl_int status = below.clBuildProgram(program, n_devices, devices, quick ? quick : options, notify, with);
+    free(quick);
+    return status;
+}
+
+static cl_int CL_API_CALL read_buffer(cl_command_queue queue, cl_mem buffer, cl_bool blocks, size_t offset, size_t size,
+                                      void *to, cl_uint n_waits, const cl_event *waits, cl_event *event) {
+    static atomic_ulong n_calls;
+    return fails("fail_read", &n_calls)
+               ? CL_OUT_OF_RESOURCES
+               : below.clEnqueueReadBuffer(queue, buffer, blocks, offset, size, to, n_waits, waits, event);
+}
+
 /* ---- launches, by their events ---------------------------------------------------------------------------------- */
 
 typedef struct launch {
@@ -200,6 +235,10 @@ static void remember(cl_event event, cl_kernel kernel) {
 static cl_int CL_API_CALL enqueue_kernel(cl_command_queue queue, cl_kernel kernel, cl_uint dimensions,
                                          const size_t *offset, const size_t *global, const size_t *local,
                                          cl_uint n_waits, const cl_event *waits, cl_event *event) {
+    static atomic_ulong n_calls;
+    if (fails("fail_launch", &n_calls)) {
+        return CL_OUT_OF_RESOURCES;
+    }
     const fault *slow = ordered("slow");
     cl_command_queue_properties properties = 0;
     below.clGetCommandQueueInfo(queue, CL_QUEUE_PROPERTIES, sizeof(properties), &properties, NULL);
@@ -402,6 +441,8 @@ static bool ps_layer_begin(const struct _cl_icd_dispatch *target, cl_uint n_targ
 }
 
 static void ps_layer_replace(struct _cl_icd_dispatch *table) {
+    table->clBuildProgram = build_program;
+    table->clEnqueueReadBuffer = read_buffer;
     table->clEnqueueNDRangeKernel = enqueue_kernel;
     table->clGetEventProfilingInfo = get_profiling_info;
     table->clGetKernelInfo = get_kernel_info;

@@ -148,7 +148,7 @@ def run_pair(board: Board, plan: LlamaPlan, leader: int) -> Payload:
 def pair_of(payload: Payload) -> BindingPair:
     """Reduce what `run_pair` returned."""
     record = msgspec.convert(payload["binding"], BindingRecord)
-    native = EngineRecord.from_plain(payload["native"])
+    native = EngineRecord.from_plain(payload.get("native"))
     by_phase = {
         phase: [span.duration_ns for span in native.spans if span.phase is phase]
         for phase in (Phase.PREFILL, Phase.DECODE, Phase.SAMPLING)
@@ -162,7 +162,7 @@ def pair_of(payload: Payload) -> BindingPair:
         native_ns={TTFT: ttft_ns, ITL: itl_ns, TOKENS_PER_S: (ttft_ns + n_gen * itl_ns) / (n_gen + 1)},
         native_sampling_ns=sampling_ns,
         span_cost_ns=record.span_cost_ns,
-        engine=EngineRecord.from_plain(payload["engine"]),
+        engine=EngineRecord.from_plain(payload.get("engine")),
     )
 
 

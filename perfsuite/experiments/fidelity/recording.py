@@ -228,4 +228,4 @@ def _compared(plan: LlamaPlan, payload: dict[str, Any], trace: CallTrace, *, wit
         n_repetitions=plan.n_repetitions,
         with_warm_up=with_warm_up,
     )
-    return ComparedRun(record=EngineRecord.from_plain(payload["engine"]), trace=trace, pattern=pattern)
+    return ComparedRun(record=EngineRecord.from_plain(payload.get("engine")), trace=trace, pattern=pattern)

@@ -139,7 +139,7 @@ def measure_held_out(
     def run(workload: LlamaWorkload) -> EngineRecord:
         path = board.place_weights(workload.weights)
         plan = llama_plan(workload, engine, gguf_path=path, cache_dir=cache_dir, n_threads=n_threads, n_repetitions=2)
-        return EngineRecord.from_plain(run_undisturbed(board, with_drawn_layout(plan, order), rule)["engine"])
+        return EngineRecord.from_plain(run_undisturbed(board, with_drawn_layout(plan, order), rule).get("engine"))
 
     def drift() -> Mapping[Phase, float]:
         return {phase: 1.0 for _, phase in LATENCIES} if anchor is None else anchor.drift_ratios(run(anchor.workload))

@@ -45,7 +45,7 @@ def measure_offload(
     for each in plans:
         announce(f"splits with {each.n_gpu_layers} layers on the device")
         payload = board.run(replace(each, recorder="splits"), extra_environment=environment)
-        seen.append(EngineRecord.from_plain(payload["engine"]))
+        seen.append(EngineRecord.from_plain(payload.get("engine")))
         if n_dropped := seen[-1].n_dropped:
             lost = f"{each.n_gpu_layers} layers on the device: {n_dropped} splits found no room"
             raise MeasurementError(f"{lost}; take a shorter scenario")
@@ -65,7 +65,7 @@ def measure_offload(
 
 def _speeds(payloads: Sequence[Payload]) -> Mapping[Phase, float]:
     """Return the tokens of each phase over the time that it took, all repetitions together."""
-    record = EngineRecord.from_plain(payloads[0]["engine"])
+    record = EngineRecord.from_plain(payloads[0].get("engine"))
     speeds = {}
     for phase in GRAPH_PHASES:
         spans = [span for span in record.spans if span.phase is phase]

@@ -74,7 +74,7 @@ def _probes(plan: LlamaPlan, board: Board) -> tuple[float, float | None, int]:
     """
     with work_folder() as folder:
         traced = traced_by_ebpf(plan, replace(required_ebpf(plan), statistics=True), board, folder)
-    spans, costs = EngineRecord.from_plain(traced.payload["engine"]).spans, traced.trace.probe_costs
+    spans, costs = EngineRecord.from_plain(traced.payload.get("engine")).spans, traced.trace.probe_costs
     steps = [span for span in spans if span.phase in (Phase.PREFILL, Phase.DECODE)]
     elapsed_ns = max(span.end_ns for span in steps) - min(span.start_ns for span in steps)
     run_time_ns = sum(each.run_time_ns for each in costs)

@@ -102,7 +102,7 @@ class _Announcer(Witness):
 
 
 def _records(payloads: Sequence[Payload]) -> tuple[EngineRecord, EngineRecord]:
-    old, new = (EngineRecord.from_plain(payload["engine"]) for payload in payloads)
+    old, new = (EngineRecord.from_plain(payload.get("engine")) for payload in payloads)
     return old, new
 
 

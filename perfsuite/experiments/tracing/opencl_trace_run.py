@@ -41,7 +41,7 @@ def traced_by_opencl(
     listed = board.run(replace(plan, recorder="splits"), extra_environment=backend.environment(None))
     announce("tracing")
     run = traced_run(plan, backend, board).run
-    shapes = EngineRecord.from_plain(listed["engine"])
+    shapes = EngineRecord.from_plain(listed.get("engine"))
     trace = opencl_trace(run.record, align(run.trace), mapping, shapes=shapes, command=plan_words(plan))
     write_trace(folder / TRACE_NAME, trace)
     return trace

@@ -22,7 +22,7 @@ from perfsuite.device.lock.reading import LOCK_NAME, read_lock
 from perfsuite.device.lock.state import Holder, LockState
 from perfsuite.device.stability.restore_file import restore_leftovers
 from perfsuite.device.stability.sampler import sampling
-from perfsuite.errors import EngineError, LinkError, LockedError, MeasurementError
+from perfsuite.errors import EngineError, LinkError, LockedError, MeasurementError, PerfsuiteError
 from perfsuite.measure.board.program_engines import ENGINE_FILE
 from perfsuite.measure.board.remote_board import RemoteBoard
 from perfsuite.measure.engine_store import engine_folder, kernels_folder, open_store
@@ -230,6 +230,26 @@ def test_a_lock_can_be_broken_without_python(
     assert (broken["lock"]["holder"], broken["notes"]) == ("gone", [])
     assert not list(home.locks.iterdir())
     assert asked_of_lock(home, program, "brake") == {"error": "give 'state', 'break' or 'break --force'"}
+
+
+@pytest.mark.parametrize(
+    ("is_owned", "said"), [(False, "belongs to the account 1,"), (True, "others can write there,")]
+)
+def test_a_cache_of_another_account_is_refused_without_python(
+    home: BoardHome, opened: Callable[..., RemoteBoard], program: Path, is_owned: bool, said: str
+) -> None:
+    """What breaks a lock and what serves read and write nothing there; the line says whose it is, and what to do."""
+    cache = home.folder / "cache" / "perfsuite"
+    cache.mkdir(parents=True)
+    if is_owned:
+        cache.chmod(0o777)
+    elif os.geteuid() == 0:
+        os.chown(cache, 1, -1)
+    else:
+        pytest.skip("only root can give a folder to another account")
+    assert f"{cache}: {said}" in asked_of_lock(home, program, "break")["error"]
+    with pytest.raises(PerfsuiteError, match=said):
+        opened(home)
 
 
 @pytest.mark.parametrize("is_restored", [True, False])
