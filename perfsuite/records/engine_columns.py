@@ -169,13 +169,18 @@ def _rows(record: EngineRecord, field: str, dtype: np.dtype[Any]) -> Rows:
         raise _broken(f"{field} has {len(content)} bytes, expected a multiple of {dtype.itemsize}")
     rows = np.frombuffer(content, dtype).copy()
     for name, known in (("graph", record.graphs), ("backend", record.backends)):
-        named = rows[name] if name in (dtype.names or ()) else rows[:0]
+        named = rows[name] if name in (dtype.names or ()) and _lists(record, name) else rows[:0]
         if named.size and (named.min() < NOTHING or named.max() >= len(known)):
             raise _broken(f"{field} names {name} {named.min()} to {named.max()}, there are {len(known)}")
     if record.clock is not None and rows.size:
         for name in _TIMES & set(dtype.names or ()):
             rows[name] = ticks_to_ns(rows[name], record.clock)
     return rows
+
+
+def _lists(record: EngineRecord, name: str) -> bool:
+    """Whether a record lists what its rows name: graphs, unless its recorder asks for each operator and keeps none."""
+    return name != "graph" or bool(record.graphs)
 
 
 def _broken(what: str) -> MeasurementError:
