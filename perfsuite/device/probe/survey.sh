@@ -54,11 +54,12 @@ say ticks_per_s "$(getconf CLK_TCK)"
 
 # Programs of a bundle need a C library that is new enough; without getconf the library itself says what it is.
 libc=$(getconf GNU_LIBC_VERSION)
+# Who has glibc may have musl as well, as Debian's package musl.
+for file in "$root"/lib/libc.so.6 "$root"/lib64/libc.so.6 "$root"/lib/*/libc.so.6; do
+  [ -n "$libc" ] || [ ! -x "$file" ] || libc=$("$file" | sed -n '1s/.*version \([0-9.]*[0-9]\).*/glibc \1/p')
+done
 for file in "$root"/lib/ld-musl-*.so.1; do
   [ -n "$libc" ] || [ ! -e "$file" ] || libc=musl
-done
-for file in "$root"/lib/libc.so.6 "$root"/lib64/libc.so.6 "$root"/lib/*/libc.so.6; do
-  [ -n "$libc" ] || [ ! -x "$file" ] || libc="glibc $("$file" | sed -n '1s/.*version \([0-9.]*[0-9]\).*/\1/p')"
 done
 say libc "$libc"
 
