@@ -185,6 +185,9 @@ def _programs(draft: Path) -> tuple[str, ...]:
 
 
 def _parts(draft: Path, engine: Engine, work: Path) -> Iterator[tuple[NativePart, Path]]:
+    own = work / "engine-headers"  # whichever the engine is, they lie here, so that ccache knows what includes them
+    own.symlink_to(engine.include_dirs[0])
+    engine = replace(engine, include_dirs=(own,))
     for part in (engine_part(engine, _FOUND_AT), probe_part(), phase_tracer_part(engine)):
         yield part, draft / LIBRARIES / part.name
     root, headers = source_root("src/opencl/layer.c"), opencl_headers(work)
