@@ -103,7 +103,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     ),
     "--perf-counts": _row(
         "also count work, exactly: instructions, bytes and allocations, of this checkout or release of llama.cpp "
-        "(default: the installed one)",
+        "(default: the release that perfsuite requires)",
         nargs="?",
         const="",
         metavar="LLAMA",

@@ -142,7 +142,9 @@ def _refuse_untimed(option: argparse.Namespace, profile: Profile) -> None:
         raise pytest.UsageError(f"--perf-counts-old={option.perf_counts_old}: counts what is old; add --perf-counts")
     if profile.counts_alone:
         given = [name for name in _TIMED if value_of(option, name) not in (None, False)]
-        if given := [*given, *(["--backend=opencl"] if _is_opencl(option) else [])]:
+        if _is_opencl(option):
+            given.append("--backend=opencl")
+        if given:
             told = f"{profile.name} counts one model on one thread, and measures no time"
             raise pytest.UsageError(f"{given[0]}: {told}; leave it out, or name another device")
 

@@ -7,6 +7,8 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from perfsuite.records.case_groups import COUNTED
+from perfsuite.records.counts import METRICS
 from perfsuite.records.outcome import Judgement, Outcome
 from perfsuite.records.run_origin import RunOrigin, own_option
 from perfsuite.report.run_file import RunFile
@@ -54,7 +56,7 @@ def reproductions(run: RunFile) -> tuple[Reproduction, ...]:
         )
         return (told,) * len(run.judgements)
     base = run_command(origin)
-    names = [parameter_name(each.case_id).lower() for each in run.judgements if each.kind in SUITE_KINDS]
+    names = [parameter_name(each.case_id).lower() for each in run.judgements if _is_suites(each)]
     return tuple(_reproduction(each, base, names) for each in run.judgements)
 
 
@@ -105,8 +107,14 @@ def _assignments(environment: Mapping[str, str]) -> Iterator[str]:
         yield from ("env", *(shell_word(f"{name}={value}") for name, value in environment.items()))
 
 
+def _is_suites(judgement: Judgement) -> bool:
+    """Whether a test of the suite's own has the case; of counts, `perf.count` has those that name no metric."""
+    counts_own = judgement.kind == COUNTED and judgement.case_id.rpartition("/")[2] not in METRICS
+    return judgement.kind in SUITE_KINDS and not counts_own
+
+
 def _reproduction(judgement: Judgement, base: str, names: Sequence[str]) -> Reproduction:
-    if judgement.kind not in SUITE_KINDS:
+    if not _is_suites(judgement):
         return Reproduction(command=base, note="Its test is not the suite's own: this makes the whole run again.")
     if is_unclaimed(judgement):
         return Reproduction(command=base, note="No test belongs to it: this makes the whole run again.")
@@ -152,7 +160,7 @@ def option_value(origin: RunOrigin, name: str) -> str | None:
 
 
 def _choice(cases: Sequence[Judgement]) -> list[str]:
-    if not 0 < len(cases) <= MOST_NAMED or any(each.kind not in SUITE_KINDS for each in cases):
+    if not 0 < len(cases) <= MOST_NAMED or not all(map(_is_suites, cases)):
         return []
     expressions = [selecting_expression(parameter_name(each.case_id)) for each in cases]
     return ["-k", shell_word(" or ".join(expressions))]

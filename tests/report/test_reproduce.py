@@ -131,6 +131,13 @@ def test_the_kinds_are_those_that_have_tests() -> None:
     assert set(CASE_KINDS.values()) == SUITE_KINDS
 
 
+def test_a_count_of_somebodys_own_test_is_not_chosen_by_its_case() -> None:
+    """Its test does not have the id as a parameter, as those of the suite's counts do."""
+    suites, own = case("counted/a-q8_0/p16-g4/prefill/reads"), case("counted/function/tokens")
+    assert command_again(ORIGIN, [suites]).endswith("-k '[counted/a-q8_0/p16-g4/prefill/reads]'")
+    assert command_again(ORIGIN, [own]) == command_again(ORIGIN)
+
+
 @pytest.mark.parametrize("text", [*HOSTILE_NAMES, "it's", "a\u202e'b\\", "\x7f"])
 def test_a_shell_reads_the_word_that_was_meant(text: str) -> None:
     """bash gives back exactly the argument, and nothing in it that cannot be seen."""

@@ -46,7 +46,7 @@ def add_parser(commands: Commands) -> None:
         exits={1: "something does more than before", 10: "there is nothing to judge by"},
         see=("perfsuite compare",),
     )
-    text = "checkout of llama.cpp, or release of llama-cpp-python (default: the installed one)"
+    text = "checkout of llama.cpp, or release of llama-cpp-python (default: the one that perfsuite requires)"
     parser.add_argument("--llama", metavar="FOLDER|VERSION", help=text)
     parser.add_argument("--model", default=_MODEL, metavar="NAME|FILE", help=f"default {_MODEL}")
     parser.add_argument("--prompt", type=int, default=16, metavar="N", help="prompt tokens (default 16)")

@@ -50,7 +50,7 @@ def count_workload(workload: LlamaWorkload, llama: str | None, cache_dir: Path, 
         model=workload.weights.name,
         model_digest=file_digest(model),
         scenario=workload.scenario.name,
-        settings=settings_text(workload),
+        settings=" ".join(f"{name}={value}" for name, value in workload_settings(workload).items()),
         llama=bundle.manifest.llama,
         llama_digest=bundle.manifest.llama_digest,
         bundle=bundle.manifest.digest,
@@ -58,8 +58,3 @@ def count_workload(workload: LlamaWorkload, llama: str | None, cache_dir: Path, 
         processor=_PROCESSOR,
         rows=counts_of(EngineRecord.from_plain(payload["engine"]), rows),
     )
-
-
-def settings_text(workload: LlamaWorkload) -> str:
-    """Return what beside the model and the scenario decides what a workload does, in one line."""
-    return " ".join(f"{name}={value}" for name, value in workload_settings(workload).items())

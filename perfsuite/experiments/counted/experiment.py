@@ -56,6 +56,8 @@ class CountedExperiment(Experiment):
     #: What is compared with: the baseline, or the old side once that was counted.
     before: CountedWork | None
     now: CountedWork | None = None
+    #: By the ids of the cases.
+    found: Mapping[str, int] = field(default_factory=dict)
     changes: Mapping[str, CountChange] = field(default_factory=dict)
     kind: str = COUNTED
 
@@ -75,13 +77,14 @@ class CountedExperiment(Experiment):
 
     def n_steps(self, case_ids: Collection[str]) -> int:
         """Return the runs."""
-        return 0 if not case_ids else 1 if self.config.counts_old is None else 2
+        return (1 if self.config.counts_old is None else 2) if case_ids else 0
 
     def measure(self, case_ids: Collection[str], progress: ProgressLine) -> None:
         """Count; all cases are of one run, or of one of each side."""
         if self.config.counts_old is not None:
             self.before = self._counted(self.config.counts_old, progress)
         self.now = self._counted(self.config.counts or None, progress)
+        self.found = {f"{COUNTED}/{self.now.prefix}/{name}": count for name, count in self.now.counts.items()}
         if self.before is not None:
             try:
                 self.changes = count_changes(self.before, self.now)
@@ -90,14 +93,13 @@ class CountedExperiment(Experiment):
 
     def _counted(self, llama: str | None, progress: ProgressLine) -> CountedWork:
         progress.step("counted work")
-        config = self.config
-        return count_workload(self.workload, llama, config.cache_dir, progress.show)
+        return count_workload(self.workload, llama, self.config.cache_dir, progress.show)
 
     def judge(self, case_id: str, reason: str) -> Judgement:
         """Judge one count."""
         if case_id in self.changes:
             return judge_count(self.changes[case_id])
-        count = None if self.now is None else self._found.get(case_id)
+        count = self.found.get(case_id)
         if count is None:
             lack = reason if self.now is None else "the engine has no such phase or operator here"
             return told_judgement(case_id, COUNTED, Outcome.INVALID, lack)
@@ -126,16 +128,9 @@ class CountedExperiment(Experiment):
             return ()
         notes = [f"counted: {self.now.llama}, {self.now.compiler}, {self.now.processor}; {BLIND_TO}"]
         cases = {case.case_id for case in self.cases()}
-        unknown = {case_id.rpartition("/")[0]: None for case_id in self._found if case_id not in cases}
+        unknown = {case_id.rpartition("/")[0]: None for case_id in self.found if case_id not in cases}
         if unknown:
             notes.append(f"no case yet for {', '.join(unknown)}; keep them with --baseline=record")
         expected = expected_counts(self.now, self.workload).values()
         notes += [f"{each.case_id}: more than its formula says: {each.told}" for each in expected if each.is_finding]
         return tuple(notes)
-
-    @property
-    def _found(self) -> dict[str, int]:
-        """What was counted, by the id of its case."""
-        if self.now is None:
-            return {}
-        return {f"{COUNTED}/{self.now.prefix}/{name}": count for name, count in self.now.counts.items()}

@@ -364,7 +364,7 @@ complete -c perfsuite -n '_shtab_perfsuite_using compare' -l json -d 'print run.
 complete -c perfsuite -n '_shtab_perfsuite_using compare' -s q -l quiet -d 'print the answer alone'
 complete -c perfsuite -n '_shtab_perfsuite_using; and test $_shtab_perfsuite_npos -eq 0' -a counts -d 'Count a model'"'"'s work, exactly, against what was committed.'
 complete -c perfsuite -n '_shtab_perfsuite_using counts' -s h -l help -d 'show this help message and exit'
-complete -c perfsuite -n '_shtab_perfsuite_using counts' -l llama -x -d 'checkout of llama.cpp, or release of llama-cpp-python (default: the installed one)'
+complete -c perfsuite -n '_shtab_perfsuite_using counts' -l llama -x -d 'checkout of llama.cpp, or release of llama-cpp-python (default: the one that perfsuite requires)'
 complete -c perfsuite -n '_shtab_perfsuite_using counts' -l model -x -d 'default smollm2-135m-l4-q8_0'
 complete -c perfsuite -n '_shtab_perfsuite_using counts' -l prompt -x -d 'prompt tokens (default 16)'
 complete -c perfsuite -n '_shtab_perfsuite_using counts' -l decode -x -d 'tokens to decode (default 4)'
