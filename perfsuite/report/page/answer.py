@@ -100,7 +100,7 @@ def answer_of(page_run: PageRun, findings: Sequence[Finding]) -> Answer:
         ),
         is_counted=are_counted(shown),
         axis=axis_drawing(axis) if axis else None,
-        reading=_reading(changes),
+        reading="" if are_counted(shown) else _reading(changes),
         blames=tuple(map(_blame, blamed[:_MOST_BLAMED])),
         steps=tuple(islice(_steps(page_run), MAX_STEPS)),
         hint=_hint(run),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from urllib.parse import quote
 
+from perfsuite.records.case_groups import COUNTED
 from perfsuite.records.moments import moment_of
 from perfsuite.records.outcome import Judgement, Outcome
 from perfsuite.report.run_file import RunFile
@@ -105,7 +106,7 @@ def basis_words(judgement: Judgement) -> str:
     if judgement.n_pairs is not None:
         count = format_count(judgement.n_pairs, "pair")
     else:
-        count = format_count(len(judgement.samples_ns), "replicate")
+        count = "exact" if judgement.kind == COUNTED else format_count(len(judgement.samples_ns), "replicate")
     return count if interval == "-" else f"{interval}, {count}"
 
 
@@ -117,7 +118,8 @@ def headline_change(judgement: Judgement) -> tuple[str, str]:
     if judgement.outcome is Outcome.IMPOSSIBLE and judgement.floor_ns:
         return format_ratio(measured_ns / judgement.floor_ns), "below the floor"
     ratio = judgement.change_ratio
-    return format_ratio(ratio), "" if ratio is None or ratio == 1.0 else "slower" if ratio > 1.0 else "faster"
+    more, less = ("more work", "less work") if judgement.kind == COUNTED else ("slower", "faster")
+    return format_ratio(ratio), "" if ratio is None or ratio == 1.0 else more if ratio > 1.0 else less
 
 
 def reason_beside(judgement: Judgement) -> str:

@@ -71,6 +71,13 @@ def regressed() -> Judgement:
     )
 
 
+def test_a_count_is_more_work_and_exact() -> None:
+    """It is not slower, and rests on no replicates."""
+    count = replace(regressed(), kind="counted", samples_ns=(), lower_ratio=None, upper_ratio=None, n_pairs=None)
+    assert headline_change(count) == ("+19.5 %", "more work")
+    assert basis_words(count) == "exact"
+
+
 def test_a_change_comes_with_how_sure_it_is() -> None:
     """Direction, interval, pairs or replicates, and of its reason what these do not say; large ones are factors."""
     assert headline_change(regressed()) == ("+19.5 %", "slower")
