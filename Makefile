@@ -45,7 +45,10 @@ docs: env ## build the documentation into build/docs/, every link checked
 test: test-needs ## the suite's own tests, but for the longest and those that measure
 	@tools/tests.sh $(ARGS)
 
+# What is counted is compiled before the tests: beside them it would take longer than one of them may.
 test-long: test-needs ## the longest of them, and those that measure
+	@tools/needs.sh counting
+	@nice $(BIN)/perfsuite bundle --target "$$(uname -m)-linux-musl" --quiet >/dev/null || true
 	@tools/tests.sh --long $(ARGS)
 
 coverage: test-needs ## all of them, with the lines that each has run
