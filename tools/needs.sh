@@ -27,7 +27,7 @@ browser=("the report is not tested in a browser"
   chromium chromium  DejaVuSans.ttf fonts-dejavu-core  NotoColorEmoji.ttf fonts-noto-color-emoji)
 audit=("C and C++ are not searched for weaknesses" cppcheck cppcheck)
 counting=("work is not counted"
-  valgrind valgrind  valgrind/pub_tool_tooliface.h valgrind  ld-musl-x86_64.so.1 musl)
+  valgrind valgrind  valgrind/pub_tool_tooliface.h valgrind)
 farm=("the farm is not tested")
 
 say() { printf 'needs: %s\n' "$*" >&2; }

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 from statistics import median
 from typing import Any, TypeAlias
@@ -151,8 +152,8 @@ class _Seen:
 def _searched(history: HistoryReader, options: argparse.Namespace, seen: _Seen) -> Iterator[CaseAdvice]:
     chosen = {"device": options.device, "board": options.board, "last": options.last}
     for case_id, device, nights in nights_of(history, **chosen):
-        seen.n_without += sum(night.measured_ns is not None and night.measured_ns <= 0 for night in nights)
-        seen.boards.update(night.kept_by for night in nights)
+        seen.n_without += sum(1 for night in nights if night.measured_ns is not None and night.measured_ns <= 0)
+        seen.boards.update(map(attrgetter("kept_by"), nights))
         yield case_id, device, search_nights(case_id, nights, _weights(device), partial(bare_point, case_id, device))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -43,7 +44,7 @@ def refuse_unknown_model(model: str) -> None:
 
     if not (model.endswith(".gguf") or "/" in model):
         resolve(model, cache_dir=Path())
-    elif not Path(model).is_file():
+    elif not os.path.isfile(model):  # which, unlike Path's, also knows of names that are too long
         raise PerfsuiteError(f"{model}: there is no such file; a path is from the folder in which the night is begun")
 
 

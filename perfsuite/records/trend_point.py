@@ -61,7 +61,7 @@ class Night(NamedTuple):
 
     def sentinel_ns(self, name: str) -> int | None:
         """Return a sentinel's median; None where there is none above 0."""
-        time_ns = {"memory": self.memory_ns, "compute": self.compute_ns}.get(name)
+        time_ns = self.memory_ns if name == "memory" else self.compute_ns if name == "compute" else None
         return time_ns if time_ns is not None and time_ns > 0 else None
 
 

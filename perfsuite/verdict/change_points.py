@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, timezone
 from enum import Enum
+from itertools import groupby
 from operator import attrgetter
 from statistics import median
 
@@ -174,8 +175,8 @@ def _is_night(night: Night) -> bool:
 def _by_machine(nights: Sequence[Night]) -> list[list[Night]]:
     """Part the nights by fingerprint and board, in the order in which these appeared."""
     series: dict[tuple[str | None, str | None], list[Night]] = {}
-    for night in nights:
-        series.setdefault((night.fingerprint_digest, night.kept_by), []).append(night)
+    for machine, following in groupby(nights, key=attrgetter("fingerprint_digest", "kept_by")):
+        series.setdefault(machine, []).extend(following)
     return list(series.values())
 
 

@@ -36,8 +36,6 @@ class Toolchain:
     has_openmp: bool
     #: What links a program that loads libraries, besides.
     program_links: tuple[str, ...] = ()
-    #: The C library that goes into the bundle, which is its own loader; None where the device's is used.
-    libc: Path | None = None
     #: A word that llama.cpp's build has for GCC, and what this compiler is given in its place.
     march: tuple[str, str] | None = None
 
@@ -45,8 +43,6 @@ class Toolchain:
 #: Nothing of the compiler's own libraries is needed there, nor seen by other libraries of the process: a vendor's
 #: OpenCL may bring a newer libstdc++. Names stay, for tracing goes by them; what debuggers read does not.
 _LINKS = ("-Wl,--build-id=sha1", "-Wl,--strip-debug")
-#: Where musl is installed, by its own name for an architecture.
-_MUSL_FOLDER = Path("/lib")
 
 #: Features of Arm's processors that zig, as LLVM, has another name for.
 _ZIG_FEATURES = {"fp16": "fullfp16", "neon-vfpv4": "neon+vfp4"}
@@ -97,20 +93,7 @@ def _zig(target: BundleTarget, processor: Processor) -> Toolchain:
         carried=(),
         has_openmp=False,
         program_links=() if target.has_glibc else ("-dynamic",),
-        libc=None if target.has_glibc else _musl(target),
         march=(f"-march={processor.name}", f"-mcpu={zig_cpu(processor.name)}") if is_arm else None,
-    )
-
-
-def _musl(target: BundleTarget) -> Path:
-    """Return musl for a target: zig has what links against it, and not the library itself."""
-    path = _MUSL_FOLDER / f"ld-musl-{target.machines[0]}.so.1"
-    if path.is_file():
-        return path
-    architecture = target.debian
-    raise NativeBuildError(
-        f"no {path}, which the bundle takes along; install Debian's musl:{architecture} "
-        f"(dpkg --add-architecture {architecture} && apt-get update && apt-get install musl:{architecture})"
     )
 
 

@@ -216,14 +216,19 @@ def opencl_headers(work: Path) -> Path:
 
     Raises `NativeBuildError` where they are not installed.
     """
+    folder = work / "opencl-headers"
+    folder.mkdir(exist_ok=True)
+    link = folder / "CL"
+    if not link.is_symlink():
+        link.symlink_to(find_opencl_headers() / "CL")
+    return folder
+
+
+def find_opencl_headers() -> Path:
+    """Return the folder of this system that has them; raises as `opencl_headers`."""
     for place in map(Path, _CL_HEADERS):
         if (place / "CL" / "cl_layer.h").is_file():
-            folder = work / "opencl-headers"
-            folder.mkdir(exist_ok=True)
-            link = folder / "CL"
-            if not link.is_symlink():
-                link.symlink_to(place / "CL")
-            return folder
+            return place
     raise NativeBuildError(
         f"no CL/cl_layer.h in {' or '.join(_CL_HEADERS)}; install OpenCL's headers, Debian's opencl-headers"
     )

@@ -59,10 +59,10 @@ def find_llama(named: str | None, cache_dir: Path, tell: Tell) -> LlamaSource:
 
 def _checkout(named: str) -> Path:
     folder = Path(os.path.expanduser(named)).resolve()
-    missing = next((each for each in _NEEDED if not (folder / each).is_file()), None)
+    missing = next((each for each in _NEEDED if not os.path.isfile(folder / each)), None)
     if missing is not None:
         raise EngineError(
-            f"--llama={named}: is not a checkout of llama.cpp (no {missing}) and no release; "
+            f"{named}: is not a checkout of llama.cpp (no {missing}) and no release; "
             f"expected a folder, or a version of {_PACKAGE} such as 0.3.36"
         )
     return folder

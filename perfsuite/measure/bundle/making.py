@@ -19,9 +19,11 @@ from perfsuite.measure.bundle.engine_build import (
     EngineOrder,
     build_engine,
     build_opencl_backend,
+    find_opencl_headers,
     opencl_headers,
 )
 from perfsuite.measure.bundle.llama_source import find_llama
+from perfsuite.measure.bundle.musl import find_musl
 from perfsuite.measure.bundle.native_build import build_parts, build_starter
 from perfsuite.measure.bundle.steps import Tell, one_at_a_time
 from perfsuite.measure.bundle.targets import BundleTarget, Processor
@@ -98,9 +100,11 @@ def make_bundle(order: BundleOrder, cache_dir: Path, tell: Tell) -> Bundle:
     Raises PerfsuiteError: a compiler or a source is missing, or something does not compile; nothing half made stays.
     """
     toolchain = find_toolchain(order.compiler, order.target, order.processor)
+    libc = None if order.target.has_glibc else find_musl(order.target, cache_dir, tell)
+    find_opencl_headers()  # what is missing is said before llama.cpp is compiled for minutes
     source = find_llama(order.llama, cache_dir, tell)
     engine_order = EngineOrder(source=source, target=order.target, processor=order.processor, toolchain=toolchain)
-    name = f"{order.target.name}-{_key(order, engine_order)}"
+    name = f"{order.target.name}-{_key(order, engine_order, libc)}"
     folder = cache_dir / "bundles" / name
     with _cache_errors(folder.parent), one_at_a_time(folder.with_name(f"{name}.lock"), tell):
         for each in ("bundles", "cross"):
@@ -114,7 +118,7 @@ def make_bundle(order: BundleOrder, cache_dir: Path, tell: Tell) -> Bundle:
         with work_folder(folder.parent) as work:
             draft = work / "bundle"
             draft.mkdir()
-            _fill(draft, order, engine_order, engine, cache_dir, tell)
+            _fill(draft, order, engine_order, engine, libc, cache_dir, tell)
             _describe(draft, order, engine_order, engine)
             place_folder(draft, folder)
     return Bundle(folder=folder, manifest=read_manifest(folder))
@@ -132,12 +136,12 @@ def copy_bundle(bundle: Bundle, to: Path) -> None:
         replace_folder(work / "bundle", to.absolute())
 
 
-def _key(order: BundleOrder, engine_order: EngineOrder) -> str:
+def _key(order: BundleOrder, engine_order: EngineOrder, libc: Path | None) -> str:
     """Return sixteen hex digits over all that a bundle is made of."""
     brings = (order.has_opencl, _brings_helper(order))
     digest = hashlib.sha256(repr((engine_order.key, __version__, SCHEMA, brings)).encode())
-    if engine_order.toolchain.libc is not None:
-        digest.update(engine_order.toolchain.libc.read_bytes())
+    if libc is not None:
+        digest.update(libc.read_bytes())
     root = source_root("src/threads.c")
     for folder in ("src", "include", "opencl_backend", "bpf"):
         for path in sorted(each for each in (root / folder).rglob("*") if each.is_file()):
@@ -146,7 +150,13 @@ def _key(order: BundleOrder, engine_order: EngineOrder) -> str:
 
 
 def _fill(
-    draft: Path, order: BundleOrder, engine_order: EngineOrder, engine: Engine, cache_dir: Path, tell: Tell
+    draft: Path,
+    order: BundleOrder,
+    engine_order: EngineOrder,
+    engine: Engine,
+    libc: Path | None,
+    cache_dir: Path,
+    tell: Tell,
 ) -> None:
     for path in engine.library_dir.iterdir():
         _place(path, draft / ENGINE / path.name)
@@ -159,8 +169,8 @@ def _fill(
     build_parts(tuple(_parts(draft, engine, work)), engine_order.toolchain, work, log, tell)
     if _brings_helper(order):
         _place(build_helper(cache_dir, carried_target()), draft / HELPER_NAME)
-    if engine_order.toolchain.libc is not None:
-        _start_by(engine_order.toolchain.libc, draft, engine_order.toolchain, log)
+    if libc is not None:
+        _start_by(libc, draft, engine_order.toolchain, log)
     programs = {draft / name for name in _programs(draft)}
     for path in (each for each in draft.rglob("*") if each.is_file()):
         path.chmod(0o755 if path in programs else 0o644)

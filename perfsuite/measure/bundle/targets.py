@@ -11,9 +11,6 @@ from perfsuite.errors import NativeBuildError, meant
 #: The processor of this machine, whatever it has.
 NATIVE = "native"
 
-#: By what an ELF file says of its machine.
-_DEBIAN = {(64, 62): "amd64", (64, 183): "arm64", (32, 40): "armhf"}
-
 _NO_X86 = ("AVX", "AVX2", "BMI2", "FMA", "F16C", "AVX512", "AVX_VNNI", "SSE42")
 
 
@@ -52,11 +49,6 @@ class BundleTarget:
     def package(self) -> str:
         """Debian's package of its compiler."""
         return f"g++-{self.name.replace('_', '-')}"
-
-    @property
-    def debian(self) -> str:
-        """The architecture as Debian names it."""
-        return _DEBIAN[self.elf]
 
     def processor(self, name: str | None) -> Processor:
         """Return a level by its name, the usual one for None; for Arm any that its compilers know.
