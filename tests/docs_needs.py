@@ -32,7 +32,7 @@ _RULES = {
     "minutes": (
         r"\bmake (?!help)\w",
         rf"{_PYTEST}(?!{_QUICK})",
-        r"perfsuite (calibrate|counts|held-out|certify|overhead|live|policy|offload|kernels|compare|bisect)\b",
+        r"perfsuite (calibrate|held-out|certify|overhead|live|policy|offload|kernels|compare|bisect)\b",
         r"perfsuite fidelity\b(?!.*--published)",
         r"perfsuite roofline\b(?!.*--published)(?!.*--from)",
         r"perfsuite sweep\b(?!.*--expected-only)",

@@ -49,7 +49,7 @@ run_inside() { # FOLDER COMMAND
   if [ -e "$new/etc/apt/sources.list.d/debian.sources" ]; then rm -f "$new/etc/apt/sources.list"; fi
   for path in /sys /dev; do mount --rbind "$path" "$new$path"; done
   mount -t proc proc "$new/proc"
-  for path in perfsuite/wheels perfsuite/arm-root perfsuite/cross perfsuite/llama-sources pip; do
+  for path in perfsuite/wheels perfsuite/debian perfsuite/arm-root perfsuite/cross perfsuite/llama-sources pip; do
     mkdir -p "$cache/$path" "$home/.cache/$path"
     mount --bind "$cache/$path" "$home/.cache/$path"
   done

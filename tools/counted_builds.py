@@ -5,9 +5,9 @@
     python tools/counted_builds.py museum                the museum's changes of sources and settings
     python tools/counted_builds.py museum 0.3.19 ...     those builds of it; releases are downloaded from PyPI
 
-Each build is compiled as `perfsuite counts --llama COPY` does it, with all files but the changed ones from ccache. What
-was planted is judged by the counts of the release as it is: an operator that changes and is not expected, or does not
-change and is, ends it with exit code 1. A build of the museum is judged by the one that it is compared with.
+Each build is compiled as `pytest --device=counted --perf-counts=COPY` does it, with all files but the changed ones from
+ccache. What was planted is judged by the counts of the release as it is: an operator that changes and is not expected,
+or does not change and is, ends it with exit code 1. A build of the museum is judged by what it is compared with.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from museum import EXHIBITS, RELEASES, VARIANTS, Edit, edited_copy
 
 from perfsuite.cli.kept_folders import user_cache
 from perfsuite.expectation.llama_workload import llama_workload
-from perfsuite.experiments.counted.counting_run import count_workload
+from perfsuite.experiments.counted.counting_run import count_workload, own_processor
 from perfsuite.measure.bundle.llama_source import find_llama
 from perfsuite.records.counts import CountedWork, counts_path, read_counts
 from perfsuite.verdict.counted import CountChange, count_changes
@@ -139,11 +139,11 @@ def count(name: str, edits: tuple[Edit, ...] = ()) -> CountedWork:
     print(f"{name} {' '.join(each.path for each in edits)}", file=sys.stderr)
     workload = llama_workload(resolve(_MODEL, cache_dir=user_cache() / "models"), find_scenario(_SCENARIO))
     if not edits:
-        return count_workload(workload, name, user_cache(), lambda *_: None)
+        return count_workload(workload, name, own_processor(), user_cache(), lambda *_: None)
     known_by = hashlib.sha256(repr(edits).encode()).hexdigest()[:8]
     copy = edited_copy(find_llama(name, user_cache(), lambda *_: None).folder, f"counted-{known_by}", edits)
     try:
-        return count_workload(workload, str(copy), user_cache(), lambda *_: None)
+        return count_workload(workload, str(copy), own_processor(), user_cache(), lambda *_: None)
     finally:
         shutil.rmtree(copy)
 
@@ -157,7 +157,7 @@ counted = cache(count)
 
 def again(n_runs: int) -> int:
     """Count the release several times, and say how many counts differ from those that are committed."""
-    before = read_counts(counts_path(Path(__file__).parents[1] / "baselines", f"{_MODEL}/{_SCENARIO}"))
+    before = read_counts(counts_path(Path(__file__).parents[1] / "baselines", own_processor(), f"{_MODEL}/{_SCENARIO}"))
     n_different = 0
     for run in range(n_runs):
         changes = changed(before, count(RELEASES[-1]))

@@ -3,10 +3,10 @@
 # baselines/counted says.
 #
 #   tools/counted_processors.sh Haswell EPYC            processors, as 'qemu-system-x86_64 -cpu help' names them
-#   tools/counted_processors.sh Haswell -- counts ...   another command of perfsuite
+#   tools/counted_processors.sh Haswell -- ARGUMENT ...   with these arguments of pytest
 #
 # A guest has this machine's files, which it cannot write to, and a Debian kernel, which is downloaded once. It needs
-# Debian's qemu-system-x86 and busybox-static. Run 'perfsuite counts' first: a guest would compile for hours.
+# Debian's qemu-system-x86 and busybox-static. Run 'make counted' first: a guest would compile for hours.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
 kept=${XDG_CACHE_HOME:-$HOME/.cache}/perfsuite/guest
@@ -58,7 +58,7 @@ for name in qemu-system-x86_64 busybox; do
   command -v "$name" >/dev/null || { say "there is no $name; install Debian's qemu-system-x86 and busybox-static" && exit 3; }
 done
 [ -e "$kept/initrd" ] || make_guest
-command="export HOME=$HOME PATH=$PATH; cd $root; grep -m1 name /proc/cpuinfo; .venv/bin/perfsuite ${*:-counts} --quiet; echo ends with \$?"
+command="export HOME=$HOME PATH=$PATH; cd $root; grep -m1 name /proc/cpuinfo; .venv/bin/python -m pytest -q -p no:cacheprovider --device=counted $*; echo ends with \$?"
 for processor in "${processors[@]}"; do
   say "$processor"
   timeout "$limit_s" qemu-system-x86_64 -accel tcg -cpu "$processor" -m 4096 -display none -monitor none -serial stdio -nic none -no-reboot \

@@ -15,7 +15,7 @@ from pathlib import Path
 from perfsuite.cli.kept_folders import user_cache
 from perfsuite.expectation import counted_ratios as ratios
 from perfsuite.expectation.llama_workload import LlamaWorkload, llama_workload
-from perfsuite.experiments.counted.counting_run import count_workload
+from perfsuite.experiments.counted.counting_run import count_workload, own_processor
 from perfsuite.records.counts import CountedWork, counts_path, read_counts, write_counts
 from perfsuite.verdict.expected_counts import expected_counts
 from perfsuite.workload.scenario import find_scenario
@@ -81,9 +81,9 @@ def _workloads() -> Iterator[LlamaWorkload]:
 
 
 def _counted(folder: Path, workload: LlamaWorkload) -> CountedWork:
-    path = counts_path(folder, workload.prefix)
+    path = counts_path(folder, own_processor(), workload.prefix)
     if not path.exists():
-        write_counts(path, count_workload(workload, None, user_cache(), print))
+        write_counts(path, count_workload(workload, None, own_processor(), user_cache(), print))
     return read_counts(path)
 
 

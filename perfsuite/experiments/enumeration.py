@@ -46,7 +46,7 @@ def enumerate_run(config: RunConfig, forecasts: Forecasts, recorded: Sequence[st
     read.
     """
     mapping, cases = None, list[Case]()
-    if not config.profile.counts_alone:
+    if config.profile.counts_for is None:
         mapping = _open_mapping(config)
         cases += _engine_cases(config, mapping, recorded)
         if is_asked(config):

@@ -19,7 +19,7 @@ import numpy as np
 
 from perfsuite.device.work_folder import work_folder
 from perfsuite.errors import MeasurementError
-from perfsuite.measure.counting import counted_command
+from perfsuite.measure.counting import CountingTool, counted_command
 from perfsuite.measure.environment import program_environment
 from perfsuite.measure.launch import ONE_BLAS_THREAD, kill_worker, last_line, signal_name
 from perfsuite.records.counts import METRICS, Counts, PythonBuild, read_rows
@@ -80,7 +80,7 @@ def _roots(modules: Iterable[ModuleType]) -> Iterable[str]:
                 yield root
 
 
-def count_call(call: CountedCall, tool: Path, *, limit_s: float) -> Counts:
+def count_call(call: CountedCall, tool: CountingTool, *, limit_s: float) -> Counts:
     """Count a call that is warm: each count is the least of the calls of one process.
 
     Raises MeasurementError: the function raised, ended its process, or ran past `limit_s`.
@@ -96,7 +96,7 @@ def count_call(call: CountedCall, tool: Path, *, limit_s: float) -> Counts:
     return Counts(**dict(zip(METRICS, least.tolist(), strict=True)))
 
 
-def _readings(folder: Path, tool: Path, limit_s: float) -> list[int]:
+def _readings(folder: Path, tool: CountingTool, limit_s: float) -> list[int]:
     """Run the job of a folder, and return what the clock said before and after each call."""
     command, environment = counted_command(tool, [sys.executable, str(_CHILD)], rows=str(folder / "rows"))
     libraries = program_environment({}).get("LD_LIBRARY_PATH")
@@ -137,12 +137,12 @@ def python_build() -> PythonBuild:
     try:
         mapped = {line.split(maxsplit=5)[-1] for line in Path("/proc/self/maps").read_text().splitlines()}
         libraries = sorted(path for path in mapped if _PYTHON_LIBRARY.fullmatch(Path(path).name))
-        flags = Path("/proc/cpuinfo").read_text()
+        has_avx2 = " avx2 " in Path("/proc/cpuinfo").read_text()
         digests = [file_digest(Path(path)) for path in (sys.executable, *libraries)]
     except OSError as error:
         raise MeasurementError(f"{error.filename}: {error.strerror}; is this Python's own file there?") from error
     return PythonBuild(
         version=f"{platform.python_implementation()} {' '.join(sys.version.split())}",
         digest=hashlib.sha256("".join(digests).encode()).hexdigest(),
-        processor="x86-64 with AVX2" if " avx2 " in flags else "x86-64 without AVX2",
+        processor=f"{platform.machine()} with AVX2" if has_avx2 else platform.machine(),
     )

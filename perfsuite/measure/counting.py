@@ -5,8 +5,8 @@ from __future__ import annotations
 import platform
 import shutil
 import subprocess
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,65 +14,100 @@ import numpy.typing as npt
 
 from perfsuite.device.work_folder import work_folder
 from perfsuite.errors import NativeBuildError
+from perfsuite.measure.debian_packages import VALGRIND, unpacked
 from perfsuite.measure.launch import awaited_output, record_payload
-from perfsuite.measure.native import build_program, source_root
+from perfsuite.measure.native import OWN_COMPILERS, Compilers, build_program, source_root
 from perfsuite.measure.plan import LlamaPlan, dump_plan
 from perfsuite.records.bundle import read_manifest
 from perfsuite.records.counts import read_rows
 
 _TOOL = "perfsuite-counting"
-_PROGRAM = f"{_TOOL}-amd64-linux"
 _SOURCE = "src/counting/counting.c"
 
-#: What Valgrind itself loads into each process; the tool's folder has it too.
-_PRELOADED = "vgpreload_core-amd64-linux.so"
-
-#: Where Valgrind's headers and libraries lie: Debian's folders, and those of an installation of one's own.
-_PREFIXES = (Path("/usr"), Path("/usr/local"))
-_TODO = "install Valgrind 3.19 or newer with its headers, Debian's valgrind"
-
 #: As Valgrind's own makefiles have it: a static program at an address that no other has.
-_FLAGS = (
-    *("-fno-stack-protector", "-fno-strict-aliasing", "-fno-builtin", "-fno-pie", "-fno-pic"),
-    *("-DVGA_amd64=1", "-DVGO_linux=1", "-DVGP_amd64_linux=1", "-DVGPV_amd64_linux_vanilla=1"),
-)
+_FLAGS = ("-fno-stack-protector", "-fno-strict-aliasing", "-fno-builtin", "-fno-pie", "-fno-pic", "-DVGO_linux=1")
 _LINKS = (
     *("-static", "-no-pie", "-nodefaultlibs", "-nostartfiles", "-u", "_start"),
     *("-Wl,--build-id=none", "-Wl,-Ttext-segment=0x58000000"),
 )
 
 
-def build_counting_tool(cache_dir: Path) -> Path:
-    """Compile the tool into the cache; return its folder, where Valgrind finds it.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Port:
+    """The tool for a machine."""
 
-    Raises NativeBuildError: this machine is no x86-64, or has no Valgrind with headers; or the tool does not compile.
+    #: What Valgrind calls the machine.
+    name: str
+    flags: tuple[str, ...] = ()
+    #: What compiles for it on another machine, and what runs it there.
+    compilers: Compilers
+    emulators: tuple[str, ...]
+
+
+_PORTS = {
+    "x86_64": _Port(
+        name="amd64",
+        compilers=Compilers(c=("x86_64-linux-gnu-gcc",), cxx=("x86_64-linux-gnu-g++",)),
+        emulators=("qemu-x86_64-static", "qemu-x86_64"),
+    ),
+    "aarch64": _Port(
+        name="arm64",
+        flags=("-mno-outline-atomics",),
+        compilers=Compilers(c=("aarch64-linux-gnu-gcc",), cxx=("aarch64-linux-gnu-g++",)),
+        emulators=("qemu-aarch64-static", "qemu-aarch64"),
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CountingTool:
+    """The tool, ready to run."""
+
+    #: What starts it, before its options, and in which environment.
+    command: tuple[str, ...]
+    environment: Mapping[str, str]
+
+
+def build_counting_tool(cache_dir: Path, machine: str = "", tell: Callable[[str], object] = str) -> CountingTool:
+    """Compile the tool into the cache, for this machine or for another one, which is then emulated.
+
+    It is one Valgrind for everybody, for where it lays out memory decides some of what a program does.
+
+    Raises NativeBuildError: Valgrind cannot be had for the machine; a compiler or the emulator is missing; or the tool
+    does not compile.
     """
-    if platform.machine() != "x86_64":
-        raise NativeBuildError(f"counting: this machine is {platform.machine()}, expected x86_64; count on one")
-    includes = _found("include/valgrind/pub_tool_tooliface.h").parent
-    preloaded = _found(f"libexec/valgrind/{_PRELOADED}", f"lib/valgrind/{_PRELOADED}")
-    archives = [
-        str(_found(*(f"{place}/valgrind/{name}" for place in ("lib/x86_64-linux-gnu", "lib", "libexec", "lib64"))))
-        for name in ("libcoregrind-amd64-linux.a", "libvex-amd64-linux.a")
-    ]
+    machine = machine or platform.machine()
+    port = _PORTS.get(machine)
+    if port is None:
+        raise NativeBuildError(f"counting: this machine is {machine}, expected {' or '.join(_PORTS)}; count on one")
+    is_own = machine == platform.machine()
+    emulator = () if is_own else (_emulator(port),)
+    valgrind = unpacked(VALGRIND[machine], cache_dir, tell) / "usr"
+    macros = (f"-DVGA_{port.name}=1", f"-DVGP_{port.name}_linux=1", f"-DVGPV_{port.name}_linux_vanilla=1")
+    libraries = valgrind / "lib" / f"{machine}-linux-gnu" / "valgrind"
+    archives = [str(libraries / f"lib{name}-{port.name}-linux.a") for name in ("coregrind", "vex", "gcc-sup")]
     root = source_root(_SOURCE)
     program = build_program(
-        _PROGRAM,
+        f"{_TOOL}-{port.name}-linux",
         (root / _SOURCE,),
         root / "include",
         cache_dir,
-        extra=(*_FLAGS, "-isystem", str(includes)),
-        links=(*_LINKS, *archives, "-lgcc"),
-        identity=f"counting {_valgrind_version()}",
+        extra=(*_FLAGS, *macros, *port.flags, "-isystem", str(valgrind / "include" / "valgrind")),
+        links=(*_LINKS, "-Wl,--start-group", *archives, "-lgcc", "-Wl,--end-group"),
+        identity=f"counting {VALGRIND[machine].file}",
+        compilers=OWN_COMPILERS if is_own else port.compilers,
     )
-    link = program.with_name(_PRELOADED)
+    preload = f"vgpreload_core-{port.name}-linux.so"  # what Valgrind itself loads into each process
+    link = program.with_name(preload)
     if not link.is_symlink():
-        link.symlink_to(preloaded)
-    return program.parent
+        link.symlink_to(valgrind / "libexec" / "valgrind" / preload)
+    # The program 'valgrind' would set its own name for the tool, and start it.
+    environment = {"VALGRIND_LIB": str(program.parent), "VALGRIND_LAUNCHER": "/valgrind"}
+    return CountingTool(command=(*emulator, str(program), "-q", f"--tool={_TOOL}"), environment=environment)
 
 
 def run_counted(
-    plan: LlamaPlan, bundle: Path, tool: Path, *, limit_s: float
+    plan: LlamaPlan, bundle: Path, tool: CountingTool, *, limit_s: float
 ) -> tuple[dict[str, Any], npt.NDArray[Any]]:
     """Run a plan with a bundle's worker; return its payload, whose times are instructions, and the rows of counters.
 
@@ -113,26 +148,14 @@ def run_counted(
         return payload, read_rows(folder / "rows")
 
 
-def counted_command(tool: Path, command: Sequence[str], rows: str = "rows") -> tuple[list[str], dict[str, str]]:
+def counted_command(tool: CountingTool, command: Sequence[str], rows: str = "rows") -> tuple[list[str], dict[str, str]]:
     """Return the command line that counts a command, and its whole environment; its rows go to a file."""
-    counted = [_valgrind(), "-q", f"--tool={_TOOL}", f"--rows={rows}", *command]
-    return counted, {"VALGRIND_LIB": str(tool), "GGML_NO_BACKTRACE": "1"}
+    counted = [*tool.command, f"--rows={rows}", *command]
+    return counted, {**tool.environment, "GGML_NO_BACKTRACE": "1"}
 
 
-def _valgrind() -> str:
-    if found := shutil.which("valgrind"):
-        return found
-    raise NativeBuildError(f"counting: no valgrind on the PATH; {_TODO}")
-
-
-def _valgrind_version() -> str:
-    done = subprocess.run([_valgrind(), "--version"], capture_output=True, text=True, timeout=60)
-    return done.stdout.strip()
-
-
-def _found(*names: str) -> Path:
-    for prefix in _PREFIXES:
-        for name in names:
-            if (prefix / name).exists():
-                return prefix / name
-    raise NativeBuildError(f"counting: no {names[0]} below {' or '.join(map(str, _PREFIXES))}; {_TODO}")
+def _emulator(port: _Port) -> str:
+    found = next(filter(None, map(shutil.which, port.emulators)), None)
+    if found is None:
+        raise NativeBuildError(f"counting: no {port.emulators[0]} on the PATH; install Debian's qemu-user-static")
+    return found

@@ -138,9 +138,9 @@ _TIMED = (
 
 def _refuse_untimed(option: argparse.Namespace, profile: Profile) -> None:
     """Refuse what a device cannot answer on which work is counted and no time is measured."""
-    if option.perf_counts_old is not None and option.perf_counts is None and not profile.counts_alone:
+    if option.perf_counts_old is not None and option.perf_counts is None and profile.counts_for is None:
         raise pytest.UsageError(f"--perf-counts-old={option.perf_counts_old}: counts what is old; add --perf-counts")
-    if profile.counts_alone:
+    if profile.counts_for is not None:
         given = [name for name in _TIMED if value_of(option, name) not in (None, False)]
         if _is_opencl(option):
             given.append("--backend=opencl")
@@ -201,7 +201,7 @@ def _resolve(config: pytest.Config) -> RunConfig:
         overhead=option.perf_overhead,
         experiments=tuple(dict.fromkeys(option.perf_experiment.split(","))) if option.perf_experiment else (),
         trace=option.perf_trace,
-        counts="" if option.perf_counts is None and profile.counts_alone else option.perf_counts,
+        counts="" if option.perf_counts is None and profile.counts_for else option.perf_counts,
         counts_old=option.perf_counts_old,
         shapes=shapes,
         prompt_lengths=lengths,

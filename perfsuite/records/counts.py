@@ -18,8 +18,7 @@ from perfsuite.records.codec import Count, Name, double, read_json, to_plain
 from perfsuite.records.whole_file import write_json
 
 _SCHEMA = 1
-_TODO = "count again with 'perfsuite counts --record'"
-_OWN_TODO = "count again with --baseline=record"
+_TODO = "count again with --baseline=record"
 
 #: What is counted, as it lies in a row.
 METRICS = (
@@ -135,9 +134,9 @@ def own_counts_path(baseline_dir: Path, case_id: str) -> Path:
     return baseline_dir / "counted" / "own" / f"{case_id.partition('/')[2]}.json"
 
 
-def counts_path(baseline_dir: Path, prefix: str) -> Path:
+def counts_path(baseline_dir: Path, processor: str, prefix: str) -> Path:
     """Return where the counts of a workload are kept, given the middle of its case ids."""
-    return baseline_dir / "counted" / f"{prefix.replace('/', '-')}.json"
+    return baseline_dir / "counted" / processor / f"{prefix.replace('/', '-')}.json"
 
 
 def write_counts(path: Path, counted: CountedWork | OwnCounts) -> None:
@@ -165,4 +164,4 @@ def read_own_counts(path: Path) -> OwnCounts | None:
 
     Raises MeasurementError: it is no such file.
     """
-    return read_json(path, OwnCounts, MeasurementError, _OWN_TODO, absent=None, schema=_SCHEMA)
+    return read_json(path, OwnCounts, MeasurementError, _TODO, absent=None, schema=_SCHEMA)

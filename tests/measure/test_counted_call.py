@@ -10,9 +10,10 @@ from types import ModuleType
 
 import pytest
 
+from perfsuite.cli.kept_folders import user_cache
 from perfsuite.errors import MeasurementError, NativeBuildError
 from perfsuite.measure.counted_call import count_call, counted_call, python_build
-from perfsuite.measure.counting import build_counting_tool
+from perfsuite.measure.counting import CountingTool, build_counting_tool
 from perfsuite.records.counts import Counts
 
 _FUNCTIONS = """
@@ -65,16 +66,16 @@ def functions(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
 
 
 @pytest.fixture(scope="module")
-def tool(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def tool() -> CountingTool:
     try:
-        return build_counting_tool(tmp_path_factory.mktemp("cache"))
+        return build_counting_tool(user_cache())
     except NativeBuildError as error:
         if "does not build" in str(error):
             raise
         pytest.skip(str(error))
 
 
-def counted(functions: ModuleType, tool: Path, name: str, *arguments: object, limit_s: float = 300.0) -> Counts:
+def counted(functions: ModuleType, tool: CountingTool, name: str, *arguments: object, limit_s: float = 300.0) -> Counts:
     """Count a function of the module."""
     return count_call(counted_call(getattr(functions, name), arguments, functions), tool, limit_s=limit_s)
 
@@ -116,7 +117,7 @@ def test_this_python_has_a_version_and_a_digest() -> None:
 
 
 @pytest.mark.long
-def test_a_call_does_the_same_in_each_process(functions: ModuleType, tool: Path) -> None:
+def test_a_call_does_the_same_in_each_process(functions: ModuleType, tool: CountingTool) -> None:
     """To the instruction; one object more is an allocation more, and what it prints or forks disturbs nothing."""
     first = counted(functions, tool, "made", 100)
     assert counted(functions, tool, "made", 100) == first
@@ -137,13 +138,13 @@ def test_a_call_does_the_same_in_each_process(functions: ModuleType, tool: Path)
         ("aborted", "^it ended its process by SIGABRT: "),
     ],
 )
-def test_a_call_that_fails_says_how(functions: ModuleType, tool: Path, name: str, says: str) -> None:
+def test_a_call_that_fails_says_how(functions: ModuleType, tool: CountingTool, name: str, says: str) -> None:
     """In one line, with the place where the function raised."""
     with pytest.raises(MeasurementError, match=says):
         counted(functions, tool, name)
 
 
-def test_a_call_that_does_not_end_is_stopped(functions: ModuleType, tool: Path) -> None:
+def test_a_call_that_does_not_end_is_stopped(functions: ModuleType, tool: CountingTool) -> None:
     """After the limit that its test gives."""
     with pytest.raises(MeasurementError, match=r"was still running after 2 s, .*; count less, or give limit_s"):
         counted(functions, tool, "endless", limit_s=2.0)

@@ -4,7 +4,7 @@
  *
  *     valgrind --tool=perfsuite-counting --rows=FILE PROGRAM ...
  *
- * A reading is the time stamp counter (RDTSC), or clock_gettime of CLOCK_MONOTONIC, in which an instruction takes 1 ns.
+ * A reading is the processor's own counter (RDTSC, CNTVCT_EL0), or clock_gettime of CLOCK_MONOTONIC, in which an instruction takes 1 ns.
  * Rows are `row` below, in the order of their instructions, no two with the same.
  *
  * What is counted is what the program's code says, of all threads, which Valgrind runs one at a time: a load is one
@@ -26,7 +26,19 @@
 #include "pub_tool_vki.h"
 #include "pub_tool_vkiscnums.h"
 
+#if defined(VGA_amd64)
 #include "libvex_guest_amd64.h"
+#define STATE VexGuestAMD64State
+static const Int argument_registers[] = {offsetof(STATE, guest_RDI), offsetof(STATE, guest_RSI), offsetof(STATE, guest_RDX)};
+static const HChar clock_helper[] = "amd64g_dirtyhelper_RDTSC";
+#elif defined(VGA_arm64)
+#include "libvex_guest_arm64.h"
+#define STATE VexGuestARM64State
+static const Int argument_registers[] = {offsetof(STATE, guest_X0), offsetof(STATE, guest_X1), offsetof(STATE, guest_X2)};
+static const HChar clock_helper[] = "arm64g_dirtyhelper_MRS_CNTVCT_EL0";
+#else
+#error "the registers of arguments and the reading of the counter are known for x86-64 and 64-bit Arm"
+#endif
 
 typedef enum {
     INSTRUCTIONS,
@@ -129,7 +141,9 @@ static void guarded_access(IRSB *block, Bool is_write, ULong n_bytes, IRExpr *gu
     add(block, is_write ? BYTES_WRITTEN : BYTES_READ, bytes);
 }
 
-static IRExpr *argument(IRSB *block, Int offset) { return assigned(block, Ity_I64, IRExpr_Get(offset, Ity_I64)); }
+static IRExpr *argument(IRSB *block, Int which) {
+    return assigned(block, Ity_I64, IRExpr_Get(argument_registers[which], Ity_I64));
+}
 
 /* Counts an allocation where an instruction is the first of a function that allocates. */
 static void allocation(IRSB *block, Addr address) {
@@ -137,16 +151,15 @@ static void allocation(IRSB *block, Addr address) {
     if (!VG_(get_fnname_if_entry)(VG_(current_DiEpoch)(), address, &name)) {
         return;
     }
-    Int first = offsetof(VexGuestAMD64State, guest_RDI), second = offsetof(VexGuestAMD64State, guest_RSI);
     IRExpr *n_bytes;
     if (VG_STREQ(name, "malloc") || VG_STREQ(name, "__libc_malloc")) {
-        n_bytes = argument(block, first);
+        n_bytes = argument(block, 0);
     } else if (VG_STREQ(name, "calloc") || VG_STREQ(name, "__libc_calloc")) {
-        n_bytes = assigned(block, Ity_I64, IRExpr_Binop(Iop_Mul64, argument(block, first), argument(block, second)));
+        n_bytes = assigned(block, Ity_I64, IRExpr_Binop(Iop_Mul64, argument(block, 0), argument(block, 1)));
     } else if (VG_STREQ(name, "realloc") || VG_STREQ(name, "__libc_realloc") || VG_STREQ(name, "aligned_alloc")) {
-        n_bytes = argument(block, second);
+        n_bytes = argument(block, 1);
     } else if (VG_STREQ(name, "posix_memalign")) {
-        n_bytes = argument(block, offsetof(VexGuestAMD64State, guest_RDX));
+        n_bytes = argument(block, 2);
     } else {
         return;
     }
@@ -154,7 +167,7 @@ static void allocation(IRSB *block, Addr address) {
     add(block, BYTES_ALLOCATED, n_bytes);
 }
 
-static Bool is_clock(const IRDirty *call) { return VG_STREQ(call->cee->name, "amd64g_dirtyhelper_RDTSC"); }
+static Bool is_clock(const IRDirty *call) { return VG_STREQ(call->cee->name, clock_helper); }
 
 /* What a helper of Valgrind's does for one instruction, such as FXSAVE. */
 static void helper(IRSB *block, IRDirty *call) {
@@ -214,6 +227,12 @@ static void counted(IRSB *block, IRStmt *statement) {
     case Ist_CAS:
         swap(block, statement);
         return;
+    case Ist_LLSC: {
+        IRExpr *stored = statement->Ist.LLSC.storedata;
+        IRType loaded = typeOfIRTemp(block->tyenv, statement->Ist.LLSC.result);
+        access(stored != NULL, stored ? size_of(block, stored) : (ULong)sizeofIRType(loaded));
+        break;
+    }
     case Ist_Dirty:
         helper(block, statement->Ist.Dirty.details);
         return;

@@ -25,6 +25,9 @@ _KEYS_OF = {
     "serial": ("address", "baud", "home"),
 }
 
+#: What is a name, or nothing.
+_NAMES = ("opencl_platform", "default_model", "default_scenario", "counts_for")
+
 
 def built(name: str, layers: Layered) -> Profile:
     """Return the profile; raises DeviceError: nobody described it, or ``[reach]`` has a key that its way has not."""
@@ -35,7 +38,7 @@ def built(name: str, layers: Layered) -> Profile:
     peaks = said.pop("theoretical", ())
     conditions = {key: value for key, value in said.pop("conditions", {}).items() if value not in ("", math.inf)}
     listed: Any = {key: tuple(value) if isinstance(value, list) else value for key, value in conditions.items()}
-    names: Any = {key: said.pop(key, None) or None for key in ("opencl_platform", "default_model", "default_scenario")}
+    names: Any = {key: said.pop(key, None) or None for key in _NAMES}
     return Profile(
         name=name,
         kind=said.pop("kind", name),

@@ -93,8 +93,8 @@ class Profile:
     default_model: str | None = None
     #: The scenario where nobody names one; None leaves it to the suite's default.
     default_scenario: str | None = None
-    #: Whether its work is counted, and no time is measured.
-    counts_alone: bool = False
+    #: The processor whose work is counted, while no time is measured; None measures times.
+    counts_for: str | None = None
     #: The least memory that it is sold with; None where nobody said.
     memory_bytes: int | None = None
     #: What pools and the tags of a farm call devices like it; "" is its name.

@@ -98,7 +98,7 @@ class Tables(TypedDict, total=False):
     opencl_platform: OptionalLine
     default_model: OptionalLine
     default_scenario: OptionalLine
-    counts_alone: bool
+    counts_for: OptionalLine
     memory_bytes: _Memory
     reach: _Reach
     conditions: _Conditions

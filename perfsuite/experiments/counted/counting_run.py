@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 from pathlib import Path
 
 from perfsuite.errors import MeasurementError
@@ -20,26 +21,39 @@ from perfsuite.records.file_digest import file_digest
 from perfsuite.trace.counts import counts_of
 from perfsuite.workload.weights import materialize
 
-#: A C library comes along, so that its copies and comparisons count the same everywhere; Valgrind knows no AVX-512.
-_TARGET, _PROCESSOR, _COMPILER = "x86_64-linux-musl", "x86-64-v3", "zig"
+#: By processor, for whose machine there is a target. A C library comes along, so that its copies and comparisons count
+#: the same everywhere; Valgrind knows no AVX-512, and no vectors of any length (SVE).
+_TARGETS = {"x86-64-v3": "x86_64-linux-musl", "armv8.2-a+dotprod": "aarch64-linux-musl"}
+_COMPILER = "zig"
 
 #: Longest that a counted run may take, s: it is some fifty times slower than the processor.
 _LIMIT_S = 3600.0
 
 
-def count_workload(workload: LlamaWorkload, llama: str | None, cache_dir: Path, tell: Tell) -> CountedWork:
-    """Count one run of a workload, on one thread of the processor.
+def own_processor() -> str:
+    """Return the processor whose work is counted on this machine; x86-64's where there is none of it."""
+    targets = _TARGETS.items()
+    found = (name for name, target in targets if platform.machine() in find_target(target).machines)
+    return next(found, next(iter(_TARGETS)))
+
+
+def count_workload(
+    workload: LlamaWorkload, llama: str | None, processor: str, cache_dir: Path, tell: Tell
+) -> CountedWork:
+    """Count one run of a workload, on one thread of a processor; another machine's is emulated.
 
     `llama` is a release of llama-cpp-python or a checkout of llama.cpp; None is the release that the suite requires.
 
-    Raises PerfsuiteError: the build cannot be made, Valgrind is missing, or the run fails.
+    Raises PerfsuiteError: the build cannot be made, no work of the processor is counted, or the run fails.
     """
+    if processor not in _TARGETS:
+        raise MeasurementError(f"counting: no work of {processor} is counted; expected {' or '.join(_TARGETS)}")
     if workload.settings.lora_rank is not None or workload.draft is not None or workload.projector is not None:
         raise MeasurementError("counted work is that of a model by itself; leave out adapter, draft model and image")
     require("ziglang", "counting")
-    target = find_target(_TARGET)
-    order = BundleOrder(target=target, processor=target.processor(_PROCESSOR), compiler=_COMPILER, llama=llama)
-    tool = build_counting_tool(cache_dir)
+    target = find_target(_TARGETS[processor])
+    order = BundleOrder(target=target, processor=target.processor(processor), compiler=_COMPILER, llama=llama)
+    tool = build_counting_tool(cache_dir, target.machines[0], tell)
     bundle = make_bundle(order, cache_dir, tell)
     model = materialize(workload.weights, cache_dir=cache_dir / "models")
     tell(f"counting {workload.prefix}")
@@ -55,6 +69,6 @@ def count_workload(workload: LlamaWorkload, llama: str | None, cache_dir: Path, 
         llama_digest=bundle.manifest.llama_digest,
         bundle=bundle.manifest.digest,
         compiler=bundle.manifest.compiler,
-        processor=_PROCESSOR,
+        processor=processor,
         rows=counts_of(EngineRecord.from_plain(payload["engine"]), rows),
     )

@@ -9,7 +9,7 @@ from pathlib import Path
 from perfsuite.errors import MeasurementError
 from perfsuite.expectation.cases import REST_ROLE, Case, operator_cases, phase_cases
 from perfsuite.expectation.llama_workload import LlamaWorkload
-from perfsuite.experiments.counted.counting_run import count_workload
+from perfsuite.experiments.counted.counting_run import count_workload, own_processor
 from perfsuite.experiments.forecasts import Forecasts
 from perfsuite.experiments.progress import ProgressLine
 from perfsuite.experiments.protocol import Experiment
@@ -28,16 +28,18 @@ _MOST_PROMPT, _MOST_GEN = 16, 4
 def open_experiments(config: RunConfig, _: Forecasts) -> tuple[Experiment, ...]:
     """Return the experiment of ``--device=counted`` and ``--perf-counts``."""
     workload = config.workload
-    if not config.profile.counts_alone:
+    if config.profile.counts_for is None:
         scenario = workload.scenario
         short = f"p{min(scenario.n_prompt, _MOST_PROMPT)}-g{min(scenario.n_gen, _MOST_GEN)}"
         workload = replace(workload, scenario=find_scenario(short))
-    path = counts_path(config.baseline_dir, workload.prefix)
+    processor = config.profile.counts_for or own_processor()
+    path = counts_path(config.baseline_dir, processor, workload.prefix)
     is_asked = config.baseline_mode == "compare" and config.counts_old is None
     return (
         CountedExperiment(
             config=config,
             workload=workload,
+            processor=processor,
             path=path,
             before=read_counts(path) if is_asked and path.exists() else None,
         ),
@@ -51,6 +53,8 @@ class CountedExperiment(Experiment):
     config: RunConfig
     #: What is counted: the run's, or a shorter one beside times.
     workload: LlamaWorkload
+    #: Whose work it is.
+    processor: str
     #: Where the baseline lies.
     path: Path
     #: What is compared with: the baseline, or the old side once that was counted.
@@ -93,7 +97,7 @@ class CountedExperiment(Experiment):
 
     def _counted(self, llama: str | None, progress: ProgressLine) -> CountedWork:
         progress.step("counted work")
-        return count_workload(self.workload, llama, self.config.cache_dir, progress.show)
+        return count_workload(self.workload, llama, self.processor, self.config.cache_dir, progress.show)
 
     def judge(self, case_id: str, reason: str) -> Judgement:
         """Judge one count."""

@@ -23,10 +23,10 @@ from perfsuite.measure.bundle.engine_build import (
     opencl_headers,
 )
 from perfsuite.measure.bundle.llama_source import find_llama
-from perfsuite.measure.bundle.musl import find_musl
 from perfsuite.measure.bundle.native_build import build_parts, build_starter
 from perfsuite.measure.bundle.steps import Tell, one_at_a_time
 from perfsuite.measure.bundle.targets import BundleTarget, Processor
+from perfsuite.measure.debian_packages import MUSL, unpacked
 from perfsuite.measure.ebpf_helper import HELPER_NAME, build_helper, build_obstacle, carried_target
 from perfsuite.measure.engine import Engine, engine_in
 from perfsuite.measure.native import (
@@ -100,7 +100,7 @@ def make_bundle(order: BundleOrder, cache_dir: Path, tell: Tell) -> Bundle:
     Raises PerfsuiteError: a compiler or a source is missing, or something does not compile; nothing half made stays.
     """
     toolchain = find_toolchain(order.compiler, order.target, order.processor)
-    libc = None if order.target.has_glibc else find_musl(order.target, cache_dir, tell)
+    libc = None if order.target.has_glibc else _musl(order.target, cache_dir, tell)
     find_opencl_headers()  # what is missing is said before llama.cpp is compiled for minutes
     source = find_llama(order.llama, cache_dir, tell)
     engine_order = EngineOrder(source=source, target=order.target, processor=order.processor, toolchain=toolchain)
@@ -122,6 +122,15 @@ def make_bundle(order: BundleOrder, cache_dir: Path, tell: Tell) -> Bundle:
             _describe(draft, order, engine_order, engine)
             place_folder(draft, folder)
     return Bundle(folder=folder, manifest=read_manifest(folder))
+
+
+def _musl(target: BundleTarget, cache_dir: Path, tell: Tell) -> Path:
+    """Return musl for a target: zig has what links against it, and not the library itself.
+
+    It is one build for everybody: with musl 1.2.6 in place of 1.2.3, RoPE and RMS norm take other instructions.
+    """
+    machine = target.machines[0]
+    return unpacked(MUSL[machine], cache_dir, tell) / "lib" / f"{machine}-linux-musl" / "libc.so"
 
 
 def copy_bundle(bundle: Bundle, to: Path) -> None:

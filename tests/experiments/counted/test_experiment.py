@@ -46,7 +46,7 @@ def count(monkeypatch: pytest.MonkeyPatch) -> Count:
         monkeypatch.setattr(
             experiment,
             "count_workload",
-            lambda workload, llama, cache_dir, tell: counted(workload, **found.get(llama, gate)),
+            lambda workload, llama, *_: counted(workload, **found.get(llama, gate)),
         )
 
     let()
@@ -57,7 +57,7 @@ def test_counts_alone_are_judged_by_what_was_committed(runs: HostRuns, count: Co
     """The same work passes; one instruction more fails its case and no other. No time is measured."""
     model = "smollm2-135m-l4-q8_0"
     assert runs("--device=counted", "--baseline=record", model=model).ret == 0
-    path = counts_path(runs.pytester.path / "baselines", f"{model}/p16-g4")
+    path = counts_path(runs.pytester.path / "baselines", "x86-64-v3", f"{model}/p16-g4")
     assert path.exists()
     result = runs("--device=counted", model=model)
     assert result.ret == 0
@@ -71,6 +71,24 @@ def test_counts_alone_are_judged_by_what_was_committed(runs: HostRuns, count: Co
     assert runs.device.plans == []
 
 
+def test_each_processor_has_its_own_counts(runs: HostRuns, count: Count, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Arm's are counted as Arm's, and neither judged by x86-64's nor written over them."""
+    model, asked = "smollm2-135m-l4-q8_0", list[str]()
+
+    def counted_for(workload: LlamaWorkload, _: str | None, processor: str, *__: object) -> CountedWork:
+        asked.append(processor)
+        return replace(counted(workload), processor=processor)
+
+    monkeypatch.setattr(experiment, "count_workload", counted_for)
+    assert runs("--device=counted", "--baseline=record", model=model).ret == 0
+    assert runs("--device=counted-arm", "-k", "ffn_gate and prefill", model=model).ret == 0
+    assert runs.outcomes() == {"new"}
+    assert runs("--device=counted-arm", "--baseline=record", model=model).ret == 0
+    assert asked == ["x86-64-v3", "armv8.2-a+dotprod", "armv8.2-a+dotprod"]
+    kept = {path.parent.name for path in (runs.pytester.path / "baselines" / "counted").glob("*/*.json")}
+    assert kept == set(asked)
+
+
 def test_without_a_baseline_every_count_is_new(runs: HostRuns, count: Count) -> None:
     """What the engine does not have is invalid, and says so."""
     assert runs("--device=counted", "-k", "ffn_gate or attn_norm").ret == 0
@@ -79,16 +97,16 @@ def test_without_a_baseline_every_count_is_new(runs: HostRuns, count: Count) -> 
 
 
 def test_what_cannot_be_counted_is_an_error_of_the_run(runs: HostRuns, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without Valgrind the line says what to install, and nothing passes."""
+    """The line says what is missing, and nothing passes."""
 
     def fail(*_: object) -> None:
-        raise NativeBuildError("counting: no valgrind on the PATH; install it")
+        raise NativeBuildError("valgrind_3.24.0-3_amd64.deb: cannot be downloaded")
 
     monkeypatch.setattr(experiment, "count_workload", fail)
     result = runs("--device=counted")
     assert result.ret != 0
     assert runs.outcomes() == {"invalid"}
-    result.stdout.fnmatch_lines(["*no valgrind on the PATH*"])
+    result.stdout.fnmatch_lines(["*valgrind_3.24.0-3_amd64.deb: cannot be downloaded*"])
 
 
 def test_counts_of_another_model_are_no_baseline(runs: HostRuns, count: Count, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -97,11 +115,11 @@ def test_counts_of_another_model_are_no_baseline(runs: HostRuns, count: Count, m
     monkeypatch.setattr(
         experiment,
         "count_workload",
-        lambda workload, llama, cache_dir, tell: replace(counted(workload), compiler="zig 9"),
+        lambda workload, llama, *_: replace(counted(workload), compiler="zig 9"),
     )
     result = runs("--device=counted")
     assert result.ret != 0
-    result.stdout.fnmatch_lines(["*counted/*.json: compiler is zig 9, and was zig 0.17.1*"])
+    result.stdout.fnmatch_lines(["*counted/x86-64-v3/*.json: compiler is zig 9, and was zig 0.17.1*"])
 
 
 @pytest.mark.parametrize(
