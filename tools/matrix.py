@@ -137,7 +137,9 @@ def _found(name: str) -> str | None:
 
 
 def _beside_versions(python: str, wheel: Path, tests: Sequence[str]) -> list[Outcome]:
-    environment, outcomes = Environment(python, Path(python).name, wheel), []
+    asked = [python, "-c", "import platform; print(platform.python_version())"]
+    version = subprocess.run(asked, check=True, capture_output=True, text=True).stdout.strip()
+    environment, outcomes = Environment(python, f"python{version}", wheel), []
     for pytest, benchmark in VERSIONS:
         environment.install(f"pytest{pytest}", f"pytest-benchmark{benchmark}")
         place = environment.versions("pytest", "pytest-benchmark")

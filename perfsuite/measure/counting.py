@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 import shutil
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -63,9 +63,10 @@ _PORTS = {
 class CountingTool:
     """The tool, ready to run."""
 
-    #: What starts it, before its options, and in which environment.
-    command: tuple[str, ...]
-    environment: Mapping[str, str]
+    #: Its program, in whose folder Valgrind finds all that is its own.
+    program: Path
+    #: What runs the program of another machine.
+    emulator: tuple[str, ...]
 
 
 def build_counting_tool(cache_dir: Path, machine: str = "", tell: Callable[[str], object] = str) -> CountingTool:
@@ -101,9 +102,7 @@ def build_counting_tool(cache_dir: Path, machine: str = "", tell: Callable[[str]
     link = program.with_name(preload)
     if not link.is_symlink():
         link.symlink_to(valgrind / "libexec" / "valgrind" / preload)
-    # The program 'valgrind' would set its own name for the tool, and start it.
-    environment = {"VALGRIND_LIB": str(program.parent), "VALGRIND_LAUNCHER": "/valgrind"}
-    return CountingTool(command=(*emulator, str(program), "-q", f"--tool={_TOOL}"), environment=environment)
+    return CountingTool(program=program, emulator=emulator)
 
 
 def run_counted(
@@ -112,13 +111,14 @@ def run_counted(
     """Run a plan with a bundle's worker; return its payload, whose times are instructions, and the rows of counters.
 
     `plan` names no engine: the bundle's own runs. All names that the process is given are as long on each machine, for
-    they lie on its stack.
+    they lie on its stack: llama.cpp looks tensors up by their addresses.
 
     Raises MeasurementError: the worker failed, was killed, or ran past `limit_s`.
     """
     manifest = read_manifest(bundle)
     with work_folder() as folder:
         (folder / "bundle").symlink_to(bundle.absolute())
+        (folder / "tool").symlink_to(tool.program.parent.absolute())
         (folder / "model.gguf").symlink_to(Path(plan.gguf_path).absolute())
         own = replace(
             plan,
@@ -130,7 +130,8 @@ def run_counted(
         )
         (folder / "plan").write_bytes(dump_plan(own))
         command, environment = counted_command(
-            tool, ["bundle/lib/ld-musl.so", "bundle/lib/perfsuite-worker", "run", "plan", "record"]
+            replace(tool, program=Path("tool", tool.program.name)),
+            ["bundle/lib/ld-musl.so", "bundle/lib/perfsuite-worker", "run", "plan", "record"],
         )
         process = subprocess.Popen(
             command,
@@ -150,8 +151,13 @@ def run_counted(
 
 def counted_command(tool: CountingTool, command: Sequence[str], rows: str = "rows") -> tuple[list[str], dict[str, str]]:
     """Return the command line that counts a command, and its whole environment; its rows go to a file."""
-    counted = [*tool.command, f"--rows={rows}", *command]
-    return counted, {**tool.environment, "GGML_NO_BACKTRACE": "1"}
+    counted = [*tool.emulator, str(tool.program), "-q", f"--tool={_TOOL}", f"--rows={rows}", *command]
+    environment = {
+        "VALGRIND_LIB": str(tool.program.parent),
+        "VALGRIND_LAUNCHER": "/valgrind",  # as the program of that name says where it is itself
+        "GGML_NO_BACKTRACE": "1",
+    }
+    return counted, environment
 
 
 def _emulator(port: _Port) -> str:

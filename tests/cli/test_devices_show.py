@@ -77,7 +77,9 @@ def test_programs_get_json(capsys: Streams) -> None:
 def test_an_unknown_device_is_refused(refused: Refused, folder: Path) -> None:
     """In one line, with the nearest of the known ones; or with the file, the key, the value and what is accepted."""
     told = refused(["devices", "show", "desk-pie"])
-    assert told.startswith("perfsuite: error: desk-pie: no such device; known are host, counted, counted-arm, desk-pi, ")
+    assert told.startswith(
+        "perfsuite: error: desk-pie: no such device; known are host, counted, counted-arm, desk-pi, "
+    )
     assert told.endswith("; did you mean desk-pi?\n")
     (folder / "desk-pi.toml").write_text("extends = 'rubikpi'\n[reach]\nport = 'x'\n")
     told = "perfsuite: error: devices/desk-pi.toml: reach.port is 'x', expected a whole number from 1 to 65535; docs/"

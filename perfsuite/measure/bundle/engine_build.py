@@ -48,6 +48,10 @@ _OPENCL, _KEPT_LIBRARIES = "libOpenCL.so.1", "-Wl,--no-as-needed"
 _CL_HEADERS = ("/usr/include", "/usr/local/include")
 
 
+#: Another one where the same order is made in another way than before.
+_RECIPE = 2
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineOrder:
     """Which llama.cpp is compiled, for what, and by what."""
@@ -68,7 +72,8 @@ class EngineOrder:
     def key(self) -> str:
         """Sixteen hex digits over all that a build is made of."""
         tools = self.toolchain
-        parts = (self.source.digest, self.target.name, self.settings, tools.version, tools.links, *(tools.march or ()))
+        made = (_RECIPE, self.source.digest, self.target.name, self.settings)
+        parts = (*made, tools.version, tools.links, *(tools.march or ()))
         return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
 
 
@@ -135,7 +140,8 @@ def _compile(order: EngineOrder, work: Path, build: Path, log: Path, tell: Tell)
 def _configure(order: EngineOrder, work: Path, source: Path, build: Path) -> list[str]:
     """Return the words that configure sources for the target, by compilers that CMake takes for one word."""
     write_wrappers(order.toolchain, work)
-    maps = {order.source.folder: ".", source: ".", build: "build"}
+    # ccache names the sources from the build's folder; without it, the same files must come of them.
+    maps = {order.source.folder: ".", source: ".", "../source": ".", build: "build"}
     flags = " ".join([*(f"-ffile-prefix-map={path}={name}" for path, name in maps.items()), *_without_amx(order)])
     links = " ".join(order.toolchain.links)
     return [

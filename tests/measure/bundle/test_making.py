@@ -13,6 +13,7 @@ from types import SimpleNamespace
 import pytest
 
 from perfsuite.errors import DeviceError, NativeBuildError, PerfsuiteError
+from perfsuite.measure.bundle import engine_build, native_build
 from perfsuite.measure.bundle.compilers import (
     Toolchain,
     cached_words,
@@ -48,7 +49,11 @@ def tell(what: str, n_done: int = 0, n_all: int | None = None, /) -> None:
     """Hear nothing."""
 
 
-def plant_checkout(folder: Path, *, text: str = _CMAKE, source: str = "int some() { return 1; }\n") -> Path:
+#: It says in which file it is, as assertions do.
+_SOURCE = "const char *place() { return __FILE__; }\n"
+
+
+def plant_checkout(folder: Path, *, text: str = _CMAKE, source: str = _SOURCE) -> Path:
     """Write a checkout with llama.cpp's own headers, and libraries that have nothing in them."""
     for part in ("include", "ggml/include", "src"):
         (folder / part).mkdir(parents=True, exist_ok=True)
@@ -122,6 +127,17 @@ def test_equal_content_elsewhere_makes_an_equal_bundle(bundle: Bundle, tmp_path:
     """Neither the checkout's folder nor the cache's is in what is compiled."""
     elsewhere = plant_checkout(tmp_path / "another" / "llama.cpp")
     assert make_bundle(order_of(elsewhere), tmp_path / "cache", tell).manifest.digest == bundle.manifest.digest
+
+
+def test_ccache_makes_no_other_bundle(
+    bundle: Bundle, checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It gives a compiler other names of the sources, which must not come into what is compiled."""
+    if shutil.which("ccache") is None:
+        pytest.skip("no ccache; 'make env' installs it")
+    for module in (engine_build, native_build):
+        monkeypatch.setattr(module, "cached_words", lambda toolchain: ())
+    assert make_bundle(order_of(checkout), tmp_path, tell).manifest.digest == bundle.manifest.digest
 
 
 def test_a_copy_is_whole_and_takes_no_other_folder(bundle: Bundle, tmp_path: Path) -> None:
