@@ -12,8 +12,8 @@ from perfsuite.records.outcome import Judgement, Outcome, told_judgement
 
 #: What a whole phase may differ by: between its operators lie the worker's own looks at the process, which read paths,
 #: and the engine's bookkeeping, which looks tensors up by their addresses. *Source*: docs/results.md, 'Counted work':
-#: 0.004 % of `load` below a folder whose path has 200 characters more.
-PHASE_MARGIN_RATIO = 1e-4
+#: 0.016 % of decode's writes on an emulated machine with another kernel.
+PHASE_MARGIN_RATIO = 5e-4
 
 #: What a call of a function may differ by: where something is looked up by its address, what else was loaded has a
 #: part in how long that takes. Allocations are exact.

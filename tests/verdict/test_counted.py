@@ -96,4 +96,4 @@ def test_a_phase_within_its_margin_passes() -> None:
     now = replace(WORK, rows=(replace(whole, instructions=1_000_001), operator))
     judgement = judge_count(count_changes(WORK, now)["counted/tiny/p16-g4/prefill/instructions"])
     assert judgement.outcome is Outcome.PASS
-    assert judgement.reason == "1,000,001 instructions, within 0.01% of 1,000,000 before"
+    assert judgement.reason == "1,000,001 instructions, within 0.05% of 1,000,000 before"

@@ -26,18 +26,16 @@
 #include "pub_tool_vki.h"
 #include "pub_tool_vkiscnums.h"
 
-#if defined(VGA_amd64)
-#include "libvex_guest_amd64.h"
-#define STATE VexGuestAMD64State
-static const Int argument_registers[] = {offsetof(STATE, guest_RDI), offsetof(STATE, guest_RSI), offsetof(STATE, guest_RDX)};
-static const HChar clock_helper[] = "amd64g_dirtyhelper_RDTSC";
-#elif defined(VGA_arm64)
+#ifdef VGA_arm64
 #include "libvex_guest_arm64.h"
 #define STATE VexGuestARM64State
 static const Int argument_registers[] = {offsetof(STATE, guest_X0), offsetof(STATE, guest_X1), offsetof(STATE, guest_X2)};
 static const HChar clock_helper[] = "arm64g_dirtyhelper_MRS_CNTVCT_EL0";
 #else
-#error "the registers of arguments and the reading of the counter are known for x86-64 and 64-bit Arm"
+#include "libvex_guest_amd64.h"
+#define STATE VexGuestAMD64State
+static const Int argument_registers[] = {offsetof(STATE, guest_RDI), offsetof(STATE, guest_RSI), offsetof(STATE, guest_RDX)};
+static const HChar clock_helper[] = "amd64g_dirtyhelper_RDTSC";
 #endif
 
 typedef enum {
