@@ -6,6 +6,7 @@ import platform
 import shutil
 import subprocess
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -39,6 +40,8 @@ class _Port:
     #: What Valgrind calls the machine.
     name: str
     flags: tuple[str, ...] = ()
+    #: Of Valgrind's own.
+    options: tuple[str, ...] = ()
     #: What compiles for it on another machine, and what runs it there.
     compilers: Compilers
     emulators: tuple[str, ...]
@@ -53,6 +56,8 @@ _PORTS = {
     "aarch64": _Port(
         name="arm64",
         flags=("-mno-outline-atomics",),
+        # An exclusive store of the processor's own may fail for no reason of the program's, which then tries again.
+        options=("--sim-hints=fallback-llsc",),
         compilers=Compilers(c=("aarch64-linux-gnu-gcc",), cxx=("aarch64-linux-gnu-g++",)),
         emulators=("qemu-aarch64-static", "qemu-aarch64"),
     ),
@@ -67,6 +72,7 @@ class CountingTool:
     program: Path
     #: What runs the program of another machine.
     emulator: tuple[str, ...]
+    options: tuple[str, ...]
 
 
 def build_counting_tool(cache_dir: Path, machine: str = "", tell: Callable[[str], object] = str) -> CountingTool:
@@ -100,9 +106,9 @@ def build_counting_tool(cache_dir: Path, machine: str = "", tell: Callable[[str]
     )
     preload = f"vgpreload_core-{port.name}-linux.so"  # what Valgrind itself loads into each process
     link = program.with_name(preload)
-    if not link.is_symlink():
+    with suppress(FileExistsError):
         link.symlink_to(valgrind / "libexec" / "valgrind" / preload)
-    return CountingTool(program=program, emulator=emulator)
+    return CountingTool(program=program, emulator=emulator, options=port.options)
 
 
 def run_counted(
@@ -151,7 +157,7 @@ def run_counted(
 
 def counted_command(tool: CountingTool, command: Sequence[str], rows: str = "rows") -> tuple[list[str], dict[str, str]]:
     """Return the command line that counts a command, and its whole environment; its rows go to a file."""
-    counted = [*tool.emulator, str(tool.program), "-q", f"--tool={_TOOL}", f"--rows={rows}", *command]
+    counted = [*tool.emulator, str(tool.program), "-q", f"--tool={_TOOL}", *tool.options, f"--rows={rows}", *command]
     environment = {
         "VALGRIND_LIB": str(tool.program.parent),
         "VALGRIND_LAUNCHER": "/valgrind",  # as the program of that name says where it is itself

@@ -114,7 +114,6 @@ def _piece(rows: npt.NDArray[np.int64], number: int) -> dict[str, int]:
 
 _MOVE = {"reads": 1, "bytes_read": 8, "writes": 1, "bytes_written": 8}
 _WIDE = {"reads": 1, "bytes_read": 8, "writes": 2}
-_SWAP = {"reads": 1, "bytes_read": 8, "bytes_written": 8}
 
 
 @pytest.mark.parametrize(
@@ -124,7 +123,7 @@ _SWAP = {"reads": 1, "bytes_read": 8, "bytes_written": 8}
         pytest.param(1, {"x86_64": 5, "aarch64": 5}, _MOVE, id="move"),
         pytest.param(2, {"x86_64": 5, "aarch64": 6}, _WIDE, id="two stores, of 32 and 8 or of 16 bytes"),
         pytest.param(3, {"x86_64": 202, "aarch64": 202}, {"branches": 99}, id="a loop of 99"),
-        pytest.param(4, {}, _SWAP, id="an exchange that no other may see half of"),
+        pytest.param(4, {}, {"bytes_written": 8}, id="an exchange that no other may see half of"),
         pytest.param(5, {}, {"allocations": 1, "bytes_allocated": 1000}, id="malloc"),
         pytest.param(6, {}, {"allocations": 1, "bytes_allocated": 200}, id="calloc"),
     ],
@@ -143,6 +142,8 @@ def test_what_a_piece_does_is_counted(
         assert found["instructions"] == n_instructions[machine]
         rest = {name for name in METRICS if found[name]} - {*expected, "instructions"}
         assert rest <= {"bytes_written"}
+    if number == 4:  # Arm's exclusive store is made of a look and an exchange
+        assert found["bytes_read"] == {"x86_64": 8, "aarch64": 24}[machine]
     if number == 2:
         assert found["bytes_written"] == {"x86_64": 40, "aarch64": 32}[machine]
 

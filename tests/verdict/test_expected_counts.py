@@ -59,7 +59,7 @@ def test_nothing_is_expected_of_operators_without_a_ratio() -> None:
 
 def test_a_planted_change_of_the_committed_counts_is_found() -> None:
     """The standard run's: what stands out today, and a product that does a tenth more."""
-    counted = read_counts(Path("baselines/counted/smollm2-135m-l4-q8_0-p16-g4.json"))
+    counted = read_counts(Path("baselines/counted/x86-64-v3/smollm2-135m-l4-q8_0-p16-g4.json"))
     workload = catalogue_workload("smollm2-135m-l4-q8_0", "p16-g4")
     planted = tuple(
         replace(row, instructions=row.instructions * 11 // 10) if row.name == "decode/ffn_up" else row

@@ -10,6 +10,7 @@
  * What is counted is what the program's code says, of all threads, which Valgrind runs one at a time: a load is one
  * read of its bytes, whatever a cache would do. Branches are the conditional ones, taken or not. An allocation is an
  * entry into malloc, calloc, realloc, aligned_alloc or posix_memalign, by the names in the program's symbol tables.
+ * Arm's exclusive store is a read, a comparison and an exchange (--sim-hints=fallback-llsc), so that it never fails.
  * The kernel's work is not counted, nor that of a process which the program starts.
  */
 #include "pub_tool_basics.h"
