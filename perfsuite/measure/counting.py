@@ -75,7 +75,9 @@ class CountingTool:
     options: tuple[str, ...]
 
 
-def build_counting_tool(cache_dir: Path, machine: str = "", tell: Callable[[str], object] = str) -> CountingTool:
+def build_counting_tool(
+    cache_dir: Path, machine: str = "", tell: Callable[[str], object] = lambda _: None
+) -> CountingTool:
     """Compile the tool into the cache, for this machine or for another one, which is then emulated.
 
     It is one Valgrind for everybody, for where it lays out memory decides some of what a program does.

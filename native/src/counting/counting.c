@@ -4,7 +4,8 @@
  *
  *     valgrind --tool=perfsuite-counting --rows=FILE PROGRAM ...
  *
- * A reading is the processor's own counter (RDTSC, CNTVCT_EL0), or clock_gettime of CLOCK_MONOTONIC, in which an instruction takes 1 ns.
+ * A reading is the processor's own counter (RDTSC, CNTVCT_EL0), or clock_gettime of CLOCK_MONOTONIC, in which an
+ * instruction takes 1 ns.
  * Rows are `row` below, in the order of their instructions, no two with the same.
  *
  * What is counted is what the program's code says, of all threads, which Valgrind runs one at a time: a load is one

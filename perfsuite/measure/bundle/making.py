@@ -101,7 +101,6 @@ def make_bundle(order: BundleOrder, cache_dir: Path, tell: Tell) -> Bundle:
     """
     toolchain = find_toolchain(order.compiler, order.target, order.processor)
     libc = None if order.target.has_glibc else _musl(order.target, cache_dir, tell)
-    find_opencl_headers()  # what is missing is said before llama.cpp is compiled for minutes
     source = find_llama(order.llama, cache_dir, tell)
     engine_order = EngineOrder(source=source, target=order.target, processor=order.processor, toolchain=toolchain)
     name = f"{order.target.name}-{_key(order, engine_order, libc)}"
@@ -114,6 +113,7 @@ def make_bundle(order: BundleOrder, cache_dir: Path, tell: Tell) -> Bundle:
                 return Bundle(folder=folder, manifest=check_bundle(folder))
             except PerfsuiteError:
                 replace_folder(None, folder)
+        find_opencl_headers()  # what is missing is said before llama.cpp is compiled for minutes
         engine = build_engine(engine_order, cache_dir, tell)
         with work_folder(folder.parent) as work:
             draft = work / "bundle"
