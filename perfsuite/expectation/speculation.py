@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from perfsuite.errors import PerfsuiteError
 from perfsuite.workload.architecture import Architecture
@@ -41,6 +41,22 @@ class Speculation:
         """
         # The sum of the powers, which has no division that fails at 1.
         return float(sum(self.acceptance_ratio**power for power in range(self.n_draft + 1)))
+
+    def break_even_ratio(self, round_steps: float) -> float | None:
+        """Return the acceptance from which a round pays that takes as long as `round_steps` steps without a draft.
+
+        None where it pays at none: the round takes longer than all of its tokens would.
+        """
+        if round_steps > self.n_draft + 1:
+            return None
+        if round_steps <= 1:
+            return 0.0
+        low, high = 0.0, 1.0
+        for _ in range(50):
+            middle = (low + high) / 2
+            pays = replace(self, acceptance_ratio=middle).tokens_per_round >= round_steps
+            low, high = (low, middle) if pays else (middle, high)
+        return high
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

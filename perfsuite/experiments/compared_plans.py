@@ -8,14 +8,23 @@ from dataclasses import dataclass
 from perfsuite.device.profile import DEFAULT_MARGIN_RATIO, Profile
 from perfsuite.expectation.cases import Case, operator_cases, phase_cases
 from perfsuite.expectation.llama_workload import LlamaWorkload
-from perfsuite.experiments.pairs import Pair, pair_series, pairs_by_case, weighty_cases
+from perfsuite.experiments.pairs import (
+    Pair,
+    lone_cases,
+    lone_sides,
+    lost_by_case,
+    outputs_problem,
+    pair_series,
+    pairs_by_case,
+    weighty_cases,
+)
 from perfsuite.measure.board.protocol import Board
 from perfsuite.measure.plan import LlamaPlan
 from perfsuite.measure.schedule import Witness
-from perfsuite.records.outcome import Judgement
+from perfsuite.records.outcome import LEAST_PAIRS, Judgement
 from perfsuite.verdict.attribution import carrier_of
 from perfsuite.verdict.judge_pairs import judge_pairs
-from perfsuite.verdict.sequential import STANDARD_DESIGN, Pairs, compare_sequentially
+from perfsuite.verdict.pairs import Pairs, Suite, compare_in_looks
 
 _TOO_FEW = "too few pairs without competition"
 
@@ -56,34 +65,37 @@ class ComparedPlans:
 def compare_plans(
     setup: ComparisonSetup, plans: tuple[LlamaPlan, LlamaPlan], board: Board, witness: Witness | None = None
 ) -> ComparedPlans:
-    """Take pairs of an old and a new plan until all cases are decided, or the time is up; judge them.
+    """Take pairs of an old and a new plan until the questions are decided, or the time is up; judge them.
 
     Raises MeasurementError: a process fails, or others have most of the device.
     """
-    series = pair_series(board, plans, setup.profile, witness=witness, budget_s=setup.budget_s)
+    series = pair_series(board, plans, witness=witness, budget_s=setup.budget_s)
 
-    def collect(n_pairs: int) -> Pairs:
-        return pairs_by_case(setup.cases, series.extend(n_pairs))
+    def collect(n_pairs: int, is_extra: bool) -> Pairs:
+        return pairs_by_case(setup.cases, series.extend(n_pairs, is_extra=is_extra))
 
-    def is_worth_it(case_id: str) -> bool:
-        return case_id in weighty_cases(setup.cases, series.valid)
-
-    verdicts = compare_sequentially(
-        collect, setup.margins, may_go_on=series.may_screen, may_confirm=series.may_confirm, is_worth_it=is_worth_it
+    verdicts = compare_in_looks(
+        collect,
+        setup.margins,
+        Suite.of(setup.cases),
+        lost=lambda: lost_by_case(setup.cases, series.valid),
+        is_worth_it=lambda case_id: case_id in weighty_cases(setup.cases, series.valid),
+        n_affordable=lambda: series.n_affordable,
     )
     duration_s = series.elapsed_s
-    sides = pairs_by_case(setup.cases, series.valid)
-    problems = () if len(series.valid) >= STANDARD_DESIGN.screen_looks[0] else (_TOO_FEW,)
+    cases = (*setup.cases, *lone_cases(setup.cases, series.valid))
+    sides = {**pairs_by_case(cases, series.valid), **lone_sides(cases, series.valid)}
+    problems = (*outputs_problem(series.valid), *(() if len(series.valid) >= LEAST_PAIRS else (_TOO_FEW,)))
     return ComparedPlans(
         judgements=tuple(
             judge_pairs(
                 case,
                 sides.get(case.case_id, ((), ())),
                 verdicts.get(case.case_id),
-                margin_ratio=setup.margins[case.case_id],
+                margin_ratio=setup.margins.get(case.case_id, 0.0),
                 problems=problems,
             )
-            for case in setup.cases
+            for case in cases
         ),
         pairs=tuple(series.valid),
         n_discarded=len(series.complaints),

@@ -24,9 +24,10 @@ from perfsuite.experiments.progress import ProgressLine
 from perfsuite.experiments.replicates import GroupSamples, case_samples, collect_replicates
 from perfsuite.experiments.run_config import RunConfig
 from perfsuite.experiments.traced_run import TracedRun, traced_run
-from perfsuite.measure.llama_plan import with_drawn_layout
+from perfsuite.measure.llama_plan import kept_outputs, with_drawn_layout
+from perfsuite.measure.plan import LlamaPlan
 from perfsuite.measure.schedule import others_complaint
-from perfsuite.records.events import Phase
+from perfsuite.records.events import KeptOutputs, Phase
 from perfsuite.records.observation import Observation
 from perfsuite.records.outcome import CaseSamples
 from perfsuite.trace.observation import step_latencies, token_latencies
@@ -47,6 +48,7 @@ class _Replicate:
 
     engine_version: str
     samples: ReplicateSamples
+    outputs: tuple[KeptOutputs, ...]
     #: By phase and kernel, ns an occurrence.
     kernel_ns: Mapping[tuple[Phase, str], int]
     #: By tokens in the context, ns a decode step.
@@ -86,7 +88,7 @@ def measure_opencl(
 
     def run() -> dict[str, Any]:
         traced = traced_run(with_drawn_layout(plan, order), opencl, config.board)
-        return {**traced.payload, _REDUCED: _reduced(traced, mapping)}
+        return {**traced.payload, _REDUCED: _reduced(plan, traced, mapping)}
 
     replicates = collect_replicates(config, run, others_complaint, "llama.cpp on OpenCL", progress, group="llama")
     figures: list[_Replicate] = [payload[_REDUCED] for payload in replicates.shown_payloads]
@@ -106,17 +108,19 @@ def measure_opencl(
         operator_share_ratio=operator_shares(samples),
         description=f"{version}, build {config.engine.build_id}, on {opencl.device}",
         notes=(*replicates.group.notes, *_notes(reduced)),
+        outputs=tuple(chain.from_iterable(each.outputs for each in reduced)),
         observation=Observation(tokens=token_latencies([each.steps_ns for each in reduced]), states=replicates.states),
     )
 
 
-def _reduced(traced: TracedRun, mapping: KernelMapping) -> _Replicate:
+def _reduced(plan: LlamaPlan, traced: TracedRun, mapping: KernelMapping) -> _Replicate:
     record = traced.run.record
     mapped = map_run(record, align(traced.run.trace), mapping)
     phases = {phase: tuple(each.traced for each in found) for phase, found in mapped.phases.items()}
     return _Replicate(
         engine_version=record.engine_version,
         samples=reduce_phases(record, phases),
+        outputs=kept_outputs(plan, [record]),
         kernel_ns=dict(_kernel_times(mapped)),
         steps_ns=step_latencies(record),
         problems=mapped.problems,

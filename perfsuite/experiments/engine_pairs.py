@@ -8,28 +8,50 @@ from functools import partial
 from statistics import median
 from typing import Any
 
-from perfsuite.errors import LinkError
+from perfsuite.errors import LinkError, MeasurementError
 from perfsuite.expectation.cases import Case
 from perfsuite.expectation.forecast import Expectation
-from perfsuite.experiments.engine_replicates import check_graphs, llama_fingerprint, lost_events, run_plan
+from perfsuite.experiments.engine_replicates import (
+    CheckedGraphs,
+    check_graphs,
+    llama_fingerprint,
+    lost_events,
+    run_plan,
+)
 from perfsuite.experiments.kept_speed import pairs_speed_notes
-from perfsuite.experiments.pairs import Pair, engine_record, pair_of, pair_series, pairs_by_case, weighty_cases
+from perfsuite.experiments.pairs import (
+    Pair,
+    engine_record,
+    lone_cases,
+    lone_sides,
+    lost_by_case,
+    other_outputs_of,
+    others_note,
+    pair_of,
+    pair_series,
+    pairs_by_case,
+    weighty_cases,
+)
 from perfsuite.experiments.progress import ProgressLine
 from perfsuite.experiments.replicates import GroupSamples, GroupWitness
 from perfsuite.experiments.run_config import RunConfig
 from perfsuite.measure.schedule import N_TURNS, Payload, Series
 from perfsuite.measure.worker_limit import forecast_limit_s
 from perfsuite.records.events import GRAPH_PHASES, EngineRecord
-from perfsuite.records.outcome import Judgement
+from perfsuite.records.outcome import LEAST_PAIRS, Judgement
 from perfsuite.trace.observation import EngineObserver
 from perfsuite.verdict.allowance import step_margin_ratio
 from perfsuite.verdict.device_change import device_change
 from perfsuite.verdict.entry import StoredSession
 from perfsuite.verdict.judge_pairs import NO_EXPECTATION, judge_pairs
-from perfsuite.verdict.sequential import STANDARD_DESIGN, PairedVerdict, Pairs, compare_sequentially
-
-#: Pairs that rule out no less than this decide nothing, whatever may pass against stored times.
-PAIRS_RESOLUTION_RATIO = 0.10
+from perfsuite.verdict.pairs import (
+    PairedVerdict,
+    Pairs,
+    Suite,
+    compare_in_looks,
+    correlation_note,
+    slower_at_worst,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,12 +69,13 @@ def measure_pairs(
     progress: ProgressLine,
     expect: Callable[[Case], Expectation] = lambda case: NO_EXPECTATION,
     *,
-    screen_ratio: float = 1.0,
+    budget_ratio: float = 1.0,
     forecast_s: float | None = None,
 ) -> PairedGroup:
     """Compare `config` with its old side, and judge each case by the margin of its id, and by what is expected of it.
 
-    Looking for changes takes `screen_ratio` of the budget at most; confirming them may take more.
+    It takes `budget_ratio` of the run's budget, and half as much again where a case looks slower and is not
+    proven, or pairs are too few for any verdict.
     `forecast_s` is what the scenario is forecast to take, once.
 
     Raises MeasurementError: a worker of either side fails at once.
@@ -64,27 +87,41 @@ def measure_pairs(
     series = pair_series(
         config.board,
         (run_plan(config.old), plan),
-        config.profile,
         keep=witness.keep,
         witness=witness,
-        budget_s=config.budget_s,
+        budget_s=config.budget_s * budget_ratio,
         extra_environment=config.opencl.environment() if config.opencl else {},
         limit_s=forecast_limit_s(forecast_s and forecast_s * n_runs),
     )
-    verdicts, held_problems = _compared(config, series, cases, margins, progress, screen_ratio)
-    problems = (*too_few(series, verdicts), *held_problems)
-    checked = check_graphs(config, witness.first_new)
+    verdicts, held_problems = _compared(config, series, cases, margins, progress)
+    every_pair = (*series.valid, *witness.disturbed)
+    differing, other_problems = other_outputs_of(config, every_pair)
+    few, problems = too_few(series), (*other_problems, *held_problems)
+    is_disturbed = bool(few) and not isinstance(series.broken_off_by, MeasurementError)
+    of_every_pair = pairs_by_case(cases, every_pair) if is_disturbed else {}
+    at_worst = slower_at_worst(
+        of_every_pair,
+        margins,
+        Suite.of(cases),
+        lost=lost_by_case(cases, every_pair, of_new_alone=True),
+        n_disturbed=len(witness.disturbed),
+    )
+    checked, old = check_graphs(config, witness.first_new), check_graphs(config, witness.first_old)
+    sides, unexpected = pairs_by_case(cases, series.valid), lone_cases(cases, series.valid)
+    alone, is_same_work = lone_sides((*cases, *unexpected), series.valid), is_alike(config)
     judgements = paired_judgements(
-        cases,
-        pairs_by_case(cases, series.valid),
-        verdicts,
+        (*cases, *unexpected),
+        {**sides, **alone, **{case_id: of_every_pair[case_id] for case_id in at_worst}},
+        {**verdicts, **at_worst},
         margins,
         lambda case: (
             *problems,
-            *checked.problems.get((case.phase, case.role), ()),
+            *(() if case.case_id in at_worst else few),
+            *(() if case.case_id in alone else checked.problems.get((case.phase, case.role), ())),
             *((witness.lost,) if witness.lost and case.kind == "operator" else ()),
         ),
         lambda case: NO_EXPECTATION if (case.phase, case.role) in checked.otherwise else expect(case),
+        is_alike=lambda case: is_same_work and _is_as_expected(case, old),
         step_share_ratio=config.step_share_ratio,
     )
     session, differences = config.old_session, config.old_differences
@@ -95,12 +132,22 @@ def measure_pairs(
         fingerprint=llama_fingerprint(config, version),
         peak_rss_bytes=witness.peak_rss_bytes or None,
         n_discarded=len(series.complaints),
-        notes=(*witness.notes, *pairs_speed_notes(series.valid), *changed, *checked.notes),
+        notes=(
+            *differing,
+            *witness.notes,
+            *pairs_speed_notes(series.valid),
+            *correlation_note(sides, Suite.of(cases)),
+            *others_note(series.valid),
+            *changed,
+            *checked.notes,
+        ),
         engine_version=version,
         description=f"{version}, build {config.engine.build_id}, against {config.old_text}"
         f" (build {config.old.engine.build_id})",
+        found={case.case_id: case for case in unexpected},
         observation=replace(witness.observer.observation(), states=tuple(witness.states)),
         broken_off_by=series.broken_off_by,
+        is_too_few=len(series.valid) < LEAST_PAIRS,
     )
     return PairedGroup(group=group, judgements=judgements)
 
@@ -113,21 +160,43 @@ def paired_judgements(
     problems: Callable[[Case], tuple[str, ...]],
     expect: Callable[[Case], Expectation],
     *,
+    is_alike: Callable[[Case], bool] = lambda case: True,
     step_share_ratio: float = 0.0,
 ) -> dict[str, Judgement]:
-    """Judge each case of a paired comparison by what its pairs say, and by what is expected of it."""
+    """Judge each case of a paired comparison by what its pairs say, and by what is expected of it.
+
+    The floor is that of the old side too, where `is_alike`: it does the same work.
+    """
     return {
         case.case_id: judge_pairs(
             case,
             sides.get(case.case_id, ((), ())),
             verdicts.get(case.case_id),
-            margin_ratio=margins[case.case_id],
+            margin_ratio=margins.get(case.case_id, 0.0),
             problems=problems(case),
-            expectation=expect(case),
+            expectation=expected,
+            old_floor_ns=expected.floor_ns if is_alike(case) else None,
             step_share_ratio=step_share_ratio,
         )
         for case in cases
+        for expected in (expect(case),)
     }
+
+
+def _is_as_expected(case: Case, checked: CheckedGraphs) -> bool:
+    """Whether a side computes an operator as expected, or all of them where the case is a phase."""
+    if case.kind == "phase":
+        return not checked.problems
+    return (case.phase, case.role) not in {**checked.problems, **checked.otherwise}
+
+
+def is_alike(config: RunConfig) -> bool:
+    """Whether the old side of a run has the same work to do, with as many threads."""
+    assert config.old is not None
+    new, old = config.workload, config.old.workload
+    return config.n_threads == config.old.n_threads and old == replace(
+        new, engine_graphs=old.engine_graphs, image_graph=old.image_graph
+    )
 
 
 def device_notes(
@@ -140,7 +209,7 @@ def device_notes(
         spread_ratio=config.session_spread_ratio,
         differences=differences,
     )
-    return (change.text,) if change.text else ()
+    return (change.text,)
 
 
 @dataclass(kw_only=True)
@@ -148,8 +217,11 @@ class _Witness(GroupWitness):
     """Keeps what is shown of the pairs: the new side's tokens and operators, and the machine around each pair."""
 
     observer: EngineObserver = field(init=False)
-    #: The new side's first record, for its graph; nothing before the first pair.
+    #: The first record of each side, for its graph; nothing before the first pair.
+    first_old: tuple[EngineRecord, ...] = ()
     first_new: tuple[EngineRecord, ...] = ()
+    #: The pairs that were left out.
+    disturbed: list[Pair] = field(default_factory=list)
     peak_rss_bytes: int = 0
     #: Why the operators of a pair cannot be trusted, of the first such.
     lost: str | None = None
@@ -158,15 +230,21 @@ class _Witness(GroupWitness):
         """Observe the run's scenario."""
         self.observer = EngineObserver(n_prompt=self.config.workload.scenario.n_prompt)
 
+    def after(self, payloads: Sequence[Payload], complaint: str | None) -> None:
+        """Keep what is left of a pair that is left out."""
+        super().after(payloads, complaint)
+        if complaint is not None:
+            self.disturbed.append(pair_of(payloads))
+
     def keep(self, payloads: Sequence[Payload]) -> Pair:
         """Look at a pair that can be used, and reduce it."""
         old, new = map(engine_record, payloads)
-        self.first_new = self.first_new or (new,)
+        self.first_old, self.first_new = self.first_old or (old,), self.first_new or (new,)
         if self.config.backend == "cpu":
             self.lost = self.lost or lost_events((old, new))
         self.peak_rss_bytes = max(self.peak_rss_bytes, *(payload["peak_rss_bytes"] for payload in payloads))
         self.observer.add(new)
-        return pair_of(old, new)
+        return pair_of(payloads)
 
 
 def _compared(
@@ -175,30 +253,32 @@ def _compared(
     cases: Sequence[Case],
     margins: Mapping[str, float],
     progress: ProgressLine,
-    screen_ratio: float,
 ) -> tuple[Mapping[str, PairedVerdict], tuple[str, ...]]:
     """Take pairs until the cases are decided, or something breaks it off; return also what having the device came to.
 
     A worker that fails at once is an error.
     """
 
-    def collect(n_pairs: int) -> Pairs:
+    def collect(n_pairs: int, is_extra: bool) -> Pairs:
         progress.extend_to(n_pairs)
-        return pairs_by_case(cases, series.extend(n_pairs))
+        if series.broken_off_by is None:
+            with series.broken_off():
+                series.extend(n_pairs, is_extra=is_extra)
+        return pairs_by_case(cases, series.valid)
 
-    verdicts: Mapping[str, PairedVerdict] = {}
     problems: tuple[str, ...] = ()
     with series.broken_off():
         problems = config.board.held().problems
-        verdicts = compare_sequentially(
-            collect,
-            margins,
-            may_go_on=partial(series.may_screen, share_ratio=screen_ratio),
-            may_confirm=series.may_confirm,
-            is_worth_it=lambda case_id: case_id in weighty_cases(cases, series.valid),
-            margins_at_first_look=partial(_margins_by_step, config, series, cases, margins),
-            resolution_limit_ratio=min(PAIRS_RESOLUTION_RATIO, config.most_resolution_ratio),
-        )
+    verdicts = compare_in_looks(
+        collect,
+        margins,
+        Suite.of(cases),
+        lost=lambda: lost_by_case(cases, series.valid),
+        margins_at=partial(_margins_by_step, config, series, cases, margins),
+        is_worth_it=lambda case_id: case_id in weighty_cases(cases, series.valid),
+        n_affordable=lambda: series.n_affordable,
+    )
+    with series.broken_off():
         problems = config.board.held().problems
     if isinstance(series.broken_off_by, LinkError):  # a board that is lost has said what it had to say
         problems = config.board.held().problems
@@ -227,11 +307,6 @@ def _margins_by_step(
     }
 
 
-def too_few(series: Series[Any], verdicts: Mapping[str, PairedVerdict]) -> tuple[str, ...]:
-    """Complain where an interruption or competition left fewer pairs than the first look needs.
-
-    What ended the run once the cases were decided takes no verdict back.
-    """
-    n_needed = STANDARD_DESIGN.screen_looks[0]
-    is_enough = len(series.valid) >= n_needed if series.broken_off_by is None else bool(verdicts)
-    return tuple(filter(None, [series.shortage("pairs", is_enough=is_enough)]))
+def too_few(series: Series[Any]) -> tuple[str, ...]:
+    """Complain where an interruption or competition left fewer pairs than any verdict needs."""
+    return tuple(filter(None, [series.shortage("pairs", is_enough=len(series.valid) >= LEAST_PAIRS)]))

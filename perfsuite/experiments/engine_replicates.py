@@ -15,7 +15,7 @@ from perfsuite.experiments.progress import ProgressLine
 from perfsuite.experiments.replicates import GroupSamples, case_samples, collect_replicates
 from perfsuite.experiments.run_config import RunConfig
 from perfsuite.measure.board.watching import DEVICE_SAMPLES
-from perfsuite.measure.llama_plan import llama_plan, with_drawn_layout, with_files
+from perfsuite.measure.llama_plan import kept_outputs, llama_plan, with_drawn_layout, with_files
 from perfsuite.measure.plan import LlamaPlan
 from perfsuite.measure.schedule import Payload, waiting_complaint
 from perfsuite.measure.worker_limit import forecast_limit_s
@@ -137,6 +137,7 @@ def measure_llama(
         joules_per_token=joules_by_phase(replicates.payloads, records),
         description=f"{version}, build {config.engine.build_id}",
         engine_version=version,
+        outputs=kept_outputs(plan, records),
         observation=replace(observer.observation(), states=replicates.states),
     )
 

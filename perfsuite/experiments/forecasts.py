@@ -139,18 +139,21 @@ class Forecasts:
 def open_forecasts(config: RunConfig, *, asks_board: bool = True) -> Forecasts:
     """Read the calibration of this device, engine and number of threads, or plan a quick one where none is stored here.
 
-    Without asking the board, as where cases are only listed, none is looked for.
+    A comparison with a side that an option names makes none. Without asking the board, as where cases are only listed,
+    none is looked for.
 
     Raises MeasurementError: the stored calibration cannot be read.
     """
-    if config.backend != "cpu" or config.is_against or not asks_board:
+    if config.backend != "cpu" or not asks_board:
         return Forecasts(config=config)
     calibration = stored_calibration(config)
     if calibration is not None or not config.quick_calibration or not config.workload.has_graph:
         return Forecasts(config=config, calibration=calibration)
     plan = quick_plan(config.workload, config.cache_dir / "models")
     stored = _stored_quick(config, plan)
-    return Forecasts(config=config, calibration=stored, lacking=plan if stored is None else None)
+    return Forecasts(
+        config=config, calibration=stored, lacking=None if stored is not None or config.is_against else plan
+    )
 
 
 def calibrated_engine(config: RunConfig) -> Engine:

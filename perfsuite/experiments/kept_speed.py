@@ -8,26 +8,28 @@ from dataclasses import replace
 from perfsuite.experiments.pairs import Pair
 from perfsuite.experiments.replicates import GroupSamples
 from perfsuite.measure.probes import COMPUTE_FLOPS
-from perfsuite.measure.throttling import MEMORY, is_telling, memory_complaint, pairs_note, throttling_complaint
+from perfsuite.measure.throttling import MEMORY, memory_complaint, pairs_note, speed_note, throttling_complaint
 from perfsuite.records.events import GRAPH_PHASES
 from perfsuite.records.outcome import CaseSamples
 from perfsuite.units import NS_PER_S
 from perfsuite.verdict.drift import sentinel_of
 
-Ends = tuple[int, int]
 
+def with_speed_problems(group: GroupSamples, ends_ns: tuple[int, int] | None = None) -> GroupSamples:
+    """Return the group with what its sentinels say of its cases: the problems, and where they cannot say any.
 
-def with_speed_problems(group: GroupSamples, ends_ns: Ends | None = None) -> GroupSamples:
-    """Return the group with what its sentinels say of its cases: the problems, and where they cannot say any."""
+    `ends_ns` is what the compute sentinel would take at the ceilings before and after all groups.
+    """
     if not group.sentinels_ns:
         return group
-    throttled = throttling_complaint(group.sentinels_ns, ends_ns)
+    throttled = throttling_complaint(group.sentinels_ns)
+    note = None if throttled else speed_note(max(group.sentinels_ns.values(), key=len), ends_ns)
     return replace(
         group,
         samples={
             case_id: _judged(samples, throttled, group.sentinels_ns) for case_id, samples in group.samples.items()
         },
-        notes=(*group.notes, *_untold(group.sentinels_ns, has_ends=ends_ns is not None)),
+        notes=(*group.notes, *filter(None, [note])),
     )
 
 
@@ -49,10 +51,3 @@ def _judged(samples: CaseSamples, throttled: str | None, sentinels_ns: Mapping[s
     is_bound_by_memory = sentinel_of(samples.case_id) == MEMORY
     memory = memory_complaint(sentinels_ns, samples.samples_ns) if is_bound_by_memory else None
     return replace(samples, problems=(*samples.problems, *filter(None, (throttled, memory))))
-
-
-def _untold(sentinels_ns: Mapping[str, Sequence[int]], *, has_ends: bool) -> tuple[str, ...]:
-    n_times = max(map(len, sentinels_ns.values()))
-    if is_telling(sentinels_ns, has_ends=has_ends):
-        return ()
-    return (f"{n_times} replicates are too few to tell whether the device kept its speed",)

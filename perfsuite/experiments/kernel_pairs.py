@@ -1,29 +1,24 @@
-"""Measures the suite's kernels beside the sources that made their baseline, launch by launch."""
+"""Measures the suite's kernels beside the sources that made their baseline, launch by launch.
+
+All pairs come of one process, a round each, and are judged by one look. What a process draws once, as where the code of
+a program lies, is no part of their scatter.
+"""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+import random
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
-from itertools import cycle
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 from perfsuite.device.fingerprint import Fingerprint
-from perfsuite.device.work_folder import work_folder
 from perfsuite.expectation.cases import Case
 from perfsuite.expectation.forecast import Expectation
-from perfsuite.experiments.engine_pairs import (
-    PAIRS_RESOLUTION_RATIO,
-    PairedGroup,
-    device_notes,
-    paired_judgements,
-    too_few,
-)
+from perfsuite.experiments.engine_pairs import PairedGroup, device_notes, paired_judgements
 from perfsuite.experiments.kernel_replicates import (
+    KERNELS_BUDGET_S,
     description,
     kernel_environment,
     kernel_fingerprint,
@@ -37,12 +32,14 @@ from perfsuite.experiments.run_config import RunConfig
 from perfsuite.experiments.stored import EngineSession
 from perfsuite.measure.engine_store import kernels_folder
 from perfsuite.measure.kernel_record import KernelRecord
-from perfsuite.measure.plan import KernelPlan
-from perfsuite.measure.schedule import CONFIRM_RATIO, Payload, Rule, Series, others_complaint, replicates_of
+from perfsuite.measure.schedule import Payload, Rule, Series, others_complaint, replicates_of
 from perfsuite.records.observation import Observation
 from perfsuite.trace.samples import midmean
 from perfsuite.verdict.judge_pairs import NO_EXPECTATION
-from perfsuite.verdict.sequential import PairedVerdict, Pairs, compare_sequentially
+from perfsuite.verdict.pairs import Suite, verdicts_at
+
+#: Pairs of a process at most; one that had competition is followed by one more, where there is time.
+_ROUNDS, _MOST_PROCESSES = 16, 2
 
 #: Finds what can be measured again beside the kernels, by their fingerprint.
 AtHand = Callable[[Fingerprint], tuple[EngineSession, Path] | None]
@@ -56,12 +53,8 @@ def measure_kernels_beside(
     at_hand: AtHand,
     progress: ProgressLine,
     expect: Callable[[Case], Expectation],
-    *,
-    screen_s: float,
 ) -> PairedGroup | None:
     """Compare the suite's kernels with the sources that made their baseline, launch by launch; None without these.
-
-    Looking for changes takes `screen_s` at most beyond the first look; confirming them may take longer.
 
     Raises MeasurementError: a kernel of either side does not build or run.
     """
@@ -73,35 +66,28 @@ def measure_kernels_beside(
     witness = GroupWitness(
         config=config, group="kernels", what="pairs of OpenCL kernels", progress=progress, awaits_quiet=False
     )
-    verdicts: Mapping[str, PairedVerdict] = {}
-    with _built_folder(config) as built_dir:
-        plan = replace(kernel_plan(config, cases), old_kernels_dir=str(kernels_folder(folder)), built_dir=built_dir)
-        drawn = (replace(plan, leader=leader) for leader in cycle((0, 1)))
-        series = Series(
-            take=replicates_of(config.board, partial(next, drawn), extra_environment=kernel_environment(config)),
-            rules=(Rule(profile=config.profile, complain=others_complaint),),
-            keep=itemgetter(0),
-            witness=witness,
-        )
-
-        def collect(n_pairs: int) -> Pairs:
-            progress.extend_to(n_pairs)
-            series.extend(n_pairs)
-            return _sides(plan, series.valid)
-
-        with series.broken_off(by_failure=False):
-            verdicts = compare_sequentially(
-                collect,
-                margins,
-                may_go_on=partial(series.may_extend, limit_s=screen_s),
-                may_confirm=partial(series.may_extend, limit_s=config.budget_s * CONFIRM_RATIO),
-                resolution_limit_ratio=min(PAIRS_RESOLUTION_RATIO, config.most_resolution_ratio),
-            )
+    plan = replace(
+        kernel_plan(config, cases),
+        n_rounds=_ROUNDS,
+        old_kernels_dir=str(kernels_folder(folder)),
+        order_seed=random.randrange(1 << 32),
+    )
+    series = Series(
+        take=replicates_of(config.board, lambda: plan, extra_environment=kernel_environment(config)),
+        rules=(Rule(profile=config.profile, complain=others_complaint),),
+        keep=itemgetter(0),
+        witness=witness,
+        budget_s=KERNELS_BUDGET_S,
+    )
+    with series.broken_off(by_failure=False):
+        series.extend(1, most_left_out=_MOST_PROCESSES)
+    sides = _sides(series.valid)
+    verdicts = verdicts_at(sides, margins, Suite(), share_ratio=1.0)
     on_processor = device["type"] == "cpu"
-    problems = too_few(series, verdicts)
+    problems = tuple(filter(None, [series.shortage("processes", is_enough=bool(series.valid))]))
     judgements = paired_judgements(
         cases,
-        _sides(plan, series.valid),
+        sides,
         verdicts,
         margins,
         lambda case: (*_wrong(case, series.valid), *problems),
@@ -121,32 +107,14 @@ def measure_kernels_beside(
     return PairedGroup(group=group, judgements=judgements)
 
 
-@contextmanager
-def _built_folder(config: RunConfig) -> Iterator[str | None]:
-    """Give a folder of this run for what its processes build, which takes longer than measuring; none on a board."""
-    if config.board.is_local:
-        with work_folder() as folder:
-            yield str(folder)
-    else:
-        yield None
-
-
-def _sides(plan: KernelPlan, payloads: Sequence[Payload]) -> dict[str, tuple[tuple[int, ...], tuple[int, ...]]]:
-    """Return old and new samples, ns, of each case that every process measured on both sides."""
-    old, new = _samples(payloads, "old_kernels"), _samples(payloads, "kernels")
-    return {
-        case_id: (old[case_id], new[case_id])
-        for case_id in plan.case_ids
-        if payloads and len(old.get(case_id, ())) == len(new.get(case_id, ())) == len(payloads)
-    }
-
-
-def _samples(payloads: Sequence[Payload], side: str) -> dict[str, tuple[int, ...]]:
-    by_case: dict[str, list[int]] = defaultdict(list)
-    for record in _records(payloads, side):
-        if record.durations_ns:
-            by_case[record.case_id].append(round(midmean(record.durations_ns)))
-    return {case_id: tuple(samples) for case_id, samples in by_case.items()}
+def _sides(payloads: Sequence[Payload]) -> dict[str, tuple[tuple[int, ...], tuple[int, ...]]]:
+    """Return old and new samples, ns, of each case: a round is a pair, where both of its sides have times."""
+    found = {}
+    for old, new in zip(_records(payloads, "old_kernels"), _records(payloads, "kernels"), strict=True):
+        rounds = [each for each in zip(old.rounds_ns, new.rounds_ns, strict=True) if all(each)]
+        old_ns, new_ns = (tuple(round(midmean(each[side])) for each in rounds) for side in (0, 1))
+        found[old.case_id] = old_ns, new_ns
+    return found
 
 
 def _wrong(case: Case, payloads: Sequence[Payload]) -> tuple[str, ...]:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from statistics import median
 from typing import Any
 
 import numpy as np
 
+from perfsuite.device.work_folder import work_folder
 from perfsuite.errors import AskedError, MeasurementError, OpenClError
 from perfsuite.expectation.cases import Case
 from perfsuite.experiments.progress import ProgressLine
@@ -17,7 +19,7 @@ from perfsuite.experiments.replicates import GroupSamples, collect_replicates
 from perfsuite.experiments.run_config import RunConfig
 from perfsuite.measure.kernel_record import KernelRecord
 from perfsuite.measure.plan import DevicesPlan, KernelPlan
-from perfsuite.measure.schedule import Payload, others_complaint
+from perfsuite.measure.schedule import others_complaint
 from perfsuite.records.outcome import CaseSamples
 from perfsuite.trace.opencl.clock_tick import (
     LEAST_TICKS_STAMPED,
@@ -28,23 +30,34 @@ from perfsuite.trace.opencl.clock_tick import (
 )
 from perfsuite.trace.opencl.known_times import LEAST_KNOWN_RATIO
 
-_REPETITIONS = 20
+#: What the kernels may take of a run, s.
+KERNELS_BUDGET_S = 20.0
+#: What a process may take of it, which has to start and to end besides, and launches of a kernel in a round at most.
+_PROCESS_BUDGET_NS, _REPETITIONS = 7_000_000_000, 10
 
 
 def measure_kernels(
     config: RunConfig, cases: Sequence[Case], device: Mapping[str, Any], progress: ProgressLine
 ) -> GroupSamples:
-    """Run the OpenCL kernels in `n_replicates` fresh processes, on what `opencl_device` has found.
+    """Run the OpenCL kernels in `n_replicates` fresh processes, or as many as there is time for.
+
+    A stored baseline is of several processes, and what each of them draws is part of its spread; several rounds of one
+    process would spread less than its next run does.
 
     Raises MeasurementError: a kernel does not build or run.
     """
     environment = kernel_environment(config)
-    plan = kernel_plan(config, cases)
-
-    def run() -> Payload:
-        return config.board.run(plan, extra_environment=environment)
-
-    replicates = collect_replicates(config, run, others_complaint, "OpenCL kernels", progress, group="kernels")
+    with _built_folder(config) as built_dir:
+        plan = replace(kernel_plan(config, cases), built_dir=built_dir)
+        replicates = collect_replicates(
+            config,
+            lambda: config.board.run(plan, extra_environment=environment),
+            others_complaint,
+            "OpenCL kernels",
+            progress,
+            group="kernels",
+            budget_s=KERNELS_BUDGET_S,
+        )
     by_case: dict[str, list[KernelRecord]] = defaultdict(list)
     for payload in replicates.shown_payloads:
         for plain in payload["kernels"]:
@@ -61,12 +74,23 @@ def measure_kernels(
     )
 
 
+@contextmanager
+def _built_folder(config: RunConfig) -> Iterator[str | None]:
+    """Give a folder of this run for what its processes build, which takes longer than measuring; none on a board."""
+    if config.board.is_local:
+        with work_folder() as folder:
+            yield str(folder)
+    else:
+        yield None
+
+
 def kernel_plan(config: RunConfig, cases: Sequence[Case]) -> KernelPlan:
     """Return the plan of one process."""
     return KernelPlan(
         case_ids=tuple(case.case_id for case in cases),
         platform=_platform(config),
         n_repetitions=_REPETITIONS,
+        budget_ns=_PROCESS_BUDGET_NS,
         seed=0,
         log_dir=str(config.log_dir),
         cache_dir=str(config.board.facts().cache_dir),
@@ -114,6 +138,20 @@ def opencl_device(config: RunConfig) -> dict[str, Any]:
 
 def _platform(config: RunConfig) -> str | None:
     return config.opencl_platform or config.profile.opencl_platform
+
+
+def lack_of_opencl(config: RunConfig) -> str | None:
+    """Return why a board has no device for the kernels; None where it has one, or a platform was named.
+
+    A driver that crashes is no lack: its kernels are measured, and invalid.
+    """
+    if _platform(config):
+        return None
+    try:
+        opencl_device(config)
+    except OpenClError as error:
+        return str(error) if str(error).startswith("OpenCL: ") else None
+    return None
 
 
 def kernel_samples(

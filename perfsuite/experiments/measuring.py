@@ -20,7 +20,7 @@ from perfsuite.errors import (
 from perfsuite.expectation.cases import Case
 from perfsuite.expectation.forecast import Expectation
 from perfsuite.expectation.roofline.roofline_run import RooflineRun
-from perfsuite.experiments.binding.measurement import BINDING, N_PAIRS, measure_binding
+from perfsuite.experiments.binding.measurement import BINDING, measure_binding, n_binding_pairs
 from perfsuite.experiments.engine_pairs import measure_pairs
 from perfsuite.experiments.engine_replicates import measure_llama
 from perfsuite.experiments.enumeration import Enumeration
@@ -39,14 +39,12 @@ from perfsuite.measure.board.holding import NOTHING_HELD, Held
 from perfsuite.records.case_groups import COUNTED, group_of_kind
 from perfsuite.records.events import Phase
 from perfsuite.records.outcome import Judgement
-from perfsuite.verdict.judge_pairs import NO_EXPECTATION
 
 #: The kind of the sweeps' cases, and the name of their group.
 ROOFLINE = "roofline"
 
-#: Where both are measured in pairs, looking for changes takes these shares of the budget at most: in the engine, and in
-#: the engine and the kernels together.
-_ENGINE_SCREEN_RATIO, _WHOLE_SCREEN_RATIO = 0.7, 1.2
+#: The engine's share of the budget where other groups are measured beside it.
+_ENGINE_BUDGET_RATIO = 0.5
 
 
 @dataclass(kw_only=True)
@@ -102,27 +100,39 @@ class Measuring:
     @property
     def notes(self) -> tuple[str, ...]:
         """What a reader should know of the device, and of how each group was measured on it."""
-        of_groups = (f"{name}: {note}" for name, group in self.groups.items() for note in group.notes)
+        of_groups = (
+            f"{name}: {note}"
+            for name, group in self.groups.items()
+            for note in (*self.stored.other_outputs(name, self.groups), *group.notes)
+        )
         left_out = (f"left out: {name}: {lack}" for name, lack in self.config.left_out.items())
         return (*self.held.notes, *self.forecasts.notes, *of_groups, *left_out)
 
     def _measure_pairs(self, selected: Sequence[Case], reporter: Terminal | None) -> None:
-        """Measure against the side that an option names; nothing is expected of the times."""
-        progress = ProgressLine(reporter, 0)
-        self._group("llama", lambda: self._paired([case for case in selected if case.kind != COUNTED], progress))
+        """Measure against the side that an option names."""
+        timed = [case for case in selected if case.kind != COUNTED]
+        progress = ProgressLine(reporter, min(1, len(timed)))
+        if timed:
+            self._probe_if_can(progress)
+        self._group("llama", lambda: self._paired(timed, progress, self._expected_of_pairs))
         self._examine_all(self._examined(selected), progress)
         progress.finish()
+
+    def _expected_of_pairs(self, case: Case) -> Expectation:
+        """Return the floor of a case; how much it may take at most only a calibration says, which is not made here."""
+        found = self.forecasts.expectation(case)
+        return found if case.case_id in self.forecasts.calibrated else replace(found, limit_ns=None)
 
     def _paired(
         self,
         cases: Sequence[Case],
         progress: ProgressLine,
-        expect: Callable[[Case], Expectation] = lambda case: NO_EXPECTATION,
-        screen_ratio: float = 1.0,
+        expect: Callable[[Case], Expectation],
+        budget_ratio: float = 1.0,
     ) -> GroupSamples:
         margins = self._margins(cases)
         paired = measure_pairs(
-            self.config, cases, margins, progress, expect, screen_ratio=screen_ratio, forecast_s=self._forecast_s()
+            self.config, cases, margins, progress, expect, budget_ratio=budget_ratio, forecast_s=self._forecast_s()
         )
         self.paired.update(paired.judgements)
         return paired.group
@@ -133,7 +143,8 @@ class Measuring:
         examined = self._examined(selected)
         is_timed = wanted != {COUNTED}
         n_examined = sum(each.n_steps(case_ids) for each, case_ids in examined)
-        n_replicates = len(wanted & {"llama", "kernels"}) * self.config.n_replicates + (BINDING in wanted) * N_PAIRS
+        n_binding = n_binding_pairs(self.config) if BINDING in wanted else 0
+        n_replicates = len(wanted & {"llama", "kernels"}) * self.config.n_replicates + n_binding
         n_sweeps = n_steps(self.config, sweeps) if sweeps.points else 0
         n_calibrating = self.forecasts.n_steps if "llama" in wanted else 0
         progress = ProgressLine(reporter, n_calibrating + n_replicates + n_sweeps + n_examined + 2 * is_timed)
@@ -145,10 +156,11 @@ class Measuring:
             self._probe(progress)
         if "llama" in wanted:
             engine_cases = [case for case in selected if group_of_kind(case.kind) == "llama"]
-            screen_ratio = _ENGINE_SCREEN_RATIO if "kernels" in wanted else 1.0
-            self._group("llama", lambda: self._measure_engine(engine_cases, progress, screen_ratio))
+            budget_ratio = _ENGINE_BUDGET_RATIO if wanted & {BINDING, "kernels"} else 1.0
+            self._group("llama", lambda: self._measure_engine(engine_cases, progress, budget_ratio))
         if BINDING in wanted:
-            self._group(BINDING, lambda: self._measure_binding(progress))
+            binding_cases = [case for case in selected if group_of_kind(case.kind) == BINDING]
+            self._group(BINDING, lambda: self._measure_binding(binding_cases, progress))
         if "kernels" in wanted:
             kernels = [case for case in selected if case.kind == "kernel"]
             self._group("kernels", lambda: self._measure_kernels(kernels, progress))
@@ -156,7 +168,7 @@ class Measuring:
             self._group(ROOFLINE, lambda: self._measure_sweeps(sweeps, progress))
         self._examine_all(examined, progress)
         if is_timed:
-            self._probe_again(progress)
+            self._probe_if_can(progress)
         progress.finish()
 
     def _examined(self, selected: Sequence[Case]) -> list[tuple[Experiment, list[str]]]:
@@ -171,12 +183,12 @@ class Measuring:
             if case_ids:
                 self._examine(experiment, case_ids, progress)
 
-    def _measure_engine(self, selected: Sequence[Case], progress: ProgressLine, screen_ratio: float) -> GroupSamples:
+    def _measure_engine(self, selected: Sequence[Case], progress: ProgressLine, budget_ratio: float) -> GroupSamples:
         """Measure the engine beside the one that made the baseline, or by itself where that is not at hand."""
         notes: tuple[str, ...] = ()
         if self.config.old is not None:
             try:
-                return self._paired(selected, progress, self.forecasts.expectation, screen_ratio)
+                return self._paired(selected, progress, self.forecasts.expectation, budget_ratio)
             except MeasurementError as error:  # if it is the new engine that fails, it fails once more below
                 notes = (f"the build of the baseline does not run here, so its stored times judge: {error}",)
         cases = [case for case in self.enumerated.cases.values() if group_of_kind(case.kind) == "llama"]
@@ -192,16 +204,16 @@ class Measuring:
         config, scenario = self.config, self.config.workload.scenario
         whole = next((case for case in self.enumerated.cases.values() if case.phase is Phase.END_TO_END), None)
         found_ns = None if whole is None or config.opencl else self.forecasts.expectation(whole).expected_ns
-        if not found_ns or config.is_planned:
+        if not found_ns or config.is_planned or config.is_against:  # another build may be slow on purpose
             return None
         n_tokens = max(1, scenario.n_prompt + scenario.n_gen)
         n_all = scenario.n_depth + max(n_tokens, sum(config.prompt_lengths))
         return found_ns / 1e9 * n_all / n_tokens * (1.0 + config.inject_ratio)
 
-    def _measure_binding(self, progress: ProgressLine) -> GroupSamples:
-        """Measure llama-cpp-python beside the native driver; of each pair both sides are of this run."""
-        cases = [case for case in self.enumerated.cases.values() if case.kind == BINDING]
-        found = measure_binding(self.config, cases, progress)
+    def _measure_binding(self, selected: Sequence[Case], progress: ProgressLine) -> GroupSamples:
+        """Measure llama-cpp-python beneath both engines, or beside the native driver where stored times judge."""
+        cases = [case for case in self.enumerated.cases.values() if group_of_kind(case.kind) == BINDING]
+        found = measure_binding(self.config, cases, self._margins(selected), progress)
         self.paired.update(found.judgements)
         return found.group
 
@@ -219,7 +231,6 @@ class Measuring:
                     partial(self.stored.at_hand, "kernels"),
                     progress,
                     self.forecasts.expectation,
-                    screen_s=_WHOLE_SCREEN_RATIO * self.config.budget_s - self.durations_s.get("llama", 0.0),
                 )
             except MeasurementError as error:
                 paired, notes = None, (f"the kernels of the baseline do not run here, so its times judge: {error}",)
@@ -298,8 +309,8 @@ class Measuring:
             raise broken_off_by
         self.held = self.config.board.held()
 
-    def _probe_again(self, progress: ProgressLine) -> None:
-        """Measure the ceilings once more; where that fails, those of the beginning stand, and nothing is lost."""
+    def _probe_if_can(self, progress: ProgressLine) -> None:
+        """Measure the ceilings, or once more; where that fails, what there is stands, and nothing is lost."""
         if self.saturated is not None:
             return
         try:

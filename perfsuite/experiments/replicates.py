@@ -17,7 +17,7 @@ from perfsuite.measure.competition import await_quiet
 from perfsuite.measure.contention import Contention
 from perfsuite.measure.probes import SENTINELS, Sentinels
 from perfsuite.measure.schedule import BreakOff, Complain, Payload, Rule, Series, Witness
-from perfsuite.records.events import Phase
+from perfsuite.records.events import KeptOutputs, Phase
 from perfsuite.records.observation import NO_OBSERVATION, MachineState, Observation
 from perfsuite.records.outcome import CaseSamples
 from perfsuite.verdict.compare import MIN_SAMPLES
@@ -141,12 +141,16 @@ class GroupSamples:
     covariates: Mapping[str, float | None] = field(default_factory=dict)
     #: Phase and role of operators that the engine computes otherwise than is expected.
     without_forecast: frozenset[tuple[Phase | None, str | None]] = frozenset()
+    #: What each process came to, of prompts that later runs draw again.
+    outputs: tuple[KeptOutputs, ...] = ()
     #: What is shown of it beside its samples.
     observation: Observation = NO_OBSERVATION
     #: What a reader of the run should know of how it was measured.
     notes: tuple[str, ...] = ()
     #: What broke the measurement off before its end.
     broken_off_by: BreakOff | None = None
+    #: Whether it had too few pairs for any verdict.
+    is_too_few: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,9 +214,16 @@ class Replicates:
 
 
 def collect_replicates(
-    config: RunConfig, run: Callable[[], Payload], complain: Complain, what: str, progress: ProgressLine, *, group: str
+    config: RunConfig,
+    run: Callable[[], Payload],
+    complain: Complain,
+    what: str,
+    progress: ProgressLine,
+    *,
+    group: str,
+    budget_s: float | None = None,
 ) -> Replicates:
-    """Run until `n_replicates` were valid, or as many were not, or something breaks it off.
+    """Run until `n_replicates` were valid, or as many were not, or time is up, or something breaks it off.
 
     Where the first two were left out the run says who competes, and begins anew where it waited for quiet, once.
     What was measured until a Ctrl-C, the end of the link, or a worker that fails is kept, and the group says so; a
@@ -224,10 +235,12 @@ def collect_replicates(
         rules=(Rule(profile=config.profile, complain=complain),),
         keep=itemgetter(0),
         witness=witness,
+        budget_s=budget_s,
+        n_first=(n_least := min(MIN_SAMPLES, config.n_replicates)),
     )
     with series.broken_off():
-        series.extend(config.n_replicates)
-    is_enough = len(series.valid) >= min(MIN_SAMPLES, config.n_replicates)
+        series.extend(config.n_replicates, most_left_out=config.n_replicates)
+    is_enough = len(series.valid) >= n_least
     complaint = series.shortage("replicates", is_enough=is_enough, n_wanted=config.n_replicates)
     return Replicates(
         payloads=tuple(series.valid),

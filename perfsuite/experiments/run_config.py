@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 
@@ -15,6 +15,7 @@ from perfsuite.measure.board.protocol import Board, build_logs
 from perfsuite.measure.engine import Engine
 from perfsuite.measure.opencl_backend import OpenClBackend
 from perfsuite.records.history_place import HistoryPlace
+from perfsuite.records.outcome import SUSPECT_EXIT
 from perfsuite.records.run_origin import NO_ORIGIN, RunOrigin
 from perfsuite.verdict.entry import StoredSession
 
@@ -46,6 +47,10 @@ class Margins:
         """Return the margin of a case: command line, marker on the test, ini file, device profile, default."""
         sources = (self.command_line.find(kind), marker, self.ini.find(kind), self.profile.find(kind))
         return next((ratio for ratio in sources if ratio is not None), default)
+
+    def mentions(self, kind: str) -> bool:
+        """Whether a source mentions this very kind."""
+        return any(kind in each.by_kind_ratio for each in (self.command_line, self.ini, self.profile))
 
     def unused_kinds(self, known: Collection[str]) -> tuple[str, ...]:
         """Return the kinds of which the command line speaks and that no case has, such as a misspelt one."""
@@ -128,6 +133,10 @@ class RunConfig:
     wait_quiet_s: float = 0.0
     #: Whether a run that judged nothing ends with 0.
     allows_undecided: bool = False
+    #: Whether sides that compute different outputs are judged by their times.
+    allows_other_output: bool = False
+    #: What a run ends with in which something looks slower, not proven.
+    suspect_exit: int = SUSPECT_EXIT
     #: What pairs compare with; None compares with stored baselines.
     old: RunConfig | None = None
     #: The same as it was asked for.
@@ -148,6 +157,17 @@ class RunConfig:
     def is_against(self) -> bool:
         """Whether an option names an old side, so that stored baselines do not count."""
         return self.old is not None and self.old_session is None
+
+    @property
+    def compares_outputs(self) -> bool:
+        """Whether the old side is to compute the same: one model with caches of one type, on any build."""
+        if self.old is None:
+            return False
+        new, old = (
+            replace(each, settings=replace(each.settings, flash_attn=True), n_ubatch=1)
+            for each in (self.workload, self.old.workload)
+        )
+        return new == old
 
     @property
     def engine(self) -> Engine:

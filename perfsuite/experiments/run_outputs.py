@@ -39,6 +39,7 @@ def run_file(session: PerfSession) -> RunFile:
         n_discarded_replicates={name: group.n_discarded for name, group in groups.items()},
         sentinels_ns={name: group.sentinels_ns for name, group in groups.items()},
         covariates={name: group.covariates for name, group in groups.items()},
+        outputs={name: group.outputs[0] for name, group in groups.items() if group.outputs},
         device_notes=measured.notes,
         is_injected=bool(config.inject_op or config.inject_phases),
         is_interrupted=session.is_interrupted,

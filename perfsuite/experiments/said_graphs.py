@@ -16,6 +16,7 @@ import msgspec
 from perfsuite.errors import ArchitectureError, MeasurementError, PerfsuiteError
 from perfsuite.expectation.engine_graphs import EngineGraphs, GraphKey, graph_key
 from perfsuite.expectation.graphs.operator import Operator
+from perfsuite.expectation.graphs.request import Batch
 from perfsuite.expectation.llama_workload import LlamaWorkload
 from perfsuite.experiments.run_config import RunConfig
 from perfsuite.measure.board.protocol import Board
@@ -65,8 +66,10 @@ def with_engine_graphs(
         return workload
 
 
-def engine_graphs(workload: LlamaWorkload, engine: Engine, board: Board, *, models_dir: Path) -> EngineGraphs:
-    """Ask the engine for the graphs of a workload's evaluations; no weight is read.
+def engine_graphs(
+    workload: LlamaWorkload, engine: Engine, board: Board, *, models_dir: Path, batches: Sequence[Batch] | None = None
+) -> EngineGraphs:
+    """Ask the engine for the graphs of a workload's evaluations, or of others; no weight is read.
 
     Raises MeasurementError: this release says no graphs, or not of this architecture. ArchitectureError: it cannot load
     the model.
@@ -74,7 +77,8 @@ def engine_graphs(workload: LlamaWorkload, engine: Engine, board: Board, *, mode
     if workload.n_sequences > 1:
         raise MeasurementError("graphs of several sequences are not asked for")
     whole = GraphKey(1, 1, workload.n_ctx, is_first=False)
-    keys = tuple(dict.fromkeys((whole, *map(graph_key, workload.graph_batches))))
+    asked = workload.graph_batches if batches is None else batches
+    keys = tuple(dict.fromkeys((whole, *map(graph_key, asked))))
     plan = GraphsPlan(
         llama=_llama_plan(replace(workload, projector=None), engine, board, models_dir),
         batches=tuple((key.n_tokens, key.n_outputs or STAND_IN_OUTPUTS, key.n_kv) for key in keys),

@@ -29,7 +29,7 @@ from perfsuite.experiments.said_graphs import with_run_graphs
 from perfsuite.experiments.stored import StoredBaselines, open_baselines
 from perfsuite.measure.counted_call import CountedCall
 from perfsuite.records.attribution import Attribution
-from perfsuite.records.case_groups import OWN_GROUP, group_of_kind
+from perfsuite.records.case_groups import OWN_GROUP, group_of_kind, has_no_answer
 from perfsuite.records.events import GRAPH_PHASES, Phase
 from perfsuite.records.outcome import CaseSamples, Judgement, Outcome, is_nothing_judged
 from perfsuite.verdict.allowance import Allowance, StepShare, step_share
@@ -180,8 +180,9 @@ class PerfSession:
 
     def _record(self, *, may_be_empty: bool) -> None:
         """Record baselines; that there is nothing to record is an error, unless another one says why."""
-        n_cases = self.stored.record(self.groups, self._own_judgements(), recorded_at=self.started_at)
-        if n_cases or self.errors or may_be_empty:
+        recorded = self.stored.record(self.groups, self._own_judgements(), recorded_at=self.started_at)
+        self.first_notes = (*self.first_notes, *recorded)
+        if recorded or self.errors or may_be_empty:
             return
         reasons = Counter(each.reason for each in self.judgements.values() if each.outcome is Outcome.INVALID)
         why = reasons.most_common(1)[0][0] if reasons else "no case that has baselines was measured"
@@ -192,6 +193,18 @@ class PerfSession:
         """Whether there are cases or statements, and nothing was found out about any."""
         is_told = any(statement.holds is not None for statement in self._statements.values())
         return not is_told and is_nothing_judged(each.outcome for each in self.judgements.values())
+
+    @property
+    def has_no_answer(self) -> bool:
+        """Whether end_to_end, prefill and decode were asked for, and none could be compared."""
+        return has_no_answer({case_id: each.outcome for case_id, each in self.judgements.items()})
+
+    @property
+    def suspicion(self) -> str:
+        """What lets somebody look at a run in which nothing fails; empty where nothing does."""
+        if any(each.outcome is Outcome.SUSPECT for each in self.judgements.values()):
+            return "looks slower, not proven"
+        return "fewer than five pairs" if any(group.is_too_few for group in self.groups.values()) else ""
 
     def let_go(self) -> None:
         """Give the device back; what could not be restored is an error of the run, what was is reported."""
@@ -229,7 +242,20 @@ class PerfSession:
         is_lost = self.is_interrupted and self.config.baseline_mode == "record"
         lost = ("the run was interrupted: its samples are no baseline; run again",) if is_lost else ()
         stored = self.stored.notes(self.groups, self._own_judgements())
-        return (*stored, *noted, *lost, *self.first_notes, *self.measured.notes)
+        return (*stored, *self._judged_by(), *noted, *lost, *self.first_notes, *self.measured.notes)
+
+    def _judged_by(self) -> tuple[str, ...]:
+        """Say which groups were judged in pairs with what made their baseline, and which by its stored times."""
+        own = {} if self.config.is_against else self._own_judgements()
+        paired = [name for name, found in own.items() if any(each.n_pairs is not None for each in found)]
+        stored = [
+            name
+            for name, found in own.items()
+            if name not in paired and any(each.baseline_ns is not None for each in found)
+        ]
+        told = (("in pairs with what made the baseline", paired), ("by stored times", stored))
+        by = [f"{how}: {', '.join(sorted(names))}" for how, names in told if names]
+        return (f"judged {'; '.join(by)}",) if by else ()
 
     def _judge_measured(self) -> None:
         """Judge the selected cases that were measured and whose tests were not reached."""
@@ -286,7 +312,7 @@ class PerfSession:
         case = self.cases.get(case_id)
         if case is None or group_of_kind(case.kind) not in self.groups:
             return None
-        if case.kind == BINDING:
+        if group_of_kind(case.kind) == BINDING:
             found = steps_ns(self.config, self.groups[BINDING])
         else:
             found = self._steps_ns if group_of_kind(case.kind) == group_of_kind("phase") else {}
@@ -314,7 +340,8 @@ class PerfSession:
         if reason and group not in self.groups:
             return CaseSamples(case_id=case.case_id, samples_ns=(), problems=(reason,))
         samples = self.groups[group].samples[case.case_id]
-        return replace(samples, problems=(*samples.problems, *self.measured.held.problems))
+        differing = () if self.config.allows_other_output else self.stored.other_outputs(group, self.groups)
+        return replace(samples, problems=(*differing, *samples.problems, *self.measured.held.problems))
 
     def _reason(self, name: str) -> str | None:
         """Return why a group, or an experiment, was not measured."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from pathlib import Path
 
 from perfsuite import __version__
@@ -15,10 +16,11 @@ from perfsuite.records.outcome import Judgement, Outcome
 from perfsuite.units import format_count
 from perfsuite.verdict.baseline import BaselineFile, baseline_path, changing, read_baselines, write_baselines
 from perfsuite.verdict.compare import BaselineMatch
-from perfsuite.verdict.creep import Creep, find_creep
+from perfsuite.verdict.creep import find_creep, unknown_creep
 from perfsuite.verdict.drift import fitted_weights, suspicion
 from perfsuite.verdict.entry import BaselineEntry, StoredSession, entry_with
 from perfsuite.verdict.match import match_case
+from perfsuite.verdict.outputs import other_outputs, output_errors
 
 #: What was measured, by group.
 Groups = Mapping[str, GroupSamples]
@@ -45,6 +47,8 @@ class StoredBaselines:
     fitted: dict[str, Mapping[str, float]] = field(default_factory=dict)
     #: By group: what made the samples of this run, by its id in the board's store.
     kept_engines: dict[str, str] = field(default_factory=dict)
+    #: By group: that its engine computes something else than the newest session's did, or nothing.
+    differing: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     def match(self, case_id: str, group: str, groups: Groups) -> BaselineMatch:
         """Return what a case is compared with; nothing where nothing must be compared, or nothing was measured."""
@@ -68,6 +72,20 @@ class StoredBaselines:
             self.fitted[group] = fitted_weights(entries[0], stated) if entries else stated
         return self.fitted[group]
 
+    def other_outputs(self, group: str, groups: Groups) -> tuple[str, ...]:
+        """Say that a group's processes compute something else than what is stored of the same prompts, if they do."""
+        if group not in self.differing:
+            own, entries = groups[group].outputs, self._entries({group: groups[group]}).get(group, ())
+            sessions = sorted((each for entry in entries for each in entry.sessions), key=attrgetter("recorded_at"))
+            stored = ((each.recorded_at, each.outputs) for each in reversed(sessions) if each.outputs is not None)
+            found = next(((when, kept) for when, kept in stored if own and kept.prompts == own[0].prompts), None)
+            problem = found and other_outputs(
+                (output_errors(found[1], each) for each in own),
+                f"this run and the baseline of {found[0][:16]} compute different outputs",
+            )
+            self.differing[group] = (problem,) if problem else ()
+        return self.differing[group]
+
     def case_ids(self, group: str, settings: Fingerprint) -> tuple[str, ...]:
         """Return the cases of a group that entries hold whose fingerprints have these fields."""
         entries = (*self.files[group].entries, *self.local_files[group].entries)
@@ -77,15 +95,16 @@ class StoredBaselines:
     def notes(self, groups: Groups, judgements: Judgements) -> tuple[str, ...]:
         """Say what the stored baselines show and no verdict does: slow creep, and a machine that is not as it was."""
         entries = self._entries(groups)
-        crept = [each.text for name, found in entries.items() for each in self._creep(found, judgements[name])]
+        crept = [text for name, found in entries.items() for text in self._creep(found, judgements[name])]
         suspicions = (suspicion(found[0].sessions, groups[name].sentinels_ns) for name, found in entries.items())
         return (*crept, *(text for text in suspicions if text))
 
-    def record(self, groups: Groups, judgements: Judgements, *, recorded_at: str) -> int:
-        """Add what was measured properly as a session of each group; return the number of its cases."""
+    def record(self, groups: Groups, judgements: Judgements, *, recorded_at: str) -> tuple[str, ...]:
+        """Add what was measured properly as a session of each group, and say how many cases went into which file."""
         found = {name: [each for each in judgements[name] if _is_reference(each)] for name in groups}
         self._write(self.files, groups, found, recorded_at)
-        return sum(map(len, found.values()))
+        counted = ((self.files[name].path, len(cases)) for name, cases in found.items() if cases)
+        return tuple(f"{format_count(n_cases, 'case')} recorded in {path}" for path, n_cases in counted)
 
     def keep_first(self, groups: Groups, judgements: Judgements, *, recorded_at: str) -> tuple[str, ...]:
         """Keep what has no reference yet as this checkout's own, and say so; nothing is committed by that."""
@@ -168,6 +187,7 @@ class StoredBaselines:
             covariates=group.covariates,
             engine_id=self.kept_engines.get(name),
             engine_version=group.fingerprint.get(ENGINE),
+            outputs=group.outputs[0] if group.outputs else None,
         )
 
     def keep_engines(self, groups: Groups) -> None:
@@ -202,17 +222,18 @@ class StoredBaselines:
         }
         return {name: entries for name, entries in found.items() if entries}
 
-    def _creep(self, entries: Sequence[BaselineEntry], judged: Sequence[Judgement]) -> Iterator[Creep]:
-        """Find creep among the judged cases of a group, each kind by its own margin."""
+    def _creep(self, entries: Sequence[BaselineEntry], judged: Sequence[Judgement]) -> Iterator[str]:
+        """Tell of creep among the judged cases of a group, each kind by its own margin."""
         for entry in entries:
             own = [each for each in judged if entry_with(entries, each.case_id) is entry]
+            weights = fitted_weights(entry, self.config.profile.sentinel_weight_ratio)
             for kind in dict.fromkeys(each.kind for each in own):
-                yield from find_creep(
-                    entry,
-                    [each.case_id for each in own if each.kind == kind],
-                    margin_ratio=self.config.margins.margin_ratio(kind),
-                    weights=fitted_weights(entry, self.config.profile.sentinel_weight_ratio),
-                )
+                case_ids = [each.case_id for each in own if each.kind == kind]
+                margin_ratio = self.config.margins.margin_ratio(kind)
+                crept = find_creep(entry, case_ids, margin_ratio=margin_ratio, weights=weights)
+                yield from (each.text for each in crept)
+            if unknown := unknown_creep(entry, [each.case_id for each in own], weights):
+                yield unknown
 
 
 def open_baselines(config: RunConfig) -> StoredBaselines:

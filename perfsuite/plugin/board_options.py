@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from contextlib import ExitStack, nullcontext
+from contextlib import ExitStack, closing, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
 #: Any way but this machine's own: whoever wants a device that is somewhere else is no run of this machine.
 _AWAY = Reach(way="ssh")
+
+#: Longest that a board of a farm may take for its first answer.
+_LOOK_LIMIT_S = 30.0
 
 #: The board of a farm that a run has; absent where it has none.
 FARM_BOARD_KEY: pytest.StashKey[FarmBoard] = pytest.StashKey()
@@ -61,9 +64,19 @@ def on_farm_board(config: pytest.Config, profile: Profile) -> Profile:
     )
     stack = ExitStack()
     config.add_cleanup(stack.close)
-    lent = borrowed_board(profile.kind, profile.reach, request, tell=lambda text: _tell_beside(config, text))
+    lent = borrowed_board(
+        profile.kind, profile.reach, request, tell=lambda text: _tell_beside(config, text), look=_look
+    )
     board = config.stash[FARM_BOARD_KEY] = stack.enter_context(lent)
     return replace(profile, reach=board.reach)
+
+
+def _look(reach: Reach) -> None:
+    """Have a board do something; raises LinkError where it cannot be reached, MeasurementError where it takes long."""
+    from perfsuite.device.target.opening import open_target  # only a board of a farm is looked at
+
+    with closing(open_target(reach)) as target:
+        target.run(["true"], limit_s=_LOOK_LIMIT_S)
 
 
 def _tell_beside(config: pytest.Config, text: str) -> None:
@@ -99,7 +112,9 @@ def is_to_measure(option: argparse.Namespace) -> bool:
 
 def lists_by_board(option: argparse.Namespace) -> bool:
     """Whether the cases that a run lists depend on the board: on its processors, governors, or kernels."""
-    return bool(option.collectonly) and any(value_of(option, name) for name in _LISTED_BY_BOARD)
+    return (
+        bool(option.collectonly) and not option.perf_plan and any(value_of(option, name) for name in _LISTED_BY_BOARD)
+    )
 
 
 def asked_board(option: argparse.Namespace, profile: Profile, run_id: str, *, cache_dir: Path) -> Board:

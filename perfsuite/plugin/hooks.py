@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from perfsuite.errors import LinkError, PerfsuiteError
+from perfsuite.experiments.kernel_replicates import lack_of_opencl
 from perfsuite.experiments.run_config import RunConfig
 from perfsuite.experiments.session import PerfSession, open_session
 from perfsuite.experiments.shapes.request import HuntRequest
@@ -26,6 +27,7 @@ from perfsuite.plugin.margins import marker_margin
 from perfsuite.plugin.options import on_backend, resolve_config
 from perfsuite.plugin.parameters import BROUGHT, CASE_KINDS, NO_CASE, PARAMETERS, STATEMENT, cases_dir
 from perfsuite.plugin.run_signals import end_on_signals
+from perfsuite.records.case_groups import KERNELS
 
 #: The suite's fixture, and that of pytest-benchmark.
 _PERF, _BENCHMARK = "perf", "benchmark"
@@ -205,9 +207,13 @@ def _refuse_unwritable(folder: Path) -> None:
 
 
 def _on_its_board(run: RunConfig, option: argparse.Namespace) -> RunConfig:
-    """Return the run with the name of its board, which is known now, and the backend that is there."""
+    """Return the run with the name of its board, which is known now, and the OpenCL that is there."""
     run = replace(run, origin=replace(run.origin, board=board_name(run.board)))
-    return run if run.board.is_local else on_backend(run, option)
+    if run.board.is_local:
+        return run
+    if not run.is_against and KERNELS not in run.left_out and (lack := lack_of_opencl(run)):
+        run = replace(run, left_out={**run.left_out, KERNELS: lack})
+    return on_backend(run, option)
 
 
 def _let_go(board: Board) -> None:

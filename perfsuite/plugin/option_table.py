@@ -69,8 +69,8 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "--ubatch-size": _row("largest batch that is computed at once, tokens (default 512)", type=int, metavar="N"),
     "--cache-type-k": _row("type of keys in the KV cache (default f16)", metavar="TYPE"),
     "--cache-type-v": _row("type of values in the KV cache (default f16)", metavar="TYPE"),
-    "--lora-rank": _row("rank of a synthetic LoRA adapter on every layer", type=int, metavar="N"),
-    "--parallel": _row("sequences generated in one batch", type=int, metavar="N"),
+    "--lora-rank": _row("rank of a synthetic LoRA adapter on every layer, at most 65536", type=int, metavar="N"),
+    "--parallel": _row("sequences generated in one batch, at most 256", type=int, metavar="N"),
     "--draft": _row(
         "speculative decoding: draft model or ngram, tokens of a round (default 4), chance of acceptance (default 0.8)",
         metavar="MODEL|ngram[:TOKENS[:ACCEPTANCE]]",
@@ -137,9 +137,9 @@ OPTIONS: dict[str, dict[str, Any]] = {
         metavar="SHA",
     ),
     "--perf-address": _row(
-        "how to reach the device: local, ssh:[user@]host[:port], adb[:SERIAL], serial:[user@]/dev/PORT[,BAUD] "
-        "(default: the profile's)",
-        metavar="local|ssh:HOST|adb|serial:PORT",
+        "how to reach the device: local, ssh:[user@]host[:port], user@host[:port], adb[:SERIAL], "
+        "serial:[user@]/dev/PORT[,BAUD] (default: the profile's)",
+        metavar="ADDRESS",
     ),
     "--perf-plan": _row(
         "write the run into this folder of 'perfsuite bundle --plan', measure nothing",
@@ -177,8 +177,8 @@ OPTIONS: dict[str, dict[str, Any]] = {
         metavar="RATIO|KIND=RATIO,..",
     ),
     "--perf-resolution": _row(
-        "a case passes only if a slowdown of this ratio would be found "
-        f"(default {DEFAULT_RESOLUTION_RATIO:g}; pairs: 0.1 at most)",
+        "against stored times a case passes only if a slowdown of this ratio would be found "
+        f"(default {DEFAULT_RESOLUTION_RATIO:g})",
         metavar="RATIO",
     ),
     "--perf-step-share": _row(
@@ -190,8 +190,13 @@ OPTIONS: dict[str, dict[str, Any]] = {
         choices=("quick", "off"),
         default=DEFAULT_CALIBRATION,
     ),
-    "--perf-strict": _row("new, invalid, incomparable and undecided cases fail", **_SWITCH),
+    "--perf-strict": _row("new, invalid, incomparable, suspect and undecided cases fail", **_SWITCH),
+    "--perf-suspect": _row(
+        "exit code 0 or 1, not 11, if a case looks slower, not proven, or there are fewer than five pairs",
+        choices=("pass", "fail"),
+    ),
     "--perf-allow-undecided": _row("exit code 0, not 10, if nothing could be judged", **_SWITCH),
+    "--perf-allow-different-output": _row("judge pairs whose sides compute different outputs, too", **_SWITCH),
     "--perf-flash-attn": _row(
         "flash attention (default: on; off for OpenCL on a CPU)",
         choices=("on", "off"),
@@ -202,7 +207,8 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "--against-model": _row("compare in pairs with another model", metavar="PATH|NAME"),
     "--against-args": _row(f"compare in pairs with other settings: {AGAINST_ARGUMENTS}", metavar="NAME=VALUE .."),
     "--perf-budget": _row(
-        f"time for pairs, such as 120s or 5m; confirming adds half (default {DEFAULT_BUDGET})",
+        "time for pairs, such as 120s or 5m; half more where a case looks slower or pairs are too few "
+        f"(default {DEFAULT_BUDGET})",
         metavar="SECONDS",
     ),
 }

@@ -26,6 +26,7 @@ from perfsuite.plugin.variant_options import check_variant
 from perfsuite.records.case_groups import KERNELS
 from perfsuite.records.events import GRAPH_PHASES
 from perfsuite.records.history_place import HistoryPlace, history_place
+from perfsuite.records.outcome import SUSPECT_EXIT
 from perfsuite.records.own_files import user_cache
 from perfsuite.verdict.allowance import DEFAULT_RESOLUTION_RATIO, DEFAULT_STEP_SHARE_RATIO
 from perfsuite.workload.prompts import prompt_lengths, prompts_scenario
@@ -58,6 +59,8 @@ def _history(config: pytest.Config) -> HistoryPlace | None:
 
 
 _INJECTABLE_PHASES = tuple(phase.value for phase in GRAPH_PHASES)
+
+_SUSPECT_EXITS = {"pass": 0, "fail": 1}
 
 
 def _is_paired(option: argparse.Namespace) -> bool:
@@ -187,6 +190,8 @@ def _resolve(config: pytest.Config) -> RunConfig:
         strict=option.perf_strict,
         wait_quiet_s=asked_seconds("--perf-wait-quiet", option.perf_wait_quiet) if option.perf_wait_quiet else 0.0,
         allows_undecided=option.perf_allow_undecided,
+        allows_other_output=option.perf_allow_different_output,
+        suspect_exit=_SUSPECT_EXITS.get(option.perf_suspect, SUSPECT_EXIT),
         opencl_platform=option.perf_opencl_platform,
         inject_op=None if injected in _INJECTABLE_PHASES else injected,
         inject_phases=(injected,) if injected in _INJECTABLE_PHASES else (),

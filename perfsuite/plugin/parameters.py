@@ -12,6 +12,7 @@ CASE_KINDS = {
     "phase_case": "phase",
     "operator_case": "operator",
     "binding_case": "binding",
+    "percentile_case": "percentile",
     "kernel_case": "kernel",
     "engine_kernel_case": "engine_kernel",
     "roofline_case": "roofline",

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 _MARGIN_KINDS = f"there are {', '.join(CASE_KINDS.values())}, and the first parts of own ids"
 
-#: Whether nothing else is wrong with the run than that it judged nothing.
-_UNJUDGED_KEY = pytest.StashKey[bool]()
+#: Where nothing else is wrong with the run than that it leaves something open: the line that says so.
+_OPEN_KEY = pytest.StashKey[str]()
 _WRITTEN_KEY = pytest.StashKey["WrittenRun"]()
 
 
@@ -34,9 +34,21 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     without_test = perf.config.strict and any(group.unclaimed or group.found for group in perf.groups.values())
     if (perf.errors or without_test) and session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
-    elif perf.is_undecided and session.exitstatus == pytest.ExitCode.OK:
-        session.config.stash[_UNJUDGED_KEY] = True
-        session.exitstatus = pytest.ExitCode.OK if perf.config.allows_undecided else NOTHING_JUDGED_EXIT
+    elif (perf.is_undecided or perf.has_no_answer or perf.suspicion) and session.exitstatus == pytest.ExitCode.OK:
+        session.exitstatus, session.config.stash[_OPEN_KEY] = _open_end(perf)
+
+
+def _open_end(perf: PerfSession) -> tuple[int, str]:
+    """Return the exit code of a run in which nothing fails and something is open, and the line that says so."""
+    if perf.is_undecided or perf.has_no_answer:
+        what = "nothing was judged" if perf.is_undecided else "no whole phase was judged"
+        option = "--perf-allow-undecided"
+        exit_code = 0 if perf.config.allows_undecided else NOTHING_JUDGED_EXIT
+    else:
+        what, option = perf.suspicion, "--perf-suspect=pass"
+        exit_code = perf.config.suspect_exit
+    told = f"; with {option} it is 0" if exit_code else f", by {option}"
+    return exit_code, f"perfsuite: {what}: exit code {exit_code}{told}"
 
 
 def _finish(perf: PerfSession, session: pytest.Session) -> None:
@@ -83,14 +95,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         terminalreporter.write_line(f"perfsuite: error: {terminal_text(error)}", red=True)
     if perf.measured.saturated is not None:
         terminalreporter.write_line(f"perfsuite: {terminal_text(perf.measured.saturated)}", yellow=True)
-    if config.stash.get(_UNJUDGED_KEY, False):
-        terminalreporter.write_line(_unjudged_line(perf), yellow=True)
-
-
-def _unjudged_line(perf: PerfSession) -> str:
-    if perf.config.allows_undecided:
-        return "perfsuite: nothing was judged, which --perf-allow-undecided lets pass"
-    return f"perfsuite: nothing was judged: exit code {NOTHING_JUDGED_EXIT}; with --perf-allow-undecided it is 0"
+    if line := config.stash.get(_OPEN_KEY, ""):
+        terminalreporter.write_line(line, yellow=True)
 
 
 def _closing_lines(perf: PerfSession, written: WrittenRun | None) -> tuple[str, ...]:

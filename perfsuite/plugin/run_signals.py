@@ -11,8 +11,8 @@ import pytest
 
 from perfsuite.device.end_requests import END_REQUESTS, HeardRequests
 
-#: Ctrl-C is pytest's own.
-_SIGNALS = tuple(each for each in END_REQUESTS if each != signal.SIGINT)
+#: What answers each signal where nobody has asked for anything else.
+_USUAL = dict.fromkeys(END_REQUESTS, signal.SIG_DFL) | {signal.SIGINT: signal.default_int_handler}
 
 
 class RunSignals:
@@ -27,8 +27,8 @@ class RunSignals:
         """Begin; only in the main thread, and only for signals that would end this process at once."""
         if threading.current_thread() is not threading.main_thread():
             return
-        for number in _SIGNALS:
-            if signal.getsignal(number) is signal.SIG_DFL:
+        for number, usual in _USUAL.items():
+            if signal.getsignal(number) is usual:
                 self._before[number] = signal.signal(number, self._on_signal)
 
     def restore(self) -> None:
@@ -51,12 +51,13 @@ class RunSignals:
         self._is_ending = True
 
     def _on_signal(self, number: int, _: FrameType | None) -> None:
-        if not self._is_ending and self._requests.is_new():
+        # whoever presses Ctrl-C once more, and not at once, does not want to wait for the end
+        if (number == signal.SIGINT or not self._is_ending) and self._requests.is_new():
             raise KeyboardInterrupt(signal.Signals(number).name)
 
 
 def end_on_signals(config: pytest.Config) -> None:
-    """Let SIGTERM and SIGHUP end this run in order, until pytest has cleaned up."""
+    """Let Ctrl-C, SIGTERM and SIGHUP end this run in order, until pytest has cleaned up."""
     signals = RunSignals()
     config.add_cleanup(signals.restore)  # the first to be added is the last to be done
     config.pluginmanager.register(signals, "perfsuite-signals")

@@ -15,6 +15,7 @@ _STATUS = {
     Outcome.NEW: ("new", "N", "NEW"),
     Outcome.INVALID: ("invalid", "V", "INVALID"),
     Outcome.INCOMPARABLE: ("incomparable", "C", "INCOMPARABLE"),
+    Outcome.SUSPECT: ("suspect", "S", "SUSPECT"),
     Outcome.INCONCLUSIVE: ("inconclusive", "U", "INCONCLUSIVE"),
 }
 
@@ -31,7 +32,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, str] | None:
-    """Show what is new, invalid, incomparable or undecided under a category and a letter of its own."""
+    """Show what is new, invalid, incomparable, suspect or undecided under a category and a letter of its own."""
     outcome = getattr(report, "perf_outcome", None)
     if outcome is None or report.failed:
         return None

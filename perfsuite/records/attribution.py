@@ -18,6 +18,13 @@ class Carrier:
     share_ratio: float
     #: Whether the part was judged as changed by itself, in the direction of its phase.
     is_significant: bool
+    #: ``new`` or ``old`` where that side alone has it, so that all of its time is a change.
+    only_side: str | None = None
+
+    @property
+    def name(self) -> str:
+        """Its role, and whether it is new or gone."""
+        return {"new": "new: ", "old": "gone: "}.get(self.only_side or "", "") + self.role
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +34,7 @@ class PhaseAttribution:
     case_id: str
     #: New minus old, ns; negative where time was won.
     lost_ns: int
-    #: Largest first; either all are significant, or none is.
+    #: Those of one side alone, then others; of these either all are significant, or none is. Largest first.
     carriers: tuple[Carrier, ...]
     #: What the carriers leave over, ns; it may have either sign.
     unexplained_ns: int

@@ -3,91 +3,140 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from perfsuite.errors import PerfsuiteError
-from perfsuite.records.codec import content_of
-from perfsuite.records.llama_bench import BenchRun
-from perfsuite.records.llama_bench_file import MOST_BYTES, SQLITE_MAGIC, read_llama_bench, rows_of_database, rows_of_sql
-from perfsuite.units import NS_PER_S
+from perfsuite.records.benchmark_text import ACCEPTED, BACKEND_OPS_TABLE, LLAMA_BENCH_TABLE, benchmark_rows
+from perfsuite.records.llama_bench import BenchRun, setting_text
+from perfsuite.units import NS_PER_S, format_count
 
-#: The table that test-backend-ops fills. *Source*: ``sql_printer`` of ``tests/test-backend-ops.cpp`` in llama.cpp.
-BACKEND_OPS_TABLE = "test_backend_ops"
-_ACCEPTED = "expected an output of llama-bench (json, jsonl, sql) or of test-backend-ops perf --output sql"
-_CSV_BEGIN = b'"op_name"'
 _NS_PER_US = NS_PER_S / 1e6
-#: Fields of llama-bench that two runs of one test have alike, besides its name.
-_SETTINGS = (
-    *("model_type", "model_size", "backends", "n_batch", "n_ubatch", "n_threads", "type_k", "type_v"),
-    *("n_gpu_layers", "flash_attn"),
-)
+#: What no operator is told where nobody asks, of parameters that not every release has; of others 0.
+_UNASKED: Mapping[str, str] = {"o": "1", "per": "[0,1,2,3]", "permute": "[0,1,2,3]"}
+#: By operator: parameters that releases of test-backend-ops renamed or parted, and what they are now.
+_RENAMED: Mapping[str, Mapping[str, tuple[tuple[str, str], ...]]] = {
+    "FLASH_ATTN_EXT": {
+        "hs": (("hsk", "{}"), ("hsv", "{}")),
+        "nr": (("nr23", "[{},1]"),),
+        "type_KV": (("type_K", "{}"), ("type_V", "{}")),
+    },
+}
+#: A parameter of an operator; a comma within brackets parts nothing.
+_PARAMETER = re.compile(r"(?:^|,)(\w+)=((?:\[[^\]]*\]|[^,\[])*)")
+#: What is longer is no list of parameters.
+_MOST_CHARACTERS = 10_000
+#: So many tests are named in a message.
+_MOST_NAMED = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimedTest:
-    """One run of one test: its name, when it began (ISO 8601 in UTC, to the second), and its time."""
+    """One run of one test."""
 
+    #: What its tool calls it: ``pp512``, ``MUL_MAT``.
     name: str
+    #: What it ran on, and all that it was told, by the tool's names; without what nobody asks for.
+    machine: tuple[tuple[str, str], ...] = ()
+    settings: tuple[tuple[str, str], ...] = ()
+    #: When it began: ISO 8601 in UTC, to the second.
     began: str
-    time_ns: int
+    #: None where the tool calls what came out wrong.
+    time_ns: int | None
+    #: Why it has no time.
+    problem: str = ""
+
+    @property
+    def identity(self) -> Mapping[str, str]:
+        """All that two runs of one test have alike."""
+        return dict((*self.machine, *self.settings))
 
 
-def read_benchmark(path: Path) -> dict[str, tuple[TimedTest, ...]]:
-    """Read the tests of a file, whose format its content shows: by name, each in the order in which they ran.
+def read_benchmark(path: Path) -> tuple[TimedTest, ...]:
+    """Read the tests of a file, whose form its content shows, in the order in which they ran.
 
     What llama-bench repeated in one process is one time, the median repetition.
 
-    Raises PerfsuiteError: the file cannot be read, is none of the formats, or holds no time; the message names the
+    Raises PerfsuiteError: the file cannot be read, is none of the forms, or holds no time; the message names the
     place.
     """
-    content = content_of(path, PerfsuiteError, _ACCEPTED, most_bytes=MOST_BYTES)
-    if content.startswith(_CSV_BEGIN):
-        raise PerfsuiteError(f"{path}: is the CSV of test-backend-ops, which has no times; use --output sql")
-    tests = _operator_tests(path, content) if _is_of_backend_ops(content) else _bench_tests(read_llama_bench(path))
-    by_name: dict[str, list[TimedTest]] = defaultdict(list)
-    for test in tests:
-        by_name[test.name].append(test)
-    if not by_name:
-        raise PerfsuiteError(f"{path}: holds no test with a time; run test-backend-ops perf --output sql")
-    return {name: tuple(sorted(each, key=lambda test: test.began)) for name, each in by_name.items()}
+    tables = benchmark_rows(path)
+    bench = [BenchRun.from_plain(row, where) for where, row in tables.get(LLAMA_BENCH_TABLE, ())]
+    operators = tables.get(BACKEND_OPS_TABLE, [])
+    tests = [*map(_bench_test, bench), *_operator_tests(operators)]
+    if all(each.time_ns is None for each in tests):
+        raise PerfsuiteError(
+            f"{path}: holds no time{_checks(operators, tests)}; run test-backend-ops perf --output sql"
+        )
+    return tuple(sorted(tests, key=lambda test: test.began))
 
 
-def _is_of_backend_ops(content: bytes) -> bool:
-    """Say whether the text, or the database with the text of its tables, is of test-backend-ops."""
-    begin = content.lstrip()[:6].upper()
-    is_sql = content.startswith(SQLITE_MAGIC) or begin in (b"CREATE", b"INSERT")
-    return is_sql and BACKEND_OPS_TABLE.encode() in content and b"llama_bench" not in content[:65536]
+def _bench_test(run: BenchRun) -> TimedTest:
+    return TimedTest(
+        name=run.test,
+        machine=tuple(run.machine.items()),
+        settings=tuple(run.settings.items()),
+        began=run.test_time,
+        time_ns=round(run.time_ns),
+    )
 
 
-def _bench_tests(runs: tuple[BenchRun, ...]) -> Iterator[TimedTest]:
-    for run in runs:
-        own = (f"{name}={getattr(run, name)}" for name in _SETTINGS)
-        yield TimedTest(name=" ".join((run.test, *own)), began=run.test_time, time_ns=round(run.time_ns))
-
-
-def _operator_tests(path: Path, content: bytes) -> Iterator[TimedTest]:
-    if content.startswith(SQLITE_MAGIC):
-        rows = rows_of_database(path, table=BACKEND_OPS_TABLE, accepted=_ACCEPTED)
-    else:
-        text = content.decode("utf-8", errors="replace")
-        rows = rows_of_sql(path, text, table=BACKEND_OPS_TABLE, accepted=_ACCEPTED)
+def _operator_tests(rows: Sequence[tuple[str, Mapping[str, Any]]]) -> Iterator[TimedTest]:
+    """Yield what was timed, and what failed its check; what is not supported or was only checked is no test."""
     for where, row in rows:
         time_us = _time_us(row, where)
-        if time_us:
-            backend = _text(row, "backend_name", where)
-            name = f"{_text(row, 'op_name', where)}({_text(row, 'op_params', where)}) {backend}"
+        is_wrong = _says(row, "supported") and not _says(row, "passed")
+        if time_us or is_wrong:
+            operator = _text(row, "op_name", where)
+            machine = {name: str(row[name]) for name in ("backend_name", "device_description") if row.get(name)}
             yield TimedTest(
-                name=name, began=_text(row, "test_time", where), time_ns=max(1, round(time_us * _NS_PER_US))
+                name=operator,
+                machine=tuple(machine.items()),
+                settings=tuple(_parameters(operator, _text(row, "op_params", where)).items()),
+                began=_text(row, "test_time", where),
+                time_ns=None if is_wrong else max(1, round(time_us * _NS_PER_US)),
+                problem=f"its check failed{_reason(row)}" if is_wrong else "",
             )
+
+
+def _says(row: Mapping[str, Any], name: str) -> bool:
+    """Return a truth value; true where a row has none."""
+    return str(row.get(name, "1")) not in ("0", "false", "False")
+
+
+def _reason(row: Mapping[str, Any]) -> str:
+    return f" ({row['error_message']})" if row.get("error_message") else ""
+
+
+def _parameters(operator: str, text: str) -> Mapping[str, str]:
+    found = {name: setting_text(value) for name, value in _PARAMETER.findall(text[:_MOST_CHARACTERS])}
+    if not found or len(text) > _MOST_CHARACTERS:
+        return {"op_params": text} if text else {}
+    renamed = _RENAMED.get(operator, {})
+    now = {new: form.format(value) for name, value in found.items() for new, form in renamed.get(name, ((name, "{}"),))}
+    return {name: value for name, value in now.items() if value != _UNASKED.get(name, "0")}
+
+
+def _checks(rows: Sequence[tuple[str, Mapping[str, Any]]], wrong: Sequence[TimedTest]) -> str:
+    """Return what a file without times says of correctness."""
+    unsupported = [f"{row.get('op_name')}({row.get('op_params')})" for _, row in rows if not _says(row, "supported")]
+    failed = [f"{each.name}({','.join(map('='.join, each.settings))}): {each.problem}" for each in wrong]
+    if not rows:
+        return ""
+    n_passed = len(rows) - len(failed) - len(unsupported)
+    parts = [f"of {format_count(len(rows), 'check')} {n_passed} passed"]
+    for told, names in (("failed", failed), ("not supported", unsupported)):
+        more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+        parts += [f"{told}: {', '.join(names[:_MOST_NAMED])}{more}"] if names else []
+    return f", {'; '.join(parts)}"
 
 
 def _text(row: Mapping[str, Any], name: str, where: str) -> str:
     if row.get(name) is None:
-        raise PerfsuiteError(f"{where}: {name} is missing; {_ACCEPTED}")
+        raise PerfsuiteError(f"{where}: {name} is missing; {ACCEPTED}")
     return str(row[name])
 
 

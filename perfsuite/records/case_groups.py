@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+
+from perfsuite.records.events import Phase
+from perfsuite.records.outcome import Outcome
 
 #: The suite's own OpenCL kernels, which take pyopencl.
 KERNELS = "kernels"
@@ -17,6 +20,7 @@ GROUP_OF_KIND = {
     "engine_kernel": "llama",
     "kernel": KERNELS,
     "binding": "binding",
+    "percentile": "binding",
     "roofline": "roofline",
     "fidelity": "fidelity",
     "overhead": "overhead",
@@ -30,6 +34,21 @@ GROUP_OF_KIND = {
 def group_of_kind(kind: str) -> str:
     """Return the group of a kind of cases; a kind that another wheel brings is its own group."""
     return GROUP_OF_KIND.get(kind, kind)
+
+
+_QUESTIONS = (Phase.END_TO_END, Phase.PREFILL, Phase.DECODE, Phase.EMBED)
+
+
+def is_question(case_id: str) -> bool:
+    """Whether a case is what a run is asked first: a phase that is the whole run, reads the prompt or writes."""
+    kind, *_, phase = case_id.split("/")
+    return kind == "phase" and phase in _QUESTIONS
+
+
+def has_no_answer(outcomes: Mapping[str, Outcome]) -> bool:
+    """Whether a run was asked questions, and could compare none; of the outcomes of its cases by id."""
+    found = {outcome for case_id, outcome in outcomes.items() if is_question(case_id)}
+    return bool(found) and found <= {Outcome.INVALID, Outcome.INCOMPARABLE}
 
 
 #: The cases that tests of one's own measure; also the name of their file.

@@ -73,7 +73,14 @@ _MOST_CHARACTERS = 60
 #: Where JSON may have half a character.
 _HALF = re.compile(r"\\u[dD][89a-fA-F]")
 
-_WORDS = {str: "text", int: "a whole number", float: "a number", bool: "true or false", NoneType: "null"}
+_WORDS = {
+    str: "text",
+    bytes: "bytes in base64",
+    int: "a whole number",
+    float: "a number",
+    bool: "true or false",
+    NoneType: "null",
+}
 
 
 def read_json(

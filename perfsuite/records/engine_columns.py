@@ -38,6 +38,10 @@ CHOICE_DTYPE = np.dtype(
 #: From the call that gave the nodes of a graph to a backend to its return; a device's is before they are computed.
 SPLIT_DTYPE = np.dtype([("launch_ns", "<i8"), ("return_ns", "<i8"), ("graph", "<i4"), ("backend", "<i4")])
 
+#: What the last evaluation of a phase came to, the number of a prompt's or of a decode step's phase, at so many places.
+N_OUTPUT_VALUES, PREFILL_ROW, DECODE_ROW = 64, 1, 2
+OUTPUT_DTYPE = np.dtype([("phase", "<i4"), ("repetition", "<i4"), ("values", "<f4", (N_OUTPUT_VALUES,))])
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Evaluations:

@@ -139,6 +139,9 @@ class EngineRecord:
     expert_ids: bytes = b""
     #: Parts of graphs that were given to backends (the ``splits`` recorder).
     splits: bytes = b""
+    #: What prompts and last decode steps came to, and the tokens that greedy sampling chose (`verdict.outputs`).
+    outputs: bytes = b""
+    chosen_tokens: bytes = b""
     backends: tuple[str, ...] = ()
     #: None where the ticks of all these are nanoseconds of the monotonic clock.
     clock: TickClock | None = None
@@ -173,12 +176,25 @@ class EngineRecord:
             expert_choices=made["expert_choices"],
             expert_ids=made["expert_ids"],
             splits=made["splits"],
+            outputs=made.get("outputs", b""),
+            chosen_tokens=made.get("chosen_tokens", b""),
             backends=made["backends"],
             clock=clock,
         )
 
 
-_ARRAYS = ("events", "thread_events", "expert_choices", "expert_ids", "splits")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptOutputs:
+    """What a process came to, kept so that later ones with the same prompts are compared with it."""
+
+    #: What decides the prompts, in words.
+    prompts: str
+    #: As `EngineRecord` has them.
+    outputs: bytes
+    chosen_tokens: bytes
+
+
+_ARRAYS = ("events", "thread_events", "expert_choices", "expert_ids", "splits", "outputs", "chosen_tokens")
 
 _Sizes = tuple[Whole, Whole, Whole, Whole]
 _PlainSpan = tuple[Phase, Whole, Whole, Count, Whole, Whole]
@@ -187,7 +203,12 @@ _PlainNode = tuple[_PlainTensor, str, bool, bool, tuple[_PlainTensor, ...], tupl
 _PlainGraph = tuple[_PlainNode, ...]
 
 
-class _PlainRecord(TypedDict):
+class _PlainOutputs(TypedDict, total=False):
+    outputs: bytes
+    chosen_tokens: bytes
+
+
+class _PlainRecord(_PlainOutputs):
     engine_version: str
     spans: tuple[_PlainSpan, ...]
     graphs: tuple[_PlainGraph, ...]

@@ -45,13 +45,15 @@ _LOST = "fetch the folder of the answers again, or run the folder once more"
 _MOST_BYTES = (256 << 20) + 4096
 
 Digest = Annotated[str, Meta(pattern=r"\A[0-9a-f]{64}\Z", description="64 hex digits")]
-#: An option of the suite's own, or which cases: nothing by which a folder from elsewhere could have code loaded.
+#: An option of the suite's own, or which cases: nothing by which a folder from elsewhere could have code loaded, or say
+#: where this machine's runs, history and baselines are.
 PytestArgument = Annotated[
     str,
     Meta(
-        pattern=r"\A(--(device|model|scenario|prompts|threads|backend|baseline(-dir)?|against(-model|-args)?|perf-[a-z-]+)"
+        pattern=r"\A(--(?!(perf-)?(baseline(-dir|=record)|farm)|perf-(dir|history|results|plan|ingest)(?![a-z-]))"
+        r"(device|model|scenario|prompts|threads|backend|baseline|against(-model|-args)?|perf-[a-z-]+)"
         r"(=[^\x00-\x1f]*)?|-[km][^\x00-\x1f]+)\Z",
-        description="an option of the suite's own as --NAME=VALUE, or -kEXPRESSION",
+        description="an option of the suite's own as --NAME=VALUE that says what is measured, or -kEXPRESSION",
     ),
 ]
 _RequestName = Annotated[str, Meta(pattern=r"\A[0-9]{4,6}\Z", description="the number of a request")]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import statistics
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -18,7 +19,40 @@ FieldValue = str | int | float
 _MOST_TOKENS = 2**31 - 1
 
 #: What older releases did not write, and what they did instead.
-_SINCE_ADDED: Mapping[str, FieldValue] = {"build_number": 0, "gpu_info": "", "n_depth": 0}
+_SINCE_ADDED: Mapping[str, FieldValue] = {"build_number": 0, "gpu_info": "", "n_depth": 0, "flash_attn": 0}
+#: What they wrote for ``backends``: a truth value a backend, of which the first stands for all.
+_OLDER_BACKENDS: Mapping[str, str] = {
+    "cuda": "CUDA",
+    "opencl": "OpenCL",
+    "vulkan": "Vulkan",
+    "kompute": "Kompute",
+    "metal": "Metal",
+    "sycl": "SYCL",
+    "gpu_blas": "GPU BLAS",
+    "blas": "BLAS",
+}
+#: What tells two runs of one test apart and is no setting: when it ran, what it was built from, what files are called,
+#: and what `BenchRun` has under another name.
+_NO_SETTING = frozenset(
+    {
+        *("build_commit", "build_number", "test_time", "model_filename", "n_prompt", "n_gen", "n_depth", "test"),
+        *("cpu_info", "gpu_info", "backends", "rpc", "f16_kv", *_OLDER_BACKENDS),
+    }
+)
+#: What llama-bench sets where nobody asks, of fields that not every release has; of others 0, nothing and auto.
+_UNASKED: Mapping[str, str] = {
+    "cpu_mask": "0x0",
+    "poll": "50",
+    "split_mode": "layer",
+    "tensor_buft_overrides": "none",
+    "defrag_thold": "-1",
+    "use_mmap": "1",
+    "repack": "1",
+    "mul_mat_q": "1",
+}
+_UNASKED_OTHERS = ("", "0", "auto")
+#: The file type at the end of ``model_type``, which has it in front of other words in some releases.
+_FILE_TYPE = re.compile(r"\b(?:[IT]?Q\d|B?F16|F32|(?:MX|NV)FP4)[^()]*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +115,29 @@ class BenchRun:
         """The median repetition; the mean where single ones are not known."""
         return statistics.median(self.samples_ns) if self.samples_ns else self.avg_ns
 
+    @property
+    def machine(self) -> Mapping[str, str]:
+        """The processor, the accelerators and the backends that ran it, whatever their order."""
+        backends = sorted({"Metal" if name == "MTL" else name for name in self.backends.replace(" ", "").split(",")})
+        return {"cpu_info": self.cpu_info.strip(), "gpu_info": self.gpu_info.strip(), "backends": ",".join(backends)}
+
+    @property
+    def settings(self) -> Mapping[str, str]:
+        """All that two runs of one test have alike beside the machine, without what nobody asked for.
+
+        Of ``model_type`` the file type is left: releases changed the rest of it, for which size and parameters stand.
+        """
+        found = {name: setting_text(getattr(self, name)) for name in IDENTITY_FIELDS}
+        file_type = _FILE_TYPE.search(self.model_type)
+        found["model_type"] = file_type[0].strip() if file_type else self.model_type
+        for name, value in self.others:
+            text = setting_text(value)
+            if not name.startswith(("avg_", "stddev_")) and text not in (
+                (_UNASKED[name],) if name in _UNASKED else _UNASKED_OTHERS
+            ):
+                found[name] = text
+        return {name: text for name, text in found.items() if name not in _NO_SETTING}
+
     def to_plain(self) -> dict[str, Any]:
         """Return the fields under llama-bench's names, those of the repetitions last."""
         plain = {name: getattr(self, name) for name in (*IDENTITY_FIELDS, *TIME_FIELDS)}
@@ -90,14 +147,37 @@ class BenchRun:
     def from_plain(cls, plain: Mapping[str, Any], where: str) -> BenchRun:
         """Build from the fields of one test; `where` begins the message of an error.
 
-        Numbers may be given as text, as SQL has them. Fields that are not known are kept in `others`.
+        Numbers may be given as text, as SQL has them. Fields that are not known are kept in `others`; what older
+        releases said in other fields is read from those.
 
         Raises PerfsuiteError: a field is missing or of another kind, or the test ran nothing.
         """
-        known: dict[str, Any] = {name: _value(plain, name, where) for name in (*IDENTITY_FIELDS, *TIME_FIELDS)}
+        told = {**_of_older(plain), **plain}
+        known: dict[str, Any] = {name: _value(told, name, where) for name in (*IDENTITY_FIELDS, *TIME_FIELDS)}
         run = cls(**known, samples_ns=_samples_ns(plain, where), others=_others(plain, known, where))
         _check_lengths(run, where)
         return run
+
+
+def setting_text(value: FieldValue) -> str:
+    """Return a value of any form as one text: ``1`` for true, and for ``'1.000000'``."""
+    text = str(int(value)) if isinstance(value, bool) else str(value).strip()
+    try:
+        return f"{float(text):.15g}"
+    except ValueError:
+        return text
+
+
+def _of_older(plain: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return what releases before ``backends``, ``n_ubatch`` and ``type_k`` wrote, under the names of today."""
+    found = {"n_ubatch": plain.get("n_batch")}
+    if "blas" in plain:
+        asked = (name for field, name in _OLDER_BACKENDS.items() if str(plain.get(field)) in ("True", "1"))
+        found["backends"] = next(asked, "CPU") + (",RPC" if plain.get("rpc") else "")
+    if "f16_kv" in plain:
+        kind = "f16" if str(plain["f16_kv"]) in ("True", "1") else "f32"
+        found |= {"type_k": kind, "type_v": kind}
+    return found
 
 
 def measured_times(samples_ns: tuple[int, ...], n_tokens: int) -> dict[str, Any]:

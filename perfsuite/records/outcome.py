@@ -29,6 +29,8 @@ class Outcome(str, Enum):
     INCOMPARABLE = "incomparable"
     REGRESSED = "regressed"
     SLOW = "slow"
+    #: Looks slower, not proven.
+    SUSPECT = "suspect"
     INCONCLUSIVE = "inconclusive"
     NEW = "new"
     IMPROVED = "improved"
@@ -40,19 +42,28 @@ class Outcome(str, Enum):
         return self in (Outcome.IMPOSSIBLE, Outcome.REGRESSED, Outcome.SLOW)
 
     @property
+    def alarms(self) -> bool:
+        """Whether somebody should look at the case: it fails, or looks slower."""
+        return self.fails or self is Outcome.SUSPECT
+
+    @property
     def decides(self) -> bool:
         """Whether the case was measured and compared; ``--perf-strict`` fails the others."""
-        return self not in (Outcome.INVALID, Outcome.INCOMPARABLE, Outcome.INCONCLUSIVE, Outcome.NEW)
+        return self.fails or self in (Outcome.PASS, Outcome.IMPROVED)
 
 
-#: The exit code of a run that judged nothing; pytest's own end at 6, and leave room here.
-NOTHING_JUDGED_EXIT = 10
+#: Fewer pairs than this decide nothing.
+LEAST_PAIRS = 5
+
+#: The exit codes of a run that judged nothing, and of one in which something looks slower and is not proven; pytest's
+#: own end at 6, and leave room here.
+NOTHING_JUDGED_EXIT, SUSPECT_EXIT = 10, 11
 
 
 def is_nothing_judged(outcomes: Iterable[Outcome]) -> bool:
-    """Whether there are cases, of which none was decided and none is new."""
+    """Whether there are cases, of which none was decided, none is suspect and none is new."""
     found = set(outcomes)
-    return bool(found) and not any(each.decides or each is Outcome.NEW for each in found)
+    return bool(found) and not any(each.decides or each in (Outcome.SUSPECT, Outcome.NEW) for each in found)
 
 
 #: The outcomes as they are shown, what weighs most first: what fails, what changed, what was not decided, the rest.
@@ -60,6 +71,7 @@ ORDER_OF_WEIGHT = (
     Outcome.REGRESSED,
     Outcome.IMPOSSIBLE,
     Outcome.SLOW,
+    Outcome.SUSPECT,
     Outcome.IMPROVED,
     Outcome.INVALID,
     Outcome.INCOMPARABLE,
@@ -104,8 +116,18 @@ class Judgement:
     reason: str
 
     @property
+    def only_side(self) -> str | None:
+        """Which side of pairs alone has it, ``new`` or ``old``, so that it took 0 on the other; None where both do."""
+        is_alone = bool(self.samples_ns) != bool(self.baseline_samples_ns)
+        if self.outcome is not Outcome.INCOMPARABLE or not self.n_pairs or not is_alone:
+            return None
+        return "new" if self.samples_ns else "old"
+
+    @property
     def old_ns(self) -> float | None:
         """What the case took before by the estimate of the change, for sums over cases; shown is `baseline_ns`."""
+        if self.only_side == "new":
+            return 0.0
         if self.measured_ns is not None and self.change_ratio:
             return self.measured_ns / self.change_ratio
         return self.baseline_ns
@@ -113,9 +135,8 @@ class Judgement:
     @property
     def lost_ns(self) -> int | None:
         """New minus old; negative where time was won."""
-        if self.measured_ns is None or self.old_ns is None:
-            return None
-        return round(self.measured_ns - self.old_ns)
+        new_ns = 0 if self.only_side == "old" else self.measured_ns
+        return None if new_ns is None or self.old_ns is None else round(new_ns - self.old_ns)
 
     #: The forecast's interval, where a calibration gives one.
     lower_ns: int | None = None
@@ -132,7 +153,7 @@ class Judgement:
     resolution_ratio: float | None = None
     #: The share of its step that it may change by, where it passes by that and by nothing finer.
     step_share_ratio: float | None = None
-    #: Pairs that the verdict rests on, and how many more would probably decide an INCONCLUSIVE one.
+    #: Pairs that the verdict rests on, and how many more would probably decide one that is open.
     n_pairs: int | None = None
     n_more_pairs: int | None = None
     #: The smallest slowdown that these pairs could have shown.

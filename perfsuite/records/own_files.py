@@ -1,4 +1,4 @@
-"""Files and folders that are this account's own: the cache, and the files by which processes lock a folder.
+"""What is this account's own: the cache, the files by which processes lock a folder, and this Python.
 
 Where others can write, a name that can be foreseen may be a link that somebody else has laid, or their file. So no link
 is followed, and what another account owns or can write to is refused.
@@ -9,9 +9,25 @@ from __future__ import annotations
 import errno
 import os
 import stat
+import sys
 from pathlib import Path
 
 from perfsuite.errors import PerfsuiteError
+
+#: Whether Python has -P; and what does the same in one that has not.
+_HAS_SAFE_PATH = sys.version_info >= (3, 11)
+_SAFELY = """import runpy, sys
+sys.path.remove("")
+sys.argv[:3] = ["-c"]
+runpy.run_module(WHAT, run_name="__main__", alter_sys=True) if FLAG == "-m" else exec(WHAT)
+"""
+
+
+def own_python(flag: str, what: str, *words: str) -> tuple[str, ...]:
+    """Return what starts a module (``-m``) or a text (``-c``) with this Python, and nothing of the current folder."""
+    if _HAS_SAFE_PATH:
+        return (sys.executable, "-P", flag, what, *words)
+    return (sys.executable, "-c", f"FLAG, WHAT = {flag!r}, {what!r}\n{_SAFELY}", flag, what, *words)
 
 
 def user_cache() -> Path:
@@ -26,10 +42,10 @@ def user_cache() -> Path:
     return folder
 
 
-def refuse_foreign(path: Path, error_type: type[PerfsuiteError]) -> None:
+def refuse_foreign(path: Path, error_type: type[PerfsuiteError], named_by: str = "XDG_CACHE_HOME") -> None:
     """Refuse a file or folder, or a link to one, that accounts other than this one and root own or can write to.
 
-    What is not there passes. Raises PerfsuiteError: of `error_type`.
+    What is not there passes; `named_by` is what names another. Raises PerfsuiteError: of `error_type`.
     """
     for look in (os.lstat, os.stat):
         try:
@@ -39,12 +55,12 @@ def refuse_foreign(path: Path, error_type: type[PerfsuiteError]) -> None:
         if about.st_uid not in (os.geteuid(), 0):
             raise error_type(
                 f"{path}: belongs to the account {about.st_uid}, expected your own ({os.geteuid()}); let "
-                "XDG_CACHE_HOME name a folder of yours, or remove it if nobody needs it"
+                f"{named_by} name a folder of yours, or remove it if nobody needs it"
             )
         is_shared = about.st_mode & stat.S_IWGRP and about.st_gid != os.getegid()
         if not stat.S_ISLNK(about.st_mode) and (about.st_mode & stat.S_IWOTH or is_shared):
             raise error_type(
-                f"{path}: others can write there (mode {stat.S_IMODE(about.st_mode):04o}), and you would run what "
+                f"{path}: others can write there (mode {stat.S_IMODE(about.st_mode):04o}), and you would use what "
                 "they put there; empty it, and run: chmod go-w on it"
             )
 

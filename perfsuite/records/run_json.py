@@ -8,6 +8,7 @@ from typing import Any, TypedDict
 
 from perfsuite.errors import PerfsuiteError
 from perfsuite.records.codec import Amount, Count, Number, Whole, double, from_plain, plain_json
+from perfsuite.records.events import KeptOutputs
 from perfsuite.records.outcome import Outcome
 
 
@@ -43,6 +44,7 @@ class _Carrier(TypedDict, total=False):
     lost_ns: Whole
     share_ratio: Number
     is_significant: bool
+    only_side: str | None
 
 
 class _Phase(TypedDict, total=False):
@@ -96,6 +98,7 @@ class RunFields(_Cases, total=False):
     n_discarded_replicates: dict[str, Count]
     sentinels_ns: dict[str, dict[str, list[Count]]]
     covariates: dict[str, dict[str, Number | None]]
+    outputs: dict[str, KeptOutputs]
     injected: bool
     interrupted: bool
     against: str | None

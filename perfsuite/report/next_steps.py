@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from perfsuite.records.attribution import NO_ATTRIBUTION, Attribution
+from perfsuite.records.case_groups import is_question
 from perfsuite.records.outcome import ORDER_OF_WEIGHT, Judgement, Outcome
 from perfsuite.records.run_origin import RunOrigin
 from perfsuite.report.reproduce import MOST_NAMED, command_again, option_value, shell_word
@@ -126,18 +127,22 @@ def _invalid(run: EndedRun, found: Sequence[Judgement]) -> Iterator[Step]:
 
 
 def _incomparable(run: EndedRun, found: Sequence[Judgement]) -> Iterator[Step]:
-    (reason, _), *_ = Counter(each.reason for each in found).most_common(1)
-    if run.in_pairs:
-        yield f"give both sides what they share; {terminal_text(reason)}", ""
+    stored = [each for each in found if each.n_pairs is None]  # what one side of pairs alone has is a finding
+    if not stored:
         return
+    (reason, _), *_ = Counter(each.reason for each in stored).most_common(1)
     yield (
         f"measure as the baseline was, or keep this as a reference of its own ({terminal_text(reason)})",
         command_again(run.origin, (), _RECORDED),
     )
 
 
-def _inconclusive(run: EndedRun, found: Sequence[Judgement]) -> Iterator[Step]:
+def _open(run: EndedRun, found: Sequence[Judgement]) -> Iterator[Step]:
+    """Decide what is suspect or, where nothing is, undecided: of pairs the questions first, for parts cost the most."""
+    if run.in_pairs and found[0].outcome is Outcome.INCONCLUSIVE and run.of(Outcome.SUSPECT):
+        return
     if run.in_pairs:
+        found = [each for each in found if is_question(each.case_id)] or found
         n_more, budget = _more_pairs(run, found)
         pairs = f"about {n_more} more pairs" if n_more else "more pairs"
         yield f"let {pairs} decide {_named(found)}", command_again(run.origin, (), {"--perf-budget": budget})
@@ -203,10 +208,11 @@ _STEPS: Mapping[Outcome, Callable[[EndedRun, Sequence[Judgement]], Iterator[Step
     Outcome.REGRESSED: _regressed,
     Outcome.IMPOSSIBLE: _impossible,
     Outcome.SLOW: _slow,
+    Outcome.SUSPECT: _open,
     Outcome.IMPROVED: _improved,
     Outcome.INVALID: _invalid,
     Outcome.INCOMPARABLE: _incomparable,
-    Outcome.INCONCLUSIVE: _inconclusive,
+    Outcome.INCONCLUSIVE: _open,
     Outcome.NEW: _new,
 }
 

@@ -17,7 +17,7 @@ from perfsuite.report.visible import is_visible
 #: Kinds whose tests carry the case id as their parameter, which ``-k`` finds.
 SUITE_KINDS = frozenset(
     {
-        *("phase", "operator", "binding", "kernel", "engine_kernel", "roofline"),
+        *("phase", "operator", "binding", "percentile", "kernel", "engine_kernel", "roofline"),
         *("fidelity", "overhead", "trace", "counted"),
     }
     | {"shape-kept", "shape-hunt"}

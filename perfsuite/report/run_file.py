@@ -11,7 +11,8 @@ from typing import Any
 from perfsuite.errors import MeasurementError, PerfsuiteError
 from perfsuite.expectation.ceilings import Ceilings
 from perfsuite.records.attribution import NO_ATTRIBUTION, Attribution, Carrier, PhaseAttribution, UniformShift
-from perfsuite.records.events import PROMPT_PHASES, Phase
+from perfsuite.records.codec import rebuilt, to_plain
+from perfsuite.records.events import PROMPT_PHASES, KeptOutputs, Phase
 from perfsuite.records.outcome import Judgement, Outcome
 from perfsuite.records.run_json import RUN_NAME, SCHEMA, read_plain_run
 from perfsuite.records.run_origin import NO_ORIGIN, BoardName, Commit, RunOrigin
@@ -88,6 +89,8 @@ class RunFile:
     #: By group: the time of each sentinel in each replicate, and what else was seen of the machine.
     sentinels_ns: Mapping[str, Mapping[str, tuple[int, ...]]] = field(default_factory=dict)
     covariates: Mapping[str, Mapping[str, float | None]] = field(default_factory=dict)
+    #: By group: what its first process came to, for a baseline that is made of the run.
+    outputs: Mapping[str, KeptOutputs] = field(default_factory=dict)
     #: By phase: the energy of a token; None where it was too short for the sensor, empty where there is no sensor.
     joules_per_token: Mapping[str, float | None] = field(default_factory=dict)
     #: What having the device came to: governors that were or could not be set, a lock taken over, a link that was lost.
@@ -120,6 +123,7 @@ def plain_run(run: RunFile) -> dict[str, Any]:
         **origin,
         **plain,
         "ceilings": run.ceilings.to_plain() if run.ceilings else None,
+        "outputs": to_plain(run.outputs),
         "duration_s": {"total": round(sum(run.durations_s.values()), 3), **run.durations_s},
         "uniform_shift": attribution["uniform_shift"],
         "attribution": attribution["phases"],
@@ -191,6 +195,7 @@ def _run(plain: Mapping[str, Any]) -> RunFile:
             group: {name: tuple(times) for name, times in each.items()} for group, each in sentinels.items()
         },
         "device_notes": tuple(plain.get("device_notes", ())),
+        "outputs": {group: rebuilt(each, KeptOutputs) for group, each in plain.get("outputs", {}).items()},
         "attribution": Attribution(
             phases=tuple(map(_attribution, plain.get("attribution", ()))),
             uniform_shift=UniformShift(**shift) if shift else None,

@@ -21,7 +21,7 @@ MAX_LINES = 15
 
 
 def failure_lines(failed: Sequence[Judgement], attribution: Attribution) -> tuple[str, ...]:
-    """Return a line for each failing case; what a phase's line of carriers names has none of its own.
+    """Return a line for each case that fails or looks slower; what a phase's line of carriers names has none.
 
     Where everything moved alike, no carriers are shown: each is as slow as the next.
     """
@@ -58,16 +58,17 @@ def _case_lines(judgement: Judgement, tree: PhaseAttribution | None) -> Iterator
 def _branches(tree: PhaseAttribution) -> Iterator[str]:
     if not tree.carriers:
         yield "no few operators carry it"
-    elif not tree.carriers[0].is_significant:
-        yield "none changed for sure by itself; mostly " + ", ".join(map(_branch, tree.carriers))
     else:
-        yield from map(_branch, tree.carriers)
+        yield from map(_branch, [each for each in tree.carriers if each.is_significant])
+        if unsure := [each for each in tree.carriers if not each.is_significant]:
+            none = "no other" if tree.carriers[0].only_side else "none"
+            yield f"{none} changed for sure by itself; mostly {', '.join(map(_branch, unsure))}"
     share_ratio = tree.unexplained_ns / tree.lost_ns if tree.lost_ns else None
     yield f"unexplained {_lost(tree.unexplained_ns, share_ratio)}"
 
 
 def _branch(carrier: Carrier) -> str:
-    return f"{terminal_text(carrier.role)} {_lost(carrier.lost_ns, carrier.share_ratio)}"
+    return f"{terminal_text(carrier.name)} {_lost(carrier.lost_ns, carrier.share_ratio)}"
 
 
 def _lost(lost_ns: int, share_ratio: float | None) -> str:
@@ -86,7 +87,7 @@ def _shortened(blocks: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
     return (*lines, *([f"  ... and {n_left_out} more, in run.json"] if n_left_out else []))
 
 
-_MAX_REASONS = 3
+_MAX_REASONS = 5
 
 
 def next_step(
@@ -130,8 +131,17 @@ def _reasons(judgements: Sequence[Judgement], attribution: Attribution) -> Itera
     has_changed = any(each.outcome in (Outcome.REGRESSED, Outcome.IMPROVED) for each in judgements)
     if attribution.uniform_shift and has_changed:
         yield shift_line(attribution.uniform_shift)
-    yield from failure_lines([each for each in judgements if each.outcome.fails], attribution)
+    yield from failure_lines([each for each in judgements if each.outcome.alarms], attribution)
+    alone = sorted((each for each in judgements if each.only_side), key=lambda each: -abs(each.lost_ns or 0))
+    if alone:
+        more = [f"{len(alone) - _MAX_REASONS} more"] if len(alone) > _MAX_REASONS else []
+        yield f"  on one side alone: {', '.join([*map(_alone, alone[:_MAX_REASONS]), *more])}"
     for outcome in (Outcome.INVALID, Outcome.INCOMPARABLE):
-        reasons = Counter(each.reason for each in judgements if each.outcome is outcome)
+        reasons = Counter(each.reason for each in judgements if each.outcome is outcome and not each.only_side)
         for reason, count in reasons.most_common(_MAX_REASONS):
             yield f"  {outcome.value} ({format_count(count, 'case')}): {terminal_text(reason)}"
+
+
+def _alone(judgement: Judgement) -> str:
+    word = "new" if judgement.only_side == "new" else "gone"
+    return f"{word}: {terminal_text('/'.join(judgement.case_id.split('/')[-2:]))} {_lost(judgement.lost_ns or 0, None)}"

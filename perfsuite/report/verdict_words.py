@@ -9,8 +9,8 @@ from enum import Enum
 from typing import Protocol, TypeAlias
 
 from perfsuite.records.attribution import Attribution
-from perfsuite.records.case_groups import COUNTED
-from perfsuite.records.outcome import Judgement, Outcome
+from perfsuite.records.case_groups import COUNTED, group_of_kind, has_no_answer, is_question
+from perfsuite.records.outcome import LEAST_PAIRS, Judgement, Outcome
 from perfsuite.units import (
     FACTOR_RATIO,
     format_change,
@@ -37,12 +37,23 @@ class CoarsePasses:
 
 
 def outcome_words(judgement: Judgement, outcome: str) -> str:
-    """Return the word for the outcome, of a pass with what it rules out: ``pass at 24 %``, ``pass by share``."""
+    """Return the word for the outcome, of a pass with what it rules out: ``pass at 24 %``, ``pass by share``.
+
+    A pass rules out that a case is slower; where it looks faster, that is said: ``pass at 2 %, looks faster``.
+    """
+    faster = ", looks faster" if looks_faster(judgement) else ""
     if judgement.outcome is not Outcome.PASS or judgement.resolution_ratio is None:
-        return outcome
+        return f"{outcome}{faster}"
     if judgement.step_share_ratio is not None:
-        return f"{outcome} by share"
-    return f"{outcome} at {format_limit(judgement.resolution_ratio)}"
+        return f"{outcome} by share{faster}"
+    return f"{outcome} at {format_limit(judgement.resolution_ratio)}{faster}"
+
+
+def looks_faster(judgement: Judgement) -> bool:
+    """Whether a case is not proven to be faster, and its estimate is by more than its margin."""
+    is_open = judgement.outcome in (Outcome.PASS, Outcome.INCONCLUSIVE)
+    ratio, margin_ratio = judgement.change_ratio, judgement.margin_ratio
+    return is_open and ratio is not None and margin_ratio is not None and ratio * (1.0 + margin_ratio) < 1.0
 
 
 def passed_words(judgements: Iterable[Judgement]) -> str:
@@ -110,13 +121,13 @@ def _is_apart(judgement: Judgement) -> bool:
     return format_ratio(judgement.change_ratio) != format_ratio(judgement.measured_ns / judgement.baseline_ns)
 
 
-#: Cases and carriers that the sentence names; it counts the others.
-_MAX_NAMED = 2
+#: Cases and carriers that the sentence names, and questions; it counts the others.
+_MAX_NAMED, _MAX_QUESTIONS = 2, 3
 
 #: Makes what stands in a sentence for a name, such as the name between marks of code.
 Named: TypeAlias = Callable[[str], str]
 
-#: What the sentence says of the cases of an outcome, by whether there is one.
+#: What the sentence says of the cases of an outcome, by whether there is one; those that are suspect it names.
 _TOLD = {
     Outcome.INVALID: ("is invalid", "are invalid"),
     Outcome.IMPOSSIBLE: ("is faster than physics allows", "are faster than physics allows"),
@@ -156,12 +167,19 @@ def verdict_sentence(run: Judged, *, named: Named = str) -> str:
 
     Names come from the run as they are: whoever shows the sentence escapes it, or lets `named` escape the names.
     """
+    return "; ".join(verdict_parts(run, named=named))
+
+
+def verdict_parts(run: Judged, *, named: Named = str) -> tuple[str, ...]:
+    """Return the parts of the sentence, of which the first can stand alone."""
     if not run.judgements:
-        return "interrupted before anything was measured" if run.is_interrupted else "nothing was measured"
+        return ("interrupted before anything was measured" if run.is_interrupted else "nothing was measured",)
     circumstances = (("interrupted", run.is_interrupted), ("slowed down on purpose", run.is_injected))
     prefix = "".join(f"{word}: " for word, holds in circumstances if holds)
     counts = Counter(judgement.outcome for judgement in run.judgements)
-    return prefix + "; ".join([*_main_words(run, counts, named), *_side_words(counts)])
+    questions = [each for each in run.judgements if _is_open_question(each)]
+    main = [*_main_words(run, counts, named, [_open_words(questions, named)] if questions else [])]
+    return f"{prefix}{main[0]}", *main[1:], *_side_words(run, counts, len(questions))
 
 
 def verdict_tone(run: Judged) -> Tone:
@@ -221,7 +239,7 @@ def carrier_words(case_id: str, attribution: Attribution, *, named: Named = str)
     if attribution.uniform_shift is not None:
         return ""
     trees = [tree for tree in attribution.phases if tree.case_id == case_id]
-    roles = [carrier.role for tree in trees for carrier in tree.carriers if carrier.is_significant]
+    roles = [carrier.name for tree in trees for carrier in tree.carriers if carrier.is_significant]
     return f"carried by {_listed(roles, named)}" if roles else ""
 
 
@@ -236,12 +254,44 @@ def in_order_of_weight(judgements: Iterable[Judgement], attribution: Attribution
     return tuple(sorted(judgements, key=place))
 
 
-def _main_words(run: Judged, counts: Counter[Outcome], named: Named) -> Iterator[str]:
-    for outcome in (Outcome.REGRESSED, Outcome.IMPOSSIBLE, Outcome.SLOW, Outcome.IMPROVED):
-        if counts[outcome]:
+def _main_words(run: Judged, counts: Counter[Outcome], named: Named, open_words: Sequence[str]) -> Iterator[str]:
+    for outcome in (Outcome.REGRESSED, Outcome.IMPOSSIBLE, Outcome.SLOW, Outcome.SUSPECT, Outcome.IMPROVED):
+        if outcome is Outcome.SUSPECT and counts[outcome]:
+            yield f"looks slower, not proven: {_suspects(run, named)}"
+        elif counts[outcome]:
             yield f"{_count_words(outcome, counts[outcome])}{_detail(run, outcome, counts, named)}"
-    if not any(counts[outcome] for outcome in Outcome if outcome.fails or outcome is Outcome.IMPROVED):
-        yield _quiet_words(run, counts)
+    if any(counts[outcome] for outcome in Outcome if outcome.alarms or outcome is Outcome.IMPROVED):
+        yield from open_words
+    elif counts[Outcome.PASS] and open_words:
+        yield "; ".join(["nothing slower found", *open_words])
+    else:
+        yield from (_quiet_words(run, counts), *open_words)
+
+
+def _suspects(run: Judged, named: Named) -> str:
+    """Name what looks slower with its change and interval: questions first, then the largest change."""
+    found = [each for each in run.judgements if each.outcome is Outcome.SUSPECT]
+    found.sort(key=lambda each: (not is_question(each.case_id), -(each.change_ratio or 1.0)))
+    return _listed([f"{named(case_words(each))}{_found_change(each)}" for each in found], str, _MAX_QUESTIONS)
+
+
+def _found_change(judgement: Judgement) -> str:
+    """Return a change and its interval, `` +21.8 % (+13.6 to +25.1)``; empty where there is none."""
+    if judgement.change_ratio is None:
+        return ""
+    interval = interval_words(judgement, told=lambda ratio: format_change(ratio).removesuffix(" %"))
+    return f" {format_change(judgement.change_ratio)}{'' if interval == '-' else f' ({interval})'}"
+
+
+def _is_open_question(judgement: Judgement) -> bool:
+    return judgement.outcome is Outcome.INCONCLUSIVE and is_question(judgement.case_id)
+
+
+def _open_words(questions: Sequence[Judgement], named: Named) -> str:
+    """Name undecided questions, and how much slower they may be: ``decode undecided, up to +2.2 %``."""
+    most = [each.upper_ratio for each in questions if each.upper_ratio is not None]
+    bound = f", up to {format_change(max(most))}" if len(most) == len(questions) else ""
+    return f"{_listed([case_words(each) for each in questions], named, _MAX_QUESTIONS)} undecided{bound}"
 
 
 def _quiet_words(run: Judged, counts: Counter[Outcome]) -> str:
@@ -249,20 +299,36 @@ def _quiet_words(run: Judged, counts: Counter[Outcome]) -> str:
     if counts[Outcome.PASS] == total:
         return f"the only case passed{at}" if total == 1 else f"all {total} cases passed{at}"
     if counts[Outcome.PASS]:
-        return f"no case failed: {_count_words(Outcome.PASS, counts[Outcome.PASS])}{at}"
+        lacks_answer = has_no_answer({each.case_id: each.outcome for each in run.judgements})
+        answer = "no whole phase was judged" if lacks_answer else "nothing slower found"
+        return f"{answer}: {_count_words(Outcome.PASS, counts[Outcome.PASS])}{at}"
     if counts[Outcome.NEW]:
         return "nothing to compare with yet"
     return "nothing could be judged"
 
 
-def _side_words(counts: Counter[Outcome]) -> Iterator[str]:
+def _side_words(run: Judged, counts: Counter[Outcome], n_questions: int) -> Iterator[str]:
+    """Say what was not judged, without the questions that were named."""
+    if _has_too_few_pairs(run.judgements):
+        yield "fewer than five pairs were measured"
     for outcome in (Outcome.INVALID, Outcome.INCOMPARABLE, Outcome.INCONCLUSIVE, Outcome.NEW):
-        if counts[outcome]:
-            yield _count_words(outcome, counts[outcome])
+        n_named = n_questions if outcome is Outcome.INCONCLUSIVE else 0
+        if counts[outcome] > n_named:
+            yield _count_words(outcome, counts[outcome] - n_named, "other case" if n_named else "case")
 
 
-def _count_words(outcome: Outcome, count: int) -> str:
-    return f"{format_count(count, 'case')} {_TOLD[outcome][0 if count == 1 else 1]}"
+def _has_too_few_pairs(judgements: Iterable[Judgement]) -> bool:
+    """Whether what was measured together had too few pairs for any verdict."""
+    most: dict[str, int] = {}
+    for each in judgements:
+        if each.n_pairs is not None:
+            group = group_of_kind(each.kind)
+            most[group] = max(most.get(group, 0), each.n_pairs)
+    return any(n_pairs < LEAST_PAIRS for n_pairs in most.values())
+
+
+def _count_words(outcome: Outcome, count: int, noun: str = "case") -> str:
+    return f"{format_count(count, noun)} {_TOLD[outcome][0 if count == 1 else 1]}"
 
 
 def _detail(run: Judged, outcome: Outcome, counts: Counter[Outcome], named: Named) -> str:
@@ -296,9 +362,7 @@ def _change_of(judgement: Judgement, named: Named) -> str:
     return f"{named(case_words(judgement))} {change}"
 
 
-def _listed(names: Sequence[str], named: Named) -> str:
+def _listed(names: Sequence[str], named: Named, most: int = _MAX_NAMED) -> str:
     """Join a few names, and count what is left: ``a, b and 3 more``."""
-    shown = [named(name) for name in names[:_MAX_NAMED]]
-    if len(names) > _MAX_NAMED:
-        return f"{', '.join(shown)} and {len(names) - _MAX_NAMED} more"
-    return " and ".join(shown)
+    shown = [*map(named, names[:most]), *([f"{len(names) - most} more"] if len(names) > most else [])]
+    return " and ".join(filter(None, (", ".join(shown[:-1]), shown[-1])))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from perfsuite.errors import BaselineError
 from perfsuite.units import format_change, format_count, format_ns
-from perfsuite.verdict.changes import CaseChange
+from perfsuite.verdict.changes import CaseChange, drift_lines
 from perfsuite.verdict.entry import Approval, BaselineEntry, StoredSession
 
 #: A reason that is shorter than this gives none.
@@ -63,11 +63,13 @@ def approval_text(
     """Return the section of an approval in Markdown: when, why, and what changed."""
     listed = notable(changes)
     rows = "".join(f"{line}\n" for line in (_HEAD, *map(_row, listed), "")) if listed else ""
+    told = "".join(f"- {line}\n" for line in drift_lines(changes))
     return f"""## {approved_at[:10]}: {reason}
 
 The run of {recorded_at} on {entry.machine_text}.
 The anchor is of {entry.anchor.recorded_at}: {entry.anchor.reason}. \
 Changes are those that remain after dividing out the drift of the sentinels.
+{told}
 
 {rows}{format_count(len(changes) - len(listed), "more case")} changed by {NOTABLE_RATIO * 100:g} % or less.
 """

@@ -39,13 +39,23 @@ class Part:
     movement: Movement
     #: Its name within the phase.
     role: str
-    #: Its old time over that of all parts of its phase, so that a prefill and a decode step weigh the same.
-    weight_ratio: float
+    #: The old time of all parts of its phase.
+    total_ns: float
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether one side alone has it."""
+        return self.movement.judgement.only_side is not None
+
+    @property
+    def weight_ratio(self) -> float:
+        """Its old time over that of all parts of its phase, so that a prefill and a decode step weigh the same."""
+        return self.movement.old_ns / self.total_ns
 
     @property
     def lost_ratio(self) -> float:
         """What it lost, over the old time of all parts of its phase."""
-        return self.weight_ratio * self.movement.lost_ns / self.movement.old_ns
+        return self.movement.lost_ns / self.total_ns
 
 
 def parent_id(case_id: str) -> str | None:
@@ -63,7 +73,9 @@ def parent_id(case_id: str) -> str | None:
 def movement_of(judgement: Judgement) -> Movement | None:
     """Return how a case moved; None where it was not compared, or what it measured cannot be trusted."""
     old_ns, lost_ns = judgement.old_ns, judgement.lost_ns
-    if judgement.outcome in _UNTRUSTED or not old_ns or lost_ns is None:
+    if old_ns is None or lost_ns is None:
+        return None
+    if judgement.only_side is None and (judgement.outcome in _UNTRUSTED or not old_ns):
         return None
     return Movement(judgement=judgement, old_ns=old_ns, lost_ns=lost_ns)
 
@@ -79,10 +91,9 @@ def parts_by_phase(judgements: Iterable[Judgement]) -> Mapping[str, tuple[Part, 
 
 
 def _parts(movements: Sequence[Movement]) -> Iterator[Part]:
-    total_ns = sum(each.old_ns for each in movements)
+    total_ns = sum(each.old_ns for each in movements) or 1.0
     for each in movements:
-        role = each.judgement.case_id.rpartition("/")[2]
-        yield Part(movement=each, role=role, weight_ratio=each.old_ns / total_ns)
+        yield Part(movement=each, role=each.judgement.case_id.rpartition("/")[2], total_ns=total_ns)
 
 
 #: The phases that make up a request, one or the other: it is read and answered, or made into an embedding.
@@ -107,7 +118,7 @@ def uniform_shift(judgements: Iterable[Judgement], *, margin_ratio: float) -> Un
     found = tuple(judgements)
     by_phase = parts_by_phase(found)
     phases = [each for each in map(movement_of, found) if each and each.judgement.case_id in by_phase]
-    parts = [part for phase in phases for part in by_phase[phase.judgement.case_id]]
+    parts = [part for phase in phases for part in by_phase[phase.judgement.case_id] if not part.is_alone]
     names = {phase.judgement.case_id.rpartition("/")[2] for phase in phases}
     if len(parts) < _LEAST_OPERATORS or not any(names >= request for request in _REQUESTS):
         return None
@@ -151,9 +162,9 @@ def attribute(judgements: Iterable[Judgement], *, margin_ratio: float) -> Attrib
 def phase_attributions(judgements: Iterable[Judgement]) -> tuple[PhaseAttribution, ...]:
     """Attribute each phase that is REGRESSED or IMPROVED and whose parts were compared too.
 
-    What a case lost is its measured time less that time over the estimated change. Named are the parts with the
-    outcome of the phase, largest first; where there is none, the fewest that moved furthest and make up half of the
-    phase's loss. What is not named is unexplained.
+    What a case lost is its measured time less that time over the estimated change. Named are the parts that one side
+    alone has, whichever way they count, and those with the outcome of the phase, largest first; where there is none of
+    these, the fewest that moved furthest and make up half of what is left. What is not named is unexplained.
     """
     found = tuple(judgements)
     parts = parts_by_phase(found)
@@ -166,19 +177,22 @@ def phase_attributions(judgements: Iterable[Judgement]) -> tuple[PhaseAttributio
 
 
 def carrier_of(judgements: Iterable[Judgement]) -> str | None:
-    """Return the role whose REGRESSED cases lost the most, each loss as a share of its phase; None without any."""
+    """Return the role whose REGRESSED or new cases lost the most, as a share of the phase; None without any."""
     lost_ratio: dict[str, float] = defaultdict(float)
     for part in (part for parts in parts_by_phase(judgements).values() for part in parts):
-        if part.movement.judgement.outcome is Outcome.REGRESSED:
+        judgement = part.movement.judgement
+        if judgement.outcome is Outcome.REGRESSED or judgement.only_side == "new":
             lost_ratio[part.role] += part.lost_ratio
     return max(lost_ratio, key=lambda role: lost_ratio[role], default=None)
 
 
 def _attributed(phase: Judgement, lost_ns: int, parts: Sequence[Part]) -> PhaseAttribution:
-    same_way = [part for part in parts if part.movement.lost_ns * lost_ns > 0]
-    moved = sorted(same_way, key=lambda part: -abs(part.movement.lost_ns))
+    ordered = sorted(parts, key=lambda part: -abs(part.movement.lost_ns))
+    alone = [part for part in ordered if part.is_alone][:MAX_CARRIERS]
+    moved = [part for part in ordered if part.movement.lost_ns * lost_ns > 0 and not part.is_alone]
     significant = [part for part in moved if part.movement.judgement.outcome is phase.outcome][:MAX_CARRIERS]
-    named = significant or _most(moved, lost_ns)
+    left_ns = lost_ns - sum(part.movement.lost_ns for part in alone)
+    named = [*alone, *(significant or (_most(moved, left_ns) if left_ns * lost_ns > 0 else ()))]
     return PhaseAttribution(
         case_id=phase.case_id,
         lost_ns=lost_ns,
@@ -188,7 +202,8 @@ def _attributed(phase: Judgement, lost_ns: int, parts: Sequence[Part]) -> PhaseA
                 role=part.role,
                 lost_ns=part.movement.lost_ns,
                 share_ratio=part.movement.lost_ns / lost_ns,
-                is_significant=bool(significant),
+                is_significant=part.is_alone or bool(significant),
+                only_side=part.movement.judgement.only_side,
             )
             for part in named
         ),

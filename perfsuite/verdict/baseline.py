@@ -21,6 +21,7 @@ from typing import Any
 from perfsuite.device.fingerprint import ENGINE, Fingerprint, asked_fields, differences, machine_fields, without_engine
 from perfsuite.errors import BaselineError
 from perfsuite.records.codec import Number, Size, from_plain, parsed_json, plain_json, to_plain
+from perfsuite.records.events import KeptOutputs
 from perfsuite.records.plain_names import plain_name
 from perfsuite.records.whole_file import json_text, make_folder
 from perfsuite.records.whole_set import complete, pending_text, write_together
@@ -40,6 +41,7 @@ class _Session:
     engine: str | None = None
     #: Older versions wrote it into the fingerprint of the entry alone.
     engine_version: str | None = None
+    outputs: KeptOutputs | None = None
 
 
 #: By the file's name of a field of a session: that of `StoredSession`.

@@ -15,7 +15,7 @@ from perfsuite.device.fingerprint import differences
 from perfsuite.records.outcome import Outcome
 from perfsuite.records.trend_point import Night, TrendPoint
 from perfsuite.units import format_change, format_count, format_ns
-from perfsuite.verdict.drift import COMPUTE, MEMORY, sentinel_of
+from perfsuite.verdict.drift import COMPUTE, MEMORY, MOST_DRIFT_RATIO, sentinel_of
 from perfsuite.verdict.significance import Change
 from perfsuite.verdict.steps import STANDARD_STEPS, Step, StepDesign, find_steps
 
@@ -235,10 +235,13 @@ def _changes(
 
 
 def _without_drift(times_ns: Sequence[float], sentinels_ns: Sequence[int], weight_ratio: float) -> list[float]:
-    """Return the times as they would have been with the sentinel as it usually was."""
-    usual_ns = median(sentinels_ns)
-    corrected = zip(times_ns, sentinels_ns, strict=True)
-    return [float(time_ns / (sentinel_ns / usual_ns) ** weight_ratio) for time_ns, sentinel_ns in corrected]
+    """Return the times as they would have been with the sentinel as it usually was.
+
+    What it moved by beyond the most that is divided out stays in the times: the device has changed, and that shows.
+    """
+    usual_ns, most = median(sentinels_ns), 1.0 + MOST_DRIFT_RATIO
+    drifts = (min(max(each / usual_ns, 1.0 / most), most) for each in sentinels_ns)
+    return [float(time_ns / drift**weight_ratio) for time_ns, drift in zip(times_ns, drifts, strict=True)]
 
 
 def _change_point(

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
+from perfsuite.units import format_count
 from perfsuite.verdict.drift import from_anchor_ratio
 from perfsuite.verdict.entry import BaselineEntry, StoredSession, entry_with
 from perfsuite.verdict.match import match_entry
@@ -24,6 +26,8 @@ class CaseChange:
     change: Change | None
     #: New over anchor, likewise.
     anchor_ratio: float | None
+    #: The drift that was divided out, or why nothing that is stored can be compared with; empty without either.
+    drift: str = ""
 
     @property
     def ratio(self) -> float | None:
@@ -49,6 +53,12 @@ def case_changes(
     )
 
 
+def drift_lines(changes: Iterable[CaseChange]) -> Iterator[str]:
+    """Yield each drift that was divided out, or was too much for that, with the number of its cases."""
+    for drift, count in Counter(each.drift for each in changes if each.drift).items():
+        yield f"{format_count(count, 'case')}: {drift}"
+
+
 def _case_change(
     entry: BaselineEntry,
     session: StoredSession,
@@ -57,11 +67,13 @@ def _case_change(
     default_spread_ratio: float,
 ) -> CaseChange:
     samples = session.samples_ns[case_id]
-    stored = match_entry(entry, case_id, sentinels_ns=session.sentinels_ns, weights=weights).sessions_ns
+    match = match_entry(entry, case_id, sentinels_ns=session.sentinels_ns, weights=weights)
+    stored = match.sessions_ns
     return CaseChange(
         case_id=case_id,
         old_ns=entry.reference_ns(case_id),
         new_ns=round(median(samples)),
         change=compare_sessions(stored, samples, default_spread_ratio=default_spread_ratio) if stored else None,
         anchor_ratio=from_anchor_ratio(case_id, entry.anchor, session, weights),
+        drift=match.problem or match.correction,
     )

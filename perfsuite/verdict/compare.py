@@ -26,6 +26,8 @@ class BaselineMatch:
     sessions_ns: tuple[tuple[float, ...], ...] = ()
     #: That drift in words; empty where there is none worth reporting.
     correction: str = ""
+    #: Why what is stored cannot be compared with: the device has changed since; empty where it can.
+    problem: str = ""
     #: From which engine to which the case goes; empty where they are the same, or one is not known.
     engines: str = ""
     #: How the nearest stored fingerprint differs; empty when one matches or none is stored.
@@ -45,6 +47,8 @@ def judge(
     """Judge one case; where several outcomes hold, the first in the order of `Outcome` is given."""
     measured_ns = round(median(samples.samples_ns)) if samples.samples_ns else None
     compared = _compared(samples, baseline, allowed)
+    problems = (*samples.problems, *filter(None, [baseline.problem]))
+    samples = replace(samples, problems=problems)
     findings = [*_validity(samples), *physics(measured_ns, expectation), *_history(compared, baseline)]
     finding = foremost(findings)
     change = compared.change if compared else None

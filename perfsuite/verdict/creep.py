@@ -52,6 +52,16 @@ def find_creep(
     )
 
 
+def unknown_creep(entry: BaselineEntry, case_ids: Collection[str], weights: Mapping[str, float]) -> str | None:
+    """Say so where the device has changed since the anchor, so that creep of cases is not known; None where it is."""
+    anchored = [each for each in case_ids if each in entry.anchor.cases_ns and entry.sessions_of(each)]
+    lost = [each for each in anchored if creep_ratio(entry, each, weights) is None]
+    if not lost:
+        return None
+    since = f"since the anchor of {entry.anchor.recorded_at[:10]}"
+    return f"creep of {format_count(len(lost), 'case')} is not known: the device has changed {since}"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseSummary:
     """One stored case; None where there is too little to say."""

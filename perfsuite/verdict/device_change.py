@@ -40,9 +40,10 @@ class DeviceChange:
 
     @property
     def text(self) -> str:
-        """One line for the reader of a run; empty where there is nothing to compare."""
+        """One line for the reader of a run."""
         if not self.ratios and not self.differences:
-            return ""
+            unknown = f"whether the device has changed since {self.recorded_at[:10]} is not known"
+            return f"{unknown}: no phase or kernel was stored then and measured now"
         changes = ", ".join(f"{subject} {format_change(ratio)}" for subject, ratio in self.ratios.items())
         took = f"the baseline's own build takes {changes} against {self.recorded_at[:10]}" if changes else ""
         usual = f"up to {self.spread_ratio * 100:g} % between sessions is usual"

@@ -32,6 +32,9 @@ NATIVE_TTFT, NATIVE_ITL, NATIVE_TOKENS_PER_S = "native ttft", "native itl", "nat
 #: A correction that is less than this is not worth a word.
 _NOTABLE_RATIO = 0.01
 
+#: A machine whose sentinel is off by more than this, either way, is another one: so much is never divided out.
+MOST_DRIFT_RATIO = 0.30
+
 #: A machine whose arithmetic is off by more than this is not in the state that it was stored in.
 _SUSPECT_RATIO = 0.10
 
@@ -75,8 +78,17 @@ class Drift:
         return float(self.ratio**self.weight_ratio)
 
     @property
+    def is_beyond(self) -> bool:
+        """Whether it is more than is ever divided out; the native driver's time is the engine's, and may be any."""
+        is_followed = self.weight_ratio != 0.0 and self.sentinel in (MEMORY, COMPUTE)
+        return is_followed and not 1.0 / (1.0 + MOST_DRIFT_RATIO) <= self.ratio <= 1.0 + MOST_DRIFT_RATIO
+
+    @property
     def text(self) -> str:
         """The correction in words; empty where it is too small to matter."""
+        if self.is_beyond:
+            moved = f"the {self.sentinel} sentinel moved by {format_change(self.ratio)} since it was stored"
+            return f"the device has changed: {moved}, and no more than {MOST_DRIFT_RATIO * 100:g} % is divided out"
         if abs(self.correction_ratio - 1.0) <= _NOTABLE_RATIO:
             return ""
         drift = f"a drift of {format_change(self.ratio)} of the {self.sentinel} sentinel"
@@ -124,13 +136,19 @@ def drift_between(
 def from_anchor_ratio(
     case_id: str, anchor: Anchor, session: StoredSession, weights: Mapping[str, float]
 ) -> float | None:
-    """Return a session's median over the anchor's, less the drift of the sentinel; None where either lacks the case."""
+    """Return a session's median over the anchor's, less the drift of the sentinel.
+
+    None where either lacks the case, and where the device has changed since.
+    """
     if case_id not in anchor.cases_ns or not session.samples_ns.get(case_id):
         return None
     sentinel = sentinel_of(case_id)
     new_ns, old_ns = (session.sentinel_ns(sentinel), anchor.sentinels_ns.get(sentinel)) if sentinel else (None, None)
-    correction = (new_ns / old_ns) ** _weight_of(sentinel or "", weights) if new_ns and old_ns else 1.0
-    return float(session.median_ns(case_id) / (anchor.cases_ns[case_id] * correction))
+    ratio = new_ns / old_ns if new_ns and old_ns else 1.0
+    drift = Drift(sentinel=sentinel or "", ratio=ratio, weight_ratio=_weight_of(sentinel or "", weights))
+    if drift.is_beyond:
+        return None
+    return session.median_ns(case_id) / (anchor.cases_ns[case_id] * drift.correction_ratio)
 
 
 def suspicion(sessions: Sequence[StoredSession], new: Mapping[str, Sequence[int]]) -> str | None:
@@ -151,6 +169,9 @@ MIN_SESSIONS = 6
 #: The standard deviation of weights about 0 that is taken for granted: most lie within -1 and 1.
 _PRIOR_DEVIATION = 0.5
 
+
+#: Of what all sessions of a sentinel differ: what is left by rounding.
+_NO_SPREAD = 1e-9
 
 #: A session, in logarithms: its sentinel, and the middle of its cases against their own means.
 _Point = tuple[float, float]
@@ -182,28 +203,32 @@ def _points(entry: BaselineEntry, sentinel: str) -> list[_Point]:
     for case_id in case_ids:
         logs = [math.log(each.median_ns(case_id)) for each in sessions if each.samples_ns.get(case_id)]
         if len(logs) == len(sessions):
+            mean = fmean(logs)
             for place, value in enumerate(logs):
-                shifts[place].append(value - fmean(logs))
+                shifts[place].append(value - mean)
     sentinels = (math.log(session.sentinel_ns(sentinel) or 1.0) for session in sessions)
     return [(value, median(shifts[place])) for place, value in enumerate(sentinels) if place in shifts]
 
 
 def _weight(points: Sequence[_Point]) -> float:
     """Return the weight of a sentinel; 0 where held-out sessions are no steadier by one."""
-    with_weight = without = 0.0
-    for place, (sentinel, cases) in enumerate(points):
-        others = [*points[:place], *points[place + 1 :]]
-        off = cases - fmean(y for _, y in others)
-        without += off**2
-        with_weight += (off - _ridge(others) * (sentinel - fmean(x for x, _ in others))) ** 2
-    return _ridge(points) if with_weight < without else 0.0
-
-
-def _ridge(points: Sequence[_Point]) -> float:
+    n_points = len(points)
     mean_x, mean_y = map(fmean, zip(*points, strict=True))
     centred = [(x - mean_x, y - mean_y) for x, y in points]
-    squares, products = math.fsum(x * x for x, _ in centred), math.fsum(x * y for x, y in centred)
-    if squares == 0.0:
+    sums = tuple(math.fsum(terms) for terms in zip(*((x * x, x * y, y * y) for x, y in centred), strict=True))
+    far = n_points / (n_points - 1)  # from the mean of the others, for one from the mean of all
+    with_weight = without = 0.0
+    for x, y in centred:
+        others = tuple(whole - far * part for whole, part in zip(sums, (x * x, x * y, y * y), strict=True))
+        without += y**2
+        with_weight += (y - _ridge(others, n_points - 1, least=_NO_SPREAD * sums[0]) * x) ** 2
+    return _ridge(sums, n_points) if with_weight < without else 0.0
+
+
+def _ridge(sums: Sequence[float], n_points: int, *, least: float = 0.0) -> float:
+    """Return the estimate of so many points by the sums of xx, xy and yy; 0 where the sentinel has not moved."""
+    squares, products, rest = sums
+    if squares <= least:
         return 0.0
-    left = math.fsum((y - products / squares * x) ** 2 for x, y in centred) / max(1, len(points) - 2)
+    left = max(0.0, rest - products**2 / squares) / max(1, n_points - 2)
     return products / (squares + left / _PRIOR_DEVIATION**2)

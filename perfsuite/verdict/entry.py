@@ -8,6 +8,7 @@ from statistics import median
 
 from perfsuite.device.fingerprint import ENGINE, Fingerprint, without_engine
 from perfsuite.records.codec import Number, Size
+from perfsuite.records.events import KeptOutputs
 
 #: How many sessions are kept of a case; the oldest go first.
 MAX_SESSIONS = 20
@@ -32,6 +33,8 @@ class StoredSession:
     engine_id: str | None = None
     #: The released version of the engine that was measured; None where there was none.
     engine_version: str | None = None
+    #: What its first process came to; None of what older versions recorded.
+    outputs: KeptOutputs | None = None
 
     def median_ns(self, case_id: str) -> float:
         """Return the median of a case's samples."""

@@ -61,14 +61,19 @@ def absence_text(n_others: int, board: str | None) -> str:
 def match_entry(
     entry: BaselineEntry, case_id: str, *, sentinels_ns: Mapping[str, Sequence[int]], weights: Mapping[str, float]
 ) -> BaselineMatch:
-    """Return the samples of a case by session, as they would have been on the machine as it is now."""
-    sessions = entry.sessions_of(case_id)
-    drifts = [drift_between(case_id, session, sentinels_ns, weights) for session in sessions]
+    """Return the samples of a case by session, as they would have been on the machine as it is now.
+
+    Sessions from which it has moved too far are left out; where that are all, the device has changed.
+    """
+    found = [
+        (session.samples_ns[case_id], drift_between(case_id, session, sentinels_ns, weights))
+        for session in entry.sessions_of(case_id)
+    ]
+    near = [(samples_ns, drift) for samples_ns, drift in found if drift is None or not drift.is_beyond]
     return BaselineMatch(
-        sessions_ns=tuple(
-            _scaled(session.samples_ns[case_id], drift) for session, drift in zip(sessions, drifts, strict=True)
-        ),
-        correction=_middle_text([drift for drift in drifts if drift is not None]),
+        sessions_ns=tuple(_scaled(samples_ns, drift) for samples_ns, drift in near),
+        correction=_middle_text([drift for _, drift in near if drift is not None]),
+        problem="" if near else next((drift.text for _, drift in reversed(found) if drift is not None), ""),
     )
 
 

@@ -10,6 +10,8 @@ from typing import Any
 from perfsuite.device.fingerprint import ENGINE, Fingerprint
 from perfsuite.errors import BaselineError
 from perfsuite.records.case_groups import group_of
+from perfsuite.records.codec import rebuilt
+from perfsuite.records.events import KeptOutputs
 from perfsuite.records.outcome import Outcome
 from perfsuite.records.plain_names import plain_name
 from perfsuite.records.run_json import read_plain_run
@@ -78,7 +80,11 @@ def require_reference(run: RecordedRun) -> None:
 
 
 def _run(path: Path, plain: Mapping[str, Any]) -> RecordedRun:
-    rejected = {each["id"]: each["outcome"] for each in plain["cases"] if Outcome(each["outcome"]) in REJECTED}
+    rejected = {
+        each["id"]: each["outcome"]
+        for each in plain["cases"]
+        if Outcome(each["outcome"]) in REJECTED or 0 in each["samples_ns"]
+    }
     samples: dict[str, dict[str, tuple[int, ...]]] = {}
     for each in plain["cases"]:
         if each["id"] not in rejected and each["samples_ns"]:
@@ -102,6 +108,7 @@ def _recorded(
 ) -> RecordedGroup:
     sentinels = plain.get("sentinels_ns", {}).get(group, {})
     fingerprint = {str(key): str(value) for key, value in plain["fingerprint"][group].items()}
+    kept = plain.get("outputs", {}).get(group)
     model = str(plain["workload"]).rpartition("/")[0]
     engine_id = plain.get("engines", {}).get(group)
     if engine_id is not None:
@@ -113,9 +120,10 @@ def _recorded(
             recorded_at=str(plain["started_at"]),
             suite_version=str(plain["suite_version"]),
             samples_ns=dict(sorted(samples_ns.items())),
-            sentinels_ns={str(name): tuple(int(ns) for ns in times) for name, times in sentinels.items()},
+            sentinels_ns={str(name): tuple(int(ns) for ns in times if ns) for name, times in sentinels.items()},
             covariates=dict(plain.get("covariates", {}).get(group, {})),
             engine_id=engine_id,
             engine_version=fingerprint.get(ENGINE),
+            outputs=None if kept is None else rebuilt(kept, KeptOutputs),
         ),
     )

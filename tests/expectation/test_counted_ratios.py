@@ -21,7 +21,6 @@ from tests.synthetic_counts import WORKLOADS, made_of_terms, made_ratios
 
 
 def test_ratios_are_found_again() -> None:
-    """Counts that are made of terms leave no error, in no kind."""
     found = made_ratios().ratios
     kinds = {ratio.kind for ratio in found}
     assert {"MUL_MAT q8_0 of one row", "MUL_MAT q8_0 of rows", "RMS_NORM+MUL f32", "ROPE f32 of llama"} <= kinds
@@ -39,7 +38,6 @@ def test_a_role_that_stands_out_pulls_no_ratio_along() -> None:
 
 
 def test_a_damaged_file_is_refused(tmp_path: Path) -> None:
-    """With what to do."""
     (tmp_path / "ratios.json").write_text("{}")
     with pytest.raises(MeasurementError, match="run tools/counted_ratios"):
         ratios_in(tmp_path / "ratios.json")

@@ -18,12 +18,10 @@ from ..catalogue_workloads import catalogue_workload
 
 
 def workload(name: str = "smollm2-135m-l2-q8_0", scenario: str = "p64-g600", **settings: object) -> LlamaWorkload:
-    """Return a workload whose weights need not be there."""
     return catalogue_workload(name, scenario, **settings)  # type: ignore[arg-type]
 
 
 def ceilings(flops_per_s: float, bytes_per_s: float) -> Ceilings:
-    """Return a device of two rates."""
     uses = dict.fromkeys(("read_bytes_per_s", "copy_bytes_per_s", "triad_bytes_per_s"), bytes_per_s)
     peaks = dict.fromkeys(("fp32_flops_per_s", "int8_flops_per_s", "f16_flops_per_s"), flops_per_s)
     bandwidth = Bandwidth(working_set_bytes=1 << 30, **uses)

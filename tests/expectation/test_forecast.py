@@ -58,7 +58,6 @@ def forecast(
 def part(
     *, flops: int = 0, parameter_bytes: int = 0, activation_bytes: int = 0, type: str = "q8_0", held: int = 10**9
 ) -> CaseCost:
-    """A part of one dispatch that writes nothing."""
     cost = OpCost(flops=flops, read_bytes=parameter_bytes + activation_bytes, parameter_bytes=parameter_bytes)
     return CaseCost(cost=cost, type=type, working_set_bytes=held)
 
@@ -109,7 +108,6 @@ def test_the_floor_is_never_above_the_forecast(costs: list[CaseCost], ceilings: 
 
 @given(_PARTS, case_costs())
 def test_more_to_do_takes_no_less(costs: list[CaseCost], more: CaseCost) -> None:
-    """Another part makes neither the forecast nor the floor shorter."""
     assert floor_time_ns([*costs, more], CEILINGS) >= floor_time_ns(costs, CEILINGS)
     few, many = forecast(*costs), forecast(*costs, more)
     assert few.expected_ns is not None
@@ -119,7 +117,6 @@ def test_more_to_do_takes_no_less(costs: list[CaseCost], more: CaseCost) -> None
 
 @given(_PARTS, st.floats(1.0, 100.0))
 def test_a_faster_device_takes_no_more(costs: list[CaseCost], factor: float) -> None:
-    """Where every rate is a factor higher, floor and forecast are no longer."""
     faster = replace(
         CEILINGS,
         bandwidths=tuple(level(each.working_set_bytes, each.read_bytes_per_s * factor) for each in CEILINGS.bandwidths),
@@ -148,7 +145,6 @@ def test_the_slower_of_computing_and_moving_counts(cost: CaseCost, expected_ns: 
 
 
 def test_half_precision_raises_the_floors_arithmetic() -> None:
-    """Where 16-bit arithmetic is the fastest, it decides the floor."""
     cost = part(flops=32 * 10**8)
     with_f16 = replace(CEILINGS, f16_flops_per_s=3.2e12)
     assert floor_time_ns([cost], with_f16) == pytest.approx(10**6)
@@ -156,7 +152,6 @@ def test_half_precision_raises_the_floors_arithmetic() -> None:
 
 
 def test_the_spread_of_the_ceilings_lowers_the_floor() -> None:
-    """A device that may not have shown its best has a floor lower by as much."""
     found = forecast(part(parameter_bytes=5 * 10**7), spread_ratio=0.1)
     assert found.floor_ns == 900_000
     assert found.expected_ns == 10**6 + 300
@@ -182,7 +177,6 @@ def test_a_limit_needs_a_tolerance_and_a_forecast_that_is_long_enough(
 
 
 def test_nothing_known_is_nothing_expected() -> None:
-    """Without costs, or without ceilings, there is no forecast."""
     assert forecast() == forecast(part(flops=1), ceilings=None) == Expectation()
     assert forecast(part(flops=1), ceilings=None, best=CEILINGS) == Expectation()
 

@@ -27,20 +27,17 @@ _COSTS = st.builds(OpCost, **dict.fromkeys(COST_FIELDS, _COUNT))
 
 @given(_COSTS, _COSTS)
 def test_costs_add_up_in_any_order(one: OpCost, other: OpCost) -> None:
-    """Addition commutes and nothing is lost with no cost."""
     assert one + other == other + one
     assert one + NO_COST == one
 
 
 @given(_COSTS, st.integers(0, 5))
 def test_a_multiple_is_a_repeated_sum(cost: OpCost, times: int) -> None:
-    """Three times a cost is the cost added three times."""
     assert cost * times == sum([cost] * times, start=NO_COST)
 
 
 @given(_COSTS)
 def test_traffic_is_what_is_read_and_written(cost: OpCost) -> None:
-    """Moved bytes and bytes of the cache are sums of both directions."""
     assert cost.moved_bytes == cost.read_bytes + cost.written_bytes
     assert cost.kv_bytes == cost.kv_read_bytes + cost.kv_written_bytes
 
@@ -53,7 +50,6 @@ _SIZE = st.integers(1, 64)
 
 @st.composite
 def operators(draw: st.DrawFn) -> tuple[str, TensorShape, tuple[TensorShape, ...]]:
-    """Draw an operator with shapes that ggml would allow."""
     type_name = draw(st.sampled_from(_WEIGHT_TYPES))
     k = draw(_SIZE) * _BLOCK[type_name][0]
     m, n, heads, n_kv = draw(_SIZE), draw(_SIZE), draw(_SIZE), draw(_SIZE)
@@ -94,7 +90,6 @@ def operators(draw: st.DrawFn) -> tuple[str, TensorShape, tuple[TensorShape, ...
 
 
 def _wider(of: TensorShape, dimension: int) -> TensorShape:
-    """Double one dimension."""
     return tensor(of.type, *(size * 2 if at == dimension else size for at, size in enumerate(of.ne)))
 
 
@@ -115,7 +110,6 @@ def test_costs_are_counts(operator: tuple[str, TensorShape, tuple[TensorShape, .
 def test_a_larger_operator_costs_no_less(
     operator: tuple[str, TensorShape, tuple[TensorShape, ...]], dimension: int
 ) -> None:
-    """Doubling one dimension of every tensor makes neither FLOPs nor bytes fewer."""
     op, output, sources = operator
     small = cost_of(op, output, sources)
     large = cost_of(op, _wider(output, dimension), [_wider(source, dimension) for source in sources])
@@ -136,7 +130,6 @@ def test_a_row_has_its_stored_size(type_name: str, n_bytes: int) -> None:
 
 @given(st.sampled_from(sorted(_BLOCK)), st.integers(1, 1000))
 def test_rows_are_linear_in_their_blocks(type_name: str, n_blocks: int) -> None:
-    """Every ggml type stores n blocks in n times the bytes of one."""
     elements, n_bytes = _BLOCK[type_name]
     assert row_bytes(type_name, n_blocks * elements) == n_blocks * n_bytes
 
@@ -149,13 +142,11 @@ def test_rows_are_linear_in_their_blocks(type_name: str, n_blocks: int) -> None:
     ],
 )
 def test_a_row_that_cannot_be_is_refused(name: str, n_elements: int, error: type[Exception], told: str) -> None:
-    """A part of a block cannot be stored, and a type that ggml does not have is named."""
     with pytest.raises(error, match=told):
         row_bytes(name, n_elements)
 
 
 def test_an_unknown_operator_is_refused() -> None:
-    """An operator without a row is named, and where a row belongs."""
     with pytest.raises(
         ArchitectureError, match=r"the operator OPT_STEP_SGD; it needs a row in expectation/op_rules.py"
     ):
@@ -222,12 +213,10 @@ _CACHE = tensor("f16", 64, 256, 3)
 def test_a_cost_by_hand(
     op: str, output: TensorShape, sources: list[TensorShape], is_weight: bool, expected: OpCost
 ) -> None:
-    """FLOPs and bytes by the written convention."""
     assert cost_of(op, output, sources, is_weight=is_weight) == expected
 
 
 def activations(*ne: int) -> TensorShape:
-    """Return a tensor of floats."""
     return tensor("f32", *ne)
 
 

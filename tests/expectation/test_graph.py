@@ -41,7 +41,6 @@ def test_a_later_operator_of_another_kind_carries_it() -> None:
 
 
 def test_costs_add_up() -> None:
-    """The cost of no operators is nothing, that of three is three times that of one."""
     assert total_cost(()) == NO_COST
     assert total_cost([_operator("a", "ADD")] * 3) == OpCost(flops=24, n_dispatches=3)
 
@@ -92,7 +91,6 @@ RANK = 8
 
 
 def adapted(name: str, **settings: Any) -> tuple[Weights, tuple[Operator, ...]]:
-    """Describe weights with two layers, and their graph."""
     weights = catalogue_weights(f"{name}-l2-q4_0")
     return weights, engine_graph(weights.architecture, weights.tensor_types, ADAPTED, Settings(**settings))
 
@@ -137,12 +135,10 @@ ONE_OF_EACH = tuple(
 
 
 def graph(weights: Weights, batch: Batch = DECODE, settings: Settings | None = None) -> tuple[Operator, ...]:
-    """List the operators of a batch."""
     return engine_graph(weights.architecture, weights.tensor_types, batch, settings or usual(weights.architecture))
 
 
 def usual(architecture: Architecture) -> Settings:
-    """Ask for flash attention where the architecture has it."""
     return Settings(flash_attn=architecture.family.flash_attention)
 
 
@@ -178,7 +174,6 @@ def test_a_decode_step_reads_every_weight_once(name: str) -> None:
 @pytest.mark.parametrize("flash_attn", [True, False])
 @pytest.mark.parametrize("weights", ONE_OF_EACH, ids=lambda weights: weights.name)
 def test_layers_are_alike(weights: Weights, flash_attn: bool) -> None:
-    """Each layer behind the dense ones has the same operators, and the last gathers the rows that give logits too."""
     settings = Settings(flash_attn=flash_attn and weights.architecture.family.flash_attention)
     operators = graph(weights, settings=settings)
     layers = [[replace(each, layer=None) for each in operators if each.layer == layer] for layer in range(4)]
@@ -198,7 +193,6 @@ def test_a_role_names_an_operator_of_a_layer_once() -> None:
 
 @pytest.mark.parametrize("weights", ONE_OF_EACH, ids=lambda weights: weights.name)
 def test_operators_of_one_role_do_the_same(weights: Weights) -> None:
-    """Where operators of a layer share a role, as the sums over experts do, they are of one kind."""
     for settings in accepted(weights):
         kinds: dict[tuple[str, int | None], set[str]] = {}
         for each in graph(weights, settings=settings):
@@ -238,7 +232,6 @@ def test_kv_bytes_are_those_of_the_cache(weights: Weights) -> None:
 
 @given(st.integers(1, 600), st.integers(0, 3000))
 def test_costs_grow_with_the_batch(n_tokens: int, n_past: int) -> None:
-    """One more token in the batch makes neither FLOPs nor bytes fewer, and the weights are still read once."""
     few, more = (
         total_cost(graph(SMALL, Batch(n_tokens=n, n_outputs=1, n_used=n_past + n, n_ctx=4096)))
         for n in (n_tokens, n_tokens + 1)
@@ -284,7 +277,6 @@ def test_settings_that_the_engine_refuses_have_no_graph() -> None:
 
 
 def test_a_tensor_that_the_file_lacks_is_named() -> None:
-    """A file without a tensor that the graph needs is refused with the tensor's name."""
     types = {name: kind for name, kind in SMALL.tensor_types.items() if name != "blk.7.ffn_up.weight"}
     with pytest.raises(ArchitectureError, match=r"smollm2-135m: the file has no tensor blk\.7\.ffn_up\.weight"):
         engine_graph(SMALL.architecture, types, DECODE, Settings())

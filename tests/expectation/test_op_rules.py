@@ -59,7 +59,6 @@ def test_every_operator_of_the_engine_has_a_row() -> None:
 
 @pytest.mark.parametrize("rule", OPERATORS.values(), ids=lambda rule: rule.name)
 def test_an_operator_has_one_row(rule: OpRule) -> None:
-    """No name stands twice, and what stands in for an operator can be measured."""
     assert rule_of(rule.name) is rule
     assert rule.stand_in in MEASURABLE
 
@@ -79,7 +78,6 @@ OTHERWISE = ("MUL_MAT", "MUL/scalar", "FLASH_ATTN_EXT", "GET_ROWS", "SET_ROWS", 
 @pytest.mark.parametrize("op", sorted(MEASURABLE - set(OTHERWISE)))
 @pytest.mark.parametrize("sizes", [USUAL, ONES], ids=["usual", "ones"])
 def test_sizes_are_found_again(op: str, sizes: OperatorShape) -> None:
-    """An operator that is built of its sizes has, in a graph, the sizes of which it is built alike."""
     operator = graph_operator(replace(sizes, op=op))
     found = shape_of(operator, BATCH)
     again = lone_operator(found).tensors
@@ -90,7 +88,6 @@ def test_sizes_are_found_again(op: str, sizes: OperatorShape) -> None:
 
 @pytest.fixture(scope="module")
 def times() -> OperatorTimes:
-    """Return the times of a calibration of the standard grid."""
     return OperatorTimes(points_of(standard_shapes()), n_threads=2)
 
 

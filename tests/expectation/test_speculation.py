@@ -24,7 +24,6 @@ from tests.catalogue_workloads import catalogue_weights
     ],
 )
 def test_what_is_no_round_is_refused(changes: dict[str, Any], told: str) -> None:
-    """The message names the option, the value and what is accepted."""
     with pytest.raises(PerfsuiteError, match=told):
         Speculation(**changes)
 

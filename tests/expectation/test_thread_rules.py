@@ -15,7 +15,6 @@ from ..catalogue_workloads import catalogue_workload
 
 
 def workload(name: str = "smollm2-135m-l2-q8_0", scenario: str = "p64-g24") -> LlamaWorkload:
-    """Return a workload whose weights need not be there."""
     return catalogue_workload(name, scenario)
 
 
@@ -137,7 +136,6 @@ def test_products_are_taken_piece_by_piece() -> None:
 
 
 def attention(n_positions: int, n_heads: int, n_tokens: int = 1, type: str = "f16") -> Operator:
-    """Return fused attention."""
     cache = (64, n_positions, 3)
     return operator("FLASH_ATTN_EXT", (64, n_heads, n_tokens), (64, n_tokens, n_heads), cache, cache, type=type)
 

@@ -11,7 +11,6 @@ from ..catalogue_workloads import catalogue_workload
 
 
 def case_ids(name: str, scenario: str = "siso", n_threads: int = 2) -> list[str]:
-    """Return the ids of a workload's cases, without the prefix."""
     workload = catalogue_workload(name, scenario)
     prefix = f"trace/{name}/{scenario}/"
     found = list(trace_cases(workload, n_threads))

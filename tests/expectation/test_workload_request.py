@@ -17,7 +17,6 @@ WEIGHTS, SCENARIO = catalogue_weights("smollm2-135m-l2-q8_0"), find_scenario("p5
 
 
 def test_options_that_are_not_there_change_nothing() -> None:
-    """A command without them runs what it always ran."""
     request = WorkloadRequest.of(Namespace(model="own"))
     workload = request.workload(WEIGHTS, SCENARIO, flash_attn=True, models_dir=Path("models"))
     assert (workload, workload.is_alone) == (llama_workload(WEIGHTS, SCENARIO), True)
@@ -49,14 +48,12 @@ def test_a_model_of_embeddings_is_asked_for_prompts_alone(asked: dict[str, int |
 
 
 def test_no_model_of_embeddings_drafts() -> None:
-    """The refusal names the draft."""
     request = WorkloadRequest(draft="tiny-bert-q8_0")
     with pytest.raises(PerfsuiteError, match="--draft=tiny-bert-q8_0: tiny-bert gives embeddings"):
         request.workload(WEIGHTS, SCENARIO, flash_attn=True, models_dir=Path("models"))
 
 
 def test_a_path_may_hold_colons() -> None:
-    """Only numbers behind a colon belong to the form."""
     request = WorkloadRequest(draft="/a:b/none.gguf:4:0.5")
     with pytest.raises(PerfsuiteError, match=r"^/a:b/none\.gguf: "):
         request.workload(WEIGHTS, SCENARIO, flash_attn=True, models_dir=Path("models"))

@@ -28,34 +28,23 @@ def samples(watts: float | None, seconds: int) -> dict[str, Any]:
 
 
 def span(phase: Phase, start_ns: int, end_ns: int, *, n_tokens: int = 1) -> Span:
-    """A stretch of a phase."""
     return Span(phase=phase, repetition=0, token=0, n_tokens=n_tokens, start_ns=start_ns, end_ns=end_ns)
 
 
-def test_a_phase_is_integrated_over_its_repetition(stored_record: EngineRecord) -> None:
+def test_joules_are_those_of_a_token_in_the_middle_replicate(stored_record: EngineRecord) -> None:
     """Four tokens in two seconds at 10 W are 5 J each; a prefill of 10 ms is too short to tell."""
-    decode = [span(Phase.DECODE, _S + at * _S // 2, _S + (at + 1) * _S // 2) for at in range(4)]
-    spans = (span(Phase.PREFILL, 10**7, 2 * 10**7, n_tokens=64), *decode)
+    tokens = [span(Phase.DECODE, _S + at * _S // 2, _S + (at + 1) * _S // 2) for at in range(4)]
+    spans = (span(Phase.PREFILL, 10**7, 2 * 10**7, n_tokens=64), *tokens)
     found = joules_by_phase([samples(10.0, 5)], [replace(stored_record, spans=spans)])
     assert found["decode"] == pytest.approx(5.0)
     assert found["prefill"] is None
-
-
-def test_the_middle_replicate_counts(stored_record: EngineRecord) -> None:
-    """Of three replicates it is the median."""
     decode = replace(stored_record, spans=(span(Phase.DECODE, _S, 3 * _S),))
     found = joules_by_phase([samples(watts, 5) for watts in (1.0, 2.0, 30.0)], [decode] * 3)
     assert found == {"decode": pytest.approx(4.0)}
-
-
-def test_a_board_without_a_sensor_tells_nothing(stored_record: EngineRecord) -> None:
-    """Neither None nor 0 stands for what nobody can measure."""
-    decode = replace(stored_record, spans=(span(Phase.DECODE, _S, 3 * _S),))
     assert joules_by_phase([samples(None, 5), {}], [decode] * 2) == {}
 
 
 def _config(tmp_path: Path) -> Any:
-    """Return what the check reads of a run's configuration."""
     weights = resolve("smollm2-135m-l2-q8_0", cache_dir=tmp_path)
     return SimpleNamespace(backend="cpu", workload=llama_workload(weights, find_scenario("p64-g24")))
 
@@ -70,14 +59,12 @@ def _with_op(record: EngineRecord, name: str, op: str) -> EngineRecord:
 
 
 def test_a_graph_that_is_as_expected_says_nothing(stored_record: EngineRecord, tmp_path: Path) -> None:
-    """Nor does one of a run that has no record."""
     for records in ([stored_record], []):
         checked = check_graphs(_config(tmp_path), records)
         assert (checked.problems, checked.otherwise, checked.notes) == ({}, {}, ())
 
 
 def test_what_is_computed_otherwise_has_no_forecast(stored_record: EngineRecord, tmp_path: Path) -> None:
-    """It is measured all the same, and a note has it."""
     checked = check_graphs(_config(tmp_path), [_with_op(stored_record, "cache_k", "CPY")])
     assert checked.problems == {}
     assert set(checked.otherwise) == {(Phase.PREFILL, "cache_k"), (Phase.DECODE, "cache_k")}
@@ -86,7 +73,6 @@ def test_what_is_computed_otherwise_has_no_forecast(stored_record: EngineRecord,
 
 
 def test_work_that_is_missing_is_a_problem(stored_record: EngineRecord, tmp_path: Path) -> None:
-    """Only the roles that lack it are named."""
     short = replace(stored_record, graphs=tuple(graph[:-1] for graph in stored_record.graphs))
     checked = check_graphs(_config(tmp_path), [short])
     assert all("lost events" in text for texts in checked.problems.values() for text in texts)

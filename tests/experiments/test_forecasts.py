@@ -22,7 +22,7 @@ from perfsuite.measure.board.local_board import LocalBoard
 from perfsuite.measure.calibration_store import store_calibration
 from perfsuite.measure.ceiling_store import stored_ceilings
 from perfsuite.measure.environment import environment_engine
-from perfsuite.measure.plan import LlamaPlan, OperatorsPlan, Plan
+from perfsuite.measure.plan import LlamaPlan, OperatorsPlan, Plan, ProbePlan, TurnsPlan
 from perfsuite.records.events import EngineRecord, Phase
 from perfsuite.trace.samples import replicate_samples
 from perfsuite.workload.scenario import find_scenario
@@ -74,31 +74,17 @@ def _store(of: Calibration, folder: Path, *, build_id: str | None = None) -> Pat
 
 @pytest.fixture
 def measured_ns(stored_record: EngineRecord) -> int:
-    """Return what the prompt of the stored record took."""
     return replicate_samples(stored_record).phase_ns[Phase.PREFILL]
 
 
-def test_a_stored_calibration_is_named_in_the_header(runs: HostRuns, tmp_path: Path) -> None:
-    """The header says when the calibration was recorded on which the forecasts stand."""
-    _store(_calibration(1e6), tmp_path)
-    result = runs("--collect-only")
-    result.stdout.fnmatch_lines(["perfsuite: forecasts from calibration of 2025-01-02T03:04:05+00:00"])
-
-
-def test_without_a_calibration_the_header_says_so(runs: HostRuns) -> None:
-    """Ceilings alone forecast, without an interval, and the header says what to run."""
-    result = runs()
-    result.stdout.fnmatch_lines(["perfsuite: forecasts from ceilings alone; 'perfsuite calibrate' makes them *"])
-    case = runs.cases()[PREFILL]
+def test_forecasts_come_from_the_calibration_or_from_ceilings(runs: HostRuns, tmp_path: Path, measured_ns: int) -> None:
+    """Each phase and operator has the calibration's expectation and interval, and the floor of the ceilings."""
+    runs().stdout.fnmatch_lines(["perfsuite: forecasts from ceilings alone; 'perfsuite calibrate' makes them *"])
+    by_ceilings = runs.cases()
+    case = by_ceilings[PREFILL]
     assert case["expected_ns"] > 0
     assert case["expected_lower_ns"] is case["expected_upper_ns"] is None
     assert case["limit_ns"] == pytest.approx(case["expected_ns"] * HOST.forecast_tolerance_ratio["phase"], abs=10)
-
-
-def test_forecasts_come_from_the_calibration(runs: HostRuns, tmp_path: Path, measured_ns: int) -> None:
-    """Each phase and operator has the calibration's expectation and interval, and the floor of the ceilings."""
-    runs()
-    by_ceilings = runs.cases()
     own = _calibration(measured_ns)
     _store(own, tmp_path)
     assert runs().ret in (0, 1)
@@ -118,7 +104,6 @@ def test_forecasts_come_from_the_calibration(runs: HostRuns, tmp_path: Path, mea
 def test_a_case_within_the_tolerance_of_its_forecast_is_new(
     runs: HostRuns, tmp_path: Path, measured_ns: int, is_beyond: bool
 ) -> None:
-    """A prompt that takes what the calibration says is not slow, nor one between the upper bound and the limit."""
     width = _forecasts(_calibration(measured_ns))[PREFILL]
     _store(_calibration(measured_ns / (width.upper_ns / width.expected_ns * 1.25 if is_beyond else 1.0)), tmp_path)
     runs()
@@ -127,13 +112,14 @@ def test_a_case_within_the_tolerance_of_its_forecast_is_new(
     assert case["expected_lower_ns"] < case["measured_ns"] < case["limit_ns"]
 
 
-def test_a_case_beyond_the_upper_bound_is_slower_than_expected(
-    runs: HostRuns, tmp_path: Path, measured_ns: int
-) -> None:
-    """Without any baseline, a prompt far beyond its interval fails as slow, and the reason has the bound."""
+def test_slow_is_told_apart_from_regressed(runs: HostRuns, tmp_path: Path, measured_ns: int) -> None:
+    """A case that equals its baseline and is far beyond its forecast is slow, and the reason has the bound."""
+    runs("--baseline=record")
+    assert runs().ret == 0
     _store(_calibration(measured_ns / 5), tmp_path)
     result = runs()
     assert result.ret == 1
+    assert "regressed" not in runs.outcomes()
     case = runs.cases()[PREFILL]
     assert case["outcome"] == "slow"
     assert case["reason"].startswith("slower than expected: ")
@@ -141,24 +127,12 @@ def test_a_case_beyond_the_upper_bound_is_slower_than_expected(
     result.stdout.fnmatch_lines([f"*{PREFILL}*", "*slower than expected: *, at most *"])
 
 
-def test_slow_is_told_apart_from_regressed(runs: HostRuns, tmp_path: Path, measured_ns: int) -> None:
-    """A case that equals its baseline and is beyond its forecast is slow, not regressed."""
-    runs("--baseline=record")
-    assert runs().ret == 0
-    _store(_calibration(measured_ns / 5), tmp_path)
-    assert runs().ret == 1
-    outcomes = runs.outcomes()
-    assert "slow" in outcomes
-    assert "regressed" not in outcomes
-
-
-@pytest.mark.parametrize("other", ["build", "threads", "device"])
+@pytest.mark.parametrize("other", ["build", "device"])
 def test_another_calibration_is_not_used(runs: HostRuns, tmp_path: Path, other: str) -> None:
-    """One of another build of the engine, of other threads or of another device forecasts nothing here."""
+    """One of another build of the engine or of another device forecasts nothing here."""
     own = _calibration(1e6)
     changed = {
         "build": own,
-        "threads": replace(own, n_threads=own.n_threads + 1),
         "device": replace(own, fingerprint={**own.fingerprint, "soc": "another"}),
     }
     _store(changed[other], tmp_path, build_id="0" * 16 if other == "build" else None)
@@ -168,11 +142,10 @@ def test_another_calibration_is_not_used(runs: HostRuns, tmp_path: Path, other: 
 
 
 def test_the_threads_of_the_run_choose_the_calibration(runs: HostRuns, tmp_path: Path) -> None:
-    """With --threads the calibration of as many threads is used."""
     n_threads = default_threads() + 5
     _store(replace(_calibration(1e6), n_threads=n_threads), tmp_path)
     result = runs("--collect-only", f"--threads={n_threads}")
-    result.stdout.fnmatch_lines(["perfsuite: forecasts from calibration of *"])
+    result.stdout.fnmatch_lines(["perfsuite: forecasts from calibration of 2025-01-02T03:04:05+00:00"])
     runs("--collect-only").stdout.fnmatch_lines(["perfsuite: forecasts from ceilings alone; *"])
 
 
@@ -196,18 +169,7 @@ def test_a_board_at_the_end_of_a_link_has_ceilings_of_its_own(tmp_path: Path, mo
     assert stored_ceilings(facts.fingerprint, 2, tmp_path / "desk") is None
 
 
-def test_a_calibration_that_cannot_be_read_stops_the_run(runs: HostRuns, tmp_path: Path) -> None:
-    """A corrupt file is one line with its path, before anything is measured."""
-    path = _store(_calibration(1e6), tmp_path)
-    path.write_text("{")
-    result = runs()
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines([f"ERROR: {path}: is not JSON (*); run 'perfsuite calibrate' again"])
-    assert runs.device.plans == []
-
-
 def test_kernels_are_forecast_by_the_ceilings(runs: HostRuns, tmp_path: Path) -> None:
-    """A calibration knows the engine's operators and no OpenCL kernel."""
     _store(_calibration(1e6), tmp_path)
     runs("-k", "kernel")
     cases = [case for case in runs.cases().values() if case["kind"] == "kernel"]
@@ -215,12 +177,20 @@ def test_kernels_are_forecast_by_the_ceilings(runs: HostRuns, tmp_path: Path) ->
     assert all(case["expected_ns"] > 0 and case["expected_upper_ns"] is None for case in cases)
 
 
-def test_pairs_need_no_forecast(runs: HostRuns, tmp_path: Path) -> None:
-    """Compared with another engine, a run has no header line of forecasts and no expectation of a calibration."""
-    _store(_calibration(1e6), tmp_path)
-    result = runs("--collect-only", f"--against={environment_engine().library_dir}")
+@pytest.mark.parametrize("is_calibrated", [True, False])
+def test_pairs_are_judged_by_a_calibration_that_is_stored(
+    runs: HostRuns, tmp_path: Path, measured_ns: int, is_calibrated: bool
+) -> None:
+    """Compared with another engine, what takes far longer than forecast is slow; without a calibration none is made."""
+    if is_calibrated:
+        _store(_calibration(measured_ns / 5), tmp_path)
+    result = runs(f"--against={environment_engine().library_dir}", "--perf-calibrate=quick", "-k", "prefill")
     result.stdout.fnmatch_lines(["perfsuite: *in pairs against *"])
     result.stdout.no_fnmatch_line("*forecasts from*")
+    case = runs.cases()[PREFILL]
+    assert case["floor_ns"] > 0
+    assert (case["outcome"] == "slow", case["limit_ns"] is not None) == (is_calibrated, is_calibrated)
+    assert {type(plan) for plan in runs.device.plans} == {ProbePlan, TurnsPlan}
 
 
 @pytest.fixture
@@ -272,7 +242,6 @@ def test_a_first_run_makes_a_quick_calibration_and_keeps_it(runs: HostRuns, unca
 def test_no_quick_calibration_is_made(
     runs: HostRuns, uncalibrated: FakeDevice, tmp_path: Path, options: tuple[str, ...]
 ) -> None:
-    """Nor is one where it is turned off, nothing of the engine is measured, or a whole one is stored."""
     if options == _QUICK:
         _store(_calibration(1e6), tmp_path)
     runs(*options)
@@ -282,7 +251,6 @@ def test_no_quick_calibration_is_made(
 def test_a_quick_calibration_that_fails_is_a_note(
     runs: HostRuns, uncalibrated: FakeDevice, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The ceilings forecast then, the run goes on, and the next one tries again."""
     monkeypatch.setattr("perfsuite.measure.calibrate.run_undisturbed", _disturbed)
     result = runs(*_QUICK)
     result.stdout.fnmatch_lines(["*quick calibration: disturbed; until there is one, ceilings alone forecast"])
@@ -326,7 +294,6 @@ def test_opencl_on_a_processor_has_its_forecasts_and_no_limit(
 
 
 def test_another_device_has_no_forecast(runs: HostRuns, fake_opencl: FakeOpenCl) -> None:
-    """The processor's ceilings say nothing of a GPU, but of what follows each evaluation on the processor."""
     cases = _run_opencl(runs, fake_opencl, "gpu")
     for case_id, case in cases.items():
         has_forecast = case_id in _PASSES

@@ -19,7 +19,6 @@ OPERATOR, KERNEL = "operator/m/s/decode/ffn_up", "kernel/gemv/1x1/f32"
 
 
 def group(*, compute: tuple[int, ...], memory: tuple[int, ...], samples: tuple[int, ...] = SLOWED) -> GroupSamples:
-    """A group whose cases all took so long."""
     return GroupSamples(
         samples={
             case_id: CaseSamples(case_id=case_id, samples_ns=samples, problems=("a problem of its own",))
@@ -35,15 +34,11 @@ def found(judged: GroupSamples) -> dict[str, list[str]]:
     return {case_id: [each.split()[0] for each in one.problems[1:]] for case_id, one in judged.samples.items()}
 
 
-def test_a_clock_that_drops_counts_for_every_case() -> None:
-    """Whatever bounds a case, the processor that ran it was another one."""
+def test_what_slows_down_counts_for_what_waits_for_it() -> None:
+    """Memory for a decode step and its operators, where they were slower, too; no prefill, and no kernel."""
     judged = with_speed_problems(group(compute=SLOWED, memory=LEVEL))
     assert found(judged) == {each: ["throttled:"] for each in (DECODE, PREFILL, OPERATOR, KERNEL)}
     assert judged.samples[DECODE].problems[0] == "a problem of its own"
-
-
-def test_slower_memory_counts_for_what_waits_for_it() -> None:
-    """A decode step and its operators, where they were slower, too; no prefill, and no kernel of the suite's own."""
     judged = with_speed_problems(group(compute=LEVEL, memory=SLOWED))
     assert found(judged) == {DECODE: ["memory"], PREFILL: [], OPERATOR: ["memory"], KERNEL: []}
     unmoved = with_speed_problems(group(compute=LEVEL, memory=SLOWED, samples=LEVEL))
@@ -51,16 +46,14 @@ def test_slower_memory_counts_for_what_waits_for_it() -> None:
 
 
 def test_what_cannot_be_told_is_said() -> None:
-    """Three replicates without the ceilings at both ends are too few, and the report says so."""
+    """Three replicates are too few, and the ceilings at both ends give a note alone."""
     few = group(compute=(100,) * 3, memory=(100,) * 3, samples=(100,) * 3)
     assert with_speed_problems(few).notes == ("3 replicates are too few to tell whether the device kept its speed",)
     assert with_speed_problems(few, (100, 101)).notes == ()
     assert with_speed_problems(group(compute=LEVEL, memory=LEVEL)).notes == ()
-    assert found(with_speed_problems(few, (100, 120)))[PREFILL] == ["throttled:"]
-
-
-def test_a_group_without_sentinels_stays_as_it_is() -> None:
-    """Nothing is stated of what has none."""
+    (note,) = with_speed_problems(few, (100, 120)).notes
+    assert "20 % longer after the run" in note
+    assert found(with_speed_problems(few, (100, 120)))[PREFILL] == []
     plain = GroupSamples(samples={}, fingerprint={})
     assert with_speed_problems(plain, (100, 200)) is plain
 

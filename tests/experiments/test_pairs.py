@@ -8,14 +8,21 @@ from typing import Any
 
 import pytest
 
-from perfsuite.device.profile import find_profile
 from perfsuite.expectation.cases import Case
-from perfsuite.experiments.pairs import Pair, pair_series, pairs_by_case, weighty_cases
+from perfsuite.experiments.pairs import (
+    Pair,
+    lone_cases,
+    lone_sides,
+    lost_by_case,
+    pair_series,
+    pairs_by_case,
+    weighty_cases,
+)
 from perfsuite.measure.board.local_board import LocalBoard
 from perfsuite.measure.plan import TurnsPlan
 from perfsuite.records.events import EngineRecord, Phase
 from perfsuite.trace.samples import ReplicateSamples
-from perfsuite.verdict.sequential import STANDARD_DESIGN
+from perfsuite.verdict.pairs import LOOKS
 from tests.synthetic_plans import PLAN, QUIET
 
 
@@ -33,16 +40,16 @@ def test_a_pair_is_of_two_plans(
             return payload, payload
 
     plans = (replace(PLAN, binds_threads=old), replace(PLAN, binds_threads=new))
-    series = pair_series(_Board(cache_dir=Path()), plans, find_profile("host"), budget_s=0.0)
+    series = pair_series(_Board(cache_dir=Path()), plans, budget_s=0.0)
     (pair, *more) = series.extend(100)
     decodes = [span.duration_ns for span in stored_record.spans if span.phase is Phase.DECODE]
     assert pair.old_repetitions_ns[Phase.DECODE] == pair.new_repetitions_ns[Phase.DECODE] == tuple(decodes)
-    assert len(more) == STANDARD_DESIGN.screen_looks[0] - 1
+    assert len(more) == LOOKS[0][0] - 1
     assert {plan.llama.binds_threads for plan in asked} == {expected}
 
 
 def test_samples_are_pairwise_by_case() -> None:
-    """A case that one process did not measure, or with a time of nothing, has no pairs."""
+    """A case has the pairs in which both sides measured a positive time, unless more than an eighth lack it."""
     decode = Case(case_id="phase/a/b/decode", kind="phase", phase=Phase.DECODE)
     copy = Case(case_id="phase/a/b/copy", kind="phase", phase=Phase.COPY)
     up = Case(case_id="operator/a/b/decode/up", kind="operator", phase=Phase.DECODE, role="up")
@@ -51,7 +58,24 @@ def test_samples_are_pairwise_by_case() -> None:
         decode.case_id: ((10, 10), (10, 10)),
         up.case_id: ((4, 4), (4, 4)),
     }
-    assert up.case_id not in pairs_by_case([up], [pair, _pair(decode_ns=10, up_ns=0)])
+    lacking = _pair(decode_ns=10, up_ns=0)
+    assert up.case_id not in pairs_by_case([up], [pair] * 6 + [lacking])
+    disturbed = replace(pair, lost={Phase.DECODE: (0.2, 0.3)})
+    of_eight = [*[pair] * 3, lacking, *[disturbed] * 4]
+    assert pairs_by_case([up], of_eight)[up.case_id] == ((4,) * 7, (4,) * 7)
+    assert lost_by_case([up], of_eight)[up.case_id] == pytest.approx((*[0.0] * 3, *[0.1] * 4))
+    assert lost_by_case([up], of_eight, of_new_alone=True)[up.case_id] == (*[0.0] * 3, *[0.3] * 4)
+
+
+def test_what_one_side_alone_has_is_found() -> None:
+    decode = Case(case_id="phase/a/b/decode", kind="phase", phase=Phase.DECODE)
+    both, one = _pair(decode_ns=10, up_ns=4), _pair(decode_ns=10, up_ns=4, tiny_ns=7)
+    old = replace(both.old, operator_ns={Phase.DECODE: {"up": 4}})
+    pairs = [replace(one, old=old), replace(one, old=old)]
+    (found,) = lone_cases([decode], pairs)
+    assert (found.case_id, found.phase, found.role) == ("operator/a/b/decode/tiny", Phase.DECODE, "tiny")
+    assert lone_sides([decode, found], pairs) == {found.case_id: ((), (7, 7))}
+    assert lone_cases([decode, found], pairs) == lone_cases([decode], [both]) == ()
 
 
 def test_what_is_a_hundredth_of_a_token_is_worth_pairs() -> None:

@@ -26,7 +26,7 @@ class _Terminal:
 
 
 def test_a_terminal_has_one_live_line() -> None:
-    """On a terminal each step overwrites the line, and from the second on tells the time left."""
+    """From the second step on it tells the time left; the count never runs past its end."""
     terminal = _Terminal(isatty=True)
     progress = ProgressLine(terminal, 2)
     progress.step("ceilings")
@@ -35,10 +35,16 @@ def test_a_terminal_has_one_live_line() -> None:
     assert terminal.rewritten[0] == "perfsuite: measuring ceilings (1/2)"
     assert terminal.rewritten[1].startswith("perfsuite: measuring llama.cpp (2/2), about 0 s left")
     assert terminal.rewritten[2].startswith("perfsuite: measured in 0.")
+    terminal = _Terminal(isatty=True)
+    progress = ProgressLine(terminal, 0)
+    progress.step("a")
+    progress.add_steps(1)
+    progress.step("b")
+    progress.step("c")
+    assert terminal.rewritten[-1].startswith("perfsuite: measuring c (3/3)")
 
 
 def test_a_log_has_few_lines() -> None:
-    """Where the output is not a terminal, steps in quick succession are one line."""
     terminal = _Terminal(isatty=False)
     progress = ProgressLine(terminal, 50)
     for _ in range(50):
@@ -59,27 +65,11 @@ def test_a_long_line_stays_one(monkeypatch: pytest.MonkeyPatch) -> None:
     assert shown.startswith(r"perfsuite: measuring kernel/\x1b[31mx")
 
 
-def test_nothing_is_drawn_beside_what_is_measured() -> None:
-    """There is no thread that could draw while something is timed."""
+def test_nothing_is_drawn_beside_what_is_measured_or_without_a_reporter() -> None:
     before = threading.active_count()
     progress = ProgressLine(_Terminal(isatty=True), 2)
     progress.step("llama.cpp")
     assert threading.active_count() == before
-
-
-def test_without_a_terminal_reporter_nothing_is_told() -> None:
-    """Nobody listens, and nothing fails."""
     progress = ProgressLine(None, 1)
     progress.step("llama.cpp")
     progress.finish()
-
-
-def test_more_steps_than_planned_extend_the_plan() -> None:
-    """The count never runs past its end."""
-    terminal = _Terminal(isatty=True)
-    progress = ProgressLine(terminal, 0)
-    progress.step("a")
-    progress.add_steps(1)
-    progress.step("b")
-    progress.step("c")
-    assert terminal.rewritten[-1].startswith("perfsuite: measuring c (3/3)")

@@ -68,7 +68,6 @@ def _ebpf(helper: Path, levels: str, **fields: object) -> EbpfPlan:
 def test_a_run_under_a_recorder_of_its_own_is_kept(
     plan: LlamaPlan, tmp_path: Path, recorder: str, told: TraceRecorder
 ) -> None:
-    """The trace of the folder is that which is returned, and says who recorded and what ran."""
     trace = traced_by_engine(plan, recorder, _board(plan), tmp_path).trace
     assert trace.recorder is told
     assert "4 generated" in trace.command
@@ -114,7 +113,6 @@ def test_experts_are_those_of_the_tensor(routed_plan: LlamaPlan, requires_ebpf: 
 
 
 def test_a_run_can_be_traced_at_any_level(plan: LlamaPlan, requires_ebpf: Path, tmp_path: Path) -> None:
-    """With threads, the states of the engine's threads are reported; without operators, there are none."""
     trace = traced_by_ebpf(plan, _ebpf(requires_ebpf, "graph,threads"), _board(plan), tmp_path).trace
     assert not trace.of(EventKind.OPERATOR).size
     assert trace.of(EventKind.TOKEN).size == plan.n_gen + 1

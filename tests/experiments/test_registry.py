@@ -53,30 +53,26 @@ def scaled_device(fake_device: FakeDevice, monkeypatch: pytest.MonkeyPatch) -> F
 
 @pytest.mark.usefixtures("installed", "scaled_device")
 def test_an_experiment_of_another_package_is_judged(pytester: pytest.Pytester) -> None:
-    """Its cases are enumerated, measured through the board, judged by itself, and end as any other."""
     named = ("--perf-experiment=thread-scaling", "-k", "thread-scaling", "-rA")
     outcome = pytester.runpytest_inprocess(*ASKED, *named)
     outcome.assert_outcomes(passed=1, failed=1)
     outcome.stdout.fnmatch_lines(["slow: thread-scaling/*/siso/3: 1.?? of the time that 2 threads take"])
 
 
-def test_an_experiment_that_nobody_brings_is_a_usage_error(fake_device: FakeDevice, pytester: pytest.Pytester) -> None:
-    """Its name is in the error."""
+@pytest.mark.usefixtures("installed")
+def test_an_experiment_that_is_not_there_or_cannot_be_loaded_is_one_line(
+    fake_device: FakeDevice, pytester: pytest.Pytester
+) -> None:
+    """A fault of another package is no traceback of the suite's."""
     outcome = pytester.runpytest_inprocess(*ASKED, "--perf-experiment=nothing-like-it")
     assert outcome.ret == pytest.ExitCode.USAGE_ERROR
     outcome.stderr.fnmatch_lines(["ERROR: --perf-experiment=nothing-like-it: no installed package brings it; known: *"])
-
-
-@pytest.mark.usefixtures("installed")
-def test_an_experiment_that_cannot_be_loaded_is_one_line(fake_device: FakeDevice, pytester: pytest.Pytester) -> None:
-    """A fault of another package is no traceback of the suite's."""
     outcome = pytester.runpytest_inprocess(*ASKED, "--perf-experiment=broken")
     assert outcome.ret == pytest.ExitCode.USAGE_ERROR
     outcome.stderr.fnmatch_lines(["ERROR: --perf-experiment=broken: thread_scaling:nothing failed: *"])
 
 
 def test_each_of_the_suites_own_experiments_has_a_folder() -> None:
-    """The names in the registry are folders with an ``experiment.py``."""
     assert all((ROOT / f"perfsuite/experiments/{name}/experiment.py").is_file() for name in OWN)
 
 

@@ -63,7 +63,6 @@ def test_the_machine_is_read_before_a_replicate_and_never_after() -> None:
 
 
 def test_what_was_sampled_is_kept_by_its_extremes() -> None:
-    """The slowest and fastest clock and the hottest moment of a replicate; a look that saw nothing counts not."""
     log = witness("kernels")
     seen = [sample(2400.0, 50.5), sample(None, None), sample(1800.0, 83.0), sample(2100.0, None)]
     for more in ({DEVICE_SAMPLES: seen, WAS_THROTTLED: True}, {DEVICE_SAMPLES: [sample(None, None)]}, {}):
@@ -75,18 +74,16 @@ def test_what_was_sampled_is_kept_by_its_extremes() -> None:
 
 
 def payload(waiting_ns: int | None = 0, sentinels: dict[str, int] | None = None) -> dict[str, Any]:
-    """What a worker sends beside its measurement."""
     contention = {"wall_ns": 1, "running_ns": 100, "waiting_ns": waiting_ns, "steal_ratio": None, "others_ratio": None}
     return {"contention": contention, **({"sentinels": sentinels} if sentinels else {})}
 
 
 def replicates(*payloads: dict[str, Any]) -> Replicates:
-    """Replicates without complaint, on a machine with a load."""
     return Replicates(payloads=payloads, complaint=None, n_discarded=0, started_with={"load_average": 0.5})
 
 
-def test_sentinels_are_gathered_by_name() -> None:
-    """Each replicate adds one time to each sentinel; a payload without them adds none."""
+def test_sentinels_and_covariates_are_gathered() -> None:
+    """The median competition is that of those that know it."""
     found = replicates(
         payload(sentinels={"memory_ns": 1, "compute_ns": 2}),
         payload(),
@@ -95,10 +92,6 @@ def test_sentinels_are_gathered_by_name() -> None:
     assert found.sentinels_ns == {"memory": (1, 3), "compute": (2, 4)}
     assert replicates(payload()).sentinels_ns == {}
     assert replicates().sentinels_ns == {}
-
-
-def test_covariates_are_of_the_middle_replicate() -> None:
-    """The state at the start, and the median competition of those that know it; None where none does."""
     assert replicates(payload(0), payload(100), payload(300), payload(None)).covariates == {
         "load_average": 0.5,
         "waiting_ratio": 0.5,
@@ -113,7 +106,6 @@ class FakeRuns:
     payloads: list[dict[str, Any]]
 
     def __call__(self) -> dict[str, Any]:
-        """Return the next one."""
         if not self.payloads:
             raise KeyboardInterrupt
         return self.payloads.pop(0)
@@ -123,11 +115,12 @@ class _Board(LocalBoard):
     """A machine on which nobody is at work when one looks."""
 
     def competition(self) -> Competition:
-        """Return that of a moment ago."""
         return Competition(others_ratio=0.01, processors={"cc1plus": 0.3})
 
 
-def collected(*payloads: dict[str, Any], n_replicates: int = 10, wait_quiet_s: float = 0.0) -> Replicates:
+def collected(
+    *payloads: dict[str, Any], n_replicates: int = 10, wait_quiet_s: float = 0.0, budget_s: float | None = None
+) -> Replicates:
     """What comes of these payloads; waiting for a tenth of the time or more is a complaint."""
 
     def complain(contention: Contention, _: object) -> str | None:
@@ -142,7 +135,15 @@ def collected(*payloads: dict[str, Any], n_replicates: int = 10, wait_quiet_s: f
     )
     runs = FakeRuns(list(payloads))
     progress = ProgressLine(None, n_replicates)
-    return collect_replicates(cast("RunConfig", config), runs, complain, "a test", progress, group="llama")
+    return collect_replicates(
+        cast("RunConfig", config), runs, complain, "a test", progress, group="llama", budget_s=budget_s
+    )
+
+
+def test_time_ends_what_has_enough_replicates() -> None:
+    """Without any time there are the fewest that say anything, and nobody complains."""
+    found = collected(*(payload(0) for _ in range(9)), budget_s=0.0)
+    assert (len(found.payloads), found.complaint, found.broken_off_by) == (MIN_SAMPLES, None, None)
 
 
 def test_each_replicate_has_the_state_around_it() -> None:
@@ -178,7 +179,6 @@ def test_what_was_left_out_is_shown_where_too_few_were_valid() -> None:
 
 
 def test_quiet_is_waited_for_once() -> None:
-    """What was measured before it counts as left out alone; what competes later is left out as ever."""
     found = collected(*(payload(100) for _ in range(6)), n_replicates=4, wait_quiet_s=30.0)
     assert (len(found.shown_payloads), found.n_discarded, len(found.notes)) == (4, 6, 1)
     assert found.complaint == "somebody else was at work in 4 of 4 replicates; free the machine and run again"

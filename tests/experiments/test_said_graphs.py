@@ -51,7 +51,6 @@ class Asked:
         return llama_workload(weights, find_scenario(SCENARIO), **settings)
 
     def graphs(self, workload: LlamaWorkload) -> EngineGraphs:
-        """Return what the engine says."""
         return engine_graphs(workload, self.engine, self.board, models_dir=self.models)
 
     def run(self, weights: Weights, scenario: str) -> tuple[LlamaWorkload, EngineRecord]:
@@ -63,19 +62,16 @@ class Asked:
         return workload, EngineRecord.from_plain(self.board.run(plan)["engine"])
 
     def with_graphs(self, workload: LlamaWorkload, remark: Callable[[str], None]) -> LlamaWorkload:
-        """Return a workload with that, where it needs it."""
         return with_engine_graphs(workload, self.engine, self.board, models_dir=self.models, remark=remark)
 
 
 @pytest.fixture(scope="module")
 def asked(tmp_path_factory: pytest.TempPathFactory) -> Asked:
-    """Return the installed engine on this machine."""
     cache_dir = tmp_path_factory.getbasetemp() / "engine-cache"
     return Asked(engine=find_engine(), board=LocalBoard(cache_dir=cache_dir), models=cache_dir / "models")
 
 
 def unknown(weights: Weights, path: Path) -> Weights:
-    """Return weights whose architecture the suite does not know."""
     return replace(
         weights,
         gguf_architecture="unheard-of",
@@ -88,7 +84,6 @@ def unknown(weights: Weights, path: Path) -> Weights:
 
 @pytest.mark.parametrize("architecture", sorted(FAMILIES))
 def test_the_engine_says_the_analytical_graph(asked: Asked, architecture: str) -> None:
-    """Order, roles, shapes and costs of all operators agree, of a batch without logits too."""
     workload = asked.workload(FAMILIES[architecture])
     said = asked.graphs(workload)
     for batch in workload.graph_batches:
@@ -111,7 +106,6 @@ NOT_ALONE, OTHERWISE = ("eagle3", "dflash", "t5"), ("deepseek4", "glm5-next")
     ],
 )
 def test_what_is_said_is_what_runs(asked: Asked, name: str) -> None:
-    """Of any architecture, the operators that were said are those that are recorded, in all phases."""
     workload, record = asked.run(resolve(f"{name}-q8_0", cache_dir=asked.models), "p16-g4")
     for phase in workload.graph_phases():
         assert graph_differences(workload.graph(phase), recorded_graph(record, phase, workload)) == ()
@@ -140,7 +134,6 @@ def test_the_graph_of_an_image_is_said_and_runs(asked: Asked, name: str, flash_a
 
 
 def test_a_projector_of_another_model_is_told_before_anything_runs(asked: Asked) -> None:
-    """The engine's own words name both widths."""
     workload, other = asked.workload("smollm2-135m"), asked.workload("pythia-70m")
     projector = find_projector("tiny-clip-f16", other.weights, cache_dir=asked.models)
     with pytest.raises(ArchitectureError, match=r"mismatch between text model \(n_embd = 576\) and mmproj") as caught:
@@ -174,7 +167,6 @@ def test_an_embedding_is_one_phase(asked: Asked, name: str, pooling_type: int | 
 
 
 def test_no_weight_is_read(asked: Asked, tmp_path: Path) -> None:
-    """A file that is nothing but holes behind its header has the same graphs as the whole one."""
     workload = asked.workload("smollm2-135m")
     path = materialize(workload.weights, cache_dir=asked.models)
     hollow = tmp_path / "hollow.gguf"
@@ -186,7 +178,6 @@ def test_no_weight_is_read(asked: Asked, tmp_path: Path) -> None:
 
 
 def test_a_model_of_an_unknown_architecture_has_the_cases_of_a_known_one(asked: Asked) -> None:
-    """Phases and operators, with their costs, are enumerated from what the engine says alone."""
     known = asked.workload("qwen1.5-moe-a2.7b")
     path = materialize(known.weights, cache_dir=asked.models)
     told: list[str] = []
@@ -198,7 +189,6 @@ def test_a_model_of_an_unknown_architecture_has_the_cases_of_a_known_one(asked: 
 
 
 def test_an_adapter_is_in_the_graph_of_any_architecture(asked: Asked) -> None:
-    """Each matrix that the engine adapts has two products more, which are parameters."""
     weights = resolve("tiny-gemma3-q8_0", cache_dir=asked.models)
     request = WorkloadRequest(lora_rank=4)
     adapted = request.workload(weights, find_scenario("p16-g4"), flash_attn=True, models_dir=asked.models)
@@ -209,14 +199,12 @@ def test_an_adapter_is_in_the_graph_of_any_architecture(asked: Asked) -> None:
 
 
 def test_a_batch_that_was_not_asked_for_is_an_error(asked: Asked) -> None:
-    """The error names the batch."""
     said = asked.graphs(asked.workload("smollm2-135m"))
     with pytest.raises(ArchitectureError, match="not asked for the graph of 7 tokens, 7 outputs and 256 positions"):
         said.operators(Batch(n_tokens=7, n_outputs=7, n_used=7, n_ctx=512))
 
 
 def test_a_model_that_the_engine_cannot_load_is_refused_in_its_words(asked: Asked, tmp_path: Path) -> None:
-    """The line names the file and what llama.cpp complained of."""
     workload = asked.workload("smollm2-135m")
     broken = tmp_path / "broken.gguf"
     content = materialize(workload.weights, cache_dir=asked.models).read_bytes()
@@ -242,7 +230,6 @@ def test_an_engine_that_says_no_graph_is_remarked(asked: Asked, monkeypatch: pyt
 
 
 def test_a_known_architecture_is_not_asked_for(asked: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No process is started where the suite writes the graph itself."""
     monkeypatch.setattr(LocalBoard, "run", lambda *_, **__: pytest.fail("a process was started"))
     workload = asked.workload("smollm2-135m")
     assert asked.with_graphs(workload, pytest.fail) is workload

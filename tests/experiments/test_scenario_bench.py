@@ -32,7 +32,6 @@ DISTURBED = {**QUIET, "waiting_ns": 10**9, "others_ratio": 0.5}
 
 
 def point(scenario: str = "p16-g4", *, weights: str = MODEL, n_threads: int = 2, sweep: str = "length") -> SweepPoint:
-    """Return a point of a sweep."""
     workload = llama_workload(resolve(weights, cache_dir=Path("/nowhere")), find_scenario(scenario))
     return SweepPoint(sweep=sweep, setting=scenario, value=7.0, workload=workload, n_threads=n_threads)
 
@@ -48,7 +47,6 @@ def spans(prefill_ns: int, decodes_ns: tuple[int, ...], repetition: int = 0) -> 
 
 
 def record(*found: Span) -> EngineRecord:
-    """Return a record of phases alone."""
     return EngineRecord(engine_version="build 9", spans=found, graphs=(), n_dropped=0)
 
 
@@ -78,7 +76,6 @@ class Machine:
 
 @pytest.fixture
 def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
-    """Replace workers, and the files of the workloads."""
     found = Machine()
     monkeypatch.setattr("perfsuite.measure.launch.run_worker", found.run)
     monkeypatch.setattr(
@@ -88,12 +85,10 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
 
 
 def bench(folder: Path, **changes: Any) -> Bench:
-    """Return a bench on this machine's engine."""
     return Bench(engine=find_engine(), profile=find_profile("host"), board=LocalBoard(cache_dir=folder), **changes)
 
 
 def measured(folder: Path, *points: SweepPoint, **changes: Any) -> tuple[Row, ...]:
-    """Measure points and return their rows."""
     rows, _ = measure_rows(points or (point(),), bench(folder, **changes), lambda text: None)
     return rows
 
@@ -111,17 +106,14 @@ def test_a_workload_has_three_rows(machine: Machine, tmp_path: Path) -> None:
     assert {row.subject.name for row in rows} == {f"{MODEL}/p16-g4/t2"}
 
 
-def test_repetitions_are_reduced_within_their_process(machine: Machine, tmp_path: Path) -> None:
+def test_samples_are_those_of_processes(machine: Machine, tmp_path: Path) -> None:
     """Of three repetitions the median prompt, the median of all tokens and the median of the wholes are taken."""
     machine.records = [
         record(*spans(1000, (100, 100), 0), *spans(1100, (200, 300), 1), *spans(5000, (100, 150), 2)),
     ]
     prefill, decode, whole = measured(tmp_path, n_processes=1)
     assert (prefill.samples_ns, decode.samples_ns, whole.samples_ns) == ((1100,), (125,), (1600,))
-
-
-def test_each_process_is_a_sample_in_turn(machine: Machine, tmp_path: Path) -> None:
-    """Samples are those of the processes, one each, and the row's time is their median."""
+    machine.plans.clear()
     machine.records = [record(*spans(prefill_ns, (100,))) for prefill_ns in (5, 4, 9, 7, 6)]
     prefill = measured(tmp_path)[0]
     assert prefill.samples_ns == (5, 4, 9, 7, 6)
@@ -129,7 +121,6 @@ def test_each_process_is_a_sample_in_turn(machine: Machine, tmp_path: Path) -> N
 
 
 def test_workloads_take_turns(machine: Machine, tmp_path: Path) -> None:
-    """Every workload runs once before any runs again, in an order that is drawn anew."""
     lengths = (16, 17, 18, 19, 20, 21)
     measured(tmp_path, *(point(f"p{length}-g4") for length in lengths))
     rounds = [machine.turns[start : start + len(lengths)] for start in range(0, len(machine.turns), len(lengths))]
@@ -139,7 +130,6 @@ def test_workloads_take_turns(machine: Machine, tmp_path: Path) -> None:
 
 
 def test_processes_are_fresh_and_lie_elsewhere(machine: Machine, tmp_path: Path) -> None:
-    """Each process has the workload's lengths and threads, no recorder, and its buffers where chance puts them."""
     measured(tmp_path, point("p16-g4", n_threads=3))
     assert len({plan.layout_seed for plan in machine.plans}) == N_PROCESSES
     assert {(plan.n_prompt, plan.n_gen, plan.n_threads, plan.recorder) for plan in machine.plans} == {
@@ -156,7 +146,6 @@ def test_short_workloads_are_repeated(machine: Machine, tmp_path: Path, scenario
 
 
 def test_a_disturbed_process_is_run_again_and_not_counted(machine: Machine, tmp_path: Path) -> None:
-    """What had competition leaves no sample; its workload alone runs in further rounds until it has enough."""
     machine.records = [record(*spans(each, (100,))) for each in (1, 2, 3, 4, 5, 6, 7)]
     machine.disturbed = {0, 3}
     (prefill, *_) = measured(tmp_path)
@@ -165,7 +154,6 @@ def test_a_disturbed_process_is_run_again_and_not_counted(machine: Machine, tmp_
 
 
 def test_only_what_lacks_processes_runs_on(machine: Machine, tmp_path: Path) -> None:
-    """In the further rounds the other workloads are left alone, and every row has the same number of samples."""
     machine.disturbed = {0}
     rows = measured(tmp_path, point("p16-g4"), point("p17-g4"))
     again = machine.turns[0]
@@ -187,13 +175,11 @@ def test_a_busy_machine_is_told_after_twice_the_rounds(machine: Machine, tmp_pat
 
 
 def test_three_of_ten_are_enough(machine: Machine, tmp_path: Path) -> None:
-    """Rows are made of as many undisturbed processes as there were, from three on."""
     machine.disturbed = set(range(100)) - {2, 5, 9}
     assert {len(row.samples_ns) for row in measured(tmp_path)} == {MIN_PROCESSES}
 
 
 def test_one_process_may_be_all_that_is_asked_for(machine: Machine, tmp_path: Path) -> None:
-    """With one process a row needs that one; if it and the next are disturbed, one is what is needed."""
     assert {len(row.samples_ns) for row in measured(tmp_path, n_processes=1)} == {1}
     machine.disturbed = set(range(100))
     with pytest.raises(MeasurementError, match="0 undisturbed processes of 2, needed are 1; threads waited"):
@@ -201,7 +187,6 @@ def test_one_process_may_be_all_that_is_asked_for(machine: Machine, tmp_path: Pa
 
 
 def test_the_engines_version_comes_with_the_rows(machine: Machine, tmp_path: Path) -> None:
-    """The version is that of an undisturbed process, also where the last one was disturbed."""
     machine.disturbed = {5, 6, 7, 8, 9}
     points = (point("p16-g4"), point("p17-g4"))
     _, version = measure_rows(points, bench(tmp_path, n_processes=4), lambda text: None)
@@ -210,39 +195,25 @@ def test_the_engines_version_comes_with_the_rows(machine: Machine, tmp_path: Pat
 
 
 def test_progress_counts_rounds_and_workloads(machine: Machine, tmp_path: Path) -> None:
-    """The progress shows the round, the place in it and the setting."""
     told: list[str] = []
     measure_rows((point("p16-g4"), point("p17-g4")), bench(tmp_path, n_processes=1), told.append)
     assert [text.rpartition(": ")[0] for text in told] == ["round 1, workload 1 of 2", "round 1, workload 2 of 2"]
     assert {text.rpartition(": ")[2] for text in told} == {"p16-g4", "p17-g4"}
 
 
-def test_an_unknown_graph_runs_nothing(machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where work cannot be counted nothing is measured."""
-    monkeypatch.setattr("perfsuite.expectation.llama_workload.KNOWN_GRAPHS", frozenset())
-    with pytest.raises(MeasurementError, match=f"{MODEL}: the graph of 'llama' is not known"):
-        measured(tmp_path)
-    assert machine.plans == []
-
-
-def test_settings_that_the_engine_refuses_run_nothing(machine: Machine, tmp_path: Path) -> None:
+def test_what_cannot_be_counted_or_run_runs_nothing(
+    machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A quantised cache without flash attention is refused before the workloads in front of it have run."""
     weights = resolve(MODEL, cache_dir=tmp_path)
     refused = llama_workload(weights, find_scenario("siso"), flash_attn=False, type_k="q8_0", type_v="q8_0")
     with pytest.raises(ArchitectureError, match="needs flash attention"):
         measured(tmp_path, point(), replace(point(), workload=refused))
     assert machine.plans == []
-
-
-def test_a_worker_that_fails_is_not_hidden(machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a worker says when it fails ends the run."""
-
-    def fail(plan: LlamaPlan, **_: object) -> dict[str, Any]:
-        raise MeasurementError("worker failed: out of memory")
-
-    monkeypatch.setattr("perfsuite.measure.launch.run_worker", fail)
-    with pytest.raises(MeasurementError, match="worker failed: out of memory"):
+    monkeypatch.setattr("perfsuite.expectation.llama_workload.KNOWN_GRAPHS", frozenset())
+    with pytest.raises(MeasurementError, match=f"{MODEL}: the graph of 'llama' is not known"):
         measured(tmp_path)
+    assert machine.plans == []
 
 
 @pytest.mark.parametrize(
@@ -252,7 +223,6 @@ def test_a_worker_that_fails_is_not_hidden(machine: Machine, tmp_path: Path, mon
 def test_half_a_workload_has_no_whole(
     machine: Machine, tmp_path: Path, scenario: str, prefill_ns: int, decodes_ns: tuple[int, ...], kind: RowKind
 ) -> None:
-    """Without a generation or without a prompt there is one row, and nothing is called the whole run."""
     machine.records = [record(*spans(prefill_ns, decodes_ns))]
     assert [row.kind for row in measured(tmp_path, point(scenario))] == [kind]
 
@@ -264,30 +234,22 @@ def recorded(machine: Machine, stored_record: EngineRecord) -> Machine:
     return machine
 
 
-def test_operators_are_rows_where_they_were_recorded(
+def test_operators_that_compute_something_are_rows_where_they_were_recorded(
     recorded: Machine, tmp_path: Path, stored_record: EngineRecord
 ) -> None:
-    """Each role of a phase that computes something is a row, with the time that the record has of it."""
-    rows = [row for row in measured(tmp_path, point("siso"), records_operators=True) if row.kind is RowKind.OPERATOR]
+    """Gathers and copies have no place on a roofline, though they are recorded; nor has the rest of a phase."""
+    measured_rows = measured(tmp_path, point("siso"), records_operators=True)
+    rows = [row for row in measured_rows if row.kind is RowKind.OPERATOR]
     samples = replicate_samples(stored_record).operator_ns
     assert {plan.recorder for plan in recorded.plans} == {"callback"}
-    assert {"prefill/ffn_up", "decode/ffn_up", "decode/result_output"} <= {row.role for row in rows}
+    roles = {row.role for row in rows}
+    assert {"prefill/ffn_up", "decode/ffn_up", "decode/result_output"} <= roles
     for row in rows:
         phase, role = row.role.split("/")
         assert row.samples_ns == (samples[Phase(phase)][role],) * N_PROCESSES
         assert row.work.counts_activations
         assert row.case == f"roofline/length/{MODEL}/siso/t2/{row.role}"
-
-
-def test_what_computes_nothing_is_left_out(recorded: Machine, tmp_path: Path, stored_record: EngineRecord) -> None:
-    """Gathers and copies have no place on a roofline, though they are recorded; nor has the rest of a phase."""
-    rows = measured(tmp_path, point("siso"), records_operators=True)
-    roles = {row.role for row in rows if row.kind is RowKind.OPERATOR}
-    seen = {
-        f"{phase.value}/{role}"
-        for phase, found in replicate_samples(stored_record).operator_ns.items()
-        for role in found
-    }
+    seen = {f"{phase.value}/{role}" for phase, found in samples.items() for role in found}
     without = {
         f"{case.phase.value}/{case.role}"
         for case in operator_cases(point("siso").workload)
@@ -296,11 +258,10 @@ def test_what_computes_nothing_is_left_out(recorded: Machine, tmp_path: Path, st
     assert roles == seen - without
     assert "prefill/embd" in seen & without
     assert not any(role.endswith(f"/{REST_ROLE}") for role in roles)
-    assert all(row.work.flops and row.work.least_traffic_bytes for row in rows)
+    assert all(row.work.flops and row.work.least_traffic_bytes for row in measured_rows)
 
 
 def test_operators_are_not_rows_unless_recorded(machine: Machine, tmp_path: Path) -> None:
-    """A record without evaluations gives phases only, even where operators are asked for."""
     rows = measured(tmp_path, point("siso"), records_operators=True)
     assert {row.kind for row in rows} == {RowKind.PREFILL, RowKind.DECODE, RowKind.WHOLE_RUN}
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 import re
 import shutil
 from pathlib import Path
-from typing import Any
 
+import numpy as np
 import pytest
 
 from perfsuite.errors import MeasurementError
 from perfsuite.measure.plan import LlamaPlan, TurnsPlan
+from perfsuite.records.engine_columns import DECODE_ROW, OUTPUT_DTYPE, PREFILL_ROW
 from perfsuite.records.events import EngineRecord
-from perfsuite.verdict.sequential import compare_sequentially
+from perfsuite.verdict.recorded_run import read_run
 from tests.fake_device import HostRuns, stretched
 
 MODEL = "smollm2-135m-l2-q8_0"
@@ -27,14 +28,13 @@ def test_the_second_run_of_a_checkout_is_compared_in_pairs(runs: HostRuns) -> No
     second = runs()
     assert second.ret == 0
     assert runs.outcomes() == {"pass"}
-    assert {case["n_pairs"] for case in runs.cases().values()} == {8}
+    assert {case["n_pairs"] for case in runs.cases().values()} == {6, 16}
     second.stdout.fnmatch_lines(
         ["*in pairs against the build of the baseline of *", "*llama: the device is as it was: *"]
     )
 
 
 def test_the_old_side_is_the_stored_engine(runs: HostRuns, tmp_path: Path) -> None:
-    """Its libraries come from the store, and a slowdown on purpose is the new side's."""
     runs("--baseline=record")
     runs("-k", "decode", "--perf-inject=MUL_MAT=0.2")
     old, new = [plan.llama for plan in runs.device.plans if isinstance(plan, TurnsPlan)][:2]
@@ -51,7 +51,7 @@ def test_the_build_of_another_scenario_is_no_reference(runs: HostRuns) -> None:
     runs(*other)
     assert {case["n_pairs"] for case in runs.cases().values()} == {None}
     runs(*other)
-    assert {case["n_pairs"] for case in runs.cases().values()} == {8}
+    assert {case["n_pairs"] for case in runs.cases().values()} == {6}
 
 
 def test_what_is_committed_goes_before_the_checkouts_own(runs: HostRuns) -> None:
@@ -64,24 +64,6 @@ def test_what_is_committed_goes_before_the_checkouts_own(runs: HostRuns) -> None
     result = runs("-k", "not kernel")
     result.stdout.fnmatch_lines([f"*in pairs against the build of the baseline of {recorded[:16]}*"])
     result.stdout.no_fnmatch_line("*in pairs against the build of the baseline of 2001-*")
-
-
-@pytest.mark.parametrize(("options", "limit_ratio"), [((), 0.1), (("--perf-resolution=0.03",), 0.03)])
-def test_the_resolution_that_is_asked_for_counts_in_pairs(
-    runs: HostRuns, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...], limit_ratio: float
-) -> None:
-    """The engine and the kernels have one each; without the option pairs pass at what they rule out up to 10 %."""
-    limits = []
-
-    def compare(*arguments: Any, resolution_limit_ratio: float, **more: Any) -> Any:
-        limits.append(resolution_limit_ratio)
-        return compare_sequentially(*arguments, resolution_limit_ratio=resolution_limit_ratio, **more)
-
-    runs("--baseline=record", "-k", "add or decode")
-    for module in ("engine_pairs", "kernel_pairs"):
-        monkeypatch.setattr(f"perfsuite.experiments.{module}.compare_sequentially", compare)
-    runs("-k", "add or decode", *options)
-    assert limits == [limit_ratio] * 2
 
 
 def test_a_slower_operator_and_a_slower_kernel_are_named(runs: HostRuns) -> None:
@@ -116,6 +98,65 @@ def test_without_the_engine_the_stored_times_judge(runs: HostRuns, tmp_path: Pat
     assert runs.outcomes() == {"pass"}
 
 
+def _compute(runs: HostRuns, *, noise_ratio: float = 0.0, prompts: int = 2) -> None:
+    """Let each process have outputs, which differ from the usual ones by a noise."""
+    random = np.random.default_rng(5)
+    rows = np.zeros(2 * prompts, OUTPUT_DTYPE)
+    rows["phase"] = [PREFILL_ROW, DECODE_ROW] * prompts
+    rows["values"] = random.normal(size=rows["values"].shape) + noise_ratio * random.normal(size=rows["values"].shape)
+    kept = {"outputs": rows.tobytes(), "chosen_tokens": bytes(4 * 5)}
+    runs.device.payload = {**runs.device.payload, "engine": {**runs.device.payload["engine"], **kept}}
+
+
+@pytest.mark.parametrize(
+    ("group", "noise_ratio", "options", "outcome", "is_said"),
+    [
+        ("phase", 0.03, (), "pass", False),
+        ("binding", 0.5, (), "invalid", True),
+        ("phase", 0.5, (), "invalid", True),
+        ("phase", 0.5, ("--perf-allow-different-output",), "pass", True),
+    ],
+)
+def test_stored_outputs_are_compared_with_a_runs(
+    runs: HostRuns,
+    without_engines: None,
+    group: str,
+    noise_ratio: float,
+    options: tuple[str, ...],
+    outcome: str,
+    is_said: bool,
+) -> None:
+    """Stored times judge no engine that computes something else of the same prompts; it is the first thing said."""
+    runs.device.has_binding = True
+    _compute(runs)
+    runs("--baseline=record", "-k", f"test_{group}")
+    _compute(runs, noise_ratio=noise_ratio)
+    runs("-k", f"test_{group}", *options)
+    cases = [each for each in runs.cases().values() if not each["id"].endswith("overhead")]
+    told = f"this run and the baseline of {runs.plain()['started_at'][:4]}"
+    assert {case["outcome"] for case in cases} == {outcome}
+    assert all(case["reason"].startswith(told) == (outcome == "invalid") for case in cases)
+    assert any(told in note and "differ by 5" in note for note in runs.file().device_notes) == is_said
+
+
+def test_outputs_of_other_prompts_are_not_compared(runs: HostRuns, without_engines: None) -> None:
+    """Only what the newest session of the same prompts came to counts; an approved run keeps its own."""
+    _compute(runs)
+    runs("--baseline=record", "-k", "phase")
+    _compute(runs, noise_ratio=0.5)
+    runs("--baseline=record", "-k", "phase")
+    assert {group.session.outputs for group in read_run(runs.pytester.path / "run" / "run.json").groups} == {
+        runs.file().outputs["llama"]
+    }
+    runs("-k", "phase")
+    assert runs.outcomes() == {"pass"}
+    _compute(runs)
+    runs("-k", "phase", "--scenario=p8-g4")
+    assert "invalid" not in runs.outcomes()
+    runs("-k", "phase")
+    assert runs.outcomes() == {"invalid"}
+
+
 def test_an_engine_that_does_not_run_here_leaves_the_times_to_judge(
     runs: HostRuns, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -142,9 +183,3 @@ def test_a_damaged_engine_is_one_line(runs: HostRuns, tmp_path: Path) -> None:
     result = runs("-k", "phase")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["ERROR: *is damaged (lib/libllama.so has another content *"])
-
-
-def test_a_run_that_is_slowed_down_is_no_reference(runs: HostRuns) -> None:
-    """Neither committed nor the checkout's own."""
-    runs("-k", "phase", "--perf-inject=decode=0.2")
-    assert not (runs.pytester.path / ".perfsuite" / "baselines").exists()

@@ -28,7 +28,6 @@ Run = Callable[..., tuple[TracedRun, list[tuple[LlamaPlan, Path]]]]
 
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
-    """Replace the worker."""
 
     def traced(plan: LlamaPlan, n_logs: int = 1) -> tuple[TracedRun, list[tuple[LlamaPlan, Path]]]:
         given: list[tuple[LlamaPlan, Path]] = []
@@ -50,7 +49,6 @@ def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
 
 
 def test_a_process_brings_its_record_and_its_commands(run: Run, tmp_path: Path) -> None:
-    """The engine's record, all commands of the log, and the groups that the plan asked for, come back as one."""
     plan = replace(opencl_plan(tmp_path), group_ends=ENDS)
     traced, [(given, folder)] = run(plan)
     assert given == plan
@@ -63,13 +61,11 @@ def test_a_process_brings_its_record_and_its_commands(run: Run, tmp_path: Path) 
 
 @pytest.mark.parametrize("n_logs", [0, 2])
 def test_a_process_leaves_one_log(run: Run, n_logs: int, tmp_path: Path) -> None:
-    """A loader that knows no layers leaves none, and the message asks for that."""
     with pytest.raises(MeasurementError, match=rf"layer\.so: {n_logs} logs of one process; .* OPENCL_LAYERS\?"):
         run(opencl_plan(tmp_path), n_logs)
 
 
 def test_groups_are_asked_for_once(tmp_path: Path) -> None:
-    """A plan in groups is the same work with the recorder of groups, one repetition of it."""
     plan = replace(opencl_plan(tmp_path), n_repetitions=3)
     assert grouped_plan(plan) == replace(plan, recorder="groups", n_repetitions=1)
     assert grouped_plan(plan, ENDS) == replace(plan, recorder="groups", n_repetitions=1, group_ends=ENDS)

@@ -56,7 +56,6 @@ def test_counts_are_kept_and_judged(runs: HostRuns, monkeypatch: pytest.MonkeyPa
 
 
 def test_two_processes_that_differ_decide_nothing(runs: HostRuns, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nor is that kept."""
     runs.pytester.makepyfile(_TEST)
     counts(monkeypatch, SAME, replace(SAME, allocations=1001))
     runs(str(runs.pytester.path), "--perf-allow-undecided")
@@ -66,7 +65,6 @@ def test_two_processes_that_differ_decide_nothing(runs: HostRuns, monkeypatch: p
 
 
 def test_a_call_that_fails_fails_its_test(runs: HostRuns, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With the line that says how, and no traceback."""
     runs.pytester.makepyfile(_TEST)
     counts(monkeypatch, MeasurementError("it raised ValueError: no (a.py:1)"))
     result = runs(str(runs.pytester.path))
@@ -84,8 +82,6 @@ def test_a_name_that_no_file_can_have_is_refused(runs: HostRuns, monkeypatch: py
 
 
 def test_without_valgrind_a_case_is_invalid(runs: HostRuns, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The reason says what to install."""
-
     def missing(cache_dir: Path) -> Path:
         raise NativeBuildError("counting: no valgrind on the PATH; install it")
 

@@ -138,7 +138,6 @@ def test_a_strict_project_runs_the_cases(runs: HostRuns) -> None:
 
 
 def test_a_number_where_pytest_takes_text_is_one_line(runs: HostRuns) -> None:
-    """In ``[tool.pytest]`` the margin is text, for it may have kinds."""
     if int(pytest.__version__.split(".")[0]) < 9:
         pytest.skip("[tool.pytest] came with pytest 9")
     runs.pytester.makepyprojecttoml("[tool.pytest]\nperf_margin = 0.05\n")

@@ -75,7 +75,6 @@ def test_without_git_there_is_no_commit(tree: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_a_tree_whose_state_is_not_known_counts_as_dirty(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What cannot be shown to be clean is not."""
     asked = origin._git
     monkeypatch.setattr(origin, "_git", lambda folder, *words: None if words[0] == "status" else asked(folder, *words))
     assert commit_of(tree).is_dirty  # type: ignore[union-attr]
@@ -90,7 +89,6 @@ def test_a_commit_can_be_named(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["", "0c1e57", "main", "a" * 41, "0c1e570 ; ls", "-c1e5700"])
 def test_what_is_no_commit_is_refused(text: str) -> None:
-    """The option is named, with what it takes."""
     with pytest.raises(pytest.UsageError, match=r"--perf-commit=.*: expected 7 to 40 hexadecimal digits"):
         named_commit(text)
 
@@ -225,7 +223,6 @@ def test_another_engine_is_named(
 
 
 def test_the_packaged_engine_knows_itself(tmp_path: Path) -> None:
-    """By its folder, whatever was compiled there."""
     packaged = find_engine()
     assert packaged.is_packaged
     assert not Engine(library_dir=tmp_path, include_dirs=(tmp_path,), build_id=packaged.build_id).is_packaged
@@ -239,7 +236,6 @@ def test_a_commit_that_is_named_stands_for_the_trees(pytester: pytest.Pytester, 
 
 
 def test_what_is_no_commit_is_one_line(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:
-    """Nothing is measured."""
     result = pytester.runpytest_inprocess("--device=host", MODEL, "--perf-commit=main")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["ERROR: --perf-commit=main: expected 7 to 40 hexadecimal digits, *"])

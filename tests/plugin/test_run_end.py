@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 
 from perfsuite.errors import MeasurementError
+from perfsuite.experiments.measuring import Measuring
 from perfsuite.measure.plan import KernelPlan, LlamaPlan
-from perfsuite.records.outcome import NOTHING_JUDGED_EXIT, Outcome
+from perfsuite.records.case_groups import is_question
+from perfsuite.records.outcome import NOTHING_JUDGED_EXIT, SUSPECT_EXIT, CaseSamples, Judgement, Outcome
+from perfsuite.verdict.compare import judge
 from tests.fake_device import HostRuns
 
 #: What each run has besides.
@@ -14,6 +20,7 @@ USUAL = ("-k", "test_phase")
 
 MODEL = "--model=smollm2-135m-l2-q8_0"
 OUTPUTS = "perfsuite.experiments.run_outputs"
+_MEASURE = Measuring.measure
 
 
 def test_what_needs_the_run_is_not_advised_without_it(runs: HostRuns, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -62,6 +69,8 @@ def test_the_last_screen_is_headed_by_the_engine(runs: HostRuns) -> None:
     result.stdout.fnmatch_lines(["*= performance =*", "llama.cpp b6123 (abc1234), build *", "Phases *"])
     text = (runs.pytester.path / "junit.xml").read_text("utf-8")
     assert 'name="perf_engine" value="llama.cpp b6123 (abc1234), build ' in text
+    assert 'name="perf_outcome" value="new"' in text
+    assert 'name="perf_measured_ns"' in text
 
 
 def test_a_run_that_judged_nothing_says_so_last(runs: HostRuns) -> None:
@@ -75,6 +84,75 @@ def test_a_run_that_judged_nothing_says_so_last(runs: HostRuns) -> None:
     assert allowed.ret == 0
     assert _last_of_ours(allowed).startswith("perfsuite: nothing was judged")
     assert runs("--perf-strict").ret == 1
+
+
+@pytest.mark.usefixtures("without_engines")
+def test_a_run_whose_phases_could_not_be_judged_is_no_pass(runs: HostRuns, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many other cases pass: the run was asked for end_to_end, prefill and decode."""
+
+    def unmeasured(samples: CaseSamples, **known: Any) -> Judgement:
+        found = judge(samples, **known)
+        return replace(found, outcome=Outcome.INVALID) if is_question(samples.case_id) else found
+
+    assert runs("--baseline=record").ret == 0
+    monkeypatch.setattr("perfsuite.experiments.session.judge", unmeasured)
+    result = runs()
+    assert result.ret == NOTHING_JUDGED_EXIT
+    assert _last_of_ours(result).startswith(f"perfsuite: no whole phase was judged: exit code {NOTHING_JUDGED_EXIT};")
+
+
+@pytest.mark.parametrize("is_too_few", [False, True])
+@pytest.mark.parametrize(
+    ("options", "exit_code", "end"),
+    [
+        ((), SUSPECT_EXIT, "11; with --perf-suspect=pass it is 0"),
+        (("--perf-suspect=pass",), 0, "0, by --perf-suspect=pass"),
+        (("--perf-suspect=fail",), 1, "1; with --perf-suspect=pass it is 0"),
+    ],
+)
+def test_what_looks_slower_or_had_too_few_pairs_has_an_exit_code_of_its_own(
+    runs: HostRuns,
+    monkeypatch: pytest.MonkeyPatch,
+    is_too_few: bool,
+    options: tuple[str, ...],
+    exit_code: int,
+    end: str,
+) -> None:
+    """11, or what was asked for; the case shows as suspect, and the last line says why."""
+    _make_suspect(monkeypatch, is_too_few=is_too_few)
+    result = runs(*options)
+    assert result.ret == exit_code
+    why = "fewer than five pairs" if is_too_few else "looks slower, not proven"
+    assert _last_of_ours(result) == f"perfsuite: {why}: exit code {end}"
+    assert result.parseoutcomes().get("suspect", 0) == (not is_too_few)
+
+
+@pytest.mark.usefixtures("without_engines")
+def test_what_fails_counts_for_more_than_what_looks_slower(runs: HostRuns, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A strict run fails by the suspect case; one that judged nothing says so, whatever the number of its pairs."""
+    runs()
+    _make_suspect(monkeypatch)
+    strict = runs("--perf-strict", "--perf-suspect=pass")
+    assert (strict.ret, strict.parseoutcomes()["failed"]) == (1, 1)
+    _make_suspect(monkeypatch, is_too_few=True)
+    runs.device.contended = True
+    assert runs().ret == NOTHING_JUDGED_EXIT
+
+
+def _make_suspect(monkeypatch: pytest.MonkeyPatch, *, is_too_few: bool = False) -> None:
+    """Let decode be suspect, or let its group have too few pairs."""
+
+    def suspicious(samples: CaseSamples, **known: Any) -> Judgement:
+        found = judge(samples, **known)
+        is_suspect = samples.case_id.endswith("/decode") and not is_too_few
+        return replace(found, outcome=Outcome.SUSPECT) if is_suspect else found
+
+    def measured(self: Measuring, *arguments: Any) -> None:
+        _MEASURE(self, *arguments)
+        self.groups["llama"] = replace(self.groups["llama"], is_too_few=is_too_few)
+
+    monkeypatch.setattr("perfsuite.experiments.session.judge", suspicious)
+    monkeypatch.setattr(Measuring, "measure", measured)
 
 
 def test_what_was_to_be_recorded_and_was_not_is_an_error(runs: HostRuns) -> None:

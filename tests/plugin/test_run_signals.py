@@ -80,7 +80,7 @@ def test_no_thread_of_a_library_takes_requests_to_end(
     assert all(mask >> (number - 1) & 1 for mask in masks for number in END_REQUESTS)
 
 
-@pytest.mark.parametrize("number", SIGNALS)
+@pytest.mark.parametrize("number", END_REQUESTS)
 def test_a_signal_ends_a_run_as_an_interrupt_does(
     pytester: pytest.Pytester, fake_device: FakeDevice, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
 ) -> None:
@@ -150,3 +150,5 @@ def test_a_second_signal_of_the_same_request_breaks_nothing_off() -> None:
     signals._requests = HeardRequests()
     signals.pytest_unconfigure()
     signals._on_signal(signal.SIGTERM, None)
+    with pytest.raises(KeyboardInterrupt):  # somebody who does not want to wait for the end
+        signals._on_signal(signal.SIGINT, None)

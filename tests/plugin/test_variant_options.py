@@ -88,7 +88,6 @@ def test_an_image_is_a_phase_before_the_prompt(pytester: pytest.Pytester, fake_d
 
 @pytest.mark.parametrize("option", ["--lora-rank=8", "--parallel=2", "--draft=ngram", "--mmproj=tiny-clip-f16"])
 def test_the_binding_runs_a_model_alone(pytester: pytest.Pytester, fake_device: FakeDevice, option: str) -> None:
-    """The binding has no cases where the driver does more than it."""
     assert (is_asked(asked(pytester)), is_asked(asked(pytester, option))) == (True, False)
 
 

@@ -36,30 +36,23 @@ from perfsuite.records.outcome import Outcome
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """A record with something of everything."""
-
     id: str
     times: Mapping[str, tuple[Count | None, ...]] = field(default_factory=dict)
     outcome: Outcome | None = None
     pair: tuple[str, int] | None = None
 
     def __post_init__(self) -> None:
-        """Refuse one name."""
         if self.id == "bad":
             raise PolicyError("no case is called bad")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Content:
-    """A whole file."""
-
     cases: tuple[Case, ...]
     is_quick: bool = False
 
 
 class Loose(TypedDict, total=False):
-    """What is read as it is."""
-
     a: str
 
 
@@ -141,7 +134,6 @@ def test_another_schema_is_refused_before_all_else(schema: object) -> None:
 
 
 def test_what_was_made_plain_is_built_again() -> None:
-    """Enumerations are values, lists tuples, NumPy's numbers Python's; what no file can hold is refused."""
     case = Case(id="a", times={"x": (1, None)}, outcome=Outcome.PASS, pair=("y", 2))
     written = json.dumps(to_plain(case))
     assert json.loads(written) == {"id": "a", "times": {"x": [1, None]}, "outcome": "pass", "pair": ["y", 2]}
@@ -205,7 +197,6 @@ def test_what_is_no_toml_is_one_line(content: str, line: str, tmp_path: Path) ->
 
 @pytest.mark.parametrize("row", [["a"], ["a", {}, None, None, 1], [1, {}, None, None], None])
 def test_a_row_that_is_none_is_refused(row: Any) -> None:
-    """Too few values, too many, and those of another type."""
     with pytest.raises(ValueError, match=r"a row is .*, expected id, times, outcome, pair"):
         from_row(row, Case)
     with pytest.raises(ValueError, match="a row is "):
@@ -214,6 +205,5 @@ def test_a_row_that_is_none_is_refused(row: Any) -> None:
 
 @pytest.mark.parametrize("content", [b"", b"\xc1", pack([1])[:1], pack(1) + b"x"])
 def test_damaged_messagepack_is_a_value_error(content: bytes) -> None:
-    """What is cut, and what has something behind it."""
     with pytest.raises(ValueError, match=r"."):
         unpack(content)

@@ -29,12 +29,10 @@ _SPAN = st.integers(1, 2**50)
 
 
 def record(**fields: Any) -> EngineRecord:
-    """Return a record of these arrays."""
     return EngineRecord(**{"engine_version": "", "spans": (), "graphs": ((),) * 2, "n_dropped": 0, **fields})
 
 
 def evaluated(*events: tuple[int, int, int]) -> Evaluations:
-    """Return the evaluations of (time, graph, index)."""
     return evaluations_of(record(events=np.array(list(events), RING_DTYPE).tobytes()))
 
 
@@ -70,7 +68,6 @@ def test_an_operator_begins_where_the_node_before_it_ended() -> None:
 
 @pytest.mark.parametrize("last_ticks", [5, 4])
 def test_a_counter_that_stands_still_is_an_error(last_ticks: int) -> None:
-    """A counter that did not advance between the points cannot be time."""
     clock = TickClock(first_ticks=5, first_ns=0, last_ticks=last_ticks, last_ns=100)
     with pytest.raises(EngineError, match=rf"did not advance \(5 to {last_ticks}\)"):
         ticks_to_ns(np.array([7]), clock)
@@ -122,7 +119,6 @@ def chosen(*choices: tuple[int, int, int], spans: tuple[Span, ...] = ()) -> list
 
 
 def span(phase: Phase, start_ns: int, end_ns: int, n_tokens: int) -> Span:
-    """Return a phase of one call."""
     return Span(phase=phase, repetition=0, token=0, n_tokens=n_tokens, start_ns=start_ns, end_ns=end_ns)
 
 

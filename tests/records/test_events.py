@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
-import pytest
-
-from perfsuite.errors import MeasurementError
 from perfsuite.records.events import EngineRecord, Node, Phase, Span, Tensor, TickClock
 
 
@@ -30,22 +26,3 @@ def test_a_record_survives_its_plain_form(stored_record: EngineRecord) -> None:
     assert EngineRecord.from_plain(record.to_plain()) == record
     span = Span(phase=Phase.DECODE, repetition=0, token=64, n_tokens=1, start_ns=100, end_ns=350)
     assert span.duration_ns == 250
-
-
-@pytest.mark.parametrize(
-    ("broken", "said"),
-    [
-        ({"spans": [["decode", 0, 0, 1, 0]]}, r"spans\[0\] has 5 values, expected 6"),
-        ({"spans": [["decode", 0, 0, -1, 0, 1]]}, r"spans\[0\]\[3\] is -1"),
-        ({"spans": [["dekode", 0, 0, 1, 0, 1]]}, r"spans\[0\]\[0\] is 'dekode'"),
-        ({"graphs": 7}, "graphs is 7"),
-        ({"clock": [1, 2]}, "clock has 2 values, expected 4"),
-        ({"events": 1}, "events is 1"),
-    ],
-)
-def test_what_is_no_record_is_refused(stored_record: EngineRecord, broken: dict[str, Any], said: str) -> None:
-    """The line names the field, what it holds, and what to do; nothing at all is no record either."""
-    with pytest.raises(MeasurementError, match=rf"^the worker's record of the engine: {said}.*; install the same"):
-        EngineRecord.from_plain({**stored_record.to_plain(), **broken})
-    with pytest.raises(MeasurementError, match="is null"):
-        EngineRecord.from_plain(None)

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
-from perfsuite.errors import MeasurementError
 from perfsuite.records.memory_timeline import MemoryPhase, MemorySample, MemoryTimeline
 
 
 def sample(at_ns: int, anonymous: int = 0, file: int = 0, shared: int = 0) -> MemorySample:
-    """A sample at a moment."""
     return MemorySample(at_ns=at_ns, anonymous_bytes=anonymous, file_bytes=file, shared_bytes=shared)
 
 
@@ -34,7 +30,6 @@ def test_the_steady_sample_comes_after_loading() -> None:
 
 @pytest.mark.parametrize("n_samples", [3, 50, 200])
 def test_thinning_keeps_both_ends_and_the_largest(n_samples: int) -> None:
-    """No more samples are left than were asked for, in their order."""
     seen = timeline(*(sample(at, 7777 if at == 613 else at) for at in range(1000)))
     thinned = seen.thinned(n_samples)
     times = [each.at_ns for each in thinned.samples]
@@ -44,26 +39,5 @@ def test_thinning_keeps_both_ends_and_the_largest(n_samples: int) -> None:
 
 
 def test_few_samples_are_not_thinned() -> None:
-    """All of few samples stay, and what was written is read."""
     seen = timeline(sample(0), sample(1))
     assert seen.thinned(200) == seen
-    seen = timeline(sample(0, 1, 2, 3), sample(30, 4, 5, 6))
-    assert MemoryTimeline.from_plain(seen.to_plain()) == seen
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"samples": []}, "Expected `array` of length >= 1"),
-        ({"samples": [[1, 2, 3]]}, r"a row is \[1, 2, 3\], expected at_ns"),
-        ({"samples": [[1, 2, 3, -4]]}, r"a row is \[1, 2, 3, -4\], expected at_ns"),
-        ({"base": None}, "a row is None"),
-        ({"phases": [{"name": "load"}]}, "memory timeline"),
-        ({"peak_rss_bytes": None}, "memory timeline"),
-        ({"more": 1}, "expected the fields"),
-    ],
-)
-def test_what_is_no_timeline_is_refused(change: dict[str, Any], message: str) -> None:
-    """The message says what was expected, and what to do."""
-    with pytest.raises(MeasurementError, match=f"{message}.*measure again"):
-        MemoryTimeline.from_plain({**timeline(sample(0)).to_plain(), **change})

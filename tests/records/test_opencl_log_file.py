@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import struct
-from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -43,7 +42,6 @@ from ..synthetic_opencl import (
 
 
 def log(*records: bytes) -> LogContent:
-    """Return a log that holds these records."""
     return LogContent(path=Path("x.log"), content=log_header(7) + b"".join(records))
 
 
@@ -78,7 +76,6 @@ COMMAND_BYTES = 8 + COMMAND_DTYPE.itemsize
 
 
 def full_trace(n: int = 20) -> OpenClTrace:
-    """Return a trace that has something of everything."""
     marker = ClockPoint(
         device=1, source=ClockSource.MARKER, device_ns=-5, host_before_ns=EPOCH_NS, host_after_ns=EPOCH_NS + 9
     )
@@ -95,14 +92,12 @@ def full_trace(n: int = 20) -> OpenClTrace:
 
 
 def assert_same(found: OpenClTrace, expected: OpenClTrace) -> None:
-    """Compare traces field by field."""
     for name in OpenClTrace.__dataclass_fields__:
         one, other = getattr(found, name), getattr(expected, name)
         assert (one.tobytes() == other.tobytes()) if isinstance(one, np.ndarray) else (one == other), name
 
 
 def prelude(*names: str) -> bytes:
-    """Return a header, a device, a queue and the names of kernels."""
     return b"".join(
         [
             log_header(),
@@ -169,7 +164,6 @@ def test_a_cut_file_gives_what_is_whole(tmp_path_factory: pytest.TempPathFactory
 
 
 def test_what_is_missing_is_counted_or_named(tmp_path: Path) -> None:
-    """Losses without an end, unused space, a process without commands, and a file that is not there."""
     path = tmp_path / "x.log"
     path.write_bytes(prelude() + record(6, struct.pack("<IIQ", 1, 0, 5)) + record(6, struct.pack("<IIQ", 2, 0, 4)))
     assert (read_opencl_log(path).n_lost, read_opencl_log(path).n_unfinished) == (9, None)
@@ -185,7 +179,6 @@ def test_what_is_missing_is_counted_or_named(tmp_path: Path) -> None:
 
 
 def one(**fields: int) -> Commands:
-    """Return a command with some fields changed."""
     return command(0, EPOCH_NS, [1, 2, 3, 4], **fields)
 
 
@@ -196,7 +189,6 @@ def one(**fields: int) -> Commands:
         (b"\x7fELF" + bytes(60), "begins with b'\\x7fELF"),
         (struct.pack("<8sIIq", b"PSCLLOG1", 20, 1, 0), "damaged at byte 8: a header of 20 bytes"),
         (prelude() + struct.pack("<II", 5, 96) + bytes(88), "a record of kind 5 with 96 bytes"),
-        (prelude() + struct.pack("<II", 77, 4), "a record of kind 77 with 4 bytes"),
         (prelude() + struct.pack("<II", 5, 0xFFFFFFF8), "a record of kind 5 with 4294967288 bytes"),
         (prelude() + struct.pack("<IIII", 1, 16, 2, 400), "a text of 400 bytes in a record of 16"),
         (prelude() + text_record(1, 7, "seven"), "the ids of its names are not 1 to 2"),
@@ -213,7 +205,6 @@ def one(**fields: int) -> Commands:
     ],
 )
 def test_a_damaged_file_is_one_clear_line(tmp_path: Path, content: bytes, message: str) -> None:
-    """What is no log, or contradicts itself, is refused with the file and what is wrong with it."""
     path = tmp_path / "x.log"
     path.write_bytes(content)
     with pytest.raises(MeasurementError) as caught:
@@ -221,14 +212,3 @@ def test_a_damaged_file_is_one_clear_line(tmp_path: Path, content: bytes, messag
     assert str(caught.value).startswith(f"{path}: ")
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
-
-
-@given(position=st.integers(0, 10**6), value=st.integers(0, 255))
-def test_no_damage_makes_a_traceback(tmp_path_factory: pytest.TempPathFactory, position: int, value: int) -> None:
-    """A single byte that was changed gives another trace or the one error, nothing else."""
-    content = bytearray(log_bytes(full_trace(3)))
-    content[position % len(content)] = value
-    path = tmp_path_factory.mktemp("damage") / "x.log"
-    path.write_bytes(content)
-    with suppress(MeasurementError):
-        read_opencl_log(path)

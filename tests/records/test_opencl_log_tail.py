@@ -18,28 +18,23 @@ NOTHING = TailedRecords(kernels=(), n_lost=0)
 
 
 def record(kind: int, content: bytes) -> bytes:
-    """Return a record with its prefix, padded to a multiple of 8."""
     content += b"\0" * (-len(content) % 8)
     return struct.pack("<II", kind, len(content) + 8) + content
 
 
 def name(number: int, text: str) -> bytes:
-    """Return the record of a kernel's name."""
     return record(1, struct.pack("<II", number, len(text)) + text.encode())
 
 
 def queue(number: int, device: int) -> bytes:
-    """Return the record of a queue."""
     return record(3, struct.pack("<IIII", number, 1, device, 0))
 
 
 def clock(device: int, device_ns: int, before_ns: int, after_ns: int) -> bytes:
-    """Return the record of a reading of a clock."""
     return record(4, struct.pack("<IIqqq", device, 1, device_ns, before_ns, after_ns))
 
 
 def loss(n_commands: int) -> bytes:
-    """Return the record of lost commands."""
     return record(6, struct.pack("<IIQ", 1, 0, n_commands))
 
 
@@ -54,7 +49,6 @@ def command(sequence: int, **fields: int) -> bytes:
 
 
 def kernel(sequence: int, *, shift_ns: int | None = 0, name: str = "add") -> LiveKernel:
-    """Return what is expected of `command`."""
     queued, submit, start, end = (None if shift_ns is None else time + shift_ns for time in (100, 200, 300, 400))
     return LiveKernel(
         sequence=sequence,
@@ -70,12 +64,10 @@ def kernel(sequence: int, *, shift_ns: int | None = 0, name: str = "add") -> Liv
 
 @pytest.fixture
 def log(tmp_path: Path) -> Path:
-    """Return a log that does not exist yet."""
     return tmp_path / "opencl-7.log"
 
 
 def append(log: Path, content: bytes) -> None:
-    """Write at the end."""
     with log.open("ab") as out:
         out.write(content)
 
@@ -95,7 +87,6 @@ def test_a_log_that_is_not_there_yet_has_nothing(log: Path) -> None:
 
 
 def test_a_log_may_be_cut_anywhere(log: Path) -> None:
-    """Byte by byte, each record comes once, when it is whole."""
     content = HEADER + name(1, "add") + queue(1, 1) + clock(1, 0, 0, 0) + command(0) + loss(2) + command(1)
     tail = OpenClLogTail(log)
     seen: list[LiveKernel] = []
@@ -146,14 +137,9 @@ def test_without_a_clock_or_a_profile_times_are_unknown(log: Path) -> None:
     ],
 )
 def test_damage_is_one_line(content: bytes, message: str, log: Path) -> None:
-    """What is no log, or a record that cannot be, is an error with the path."""
     append(log, content)
     with pytest.raises(MeasurementError, match=message) as caught:
         OpenClLogTail(log).read()
     assert str(log) in str(caught.value)
-
-
-def test_a_log_that_cannot_be_read_is_one_line(tmp_path: Path) -> None:
-    """A folder in its place is reported."""
     with pytest.raises(MeasurementError, match="cannot be read"):
-        OpenClLogTail(tmp_path).read()
+        OpenClLogTail(log.parent).read()

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from perfsuite.errors import PerfsuiteError
-from perfsuite.records.own_files import open_lock, refuse_foreign, user_cache
+from perfsuite.records import own_files
+from perfsuite.records.own_files import open_lock, own_python, refuse_foreign, user_cache
 
 STRANGER = 65534
 
@@ -22,8 +24,22 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "perfsuite"
 
 
+@pytest.mark.parametrize("has_safe_path", [False, True])
+@pytest.mark.parametrize(
+    "words", [("-m", "json.tool", "-h"), ("-c", "import json, sys; print('usage', sys.argv)", "x")]
+)
+def test_this_python_imports_nothing_of_the_current_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_safe_path: bool, words: tuple[str, str, str]
+) -> None:
+    """Also where Python has no option for it."""
+    (tmp_path / "json.py").write_text("print('harmed')")
+    monkeypatch.setattr(own_files, "_HAS_SAFE_PATH", has_safe_path)
+    done = subprocess.run(own_python(*words), cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("usage")
+    assert words[0] == "-m" or done.stdout == "usage ['-c', 'x']\n"
+
+
 def test_a_cache_of_ones_own_is_taken(cache: Path) -> None:
-    """One that is not there yet, a folder, and an own link to an own folder are all taken."""
     assert user_cache() == cache
     cache.mkdir(mode=0o755)
     assert user_cache() == cache
@@ -85,7 +101,6 @@ def test_a_lock_that_is_no_file_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_lock_is_made_where_there_is_none(tmp_path: Path) -> None:
-    """Twice opened it is one file."""
     handles = [open_lock(tmp_path / ".lock", PerfsuiteError) for _ in range(2)]
     assert os.path.sameopenfile(*handles)
     for handle in handles:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from pathlib import Path
 
 import numpy as np
@@ -59,7 +58,6 @@ def test_blocks_end_where_one_is_not_whole() -> None:
 
 
 def full_trace() -> EngineTrace:
-    """Return a trace that has something of everything."""
     experts = np.zeros(4, EXPERT_DTYPE)
     experts["ns"], experts["expert"] = EPOCH_NS + np.arange(4) * 60_000, (5, 1, 2, 7)
     return small_trace(
@@ -76,7 +74,6 @@ def full_trace() -> EngineTrace:
 
 
 def assert_same(one: EngineTrace, other: EngineTrace) -> None:
-    """Compare field by field."""
     for name in EngineTrace.__slots__:
         mine, theirs = getattr(one, name), getattr(other, name)
         if isinstance(mine, np.ndarray):
@@ -87,7 +84,7 @@ def assert_same(one: EngineTrace, other: EngineTrace) -> None:
             assert mine == theirs, name
 
 
-@pytest.mark.parametrize("trace", [full_trace(), small_trace(), engine_trace(), large_trace(200_000)])
+@pytest.mark.parametrize("trace", [full_trace(), engine_trace(), large_trace(200_000)])
 def test_a_trace_is_read_as_it_was_written(tmp_path: Path, trace: EngineTrace) -> None:
     """Every field comes back, of a trace in one block, in several, and of an empty one."""
     path = tmp_path / "run.pstrace"
@@ -130,7 +127,6 @@ def test_a_trace_is_read_up_to_any_cut(tmp_path: Path) -> None:
 
 
 def test_what_lies_behind_the_cut_is_not_referred_to(tmp_path: Path) -> None:
-    """Events whose threads, graphs or counters were lost refer to nothing."""
     path, header = tmp_path / "run.pstrace", TraceHeader(recorder=TraceRecorder.EBPF, levels=TraceLevel.TOKEN)
     with TraceWriter(path, header) as writer:
         writer.tables(TraceTables(backends=("CPU",)))
@@ -160,26 +156,7 @@ def test_a_writer_adds_piece_by_piece(tmp_path: Path) -> None:
     assert (found.events.size, found.n_lost, found.cut) == (trace.events.size, 9, None)
 
 
-def test_flipped_bytes_never_break_the_reader(tmp_path: Path) -> None:
-    """Whatever byte is wrong, what stands before it is read, or the file is refused in one line."""
-    whole = tmp_path / "whole.pstrace"
-    write_trace(whole, full_trace())
-    path, rng, messages = tmp_path / "run.pstrace", random.Random(3), []
-    for _ in range(300):
-        content = bytearray(whole.read_bytes())
-        at = rng.randrange(len(content))
-        content[at] ^= 1 << rng.randrange(8)
-        path.write_bytes(content)
-        try:
-            assert read_trace(path).cut is not None
-        except MeasurementError as error:
-            messages.append(str(error))
-    assert messages
-    assert not any("\n" in message for message in messages)
-
-
 def test_a_full_disk_leaves_what_found_room() -> None:
-    """Writing fails in one line that says so."""
     with pytest.raises(
         MeasurementError, match=r"/dev/full: cannot be written \(No space left on device\); what is there"
     ):
@@ -187,7 +164,6 @@ def test_a_full_disk_leaves_what_found_room() -> None:
 
 
 def test_another_file_is_no_trace(tmp_path: Path) -> None:
-    """A file that begins otherwise, or of another version's fields, is refused with what was seen."""
     path = tmp_path / "run.pstrace"
     path.write_bytes(b"%PDF-1.7 and more")
     with pytest.raises(MeasurementError, match=r"begins with b'%PDF-1\.7', a trace with b'PSTRACE1'"):

@@ -22,13 +22,11 @@ def test_a_level_brings_what_it_is_of_no_use_without() -> None:
 
 @pytest.mark.parametrize("text", ["", "operators", "token,,graph", "token, graph"])
 def test_a_word_that_is_none_is_refused_by_name(text: str) -> None:
-    """The message names the option and the words that there are."""
     with pytest.raises(PerfsuiteError, match=r"--trace=.*there are token, graph, operator"):
         parse_levels(text, "--trace")
 
 
 @pytest.mark.parametrize("text", [DEFAULT_LEVELS, "threads", ",".join(LEVELS)])
 def test_words_are_read_back(text: str) -> None:
-    """What is reported of a trace can be asked for again."""
     levels = parse_levels(text, "--trace")
     assert parse_levels(level_words(levels), "--trace") == levels

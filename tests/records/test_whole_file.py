@@ -44,7 +44,6 @@ def test_any_value_is_read_back(tmp_path_factory: pytest.TempPathFactory, plain:
 
 
 def test_a_failed_write_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing else is beside it, and the reason is one line with the path."""
     path = tmp_path / "b.json"
     write_json(path, {"old": 1}, BaselineError)
 
@@ -79,7 +78,6 @@ def test_a_file_and_its_folder_are_made(tmp_path: Path) -> None:
 
 
 def test_chunks_are_written_one_after_the_other(tmp_path: Path) -> None:
-    """A file of pieces is whole, and one whose pieces end in an error leaves what was there."""
     path = tmp_path / "file.bin"
     write_whole_chunks(path, (bytes([each]) * 2 for each in range(3)), BaselineError)
     assert path.read_bytes() == b"\0\0\1\1\2\2"

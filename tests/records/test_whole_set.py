@@ -39,17 +39,9 @@ def test_a_file_that_was_changed_since_is_left_alone(tmp_path: Path, monkeypatch
     assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"a": "edited", "b": "new b"}
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ("{", "is not JSON"),
-        ('{"schema": 1}', "files is missing"),
-        (json.dumps({"schema": 1, "files": {"../a": {"text": "x", "before": None}}}), "expected a plain name"),
-    ],
-)
-def test_a_file_of_elsewhere_is_refused(tmp_path: Path, content: str, message: str) -> None:
-    """What is damaged, or would write outside the folder, is one line with the path."""
-    (tmp_path / JOURNAL_NAME).write_text(content)
+def test_what_would_write_outside_the_folder_is_refused(tmp_path: Path) -> None:
+    content = {"schema": 1, "files": {"../a": {"text": "x", "before": None}}}
+    (tmp_path / JOURNAL_NAME).write_text(json.dumps(content))
     for work in (lambda: complete(tmp_path, BaselineError), lambda: pending_text(tmp_path / "a", BaselineError)):
-        with pytest.raises(BaselineError, match=rf"^{tmp_path / JOURNAL_NAME}: .*{message}"):
+        with pytest.raises(BaselineError, match=rf"^{tmp_path / JOURNAL_NAME}: .*expected a plain name"):
             work()

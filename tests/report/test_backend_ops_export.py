@@ -81,7 +81,6 @@ def test_an_operator_is_one_of_its_layers(tmp_path: Path) -> None:
 
 
 def test_a_build_is_named_as_asked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Else by its commit, or its build where it has none."""
     path = run_of(tmp_path, case("decode/ffn_up", 100), subject={"llama": "ggml 0.0.0 bundle, build 58dc402c07ffa4ed"})
     assert rows_of(backend_ops_sql(path, cache_dir=tmp_path))[0]["build_commit"] == "58dc402c07ffa4ed"
     assert main(["export", "backend-ops-sql", str(path), "--build-commit=mine"]) == 0
@@ -97,7 +96,6 @@ def test_a_build_is_named_as_asked(tmp_path: Path, capsys: pytest.CaptureFixture
     ],
 )
 def test_what_has_no_operators_is_refused(tmp_path: Path, fields: dict[str, Any], told: str) -> None:
-    """With the file, and what to do."""
     path = run_of(tmp_path, **fields)
     with pytest.raises(PerfsuiteError) as raised:
         backend_ops_sql(path, cache_dir=tmp_path)

@@ -35,7 +35,6 @@ def test_lines_are_best_rates_with_medians_below_and_the_title_tells_the_best_of
 
 
 def test_missing_bandwidths_are_no_points() -> None:
-    """Where all are missing there is nothing to draw."""
     missing = replace(bandwidth("read", MIB, 1.0), rate=None, missing="none")
     assert len(bandwidth_chart(Survey(ceilings=(missing, *survey().ceilings))).panels[1].lines[0].x) == len(LADDER)
     with pytest.raises(PerfsuiteError, match="no bandwidth was measured"):

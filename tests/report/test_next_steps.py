@@ -109,19 +109,25 @@ def test_what_is_incomparable_names_the_field() -> None:
     }
 
 
-def test_pairs_that_do_not_decide_say_how_many_more() -> None:
+@pytest.mark.parametrize("outcome", [Outcome.SUSPECT, Outcome.INCONCLUSIVE])
+def test_pairs_that_do_not_decide_say_how_many_more(outcome: Outcome) -> None:
     """Their time grows with their number; a case that needs thousands does not set that of the others."""
-    told = steps([paired(Outcome.INCONCLUSIVE, n_more_pairs=20)], *IN_PAIRS)
+    told = steps([paired(outcome, n_more_pairs=20)], *IN_PAIRS)
     assert told == {
         "let about 20 more pairs decide phase/a/b/decode": f"pytest {' '.join(IN_PAIRS)} --perf-budget=180s"
     }
-    found = [paired(Outcome.INCONCLUSIVE, n_more_pairs=each) for each in (10, 9000)]
+    found = [paired(outcome, n_more_pairs=each) for each in (10, 9000)]
     assert any("about 10 more pairs" in why for why in steps(found, *IN_PAIRS))
+
+
+def test_the_pairs_that_what_is_suspect_needs_are_advised_alone() -> None:
+    """A second budget, for cases that are only undecided, would leave the choice to the reader."""
+    found = [paired(Outcome.INCONCLUSIVE, n_more_pairs=90), paired(Outcome.SUSPECT, n_more_pairs=20)]
+    assert [each.partition(" decide")[0] for each in steps(found, *IN_PAIRS)] == ["let about 20 more pairs"]
 
 
 @pytest.mark.parametrize(("budget", "longer"), [("30", "60s"), ("30s", "60s"), ("2m", "240s")])
 def test_the_time_for_pairs_starts_from_what_was_given(budget: str, longer: str) -> None:
-    """However it was written."""
     (command,) = commands([paired(Outcome.INCONCLUSIVE, n_more_pairs=20)], *IN_PAIRS, f"--perf-budget={budget}")
     assert command[-1] == f"--perf-budget={longer}"
 

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import csv
+import gzip
 import json
+from itertools import count
 
+import numpy as np
 import pytest
 
 from perfsuite.records.opencl_commands import CommandFlag, CommandType
 from perfsuite.report.opencl_summary import DeviceIdle, plain_process, summarize
-from perfsuite.trace.opencl.device_clock import Anomaly
+from perfsuite.trace.opencl.device_clock import Anomaly, align
+from perfsuite.trace.opencl.stamps import DISPATCH, QUEUEING
 
 from ..synthetic_opencl import DEVICE, EPOCH_NS, command, drifting, queue, steady_commands, timer_point, trace
+from ..sys_trees import FIELD
 
 
 def test_every_figure_is_there_by_a_key_with_its_unit() -> None:
@@ -86,6 +92,8 @@ def test_figures_over_holes_are_null(n_lost: int, n_unfinished: int | None, told
     (device,) = plain["devices"]
     assert [device[name] for name in ("busy_ns", "idle_ratio", "n_gaps", "longest_gaps")] == [None] * 4
     assert (device["first_start_ns"], device["last_end_ns"]) == (EPOCH_NS + 25_000, EPOCH_NS + 250_000)
+    (device,) = plain_process(summarize(trace(steady_commands(3, int), n_unfinished=2), n_gaps=1))["devices"]
+    assert device["idle_ratio"] is not None
 
 
 def test_a_summary_counts_all_and_leaves_out_what_cannot_be_right() -> None:
@@ -134,15 +142,27 @@ def test_gaps_name_what_is_on_either_side() -> None:
     assert unused.idle == DeviceIdle(whole=None, n_gaps=0, longest_gaps=())
 
 
-@pytest.mark.parametrize(
-    ("n_lost", "n_unfinished", "expected"), [(0, 2, 0), (3, 0, 3), (0, None, None), (3, None, None)]
-)
-def test_idle_time_is_known_only_where_no_command_is_missing(
-    n_lost: int, n_unfinished: int | None, expected: int | None
-) -> None:
-    """What a process that did not end in order lost is not known, and behind losses the device may have been busy."""
-    found = summarize(trace(steady_commands(3, int), n_lost=n_lost, n_unfinished=n_unfinished), n_gaps=3)
-    assert (found.n_lost, found.n_lost_at_least) == (expected, n_lost)
-    (device,) = found.devices
-    assert (device.idle is not None) == found.has_all == (expected == 0)
-    assert device.span == (EPOCH_NS + 25_000, EPOCH_NS + 250_000)
+def test_a_driver_that_submits_late_is_told_from_slow_kernels() -> None:
+    """The device is idle for two fifths, between commands that were queued long before: it waits for the driver."""
+    path = FIELD / "22-opencl-driver-on-small-cores" / "launches.csv.gz"
+    with gzip.open(path, "rt") as lines:
+        rows = list(csv.DictReader(lines))
+    ids = dict(zip(dict.fromkeys(each["kernel"] for each in rows), count(1)))
+    fields = ("call_ns", "queued_ns", "submit_ns", "start_ns", "end_ns")
+    commands = []
+    for at, row in enumerate(rows):
+        call_ns, *times = (EPOCH_NS + int(row[each]) for each in fields)
+        commands.append(command(at, call_ns, times, name=ids[row["kernel"]]))
+    last_ns = int(rows[-1]["end_ns"])
+    points = [timer_point(EPOCH_NS + at, int, before_ns=0, after_ns=0) for at in range(0, last_ns + 1, 1_000_000)]
+    traced = trace(commands, names=tuple(ids), clock_points=points)
+    summary = summarize(traced, n_gaps=1568)
+    (device,) = summary.devices
+    assert device.idle is not None
+    assert device.idle.whole is not None
+    assert device.idle.whole.idle_ratio == pytest.approx(0.412, abs=5e-4)
+    assert sum(each.gap.duration_ns >= 200_000 for each in device.idle.longest_gaps) == 75
+    aligned = align(traced)
+    queueing_ns, dispatch_ns = (np.median(aligned.duration_ns(kind)[0]) for kind in (QUEUEING, DISPATCH))
+    assert (queueing_ns, dispatch_ns) == (pytest.approx(1_240_000, rel=0.01), pytest.approx(9_000, rel=0.01))
+    assert (summary.n_odd, sum(each.n for each in summary.kernels)) == (0, 1568)

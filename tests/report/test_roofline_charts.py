@@ -8,7 +8,6 @@ from perfsuite.errors import PerfsuiteError
 from perfsuite.expectation.roofline.roofline_run import RowKind
 from perfsuite.expectation.roofline.survey import Roof
 from perfsuite.records.chart import RooflinePanel, RoofRole
-from perfsuite.report.plots.picture import picture_bytes
 from perfsuite.report.roofline_charts import devices_chart, operators_chart, place_of, sweep_chart, sweep_groups
 
 from .conftest import phases, row, run_of
@@ -46,7 +45,6 @@ def test_routed_experts_are_a_group_for_each_architecture_with_ranges() -> None:
     ],
 )
 def test_settings_are_told_in_words(sweep: str, setting: str, label: str) -> None:
-    """Where the setting alone would not say what it is of."""
     rows = phases(sweep, setting, 1.0)
     assert {group.label for group in sweep_groups(run_of(rows), sweep, rows)} == {label}
 
@@ -77,7 +75,6 @@ def test_measured_and_published_roofs_are_told_apart() -> None:
 
 
 def test_what_no_sweep_varies_stands_for_a_device() -> None:
-    """Else the scenarios do."""
     rows = (*phases("depth", "2", 1.0), *phases("scenario", "siso", 0.5))
     for extra, rate in (((), 5.0), (phases("base", "siso", 0.25), 2.5)):
         (panel,) = devices_chart([run_of((*rows, *extra))], []).panels
@@ -155,7 +152,6 @@ def test_the_region_is_below_the_roof_that_the_points_have(type_name: str, ridge
 
 
 def test_other_numbers_of_threads_have_roofs_of_their_own() -> None:
-    """Half the threads have half of all."""
     rows = (*phases("threads", "1", 0.5, n_threads=1), *phases("threads", "2", 1.0))
     (panel,) = sweep_chart(run_of(rows), "threads").panels
     (one,) = (roof for roof in panel.roofs if "1 thread" in roof.label)
@@ -189,10 +185,3 @@ def test_the_ten_operators_that_take_the_most_time_are_named() -> None:
     assert title.startswith("op11 of decode takes ")
     with pytest.raises(PerfsuiteError, match="has no operators; record them"):
         operators_chart(SCENARIOS)
-
-
-@pytest.mark.parametrize("file_format", ["png", "svg"])
-def test_charts_are_drawn_in_both_formats(file_format: str) -> None:
-    """Each kind of chart, and the same twice."""
-    for chart in (sweep_chart(SCENARIOS, "scenario"), sweep_chart(DEPTHS, "depth")):
-        assert picture_bytes(chart, file_format) == picture_bytes(chart, file_format) != b""

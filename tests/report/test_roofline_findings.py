@@ -85,7 +85,6 @@ def test_each_sweep_has_a_sentence_of_its_own(rows: list[Row], told: str) -> Non
 
 @pytest.mark.parametrize(("sweep", "noun"), [("kv", "a KV cache of"), ("flash", "flash attention")])
 def test_settings_of_one_workload_are_compared_by_time(sweep: str, noun: str) -> None:
-    """The slowest against the quickest."""
     rows = [row(sweep, name, DECODE, intensity=2.0, gflops_per_s=rate) for name, rate in (("a", 8.0), ("b", 12.0))]
     assert finding(sweep, *rows) == f"A token takes 1.50 times as long with {noun} a as with b"
 

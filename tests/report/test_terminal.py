@@ -28,30 +28,6 @@ def lines_of(
     return summary_text(judgements, width=width, is_color=is_color, shows_all=shows_all).splitlines()
 
 
-def test_a_row_has_every_figure() -> None:
-    """A case is a row of what was measured, its speed, what was expected and stored, the change and the outcome."""
-    (row,) = [line for line in lines_of(PASSED) if "decode" in line]
-    assert row.split() == ["decode", "5.00", "ms", "200", "4.00", "ms", "4.90", "ms", "+2.0", "%", "pass"]
-    bare = replace(PASSED, case_id="phase/a-q8_0/siso/copy", measured_ns=None, expected_ns=None, change_ratio=None)
-    _, head, _, row = lines_of(replace(PASSED, baseline_ns=None), replace(bare, baseline_ns=None))
-    assert head.split() == ["case", "measured", "tokens/s", "expected", "change", "outcome"]
-    assert row.split() == ["copy", "-", "-", "-", "-", "pass"]
-
-
-def test_what_all_ids_share_is_said_once() -> None:
-    """It is the title; kinds come in the order of the report, under its headings."""
-    ids = ("operator/a-q8_0/siso/decode/ffn_up", "operator/a-q8_0/siso/prefill/ffn_up")
-    lines = lines_of(*(case(case_id) for case_id in ids))
-    assert sum("a-q8_0/siso" in line for line in lines) == 1
-    assert [line.split()[0] for line in lines if "ffn_up" in line] == ["decode/ffn_up", "prefill/ffn_up"]
-    kinds = ("mine/x/y", "kernel/add/n8/f32", "operator/a/b/decode/ffn_up", "phase/a/b/decode")
-    text = "\n".join(lines_of(*map(case, kinds)))
-    places = [text.index(title) for title in ("Phases", "Operators", "Kernels", "Mine")]
-    assert places == sorted(places)
-    text = "\n".join(lines_of(case("shape-kept/x/y"), case("fidelity/x/y")))
-    assert text.index("Fidelity of the suite's own timings x") < text.index("Kept shapes x")
-
-
 @pytest.mark.parametrize("width", [1, 60, 80, 110])
 def test_a_narrow_terminal_breaks_no_word(width: int) -> None:
     """Names fold after a slash, a dash or an underscore, figures and outcomes never, and no line is too long."""
@@ -129,11 +105,9 @@ def test_many_cases_are_counted_in_a_line() -> None:
 
 
 def test_an_invalid_figure_is_marked_as_rough() -> None:
-    """A line below says what the mark means; the change, which would mean nothing, is left out."""
+    """Of tokens a second as well; what was not measured has no mark."""
     text = lines_of(replace(PASSED, outcome=Outcome.INVALID), replace(PASSED, case_id="phase/a-q8_0/siso/copy"))
-    rough = next(line for line in text if line.startswith("decode"))
-    assert rough.split() == ["decode", "~5.00", "ms", "~200", "4.00", "ms", "4.90", "ms", "-", "invalid"]
-    assert [line for line in text if "~" in line and line != rough] == [text[-1]]
+    assert next(line for line in text if line.startswith("decode")).split()[1:4] == ["~5.00", "ms", "~200"]
     assert "~" not in "".join(lines_of(PASSED, replace(PASSED, outcome=Outcome.INVALID, measured_ns=None)))
 
 
@@ -190,33 +164,8 @@ def test_no_more_failures_are_told_than_are_read() -> None:
     assert lines[-1] == "  ... and 1 more, in run.json"
 
 
-def test_the_verdict_comes_first_then_the_counts() -> None:
-    """The second line counts every outcome, the gravest first, and names the files; an interruption is said."""
-    outcomes = [Outcome.PASS, Outcome.NEW, Outcome.PASS, Outcome.SLOW]
-    found = [case(f"phase/a/b/{at}", outcome) for at, outcome in enumerate(outcomes)]
-    first, second, *_ = next_step(found, "r/run.json", report_path="r/report.html")
-    assert first.startswith("perfsuite: 1 case is slower than the forecast allows")
-    assert second == "  1 slow, 1 new, 2 pass; r/run.json, r/report.html"
-    assert next_step(found, "r/run.json")[1] == "  1 slow, 1 new, 2 pass; r/run.json"
-    assert next_step([], "run.json") == ("perfsuite: nothing was measured; run.json",)
-    assert next_step([case("phase/a/b/decode")], "run.json") == (
-        "perfsuite: the only case passed",
-        "  1 pass; run.json",
-        "  nothing is left to do",
-    )
-    assert "interrupted" in next_step([case("phase/a/b/decode")], "run.json", is_interrupted=True)[0]
-
-
-@pytest.mark.parametrize("outcome", [Outcome.REGRESSED, Outcome.SLOW, Outcome.IMPOSSIBLE])
-def test_every_failure_is_named_with_its_reason(outcome: Outcome) -> None:
-    """What failed has a line of its own."""
-    lines = next_step([case("phase/a/b/decode", outcome, reason="because")], "run.json")
-    assert f"  {outcome.value}: phase/a/b/decode: because" in lines
-
-
 @pytest.mark.parametrize(("ratio", "word"), [(1.12, "12.0 % slower"), (0.9, "10.0 % faster")])
 def test_a_shift_of_everything_is_the_first_line(ratio: float, word: str) -> None:
-    """It is in the place of all lists of carriers."""
     outcome = Outcome.REGRESSED if ratio > 1 else Outcome.IMPROVED
     found = [case("phase/a/b/decode", outcome)]
     shift = UniformShift(ratio=ratio, n_cases=40)
@@ -224,6 +173,20 @@ def test_a_shift_of_everything_is_the_first_line(ratio: float, word: str) -> Non
     _, _, first, *others = next_step(found, "run.json", Attribution(phases=phases, uniform_shift=shift))
     assert first.startswith(f"  everything is {word} (40 cases): a difference of frequency, memory, threads or build")
     assert not any("ffn_up" in line for line in others)
+
+
+def test_a_run_of_nothing_or_of_passes_alone_leaves_nothing_to_do() -> None:
+    """An interruption is said, and so is a file that was not written."""
+    assert next_step([], "run.json") == ("perfsuite: nothing was measured; run.json",)
+    assert next_step([], None) == ("perfsuite: nothing was measured; run.json was not written",)
+    assert next_step([case("phase/a/b/decode")], "run.json") == (
+        "perfsuite: the only case passed",
+        "  1 pass; run.json",
+        "  nothing is left to do",
+    )
+    assert "interrupted" in next_step([case("phase/a/b/decode")], "run.json", is_interrupted=True)[0]
+    lines = next_step([case("phase/a/b/decode", Outcome.IMPROVED)], None)
+    assert lines[1:] == ("  1 improved; run.json was not written",)
 
 
 def test_what_is_not_sure_is_summed_up() -> None:
@@ -234,16 +197,6 @@ def test_what_is_not_sure_is_summed_up() -> None:
     found = [case(f"phase/a/b/{at}", Outcome.INVALID, reason="busy") for at in range(7)]
     assert "  invalid (7 cases): busy" in next_step(found, "run.json")
     assert "  invalid (1 case): busy" in next_step(found[:1], "run.json")
-
-
-def test_the_commands_are_those_of_the_run() -> None:
-    """What is advised has the run's own arguments."""
-    origin = RunOrigin(arguments=("--device=board", "--model=x.gguf"))
-    *_, line = next_step([case("phase/a/b/decode", Outcome.NEW)], "run.json", origin=origin)
-    assert line == "     pytest --device=board --model=x.gguf --baseline=record"
-    assert next_step([], None) == ("perfsuite: nothing was measured; run.json was not written",)
-    lines = next_step([case("phase/a/b/decode", Outcome.IMPROVED)], None)
-    assert lines[1:] == ("  1 improved; run.json was not written",)
 
 
 def test_neither_a_name_nor_a_path_steers_the_terminal() -> None:

@@ -56,6 +56,24 @@ def test_a_pass_stands_with_what_it_rules_out() -> None:
     assert outcome_words(passed(0.24, outcome=Outcome.REGRESSED), "regressed") == "regressed"
 
 
+@pytest.mark.parametrize(
+    ("outcome", "change_ratio", "words"),
+    [
+        (Outcome.PASS, 0.063, "? at 5 %, looks faster"),
+        (Outcome.PASS, 0.95, "? at 5 %, looks faster"),
+        (Outcome.PASS, 0.953, "? at 5 %"),
+        (Outcome.INCONCLUSIVE, 0.9, "?, looks faster"),
+        (Outcome.INCONCLUSIVE, 1.2, "?"),
+        (Outcome.IMPROVED, 0.5, "?"),
+        (Outcome.INVALID, 0.5, "?"),
+    ],
+)
+def test_what_looks_faster_is_no_plain_pass(outcome: Outcome, change_ratio: float, words: str) -> None:
+    """A pass or an undecided case says so where its estimate is faster by more than its margin."""
+    judgement = replace(passed(0.05, outcome=outcome), change_ratio=change_ratio)
+    assert outcome_words(judgement, "?") == words
+
+
 def test_the_coarsest_resolution_speaks_for_all_passes() -> None:
     """Down to what nothing is slower, and for which margin the engine has to be kept; shares count apart."""
     run = [passed(0.27), passed(0.24, 0.02), passed(0.05)]
@@ -144,6 +162,20 @@ def _carried(case_id: str, *roles: str, is_significant: bool = True) -> PhaseAtt
     return PhaseAttribution(case_id=case_id, lost_ns=10, carriers=carriers, unexplained_ns=1)
 
 
+def _bounded(case_id: str, outcome: Outcome, lower: float, change: float, upper: float | None) -> Judgement:
+    return replace(_case(case_id, outcome, change), lower_ratio=lower, upper_ratio=upper)
+
+
+KERNEL = "kernel/gemm/m64/f32"
+OPEN = (
+    _bounded(DECODE, Outcome.INCONCLUSIVE, 0.99, 1.01, 1.022),
+    _bounded(PREFILL, Outcome.INCONCLUSIVE, 0.99, 1.01, None),
+)
+SUSPECTS = (
+    *_own(Outcome.SUSPECT, 3),
+    _case("operator/a/siso/decode/ffn_up", Outcome.SUSPECT, 4.0),
+    _bounded(PREFILL, Outcome.SUSPECT, 1.04, 1.05, 1.06),
+)
 SLOWER = (_case(PREFILL, Outcome.REGRESSED, 1.05), _case(DECODE, Outcome.REGRESSED, 1.195))
 
 
@@ -156,7 +188,41 @@ SLOWER = (_case(PREFILL, Outcome.REGRESSED, 1.05), _case(DECODE, Outcome.REGRESS
         (_run(*_own(Outcome.NEW, 3)), "nothing to compare with yet; 3 cases have no baseline"),
         (
             _run(*_own(Outcome.PASS, 2), *_own(Outcome.NEW, 1)),
-            "no case failed: 2 cases passed; 1 case has no baseline",
+            "nothing slower found: 2 cases passed; 1 case has no baseline",
+        ),
+        (
+            _run(*_own(Outcome.PASS, 39), *_own(Outcome.INCONCLUSIVE, 14)),
+            "nothing slower found: 39 cases passed; 14 cases are undecided",
+        ),
+        (
+            _run(OPEN[0], *_own(Outcome.PASS, 2)),
+            "nothing slower found; decode undecided, up to +2.2 %",
+        ),
+        (
+            _run(*OPEN, *_own(Outcome.PASS, 2), *_own(Outcome.INCONCLUSIVE, 13), *_own(Outcome.INVALID, 1)),
+            "nothing slower found; decode and prefill undecided; 1 case is invalid; 13 other cases are undecided",
+        ),
+        (_run(*OPEN), "nothing could be judged; decode and prefill undecided"),
+        (
+            _run(OPEN[0], _case(PREFILL, Outcome.IMPROVED, 0.8)),
+            "1 case improved: prefill is 20.0 % faster; decode undecided, up to +2.2 %",
+        ),
+        (
+            _run(_bounded(PREFILL, Outcome.SUSPECT, 1.136, 1.218, 1.251), *_own(Outcome.PASS, 3)),
+            "looks slower, not proven: prefill +21.8 % (+13.6 to +25.1)",
+        ),
+        (
+            _run(*SUSPECTS, SLOWER[1], *_own(Outcome.INCONCLUSIVE, 1)),
+            "1 case regressed: decode is 19.5 % slower; looks slower, not proven: prefill +5.0 % (+4.0 to +6.0), "
+            "decode ffn_up +300.0 %, suspect 0 and 2 more; 1 case is undecided",
+        ),
+        (
+            _run(replace(_case(PREFILL, Outcome.INVALID), n_pairs=4), replace(_case(KERNEL, Outcome.PASS), n_pairs=9)),
+            "no whole phase was judged: 1 case passed; fewer than five pairs were measured; 1 case is invalid",
+        ),
+        (
+            _run(replace(_case(PREFILL, Outcome.PASS), n_pairs=5), replace(_case(DECODE, Outcome.INVALID), n_pairs=4)),
+            "nothing slower found: 1 case passed; 1 case is invalid",
         ),
         (
             _run(*_own(Outcome.INVALID, 2), *_own(Outcome.INCOMPARABLE, 1)),

@@ -30,7 +30,6 @@ STEPS_NS = {Phase.PREFILL: 1e8, Phase.DECODE: 1e7}
 
 
 def case(kind: str, phase: Phase | None) -> Case:
-    """A case of a kind and a phase."""
     return Case(case_id="x", kind=kind, phase=phase, role=None)
 
 
@@ -48,7 +47,6 @@ def case(kind: str, phase: Phase | None) -> Case:
     ],
 )
 def test_a_case_has_a_share_of_its_step(kind: str, phase: Phase | None, step: Phase | None) -> None:
-    """Operators and small phases are part of a prefill or of a decode step; what is a whole has no share."""
     found = step_share(case(kind, phase), steps_ns=STEPS_NS, share_ratio=0.002)
     assert found == (None if step is None else StepShare(step=step, step_ns=STEPS_NS[step], share_ratio=0.002))
 
@@ -160,7 +158,6 @@ def test_the_estimate_does_not_matter(factor: float, n_sessions: int) -> None:
 
 
 def test_the_resolution_is_that_of_the_formula() -> None:
-    """By the quantiles of the normal distribution or of t, and of unequal bounds by the further one."""
     change = Change(estimate_ratio=1.0, lower_ratio=1.0 / 1.15, upper_ratio=1.15)
     assert resolution_ratio(change, n_sessions=1) == pytest.approx(1.15**1.7071 - 1.0, abs=1e-4)
     assert resolution_ratio(change, n_sessions=5) == pytest.approx(1.15 ** (1 + 2.1318 / 3.7469) - 1.0, abs=1e-4)

@@ -15,7 +15,6 @@ A, B, C = "phase/a/b/decode", "phase/a/b/prefill", "phase/a/b/copy"
 
 
 def session(recorded_at: str, **times: int) -> StoredSession:
-    """A session of constant samples."""
     named = {"a": A, "b": B, "c": C}
     samples = {named[name]: (time_ns,) * 3 for name, time_ns in times.items()}
     return StoredSession(recorded_at=recorded_at, suite_version="1", samples_ns=samples)
@@ -26,7 +25,6 @@ NEW = session("3", a=1_100_000, c=5000)
 
 
 def changes_of(entry: BaselineEntry, new: StoredSession) -> tuple[CaseChange, ...]:
-    """Compare without sentinels."""
     return case_changes((entry,), new, weights={}, default_spread_ratio=0.15)
 
 

@@ -30,12 +30,10 @@ def moved(case_id: str, old_ns: int, new_ns: int, outcome: Outcome | None = None
 
 
 def phase(name: str, old_ns: int, new_ns: int, outcome: Outcome | None = None) -> Judgement:
-    """A phase of the workload."""
     return moved(f"phase/{PREFIX}/{name}", old_ns, new_ns, outcome)
 
 
 def operator(role: str, old_ns: int, new_ns: int, outcome: Outcome | None = None, at: str = "decode") -> Judgement:
-    """An operator of a phase of the workload."""
     return moved(f"operator/{PREFIX}/{at}/{role}", old_ns, new_ns, outcome)
 
 
@@ -61,6 +59,33 @@ def test_a_phase_names_what_carries_it() -> None:
         ("b", -350, 0.7),
         ("a", -100, 0.2),
     ]
+
+
+def alone(role: str, old_ns: int, new_ns: int) -> Judgement:
+    sides = {"samples_ns": (new_ns,) * bool(new_ns), "baseline_samples_ns": (old_ns,) * bool(old_ns)}
+    times = {"measured_ns": new_ns or None, "baseline_ns": old_ns or None, "change_ratio": None, "n_pairs": 1}
+    return case(f"operator/{PREFIX}/decode/{role}", Outcome.INCOMPARABLE, **sides, **times)
+
+
+def test_what_one_side_alone_has_carries_all_of_its_time() -> None:
+    """Whichever way it counts; others carry what is left, and nothing of it is unexplained or a shift of everything."""
+    cases = [phase("decode", 1000, 1500), alone("rot", 0, 300), alone("fused", 100, 0), operator("up", 500, 780)]
+    (found,) = phase_attributions(cases)
+    assert [(each.name, each.lost_ns) for each in found.carriers] == [
+        ("new: rot", 300),
+        ("gone: fused", -100),
+        ("up", 280),
+    ]
+    assert (found.unexplained_ns, found.carriers[0].share_ratio) == (20, 0.6)
+    unsure = operator("up", 500, 780, Outcome.INCONCLUSIVE)
+    (found,) = phase_attributions([*cases[:3], unsure])
+    assert [each.is_significant for each in found.carriers] == [True, True, False]
+    (found,) = phase_attributions([phase("decode", 1000, 1300), alone("rot", 0, 300), operator("up", 500, 501)])
+    assert ([each.role for each in found.carriers], found.unexplained_ns) == (["rot"], 0)
+    assert carrier_of(cases) == "rot"
+    assert uniform_shift([*run(1.12), alone("rot", 0, 300)], margin_ratio=0.05) == uniform_shift(
+        run(1.12), margin_ratio=0.05
+    )
 
 
 def test_what_is_part_of_a_phase_may_carry_it() -> None:
@@ -108,12 +133,10 @@ def test_what_was_measured_wrongly_carries_nothing(outcome: Outcome) -> None:
 
 @pytest.mark.parametrize("outcome", [Outcome.PASS, Outcome.SLOW, Outcome.NEW, Outcome.INCONCLUSIVE, Outcome.INVALID])
 def test_a_phase_that_did_not_change_is_not_attributed(outcome: Outcome) -> None:
-    """Only REGRESSED and IMPROVED say that there is something to explain."""
     assert phase_attributions((phase("decode", 1000, 1500, outcome), operator("a", 100, 600))) == ()
 
 
 def test_without_operators_there_is_no_tree() -> None:
-    """Phases alone have no parts; a run is attributed by phase, with the shift of everything."""
     cases = (phase("decode", 1000, 1500), moved("kernel/gemv/n8/f32", 10, 20), moved("mine", 10, 20))
     assert phase_attributions(cases) == ()
     cases = [phase(at, 5000, 6000) for at in ("prefill", "decode")]
@@ -124,7 +147,6 @@ def test_without_operators_there_is_no_tree() -> None:
 
 
 def test_the_estimated_change_goes_before_the_stored_median() -> None:
-    """Pairs estimate the change beside the case; old and new are then taken from that estimate."""
     paired = replace(phase("decode", 1000, 1500), baseline_ns=None, change_ratio=1.25)
     assert (paired.old_ns, paired.lost_ns) == (1200.0, 300)
     stored = replace(paired, baseline_ns=1400, change_ratio=None)
@@ -161,9 +183,8 @@ def run(*ratios: float, phase_ratio: float | None = None) -> list[Judgement]:
     return cases
 
 
-@pytest.mark.parametrize("ratio", [0.6, 0.88, 1.12, 1.5, 3.0])
+@pytest.mark.parametrize("ratio", [0.88, 1.12, 3.0])
 def test_a_run_in_which_everything_moved_alike_is_one_shift(ratio: float) -> None:
-    """Slower or faster, the common ratio is found, with the number of cases that show it."""
     found = uniform_shift(run(ratio), margin_ratio=0.05)
     assert found is not None
     assert (found.ratio, found.n_cases) == (pytest.approx(ratio, rel=1e-3), 2 * (len(OLD_NS) + 1))
@@ -185,7 +206,6 @@ def test_noise_of_short_operators_does_not_hide_a_shift() -> None:
     ],
 )
 def test_a_change_of_some_operators_is_no_shift(ratios: tuple[float, ...]) -> None:
-    """One operator, operators that differ, and the long ones of one kind are changes of operators."""
     assert uniform_shift(run(*ratios), margin_ratio=0.05) is None
 
 

@@ -7,27 +7,19 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-from zlib import crc32
 
-import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-
-from perfsuite.errors import BaselineError
 from perfsuite.verdict.baseline import SCHEMA, BaselineFile, baseline_path, read_baselines, write_baselines
-from perfsuite.verdict.entry import MAX_SESSIONS, Anchor, Approval, BaselineEntry, StoredSession, first_entry
+from perfsuite.verdict.entry import MAX_SESSIONS, BaselineEntry, StoredSession, first_entry
 
 TWO_THREADS = {"soc": "A", "threads": "2"}
 ONE_THREAD = {"soc": "A", "threads": "1"}
 
 
 def session(recorded_at: str = "2025-01-01T00:00:00Z", **samples: tuple[int, ...]) -> StoredSession:
-    """A session of today."""
     return StoredSession(recorded_at=recorded_at, suite_version="1", samples_ns=samples)
 
 
 def entry(fingerprint: Mapping[str, str] = TWO_THREADS, **samples: tuple[int, ...]) -> BaselineEntry:
-    """An entry of one session."""
     return first_entry(fingerprint, session(**samples))
 
 
@@ -59,48 +51,7 @@ def plain_entry_1(**changes: Any) -> dict[str, Any]:
     return {**plain, **changes}
 
 
-_TEXT = st.text(st.characters(codec="utf-8"), max_size=8)
-_TIME = st.integers(1, 2**63 - 1)
-_TIMES = st.dictionaries(_TEXT, _TIME, max_size=3)
-_SAMPLES = st.dictionaries(_TEXT, st.lists(_TIME, max_size=3).map(tuple), max_size=3)
-_NUMBER = st.floats(-1e18, 1e18)
-_SESSIONS = st.builds(
-    StoredSession,
-    recorded_at=_TEXT,
-    suite_version=_TEXT,
-    samples_ns=_SAMPLES,
-    sentinels_ns=_SAMPLES,
-    covariates=st.dictionaries(_TEXT, st.none() | _NUMBER, max_size=3),
-    engine_version=st.none() | _TEXT,
-)
-_ANCHORS = st.builds(Anchor, recorded_at=_TEXT, reason=_TEXT, cases_ns=_TIMES, sentinels_ns=_TIMES)
-_APPROVALS = st.builds(
-    Approval,
-    approved_at=_TEXT,
-    reason=_TEXT,
-    change_ratio=st.dictionaries(_TEXT, _NUMBER, max_size=3),
-    retired_ns=_TIMES,
-)
-_ENTRIES = st.builds(
-    BaselineEntry,
-    fingerprint=st.dictionaries(_TEXT, _TEXT, max_size=3),
-    sessions=st.lists(_SESSIONS, max_size=2).map(tuple),
-    anchor=_ANCHORS,
-    approvals=st.lists(_APPROVALS, max_size=2).map(tuple),
-)
-
-
-@given(st.lists(_ENTRIES, max_size=3, unique_by=lambda entry: frozenset(entry.fingerprint.items())))
-def test_what_is_written_is_read(tmp_path_factory: pytest.TempPathFactory, entries: list[BaselineEntry]) -> None:
-    """Any entries equal themselves after their way through the file."""
-    path = tmp_path_factory.mktemp("baselines") / "host" / "model.json"
-    baselines = BaselineFile(path=path, entries=tuple(entries))
-    write_baselines(baselines)
-    assert read_baselines(path) == baselines
-
-
 def test_a_file_is_named_by_device_and_model(tmp_path: Path) -> None:
-    """A device has a folder, a model a file of indented JSON that ends with a newline and is readable by all."""
     assert baseline_path(tmp_path, "host", "kernels") == tmp_path / "host" / "kernels.json"
     path = tmp_path / "model.json"
     write_baselines(BaselineFile(path=path, entries=(entry(a=(1, 2)),)))
@@ -119,7 +70,6 @@ def test_a_file_that_is_not_there_is_empty(tmp_path: Path) -> None:
 
 
 def test_an_entry_is_found_by_its_whole_fingerprint(tmp_path: Path) -> None:
-    """An entry is found by the same fields and values in any order, and by nothing less."""
     baselines = BaselineFile(path=tmp_path, entries=(entry(ONE_THREAD), entry(TWO_THREADS, a=(1,))))
     assert baselines.find(dict(reversed(TWO_THREADS.items()))) is baselines.entries[1]
     assert baselines.find({**TWO_THREADS, "more": "x"}) is None
@@ -127,7 +77,6 @@ def test_an_entry_is_found_by_its_whole_fingerprint(tmp_path: Path) -> None:
 
 
 def test_the_nearest_entry_says_what_differs(tmp_path: Path) -> None:
-    """Of what was asked for, the entry with the fewest differences is named; other settings make another entry."""
     far, near = {"soc": "B", "governor": "x", "threads": "2"}, {"soc": "A", "governor": "x", "threads": "2"}
     baselines = BaselineFile(path=tmp_path, entries=(entry(far), entry(ONE_THREAD), entry(near)))
     assert baselines.machine_differences({**near, "governor": "y"}) == ("governor 'x', now 'y'",)
@@ -138,7 +87,6 @@ def test_the_nearest_entry_says_what_differs(tmp_path: Path) -> None:
 
 
 def test_the_engine_keeps_nothing_apart(tmp_path: Path) -> None:
-    """An entry is found and gets a session whatever the engine, which is each session's own."""
     old = replace(session(a=(1,)), engine_version="b123")
     baselines = BaselineFile(path=tmp_path).with_session({**TWO_THREADS, "engine": "b123"}, old)
     new = replace(session("later", a=(2,)), engine_version="b456")
@@ -198,114 +146,6 @@ def test_the_first_schema_is_read(tmp_path: Path) -> None:
     (found,) = read_baselines(path).entries
     assert found == first_entry(TWO_THREADS, session("now", a=(1, 2)))
     assert (found.anchor.recorded_at, found.anchor.cases_ns) == ("now", {"a": 2})
-
-
-@pytest.mark.parametrize("content", ["", "{", "no JSON", '{"schema": 1, "entries": [', "\udcff"])
-def test_a_corrupt_file_is_one_line(tmp_path: Path, content: str) -> None:
-    """What is not JSON is one line with the path, the place and the remedy."""
-    path = tmp_path / "model.json"
-    path.write_bytes(content.encode("utf-8", "surrogateescape"))
-    with pytest.raises(BaselineError, match=rf"^{path}: is not JSON \(.*\); restore it .*--baseline=record$"):
-        read_baselines(path)
-
-
-@pytest.mark.parametrize(
-    ("content", "seen"),
-    [
-        ('{"schema": 99, "entries": []}', f"schema is 99, expected {SCHEMA}"),
-        ("{}", f"schema is missing, expected {SCHEMA}"),
-        ("[]", "is a list, expected an object"),
-        ("5", "is 5, expected an object"),
-        ("null", "is null, expected an object"),
-    ],
-)
-def test_another_schema_is_one_line(tmp_path: Path, content: str, seen: str) -> None:
-    """A file of another schema, or of none, is one line with both and the remedy."""
-    path = tmp_path / "model.json"
-    path.write_text(content)
-    with pytest.raises(BaselineError, match=rf"^{path}: {seen}; .*move it away and re-record"):
-        read_baselines(path)
-
-
-def _entries_of(damage: Any) -> Any:
-    text = json.dumps(damage)
-    return pytest.param(damage, id=text if len(text) <= 40 else f"{text[:40]}-{crc32(text.encode()):08x}")
-
-
-def _lacking(plain: dict[str, Any]) -> list[dict[str, Any]]:
-    """Every way to lack one field."""
-    return [{key: value for key, value in plain.items() if key != lost} for lost in plain]
-
-
-_CASES_DAMAGED: list[Any] = [[1], {"a": 5}, {"a": [None]}, {"a": ["fast"]}, {"a": [1, 0]}, {"a": [-1]}]
-_CASES_DAMAGED += [{"a": [float("nan")]}, {"a": [float("inf")]}]
-
-
-@pytest.mark.parametrize(
-    "entries",
-    [
-        *(_entries_of(damage) for damage in (None, 5, {"a": 1}, [5], [{}])),
-        *(_entries_of([plain_entry(sessions=[plain_session(cases=cases)])]) for cases in _CASES_DAMAGED),
-        *(_entries_of([plain_entry(sessions=[each])]) for each in _lacking(plain_session())),
-        *(_entries_of([plain_entry(anchor=each)]) for each in _lacking(plain_anchor())),
-        *(_entries_of([plain_entry(approvals=[each])]) for each in _lacking(plain_approval())),
-        *(_entries_of([each]) for each in _lacking(plain_entry())),
-        _entries_of([plain_entry(fingerprint="A")]),
-        _entries_of([plain_entry(sessions=[plain_session(covariates={"a": float("inf")})])]),
-        _entries_of([plain_entry(anchor=plain_anchor(cases_ns={"a": 0}))]),
-        _entries_of([plain_entry(approvals=[plain_approval(change_ratio={"a": "much"})])]),
-    ],
-)
-def test_a_damaged_entry_is_one_line(tmp_path: Path, entries: Any) -> None:
-    """An entry that lacks a field, or has another type or a time that is none, is one line with the remedy."""
-    assert_one_line(tmp_path / "model.json", {"schema": SCHEMA, "entries": entries})
-
-
-@pytest.mark.parametrize(
-    "entry",
-    [
-        _entries_of(each)
-        for each in (*(plain_entry_1(cases=cases) for cases in _CASES_DAMAGED), *_lacking(plain_entry_1()))
-    ],
-)
-def test_a_damaged_entry_of_the_first_schema_is_one_line(tmp_path: Path, entry: Any) -> None:
-    """The same holds for files of schema 1."""
-    assert_one_line(tmp_path / "model.json", {"schema": 1, "entries": [entry]})
-
-
-def assert_one_line(path: Path, plain: dict[str, Any]) -> None:
-    """Reading fails with one line that names the file and the remedy."""
-    path.write_text(json.dumps(plain))
-    with pytest.raises(BaselineError, match=rf"^{path}: (entries|is not JSON).* --baseline=record$") as caught:
-        read_baselines(path)
-    assert "\n" not in str(caught.value)
-
-
-def test_a_file_that_cannot_be_read_is_one_line(tmp_path: Path) -> None:
-    """A folder in the file's place, and a file in the folder's, are named with the system's reason."""
-    with pytest.raises(BaselineError, match=rf"^{tmp_path}: cannot be read \(Is a directory\); .*$"):
-        read_baselines(tmp_path)
-    (tmp_path / "host").touch()
-    path = tmp_path / "host" / "model.json"
-    with pytest.raises(BaselineError, match=rf"^{path}: cannot be written \("):
-        write_baselines(BaselineFile(path=path))
-
-
-def _no_space(*_: object, **__: object) -> None:
-    raise OSError(28, "No space left on device")
-
-
-@pytest.mark.parametrize("step", ["os.replace", "os.fchmod", "os.fsync", "os.link"])
-def test_a_write_that_fails_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str) -> None:
-    """Wherever writing fails, the old file is as it was and nothing else is beside it."""
-    path = tmp_path / "model.json"
-    write_baselines(BaselineFile(path=path, entries=(entry(a=(1,)),)))
-    before = path.read_bytes()
-    with monkeypatch.context() as patched:
-        patched.setattr(step, _no_space)
-        with pytest.raises(BaselineError, match=rf"^{path}: cannot be written \(No space left on device\)$"):
-            write_baselines(BaselineFile(path=path, entries=(entry(a=(2,)),)))
-    assert (path.read_bytes(), [each.name for each in tmp_path.iterdir()]) == (before, ["model.json"])
 
 
 def test_boards_of_a_kind_keep_their_own_sessions(tmp_path: Path) -> None:

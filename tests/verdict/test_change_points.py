@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 
+import pytest
+
 from perfsuite.records.outcome import Outcome
 from perfsuite.records.run_origin import BoardName
 from perfsuite.records.trend_point import TrendPoint
@@ -18,7 +20,6 @@ WEIGHTS = {"memory": 1.0}
 
 
 def point(night: int, time_ns: float, memory_ns: int | None = None) -> TrendPoint:
-    """A night's run."""
     return TrendPoint(
         run_id=f"run-{night}",
         started_at=datetime(2026, 3, 1, 2, tzinfo=timezone.utc) + timedelta(days=night),
@@ -50,7 +51,6 @@ STEP = [1.0] * 20 + [1.06] * 10
 
 
 def test_a_change_says_between_which_runs_and_how_much() -> None:
-    """The runs on either side, both levels, the ratio, and how sure it is."""
     (change,) = find_changes(trend(STEP), WEIGHTS).changes
     assert (change.before.run_id, change.after.run_id) == ("run-19", "run-20")
     assert change.confidence is Confidence.HIGH
@@ -62,7 +62,6 @@ def test_a_change_says_between_which_runs_and_how_much() -> None:
 
 
 def test_the_drift_of_the_sentinel_is_divided_out() -> None:
-    """What the sentinel shares is the machine's; a night without it, or no weight, and nothing is divided out."""
     assert find_changes(trend(STEP, memory=STEP), WEIGHTS).changes == ()
     (change,) = find_changes(trend([1.0] * 30, memory=STEP), WEIGHTS).changes
     assert change.change.upper_ratio < 1.0
@@ -71,6 +70,13 @@ def test_the_drift_of_the_sentinel_is_divided_out() -> None:
     points[3] = replace(points[3], sentinels_ns={})
     assert [each.sentinel for each in find_changes(points, WEIGHTS).changes] == [None]
     assert [each.sentinel for each in find_changes(trend(STEP, memory=STEP), {}).changes] == [None]
+
+
+def test_a_device_that_has_changed_shows() -> None:
+    """Of what the sentinel moved by, no more than is ever divided out is taken from the times."""
+    moved = [1.0] * 20 + [1.6] * 10
+    (change,) = find_changes(trend(moved, memory=moved), {"memory": 1.0}).changes
+    assert change.change.estimate_ratio == pytest.approx(1.6 / 1.3, rel=0.02)
 
 
 def test_another_fingerprint_begins_a_new_series() -> None:
@@ -175,7 +181,6 @@ def test_a_series_that_another_replaced_does_not_go_on() -> None:
 
 
 def test_a_change_of_a_boards_fingerprint_is_reported_while_others_go_on() -> None:
-    """The board's own runs before and after it are compared, not those of the pool."""
     mixed = [of_board(each, "ab"[night % 2]) for night, each in enumerate(trend([1.0] * 40))]
     changed = [
         replace(each, fingerprint={"soc": "two"}, fingerprint_digest="two") if night >= 20 and night % 2 else each

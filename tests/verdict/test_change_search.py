@@ -22,7 +22,6 @@ class Builds:
     """Simulated builds, each change from its place on."""
 
     def __init__(self, changes: Changes, seed: int = 1, n_builds: int = 64, broken: Sequence[int] = ()) -> None:
-        """Draw what chance decides by `seed`."""
         self._random = np.random.default_rng(seed)
         self._levels = _LAYOUT_RATIO * self._random.standard_normal(n_builds)
         for place, ratio in changes:
@@ -31,7 +30,6 @@ class Builds:
         self.measured: set[int] = set()
 
     def take(self, old: int, new: int, n_pairs: int) -> list[float]:
-        """Return ratios of times."""
         for build in (old, new):
             if build in self._broken:
                 raise UnusableBuildError(build)
@@ -41,7 +39,6 @@ class Builds:
         return ratios
 
     def search(self, **options: float) -> Searched:
-        """Search all of them."""
         return ChangeSearch(n_builds=len(self._levels), take=self.take, **options).run()  # type: ignore[arg-type]
 
 
@@ -66,12 +63,10 @@ def test_the_place_is_found() -> None:
     "changes", [[(5, 0.05), (50, 0.05)], [(20, 0.10), (21, -0.05)], [(9, 0.04), (30, 0.04), (60, 0.04)], [(7, -0.2)]]
 )
 def test_several_places_are_found_as_several(changes: Changes) -> None:
-    """Faster ones among them."""
     assert _is_right(Builds(changes).search(), changes)
 
 
 def test_nothing_is_found_where_nothing_changed() -> None:
-    """And one place at most is reported in a twentieth of all searches."""
     found = [Builds([], seed).search() for seed in range(40)]
     assert sum(bool(each.points) for each in found) <= 2
     assert median(each.n_pairs for each in found) < 60
@@ -92,7 +87,6 @@ def test_ninety_five_of_a_hundred_are_right() -> None:
 
 
 def test_a_build_that_cannot_be_measured_is_left_out() -> None:
-    """One beside the change makes the answer two builds wide, and names both ends."""
     found = Builds([(40, 0.05)], broken=(31, 32, 40)).search()
     (point,) = found.points
     assert (point.before, point.after) == (39, 41)
@@ -100,15 +94,10 @@ def test_a_build_that_cannot_be_measured_is_left_out() -> None:
     assert 40 in found.unusable
 
 
-def test_without_an_end_nothing_can_be_said() -> None:
-    """It is raised, with its place."""
+def test_what_cannot_be_decided_is_said() -> None:
     with pytest.raises(UnusableBuildError) as raised:
         Builds([(3, 0.05)], broken=(63,)).search()
     assert raised.value.args == (63,)
-
-
-def test_what_the_pairs_do_not_decide_is_undecided() -> None:
-    """The segment that is left is reported."""
     found = Builds([(40, 0.01)]).search(most_pairs=4)
     assert found.points == ()
     assert found.undecided == ((0, 63),)
@@ -123,7 +112,6 @@ def test_changes_that_cancel_are_found_in_stretches() -> None:
 
 
 def test_builds_that_are_made_are_asked_first() -> None:
-    """One that is near the middle saves another's making."""
     builds = Builds([(40, 0.05)])
     search = ChangeSearch(n_builds=64, take=builds.take, is_made=lambda build: build in (0, 36, 63))
     assert [point.after for point in search.run().points] == [40]
@@ -132,6 +120,5 @@ def test_builds_that_are_made_are_asked_first() -> None:
 
 
 def test_two_builds_are_a_comparison() -> None:
-    """There is nothing between them."""
     found = Builds([(1, 0.05)], n_builds=2).search()
     assert [(point.before, point.after) for point in found.points] == [(0, 1)]

@@ -11,14 +11,12 @@ PREFILL, NEW = "phase/a/b/prefill", "phase/a/b/decode"
 
 
 def session(samples: dict[str, tuple[int, ...]], compute_ns: int = 1000) -> StoredSession:
-    """A session with its compute sentinel."""
     return StoredSession(
         recorded_at="1", suite_version="1", samples_ns=samples, sentinels_ns={"compute": (compute_ns,)}
     )
 
 
 def test_medians_are_as_measured_and_ratios_without_drift() -> None:
-    """The old and the new median are reported as they were, their ratio less the drift of the sentinel."""
     entry = first_entry({}, session({PREFILL: (1000,) * 3}))
     run = session({NEW: (7,), PREFILL: (1320,) * 3}, compute_ns=1200)
     new, found = case_changes((entry,), run, weights={"compute": 1.0}, default_spread_ratio=0.02)
@@ -31,7 +29,6 @@ def test_medians_are_as_measured_and_ratios_without_drift() -> None:
 
 @pytest.mark.parametrize(("factor", "is_beyond"), [(0.5, False), (1.0, False), (1.049, False), (1.051, True)])
 def test_beyond_the_margin_is_slower(factor: float, is_beyond: bool) -> None:
-    """Faster is never beyond the margin, and neither is what nothing is stored of."""
     entry = first_entry({}, session({PREFILL: (10**6,)}))
     run = session({PREFILL: (round(10**6 * factor),), NEW: (1,)})
     found, new = case_changes((entry,), run, weights={}, default_spread_ratio=0.15)

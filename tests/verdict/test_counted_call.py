@@ -61,5 +61,4 @@ def test_a_call_is_judged_by_all_its_counts(now: OwnCounts, outcome: Outcome, re
 
 
 def test_the_margin_of_the_test_is_that_of_all_counts() -> None:
-    """Allocations too."""
     assert judge_call(own(), own(allocations=1050, branches=1050), 0.1).outcome is Outcome.PASS

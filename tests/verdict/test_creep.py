@@ -8,7 +8,7 @@ import pytest
 
 from perfsuite.verdict.approval import approve
 from perfsuite.verdict.changes import case_changes
-from perfsuite.verdict.creep import case_summaries, creep_ratio, find_creep
+from perfsuite.verdict.creep import case_summaries, creep_ratio, find_creep, unknown_creep
 from perfsuite.verdict.entry import BaselineEntry, StoredSession, first_entry
 
 
@@ -55,6 +55,15 @@ def test_five_small_approvals_are_one_large_change() -> None:
     assert creep.text.endswith("(1 approval)")
 
 
+def test_creep_of_a_device_that_has_changed_is_not_known() -> None:
+    entry = first_entry({}, session(1, 1.0))
+    assert unknown_creep(entry, (CASE, OTHER), {"memory": 0.25}) is None
+    moved = replace(entry, sessions=(session(2, 1.5, memory_ns=1),))
+    assert find_creep(moved, (CASE,), margin_ratio=0.05, weights={"memory": 0.25}) == ()
+    told = "creep of 1 case is not known: the device has changed since the anchor of 2025-01-01"
+    assert unknown_creep(moved, (CASE, OTHER), {"memory": 0.25}) == told
+
+
 def test_the_furthest_of_what_is_asked_for_comes_first() -> None:
     """Cases that were not measured are left out, and a pinned anchor starts anew."""
     assert find_creep(approved(5), (OTHER, "phase/a/b/copy"), margin_ratio=0.05, weights={}) == ()
@@ -72,7 +81,6 @@ def test_the_furthest_of_what_is_asked_for_comes_first() -> None:
 
 
 def test_a_machine_that_slowed_down_is_no_creep() -> None:
-    """What the sentinel says of the machine is divided out."""
     entry = replace(first_entry({}, session(1, 1.0)), sessions=(session(2, 1.2, memory_ns=1200),))
     assert creep_ratio(entry, CASE, {"memory": 1.0}) == pytest.approx(1.0)
     assert creep_ratio(entry, CASE, {}) == pytest.approx(1.2)

@@ -27,7 +27,6 @@ def _text(prefill: int, decode: int, **options: object) -> str:
 
 
 def test_a_device_as_it_was_says_so() -> None:
-    """Within the spread between sessions nothing has changed; operators and small phases do not count."""
     assert _text(105, 10) == (
         "the device is as it was: the baseline's own build takes prefill +4.0 %, decode +0.0 % against 2026-11-20, "
         "and up to 15 % between sessions is usual"
@@ -36,14 +35,13 @@ def test_a_device_as_it_was_says_so() -> None:
 
 @pytest.mark.parametrize(("prefill", "decode"), [(120, 10), (101, 12), (101, 8), (80, 10)])
 def test_a_device_that_is_slower_or_faster_has_changed(prefill: int, decode: int) -> None:
-    """Either phase beyond the spread, in either direction."""
     assert _text(prefill, decode).startswith("the device has changed: the baseline's own build takes prefill ")
 
 
 def test_another_fingerprint_is_a_change_at_any_speed() -> None:
-    """What differs is named first; kernels count by their median; without a case there is no line."""
     text = _text(101, 10, differences=("governor 'powersave', now 'performance'",))
     assert text.startswith("the device has changed: governor 'powersave', now 'performance'; the baseline's own build")
     kernels = {"kernel/gemm/64x64x64/f32": (40,), "kernel/add/1024/f32": (60,)}
     assert dict(device_change(SESSION, kernels, spread_ratio=0.15).ratios) == {"the kernels": 2.0}
-    assert device_change(SESSION, {"phase/other/siso/decode": (10,)}, spread_ratio=0.15).text == ""
+    unknown = device_change(SESSION, {"phase/other/siso/decode": (10,)}, spread_ratio=0.15).text
+    assert unknown.startswith("whether the device has changed since 2026-11-20 is not known")

@@ -51,7 +51,6 @@ def _entry(n_sessions: int, *, weight: float, spread: float, noise: float, seed:
 
 @pytest.mark.parametrize("weight", [0.5, 1.0])
 def test_a_weight_that_the_sessions_show_is_found(weight: float) -> None:
-    """Shrunk a little, and not beyond the truth by much."""
     found = fitted_weights(_entry(15, weight=weight, spread=0.1, noise=0.01), {"memory": 0.2, "compute": 0.9})
     assert found["memory"] == pytest.approx(weight, abs=0.1)
 
@@ -120,12 +119,10 @@ def test_a_case_follows_what_bounds_it(case_id: str, sentinel: str | None) -> No
 
 
 def test_every_phase_has_a_sentinel() -> None:
-    """No phase is forgotten."""
     assert all(sentinel_of(f"phase/a/b/{phase.value}") for phase in Phase)
 
 
 def test_a_drift_is_followed_by_its_weight() -> None:
-    """A case is corrected by the drift to the power of its sentinel's weight."""
     drift = drift_between(DECODE, session(memory_ns=1000), {"memory": (1440,) * 3}, WEIGHTS)
     assert drift is not None
     assert (drift.sentinel, drift.ratio, drift.correction_ratio) == ("memory", 1.44, pytest.approx(1.2))
@@ -146,7 +143,6 @@ def test_a_drift_is_followed_by_its_weight() -> None:
 def test_without_a_sentinel_there_is_no_drift(
     case_id: str, old: StoredSession, new: dict[str, tuple[int, ...]]
 ) -> None:
-    """A case that follows none, and a side that did not measure it, leave samples as they are."""
     assert drift_between(case_id, old, new, WEIGHTS) is None
 
 
@@ -158,8 +154,9 @@ def test_a_correction_is_reported_where_it_matters() -> None:
     assert text == "after dividing out a drift of +3.1 % of the compute sentinel"
     text = Drift(sentinel="memory", ratio=0.81, weight_ratio=0.5).text
     assert text == "after dividing out -10.0 % for a drift of -19.0 % of the memory sentinel"
-    anchor = Anchor(recorded_at="0", reason="why", cases_ns={DECODE: 100}, sentinels_ns={"memory": 250})
-    assert from_anchor_ratio(DECODE, anchor, session(memory_ns=1000), WEIGHTS) == pytest.approx(1.0)
+    anchor = Anchor(recorded_at="0", reason="why", cases_ns={DECODE: 100}, sentinels_ns={"memory": 800})
+    assert from_anchor_ratio(DECODE, anchor, session(memory_ns=1000), WEIGHTS) == pytest.approx(2.0 / 1.25**0.5)
+    assert from_anchor_ratio(DECODE, anchor, session(memory_ns=1), WEIGHTS) is None
     assert from_anchor_ratio(DECODE, anchor, session(memory_ns=None), WEIGHTS) == pytest.approx(2.0)
     assert from_anchor_ratio(PREFILL, anchor, session(), WEIGHTS) is None
     other = Anchor(recorded_at="0", reason="why", cases_ns={"phase/other/b/decode": 100}, sentinels_ns={})
@@ -167,13 +164,29 @@ def test_a_correction_is_reported_where_it_matters() -> None:
 
 
 def test_a_machine_that_is_not_as_it_was_is_reported() -> None:
-    """Arithmetic that is more than a tenth off what is stored is worth a line, whatever the verdicts."""
     stored = [session(compute_ns=1000), session(compute_ns=None)]
     assert suspicion(stored, {"compute": (1090,)}) is None
     assert suspicion(stored, {}) is None
     assert suspicion([], {"compute": (1,)}) is None
     reported = suspicion(stored, {"compute": (1250,)})
     assert reported == "the compute sentinel is +25.0 % off the stored sessions; look at clock and temperature"
+
+
+@pytest.mark.parametrize(
+    ("sentinel", "ratio", "weight", "is_beyond"),
+    [
+        *((name, ratio, 1.0, True) for name in ("memory", "compute") for ratio in (1.31, 0.76, 0.0, 1e-6, 1e6)),
+        *((name, ratio, 0.25, False) for name in ("memory", "compute") for ratio in (1.3, 0.77, 1.0)),
+        ("memory", 1.31, 0.25, True),
+        ("memory", 9.0, 0.0, False),
+        (NATIVE_ITL, 9.0, 1.0, False),
+    ],
+)
+def test_no_more_than_30_percent_is_divided_out(sentinel: str, ratio: float, weight: float, is_beyond: bool) -> None:
+    """Beyond it, either way, the device has changed; what nothing follows, and the engine's own time, may be any."""
+    drift = Drift(sentinel=sentinel, ratio=ratio, weight_ratio=weight)
+    assert drift.is_beyond is is_beyond
+    assert ("the device has changed" in drift.text) is is_beyond
 
 
 @pytest.mark.parametrize(
@@ -195,7 +208,6 @@ def test_what_the_binding_does_itself_does_not_follow_the_engine(subject: str, s
 
 
 def test_the_native_driver_is_divided_out_in_full() -> None:
-    """Whatever a profile says of the machine's own sentinels."""
     old = StoredSession(
         recorded_at="then", suite_version="1", samples_ns={}, sentinels_ns={NATIVE_ITL: (100,)}, covariates={}
     )

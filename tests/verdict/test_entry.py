@@ -9,13 +9,11 @@ from perfsuite.verdict.entry import FIRST_SESSION, MAX_SESSIONS, BaselineEntry, 
 
 
 def session(recorded_at: str = "1", sentinel_ns: int | None = None, **samples: tuple[int, ...]) -> StoredSession:
-    """A session of some cases."""
     sentinels = {"memory": (sentinel_ns,) * 3} if sentinel_ns else {}
     return StoredSession(recorded_at=recorded_at, suite_version="1", samples_ns=samples, sentinels_ns=sentinels)
 
 
 def entry(*sessions: StoredSession) -> BaselineEntry:
-    """An entry with sessions added one by one."""
     first, *rest = sessions
     made = first_entry({"soc": "A"}, first)
     for each in rest:
@@ -56,7 +54,6 @@ def test_the_oldest_sessions_go() -> None:
 
 @given(st.lists(st.sets(st.sampled_from("abc"), min_size=1), min_size=1, max_size=30), st.integers(1, 5))
 def test_pruning_keeps_the_newest_of_each_case(cases: list[set[str]], n_kept: int) -> None:
-    """Whatever sessions hold, each case keeps its newest ones, and no session is empty."""
     made = entry(*(session(str(at), **dict.fromkeys(held, (1,))) for at, held in enumerate(cases)))
     pruned = made.pruned(n_kept)
     for case_id in made.case_ids:
@@ -67,7 +64,6 @@ def test_pruning_keeps_the_newest_of_each_case(cases: list[set[str]], n_kept: in
 
 
 def test_sessions_are_found_by_what_they_hold() -> None:
-    """By when it began, by a case, by a sentinel; None where nothing has it."""
     made = entry(session("1", a=(1,)), session("2", a=(5,)))
     assert made.has_session("2")
     assert not made.without_session("2").has_session("2")
@@ -79,7 +75,6 @@ def test_sessions_are_found_by_what_they_hold() -> None:
 
 
 def test_a_board_without_an_entry_gets_an_empty_one() -> None:
-    """Its anchor is where its own first session will be, and its words name the board."""
     made = entry(session("1", 10, a=(1,))).for_board("fast", session("2", 20, a=(3,)))
     assert (made.board, made.fingerprint, made.sessions, made.approvals) == ("fast", {"soc": "A"}, (), ())
     assert (made.anchor.recorded_at, made.anchor.cases_ns, made.anchor.sentinels_ns) == ("2", {"a": 3}, {"memory": 20})

@@ -19,7 +19,6 @@ OTHER = catalogue_workload("smollm2-360m-l3-q8_0", "p20-g3")
 
 @pytest.mark.parametrize("workload", [WORKLOADS[0], OTHER], ids=["known", "held-out"])
 def test_what_a_formula_says_is_no_finding(workload: LlamaWorkload) -> None:
-    """Of any size."""
     found = expected_counts(made_of_terms(workload), workload, made_ratios())
     assert found
     assert [each.case_id for each in found.values() if each.is_finding] == []
@@ -40,16 +39,12 @@ def test_twice_the_work_is_a_finding() -> None:
     assert "instructions a FLOP, expected " in told
 
 
-def test_nothing_is_expected_of_another_build() -> None:
+def test_nothing_is_expected_without_a_ratio_of_the_build_and_the_operator() -> None:
     """Ratios are those of a compiler and a processor; another llama.cpp is what is judged."""
     counted = made_of_terms(OTHER)
     assert expected_counts(replace(counted, compiler="gcc 12"), OTHER, made_ratios()) == {}
     assert expected_counts(replace(counted, processor="x86-64-v4"), OTHER, made_ratios()) == {}
     assert expected_counts(replace(counted, llama="a checkout"), OTHER, made_ratios())
-
-
-def test_nothing_is_expected_of_operators_without_a_ratio() -> None:
-    """Such as of a type that was not counted."""
     workload = catalogue_workload("smollm2-135m-l2-q4_0", "p16-g4")
     found = expected_counts(made_of_terms(workload), workload, made_ratios())
     roles = {case_id.split("/")[-2] for case_id in found}

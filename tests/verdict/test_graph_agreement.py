@@ -62,7 +62,6 @@ class Run:
 
     @property
     def workload(self) -> LlamaWorkload:
-        """The workload that the graphs are expected of."""
         n_ctx = -(-self.scenario.n_ctx // 256) * 256
         return LlamaWorkload(
             weights=self.weights,
@@ -75,7 +74,6 @@ class Run:
         )
 
     def expected(self) -> list[tuple[Operator, ...]]:
-        """List the graph of every evaluation that is recorded."""
         workload, weights = self.workload, self.weights
         prompts = workload.batches(Phase.PREFILL) * self.n_sequences
         batches = (*prompts, *workload.batches(Phase.DECODE) * workload.occurrences(Phase.DECODE))
@@ -100,7 +98,6 @@ class Measurer:
             path.unlink()
 
     def plan(self, run: Run) -> LlamaPlan:
-        """Plan one process."""
         return LlamaPlan(
             gguf_path=str(run.path),
             library_dir=str(self.engine.library_dir),
@@ -165,7 +162,6 @@ def cut(name: str) -> Architecture:
     "name", [pytest.param(name, marks=() if name in FAMILIES.values() else pytest.mark.long) for name in names()]
 )
 def test_the_analytical_graph_is_the_graph_that_ran(measurer: Measurer, name: str) -> None:
-    """Operators, their order, shapes and costs agree in every batch, with every cache that the engine accepts."""
     weights = synthetic_weights(cut(name), "q4_0", cache_dir=measurer.model_dir)
     settings = [each for each in SETTINGS if weights.architecture.family.flash_attention or not each.flash_attn]
     with measurer.written(weights) as path:
@@ -175,7 +171,6 @@ def test_the_analytical_graph_is_the_graph_that_ran(measurer: Measurer, name: st
 
 @pytest.mark.parametrize("name", [name for name in names() if not find(name).family.flash_attention])
 def test_flash_attention_where_there_is_none_ends_the_engine(measurer: Measurer, name: str) -> None:
-    """Where the expectation refuses flash attention altogether, the engine aborts."""
     weights = synthetic_weights(cut(name), "q4_0", cache_dir=measurer.model_dir)
     assert all(refusal(weights.architecture, settings) for settings in SETTINGS if settings.flash_attn)
     with measurer.written(weights) as path:
@@ -187,7 +182,6 @@ def test_flash_attention_where_there_is_none_ends_the_engine(measurer: Measurer,
 
 @pytest.mark.parametrize("scenario", ["p600-g1", "p1024-g1", "p20-g1-d600"])
 def test_prompts_in_several_batches_and_a_filled_cache_match_too(measurer: Measurer, scenario: str) -> None:
-    """A prompt longer than the micro batch is one graph for each, the padded cache growing between them."""
     weights = resolve("smollm2-135m-l2-q8_0", cache_dir=measurer.model_dir)
     with measurer.written(weights) as path:
         run = Run(weights=weights, path=path, scenario=find_scenario(scenario), settings=Settings())
@@ -235,7 +229,6 @@ def variants() -> Iterator[Architecture]:
 @pytest.mark.long
 @pytest.mark.parametrize("architecture", tuple(variants()), ids=lambda architecture: architecture.name)
 def test_what_the_catalogue_lacks_matches_too(measurer: Measurer, architecture: Architecture) -> None:
-    """Other choices within the supported GGUF architectures have the graphs that are expected of them."""
     weights = synthetic_weights(architecture, "q4_0", cache_dir=measurer.model_dir)
     with measurer.written(weights) as path:
         run = Run(weights=weights, path=path, scenario=find_scenario("p10-g1"), settings=Settings(), n_ubatch=4)
@@ -244,7 +237,6 @@ def test_what_the_catalogue_lacks_matches_too(measurer: Measurer, architecture: 
 
 @pytest.mark.parametrize("quantization", ["f16", "q8_0", "q4_k_m"])
 def test_every_quantization_matches(measurer: Measurer, quantization: str) -> None:
-    """The types of the weights, mixtures of them too, are those of the recorded graph."""
     weights = synthetic_weights(cut("tinyllama-1.1b"), quantization, cache_dir=measurer.model_dir)
     with measurer.written(weights) as path:
         measurer.compare(Run(weights=weights, path=path, scenario=find_scenario("p5-g1"), settings=Settings()))
@@ -285,7 +277,6 @@ def test_an_adapter_matches(measurer: Measurer, name: str, tmp_path: Path) -> No
 
 @pytest.mark.parametrize("name", ["smollm2-135m", "gemma-2-2b", "pythia-70m", "deepseek-v2-lite"])
 def test_sequences_side_by_side_match(measurer: Measurer, name: str) -> None:
-    """A decode step of several sequences reads the weights once, and the cache of each."""
     weights = synthetic_weights(cut(name), "q4_0", cache_dir=measurer.model_dir)
     with measurer.written(weights) as path:
         run = Run(weights=weights, path=path, scenario=find_scenario("p5-g2"), settings=Settings(), n_sequences=3)
@@ -293,7 +284,6 @@ def test_sequences_side_by_side_match(measurer: Measurer, name: str) -> None:
 
 
 def test_the_check_of_a_draft_matches(measurer: Measurer) -> None:
-    """A round's tokens and one more are one evaluation of the target, all of which give logits."""
     weights = resolve("smollm2-135m-l2-q8_0", cache_dir=measurer.model_dir)
     drafting = Drafting(weights=None, speculation=Speculation(n_draft=3, acceptance_ratio=1.0))
     with measurer.written(weights) as path:
@@ -352,7 +342,6 @@ def _with_node(**change: Callable[[Node], Any]) -> Callable[[RecordedOperator], 
     ids=["shape", "role", "layer", "operator", "type", "sources", "unknown-type"],
 )
 def test_every_property_of_an_operator_is_compared(decode_graphs: Graphs, changed: Any) -> None:
-    """A change of any one property of one operator is a difference on both sides."""
     expected, recorded = decode_graphs
     at = next(index for index, operator in enumerate(recorded) if operator.role == "Qcur")
     other = (*recorded[:at], changed(recorded[at]), *recorded[at + 1 :])
@@ -374,7 +363,6 @@ def test_what_is_computed_otherwise_is_the_same_work(decode_graphs: Graphs) -> N
 
 
 def test_a_recorded_operator_costs_what_the_expected_one_does(decode_graphs: Graphs) -> None:
-    """From its own shapes a recorded operator has the FLOPs and bytes that were expected of it."""
     expected, recorded = decode_graphs
     of_role = {operator.role: operator for operator in expected}
     for operator in recorded:

@@ -34,7 +34,6 @@ def matched(
 
 
 def of_boards(**times_ns: int) -> BaselineFile:
-    """Sessions of boards of one kind."""
     stored = BaselineFile(path=Path("x.json"))
     for board, time_ns in times_ns.items():
         session = StoredSession(recorded_at=board, suite_version="1", samples_ns={PREFILL: (time_ns,)})
@@ -43,17 +42,22 @@ def of_boards(**times_ns: int) -> BaselineFile:
 
 
 def test_samples_come_by_session_less_their_drift() -> None:
-    """Each session has its own drift; a case of your own has no correction."""
+    """Each session has its own drift, and none that is beyond what is divided out; a case of your own has none."""
     assert matched(PREFILL) == BaselineMatch(sessions_ns=((1000, 1010), (2000, 2010)))
     assert matched(PREFILL).reference_ns == 1505
+    found = matched(PREFILL, 1250)
+    assert found.sessions_ns == (pytest.approx((1250, 1262.5)),)
+    assert (found.correction, found.problem) == ("after dividing out a drift of +25.0 % of the compute sentinel", "")
     found = matched(PREFILL, 3000)
-    assert (found.sessions_ns[0], found.sessions_ns[1]) == (pytest.approx((3000, 3030)), pytest.approx((3000, 3015)))
-    assert found.correction == "after dividing out a drift of +125.0 % of the compute sentinel"
+    assert (found.sessions_ns, found.correction) == ((), "")
+    assert found.problem == (
+        "the device has changed: the compute sentinel moved by +50.0 % since it was stored, and no more than 30 % is "
+        "divided out"
+    )
     assert matched("mine/x", 3000) == BaselineMatch(sessions_ns=((5,), (5,)))
 
 
 def test_a_case_that_is_not_stored_has_nothing() -> None:
-    """Where no entry fits, the nearest one's differences are reported."""
     assert matched("phase/a/b/copy") == BaselineMatch()
     assert matched(PREFILL, soc="B") == BaselineMatch(differences=("soc 'A', now 'B'",))
 

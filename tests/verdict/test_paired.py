@@ -31,6 +31,5 @@ def test_the_upper_bound_holds_as_often_as_it_says() -> None:
 
 @pytest.mark.parametrize(("old", "new"), [([1, 2], [1]), ([1], [1]), ([], []), ([0] * 20, [1] * 20)])
 def test_what_makes_no_pairs_is_refused(old: list[int], new: list[int]) -> None:
-    """Sides of different length, too few pairs and zeros raise."""
     with pytest.raises(ValueError, match=r"pairs|positive"):
         paired_ratio(old, new)

@@ -62,26 +62,7 @@ def test_what_a_run_writes_is_read(tmp_path: Path) -> None:
     assert own.session.sentinels_ns == own.session.covariates == {}
 
 
-@pytest.mark.parametrize(
-    ("content", "line"),
-    [
-        ("[" * 100_000, r"run\.json: is not JSON \("),
-        (
-            '{"schema": 1, "cases": [{"id": "a", "samples_ns": [1e999]}]}',
-            r"run\.json: cases\['a'\]\.samples_ns\[0\] is inf",
-        ),
-        ('{"schema": 1, "cases": []}', r"run\.json: cannot be used \(KeyError: 'device'\)"),
-    ],
-)
-def test_what_cannot_be_a_run_is_one_line(tmp_path: Path, content: str, line: str) -> None:
-    """Neither nesting without end nor a number without end is a traceback; the error is one of baselines."""
-    (tmp_path / "run.json").write_text(content)
-    with pytest.raises(BaselineError, match=line):
-        read_run(tmp_path / "run.json")
-
-
 def test_a_phase_of_ones_own_is_ones_own(tmp_path: Path) -> None:
-    """A case that is called like the suite's, in a run that measured none of the suite's, belongs to its test."""
     run = replace(RUN, fingerprints={"own": {"soc": "B"}}, judgements=(DECODE,))
     assert [group.name for group in read_run(write_run(run, tmp_path)).groups] == ["own"]
 

@@ -21,13 +21,11 @@ def tensor(name: str, *ne: int, root: int, type_name: str = "f32") -> Tensor:
 
 
 def node(made: Tensor, op: str, *sources: Tensor) -> Node:
-    """Return an operator that the engine computes."""
     return Node(tensor=made, op=op, sources=sources)
 
 
 @pytest.mark.parametrize(("key", "n_cleared"), [(FIRST, 64), (NEXT, 0)])
 def test_a_state_is_cleared_before_a_text_alone(key: GraphKey, n_cleared: int) -> None:
-    """Whatever the engine calls it; and what scales in place a tensor that the graph has made stays."""
     state = tensor("conv_states (reshaped) (view)", 64, root=1)
     rows = tensor("x", 8, 4, root=2)
     clearing = node(replace(state, name="conv_states (view)"), "SCALE", state)
@@ -67,6 +65,5 @@ def test_a_batch_without_logits_has_no_rows_behind_their_gather() -> None:
 
 
 def test_an_operator_that_the_table_does_not_know_costs_nothing() -> None:
-    """It is there all the same, under its name."""
     (found,) = said_operators([node(tensor("odd-3", 8, root=1), "DANCE", tensor("x", 8, root=2))], FIRST)
     assert (found.op, found.role, found.layer, found.cost) == ("DANCE", "odd", 3, NO_COST)

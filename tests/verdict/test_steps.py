@@ -21,46 +21,38 @@ def nights(n_nights: int, seed: int = 0, spread: float = 0.01) -> list[float]:
 
 
 def slower(times_ns: list[float], first: int, ratio: float = 1.05, end: int | None = None) -> list[float]:
-    """The same nights, slower from one on."""
     last = len(times_ns) if end is None else end
     return [time * ratio if first <= night < last else time for night, time in enumerate(times_ns)]
 
 
 def test_a_step_is_found_at_its_night() -> None:
-    """A change of 5 % in nights that differ by 1 % is one step, with bounds around its size."""
     (step,) = find_steps(slower(nights(40), 25))
     assert step.index == 25
     assert step.change.lower_ratio < 1.05 < step.change.upper_ratio
     assert (step.first, step.end) == (0, 40)
-
-
-def test_a_step_down_is_found_too() -> None:
-    """An improvement is a change."""
     (step,) = find_steps(slower(nights(40), 25, ratio=0.95))
     assert step.change.upper_ratio < 1.0
-
-
-def test_a_step_that_is_taken_back_is_two() -> None:
-    """Ten slower nights have a beginning and an end."""
     assert [step.index for step in find_steps(slower(nights(50), 20, end=30))] == [20, 30]
 
 
-def test_nothing_is_reported_before_enough_nights_have_passed() -> None:
-    """After three nights a change is not reported, after four it is."""
+def test_a_step_needs_enough_nights_before_and_after_it() -> None:
+    """After three nights a change is not reported, after four it is, where 13 precede it."""
     times_ns = slower(nights(40, spread=0.005), 30)
     assert [len(find_steps(times_ns[: 30 + n_since])) for n_since in range(1, 6)] == [0, 0, 0, 1, 1]
+    least = STANDARD_STEPS.least_series
+    assert (least, find_steps(slower(nights(least), least // 2, ratio=2.0)[: least - 1])) == (14, ())
+    assert len(find_steps(slower(nights(least), least // 2, ratio=2.0))) == 1
+    n_before = STANDARD_STEPS.least_before
+    assert (n_before, len(find_steps(slower(nights(n_before + 4), n_before, ratio=2.0)))) == (13, 1)
+    assert find_steps(slower(nights(n_before + 3), n_before - 1, ratio=2.0)) == ()
 
 
-def test_single_nights_are_no_step() -> None:
-    """Nights that are half as slow again here and there are no level."""
+def test_single_nights_and_small_changes_are_no_step() -> None:
+    """Nights that are half as slow again here and there are no level; a change of 1 % is sure, and does not matter."""
     times_ns = nights(40)
     for night in (8, 21, 39):
         times_ns[night] *= 1.5
     assert find_steps(times_ns) == ()
-
-
-def test_a_small_step_is_not_reported() -> None:
-    """A change of 1 % is sure, and does not matter."""
     assert find_steps(slower(nights(60, spread=0.001), 30, ratio=1.01)) == ()
 
 
@@ -68,20 +60,6 @@ def test_a_small_step_is_not_reported() -> None:
 def test_nights_that_are_all_alike_have_no_step(times_ns: list[float]) -> None:
     """No night, equal nights and too few of them are no error."""
     assert find_steps(times_ns) == ()
-
-
-def test_so_few_nights_that_no_order_is_evidence_are_not_reported() -> None:
-    """Below the least number of nights a doubling is not reported, from there on it is."""
-    least = STANDARD_STEPS.least_series
-    assert (least, find_steps(slower(nights(least), least // 2, ratio=2.0)[: least - 1])) == (14, ())
-    assert len(find_steps(slower(nights(least), least // 2, ratio=2.0))) == 1
-
-
-def test_nights_that_must_precede_a_change() -> None:
-    """Four nights after it, a clear change is reported where 13 precede it, and not where 12 do."""
-    n_before = STANDARD_STEPS.least_before
-    assert (n_before, len(find_steps(slower(nights(n_before + 4), n_before, ratio=2.0)))) == (13, 1)
-    assert find_steps(slower(nights(n_before + 3), n_before - 1, ratio=2.0)) == ()
 
 
 def test_most_changes_of_5_percent_are_found_within_7_nights() -> None:
@@ -108,14 +86,12 @@ def test_few_histories_without_a_change_are_reported_one(spread: float) -> None:
     "change", [{"least_nights": 1}, {"most_nights": 2}, {"alpha": 0.5}, {"least_effect_ratio": 0.0}, {"penalty": 0.0}]
 )
 def test_a_design_that_would_show_of_single_nights_is_refused(change: dict[str, float]) -> None:
-    """Levels have nights, and errors and effects lie between their bounds."""
     with pytest.raises(ValueError, match="expected"):
         StepDesign(**change)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("bad_ns", [0.0, -5.0, math.nan, math.inf])
 def test_what_is_no_time_is_no_night(bad_ns: float) -> None:
-    """The step is found at its place all the same."""
     nights = [100.0 + 0.1 * (night % 3) for night in range(20)] + [110.0 + 0.1 * (night % 3) for night in range(20)]
     (step,) = find_steps([*nights[:5], bad_ns, *nights[5:], bad_ns])
     assert (step.index, step.end, find_steps([bad_ns] * 40)) == (21, 41, ())

@@ -14,7 +14,7 @@ from perfsuite.expectation.op_cost import COST_FIELDS, NO_COST, OpCost, PassCost
 from perfsuite.expectation.op_rules import PRODUCTS, rule_of
 from perfsuite.expectation.operators.tiling import padded
 from perfsuite.expectation.requests.engine_variant import EngineRequest
-from perfsuite.expectation.requests.step_costs import StepCosts, expanded
+from perfsuite.expectation.requests.step_costs import Counts, StepCosts, expanded
 from perfsuite.records.events import Phase
 from perfsuite.workload.architecture import Architecture
 from perfsuite.workload.scenario import Scenario
@@ -76,6 +76,21 @@ def operator_kind(operator: Operator) -> str:
     return "embedding" if operator.role == "embd" else rule_of(operator.op).kind
 
 
+def step_batches(n_past: int, n_steps: int, n_tokens: int, *, tile: int) -> tuple[list[Batch], Counts]:
+    """Return the different evaluations among decode steps, and which of them each step is."""
+    n_seen = n_past + n_tokens + np.arange(n_steps, dtype=np.int64)
+    n_seen = -(-n_seen // tile) * tile
+    blocks, which = np.unique(-(-n_seen // KV_PADDING), return_inverse=True)
+    visible = [int(block) * KV_PADDING for block in blocks]
+    batches = [Batch(n_tokens=n_tokens, n_outputs=n_tokens, n_used=n_kv, n_ctx=n_kv) for n_kv in visible]
+    return batches, which.reshape(-1)
+
+
+def graph_cost(graph: Iterable[Operator]) -> PassCost:
+    """Add up a graph by the kinds of its operators."""
+    return _by_kind((operator_kind(each), each.cost) for each in graph)
+
+
 class EnginePasses:
     """The passes of one request to the engine.
 
@@ -99,19 +114,15 @@ class EnginePasses:
     def prefill(self, n_prompt: int) -> PassCost:
         """Cost a prompt, all its micro-batches in turn; the last one gives logits, for its last token alone."""
         passes = [self._pass(batch) for batch in self._batches(padded(n_prompt, self._tile))]
-        return _added([cost for cost in passes for _ in range(self._n_sequences)])
+        return added([cost for cost in passes for _ in range(self._n_sequences)])
 
     def decode(self, n_past: int, n_steps: int, n_tokens: int = 1) -> StepCosts:
         """Cost `n_steps` steps, the first of which sees `n_past` positions and the `n_tokens` of the step.
 
         Every one of a step's tokens gives logits.
         """
-        n_seen = n_past + n_tokens + np.arange(n_steps, dtype=np.int64)
-        n_seen = -(-n_seen // self._tile) * self._tile
-        blocks, which = np.unique(-(-n_seen // KV_PADDING), return_inverse=True)
-        visible = [int(block) * KV_PADDING for block in blocks]
-        batches = [Batch(n_tokens=n_tokens, n_outputs=n_tokens, n_used=n_kv, n_ctx=n_kv) for n_kv in visible]
-        return expanded([self._pass(batch, self._n_sequences) for batch in batches], which.reshape(-1))
+        batches, which = step_batches(n_past, n_steps, n_tokens, tile=self._tile)
+        return expanded([self._pass(batch, self._n_sequences) for batch in batches], which)
 
     def _batches(self, n_prompt: int) -> tuple[Batch, ...]:
         request = self._request
@@ -138,7 +149,7 @@ class EnginePasses:
         architecture = request.architecture if n_layers is None else request.architecture.with_layers(n_layers)
         graph = engine_graph(architecture, request.tensor_types, batch, request.settings)
         if n_sequences == 1:
-            return _by_kind((operator_kind(each), each.cost) for each in graph)
+            return graph_cost(graph)
         # Of several tokens the engine may copy what of one lies in one piece, so the graphs are joined by role.
         alone = {(each.layer, each.role): each for each in graph}
         n_tokens, n_outputs = n_sequences * batch.n_tokens, n_sequences * batch.n_outputs
@@ -169,7 +180,8 @@ def _by_kind(costs: Iterable[tuple[str, OpCost]]) -> PassCost:
     )
 
 
-def _added(passes: Iterable[PassCost]) -> PassCost:
+def added(passes: Iterable[PassCost]) -> PassCost:
+    """Add passes up, each kind of operator for itself."""
     return _by_kind(item for each in passes for item in each.by_operator.items())
 
 

@@ -109,13 +109,19 @@ def with_latent_attention(architecture: Architecture) -> Architecture:
     )
 
 
-def _settings(architecture: Architecture, optimisations: Optimisations) -> Settings:
+def cache_type(optimisations: Optimisations) -> str:
+    """Return the engine's type of the KV cache; one that it has not is a PerfsuiteError."""
     variant = optimisations.variant
     wanted = optimisations.kv_type or (variant.kv if variant else "f16")
     cache = CACHE_TYPES.get(wanted)
     if cache is None:
         accepted = ", ".join(CACHE_TYPES) + meant(wanted, CACHE_TYPES)
         raise PerfsuiteError(f"--kv-type={wanted}: unknown to the engine; accepted are {accepted}")
+    return cache
+
+
+def _settings(architecture: Architecture, optimisations: Optimisations) -> Settings:
+    variant, cache = optimisations.variant, cache_type(optimisations)
     flash_attn = variant.fused if variant else architecture.family.flash_attention
     return Settings(flash_attn=flash_attn, type_k=cache, type_v=cache, lora_rank=optimisations.inline_rank)
 

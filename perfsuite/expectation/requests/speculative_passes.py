@@ -23,7 +23,7 @@ class SpeculativePasses:
     def __init__(self, target: Passes, draft: Passes, speculation: Speculation) -> None:
         self._target = target
         self._draft = draft
-        self._speculation = speculation
+        self.speculation = speculation
 
     def prefill(self, n_prompt: int) -> PassCost:
         """Cost a prompt that both read."""
@@ -33,7 +33,7 @@ class SpeculativePasses:
 
     def decode(self, n_past: int, n_steps: int, n_tokens: int = 1) -> StepCosts:
         """Cost the expected part of a round for every token generated; see `Passes.decode`."""
-        n_draft, share = self._speculation.n_draft, 1.0 / self._speculation.tokens_per_round
+        n_draft, share = self.speculation.n_draft, 1.0 / self.speculation.tokens_per_round
         target = self._target.decode(n_past, n_steps, n_draft + n_tokens)
         draft = self._draft.decode(n_past, n_steps + n_draft - 1, n_tokens)
         parts = {name: _shared(cost, n_steps, 1, share) for name, cost in target.by_operator.items()}

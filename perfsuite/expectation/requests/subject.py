@@ -9,13 +9,13 @@ from pathlib import Path
 from perfsuite.errors import ArchitectureError, PerfsuiteError
 from perfsuite.expectation.paper.template import DEFAULT_LORA_RANK
 from perfsuite.workload.architecture import Architecture
-from perfsuite.workload.catalog import find, names
-from perfsuite.workload.gguf_metadata import read_gguf
-from perfsuite.workload.huggingface import from_config
-from perfsuite.workload.model_shape import check_generates
+from perfsuite.workload.catalog import find_model, names
+from perfsuite.workload.config_metadata import is_config, spec_of_config
+from perfsuite.workload.model_shape import ModelShape, check_generates
+from perfsuite.workload.model_spec import ModelSpec
 from perfsuite.workload.quantization import quantizations
 from perfsuite.workload.variant import Variant
-from perfsuite.workload.weights import resolve
+from perfsuite.workload.weights import Weights, is_path, refuse_two_meanings, resolve
 
 #: The largest counts that mean anything; their products stay within 64 bits.
 _MOST = {"--lora-rank": 1 << 16, "--chunk": 1 << 20, "--batch": 1 << 12, "--tile": 1 << 16}
@@ -77,35 +77,56 @@ class Subject:
     #: Tensor name to upper-case ggml type; None where nothing is known of them.
     tensor_types: Mapping[str, str] | None = field(default=None, hash=False)
 
+    @property
+    def name(self) -> str:
+        """The architecture's."""
+        return self.architecture.name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineSubject:
+    """A model whose graph only the engine knows."""
+
+    name: str
+    #: A specification has no tensors yet, and a shape no types of them.
+    model: Weights | ModelShape | ModelSpec
+
 
 def find_subject(text: str) -> Subject:
-    """Find an architecture by what a user gave.
+    """Find an architecture whose graph the suite writes itself; see `find_any_subject`."""
+    found = find_any_subject(text)
+    if isinstance(found, EngineSubject):
+        raise ArchitectureError(f"{text}: only the engine knows its graph; expected one of {', '.join(names())}")
+    return found
+
+
+def find_any_subject(text: str) -> Subject | EngineSubject:
+    """Find a model by what a user gave.
 
     Accepted are a name of the catalogue, with a quantisation behind it or without (``smollm2-135m``,
     ``smollm2-135m-q8_0``), the path of a ``config.json`` and the path of a GGUF file. Anything else, and a file that
     cannot be used, is a PerfsuiteError.
     """
     path = Path(text)
-    if path.suffix == ".json":
-        return Subject(architecture=_from_config(path))
-    if path.suffix == ".gguf":
-        gguf = read_gguf(path)
-        check_generates(gguf.shape, f"--architecture={text}")
-        return Subject(architecture=gguf.architecture, tensor_types=gguf.tensor_types)
-    if "/" in text or "\\" in text:
+    if is_config(path):
+        model = spec_of_config(path)
+        name = path.resolve().parent.name
+        return EngineSubject(name=name, model=model) if isinstance(model, ModelSpec) else Subject(architecture=model)
+    is_file = is_path(text) and (path.suffix == ".gguf" or path.is_file())
+    if not is_file and ("/" in text or "\\" in text):
         raise PerfsuiteError(f"--architecture={text}: expected a name, a path of a config.json, or one of a .gguf file")
-    if text not in names() and text.rpartition("-")[2] in quantizations():
-        weights = resolve(text, cache_dir=Path())
-        return Subject(architecture=weights.architecture, tensor_types=weights.tensor_types)
-    return Subject(architecture=find(text))
+    if is_file or (text not in names() and text.rpartition("-")[2] in quantizations()):
+        refuse_two_meanings(text)
+        return _of_weights(resolve(text, cache_dir=Path()), text)
+    found = find_model(text)
+    if isinstance(found, ModelShape):
+        check_generates(found, f"--architecture={text}")
+        return EngineSubject(name=found.name, model=found)
+    return Subject(architecture=found)
 
 
-def _from_config(path: Path) -> Architecture:
-    """Read a config, whose heads must divide the width unless it gives their size."""
-    architecture = from_config(path)
-    n_embd, n_heads = architecture.n_embd, architecture.n_heads
-    if architecture.mla is None and n_embd % n_heads and architecture.head_dim == n_embd // n_heads:
-        raise ArchitectureError(
-            f"{path}: num_attention_heads is {n_heads}, expected a divisor of hidden_size ({n_embd})"
-        )
-    return architecture
+def _of_weights(weights: Weights, text: str) -> Subject | EngineSubject:
+    check_generates(weights.shape, f"--architecture={text}")
+    if weights.known_architecture is None:
+        return EngineSubject(name=weights.name, model=weights)
+    return Subject(architecture=weights.known_architecture, tensor_types=weights.tensor_types)

@@ -94,7 +94,7 @@ def bench_weights(run: BenchRun, *, cache_dir: Path, name_or_path: str | None = 
     if name_or_path is not None:
         return _checked(run, resolve(name_or_path, cache_dir=cache_dir), name_or_path)
     path = Path(run.model_filename)
-    if path.suffix == ".gguf" and path.is_file():
+    if path.is_file():
         return _checked(run, resolve(str(path.resolve()), cache_dir=cache_dir), run.model_filename)
     return _by_counts(run, cache_dir)
 

@@ -1,52 +1,58 @@
-"""Measures llama-cpp-python beside the native driver, in pairs, once for all cases of the binding."""
+"""The cases of llama-cpp-python, measured once: beside the old engine in pairs, or by itself for stored times."""
 
 from __future__ import annotations
 
 import platform
 import random
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import cycle
 from statistics import median
-from typing import Any
 
-import msgspec
-
+from perfsuite.errors import MeasurementError
 from perfsuite.expectation.cases import Case
+from perfsuite.experiments.binding.overhead import (
+    LEAST_PAIRS,
+    OVERHEAD,
+    BindingSide,
+    NativePair,
+    is_overhead,
+    overhead_judgement,
+    pair_of,
+    run_pair,
+)
+from perfsuite.experiments.binding.pairs import measure_sides, refuse_other_engine
 from perfsuite.experiments.engine_pairs import PairedGroup
 from perfsuite.experiments.engine_replicates import llama_fingerprint, lost_events, run_plan
 from perfsuite.experiments.progress import ProgressLine
-from perfsuite.experiments.replicates import GroupSamples, case_samples, collect_replicates
+from perfsuite.experiments.replicates import GroupSamples, Replicates, case_samples, collect_replicates
 from perfsuite.experiments.run_config import RunConfig
-from perfsuite.measure.board.protocol import Board
-from perfsuite.measure.contention import Contention
-from perfsuite.measure.llama_plan import with_drawn_layout
-from perfsuite.measure.plan import BindingPlan, LlamaPlan, TurnsPlan
-from perfsuite.measure.schedule import Payload, waiting_complaint
-from perfsuite.records.binding import ITL, TOKENS_PER_S, TTFT, BindingRecord, Door, Part
-from perfsuite.records.events import EngineRecord, Phase
-from perfsuite.records.outcome import Judgement, Outcome, told_judgement
-from perfsuite.trace.binding import binding_samples
-from perfsuite.trace.samples import faster_half_mean
+from perfsuite.measure.llama_plan import kept_outputs, with_drawn_layout
+from perfsuite.measure.plan import LlamaPlan
+from perfsuite.measure.schedule import waiting_complaint
+from perfsuite.records.binding import ITL, TOKENS_PER_S, TTFT, Door, Part
+from perfsuite.records.events import Phase
+from perfsuite.records.outcome import Judgement
+from perfsuite.trace.binding import PERCENTILES, percentile_ns
+from perfsuite.units import format_ns
 from perfsuite.verdict.drift import NATIVE_ITL, NATIVE_TOKENS_PER_S, NATIVE_TTFT, sentinel_of
-from perfsuite.verdict.paired import PairedRatio, paired_ratio
 
-#: The kind of the cases, the first part of their ids, and the name of their group.
-BINDING = "binding"
+#: The kind of the cases, the first part of their ids, and the name of their group; percentiles are of another kind.
+BINDING, PERCENTILE = "binding", "percentile"
 
-#: Pairs of processes, turns of each, and tokens of a turn at most: what a run of a small model has 20 s for.
-N_PAIRS = 5
-_N_TURNS = 4
-MOST_GEN = 10
+#: Pairs of processes, and turns and tokens of each: beside the native driver for stored times, where tails are judged
+#: as well, and beside the old engine. A pair of the latter takes about 2 s of a small model.
+N_PAIRS = 6
+_N_TURNS, MOST_GEN = 4, 10
+_FEW_TURNS, _FEW_GEN = 2, 4
+
+#: Each so many seconds of a run's budget give a pair beside the old engine, if that is more than `N_PAIRS`.
+_BUDGET_OF_PAIR_S = 15.0
 
 #: What two sessions of a whole differ by, the native driver divided out (docs/results.md, 'Beneath llama-cpp-python').
 SESSION_SPREAD_RATIO = 0.03
 
-#: What the binding may take beyond the native driver and what its own spans explain.
-UNEXPLAINED_RATIO = 0.02
-
-_OVERHEAD = "overhead"
-_WHOLES = {TTFT: Phase.PREFILL, ITL: Phase.DECODE, "itl-p95": Phase.DECODE, "itl-p99": Phase.DECODE}
+_WHOLES = {TTFT: Phase.PREFILL, ITL: Phase.DECODE}
 _PARTS = {Door.CALLS: tuple(Part), Door.COMPLETION: tuple(part for part in Part if part is not Part.LOGITS)}
 
 
@@ -59,114 +65,145 @@ def is_asked(config: RunConfig) -> bool:
 
 
 def binding_cases(config: RunConfig) -> Iterator[Case]:
-    """Enumerate the load, and by door the latencies, their parts, and what the binding adds to the native driver."""
+    """Enumerate the load, and by door the latencies, their parts, and what the binding adds to the native driver.
+
+    Percentiles are judged where a margin is stated for them.
+    """
     prefix = f"{BINDING}/{config.workload.prefix}"
     yield Case(case_id=f"{prefix}/load", kind=BINDING, role="load")
     for door in Door:
         for name, phase in _subjects(door):
             role = f"{door.value}/{name}"
             yield Case(case_id=f"{prefix}/{role}", kind=BINDING, phase=phase, role=role)
+        for name in PERCENTILES if config.margins.mentions(PERCENTILE) else ():
+            role = f"{door.value}/{name}"
+            yield Case(case_id=f"{prefix}/{role}", kind=PERCENTILE, phase=Phase.DECODE, role=role)
 
 
 def _subjects(door: Door) -> Iterator[tuple[str, Phase | None]]:
     yield from _WHOLES.items()
-    yield TOKENS_PER_S, None
-    for whole in (TTFT, ITL):
+    yield from ((TOKENS_PER_S, None), (OVERHEAD, None))
+    for whole, phase in _WHOLES.items():
         parts = (part for part in _PARTS[door] if whole == TTFT or part is not Part.TOKENIZE)
-        yield from ((f"{whole}/{part.value}", _WHOLES[whole]) for part in parts)
-        yield f"{_OVERHEAD}/{whole}", None
+        yield from ((f"{whole}/{part.value}", phase) for part in parts)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BindingPair:
-    """What the binding and the native driver took side by side."""
-
-    #: By subject, ns.
-    binding_ns: Mapping[str, int]
-    #: The native driver's time to the first token, of each further one, and of a request by its tokens, ns.
-    native_ns: Mapping[str, float]
-    #: What a greedy choice takes there, which the binding's sampling takes the place of.
-    native_sampling_ns: float
-    span_cost_ns: int
-    engine: EngineRecord
+def n_binding_pairs(config: RunConfig) -> int:
+    """Return how many pairs of processes a run takes."""
+    return N_PAIRS if config.old is None else _n_beside(config) + LEAST_PAIRS
 
 
-def measure_binding(config: RunConfig, cases: Sequence[Case], progress: ProgressLine) -> PairedGroup:
-    """Run pairs of the native driver and the binding; those that had competition are repeated up to once each.
+def _n_beside(config: RunConfig) -> int:
+    return max(N_PAIRS, int(config.budget_s / _BUDGET_OF_PAIR_S))
 
-    What is judged at once is the overhead; all else has a baseline.
+
+def measure_binding(
+    config: RunConfig, cases: Sequence[Case], margins: Mapping[str, float], progress: ProgressLine
+) -> PairedGroup:
+    """Run pairs of both engines beneath the binding, else of the native driver and the binding for stored times.
+
+    Those that had competition are repeated up to once each. `margins` are those of the selected cases. What the binding
+    adds to the native driver is judged at once in any case.
 
     Raises MeasurementError: a process of either side fails at once.
     """
+    notes: tuple[str, ...] = ()
+    if config.old is not None:
+        try:
+            selected = [each for each in cases if each.case_id in margins]
+            return _measured_beside(config, config.old, selected, margins, progress)
+        except MeasurementError as error:  # if it is the new engine that fails, it fails once more below
+            notes = (f"the engine of the baseline does not run beneath this binding, so its times judge: {error}",)
+    plan = _plan(config, MOST_GEN)
+    replicates, pairs, problems = _beside_native(config, plan, progress, N_PAIRS, n_turns=_N_TURNS)
+    shown = [pair_of(payload).binding for payload in replicates.shown_payloads]
+    timed = [case for case in cases if not is_overhead(case)]
+    samples = {
+        case.case_id: case_samples(case, (each.samples_ns.get(case.role or "") for each in shown), problems)
+        for case in timed
+    }
+    group = replace(
+        replicates.group,
+        samples=samples,
+        sentinels_ns={**replicates.group.sentinels_ns, **_natives_ns(pairs)},
+        notes=(*replicates.group.notes, *notes),
+        outputs=kept_outputs(plan, [each.binding.engine for each in pairs]),
+    )
+    return _described(config, plan, group, cases, shown, _overheads(cases, pairs, problems))
+
+
+def _measured_beside(
+    config: RunConfig, old: RunConfig, cases: Sequence[Case], margins: Mapping[str, float], progress: ProgressLine
+) -> PairedGroup:
+    """Compare both engines beneath the binding, and the new one with the native driver."""
+    refuse_other_engine(config)
+    has_tails = any(case.kind == PERCENTILE for case in cases)
+    n_turns, most_gen = (_N_TURNS, MOST_GEN) if has_tails else (_FEW_TURNS, _FEW_GEN)
+    plan, timed = _plan(config, most_gen), [case for case in cases if not is_overhead(case)]
+    paired, taken = measure_sides(
+        config, (_plan(old, most_gen), plan), timed, margins, progress, n_pairs=_n_beside(config), n_turns=n_turns
+    )
+    group, overheads = paired.group, _overheads(cases, (), ())
+    if overheads and group.broken_off_by is None:
+        replicates, pairs, problems = _beside_native(config, plan, progress, LEAST_PAIRS, n_turns=_FEW_TURNS)
+        group, overheads = replace(group, broken_off_by=replicates.broken_off_by), _overheads(cases, pairs, problems)
+    new = [both.new for both in taken]
+    return _described(config, plan, group, cases, new, {**paired.judgements, **overheads})
+
+
+def _plan(config: RunConfig, most_gen: int) -> LlamaPlan:
     plan = run_plan(config)
-    plan = replace(plan, n_gen=min(plan.n_gen, MOST_GEN))
+    return replace(plan, n_gen=min(plan.n_gen, most_gen))
+
+
+def _beside_native(
+    config: RunConfig, plan: LlamaPlan, progress: ProgressLine, n_pairs: int, *, n_turns: int
+) -> tuple[Replicates, list[NativePair], tuple[str, ...]]:
+    """Take pairs of the native driver and the binding; return also those that can be used, and why they cannot."""
     order, leaders = random.Random(), cycle((0, 1))
-    some = replace(config, n_replicates=min(config.n_replicates, N_PAIRS))
     replicates = collect_replicates(
-        some,
-        lambda: run_pair(config.board, with_drawn_layout(plan, order), next(leaders)),
+        replace(config, n_replicates=min(config.n_replicates, n_pairs)),
+        lambda: run_pair(config.board, with_drawn_layout(plan, order), next(leaders), n_turns=n_turns),
         waiting_complaint,
         "llama-cpp-python",
         progress,
         group=BINDING,
     )
-    shown = [pair_of(payload) for payload in replicates.shown_payloads]
-    pairs = shown[: len(replicates.payloads)]
-    problems = (*replicates.problems, *filter(None, (lost_events(each.engine for each in pairs),)))
-    timed = [case for case in cases if not _is_overhead(case)]
-    samples = {
-        case.case_id: case_samples(case, (each.binding_ns.get(case.role or "") for each in shown), problems)
-        for case in timed
-    }
-    version = shown[0].engine.engine_version if shown else "unknown"
+    pairs = list(map(pair_of, replicates.payloads))
+    lost = lost_events(each.binding.engine for each in pairs)
+    return replicates, pairs, (*replicates.problems, *filter(None, (lost,)))
+
+
+def _overheads(cases: Sequence[Case], pairs: Sequence[NativePair], problems: Sequence[str]) -> dict[str, Judgement]:
+    return {case.case_id: overhead_judgement(case, pairs, problems) for case in cases if is_overhead(case)}
+
+
+def _described(
+    config: RunConfig,
+    plan: LlamaPlan,
+    group: GroupSamples,
+    cases: Sequence[Case],
+    sides: Sequence[BindingSide],
+    judgements: Mapping[str, Judgement],
+) -> PairedGroup:
+    """Say what was measured, and what is shown of it and not judged."""
+    version = sides[0].engine.engine_version if sides else "unknown"
     group = replace(
-        replicates.group,
-        samples=samples,
-        sentinels_ns={**replicates.group.sentinels_ns, **_natives_ns(pairs)},
+        group,
         fingerprint={
             **llama_fingerprint(config, version),
             "python": platform.python_version(),
             "n_gen": str(plan.n_gen),  # which decides what a token of a request takes
         },
-        unclaimed=_unclaimed(config, cases, pairs),
-        notes=(*replicates.group.notes, *_notes(pairs)),
+        unclaimed=_unclaimed(config, cases, sides),
+        notes=(*group.notes, *_notes(sides)),
         description=f"llama-cpp-python {_version()}, Python {platform.python_version()}",
         engine_version=version,
     )
-    judgements = {case.case_id: overhead_judgement(case, pairs, problems) for case in cases if _is_overhead(case)}
     return PairedGroup(group=group, judgements=judgements)
 
 
-def run_pair(board: Board, plan: LlamaPlan, leader: int) -> Payload:
-    """Let the native driver and the binding take turns; the payload is the binding's, with the native record in it."""
-    plans: Any = (TurnsPlan(llama=plan), BindingPlan(llama=plan))
-    native, binding = board.run_in_turns(plans, n_turns=_N_TURNS, leader=leader)
-    both = [Contention.from_plain(each["contention"]) for each in (native, binding)]
-    return {**binding, "native": native["engine"], "contention": Contention.total(both).to_plain()}
-
-
-def pair_of(payload: Payload) -> BindingPair:
-    """Reduce what `run_pair` returned."""
-    record = msgspec.convert(payload["binding"], BindingRecord)
-    native = EngineRecord.from_plain(payload.get("native"))
-    by_phase = {
-        phase: [span.duration_ns for span in native.spans if span.phase is phase]
-        for phase in (Phase.PREFILL, Phase.DECODE, Phase.SAMPLING)
-    }
-    sampling_ns = median(by_phase[Phase.SAMPLING])
-    ttft_ns = faster_half_mean(by_phase[Phase.PREFILL]) + sampling_ns
-    itl_ns = median(by_phase[Phase.DECODE]) + sampling_ns
-    n_gen = len(by_phase[Phase.DECODE]) // len(by_phase[Phase.PREFILL])
-    return BindingPair(
-        binding_ns=binding_samples(record),
-        native_ns={TTFT: ttft_ns, ITL: itl_ns, TOKENS_PER_S: (ttft_ns + n_gen * itl_ns) / (n_gen + 1)},
-        native_sampling_ns=sampling_ns,
-        span_cost_ns=record.span_cost_ns,
-        engine=EngineRecord.from_plain(payload.get("engine")),
-    )
-
-
-def _natives_ns(pairs: Sequence[BindingPair]) -> dict[str, tuple[int, ...]]:
+def _natives_ns(pairs: Sequence[NativePair]) -> dict[str, tuple[int, ...]]:
     names = {NATIVE_TTFT: TTFT, NATIVE_ITL: ITL, NATIVE_TOKENS_PER_S: TOKENS_PER_S}
     return {name: tuple(round(each.native_ns[whole]) for each in pairs) for name, whole in names.items()}
 
@@ -186,64 +223,23 @@ def is_beside_native(case_id: str) -> bool:
     return is_native and not case_id.endswith(("-p95", "-p99"))
 
 
-def _is_overhead(case: Case) -> bool:
-    return f"/{_OVERHEAD}/" in case.case_id
-
-
-def overhead_of(pairs: Sequence[BindingPair], door: Door, whole: str) -> PairedRatio:
-    """Return the binding's time over the native driver's, over pairs; ValueError where they are too few."""
-    old_ns = [round(each.native_ns[whole]) for each in pairs]
-    return paired_ratio(old_ns, [each.binding_ns[f"{door.value}/{whole}"] for each in pairs])
-
-
-def explained_ratio(pairs: Sequence[BindingPair], door: Door, whole: str) -> float:
-    """Return what the spans say that the binding takes, over the native driver: all parts but the engine's own."""
-    own = [part for part in Part if part is not Part.DECODE]
-    return median(
-        1.0
-        + (sum(each.binding_ns.get(f"{door.value}/{whole}/{part.value}", 0) for part in own) - each.native_sampling_ns)
-        / each.native_ns[whole]
-        for each in pairs
-    )
-
-
-def overhead_judgement(case: Case, pairs: Sequence[BindingPair], problems: Sequence[str]) -> Judgement:
-    """Judge what the binding adds: PASS where its spans explain it, SLOW where the engine itself is slower beneath it.
-
-    Which the bounds of the ratio say (95 %, one-sided); INCONCLUSIVE between the two.
-    """
-    door_name, _, whole = (case.role or "").split("/")
-    door = Door(door_name)
-    if problems or len(pairs) < N_PAIRS:
-        why = problems[0] if problems else f"{len(pairs)} pairs, and {N_PAIRS} are needed"
-        return told_judgement(case.case_id, BINDING, Outcome.INVALID, why)
-    if any(f"{door.value}/{whole}" not in each.binding_ns for each in pairs):
-        return told_judgement(case.case_id, BINDING, Outcome.INVALID, "the model ended its text after one token")
-    ratio, explained = overhead_of(pairs, door, whole), explained_ratio(pairs, door, whole)
-    limit = explained + UNEXPLAINED_RATIO
-    outcome = Outcome.SLOW if ratio.lower_ratio > limit else Outcome.INCONCLUSIVE
-    outcome = Outcome.PASS if ratio.upper_ratio <= limit else outcome
-    measured, lower, upper, told = (
-        f"{(each - 1.0) * 100.0:+.1f} %"
-        for each in (ratio.median_ratio, ratio.lower_ratio, ratio.upper_ratio, explained)
-    )
-    text = (
-        f"{measured} over the native driver (95 % bounds {lower} to {upper}, {ratio.n_pairs} pairs); "
-        f"its spans explain {told}, and {UNEXPLAINED_RATIO * 100.0:g} % more passes"
-    )
-    return told_judgement(case.case_id, BINDING, outcome, text, ratio.median_ratio)
-
-
-def _unclaimed(config: RunConfig, cases: Sequence[Case], pairs: Sequence[BindingPair]) -> dict[str, str]:
-    claimed = {case.role for case in cases} | {case.role for case in binding_cases(config)}
-    found = dict.fromkeys(subject for each in pairs for subject in each.binding_ns if subject not in claimed)
+def _unclaimed(config: RunConfig, cases: Sequence[Case], sides: Sequence[BindingSide]) -> dict[str, str]:
+    claimed = {case.role for case in (*cases, *binding_cases(config))}
+    claimed |= {f"{door.value}/{name}" for door in Door for name in PERCENTILES}
+    found = dict.fromkeys(subject for each in sides for subject in each.samples_ns if subject not in claimed)
     prefix = f"{BINDING}/{config.workload.prefix}"
     return {f"{prefix}/{subject}": "recorded, and no case claims it: no such part is expected" for subject in found}
 
 
-def _notes(pairs: Sequence[BindingPair]) -> Iterator[str]:
-    if pairs:
-        yield f"each span of the binding's parts costs {max(each.span_cost_ns for each in pairs)} ns"
+def _notes(sides: Sequence[BindingSide]) -> Iterator[str]:
+    if not sides:
+        return
+    yield f"each span of the binding's parts costs {max(each.span_cost_ns for each in sides)} ns"
+    for door in Door:
+        gaps_ns = [gap_ns for each in sides for gap_ns in each.gaps_ns[door]]
+        if gaps_ns:
+            tails = (f"{part:.0%} within {format_ns(percentile_ns(gaps_ns, part))}" for part in PERCENTILES.values())
+            yield f"{door.value}: of {len(gaps_ns)} gaps between tokens {' and '.join(tails)}"
 
 
 def _version() -> str:

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from statistics import median
 
 from perfsuite.device.profile import Profile
 from perfsuite.errors import EngineError, MeasurementError, NativeBuildError
 from perfsuite.expectation.cases import Case
-from perfsuite.experiments.pairs import Pair, pair_series, pairs_by_case
+from perfsuite.expectation.forecast import Expectation
+from perfsuite.experiments.pairs import Pair, outputs_problem, pair_series, pairs_by_case
 from perfsuite.measure.board.protocol import Board
 from perfsuite.measure.engine import Engine
 from perfsuite.measure.llama_plan import binds_threads
 from perfsuite.measure.plan import LlamaPlan
 from perfsuite.measure.schedule import Series
 from perfsuite.verdict.change_search import UnusableBuildError
+from perfsuite.verdict.compare import physics
 
 #: So many pairs more than those that were asked for may have competition before it is given up.
 _MOST_LEFT_OUT = 20
@@ -34,6 +37,8 @@ class BuildPairs:
     make: Callable[[str], Engine]
     #: Hears what becomes of the search.
     remark: Callable[[str], None]
+    #: The least that physics allows the case; None where that is not known.
+    floor_ns: int | None = None
     #: Why builds cannot be measured, by their places.
     broken: dict[int, str] = field(default_factory=dict)
     _plans: dict[int, LlamaPlan] = field(default_factory=dict)
@@ -68,16 +73,24 @@ class BuildPairs:
     def take(self, old: int, new: int, n_pairs: int) -> list[float]:
         """Take more pairs of two builds, and return the ratios of the case's times, new over old.
 
-        Raises MeasurementError: others have so much of the device that there are none.
+        Raises MeasurementError: others have so much of the device that there are none, or one is faster than physics
+        allows.
         """
         if (old, new) not in self._series:
             plans = (self.plan_of(old), self.plan_of(new))
-            self._series[old, new] = pair_series(self.board, plans, self.profile)
+            self._series[old, new] = pair_series(self.board, plans)
         series = self._series[old, new]
         n_had = len(series.valid)
         taken = series.extend(n_had + n_pairs, most_left_out=len(series.complaints) + n_pairs + _MOST_LEFT_OUT)[n_had:]
+        if n_had == 0:
+            for problem in outputs_problem(taken):
+                self.remark(f"{self.names[old]} and {self.names[new]}: {problem}")
         sides = pairs_by_case([self.case], taken).get(self.case.case_id)
         if sides is None:
             why = series.complaints[-1] if series.complaints else f"they do not both measure {self.case.case_id}"
             raise MeasurementError(f"{self.names[old]} and {self.names[new]} cannot be compared: {why}")
+        for build, times_ns in zip((old, new), sides, strict=True):
+            taken_ns = round(median(times_ns))
+            for finding in physics(taken_ns, Expectation(floor_ns=self.floor_ns)):
+                raise MeasurementError(f"{self.names[build]}: {self.case.case_id}: {finding.reason}")
         return [new_ns / old_ns for old_ns, new_ns in zip(*sides, strict=True)]

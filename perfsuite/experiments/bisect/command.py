@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,11 @@ from perfsuite.cli.opencl_run import EngineRun, engine_run, named_weights
 from perfsuite.cli.progress import Progress, progress
 from perfsuite.cli.run_options import add_answer, add_shared, add_subject, check_least, effort_group
 from perfsuite.cli.taken_device import taken_device
-from perfsuite.device.profile import find_profile
+from perfsuite.device.profile import Profile, find_profile
+from perfsuite.device.profile.search import user_folder
 from perfsuite.errors import EngineError, MeasurementError, PerfsuiteError
 from perfsuite.expectation.cases import Case, operator_cases, phase_cases
+from perfsuite.expectation.forecast import expect
 from perfsuite.expectation.llama_workload import LlamaWorkload
 from perfsuite.expectation.workload_request import WorkloadRequest
 from perfsuite.experiments.bisect.build_pairs import BuildPairs
@@ -25,9 +28,11 @@ from perfsuite.experiments.compared_plans import ComparisonSetup, compare_plans
 from perfsuite.experiments.said_graphs import with_engine_graphs
 from perfsuite.measure.board.protocol import Board
 from perfsuite.measure.bundle.named_builds import Builder
+from perfsuite.measure.ceiling_store import best_of_board, measured_ceilings
+from perfsuite.measure.engine import Engine
 from perfsuite.records.named_case import named_case
 from perfsuite.records.outcome import Judgement, Outcome
-from perfsuite.units import format_change
+from perfsuite.units import format_change, format_count
 from perfsuite.verdict.attribution import phase_attributions
 from perfsuite.verdict.change_search import ChangePoint, ChangeSearch, Searched, UnusableBuildError
 from perfsuite.workload.scenario import find_scenario
@@ -107,9 +112,9 @@ def add_parser(commands: Commands) -> None:
     text = "phase, PHASE/OPERATOR, or end of a case id (default decode; embedding models: embed)"
     subject.add_argument("--case", metavar="CASE", help=text)
     effort = effort_group(parser)
-    text = "smallest change to look for (default 0.01)"
+    text = "smallest change to look for, below 0.5 (default 0.01)"
     effort.add_argument("--least", type=float, default=0.01, metavar="RATIO", help=text)
-    text = "how often the wrong build may be named, a ratio (default 0.05)"
+    text = "how often the wrong build may be named, a ratio below 0.5 (default 0.05)"
     effort.add_argument("--wrong", type=float, default=0.05, metavar="RATIO", help=text)
     text = "stretches to search separately (default 1)"
     effort.add_argument("--stretches", type=int, default=1, metavar="N", help=text)
@@ -123,7 +128,7 @@ def _bisect(options: argparse.Namespace) -> int:
     check_least(options, "threads", "pairs", "stretches")
     for name in ("least", "wrong"):
         if not 0.0 < getattr(options, name) < 0.5:
-            raise PerfsuiteError(f"--{name}={getattr(options, name)}: expected a share such as 0.05")
+            raise PerfsuiteError(f"--{name}={getattr(options, name)}: expected a share below 0.5, such as 0.05")
     if options.build is not None and options.source is None:
         raise EngineError("--build: says how revisions are built; name their checkout with --source")
     _refuse_unknown_case(options)
@@ -133,7 +138,11 @@ def _bisect(options: argparse.Namespace) -> int:
         if len(names) < 2:
             raise EngineError(f"{' '.join(options.builds)}: one build has nothing beside it; name two or more")
         builder.check(*names)
-        with taken_device(find_profile("host"), "bisect", options) as taken:
+        if n_changes := builder.n_changes(names[-1]):
+            tell.remark(f"{names[-1]}: without {format_count(n_changes, 'changed file')} that no commit holds")
+        # a profile that lies in the folder of what is judged is none
+        profile = find_profile("host", folders=(user_folder(),))
+        with taken_device(profile, "bisect", options) as taken:
             run = engine_run(options, taken.board, n_repetitions=1)
             engine = taken.board.facts().engine
             run = replace(
@@ -142,7 +151,17 @@ def _bisect(options: argparse.Namespace) -> int:
                     run.workload, engine, taken.board, models_dir=user_cache() / "models", remark=tell.remark
                 ),
             )
-            pairs = _pairs(options, taken.board, run, names, builder, tell)
+            case = _case(options.case or run.workload.graph_phases()[-1].value, run.workload)
+            pairs = BuildPairs(
+                board=taken.board,
+                profile=profile,
+                plan=run.plan,
+                case=case,
+                floor_ns=_floor_ns(case, taken.board, profile, run.plan.n_threads),
+                names=names,
+                make=partial(_built, builder, tell),
+                remark=tell.remark,
+            )
             found = _search(options, pairs, tell)
             places = tuple(_place(point, pairs, run, taken.board, tell) for point in found.points)
     _answer(options, names, pairs, found, places)
@@ -162,19 +181,23 @@ def _refuse_unknown_case(options: argparse.Namespace) -> None:
         _case(options.case, workload)
 
 
-def _pairs(
-    options: argparse.Namespace, board: Board, run: EngineRun, names: Sequence[str], builder: Builder, tell: Progress
-) -> BuildPairs:
-    asked = options.case or run.workload.graph_phases()[-1].value
-    return BuildPairs(
-        board=board,
-        profile=find_profile("host"),
-        plan=run.plan,
-        case=_case(asked, run.workload),
-        names=names,
-        make=builder.engine,
-        remark=tell.remark,
-    )
+def _built(builder: Builder, tell: Progress, named: str) -> Engine:
+    engine = builder.engine(named)
+    if age := builder.age(engine):
+        tell.remark(f"{named}: build {engine.build_id}{age}")
+    return engine
+
+
+def _floor_ns(case: Case, board: Board, profile: Profile, n_threads: int) -> int | None:
+    """Return the least that physics allows a phase; an operator may be computed otherwise by another build."""
+    if case.kind != "phase":
+        return None
+    measured = measured_ceilings(board, n_threads)
+    best = best_of_board(board, measured, user_cache())
+    spread_ratio, least_ns = profile.ceiling_spread_ratio, profile.forecast_least_ns
+    return expect(
+        case.costs, measured, best, tolerance_ratio=None, least_ns=least_ns, spread_ratio=spread_ratio
+    ).floor_ns
 
 
 def _case(asked: str, workload: LlamaWorkload) -> Case:

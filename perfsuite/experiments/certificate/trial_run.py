@@ -15,7 +15,7 @@ from perfsuite.measure.plan import LlamaPlan
 from perfsuite.measure.schedule import Witness
 from perfsuite.records.events import Phase
 from perfsuite.records.outcome import Judgement, Outcome
-from perfsuite.verdict.sequential import STANDARD_DESIGN
+from perfsuite.verdict.pairs import LOOKS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +94,7 @@ class _Load(Witness):
 
     def before(self, n_valid: int) -> None:
         """Begin the load when it is time."""
-        if n_valid >= STANDARD_DESIGN.screen_looks[0] // 2 and self.n_processes and not self.has_begun:
+        if n_valid >= LOOKS[0][0] // 2 and self.n_processes and not self.has_begun:
             self.has_begun = True
             self.board.set_load(self.n_processes)
 

@@ -154,7 +154,7 @@ def add_parser(commands: Commands) -> None:
     effort.add_argument("--processes", type=int, default=N_PROCESSES, metavar="N", help=text)
     text, default_s = f"rounds of duplication (default {N_ROUNDS})", KERNEL_BUDGET_NS / NS_PER_S
     effort.add_argument("--rounds", type=int, default=N_ROUNDS, metavar="N", help=text)
-    text = f"time for one kernel, s (default {default_s:g})"
+    text = f"time for one kernel, s (default {default_s:g}, at most {_MOST_BUDGET_S})"
     effort.add_argument("--kernel-budget", type=float, default=default_s, metavar="S", help=text)
     answer = add_answer(parser)
     answer.add_argument("--published", action="store_true", help="compute lm-Meter's published figures instead")

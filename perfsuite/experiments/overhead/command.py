@@ -193,7 +193,10 @@ def add_parser(commands: Commands) -> None:
         "(default: the first three)"
     )
     effort.add_argument("--recorder", action="append", metavar="NAME", help=text)
-    text = f"pairs (default 1000 of decode and 400 of prefill; eBPF {EBPF_PAIRS}, other processes {PROCESS_PAIRS})"
+    text = (
+        f"pairs (default 1000 of decode and 400 of prefill; eBPF {EBPF_PAIRS}, other processes {PROCESS_PAIRS}), at "
+        f"least {_LEAST_TURN_PAIRS}; of other processes {LEAST_PAIRS}"
+    )
     effort.add_argument("--pairs", type=int, metavar="N", help=text)
     add_answer(parser)
     parser.set_defaults(run=_overhead)

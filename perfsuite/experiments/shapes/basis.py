@@ -22,7 +22,7 @@ from perfsuite.experiments.shapes.shape_property import ShapeProperty, ShapeVerd
 from perfsuite.measure.shapes.meter import PairSamples, ShapeMeters
 from perfsuite.records.outcome import Outcome
 from perfsuite.units import format_change
-from perfsuite.verdict.signed_rank import compare_pairs
+from perfsuite.verdict.pairs import compare_pairs
 from perfsuite.workload.shapes.shape_case import ShapeCase
 
 

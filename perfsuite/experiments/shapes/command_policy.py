@@ -66,7 +66,7 @@ def add_measure(actions: Commands, operation: Operation) -> argparse.ArgumentPar
     what.add_argument("--tiles", default=_TILES, metavar="LIST", help=f"tiles to choose from (default {_TILES})")
     text = f"vector widths to choose from (default {_VECTORS})"
     what.add_argument("--vectors", default=_VECTORS, metavar="LIST", help=text)
-    answer = _add_effort_and_answer(parser, n_processes=8)
+    answer = _add_effort_and_answer(parser, f"fresh processes, an even number from {_LEAST_PROCESSES} on", 8)
     answer.add_argument("-o", "--output", type=Path, metavar="FILE", help="write the policy")
     return parser
 
@@ -85,13 +85,13 @@ def add_check(actions: Commands) -> argparse.ArgumentParser:
     )
     parser.add_argument("path", type=Path, metavar="POLICY.json", help="policy of 'perfsuite policy -o'")
     parser.add_argument("--opencl-platform", metavar="NAME", help="part of the OpenCL platform's name")
-    _add_effort_and_answer(parser, n_processes=6)
+    _add_effort_and_answer(parser, "fresh processes", 6)
     return parser
 
 
-def _add_effort_and_answer(parser: argparse.ArgumentParser, *, n_processes: int) -> argparse._ArgumentGroup:
+def _add_effort_and_answer(parser: argparse.ArgumentParser, what: str, n_processes: int) -> argparse._ArgumentGroup:
     effort = effort_group(parser)
-    text = f"fresh processes (default {n_processes})"
+    text = f"{what} (default {n_processes})"
     effort.add_argument("--processes", type=int, default=n_processes, metavar="N", help=text)
     effort.add_argument("--rounds", type=int, default=4, metavar="N", help="rounds in each process (default 4)")
     effort.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the order (default 0)")

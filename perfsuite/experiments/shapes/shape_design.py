@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from perfsuite.verdict.signed_rank import least_p
+from perfsuite.records.outcome import LEAST_PAIRS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -14,8 +14,7 @@ class ShapeDesign:
     A screen needs no second look: whatever is far from the margin is decided by the first pairs, and what is near it is
     no finding that a hunt is for.
 
-    Raises ValueError: so few pairs cannot reach the error, the error is no chance below 0.5, or nothing would be
-    confirmed.
+    Raises ValueError: the pairs are too few, the error is no chance below 0.5, or nothing would be confirmed.
     """
 
     #: Pairs of the screen, and of each confirmation; samples where there is nothing to pair with.
@@ -26,9 +25,10 @@ class ShapeDesign:
     n_confirmations: int = 2
 
     def __post_init__(self) -> None:
-        if self.n_pairs < 1 or not least_p(self.n_pairs) <= self.alpha < 0.5:
-            least = f"{least_p(max(self.n_pairs, 1)):g}"
-            raise ValueError(f"alpha is {self.alpha} of {self.n_pairs} pairs, expected at least {least} and below 0.5")
+        if self.n_pairs < LEAST_PAIRS or not 0.0 < self.alpha < 0.5:
+            raise ValueError(
+                f"alpha is {self.alpha} of {self.n_pairs} pairs, expected 0 to 0.5 of {LEAST_PAIRS} pairs or more"
+            )
         if self.n_confirmations < 1:
             raise ValueError(f"n_confirmations is {self.n_confirmations}, expected 1 or more")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -202,7 +203,7 @@ def _runs(path: Path, where: str, model: _Model) -> Iterator[StudyRun]:
         if run.latency is not None and run.run_file is not None:
             _reject(path, f"{where}.run[{place}].run_file", run.run_file, "to be left out beside a latency")
         weights = run.weights or f"{model.name}-{run.quantization}"
-        is_path = weights.endswith(".gguf") or "/" in weights
+        is_path = weights.endswith(".gguf") or "/" in weights or os.path.isfile(path.parent / weights)
         yield StudyRun(
             model=model.name,
             suite=model.suite or model.name,

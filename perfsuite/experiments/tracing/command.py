@@ -10,6 +10,7 @@ from pathlib import Path
 
 from perfsuite.cli.command_help import Commands, add_command
 from perfsuite.cli.run_options import add_answer, add_shared, check_least
+from perfsuite.device.profile import find_profile
 from perfsuite.errors import PerfsuiteError, meant
 from perfsuite.measure.recorders import RECORDERS
 from perfsuite.records.trace_levels import DEFAULT_LEVELS, TraceLevel, parse_levels
@@ -99,6 +100,8 @@ def _trace(options: argparse.Namespace) -> int:
         module = importlib.import_module(f"perfsuite.experiments.tracing.command_{words[0].replace('-', '_')}")
         return int(module.run(words[1:]))
     program = words[1:] if words[:1] == ["--"] else words
+    if program or options.pid is not None:
+        _refuse_board(options.device)
     if program and shutil.which(program[0]) is None:
         told = f"no such program here, or none that may be started{meant(program[0], _WORDS)}"
         raise PerfsuiteError(f"trace: {program[0]}: {told}")
@@ -114,6 +117,15 @@ def _trace(options: argparse.Namespace) -> int:
     from perfsuite.experiments.tracing.command_program import trace_pid, trace_program
 
     return trace_program(options, program) if program else trace_pid(options)
+
+
+def _refuse_board(device: str) -> None:
+    """Refuse a device that is elsewhere: a program that is started or named here does not run on it."""
+    profile = find_profile(device)
+    if not profile.is_local:
+        told = "and a command or --pid is of this machine"
+        todo = f"expected --model, which runs on {device}"
+        raise PerfsuiteError(f"--device={device}: is reached by {profile.reach.text}, {told}; {todo}")
 
 
 def _check(options: argparse.Namespace, program: Sequence[str]) -> None:

@@ -11,8 +11,6 @@ from datetime import datetime
 from pathlib import Path
 
 from perfsuite.cli.answer import Answer, give
-from perfsuite.device.profile import Profile, find_profile
-from perfsuite.errors import DeviceError
 from perfsuite.records.engine_trace import EngineTrace
 from perfsuite.report.trace_summary import summarize_trace, summary_lines
 from perfsuite.trace.recording import new_folder
@@ -21,20 +19,6 @@ from perfsuite.trace.recording import new_folder
 _SCHEMA = 1
 
 _HOME = Path(".perfsuite") / "traces"
-
-
-def desk_profile(device: str) -> Profile:
-    """Read the profile of a device for following a program that is started at the desk.
-
-    Raises `DeviceError` where the device is elsewhere: the program would not run on it.
-    """
-    profile = find_profile(device)
-    if profile.is_local:
-        return profile
-    raise DeviceError(
-        f"--device={device}: is reached by {profile.reach.text}, and a command or --pid is of the desk; "
-        f"expected --model, which runs on {device}"
-    )
 
 
 @contextmanager

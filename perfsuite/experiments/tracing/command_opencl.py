@@ -14,9 +14,9 @@ from perfsuite.cli.answer import Answer, Part, give
 from perfsuite.cli.kept_folders import user_cache
 from perfsuite.cli.run_options import check_least
 from perfsuite.cli.taken_device import taken_device
+from perfsuite.device.profile import find_profile
 from perfsuite.device.work_folder import work_folder
 from perfsuite.errors import MeasurementError, PerfsuiteError
-from perfsuite.experiments.tracing.command_lines import desk_profile
 from perfsuite.masking import masked_command
 from perfsuite.measure.environment import environment_opencl_layers
 from perfsuite.measure.opencl_backend import find_opencl_layers, layer_environment
@@ -44,7 +44,7 @@ _WITHOUT_LOG = (
 def trace_opencl(options: argparse.Namespace, program: Sequence[str]) -> int:
     """Run a program with the layer in it; return its exit code, or 2 where its log cannot be read."""
     _refuse_unusable(options, program)
-    profile = desk_profile(options.device)
+    profile = find_profile(options.device)
     with _log_folder(options.output) as folder, taken_device(profile, "trace", options) as taken:
         layer = find_opencl_layers(user_cache()).tracing
         sys.stdout.flush()

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING
 from perfsuite.cli.kept_folders import user_cache
 from perfsuite.cli.progress import Progress, remarks
 from perfsuite.cli.taken_device import taken_device
+from perfsuite.device.profile import find_profile
 from perfsuite.errors import EngineError, MeasurementError, PerfsuiteError
-from perfsuite.experiments.tracing.command_lines import desk_profile, recording_folder, tell
+from perfsuite.experiments.tracing.command_lines import recording_folder, tell
 from perfsuite.measure.ebpf import start_ebpf
 from perfsuite.measure.ebpf_helper import find_helper
 from perfsuite.measure.engine import Engine, include_folders, library_build_id
@@ -94,7 +95,7 @@ def trace_program(options: argparse.Namespace, program: Sequence[str]) -> int:
     """Run a program and follow it from the moment that it has llama.cpp; return its exit code."""
     request, told = follow_request(options), remarks("trace", options)
     find_helper(request.cache_dir)  # before the program runs for nothing
-    profile = desk_profile(options.device)
+    profile = find_profile(options.device)
     with recording_folder(options.output) as folder, taken_device(profile, "trace", options) as taken:
         sys.stdout.flush()
         exit_code = run_traced(
@@ -137,7 +138,7 @@ def trace_pid(options: argparse.Namespace) -> int:
     request, told = follow_request(options), remarks("trace", options)
     if not await_engine(options.pid, limit_s=_LOAD_LIMIT_S):
         raise MeasurementError(f"process {options.pid}: is not there, or has ended")
-    profile = desk_profile(options.device)
+    profile = find_profile(options.device)
     with recording_folder(options.output) as folder, taken_device(profile, "trace", options):
         with followed(options.pid, request, folder) as recording:
             n_told = tell_notes(recording, told)

@@ -62,7 +62,7 @@ def _parser() -> argparse.ArgumentParser:
     graph.add_argument("--layers", metavar="LIST", help=text)
     graph.add_argument("--output", type=Path, metavar="FILE", help="draw a picture: .dot, .svg or .png")
     timeline = _view(views, "timeline", _timeline, "everything on one clock", n_runs=1)
-    text = "write .json (Chrome) or .pftrace (Perfetto)"
+    text = "write .pftrace, which ui.perfetto.dev opens"
     timeline.add_argument("--output", type=Path, metavar="FILE", help=text)
     statistics = _view(
         views, "statistics", _statistics, "statistics of tokens, operators, threads and experts", n_runs=1
@@ -150,22 +150,19 @@ def _timeline(options: argparse.Namespace) -> int:
     )
     give(answer, options)
     if options.output is None and not options.json:
-        hint = "--output=timeline.pftrace writes it for ui.perfetto.dev, .json for chrome://tracing"
+        hint = "--output=timeline.pftrace writes it for ui.perfetto.dev"
         remarks("trace", options).remark(hint)
     return 0
 
 
 def _write_timeline(trace: EngineTrace, path: Path) -> None:
-    if path.suffix in _PERFETTO_SUFFIXES:
-        from perfsuite.report.timeline.perfetto import write_perfetto
+    from perfsuite.report.timeline.perfetto import write_perfetto
 
-        write_perfetto(trace, path)
-    elif path.suffix == ".json":
-        from perfsuite.report.timeline.chrome import write_chrome_trace
-
-        write_chrome_trace(trace, path)
-    else:
-        raise PerfsuiteError(f"--output={path}: expected .json (Chrome's format), or {' or '.join(_PERFETTO_SUFFIXES)}")
+    if path.suffix not in _PERFETTO_SUFFIXES:
+        raise PerfsuiteError(
+            f"--output={path}: expected {' or '.join(_PERFETTO_SUFFIXES)}, which ui.perfetto.dev opens"
+        )
+    write_perfetto(trace, path)
 
 
 def _statistics(options: argparse.Namespace) -> int:

@@ -31,7 +31,7 @@ _UNJUDGED = (Outcome.INVALID, Outcome.INCOMPARABLE, Outcome.INCONCLUSIVE)
 
 
 def annotations_text(runs: Sequence[RunFile]) -> str:
-    """Return a notice with each verdict, an error for each failing case and a warning for what was not judged."""
+    """Return a notice with each verdict, an error for each failing case, a warning for what is suspect or open."""
     notices = [_command("notice", run.workload, verdict_sentence(run)) for run in runs]
     errors = [
         _error(run, each)
@@ -56,13 +56,20 @@ def _error(run: RunFile, judgement: Judgement) -> str:
 
 
 def _warnings(run: RunFile) -> list[str]:
-    """Warn once of each reason that cases share; of undecided cases, whose reasons are their own, once for all."""
+    """Warn of each suspect case, then once of each reason that cases share; of undecided cases once for all."""
+    suspects = [each for each in run.judgements if each.outcome is Outcome.SUSPECT]
     found = [each for each in run.judgements if each.outcome in _UNJUDGED]
     noisy = "too noisy to tell"
     reasons = Counter((each.outcome, noisy if each.outcome is Outcome.INCONCLUSIVE else each.reason) for each in found)
     return [
-        _command("warning", f"{format_count(count, 'case')} {outcome.value}", f"{run.workload}: {reason}")
-        for (outcome, reason), count in reasons.most_common()
+        *(
+            _command("warning", f"{case_words(each)} looks slower, not proven", f"{each.case_id}: {each.reason}")
+            for each in in_order_of_weight(suspects, run.attribution)
+        ),
+        *(
+            _command("warning", f"{format_count(count, 'case')} {outcome.value}", f"{run.workload}: {reason}")
+            for (outcome, reason), count in reasons.most_common()
+        ),
     ]
 
 

@@ -45,6 +45,7 @@ def sections(run: RunFile) -> tuple[Section, ...]:
     """Return the tables of a run; those without rows are left out."""
     made = (
         _failing(run),
+        _changed(run, Outcome.SUSPECT, "suspect: looks slower, not proven"),
         _changed(run, Outcome.IMPROVED, "improved"),
         _changed(run, Outcome.INCONCLUSIVE, "undecided"),
         _unjudged(run),
@@ -79,7 +80,7 @@ def _carriers(judgement: Judgement, attribution: Attribution) -> str:
         carrier for tree in attribution.phases if tree.case_id == judgement.case_id for carrier in tree.carriers
     ]
     named = [
-        f"{'' if each.is_significant else 'perhaps '}{code(each.role)} {format_signed_ns(each.lost_ns)} "
+        f"{'' if each.is_significant else 'perhaps '}{code(each.name)} {format_signed_ns(each.lost_ns)} "
         f"({each.share_ratio * 100.0:.0f} %)"
         for each in carriers[:_MAX_CARRIERS]
     ]

@@ -13,7 +13,7 @@ import re
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from threading import Event, Thread
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection, DuckDBPyRelation
 
 
-#: How long work that was interrupted may take to end.
-_END_LIMIT_S = 10.0
+#: How long work that was interrupted is waited for: a function of SQL hears nothing until one long text is done.
+_END_LIMIT_S = 0.5
 #: A signal that another thread has taken is seen after so long at the latest.
 _POLL_S = 0.1
 
@@ -110,8 +110,12 @@ def database() -> Iterator[DuckDBPyConnection]:
             "max_temp_directory_size": _SPILL_LIMIT,
             "preserve_insertion_order": False,
         }
-        with duckdb.connect(config=config) as connection:
+        connection = duckdb.connect(config=config)
+        try:
             yield connection
+        finally:
+            with suppress(duckdb.Error):  # where its work cannot be interrupted, both go with the process
+                connection.close()
 
 
 @contextmanager

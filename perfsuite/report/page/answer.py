@@ -19,7 +19,7 @@ from perfsuite.report.page.page_run import PageRun
 from perfsuite.report.page.words import capitalized
 from perfsuite.report.reproduce import command_again, option_value
 from perfsuite.report.run_file import RunFile, token_rate
-from perfsuite.report.verdict_words import are_counted
+from perfsuite.report.verdict_words import are_counted, looks_faster
 from perfsuite.units import format_count, format_limit, format_ns, format_signed_ns, format_tokens_per_s, to_percent
 
 #: Lines of the first screen, phases that it says the cause of, and operators of each.
@@ -111,16 +111,16 @@ def _shown(run: RunFile) -> list[Judgement]:
     """Return the phases that matter, in the order of the run; without phases, the other cases that changed most."""
     phases = [each for each in run.judgements if each.kind == "phase" and each.measured_ns]
     longest_ns = max((each.measured_ns or 0 for each in phases), default=0)
-    long = [each for each in phases if each.outcome.fails or (each.measured_ns or 0) >= longest_ns * _LEAST_SHARE]
+    long = [each for each in phases if each.outcome.alarms or (each.measured_ns or 0) >= longest_ns * _LEAST_SHARE]
     found = long or [each for each in run.judgements if each.change_ratio is not None]
     chosen = sorted(found, key=_weight)[:MAX_LINES]
     return [each for each in run.judgements if each in chosen]
 
 
 def _weight(judgement: Judgement) -> tuple[bool, int, float]:
-    """Order by what fails, then by the time lost, and what has no time by its change."""
+    """Order by what fails or looks slower, then by the time lost, and what has no time by its change."""
     return (
-        not judgement.outcome.fails,
+        not judgement.outcome.alarms,
         -abs(judgement.lost_ns or 0),
         -abs(1.0 if judgement.change_ratio is None else judgement.change_ratio - 1.0),
     )
@@ -137,8 +137,12 @@ def _reading(changes: Sequence[Change]) -> str:
 
 
 def _change_word(judgement: Judgement) -> str:
+    if looks_faster(judgement):
+        return "looks faster"
     if judgement.outcome is Outcome.PASS:
         return "as before"
+    if judgement.outcome is Outcome.SUSPECT:
+        return "looks slower"
     if judgement.outcome in (Outcome.REGRESSED, Outcome.IMPROVED):
         more, less = ("more work", "less work") if judgement.kind == COUNTED else ("slower", "faster")
         return more if judgement.outcome is Outcome.REGRESSED else less
@@ -210,7 +214,7 @@ def _steps(page_run: PageRun) -> Iterator[Step]:
 
 def _hint(run: RunFile) -> str:
     """Say what helps where noise kept cases from being judged."""
-    noisy = any(each.outcome in (Outcome.INCONCLUSIVE, Outcome.INVALID) for each in run.judgements)
+    noisy = any(each.outcome in (Outcome.SUSPECT, Outcome.INCONCLUSIVE, Outcome.INVALID) for each in run.judgements)
     if not noisy or any(each.outcome.fails for each in run.judgements):
         return ""
     return "Close other programs, plug the device in and let it cool first."

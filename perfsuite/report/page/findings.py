@@ -14,7 +14,7 @@ from perfsuite.report.run_file import RunFile
 from perfsuite.report.verdict_words import in_order_of_weight
 from perfsuite.units import format_ns
 
-_UNDECIDED = (Outcome.INVALID, Outcome.INCOMPARABLE, Outcome.INCONCLUSIVE, Outcome.NEW)
+_UNDECIDED = (Outcome.SUSPECT, Outcome.INVALID, Outcome.INCOMPARABLE, Outcome.INCONCLUSIVE, Outcome.NEW)
 
 #: A group names no more cases than this; the table has them all.
 MAX_NAMED = 40
@@ -22,13 +22,14 @@ MAX_NAMED = 40
 #: Figures, which tell reasons of one kind apart and say nothing of the kind.
 _FIGURE = re.compile(r"[+-]?\d+(?:\.\d+)?(?: ?(?:%|[mµn]?s)\b)?")
 
+_MORE_REPLICATES = "Take more replicates (--perf-replicates) on a quieter machine, or compare in pairs (--against)."
 _ADVICE = {
     Outcome.INVALID: "Let the machine come to rest (other processes, governor, heat: see Device state), "
     "then measure again.",
     Outcome.INCOMPARABLE: "Measure on the setup that the baseline was made on, or record one for this setup: "
     "the same command with --baseline=record.",
-    Outcome.INCONCLUSIVE: "Take more replicates (--perf-replicates) on a quieter machine, or compare in pairs "
-    "(--against).",
+    Outcome.SUSPECT: _MORE_REPLICATES,
+    Outcome.INCONCLUSIVE: _MORE_REPLICATES,
     Outcome.NEW: "Run again with --baseline=record to keep these times as the reference.",
 }
 
@@ -75,9 +76,10 @@ def _group(judgements: Sequence[Judgement], run: RunFile) -> UndecidedGroup:
 
 def _advice(found: Sequence[Judgement]) -> str:
     outcome = found[0].outcome
-    if outcome is Outcome.INCONCLUSIVE and any(each.n_pairs is not None for each in found):
+    is_open = outcome in (Outcome.SUSPECT, Outcome.INCONCLUSIVE)
+    if is_open and any(each.n_pairs is not None for each in found):
         return _MORE_PAIRS
-    if outcome is Outcome.INCONCLUSIVE and all(each.measured_ns is None for each in found):
+    if is_open and all(each.measured_ns is None for each in found):
         return _LONGER_RUN
     if any(is_unclaimed(each) for each in found):
         return _UNKNOWN
@@ -169,6 +171,6 @@ def _carried_words(tree: PhaseAttribution) -> str:
 def _branches(tree: PhaseAttribution, cases: Mapping[str, Judgement]) -> Iterator[Branch]:
     for each in tree.carriers:
         case = cases.get(each.case_id)
-        yield Branch(role=each.role, lost_ns=each.lost_ns, share_ratio=each.share_ratio, judgement=case)
+        yield Branch(role=each.name, lost_ns=each.lost_ns, share_ratio=each.share_ratio, judgement=case)
     left = tree.unexplained_ns / tree.lost_ns if tree.lost_ns else None
     yield Branch(role="unexplained", lost_ns=tree.unexplained_ns, share_ratio=left, judgement=None)

@@ -13,7 +13,7 @@ from perfsuite.report.page.findings import Finding
 from perfsuite.report.page.page_run import PageRun
 from perfsuite.report.page.words import capitalized, commit_words, duration_words, tone_word, when_words
 from perfsuite.report.run_file import RunFile
-from perfsuite.report.verdict_words import change_words, verdict_sentence, verdict_tone
+from perfsuite.report.verdict_words import change_words, verdict_parts, verdict_tone
 from perfsuite.report.visible import isolated_name
 
 
@@ -46,13 +46,13 @@ def page_head(page_run: PageRun, findings: Sequence[Finding] = ()) -> Head:
     run, answer = page_run.run, answer_of(page_run, findings)
     tone = verdict_tone(run)
     counts = Counter(judgement.outcome for judgement in run.judgements)
-    verdict, _, further = capitalized(verdict_sentence(run, named=isolated_name)).partition("; ")
+    verdict, *others = verdict_parts(run, named=isolated_name)
     return Head(
         title=f"{tone_word(tone)}: {run.device}, {run.workload}, {when_words(run.started_at)}",
         tone=tone.value,
         tone_word=tone_word(tone),
-        verdict=f"{verdict}.",
-        further=f"{capitalized(further)}." if further else "",
+        verdict=f"{capitalized(verdict)}.",
+        further=f"{capitalized('; '.join(others))}." if others else "",
         remarks=tuple(_remarks(run)),
         notes=tuple(dict.fromkeys(run.device_notes)),
         counts={outcome: counts[outcome] for outcome in ORDER_OF_WEIGHT if counts[outcome]},

@@ -267,6 +267,6 @@ def _row(place: int, columns: Sequence[Column], run: RunFile, sources: CaseSourc
 
 
 def outcome_order(judgement: Judgement) -> int:
-    """Sort what fails before what was not decided, and that before what passed."""
+    """Sort what fails or looks slower before what was not decided, and that before what passed."""
     order = list(Outcome).index(judgement.outcome)
-    return order if judgement.outcome.fails else order + len(Outcome)
+    return order if judgement.outcome.alarms else order + len(Outcome)

@@ -1,1 +1,1 @@
-"""The timeline view: words, tables, files of Chrome's and Perfetto's formats."""
+"""The timeline view: words, tables, Perfetto's files."""

@@ -17,9 +17,6 @@ Mask = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.int64]
 Numbers = npt.NDArray[np.integer]
 
-_ZERO = ord("0")
-_TENS = 10
-
 
 @dataclass(frozen=True, kw_only=True)
 class Rows:
@@ -43,20 +40,6 @@ class Rows:
         return self.cells[self.mask].tobytes()
 
 
-class Texts:
-    """Texts of which each record has one."""
-
-    def __init__(self, texts: Sequence[bytes]) -> None:
-        sizes = np.asarray([len(each) for each in texts] or [0], dtype=np.int64)
-        self._mask: Mask = np.arange(max(1, int(sizes.max()))) < sizes[:, np.newaxis]
-        self._cells: Bytes = np.zeros(self._mask.shape, dtype=np.uint8)
-        self._cells[self._mask] = np.frombuffer(b"".join(texts), dtype=np.uint8)
-
-    def of(self, numbers: Numbers) -> Rows:
-        """Return for each record its text."""
-        return Rows(cells=self._cells[numbers], mask=self._mask[numbers])
-
-
 def side_by_side(fields: Sequence[Rows]) -> Rows:
     """Return records that have all the fields in order."""
     return Rows(
@@ -69,36 +52,6 @@ def constant(content: bytes, n_records: int) -> Rows:
     """Return a field that is the same in all records."""
     cells = np.broadcast_to(np.frombuffer(content, dtype=np.uint8), (n_records, len(content)))
     return Rows(cells=cells, mask=np.ones(cells.shape, dtype=np.bool_))
-
-
-def decimal(values: Numbers) -> Rows:
-    """Return numbers from 0 on in decimal."""
-    cells, mask = _digits(values.astype(np.int64), 1)
-    return Rows(cells=cells, mask=mask)
-
-
-def thousandths(values: Numbers) -> Rows:
-    """Return numbers from 0 on divided by a thousand, with three digits behind the point: ns as µs."""
-    cells, mask = _digits(values.astype(np.int64), 4)
-    point = np.full((len(cells), 1), ord("."), dtype=np.uint8)
-    return Rows(
-        cells=np.concatenate([cells[:, :-3], point, cells[:, -3:]], axis=1),
-        mask=np.concatenate([mask[:, :-3], np.ones_like(point, dtype=np.bool_), mask[:, -3:]], axis=1),
-    )
-
-
-def _digits(values: Ints, least: int) -> tuple[Bytes, Mask]:
-    """Return the digits of numbers, `least` of them at least, and which count."""
-    width = max(least, len(str(int(values.max())))) if len(values) else least
-    cells = np.empty((len(values), width), dtype=np.uint8)
-    mask = np.empty(cells.shape, dtype=np.bool_)
-    rest = values
-    for place in range(width - 1, -1, -1):
-        mask[:, place] = (rest > 0) | (width - place <= least)
-        tenth = rest // _TENS
-        cells[:, place] = rest - tenth * _TENS + _ZERO
-        rest = tenth
-    return cells, mask
 
 
 def varint(values: Numbers) -> Rows:

@@ -37,7 +37,6 @@ def test_the_engines_own_settings_are_refused_by_none(name: str) -> None:
     ],
 )
 def test_a_refusal_tells_the_setting_and_its_value(name: str, settings: Settings, reason: str) -> None:
-    """What does not go together is named with what it is."""
     assert re.search(re.escape(reason), refusal(find(name), settings) or "")
 
 
@@ -89,7 +88,6 @@ def place(name: str, settings: Settings, *, layer: int = 0, n_used: int = 6000) 
 
 
 def cache(name: str, settings: Settings, *, layer: int = 0) -> KvCache:
-    """Return the cache of that layer."""
     return cache_of(place(name, settings, layer=layer))
 
 

@@ -22,7 +22,6 @@ from ...catalogue_workloads import catalogue_weights, catalogue_workload
 
 
 def leaf(n_bytes: int) -> GraphTensor:
-    """An input."""
     return GraphTensor(n_bytes=n_bytes, is_leaf=True)
 
 
@@ -94,7 +93,6 @@ LLAMA = find("smollm2-135m")
 
 
 def operator(role: str, op: str, *, parameter_bytes: int = 0) -> Operator:
-    """An operator of no particular shape."""
     cost = OpCost(read_bytes=parameter_bytes, parameter_bytes=parameter_bytes) if parameter_bytes else NO_COST
     return Operator(role=role, op=op, layer=0, output=shape("f32", 4), sources=(), cost=cost)
 
@@ -151,13 +149,11 @@ def test_a_bias_reads_what_it_is_added_to() -> None:
 
 
 def test_an_unknown_operator_is_refused() -> None:
-    """The message names it."""
     with pytest.raises(ArchitectureError, match="'ffn_up_lora_a'"):
         flow_of(operator("ffn_up_lora_a", "MUL_MAT"), (), LLAMA)
 
 
 def workload_of(name: str, *, flash_attn: bool = True, type_name: str = "f16") -> LlamaWorkload:
-    """A short workload of an architecture."""
     weights = catalogue_weights(name)
     return llama_workload(
         weights,
@@ -169,7 +165,6 @@ def workload_of(name: str, *, flash_attn: bool = True, type_name: str = "f16") -
 
 
 def leaves(workload: LlamaWorkload) -> list[int | None]:
-    """The sizes of the inputs in their order."""
     return [tensor.n_bytes for tensor in linked_graph(workload, worst_batch(workload)) if tensor.is_leaf]
 
 
@@ -216,7 +211,6 @@ def test_a_rotary_embedding_of_another_view_is_not_in_place() -> None:
 
 
 def test_queries_that_were_normalised_are_turned_in_place() -> None:
-    """Their norm gave them the heads already."""
     normed = workload_of("qwen3-0.6b-l2-q8_0")
     graph = linked_graph(normed, worst_batch(normed))
     turned = [tensor for tensor in graph if _reads_positions(graph, tensor)]
@@ -232,6 +226,5 @@ def test_the_last_norm_and_the_logits_stay() -> None:
 
 
 def _reads_positions(graph: tuple[GraphTensor, ...], tensor: GraphTensor) -> bool:
-    """Positions are the third input."""
     third = [at for at, each in enumerate(graph) if each.is_leaf][2]
     return third in tensor.sources

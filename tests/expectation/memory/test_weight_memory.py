@@ -38,7 +38,6 @@ MATRIX = TensorSpec(name="blk.0.attn_q.weight", ne=(512, 64))
     ],
 )
 def test_type_and_processor_decide(type_name: str, features: tuple[str, ...], *, expected: bool) -> None:
-    """Each type has an interleaved form on some processors only."""
     assert is_repacked(MATRIX, type_name, features) is expected
 
 
@@ -97,7 +96,6 @@ def test_a_copied_output_matrix_at_the_end_is_given_back() -> None:
 
 
 def test_a_tensor_of_no_architecture_is_refused() -> None:
-    """Its size would be unknown; the message names it."""
     known = catalogue_weights("smollm2-135m-q4_0")
     strange = replace(known, tensor_types={**known.tensor_types, "blk.0.strange.weight": "F32"})
     with pytest.raises(ArchitectureError, match=r"blk\.0\.strange\.weight"):

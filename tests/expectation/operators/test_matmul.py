@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import astuple
 from statistics import fmean
 from typing import Any
 
@@ -63,7 +62,6 @@ def test_matrices_carry_the_parameters_of_their_groups(name: str, k: int, n: int
 
 @pytest.mark.parametrize("name", sorted(GGML_TYPES))
 def test_a_ggml_type_has_its_true_blocks(name: str) -> None:
-    """A row of whole blocks takes what ggml stores."""
     kind = GGML_TYPES[name]
     assert find_format(name).stored_bytes(3 * kind.block_values) == kind.row_bytes(3 * kind.block_values)
 
@@ -77,23 +75,12 @@ def test_more_elements_never_take_less(number_format: NumberFormat, few: int, mo
     assert both <= number_format.stored_bytes(few) + number_format.stored_bytes(more)
 
 
-@given(_ANY_FORMAT, _EDGE, _EDGE)
-def test_a_matrix_grows_with_both_sides(number_format: NumberFormat, k: int, n: int) -> None:
-    """A matrix takes no less than its values, and no more when a side is shorter."""
-    n_bytes = number_format.matrix_bytes(k, n)
-    assert n_bytes >= n * number_format.stored_bytes(k) > 0
-    assert number_format.matrix_bytes(k + 1, n) >= n_bytes
-    assert number_format.matrix_bytes(k, n + 1) > n_bytes
-
-
 def test_floats_are_not_dequantised() -> None:
-    """Only the plain floating-point formats are multiplied as they are stored."""
     plain = {name for name, each in NUMBER_FORMATS.items() if not each.is_quantized}
     assert plain == {"bf16", "fp16", "fp32", "f16", "f32", "f64"}
 
 
 def test_an_unknown_format_is_refused_with_what_is_accepted() -> None:
-    """The error names the format and lists the known ones."""
     with pytest.raises(QuantizationError, match=r"number format 'int3' is unknown; accepted are .*bf16"):
         find_format("int3")
 
@@ -111,7 +98,6 @@ def test_an_unknown_format_is_refused_with_what_is_accepted() -> None:
     ],
 )
 def test_a_dimension_out_of_range_is_named(check: Callable[..., Any], message: str) -> None:
-    """The error has the field, the value and what is accepted."""
     with pytest.raises(ArchitectureError) as caught:
         check()
     check_positive(m=1)
@@ -121,7 +107,6 @@ def test_a_dimension_out_of_range_is_named(check: Callable[..., Any], message: s
 
 @given(st.integers(1, 3000), st.integers(1, 3000), st.integers(0, 100))
 def test_chunks_cover_the_prompt_in_order(n_prompt: int, chunk: int, n_past: int) -> None:
-    """Each chunk begins where the one before ended, and none is longer than asked for."""
     bounds = list(chunk_bounds(n_prompt, chunk, n_past))
     assert sum(n_tokens for _, n_tokens in bounds) == n_prompt
     assert all(1 <= n_tokens <= chunk for _, n_tokens in bounds)
@@ -132,7 +117,6 @@ def test_chunks_cover_the_prompt_in_order(n_prompt: int, chunk: int, n_past: int
 
 @given(st.integers(1, 10_000), st.integers(1, 500))
 def test_padding_reaches_the_next_whole_tile(length: int, tile: int) -> None:
-    """The padded length is a multiple of the tile, less than a tile above, and padding it again changes nothing."""
     up = padded(length, tile)
     assert up % tile == 0
     assert 0 <= up - length < tile
@@ -167,23 +151,6 @@ def test_a_cost_is_its_formula(cost: OpCost, expected: OpCost) -> None:
     assert cost == expected
 
 
-@given(_LENGTH, _LENGTH, _LENGTH)
-def test_rows_add_up(m: int, more: int, n: int) -> None:
-    """Chunks of rows cost what all of them do, except weights and tables, which are read in each."""
-    formulas: tuple[Callable[[int], OpCost], ...] = (
-        lambda rows: rms_norm(rows, n),
-        lambda rows: softmax(rows, n),
-        lambda rows: elementwise(rows, n),
-        lambda rows: piecewise_linear(rows * n),
-        lambda rows: rope(rows, n, table_elements=7),
-    )
-    for cost_of in formulas:
-        parts, whole = cost_of(m) + cost_of(more), cost_of(m + more)
-        assert parts.flops == whole.flops
-        assert parts.read_bytes - parts.parameter_bytes == whole.read_bytes - whole.parameter_bytes
-        assert parts.written_bytes == whole.written_bytes
-
-
 _SIDE = st.integers(1, 3000)
 _FORMATS = st.sampled_from(sorted(NUMBER_FORMATS.values(), key=lambda each: each.name))
 
@@ -203,16 +170,6 @@ _FORMATS = st.sampled_from(sorted(NUMBER_FORMATS.values(), key=lambda each: each
 def test_a_product_costs_its_formula(cost: OpCost, expected: OpCost) -> None:
     """2 FLOPs a multiply-add; what is done to the weights happens in the dispatch of the product."""
     assert cost == expected
-
-
-@given(_SIDE, _SIDE, _SIDE, _FORMATS)
-def test_a_linear_operator_grows_with_each_side(m: int, k: int, n: int, weights: NumberFormat) -> None:
-    """More of any dimension costs no less, and every count is a non-negative integer."""
-    cost = linear(m, k, n, weights=weights)
-    assert all(type(each) is int and each >= 0 for each in astuple(cost))
-    for more in ((m + 1, k, n), (m, k + 1, n), (m, k, n + 1)):
-        larger = linear(*more, weights=weights)
-        assert all(one <= other for one, other in zip(astuple(cost), astuple(larger), strict=True))
 
 
 @given(_SIDE, _SIDE, _SIDE, _SIDE)

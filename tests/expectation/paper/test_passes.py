@@ -241,7 +241,6 @@ def test_memory_grows_as_chunks_shrink() -> None:
 
 
 def test_a_later_prompt_sees_what_came_before() -> None:
-    """Two halves after one another are two chunks of the whole."""
     variant = find_variant("bf16-int4-fused")
     halves = (prefill_pass(_LLAMA, variant, 50).total, prefill_pass(_LLAMA, variant, 50, n_past=50).total)
     assert halves[0] + halves[1] == prefill_pass(_LLAMA, variant, 100, chunk=50).total
@@ -264,7 +263,6 @@ def test_every_dense_architecture_has_a_pass(name: str, variant: object, n_promp
 
 @pytest.mark.parametrize("name", [name for name in names() if find(name).moe is not None])
 def test_experts_have_no_place_in_the_template(name: str) -> None:
-    """An architecture with experts is refused by name, with the conventions that count them."""
     with pytest.raises(
         ArchitectureError,
         match=f"architecture '{name}': moe has .*experts, expected none.*use the conventions 'engine'",
@@ -282,7 +280,6 @@ def test_experts_have_no_place_in_the_template(name: str) -> None:
     ],
 )
 def test_impossible_passes_are_refused(arguments: dict[str, int], message: str) -> None:
-    """No tokens, no chunk and a negative past are named."""
     with pytest.raises(ArchitectureError, match=message):
         prefill_pass(_LLAMA, find_variant("bf16-int4-lora"), **arguments)
     if "n_past" in arguments:

@@ -40,7 +40,6 @@ def test_data_sheets_units_are_decimal() -> None:
     ],
 )
 def test_what_no_device_gives_is_refused(field: str, value: float, told: str) -> None:
-    """The message names the option, the value and what is accepted."""
     figures: dict[str, Any] = {"tops": 1.0, "bandwidth_gb_per_s": 1.0, field: value}
     with pytest.raises(PerfsuiteError, match=rf"^{told}$"):
         rates_of(**figures)
@@ -92,7 +91,6 @@ def test_many_passes_are_timed_at_once() -> None:
 
 @given(st.lists(positive, min_size=1, max_size=4), st.lists(positive, min_size=1, max_size=4), shares, shares)
 def test_grids_equal_the_scalar_formula(tops: list[float], bandwidths: list[float], ec: float, em: float) -> None:
-    """Every place of a grid is what the same device gives alone."""
     grid = forecast_grid(
         GEMM,
         peak_flops_per_s=np.array(tops)[:, None] * 1e12,

@@ -46,7 +46,6 @@ FUSED = Optimisations(variant=find_variant("bf16-int4-fused"))
 
 
 def passes(name: str, conventions: Conventions) -> Passes:
-    """The passes of an architecture alone."""
     return passes_of(find_subject(name), FUSED, conventions)
 
 
@@ -92,7 +91,6 @@ KV4 = Optimisations(variant=find_variant("bf16-int4-kv4"))
     ("conventions", "counts"), [(Conventions.ENGINE, EnginePasses), (Conventions.PAPER, PaperPasses)]
 )
 def test_the_conventions_choose_who_counts(conventions: Conventions, counts: type) -> None:
-    """Either convention has passes of its own."""
     assert isinstance(passes_of(LLAMA, KV4, conventions), counts)
 
 
@@ -109,7 +107,6 @@ def test_a_request_is_a_prompt_and_its_steps(conventions: Conventions) -> None:
 
 @pytest.mark.parametrize("conventions", list(Conventions))
 def test_steps_never_get_cheaper(conventions: Conventions) -> None:
-    """Neither operations nor bytes nor the cache shrink as a generation goes on."""
     total = compose(passes_of(LLAMA, KV4, conventions), 100, 1000).decode.total
     for costs in (total.flops, total.moved_bytes, total.kv_read_bytes):
         assert (costs[1:] >= costs[:-1]).all()
@@ -118,6 +115,5 @@ def test_steps_never_get_cheaper(conventions: Conventions) -> None:
 
 @pytest.mark.parametrize(("n_prompt", "n_gen", "field"), [(0, 5, "n_prompt"), (-1, 5, "n_prompt"), (5, 0, "n_gen")])
 def test_lengths_below_one_are_refused(n_prompt: int, n_gen: int, field: str) -> None:
-    """Neither an empty prompt nor an empty generation is a request."""
     with pytest.raises(PerfsuiteError, match=f"{field} is .*, expected a positive integer"):
         compose(passes_of(LLAMA, KV4, Conventions.PAPER), n_prompt, n_gen)

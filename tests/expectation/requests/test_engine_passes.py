@@ -27,7 +27,6 @@ LLAMA2 = find_subject("llama-2-7b")
 
 
 def requested(variant: str | None, subject: Subject = LLAMA2, **changes: Any) -> EngineRequest:
-    """Translate a variant by its name."""
     found = None if variant is None else find_variant(variant)
     return engine_request(subject, Optimisations(variant=found, **changes))
 
@@ -66,7 +65,6 @@ def test_without_flash_attention_the_engine_runs_without() -> None:
 
 
 def test_tensors_of_the_subjects_own_count() -> None:
-    """A variant changes nothing of the types that a file has."""
     request = requested("bf16-int4", find_subject("smollm2-135m-q8_0"))
     assert request.tensor_types["blk.5.ffn_up.weight"] == "Q8_0"
 
@@ -96,7 +94,6 @@ def test_latent_attention_is_derived_or_refused(name: str) -> None:
 
 
 def test_latent_attention_of_its_own_stays() -> None:
-    """An architecture that has latent attention keeps it under the variant."""
     subject = find_subject("deepseek-v2-lite")
     assert requested("bf16-int4-mla", subject).architecture == subject.architecture
 
@@ -116,13 +113,11 @@ def test_latent_attention_of_its_own_stays() -> None:
 def test_what_the_engine_has_not_is_refused(
     variant: str | None, subject: str, changes: dict[str, Any], told: str
 ) -> None:
-    """The message names what was asked for and what is accepted."""
     with pytest.raises(PerfsuiteError, match=told):
         requested(variant, find_subject(subject), **changes)
 
 
 def types(name: str, quantization: str) -> Mapping[str, str]:
-    """The types of an architecture's tensors."""
     return tensor_types(find(name), quantization)
 
 
@@ -150,7 +145,6 @@ def test_layers_that_differ_or_are_few_have_no_pattern() -> None:
 
 @pytest.mark.parametrize("name", names())
 def test_depths_and_repeats_add_up(name: str) -> None:
-    """The first depth and all repeats together are the depth of the architecture."""
     pattern = layer_pattern(find(name), types(name, "q8_0"))
     assert pattern is not None
     shallow, deeper = pattern.depths
@@ -161,7 +155,6 @@ BATCH = Batch(n_tokens=3, n_outputs=1, n_used=40, n_ctx=256)
 
 
 def kinds(name: str, settings: Settings) -> dict[str, set[str]]:
-    """The roles of each kind of operator in a graph."""
     weights = catalogue_weights(name)
     found = defaultdict(set)
     for operator in engine_graph(weights.architecture, weights.tensor_types, BATCH, settings):
@@ -195,7 +188,6 @@ def test_adapters_are_a_kind_of_their_own() -> None:
 
 @pytest.mark.parametrize("name", names())
 def test_every_operator_of_the_catalogue_has_a_kind(name: str) -> None:
-    """No operator that occurs is called by its own name without a kind, except those that are named alike."""
     known = {
         *("embedding", "gemm", "bmm", "attention", "softmax", "norm", "rope", "activation", "elementwise"),
         *("kv_store", "rotation", "routing", "copy", "gather"),
@@ -216,7 +208,6 @@ def request_of(name: str, quantization: str, **options: object) -> EngineRequest
 
 
 def by_graph(request: EngineRequest, *batches: Batch) -> OpCost:
-    """Sum the whole graphs of batches."""
     graphs = (engine_graph(request.architecture, request.tensor_types, batch, request.settings) for batch in batches)
     return sum((total_cost(graph) for graph in graphs), start=NO_COST)
 
@@ -231,7 +222,6 @@ def step(n_used: int, n_tokens: int = 1) -> Batch:
     [(name, flag) for name in names() for flag in (True, False) if find(name).family.flash_attention or not flag],
 )
 def test_repeated_layers_cost_what_the_whole_graph_does(name: str, flash_attn: bool) -> None:
-    """Prefill and decode equal the graphs of every layer, in every architecture of the catalogue."""
     request = request_of(name, "q8_0", flash_attn=flash_attn)
     passes = EnginePasses(request)
     prefill = (
@@ -270,7 +260,6 @@ def test_every_step_is_the_graph_of_what_it_sees() -> None:
 
 
 def test_kinds_add_up_to_the_total() -> None:
-    """No operator is lost between the graph and its kinds."""
     prefill = EnginePasses(request_of("llama-2-7b", "q4_0")).prefill(128)
     assert sum(prefill.flops_shares.values()) == pytest.approx(1.0)
     assert {"embedding", "gemm", "attention", "norm", "rope", "kv_store"} <= prefill.by_operator.keys()
@@ -326,7 +315,6 @@ def test_values_of_several_sequences_may_be_copied() -> None:
 
 
 def test_prompts_of_a_batch_follow_each_other() -> None:
-    """Three prompts cost three times one."""
     request = request_of("smollm2-135m", "q8_0")
     assert EnginePasses(request, n_sequences=3).prefill(100).total == EnginePasses(request).prefill(100).total * 3
 

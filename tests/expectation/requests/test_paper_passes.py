@@ -24,7 +24,6 @@ def passes(variant: str = "bf16-int4-kv4", **changes: Any) -> PaperPasses:
 
 @pytest.mark.parametrize("name", variant_names())
 def test_passes_are_the_papers(name: str) -> None:
-    """Prefill and every decode step are those of the paper's own composition."""
     variant = find_variant(name)
     assert passes(name).prefill(256).by_operator == prefill_pass(LLAMA, variant, 256).by_operator
     steps = passes(name).decode(128, 2000)
@@ -86,7 +85,6 @@ def test_a_step_of_several_tokens_is_a_short_prompt() -> None:
 
 
 def test_weights_and_cache_may_be_of_any_known_format() -> None:
-    """A quantisation and a type of the cache take the variant's place."""
     changed = paper_variant(
         Optimisations(variant=find_variant("bf16-int4"), quantization="q8_0", kv_type="mxfp8", lora_rank=4)
     )
@@ -102,7 +100,6 @@ def test_weights_and_cache_may_be_of_any_known_format() -> None:
     ],
 )
 def test_what_the_paper_has_not_is_refused(changes: dict[str, Any], told: str) -> None:
-    """The message names the option, the value and what is accepted."""
     options: dict[str, Any] = {"variant": find_variant("bf16-int4"), **changes}
     with pytest.raises(PerfsuiteError, match=told):
         PaperPasses(LLAMA, Optimisations(**options))

@@ -45,14 +45,12 @@ def test_adapters_are_the_variants_or_named(changes: dict[str, Any], adapters: i
 )
 @pytest.mark.parametrize("value", [0, -4, 10**9])
 def test_counts_out_of_range_are_refused(field: str, option: str, most: int, value: int) -> None:
-    """The message names the option, the value and what is accepted."""
     changes: dict[str, Any] = {field: value}
     with pytest.raises(PerfsuiteError, match=rf"^{option}={value}: expected an integer from 1 to {most}$"):
         Optimisations(**changes)
 
 
 def test_merging_nothing_is_refused() -> None:
-    """Without adapters there is nothing to merge."""
     with pytest.raises(PerfsuiteError, match=r"^--lora-merged: there is no adapter to merge; give --lora-rank or "):
         Optimisations(variant=find_variant("bf16-int4"), lora_merged=True)
 
@@ -100,7 +98,6 @@ def test_a_gguf_file_has_its_own_types(tmp_path: Path) -> None:
 
 
 def test_heads_that_do_not_divide_are_refused(tmp_path: Path) -> None:
-    """Without a head_dim of its own a config must have heads that divide the width."""
     path = tmp_path / "config.json"
     path.write_text(json.dumps(CONFIG | {"hidden_size": 66}))
     with pytest.raises(ArchitectureError, match=r"num_attention_heads is 4, expected a divisor of hidden_size \(66\)$"):
@@ -124,6 +121,5 @@ def test_heads_that_do_not_divide_are_refused(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_no_subject_is_refused(text: str, error: type[PerfsuiteError], told: str) -> None:
-    """The message says what was given and what is accepted."""
     with pytest.raises(error, match=told):
         find_subject(text)

@@ -52,7 +52,6 @@ def runs() -> dict[str, BenchRun]:
 
 @pytest.fixture
 def weights(tmp_path: Path) -> Weights:
-    """What they ran."""
     return resolve("smollm2-135m-q8_0", cache_dir=tmp_path)
 
 
@@ -104,7 +103,6 @@ def test_the_description_tells_types_apart(runs: dict[str, BenchRun], tmp_path: 
 
 
 def test_the_file_that_ran_is_read_where_it_is(runs: dict[str, BenchRun], tmp_path: Path) -> None:
-    """A GGUF that exists goes before the catalogue, which need not have it."""
     shallow = resolve("smollm2-135m-l1-q8_0", cache_dir=tmp_path)
     path = tmp_path / "own.gguf"
     write_synthetic(shallow.architecture, "q8_0", path, seed=0)
@@ -115,7 +113,6 @@ def test_the_file_that_ran_is_read_where_it_is(runs: dict[str, BenchRun], tmp_pa
 
 
 def test_a_name_may_be_given_and_must_fit(runs: dict[str, BenchRun], tmp_path: Path) -> None:
-    """A wrong name would place the test where it never was."""
     run = runs["pp16"]
     given = bench_weights(run, cache_dir=tmp_path, name_or_path="attention-gqa-135m-q8_0")
     assert given.name == "attention-gqa-135m-q8_0"
@@ -124,7 +121,6 @@ def test_a_name_may_be_given_and_must_fit(runs: dict[str, BenchRun], tmp_path: P
 
 
 def test_what_nothing_fits_says_what_to_name(runs: dict[str, BenchRun], tmp_path: Path) -> None:
-    """The message has the counts and both ways out."""
     told = "nothing in the catalogue has its 7 parameters .* name the weights, such as .*, or the path of the GGUF"
     with pytest.raises(PerfsuiteError, match=told):
         bench_weights(replace(runs["pp16"], model_n_params=7), cache_dir=tmp_path)

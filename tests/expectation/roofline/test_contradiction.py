@@ -39,7 +39,6 @@ def test_the_rule_finds_the_row_that_the_tables_mark() -> None:
 
 
 def test_the_order_of_the_rates_does_not_matter() -> None:
-    """The longer prompt may come first."""
     assert suspect_pairs([LONG, SHORT]) == suspect_pairs([SHORT, LONG])
     assert [pair.ratio for pair in suspect_pairs([SHORT, LONG])] == [1.4]
 
@@ -64,12 +63,10 @@ def test_what_is_not_comparable_is_not_suspect(changes: dict[str, object]) -> No
 
 @cache
 def held() -> tuple[HeldRate, ...]:
-    """Hold all that is published."""
     return hold(published_rates(), published_devices())
 
 
 def one(device: str, architecture: str, quantization: str, scenario: str, phase: Phase = Phase.DECODE) -> HeldRate:
-    """Return one held rate."""
     wanted = (device, architecture, quantization, scenario, phase)
     (found,) = (
         each
@@ -81,7 +78,6 @@ def one(device: str, architecture: str, quantization: str, scenario: str, phase:
 
 
 def needed(of: HeldRate) -> float:
-    """Return what a rate needs, which must be known."""
     assert of.needed_per_s is not None
     return of.needed_per_s
 
@@ -195,7 +191,6 @@ def test_a_rate_without_a_device_has_no_ceilings() -> None:
 
 
 def test_a_suspect_rate_is_no_witness() -> None:
-    """What a table contradicts itself in is held, and contradicts no ceiling."""
     found = one("Raspberry Pi 5", "smollm2-135m", "q8_0", "siso")
     assert [each.n_held for each in contradictions([found])] == [1]
     assert contradictions([replace(found, rate=replace(found.rate, is_suspect=True))]) == ()

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from perfsuite.errors import MeasurementError
 from perfsuite.expectation.llama_workload import llama_workload
 from perfsuite.expectation.roofline.ceiling import Resource
-from perfsuite.expectation.roofline.roofline_run import SCHEMA, RooflineRun, RowKind, attention_kind, subject_of
+from perfsuite.expectation.roofline.roofline_run import RooflineRun, RowKind, attention_kind, subject_of
 from perfsuite.expectation.roofline.survey import Regime, Survey
 from perfsuite.workload.catalog import find, names
 from perfsuite.workload.scenario import find_scenario
@@ -51,7 +51,6 @@ def test_a_name_holds_what_is_not_usual(changes: dict[str, object], expected: st
 
 
 def test_a_subject_is_its_workload() -> None:
-    """Lengths, settings and size are the workload's own."""
     weights = catalogue_weights("smollm2-135m-l2-q4_k_m")
     workload = llama_workload(weights, find_scenario("p5-g6-d7"), flash_attn=False, type_k="f32", type_v="q8_0")
     assert subject_of(workload, 3) == subject(
@@ -72,7 +71,6 @@ def test_a_subject_is_its_workload() -> None:
 
 
 def test_flash_attention_is_told_as_it_runs() -> None:
-    """Where an architecture has no flash attention the row does not claim it."""
     weights = catalogue_weights("plm-1.8b-l2-q8_0")
     found = subject_of(llama_workload(weights, find_scenario("siso")), 2)
     assert (found.flash_attn, found.attention) == (False, "mla")
@@ -96,18 +94,7 @@ def test_attention_is_named_by_its_heads(name: str, expected: str) -> None:
 
 
 def plain_run() -> Any:
-    """Return a run as JSON has it."""
     return json.loads(json.dumps(roofline_run().to_plain()))
-
-
-def refused(plain: Any) -> str:
-    """Return what is stated of a record that is refused."""
-    with pytest.raises(MeasurementError) as told:
-        RooflineRun.from_plain(plain)
-    text = str(told.value)
-    assert text.endswith("; measure again")
-    assert "\n" not in text
-    return text
 
 
 def test_a_run_comes_back_as_it_was() -> None:
@@ -132,32 +119,7 @@ def test_a_run_comes_back_as_it_was() -> None:
     assert RooflineRun.from_plain(json.loads(json.dumps(run.to_plain()))) == run
 
 
-@given(
-    st.lists(st.integers(1, 10**15), min_size=1, max_size=9),
-    st.none() | st.floats(-1e9, 1e9),
-    st.sampled_from(RowKind),
-    st.text(),
-    st.booleans(),
-)
-def test_a_row_comes_back_as_it_was(
-    samples_ns: list[int], value: float | None, kind: RowKind, text: str, counts_activations: bool
-) -> None:
-    """Whatever its samples, kind and labels are, a row survives its way through JSON."""
-    of = row(
-        samples_ns=tuple(samples_ns),
-        value=value,
-        kind=kind,
-        setting=text,
-        role=text,
-        work=work(counts_activations=counts_activations),
-        subject=subject(weights=text),
-    )
-    run = roofline_run(of)
-    assert RooflineRun.from_plain(json.loads(json.dumps(run.to_plain()))) == run
-
-
 def test_a_row_is_named_by_its_sweep_subject_and_kind() -> None:
-    """The case of a phase ends with its kind, that of an operator with its phase and role."""
     assert row().case == "roofline/base/own-q8_0/siso/t2/decode"
     assert row(kind=RowKind.WHOLE_RUN, sweep="kv").case == "roofline/kv/own-q8_0/siso/t2/whole_run"
     operator = row(kind=RowKind.OPERATOR, role="prefill/ffn_up")
@@ -205,76 +167,6 @@ def test_the_spread_of_a_rows_ceilings_is_the_surveys() -> None:
     decode, prefill = run.rows
     assert run.spread_ratio(decode) == pytest.approx(0.3)
     assert run.spread_ratio(prefill) == pytest.approx(0.1)
-
-
-@pytest.mark.parametrize("schema", [SCHEMA + 1, 0, None, "1"])
-def test_another_schema_is_refused(schema: object) -> None:
-    """A record of another schema is refused with both numbers."""
-    seen = "null" if schema is None else repr(schema)
-    assert f"roofline: schema is {seen}, expected {SCHEMA}" in refused({**plain_run(), "schema": schema})
-
-
-@pytest.mark.parametrize("plain", [None, 5, "text", [], True])
-def test_what_is_no_mapping_is_refused(plain: object) -> None:
-    """Anything but a mapping is refused."""
-    assert "expected an object" in refused(plain)
-
-
-@pytest.mark.parametrize("of_row", [False, True])
-def test_a_missing_field_is_named(of_row: bool) -> None:
-    """A run or a row that lacks a field is refused by the field's name."""
-    for name in plain_run()["rows"][1] if of_row else plain_run():
-        plain = plain_run()
-        del (plain["rows"][1] if of_row else plain)[name]
-        assert f"roofline{': rows[1]' if of_row else ''}: {name} is missing" in refused(plain)
-
-
-_PART = ("rows", 0, "work", "parts", 0)
-
-
-@pytest.mark.parametrize(
-    ("at", "value", "told"),
-    [
-        (("rows", 0, "samples_ns"), [], "samples_ns is a list, expected one or more whole numbers above 0"),
-        (("rows", 0, "samples_ns"), [5, -1], "samples_ns[1] is -1, expected a whole number of 1 or more"),
-        (("rows", 0, "samples_ns"), [0], "samples_ns[0] is 0"),
-        (("rows", 0, "samples_ns"), [1.5], "samples_ns[0] is 1.5"),
-        (("rows", 0, "samples_ns"), [float("nan")], "samples_ns[0] is nan"),
-        (("rows", 0, "samples_ns"), "123", "samples_ns is '123'"),
-        (("rows", 0, "kind"), "dance", "kind is 'dance', expected one of prefill, decode, whole_run, operator"),
-        (("rows", 0, "value"), "many", "value is 'many', expected a finite number, or null"),
-        (("rows", 0, "value"), float("nan"), "value is nan"),
-        (("rows", 0, "subject"), 5, "subject is 5, expected an object"),
-        (("rows", 0, "subject"), {"weights": "own"}, "subject: architecture is missing"),
-        (("rows", 0, "subject", "n_threads"), "2", "subject.n_threads is '2'"),
-        (("rows", 0, "subject", "n_gen"), -1, "subject.n_gen is -1, expected a whole number from 0"),
-        (("rows", 0, "subject", "weights"), None, "subject.weights is null, expected text"),
-        (("rows", 0, "subject", "quantization"), 8, "subject.quantization is 8, expected text, or null"),
-        (("rows", 0, "subject", "flash_attn"), 1, "subject.flash_attn is 1, expected true or false"),
-        (("rows", 0, "work"), [], "work is a list, expected an object"),
-        (("rows", 0, "work", "parts"), [], "has no FLOPs or moves no bytes"),
-        ((*_PART, "flops"), 0, "has no FLOPs or moves no bytes"),
-        ((*_PART, "least_stored_bytes"), 0, "has no FLOPs or moves no bytes"),
-        ((*_PART, "flops"), "many", "work.parts[0].flops is 'many', expected a whole number from 0"),
-        ((*_PART, "flops"), True, "work.parts[0].flops is True"),
-        ((*_PART, "stored_bytes"), 0, "work.parts[0]: stored_bytes is 0, expected from least to most"),
-        ((*_PART, "most_stored_bytes"), 5, "stored_bytes is 1000000000, expected from least to most"),
-        (_PART, {}, "work.parts[0]: type is missing"),
-        (("rows",), 5, "rows is 5, expected a list"),
-        (("rows",), [5], "rows[0] is 5, expected an object"),
-        (("ceilings",), None, "ceilings is null, expected a list"),
-        (("ceilings", 0, "kind"), "dance", "ceilings[0]: kind is 'dance', expected one of read, copy, triad"),
-        (("ceilings", 0, "rate", "best_per_s"), 0, "ceilings[0].rate.best_per_s is 0"),
-        (("fingerprint",), 5, "fingerprint is 5, expected an object"),
-        (("memory",), [5], "memory record: is 5, expected an object"),
-        (("bounds",), [{}], "bounds[0]: program is missing"),
-        (("n_threads",), "two", "n_threads is 'two'"),
-        (("n_threads",), float("inf"), "n_threads is inf"),
-    ],
-)
-def test_what_is_broken_is_told(at: tuple[str | int, ...], value: Any, told: str) -> None:
-    """A value that no run has is a MeasurementError of one line, never a traceback or a point at nowhere."""
-    assert told in refused(with_value(plain_run(), at, value))
 
 
 @given(

@@ -32,7 +32,6 @@ ROOF = Roof(peak_flops_per_s=400e9, bandwidth_bytes_per_s=20e9)
 
 
 def roofs() -> st.SearchStrategy[Roof]:
-    """Any roof."""
     return st.builds(Roof, peak_flops_per_s=RATES, bandwidth_bytes_per_s=RATES)
 
 
@@ -82,7 +81,6 @@ LEVELS = ((1000, 80.0), (4000, 100.0), (16000, 20.0), (64000, 10.0))
 
 
 def processor(levels: tuple[tuple[int, float], ...] = LEVELS) -> ProcessorCeilings:
-    """Return a processor with these levels of memory."""
     return ProcessorCeilings(levels=levels, fp32_flops_per_s=400.0, f16_flops_per_s=None, int8_flops_per_s=None)
 
 
@@ -180,8 +178,11 @@ def test_what_was_not_measured_is_told(gone: str, processor_name: str, n_threads
     assert (nothing.processors(), nothing.spread_ratio(Resource.COMPUTE, CPU, 2)) == ((), 0.0)
 
 
+def test_the_spread_of_a_rate_is_what_its_median_lacks() -> None:
+    assert [rate(100.0, ratio).spread_ratio for ratio in (0.1, 0.0)] == pytest.approx([0.1, 0.0])
+
+
 def spread(per_s: float, spread_ratio: float) -> dict[str, Rate]:
-    """Return the rate of a ceiling that swings so much."""
     return {"rate": rate(per_s, spread_ratio)}
 
 
@@ -233,7 +234,6 @@ def test_a_ceiling_that_one_survey_lacks_is_the_others() -> None:
 
 
 def test_merging_joins_only_what_is_the_same_ceiling() -> None:
-    """Other threads, kinds and working sets stay ceilings of their own."""
     assert merge_surveys([survey(1, 2), survey(2, 1)]).of(CPU, 1) == survey(1, 2).of(CPU, 1)
     assert len(merge_surveys([survey(1), survey(2)]).ceilings) == 2 * len(survey(1).ceilings)
 

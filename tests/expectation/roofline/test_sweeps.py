@@ -29,12 +29,10 @@ USUAL = SweepSubject(
 
 
 def swept(name: str, **changes: Any) -> tuple[SweepPoint, ...]:
-    """Return the points of one sweep."""
     return sweep_points((name,), replace(USUAL, **changes))
 
 
 def weights_of(points: tuple[SweepPoint, ...]) -> list[str]:
-    """Return the names of the weights in turn."""
     return [point.workload.weights.name for point in points]
 
 
@@ -61,14 +59,12 @@ VARIED = {
 @pytest.mark.parametrize("is_long", [False, True])
 @pytest.mark.parametrize("name", VARIED)
 def test_one_thing_changes_in_a_sweep(name: str, is_long: bool) -> None:
-    """Every sweep changes what it is named after, and nothing beside it."""
     assert varied(swept(name, is_long=is_long)) == VARIED[name]
 
 
 @pytest.mark.parametrize("is_long", [False, True])
 @pytest.mark.parametrize("name", SWEEPS)
 def test_points_have_ids_of_their_own(name: str, is_long: bool) -> None:
-    """No two points of a sweep share a label or the name of their subject, and all are of the sweep."""
     points = swept(name, is_long=is_long)
     assert {point.sweep for point in points} == {name}
     assert len({point.setting for point in points}) == len(points)
@@ -133,14 +129,12 @@ def test_what_needs_flash_attention_is_refused_without(name: str) -> None:
 
 
 def test_threads_are_the_counts_that_are_asked_for() -> None:
-    """Each number of threads is a point with that many; every other sweep runs on the subject's own."""
     assert [point.n_threads for point in swept("threads")] == [1, 2, 4]
     others = [name for name in SWEEPS if name != "threads"]
     assert {point.n_threads for point in sweep_points(tuple(others), replace(USUAL, n_threads=3))} == {3}
 
 
 def test_sweeps_follow_one_another() -> None:
-    """Points come in the order of the names, each sweep once."""
     points = sweep_points(("flash", "depth", "flash"), USUAL)
     assert [point.sweep for point in points] == ["flash"] * 2 + ["depth"] * 6
     assert sweep_points((), USUAL) == ()
@@ -166,7 +160,6 @@ def test_what_is_unknown_is_refused() -> None:
 
 @pytest.fixture(scope="module")
 def given_file(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Write weights into a file that somebody might have."""
     folder = tmp_path_factory.mktemp("models")
     path = materialize(resolve("smollm2-135m-l2-q8_0", cache_dir=folder), cache_dir=folder)
     return str(path.rename(folder / "own.gguf"))
@@ -185,7 +178,6 @@ def test_a_file_has_one_depth_attention_and_precision(given_file: str, name: str
 
 @pytest.mark.parametrize("name", ["scenario", "length", "kv", "flash", "threads"])
 def test_a_file_is_swept_in_everything_else(given_file: str, name: str) -> None:
-    """What does not change the weights runs with the file."""
     points = swept(name, weights=given_file)
     assert set(weights_of(points)) == {"own"}
     assert {str(point.workload.weights.path) for point in points} == {given_file}

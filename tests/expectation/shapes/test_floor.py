@@ -104,7 +104,6 @@ def test_the_tiled_dimensions_grow_by_the_tile_and_the_inner_one_by_its_step(
 
 @pytest.mark.parametrize("operation", list(Operation))
 def test_ggml_is_held_against_round_shapes(operation: Operation) -> None:
-    """Without a tile every step is the round size."""
     sizes = "-".join(f"{name}2" for name in operation.dimensions)
     assert set(dimension_steps(ggml(f"{operation.value}/{sizes}/f32")).values()) == {ROUND_SIZE}
 
@@ -124,7 +123,6 @@ def test_padding_a_padded_shape_changes_nothing(m: int, n: int, k: int, tile: in
 
 @pytest.mark.parametrize("type", STORED_TYPES)
 def test_padding_keeps_rows_in_whole_blocks(type: str) -> None:
-    """An inner dimension in whole blocks of its type is so after padding."""
     k = 3 * block_values(type)
     assert padded_shape(ggml(f"gemv/n1-k{k}/{type}")).of("k") % block_values(type) == 0
 
@@ -190,7 +188,6 @@ def test_the_processors_probes_give_the_fastest_use_of_each_level() -> None:
     ],
 )
 def test_ceilings_that_bound_nothing_are_refused(changes: dict[str, Any], complaint: str) -> None:
-    """The error says what is missing."""
     usual = {"bandwidths": ((1, 1.0),), "flops_per_s": {"fp32": 1.0}, "spread_ratio": 0.0}
     with pytest.raises(ShapeError, match=complaint):
         ShapeCeilings(**{**usual, **changes})

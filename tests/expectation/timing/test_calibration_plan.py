@@ -22,7 +22,6 @@ NOWHERE = Path("/nowhere")
 
 
 def workload_of(model: str = "smollm2-135m-q8_0", scenario: str = "siso", *, flash_attn: bool = True) -> LlamaWorkload:
-    """Return a workload of the catalogue."""
     return catalogue_workload(model, scenario, flash_attn=flash_attn)
 
 
@@ -74,7 +73,6 @@ def test_the_architectures_have_the_type_that_most_matrices_have(model: str, typ
 
 
 def test_a_quick_one_is_known_by_its_contents() -> None:
-    """The same needs have the same contents; another model, prompt or setting has others."""
     workloads = (workload_of(), workload_of("smollm2-135m-q4_0"), workload_of(scenario="liso"))
     contents = [quick_plan(each, NOWHERE).contents for each in (*workloads, workload_of(flash_attn=False))]
     assert len(set(contents)) == 4

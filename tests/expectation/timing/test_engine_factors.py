@@ -185,7 +185,6 @@ def test_small_models_show_what_a_cache_holds() -> None:
     ids=["a prompt computes", "too few", "too much alike"],
 )
 def test_what_a_cache_holds_is_not_always_seen(compositions: list[Composition]) -> None:
-    """Then nothing of it is believed."""
     assert phase_factor(compositions, STREAMED_TIMES, SPREAD_BYTES).cache.kept_bytes == 0
 
 

@@ -49,7 +49,6 @@ def engine(token_phases: tuple[TokenPhase, ...] = TOKEN_PHASES) -> EngineTimes:
 
 
 def summed(found: list[TimeForecast]) -> float:
-    """Add what is expected."""
     return sum(each.expected_ns for each in found)
 
 
@@ -57,7 +56,6 @@ def summed(found: list[TimeForecast]) -> float:
 @pytest.mark.parametrize("scenario", ["siso", "p700-g3", "p8-g0", "p0-g4", "p5-g5-d300"])
 @pytest.mark.parametrize("model", ["smollm2-135m-l2-q8_0", "qwen3-0.6b-l2-q4_k_m", "deepseek-v2-lite-l3-q4_0"])
 def test_every_case_has_a_forecast(model: str, scenario: str, flash_attn: bool) -> None:
-    """The ids are those of the phases and operators that a run enumerates, no more and no fewer."""
     of = catalogue_workload(model, scenario, flash_attn=flash_attn)
     expected = {case.case_id for case in (*phase_cases(of), *operator_cases(of))}
     assert set(case_forecasts(of, engine())) == expected
@@ -113,7 +111,6 @@ def test_what_was_not_measured_has_no_forecast() -> None:
 
 
 def test_an_unknown_graph_has_no_forecast(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where operators cannot be enumerated nothing is forecast."""
     monkeypatch.setattr("perfsuite.expectation.llama_workload.KNOWN_GRAPHS", frozenset())
     assert case_forecasts(catalogue_workload(), engine()) == {}
 
@@ -133,17 +130,14 @@ LAYERS = {PRODUCT: 30, NORM: 60}
 
 
 def times(*compositions: Composition, points: Iterable[CalibrationPoint] | None = None) -> EngineTimes:
-    """Forecast by a law and by compositions."""
     return EngineTimes(calibration(*compositions, points=points))
 
 
 def alone_ns(shapes: dict[OperatorShape, int]) -> float:
-    """Add the operators as the law has them."""
     return sum(lawful_ns(shape) * count for shape, count in shapes.items())
 
 
 def _joined(one: Composition, other: Composition) -> Composition:
-    """Compose the operators of both."""
     return replace(
         one,
         shapes=one.shapes + other.shapes,
@@ -179,7 +173,6 @@ def test_every_kind_has_a_factor_of_its_own() -> None:
 
 
 def test_phases_have_factors_of_their_own() -> None:
-    """What prefill makes of its operators says nothing about decode."""
     engine = times(composition(LAYERS, ratio=1.5, phase="prefill"), composition(LAYERS, ratio=1.1))
     ratios = {phase: round(each.overall.ratio, 3) for phase, each in engine.factors.items()}
     assert ratios == {"prefill": 1.5, "decode": 1.1}
@@ -217,7 +210,6 @@ def test_fewer_compositions_widen_the_interval() -> None:
 
 
 def test_a_wider_spread_of_the_compositions_widens_the_interval() -> None:
-    """Architectures that differ more leave more to the next one."""
     close, far = (
         times(*(composition(LAYERS, ratio=1.2 * by) for by in (1 / spread, 1.0, 1.0, spread))) for spread in (1.02, 1.2)
     )
@@ -246,14 +238,12 @@ def test_errors_of_one_fit_add_and_those_of_two_even_out() -> None:
 
 
 def test_a_stand_in_widens_the_interval() -> None:
-    """A type that was never measured is forecast with less trust than one that was."""
     engine = times(*(composition(LAYERS) for _ in range(4)))
     known, unknown = (width_of(engine.part({replace(PRODUCT, type=name): 1}, "decode")) for name in ("q8_0", "q3_k"))
     assert unknown > 5 * known
 
 
 def test_the_rest_is_less_certain_than_operators() -> None:
-    """What the engine spends outside its operators has a spread of its own."""
     engine = times(*(composition(LAYERS, rest_ns=900.0) for _ in range(4)))
     expected = stats.t.ppf(0.95, 3) * math.hypot(REST_SPREAD_RATIO, LEAST_SPREAD_RATIO)
     assert width_of(engine.rest(90, "decode")) == pytest.approx(expected)
@@ -277,7 +267,6 @@ def test_what_follows_a_token_grows_with_the_vocabulary() -> None:
 
 
 def test_what_was_never_measured_after_a_token_has_no_forecast() -> None:
-    """None, and not 0."""
     assert times().token_phase("sampling", 1000) is None
 
 
@@ -301,7 +290,6 @@ def test_processes_that_differ_widen_the_interval() -> None:
 
 
 def test_processes_of_another_phase_say_nothing() -> None:
-    """What differs from process to process in the prefill leaves decode as it is."""
     prefill = replace(in_processes(-0.2, 0.0, 0.2), phase="prefill")
     alone, beside = (times(*[in_processes(0.0, 0.0)] * 4, *others) for others in ((), (prefill, prefill)))
     assert beside.phase(LAYERS, "decode") == alone.phase(LAYERS, "decode")

@@ -30,7 +30,6 @@ SHAPES = standard_shapes()
 
 
 def by_family_and_rows(shapes: tuple[OperatorShape, ...]) -> dict[tuple[tuple[str, str], int], list[OperatorShape]]:
-    """Group shapes by what shares the weights of a fit."""
     grouped = defaultdict(list)
     for shape in shapes:
         grouped[family(shape), shape.n_tokens].append(shape)
@@ -67,7 +66,6 @@ def test_nothing_is_measured_twice() -> None:
 
 
 def test_rows_are_whole_blocks() -> None:
-    """Every row of weights and cache is one that its type can hold."""
     assert [shape for shape in SHAPES if not GGML_TYPES[shape.type.upper()].fits(shape.n_inner)] == []
 
 
@@ -92,7 +90,6 @@ def test_the_points_of_a_fit_tell_its_terms_apart() -> None:
 
 
 def test_types_are_those_that_were_asked_for() -> None:
-    """Products and experts are measured for the types that are given, everything else as it is."""
     few = standard_shapes(("q4_0",))
     assert {shape.type for shape in few if family(shape)[0] in ("MUL_MAT", "MUL_MAT_ID")} == {"q4_0"}
     assert [shape for shape in SHAPES if shape not in few] == [
@@ -113,7 +110,6 @@ def test_typical_shapes_are_two_of_each_kind() -> None:
 
 
 def test_a_typical_shape_is_the_one_in_the_middle() -> None:
-    """Of three products the second in size stands for all."""
     small, middle, large = (OperatorShape(op="MUL_MAT", type="f16", n_inner=n, n_outer=n) for n in (64, 128, 256))
     assert typical_shapes((large, small, middle)) == (middle,)
 
@@ -129,13 +125,11 @@ SCALED_ROLES = ("ffn_moe_weighted", "ffn_shexp_out")
 
 
 def graph(model: str, batch: Batch, settings: Settings | None = None) -> tuple[Operator, ...]:
-    """List the operators of a model of the catalogue."""
     weights = catalogue_weights(model)
     return engine_graph(weights.architecture, weights.tensor_types, batch, settings or Settings())
 
 
 def shape_by_role(model: str, role: str, batch: Batch, settings: Settings | None = None) -> OperatorShape:
-    """Return the shape of the first operator with this role."""
     operator = next(each for each in graph(model, batch, settings) if each.role == role)
     return shape_of(operator, batch)
 
@@ -150,7 +144,6 @@ def graphs_of(name: str) -> Iterator[tuple[Batch, tuple[Operator, ...]]]:
 
 @pytest.mark.parametrize("name", names())
 def test_every_operator_of_a_graph_has_a_shape(name: str) -> None:
-    """Each operator of each architecture has sizes that a forecast can be made of, whatever attention does."""
     for batch, operator in ((batch, operator) for batch, operators in graphs_of(name) for operator in operators):
         found = shape_of(operator, batch)
         assert found.op == (SCALED_ROWS if operator.op == "MUL" and operator.role in SCALED_ROLES else operator.op)
@@ -300,7 +293,6 @@ def test_heads_are_told_apart_from_tokens(op: str) -> None:
 
 @pytest.mark.parametrize("name", ["n_inner", "n_tokens", "n_outer", "n_heads", "n_past", "n_experts", "n_used"])
 def test_a_size_that_no_operator_has_is_refused(name: str) -> None:
-    """A negative size, and a row of nothing, are reported with the operator, the field and the value."""
     sizes = {"n_inner": 64, name: -1}
     with pytest.raises(MeasurementError, match=rf"^operator ADD: {name} is -1, expected [01] or more$"):
         OperatorShape(op="ADD", type="f32", **sizes)
@@ -317,7 +309,6 @@ def attention(n_tokens: int, n_past: int, *, type: str = "f16") -> OperatorShape
 
 
 def terms(shape: OperatorShape, n_threads: int = 2) -> tuple[float, ...]:
-    """Return the features at the shape's own rows."""
     return features(shape, shape.n_tokens, n_threads)
 
 

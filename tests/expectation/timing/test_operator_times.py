@@ -37,7 +37,6 @@ _WEIGHT = st.floats(0.0, 100.0)
 
 @given(st.lists(_WEIGHT, min_size=3, max_size=3))
 def test_a_sum_of_terms_is_found_again(weights: list[float]) -> None:
-    """Values that are made of the terms give back the weights, whatever the size of the terms."""
     terms = [(1.0, n * 1e6, n * n * 1e-3) for n in (1.0, 2.0, 3.0, 5.0, 8.0)]
     values = [sum(weight * term for weight, term in zip(weights, row, strict=True)) for row in terms]
     found = nonnegative_weights(terms, values)
@@ -167,7 +166,6 @@ def products(count: int = 12, levels: Iterable[int] = TOKEN_LEVELS, *, type: str
 
 
 def fitted(shapes: Iterable[OperatorShape], law: Law = lawful_ns) -> OperatorTimes:
-    """Fit a device that follows a law."""
     return OperatorTimes(points_of(shapes, law), n_threads=N_THREADS)
 
 
@@ -190,7 +188,6 @@ def test_a_law_is_recovered_between_the_levels(times: OperatorTimes, shape: Oper
 
 @pytest.mark.parametrize("n_tokens", [600, 1024, 4096])
 def test_beyond_the_last_level_it_goes_on_alike(n_tokens: int) -> None:
-    """The power of the rows between the last two levels is that beyond them, and before the first two too."""
     times = fitted(products(levels=(8, 128)))
     shape = OperatorShape(op="MUL_MAT", type="q8_0", n_inner=2048, n_outer=8192, n_tokens=n_tokens)
     assert times.time(shape).time_ns == pytest.approx(lawful_ns(shape), rel=0.01)
@@ -210,13 +207,11 @@ def test_the_last_two_levels_decide_what_is_beyond() -> None:
 
 @pytest.mark.parametrize("shape", UNSEEN, ids=lambda shape: "/".join(family(shape)))
 def test_more_rows_take_longer(times: OperatorTimes, shape: OperatorShape) -> None:
-    """Where every level takes longer than the one before, so does every number of rows between."""
     found = [times.time(replace(shape, n_tokens=n)).time_ns for n in range(1, 700)]
     assert all(fewer < more for fewer, more in pairwise(found))
 
 
 def test_one_level_alone_grows_with_the_rows() -> None:
-    """Without a second level, twice the rows take twice as long."""
     times = fitted(products(levels=(8,)))
     shape = OperatorShape(op="MUL_MAT", type="q8_0", n_inner=1024, n_outer=4096, n_tokens=8)
     assert times.time(shape).time_ns == pytest.approx(lawful_ns(shape), rel=0.01)
@@ -254,7 +249,6 @@ def test_the_spread_is_of_points_that_the_fit_did_not_see() -> None:
 
 
 def test_a_round_that_was_disturbed_spoils_nothing() -> None:
-    """The median of the rounds counts."""
     shapes = products()
     rounds = [CalibrationPoint(shape=each, rounds_ns=(lawful_ns(each), 1e12, lawful_ns(each))) for each in shapes]
     found = OperatorTimes(rounds, n_threads=N_THREADS).time(shapes[5])
@@ -306,7 +300,6 @@ def test_a_table_of_another_type_is_gathered_alike(times: OperatorTimes) -> None
 
 
 def test_a_stand_in_that_is_worse_keeps_its_own_spread() -> None:
-    """The larger of both spreads counts."""
     draw = random.Random(1)
     times = fitted(products(20), lambda shape: lawful_ns(shape) * math.exp(draw.gauss(0.0, 2.0)))
     (fit,) = times.fits.values()
@@ -332,7 +325,6 @@ def test_weights_are_never_negative() -> None:
 
 
 def test_all_points_count_alike() -> None:
-    """Relative errors are least, so that operators of microseconds are fitted as well as those of milliseconds."""
     draw = random.Random(11)
     shapes = products(40, levels=(1,))
     times = fitted(shapes, lambda shape: lawful_ns(shape) * math.exp(draw.gauss(0.0, 0.05)))

@@ -30,7 +30,6 @@ CACHE_BYTES = 96 << 20
 
 
 def dimensions(of: Architecture) -> tuple[int, ...]:
-    """Return what makes an architecture's time."""
     return of.n_layers, of.n_embd, of.n_ff, of.n_heads, of.n_kv_heads
 
 
@@ -42,7 +41,6 @@ def test_none_is_of_the_catalogue() -> None:
 
 
 def test_they_differ_in_name_and_type() -> None:
-    """Each has a name of its own, and together they have the usual quantisations; four have states besides."""
     assert len({architecture.name for architecture, _ in REFERENCES}) == len(REFERENCES) >= 3
     assert {quantization for _, quantization in REFERENCES} == {"q8_0", "q4_0", "f16", "q4_k_m"}
     assert len(reference_models()) == len(REFERENCES) + 4

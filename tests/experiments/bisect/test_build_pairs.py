@@ -28,26 +28,22 @@ class Board(LocalBoard):
     contention = QUIET
 
     def run(self, plan: Any, **_: Any) -> dict[str, Any]:
-        """Run once."""
         if plan.engine_build_id == "crashes":
             raise MeasurementError("the worker was killed by SIGSEGV")
         return self.payload
 
     def run_in_turns(self, plans: Any, **_: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Run a pair."""
         answer = {**self.payload, "contention": self.contention}
         return answer, answer
 
 
 @pytest.fixture
 def engine() -> Engine:
-    """Return the llama.cpp that is installed."""
     return find_engine()
 
 
 @pytest.fixture
 def board(stored_payload: dict[str, Any]) -> Board:
-    """Return a board that answers at once."""
     found = Board(cache_dir=Path())
     found.payload = stored_payload
     return found
@@ -72,7 +68,6 @@ def pairs_of(board: Board, engine: Engine, made: list[str]) -> BuildPairs:
 
 
 def test_a_build_is_made_once_and_pairs_go_on(board: Board, engine: Engine) -> None:
-    """Each call returns its own pairs alone."""
     made: list[str] = []
     pairs = pairs_of(board, engine, made)
     assert (pairs.is_made(0), pairs.take(0, 2, 3), pairs.take(0, 2, 2)) == (False, [1.0] * 3, [1.0] * 2)
@@ -80,16 +75,16 @@ def test_a_build_is_made_once_and_pairs_go_on(board: Board, engine: Engine) -> N
     assert pairs.is_made(0)
 
 
-def test_a_build_that_crashes_is_no_pair(board: Board, engine: Engine) -> None:
-    """It is known why, and it is not tried again where the search leaves it out."""
+def test_what_cannot_be_compared_says_why(board: Board, engine: Engine) -> None:
+    """A build that crashed is not tried again where the search leaves it out."""
     pairs = pairs_of(board, engine, [])
     with pytest.raises(UnusableBuildError):
         pairs.take(0, 1, 3)
     assert pairs.broken == {1: "the worker was killed by SIGSEGV"}
-
-
-def test_competition_is_told(board: Board, engine: Engine) -> None:
-    """Where no pair can be used, which two, and why."""
+    pairs = pairs_of(board, engine, [])
+    pairs.floor_ns = 10**12
+    with pytest.raises(MeasurementError, match=r"old: phase/a/b/decode: .* is below the floor of 1000 s"):
+        pairs.take(0, 2, 3)
     board.contention = CONTENDED
-    with pytest.raises(MeasurementError, match=r"old and new cannot be compared: .*waited"):
+    with pytest.raises(MeasurementError, match=r"old and new cannot be compared: others took up to 80 % of the time"):
         pairs_of(board, engine, []).take(0, 2, 3)

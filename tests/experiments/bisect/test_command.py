@@ -7,6 +7,7 @@ import random
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -16,6 +17,7 @@ from perfsuite.measure.bundle.named_builds import Builder
 from perfsuite.measure.engine import Engine, find_engine
 from perfsuite.measure.plan import TurnsPlan
 from tests.command_streams import Refused
+from tests.fake_device import CEILINGS
 from tests.synthetic_plans import QUIET
 
 
@@ -29,7 +31,6 @@ class Device:
     chance: random.Random = field(default_factory=lambda: random.Random(1))
 
     def run(self, plans: tuple[TurnsPlan, TurnsPlan], **_: object) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Return both payloads."""
         old, new = (self._answer(plan) for plan in plans)
         return old, new
 
@@ -41,7 +42,7 @@ class Device:
 
 
 @pytest.fixture
-def device(stored_payload: dict[str, Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Device:
+def device(stored_payload: dict[str, Any], monkeypatch: pytest.MonkeyPatch, own_cache: Path) -> Device:
     """Eight builds, the fifth of which does not compile; decode is slower by a tenth from the seventh on."""
     found, engine = Device(stored_payload), find_engine()
     found.shares = {f"b{place}": 0.1 if place >= 6 else 0.0 for place in range(8)}
@@ -55,17 +56,15 @@ def device(stored_payload: dict[str, Any], monkeypatch: pytest.MonkeyPatch, tmp_
 
     monkeypatch.setattr(Builder, "engine", build)
     monkeypatch.setattr(Builder, "check", lambda *_: None)
+    monkeypatch.setattr(Builder, "n_changes", lambda *_: 0)
     monkeypatch.setattr("perfsuite.measure.turns.run_in_turns", found.run)
-    monkeypatch.setattr("perfsuite.measure.board.local_board.LocalBoard.run", lambda *_, **__: stored_payload)
     monkeypatch.setattr(
-        "perfsuite.measure.board.local_board.materialize", lambda weights, cache_dir: tmp_path / "x.gguf"
+        "perfsuite.measure.board.local_board.LocalBoard.run", lambda *_, **__: {**stored_payload, "ceilings": CEILINGS}
     )
-    monkeypatch.setattr("platformdirs.user_cache_dir", lambda name: str(tmp_path / "cache"))
     return found
 
 
 def bisect(*words: str) -> int:
-    """Run the command on the small model."""
     return main(["bisect", "--model", "smollm2-135m-l2-q8_0", *words])
 
 
@@ -73,7 +72,6 @@ BUILDS = tuple(f"b{place}" for place in range(8))
 
 
 def test_the_build_that_changed_is_named(device: Device, capsys: pytest.CaptureFixture[str]) -> None:
-    """With the build before it, the change, the odds, and what was left out."""
     assert bisect(*BUILDS, "--json", "--quiet") == 0
     told = json.loads(capsys.readouterr().out)
     (change,) = told["changes"]
@@ -84,8 +82,12 @@ def test_the_build_that_changed_is_named(device: Device, capsys: pytest.CaptureF
     assert set(told["left_out"]) <= {"b4"}
 
 
-def test_a_table_says_it_in_words(device: Device, capsys: pytest.CaptureFixture[str]) -> None:
-    """The builds, the change with its interval, and the chance that it is elsewhere."""
+def test_a_place_is_told_in_words_also_without_its_operators(
+    device: Device, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Where the comparison that names them fails, what the search found is not lost."""
+    busy = Mock(side_effect=MeasurementError("others use the processors"))
+    monkeypatch.setattr("perfsuite.experiments.bisect.command.compare_plans", busy)
     device.shares["b5"] = 0.1
     assert bisect(*BUILDS) == 0
     told, remarks = capsys.readouterr()
@@ -95,6 +97,7 @@ def test_a_table_says_it_in_words(device: Device, capsys: pytest.CaptureFixture[
     assert "1 in " in told
     assert "b5: or one of b4 before it, which cannot be measured" in " ".join(told.split())
     assert "b4 is left out: b4: does not compile" in " ".join(remarks.split())
+    assert "operators of b3 and b5 are not known: others use the processors" in " ".join(remarks.split())
 
 
 def test_without_a_change_the_exit_code_says_so(device: Device, capsys: pytest.CaptureFixture[str]) -> None:
@@ -106,20 +109,11 @@ def test_without_a_change_the_exit_code_says_so(device: Device, capsys: pytest.C
     assert "undecided between b0 and b1" in capsys.readouterr().out
 
 
-def test_a_place_is_told_without_its_operators(
-    device: Device, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Where the comparison that names them fails, what the search found is not lost."""
-
-    def fail(*_: object) -> None:
-        raise MeasurementError("others use the processors")
-
-    monkeypatch.setattr("perfsuite.experiments.bisect.command.compare_plans", fail)
-    assert bisect("b0", "b6", "--json") == 0
-    told, remarks = capsys.readouterr()
-    (change,) = json.loads(told)["changes"]
-    assert (change["after"], change["carriers"]) == ("b6", [])
-    assert "operators of b0 and b6 are not known: others use the processors" in " ".join(remarks.split())
+def test_a_build_that_is_faster_than_physics_allows_is_no_change(device: Device, refused: Refused) -> None:
+    device.shares["b1"] = -0.9
+    line = refused(["bisect", "--model", "smollm2-135m-l2-q8_0", "b0", "b1", "--quiet"])
+    assert "b1: phase/smollm2-135m-l2-q8_0/siso/decode: " in line
+    assert "is below the floor of " in line
 
 
 @pytest.mark.parametrize(
@@ -128,12 +122,10 @@ def test_a_place_is_told_without_its_operators(
         (("b0",), "b0: one build has nothing beside it"),
         (("b0", "b1", "--case=nothing"), "--case=nothing: no case has this id, or ends so"),
         (("b0", "b1", "--case=ffn_up"), "siso/decode/ffn_up; name more parts of one"),
-        (("b0", "b1", "--least=2"), "--least=2.0: expected a share such as 0.05"),
+        (("b0", "b1", "--least=2"), "--least=2.0: expected a share below 0.5, such as 0.05"),
         (("b0", "b1", "--build=make"), "--build: says how revisions are built"),
         (("b0", "b4"), "b4: cannot be measured, and nothing can be said without it"),
-        (("b0", "b9"), "b9: cannot be measured, and nothing can be said without it"),
     ],
 )
 def test_a_mistake_is_one_line(words: tuple[str, ...], told: str, device: Device, refused: Refused) -> None:
-    """It names what was given, and what is expected."""
     assert told in refused(["bisect", "--model", "smollm2-135m-l2-q8_0", *words, "--quiet"])

@@ -32,7 +32,7 @@ TRIAL = Trial(
 
 
 def test_trials_come_back_as_they_were(tmp_path: Path) -> None:
-    """Each trial is a line; those that are there stay, and a last line that was cut is left out."""
+    """Each is a line; a last line that was cut is left out, and any other that is none is named by its place."""
     path = tmp_path / "deep" / "trials.jsonl"
     assert read_trials(path) == ()
     append_trial(path, TRIAL)
@@ -41,25 +41,10 @@ def test_trials_come_back_as_they_were(tmp_path: Path) -> None:
     with path.open("a") as out:
         out.write('{"schema": 1, "tru')
     assert read_trials(path) == (TRIAL, TRIAL)
-
-
-@pytest.mark.parametrize("line", ["{}", "[]", '{"schema": 99}', "no JSON", '{"schema": 1, "truth": {}}'])
-def test_a_line_that_is_no_trial_is_named(line: str, tmp_path: Path) -> None:
-    """Another schema or another file is refused with its place."""
-    path = tmp_path / "trials.jsonl"
-    append_trial(path, TRIAL)
     with path.open("a") as out:
-        out.write(line + "\n")
-    with pytest.raises(MeasurementError, match=r"trials\.jsonl:2: is not a trial.*certify anew"):
+        out.write("\n")
+    with pytest.raises(MeasurementError, match=r"trials\.jsonl:3: is not a trial.*certify anew"):
         read_trials(path)
-
-
-def test_a_folder_is_no_file(tmp_path: Path) -> None:
-    """What cannot be read or written is an error that names it."""
-    with pytest.raises(MeasurementError, match="cannot be read"):
-        read_trials(tmp_path)
-    with pytest.raises(MeasurementError, match="cannot be written"):
-        append_trial(tmp_path, TRIAL)
 
 
 def test_a_truth_is_the_same_where_nothing_was_slowed() -> None:
@@ -114,7 +99,6 @@ def test_bounds_are_exact(k: int, n: int, lower: float, upper: float) -> None:
 
 
 def test_false_alarms_are_counted_by_case_and_by_run() -> None:
-    """Every case of every A/A trial is a comparison; a run alarms once, however many of its cases do."""
     found = certificate([trial(), trial(prefill=Outcome.REGRESSED, decode=Outcome.REGRESSED), trial(SLOWED)])
     assert (found.false_alarms.k, found.false_alarms.n) == (2, 6)
     assert (found.suite_false_alarms.k, found.suite_false_alarms.n) == (1, 2)
@@ -139,28 +123,22 @@ def test_power_is_by_size_and_phase() -> None:
 
 
 def test_the_named_operator_counts() -> None:
-    """An attribution is right where the operator that was slowed down is the carrier."""
     truth = Truth(operator="ffn_up", operator_ratio=0.2)
     found = certificate([trial(truth, carrier="ffn_up"), trial(truth, carrier="rest"), trial(truth), trial()])
     assert (found.attributions.k, found.attributions.n) == (1, 3)
 
 
-def test_trials_under_load_count_for_themselves() -> None:
-    """A background load spoils no other rate."""
+def test_trials_under_load_or_spoilt_by_competition_count_for_themselves() -> None:
+    """Neither makes another rate look better or worse."""
     found = certificate([trial(), trial(Truth(is_loaded=True), decode=Outcome.REGRESSED)])
     assert found.false_alarms.k == 0
     assert (found.loaded_false_alarms.k, found.loaded_false_alarms.n) == (1, 3)
-
-
-def test_a_trial_that_competition_spoilt_is_no_trial() -> None:
-    """What was INVALID as a whole is counted apart, and makes no rate look better."""
     invalid = CaseAnswer(outcome=Outcome.INVALID, change_ratio=None, smallest_effect_ratio=None)
     found = certificate([trial(), replace(trial(), answers=dict.fromkeys(trial().answers, invalid))])
     assert (found.n_invalid, found.suite_false_alarms.n, found.false_alarms.n) == (1, 1, 3)
 
 
 def test_peers_are_judged_by_the_same_trials() -> None:
-    """Another tool's rule has false alarms and power of its own, on prefill and decode."""
     (peer,) = certificate([trial(peer=True), trial(), trial(SLOWED, peer=True)]).peers
     assert (peer.name, peer.false_alarms.k, peer.false_alarms.n) == ("a rule", 1, 4)
     assert (peer.power["0.05"].all.k, peer.power["0.05"].all.n) == (1, 2)
@@ -173,5 +151,4 @@ def test_nothing_tried_is_nothing_known() -> None:
 
 
 def test_effects_are_those_of_unchanged_runs() -> None:
-    """The smallest effect is the median over A/A trials, by phase."""
     assert certificate([trial(), trial(SLOWED)]).smallest_effect_ratio == {"prefill": 1.03, "decode": 1.03}

@@ -11,6 +11,8 @@ import pytest
 
 from perfsuite.cli import main
 from perfsuite.measure.plan import TurnsPlan
+from perfsuite.records.events import EngineRecord
+from tests.fake_device import stretched
 from tests.synthetic_plans import QUIET
 
 
@@ -23,14 +25,14 @@ class Device:
     plans: list[TurnsPlan] = field(default_factory=list)
 
     def run(self, plans: tuple[TurnsPlan, TurnsPlan], **_: object) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Return both payloads."""
         self.n_pairs += 1
         self.plans += plans
         old, new = (self._answer(plan) for plan in plans)
         return old, new
 
     def _answer(self, plan: TurnsPlan) -> dict[str, Any]:
-        engine = dict(self.payload["engine"])
+        noise = 1.0 + plan.llama.layout_seed % 97 * 1e-5
+        engine = stretched(EngineRecord.from_plain(self.payload["engine"]), {}, noise).to_plain()
         engine["spans"] = [self._span(row, plan) for row in engine["spans"]]
         return {"engine": engine, "contention": QUIET, "peak_rss_bytes": 1}
 
@@ -41,19 +43,14 @@ class Device:
 
 
 @pytest.fixture
-def device(stored_payload: dict[str, Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Device:
+def device(stored_payload: dict[str, Any], monkeypatch: pytest.MonkeyPatch, own_cache: Path) -> Device:
     """Replace every pair of workers, and the caches by a temporary folder."""
     found = Device(stored_payload)
     monkeypatch.setattr("perfsuite.measure.turns.run_in_turns", found.run)
-    monkeypatch.setattr(
-        "perfsuite.measure.board.local_board.materialize", lambda weights, cache_dir: tmp_path / "x.gguf"
-    )
-    monkeypatch.setattr("platformdirs.user_cache_dir", lambda name: str(tmp_path / "cache"))
     return found
 
 
 def certify(*arguments: str) -> int:
-    """Run the command on the small model."""
     return main(["certify", "--model", "smollm2-135m-l2-q8_0", *arguments])
 
 
@@ -68,34 +65,27 @@ def test_false_alarms_and_power_are_told(device: Device, capsys: pytest.CaptureF
     assert told["power"]["0.2"]["by_phase"]["decode"]["k"] == 2
     decode = told["by_case"]["phase/smollm2-135m-l2-q8_0/siso/decode"]
     assert (decode["passes"]["k"], decode["false_alarms"]["k"]) == (2, 0)
-    assert told["mean_pairs"] == 8
+    assert told["mean_pairs"] == 6
     assert {"prefill", "decode"} == set(told["smallest_effect_ratio"])
     assert "pytest-benchmark mean:5%" in {peer["name"] for peer in told["peers"]}
 
 
-def test_a_second_run_resumes(device: Device, capsys: pytest.CaptureFixture[str]) -> None:
-    """What is there is kept; only what is missing is measured."""
-    certify("--runs=1")
+def test_a_second_run_resumes(device: Device, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """What is there is kept, whatever its file is called; only what is missing is measured."""
+    state = f"--state={tmp_path / 'runs.json'}"
+    certify("--runs=1", state)
     n_pairs = device.n_pairs
-    certify("--runs=1")
+    certify("--runs=1", state)
     assert device.n_pairs == n_pairs
-    certify("--runs=2")
+    certify("--runs=2", state)
     assert device.n_pairs == 2 * n_pairs
     capsys.readouterr()
-    certify("--report-only")
+    certify("--report-only", state)
     assert device.n_pairs == 2 * n_pairs
     assert "0 of 2" in capsys.readouterr().out
 
 
-def test_the_summary_leaves_the_runs_alone(device: Device, tmp_path: Path) -> None:
-    """Whatever the file of the runs is called, a second call goes on from it."""
-    for _ in range(2):
-        assert certify("--runs=1", f"--state={tmp_path / 'runs.json'}") == 0
-    assert device.n_pairs == 8
-
-
 def test_an_operator_is_slowed_on_the_new_side(device: Device) -> None:
-    """The plan of the new side, and no other, says which operator and by how much."""
     certify("--runs=1", "--no-same", "--inject-operator=ffn_up=0.2")
     old, new = (plan.llama for plan in device.plans[:2])
     assert (old.inject_op, new.inject_op, new.inject_ratio) == (None, "ffn_up", 0.2)
@@ -120,18 +110,16 @@ def test_a_load_is_switched_on_half_way_and_off_again(
 
     monkeypatch.setattr("perfsuite.measure.board.load.subprocess.Popen", Busy)
     certify("--runs=1", "--no-same", "--load", "--threads=3", "--json")
-    assert [(each.n_pairs, each.is_over) for each in started] == [(4, True)] * 3
+    assert [(each.n_pairs, each.is_over) for each in started] == [(3, True)] * 3
     assert json.loads(capsys.readouterr().out)["loaded_false_alarms"]["k"] == 0
 
 
 @pytest.mark.parametrize(
     ("argument", "message"),
     [
-        ("--runs=0", "--runs=0: expected 1 or more"),
         ("--inject=-1", "--inject=-1.0: expected a share such as 0.05"),
         ("--inject-operator=0.2", "--inject-operator=0.2: expected ROLE=RATIO"),
         ("--inject-operator=ffn_up=much", "--inject-operator=much: expected a share"),
-        ("--device=toaster", "toaster: no such device"),
     ],
 )
 def test_a_mistake_is_one_line(argument: str, message: str, device: Device, capsys: pytest.CaptureFixture[str]) -> None:

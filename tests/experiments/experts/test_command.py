@@ -51,12 +51,9 @@ def test_a_recording_is_told(run: Path, tmp_path: Path, capsys: Streams) -> None
     ("words", "told"), [(["--cache", "0"], "--cache=0: expected 1 or more"), (["--plot", "a.xyz"], "a.xyz")]
 )
 def test_a_mistake_is_one_line(words: list[str], told: str, run: Path, refused: Refused) -> None:
-    """A cache of nothing and a picture of no format are refused before anything is read."""
     assert told in refused(["experts", str(run), *words])
 
 
 def test_a_recording_without_choices_says_how_to_get_them(tmp_path: Path, refused: Refused) -> None:
-    """A trace of a dense model, and none at all, are one line each."""
     dense = _written(tmp_path / "dense", small_trace())
     assert "holds no choices of experts; record them with" in refused(["experts", str(dense)])
-    assert "is not there" in refused(["experts", str(tmp_path / "nowhere")])

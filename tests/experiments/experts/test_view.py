@@ -25,7 +25,6 @@ def report(n_steps: int = 60) -> ExpertReport:
 
 
 def test_lines_and_tables_tell_the_same() -> None:
-    """The layers, the cache that was asked for, and sizes that double."""
     found = report()
     lines = list(view.expert_lines(found))
     assert lines[0] == "2 layers of 8 experts, 60 steps"
@@ -37,7 +36,6 @@ def test_lines_and_tables_tell_the_same() -> None:
 
 
 def test_hits_are_drawn_over_the_size() -> None:
-    """LRU and its bound share a panel, and time over distance has one of its own."""
     chart = expert_chart(report())
     caches, times = chart.panels
     assert [line.is_reference for line in caches.lines] == [False, True]
@@ -47,13 +45,11 @@ def test_hits_are_drawn_over_the_size() -> None:
 
 
 def test_without_experts_there_is_nothing_to_draw() -> None:
-    """A run without choices makes no picture."""
     with pytest.raises(PerfsuiteError, match="no choices of experts"):
         expert_chart(report(n_steps=0))
 
 
 def test_a_report_is_json() -> None:
-    """Layers, caches of all sizes, the one that was asked for and the relation to time are all there."""
     plain = json.loads(json.dumps(plain_experts(report()), allow_nan=False))
     assert [each["layer"] for each in plain["layers"]] == [0, 1]
     assert [each["n_cached"] for each in plain["caches"]] == list(range(1, 9))

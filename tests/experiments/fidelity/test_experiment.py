@@ -32,7 +32,6 @@ class Recorder:
     requests: list[FidelityRequest] = field(default_factory=list)
 
     def record(self, request: FidelityRequest, announce: Callable[[str], None]) -> FidelityRun:
-        """Return the run."""
         self.requests.append(request)
         announce("a step")
         if self.error:
@@ -53,24 +52,20 @@ def recorder(monkeypatch: pytest.MonkeyPatch, fake_device: FakeDevice) -> Record
 
 
 def outcomes(runs: HostRuns) -> dict[str, str]:
-    """Return the outcomes of the run's file."""
     return {case["id"]: case["outcome"] for case in runs.plain()["cases"]}
 
 
 def collected(result: pytest.RunResult) -> list[str]:
-    """Return the ids of the cases of fidelity."""
     return [line.partition("[")[2].rstrip("]") for line in result.outlines if "test_fidelity.py::" in line]
 
 
 def test_the_kernels_are_in_the_catalogue() -> None:
-    """Each is one of the suite's own, and there are more than eight."""
     assert set(LONG_KERNELS) <= {case.case_id for case in STANDARD_KERNELS}
     assert len(LONG_KERNELS) == len(set(LONG_KERNELS)) > 8
 
 
 @pytest.mark.usefixtures("recorder")
 def test_cases_are_listed_and_nothing_is_run(runs: HostRuns) -> None:
-    """There is one for each phase, each long kernel and the kernels' mean."""
     result = runs("--perf-fidelity", "--collect-only", "-q", "-k", "test_fidelity")
     expected = [f"fidelity/phase/{name}" for name in PHASES]
     expected += [f"fidelity/{case_id}" for case_id in LONG_KERNELS]
@@ -83,13 +78,6 @@ def test_a_phase_that_the_scenario_lacks_is_no_case(runs: HostRuns, scenario: st
     """Without a prompt there is no prefill and no gather of it, without generation no decode."""
     result = runs("--perf-fidelity", f"--scenario={scenario}", "--collect-only", "-q", "-k", "phase")
     assert {each.rpartition("/")[2] for each in collected(result)} == set(PHASES) - absent
-
-
-def test_they_are_left_out_unless_asked_for(runs: HostRuns, recorder: Recorder) -> None:
-    """Without the option there are no such cases, and nothing is compared."""
-    result = runs("--perf-replicates=3", "-k", "embedding or fidelity")
-    assert "fidelity/" not in result.stdout.str()
-    assert recorder.requests == []
 
 
 def test_accurate_timings_pass(runs: HostRuns, recorder: Recorder) -> None:
@@ -139,7 +127,6 @@ def test_an_error_leaves_every_case_invalid(runs: HostRuns, recorder: Recorder) 
 def test_only_what_is_selected_is_measured(
     runs: HostRuns, recorder: Recorder, chosen: str, kinds: object, case_ids: tuple[str, ...]
 ) -> None:
-    """Phases need no kernels, a kernel no others, and the mean all of them; a slowdown on purpose is passed on."""
     runs("--perf-fidelity", "--perf-inject=decode=0.05", "-k", chosen)
     (request,) = recorder.requests
     assert (request.kinds, request.case_ids) == (kinds, case_ids)
@@ -148,7 +135,6 @@ def test_only_what_is_selected_is_measured(
 
 @pytest.mark.usefixtures("recorder")
 def test_pairs_have_no_ground_truth(runs: HostRuns) -> None:
-    """Together with an old side the option is refused."""
     result = runs("--perf-fidelity", "--against-args=threads=1")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["ERROR: --perf-fidelity: a pair has no ground truth; leave out one or the other"])

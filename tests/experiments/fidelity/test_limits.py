@@ -61,7 +61,6 @@ def test_a_case_is_judged_by_its_limit(case_id: str, outcome: Outcome, reason: s
 
 
 def test_both_latencies_are_told() -> None:
-    """What was measured, and what was expected, are in the judgement; neither where they are unknown."""
     told, unknown = (judge_fidelity(RUN, f"fidelity/phase/{phase}") for phase in ("prefill", "copy"))
     assert (told.measured_ns, told.expected_ns, told.change_ratio) == (1_100_000, 10**6, None)
     assert unknown.measured_ns is unknown.expected_ns is None
@@ -69,7 +68,6 @@ def test_both_latencies_are_told() -> None:
 
 @pytest.mark.parametrize("case_id", ["fidelity/phase/decode", "fidelity/kernel/mean", "fidelity/kernel/engine"])
 def test_what_was_not_run_has_a_reason(case_id: str) -> None:
-    """A run that failed as a whole leaves every case INVALID, and one without kernels those about them."""
     judgement = judge_fidelity(None, case_id, reason="the tracer does not build")
     assert (judgement.outcome, judgement.reason) == (Outcome.INVALID, "the tracer does not build")
     other = judge_fidelity(replace(RUN, rows=RUN.rows[1:2], problems=()), case_id)
@@ -143,7 +141,6 @@ def test_kernels_are_told_apart_by_length() -> None:
 
 
 def test_the_mean_is_over_long_kernels() -> None:
-    """Short kernels do not draw it down, and the worst is named."""
     rows = [row(f"{ADD}-a", 96_000, 100_000), row(f"{ADD}-b", 99_000, 100_000), row(f"{ADD}-c", 50_000, 90_000)]
     statement = mean_statement(rows)
     assert statement.holds is True
@@ -153,7 +150,6 @@ def test_the_mean_is_over_long_kernels() -> None:
 
 @pytest.mark.parametrize(("measured_ns", "holds"), [(91_000, True), (90_000, False)])
 def test_the_engines_kernels_are_judged_by_the_worst(measured_ns: int, holds: bool) -> None:
-    """The suite's own kernels do not count there."""
     rows = [row(ENGINE, measured_ns, 100_000), row(f"{ENGINE}-b", 100_000, 100_000), row(ADD, 1, 100_000)]
     statement = engine_statement(rows)
     assert statement.holds is holds

@@ -19,18 +19,16 @@ from tests.synthetic_fidelity import STORED_PATTERN, trace_of
 
 
 def compared(record: EngineRecord, **changed: int) -> ComparedRun:
-    """Return the record beside a trace of it."""
     return ComparedRun(record=record, trace=trace_of(record, **changed), pattern=STORED_PATTERN)
 
 
 def by_name(rows: tuple[FidelityRow, ...]) -> dict[str, FidelityRow]:
-    """Return rows by their names, which are there once."""
     assert len({row.name for row in rows}) == len(rows)
     return {row.name: row for row in rows}
 
 
 def test_every_phase_has_a_row(stored_record: EngineRecord) -> None:
-    """There is one for each that occurred, in order, with as many occurrences as the driver recorded."""
+    """With as many occurrences as the driver recorded; those of kernel probes have names of their own."""
     rows = phase_rows([compared(stored_record)] * 2)
     assert [row.name for row in rows] == [phase.value for phase in COMPARED]
     expected = [sum(span.phase is phase for span in stored_record.spans) * 2 for phase in COMPARED]
@@ -38,6 +36,9 @@ def test_every_phase_has_a_row(stored_record: EngineRecord) -> None:
         n for phase, n in zip(COMPARED, expected, strict=True) if phase is not Phase.EMBEDDING
     ]
     assert {row.kind for row in rows} == {FidelityKind.PHASES}
+    run = compared(stored_record)
+    rows = phase_rows([replace(run, trace=replace(run.trace, tracer="uprobes"))])
+    assert [row.name for row in rows] == [f"{phase.value}/uprobes" for phase in COMPARED]
 
 
 def test_the_error_is_that_of_the_occurrences(stored_record: EngineRecord) -> None:
@@ -52,17 +53,9 @@ def test_the_error_is_that_of_the_occurrences(stored_record: EngineRecord) -> No
 
 
 def test_the_embedding_is_the_gather_of_the_prefill(stored_record: EngineRecord) -> None:
-    """It is what the recorder tells of the role, against the first gather within the graph."""
     row = by_name(phase_rows([compared(stored_record)]))["embedding"]
     (prefill,) = traced_phases(stored_record, Phase.PREFILL)
     assert (row.measured_ns, row.ground_truth_ns, row.n) == (prefill.role_ns[EMBEDDING_ROLE], 1000, 1)
-
-
-def test_rows_of_another_tracer_say_so(stored_record: EngineRecord) -> None:
-    """Beside the interposed tracer's rows, those of kernel probes have names of their own."""
-    run = compared(stored_record)
-    rows = phase_rows([replace(run, trace=replace(run.trace, tracer="uprobes"))])
-    assert [row.name for row in rows] == [f"{phase.value}/uprobes" for phase in COMPARED]
 
 
 def test_other_spans_than_calls_are_refused(stored_record: EngineRecord) -> None:
@@ -91,8 +84,8 @@ def test_operators_of_other_occurrences_are_refused(
         operator_rows([compared(stored_record)])
 
 
-def test_what_the_tables_tell_of_operators_is_summed_up(stored_record: EngineRecord) -> None:
-    """The medians by role and the rest's are compared with the phase, the rest beside them."""
+def test_operators_are_summed_up_and_held_against_the_graph(stored_record: EngineRecord) -> None:
+    """Medians by role and the rest's are compared with the phase; without the rest they are what the graph takes."""
     rows = by_name(operator_rows([compared(stored_record)]))
     samples = replicate_samples(stored_record)
     for phase in (Phase.PREFILL, Phase.DECODE):
@@ -100,12 +93,6 @@ def test_what_the_tables_tell_of_operators_is_summed_up(stored_record: EngineRec
         assert row.measured_ns == sum(samples.operator_ns[phase].values()) + samples.rest_ns[phase]
         assert row.beside_ns == {"rest_ns": samples.rest_ns[phase]}
         assert row.ground_truth_ns == median(s.duration_ns for s in stored_record.spans if s.phase is phase)
-
-
-def test_operators_alone_are_held_against_the_graph(stored_record: EngineRecord) -> None:
-    """Without the rest, the operators of an occurrence are what the graph's computation takes."""
-    rows = by_name(operator_rows([compared(stored_record)]))
-    for phase in (Phase.PREFILL, Phase.DECODE):
         row, occurrences = rows[f"{phase.value}/graph"], tuple(traced_phases(stored_record, phase))
         assert row.measured_ns == median(each.operators_ns for each in occurrences)
         assert row.ground_truth_ns == median(each.span.duration_ns - 40 for each in occurrences)
@@ -114,7 +101,6 @@ def test_operators_alone_are_held_against_the_graph(stored_record: EngineRecord)
 
 
 def test_what_was_not_recorded_has_no_row(stored_record: EngineRecord) -> None:
-    """On a backend that reports no operators sums and the embedding are left out; an unseen graph has no row."""
     bare = compared(replace(stored_record, graphs=(), events=b""))
     assert operator_rows([bare]) == ()
     assert "embedding" not in by_name(phase_rows([bare]))

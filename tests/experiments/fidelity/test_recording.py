@@ -68,7 +68,6 @@ class Workers:
     instruments: Any = field(default_factory=lambda: SimpleNamespace(phase_tracer=lambda engine: Path("tracer.so")))
 
     def facts(self) -> BoardFacts:
-        """Return what this machine says of itself."""
         return LocalBoard(cache_dir=Path("/cache")).facts()
 
     def place_weights(self, weights: Weights) -> Path:
@@ -77,7 +76,6 @@ class Workers:
 
     @property
     def types(self) -> list[type]:
-        """What kinds of plans there were."""
         return [type(plan) for plan in self.plans]
 
     def run(
@@ -110,7 +108,6 @@ def rings_of(trace: CallTrace) -> dict[str, list[bytes]]:
 
 @pytest.fixture
 def workers(stored_record: EngineRecord, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Workers:
-    """Replace the workers, the tracer and its file."""
     found = Workers(record=stored_record)
     replaced = {
         "run_undisturbed": lambda board, *asked, **settings: board.run(*asked, **settings),
@@ -154,7 +151,6 @@ def recorded(asked: FidelityRequest) -> FidelityRun:
 
 
 def names(run: FidelityRun, kind: FidelityKind) -> list[str]:
-    """Return the names of a kind's rows."""
     return [row.name for row in run.of(kind)]
 
 
@@ -187,14 +183,12 @@ def test_every_kind_is_measured(workers: Workers, tmp_path: Path) -> None:
 def test_only_what_is_asked_for_is_run(
     kind: FidelityKind, changed: dict[str, Any], types: list[type], workers: Workers, tmp_path: Path
 ) -> None:
-    """Operators need the tracer and no probes, kernels need neither, and phases not the engine's kernels."""
     run = recorded(request(workers, tmp_path, kind, **changed))
     assert workers.types == types
     assert {row.kind for row in run.rows} <= {kind}
 
 
 def test_the_tracer_is_preloaded_where_it_is_asked_for(workers: Workers, tmp_path: Path) -> None:
-    """Processes with probes run without it; all are fresh, with layouts of their own, and slowed down where asked."""
     recorded(request(workers, tmp_path, FidelityKind.PHASES, inject_phases=("decode",), inject_ratio=0.05))
     assert workers.environments == [TRACER] * 2 + [{}] * 2
     plans = [plan for plan in workers.plans if isinstance(plan, LlamaPlan)]
@@ -235,7 +229,6 @@ def test_what_cannot_be_measured_is_a_problem(workers: Workers, tmp_path: Path) 
 
 
 def test_probes_that_are_not_allowed_are_a_condition(workers: Workers, tmp_path: Path) -> None:
-    """They are used where the kernel allows them, and elsewhere the run is whole without them."""
     workers.errors = {UprobePlan: MeasurementError("uprobes: it needs root or CAP_PERFMON")}
     run = recorded(request(workers, tmp_path, FidelityKind.PHASES))
     assert run.problems == ()
@@ -246,7 +239,6 @@ def test_probes_that_are_not_allowed_are_a_condition(workers: Workers, tmp_path:
 def test_a_tracer_that_does_not_build_is_a_problem(
     workers: Workers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No process is run for nothing."""
     failing = Mock(side_effect=NativeBuildError("phase_tracer.c: does not build"))
     monkeypatch.setattr("perfsuite.experiments.fidelity.recording.tracer_environment", failing)
     run = recorded(request(workers, tmp_path, FidelityKind.OPERATORS))

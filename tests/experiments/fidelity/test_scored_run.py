@@ -24,7 +24,6 @@ from tests.synthetic_fidelity import duplication, row
 
 
 def test_execution_is_held_against_the_ground_truth() -> None:
-    """END - START is what is judged, and the time line and the base run are beside it."""
     row = kernel_row(duplication())
     assert (row.kind, row.name, row.n) == (FidelityKind.KERNELS, "kernel/add/count1048576/f32", 1000)
     assert (row.measured_ns, row.ground_truth_ns, row.error_ns) == (200_000, 202_000, -2000)
@@ -32,10 +31,6 @@ def test_execution_is_held_against_the_ground_truth() -> None:
     assert row.beside_ns == {"occupied_ns": 201_000, "base_execution_ns": 203_000}
     assert row.accuracy_percent == pytest.approx(100 * 200 / 202)
     assert (row.note, row.problem) == ("", None)
-
-
-def test_fewer_duplicates_than_wanted_are_noted() -> None:
-    """The row is measured, and says that there were fewer."""
     row = kernel_row(duplication(n_wanted=1500))
     assert row.note == "1000 duplicates of 1500: the time budget allows no more"
     assert row.is_measured
@@ -115,13 +110,6 @@ RUN = FidelityRun(
 )
 
 
-def test_scores_are_of_the_rows_own_times() -> None:
-    """Accuracy and scaled error follow from measured time and ground truth."""
-    assert RUN.rows[0].accuracy_percent == pytest.approx(99.99)
-    assert RUN.rows[2].scaled_error_us_per_ms == pytest.approx(10.0)
-    assert all(each.is_measured for each in RUN.rows[:3])
-
-
 @pytest.mark.parametrize(
     "unmeasured",
     [
@@ -133,7 +121,6 @@ def test_scores_are_of_the_rows_own_times() -> None:
     ids=["no time", "no ground truth", "zero", "problem"],
 )
 def test_without_both_times_there_is_no_score(unmeasured: FidelityRow) -> None:
-    """A row that lacks a time, or that something speaks against, has no accuracy, not even a bad one."""
     assert not unmeasured.is_measured
     assert unmeasured.accuracy_percent is unmeasured.scaled_error_us_per_ms is None
 

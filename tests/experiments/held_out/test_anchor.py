@@ -39,7 +39,6 @@ def test_a_calibration_of_other_models_has_none() -> None:
 
 
 def test_a_phase_is_the_median_of_its_occurrences() -> None:
-    """Other phases do not count."""
     lengths = ((Phase.DECODE, 10), (Phase.DECODE, 30), (Phase.PREFILL, 99), (Phase.DECODE, 20))
     spans = tuple(
         Span(phase=phase, repetition=0, token=0, n_tokens=1, start_ns=5, end_ns=5 + length) for phase, length in lengths

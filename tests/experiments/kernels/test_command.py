@@ -7,13 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from unittest.mock import Mock
 
 import pytest
 
 from perfsuite.cli import main
 from perfsuite.device.threads import default_threads
-from perfsuite.errors import EngineError, MeasurementError
 from perfsuite.experiments.kernels.command import view_answer
 from perfsuite.experiments.kernels.traced_view import TracedView
 from perfsuite.measure.engine import Engine
@@ -29,22 +27,17 @@ PREFILL = phase_view(Phase.PREFILL, TWO_KERNELS, 0.125)
 
 
 def shown(traced: TracedView, capsys: Streams, folder: Path, *, n_top: int = 8, kind: str = "cpu") -> str:
-    """Return what is printed, with one space between words."""
     out = printed(view_answer(traced, workload(), opencl_backend(folder, kind), n_top=n_top), capsys)
     return "".join(f"{' '.join(line.split())}\n" for line in out.splitlines())
 
 
-def test_a_phase_has_its_time_and_its_kernels(capsys: Streams, tmp_path: Path) -> None:
-    """Duration, what kernels account for, idle share, and each kernel's launches, times, share and operators."""
+def test_a_phase_has_its_time_and_its_top_kernels(capsys: Streams, tmp_path: Path) -> None:
+    """Launches, times, share and operators of each kernel; what is beyond the top is counted."""
     out = shown(traced_view(PREFILL), capsys, tmp_path)
     assert "prefill: 2.00 ms; kernels account for 87.5%; the device is idle for 12.5%\n" in out
     assert "\nkernel_mul_mat 4 1.20 ms 60.0% 300 µs 300 µs - mul_mat\n" in out
     assert " add\n" in out
     assert "more" not in out
-
-
-def test_kernels_and_operators_beyond_the_top_are_counted(capsys: Streams, tmp_path: Path) -> None:
-    """What is not in the table is reported with its share; of a kernel's operators three are named."""
     view = phase_view(Phase.PREFILL, TWO_KERNELS, 0.125)
     view.roles["kernel_mul_mat"] = tuple("abcd")  # type: ignore[index]
     out = shown(traced_view(view), capsys, tmp_path, n_top=1)
@@ -63,8 +56,8 @@ def test_a_decode_tells_its_idle_share_over_the_generation(capsys: Streams, tmp_
     )
 
 
-def test_what_grows_is_told_with_its_slope(capsys: Streams, tmp_path: Path) -> None:
-    """A kernel whose interval holds 0 is left out; where none grows a line says so, and of an unknown growth none."""
+def test_growth_and_forecasts_have_their_tables(capsys: Streams, tmp_path: Path) -> None:
+    """A kernel whose interval holds 0 is left out, and so is a horizon that no outcome reached."""
     found = (growth("kernel_soft_max", 50.0), growth("kernel_add", 0.5))
     out = shown(traced_view(PREFILL, growth=found), capsys, tmp_path)
     assert "\nkernel_soft_max +50.0 ns +49.0 ns +51.0 ns 1.50 times 0.75\n" in out
@@ -72,10 +65,6 @@ def test_what_grows_is_told_with_its_slope(capsys: Streams, tmp_path: Path) -> N
     still = "No kernel's time grows with the decode step."
     assert still in shown(traced_view(PREFILL, growth=found[1:]), capsys, tmp_path)
     assert still not in shown(traced_view(PREFILL), capsys, tmp_path)
-
-
-def test_forecasts_have_their_errors(capsys: Streams, tmp_path: Path) -> None:
-    """A horizon that no outcome reached is left out; without any there is no table."""
     out = shown(traced_view(PREFILL, forecast_errors=(horizon(1, 30), horizon(64, 0))), capsys, tmp_path)
     assert "\n1 30 1.5 % 6.5 % 90%\n" in out
     assert "\n64" not in out
@@ -103,12 +92,11 @@ DECODE = phase_view(Phase.DECODE, MANY_KERNELS, 0.5, 0.25)
 
 
 def read(traced: TracedView, folder: Path) -> Any:
-    """Return what programs read."""
     return plain_of(view_answer(traced, workload(), opencl_backend(folder), n_top=1))
 
 
-def test_all_kernels_of_a_phase_are_there(tmp_path: Path) -> None:
-    """However many they are, in their order, with their operators and what they waited for apart."""
+def test_programs_read_all_of_a_run(tmp_path: Path) -> None:
+    """All kernels in their order; what is derived from a fit is beside it, what has no outcome is null."""
     (phase,) = read(traced_view(DECODE), tmp_path)["phases"]
     assert (phase["phase"], phase["n_occurrences"], phase["duration_ns"]) == ("decode", 2, 2_000_000)
     assert (phase["operators_ratio"], phase["idle_ratio"]) == (0.875, [0.5, 0.25])
@@ -117,10 +105,6 @@ def test_all_kernels_of_a_phase_are_there(tmp_path: Path) -> None:
     assert first["operators"] == ["0"]
     assert first["execution"] == {"total_ns": 20_000, "median_ns": 5000, "p95_ns": 5000}
     assert set(first) >= {"n", "n_left_out", "share_ratio", "queueing", "dispatch"}
-
-
-def test_the_rest_of_the_run_is_there(tmp_path: Path) -> None:
-    """What is derived from a fit is beside it, what has no outcome is null; where it was, what to doubt."""
     traced = traced_view(
         DECODE,
         growth=(growth("kernel_1", 50.0), growth("kernel_2", 0.5)),
@@ -157,13 +141,11 @@ class Device:
     plans: list[LlamaPlan] = field(default_factory=list)
 
     def set_up(self, _: Engine, platform: str | None, cache_dir: Path) -> OpenClBackend:
-        """Return the backend."""
         assert cache_dir == self.folder / "cache"
         self.platforms.append(platform)
         return opencl_backend(self.folder, self.kind)
 
     def view(self, plan: LlamaPlan, *_: object, announce: Callable[[str], None], **__: object) -> TracedView:
-        """Return the run."""
         self.plans.append(plan)
         announce("learning")
         if self.error:
@@ -172,20 +154,14 @@ class Device:
 
 
 @pytest.fixture
-def device(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Device:
-    """Replace the device, the run and the caches."""
+def device(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, own_cache: Path) -> Device:
     found = Device(folder=tmp_path)
     monkeypatch.setattr("perfsuite.measure.opencl_backend.set_up_opencl", found.set_up)
     monkeypatch.setattr("perfsuite.experiments.kernels.traced_view.traced_view", found.view)
-    monkeypatch.setattr(
-        "perfsuite.measure.board.local_board.materialize", lambda weights, cache_dir: tmp_path / "weights.gguf"
-    )
-    monkeypatch.setattr("platformdirs.user_cache_dir", lambda name: str(tmp_path / "cache"))
     return found
 
 
 def test_the_workload_runs_on_the_device(device: Device, capsys: Streams) -> None:
-    """All layers are on the device, and what goes on is reported on standard error."""
     assert main([*SMALL, "--scenario", "p100-g7", "--threads", "3", "--opencl-platform", "POCL"]) == 0
     (plan,) = device.plans
     assert (plan.n_prompt, plan.n_gen, plan.n_threads, plan.n_gpu_layers) == (100, 7, 3, 999)
@@ -214,7 +190,6 @@ def test_flash_attention_follows_the_device(kind: str, arguments: list[str], exp
 
 
 def test_the_top_is_shown_and_json_has_all(device: Device, capsys: Streams) -> None:
-    """Eight kernels unless another number is asked for; JSON leaves out none."""
     main(SMALL)
     assert "and 2 kernels with 20.0% of the time" in capsys.readouterr().out
     main([*SMALL, "--top", "9"])
@@ -225,28 +200,6 @@ def test_the_top_is_shown_and_json_has_all(device: Device, capsys: Streams) -> N
     assert plain["workload"] == workload().prefix
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--top", "0"], "--top=0: expected 1 or more"),
-        (["--threads", "0"], "--threads=0: expected 1 or more"),
-        (["--device", "nokia3310"], "--device=nokia3310: no such device"),
-        (["--scenario", "lunch"], "scenario 'lunch' is unknown"),
-        (["--model", "smollm2-135m"], "lacks a quantisation"),
-    ],
-)
-def test_what_cannot_be_run_is_one_line(arguments: list[str], message: str, device: Device, refused: Refused) -> None:
-    """Mistakes are reported before any process is started."""
-    assert message in refused([*SMALL, *arguments])
+def test_a_top_of_none_is_refused(device: Device, refused: Refused) -> None:
+    assert "--top=0: expected 1 or more" in refused([*SMALL, "--top", "0"])
     assert device.platforms == device.plans == []
-
-
-def test_a_run_that_fails_is_one_line(device: Device, monkeypatch: pytest.MonkeyPatch, capsys: Streams) -> None:
-    """A missing backend and a failed run keep their own words."""
-    device.error = MeasurementError("2 logs of one process")
-    assert main(SMALL) == 2
-    assert capsys.readouterr().err.endswith("perfsuite: error: 2 logs of one process\n")
-    missing = Mock(side_effect=EngineError("--backend=opencl: neither"))
-    monkeypatch.setattr("perfsuite.measure.opencl_backend.set_up_opencl", missing)
-    assert main(SMALL) == 2
-    assert capsys.readouterr().err == "perfsuite: error: --backend=opencl: neither\n"

@@ -71,7 +71,6 @@ def test_a_disturbed_process_is_run_again(n_disturbed: int, tmp_path: Path, monk
 
 @pytest.fixture(scope="module")
 def workload(tmp_path_factory: pytest.TempPathFactory) -> LlamaWorkload:
-    """Return a short run of two layers."""
     weights = resolve(STORED_MODEL, cache_dir=tmp_path_factory.mktemp("models"))
     return llama_workload(weights, find_scenario("p8-g4"), flash_attn=False)
 
@@ -86,7 +85,6 @@ def backend() -> OpenClBackend:
 
 @pytest.fixture(scope="module")
 def plan(workload: LlamaWorkload, backend: OpenClBackend, tmp_path_factory: pytest.TempPathFactory) -> LlamaPlan:
-    """Return the plan of one process of the run."""
     return llama_plan(
         workload,
         find_engine(),
@@ -127,7 +125,6 @@ def test_every_kernel_of_the_real_engine_has_its_operator(seen: Any, workload: L
 
 @pytest.mark.long
 def test_the_real_engine_runs_all_its_phases(seen: Any) -> None:
-    """Behind each evaluation on the device a token is drawn on the processor, and nothing overlaps."""
     record = seen[1].run.record
     spans = [span for span in record.spans if span.phase not in (Phase.LOAD, Phase.END_TO_END)]
     passes = [Phase.COPY, Phase.SOFTMAX, Phase.SAMPLING]

@@ -21,14 +21,12 @@ def test_a_sweep_is_drawn_by_phase() -> None:
 
 
 def test_a_phase_that_was_not_run_has_no_panel() -> None:
-    """A generation without a prompt has three panels."""
     sweep = offload_sweep(offload_point(0, (), (1.0,)), offload_point(3, (), (2.0,)))
     chart = offload_chart(sweep, name="a workload", device="a device")
     assert [panel.title for panel in chart.panels] == ["decode", "splits of a call", "operators on the processor"]
 
 
 def test_the_finding_names_the_fastest_of_each_phase() -> None:
-    """It says the number of layers and the speed."""
     assert offload_finding(offload_sweep()) == (
         "prefill is fastest with 3 layers on the device (300 tokens/s); "
         "decode is fastest with 1 layer on the device (20 tokens/s)"

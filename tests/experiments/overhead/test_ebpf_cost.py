@@ -82,7 +82,6 @@ def test_a_hit_is_the_added_time_over_one_threads_hits(
 @pytest.mark.measures
 @pytest.mark.parametrize("name", ["ebpf-token", "ebpf-structure+perf"])
 def test_real_turns_are_compared(plan: LlamaPlan, requires_ebpf: Path, tmp_path: Path, name: str) -> None:
-    """One process runs with probes and without by turns; what they cost is reported for both phases."""
     cost = measure_ebpf_cost(name, plan, requires_ebpf, LocalBoard(cache_dir=tmp_path), n_pairs=6)
     assert set(cost.ratios) == {Phase.PREFILL, Phase.DECODE}
     assert all(ratio.n_pairs == 6 for ratio in cost.ratios.values())
@@ -91,7 +90,6 @@ def test_real_turns_are_compared(plan: LlamaPlan, requires_ebpf: Path, tmp_path:
 
 
 def test_names_say_levels_and_buffer() -> None:
-    """Each choice of levels exists with either buffer."""
     plans = {name: ebpf_plan(name, Path("helper"), Path("log")) for name in EBPF_RECORDERS}
     assert len(plans) == 2 * len(EBPF_LEVELS)
     assert plans["ebpf-all+perf"] == replace(plans["ebpf-all"], buffer="perf")

@@ -40,7 +40,6 @@ class Workers:
         self.is_silent = False
 
     def run(self, plans: tuple[TurnsPlan, TurnsPlan], **_: object) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Return two payloads, after the subscriber has come."""
         self.plans += [plan.llama for plan in plans]
         if not self.is_silent:
             self._offer(plans[1].llama)
@@ -62,7 +61,6 @@ class Workers:
 
 @pytest.fixture
 def workers(stored_payload: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> Workers:
-    """Replace the workers of all pairs."""
     found = Workers(stored_payload)
     monkeypatch.setattr("perfsuite.measure.turns.run_in_turns", found.run)
     return found
@@ -104,12 +102,8 @@ def test_competition_leaves_too_few_pairs(workers: Workers) -> None:
 
 
 def test_only_the_plain_side_tells_of_competition(workers: Workers) -> None:
-    """What the subscriber takes from the live side's threads leaves no pair out."""
     workers.live_contention = CONTENDED
     assert measured().overhead.n_discarded == 0
-
-
-BOARD = LocalBoard(cache_dir=Path("nowhere"))
 
 
 def record(**phases: list[list[int]]) -> EngineRecord:
@@ -138,7 +132,7 @@ def test_each_side_has_its_own_plan_and_environment(monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr("perfsuite.measure.turns.run_in_turns", run)
     plain, recorded = Side(plan=PLAN, environment={"A": "1"}), Side(plan=PLAN, environment={"B": "2"})
-    found = measure_overhead(plain, recorded, find_profile("host"), BOARD, n_pairs=6, order=random.Random(1))
+    found = measure_overhead(plain, recorded, find_profile("host"), HERE, n_pairs=6, order=random.Random(1))
     assert found.ratios[Phase.PREFILL].median_ratio == pytest.approx(1.02)
     assert seen == [("callback", "callback", pair % 2 ^ 1, ({"A": "1"}, {"B": "2"})) for pair in range(6)]
 
@@ -148,10 +142,10 @@ def test_too_few_pairs_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     payload = {"engine": record(prefill=[[100]]).to_plain(), "contention": QUIET}
     monkeypatch.setattr("perfsuite.measure.turns.run_in_turns", lambda *_, **__: (payload, payload))
     with pytest.raises(MeasurementError, match="4 of 4 pairs had no competition, expected 5"):
-        measure_overhead(Side(plan=PLAN), Side(plan=PLAN), find_profile("host"), BOARD, n_pairs=4)
+        measure_overhead(Side(plan=PLAN), Side(plan=PLAN), find_profile("host"), HERE, n_pairs=4)
 
 
-def test_a_decode_counts_whole() -> None:
+def test_a_decode_counts_whole_and_a_phase_that_was_not_run_costs_nothing() -> None:
     """The steps of a repetition are summed, so that one slow step of four counts; repetitions give their median."""
     old = record(decode=[[10] * 4] * 3, prefill=[[100]] * 3, end_to_end=[[200]] * 3)
     new = record(
@@ -162,9 +156,5 @@ def test_a_decode_counts_whole() -> None:
     assert costs[Phase.PREFILL].median_ratio == pytest.approx(1.01)
     assert costs[Phase.END_TO_END].median_ratio == pytest.approx(1.05)
     assert costs[Phase.END_TO_END].n_pairs == 6
-
-
-def test_a_phase_that_was_not_run_has_no_cost() -> None:
-    """Without a prompt there is no prefill, without a generation no decode."""
     side = record(end_to_end=[[200]])
     assert list(overhead_ratios([(side, side)] * 5)) == [Phase.END_TO_END]

@@ -43,7 +43,6 @@ class Measured:
 
 @pytest.fixture
 def measured(monkeypatch: pytest.MonkeyPatch) -> Measured:
-    """Replace pairs and subscribers."""
     found, module = Measured(), "perfsuite.experiments.overhead.recorder_sides"
     monkeypatch.setattr(f"{module}.measure_overhead", found.measure)
     return found
@@ -88,10 +87,3 @@ def test_sides_on_the_processor_differ_in_the_subscriber(
     assert (plain.environment, recorded.environment) == ({}, {})
     assert plain.plan == replace(plan, recorder="none", live_socket=None)
     assert recorded.plan == replace(plan, recorder=recorder, live_socket=LIVE_SOCKET)
-
-
-def test_each_comparison_says_what_it_is() -> None:
-    """Names are of one backend each, and every one has words of its own."""
-    assert not set(CPU_COMPARISONS) & set(OPENCL_COMPARISONS)
-    meanings = [each.meaning for each in (*CPU_COMPARISONS.values(), *OPENCL_COMPARISONS.values())]
-    assert len(set(meanings)) == len(meanings)

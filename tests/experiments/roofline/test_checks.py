@@ -14,16 +14,14 @@ import pytest
 from perfsuite.errors import PerfsuiteError
 from perfsuite.expectation.roofline.ceiling import BANDWIDTH_KINDS, IndependentRate, Resource
 from perfsuite.expectation.roofline.roofline_run import RooflineRun, Row, RowKind
-from perfsuite.expectation.roofline.survey import Regime, Survey
+from perfsuite.expectation.roofline.survey import Survey
 from perfsuite.experiments.roofline.checks import (
     BOUNDED,
-    COMPUTE_PROMPT_TOKENS,
     SERIES_CHECKS,
     agreements,
     all_checks,
     bound_check,
     ceiling_check,
-    expected_regime,
     first_and_last,
     floor_ns,
     memory_check,
@@ -50,6 +48,8 @@ from tests.synthetic_roofline import (
     work,
 )
 
+STORED_DIR = Path(__file__).parents[3] / "baselines" / "rooflines"
+
 
 @pytest.mark.parametrize(("spread_ratio", "is_within"), [(0.03, True), (0.01, False)])
 def test_points_within_both_spreads_agree(spread_ratio: float, is_within: bool) -> None:
@@ -63,25 +63,18 @@ def test_points_within_both_spreads_agree(spread_ratio: float, is_within: bool) 
         assert found.is_within is is_within
 
 
-def test_points_of_one_run_alone_are_left_out() -> None:
-    """What only one of the runs has measured is compared with nothing; runs that share nothing are an error."""
+def test_what_is_in_one_run_alone_or_of_two_processes_is_no_disagreement() -> None:
     depth, kv = row(sweep="depth"), row(sweep="kv")
     assert [each.case for each in agreements(roofline_run(depth, kv), roofline_run(kv))] == [kv.case]
     with pytest.raises(PerfsuiteError, match="no point in common"):
         list(agreements(roofline_run(depth), roofline_run(kv)))
-
-
-def test_two_processes_agree_with_everything() -> None:
-    """Fewer than three do not tell how far they spread."""
     few = row(samples_ns=(100_000_000, 100_000_000))
     (found,) = agreements(roofline_run(few), roofline_run(replace(few, samples_ns=(200_000_000,) * 3)))
     assert found.is_within
 
 
 def test_two_stored_runs_agree_but_where_processes_fall_into_two_groups() -> None:
-    """Every point of the sweeps that were run twice agrees, except MLA absorbed, whose prefill has two speeds."""
-    folder = Path(__file__).parents[3] / "baselines" / "rooflines"
-    first, again = (read_roofline(folder / f"{name}.json") for name in ("host-sweeps", "host-sweeps-again"))
+    first, again = (read_roofline(STORED_DIR / f"{name}.json") for name in ("host-sweeps", "host-sweeps-again"))
     found = tuple(agreements(first, again))
     assert len(found) == len(first.rows) == 51
     apart = {each.case.split("/")[2] for each in found if not each.is_within}
@@ -108,14 +101,11 @@ def test_rows_of_a_series_keep_their_order() -> None:
 
 
 def arithmetic(best_per_s: float, **changes: object) -> IndependentRate:
-    """Return what NumPy computes."""
     usual = independent_rate(resource=Resource.COMPUTE, kind="fp32", best_per_s=best_per_s)
     return replace(usual, **changes)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
-    ("best_per_s", "holds"), [(10e9, True), (20e9, True), (22.2e9, True), (22.3e9, False), (60e9, False)]
-)
+@pytest.mark.parametrize(("best_per_s", "holds"), [(22.2e9, True), (22.3e9, False)])
 def test_a_bandwidth_below_another_program_is_told(best_per_s: float, holds: bool) -> None:
     """A ceiling may stay a tenth below what another program reads, and no further."""
     found = bound_check(roofline_run(bounds=(independent_rate(best_per_s=best_per_s),)), "bound/cpu/read")
@@ -123,16 +113,14 @@ def test_a_bandwidth_below_another_program_is_told(best_per_s: float, holds: boo
     assert found.evidence == f"20.0 GB/s against numpy's {best_per_s / 1e9:.1f} GB/s (threads: 2)"
 
 
-@pytest.mark.parametrize(("best_per_s", "holds"), [(300e9, True), (444e9, True), (445e9, False)])
+@pytest.mark.parametrize(("best_per_s", "holds"), [(444e9, True), (445e9, False)])
 def test_arithmetic_below_another_program_is_told(best_per_s: float, holds: bool) -> None:
-    """The same tenth holds for FLOPs."""
     found = bound_check(roofline_run(bounds=(arithmetic(best_per_s),)), "bound/cpu/fp32")
     assert found.holds is holds
     assert "GFLOP/s" in found.evidence
 
 
 def test_one_program_of_several_suffices() -> None:
-    """Any program that is faster fails the ceiling, and all of them are reported."""
     rates = (independent_rate(), independent_rate(program="stream", best_per_s=30e9))
     for bounds in (rates, rates[::-1]):
         found = bound_check(roofline_run(bounds=bounds), "bound/cpu/read")
@@ -142,7 +130,6 @@ def test_one_program_of_several_suffices() -> None:
 
 
 def test_alike_is_compared_with_alike() -> None:
-    """A cache's five times faster plateau does not excuse memory; one thread is compared with one thread of ours."""
     assert survey().of(n_threads=2).levels[0][1] == 100e9
     run = roofline_run(bounds=(independent_rate(best_per_s=40e9),))
     assert bound_check(run, "bound/cpu/read").holds is False
@@ -184,7 +171,6 @@ def test_opencl_is_held_against_its_own_device(best_per_s: float, holds: bool) -
 
 
 def test_each_kind_of_stream_is_bounded_by_itself() -> None:
-    """A triad that is too slow does not fail the read."""
     levels = [
         bandwidth_ceiling(20e9 if kind != "triad" else 5e9, 10**9, kind=kind, n_threads=2) for kind in BANDWIDTH_KINDS
     ]
@@ -218,35 +204,24 @@ def depth_rows(*times_ms: float, spread_ratio: float = 0.0) -> list[Row]:
 
 
 def series_check(run: RooflineRun, name: str) -> Statement:
-    """Return one of the checks of series."""
     return SERIES_CHECKS[name][1](run)
 
 
 def precision_row(setting: str, operational_intensity: float) -> Row:
-    """Return a decode of the sweep of precision."""
     return row(sweep="precision", setting=setting, work=bound_work(operational_intensity))
 
 
-@pytest.mark.parametrize(
-    ("above_ratio", "holds"), [(0.5, True), (1.0, True), (1 + SPREAD_RATIO - 0.01, True), (1.11, False), (3.0, False)]
-)
+@pytest.mark.parametrize(("above_ratio", "holds"), [(0.5, True), (1.099, True), (1.101, False)])
 def test_a_point_above_its_ceiling_is_told(above_ratio: float, holds: bool) -> None:
     """Up to the spread of the ceilings a point may lie above its roof, and no further."""
     fast = timed(FLOOR_NS / above_ratio)
-    found = ceiling_check(roofline_run(fast), fast)
-    assert found.holds is holds
+    run = roofline_run(fast)
+    found = ceiling_check(run, fast)
+    assert found.holds is (fast.time_ns >= floor_ns(run, fast)) is holds
+    assert floor_ns(run, fast) == pytest.approx(FLOOR_NS / (1 + SPREAD_RATIO))
     assert found.name == f"{fast.case}/ceiling"
     assert f"is {above_ratio:.0%} of the" in found.evidence
     assert "spread of the ceilings 10%" in found.evidence
-
-
-@pytest.mark.parametrize("above_ratio", [1.09, 1.099, 1.101, 1.105, 1.12])
-def test_the_floor_is_where_the_check_fails(above_ratio: float) -> None:
-    """A time below the floor is one whose point fails its check, and no other time is."""
-    fast = timed(FLOOR_NS / above_ratio)
-    run = roofline_run(fast)
-    assert floor_ns(run, fast) == pytest.approx(FLOOR_NS / (1 + SPREAD_RATIO))
-    assert (fast.time_ns >= floor_ns(run, fast)) is ceiling_check(run, fast).holds
 
 
 def test_experts_are_given_the_benefit_of_routing() -> None:
@@ -257,23 +232,6 @@ def test_experts_are_given_the_benefit_of_routing() -> None:
     assert floor_ns(run, fast) == pytest.approx(5_000_000 / (1 + SPREAD_RATIO))
     assert ceiling_check(run, fast).holds is True
     assert ceiling_check(run, too_fast).holds is False
-
-
-@pytest.mark.parametrize(
-    ("kind", "n_prompt", "is_routed", "expected"),
-    [
-        (RowKind.DECODE, 4096, False, Regime.MEMORY),
-        (RowKind.DECODE, 0, True, Regime.MEMORY),
-        (RowKind.PREFILL, COMPUTE_PROMPT_TOKENS, False, Regime.COMPUTE),
-        (RowKind.PREFILL, COMPUTE_PROMPT_TOKENS - 1, False, None),
-        (RowKind.PREFILL, 4096, True, None),
-        (RowKind.WHOLE_RUN, 4096, False, None),
-        (RowKind.OPERATOR, 4096, False, None),
-    ],
-)
-def test_regimes_that_must_be(kind: RowKind, n_prompt: int, is_routed: bool, expected: Regime | None) -> None:
-    """Decode is in the memory regime, a dense prompt of 128 tokens in the other; of the rest nothing is said."""
-    assert expected_regime(kind, n_prompt, is_routed=is_routed) is expected
 
 
 @pytest.mark.parametrize(("operational_intensity", "is_compute"), [(19.9, False), (20.0, True), (100.0, True)])
@@ -309,9 +267,8 @@ def test_precision_must_go_to_the_right() -> None:
     assert found.evidence == "f16 2 FLOP/byte, q4_k_m 1 FLOP/byte"
 
 
-@pytest.mark.parametrize("settings", [(), ("f16",), ("q4_k_m",), ("q8_0", "q4_k_m")])
+@pytest.mark.parametrize("settings", [("f16",), ("q8_0", "q4_k_m")])
 def test_precision_without_both_ends_is_undecided(settings: tuple[str, ...]) -> None:
-    """Where the decode of one of the two was not measured, nothing tells; prompts do not count."""
     prompts = [prefill_row(sweep="precision", setting=each) for each in ("f16", "q4_k_m")]
     run = roofline_run(row(), *prompts, *(precision_row(setting, 2.0) for setting in settings))
     assert series_check(run, "precision-order").holds is None
@@ -320,9 +277,6 @@ def test_precision_without_both_ends_is_undecided(settings: tuple[str, ...]) -> 
 @pytest.mark.parametrize(
     ("times_ms", "spread_ratio", "holds"),
     [
-        ((200, 100), 0.0, True),
-        ((100, 200), 0.0, False),
-        ((100, 100), 0.0, None),
         ((109, 100), 0.05, None),
         ((100, 109), 0.05, None),
         ((112, 100), 0.05, True),
@@ -331,22 +285,16 @@ def test_precision_without_both_ends_is_undecided(settings: tuple[str, ...]) -> 
     ],
 )
 def test_rates_must_rise_with_depth(times_ms: tuple[float, ...], spread_ratio: float, holds: bool | None) -> None:
-    """The deepest against the shallowest decides; within the spread of both nothing is said."""
     run = roofline_run(*depth_rows(*times_ms, spread_ratio=spread_ratio))
     found = series_check(run, "depth-rises")
     assert (found.name, found.holds) == ("depth-rises", holds)
     assert found.evidence.startswith("2 ")
 
 
-def test_depth_with_one_row_is_undecided() -> None:
-    """One depth, and none, tell nothing, and the evidence says which sweep is wanted."""
+def test_series_are_checked_where_their_sweep_is() -> None:
     for rows in (depth_rows(100), [row()]):
         found = series_check(roofline_run(*rows), "depth-rises")
         assert (found.holds, found.evidence) == (None, "the sweep 'depth' was not measured")
-
-
-def test_series_are_checked_where_their_sweep_is() -> None:
-    """Each check of a series belongs to one sweep."""
     assert series_checks_of(("depth", "kv")) == ("depth-rises",)
     assert series_checks_of({"precision", "depth"}) == ("precision-order", "depth-rises")
     assert series_checks_of(()) == ()
@@ -355,8 +303,8 @@ def test_series_are_checked_where_their_sweep_is() -> None:
 @pytest.mark.parametrize(
     ("tolerance_bytes", "peak_bytes", "holds"),
     [
-        *((0, peak_bytes, True) for peak_bytes in (1500, 1575, 1425)),
-        *((0, peak_bytes, False) for peak_bytes in (1576, 1424, 3000)),
+        *((0, peak_bytes, True) for peak_bytes in (1575, 1425)),
+        *((0, peak_bytes, False) for peak_bytes in (1576, 1424)),
         *((None, 1500 + 10 * 2**20 + more_bytes, not more_bytes) for more_bytes in (0, 1)),
     ],
 )
@@ -373,7 +321,6 @@ def test_memory_is_held_to_its_tolerance(
 
 
 def test_memory_that_nothing_was_predicted_of_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without any prediction whatever was taken is beyond it."""
     monkeypatch.setattr("perfsuite.experiments.roofline.checks.MEMORY_TOLERANCE_BYTES", 0)
     usual = memory_record()
     base = replace(usual.timeline.base, anonymous_bytes=0, file_bytes=0)
@@ -383,7 +330,6 @@ def test_memory_that_nothing_was_predicted_of_is_told(monkeypatch: pytest.Monkey
 
 
 def test_all_checks_are_those_that_the_run_can_tell() -> None:
-    """Points first, then series, memory and bounds; what nothing is demanded of is left out."""
     run = roofline_run(row(), replace(depth_rows(200)[0]), memory=(memory_record(),), bounds=(independent_rate(),))
     own = [f"roofline/base/own-q8_0/siso/t2/decode/{name}" for name in ("ceiling", "regime")]
     depth = ["roofline/depth/own-q8_0/siso/t2/whole_run/ceiling", "depth-rises"]
@@ -391,37 +337,10 @@ def test_all_checks_are_those_that_the_run_can_tell() -> None:
     assert [check.name for check in all_checks(roofline_run(row()))] == own
 
 
-STORED_DIR = Path(__file__).parents[3] / "baselines" / "rooflines"
-
-
-@pytest.fixture(scope="module")
-def stored() -> dict[str, RooflineRun]:
-    """Return the committed runs by name."""
-    return {path.stem: read_roofline(path) for path in STORED_DIR.glob("*.json")}
-
-
 @pytest.mark.parametrize("name", ["host-sweeps", "host-sweeps-again", "host-other-sweeps", "host-llama-3.2-1b"])
-def test_every_check_holds_of_a_stored_run(stored: dict[str, RooflineRun], name: str) -> None:
+def test_every_check_holds_of_a_stored_run(name: str) -> None:
     """No point that was measured lies above its ceiling, and each is in the regime that it must be in."""
-    checks = all_checks(stored[name])
-    assert [f"{check.name}: {check.evidence}" for check in checks if check.holds is False] == []
-    assert all(ceiling_check(stored[name], row).holds for row in stored[name].rows)
-
-
-@pytest.mark.parametrize(("name", "weights"), [("host-sweeps", "smollm2-135m"), ("host-llama-3.2-1b", "llama-3.2-1b")])
-def test_a_stored_run_has_both_regimes(stored: dict[str, RooflineRun], name: str, weights: str) -> None:
-    """Decode is in the memory regime, prompts of 128 tokens and more to the right of its ridge."""
-    run = stored[name]
-    rows = [row for row in run.rows if row.subject.weights.startswith(weights)]
-    decodes = [row for row in rows if row.kind is RowKind.DECODE]
-    prompts = [row for row in rows if row.kind is RowKind.PREFILL and row.subject.n_prompt >= COMPUTE_PROMPT_TOKENS]
-    assert decodes
-    assert prompts
-    assert {run.point(row).regime for row in decodes} == {Regime.MEMORY}
-    assert {run.point(row).regime for row in prompts} == {Regime.COMPUTE}
-
-
-@pytest.mark.parametrize("check", ["precision-order", "depth-rises"])
-def test_stored_sweeps_have_their_order(stored: dict[str, RooflineRun], check: str) -> None:
-    """Q4_K_M lies to the right of F16 in SILO, and P of whole runs rises with depth."""
-    assert series_check(stored["host-sweeps"], check).holds is True
+    checks = {check.name: check for check in all_checks(read_roofline(STORED_DIR / f"{name}.json"))}
+    assert [f"{check.name}: {check.evidence}" for check in checks.values() if check.holds is False] == []
+    assert {checks[each].holds for each in checks if each.endswith("/ceiling")} == {True}
+    assert name != "host-sweeps" or checks["precision-order"].holds is checks["depth-rises"].holds is True

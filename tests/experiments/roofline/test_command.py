@@ -12,7 +12,6 @@ import pytest
 
 from perfsuite.cli import main
 from perfsuite.errors import MeasurementError, OpenClError, PerfsuiteError
-from perfsuite.expectation.roofline.ceiling import Ceiling, Resource
 from perfsuite.expectation.roofline.roofline_run import RooflineRun
 from perfsuite.expectation.roofline.survey import Survey
 from perfsuite.expectation.roofline.sweeps import SWEEPS
@@ -25,7 +24,6 @@ from tests.synthetic_roofline import compute_ceiling, memory_record, roofline_ru
 __all__ = ["fake_device"]
 
 BENCH = Path(__file__).parents[2] / "data" / "llama-bench.json"
-KEYS = ("case", "operational_intensity", "flops_per_s", "attainable_flops_per_s", "regime")
 MODEL = "--model=smollm2-135m-l2-q8_0"
 
 RUN = roofline_run(memory=(memory_record(),))
@@ -40,7 +38,6 @@ class Recorder:
         self.error: PerfsuiteError | None = None
 
     def record(self, request: RooflineRequest, progress: Callable[[str], None]) -> RooflineRun:
-        """Return the run."""
         self.requests.append(request)
         progress("everything")
         if self.error:
@@ -55,40 +52,23 @@ class Recorder:
 
 
 @pytest.fixture
-def recorder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Recorder:
-    """Replace what measures, and work in an empty folder."""
+def recorder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, own_cache: Path) -> Recorder:
     found = Recorder()
     monkeypatch.setattr("perfsuite.experiments.roofline.recording.record_roofline", found.record)
-    monkeypatch.setattr("platformdirs.user_cache_dir", lambda name: str(tmp_path / "cache"))
     monkeypatch.chdir(tmp_path)
     return found
 
 
 def stored(folder: Path, run: RooflineRun = RUN) -> str:
-    """Write a run and return its path."""
     write_roofline(run, folder / "stored.json")
     return str(folder / "stored.json")
 
 
 def kept(folder: Path) -> list[Path]:
-    """Return the runs that were kept."""
     return sorted((folder / ".perfsuite" / "rooflines").glob("*.json"))
 
 
-def test_a_stored_run_for_programs(capsys: Streams, recorder: Recorder, tmp_path: Path) -> None:
-    """Ceilings and points are read from the file alone."""
-    assert main(["roofline", "--from", stored(tmp_path), "--json"]) == 0
-    out, err = capsys.readouterr()
-    plain = json.loads(out)
-    assert len(plain["ceilings"]) == len(RUN.survey.ceilings)
-    for point in plain["points"]:
-        assert {*KEYS, "relative_inference_potential"} <= set(point)
-    assert [point["regime"] for point in plain["points"]] == ["memory", "compute"]
-    assert (recorder.requests, err) == ([], "")
-
-
 def test_a_run_is_measured_kept_and_shown(capsys: Streams, recorder: Recorder, tmp_path: Path) -> None:
-    """Tables go to the output, how long it takes and where it is kept to the errors."""
     assert main(["roofline", MODEL]) == 0
     out, err = capsys.readouterr()
     assert out.startswith("Ceilings of host")
@@ -99,7 +79,6 @@ def test_a_run_is_measured_kept_and_shown(capsys: Streams, recorder: Recorder, t
 
 
 def test_json_is_all_that_is_printed(capsys: Streams, recorder: Recorder, tmp_path: Path) -> None:
-    """Progress and pictures are reported beside it."""
     assert main(["roofline", MODEL, "--json", f"--plot={tmp_path / 'seen.svg'}", "--output=own/run.json"]) == 0
     out, err = capsys.readouterr()
     assert json.loads(out)["device"] == "host"
@@ -108,7 +87,7 @@ def test_json_is_all_that_is_printed(capsys: Streams, recorder: Recorder, tmp_pa
     assert kept(tmp_path) == []
 
 
-@pytest.mark.parametrize("failing", ["draw_roofline", "roofline_plain", "roofline_parts"])
+@pytest.mark.parametrize("failing", ["roofline_plain", "roofline_parts"])
 def test_a_run_is_kept_before_anything_is_made_of_it(
     recorder: Recorder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing: str
 ) -> None:
@@ -155,7 +134,6 @@ def test_options_reach_the_request(recorder: Recorder) -> None:
 
 
 def test_sweeps_take_the_place_of_the_base(recorder: Recorder) -> None:
-    """Repeated sweeps come once each, in the order in which they were named."""
     assert main(["roofline", MODEL, "--sweep=precision", "--sweep=flash", "--sweep=precision"]) == 0
     assert recorder.settings == [
         *(("precision", setting) for setting in ("f16", "q8_0", "q4_k_m")),
@@ -177,24 +155,14 @@ def test_all_sweeps_are_all_of_them(recorder: Recorder, arguments: list[str]) ->
     ("arguments", "told"),
     [
         (["--sweep=nonsense"], "--sweep=nonsense: unknown; accepted are scenario, length, depth, "),
-        (["--sweep=all", "--sweep=nonsense"], "--sweep=nonsense: unknown"),
-        (["--sweep=nonsense"], "threads, all"),
         (["--threads=0"], "--threads=0: expected 1 or more"),
-        (["--threads=-2"], "--threads=-2: expected 1 or more"),
         (["--replicates=0"], "--replicates=0: expected 1 or more"),
         (["--plot=x.pdf"], "x.pdf: suffix is '.pdf', accepted are .png and .svg"),
-        (["--plot=x"], "x: suffix is ''"),
         (["--llama-bench=none.json"], "--llama-bench=none.json: no such file"),
-        (["--llama-bench=."], "--llama-bench=.: no such file"),
         (["--llama-bench=text"], "text: "),
-        (["--again=none.json"], "--again=none.json: no such file"),
         (["--again=text"], "text: is not JSON"),
         (["--from=none.json"], "none.json: cannot be read (No such file or directory)"),
-        (["--device=nokia3310"], "--device=nokia3310: no such device"),
         (["--scenario=nonsense"], "nonsense"),
-        (["--model=nonsense"], "nonsense"),
-        (["--output=text/run.json"], "text/run.json: cannot be written"),
-        (["--output=."], "--output=.: is a folder, expected the name of a file"),
     ],
 )
 def test_mistakes_are_told_before_anything_is_measured(
@@ -213,14 +181,6 @@ def test_a_sweep_of_a_file_is_refused(refused: Refused, recorder: Recorder, tmp_
     for sweep in ("depth", "precision"):
         assert "a file has one depth" in refused(["roofline", f"--model={tmp_path / 'own.gguf'}", f"--sweep={sweep}"])
     assert recorder.requests == []
-
-
-def test_a_stored_file_that_is_none_is_told(refused: Refused, recorder: Recorder, tmp_path: Path) -> None:
-    """One line that names the file, whatever is wanted of it."""
-    path = tmp_path / "run.json"
-    path.write_text('{"schema": 99}')
-    for more in ([], ["--json"], ["--plot=seen.svg"]):
-        assert f"{path}: " in refused(["roofline", f"--from={path}", *more])
 
 
 def test_a_measurement_that_fails_is_told(capsys: Streams, recorder: Recorder, tmp_path: Path) -> None:
@@ -252,7 +212,6 @@ def _bench_threads(path: Path, n_threads: int) -> Path:
 
 @pytest.mark.long
 def test_llama_bench_is_placed_under_its_own_threads(capsys: Streams, recorder: Recorder, tmp_path: Path) -> None:
-    """Points of llama-bench follow ours, under the ceilings of as many threads as it had."""
     run = replace(RUN, survey=survey(1, 2))
     for n_threads, peak in ((2, 1600e9), (1, 800e9)):
         bench = _bench_threads(tmp_path / "bench.json", n_threads)
@@ -264,27 +223,13 @@ def test_llama_bench_is_placed_under_its_own_threads(capsys: Streams, recorder: 
 
 
 def test_llama_bench_with_other_threads_is_refused(refused: Refused, recorder: Recorder, tmp_path: Path) -> None:
-    """Ceilings of threads that were not measured are not made up."""
     bench = _bench_threads(tmp_path / "bench.json", 7)
     assert "pp16 ran on 7 threads, ceilings are of 2" in refused(
         ["roofline", "--from", stored(tmp_path), f"--llama-bench={bench}"]
     )
 
 
-def test_a_stored_run_without_opencl_is_shown(capsys: Streams, recorder: Recorder, tmp_path: Path) -> None:
-    """What is missing is reported with its reason, in tables, JSON and pictures."""
-    missing = [
-        Ceiling(processor="opencl", resource=resource, kind=kind, missing="no platform has a device")
-        for resource, kind in ((Resource.BANDWIDTH, "read"), (Resource.COMPUTE, "fp32"))
-    ]
-    path = stored(tmp_path, replace(RUN, survey=Survey(ceilings=(*survey().ceilings, *missing))))
-    assert main(["roofline", "--from", path, f"--plot={tmp_path / 'seen.svg'}"]) == 0
-    assert "missing: opencl read: no platform has a device" in capsys.readouterr().out
-    assert (tmp_path / "seen-bandwidth.svg").exists()
-
-
 def test_ceilings_without_the_runs_threads_are_told(refused: Refused, recorder: Recorder, tmp_path: Path) -> None:
-    """A file whose ceilings are of other threads ends in one line, not in a traceback."""
     path = stored(tmp_path, replace(RUN, survey=Survey(ceilings=(compute_ceiling(1e9),))))
     assert "bandwidth or 32-bit arithmetic was not measured" in refused(["roofline", "--from", path, "--json"])
 

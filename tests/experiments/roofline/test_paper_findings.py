@@ -30,12 +30,10 @@ NAMES = [
 
 
 def finding(run: RooflineRun, name: str) -> Statement:
-    """Return one of the findings by its name."""
     return {each.name: each for each in paper_findings(run)}[name]
 
 
 def whole(setting: str, operational_intensity: float, time_ms: float = 400.0) -> Row:
-    """Return a whole run of a scenario."""
     return row(
         sweep="scenario",
         setting=setting,
@@ -75,7 +73,6 @@ def test_a_run_without_sweeps_decides_nothing() -> None:
 
 @pytest.mark.parametrize(("liso_ms", "holds"), [(200.0, True), (800.0, False)])
 def test_liso_nearest_to_the_ridge(liso_ms: float, holds: bool) -> None:
-    """Among points of one regime, that with the smallest distance is nearest, and it is LISO or not."""
     rows = (whole("siso", 10), whole("liso", 10, liso_ms), whole("silo", 10, 500), whole("lilo", 10, 600))
     found = finding(roofline_run(*rows), "liso-nearest")
     assert found.holds is holds
@@ -116,7 +113,6 @@ def test_scenarios_of_the_other_regime_are_left_out() -> None:
 
 @pytest.mark.parametrize("rows", [(whole("liso", 10),), (whole("siso", 10), whole("silo", 10))])
 def test_scenarios_without_liso_or_others_are_undecided(rows: tuple[Row, ...]) -> None:
-    """LISO by itself, and the others without it, tell nothing of it."""
     run = roofline_run(*rows)
     assert finding(run, "liso-nearest").holds is finding(run, "liso-intensity").holds is None
 
@@ -193,14 +189,12 @@ def test_intensity_by_attention(intensities: dict[str, float], mla_highest: bool
     ],
 )
 def test_rate_by_attention(times_ms: dict[str, float], mla_fastest: bool | None, gqa_slowest: bool | None) -> None:
-    """The fastest and the slowest, undecided where the next one is within the spread of both."""
     run = roofline_run(*(attending(setting, 2.0, each) for setting, each in times_ms.items()))
     assert finding(run, "mla-rate").holds is mla_fastest
     assert finding(run, "gqa-rate").holds is gqa_slowest
 
 
 def test_two_ways_of_mla_are_no_rivals_and_none_is_undecided() -> None:
-    """Where both fastest are MLA, MLA is fastest; a sweep without MLA, or GQA, says nothing of it."""
     times_ms = {"mha": 200, "gqa": 300, "mla": 100.5, "mla-absorbed": 100}
     run = roofline_run(*(attending(setting, 2.0, each) for setting, each in times_ms.items()))
     assert finding(run, "mla-rate").holds is True

@@ -38,7 +38,6 @@ class FakeSubjects:
 
     @contextmanager
     def open(self, subject: Subject, board: Board, **arguments: Any) -> Iterator[ShapeMeters]:
-        """Yield the meters."""
         if self.error is not None:
             raise self.error
         self.opened[subject] = {**arguments, "board": board}
@@ -72,7 +71,6 @@ def run(pytester: pytest.Pytester, subjects: FakeSubjects) -> Run:
 
 @pytest.fixture
 def told(pytester: pytest.Pytester) -> Callable[[], dict[str, dict[str, Any]]]:
-    """Return what reads the cases of the run's file."""
 
     def cases() -> dict[str, dict[str, Any]]:
         plain: dict[str, Any] = json.loads((pytester.path / "run" / "run.json").read_text())

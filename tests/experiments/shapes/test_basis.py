@@ -17,12 +17,10 @@ LIMIT = 1.25
 
 
 def bounds(ratio: float, width: float = 0.1) -> RatioBounds:
-    """Return a ratio with bounds so far beside it."""
     return RatioBounds(ratio=ratio, lower_ratio=ratio - width, upper_ratio=ratio + width)
 
 
 def scripted(*ratios: RatioBounds) -> Measure:
-    """Measure what the script says, process by process."""
     script: Iterator[RatioBounds] = iter(ratios)
     return lambda _: next(script)
 
@@ -35,7 +33,7 @@ def answered(*ratios: RatioBounds, n_confirmations: int = 2) -> tuple[Answer, Si
     return confirmed_answer(scripted(*ratios), screen, meters, limit_ratio=LIMIT, design=design), meters
 
 
-@pytest.mark.parametrize("ratio", [1.0, 1.2, 1.3, 1.35])
+@pytest.mark.parametrize("ratio", [1.0, 1.35])
 def test_what_the_screen_does_not_flag_needs_no_other_process(ratio: float) -> None:
     """It is the lower bound that flags, not the estimate."""
     answer, meters = answered(bounds(ratio))
@@ -45,17 +43,13 @@ def test_what_the_screen_does_not_flag_needs_no_other_process(ratio: float) -> N
     assert meters.n_fresh == 0
 
 
-def test_what_every_process_flags_is_confirmed() -> None:
+def test_only_what_every_process_flags_is_confirmed() -> None:
     """The ratio is that of the fresh processes, between the widest of their bounds: the screen selected the shape."""
     answer, meters = answered(bounds(3.0), bounds(1.6), bounds(2.0, width=0.5))
     assert answer.is_confirmed
     assert answer.bounds == RatioBounds(ratio=1.8, lower_ratio=1.5, upper_ratio=2.5)
     assert answer.history == "; in 2 fresh processes"
     assert (meters.n_fresh, meters.n_open) == (2, 0)
-
-
-def test_the_first_process_that_does_not_flag_ends_it() -> None:
-    """A third is not started, what the second saw is reported; two that flag do not make up for one that does not."""
     answer, meters = answered(bounds(2.0), bounds(1.0), n_confirmations=3)
     assert not answer.is_confirmed
     assert answer.bounds == bounds(1.0)
@@ -63,10 +57,6 @@ def test_the_first_process_that_does_not_flag_ends_it() -> None:
     assert (meters.n_fresh, meters.n_open) == (1, 0)
     answer, _ = answered(bounds(2.0), bounds(2.0), bounds(1.3))
     assert not answer.is_confirmed
-
-
-def test_fresh_processes_are_ended_where_measuring_fails() -> None:
-    """An error within a fresh process leaves none behind."""
     with pytest.raises(StopIteration):
         answered(bounds(2.0))
 
@@ -79,7 +69,6 @@ def test_fresh_processes_are_ended_where_measuring_fails() -> None:
     ],
 )
 def test_bounds_that_are_none_are_not_told(ratio: RatioBounds, told: str) -> None:
-    """Too few pairs have no bounds."""
     assert ratio.told == told
 
 
@@ -120,7 +109,6 @@ def test_the_fastest_sample_is_that_of_all_measurements() -> None:
 
 
 def test_longer_designs_err_less() -> None:
-    """From quick to nightly there are more pairs, each with a smaller error; each confirms on two processes or more."""
     quick, default, nightly = (SHAPE_DESIGNS[name] for name in ("quick", "default", "nightly"))
     assert quick.n_pairs < default.n_pairs < nightly.n_pairs
     assert quick.alpha > default.alpha > nightly.alpha
@@ -130,14 +118,13 @@ def test_longer_designs_err_less() -> None:
 @pytest.mark.parametrize(
     ("changes", "complaint"),
     [
-        ({"n_pairs": 4, "alpha": 0.05}, "alpha is 0.05 of 4 pairs, expected at least 0.0625"),
+        ({"n_pairs": 4, "alpha": 0.05}, "alpha is 0.05 of 4 pairs, expected 0 to 0.5 of 5 pairs or more"),
         ({"n_pairs": 0}, "of 0 pairs"),
-        ({"alpha": 0.5}, "below 0.5"),
+        ({"alpha": 0.5}, "expected 0 to 0.5"),
         ({"n_confirmations": 0}, "n_confirmations is 0"),
     ],
 )
 def test_a_design_that_could_decide_nothing_is_refused(changes: dict[str, Any], complaint: str) -> None:
-    """The error says what was expected."""
     with pytest.raises(ValueError, match=complaint):
         ShapeDesign(**{"n_pairs": 10, "alpha": 0.05, **changes})
 
@@ -146,7 +133,6 @@ SMALL, LARGE = tiled("gemm/m1-n33-k32/f32"), tiled("gemm/m1-n64-k64/f32")
 
 
 def test_a_difference_is_told_by_the_sizes_of_the_old_shape() -> None:
-    """Sizes that are the same are left out."""
     assert told_difference(LARGE, SMALL) == "n64-k64"
 
 

@@ -21,27 +21,23 @@ from perfsuite.workload.shapes.operation_shape import STORED_TYPES, Operation
 
 @pytest.mark.parametrize("bounds", [DEFAULT_BOUNDS, TIMED_BOUNDS])
 def test_every_operation_has_bounds_for_each_dimension(bounds: Mapping[Operation, Bounds]) -> None:
-    """Nothing is drawn without a limit, and every type has whole blocks within the bounds."""
     for operation in Operation:
         assert tuple(bounds[operation]) == operation.dimensions
         assert types_within(operation, bounds[operation]) == STORED_TYPES
 
 
 def test_a_range_is_cut_to_whole_blocks() -> None:
-    """Both ends are multiples; a range without any has none."""
     assert SizeRange(least=2, most=100).in_blocks(32) == SizeRange(least=32, most=96)
     assert SizeRange(least=33, most=63).in_blocks(32) is None
 
 
 @pytest.mark.parametrize(("least", "most"), [(0, 4), (5, 4), (1, 2**30 + 1)])
 def test_a_range_holds_a_size(least: int, most: int) -> None:
-    """Ranges that hold none are refused."""
     with pytest.raises(ShapeError, match=f"sizes {least}:{most}"):
         SizeRange(least=least, most=most)
 
 
 def test_what_is_given_goes_before_the_default() -> None:
-    """Other dimensions keep theirs, and those that the operation has not are of no matter; types need a whole block."""
     found = bounds_of(Operation.GEMV, {"k": SizeRange(least=2, most=9), "m": SizeRange(least=1, most=2)})
     assert found == {"n": DEFAULT_BOUNDS[Operation.GEMV]["n"], "k": SizeRange(least=2, most=9)}
     bounds = bounds_of(Operation.GEMM, {"k": SizeRange(least=1, most=40)})
@@ -49,7 +45,6 @@ def test_what_is_given_goes_before_the_default() -> None:
 
 
 def test_bounds_are_read() -> None:
-    """Several dimensions are told apart by commas, with spaces or without."""
     found = parse_bounds("k=2:512, n=1:64", [Operation.GEMM])
     assert found == {"k": SizeRange(least=2, most=512), "n": SizeRange(least=1, most=64)}
 
@@ -65,6 +60,5 @@ def test_bounds_are_read() -> None:
     ],
 )
 def test_wrong_bounds_are_told(text: str, told: str) -> None:
-    """The message names what is wrong, and what is accepted."""
     with pytest.raises(ShapeError, match=told):
         parse_bounds(text, [Operation.GEMM])

@@ -39,7 +39,6 @@ def parsed(*arguments: str) -> argparse.Namespace:
 
 
 def test_sizes_come_by_dimension() -> None:
-    """In the order of the operation; what was not given is not there."""
     found = asked_sizes(parsed("--context", "1:9", "--kv-heads", "4", "--head-size", "64"), Operation.ATTENTION)
     assert {name: each.sizes for name, each in found.items()} == {
         "kvheads": range(4, 5),
@@ -50,7 +49,6 @@ def test_sizes_come_by_dimension() -> None:
 
 
 def test_a_size_of_another_operation_is_refused() -> None:
-    """With those that it has; a GEMV has one row and one product, and two it has not."""
     assert asked_sizes(parsed("--m", "1", "--b", "1", "--n", "8"), Operation.GEMV).keys() == {"n"}
     with pytest.raises(ShapeError, match="--m=2: gemv has no such size; it has --n, --k"):
         asked_sizes(parsed("--m", "2"), Operation.GEMV)
@@ -69,14 +67,12 @@ def test_the_tile_has_a_default() -> None:
 
 @pytest.mark.parametrize("option", ["--tile", "--vector"])
 def test_ggml_chooses_its_own_tile(option: str) -> None:
-    """To name one is refused."""
     assert chosen_tiling(parsed("--subject", "ggml-cpu")) is None
     with pytest.raises(ShapeError, match=f"{option}=8: ggml-opencl cuts its work as it sees fit; leave it out"):
         chosen_tiling(parsed("--subject", "ggml-opencl", option, "8"))
 
 
 def test_counts_are_one_or_more() -> None:
-    """Those that were given."""
     check_counts(parsed("--threads", "1"), "threads")
     check_counts(parsed(), "threads")
     with pytest.raises(ShapeError, match="--threads=0: expected 1 to"):

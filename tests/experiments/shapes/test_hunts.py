@@ -40,7 +40,6 @@ def padded_dimensions(verdict: ShapeVerdict) -> list[str]:
 
 
 def test_the_command_measures_the_shape_up_to_what_it_was_held_against() -> None:
-    """Subject, type, tiling and all sizes are given, one of them as a range; the name of a platform is quoted."""
     verdict = slow(tiled("bmm/b32-m1-n33-k128/f16"))
     assert "against padded n64, margin 25 %; in 2 fresh processes" in verdict.reason
     assert sweep_command(verdict, "host") == (
@@ -67,7 +66,6 @@ def test_the_command_measures_the_shape_up_to_what_it_was_held_against() -> None
     ],
 )
 def test_the_sweep_runs_to_the_shape_that_was_compared(case: ShapeCase, property: ShapeProperty, sizes: str) -> None:
-    """It is the inner one of several dimensions, then the growing one; without a comparison a step of the last."""
     assert sweep_command(slow(case, property), "host").endswith(sizes)
 
 
@@ -94,7 +92,6 @@ def test_rows_of_blocks_are_swept_by_the_block() -> None:
     ],
 )
 def test_the_command_is_one_that_the_sweep_takes(case: ShapeCase) -> None:
-    """Parsed again, it sweeps over the case and over what it was compared with."""
     verdict = slow(case)
     parser = argparse.ArgumentParser()
     add_parser(parser.add_subparsers())
@@ -113,12 +110,10 @@ _FOUND = "gemm/m1-n1-k33/f32/tile8-vector1"
 
 
 def slow_k(case: ShapeCase) -> bool:
-    """One above a whole step of k is slow."""
     return case.shape.of("k") % 32 == 1
 
 
 def test_there_is_a_case_for_each_subject_operation_and_property(run: Run, subjects: FakeSubjects) -> None:
-    """They are listed without starting anything."""
     out = run("--perf-shapes=all", "--perf-shape-subjects=all", "--collect-only", "-q").stdout.str()
     assert out.count("[shape-hunt/") == 4 * (3 * 4 + 1)
     assert "[shape-hunt/ggml-cpu/gemv/calibrated]" in out
@@ -128,7 +123,7 @@ def test_there_is_a_case_for_each_subject_operation_and_property(run: Run, subje
 
 def test_sound_kernels_pass(run: Run, subjects: FakeSubjects, told: Told) -> None:
     """With the number of shapes and the worst ratio, and the processes are ended; so does what is within the margin."""
-    result = run(*_GEMM, "--hypothesis-seed=5")
+    result = run(*_GEMM, "-k", "hunt and (padding or correct)", "--hypothesis-seed=5")
     assert result.ret == 0
     cases = told()
     assert {case["outcome"] for case in cases.values()} == {"pass"}
@@ -144,7 +139,7 @@ def test_sound_kernels_pass(run: Run, subjects: FakeSubjects, told: Told) -> Non
 def test_a_slow_path_is_found_and_shrunk(run: Run, subjects: FakeSubjects, told: Told) -> None:
     """The case fails with the smallest shape, its ratio, and how to hunt again; no traceback is shown."""
     subjects.meters.slowdowns = [(slow_k, 3.0)]
-    result = run(*_GEMM, _FROM_2, "--hypothesis-seed=1")
+    result = run(*_GEMM, _FROM_2, "-k", "hunt and (padding or correct)", "--hypothesis-seed=1")
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     case = told()["shape-hunt/tiled/gemm/padding"]
     assert case["outcome"] == "regressed"
@@ -159,7 +154,6 @@ def test_a_slow_path_is_found_and_shrunk(run: Run, subjects: FakeSubjects, told:
 
 @pytest.mark.long
 def test_equal_seeds_find_equal_shapes(run: Run, subjects: FakeSubjects, told: Told) -> None:
-    """The seed that a run draws and tells is the one that repeats it."""
     subjects.meters = SimulatedMeters()
     first = run(*_GEMM, "-k", "hunt and padding")
     seed = first.stdout.str().split("--hypothesis-seed=")[1].split()[0]
@@ -225,7 +219,6 @@ def test_an_interrupted_hunt_keeps_nothing_and_tells_what_it_had(
 def test_a_hunt_that_was_broken_off_before_it_found_anything_is_invalid(
     run: Run, subjects: FakeSubjects, monkeypatch: pytest.MonkeyPatch, told: Told
 ) -> None:
-    """It is in the run's file with the shapes that it judged, and passes nothing; hunts to come are not."""
     interrupt(monkeypatch, when=lambda hunt: len(hunt.judged) == 3)
     with pytest.raises(KeyboardInterrupt):
         run(*_GEMM, _FROM_2, "-k", "hunt and padding or hunt and growth", "--hypothesis-seed=1")
@@ -272,7 +265,6 @@ def test_a_hunt_that_could_judge_nothing_is_invalid(run: Run, subjects: FakeSubj
     assert case["outcome"] == "invalid"
     assert case["reason"].startswith("no shape could be judged; ")
     assert case["reason"].endswith("could not be judged, such as: too large for the device")
-    assert run(*_GEMM, "-k", "hunt and correct", "--perf-strict").ret == pytest.ExitCode.TESTS_FAILED
 
 
 @pytest.mark.parametrize(
@@ -304,7 +296,6 @@ def test_a_process_that_dies_later_ends_the_hunt(
 
 @pytest.mark.long
 def test_statistics_of_hypothesis_are_shown(run: Run, subjects: FakeSubjects) -> None:
-    """Its option works, and tells of tiles, types and places beside multiples."""
     out = run(*_GEMM, "-k", "hunt and padding", "--hypothesis-show-statistics").stdout.str()
     for told in ("Hypothesis Statistics", "tile 8", "type f32", "k: one above a multiple", "Highest target score"):
         assert told in out

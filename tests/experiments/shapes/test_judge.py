@@ -39,8 +39,8 @@ def fast_meters(share: float, *, sigma: float = 0.0) -> SimulatedMeters:
     return SimulatedMeters(time_ns=lambda _: share * FLOOR_NS, sigma=sigma)
 
 
-def test_a_shape_above_its_floor_passes_with_its_efficiency() -> None:
-    """The ratio is the floor over the fastest sample; without ceilings there is none, and nothing is measured."""
+def test_a_shape_is_held_against_its_floor_less_the_ceilings_spread() -> None:
+    """A fifth below the floor passes at a spread of a fifth, more is impossible in every process."""
     verdict = judge_ceiling(basis(fast_meters(4.0), ceilings=SPREAD_CEILINGS), BOUNDED)
     assert verdict.outcome is Outcome.PASS
     assert verdict.ratio == pytest.approx(0.25, rel=1e-3)
@@ -48,10 +48,6 @@ def test_a_shape_above_its_floor_passes_with_its_efficiency() -> None:
     device = fast_meters(1.0)
     assert judge_ceiling(basis(device), BOUNDED).outcome is Outcome.INVALID
     assert not device.n_calls
-
-
-def test_the_ceilings_own_spread_is_allowed() -> None:
-    """A fifth below the floor passes at a spread of a fifth, more is impossible in every process."""
     assert judge_ceiling(basis(fast_meters(0.81), ceilings=SPREAD_CEILINGS), BOUNDED).outcome is Outcome.PASS
     impossible = fast_meters(0.79)
     verdict = judge_ceiling(basis(impossible, ceilings=SPREAD_CEILINGS), BOUNDED)
@@ -61,7 +57,6 @@ def test_the_ceilings_own_spread_is_allowed() -> None:
 
 
 def test_samples_of_other_properties_count() -> None:
-    """The fastest sample is that of all that the process measured."""
     device = fast_meters(4.0, sigma=0.1)
     rests = basis(device, ceilings=SPREAD_CEILINGS)
     pairs = rests.screen.pairs(BOUNDED, tiled("gemm/m64-n64-k96/f32"), 16)
@@ -85,7 +80,7 @@ def meters(factor: float) -> SimulatedMeters:
     return SimulatedMeters(time_ns=lambda case: factor * lawful_ns(operator_shape(case.shape)))
 
 
-@pytest.mark.parametrize("factor", [0.1, 1.0, 2.4])
+@pytest.mark.parametrize("factor", [0.1, 2.4])
 def test_an_operator_within_its_limit_passes(factor: float, forecasts: ShapeForecasts) -> None:
     """Weights from a cache make it faster than forecast, which is no finding."""
     verdict = judge_calibrated(basis(meters(factor), forecasts=forecasts), CALIBRATED)
@@ -94,7 +89,6 @@ def test_an_operator_within_its_limit_passes(factor: float, forecasts: ShapeFore
 
 
 def test_an_operator_beyond_its_limit_is_slow(forecasts: ShapeForecasts) -> None:
-    """In the screen and in two fresh processes, with forecast, bound and limit told."""
     device = meters(4.0)
     verdict = judge_calibrated(basis(device, forecasts=forecasts), CALIBRATED)
     assert verdict.outcome is Outcome.SLOW
@@ -106,7 +100,6 @@ def test_an_operator_beyond_its_limit_is_slow(forecasts: ShapeForecasts) -> None
 
 
 def test_what_bounds_nothing_is_invalid(forecasts: ShapeForecasts) -> None:
-    """A forecast as short as the start of a graph, with its ratio all the same; no calibration, with the command."""
     verdict = judge_calibrated(basis(meters(50.0), forecasts=forecasts), ggml("gemv/n8-k32/q8_0"))
     assert verdict.outcome is Outcome.INVALID
     assert "too short to bound" in verdict.reason
@@ -123,22 +116,26 @@ def test_other_subjects_have_no_calibration(case: ShapeCase, forecasts: ShapeFor
 
 
 def is_slow(case: ShapeCase) -> bool:
-    """Whether a planted fault meets a case."""
     return case.shape.of("k") % 32 == 1
 
 
-def test_a_kernel_that_computes_whole_tiles_passes() -> None:
-    """A shape that costs what its padded shape costs is no slower, and tells of both."""
+def test_a_shape_that_costs_no_more_than_its_padded_shape_passes() -> None:
+    """A kernel that skips its padding does better than the property asks; a padded shape is compared with nothing."""
     verdict = judge_padding(basis(SimulatedMeters()), tiled("gemm/m1-n33-k40/f32"))
     assert verdict.outcome is Outcome.PASS
     assert verdict.ratio == pytest.approx(1.0, abs=0.02)
     assert verdict.against_id == "shape/tiled/gemm/m64-n64-k64/f32/tile64-vector8"
     assert "against padded m64-n64-k64, margin 25 %" in verdict.reason
+    meters = SimulatedMeters(time_ns=lambda case: float(case.shape.flops))
+    assert judge_padding(basis(meters), tiled("gemm/m1-n33-k40/f32")).outcome is Outcome.PASS
+    meters = SimulatedMeters()
+    verdict = judge_padding(basis(meters), tiled("gemm/m64-n64-k64/f32"))
+    assert (verdict.outcome, verdict.ratio) == (Outcome.PASS, None)
+    assert not meters.n_samples
 
 
 @pytest.mark.parametrize("case", [tiled("gemm/m1-n33-k33/f32"), ggml("gemm/m1-n33-k33/f32")], ids=["tiled", "ggml"])
 def test_a_slow_path_at_an_edge_regresses(case: ShapeCase) -> None:
-    """Twice the time is found, with what it was compared with and on how many processes."""
     meters = SimulatedMeters(slowdowns=((is_slow, 2.0),))
     verdict = judge_padding(basis(meters), case)
     assert verdict.outcome is Outcome.REGRESSED
@@ -147,22 +144,7 @@ def test_a_slow_path_at_an_edge_regresses(case: ShapeCase) -> None:
     assert meters.n_fresh == 2
 
 
-def test_a_shape_that_is_faster_than_its_padded_shape_passes() -> None:
-    """A kernel that skips its padding does better than the property asks."""
-    meters = SimulatedMeters(time_ns=lambda case: float(case.shape.flops))
-    assert judge_padding(basis(meters), tiled("gemm/m1-n33-k40/f32")).outcome is Outcome.PASS
-
-
-def test_a_padded_shape_holds_without_a_measurement() -> None:
-    """It is its own padded shape."""
-    meters = SimulatedMeters()
-    verdict = judge_padding(basis(meters), tiled("gemm/m64-n64-k64/f32"))
-    assert (verdict.outcome, verdict.ratio) == (Outcome.PASS, None)
-    assert not meters.n_samples
-
-
 def test_a_padded_shape_that_cannot_be_computed_bounds_nothing() -> None:
-    """The verdict is INVALID and says of which shape."""
     meters = SimulatedMeters(problem=lambda case: "too large" if case.shape.of("n") == 64 else None)
     verdict = judge_padding(basis(meters), tiled("bmm/b1-m1-n33-k32/f32"))
     assert verdict.outcome is Outcome.INVALID
@@ -186,7 +168,6 @@ def test_each_dimension_grows_by_its_step() -> None:
 
 
 def test_a_cost_that_grows_with_every_dimension_passes() -> None:
-    """The verdict tells of the dimension that came nearest to failing."""
     meters = SimulatedMeters()
     verdict = judge_growth(basis(meters), WHOLE)
     assert verdict.outcome is Outcome.PASS
@@ -198,7 +179,6 @@ def test_a_cost_that_grows_with_every_dimension_passes() -> None:
 
 @pytest.mark.parametrize(("dimension", "n_compared"), [("m", 1), ("n", 2), ("k", 3)])
 def test_a_cost_that_falls_along_any_dimension_regresses(dimension: str, n_compared: int) -> None:
-    """Dimensions are judged in turn, and none after the first that fails."""
     meters = SimulatedMeters(time_ns=lambda case: 1e6 if case.shape.of(dimension) > 64 else 2e6)
     verdict = judge_growth(basis(meters), WHOLE)
     assert verdict.outcome is Outcome.REGRESSED
@@ -222,21 +202,19 @@ def test_a_dimension_that_cannot_grow_bounds_nothing() -> None:
 AWKWARD = tiled("gemm/m1-n33-k32/f32")
 
 
-def test_a_right_output_passes() -> None:
-    """The ratio is the error over the tolerance, and one process is enough."""
+def test_an_output_is_right_or_wrong() -> None:
+    """One fresh process that computes wrongly as well settles it."""
     meters = SimulatedMeters()
     verdict = judge_correct(basis(meters), AWKWARD)
     assert verdict.outcome is Outcome.PASS
     assert verdict.ratio == pytest.approx(0.01)
     assert meters.n_fresh == 0
-
-
-def test_a_wrong_output_fails() -> None:
-    """One fresh process that computes wrongly as well settles it."""
     meters = SimulatedMeters(wrong=lambda case: case == AWKWARD)
     verdict = judge_correct(basis(meters), AWKWARD)
     assert verdict.outcome is WRONG
     assert verdict.outcome.fails
+    order = list(Outcome)
+    assert order.index(WRONG) < min(map(order.index, (Outcome.REGRESSED, Outcome.SLOW)))
     assert verdict.reason == "computes wrongly: error norm 1, tolerance 0.001; in fresh process 1"
     assert meters.n_fresh == 1
 
@@ -255,7 +233,6 @@ def test_a_race_is_not_excused_by_a_run_that_was_right(last: bool, outcome: Outc
 
 @pytest.mark.parametrize("error_norm", [math.inf, math.nan])
 def test_an_output_that_is_not_finite_has_no_ratio(error_norm: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It fails all the same."""
     deviation = Deviation(error_norm=error_norm, tolerance=1e-3)
     monkeypatch.setattr(SimulatedMeter, "verify", lambda *_: deviation)
     verdict = judge_correct(basis(SimulatedMeters()), AWKWARD)
@@ -279,7 +256,6 @@ def noisy(sigma: float, *, factor: float = 1.0, seed: int = 1) -> SimulatedMeter
 
 
 def odd_cases(count: int) -> list[ShapeCase]:
-    """Draw shapes whose rows are no whole steps long."""
     return [case for case in drawn_cases(2 * count, seed=5) if case.shape.of("k") % 32][:count]
 
 
@@ -324,7 +300,6 @@ def test_a_case_that_crashes_alone_crashes_no_second_time() -> None:
 
 
 def test_a_crash_of_the_padded_shape_is_not_held_against_other_properties() -> None:
-    """There is nothing to compare with, and the case itself is sound."""
     judge = ShapeJudge(SimulatedMeters(crashes=lambda case: case.shape.of("m") == 64))
     verdict = judge.judge(ShapeProperty.PADDING, CASE)
     assert verdict.outcome is Outcome.INVALID
@@ -358,7 +333,6 @@ def test_a_subject_that_cannot_run_is_an_error() -> None:
 
 @pytest.mark.parametrize("margin_ratio", [-0.1, float("nan"), float("inf")])
 def test_a_margin_that_is_none_is_refused(margin_ratio: float) -> None:
-    """The error names it; a judge tells on what it measures."""
     assert ShapeJudge(SimulatedMeters()).fingerprint == {"device": "simulated device"}
     with pytest.raises(ValueError, match="margin_ratio is"):
         ShapeJudge(SimulatedMeters(), margin_ratio=margin_ratio)
@@ -378,7 +352,6 @@ def test_noise_raises_nothing(design: ShapeDesign, sigma: float) -> None:
     ("sigma", "factor", "least"), [(0.05, 1.5, 0.95), (0.05, 2.0, 1.0), (0.12, 1.5, 0.6), (0.12, 2.0, 0.99)]
 )
 def test_a_slowdown_beyond_the_margin_is_found(sigma: float, factor: float, least: float) -> None:
-    """Twice the time practically always; half as much again depends on the noise."""
     judge = ShapeJudge(noisy(sigma, factor=factor))
     verdicts = [judge.judge(ShapeProperty.PADDING, case) for case in odd_cases(100)]
     assert sum(verdict.outcome is Outcome.REGRESSED for verdict in verdicts) >= least * 100
@@ -400,7 +373,6 @@ def test_a_process_that_drew_a_bad_layout_fools_one_process_only() -> None:
 
 
 def test_a_budget_is_the_same_for_every_shape_that_passes() -> None:
-    """A screen takes one request of pairs, whatever it sees."""
     meters = noisy(0.12)
     judge = ShapeJudge(meters)
     cases = odd_cases(20)

@@ -38,7 +38,6 @@ def test_shapes_are_forecast_by_the_boards_own_calibration(
 
 
 def judges(board: LocalBoard, cache_dir: Path) -> ShapeJudges:
-    """Judges of a run on a board, without ceilings."""
     plain = {
         "board": board,
         "old": None,

@@ -97,7 +97,6 @@ def test_what_was_accepted_passes_up_to_the_margin(factor: float, outcome: Outco
 def test_a_shape_of_another_bench_is_judged_and_accepted_by_itself(
     accepted_ratio: float | None, factor: float, outcome: Outcome
 ) -> None:
-    """It fails where it fails; that it does not here says nothing of there, nor what was accepted there of here."""
     verdict = judged(kept(accepted_ratio=accepted_ratio, fingerprint=ELSEWHERE), factor)
     assert verdict.outcome is outcome
     if outcome is not Outcome.REGRESSED:
@@ -105,7 +104,6 @@ def test_a_shape_of_another_bench_is_judged_and_accepted_by_itself(
 
 
 def test_a_wrong_output_is_never_accepted() -> None:
-    """Neither is a crash."""
     wrong = kept(property=ShapeProperty.CORRECT, accepted_ratio=1e9)
     assert judged(wrong, 1.0, wrong=lambda _: True).outcome is WRONG
     assert judged(kept(accepted_ratio=1e9), 1.0, crashes=lambda case: case == CASE).outcome is WRONG
@@ -118,7 +116,6 @@ def test_a_wrong_output_is_never_accepted() -> None:
     ids=["wrong", "no matter of a margin", "without a bound", "worse"],
 )
 def test_only_what_is_as_slow_as_was_accepted_is(changed: dict[str, object]) -> None:
-    """A wrong output is not, however fast it is; nor is what has no bound, or one beyond the margin."""
     verdict = replace(judged(kept(), 2.0), lower_ratio=1.0)
     assert is_accepted(verdict, 2.0, 0.1)
     assert not is_accepted(replace(verdict, **changed), 2.0, 0.1)  # type: ignore[arg-type]

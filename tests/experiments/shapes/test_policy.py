@@ -42,7 +42,6 @@ def grid(
 
 
 def spans(times_ns: list[list[float]], **noise: Any) -> list[tuple[int, int, int]]:
-    """First place, last place and choice of each range."""
     return [(each.first, each.last, each.choice) for each in choose_ranges(grid(times_ns, **noise)).spans]
 
 
@@ -72,28 +71,17 @@ def spans(times_ns: list[list[float]], **noise: Any) -> list[tuple[int, int, int
 def test_a_range_ends_where_another_choice_is_surely_faster(
     times_ns: list[list[float]], sigma: float, expected: list[tuple[int, int, int]]
 ) -> None:
-    """A single size that disagrees ends none, and the end lies where both sides together take least."""
     assert spans(times_ns, sigma=sigma) == expected
 
 
-def test_what_is_no_faster_than_noise_is_not_chosen() -> None:
-    """Of equal choices the default, the best over all sizes, is taken throughout."""
-    assert len(spans([[10, 20, 40], [10, 20, 40], [10, 20, 40]], sigma=0.05)) == 1
-
-
 def test_the_default_is_taken_where_another_is_only_as_good() -> None:
-    """A choice that does not beat the default by more than noise is not taken, though it looks faster."""
+    assert len(spans([[10, 20, 40], [10, 20, 40], [10, 20, 40]], sigma=0.05)) == 1
     found = choose_ranges(grid([[100, 100, 50], [99, 99, 90]], sigma=1e-4))
     assert (found.default, found.worst, found.spans) == (0, 1, (Span(first=0, last=2, choice=0),))
-
-
-def test_the_worst_single_choice_is_the_slowest_over_all_sizes() -> None:
-    """By the geometric mean, in which each size counts the same."""
     assert choose_ranges(grid([[10, 1000], [20, 1200], [90, 900]], sigma=1e-4)).worst == 2
 
 
 def test_noise_widens_what_is_acceptable() -> None:
-    """What is told apart with little noise is not with much."""
     times: list[list[float]] = [[100, 100], [110, 110], [112, 112]]
     assert acceptable(grid(times, sigma=0.001))[:, 0].tolist() == [True, False, False]
     assert acceptable(grid(times, sigma=0.4, n_processes=16))[:, 0].tolist() == [True, True, True]
@@ -107,9 +95,8 @@ def test_noise_makes_rows_in_no_more_than_one_of_twenty_grids() -> None:
 
 
 @pytest.mark.parametrize("crossover", [30, 70, 150])
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_a_crossover_is_found_within_one_step_of_the_grid(crossover: int, seed: int) -> None:
-    """The processor wins below the crossover and the device above; the end of the row lies a step away at most."""
     table = measured(backend_question(), backend_meters(crossing_at(crossover), seed=seed), seed=seed)
     assert [row.choice for row in table.rows] == [CPU, OPENCL]
     place = next(place for place, size in enumerate(FIBONACCI) if size > crossover)
@@ -164,19 +151,10 @@ def test_equal_choices_promise_no_gain_and_the_interval_covers_that() -> None:
 
 
 def test_tiles_are_chosen_by_what_their_padding_costs() -> None:
-    """With times of padded shapes a small tile wins up to its size, and nothing is lost above with many rows."""
     table = measured(tiling_question(), tiling_meters())
     assert table.rows[0].choice.tile == 8
     assert table.rows[-1].choice.tile in (32, 64)
     assert table.gain_over_default.lower_ratio > 1.0
-
-
-def test_what_cannot_be_computed_is_told() -> None:
-    """A choice with a fault is not timed."""
-    meters = SimulatedMeters(wrong=lambda case: case.tiling is not None and case.tiling.tile == 8)
-    table = measured(tiling_question(), {Subject.TILED: meters})
-    assert {each.choice.tile for each in table.left_out} == {8}
-    assert not any("tile8-" in case_id for case_id in meters.n_samples)
 
 
 @pytest.mark.parametrize("n_processes", [4, 7])
@@ -195,7 +173,6 @@ def test_processes_that_cannot_be_parted_are_refused(n_processes: int) -> None:
     ids=["everywhere", "at drawn sizes alone"],
 )
 def test_a_choice_with_a_fault_is_left_out_before_it_promises(fault: dict[str, Any], reason: str) -> None:
-    """At the sizes of the grid or between them; the one backend that is left is the default and the worst."""
     meters = backend_meters(crossing_at(30))
     meters[Subject.GGML_OPENCL] = SimulatedMeters(time_ns=crossing_at(30), **fault)
     table = measured(backend_question(), meters)

@@ -42,12 +42,10 @@ checked = partial(check_table, design=RoundDesign(n_processes=6))
 
 
 def holdings(checks: Iterable[PromiseCheck]) -> list[str]:
-    """The answers in their order."""
     return [each.holding.value for each in checks]
 
 
 def test_what_was_measured_holds() -> None:
-    """An honest table is confirmed, at sizes that it was not made from wherever there are others."""
     meters = backend_meters(crossing_at(55))
     checks = checked(measured(backend_question(), meters), meters)
     assert {each.promise.over for each in checks} == {CPU, OPENCL}
@@ -61,8 +59,8 @@ def test_what_was_measured_holds() -> None:
 @pytest.mark.parametrize(
     ("question", "meters", "n_tables", "most_failed", "least_held"),
     [
-        (backend_question(), partial(backend_meters, crossing_at(70)), 30, 2, 0.0),
-        (tiling_question(), tiling_meters, 20, 1, 0.8),
+        (backend_question(), partial(backend_meters, crossing_at(70)), 15, 1, 0.0),
+        (tiling_question(), tiling_meters, 8, 1, 0.8),
     ],
     ids=["backends", "saws of tiles"],
 )
@@ -100,20 +98,15 @@ def test_saws_do_not_hide_a_lie() -> None:
 
 
 def larger(found: Gain) -> Gain:
-    """Half as large again."""
     return Gain(ratio=1.5 * found.ratio, lower_ratio=1.5 * found.lower_ratio, upper_ratio=1.5 * found.upper_ratio)
 
 
-def test_a_table_that_names_the_loser_fails() -> None:
-    """Where the choice is the slower side, the whole interval lies below 1."""
+def test_a_promise_that_is_not_kept_fails() -> None:
+    """The choice is the slower side, or gains a tenth of what was promised, or computes something else."""
     table = policy_table(rows=(policy_row(1, 512, OPENCL, gain_over_default=gain(1.5)),))
     (check,) = checked(table, backend_meters(crossing_at(100_000)))
     assert (check.holding, check.reason) == (Holding.FAILS, "the choice is slower")
     assert check.promise.over == CPU
-
-
-def test_a_table_that_promises_too_much_fails() -> None:
-    """The right choice with ten times the gain that there is does not hold."""
     meters = backend_meters(crossing_at(5000))
     table = measured(backend_question(), meters)
     (row,) = table.rows
@@ -122,10 +115,6 @@ def test_a_table_that_promises_too_much_fails() -> None:
     assert (check.holding, check.reason) == (Holding.FAILS, "the gain is smaller than promised")
     assert check.measured is not None
     assert check.measured.ratio < check.promise.promised.ratio / 5.0
-
-
-def test_a_choice_that_computes_something_else_fails() -> None:
-    """A sound time of a wrong output is worth nothing, and the shape is named."""
     meters = backend_meters(crossing_at(100))
     meters[Subject.GGML_OPENCL].wrong = lambda case: case.shape.of("n") > 64
     of_cpu, of_opencl = checked(policy_table(), meters)
@@ -136,7 +125,6 @@ def test_a_choice_that_computes_something_else_fails() -> None:
 
 
 def test_an_alternative_that_cannot_be_measured_leaves_it_undecided() -> None:
-    """There is nothing to hold the choice against."""
     meters = backend_meters(crossing_at(100))
     meters[Subject.GGML_OPENCL].problem = lambda case: "gone"
     (check,) = checked(policy_table(rows=(policy_row(1, 512, CPU),)), meters)
@@ -167,7 +155,6 @@ def test_a_row_between_the_best_and_the_worst_has_two_promises() -> None:
 
 
 def test_one_choice_has_nothing_to_check() -> None:
-    """Neither is anything measured."""
     meters = backend_meters(crossing_at(100))
     assert checked(policy_table(worst=CPU, rows=(policy_row(1, 512, CPU),)), meters) == ()
     assert sum(each.n_fresh for each in meters.values()) == 0
@@ -191,18 +178,15 @@ def test_one_choice_has_nothing_to_check() -> None:
     ],
 )
 def test_a_promise_fails_where_its_difference_is_sure(promised: Gain, measured: Gain, expected: Holding) -> None:
-    """Less than promised for sure fails; no gain for sure where one was promised or left open is undecided."""
     assert holding_of(promised, measured)[0] is expected
 
 
 def test_a_table_about_nothing_is_refused() -> None:
-    """Before anything is started."""
     with pytest.raises(ShapeError, match="type 'f64'"):
         checked(policy_table(type="f64"), {})
 
 
 def test_another_device_is_refused_by_the_field_that_differs() -> None:
-    """A policy is about the device that it was measured on."""
     meters = {each: SimulatedMeters() for each in Subject}
     refuse_other_device(shape_policy(), meters)
     elsewhere = MeasuredSubject(subject="tiled", device="card", fingerprint={"device": "card", "driver": "1"})

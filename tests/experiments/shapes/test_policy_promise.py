@@ -30,6 +30,11 @@ def test_a_gain_is_the_geometric_mean_with_students_interval_over_processes() ->
     found = gain_of_range(np.array([[0.0, 0.2], [0.2, 0.4]]), n_drawn=0)
     logs = [math.log(each) for each in (found.lower_ratio, found.ratio, found.upper_ratio)]
     assert logs == pytest.approx([0.2 - 12.7062 * 0.1, 0.2, 0.2 + 12.7062 * 0.1], rel=1e-4)
+    found = gain_of_range(np.full((4, 3), math.log(2.0)), n_drawn=3)
+    assert (found.lower_ratio, found.upper_ratio) == pytest.approx((2.0, 2.0))
+    found = gain_of_range(np.array([[-200.0], [200.0]]), n_drawn=0)
+    assert 0.0 < found.lower_ratio < 1e-100
+    assert 1e100 < found.upper_ratio < math.inf
 
 
 def test_sizes_vary_where_they_stand_for_a_range() -> None:
@@ -47,15 +52,6 @@ def test_a_trend_over_the_range_is_no_spread_within_strata() -> None:
     mixed = rising[:, [0, 9, 1, 8, 2, 7, 3, 6, 4, 5]]
     assert gain_of_range(rising, n_drawn=10).upper_ratio < math.exp(0.45 + 0.06)
     assert gain_of_range(mixed, n_drawn=10).upper_ratio > math.exp(0.45 + 0.3)
-
-
-def test_an_interval_may_be_a_point_and_is_finite() -> None:
-    """Equal numbers have a mean and no error; what is beyond a float is cut, for a file tells no infinity."""
-    found = gain_of_range(np.full((4, 3), math.log(2.0)), n_drawn=3)
-    assert (found.lower_ratio, found.upper_ratio) == pytest.approx((2.0, 2.0))
-    found = gain_of_range(np.array([[-200.0], [200.0]]), n_drawn=0)
-    assert 0.0 < found.lower_ratio < 1e-100
-    assert 1e100 < found.upper_ratio < math.inf
 
 
 def test_intervals_hold_the_truth_as_often_as_they_say() -> None:
@@ -82,12 +78,10 @@ def test_a_gain_is_surely_below_another_by_the_interval_of_their_difference(
 
 
 def drawn(row: PolicyRow, seed: int = 0, **changes: object) -> DrawnSizes:
-    """Draw with a seed."""
     return drawn_sizes(row, FIBONACCI, draw=random.Random(seed), **changes)  # type: ignore[arg-type]
 
 
 def test_sizes_are_spread_over_the_range_evenly_on_its_logarithm() -> None:
-    """Ten strata of equal factors have one size each, from the first to the last."""
     bounds = [10 * 12.8 ** (part / 10) for part in range(11)]
     for seed in range(20):
         found = drawn(policy_row(10, 127, CPU), seed)
@@ -152,7 +146,6 @@ def test_rows_promise_over_their_range_and_the_table_at_its_sizes() -> None:
 
 
 def test_a_promise_and_a_check_of_one_seed_draw_differently() -> None:
-    """Equal seeds give equal plans, other ones other sizes, and a check of the same seed others as well."""
     table = policy_table()
     checked = {each.drawn for each in promises_of(table, QUESTION, seed=1)}
     assert not checked & set(PromisePlan.of(table, QUESTION, seed=1).drawn.values())
@@ -161,7 +154,6 @@ def test_a_promise_and_a_check_of_one_seed_draw_differently() -> None:
 
 
 def test_one_choice_promises_nothing_and_measures_nothing() -> None:
-    """There is nothing to hold it against."""
     table = policy_table(worst=CPU, rows=(policy_row(1, 512, CPU),))
     plan = PromisePlan.of(table, QUESTION, seed=0)
     assert plan.cases == ()

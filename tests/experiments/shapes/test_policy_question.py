@@ -11,7 +11,6 @@ from tests.synthetic_shape_policy import CPU, backend_question, policy_table, sh
 
 
 def test_cases_are_those_of_the_catalogue() -> None:
-    """A choice at a size is a case with the id that sweeps and hunts use, and a case is of one choice."""
     question = tiling_question()
     assert question.case(question.choices[0], 21).case_id == "shape/tiled/gemv/n21-k512/f16/tile8-vector4"
     assert backend_question().case(CPU, 21).case_id == "shape/ggml-cpu/gemv/n21-k512/f16"
@@ -20,7 +19,6 @@ def test_cases_are_those_of_the_catalogue() -> None:
 
 
 def test_vectors_wider_than_their_tile_are_left_out() -> None:
-    """No kernel is built for them; where none is left, or no kernel has such a tile, that is refused."""
     assert [str(each) for each in tilings((8, 16), (4, 16))] == ["tile8-vector4", "tile16-vector4", "tile16-vector16"]
     with pytest.raises(ShapeError, match="vectors of 16: all are wider than the tiles"):
         tilings((8,), (16,))
@@ -39,20 +37,17 @@ def test_vectors_wider_than_their_tile_are_left_out() -> None:
     ],
 )
 def test_what_is_no_grid_is_refused(changes: dict[str, object], message: str) -> None:
-    """Dimensions, sizes and choices are checked before anything is measured."""
     with pytest.raises(ShapeError, match=message):
         tiling_question(**changes)
 
 
 def test_rows_of_blocks_grow_by_blocks() -> None:
-    """Where the inner dimension decides, sizes are whole blocks of the stored type."""
     shape = OperationShape.of_sizes(Operation.GEMV, "q8_0", {"n": 8, "k": 64})
     assert tiling_question(shape=shape, dimension="k", sizes=(32, 64)).step == 32
     assert tiling_question(shape=shape, dimension="n", sizes=(3, 4)).step == 1
 
 
 def test_a_table_asks_what_it_answers() -> None:
-    """From a table comes the question that it answers, with the choices that it names."""
     assert question_of(policy_table()).sizes == policy_table().measured_sizes
     assert question_of(policy_table()).fixed == (("k", 512),)
     assert [str(each) for each in question_of(shape_policy().tables[0]).choices] == ["tile64-vector8", "tile8-vector8"]

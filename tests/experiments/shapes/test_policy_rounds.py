@@ -17,7 +17,6 @@ from tests.synthetic_shape_policy import CPU, OPENCL, backend_meters, backend_qu
 
 
 def is_wide(case: ShapeCase) -> bool:
-    """The largest tile, at one size only."""
     return case.tiling is not None and case.tiling.tile == 64 and case.shape.of("n") == 89
 
 
@@ -49,7 +48,6 @@ def is_refused(case: ShapeCase) -> bool:
     ],
 )
 def test_a_choice_with_a_fault_at_one_shape_is_left_out(meters: SimulatedMeters, reason: str) -> None:
-    """One shape at which it is wrong, refused or fatal is enough; the shape is named, and the others stay."""
     found = vetted(tiling_question(), {Subject.TILED: meters})
     assert [str(each) for each in found.question.choices if each.tile == 64] == []
     assert [str(each.choice) for each in found.left_out] == ["tile64-vector4", "tile64-vector8", "tile64-vector16"]
@@ -69,7 +67,6 @@ def test_choices_may_be_left_out_until_none_is_left() -> None:
 
 
 def test_each_case_has_its_fault_or_none() -> None:
-    """In the order of the cases, and nothing is started for none."""
     question, meters = backend_question(), backend_meters(crossing_at(10))
     meters[Subject.GGML_OPENCL].wrong = lambda case: case.shape.of("n") == 8
     cases = [question.case(choice, size) for choice in question.choices for size in (5, 8)]
@@ -81,7 +78,6 @@ DESIGN = RoundDesign(n_processes=4, n_rounds=3)
 
 
 def cases() -> list[ShapeCase]:
-    """Both sides at two sizes."""
     question = backend_question()
     return [question.case(choice, size) for choice in (CPU, OPENCL) for size in (8, 89)]
 
@@ -90,19 +86,16 @@ class Scripted:
     """Meters whose rounds are slowed down by a factor that is reported, and which note who was asked."""
 
     def __init__(self, subject: Subject, asked: list[Subject], factors: Sequence[float] = (1.0,)) -> None:
-        """Begin with the first factor."""
         self.subject = subject
         self.asked = asked
         self.factors = list(factors)
         self.n_launches: list[int | None] = []
 
     def resident(self) -> ShapeMeter:
-        """Nobody asks for it."""
         raise AssertionError
 
     @contextmanager
     def fresh(self) -> Iterator[ShapeMeter]:
-        """Give a meter that has the script's factors."""
         script = self
 
         class Meter(SimulatedMeter):
@@ -118,7 +111,6 @@ class Scripted:
 
 
 def test_times_are_those_of_the_cases_by_process() -> None:
-    """Without noise each gives the logarithm of the times, in the order of the cases; all are fresh, and ended."""
     time_ns = crossing_at(100)
     meters = backend_meters(time_ns, sigma=0.0, placement_sigma=0.0, process_sigma=0.0)
     found = measure_rounds(meters, cases(), design=DESIGN)
@@ -127,7 +119,6 @@ def test_times_are_those_of_the_cases_by_process() -> None:
 
 
 def test_two_subjects_take_turns() -> None:
-    """The order changes from round to round, and from process to process."""
     asked: list[Subject] = []
     meters = {each: Scripted(each, asked) for each in (Subject.GGML_CPU, Subject.GGML_OPENCL)}
     measure_rounds(meters, cases(), design=DESIGN)
@@ -154,25 +145,12 @@ def test_two_subjects_have_equally_many_launches_a_sample() -> None:
 
 
 def test_the_first_round_of_a_process_does_not_count() -> None:
-    """What a process takes to get going is in nobody's time; of one subject each request says how many launches."""
+    """What a process takes to get going is in nobody's time, and what slows a whole round cancels from ratios."""
     found, meters = tiled_times([50.0, 1.0, 1.0, 1.0] * 4)
     np.testing.assert_allclose(np.exp(found), np.tile([10_000.0, 20_000.0], (4, 1)), rtol=1e-6)
     assert set(meters.n_launches) == {None}
-
-
-def test_what_slows_a_whole_round_cancels_from_ratios() -> None:
-    """A round that takes twice as long leaves the ratio of two cases as it is."""
     found, _ = tiled_times([1.0, 1.0, 2.0, 7.0] * 4)
     np.testing.assert_allclose(np.exp(found[:, 1] - found[:, 0]), 2.0)
-
-
-def test_progress_is_told_before_and_after_every_round() -> None:
-    """Rounds that do not count take time as well, and are reported."""
-    told: list[tuple[int, int]] = []
-    measure_rounds(
-        backend_meters(crossing_at(100)), cases(), design=DESIGN, progress=lambda *counts: told.append(counts)
-    )
-    assert told == [(number, 16) for number in range(17)]
 
 
 @pytest.mark.parametrize(("n_processes", "n_rounds"), [(2, 4), (4, 0)])

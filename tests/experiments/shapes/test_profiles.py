@@ -24,5 +24,4 @@ def test_a_profile_draws_its_shapes(name: str) -> None:
 
 
 def test_verbosity_is_what_hypothesis_was_asked_for() -> None:
-    """Other settings of the session do not reach the hunts."""
     assert hunt_settings().verbosity == settings().verbosity

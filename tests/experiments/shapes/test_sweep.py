@@ -16,12 +16,10 @@ CASES = bmm_setting(range(1, 101)).cases
 
 
 def n_of(case: ShapeCase) -> int:
-    """The swept size."""
     return case.shape.of("n")
 
 
 def measure(meters: SimulatedMeters, *, verifies: bool = True) -> tuple[SweptCase, ...]:
-    """Three rounds."""
     return measure_sweep(meters.resident(), CASES, n_rounds=3, seed=1, verifies=verifies, told=nobody)
 
 
@@ -30,7 +28,6 @@ def nobody(stage: str, n_done: int, n_all: int) -> None:
 
 
 def test_each_case_has_a_sample_of_each_round() -> None:
-    """In the order of the cases, whatever order they were run in."""
     found = measure(SimulatedMeters(time_ns=staircase(64), sigma=0.0))
     assert [each.case for each in found] == list(CASES)
     assert {each.samples_ns for each in found[:64]} == {(128_000,) * 3}
@@ -43,18 +40,15 @@ class NotingMeter(SimulatedMeter):
     """Notes the sizes of each call, in the order in which they were asked for."""
 
     def __init__(self) -> None:
-        """Start a device without noise."""
         super().__init__(SimulatedMeters(sigma=0.0))
         self.sizes: list[int] = []
 
     def round(self, cases: Sequence[ShapeCase], *, order_seed: int, n_launches: int | None = None) -> tuple[int, ...]:
-        """Note, then measure."""
         self.sizes += map(n_of, cases)
         return super().round(cases, order_seed=order_seed)
 
 
 def test_each_round_has_an_order_of_its_own() -> None:
-    """No size is always early; the same seed draws the same orders, and another one others."""
     meters = [NotingMeter() for _ in range(3)]
     for meter, seed in zip(meters, (1, 1, 2), strict=True):
         measure_sweep(meter, CASES, n_rounds=3, seed=seed, verifies=False, told=nobody)
@@ -79,7 +73,6 @@ def test_a_case_that_always_crashes_is_left_out() -> None:
 
 
 def test_a_crash_that_does_not_come_again_costs_no_size() -> None:
-    """A process that was killed once is started again; one that always crashes is not tried at each of all sizes."""
     crashes = iter([True])
     meters = SimulatedMeters(crashes=lambda case: next(crashes, False))
     found = measure(meters, verifies=False)
@@ -90,7 +83,6 @@ def test_a_crash_that_does_not_come_again_costs_no_size() -> None:
 
 
 def test_what_cannot_be_computed_is_left_out_with_its_reason() -> None:
-    """Where nothing can be, the sweep is refused."""
     meters = SimulatedMeters(problem=lambda case: "too wide" if n_of(case) > 90 else None)
     found = measure(meters)
     assert [each.missing for each in found] == [None] * 90 + ["too wide"] * 10
@@ -99,7 +91,6 @@ def test_what_cannot_be_computed_is_left_out_with_its_reason() -> None:
 
 
 def test_wrong_outputs_are_told() -> None:
-    """They are measured all the same; unverified cases have no deviation."""
     meters = SimulatedMeters(wrong=lambda case: n_of(case) == 7)
     found = measure(meters)
     assert [n_of(each.case) for each in found if each.deviation and not each.deviation.is_correct] == [7]
@@ -108,7 +99,6 @@ def test_wrong_outputs_are_told() -> None:
 
 
 def test_every_step_is_told() -> None:
-    """From none to all of both stages."""
     told: list[tuple[str, int, int]] = []
     measure_sweep(
         SimulatedMeters().resident(),

@@ -21,29 +21,20 @@ QUIET = [0.001] * 512
 
 
 def jump(size: int, height_ns: float = 1000.0, step: int = 1) -> Jump:
-    """A jump behind a size."""
     return Jump(size=size, next_size=size + step, height_ns=height_ns, height_ratio=0.1)
 
 
-def test_each_multiple_is_found_or_missed() -> None:
-    """What is at no multiple is extra, and a fall is neither."""
+def test_each_multiple_is_found_missed_or_hidden() -> None:
+    """What is at no multiple is extra, and a fall is neither; of coarse sizes the jump between 61 and 71 is at 64."""
     found = compare_steps([jump(64), jump(70), jump(128, -5.0), jump(192)], SIZES, 64, QUIET)
     assert found.found == (64, 192)
     assert found.missed == (128, 256, 320, 384, 448)
     assert found.extra == (70,)
     assert found.hidden == ()
-
-
-def test_a_multiple_counts_with_three_sizes_at_either_side() -> None:
-    """Of coarse sizes the jump between 61 and 71 is at 64."""
     assert compare_steps([], range(1, 131), 64, QUIET).missed == (64,)
     assert compare_steps([], range(1, 132), 64, QUIET).missed == (64, 128)
     assert compare_steps([], range(63, 132), 64, QUIET).missed == (128,)
     assert compare_steps([jump(61, step=10)], range(1, 512, 10), 64, QUIET).found == (64,)
-
-
-def test_what_noise_would_hide_is_not_missed() -> None:
-    """The higher the size, the smaller a tile's share of it."""
     found = compare_steps([], SIZES, 64, [0.08] * 512)
     assert found.missed == (64, 128, 192)
     assert found.hidden == (256, 320, 384, 448)
@@ -51,12 +42,10 @@ def test_what_noise_would_hide_is_not_missed() -> None:
 
 @pytest.mark.parametrize("period", [8, 32, 100, 150])
 def test_a_period_is_that_of_the_jumps(period: int) -> None:
-    """Whatever tile was expected."""
     assert period_of([jump(size) for size in range(period, 510, period)], SIZES) == period
 
 
 def test_a_period_stands_what_is_missed_and_what_lies_between() -> None:
-    """Jumps count by their heights; of a million distances one is found; anywhere, alone or falling they have none."""
     jumps = [jump(size) for size in (64, 128, 256, 320, 384, 448)]
     assert period_of([jump(30, 50.0), *jumps, jump(400, 60.0)], SIZES) == 64
     sizes = range(1, 1 << 20, 128)
@@ -105,7 +94,6 @@ def test_a_quantile_between_two_modes_is_not_taken(slow_share: float, part: floa
 
 
 def test_few_sizes_have_the_quartile() -> None:
-    """They have no neighbours to agree with."""
     assert choose_part([[1, 2, 3], [1, 2, 3]]) == QUARTILE
 
 
@@ -148,7 +136,7 @@ def test_a_perfect_staircase_is_the_model() -> None:
     assert (sweep.device, sweep.n_rounds) == ("simulated device", 15)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_a_noisy_staircase_is_still_one(seed: int) -> None:
     """A launch's fixed time of a tenth of a tile's, and samples that scatter by 3 %."""
     time_ns = partial(padded_time_ns, launch_ns=5_000.0)
@@ -161,7 +149,7 @@ def test_a_noisy_staircase_is_still_one(seed: int) -> None:
     assert 0.005 < sweep.noise_ratio < 0.02
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_a_straight_line_follows_no_tile(seed: int) -> None:
     """Its efficiency is the same everywhere, although the ranks of its times agree with the staircase's."""
     sweep = swept(bmm_setting(), SimulatedMeters(time_ns=line, seed=seed))
@@ -186,7 +174,6 @@ def test_a_staircase_of_another_tile_has_its_own_period() -> None:
 
 
 def test_noise_that_hides_steps_is_told() -> None:
-    """Samples that scatter by half of themselves."""
     sweep = swept(bmm_setting(), SimulatedMeters(time_ns=staircase(64), sigma=0.5))
     assert sweep.tile_steps is not None
     assert set(sweep.tile_steps.hidden) >= {320, 384, 448}
@@ -194,7 +181,6 @@ def test_noise_that_hides_steps_is_told() -> None:
 
 
 def test_without_a_whole_tile_the_best_of_all_is_the_measure() -> None:
-    """Of a subject without a tile, steps and their period are reported."""
     sweep = swept(bmm_setting(tile=None), SimulatedMeters(time_ns=staircase(32), sigma=0.003))
     assert (sweep.tile_steps, sweep.rank_correlation, sweep.time_rank_correlation) == (None, None, None)
     assert sweep.period == 32
@@ -204,7 +190,6 @@ def test_without_a_whole_tile_the_best_of_all_is_the_measure() -> None:
 
 
 def test_a_size_without_a_time_is_missing_and_no_more() -> None:
-    """The others have their efficiencies, and the steps are found around it."""
     meters = SimulatedMeters(crashes=lambda case: case.shape.of("n") in (64, 200), sigma=0.003)
     sweep = swept(bmm_setting(), meters, verifies=True)
     assert [point.size for point in sweep.points if point.missing] == [64, 200]
@@ -216,7 +201,6 @@ def test_a_size_without_a_time_is_missing_and_no_more() -> None:
 
 
 def test_correctness_is_told_of_each_size() -> None:
-    """None where nothing was verified."""
     meters = SimulatedMeters(wrong=lambda case: case.shape.of("n") == 3)
     sweep = swept(bmm_setting(range(1, 9)), meters, verifies=True)
     assert [point.is_correct for point in sweep.points] == [True, True, False, True, True, True, True, True]

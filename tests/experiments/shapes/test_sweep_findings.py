@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from perfsuite.errors import PerfsuiteError
 from perfsuite.experiments.shapes.sweep_findings import (
     quantile_name,
     shape_sweep_chart,
@@ -37,20 +36,13 @@ def test_a_row_has_a_size(tmp_path: Path) -> None:
     assert shape_sweep_chart(sweep).panels[0].lines[0].x == (1.0, 3.0)
 
 
-def test_a_file_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
-    """It is named."""
-    (tmp_path / "file").touch()
-    with pytest.raises(PerfsuiteError, match=r"sweep\.csv: cannot be written"):
-        write_sweep_csv(swept(bmm_setting(range(1, 4)), SimulatedMeters()), tmp_path / "file" / "sweep.csv")
-
-
 STAIRCASE = SimulatedMeters(time_ns=staircase(64), sigma=0.0)
 
 
-def test_times_are_drawn_beside_the_model_and_the_ideal() -> None:
-    """In microseconds; at a whole tile all three meet."""
+def test_times_and_efficiencies_are_drawn_beside_the_model() -> None:
+    """In microseconds; at a whole tile all three meet. The finding is the title, with the setting below it."""
     chart = shape_sweep_chart(swept(bmm_setting(), STAIRCASE))
-    times, _ = chart.panels
+    times, efficiencies = chart.panels
     measured, model, ideal = times.lines
     assert measured.x == model.x == ideal.x == tuple(map(float, range(1, 513)))
     assert measured.y == pytest.approx(model.y)
@@ -58,12 +50,6 @@ def test_times_are_drawn_beside_the_model_and_the_ideal() -> None:
     assert (ideal.y[0], ideal.y[63]) == pytest.approx((2.0, 128.0))
     assert ideal.is_reference
     assert b"<svg" in picture_bytes(chart, "svg")
-
-
-def test_efficiencies_are_drawn_below() -> None:
-    """Measured and model, over the same axis, with the means; the finding is the title, with the setting below it."""
-    chart = shape_sweep_chart(swept(bmm_setting(), STAIRCASE))
-    times, efficiencies = chart.panels
     measured, model = efficiencies.lines
     assert [line.label for line in efficiencies.lines] == [line.label for line in times.lines[:2]]
     assert measured.y == pytest.approx(model.y)
@@ -112,7 +98,6 @@ def test_what_disagrees_with_the_tile_is_told() -> None:
 
 
 def test_a_sweep_without_multiples_says_what_there_is() -> None:
-    """Of ggml's operators the distance of what is found, or none; of the model alone its mean."""
     assert sweep_finding(swept(bmm_setting(tile=None), SimulatedMeters(time_ns=staircase(32), sigma=0.003))) == (
         "15 steps, 32 apart"
     )
@@ -136,7 +121,6 @@ def test_wrong_missing_and_falling_sizes_are_named() -> None:
 
 
 def test_lists_and_quantiles_have_words() -> None:
-    """Of many sizes the first eight are listed; a time is the lower quartile, unless it lies between two modes."""
     assert size_list((1, 2)) == "1, 2"
     assert size_list(tuple(range(10))) == "0, 1, 2, 3, 4, 5, 6, 7 and 2 more"
     sweep = swept(bmm_setting(range(1, 41)), SimulatedMeters())

@@ -11,7 +11,6 @@ from perfsuite.experiments.shapes.sweep_jumps import (
     find_jumps,
     local_noise_ratios,
     noise_ratio,
-    penalty,
     roughness_ratio,
 )
 
@@ -19,12 +18,10 @@ SIZES = range(1, 513)
 
 
 def steps_of(tile: int) -> list[float]:
-    """A staircase over a fixed time."""
     return [20_000.0 + 300.0 * math.ceil(size / tile) * tile for size in SIZES]
 
 
 def noisy(times: list[float], share: float, seed: int) -> list[float]:
-    """Times that each scatter by a share of themselves."""
     draws = np.random.default_rng(seed)
     return [time * (1.0 + share * float(draws.standard_normal())) for time in times]
 
@@ -39,7 +36,6 @@ def test_each_step_of_a_staircase_is_found(tile: int, share: float) -> None:
 
 
 def test_a_jump_has_its_height() -> None:
-    """In time, and over the time before it; where a larger size is faster it is negative."""
     first = find_jumps(SIZES, steps_of(64))[0]
     assert first.height_ns == pytest.approx(64 * 300.0)
     assert first.height_ratio == pytest.approx(64 * 300.0 / (20_000.0 + 64 * 300.0))
@@ -51,21 +47,16 @@ def test_a_jump_has_its_height() -> None:
 @pytest.mark.parametrize("share", [0.0005, 0.003, 0.01, 0.03, 0.1])
 @pytest.mark.parametrize("fixed_ns", [0.0, 20_000.0])
 def test_a_straight_line_has_no_steps(share: float, fixed_ns: float) -> None:
-    """However quiet or noisy it is."""
     line = [fixed_ns + 300.0 * size for size in SIZES]
     assert [find_jumps(SIZES, noisy(line, share, seed)) for seed in range(10)] == [()] * 10
 
 
-def test_a_bend_is_no_step() -> None:
+def test_neither_a_bend_nor_a_disturbed_size_is_a_step() -> None:
     """A line that goes on twice as steep, and one that grows ever steeper, have at most one false step in 20."""
     kink = [20_000.0 + max(300.0 * size, 600.0 * size - 60_000.0) for size in SIZES]
     curve = [20_000.0 + 300.0 * size + size**2 for size in SIZES]
     sweeps = [find_jumps(SIZES, noisy(times, 0.01, seed)) for times in (kink, curve) for seed in range(10)]
     assert sum(map(len, sweeps)) <= 1
-
-
-def test_a_single_disturbed_size_makes_no_steps() -> None:
-    """It is far from both of its neighbours."""
     times = noisy(steps_of(64), 0.003, 1)
     times[200] *= 3.0
     assert [jump.size for jump in find_jumps(SIZES, times)] == list(range(64, 510, 64))
@@ -85,7 +76,6 @@ def test_noise_is_what_differs_from_neighbours() -> None:
 
 
 def test_noise_is_told_where_it_is() -> None:
-    """A sweep that is noisy in its second half is noisy there, and the first has the noise of all."""
     times = [*noisy([1000.0] * 300, 0.002, 3), *noisy([1000.0] * 212, 0.1, 4)]
     ratios = local_noise_ratios(times)
     assert len(ratios) == 512
@@ -96,11 +86,4 @@ def test_noise_is_told_where_it_is() -> None:
 
 @pytest.mark.parametrize("n_points", [0, 1, 2, 5])
 def test_too_few_sizes_have_no_steps(n_points: int) -> None:
-    """Three at either side is the least."""
     assert find_jumps(range(n_points), [float(size**3) for size in range(n_points)]) == ()
-
-
-def test_a_piece_must_be_worth_its_parameters() -> None:
-    """More than the three of the Schwarz criterion."""
-    assert penalty(512) == pytest.approx(4.0 * math.log(512))
-    assert penalty(0) > 0.0

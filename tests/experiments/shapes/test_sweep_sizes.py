@@ -31,13 +31,11 @@ from perfsuite.workload.shapes.operation_shape import Operation, OperationShape
     ],
 )
 def test_sizes_are_lists_steps_or_ranges(text: str, step: int, expected: tuple[int, ...]) -> None:
-    """A list is sorted, a range with a step is even, and one without grows by Fibonacci, in whole blocks."""
     assert sizes_of("n", text, step) == expected
 
 
 @pytest.mark.parametrize("text", ["", "x", "1:", "0", "0:4", "5:4", "1:5:0", "1,,2", "-1", "1:99999999", "1:500:2"])
 def test_what_names_no_sizes_is_refused(text: str) -> None:
-    """The dimension and the text are named, and what is accepted."""
     with pytest.raises(ShapeError, match=rf"^n: '{text}'.*expected"):
         sizes_of("n", text)
 
@@ -69,13 +67,11 @@ def test_what_is_not_given_is_as_in_a_sweep(operation: Operation) -> None:
     ],
 )
 def test_exactly_one_dimension_decides(texts: dict[str, str], message: str) -> None:
-    """A table has one dimension."""
     with pytest.raises(ShapeError, match=message):
         grid_sizes(Operation.GEMV, "f16", texts)
 
 
 def ranges(**texts: str) -> dict[str, SizeRange]:
-    """Sizes as they were given."""
     return {name: size_range(size_option(name), text) for name, text in texts.items()}
 
 
@@ -105,7 +101,6 @@ def test_a_range_holds_its_last_size() -> None:
     ],
 )
 def test_what_is_no_size_is_refused(text: str, message: str) -> None:
-    """With the option and what it takes."""
     with pytest.raises(ShapeError, match=message) as refusal:
         size_range("--n", text)
     assert str(refusal.value).startswith(f"--n={text}: ")
@@ -130,7 +125,6 @@ def test_the_range_is_what_is_swept() -> None:
     ],
 )
 def test_exactly_one_range_is_swept(texts: dict[str, str], message: str) -> None:
-    """Of two sizes or more."""
     with pytest.raises(ShapeError, match=message):
         swept_dimension(Operation.GEMM, ranges(**texts))
 
@@ -148,7 +142,6 @@ def test_products_and_rows_fill_the_compute_units() -> None:
     [(2, {}, (32, 8)), (6, {}, (48, 8)), (2, {"kvheads": "5"}, (40, 5)), (2, {"heads": "12"}, (12, 4))],
 )
 def test_heads_are_a_multiple_of_all(n_compute_units: int, texts: dict[str, str], heads: tuple[int, int]) -> None:
-    """Of the compute units and of the KV heads, which divide the heads that were given."""
     found = fixed(Operation.ATTENTION, n_compute_units, **texts)
     assert (found["heads"], found["kvheads"], found["head"]) == (*heads, 64)
 
@@ -159,9 +152,3 @@ def test_default_sizes_are_whole_blocks(operation: Operation, type: str) -> None
     """So that every type has every operation."""
     found = all_sizes(operation, {}, type=type, tile=64, n_compute_units=4)
     OperationShape.of_sizes(operation, type, {name: each.sizes[0] for name, each in found.items()})
-
-
-def test_options_are_called_as_people_type_them() -> None:
-    """KV heads and the head's size have longer names."""
-    options = ["--heads", "--kv-heads", "--head-size", "--context"]
-    assert [size_option(name) for name in Operation.ATTENTION.dimensions] == options

@@ -21,7 +21,6 @@ REFERENCE = 0.80
 
 
 def accuracies(folder: Path, name: str, accuracy: float, metric: str = "acc,none") -> Path:
-    """Write a file of lm-evaluation-harness."""
     path = folder / f"{name.replace(' ', '-')}.json"
     path.write_text(json.dumps({"results": {"arc_easy": {metric: accuracy}}}))
     return path
@@ -61,7 +60,6 @@ def plan(tmp_path: Path) -> StudyPlan:
 
 @pytest.fixture
 def latencies() -> dict[str, TokenLatency]:
-    """Return the latency of each run."""
     return {
         name: TokenLatency(prefill_samples_s=(prefill_s,), decode_samples_s=(decode_s,), source="given")
         for name, (_, prefill_s, decode_s) in NUMBERS.items()

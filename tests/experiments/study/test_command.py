@@ -25,7 +25,6 @@ SUITE, PLAN = EXAMPLES / "made-up-suite.toml", EXAMPLES / "plan.toml"
 
 
 def study() -> Study:
-    """Return the example whose numbers are all made up."""
     plan = read_plan(SUITE)
     return join(plan, read_scores(plan), known_latencies(plan, None))
 
@@ -68,7 +67,6 @@ def test_a_given_latency_is_one_sample() -> None:
 
 
 def test_a_stored_run_is_divided_by_its_prompt(tmp_path: Path) -> None:
-    """A gather of embeddings belongs to the prefill; a decode sample is one token already."""
     path = write_phase_run(
         tmp_path, WORKLOAD, prefill=[9 * 10**9, 19 * 10**9], embedding=[10**9, 10**9], decode=[5 * 10**8]
     )
@@ -82,14 +80,12 @@ def test_a_stored_run_is_divided_by_its_prompt(tmp_path: Path) -> None:
     ("scenario", "phases"), [("p100-g4", ["decode"]), ("p100-g4", ["prefill"]), ("p0-g4", ["prefill", "decode"])]
 )
 def test_a_run_without_both_phases_is_refused(scenario: str, phases: list[str], tmp_path: Path) -> None:
-    """Neither a prompt alone nor a generation alone will do."""
     path = write_phase_run(tmp_path, f"smollm2-135m-q8_0/{scenario}", **{phase: [10**9] for phase in phases})
     with pytest.raises(PerfsuiteError, match=r"run\.json: has no valid prefill and decode"):
         known_latencies(with_first(run_file=path), None)
 
 
 def test_a_runs_own_latency_goes_before_an_earlier_study(tmp_path: Path) -> None:
-    """The earlier study counts where the plan has nothing; runs that it has and the plan lacks are left out."""
     latency = {"source": "measured", "prefill_samples_s": [1], "decode_samples_s": [3]}
     earlier = tmp_path / "x.json"
     earlier.write_text(json.dumps({"latencies": {NAME: latency, "other f16": latency}}))
@@ -107,11 +103,11 @@ def _latency(samples: str, source: str = '"m"') -> str:
 @pytest.mark.parametrize(
     "content",
     [
-        *("", "[]", "{}", '{"latencies": 3}', '{"latencies": {"a": {}}}', "[" * 100_000),
-        *(_latency(samples) for samples in ("1" + "0" * 400, '"x"', "NaN", "1e999")),
+        '{"latencies": {"a": {}}}',
+        _latency("1e999"),
         _latency("1", source='"\\ud800"'),
     ],
-    ids=range(11),
+    ids=["no latency", "no number", "half a surrogate pair"],
 )
 def test_another_file_is_no_study(content: str, tmp_path: Path) -> None:
     """It is reported by its name: other JSON, what is nested too deeply, no numbers, and half a surrogate pair."""
@@ -161,7 +157,6 @@ def test_programs_read_the_same(capsys: Streams) -> None:
 
 
 def test_a_picture_and_a_file_are_written(tmp_path: Path, capsys: Streams) -> None:
-    """The picture tells the knee; what is written can be read as an earlier study."""
     picture, output = tmp_path / "x.svg", tmp_path / "x.json"
     assert main(["study", str(SUITE), "--plot", str(picture), "--output", str(output)]) == 0
     told = "the knee of the frontier is pythia-410m q4_0, 7.90 ms an output token at 0.500 of the reference's accuracy"
@@ -173,7 +168,6 @@ def test_a_picture_and_a_file_are_written(tmp_path: Path, capsys: Streams) -> No
 
 
 def test_a_dry_run_tells_what_would_be_measured(tmp_path: Path, capsys: Streams) -> None:
-    """Two runs over three lengths; nothing where an earlier study has them."""
     assert main(["study", str(PLAN), "--dry-run"]) == 0
     out = capsys.readouterr().out
     assert "6 workloads to be measured, 3 fresh processes each" in out
@@ -209,7 +203,6 @@ def test_what_is_missing_is_measured(tmp_path: Path, capsys: Streams, monkeypatc
             'metric = "f1"',
             "task 'arc_easy': metric 'f1' is not there; metrics are acc_norm,none",
         ),
-        ('name = "arc_easy"', 'name = "piqa"', "task 'piqa' is not there; tasks are arc_challenge, arc_easy"),
         ("q8_0.json", "none.json", "smollm2-135m-none.json: cannot be read"),
         ('quantization = "q4_0"', 'quantization = "q9"', "q9"),
         ('quantization = "q4_0"', 'quantization = "q4_0"\nrun_file = "lengths.txt"', "lengths.txt"),
@@ -218,7 +211,6 @@ def test_what_is_missing_is_measured(tmp_path: Path, capsys: Streams, monkeypatc
 def test_mistakes_are_told_before_anything_is_measured(
     old: str, new: str, message: str, tmp_path: Path, refused: Refused
 ) -> None:
-    """Scores, weights and stored runs are looked up first."""
     shutil.copytree(EXAMPLES, tmp_path / "study")
     path = tmp_path / "study" / "plan.toml"
     text = path.read_text()
@@ -227,18 +219,8 @@ def test_mistakes_are_told_before_anything_is_measured(
     assert message in refused(["study", str(path)])
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["none.toml"], "none.toml: cannot be read"),
-        ([str(SUITE), "--plot", "x.pdf"], "x.pdf: suffix is '.pdf'"),
-        ([str(SUITE), "--from", "none.json"], "none.json: cannot be read"),
-        ([str(SUITE), "--from", str(SUITE)], "made-up-suite.toml: is not a study"),
-    ],
-)
-def test_a_mistake_is_one_line(arguments: list[str], message: str, refused: Refused) -> None:
-    """Files that are missing or of another kind."""
-    assert message in refused(["study", *arguments])
+def test_a_picture_of_another_form_is_refused(refused: Refused) -> None:
+    assert "x.pdf: suffix is '.pdf'" in refused(["study", str(SUITE), "--plot", "x.pdf"])
 
 
 @pytest.mark.parametrize("arguments", [[], ["--dry-run"]])
@@ -268,7 +250,6 @@ def test_a_dry_run_checks_the_device_and_the_lengths(tmp_path: Path, refused: Re
 
 
 def test_json_is_strict_and_begins_with_its_schema(tmp_path: Path, capsys: Streams) -> None:
-    """A standard error of NaN is null."""
     shutil.copytree(EXAMPLES, tmp_path / "study")
     for path in (tmp_path / "study" / "accuracies").glob("*.json"):
         plain = json.loads(path.read_text())

@@ -27,12 +27,10 @@ def frontier(*pairs: tuple[float, float]) -> Frontier:
 
 
 def names(found: Frontier) -> list[str]:
-    """Return what is on the frontier."""
     return [each.name for each in found.members]
 
 
 def test_what_is_slower_and_no_better_is_left_out() -> None:
-    """The frontier goes from the fastest to the most accurate; equals do not dominate each other."""
     assert names(frontier((4, 0.9), (1, 0.2), (2, 0.6), (3, 0.5), (5, 0.9), (1, 0.1))) == ["1", "2", "0"]
     assert names(frontier((1, 0.5), (1, 0.5), (2, 0.5))) == ["0", "1"]
 
@@ -66,7 +64,6 @@ def test_the_knee_is_furthest_above_the_chord(pairs: list[tuple[float, float]]) 
 
 @given(pairs=PAIRS, scale_s=st.sampled_from([0.5, 4.0]), scale=st.sampled_from([0.25, 8.0]))
 def test_the_knee_depends_on_no_unit(pairs: list[tuple[float, float]], scale_s: float, scale: float) -> None:
-    """Other units of time and accuracy leave it where it is."""
     knee = frontier(*pairs).knee
     other = frontier(*((latency_s * scale_s, accuracy * scale) for latency_s, accuracy in pairs)).knee
     assert (knee and knee.name) == (other and other.name)
@@ -83,7 +80,6 @@ def test_the_knee_depends_on_no_unit(pairs: list[tuple[float, float]], scale_s: 
     ],
 )
 def test_nothing_above_the_chord_is_no_knee(pairs: list[tuple[float, float]]) -> None:
-    """Neither one nor two points have one, nor a line, nor a bend the other way."""
     assert frontier(*pairs).knee is None
 
 
@@ -100,12 +96,10 @@ Latencies = dict[str, TokenLatency]
 
 
 def joined(plan: StudyPlan, latencies: Latencies) -> Study:
-    """Join a plan's scores with latencies."""
     return join(plan, read_scores(plan), latencies)
 
 
 def test_a_point_has_both(plan: StudyPlan, latencies: Latencies) -> None:
-    """Its accuracy normalised to the reference, and the latency of either kind of token."""
     point = joined(plan, latencies).points[1]
     assert (point.task, point.run.name, point.normalised_accuracy) == ("arc_easy", "small q4_0", pytest.approx(0.45))
     assert [point.latency_s(kind) for kind in TokenKind] == [1.25, 2.0]
@@ -129,7 +123,6 @@ def test_frontiers_are_of_all_and_of_each_suite(plan: StudyPlan, latencies: Late
 
 
 def test_one_suite_has_its_frontiers_once(plan: StudyPlan, latencies: Latencies) -> None:
-    """The frontier over all suites is then its own."""
     one = replace(plan, runs=tuple(replace(run, suite="all") for run in plan.runs))
     assert [each.suite for each in joined(one, latencies).frontiers] == [None, None]
 
@@ -147,7 +140,6 @@ def test_quantisations_are_scored_beside_their_originals(plan: StudyPlan, latenc
 
 
 def test_models_without_an_original_have_no_score(plan: StudyPlan, latencies: Latencies) -> None:
-    """Only where both are there is there anything to compare."""
     without = replace(plan, runs=tuple(run for run in plan.runs if run.name != "small f16"))
     assert [row.run.name for row in joined(without, latencies).quantizations] == ["large q4_0"]
 
@@ -166,7 +158,6 @@ def test_guessing_has_no_score(plan: StudyPlan, latencies: Latencies, tmp_path: 
 
 
 def test_a_run_without_a_latency_is_refused(plan: StudyPlan, latencies: Latencies) -> None:
-    """All that are missing are named."""
     del latencies["small f16"], latencies["large q4_0"]
     with pytest.raises(PerfsuiteError, match="no latency of small f16, large q4_0"):
         joined(plan, latencies)

@@ -46,7 +46,6 @@ def test_each_run_has_a_workload_for_each_length(plan: StudyPlan, tmp_path: Path
 
 
 def test_what_is_known_is_not_measured(plan: StudyPlan, tmp_path: Path) -> None:
-    """Runs with a latency or a file have no workload."""
     first, second, *others = plan.runs
     known = replace(first, latency=GivenLatency(prefill_s_per_token=1.0, decode_s_per_token=1.0))
     found = study_points(
@@ -55,15 +54,7 @@ def test_what_is_known_is_not_measured(plan: StudyPlan, tmp_path: Path) -> None:
     assert {point.sweep for point in found} == {"large f16", "large q4_0"}
 
 
-def test_unknown_weights_are_refused_before_anything_runs(plan: StudyPlan, tmp_path: Path) -> None:
-    """A name that the catalogue lacks."""
-    unknown = replace(plan, runs=(replace(plan.runs[0], weights="llama-9-9b-q4_0"),))
-    with pytest.raises(PerfsuiteError, match="llama-9-9b"):
-        study_points(unknown, models_dir=tmp_path, n_threads=2)
-
-
 def test_a_prompt_must_fit_what_the_model_was_trained_for(plan: StudyPlan, tmp_path: Path) -> None:
-    """The generation counts too; as much as fits is accepted."""
     n_ctx = study_points(plan, models_dir=tmp_path, n_threads=2)[0].workload.weights.architecture.n_ctx_train
     fits = replace(plan, prompt_lengths=(n_ctx - plan.n_gen,))
     assert len(study_points(fits, models_dir=tmp_path, n_threads=2)) == len(plan.runs)

@@ -35,7 +35,6 @@ PLAN = HEAD + MODEL
 
 
 def written(folder: Path, text: str) -> Path:
-    """Write a plan."""
     path = folder / "plan.toml"
     path.write_text(text)
     return path
@@ -55,7 +54,6 @@ def test_a_plan_is_read_with_its_defaults(tmp_path: Path) -> None:
 
 
 def test_latencies_can_be_given(tmp_path: Path) -> None:
-    """As two numbers or as the file of a run; then nothing is measured."""
     given = PLAN + "latency = { prefill_s_per_token = 1e-3, decode_s_per_token = 2 }\n"
     run = read_plan(written(tmp_path, given)).runs[1]
     assert run.latency == GivenLatency(prefill_s_per_token=1e-3, decode_s_per_token=2.0)
@@ -66,13 +64,11 @@ def test_latencies_can_be_given(tmp_path: Path) -> None:
 
 
 def test_weights_are_a_name_or_a_path_from_the_plan(tmp_path: Path) -> None:
-    """A name stays as it is."""
     for text, weights in (("llama-2-7b-q4_0", "llama-2-7b-q4_0"), ("m/x.gguf", str(tmp_path / "m" / "x.gguf"))):
         assert read_plan(written(tmp_path, f'{PLAN}weights = "{text}"\n')).runs[1].weights == weights
 
 
 def test_lengths_come_from_prompts_or_a_scenario(tmp_path: Path) -> None:
-    """A file of prompts is beside the plan and has its own n_gen; a scenario has both."""
     (tmp_path / "p.txt").write_text("5\n7\n")
     plan = read_plan(written(tmp_path, f'prompts = "p.txt"\nn_gen = 3\nthreads = 2\n{PLAN}'))
     assert (plan.prompt_lengths, plan.n_gen, plan.n_threads) == ((5, 7), 3, 2)
@@ -82,7 +78,6 @@ def test_lengths_come_from_prompts_or_a_scenario(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["plan.toml", "made-up-suite.toml"])
 def test_the_examples_are_read(name: str) -> None:
-    """Each example of the documentation is a plan, and its files are there."""
     plan = read_plan(EXAMPLES / name)
     assert all(path.is_file() for run in plan.runs for path in (*run.accuracies, *plan.reference_accuracies))
 
@@ -90,33 +85,11 @@ def test_the_examples_are_read(name: str) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "plan.toml: schema is missing, expected 1"),
-        ("schema = 2", "plan.toml: schema is 2, expected 1"),
-        ("schema = true\n" + PLAN.partition("\n")[2], "plan.toml: schema is True, expected 1"),
-        ("schema = 1.0\n" + PLAN.partition("\n")[2], "plan.toml: schema is 1.0, expected 1"),
-        ("schema = ", "plan.toml: is not TOML"),
-        ("a=" + "[" * 20_000, "plan.toml: is not TOML"),
         ('device = "nodev"\n' + PLAN, "plan.toml: device is 'nodev', expected one of "),
-        (
-            PLAN + f"latency = {{ prefill_s_per_token = 1{'0' * 400}, decode_s_per_token = 1 }}",
-            f"latency.prefill_s_per_token is 1{'0' * 58}…, expected a time above 0: 1e-15 s to 1e+09 s",
-        ),
-        ("models = 3\n" + PLAN, "field 'models' is unknown; accepted are schema, reference, title"),
-        ("schema = 1", "plan.toml: reference is missing"),
         (HEAD, "plan.toml: model is missing, expected at least one table [[model]]"),
-        (PLAN.replace('name = "ref"\n', ""), "plan.toml: reference: name is missing"),
-        (PLAN.replace('"ref.json"', "[]"), "reference.accuracies: Expected `array` of length >= 1"),
-        (PLAN.replace('metric = "acc_norm"\n', ""), "plan.toml: task[0]: metric is missing"),
         (PLAN.replace("0.25", "1.0"), "task[0].chance is 1.0, expected a share of 0 or more and below 1"),
         (PLAN.replace('"f16"\n[[', '"f32"\n[['), "model[0].original is 'f32', expected one of f16, q4_0"),
         (PLAN.replace('"q4_0"', '"f16"'), "plan.toml: run 'smollm2-135m f16' occurs 2 times, expected once"),
-        (PLAN.replace('"c.json"', "3"), "plan.toml: model[0].run[1].accuracies is 3"),
-        (PLAN + "layers = 3", "model[0].run[1]: field 'layers' is unknown; accepted are quantization"),
-        (PLAN + "latency = { decode_s_per_token = 1 }", "run[1].latency: prefill_s_per_token is missing"),
-        (
-            PLAN + "latency = { prefill_s_per_token = 0, decode_s_per_token = 1 }",
-            "latency.prefill_s_per_token is 0, expected a time above 0",
-        ),
         (
             PLAN + "latency = { prefill_s_per_token = 1, decode_s_per_token = inf }",
             "latency.decode_s_per_token is inf, expected a time above 0",
@@ -125,23 +98,13 @@ def test_the_examples_are_read(name: str) -> None:
             PLAN + 'run_file = "x"\nlatency = { prefill_s_per_token = 1, decode_s_per_token = 1 }',
             "run[1].run_file is 'x', expected to be left out beside a latency",
         ),
-        ("replicates = 0\n" + PLAN, "replicates is 0, expected a whole number of 1 or more"),
-        ("threads = true\n" + PLAN, "threads is True, expected a whole number of 1 or more"),
         ('scenario = "p8-g0"\n' + PLAN, "scenario is 'p8-g0', expected a prompt and a generation"),
         ('scenario = "p8-g1-d9"\n' + PLAN, "scenario is 'p8-g1-d9', expected a prompt and a generation"),
         ('scenario = "p8-g1"\nn_gen = 3\n' + PLAN, "n_gen is 3, expected to be left out beside a scenario"),
         ('scenario = "p8-g1"\nprompts = "p"\n' + PLAN, "scenario is 'p8-g1', expected to be left out beside prompts"),
-        ('prompts = "none.txt"\n' + PLAN, "none.txt: cannot be read"),
     ],
 )
 def test_a_mistake_is_told_with_its_place(text: str, message: str, tmp_path: Path) -> None:
-    """The message names the file, the table, the field, what it is and what is accepted."""
     with pytest.raises(PerfsuiteError) as caught:
         read_plan(written(tmp_path, text))
     assert message in str(caught.value)
-
-
-def test_no_file_is_told(tmp_path: Path) -> None:
-    """A plan that is not there cannot be read."""
-    with pytest.raises(PerfsuiteError, match=r"plan\.toml: cannot be read"):
-        read_plan(tmp_path / "plan.toml")

@@ -17,7 +17,6 @@ RATIOS = st.floats(min_value=1e-3, max_value=1e3)
 
 
 def ratios(accuracy: float, prefill: float, decode: float) -> QuantizationRatios:
-    """Return three ratios."""
     return QuantizationRatios(accuracy_ratio=accuracy, prefill_ratio=prefill, decode_ratio=decode)
 
 
@@ -36,7 +35,6 @@ def test_a_score_worked_by_hand() -> None:
 
 @given(accuracy=RATIOS, prefill=RATIOS, decode=RATIOS)
 def test_it_is_the_harmonic_mean(accuracy: float, prefill: float, decode: float) -> None:
-    """Of the three ratios, between the least and the most, and never above three times the least."""
     score = ratios(accuracy, prefill, decode).harmonic_quantization
     assert score == pytest.approx(harmonic_mean([accuracy, prefill, decode]))
     least, most = min(accuracy, prefill, decode), max(accuracy, prefill, decode)
@@ -64,10 +62,6 @@ def test_both_accuracies_are_normalised_alike() -> None:
     for reference in (0.6, 0.9):
         assert scored(AccuracyScale(reference=reference)).accuracy_ratio == pytest.approx(0.8)
         assert scored(AccuracyScale(reference=reference, chance=0.25)).accuracy_ratio == pytest.approx(0.6)
-
-
-def test_a_scale_has_the_reference_at_1_and_chance_at_0() -> None:
-    """What is worse than guessing is below 0."""
     scale = AccuracyScale(reference=0.85, chance=0.25)
     assert [scale.normalised(each) for each in (0.85, 0.25)] == [1.0, 0.0]
     assert scale.normalised(0.1) < 0
@@ -91,7 +85,6 @@ def test_a_reference_must_be_better_than_chance(reference: float, chance: float)
     ],
 )
 def test_what_cannot_be_divided_by_is_refused(change: dict[str, tuple[float, float]], message: str) -> None:
-    """An original that knows nothing, and times that are none."""
     with pytest.raises(PerfsuiteError, match=message):
         scored(AccuracyScale(reference=0.9), **change)
 

@@ -23,7 +23,6 @@ def test_every_prompt_counts_once() -> None:
 
 
 def test_processes_are_samples_and_the_median_counts() -> None:
-    """A process of each length makes one sample; those that have no partner are left out."""
     found = over_prompts({1: [5, 1, 9], 2: [5, 1, 9, 7]}, {1: [30, 10, 20], 2: [30, 10, 20]}, {1: 1, 2: 1}, source="x")
     assert len(found.prefill_samples_s) == 3
     assert found.prefill_s_per_token == pytest.approx(10e-9 / 3)

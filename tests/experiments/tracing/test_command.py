@@ -16,17 +16,14 @@ from tests.command_streams import Refused, Streams
 _WORDS = "perfsuite.experiments.tracing.command_"
 
 
-def test_where_the_helper_was_put_is_told(monkeypatch: pytest.MonkeyPatch, capsys: Streams) -> None:
-    """What else root should know comes first."""
+def test_a_helper_is_installed_or_needs_root(
+    monkeypatch: pytest.MonkeyPatch, capsys: Streams, refused: Refused
+) -> None:
     installed = InstalledHelper(path=Path("/helpers/perfsuite-bpf"), sources=Path("/src"), notes=("look at /src",))
     monkeypatch.setattr(f"{_WORDS}install_helper.install_helper", lambda: installed)
     assert main(["trace", "install-helper"]) == 0
     out = capsys.readouterr().out
     assert out == "note: look at /src\ninstalled /helpers/perfsuite-bpf, with CAP_BPF and CAP_PERFMON\n"
-
-
-def test_without_root_it_is_one_line(monkeypatch: pytest.MonkeyPatch, refused: Refused) -> None:
-    """The command to run is in it."""
     told = "installing perfsuite-bpf needs root; run sudo perfsuite trace install-helper"
     monkeypatch.setattr(f"{_WORDS}install_helper.install_helper", Mock(side_effect=MeasurementError(told)))
     assert told in refused(["trace", "install-helper"])
@@ -43,7 +40,6 @@ def test_without_root_it_is_one_line(monkeypatch: pytest.MonkeyPatch, refused: R
 def test_what_is_missing_or_used_is_told(
     obstacle: str | None, exit_code: int, told: list[str], monkeypatch: pytest.MonkeyPatch, capsys: Streams
 ) -> None:
-    """One thing, with an exit code that a script can use; or the helper, and the names that --counters takes."""
     monkeypatch.setattr(f"{_WORDS}check.ebpf_obstacle", lambda cache_dir: obstacle)
     monkeypatch.setattr(f"{_WORDS}check.find_helper", lambda cache_dir: Path("/helpers/perfsuite-bpf"))
     assert main(["trace", "check"]) == exit_code
@@ -60,24 +56,19 @@ _IDLE = ": nothing would be done with it; expected "
     ("arguments", "message"),
     [
         ([], "nobody to follow; expected -- COMMAND, --pid N or --model NAME"),
-        (["--"], "nobody to follow"),
         (["--pid", "1", "--model", "smollm2-135m-q8_0"], "--pid and --model; expected one of them"),
-        (["--pid", "1", "--", "ls"], "--pid and a command; expected one of them"),
         (["--pid", "-4"], "--pid=-4: expected the number of a process"),
         (["--recorder", "callback", "--", "ls"], "--recorder=callback: is of the suite's own runs; expected --model"),
         (["--output", "", "--", "ls"], "--output=: is empty"),
         (["--trace-floor", "0", "--", "ls"], "--trace-floor=0: expected more than 0"),
         (["--duration", "nan", "--pid", "1"], "--duration=nan: expected more than 0"),
         (["--top", "0", "--", "ls"], "--top=0: expected 1 or more"),
-        (["--threads", "0", "--model", "smollm2-135m-q8_0"], "--threads=0: expected 1 or more"),
         (["--trace", "operators", "--", "ls"], "--trace=operators: 'operators' is not a level; there are token, graph"),
         (["--ggml-include", "/nowhere", "--", "ls"], "--ggml-include=/nowhere: is not a folder; expected"),
         (["--memory-limit", "900M", "--pid", "1"], f"--memory-limit{_IDLE}--model beside it"),
         (["--duration", "3", "--", "ls"], f"--duration{_IDLE}--pid beside it"),
-        ([*_OWN, "--duration", "3"], f"--duration{_IDLE}--pid beside it"),
         ([*_OWN, "--trace", "operator", "--recorder", "callback"], f"--trace{_IDLE}the recorder ebpf beside it"),
         ([*_OWN, "--trace-floor", "5"], f"--trace-floor{_IDLE}--trace beside it"),
-        ([*_OWN, "--buffer", "perf"], f"--buffer{_IDLE}--trace beside it"),
         ([*_OWN, "--trace", "operator", "--counters", "cycles"], f"--counters{_IDLE}--trace=counters beside it"),
         ([*_OWN, "--ggml-include", "/usr/include"], f"--ggml-include{_IDLE}--pid or a command beside it"),
         ([*_OWN, "--opencl-platform", "Intel"], f"--opencl-platform{_IDLE}--recorder=opencl beside it"),
@@ -88,10 +79,8 @@ def test_what_cannot_be_followed_is_one_line(arguments: list[str], message: str,
     assert message in refused(["trace", *arguments])
 
 
-def test_help_names_every_way(capsys: Streams) -> None:
-    """The usage lists programs, processes, runs of the suite's own, and the words that are none."""
-    with pytest.raises(SystemExit):
-        main(["trace", "--help"])
-    told = " ".join(capsys.readouterr().out.split())
-    ways = ("-- COMMAND", "--pid N", "--model NAME", "--opencl", "view graph|timeline|statistics", "install-helper")
-    assert [way for way in (*ways, "its output comes first") if way not in told] == []
+@pytest.mark.parametrize("words", [["--", "no-such-program"], ["--pid", "1"]])
+def test_what_a_board_cannot_do_is_said_first(words: list[str], refused: Refused) -> None:
+    """A program of this machine is not followed on a board, whatever else is missing here."""
+    told = "perfsuite: error: --device=rubikpi: is reached by ssh rubikpi, and a command or --pid is of this machine;"
+    assert refused(["trace", "--device", "rubikpi", *words]).startswith(told)

@@ -15,7 +15,7 @@ from perfsuite.experiments.tracing.command_agree import agreement_answer
 from perfsuite.experiments.tracing.recorder_agreement import RecorderAgreement, ThreadAccount, TimesAgreement
 from perfsuite.records.engine_trace import TraceRecorder
 from perfsuite.testing.engine_traces import small_trace
-from tests.command_streams import Refused, Streams, plain_of, printed
+from tests.command_streams import Streams, plain_of, printed
 
 _TIMES = TimesAgreement(name="MUL_MAT", n_operators=422, ebpf_ns=2_020_000, callback_ns=2_000_000)
 _FOUND = RecorderAgreement(
@@ -33,27 +33,18 @@ _FOUND = RecorderAgreement(
 )
 
 
-def test_that_they_agree_is_said_first(capsys: Streams) -> None:
-    """Then the ratio of each operator and of all, and the share of the graphs that each thread accounts for."""
+def test_an_agreement_or_a_difference_is_told(capsys: Streams) -> None:
     told = printed(agreement_answer(_FOUND), capsys)
     assert told.startswith("2 evaluations seen by both recorders: the same operators in the same order; 1030 by eBPF")
     assert "differ" not in told
     rows = [" ".join(line.split()) for line in told.splitlines()]
     assert {"MUL_MAT 422 2.02 ms 2.00 ms 1.0100", "all 422 2.02 ms 2.00 ms 1.0100"} <= set(rows)
     assert rows[-1].endswith("99.50 %")
-
-
-def test_a_difference_is_told_in_words(capsys: Streams) -> None:
-    """What one saw alone, and the first operator that differs, have lines of their own."""
     found = replace(_FOUND, n_callback_only=3, n_different=1, first_difference="evaluation 1, operator 7: ADD, MUL")
     told = printed(agreement_answer(found), capsys)
     assert "not the same operators" in told
     assert "seen by one alone: 3 by the callback, 0 by eBPF" in told
     assert "1 evaluation differ, first: evaluation 1, operator 7: ADD, MUL" in told
-
-
-def test_json_has_what_the_tables_show() -> None:
-    """Ratios and whether they agree are among the keys, and the total has a name."""
     plain = plain_of(agreement_answer(_FOUND))
     assert (plain["schema"], plain["is_same"]) == (1, True)
     assert (plain["total"]["name"], plain["total"]["ratio"]) == ("all", 1.01)
@@ -61,7 +52,7 @@ def test_json_has_what_the_tables_show() -> None:
 
 
 @pytest.fixture
-def both(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, Any]:
+def both(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, own_cache: Path) -> dict[str, Any]:
     """Answer with the same trace twice, or with what a test puts in its place."""
     trace = small_trace()
     callback = replace(trace, recorder=TraceRecorder.CALLBACK, events=trace.events[trace.events["thread"] <= 0])
@@ -74,31 +65,17 @@ def both(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, Any]:
 
     monkeypatch.setattr("perfsuite.experiments.tracing.command_agree.traced_by_both", run)
     monkeypatch.setattr("perfsuite.measure.ebpf_helper.find_helper", lambda cache_dir: tmp_path / "perfsuite-bpf")
-    monkeypatch.setattr(
-        "perfsuite.measure.board.local_board.materialize", lambda weights, cache_dir: tmp_path / "weights.gguf"
-    )
-    monkeypatch.setattr("platformdirs.user_cache_dir", lambda name: str(tmp_path / "cache"))
     return found
 
 
-def test_agreement_is_told(both: dict[str, Any], capsys: Streams) -> None:
-    """The exit code is 0, and the first line says what was the same."""
+def test_the_exit_code_says_whether_recorders_agree(both: dict[str, Any], capsys: Streams) -> None:
+    """A recorder that missed an operator is no agreement."""
     assert main(["trace", "agree", "--buffer", "perf"]) == 0
     assert "the same operators in the same order" in capsys.readouterr().out
     assert both["buffer"] == "perf"
-
-
-def test_a_difference_has_an_exit_code_of_its_own(both: dict[str, Any], capsys: Streams) -> None:
-    """A recorder that missed an operator is no agreement; JSON says how many each saw."""
     events = both["outside"].events
     both["outside"] = replace(both["outside"], events=events[~((events["node"] == 1) & (events["thread"] == 0))])
     assert main(["trace", "agree", "--json"]) == 1
     plain = json.loads(capsys.readouterr().out)
     assert plain["n_ebpf"] < plain["n_callback"]
     assert plain["first_difference"]
-
-
-@pytest.mark.usefixtures("both")
-def test_a_wrong_number_of_threads_is_one_line(refused: Refused) -> None:
-    """It is reported before anything runs."""
-    assert "--threads=0: expected 1 or more" in refused(["trace", "agree", "--threads", "0"])

@@ -36,13 +36,11 @@ pytestmark = pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="takes 
 
 @pytest.fixture(scope="module")
 def engine() -> Engine:
-    """Return the llama.cpp that is installed."""
     return find_engine()
 
 
 @pytest.fixture(scope="module")
 def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return where compiled code is kept for the session."""
     return tmp_path_factory.getbasetemp() / "engine-cache"
 
 
@@ -124,7 +122,6 @@ def test_the_headers_of_another_build_are_found_near_it(
 
 
 def _speed(target: TracedLlama, n_tokens: int) -> float:
-    """Return tokens/s, the median of a few stretches."""
     rates = []
     for _ in range(5):
         began_s = time.monotonic()

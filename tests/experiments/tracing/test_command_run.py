@@ -31,17 +31,14 @@ class _Ended:
         self._notes = ["counter cycles is left out"]
 
     def has_ended(self) -> bool:
-        """It has, by now."""
         self._notes.append("process 1 has executed another program")
         return True
 
     def notes(self) -> tuple[str, ...]:
-        """What it has said so far."""
         return tuple(self._notes)
 
 
 def test_a_process_that_has_ended_is_told_and_leaves_no_folder(tmp_path: Path, refused: Refused) -> None:
-    """A number that no process has any more is refused before anything is made."""
     with subprocess.Popen([sys.executable, "-c", ""]) as ended:
         ended.wait()
     told = refused(["trace", "--pid", str(ended.pid), "--output", str(tmp_path / "run")])
@@ -77,7 +74,6 @@ class Recorders:
     n_refaults: int | None = None
 
     def by_engine(self, plan: LlamaPlan, recorder: str, _: Board, folder: Path, *, beside: Beside) -> RecorderTrace:
-        """Answer for one of the engine's recorders."""
         self.engine.append((plan, recorder))
         return self._answer(folder, beside)
 
@@ -95,17 +91,13 @@ class Recorders:
 
 
 @pytest.fixture
-def recorders(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Recorders:
+def recorders(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, own_cache: Path) -> Recorders:
     """Replace the recorders, the helper and the making of models."""
     found, command = Recorders(), "perfsuite.experiments.tracing.command_run"
     (tmp_path / "weights.gguf").write_bytes(b"GGUF")
     monkeypatch.setattr(f"{command}.traced_by_engine", found.by_engine)
     monkeypatch.setattr(f"{command}.traced_by_ebpf", found.by_ebpf)
     monkeypatch.setattr("perfsuite.measure.ebpf_helper.find_helper", lambda cache_dir: tmp_path / "perfsuite-bpf")
-    monkeypatch.setattr(
-        "perfsuite.measure.board.local_board.materialize", lambda weights, cache_dir: tmp_path / "weights.gguf"
-    )
-    monkeypatch.setattr("platformdirs.user_cache_dir", lambda name: str(tmp_path / "cache"))
     monkeypatch.chdir(tmp_path)
     return found
 
@@ -115,7 +107,6 @@ def _trace(*arguments: str) -> int:
 
 
 def test_without_privileges_the_preload_recorder_is_used(recorders: Recorders, capsys: Streams) -> None:
-    """It tells the operators of each thread, and where the trace is; the folder is one of its own."""
     assert _trace("--threads", "2") == 0
     ((plan, recorder),) = recorders.engine
     assert (recorder, plan.recorder, plan.n_threads, plan.n_gen) == ("preload", "none", 2, 4)
@@ -125,7 +116,6 @@ def test_without_privileges_the_preload_recorder_is_used(recorders: Recorders, c
 
 
 def test_levels_ask_for_ebpf(recorders: Recorders, capsys: Streams) -> None:
-    """What it leaves out is reported on standard error."""
     assert _trace("--trace", "counters,threads", "--counters", "cycles", "--trace-floor", "5", "--buffer", "perf") == 0
     ((_, ebpf),) = recorders.ebpf
     wanted = TraceLevel.COUNTERS | TraceLevel.THREADS
@@ -135,18 +125,14 @@ def test_levels_ask_for_ebpf(recorders: Recorders, capsys: Streams) -> None:
 
 
 def test_a_summary_is_told_as_json(recorders: Recorders, tmp_path: Path, capsys: Streams) -> None:
-    """Standard output is one value, with the folder that was named."""
     assert _trace("--recorder", "callback", "--output", str(tmp_path / "kept"), "--json") == 0
     plain = json.loads(capsys.readouterr().out)
     assert plain["folder"] == str(tmp_path / "kept")
     assert plain["n_by_kind"]["token"] == 3
 
 
-@pytest.mark.parametrize(
-    ("text", "n_bytes"), [("1000000000", 10**9), ("900M", 900 << 20), ("1.5G", 3 << 29), ("64K", 64 << 10)]
-)
+@pytest.mark.parametrize(("text", "n_bytes"), [("1000000000", 10**9), ("1.5G", 3 << 29)])
 def test_the_memory_of_the_worker_is_limited(recorders: Recorders, capsys: Streams, text: str, n_bytes: int) -> None:
-    """The board is asked for the limit, and what had to be read again is reported."""
     recorders.n_refaults = 7
     assert _trace("--memory-limit", text) == 0
     assert recorders.besides == [Beside(memory_limit_bytes=n_bytes)]
@@ -158,13 +144,10 @@ def test_the_memory_of_the_worker_is_limited(recorders: Recorders, capsys: Strea
     [
         (["--memory-limit", "much"], "--memory-limit=much: expected bytes, such as 900M"),
         (["--scenario", "sisi"], "sisi"),
-        (["--device", "nokia3310"], "nokia3310"),
-        (["--output", "/dev/null/x"], "/dev/null/x: cannot be made"),
     ],
 )
 def test_what_cannot_run_is_one_line(
     recorders: Recorders, arguments: list[str], message: str, refused: Refused
 ) -> None:
-    """Nothing is run before all options are understood."""
     assert message in refused(["trace", "--model", "smollm2-135m-l2-q8_0", *arguments])
     assert recorders.engine == recorders.ebpf == []

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+# What a run of the plugin imports on its own it forgets again, and what is replaced here would be another copy.
+import perfsuite.experiments.tracing.undisturbed_trace  # noqa: F401
 from perfsuite.device.profile import Profile
 from perfsuite.errors import MeasurementError
 from perfsuite.measure.board.protocol import Board
@@ -31,7 +33,6 @@ class Recorder:
     recorders: list[str] = field(default_factory=list)
 
     def trace(self, plan: LlamaPlan, recorder: str, profile: Profile, _: Board, *, folder: Path) -> Any:
-        """Return the trace."""
         assert (plan.n_repetitions, profile.name) == (1, "host")
         assert folder.name == f"trace-{recorder}"
         self.recorders.append(recorder)
@@ -49,24 +50,16 @@ def recorder(monkeypatch: pytest.MonkeyPatch, fake_device: FakeDevice, stored_re
 
 
 def cases(runs: HostRuns) -> dict[str, dict[str, Any]]:
-    """Return the cases of traces in the run's file."""
     plain: dict[str, Any] = runs.plain()
     return {case["id"]: case for case in plain["cases"] if case["kind"] == "trace"}
 
 
 def test_cases_are_listed_and_nothing_is_run(runs: HostRuns, recorder: Recorder) -> None:
-    """There is a balance for operators that run often enough, and what the steps of a decode show together."""
     out = runs("--perf-trace", "--collect-only", "-q", "-k", "test_trace").stdout.str()
     prefix = "trace/smollm2-135m-l2-q8_0/siso"
     for name in ("balance/decode/ffn_up", "attention_growth", "decode_linearity"):
         assert f"[{prefix}/{name}]" in out
     assert "expert_reuse" not in out
-    assert recorder.recorders == []
-
-
-def test_they_are_left_out_unless_asked_for(runs: HostRuns, recorder: Recorder) -> None:
-    """Without the option there are no such cases, and nothing is traced."""
-    assert "trace/" not in runs("--perf-replicates=3", "-k", "embedding or trace").stdout.str()
     assert recorder.recorders == []
 
 
@@ -99,9 +92,8 @@ def test_a_run_that_tells_nothing_decides_nothing(runs: HostRuns, recorder: Reco
     assert is_error is (result.ret == pytest.ExitCode.TESTS_FAILED)
 
 
-@pytest.mark.parametrize("argument", ["--backend=opencl", "--against-args=threads=1", "--prompts=x"])
+@pytest.mark.parametrize("argument", ["--backend=opencl", "--against-args=threads=1"])
 def test_what_has_no_such_trace_is_refused(runs: HostRuns, recorder: Recorder, argument: str) -> None:
-    """Neither a device's operators nor pairs nor prompts are traced this way, and the message names the option."""
     result = runs("--perf-trace", argument)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     assert "--perf-trace" in result.stderr.str()

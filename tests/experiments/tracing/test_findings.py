@@ -17,7 +17,6 @@ from tests.synthetic_statistics import attention, experts_of, law_trace, product
 
 
 def workload() -> LlamaWorkload:
-    """Return a workload whose weights need not be there."""
     return llama_workload(resolve("smollm2-135m-l2-q8_0", cache_dir=Path("nowhere")), find_scenario("siso"))
 
 
@@ -25,7 +24,6 @@ GRAPH = (product("Qcur", 64, 64), attention(256))
 
 
 def test_contexts_and_attention_go_together() -> None:
-    """Each step of decoding has its context and the time of its attention."""
     trace = law_trace(GRAPH, 3, lambda step, position, _thread: 1_000 + 10 * step * position)
     found = trace_findings(trace, workload(), n_threads=2)
     assert found.contexts == (1, 2, 3)
@@ -36,7 +34,6 @@ def test_contexts_and_attention_go_together() -> None:
 
 
 def test_a_prefill_s_operators_are_not_decode_s() -> None:
-    """Medians of decode leave prefills out; no events at all give no findings and no error."""
     events = [*step_events(0, lambda *_: 90_000, 2, n_tokens=5), *step_events(1, lambda *_: 1_000, 2)]
     found = trace_findings(engine_trace(events, graphs=(GRAPH,)), workload(), n_threads=2)
     assert found.decode_ns["Qcur", 0] == 1_000
@@ -46,7 +43,6 @@ def test_a_prefill_s_operators_are_not_decode_s() -> None:
 
 
 def test_the_experts_are_those_of_the_longest_stretch() -> None:
-    """Of two decodes with a prompt between them the longer one counts, and the prompt not at all."""
     tokens = [1, 1, 5, 1, 1, 1]
     events = [each for at, n in enumerate(tokens) for each in step_events(at, lambda *_: 1_000, 1, n_tokens=n)]
     experts = experts_of((at, 0, [[at % 4, 5]] * n) for at, n in enumerate(tokens))
@@ -65,6 +61,5 @@ def test_the_experts_are_those_of_the_longest_stretch() -> None:
     ],
 )
 def test_lost_events_and_a_cut_are_complaints(holes: dict[str, Any], complaint: str | None, told: str) -> None:
-    """A trace with holes is not judged; what the caller complains of comes first."""
     trace = engine_trace(graphs=(GRAPH,), **holes)
     assert trace_findings(trace, workload(), n_threads=2, complaint=complaint).complaint == told

@@ -41,7 +41,6 @@ def test_growth_is_judged_by_its_slope_and_its_line(
 
 
 def test_without_a_forecast_growth_is_told_and_not_judged() -> None:
-    """No ceilings, or no tolerance, leave the slope undecided."""
     assert judged(lambda n: 150.0 * n, None).outcome is Outcome.INCONCLUSIVE
     times = [100 * each + 100 for each in range(40)]
     assert judge_growth(range(40), times, 100.0, None).outcome is Outcome.INCONCLUSIVE
@@ -62,7 +61,6 @@ def test_too_little_makes_no_line(positions: list[int], times: list[int], outcom
 
 
 def test_steps_of_one_length_count_by_their_median() -> None:
-    """An outlier among repetitions of one context does not move the slope."""
     positions = [each for each in range(20) for _ in range(3)]
     times = [time for each in range(20) for time in (1_000 + 50 * each, 1_000 + 50 * each, 90_000)]
     found = measured_growth(positions, times)

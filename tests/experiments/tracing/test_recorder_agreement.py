@@ -34,23 +34,17 @@ def callback_of(trace: EngineTrace) -> EngineTrace:
 
 
 def without(trace: EngineTrace, chosen: Events) -> EngineTrace:
-    """Return a trace without some events."""
     return replace(trace, events=trace.events[~np.isin(trace.events, chosen)])
 
 
-def test_the_same_run_agrees() -> None:
-    """Two recorders that saw the same have the same operators and the same times, phase by phase."""
+def test_the_same_run_agrees_and_threads_account_for_its_graphs() -> None:
+    """Own time and waiting time of each thread make up the graphs from its first operator to the end."""
     found = recorder_agreement(EBPF, callback_of(EBPF))
     assert found.is_same
     assert (found.n_evaluations, found.n_ebpf, found.n_callback, found.first_difference) == (3, 12, 12, None)
     assert found.total.ratio == 1.0
     assert [(each.name, each.n_operators, each.ratio) for each in found.phases] == [("prefill", 4, 1), ("decode", 8, 1)]
     assert [(each.name, each.n_operators) for each in found.ops] == [("ADD", 3), ("MUL_MAT", 6), ("RMS_NORM", 3)]
-
-
-def test_threads_account_for_their_graphs() -> None:
-    """Own time and waiting time of each thread make up the graphs from its first operator to the end."""
-    found = recorder_agreement(EBPF, callback_of(EBPF))
     assert [each.thread for each in found.threads] == [0, 1]
     assert [each.accounted_ratio for each in found.threads] == [1.0, 1.0]
     assert found.threads[0].own_ns == 3 * 4 * OPERATOR_NS
@@ -73,28 +67,12 @@ def test_a_missing_operator_is_found_and_not_accounted_for() -> None:
     assert found.total.n_operators == 8
 
 
-def test_the_last_operator_may_be_missing() -> None:
-    """Sequences of which one is the beginning of the other differ by their length."""
+def test_what_either_recorder_lacks_is_a_difference() -> None:
     operators = EBPF.of(EventKind.OPERATOR)
     found = recorder_agreement(
         without(EBPF, operators[(operators["evaluation"] == 2) & (operators["node"] == 3)]), callback_of(EBPF)
     )
     assert found.first_difference == "evaluation 2: 3 operators of the eBPF recorder, 4 of the callback recorder"
-
-
-def test_longer_times_show_in_the_ratio() -> None:
-    """A recorder that tells of longer operators has the larger sum, by phase and by operator."""
-    events = EBPF.events.copy()
-    last = (events["kind"] == EventKind.OPERATOR) & (events["node"] == 3) & (events["iteration"] > 0)
-    events["end_ns"][last] += 5000
-    found = recorder_agreement(replace(EBPF, events=events), callback_of(EBPF))
-    assert found.is_same
-    assert [each.ratio for each in found.phases] == [1.0, pytest.approx(60_000 / 55_000)]
-    assert {each.name for each in found.ops if each.ratio != 1.0} == {"ADD"}
-
-
-def test_evaluations_of_one_recorder_alone_are_counted() -> None:
-    """What either saw and the other did not is a difference."""
     short = small_trace(2)
     assert not recorder_agreement(EBPF, callback_of(short)).is_same
     assert recorder_agreement(EBPF, callback_of(short)).n_ebpf_only == 1
@@ -102,8 +80,14 @@ def test_evaluations_of_one_recorder_alone_are_counted() -> None:
     assert (found.n_callback_only, found.is_same) == (1, False)
 
 
-def test_unknown_ends_are_left_out_of_the_sums() -> None:
-    """An evaluation that was cut has operators and no times."""
+def test_times_show_in_the_ratio_where_their_ends_are_known() -> None:
+    events = EBPF.events.copy()
+    last = (events["kind"] == EventKind.OPERATOR) & (events["node"] == 3) & (events["iteration"] > 0)
+    events["end_ns"][last] += 5000
+    found = recorder_agreement(replace(EBPF, events=events), callback_of(EBPF))
+    assert found.is_same
+    assert [each.ratio for each in found.phases] == [1.0, pytest.approx(60_000 / 55_000)]
+    assert {each.name for each in found.ops if each.ratio != 1.0} == {"ADD"}
     events = EBPF.events.copy()
     cut = (events["kind"] == EventKind.OPERATOR) & (events["iteration"] == 0) & (events["node"] == 3)
     events["end_ns"][cut] = NOTHING
@@ -112,7 +96,6 @@ def test_unknown_ends_are_left_out_of_the_sums() -> None:
 
 
 def test_traces_without_operators_are_refused() -> None:
-    """There is nothing to compare then."""
     bare = engine_trace([event(EventKind.TOKEN, 0, 10)])
     with pytest.raises(MeasurementError, match="the ebpf recorder has no operators, or no graphs, to compare"):
         recorder_agreement(bare, callback_of(EBPF))

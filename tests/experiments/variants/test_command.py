@@ -17,7 +17,7 @@ SMALL = ["variants", "--model=smollm2-135m-l2-q8_0", "--draft=smollm2-135m-l1-q8
 
 
 @pytest.fixture(autouse=True)
-def asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[VariantPoint]:
+def asked(monkeypatch: pytest.MonkeyPatch, own_cache: Path) -> list[VariantPoint]:
     """Replace the measurements, the ceilings, and the caches by a temporary folder."""
     found: list[VariantPoint] = []
 
@@ -41,12 +41,10 @@ def asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[VariantPoint]
 
     monkeypatch.setattr("perfsuite.experiments.variants.command.measure_variants", measure)
     monkeypatch.setattr("perfsuite.experiments.variants.command.measured_ceilings", lambda board, n_threads: None)
-    monkeypatch.setattr("platformdirs.user_cache_dir", lambda name: str(tmp_path / "cache"))
     return found
 
 
 def test_all_axes_are_measured_unless_some_are_named(asked: list[VariantPoint]) -> None:
-    """An axis that is named twice is measured once."""
     assert main(SMALL) == 0
     assert {point.axis for point in asked} == set(AXES)
     asked.clear()
@@ -55,7 +53,6 @@ def test_all_axes_are_measured_unless_some_are_named(asked: list[VariantPoint]) 
 
 
 def test_without_a_calibration_ratios_alone_are_compared(capsys: Streams) -> None:
-    """What the ceilings expect of a time is not shown; a document gets the same as a table."""
     assert main([*SMALL, "--axis=lora", "--markdown"]) == 0
     out = capsys.readouterr().out
     assert "| lora | rank 4 | TTFT | 1.100 | 1.000 | 0.900 to 1.200 | +10.0 % | - | 1.00 ms | - |" in out
@@ -65,7 +62,6 @@ def test_without_a_calibration_ratios_alone_are_compared(capsys: Streams) -> Non
 
 
 def test_programs_read_json(capsys: Streams) -> None:
-    """Each row has its figures, each axis its summary."""
     assert main([*SMALL, "--axis=chunk", "--pairs=2", "--json"]) == 0
     plain = json.loads(capsys.readouterr().out)
     first = plain["rows"][0]
@@ -81,5 +77,4 @@ def test_programs_read_json(capsys: Streams) -> None:
     ],
 )
 def test_mistakes_are_one_line(refused: Refused, arguments: list[str], told: str) -> None:
-    """Nothing is measured then."""
     assert told in refused(arguments)

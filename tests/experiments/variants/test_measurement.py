@@ -61,20 +61,17 @@ def record_of(durations_ns: Mapping[Phase, tuple[int, ...]]) -> EngineRecord:
 
 
 def test_a_token_of_a_round_has_its_part_of_draft_and_check() -> None:
-    """The time of a round over its tokens on average; the prompt is read by both."""
     phases = {Phase.PREFILL: 70.0, Phase.DRAFT_PREFILL: 30.0, Phase.DECODE: 20.0, Phase.DRAFT: 10.0}
     assert latencies_of(phases, DRAFTED) == {"ttft": 100.0, "tpot": 20.0}
     assert latencies_of({Phase.PREFILL: 70.0, Phase.DECODE: 20.0}, PLAIN) == {"ttft": 70.0, "tpot": 20.0}
 
 
 def test_what_disturbs_a_repetition_is_left_out() -> None:
-    """The faster half of each phase counts."""
     record = record_of({Phase.PREFILL: (100, 900), Phase.DECODE: (10, 12, 50), Phase.LOAD: (5,)})
     assert measured_latencies(record, PLAIN) == {"ttft": 100.0, "tpot": 11.0}
 
 
 def test_a_calibration_forecasts_what_a_draft_adds() -> None:
-    """A prompt that two read takes longer, and so does a round of both; steps of more sequences take longer, too."""
     shapes = {OperatorShape(op="MUL_MAT", type="q8_0", n_inner=576, n_outer=1536): 30}
     forecast = by_calibration(
         EngineTimes(calibration(*(composition(shapes, phase=phase) for phase in ("prefill", "decode") for _ in "12")))
@@ -87,7 +84,6 @@ def test_a_calibration_forecasts_what_a_draft_adds() -> None:
 
 @pytest.fixture
 def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> VariantBench:
-    """Measure on a board whose files are not written."""
     name = "perfsuite.measure.board.local_board.materialize"
     monkeypatch.setattr(name, lambda weights, cache_dir: cache_dir / f"{weights.name}.gguf")
     profile = find_profile("host", folders=())
@@ -103,7 +99,6 @@ def taken(board: LocalBoard, plans: tuple[TurnsPlan, TurnsPlan], **_: Any) -> tu
 
 
 def expected(workload: LlamaWorkload) -> Mapping[str, float]:
-    """Forecast half of what a step takes."""
     return {"ttft": 100.0, "tpot": 5.0 * workload.n_sequences}
 
 
@@ -124,7 +119,6 @@ def test_a_point_is_measured_beside_its_plain_workload(bench: VariantBench, monk
 
 
 def test_points_that_others_disturb_are_left_out(bench: VariantBench, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where none is left, nothing was measured."""
     monkeypatch.setattr("perfsuite.measure.schedule.Rule.complaint", lambda rule, payload: "too hot")
     monkeypatch.setattr("perfsuite.measure.schedule.lost_ratio", lambda contention: 0.0)
     monkeypatch.setattr("perfsuite.measure.schedule.Contention.from_plain", lambda plain: None)
@@ -136,7 +130,6 @@ def test_points_that_others_disturb_are_left_out(bench: VariantBench, monkeypatc
 
 
 def test_errors_are_of_ratios_and_of_times() -> None:
-    """Each axis and latency has the means of both."""
     (summary,) = summarize((ROW, ROW))
     assert (summary.axis, summary.latency, summary.n_rows) == ("lora", "ttft", 2)
     assert summary.mean_error_ratio == pytest.approx(0.2)

@@ -12,7 +12,6 @@ WEIGHTS, DRAFT = catalogue_weights("smollm2-360m-l2-q8_0"), catalogue_weights("s
 
 @pytest.mark.parametrize("axis", AXES)
 def test_an_axis_has_four_points_or_more(axis: str) -> None:
-    """Each differs from the plain workload and from the others, in nothing but what is varied."""
     points = tuple(variant_points(WEIGHTS, DRAFT, (axis,)))
     assert len({point.setting for point in points}) == len(points) >= 4
     assert len({repr(point.workload) for point in points} | {repr(points[0].plain)}) == len(points) + 1
@@ -21,7 +20,6 @@ def test_an_axis_has_four_points_or_more(axis: str) -> None:
 
 
 def test_a_draft_is_a_model_or_the_text_itself() -> None:
-    """The last point of the drafts has no model."""
     points = tuple(variant_points(WEIGHTS, DRAFT, ("draft",)))
 
     def name(point: VariantPoint) -> str | None:

@@ -27,17 +27,9 @@ def _rows(runs: list[RunFile], **options: bool) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(csv_text(runs, **options), newline="")))
 
 
-def test_there_is_a_row_for_each_case_of_each_run() -> None:
-    """Rows of several runs are told apart by device and run; figures are numbers, what is not known is empty."""
-    rows = _rows([RUN, OTHER])
-    assert len(rows) == len(RUN.judgements) + 9
-    assert [row["device"] for row in rows[-9:]] == ["board"] * 9
-    for row, judgement in zip(rows, RUN.judgements, strict=False):
-        assert row["case"] == without_controls(judgement.case_id)
-        assert row["outcome"] == judgement.outcome.value
-        assert row["measured_ns"] == ("" if judgement.measured_ns is None else str(judgement.measured_ns))
-        assert row["change_ratio"] == ("" if judgement.change_ratio is None else repr(judgement.change_ratio))
-        assert tuple(map(int, row["samples_ns"].split())) == judgement.samples_ns
+def test_rows_of_several_runs_are_told_apart() -> None:
+    """By device and, where it was reached over a link, by board."""
+    assert [row["device"] for row in _rows([RUN, OTHER])[-9:]] == ["board"] * 9
     board = BoardName(identity="0123456789abcdef", hostname="shelf", is_linked=True)
     for each, told in ((board, "0123456789abcdef"), (replace(board, is_linked=False), "")):
         assert {row["board"] for row in _rows([replace(OTHER, origin=RunOrigin(board=each))])} == {told}
@@ -89,7 +81,6 @@ def test_words_of_a_run_are_read_back(words: str) -> None:
 @given(WORDS)
 @settings(max_examples=25, deadline=None)
 def test_words_of_a_run_are_read_back_by_duckdb(tmp_path_factory: pytest.TempPathFactory, words: str) -> None:
-    """DuckDB reads them as they were, too, told that all is text."""
     run = run_of(words)
     path = tmp_path_factory.mktemp("csv") / "run.csv"
     path.write_bytes(csv_text([run]).encode())

@@ -39,17 +39,6 @@ def _run(n_slow: int, n_invalid: int = 0) -> RunFile:
     return replace(synthetic_run(n_cases=7), judgements=tuple(judgements))
 
 
-def test_a_regression_is_an_error_with_its_carriers() -> None:
-    """The notice has the verdict; the first error is the phase, with what changed in its title."""
-    (level, title, message), first, *_ = _read(annotations_text([synthetic_run()]))
-    assert (level, title) == ("notice", "smollm2-135m-q8_0/siso")
-    assert message.startswith("5 cases regressed: decode is ")
-    assert first[0] == "error"
-    assert re.fullmatch(r"decode is \d+\.\d % slower", first[1])
-    assert first[2].startswith("phase/smollm2-135m-q8_0/siso/decode: +")
-    assert first[2].endswith(", carried by ffn_swiglu")
-
-
 def test_ten_errors_are_shown_and_of_eleven_the_tenth_counts_the_rest() -> None:
     """GitHub shows ten of a level: the last says how many are left out; warnings have their own ten."""
     ten, eleven = (_read(annotations_text([_run(n, n)])) for n in (10, 11))
@@ -58,14 +47,6 @@ def test_ten_errors_are_shown_and_of_eleven_the_tenth_counts_the_rest() -> None:
         *_, (_, _, last) = [each for each in eleven if each[0] == level]
         assert sum(each[0] == level for each in ten) == sum(each[0] == level for each in eleven) == 10
         assert last == f"2 more {noun}, which the report of the run has"
-
-
-def test_undecided_cases_are_one_warning() -> None:
-    """Each undecided case has a reason of its own; one warning counts them."""
-    run = synthetic_run()
-    count = sum(each.outcome is Outcome.INCONCLUSIVE for each in run.judgements)
-    warnings = [title for level, title, _ in _read(annotations_text([run])) if level == "warning"]
-    assert warnings.count(f"{count} cases inconclusive") == 1
 
 
 @given(WORDS)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import statistics
 import subprocess
 import sys
 from dataclasses import replace
@@ -16,7 +15,7 @@ from hypothesis import given, settings
 
 from perfsuite.records.run_origin import NO_ORIGIN
 from perfsuite.report.exports.pytest_benchmark import pytest_benchmark_text
-from perfsuite.report.run_file import RunFile, tokens_per_s
+from perfsuite.report.run_file import RunFile
 from perfsuite.testing.run_files import HOSTILE_NAMES, synthetic_run
 
 from .conftest import WORDS, run_of
@@ -85,37 +84,12 @@ def test_pytest_compares_with_an_export(pytester: pytest.Pytester) -> None:
     done.stdout.fnmatch_lines(["*benchmark 'phase': 2 tests*", f"{run.judgements[1].case_id} (*old*)*"])
 
 
-def test_figures_are_those_of_the_samples() -> None:
-    """Statistics of a case are in seconds and agree with the standard library's; the samples are there."""
-    plain = {each["fullname"]: each["stats"] for each in _plain(RUN)["benchmarks"]}
-    for judgement in RUN.judgements:
-        if judgement.samples_ns:
-            stats = plain[judgement.case_id]
-            assert stats["data"] == [each / 1e9 for each in judgement.samples_ns]
-            assert stats["mean"] == pytest.approx(statistics.mean(judgement.samples_ns) / 1e9)
-            assert stats["median"] == pytest.approx(statistics.median(judgement.samples_ns) / 1e9)
-            assert stats["rounds"] == len(judgement.samples_ns)
-
-
-def test_the_verdict_travels_as_extra_information() -> None:
-    """Each benchmark has its case's outcome and bounds, what has no samples is counted; the commit is the run's."""
-    plain = _plain(RUN)
-    extra = {each["fullname"]: each["extra_info"] for each in plain["benchmarks"]}
-    judgement = next(each for each in RUN.judgements if each.outcome.value == "regressed")
-    assert extra[judgement.case_id] == {
-        name: getattr(judgement, name)
-        for name in (
-            *("floor_ns", "expected_ns", "limit_ns", "baseline_ns"),
-            *("change_ratio", "lower_ratio", "upper_ratio", "resolution_ratio"),
-        )
-    } | {"outcome": "regressed", "reason": judgement.reason, "tokens_per_s": tokens_per_s(judgement)}
+def test_cases_without_samples_are_counted_and_a_commit_may_be_missing() -> None:
+    plain = _plain(replace(RUN, origin=NO_ORIGIN))
     n_left_out = plain["perfsuite"]["n_cases_without_samples"]
     assert n_left_out > 0
-    assert len(extra) + n_left_out == len(RUN.judgements) == sum(plain["perfsuite"]["outcomes"].values())
-    commit = RUN.origin.commit
-    assert commit is not None
-    assert _plain(RUN)["commit_info"]["id"] == commit.sha
-    assert _plain(replace(RUN, origin=NO_ORIGIN))["commit_info"]["id"] == "unversioned"
+    assert len(plain["benchmarks"]) + n_left_out == len(RUN.judgements) == sum(plain["perfsuite"]["outcomes"].values())
+    assert plain["commit_info"]["id"] == "unversioned"
 
 
 @given(WORDS)

@@ -70,7 +70,6 @@ def test_colours_have_ink_that_can_be_read() -> None:
 
 
 def test_graphs_stand_side_by_side(tmp_path: Path) -> None:
-    """Each is a cluster of its own nodes in one file."""
     view = graph_view(small_trace())
     write_dot([view, view], tmp_path / "graphs.dot")
     text = (tmp_path / "graphs.dot").read_text("utf-8")
@@ -168,7 +167,6 @@ def test_an_svg_has_its_texts_as_text_and_is_the_same_each_time(tmp_path: Path) 
 
 
 def test_two_graphs_stand_side_by_side(tmp_path: Path) -> None:
-    """One picture is as wide as both, with one scale."""
     one, two = (graph_view(small_trace(), GraphOptions(title=title)) for title in ("first", "second"))
     write_graph_picture([one], tmp_path / "one.svg")
     write_graph_picture([one, two], tmp_path / "two.svg")
@@ -181,13 +179,11 @@ def test_two_graphs_stand_side_by_side(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["$x^2$", "a<b>&c", "µ_{", "\\frac", "%s"])
 def test_a_name_is_drawn_as_it_is(name: str, tmp_path: Path) -> None:
-    """Neither a formula nor markup is made of it."""
     write_graph_picture([graph_view(engine_trace([], graphs=((node("ADD", tensor(name)),),)))], tmp_path / "g.svg")
     assert f"0: {name}" in texts(tmp_path / "g.svg")
 
 
 def test_graphs_of_two_metrics_have_no_common_scale(tmp_path: Path) -> None:
-    """It is said, and nothing is written."""
     views = [graph_view(small_trace(), GraphOptions(metric=metric)) for metric in ("time", "bandwidth")]
     with pytest.raises(PerfsuiteError, match="metrics are time, bandwidth, expected one for all"):
         write_graph_picture(views, tmp_path / "g.svg")

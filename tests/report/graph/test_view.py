@@ -163,6 +163,5 @@ def test_boxes_and_graphs_are_called_by_what_is_known() -> None:
     ],
 )
 def test_what_there_is_not_is_told(decode: EngineTrace, options: GraphOptions, message: str) -> None:
-    """The message says what there is."""
     with pytest.raises(PerfsuiteError, match=f"^{message}"):
         graph_view(decode, options)

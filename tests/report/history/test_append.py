@@ -117,7 +117,6 @@ def test_a_folder_that_looks_like_a_pattern_is_itself(tmp_path: Path) -> None:
 
 
 def test_a_run_that_is_added_twice_counts_once(tmp_path: Path) -> None:
-    """The same run has the same file."""
     run = synthetic_run(n_cases=8)
     assert append_run(run, tmp_path) == append_run(run, tmp_path)
     with open_history(tmp_path) as history:

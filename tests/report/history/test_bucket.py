@@ -30,7 +30,6 @@ def test_an_object_is_what_was_put(bucket: HistoryBucket, tmp_path: Path) -> Non
 
 
 def test_more_objects_than_a_page_are_listed(bucket: HistoryBucket, tmp_path: Path) -> None:
-    """S3 lists a thousand at a time."""
     (tmp_path / "file").write_bytes(b"x")
     opened = OpenBucket(bucket)
     for number in range(1_001):

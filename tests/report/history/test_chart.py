@@ -41,7 +41,6 @@ def test_a_line_is_of_one_device_and_fingerprint() -> None:
 
 
 def test_a_case_that_was_never_measured_has_no_line() -> None:
-    """Nothing is drawn of nothing."""
     assert trend_chart((replace(POINT, measured_ns=None),)).panels[0].lines == ()
 
 

@@ -108,7 +108,6 @@ def test_a_merge_that_dies_while_writing_changes_nothing(history_dir: Path, monk
 
 
 def test_the_merged_file_is_on_the_disk_before_any_goes(history_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The merged file and its folder are flushed while all the others are still there."""
     seen = []
     monkeypatch.setattr(compaction, "_flush", lambda path: seen.append((path.exists(), len(loose_files(history_dir)))))
     compact(history_dir)

@@ -18,7 +18,6 @@ ENDLESS = "SELECT count(*) FROM range(10000000) a, range(10000000) b WHERE a.ran
 
 
 def test_answers_and_errors_come_through() -> None:
-    """As if the work were done here."""
     with duckdb.connect() as connection:
         assert interruptible(connection, lambda: connection.execute("SELECT 1").fetchall()) == [(1,)]
         with pytest.raises(duckdb.ParserException):
@@ -77,6 +76,5 @@ def test_nothing_is_left_and_no_room_is_one_line(tmp_path: Path, monkeypatch: py
 
 
 def test_too_little_memory_is_one_line() -> None:
-    """It is reported as what could not be done."""
     with pytest.raises(HistoryError, match=r"^sql: it fails \(it takes more memory"), database_errors("sql: it fails"):
         raise MemoryError

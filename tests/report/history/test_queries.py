@@ -64,7 +64,6 @@ def test_a_trend_is_in_the_order_of_time(history_dir: Path) -> None:
 
 
 def test_rows_that_a_later_version_wrote_are_left_out_and_counted(history_dir: Path) -> None:
-    """An outcome that is not known takes no other row with it."""
     one = next((history_dir / "runs").glob("*.parquet"))
     rows = f"SELECT * REPLACE ('throttled' AS outcome, 'later' AS run_id) FROM read_parquet('{one}')"
     target = one.with_name("later.parquet")

@@ -39,11 +39,8 @@ def test_a_select_is_answered_up_to_a_bound(odd_dir: Path) -> None:
     "query",
     [
         "COPY (SELECT 1) TO 'x.csv'",
-        "CREATE TABLE t AS SELECT 1",
         "SELECT 1; SELECT 2",
         "ATTACH 'x.db'",
-        "INSTALL httpfs",
-        "SET memory_limit = '1TB'",
         "",
     ],
 )
@@ -62,12 +59,11 @@ def test_other_files_and_addresses_are_out_of_reach(odd_dir: Path, path: str) ->
 
 @pytest.mark.parametrize("query", ["SELEC 1", "SELECT nothing FROM history"])
 def test_a_mistake_is_one_line(odd_dir: Path, query: str) -> None:
-    """What DuckDB says of a mistake is reported in one line."""
     with pytest.raises(HistoryError, match=r"^sql: [^\n]+$"):
         ask(odd_dir, query)
 
 
-@pytest.mark.parametrize("column", ["measured_ns", "reason", "samples_ns", "fingerprint"])
+@pytest.mark.parametrize("column", ["measured_ns", "samples_ns"])
 def test_a_file_that_is_damaged_where_the_query_reads_is_left_out(odd_dir: Path, column: str) -> None:
     """Whatever the column, the file is named and the others answer."""
     damaged = append_run(synthetic_run(n_cases=12, seed=5), odd_dir)
@@ -93,7 +89,6 @@ def column_place(path: Path, column: str) -> tuple[int, int]:
 
 
 def test_an_empty_history_has_its_columns(tmp_path: Path) -> None:
-    """Where there is no run, there are no rows."""
     assert ask(tmp_path, "SELECT case_id, measured_ns FROM history").columns == ("case_id", "measured_ns")
 
 
@@ -106,9 +101,15 @@ def test_a_file_beside_those_of_the_history_is_out_of_reach(odd_dir: Path) -> No
         ask(odd_dir, f"SELECT * FROM read_text('{name}')")
 
 
-def test_a_query_without_end_is_ended(odd_dir: Path) -> None:
-    """After the limit, in one line."""
-    query = "SELECT count(*) FROM range(10000000) a, range(10000000) b WHERE a.range * b.range % 7 = 3"
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT count(*) FROM range(10000000) a, range(10000000) b WHERE a.range * b.range % 7 = 3",
+        "SELECT max(regexp_replace(repeat('ab', 60000000), '(a|b)+?c', 'x', 'g'))",
+    ],
+)
+def test_a_query_without_end_is_ended(odd_dir: Path, query: str) -> None:
+    """After the limit, in one line, also within a function that DuckDB cannot interrupt."""
     with pytest.raises(HistoryError, match=r"^sql: takes longer than 0.2 s, and was ended$"):
         ask(odd_dir, query, limit_s=0.2)
 
@@ -139,7 +140,6 @@ def write_parquet(path: Path, key: str) -> None:
 
 
 def test_a_folder_that_does_not_exist_is_empty(tmp_path: Path) -> None:
-    """A file counts as a file."""
     with open_history(tmp_path / "none") as history:
         assert runs_of(history) == ()
     (tmp_path / "file").write_text("")
@@ -180,17 +180,6 @@ def test_a_file_with_fewer_columns_is_read(history_dir: Path, tmp_path: Path) ->
     path.unlink()
     with open_history(history_dir) as history:
         assert history.rows("SELECT DISTINCT steal_ratio FROM history") == [(None,)]
-
-
-def test_a_file_damaged_in_its_middle_is_left_out(history_dir: Path) -> None:
-    """A file whose footer is whole and whose content is not is found when it is read, named, and the rest read."""
-    damaged = append_run(synthetic_run(n_cases=12, seed=5), history_dir)
-    content = bytearray(damaged.read_bytes())
-    content[4:4000] = bytes(3996)
-    damaged.write_bytes(content)
-    with open_history(history_dir) as history:
-        assert len(runs_of(history)) == 1
-        assert [each.path for each in history.skipped] == [damaged]
 
 
 def test_hidden_files_and_folders_are_no_part(history_dir: Path) -> None:
@@ -239,8 +228,6 @@ def test_pipes_folders_and_links_to_nothing_are_left_out(history_dir: Path) -> N
 
 
 def test_a_folder_that_cannot_be_listed_is_an_error(history_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is not taken for an empty one."""
-
     scandir = os.scandir
 
     def refuse(path: int | str = ".") -> object:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from perfsuite.records.attribution import Attribution, UniformShift
 from perfsuite.records.outcome import Outcome
 from perfsuite.records.run_origin import NO_ORIGIN
@@ -32,22 +34,33 @@ def only(outcome: Outcome, run: RunFile = RUN) -> RunFile:
 
 
 def test_each_phase_that_matters_has_a_line() -> None:
-    """Its speed old and new, the change with its interval, and a word; a phase of next to no time has none."""
+    """A phase of next to no time has none, unless it fails or looks slower."""
     answer = answered(RUN)
     lines = {line.name: line for line in answer.lines}
     assert list(lines) == ["prefill", "decode", "end_to_end"]
     assert len(lines) <= MAX_LINES
-    decode = lines["decode"]
-    assert decode.speed == "209 → 170 tokens/s"
-    assert (decode.word, decode.change and decode.change.text) == ("slower", "+21.8 %")
-    assert decode.drawing
-    assert answer.axis
-    assert answer.reading == "Bar: interval of the change. Band: margin."
-    assert " → " in lines["end_to_end"].speed
     tiny = next(each for each in RUN.judgements if each.case_id.endswith("/sampling"))
-    failing = replace(tiny, outcome=Outcome.REGRESSED)
-    run = replace(RUN, judgements=tuple(failing if each is tiny else each for each in RUN.judgements))
-    assert "sampling" in {line.name for line in answered(run).lines}
+    for outcome in (Outcome.REGRESSED, Outcome.SUSPECT):
+        failing = replace(tiny, outcome=outcome)
+        run = replace(RUN, judgements=tuple(failing if each is tiny else each for each in RUN.judgements))
+        assert "sampling" in {line.name for line in answered(run).lines}
+
+
+@pytest.mark.parametrize(
+    ("outcome", "change_ratio", "word"),
+    [
+        (Outcome.PASS, 1.01, "as before"),
+        (Outcome.PASS, 0.06, "looks faster"),
+        (Outcome.INCONCLUSIVE, 0.9, "looks faster"),
+        (Outcome.INCONCLUSIVE, 1.1, "undecided"),
+        (Outcome.SUSPECT, 1.2, "looks slower"),
+    ],
+)
+def test_the_word_beside_a_change_contradicts_no_figure(outcome: Outcome, change_ratio: float, word: str) -> None:
+    """What passes, or is open, is 'as before' or 'undecided' only where its estimate is no gain beyond the margin."""
+    run = only(outcome)
+    changed = tuple(replace(each, change_ratio=change_ratio) for each in run.judgements)
+    assert {line.word for line in answered(replace(run, judgements=changed)).lines} == {word}
 
 
 def test_without_phases_the_largest_changes_are_shown() -> None:

@@ -71,6 +71,9 @@ def test_what_a_run_does_not_tell_has_no_table() -> None:
     full = FactTable(title="b", note="", headings=("",), rows=(fact_row("x", "1"),))
     assert filled([empty, full]) == (full,)
     assert not any("Ceilings" in title for title in told(replace(RUN, ceilings=None)))
+    bare = told(replace(RUN, origin=NO_ORIGIN))["Origin"]
+    assert "run from commit" not in bare
+    assert bare["command"] == ("not kept by the version that made the run",)
 
 
 RUN = synthetic_run(n_cases=20)
@@ -80,25 +83,3 @@ def told(run: RunFile) -> dict[str, dict[str, tuple[str, ...]]]:
     """The rows by table and name."""
     tables = fact_tables(page_run(run))
     return {table.title: {row.name: row.cells for row in table.rows} for table in tables}
-
-
-def test_ceilings_and_the_cost_of_the_run_have_their_units() -> None:
-    """Bandwidths by working set, rates of arithmetic, parts of the run with their sum, and the largest worker."""
-    found = told(RUN)
-    assert found["Ceilings of the memory"]["1.00 MiB"] == ("510 GB/s", "495 GB/s", "520 GB/s")
-    assert found["Ceilings of the arithmetic"]["16-bit floats"] == ("no such instruction",)
-    cost = told(replace(RUN, durations_s={"a": 1.25, "b": 2.5}))["Cost of the run"]
-    assert list(cost) == ["a", "b", "together", "largest worker"]
-    assert cost["together"] == ("3.8 s",)
-
-
-def test_the_origin_is_told() -> None:
-    """File, run, commit and command; what is not known is left out, and the command's absence said."""
-    commit = RUN.origin.commit
-    assert commit is not None
-    origin = told(RUN)["Origin"]
-    assert (origin["run from commit"], origin["file"]) == ((commit.sha,), ("night/run.json",))
-    assert "pytest --device=host" in origin["command"][0]
-    bare = told(replace(RUN, origin=NO_ORIGIN))["Origin"]
-    assert "run from commit" not in bare
-    assert bare["command"] == ("not kept by the version that made the run",)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from perfsuite.records.attribution import Attribution, Carrier, PhaseAttribution, UniformShift
 from perfsuite.records.outcome import Judgement, Outcome, told_judgement
 from perfsuite.records.run_origin import NO_ORIGIN
@@ -28,7 +30,7 @@ def told(outcome: Outcome, *reasons: str) -> list[Judgement]:
 def test_every_undecided_case_is_in_one_group() -> None:
     """In the order of their outcomes; reasons are one where only their figures differ, the first then is an example."""
     found = undecided_groups(STORED_RUN)
-    order = [Outcome.INVALID, Outcome.INCOMPARABLE, Outcome.INCONCLUSIVE, Outcome.NEW]
+    order = [Outcome.SUSPECT, Outcome.INVALID, Outcome.INCOMPARABLE, Outcome.INCONCLUSIVE, Outcome.NEW]
     assert [order.index(group.outcome) for group in found] == sorted(order.index(group.outcome) for group in found)
     n_cases = sum(len(group.judgements) for group in found)
     assert n_cases == sum(each.outcome in order for each in STORED_RUN.judgements)
@@ -40,11 +42,13 @@ def test_every_undecided_case_is_in_one_group() -> None:
     assert [(len(group.judgements), group.is_example) for group in apart] == [(2, False), (1, False)]
 
 
-def test_advice_fits_the_case() -> None:
+@pytest.mark.parametrize("outcome", [Outcome.SUSPECT, Outcome.INCONCLUSIVE])
+def test_advice_fits_the_case(outcome: Outcome) -> None:
     """Pairs need more time, findings without samples a longer run, what no case claims an expectation."""
-    paired = next(each for each in synthetic_run(n_cases=60).judgements if each.outcome is Outcome.INCONCLUSIVE)
+    paired = next(each for each in synthetic_run(n_cases=60).judgements if each.outcome is outcome)
     assert "--perf-budget" in groups_of(replace(paired, n_pairs=8))[0].advice
-    assert "--scenario" in groups_of(*told(Outcome.INCONCLUSIVE, "too short"))[0].advice
+    assert "--perf-replicates" in groups_of(replace(paired, n_pairs=None))[0].advice
+    assert "--scenario" in groups_of(*told(outcome, "too short"))[0].advice
     assert "expectation" in groups_of(*told(Outcome.INVALID, "recorded, and no case claims it: x"))[0].advice
     assert "come to rest" in groups_of(*told(Outcome.INVALID, "threads waited 73 % of the time"))[0].advice
 

@@ -282,7 +282,6 @@ def board_of(point: TrendPoint, identity: str) -> TrendPoint:
 
 
 def test_control_characters_of_a_change_are_not_in_its_tip() -> None:
-    """Nor those that turn the text around it."""
     night = list(course())
     (case,) = history_view(night, [mark_at(night, text="another\x1b[31m board\u202e")]).cases
     (tip,) = tips(case.drawing)

@@ -77,7 +77,6 @@ def test_a_run_comes_with_what_it_saw(tmp_path: Path) -> None:
 
 
 def test_of_a_folder_of_runs_the_newest_is_named(tmp_path: Path) -> None:
-    """For the folder of all runs the error names the newest."""
     for number, name in enumerate(["b", "a"]):
         path = write_run(RUN, tmp_path / name)
         os.utime(path, (number, number))

@@ -19,13 +19,12 @@ from perfsuite.records.run_origin import BoardName
 from perfsuite.report.page.findings import MAX_CARDS, MAX_NAMED
 from perfsuite.report.page.page_run import PageRun
 from perfsuite.report.page.render import as_command, as_name, as_sentence, page_view, render_page, write_page
-from perfsuite.report.page.words import case_anchor, interval_text
+from perfsuite.report.page.words import case_anchor
 from perfsuite.report.run_file import RunFile
 from perfsuite.report.visible import visible
 from perfsuite.testing.run_files import HOSTILE_NAMES, synthetic_run
 
 from .conftest import observed_run
-from .svg_pieces import pieces
 
 
 def text_within(markup: str) -> str:
@@ -263,15 +262,6 @@ def test_a_large_group_names_some_and_other_runs_are_beside_it() -> None:
     assert "Run 2" in text
     assert "other run" in text
     assert "other run" not in text_of(page(RUN))
-
-
-def test_each_line_of_the_answer_has_the_words_of_its_interval() -> None:
-    """As the tables write them."""
-    view = page_view([observed_run(RUN)])
-    lines = [each for each in view.head.answer.lines if each.change]
-    told = [each.text.strip() for each in pieces(render_page([observed_run(RUN)]), "span", "interval")]
-    assert told == [as_sentence(interval_text(each.judgement)) for each in lines]
-    assert "-" not in told
 
 
 def test_half_a_character_can_be_written_and_a_folder_cannot(tmp_path: Path) -> None:

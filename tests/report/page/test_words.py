@@ -72,7 +72,6 @@ def regressed() -> Judgement:
 
 
 def test_a_count_is_more_work_and_exact() -> None:
-    """It is not slower, and rests on no replicates."""
     count = replace(regressed(), kind="counted", samples_ns=(), lower_ratio=None, upper_ratio=None, n_pairs=None)
     assert headline_change(count) == ("+19.5 %", "more work")
     assert basis_words(count) == "exact"

@@ -56,7 +56,6 @@ def test_words_of_one_place_are_all_legible() -> None:
 
 @pytest.mark.parametrize("corner", [(0.0, 0.0), (10.0, 10.0), (0.0, 10.0), (10.0, 0.0)])
 def test_a_word_stays_inside(corner: tuple[float, float]) -> None:
-    """Also where its anchor is a corner."""
     figure, axes = page()
     write_words(figure, axes, [Word(text="in the corner", anchors=(corner,))], [], [])
     box = boxes(axes)["in the corner"]

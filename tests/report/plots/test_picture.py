@@ -143,7 +143,6 @@ def test_names_are_written_once_beside_points_and_in_the_legend() -> None:
 
 @pytest.mark.parametrize("file_format", ["png", "svg"])
 def test_it_is_drawn_in_each_format(file_format: str) -> None:
-    """The same chart gives the same file."""
     first = picture_bytes(CHART, file_format)
     assert first == picture_bytes(CHART, file_format)
     assert len(first) > 1000
@@ -197,7 +196,6 @@ def test_lines_go_through_their_points_and_look_alike_in_all_panels() -> None:
 
 @pytest.mark.parametrize(("n_points", "marker"), [(32, "o"), (33, "None")])
 def test_lines_of_many_points_have_no_marks(n_points: int, marker: str) -> None:
-    """Marks that touch each other would hide the line."""
     points = tuple(float(place) for place in range(1, n_points + 1))
     figure = draw_lines(with_lines((Line(label="a", x=points, y=points),)))
     assert figure.axes[0].lines[0].get_marker() == marker
@@ -217,7 +215,6 @@ def test_a_band_reaches_from_a_line_down_to_its_lows() -> None:
 
 
 def test_the_suffix_names_the_format(tmp_path: Path) -> None:
-    """In letters of either case."""
     assert format_of(Path("a/b.png")) == "png"
     assert format_of(Path("b.c.SVG")) == "svg"
     path = tmp_path / "picture.pdf"
@@ -228,7 +225,6 @@ def test_the_suffix_names_the_format(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("name", "suffix"), [("a", "''"), ("a.pdf", "'.pdf'"), (".png", "''")])
 def test_any_other_suffix_is_refused(name: str, suffix: str) -> None:
-    """The error tells what is accepted."""
     with pytest.raises(PerfsuiteError, match=rf"^{name}: suffix is {suffix}, accepted are .png and .svg$"):
         format_of(Path(name))
 

@@ -62,7 +62,6 @@ def test_a_long_title_is_broken_into_lines_about_alike() -> None:
 
 @pytest.mark.parametrize("unit", ["%", "s", "GFLOP/s", "KiB", "GiB/s"])
 def test_a_number_stays_with_its_unit(unit: str) -> None:
-    """Wherever the line ends."""
     for padding in range(80, 120):
         assert not any(line.startswith(unit) for line in head("x" * padding + f" takes 21 {unit} of it"))
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import re
 
 import numpy as np
 import pytest
@@ -18,6 +17,7 @@ from perfsuite.testing.engine_traces import engine_trace, event
 from perfsuite.trace.statistics.crossover import Crossover, Winner, crossover
 from perfsuite.trace.statistics.operator_statistics import fit_line
 from perfsuite.trace.statistics.statistics_view import trace_statistics
+from tests.conftest import Golden
 
 from ...synthetic_statistics import attention, experts_of, law_trace, norm, product, step_events
 
@@ -66,38 +66,21 @@ def printed(trace: EngineTrace, n_top: int = 10) -> str:
     return out.getvalue()
 
 
-def test_a_decode_is_told_whole() -> None:
-    """Growth, its carrier, types, threads and what runs on one thread, or the first rows; nothing is one line."""
-    text = printed(law_trace(GRAPH, 30, law))
-    assert "30 steps of decoding, 0 steps of more tokens" in text
-    assert "operators grow by 40.0 ns a position, of which attention carries 100%" in text
-    assert "40.0 ns" in text
-    assert "decode: operator" in text
-    assert "one thread alone" in text
-    assert "4712" in text
-    text = printed(law_trace(GRAPH, 30, law), n_top=1)
-    assert "FLASH_ATTN_EXT" in text
-    assert "MUL_MAT" not in text
-    assert printed(engine_trace(graphs=())).strip() == "0 steps of decoding, 0 steps of more tokens"
-
-
-def test_what_is_not_known_or_not_to_be_trusted_is_told() -> None:
-    """Derived ends leave no table of threads, a level series has no slope, and problems come last."""
-    events = step_events(0, law, len(GRAPH), flags=EventFlag.END_DERIVED)
-    assert "threads: not told, the recorder did not see" in printed(engine_trace(events, graphs=(GRAPH,)))
-    assert "threads: not told" not in printed(law_trace(GRAPH, 3, law))
+def test_statistics_are_told_in_lines_and_tables(golden: Golden) -> None:
+    """Growth and who carries it; the first rows; nothing; derived ends; steps without operators; what is doubtful."""
+    derived = engine_trace(step_events(0, law, len(GRAPH), flags=EventFlag.END_DERIVED), graphs=(GRAPH,))
     steps = [
         event(EventKind.TOKEN, 100 * at, 100 * at + time_ns, value=1, thread=0, iteration=at)
         for at, time_ns in enumerate((50, 58, 53, 57, 58, 51, 52, 56, 54))
     ]
-    lines = printed(engine_trace(steps, graphs=())).splitlines()
-    assert re.fullmatch(r"a step takes 54\.0 ns at 1 to 9 positions, ± \d\.\d+ ns a position", lines[1])
-    assert lines[2:] == ["which operators grow is not known: none were recorded", "operators: none were recorded"]
     experts = experts_of((step, 3, [[1, 2 + step]]) for step in range(4))
-    text = printed(engine_trace(graphs=(), experts=experts, n_experts=8, cut="at byte 5", problems=("a gap",)))
-    assert "activations" in text
-    assert text.rstrip().endswith("Not to be trusted: a gap")
-    assert "it breaks off: at byte 5" in text
+    doubtful = engine_trace(graphs=(), experts=experts, n_experts=8, cut="at byte 5", problems=("a gap",))
+    shown = (
+        printed(law_trace(GRAPH, 30, law)),
+        printed(law_trace(GRAPH, 30, law), n_top=1),
+        *map(printed, (engine_trace(graphs=()), derived, engine_trace(steps, graphs=()), doubtful)),
+    )
+    golden("report/statistics.txt", "\n".join(line.rstrip() for each in shown for line in each.splitlines()) + "\n")
 
 
 def test_counters_get_columns_where_they_are() -> None:

@@ -11,6 +11,7 @@ from perfsuite.records.engine_trace import EngineTrace, EventFlag, EventKind, Th
 from perfsuite.report.timeline.summary import timeline_summary
 from perfsuite.report.timeline.tables import timeline_lines, timeline_tables
 from perfsuite.testing.engine_traces import engine_trace, event, node, small_trace, tensor
+from tests.conftest import Golden
 
 from ...synthetic_timeline import busy_trace
 
@@ -38,38 +39,13 @@ def held_up_trace(n_nodes: int = 1, name: str = "ffn_up-7") -> EngineTrace:
     return engine_trace(events, graphs=(graph,))
 
 
-def test_a_delayed_operator_is_named() -> None:
-    """Operator, thread, processor, delay, and who waited at the barrier."""
-    told = printed(held_up_trace())
-    row = next(line for line in told.splitlines() if line.startswith("MUL_MAT ffn_up-7")).split()
-    assert row == ["MUL_MAT", "ffn_up-7", "1", "40.0", "µs", "40.0", "µs", "40.0", "µs", "4712", "4711"]
-    last = told.splitlines()[-1].split()
-    assert last == ["MUL_MAT", "ffn_up-7", "llama-cli", "4712", "1", "3", "40.0", "µs", "another", "program"]
-
-
-def test_the_lines_say_what_pre_emption_came_to_and_what_is_missing() -> None:
-    """How often, where and how long operators were held up; derived times have waiting in them, losses have a line."""
-    told = "the time in operators has waiting for other threads in it: not every start and end was recorded"
-    assert told not in list(timeline_lines(timeline_summary(small_trace(1))))
+def test_a_timeline_is_told_in_lines_and_tables(golden: Golden) -> None:
+    """Operators held up, with who waited; nothing held up; states that nobody recorded; derived starts; losses."""
     derived = event(EventKind.OPERATOR, 0, 9, thread=0, evaluation=0, graph=0, node=0, flags=EventFlag.START_DERIVED)
-    assert told in list(timeline_lines(timeline_summary(engine_trace([derived]))))
-    lines = list(timeline_lines(timeline_summary(held_up_trace(n_nodes=2))))
-    assert lines == [
-        "8 events by the ebpf recorder over 300 µs: operator 4, thread state 4",
-        "pre-emption: operators waited 2 times for a processor on CPU 1; that held up 2 operators by 80.0 µs in all",
-    ]
-    lines = list(timeline_lines(timeline_summary(busy_trace())))
-    assert "3 events lost" in lines
-    assert "the trace breaks off: the file ends within a record" in lines
-    assert "a clock ran backwards" in lines
-
-
-def test_no_pre_emption_and_not_known_are_told_apart() -> None:
-    """Threads that ran throughout were not pre-empted; of threads without states nobody knows."""
-    quiet, unknown = small_trace(), engine_trace([event(EventKind.TOKEN, 0, 5, value=1)])
-    assert list(timeline_lines(timeline_summary(quiet)))[-1] == "pre-emption: no operator waited for a processor"
-    assert "not known" in list(timeline_lines(timeline_summary(unknown)))[-1]
-    assert "held up" not in printed(quiet)
+    unknown = engine_trace([event(EventKind.TOKEN, 0, 5, value=1)])
+    shown = (held_up_trace(n_nodes=2), small_trace(), unknown, engine_trace([derived]), busy_trace())
+    told = ("\n".join([*timeline_lines(timeline_summary(each)), printed(each)]) for each in shown)
+    golden("report/timeline.txt", "\n".join(line.rstrip() for each in told for line in each.splitlines()) + "\n")
 
 
 def test_tables_say_when_there_is_more() -> None:

@@ -24,7 +24,6 @@ def test_a_cell_is_the_longer_of_two_times(place: int) -> None:
 
 
 def test_on_the_line_both_times_are_equal() -> None:
-    """Above it more memory efficiency gains nothing, below it more compute efficiency gains nothing."""
     for panel in figure_5().panels:
         assert panel.boundary is not None
         slope = panel.boundary.y[-1] / panel.boundary.x[-1]
@@ -99,7 +98,6 @@ def test_the_ratio_is_linear_in_bandwidth_and_inverse_in_peak() -> None:
 
 
 def test_the_line_parts_what_compute_bounds_from_the_rest() -> None:
-    """Cells below the line are above 1, those above it below."""
     for panel in figure_4().panels:
         assert panel.boundary is not None
         slope = panel.boundary.y[0] / panel.boundary.x[0]
@@ -109,7 +107,6 @@ def test_the_line_parts_what_compute_bounds_from_the_rest() -> None:
 
 
 def test_the_finding_is_counted() -> None:
-    """The title tells the share of cells above 1, panel by panel."""
     chart = figure_4()
     shares = [sum(value > 1.0 for row in panel.values for value in row) for panel in chart.panels]
     assert [f"{share} %" in chart.title for share in shares] == [True] * 4

@@ -110,7 +110,6 @@ def test_a_token_costs_the_same_wherever_it_is() -> None:
 
 
 def test_the_growths_are_told() -> None:
-    """The title tells who grows most and who least."""
     chart = figure_7()
     growths = {line.label: line.y[-1] / line.y[0] - 1.0 for line in chart.panels[1].lines}
     most, least = max(growths, key=growths.__getitem__), min(growths, key=growths.__getitem__)
@@ -151,13 +150,11 @@ def test_traffic_grows_as_chunks_shrink() -> None:
 
 
 def test_the_ratios_of_chunks_are_told() -> None:
-    """The title tells the ratios at the smallest chunk."""
     chart = figure_6()
     least, most = sorted(panel.lines[1].y[0] for panel in chart.panels)
     assert f"64 times the dispatches and {least:.1f} to {most:.1f} times the traffic" in chart.title
 
 
 def test_a_chunk_as_long_as_the_prompt_is_the_prompt() -> None:
-    """The unchunked cost is the same, asked for either way."""
     assert long_prompt("bf16-int4", 4096) == long_prompt("bf16-int4")
     assert long_prompt("bf16-int4").flops == pytest.approx(63.05e12, rel=1e-4)

@@ -11,14 +11,12 @@ from perfsuite.workload.variant import find_variant, variant_names
 
 
 def test_every_variant_is_shown_once() -> None:
-    """Variants of the same operations share a panel, and none is missing or told twice."""
     titles = [panel.title for panel in figure_3().panels]
     assert titles[0] == "bf16-bf16, fp16-fp16"
     assert sorted(", ".join(titles).split(", ")) == sorted(variant_names())
 
 
 def test_a_bar_adds_up_to_its_pass() -> None:
-    """The layers of each bar are all operations of the prefill, in 1e12."""
     chart = figure_3()
     assert chart.categories == tuple(str(prompt) for prompt in PROMPTS)
     for panel in chart.panels:
@@ -44,7 +42,6 @@ def test_what_cannot_be_seen_is_told_together() -> None:
 
 
 def test_the_finding_is_computed() -> None:
-    """The title tells the share of the matrix products at the shortest and the longest prompt."""
     chart = figure_3()
     panel = chart.panels[0]
     shares = [100.0 * panel.layers[0].heights[place] / panel.totals[place] for place in (0, -1)]

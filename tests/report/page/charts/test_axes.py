@@ -37,7 +37,6 @@ def test_a_linear_axis_has_a_few_divisions_inside(ends: tuple[float, float]) -> 
 
 
 def test_a_value_lies_between_the_ends() -> None:
-    """In proportion, or by its logarithm; what is beyond lies at the end."""
     linear = Axis(title="", low=-10.0, high=10.0, ticks=())
     assert [linear.part(each) for each in (-10.0, 0.0, 5.0, 90.0)] == [0.0, 0.5, 0.75, 1.0]
     logarithmic = Axis(title="", low=0.1, high=10.0, ticks=(), is_log=True)

@@ -92,7 +92,6 @@ def test_a_ring_has_no_interval() -> None:
 
 
 def test_the_scale_has_its_numbers() -> None:
-    """With signs, at the places that they mean."""
     axis = change_axis([SURE])
     labels = {each.text: each.across("x") for each in pieces(axis_drawing(axis), "text")}
     assert {"0", "+5", "+10"} <= labels.keys()

@@ -28,7 +28,6 @@ def at(day: int, ratio: float) -> RunFile:
 
 
 def test_changes_are_against_the_oldest_run() -> None:
-    """Whichever is reported; a run alone has no course."""
     (figure,) = runs_figure(at(3, 1.1), [page_run(at(5, 1.2)), page_run(at(1, 1.0))])
     changes = [each.rpartition("(")[2] for each in tips(figure.drawing) if each.startswith("prefill,")]
     assert changes == ["+0.0 %)", "+10.0 %)", "+20.0 %)"]

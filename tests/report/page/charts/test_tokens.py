@@ -55,7 +55,6 @@ def test_other_runs_are_dashed_lines() -> None:
 
 
 def test_thousands_of_steps_are_a_line_without_marks() -> None:
-    """A mark for each would only cover the others."""
     (figure,) = tokens_figure(observation(*range(2_000_000, 2_000_500)))
     assert not pieces(figure.drawing, "use")
 

@@ -1,0 +1,36 @@
+"""Whether a board has a device for the suite's kernels."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from perfsuite.errors import MeasurementError, OpenClError
+from perfsuite.experiments.kernel_replicates import lack_of_opencl
+
+NONE_THERE = "OpenCL: none of libOpenCL.so.1 can be loaded"
+
+
+@pytest.mark.parametrize(
+    ("error", "platform", "lack"),
+    [
+        (MeasurementError(NONE_THERE), None, NONE_THERE),
+        (OpenClError(NONE_THERE), None, NONE_THERE),
+        (MeasurementError(NONE_THERE), "ARM", None),
+        (MeasurementError("the worker for 'devices' was killed by SIGSEGV"), None, None),
+        (None, None, None),
+    ],
+)
+def test_a_board_without_opencl_has_no_kernels(error: Exception | None, platform: str | None, lack: str | None) -> None:
+    """They are left out where nobody named a platform; a driver that crashes is no lack."""
+
+    def run(*_: object, **__: object) -> dict[str, Any]:
+        if error is not None:
+            raise error
+        return {"chosen": {}}
+
+    board = SimpleNamespace(run=run, facts=lambda: SimpleNamespace(opencl_environment={}))
+    config: Any = SimpleNamespace(board=board, opencl_platform=None, profile=SimpleNamespace(opencl_platform=platform))
+    assert lack_of_opencl(config) == lack
