@@ -98,7 +98,7 @@ class LinkError(PerfsuiteError):
 
 
 class LockedError(PerfsuiteError):
-    """Another run has the device; wait with --perf-wait. 'perfsuite devices unlock' breaks the lock of a dead run."""
+    """Another run has the device; --perf-wait waits. 'perfsuite devices unlock --force' ends a hanging run."""
 
 
 class AskedError(PerfsuiteError):

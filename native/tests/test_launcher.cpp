@@ -132,6 +132,14 @@ static Value step(const std::string &kind, Value::List launches, int64_t n_launc
                       {"known_outputs", std::move(known)}};
 }
 
+/* Turns of two launches at least, with so many at most; rounds by their leaders, of which three are taken at least. */
+static Value turns(Value::List launches, int64_t n_launches, int64_t budget_ns, Value::List leaders) {
+    Value found = step("turns", std::move(launches), n_launches, 3, budget_ns);
+    found.set("n_turns", 2);
+    found.set("leaders", std::move(leaders));
+    return found;
+}
+
 static Value plan(Value::List launches, Value::List steps, const std::string &source = "copy overrun nothing") {
     return Value::Map{{"platform_index", 0},
                       {"device_index", 1},
@@ -193,9 +201,11 @@ static void what_is_not_written_and_what_is_too_much_is_seen(const OpenCl &cl) {
 
 static void launches_take_turns(const OpenCl &cl) {
     fake_driver_reset();
-    Value told = perfsuite::taken_steps(cl, plan({launch("copy", 5), launch("nothing", 5, 0)},
-                                                 {step("turns", {0, 1}, 4, 4, A_SECOND_NS)}));
-    CHECK(std::string(fake_driver_launched()) == "cncn" /* the warm-up */ "cnnccnnc");
+    Value told = perfsuite::taken_steps(
+        cl, plan({launch("copy", 5), launch("nothing", 5, 0)},
+                 {turns({0, 1}, 2, A_SECOND_NS, {Value::List{0}, Value::List{1}})}));
+    CHECK(std::string(fake_driver_launched()) == "cncn" /* the warm-up */ "n" "cnnc" "c" "nccn");
+    CHECK(told.at("steps").list()[0].at("n_per_round").list()[0].whole() == 2);
     const Value::List &times = told.at("steps").list()[0].at("times").list();
     CHECK(times.size() == 2);
     for (const Value &each : times) {
@@ -205,8 +215,9 @@ static void launches_take_turns(const OpenCl &cl) {
         CHECK(start[0].whole() < start[1].whole());
     }
     fake_driver_reset();
-    perfsuite::taken_steps(cl, plan({launch("copy", 5)}, {step("turns", {0}, 100, 3, -1)}));
-    CHECK(std::string(fake_driver_launched()) == "ccccc"); /* no time is left: the warm-up and the least */
+    Value::List leaders(9, Value::List{0, 1});
+    perfsuite::taken_steps(cl, plan({launch("copy", 5), launch("nothing", 6)}, {turns({0, 1}, 100, -1, leaders)}));
+    CHECK(std::string(fake_driver_launched()) == "ccnn" "cccnnn" "cccnnn" "cccnnn"); /* no time is left: the least */
 }
 
 static void a_burst_is_between_two_finishes(const OpenCl &cl) {
@@ -309,7 +320,7 @@ static void kernels_are_placed_and_launched_line_by_line(const OpenCl &cl) {
 
 static void a_refusal_names_launch_and_device(const OpenCl &cl) {
     fake_driver_refuse(CL_OUT_OF_RESOURCES);
-    std::string said = failure_of([&] { perfsuite::taken_steps(cl, plan({launch("copy", 5)}, {step("turns", {0})})); });
+    std::string said = failure_of([&] { perfsuite::taken_steps(cl, plan({launch("copy", 5)}, {step("burst", {0})})); });
     fake_driver_refuse(CL_SUCCESS);
     CHECK(said == "case/copy: clEnqueueNDRangeKernel failed: OUT_OF_RESOURCES on Fakes: second (gpu, driver 7)");
 }
@@ -320,6 +331,7 @@ static void a_plan_that_makes_no_sense_is_refused(const OpenCl &cl) {
     };
     CHECK(holds(said({launch("copy", 5)}, {step("dance", {0})}), "a step of kind 'dance'"));
     CHECK(holds(said({launch("copy", 5)}, {step("output", {})}), "has no launch"));
+    CHECK(holds(said({launch("copy", 5)}, {turns({0}, 1, 1, {})}), "turns of 1 launches"));
     CHECK(holds(said({launch("copy", 5, 0)}, {step("output", {0})}), "launch 0 is beside 0"));
     Value uneven = launch("copy", 5);
     uneven.set("local_size", Value::List{1});

@@ -359,6 +359,20 @@ static void a_survey_goes_round(const char *library_path) {
 static void another_engine_is_refused(const char *library_path) {
     CHECK(failure_of([] { perfsuite::refuse_other_engine("/engine", "0"); }).find("another llama.cpp (none)") !=
           std::string::npos);
+    std::filesystem::path copies = std::filesystem::temp_directory_path() / ("perfsuite-copies-" + std::to_string(getpid()));
+    std::filesystem::create_directory(copies);
+    std::filesystem::copy_file(library_path, copies / "libggml-x.so.0");
+    std::filesystem::create_directory(copies / "other");
+    std::filesystem::copy_file(library_path, copies / "other" / "libggml-x.so");
+    {
+        perfsuite::Library loaded((copies / "libggml-x.so.0").string());
+        perfsuite::refuse_foreign_libraries(copies.string());
+        perfsuite::refuse_foreign_libraries((copies / "nowhere").string());
+        CHECK(failure_of([&] { perfsuite::refuse_foreign_libraries((copies / "other").string()); })
+                  .find("other: libggml-x.so was loaded from " + (copies / "libggml-x.so.0").string() + ", not") !=
+              std::string::npos);
+    }
+    std::filesystem::remove_all(copies);
     std::string id = perfsuite::library_build_id(library_path);
     CHECK(id.size() == 40 && id.find_first_not_of("0123456789abcdef") == std::string::npos);
     CHECK(perfsuite::resident_sample().is_nil() || perfsuite::resident_sample().list().size() == 4);

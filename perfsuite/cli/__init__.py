@@ -5,13 +5,15 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from perfsuite.cli.ending import ended
-from perfsuite.device.end_requests import signals_held_off
-
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one subcommand; a user's mistake is one line on standard error and exit code 2."""
     words = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        from perfsuite.cli.ending import ended  # which takes long enough that Ctrl-C comes meanwhile
+    except KeyboardInterrupt:
+        sys.stderr.write("perfsuite: interrupted\n")
+        return 130
     return ended(lambda: _run(words))
 
 
@@ -23,6 +25,7 @@ def _run(words: Sequence[str]) -> int:
         return 0
     from perfsuite.cli.given_paths import check_paths
     from perfsuite.cli.whole_parser import parser_of
+    from perfsuite.device.end_requests import signals_held_off
 
     with signals_held_off():  # libraries that are imported with a subcommand start threads
         parser = parser_of(words)

@@ -10,6 +10,7 @@ import csv
 import io
 import json
 import math
+import shutil
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -30,6 +31,10 @@ if TYPE_CHECKING:
 #: A table is as wide as it has to be where no terminal folds it.
 _UNLIMITED = 10_000
 _SIDES = ("<", ">")
+#: Between two columns.
+_GAP = "  "
+#: Rows from which on a sheet is not drawn by rich.
+_MANY_ROWS = 1000
 
 
 Row = TypeVar("Row")
@@ -44,7 +49,7 @@ class Sheet:
     """
 
     headings: Sequence[str]
-    rows: Iterable[Sequence[object]]
+    rows: Sequence[Sequence[object]]
     title: str = ""
     #: How each row is coloured, where some are.
     styles: Sequence[str | None] = ()
@@ -169,6 +174,8 @@ def show(*parts: Part) -> None:
     for part in parts:
         if isinstance(part, str):
             print(part)
+        elif isinstance(part, Sheet) and (lines := _many_lines(part)):
+            print("\n".join(lines))
         else:
             _print_table(part.table() if isinstance(part, Sheet) else part)
 
@@ -232,6 +239,37 @@ def cell_text(value: Any) -> str:
         return f"{value:%Y-%m-%d %H:%M}"
     plain = plain_value(value)
     return "-" if plain is None else str(plain)
+
+
+def _many_lines(sheet: Sheet) -> list[str] | None:
+    """Return the lines of a sheet with many rows, as rich would draw them, which takes it a millisecond a row.
+
+    None where there are few, or where something is coloured or has to be folded.
+    """
+    if len(sheet.rows) < _MANY_ROWS or sheet.title or sheet.styles:
+        return None
+    from rich.cells import cell_len
+
+    names = [each[1:] if each.startswith(_SIDES) else each for each in sheet.headings]
+    told = [names, *([str("-" if cell is None else cell) for cell in row] for row in sheet.rows)]
+    columns = [list(map(terminal_text, column)) for column in zip(*told, strict=True)]
+    widths = [max(map(cell_len, column)) for column in columns]
+    is_wide = sum(widths) + len(_GAP) * (len(widths) - 1) > (_terminal_width() or _UNLIMITED)
+    if is_wide or any("\n" in cell for row in told for cell in row):
+        return None
+    padded = (
+        [_padded(cell, width - cell_len(cell), heading.startswith(">")) for cell in column]
+        for heading, width, column in zip(sheet.headings, widths, columns, strict=True)
+    )
+    return list(map(_GAP.join, zip(*padded, strict=True)))
+
+
+def _padded(cell: str, n_blanks: int, is_right: bool) -> str:
+    return f"{' ' * n_blanks}{cell}" if is_right else f"{cell}{' ' * n_blanks}"
+
+
+def _terminal_width() -> int | None:
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
 def _print_table(table: Table) -> None:

@@ -14,6 +14,7 @@ from perfsuite.cli.baseline_output import changes_answer, entries_answer, writte
 from perfsuite.cli.command_help import Commands, add_action, add_command, add_json
 from perfsuite.device.profile import DEFAULT_MARGIN_RATIO, Profile, find_profile
 from perfsuite.errors import BaselineError
+from perfsuite.records.outcome import NOTHING_JUDGED_EXIT
 from perfsuite.report.run_file import run_path
 from perfsuite.verdict.approval import approval_text, approvals_path, approve, checked_reason, with_approval
 from perfsuite.verdict.baseline import BaselineFile, baseline_path, changing, read_baselines, write_baselines
@@ -38,7 +39,10 @@ def add_parser(commands: Commands) -> None:
             "perfsuite baseline approve perf-run --reason 'the new kernel pads rows'": "make it the reference",
         },
         writes="files of --baseline-dir; 'approve' also writes a text for reviewers",
-        exits={1: "'diff' found a case that is slower by more than the margin"},
+        exits={
+            1: "'diff' found a case that is slower by more than the margin",
+            10: "'diff' had nothing to compare with",
+        },
         see=(
             "docs/how-it-works.md",
             "docs/comparing.md",
@@ -70,7 +74,7 @@ def _add_run_actions(actions: Commands) -> None:
         examples={
             "perfsuite baseline diff perf-run --json": "as JSON",
         },
-        exits={1: "a case is slower by more than the margin"},
+        exits={1: "a case is slower by more than the margin", 10: "nothing could be compared"},
     )
     diff.add_argument(
         "--margin",
@@ -165,6 +169,8 @@ def _diff(options: argparse.Namespace) -> int:
     profile = find_profile(run.device)
     changes = [change for group, entries in _stored(options, run) for change in _changes(profile, group, entries)]
     give(changes_answer(changes, options.margin, run), options)
+    if all(change.change is None for change in changes):
+        return NOTHING_JUDGED_EXIT
     return int(any(change.is_beyond(options.margin) for change in changes))
 
 
@@ -225,6 +231,8 @@ def _anchor(options: argparse.Namespace) -> int:
     with changing(_named_file(options).path.parent):
         stored = _named_file(options)
         for entry in _selected(stored, options):
+            if not entry.references_ns():
+                raise BaselineError(f"{stored.path}: holds no samples to measure creep from; record a run")
             stored = stored.with_entry(entry.anchored(recorded_at=_now(), reason=reason))
         write_baselines(stored)
     told = f"{stored.path}: anchored at the present reference"

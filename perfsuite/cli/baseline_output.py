@@ -11,7 +11,7 @@ from typing import Any
 
 from perfsuite.cli.answer import Answer, Part, Sheet, fields_of, figure, percent
 from perfsuite.units import format_change, format_count, format_ns
-from perfsuite.verdict.changes import CaseChange
+from perfsuite.verdict.changes import CaseChange, drift_lines
 from perfsuite.verdict.creep import case_summaries
 from perfsuite.verdict.drift import fitted_weights
 from perfsuite.verdict.entry import BaselineEntry, StoredSession
@@ -70,8 +70,13 @@ def _change_parts(changes: Sequence[CaseChange], margin_ratio: float) -> Iterato
         ],
         styles=["bold red" if each.is_beyond(margin_ratio) else None for each in slowest_first],
     )
+    yield from drift_lines(changes)
     n_beyond = sum(each.is_beyond(margin_ratio) for each in changes)
-    yield f"{n_beyond} of {len(changes)} cases are slower than stored by more than {margin_ratio * 100:g} %"
+    n_compared = sum(each.change is not None for each in changes)
+    if n_alone := len(changes) - n_compared:
+        yield f"{n_alone} of {format_count(len(changes), 'case')}: nothing is stored that it can be compared with"
+    if n_compared:
+        yield f"{n_beyond} of {n_compared} cases are slower than stored by more than {margin_ratio * 100:g} %"
 
 
 def _entry_parts(entry: BaselineEntry, weights: Mapping[str, float]) -> Iterator[Part]:
@@ -112,6 +117,7 @@ def _plain_change(change: CaseChange, margin_ratio: float) -> dict[str, Any]:
         "lower_ratio": change.change and change.change.lower_ratio,
         "upper_ratio": change.change and change.change.upper_ratio,
         "since_anchor_ratio": change.anchor_ratio,
+        "drift": change.drift,
         "is_beyond": change.is_beyond(margin_ratio),
     }
 

@@ -70,7 +70,8 @@ def add_bundle_options(parser: argparse._ActionsContainer) -> None:
 def _run(options: argparse.Namespace) -> int:
     from perfsuite.cli.kept_folders import user_cache
     from perfsuite.cli.progress import progress
-    from perfsuite.measure.bundle.making import BundleOrder, copy_bundle, make_bundle
+    from perfsuite.measure.bundle.llama_source import find_llama
+    from perfsuite.measure.bundle.making import BundleOrder, copy_bundle, make_bundle, refuse_other_folder
     from perfsuite.measure.bundle.targets import find_target, target_of
 
     target = find_target(options.target) if options.target else target_of(platform.machine(), has_glibc=True)
@@ -82,7 +83,11 @@ def _run(options: argparse.Namespace) -> int:
         has_opencl=options.opencl,
     )
     refuse_out_of_place(options)
+    if options.output is not None and not options.plan:
+        refuse_other_folder(options.output)
     with progress("bundle", options) as tell:
+        if options.old_llama is not None:
+            find_llama(options.old_llama, user_cache(), tell.step)
         bundle = make_bundle(order, user_cache(), tell.step)
         if options.plan:
             old = None if options.old_llama is None else replace(order, llama=options.old_llama)

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import re
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perfsuite.cli.answer import Answer, fields_of
 from perfsuite.cli.bundle_farms import FARMS, write_farm
 from perfsuite.cli.command_help import take_behind_dashes
+from perfsuite.cli.pytest_run import ask_pytest, refuse_mistakes, values_of
 from perfsuite.device.work_folder import new_work_folder, replace_folder
 from perfsuite.errors import DeviceError, PerfsuiteError
 from perfsuite.records.codec import from_plain
@@ -31,7 +29,6 @@ from perfsuite.records.job import (
     sha256,
     write_job,
 )
-from perfsuite.records.run_origin import own_option
 from perfsuite.records.whole_file import make_folder
 from perfsuite.units import format_bytes
 
@@ -47,8 +44,6 @@ worker=$here/{BUNDLES}/{BOARD}/perfsuite-worker
 [ -x "$worker" ] || chmod 755 "$worker" || exit 1
 exec "$worker" run-folder "$here" "${{1:-$here/{RESULTS}}}"
 """
-
-_ERROR = re.compile(r"^(?:ERROR: |perfsuite: error: )(.*)", re.MULTILINE)
 
 
 def add_plan_options(parser: argparse.ArgumentParser) -> None:
@@ -77,7 +72,7 @@ def refuse_out_of_place(options: argparse.Namespace) -> None:
         raise DeviceError(f"{options.output}: holds answers already; ingest them, or name another folder with -o")
     if options.output.exists() and not (options.output / MANIFEST_NAME).is_file():
         raise DeviceError(f"{options.output}: is there already, and no folder of a plan; name another with -o")
-    _pytest_arguments(options)
+    refuse_mistakes([*_pytest_arguments(options), f"--perf-plan={PLACE}"], typed=_typed(options, PLACE))
 
 
 def _pytest_arguments(options: argparse.Namespace) -> tuple[str, ...]:
@@ -96,7 +91,7 @@ def _pytest_arguments(options: argparse.Namespace) -> tuple[str, ...]:
 
 
 def _device(words: list[str]) -> str:
-    named = [word.partition("=")[2] for word in words if own_option(word).startswith("--perf-device=")]
+    named = list(values_of(words, "--perf-device"))
     if len(named) != 1:
         raise DeviceError("--plan: name the device behind '--', as --device=NAME")
     return named[0]
@@ -119,7 +114,7 @@ def write_plan(options: argparse.Namespace, bundle: Bundle, old: Bundle | None) 
         for name, each in ((BOARD, bundle), (OLD, old)):
             if each is not None:
                 shutil.copytree(each.folder, draft / BUNDLES / name)
-        _plan_run(words, draft)
+        _plan_run(options, words, draft)
         job = _job(words, bundle, draft)
         write_job(draft, job)
         (draft / SCRIPT).write_text(RUN_SCRIPT)
@@ -133,6 +128,8 @@ def write_plan(options: argparse.Namespace, bundle: Bundle, old: Bundle | None) 
     size = sum(path.stat().st_size for path in to.rglob("*") if path.is_file())
     lines = (
         f"{options.output}: {format_bytes(size)} for {job.device}, {job.target}; {len(job.requests)} requests",
+        f"built by {bundle.manifest.compiler} for {bundle.manifest.processor}: compare its times with plans built so, "
+        "not with what 'perfsuite devices setup' builds",
         *(f"{path}: for {options.farm}" for path in files),
         f"there: sh {SCRIPT}; then here, with its {RESULTS}/: perfsuite ingest {options.output}",
     )
@@ -146,14 +143,17 @@ def write_plan(options: argparse.Namespace, bundle: Bundle, old: Bundle | None) 
     return Answer(parts=lambda: lines, plain=lambda: plain)
 
 
-def _plan_run(words: tuple[str, ...], draft: Path) -> None:
+def _plan_run(options: argparse.Namespace, words: tuple[str, ...], draft: Path) -> None:
     """Let pytest write down what it would ask."""
-    command = [sys.executable, "-m", "pytest", *words, f"--perf-plan={draft}", "-p", "no:cacheprovider", "-q"]
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
-    if done.returncode != 0 or not (draft / REQUESTS).is_dir():
-        told = _ERROR.findall(f"{done.stdout}\n{done.stderr}")
-        said = told[-1] if told else f"pytest ended with {done.returncode}"
-        raise PerfsuiteError(said.replace(str(draft), "the folder"))
+    ask_pytest([*words, f"--perf-plan={draft}"], typed=_typed(options, draft))
+    if not (draft / REQUESTS).is_dir():
+        raise PerfsuiteError("--plan: this run asks nothing of the device; choose other cases behind '--'")
+
+
+def _typed(options: argparse.Namespace, folder: Path) -> dict[str, str]:
+    """Return what was typed for what pytest is given."""
+    pairs = {"--against:": "--old-llama:", "leave out --against": "leave out --old-llama"}
+    return {f"--perf-plan={folder}": "--plan", str(folder): "the folder", **(pairs if options.old_llama else {})}
 
 
 def _job(words: tuple[str, ...], bundle: Bundle, draft: Path) -> Job:

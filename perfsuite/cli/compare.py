@@ -4,24 +4,29 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from perfsuite.cli.command_help import Commands, add_command, add_json, add_quiet, take_behind_dashes
 from perfsuite.errors import EngineError, PerfsuiteError
+from perfsuite.report.visible import terminal_text
+from perfsuite.units import format_count
 
 if TYPE_CHECKING:
-    from perfsuite.cli.answer import Part
-    from perfsuite.verdict.judge_files import FileChange
+    from perfsuite.measure.bundle.named_builds import Builder
+    from perfsuite.measure.engine import Engine
 
 _ABOUT = """
 OLD and NEW are each a folder (checkout, build, install prefix, libraries), a release or wheel of llama-cpp-python, a
 kept build ('perfsuite engines list'), or with --source a revision. What is not built yet is compiled in a copy and
 kept.
 
-OLD and NEW may also be two files of llama-bench (-o json, jsonl or sql) or test-backend-ops (--output sql). Then
-nothing is measured.
+OLD and NEW may also be two files of llama-bench (-o json, jsonl, csv or sql) or test-backend-ops (--output sql).
+Then nothing is measured.
 """
 
 _EXAMPLES = {
@@ -29,6 +34,15 @@ _EXAMPLES = {
     "perfsuite compare 0.3.35 0.3.36 -m model.gguf -p 512 -n 128 -- --perf-budget=3m": "two releases, with more time",
 }
 
+
+#: Variables by which pytest would take more than the command says.
+_OF_PYTEST = ("PYTEST_ADDOPTS", "PYTEST_PLUGINS")
+
+#: A device that is not asked, so that pytest reads options without the builds.
+_NOT_ASKED = "--perf-address=ssh:none"
+
+#: What runs elsewhere.
+_ELSEWHERE = ("--perf-farm", "--perf-plan", "--perf-ingest")
 
 _FLASH = {"1": "on", "on": "on", "0": "off", "off": "off"}
 
@@ -78,8 +92,8 @@ _SUBJECT: tuple[tuple[tuple[str, ...], str, dict[str, Any]], ...] = (
         "--cache-type-v",
         {"metavar": "TYPE", "help": "type of values in the KV cache (default f16)"},
     ),
-    (("--lora-rank",), "--lora-rank", _number("rank of a synthetic LoRA adapter on every layer")),
-    (("--parallel",), "--parallel", _number("sequences generated in one batch")),
+    (("--lora-rank",), "--lora-rank", _number("rank of a synthetic LoRA adapter on every layer, at most 65536")),
+    (("--parallel",), "--parallel", _number("sequences generated in one batch, at most 256")),
     (
         ("--draft",),
         "--draft",
@@ -101,7 +115,11 @@ def add_parser(commands: Commands) -> None:
         about=_ABOUT,
         examples=_EXAMPLES,
         writes="builds into the cache, and the files of a run",
-        exits={1: "a case regressed, or could not be measured", 10: "nothing could be judged"},
+        exits={
+            1: "a case regressed, or could not be measured",
+            10: "nothing could be judged",
+            11: "a case looks slower, not proven, or there were fewer than five pairs",
+        },
         see=("docs/how-to/compare-two-builds.md",),
     )
     parser.add_argument("old", metavar="OLD", help="build to compare with")
@@ -109,6 +127,8 @@ def add_parser(commands: Commands) -> None:
     parser.add_argument("--source", type=Path, metavar="DIR", help="checkout of the revisions")
     text = "shell command that builds a revision, with shared libraries"
     parser.add_argument("--build", metavar="COMMAND", help=text)
+    text = "build NEW with the changes of the checkout that no commit holds"
+    parser.add_argument("--with-changes", action="store_true", help=text)
     subject = parser.add_argument_group("workload, with the options of llama-bench")
     for names, _, settings in _SUBJECT:
         subject.add_argument(*names, **settings)
@@ -130,80 +150,121 @@ def _asked(options: argparse.Namespace) -> Iterator[str]:
 def _run(options: argparse.Namespace) -> int:
     from perfsuite.cli.kept_folders import user_cache
     from perfsuite.cli.progress import progress
-    from perfsuite.cli.pytest_run import run_pytest
+    from perfsuite.cli.pytest_run import apart_words, refuse_mistakes, run_pytest
     from perfsuite.measure.bundle.named_builds import Builder
-    from perfsuite.measure.environment import ENGINE_NAME, program_environment
+    from perfsuite.measure.environment import ENGINE_NAME, RUN_ID_NAME, program_environment
     from perfsuite.records.run_origin import own_option
 
-    if Path(options.old).is_file() and Path(options.new).is_file():
-        return _compare_files(options)
+    if _is_of_files(options):
+        from perfsuite.cli.compare_files import compare_files  # brings the rule
+
+        return compare_files(options)
     if options.build is not None and options.source is None:
         raise EngineError("--build: says how revisions are built; name their checkout with --source")
+    _refuse_other_device(options.pytest_options)
+    words, asked = [*apart_words(), "--perf-device=host"], list(map(own_option, _asked(options)))
     with progress("compare", options) as tell:
         builder = Builder(cache_dir=user_cache(), tell=tell.step, source=options.source, command=options.build)
         builder.check(options.old, options.new)
-        old, new = builder.engine(options.old), builder.engine(options.new)
-    told = f"old: {options.old}, build {old.build_id}\nnew: {options.new}, build {new.build_id}"
-    print(told, flush=True, file=sys.stderr if options.json else sys.stdout)
-    words = ["--perf-device=host", f"--perf-against={old.library_dir}", *map(own_option, _asked(options))]
-    return run_pytest(words, options, environment=program_environment({ENGINE_NAME: str(new.library_dir)}))
+        _tell_changes(options, builder)
+        unbuilt = (*words, f"--perf-against={options.old}", *asked, *options.pytest_options, _NOT_ASKED)
+        refuse_mistakes(unbuilt, program_environment({}, without=_OF_PYTEST))
+    with _had_alone(options) as run_id:
+        with progress("compare", options) as tell:
+            builder = replace(builder, tell=tell.step)
+            old, new = builder.engine(options.old), builder.engine(options.new, with_changes=options.with_changes)
+        output = sys.stderr if options.json else sys.stdout
+        for side, named, engine in (("old", options.old, old), ("new", options.new, new)):
+            print(f"{side}: {named}, build {engine.build_id}{builder.age(engine)}", flush=True, file=output)
+        words.append(f"--perf-against={old.library_dir}")
+        if (commit := builder.commit(options.new)) is not None:
+            words.append(f"--perf-commit={commit}")
+        own = {ENGINE_NAME: str(new.library_dir), RUN_ID_NAME: run_id}
+        environment = program_environment(own, without=_OF_PYTEST)
+        status, run = run_pytest([*words, *asked], options, environment=environment)
+    if (status == 0 or status >= 10) and not (run is not None and _is_of(run, old, new)):
+        raise PerfsuiteError("nothing was compared: pytest left no whole run.json of both builds")
+    return status
 
 
-def _compare_files(options: argparse.Namespace) -> int:
-    """Compare what others measured."""
-    from perfsuite.cli.answer import Answer, Sheet, give
-    from perfsuite.device.profile import DEFAULT_MARGIN_RATIO
-    from perfsuite.records.benchmark_files import read_benchmark
-    from perfsuite.records.outcome import Outcome
-    from perfsuite.units import format_change, format_count, format_ns
-    from perfsuite.verdict.judge_files import judge_files, n_pairs_needed
+def _refuse_other_device(words: Sequence[str]) -> None:
+    """Refuse a device that is elsewhere: the builds are made for this machine, and lie on it."""
+    from perfsuite.cli.pytest_run import values_of
+    from perfsuite.device.address import asked_reach
+    from perfsuite.device.profile import find_profile
+    from perfsuite.device.profile.search import user_folder
 
+    elsewhere = [name for name in _ELSEWHERE for _ in values_of(words, name)]
+    for name in values_of(words, "--perf-device"):
+        elsewhere += [f"--device={name}"] * (find_profile(name, folders=(user_folder(),)).reach.way != "local")
+    for text in values_of(words, "--perf-address"):
+        elsewhere += [f"--perf-address={text}"] * (asked_reach("--perf-address", text).way != "local")
+    if elsewhere:
+        todo = "leave it out; 'pytest --device=NAME --against=FOLDER' compares with a build that lies on a board"
+        raise PerfsuiteError(f"{elsewhere[0]}: compare builds and measures on this machine; {todo}")
+
+
+@contextmanager
+def _had_alone(options: argparse.Namespace) -> Iterator[str]:
+    """Have this machine from before anything is compiled, and yield the run's id, by which pytest shares it.
+
+    Raises LockedError: somebody else has it, and ``--perf-wait`` is over.
+    """
+    from perfsuite.cli.kept_folders import user_cache
+    from perfsuite.cli.progress import remarks
+    from perfsuite.cli.pytest_run import values_of
+    from perfsuite.device.conditions import NO_CONDITIONS
+    from perfsuite.device.farm.request import length_s
+    from perfsuite.device.reach import Reach
+    from perfsuite.measure.board.holding import held
+    from perfsuite.measure.board.opening import desk_claim
+
+    wait_s = [length_s(text) or 0.0 for text in values_of(options.pytest_options, "--perf-wait")]
+    purpose, run_id = "perfsuite compare", f"compare-{uuid.uuid4().hex}"
+    claim = desk_claim("host", Reach(way="local"), purpose=purpose, run_id=run_id, wait_s=wait_s[-1] if wait_s else 0.0)
+    with held(NO_CONDITIONS, claim, remarks("compare", options).remark, cache_dir=user_cache()):
+        yield claim.run_id
+
+
+def _tell_changes(options: argparse.Namespace, builder: Builder) -> None:
+    """Say which changes are left out; refuse to take some where there are none."""
+    for named in dict.fromkeys((options.old, options.new)):
+        n_changes = builder.n_changes(named)
+        if options.with_changes and named == options.new and not n_changes:
+            todo = "name what is checked out in the folder of --source"
+            raise EngineError(f"--with-changes: {named} has no changes beside its commit; {todo}")
+        if n_changes and not (options.with_changes and named == options.new):
+            files = format_count(n_changes, "changed file")
+            told = (
+                f"{named}: without {files} of {options.source} that no commit holds; --with-changes takes them into NEW"
+            )
+            print(f"compare: {terminal_text(told)}", file=sys.stderr, flush=True)
+
+
+def _is_of(path: Path, old: Engine, new: Engine) -> bool:
+    """Whether a run was finished, and its sides are these builds."""
+    from perfsuite.measure.environment import ENGINE_NAME
+    from perfsuite.records.run_json import read_plain_run
+    from perfsuite.records.run_origin import own_option
+
+    plain = read_plain_run(path)
+    against = [word for word in map(own_option, plain.get("arguments", ())) if word.startswith("--perf-against=")]
+    named = plain.get("environment", {}).get(ENGINE_NAME, str(new.library_dir))
+    is_whole = not plain.get("interrupted", True)
+    return is_whole and against == [f"--perf-against={old.library_dir}"] and named == str(new.library_dir)
+
+
+def _is_of_files(options: argparse.Namespace) -> bool:
+    """Say whether both sides are files of what was measured; raises PerfsuiteError where one alone is."""
+    sides = [Path(each) for each in (options.old, options.new)]
+    are_files = [each.is_file() and each.suffix != ".whl" for each in sides]
+    if not any(are_files):
+        return False
+    if not all(are_files):
+        file, other = sides if are_files[0] else reversed(sides)
+        raise PerfsuiteError(f"{other}: is no file, and {file} is one; expected two builds, or two files")
     asked = [*_asked(options), *options.pytest_options]
-    asked += [f"--{name}" for name in ("source", "build") if getattr(options, name) is not None]
+    asked += [f"--{name}" for name in ("source", "build", "with-changes") if getattr(options, name.replace("-", "_"))]
     if asked:
         raise PerfsuiteError(f"{asked[0]}: says how builds are measured, and {options.old} is a file of what was")
-    old, new = read_benchmark(Path(options.old)), read_benchmark(Path(options.new))
-    changes = judge_files(old, new, margin_ratio=DEFAULT_MARGIN_RATIO)
-    if not changes:
-        raise PerfsuiteError(f"{options.new}: has no test of {options.old}; run both sides with the same options")
-    counts = {outcome: sum(each.outcome is outcome for each in changes) for outcome in Outcome}
-    n_alone, n_needed = len(old.keys() ^ new.keys()), n_pairs_needed(len(changes))
-    decides = counts[Outcome.INCONCLUSIVE] < len(changes)
-
-    def parts() -> Iterator[Part]:
-        rows = [
-            (
-                *(each.outcome.value, format_change(each.change.estimate_ratio), each.reason),
-                *(format_ns(each.old_ns), format_ns(each.new_ns), each.name),
-            )
-            for each in changes
-        ]
-        yield Sheet(("<verdict", ">change", "<interval", ">old", ">new", "test"), rows)
-        told = ", ".join(f"{count} {outcome.value}" for outcome, count in counts.items() if count)
-        yield f"\n{format_count(len(changes), 'test')}, margin {DEFAULT_MARGIN_RATIO * 100:g} %: {told}"
-        if n_alone:
-            yield f"{format_count(n_alone, 'test')} of one file alone left out"
-        if not decides:
-            todo = "run OLD, NEW, OLD, NEW ... and append to the files"
-            yield f"nothing is decided: {todo}; {n_needed} runs of each at least"
-
-    plain = {
-        "margin_ratio": DEFAULT_MARGIN_RATIO,
-        "tests": [_plain_test(each) for each in changes],
-        "n_of_one_file_alone": n_alone,
-    }
-    give(Answer(parts=parts, plain=lambda: plain), options)
-    return 10 if not decides else 1 if counts[Outcome.REGRESSED] else 0
-
-
-def _plain_test(change: FileChange) -> dict[str, Any]:
-    return {
-        "name": change.name,
-        "outcome": change.outcome.value,
-        "old_ns": change.old_ns,
-        "new_ns": change.new_ns,
-        "change_ratio": change.change.estimate_ratio,
-        "lower_ratio": change.change.lower_ratio,
-        "upper_ratio": change.change.upper_ratio,
-        "reason": change.reason,
-    }
+    return True

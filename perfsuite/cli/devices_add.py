@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from perfsuite.cli.answer import Answer, give
 from perfsuite.cli.command_help import Commands, add_action, add_json
-from perfsuite.device.reach import HOMES, WAYS
+from perfsuite.device.reach import HOMES, TAKEN
 
 if TYPE_CHECKING:
     from perfsuite.device.profile.file import ProfileFile
@@ -21,7 +21,7 @@ Nothing is sent to the device. Without --address, ssh uses the profile's name an
 
 _EXAMPLES = {
     "perfsuite devices add desk-pi --like rubikpi --address user@192.168.1.20": "a board on the desk",
-    "perfsuite devices add phone --like pixel8pro --way ssh --address u0_a1@phone --port 8022": "Termux's sshd",
+    "perfsuite devices add phone --like pixel8pro --address ssh:u0_a1@phone:8022": "Termux's sshd",
 }
 
 
@@ -51,10 +51,8 @@ def add_parser(commands: Commands) -> None:
 
 def _add_reach(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("connection")
-    group.add_argument("--way", choices=WAYS, help="how to reach it (default: as the profile of --like)")
-    group.add_argument("--address", metavar="WHERE", help="user@host, serial number for adb, or serial port")
-    group.add_argument("--port", type=int, metavar="N", help="port of ssh (default: OpenSSH's)")
-    group.add_argument("--baud", type=int, metavar="N", help="rate of a serial port (default 115200)")
+    text = f"how to reach it: {TAKEN} (default: as the profile of --like)"
+    group.add_argument("--address", metavar="ADDRESS", help=text)
     text = "for ssh (default: OpenSSH's)"
     group.add_argument("--identity-file", type=Path, metavar="FILE", help=f"private key, {text}")
     group.add_argument("--known-hosts-file", type=Path, metavar="FILE", help=f"known hosts, {text}")
@@ -99,19 +97,27 @@ def _text(options: argparse.Namespace) -> str:
     from perfsuite.device.probe.profile_text import toml_value
 
     reach = {
-        "way": options.way,
-        "address": options.address,
-        "port": options.port,
-        "baud": options.baud,
+        **_way_to(options),
         "identity_file": _whole_path(options.identity_file),
         "known_hosts_file": _whole_path(options.known_hosts_file),
-        "home": options.home or HOMES.get(options.way),
     }
+    reach["home"] = options.home or HOMES.get(str(reach["way"]))
     said = [f"{key} = {toml_value(value)}" for key, value in reach.items() if value is not None]
     described = [] if options.description is None else [f"description = {toml_value(options.description)}"]
     note = "# This one defines everything else; 'perfsuite devices show' prints it."
     table = ["", "[reach]", *said] if said else []
     return "\n".join([*described, note, f"extends = {toml_value(options.like)}", *table, ""])
+
+
+def _way_to(options: argparse.Namespace) -> dict[str, str | int | None]:
+    """Return way, address, port and rate, which the address names all at once."""
+    from perfsuite.device.address import asked_reach
+
+    if options.address is None:
+        return {"way": None}
+    reach = asked_reach("--address", options.address)
+    baud = reach.baud if "," in options.address else None
+    return {"way": reach.way, "address": reach.address or None, "port": reach.port, "baud": baud}
 
 
 def _whole_path(path: Path | None) -> str | None:

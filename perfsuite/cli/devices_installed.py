@@ -51,16 +51,15 @@ def own_state(opencl_platform: str | None) -> dict[str, Any]:
     While somebody may measure here, no OpenCL driver and no eBPF helper is started, which would disturb him.
     """
     from perfsuite.cli.kept_folders import user_cache
-    from perfsuite.device.lock import lock_state
-    from perfsuite.device.lock.state import Holder
+    from perfsuite.device.lock import lock_holder
     from perfsuite.device.setup.installations import installed_digest
     from perfsuite.measure.ebpf_helper import ebpf_obstacle
     from perfsuite.measure.environment import environment_lock_folder
 
     cache_dir = user_cache()
     lock_folder = environment_lock_folder()
-    lock = lock_state(Path(lock_folder) if lock_folder else None)
-    is_busy = lock is not None and lock.holder in {Holder.RUNS, Holder.HANGS, Holder.UNKNOWN}
+    lock = lock_holder(Path(lock_folder) if lock_folder else None)
+    is_busy = lock is not None
     device, opencl_problem = (None, None) if is_busy else _opencl(opencl_platform, cache_dir)
     return {
         "installed": own_account(),
@@ -78,8 +77,7 @@ def own_state(opencl_platform: str | None) -> dict[str, Any]:
 
 
 def _restore_file(cache_dir: Path) -> str | None:
-    from perfsuite.device.lock.state import STATE_FOLDER
-    from perfsuite.device.stability.restore_file import FILE_NAME
+    from perfsuite.device.stability.restore_file import FILE_NAME, STATE_FOLDER
 
     path = cache_dir / STATE_FOLDER / FILE_NAME
     return str(path) if path.exists() else None

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from perfsuite.cli.answer import Answer, give
 from perfsuite.cli.command_help import Commands, add_action, add_json
+from perfsuite.device.reach import TAKEN
 from perfsuite.errors import DeviceError
 
 if TYPE_CHECKING:
@@ -38,8 +39,8 @@ def add_parser(commands: Commands) -> None:
         writes="devices/NAME.toml",
     )
     parser.add_argument("device", nargs="?", metavar="NAME", help="name of the device")
-    text = "how to reach the device: local, ssh:[user@]host[:port], adb[:SERIAL], serial:[user@]/dev/PORT[,BAUD]"
-    parser.add_argument("--address", metavar="local|ssh:HOST|adb|serial:PORT", help=f"{text} (default: the profile's)")
+    text = f"how to reach the device: {TAKEN}"
+    parser.add_argument("--address", metavar="ADDRESS", help=f"{text} (default: the profile's)")
     text = "file to write (default devices/NAME.toml)"
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help=text)
     parser.add_argument("--force", action="store_true", help="replace the file")

@@ -128,9 +128,7 @@ def _made_bundle(options: argparse.Namespace, profile: Profile, board: BoardSurv
     from perfsuite.measure.bundle.targets import target_of
 
     why = _why_opencl(options, profile, board)
-    tell.remark(
-        f"{profile.name}: {why or 'no OpenCL is there, the bundle is without its backend (--opencl brings it)'}"
-    )
+    tell.remark(f"{profile.name}: {why or 'no OpenCL is there, so the bundle is without its backend'}")
     takes_musl = board.has_musl or board.is_android
     target = target_of(board.machine, has_glibc=not takes_musl)
     best = target.best_processor(board.features)

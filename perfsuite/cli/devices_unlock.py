@@ -1,4 +1,4 @@
-"""``perfsuite devices unlock``: say who has a device, and break a lock that was left on it."""
+"""``perfsuite devices unlock``: say who has a device, or end that run, and restore what a killed one has left."""
 
 from __future__ import annotations
 
@@ -16,12 +16,11 @@ from perfsuite.errors import DeviceError, LockedError
 from perfsuite.report.visible import terminal_text
 
 if TYPE_CHECKING:
-    from perfsuite.device.lock.state import LockState
     from perfsuite.device.profile import Profile
     from perfsuite.device.reach import Reach
 
 #: Nothing but the suite is run, whatever lies in the folder where a link begins, or is named by variables there.
-_COMMAND = ("-I", "-m", "perfsuite.device.lock.command")
+_COMMAND = ("-I", "-m", "perfsuite.device.lock_command")
 
 
 def add_parser(commands: Commands) -> None:
@@ -29,10 +28,10 @@ def add_parser(commands: Commands) -> None:
     parser = add_action(
         commands,
         "unlock",
-        summary="break the lock of a crashed run, and restore what it had set",
+        summary="restore what a killed run had set, once nobody has the device",
     )
     add_device_argument(parser)
-    parser.add_argument("--force", action="store_true", help="break it even while a run is under way")
+    parser.add_argument("--force", action="store_true", help="first end the run that has the device, which may hang")
     add_json(parser)
     parser.set_defaults(run=_run)
 
@@ -46,13 +45,13 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def answered(profile: Profile, words: tuple[str, ...]) -> dict[str, Any]:
-    """Let the device answer `perfsuite.device.lock.command`: this process does where the device is this machine.
+    """Let the device answer `perfsuite.device.lock_command`: this process does where the device is this machine.
 
     Raises LockedError: the device refuses; DeviceError: the suite is not on the device, or answers something else;
     LinkError: the device cannot be reached.
     """
     if profile.reach.way == "local":
-        from perfsuite.device.lock.command import answer  # only where this machine is asked
+        from perfsuite.device.lock_command import answer  # only where this machine is asked
         from perfsuite.measure.environment import environment_lock_folder
 
         folder = environment_lock_folder()
@@ -82,25 +81,21 @@ def _asked(name: str, reach: Reach, words: tuple[str, ...]) -> dict[str, Any]:
 
 def _plain(output: str) -> dict[str, Any] | None:
     """Read the last line, before which a shell may have said something; None where it is no answer."""
-    from perfsuite.device.lock.state import LockState  # only where there is an answer
+    from perfsuite.device.lock_owner import LockOwner  # only where there is an answer
 
     try:
         plain = json.loads(output.strip().rpartition("\n")[2])
         if "error" in plain:
             return {"error": str(plain["error"])}
-        lock = None if plain["lock"] is None else LockState.from_plain(plain["lock"]).to_plain()
+        lock = None if plain["lock"] is None else LockOwner.from_plain(plain["lock"]).to_plain()
         return {"lock": lock, "notes": [str(each) for each in plain["notes"]]}
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
 
 
 def _told(name: str, plain: dict[str, Any]) -> list[str]:
-    from perfsuite.device.lock.state import Holder, LockState  # only where there is an answer
+    from perfsuite.device.lock_owner import LockOwner  # only where there is an answer
 
     if plain["lock"] is None:
         return [f"{name}: nobody has it", *plain["notes"]]
-    state: LockState = LockState.from_plain(plain["lock"])
-    lines = [f"{name}: was {state.text}; unlocked", *plain["notes"]]
-    if state.holder in {Holder.RUNS, Holder.HANGS} and state.owner is not None:
-        lines.append(f"{name}: that run was not ended: process {state.owner.pid} on the device is still there")
-    return lines
+    return [f"{name}: was held by {LockOwner.from_plain(plain['lock']).text}; ended", *plain["notes"]]

@@ -4,20 +4,34 @@ from __future__ import annotations
 
 import argparse
 import math
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 from perfsuite.cli.answer import give
 from perfsuite.cli.command_help import Commands, add_command, add_json
-from perfsuite.cli.forecast_answer import AskedForecast, calibrated_forecast, forecast_answer
+from perfsuite.cli.forecast_answer import (
+    AskedForecast,
+    SpeculationForecast,
+    asked_workload,
+    calibrated_forecast,
+    forecast_answer,
+)
 from perfsuite.cli.forecast_device import add_device_options, asked_device, device_rates
+from perfsuite.cli.kept_folders import user_cache
 from perfsuite.cli.run_options import answer_group
 from perfsuite.errors import PerfsuiteError, meant
+from perfsuite.expectation.llama_workload import LlamaWorkload
 from perfsuite.expectation.requests.analytic import Conventions
 from perfsuite.expectation.requests.composition import Passes, compose, passes_of
-from perfsuite.expectation.requests.forecast import forecast_request
+from perfsuite.expectation.requests.forecast import RequestForecast, forecast_request
 from perfsuite.expectation.requests.speculative_passes import SpeculativePasses
-from perfsuite.expectation.requests.subject import Optimisations, Subject, find_subject
+from perfsuite.expectation.requests.subject import EngineSubject, Optimisations, Subject, find_any_subject
 from perfsuite.expectation.speculation import Speculation, check_vocabularies
+from perfsuite.experiments.said_passes import SaidPasses
+from perfsuite.workload.architecture import Architecture
+from perfsuite.workload.config_metadata import left_out
+from perfsuite.workload.model_shape import ModelShape
 from perfsuite.workload.variant import find_variant, variant_names
 
 _ABOUT = """
@@ -91,26 +105,64 @@ def _asked(options: argparse.Namespace) -> AskedForecast:
     device = asked_device(options)
     rates = device_rates(options, device)
     optimisations = _optimisations(options)
-    subject = find_subject(options.architecture)
-    passes = _with_draft(options, passes_of(subject, optimisations, conventions), subject, optimisations, conventions)
-    request = compose(passes, options.prompt, options.new_tokens)
+    subject = find_any_subject(options.architecture)
+    speculation = _speculation(options)
+    target = _counted(options, subject, optimisations, conventions, speculation)
+    passes = target.passes
+    if speculation is not None:
+        passes = _with_draft(options, target, optimisations, conventions, speculation)
+
+    def forecast(by: Passes) -> RequestForecast:
+        return forecast_request(compose(by, options.prompt, options.new_tokens), rates, conventions)
+
+    found = forecast(passes)
     return AskedForecast(
-        architecture=subject.architecture.name,
+        architecture=subject.name,
+        left_out=left_out(Path(options.architecture)),
         device=options.device,
         conventions=conventions,
         optimisations=optimisations,
         draft=options.draft,
         n_prompt=options.prompt,
         rates=rates,
-        forecast=forecast_request(request, rates, conventions),
-        calibrated=None
-        if options.draft
-        else calibrated_forecast(
-            device, subject, optimisations, conventions, n_prompt=options.prompt, n_gen=options.new_tokens
-        ),
+        forecast=found,
+        speculated=None
+        if speculation is None
+        else SpeculationForecast(speculation, forecast(target.passes).decode.time_s, found.decode.time_s),
+        calibrated=None if speculation else calibrated_forecast(device, target.workload, optimisations, conventions),
         measured_ttft_s=options.measured_ttft_s,
         measured_tpot_s=options.measured_tpot_s,
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Counted:
+    """A model of which somebody counts the passes."""
+
+    passes: Passes
+    model: Architecture | ModelShape
+    #: What a calibration is asked about.
+    workload: Callable[[], LlamaWorkload]
+
+
+def _counted(
+    options: argparse.Namespace,
+    subject: Subject | EngineSubject,
+    optimisations: Optimisations,
+    conventions: Conventions,
+    speculation: Speculation | None,
+) -> _Counted:
+    if isinstance(subject, Subject):
+        return _Counted(
+            passes=passes_of(subject, optimisations, conventions),
+            model=subject.architecture,
+            workload=lambda: asked_workload(subject, optimisations, options.prompt, options.new_tokens),
+        )
+    if conventions is Conventions.PAPER:
+        raise PerfsuiteError(f"--conventions=paper: {subject.name} is of no family that the paper's template counts")
+    n_draft = 0 if speculation is None else speculation.n_draft
+    said = SaidPasses(subject, optimisations, options.prompt, options.new_tokens, n_draft, user_cache())
+    return _Counted(passes=said, model=said.workload.weights.shape, workload=lambda: said.workload)
 
 
 def _check(options: argparse.Namespace) -> None:
@@ -143,31 +195,29 @@ def _optimisations(options: argparse.Namespace) -> Optimisations:
     )
 
 
-def _with_draft(
-    options: argparse.Namespace,
-    target: Passes,
-    subject: Subject,
-    optimisations: Optimisations,
-    conventions: Conventions,
-) -> Passes:
-    """Put a draft before the target where one is asked for; it runs like the target, without adapters."""
+def _speculation(options: argparse.Namespace) -> Speculation | None:
     wanted = {"--acceptance": options.acceptance, "--draft-tokens": options.draft_tokens}
     given = {name: value for name, value in wanted.items() if value is not None}
     if options.draft is None:
         if given:
             raise PerfsuiteError(f"{' and '.join(given)}: there is no draft; expected --draft with an architecture")
-        return target
-    draft = _draft(options.draft, subject)
-    variant = optimisations.variant and replace(optimisations.variant, lora=False)
-    bare = replace(optimisations, variant=variant, lora_rank=None, lora_merged=False)
-    speculation = Speculation(
+        return None
+    return Speculation(
         n_draft=4 if options.draft_tokens is None else options.draft_tokens,
         acceptance_ratio=0.8 if options.acceptance is None else options.acceptance,
     )
-    return SpeculativePasses(target, passes_of(draft, bare, conventions), speculation)
 
 
-def _draft(text: str, target: Subject) -> Subject:
-    draft = find_subject(text)
-    check_vocabularies(text, draft.architecture, target.architecture)
-    return draft
+def _with_draft(
+    options: argparse.Namespace,
+    target: _Counted,
+    optimisations: Optimisations,
+    conventions: Conventions,
+    speculation: Speculation,
+) -> Passes:
+    """Put a draft before the target; it runs like the target, without adapters."""
+    variant = optimisations.variant and replace(optimisations.variant, lora=False)
+    bare = replace(optimisations, variant=variant, lora_rank=None, lora_merged=False)
+    draft = _counted(options, find_any_subject(options.draft), bare, conventions, speculation)
+    check_vocabularies(options.draft, draft.model, target.model)
+    return SpeculativePasses(target.passes, draft.passes, speculation)

@@ -16,6 +16,7 @@ from perfsuite.expectation.requests.analytic import Conventions, DeviceRates
 from perfsuite.expectation.requests.engine_variant import engine_request
 from perfsuite.expectation.requests.forecast import PhaseForecast, RequestForecast, Utilisation, utilisation
 from perfsuite.expectation.requests.subject import Optimisations, Subject
+from perfsuite.expectation.speculation import Speculation
 from perfsuite.expectation.timing.engine_times import EngineTimes, TimeForecast, phase_shapes
 from perfsuite.records.events import Phase
 from perfsuite.units import NS_PER_S, format_bytes, format_ns
@@ -33,12 +34,9 @@ class CalibratedForecast:
 
 def calibrated_forecast(
     device: MeasuredDevice | None,
-    subject: Subject,
+    workload_of: Callable[[], LlamaWorkload],
     optimisations: Optimisations,
     conventions: Conventions,
-    *,
-    n_prompt: int,
-    n_gen: int,
 ) -> CalibratedForecast | None:
     """Forecast a request from the stored calibration; None where there is none or it does not cover the request."""
     if device is None or not _is_covered(optimisations, conventions):
@@ -46,7 +44,7 @@ def calibrated_forecast(
     calibration = device.calibration()
     if calibration is None:
         return None
-    times, workload = EngineTimes(calibration), _workload(subject, optimisations, n_prompt, n_gen)
+    times, workload = EngineTimes(calibration), workload_of()
     ttft, tpot = (times.phase(phase_shapes(workload, phase), phase.value) for phase in (Phase.PREFILL, Phase.DECODE))
     return CalibratedForecast(recorded_at=calibration.recorded_at, ttft=ttft, tpot=tpot)
 
@@ -56,7 +54,8 @@ def _is_covered(optimisations: Optimisations, conventions: Conventions) -> bool:
     return conventions is Conventions.ENGINE and optimisations.n_sequences == 1 and optimisations.tile == 1
 
 
-def _workload(subject: Subject, optimisations: Optimisations, n_prompt: int, n_gen: int) -> LlamaWorkload:
+def asked_workload(subject: Subject, optimisations: Optimisations, n_prompt: int, n_gen: int) -> LlamaWorkload:
+    """Return what is forecast as the engine would run it."""
     request = engine_request(subject, optimisations)
     scenario = Scenario(name="forecast", n_prompt=n_prompt, n_gen=n_gen, source="given by its lengths")
     return request.workload(
@@ -64,11 +63,40 @@ def _workload(subject: Subject, optimisations: Optimisations, n_prompt: int, n_g
     )
 
 
+@dataclass(frozen=True, slots=True)
+class SpeculationForecast:
+    """Whether a draft pays: what a token takes without it, and with it at the acceptance that is asked for."""
+
+    speculation: Speculation
+    plain_s: float
+    drafted_s: float
+
+    @property
+    def speedup_ratio(self) -> float:
+        """How many times as fast decode is with the draft."""
+        return self.plain_s / self.drafted_s
+
+    @property
+    def break_even_ratio(self) -> float | None:
+        """The acceptance from which the draft pays; None where it never does."""
+        round_s = self.drafted_s * self.speculation.tokens_per_round
+        return self.speculation.break_even_ratio(round_s / self.plain_s)
+
+    def sentence(self) -> str:
+        """Say it in words."""
+        least, asked = self.break_even_ratio, self.speculation.acceptance_ratio
+        pays = f"does not pay below an acceptance of {least:.2f}" if least else "pays at any acceptance"
+        pays = "pays at no acceptance" if least is None else pays
+        return f"the draft {pays}; at {asked:.2f} decode is {self.speedup_ratio:.2f} times as fast as without"
+
+
 @dataclass(frozen=True, kw_only=True)
 class AskedForecast:
     """A forecast with all that was asked."""
 
     architecture: str
+    #: What its config has and the model has not, in words.
+    left_out: tuple[str, ...]
     device: str | None
     conventions: Conventions
     optimisations: Optimisations
@@ -76,6 +104,7 @@ class AskedForecast:
     n_prompt: int
     rates: DeviceRates
     forecast: RequestForecast
+    speculated: SpeculationForecast | None
     calibrated: CalibratedForecast | None
     measured_ttft_s: float | None
     measured_tpot_s: float | None
@@ -124,6 +153,7 @@ def _plain(asked: AskedForecast) -> dict[str, Any]:
     steps = {"first": _plain_step(forecast.first), "last": _plain_step(forecast.last)}
     return {
         "architecture": asked.architecture,
+        "left_out": asked.left_out,
         "variant": asked.variant,
         "conventions": asked.conventions.value,
         "n_prompt": asked.n_prompt,
@@ -137,6 +167,9 @@ def _plain(asked: AskedForecast) -> dict[str, Any]:
         "decode": _plain_step(forecast.decode) | steps | decode_use,
         "end_to_end_s": forecast.end_to_end_s,
         "energy_j": forecast.energy_j,
+        "speculation": None
+        if asked.speculated is None
+        else fields_of(asked.speculated, "break_even_ratio", "speedup_ratio"),
         "calibrated": _plain_calibrated(asked.calibrated),
     } | _plain_use(asked.utilisation_of_all())
 
@@ -162,12 +195,19 @@ def _plain_hardware(asked: AskedForecast) -> dict[str, Any]:
 
 def _plain_prefill(phase: PhaseForecast) -> dict[str, Any]:
     """The cache after the prompt is what the prefill has written into it."""
-    kv_bytes = phase.cost.total.kv_written_bytes
-    return _plain_phase(phase) | {"kv_bytes": kv_bytes, "shares": phase.cost.flops_shares, "ttft_s": phase.time_s}
+    kv_bytes, state_bytes = _cached(phase, "kv_written_bytes")
+    figures = {"kv_bytes": kv_bytes, "state_bytes": state_bytes}
+    return _plain_phase(phase) | figures | {"shares": phase.cost.flops_shares, "ttft_s": phase.time_s}
 
 
 def _plain_step(phase: PhaseForecast) -> dict[str, Any]:
-    figures = {"kv_bytes": phase.cost.total.kv_bytes, "tpot_s": phase.time_s, "tokens_per_s": phase.tokens_per_s}
+    kv_bytes, state_bytes = _cached(phase, "kv_bytes")
+    figures = {
+        "kv_bytes": kv_bytes,
+        "state_bytes": state_bytes,
+        "tpot_s": phase.time_s,
+        "tokens_per_s": phase.tokens_per_s,
+    }
     return _plain_phase(phase) | figures
 
 
@@ -193,6 +233,7 @@ def _parts(asked: AskedForecast) -> Iterator[Part]:
     forecast, calibrated = asked.forecast, asked.calibrated
     weights = asked.variant or asked.optimisations.quantization or "the file's own types"
     title = f"{asked.architecture}, {weights}, {asked.n_prompt} + {forecast.n_gen} tokens, {asked.conventions.value}"
+    yield from asked.left_out
     yield Sheet(("", ">prefill", ">decode, mean", ">first token", ">last token"), list(_rows(asked)), title)
     shares = sorted(forecast.prefill.cost.flops_shares.items(), key=lambda item: -item[1])
     told = ", ".join(f"{name} {share:.1%}" for name, share in shares if share >= 0.0005)
@@ -208,6 +249,8 @@ def _parts(asked: AskedForecast) -> Iterator[Part]:
             f"no calibration of {asked.device} with its llama.cpp is kept: the ceilings alone, without an interval; "
             f"'perfsuite calibrate --device={asked.device}' makes one"
         )
+    if asked.speculated is not None:
+        yield asked.speculated.sentence()
     yield f"the prefill is bound by {_bound(forecast.prefill)}; decode is bound by {_bound(forecast.decode)}"
 
 
@@ -215,9 +258,11 @@ def _rows(asked: AskedForecast) -> Iterator[tuple[str, ...]]:
     forecast = asked.forecast
     steps = (forecast.decode, forecast.first, forecast.last)
     phases = (forecast.prefill, *steps)
-    kv_bytes = (forecast.prefill.cost.total.kv_written_bytes, *(step.cost.total.kv_bytes for step in steps))
+    cached = (_cached(forecast.prefill, "kv_written_bytes"), *(_cached(step, "kv_bytes") for step in steps))
     yield from ((name, *map(tell, phases)) for name, tell in _COST_ROWS.items())
-    yield ("KV cache", *map(format_bytes, kv_bytes))
+    for name, n_bytes in zip(("KV cache", "recurrent states"), zip(*cached, strict=True), strict=True):
+        if name == "KV cache" or any(n_bytes):
+            yield (name, *map(format_bytes, n_bytes))
     yield from ((name, *map(tell, phases)) for name, tell in _TIME_ROWS.items())
     yield ("tokens/s", "-", *(f"{step.tokens_per_s:.3g}" for step in steps))
     if any(use is not None for use in asked.uses):
@@ -226,6 +271,19 @@ def _rows(asked: AskedForecast) -> Iterator[tuple[str, ...]]:
             yield (f"measured {name.upper()}", *cells)
     if forecast.energy_j is not None:
         yield "energy of all", f"{forecast.energy_j:.4g} J"
+
+
+def _cached(phase: PhaseForecast, which: str) -> tuple[int, int]:
+    """Return the bytes of keys and values, and those of recurrent states, which the engine keeps in its cache, too."""
+    found = {name.removeprefix("draft_"): 0 for name in phase.cost.by_operator}
+    for name, cost in phase.cost.by_operator.items():
+        found[name.removeprefix("draft_")] += getattr(cost, which)
+    state_bytes = sum(found.get(kind, 0) for kind in _STATE_KINDS)
+    return sum(found.values()) - state_bytes, state_bytes
+
+
+#: What reads and writes recurrent states, and no keys and values.
+_STATE_KINDS = ("gather", "copy", "convolution", "recurrence")
 
 
 def _bound(phase: PhaseForecast) -> str:

@@ -135,9 +135,9 @@ def _add_upkeep(actions: Commands) -> None:
     compact.set_defaults(run=partial(_run, "history_upkeep", "merge_files"))
     sql = add_action(actions, "sql", summary="answer a SELECT over the view 'history'")
     sql.add_argument("query", metavar="SELECT", help="one SELECT; docs/history.md lists the columns")
-    text = f"most rows to fetch (default {_MOST_ROWS:,})"
+    text = f"most rows to fetch (default {_MOST_ROWS:,}, at most 100,000,000)"
     sql.add_argument("--rows", type=int, default=_MOST_ROWS, metavar="N", help=text)
-    text = f"longest time for the query, s (default {_LIMIT_S:g})"
+    text = f"longest time for the query, s (default {_LIMIT_S:g}, at most 86,400)"
     sql.add_argument("--limit-s", type=float, default=_LIMIT_S, metavar="S", help=text)
     _add_formats(sql)
     sql.set_defaults(run=partial(_run, "history_listings", "answer_query"))

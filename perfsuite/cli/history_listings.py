@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import groupby
 from operator import attrgetter
 from typing import Any
@@ -90,8 +91,8 @@ def cases_records(cases: Sequence[HistoryCase]) -> Records:
 
 def trend_answer(points: Sequence[TrendPoint]) -> Answer:
     """Return one case over its runs, for people device by device, and board by board where there are several."""
-    records = Records.of(_POINT, points, shown={}, headings={})
-    return Answer(parts=lambda: _trend_parts(points), plain=records.plain, csv=records.csv)
+    records = partial(Records.of, _POINT, points, shown={}, headings={})
+    return Answer(parts=lambda: _trend_parts(points), plain=lambda: records().plain(), csv=lambda: records().csv())
 
 
 def spark_line(times_ns: Sequence[int | None]) -> str:

@@ -31,6 +31,7 @@ def add_parser(commands: Commands) -> None:
             1: "a case fails, or something could not be measured",
             4: "the results or an option are refused",
             10: "nothing could be judged",
+            11: "a case looks slower, not proven, or there were fewer than five pairs",
         },
         see=("docs/how-to/measure-on-a-farm.md", "perfsuite bundle"),
     )
@@ -48,4 +49,4 @@ def _run(options: argparse.Namespace) -> int:
 
     job = read_job(options.folder)
     results = [] if options.results is None else [f"--perf-results={options.results}"]
-    return run_pytest([*job.pytest_arguments, f"--perf-ingest={options.folder}", *results], options)
+    return run_pytest([*job.pytest_arguments, f"--perf-ingest={options.folder}", *results], options)[0]

@@ -124,10 +124,11 @@ def add_parser(commands: Commands) -> None:
     effort.add_argument(
         "--repetitions", type=int, default=1, metavar="N", help="repetitions of the scenario (default 1)"
     )
-    text = f"longest wait for a record, s (default {WORKER_LIMIT_S:g})"
+    text = f"longest wait for a record, s (default {WORKER_LIMIT_S:g}, at most {_LONGEST_LIMIT_S:.0f})"
     effort.add_argument("--limit", type=float, default=WORKER_LIMIT_S, metavar="S", help=text)
     effort.add_argument("--cost", action="store_true", help="measure what a subscriber costs a run, in pairs")
-    effort.add_argument("--pairs", type=int, metavar="N", help=f"pairs of --cost (default {_DEFAULT_PAIRS})")
+    text = f"pairs of --cost (default {_DEFAULT_PAIRS}, at least {LEAST_PAIRS})"
+    effort.add_argument("--pairs", type=int, metavar="N", help=text)
     add_answer(parser, json_help="print every record as a line of JSON")
     parser.set_defaults(run=_live)
 
@@ -161,6 +162,9 @@ def _check(options: argparse.Namespace) -> None:
         raise PerfsuiteError(f"{told}: expected seconds above 0, up to {_LONGEST_LIMIT_S:.0f} (a day)")
     if options.socket is not None and options.cost:
         raise PerfsuiteError(f"--socket={options.socket}: --cost starts runs of its own; leave one of them out")
+    if options.socket is not None and (reach := find_profile(options.device).reach).way != "local":
+        told = f"a socket of this machine, and {options.device} is reached by {reach.way}; leave --socket out"
+        raise PerfsuiteError(f"--socket={options.socket}: {told}")
     if options.backend != "cpu" and options.socket is not None:
         raise PerfsuiteError(f"--socket={options.socket}: the run is there already; leave out --backend")
     if options.backend != "cpu" and options.cost:

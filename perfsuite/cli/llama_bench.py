@@ -33,7 +33,7 @@ def add_parser(commands: Commands) -> None:
         "show",
         summary="list the tests in a file of llama-bench",
     )
-    shown.add_argument("bench_path", type=Path, metavar="FILE", help="file of llama-bench -o json, jsonl or sql")
+    shown.add_argument("bench_path", type=Path, metavar="FILE", help="file of llama-bench -o json, jsonl, csv or sql")
     add_json(shown)
     shown.set_defaults(run=_show)
 

@@ -24,6 +24,7 @@ _EXITS = {
     1: "a case of a cell fails",
     2: "a cell could not be measured, or a mistake",
     10: "in a cell nothing could be judged",
+    11: "in a cell something looks slower, not proven, or there were fewer than five pairs",
 }
 
 

@@ -15,7 +15,6 @@ from perfsuite.nightly.conduct import Night
 from perfsuite.nightly.merged_junit import write_junit
 from perfsuite.nightly.night_state import held_night, last_night, new_night, origin_here, read_state, write_state
 from perfsuite.nightly.plan import Cell, NightPlan
-from perfsuite.records.outcome import NOTHING_JUDGED_EXIT
 from perfsuite.records.run_json import RUN_NAME
 from perfsuite.records.whole_file import write_whole_bytes
 from perfsuite.report.exports.markdown import LIMIT_BYTES, summary_of
@@ -52,10 +51,10 @@ def summary_markdown(plan: NightPlan, night: Path, ends: Mapping[str, CellEnd]) 
 
 
 def _weight(end: CellEnd | None) -> int:
-    """What fails comes first, then what was not measured, then what judged nothing."""
+    """What fails comes first, then what was not measured, then what is suspect or judged nothing."""
     if end is None or end.ending is Ending.BROKEN:
         return 1
-    return 0 if end.ending is Ending.FAILED else 2 if end.is_unjudged else 3
+    return 0 if end.ending is Ending.FAILED else 2 if end.open_code else 3
 
 
 def _row(cell: Cell, end: CellEnd | None) -> tuple[str, ...]:
@@ -118,12 +117,12 @@ def night_answer(plan: NightPlan, folder: Path, ends: Mapping[str, CellEnd]) -> 
 
 
 def exit_code(plan: NightPlan, ends: Mapping[str, CellEnd]) -> int:
-    """Return 1 where a cell fails, else 2 where one was not measured, else 10 where one judged nothing, else 0."""
+    """Return 1 where a cell fails, else 2 where one was not measured, else the largest of their codes: 11, 10 or 0."""
     if any(end.ending is Ending.FAILED for end in ends.values()):
         return 1
     if not all((end := ends.get(cell.key)) and end.is_finished for cell in plan.cells):
         return 2
-    return NOTHING_JUDGED_EXIT if any(end.is_unjudged for end in ends.values()) else 0
+    return max((end.open_code for end in ends.values()), default=0)
 
 
 def write_files(plan: NightPlan, folder: Path, ends: Mapping[str, CellEnd]) -> None:

@@ -59,9 +59,8 @@ def add_parser(commands: Commands) -> None:
         "--seed", type=int, default=0, metavar="N", help="seed that chooses among equal lengths (default 0)"
     )
     parser.add_argument("--model", type=Path, metavar="GGUF", help="count tokens with this file's tokenizer")
-    parser.add_argument(
-        "--random", type=int, default=0, metavar="N", help="also show the divergence of N random subsets (default 0)"
-    )
+    text = f"also show the divergence of N random subsets (default 0, at most {_MOST_DRAWS})"
+    parser.add_argument("--random", type=int, default=0, metavar="N", help=text)
     answer = add_answer(parser)
     answer.add_argument("--output", type=Path, metavar="FILE", help="write the subset as JSON lines")
     answer.add_argument("--plot", type=Path, metavar="FILE", help="draw a picture, PNG or SVG")

@@ -37,8 +37,12 @@ _SHARED: Mapping[str, Mapping[str, Any]] = {
     },
     "cache-type-k": {"metavar": "TYPE", "help": "type of keys in the KV cache (default f16)"},
     "cache-type-v": {"metavar": "TYPE", "help": "type of values in the KV cache (default f16)"},
-    "lora-rank": {"type": int, "metavar": "N", "help": "rank of a synthetic LoRA adapter on every layer"},
-    "parallel": {"type": int, "metavar": "N", "help": "sequences generated in one batch"},
+    "lora-rank": {
+        "type": int,
+        "metavar": "N",
+        "help": "rank of a synthetic LoRA adapter on every layer, at most 65536",
+    },
+    "parallel": {"type": int, "metavar": "N", "help": "sequences generated in one batch, at most 256"},
     "draft": {
         "metavar": "MODEL|ngram[:TOKENS[:ACCEPTANCE]]",
         "help": "speculative decoding with a draft model or n-grams",

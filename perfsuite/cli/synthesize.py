@@ -12,8 +12,8 @@ from perfsuite.measure.model_tensors import with_engine_tensors
 from perfsuite.units import format_bytes
 from perfsuite.workload.architecture import Architecture
 from perfsuite.workload.catalog import find_model
-from perfsuite.workload.config_metadata import spec_of_config
-from perfsuite.workload.model_shape import ModelShape
+from perfsuite.workload.config_metadata import is_config, left_out, spec_of_config
+from perfsuite.workload.model_shape import ModelShape, shape_of
 from perfsuite.workload.model_spec import read_spec
 
 
@@ -51,13 +51,17 @@ def _synthesize(options: argparse.Namespace) -> int:
     if options.layers is not None:
         model = model.with_layers(options.layers)
     write_synthetic(model, options.quant, options.output)
-    size = options.output.stat().st_size
+    size, n_parameters = options.output.stat().st_size, shape_of(model).n_parameters
+    missing = left_out(Path(options.architecture))
+    told = f"{options.output}: {model.name}, {n_parameters:,} parameters, {options.quant}, {format_bytes(size)}"
     give(
         Answer(
-            parts=lambda: [f"{options.output}: {model.name}, {options.quant}, {format_bytes(size)}"],
+            parts=lambda: [told, *missing],
             plain=lambda: {
                 "file": str(options.output),
                 "architecture": model.name,
+                "parameters": n_parameters,
+                "left_out": missing,
                 "quantization": options.quant,
                 "size_bytes": size,
             },
@@ -70,7 +74,7 @@ def _synthesize(options: argparse.Namespace) -> int:
 def _named(name: str) -> Architecture | ModelShape:
     """Find a model by its name or its file."""
     path = Path(name)
-    if path.suffix not in (".toml", ".json"):
+    if path.suffix != ".toml" and not is_config(path):
         return find_model(name)
     spec = read_spec(path) if path.suffix == ".toml" else spec_of_config(path)
     if isinstance(spec, Architecture):

@@ -6,11 +6,11 @@ import re
 from dataclasses import replace
 
 from perfsuite.device.profile.values import BAUD_RULE, PORT_RULE, Address, Baud, Port, takes
-from perfsuite.device.reach import HOMES, WAYS, Reach
+from perfsuite.device.reach import HOMES, TAKEN, WAYS, Reach
 from perfsuite.errors import DeviceError
 
 #: What is accepted, in words for messages.
-ACCEPTED = "accepted are local, ssh:[user@]host[:port], adb[:SERIAL], serial:[user@]/dev/PORT[,BAUD]"
+ACCEPTED = f"accepted are {TAKEN}"
 
 #: A host of ssh: an IPv6 address has brackets, for it could end in a port otherwise.
 _HOST = re.compile(r"(?:\[(?P<ipv6>[^\[\]]*)\]|(?P<name>[^:\[\]]*))(?::(?P<port>[^:]*))?")
@@ -18,11 +18,13 @@ _PORT = re.compile(r"[0-9]{1,5}")
 
 
 def reach_of(text: str, reach: Reach = Reach()) -> Reach:  # noqa: B008 -- it is frozen
-    """Return the way that ``WAY`` or ``WAY:ADDRESS`` names; keys and folders are those of `reach`.
+    """Return the way that ``WAY``, ``WAY:ADDRESS`` or ``USER@HOST`` names; keys and folders are those of `reach`.
 
     Raises DeviceError: there is no such way, or it takes no such address; the line begins with the text.
     """
     way, _, address = text.partition(":")
+    if "@" in way:
+        return _by_ssh(text, text, reach)
     if way not in WAYS:
         raise _refused(text, f"{way!r} is not a way to a device")
     if way == "ssh":

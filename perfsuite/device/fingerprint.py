@@ -6,8 +6,10 @@ import platform
 from collections.abc import Mapping
 from pathlib import Path
 
+from perfsuite.device.control_groups import limits
 from perfsuite.device.machine import Machine
 from perfsuite.device.stability.small_files import read_line, read_number
+from perfsuite.device.stability.throttling import find_policies
 
 #: Fields in the order in which differences are told.
 Fingerprint = Mapping[str, str]
@@ -32,7 +34,7 @@ _PLATFORM_VERSION = ", OpenCL "
 
 
 def host_fingerprint(root: Path = Path("/"), machine: Machine | None = None) -> dict[str, str]:
-    """Describe a machine, this one by default: processor, cores, memory to the power of two, governor."""
+    """Describe a machine, this one by default: processor, cores, memory to the power of two, governor, limits."""
     machine = machine or Machine.here()
     return {
         "soc": _processor_name(root),
@@ -40,12 +42,14 @@ def host_fingerprint(root: Path = Path("/"), machine: Machine | None = None) -> 
         "memory_gib": str(_memory_bucket_gib(machine.memory_bytes)),
         "governor": governor(root),
         "machine": machine.architecture,
+        **limits(root),
     }
 
 
 def governor(root: Path = Path("/")) -> str:
-    """Return the frequency governor of the first core, ``none`` where the kernel offers no control."""
-    return read_line(root / "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor") or "none"
+    """Return the frequency governors of the processors that are on, ``none`` where the kernel offers no control."""
+    found = {read_line(each.folder / "scaling_governor") or "not known" for each in find_policies(root)}
+    return ", ".join(sorted(found)) or "none"
 
 
 def without_engine(fingerprint: Fingerprint) -> dict[str, str]:
@@ -108,8 +112,8 @@ def clock_conditions(root: Path = Path("/")) -> dict[str, str]:
     Clocks are locked where every policy's lowest and highest rate are one. A machine without control of its clocks,
     which most virtual ones are, does not say.
     """
-    policies = sorted((root / "sys/devices/system/cpu/cpufreq").glob("policy*"))
-    known = [tuple(read_number(each / f"scaling_{end}_freq") for end in ("min", "max")) for each in policies]
+    policies = find_policies(root)
+    known = [tuple(read_number(each.folder / f"scaling_{end}_freq") for end in ("min", "max")) for each in policies]
     if not known or any(None in each for each in known):
         state = "not known"
     else:

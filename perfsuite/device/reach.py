@@ -9,6 +9,9 @@ from typing import Literal, TypeAlias, get_args
 Way: TypeAlias = Literal["local", "ssh", "adb", "serial"]
 WAYS: tuple[str, ...] = get_args(Way)
 
+#: What names a way with its address, in words for messages.
+TAKEN = "local, ssh:[user@]host[:port], user@host[:port], adb[:SERIAL], serial:[user@]/dev/PORT[,BAUD]"
+
 #: By way: the folder on a device where nobody names another. The user of adb's shell may write and run in this one.
 HOMES = dict.fromkeys(WAYS, "~/.local/share/perfsuite") | {"adb": "/data/local/tmp/perfsuite"}
 

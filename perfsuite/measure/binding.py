@@ -10,6 +10,7 @@ import importlib
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import wraps
 from itertools import cycle, islice
 from pathlib import Path
@@ -17,6 +18,7 @@ from time import monotonic_ns
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from perfsuite.device.work_folder import work_folder
 from perfsuite.errors import EngineError, MeasurementError
@@ -26,6 +28,7 @@ from perfsuite.measure.launch import planned_engine
 from perfsuite.measure.native import load_engine_library
 from perfsuite.measure.plan import LlamaPlan
 from perfsuite.records.binding import BindingRecord, Door, Part, PartSpan, Request
+from perfsuite.records.engine_columns import DECODE_ROW, N_OUTPUT_VALUES, OUTPUT_DTYPE, PREFILL_ROW
 from perfsuite.records.events import EngineRecord, Phase, Span
 
 #: The binding's classes and methods, in ``llama_cpp.llama`` and ``llama_cpp._internals``, and what each is called for.
@@ -59,6 +62,9 @@ class Binding:
         self._requests: list[Request] = []
         #: Evaluations of the requests that are kept.
         self._evaluations: list[Span] = []
+        #: What their prompts and last steps came to, and the tokens that the greedy sampler chose.
+        self._outputs: list[bytes] = []
+        self._chosen: list[int] = []
         self._api: Any = importlib.import_module("llama_cpp.llama_cpp")
         module: Any = importlib.import_module("llama_cpp.llama")
         start_ns = monotonic_ns()
@@ -88,7 +94,7 @@ class Binding:
         self._n_vocab = self._api.llama_vocab_n_tokens(self._vocab)
         self._sampler = self._api.llama_sampler_chain_init(self._api.llama_sampler_chain_default_params())
         self._api.llama_sampler_chain_add(self._sampler, self._api.llama_sampler_init_greedy())
-        self._text = self._prompt(plan.n_prompt)
+        self._prompt(plan.n_prompt, 0)
         for module_name, owner, name, part in _ENTRY_POINTS:
             self._wrap(getattr(importlib.import_module(f"llama_cpp.{module_name}"), owner), name, part)
 
@@ -96,10 +102,12 @@ class Binding:
         """Run all that a turn runs with a short prompt, of which nothing is kept."""
         for door in Door:
             self._ask(door, _WORDS[0], n_gen=1)
+        self._outputs.clear()
+        self._chosen.clear()
         self._recorder.clear()
 
     def run(self) -> None:
-        """Ask once by each door, and keep what was recorded; who is first takes turns.
+        """Ask once by each door, and keep what was recorded; who is first takes turns, and no text comes twice running.
 
         Before each the engine evaluates one token, as the native driver's warm-up does.
         """
@@ -107,9 +115,10 @@ class Binding:
         if len(self._requests) % (2 * len(doors)):
             doors.reverse()
         for door in doors:
+            text = self._prompt(self._plan.n_prompt, self._plan.seed + len(self._requests))
             self._evaluate_one()
             self._recorder.clear()
-            self._requests.append(self._ask(door, self._text, self._plan.n_gen))
+            self._requests.append(self._ask(door, text, self._plan.n_gen))
             self._evaluations += self._evaluated(self._requests[-1], len(self._requests) - 1)
             self._recorder.keep()
 
@@ -120,7 +129,9 @@ class Binding:
 
     def engine_record(self) -> EngineRecord:
         """Return what was recorded of the engine beneath them; a repetition is the place of its request."""
-        return self._recorder.record(tuple(self._evaluations))
+        record = self._recorder.record(tuple(self._evaluations))
+        chosen = np.array(self._chosen, "<i4").tobytes()
+        return replace(record, outputs=b"".join(self._outputs), chosen_tokens=chosen)
 
     def _type(self, name: str) -> int:
         return int(getattr(self._api, f"GGML_TYPE_{name.upper()}"))
@@ -148,17 +159,18 @@ class Binding:
         yield from (None for piece in pieces if piece["choices"][0]["finish_reason"] is None)
 
     def _called(self, text: str, n_gen: int) -> Iterator[None]:
-        """Yield for each token of the same work done call by call."""
+        """Yield for each token of the same work done call by call; the text goes on by the prompt's own tokens."""
         api, context, spans = self._api, self._llama.ctx, self._spans
         encoded = text.encode()
         logits_shape = (self._n_vocab,)
         piece = ctypes.create_string_buffer(_PIECE_BYTES)
         now = monotonic_ns
+        prompt_logits = logits = np.empty(0, np.float32)
         began = now()
         tokens = (api.llama_token * (len(encoded) + 2))()
         n_tokens = api.llama_tokenize(self._vocab, encoded, len(encoded), tokens, len(tokens), True, True)
         spans.append((Part.TOKENIZE, began, now()))
-        for _ in range(n_gen + 1):
+        for at in range(n_gen + 1):
             began = now()
             batch = api.llama_batch_get_one(tokens, n_tokens)
             spans.append((Part.BATCH, began, began := now()))
@@ -166,15 +178,24 @@ class Binding:
             spans.append((Part.DECODE, began, began := now()))
             if status:
                 raise MeasurementError(f"llama_decode of {n_tokens} tokens returned {status}")
-            np.ctypeslib.as_array(api.llama_get_logits_ith(context, -1), shape=logits_shape).copy()
+            logits = np.ctypeslib.as_array(api.llama_get_logits_ith(context, -1), shape=logits_shape).copy()
             spans.append((Part.LOGITS, began, began := now()))
-            tokens[0] = token = api.llama_sampler_sample(self._sampler, context, -1)
+            token = api.llama_sampler_sample(self._sampler, context, -1)
             spans.append((Part.SAMPLING, began, began := now()))
             n_bytes = api.llama_token_to_piece(self._vocab, token, piece, _PIECE_BYTES, 0, False)
             piece.raw[: max(0, n_bytes)].decode(errors="replace")
             spans.append((Part.DETOKENIZE, began, now()))
-            n_tokens = 1
+            self._chosen.append(token)
+            prompt_logits = prompt_logits if at else logits
+            tokens[0], n_tokens = tokens[(at + 1) % len(tokens)], 1
             yield
+        self._outputs += (self._row(PREFILL_ROW, prompt_logits), self._row(DECODE_ROW, logits))
+
+    def _row(self, phase: int, logits: npt.NDArray[np.float32]) -> bytes:
+        row = np.zeros(1, OUTPUT_DTYPE)
+        row["phase"], row["repetition"] = phase, len(self._requests)
+        row["values"] = logits[np.arange(N_OUTPUT_VALUES) * self._n_vocab // N_OUTPUT_VALUES]
+        return row.tobytes()
 
     def _evaluated(self, request: Request, place: int) -> Iterator[Span]:
         """Yield each evaluation of a request as the phase that it is."""
@@ -192,12 +213,12 @@ class Binding:
 
     # ---- the prompt --------------------------------------------------------------------------------------------------
 
-    def _prompt(self, n_tokens: int) -> str:
-        """Return a text of so many tokens; `MeasurementError` where none is found."""
+    def _prompt(self, n_tokens: int, first: int) -> str:
+        """Return a text of so many tokens that begins with one of the words; `MeasurementError` where none is found."""
 
         def words(n_words: int) -> str:
             """Return so many words."""
-            return " ".join(islice(cycle(_WORDS), n_words))
+            return " ".join(islice(cycle(_WORDS), first % len(_WORDS), first % len(_WORDS) + n_words))
 
         text = words(bisect_right(range(1, n_tokens + 1), n_tokens, key=lambda n_words: self._n_tokens(words(n_words))))
         for _ in range(n_tokens):

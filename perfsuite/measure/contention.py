@@ -1,7 +1,8 @@
 """How long the threads of this process waited for a processor, and what else the machine did meanwhile.
 
 *Source*: Linux, Documentation/scheduler/sched-stats.rst (``/proc/PID/task/TID/schedstat``: time on the processor, time
-waiting on a run queue, both ns) and proc(5) for ``steal`` in ``/proc/stat``.
+waiting on a run queue, both ns), proc(5) for ``steal`` in ``/proc/stat``, and Documentation/scheduler/sched-bwc.rst for
+``throttled_time`` (ns) and ``throttled_usec`` in ``cpu.stat``.
 """
 
 from __future__ import annotations
@@ -14,8 +15,16 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from perfsuite.device.control_groups import throttled_ns
+
 #: The processors that this process may use, asked for before anything binds its threads to some of them.
 USABLE_PROCESSORS = frozenset(os.sched_getaffinity(0))
+
+#: The part of the waiting that others must have taken for it to be competition; and what is lost at most, of the time.
+LEAST_OTHERS_PART, MOST_LOST_RATIO = 0.25, 0.8
+
+#: Sides of a pair whose lost shares differ by more than this were not disturbed alike: the pair is left out.
+ONE_SIDED_RATIO = 0.10
 
 _TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 
@@ -32,6 +41,22 @@ class Contention:
     steal_ratio: float | None
     #: Share of the processors that this process may use that went to others; None where the kernel does not say.
     others_ratio: float | None
+    #: How long a quota of the control group held this process back; None where there is none that can be read.
+    throttled_ns: int | None = None
+
+    @property
+    def lost_ratio(self) -> float:
+        """Share of the time, at most, that others took: 0 where threads wait for each other alone, or nothing is known.
+
+        One thread that waits may stop all, so what all threads waited counts in full. Where other processes, the
+        hypervisor and a quota are known to make up little of the waiting, the threads are more than the processors.
+        """
+        steal, waiting, throttled = self.steal_ratio or 0.0, self.waiting_ns or 0, self.throttled_ns or 0
+        taken = None if self.others_ratio is None else self.others_ratio + steal
+        is_own = taken is not None and taken <= (self.waiting_ratio or 0.0) * LEAST_OTHERS_PART
+        if self.wall_ns <= 0 or (is_own and throttled <= waiting * LEAST_OTHERS_PART):
+            return min(MOST_LOST_RATIO, steal)
+        return min(MOST_LOST_RATIO, max(waiting, throttled) / self.wall_ns + steal)
 
     @property
     def waiting_ratio(self) -> float | None:
@@ -50,6 +75,7 @@ class Contention:
             waiting_ns=_sum([each.waiting_ns for each in stretches]),
             steal_ratio=_mean([(each.steal_ratio, each.wall_ns) for each in stretches]),
             others_ratio=_mean([(each.others_ratio, each.wall_ns) for each in stretches]),
+            throttled_ns=_sum([each.throttled_ns for each in stretches]),
         )
 
     def to_plain(self) -> dict[str, Any]:
@@ -60,6 +86,11 @@ class Contention:
     def from_plain(cls, plain: Mapping[str, Any]) -> Contention:
         """Rebuild from `to_plain`."""
         return cls(**plain)
+
+
+def is_one_sided(old_ratio: float, new_ratio: float) -> bool:
+    """Whether one side of a pair was disturbed so much more that the pair says nothing; both count alike."""
+    return abs(old_ratio - new_ratio) > ONE_SIDED_RATIO
 
 
 @contextmanager
@@ -82,6 +113,7 @@ class ContentionMark:
     waiting_ns: int | None
     #: Clock ticks of the processors since boot: on work, taken by the hypervisor, and in all.
     ticks: tuple[int, int, int] | None
+    throttled_ns: int | None = None
 
     @classmethod
     def take(cls, proc: Path = Path("/proc")) -> ContentionMark:
@@ -93,6 +125,7 @@ class ContentionMark:
             running_ns=running,
             waiting_ns=waiting,
             ticks=processor_ticks(proc / "stat", USABLE_PROCESSORS),
+            throttled_ns=throttled_ns(proc.parent),
         )
 
     def until(self, later: ContentionMark) -> Contention:
@@ -109,6 +142,7 @@ class ContentionMark:
             waiting_ns=_difference(self.waiting_ns, later.waiting_ns),
             steal_ratio=steal_ratio,
             others_ratio=others_ratio,
+            throttled_ns=_difference(self.throttled_ns, later.throttled_ns),
         )
 
 

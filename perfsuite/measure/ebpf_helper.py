@@ -18,12 +18,15 @@ from __future__ import annotations
 import hashlib
 import os
 import platform
+import re
 import shutil
 import stat
 import struct
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -102,16 +105,13 @@ def carried_target() -> HelperTarget:
 def build_obstacle(target: HelperTarget | None = None) -> str | None:
     """Return the first thing that building needs and is not here, with Debian's package; None: all is there."""
     target = target or own_target()
-    if target.machine not in _TARGETS:
-        return f"no eBPF recorder for {target.machine}; it is for {' and '.join(_TARGETS)}"
-    if not target.kernel_types.exists():
-        return f"no BTF: {target.kernel_types} is not there; the kernel needs CONFIG_DEBUG_INFO_BTF"
-    for tool in ("clang", "bpftool"):
-        if _find(tool) is None:
-            return f"no {tool}; install it, Debian's {tool}"
-    if not target.flags and not has_header("bpf/libbpf.h"):
-        return "no bpf/libbpf.h; install libbpf's headers, Debian's libbpf-dev"
-    return None
+    has_header_file = bool(target.flags) or has_header("bpf/libbpf.h")
+    return _first_lack(
+        *_of_processor(target.machine),
+        _types(target.kernel_types.exists(), target.kernel_types),
+        *((_find(tool) is not None, f"no {tool}; install it, Debian's {tool}") for tool in ("clang", "bpftool")),
+        (has_header_file, "no bpf/libbpf.h; install libbpf's headers, Debian's libbpf-dev"),
+    )
 
 
 def build_helper(cache_dir: Path, target: HelperTarget | None = None) -> Path:
@@ -187,13 +187,22 @@ INSTALL_COMMAND = "sudo perfsuite trace install-helper"
 _FIRST_PID_NAMESPACE = "pid:[4026531836]"
 _LIMIT_S = 60
 
+#: With which CAP_BPF, CAP_PERFMON and the ring buffer came.
+_LEAST_KERNEL = (5, 8)
+#: Which of its modes a kernel is in, in brackets; the strictest lets no program read the kernel.
+LOCKDOWN = Path("/sys/kernel/security/lockdown")
+
+_UNUSABLE = "eBPF cannot be used: "
+
 
 def find_helper(cache_dir: Path, *, folder: Path = HELPER_FOLDER) -> Path:
     """Return the helper that is installed, or for root without one that can be used the one that it builds.
 
-    Raises `MeasurementError` where there is none, naming the one thing that is missing; `NativeBuildError` where
-    root's own does not build.
+    Raises `MeasurementError` where there is none, or the machine could not use one, naming the first thing that is
+    missing; `NativeBuildError` where root's own does not build.
     """
+    if obstacle := _machine_obstacle():
+        raise MeasurementError(f"{_UNUSABLE}{obstacle}")
     path = folder / HELPER_NAME
     if (problem := _installed_problem(path)) is None:
         return path
@@ -214,11 +223,11 @@ def _own_helper(cache_dir: Path) -> Path:
 
 
 def ebpf_obstacle(cache_dir: Path, *, folder: Path = HELPER_FOLDER) -> str | None:
-    """Return the one thing that keeps the eBPF recorder from working here, or None where a probe was set and hit."""
+    """Return the first thing that keeps the eBPF recorder from working here, or None where a probe was set and hit."""
     try:
-        return _machine_obstacle() or check_helper(find_helper(cache_dir, folder=folder))
+        return check_helper(find_helper(cache_dir, folder=folder))
     except PerfsuiteError as error:
-        return str(error)
+        return str(error).removeprefix(_UNUSABLE)
 
 
 def check_helper(helper: Path) -> str | None:
@@ -236,19 +245,60 @@ def check_helper(helper: Path) -> str | None:
 def _machine_obstacle() -> str | None:
     if not sys.platform.startswith("linux"):
         return f"not Linux but {sys.platform}; eBPF is Linux's"
-    namespace = os.readlink("/proc/self/ns/pid")
-    return machine_obstacle(has_types=KERNEL_TYPES.exists(), has_uprobes=PMU_TYPE.exists(), pid_namespace=namespace)
+    lockdown = ""
+    with suppress(OSError):
+        lockdown = LOCKDOWN.read_text()
+    return machine_obstacle(
+        machine=platform.machine(),
+        release=platform.release(),
+        has_types=KERNEL_TYPES.exists(),
+        has_uprobes=PMU_TYPE.exists(),
+        lockdown=lockdown,
+        pid_namespace=os.readlink("/proc/self/ns/pid"),
+    )
 
 
-def machine_obstacle(*, has_types: bool, has_uprobes: bool, pid_namespace: str) -> str | None:
-    """Return what of its kernel keeps a machine from being traced, by what is there; None where nothing does."""
-    if not has_types:
-        return f"no BTF: {KERNEL_TYPES} is not there; the kernel needs CONFIG_DEBUG_INFO_BTF"
-    if not has_uprobes:
-        return f"no uprobe PMU: {PMU_TYPE} is not there; the kernel needs CONFIG_UPROBE_EVENTS"
-    if pid_namespace != _FIRST_PID_NAMESPACE:
-        return "in a container: not in the first namespace of processes; run on the host"
-    return None
+def machine_obstacle(
+    *,
+    has_types: bool,
+    has_uprobes: bool,
+    pid_namespace: str,
+    machine: str | None = None,
+    release: str | None = None,
+    lockdown: str = "",
+) -> str | None:
+    """Return the first thing that keeps a machine from being traced, on which what comes after it depends.
+
+    Helper and compilers come after all of these: neither is of use before. None where nothing is in the way.
+    """
+    found = re.match(r"(\d+)\.(\d+)", release or "")
+    version = (int(found[1]), int(found[2])) if found else _LEAST_KERNEL
+    least = ".".join(map(str, _LEAST_KERNEL))
+    return _first_lack(
+        *_of_processor(machine),
+        (version >= _LEAST_KERNEL, f"Linux {release}; eBPF's recorder needs {least} or newer"),
+        _types(has_types, KERNEL_TYPES),
+        (has_uprobes, f"no uprobe PMU: {PMU_TYPE} is not there; the kernel needs CONFIG_UPROBE_EVENTS"),
+        ("[confidentiality]" not in lockdown, f"{LOCKDOWN} is 'confidentiality', expected 'integrity' or 'none'"),
+        (
+            pid_namespace == _FIRST_PID_NAMESPACE,
+            "in a container: not in the first namespace of processes; run on the host",
+        ),
+    )
+
+
+def _first_lack(*needs: tuple[bool, str]) -> str | None:
+    """Return the words for the first need that is not met."""
+    return next((said for is_met, said in needs if not is_met), None)
+
+
+def _of_processor(machine: str | None) -> Iterator[tuple[bool, str]]:
+    if machine is not None:
+        yield machine in _TARGETS, f"no eBPF recorder for {machine}; it is for {' and '.join(_TARGETS)}"
+
+
+def _types(are_there: bool, path: Path) -> tuple[bool, str]:
+    return are_there, f"no BTF: {path} is not there; the kernel needs CONFIG_DEBUG_INFO_BTF"
 
 
 def _installed_problem(path: Path) -> str | None:

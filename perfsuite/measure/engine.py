@@ -178,6 +178,23 @@ def engine_in(library_dir: Path, include_dirs: tuple[Path, ...]) -> Engine:
     )
 
 
+#: What a struct or a function of a header looks like without comments.
+_DECLARATION = re.compile(r"\bstruct\s+(\w+)\s*\{[^}]*\}|\bLLAMA_API\b[^;(]*?(\w+)\s*\([^;]*?\)(?=\s*[;,])")
+_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+
+
+def other_declaration(old: Engine, new: Engine) -> str | None:
+    """Name a struct or function that the ``llama.h`` of both has and that differs, so that no program fits both."""
+    before, now = map(_declarations, (old, new))
+    return next((name for name, text in now.items() if before.get(name, text) != text), None)
+
+
+def _declarations(engine: Engine) -> dict[str, str]:
+    header = next(path for folder in engine.include_dirs if (path := folder / "llama.h").is_file())
+    text = _COMMENT.sub("", header.read_text(errors="replace"))
+    return {found[1] or found[2]: "".join(found[0].split()) for found in _DECLARATION.finditer(text)}
+
+
 def engine_build_id(libraries: dict[str, Path]) -> str:
     """Digest the build ids of the engine's libraries to sixteen hex digits."""
     digest = hashlib.sha256()

@@ -24,6 +24,7 @@ from perfsuite.expectation.memory.weight_memory import CPU_FEATURES
 from perfsuite.measure.engine import find_engine
 from perfsuite.measure.native import load_engine_library, native_fields
 from perfsuite.measure.plan import LlamaPlan, dump_plan, load_plan
+from perfsuite.records.own_files import own_python
 
 #: ``llama_get_memory_breakdown(const llama_context *)`` as C++ names it.
 BREAKDOWN_SYMBOL = "_Z26llama_get_memory_breakdownPK13llama_context"
@@ -93,7 +94,7 @@ def _ask(account: str, plan: LlamaPlan) -> dict[str, Any]:
     """Have a function of this module account for a plan in a process of its own; its name is `account`."""
     root = str(Path(__file__).resolve().parents[2])
     script = f"import sys; sys.path.insert(0, {root!r}); from {__name__} import tell, {account} as asked; tell(asked)"
-    command = [sys.executable, "-c", script]
+    command = own_python("-c", script)
     try:
         child = subprocess.run(command, input=dump_plan(plan), capture_output=True, timeout=_LIMIT_S)
     except subprocess.TimeoutExpired:

@@ -1,7 +1,8 @@
 """The store of engines: what made a baseline, by content, so that it can be measured again beside something new.
 
-An entry is a folder that is named by a hash of its files: the shared libraries and headers of a build of llama.cpp, or
-the sources of the suite's own kernels. Nothing in it is executed but by a run whose baseline names it.
+An entry is a folder that is named by a hash of its files: a build of llama.cpp with its headers, and with
+the libraries of the same folder that they need, or the sources of the suite's own kernels. Nothing in it is executed
+but by a run whose baseline names it.
 """
 
 from __future__ import annotations
@@ -13,14 +14,15 @@ import re
 import shutil
 import tarfile
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO
 
 from perfsuite.device.work_folder import sweep_once, work_folder
-from perfsuite.errors import EngineError
+from perfsuite.errors import EngineError, NativeBuildError
+from perfsuite.measure.bundle.elf import SYSTEM, read_needs
 from perfsuite.measure.engine import Engine
 from perfsuite.records.codec import parse_json
 from perfsuite.records.file_digest import file_digest
@@ -39,6 +41,7 @@ STORE_LIMIT_BYTES = 8 << 30
 MANIFEST = "manifest.json"
 _SCHEMA = 1
 _LIBRARIES = re.compile(r"lib(llama|ggml|mtmd)[\w.+-]*?\.so(\.\d+)*")
+_LIBRARY = re.compile(r"lib\w[\w.+-]*\.so(\.\d+)*")
 _HEADERS = re.compile(r"(llama|ggml|gguf|mtmd)[\w-]*\.h")
 _PARTS = re.compile(r"(lib|include|kernels)/\w[\w.+-]*")
 _ID = re.compile(r"[0-9a-f]{16}")
@@ -115,7 +118,7 @@ class EngineStore:
 
         Raises `EngineError` where it is too large, or the store is full or cannot be written.
         """
-        libraries = _named(engine.library_dir, _LIBRARIES)
+        libraries = _with_needed(_named(engine.library_dir, _LIBRARIES))
         headers = {name: path for each in engine.include_dirs for name, path in _named(each, _HEADERS).items()}
         sources = {f"lib/{name}": path for name, path in libraries.items()}
         sources |= {f"include/{name}": path for name, path in headers.items()}
@@ -271,9 +274,9 @@ def is_engine_id(text: str) -> bool:
     return _ID.fullmatch(text) is not None
 
 
-def is_engine_library(name: str) -> bool:
-    """Whether a file of that name belongs to the libraries of a build of llama.cpp."""
-    return _LIBRARIES.fullmatch(name) is not None
+def is_library(name: str) -> bool:
+    """Whether a file of that name, in a folder that a bundle brought, is a library of its build."""
+    return _LIBRARY.fullmatch(name) is not None
 
 
 def manifest_content(entry: StoredEngine) -> bytes:
@@ -298,6 +301,17 @@ def kernels_folder(entry_folder: Path) -> Path:
 
 def _named(folder: Path, pattern: re.Pattern[str]) -> dict[str, Path]:
     return {path.name: path for path in sorted(folder.iterdir()) if pattern.fullmatch(path.name) and path.is_file()}
+
+
+def _with_needed(libraries: dict[str, Path]) -> dict[str, Path]:
+    """Return libraries, with those of their folder that they need, such as OpenMP's, and no system is sure to have."""
+    found, queue = dict(libraries), list(libraries.values())
+    for path in queue:
+        with suppress(NativeBuildError):  # it is no library of this kind of machine
+            needed = [path.with_name(name) for name in read_needs(path).libraries if not name.startswith(SYSTEM)]
+            queue += (beside := [each for each in needed if each.name not in found and each.is_file()])
+            found |= {each.name: each for each in beside}
+    return found
 
 
 def _settings(library_dir: Path) -> dict[str, str]:

@@ -6,7 +6,8 @@ Nothing that takes long to import is needed to ask it.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from perfsuite.errors import EngineError
@@ -62,6 +63,18 @@ def environment_run_id() -> str | None:
     return os.environ.get(RUN_ID_NAME)
 
 
-def program_environment(extra: Mapping[str, str]) -> dict[str, str]:
+#: Variables by which a build is another one: what compiles it, with which words, and where it looks for what it needs.
+_OF_BUILDS = re.compile(
+    r"CC|CXX|CPP|FC|AR|LD|NM|RANLIB|\w*FLAGS|\w*CPATH|\w*_INCLUDE_PATH|\w*LIBRARY_PATH|PKG_CONFIG\w*|CMAKE_\w+|GGML_\w+"
+    r"|CCACHE_(?!DIR$)\w+|MKLROOT|(CUDA|HIP|ROCM|VULKAN|BLAS|OPENBLAS)_\w*(PATH|HOME|ROOT|DIR|SDK)"
+)
+
+
+def environment_of_builds() -> dict[str, str]:
+    """Return what builds read of the environment."""
+    return {name: value for name, value in sorted(os.environ.items()) if _OF_BUILDS.fullmatch(name)}
+
+
+def program_environment(extra: Mapping[str, str], *, without: Collection[str] = ()) -> dict[str, str]:
     """Return this process's environment with some variables set, for a program that is none of the suite's."""
-    return {**os.environ, **extra}
+    return {name: value for name, value in {**os.environ, **extra}.items() if name not in without}

@@ -15,7 +15,8 @@ from perfsuite.errors import OpenClError
 from perfsuite.measure.kernel_launches import LaunchForm
 from perfsuite.records.whole_file import write_whole_bytes
 
-_Key = tuple[tuple[str, ...], tuple[tuple[str, int], ...]]
+#: A source and its options.
+_Key = tuple[str, tuple[str, ...]]
 
 
 class KernelPrograms:
@@ -37,18 +38,21 @@ class KernelPrograms:
         self._programs: dict[_Key, cl.Program] = {}
         self._kernels: dict[tuple[_Key, str], cl.Kernel] = {}
 
-    def kernel(self, launch: LaunchForm) -> cl.Kernel:
-        """Return the kernel of a launch, built when first asked for; `OpenClError` naming the log when it does not."""
-        key = ((*launch.preludes, launch.source), launch.defines)
+    def kernel(self, launch: LaunchForm, kernels_dir: Path | None = None) -> cl.Kernel:
+        """Return the kernel of a launch, built when first asked for; `OpenClError` naming the log when it does not.
+
+        With another directory it is of the sources there; where these are alike, it is the same kernel.
+        """
+        source = _source(kernels_dir or self._kernels_dir, *launch.preludes, launch.source)
+        key = (source, tuple(launch.build_options))
         if key not in self._programs:
-            self._programs[key] = self._build(launch)
+            self._programs[key] = self._build(launch, source)
         if (key, launch.entry) not in self._kernels:
             self._kernels[key, launch.entry] = self._entry(self._programs[key], launch)
         return self._kernels[key, launch.entry]
 
-    def _build(self, launch: LaunchForm) -> cl.Program:
+    def _build(self, launch: LaunchForm, source: str) -> cl.Program:
         options = launch.build_options
-        source = self._source(*launch.preludes, launch.source)
         try:
             return self._built(source, options)
         except cl.Error as error:
@@ -71,18 +75,19 @@ class KernelPrograms:
         except cl.Error as error:
             raise self._build_error(launch, f"no kernel {launch.entry} in the program: {error}\n") from None
 
-    def _source(self, *parts: str) -> str:
-        try:
-            return "\n".join((self._kernels_dir / part).read_text(encoding="utf-8") for part in parts)
-        except OSError as error:
-            raise OpenClError(f"{error.filename}: {error.strerror}; expected the kernels' sources there") from None
-
     def _build_error(self, launch: LaunchForm, log: str) -> OpenClError:
         device = self._context.devices[0].name.strip()
         path = self._log_dir / f"{Path(launch.source).stem}-{launch.entry}.build.log"
         self._log_dir.mkdir(parents=True, exist_ok=True)
         path.write_text(f"device: {device}\n{log}", encoding="utf-8")
         return OpenClError(f"kernel {launch.entry} of {launch.source} does not build for {device}; see {path}")
+
+
+def _source(kernels_dir: Path, *parts: str) -> str:
+    try:
+        return "\n".join((kernels_dir / part).read_text(encoding="utf-8") for part in parts)
+    except OSError as error:
+        raise OpenClError(f"{error.filename}: {error.strerror}; expected the kernels' sources there") from None
 
 
 @contextmanager

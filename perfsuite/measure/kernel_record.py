@@ -34,6 +34,8 @@ class KernelRecord:
     start_ns: tuple[int, ...]
     #: When each launch ended on the device.
     end_ns: tuple[int, ...]
+    #: Launches of a round, of which there may be several; 0 is one round of all.
+    n_per_round: int = 0
 
     @property
     def is_correct(self) -> bool:
@@ -49,6 +51,14 @@ class KernelRecord:
         ends = (0, *self.end_ns)
         rows = zip(ends, self.start_ns, self.end_ns, strict=False)
         return tuple(end - start if start and start >= before and end >= start else None for before, start, end in rows)
+
+    @property
+    def rounds_ns(self) -> tuple[tuple[int, ...], ...]:
+        """The lengths of each round that are known and not 0."""
+        lengths = self.lengths_ns
+        n_launches = self.n_per_round or len(lengths) or 1
+        rounds = (lengths[first : first + n_launches] for first in range(0, len(lengths), n_launches))
+        return tuple(tuple(length for length in each if length) for each in rounds)
 
     @property
     def durations_ns(self) -> tuple[int, ...]:

@@ -8,7 +8,6 @@ import re
 import selectors
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -42,6 +41,7 @@ from perfsuite.measure.plan import (
     task_of,
 )
 from perfsuite.measure.worker_limit import WORKER_LIMIT_S, limit_text
+from perfsuite.records.own_files import own_python
 
 if TYPE_CHECKING:
     from perfsuite.measure.live_publisher import Publication
@@ -216,8 +216,7 @@ def is_native(plan: Plan) -> bool:
 def _command(plan: Plan, plan_path: Path, record_path: Path) -> Sequence[str]:
     files = (str(plan_path), str(record_path))
     if not is_native(plan):
-        safely = ("-P",) if sys.version_info >= (3, 11) else ()
-        return (sys.executable, *safely, "-m", "perfsuite.measure.worker", *files)
+        return own_python("-m", "perfsuite.measure.worker", *files)
     inner: Any = getattr(plan, "llama", plan)
     cache_dir = Path(inner.cache_dir)
     options = [f"--probe-library={find_probe_library(cache_dir)}"]

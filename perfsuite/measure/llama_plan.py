@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from perfsuite.measure.board.protocol import Board
 from perfsuite.measure.engine import Engine
 from perfsuite.measure.opencl_backend import OpenClBackend
 from perfsuite.measure.plan import LlamaPlan
+from perfsuite.records.events import EngineRecord, KeptOutputs
 from perfsuite.workload.adapter import adapter_weights
 from perfsuite.workload.projector import projector_file
 
@@ -83,3 +85,16 @@ def binds_threads(engine: Engine) -> bool:
 def with_drawn_layout(plan: LlamaPlan, order: random.Random) -> LlamaPlan:
     """Return the plan of one process among many, whose buffers lie where chance puts them."""
     return replace(plan, layout_seed=order.randrange(1, 2**31))
+
+
+def kept_outputs(plan: LlamaPlan, records: Iterable[EngineRecord]) -> tuple[KeptOutputs, ...]:
+    """Return what processes of one plan came to; nothing of those that kept none."""
+    lengths = "+".join(map(str, plan.prompt_lengths or (plan.n_prompt,)))
+    prompts = (
+        f"seed {plan.seed}, {plan.n_repetitions} times {lengths} tokens behind {plan.n_depth}, {plan.n_gen} generated"
+    )
+    return tuple(
+        KeptOutputs(prompts=prompts, outputs=each.outputs, chosen_tokens=each.chosen_tokens)
+        for each in records
+        if each.outputs
+    )

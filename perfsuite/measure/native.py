@@ -24,11 +24,14 @@ from typing import Any, NamedTuple
 
 from perfsuite import __version__
 from perfsuite.errors import EngineError, NativeBuildError
-from perfsuite.measure.engine import ENGINE_LIBRARIES, Engine, library_build_id
+from perfsuite.measure.engine import ENGINE_LIBRARIES, Engine
 from perfsuite.measure.plan import SCHEMA
 from perfsuite.records.bundle import WORKER
 
 _ERROR_BYTES = 2048
+
+#: How the names of llama.cpp's libraries begin.
+_ENGINE_NAMES = ("libllama", "libggml", "libmtmd")
 
 
 def native_fields(*rows: tuple[Any, str]) -> tuple[tuple[str, Any], ...]:
@@ -204,17 +207,31 @@ def load_engine_library(engine: Engine, cache_dir: Path) -> ctypes.CDLL:
 
 
 def refuse_other_engine(engine: Engine, maps: str) -> None:
-    """Raise unless the llama.cpp libraries in `maps` (the text of ``/proc/PID/maps``) are those of `engine`."""
-    paths = {Path(line.split(maxsplit=5)[-1]) for line in maps.splitlines() if ".so" in line}
-    mapped = {path: path.name.split(".so")[0] for path in paths if path.name.split(".so")[0] in ENGINE_LIBRARIES}
-    wanted = {name: library_build_id(engine.library(name)) for name in ENGINE_LIBRARIES}
-    is_other = any(library_build_id(path) != wanted[name] for path, name in mapped.items())
-    if is_other or set(mapped.values()) != set(ENGINE_LIBRARIES):
-        seen = ", ".join(sorted(map(str, mapped))) or "none"
+    """Raise unless the llama.cpp libraries in `maps` (the text of ``/proc/PID/maps``) are the files of `engine`.
+
+    Libraries that the folder has count, whose RUNPATH may lead elsewhere; their build ids alone may be those of a copy.
+    """
+    paths = sorted({Path(line.split(maxsplit=5)[-1]) for line in maps.splitlines() if ".so" in line})
+    mapped = {path: name for path in paths if (name := path.name.split(".so")[0]).startswith(_ENGINE_NAMES)}
+    for path, name in mapped.items():
+        own = list(engine.library_dir.glob(f"{name}.so*"))
+        if own and not any(_is_same_file(path, each) for each in own):
+            raise EngineError(
+                f"{engine.library_dir}: {name}.so was loaded from {path}, not from there; RUNPATH or LD_LIBRARY_PATH "
+                "leads elsewhere: run \"patchelf --set-rpath '$ORIGIN'\" on the folder's libraries, or name the folder "
+                "that they were built in"
+            )
+    if lacking := [name for name in ENGINE_LIBRARIES if name not in mapped.values()]:
         raise EngineError(
-            f"{engine.library_dir}: the process maps another llama.cpp ({seen}) than build {engine.build_id}; "
-            "load no other copy in a worker"
+            f"{engine.library_dir}: the process maps no {', '.join(lacking)} of build {engine.build_id}; run again"
         )
+
+
+def _is_same_file(first: Path, second: Path) -> bool:
+    try:
+        return first.samefile(second)
+    except OSError:
+        return False
 
 
 def build_engine_library(engine: Engine, cache_dir: Path) -> Path:

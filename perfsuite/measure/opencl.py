@@ -8,6 +8,8 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +22,7 @@ from perfsuite.measure.kernel_launches import CPU_TUNING, GPU_TUNING, KernelLaun
 from perfsuite.measure.kernel_programs import KernelPrograms, opencl_errors
 from perfsuite.measure.kernel_record import KernelRecord
 from perfsuite.measure.kernel_references import TOLERANCES, error_norm
-from perfsuite.measure.kernel_repetition import BUDGET_NS, MIN_REPETITIONS, WARM_UP_LAUNCHES
+from perfsuite.measure.kernel_repetition import MIN_ROUNDS, WARM_UP_LAUNCHES, launches_within, least_launches
 from perfsuite.measure.opencl_platform import OpenClDevice
 from perfsuite.workload.kernel_catalog import KernelCase
 
@@ -98,9 +100,8 @@ class KernelBench:
     """A device with a profiling queue and the programs built for it, from a directory of kernels' sources.
 
     Every launch is waited for before the next; all launches of a case use the same buffers, so that inputs which fit in
-    the device's caches are read from there. A seed draws the inputs of each case independently of the others. What is
-    timed is cut short where it takes longer than a budget, at `MIN_REPETITIONS` or more. An `OpenClError` says that a
-    kernel does not build, with the log in `log_dir`, or that the device refuses a launch.
+    the device's caches are read from there. A seed draws the inputs of each case independently of the others. An
+    `OpenClError` says that a kernel does not build, with the log in `log_dir`, or that the device refuses a launch.
     """
 
     def __init__(
@@ -118,9 +119,7 @@ class KernelBench:
         self._tuning = tuning or (CPU_TUNING if device.is_cpu else GPU_TUNING)
         self._context = cl.Context([handle])
         self._queue = cl.CommandQueue(self._context, properties=cl.command_queue_properties.PROFILING_ENABLE)
-        self._log_dir, self._built_dir = log_dir, built_dir
-        self._programs = self._programs_of(kernels_dir)
-        self._old_programs: dict[Path, KernelPrograms] = {}
+        self._programs = KernelPrograms(self._context, kernels_dir=kernels_dir, log_dir=log_dir, built_dir=built_dir)
 
     @property
     def queue(self) -> cl.CommandQueue:
@@ -136,47 +135,41 @@ class KernelBench:
         """Return a launch of any kernel, its program built and its buffers in place."""
         return PlacedLaunch(self._queue, self._programs.kernel(launch), launch, n_outputs=n_outputs)
 
-    def measure(self, case: KernelCase, *, repetitions: int, seed: int, budget_ns: int = BUDGET_NS) -> KernelRecord:
-        """Verify one kernel, then time it if its output was right."""
-        tolerance = TOLERANCES[case.type]
-        with opencl_errors(case.case_id, f" on {self._device}"):
-            bound = self.bound(case, seed=seed)
-            deviation = bound.verify()
-            stamps = bound.time(repetitions, budget_ns) if deviation <= tolerance else []
-        return _record(case, deviation, stamps)
-
-    def measure_pair(
+    def measure(
         self,
-        case: KernelCase,
+        cases: Sequence[KernelCase],
         *,
-        old_kernels_dir: Path,
         repetitions: int,
         seed: int,
-        leader: int,
-        budget_ns: int = 2 * BUDGET_NS,
-    ) -> tuple[KernelRecord, KernelRecord]:
-        """Verify a kernel of two sources, then time them launch by launch; return the records of both.
+        budget_ns: int,
+        old_kernels_dir: Path | None = None,
+        leaders: Sequence[Sequence[int]] = (),
+    ) -> tuple[tuple[KernelRecord, ...], tuple[KernelRecord, ...]]:
+        """Verify kernels, each of the old sources too where there are any, then time those that are right in rounds.
 
-        They take turns in ABBA order, the `leader` (0 is the old one) first, on the same buffers of one queue: what
-        disturbs the device for longer than a launch disturbs both.
+        The records of both sides are returned, the old ones first. `leaders` says round by round which side of each
+        kernel is first, 0 is the old one; one round without any. Rounds end when the budget would, verifying included.
+
+        Both sides are launched in ABBA order on the same buffers of one queue: what disturbs the device for longer than
+        a launch disturbs both, and where buffers lie is no difference between them. Where the code of a program lies is
+        drawn once a process, and belongs to a difference; sources that are alike have one program.
         """
-        tolerance = TOLERANCES[case.type]
-        with opencl_errors(case.case_id, f" on {self._device}"):
+        until_ns = time.monotonic_ns() + budget_ns
+        timed = [self._verified(case, old_kernels_dir, seed) for case in cases]
+        _time_in_rounds(timed, leaders or ((0,) * len(timed),), repetitions, until_ns)
+        old = timed if old_kernels_dir else []
+        return tuple(each.record(0) for each in old), tuple(each.record(-1) for each in timed)
+
+    def _verified(self, case: KernelCase, old_kernels_dir: Path | None, seed: int) -> _TimedKernel:
+        timed = _TimedKernel(case=case, device=self._device)
+        with timed.errors():
             new = self.bound(case, seed=seed)
-            old = new.with_kernel(self._old(old_kernels_dir).kernel(new.launch))
-            deviations = (old.verify(), new.verify())
-            right = all(deviation <= tolerance for deviation in deviations)
-            stamps = _time_in_turns((old, new), repetitions, budget_ns, leader) if right else ([], [])
-        return _record(case, deviations[0], stamps[0]), _record(case, deviations[1], stamps[1])
-
-    def _old(self, kernels_dir: Path) -> KernelPrograms:
-        """Return the programs of other sources, in the same context."""
-        if kernels_dir not in self._old_programs:
-            self._old_programs[kernels_dir] = self._programs_of(kernels_dir)
-        return self._old_programs[kernels_dir]
-
-    def _programs_of(self, kernels_dir: Path) -> KernelPrograms:
-        return KernelPrograms(self._context, kernels_dir=kernels_dir, log_dir=self._log_dir, built_dir=self._built_dir)
+            deviation = new.verify()
+            if old_kernels_dir is not None:
+                old = new.with_kernel(self._programs.kernel(new.launch, old_kernels_dir))
+                timed.add(old, deviation if old.is_like(new) else old.verify())
+            timed.add(new, deviation)
+        return timed
 
 
 class BoundLaunch(PlacedLaunch):
@@ -193,6 +186,10 @@ class BoundLaunch(PlacedLaunch):
         """Return the same launch of another kernel, on the same buffers."""
         return BoundLaunch(self._queue, kernel, self.launch, beside=self)
 
+    def is_like(self, other: BoundLaunch) -> bool:
+        """Whether both launch the same kernel of the same program."""
+        return self._kernel is other._kernel
+
     def verify(self) -> float:
         """Run once and return the error norm, infinite where the kernel wrote behind its output or left any of it."""
         values = self.outputs()
@@ -200,15 +197,9 @@ class BoundLaunch(PlacedLaunch):
             math.inf if values is None else error_norm(values.reshape(self.launch.expected.shape), self.launch.expected)
         )
 
-    def time(self, repetitions: int, budget_ns: int) -> list[_Stamps]:
-        """Warm up, then return the timestamps of the repetitions."""
-        for _ in range(WARM_UP_LAUNCHES):
-            self.run()
-        stamps: list[_Stamps] = []
-        began_ns = time.monotonic_ns()
-        while not has_enough(len(stamps), repetitions, time.monotonic_ns() - began_ns, budget_ns):
-            stamps.append(self.stamped())
-        return stamps
+    def forget_contents(self) -> None:
+        """Give back this process's own copy of what the buffers hold, and what to expect of it."""
+        self._launch = self.launch = replace(self.launch, inputs=(), expected=np.empty(0))
 
     def stamped(self) -> _Stamps:
         """Launch once and return its timestamps."""
@@ -257,35 +248,86 @@ def _stamp(event: cl.Event, name: int) -> int:
     return value
 
 
-def _time_in_turns(
-    sides: tuple[BoundLaunch, BoundLaunch], repetitions: int, budget_ns: int, leader: int
-) -> tuple[list[_Stamps], list[_Stamps]]:
-    """Warm both up, then let them take turns: each round has both, and every other one in the other order."""
-    for _ in range(WARM_UP_LAUNCHES):
-        for each in sides:
-            each.run()
-    stamps: tuple[list[_Stamps], list[_Stamps]] = ([], [])
-    began_ns = time.monotonic_ns()
-    while not has_enough(len(stamps[0]), repetitions, time.monotonic_ns() - began_ns, budget_ns):
-        first = leader ^ (len(stamps[0]) % 2)
-        for side in (first, 1 - first):
-            stamps[side].append(sides[side].stamped())
-    return stamps
+@dataclass(kw_only=True)
+class _TimedKernel:
+    """A kernel that was verified, and the launches of its sides."""
+
+    case: KernelCase
+    device: OpenClDevice
+    sides: list[BoundLaunch] = field(default_factory=list)
+    deviations: list[float] = field(default_factory=list)
+    stamps: list[list[_Stamps]] = field(default_factory=list)
+    n_per_round: int = 0
+
+    def add(self, side: BoundLaunch, deviation: float) -> None:
+        """Add a side that was verified."""
+        side.forget_contents()
+        self.sides.append(side)
+        self.deviations.append(deviation)
+        self.stamps.append([])
+
+    @property
+    def is_right(self) -> bool:
+        """Whether all sides compute what they should: how fast it is counts only then."""
+        return all(deviation <= TOLERANCES[self.case.type] for deviation in self.deviations)
+
+    def errors(self) -> AbstractContextManager[None]:
+        """Say that OpenCL refused this kernel, where it does."""
+        return opencl_errors(self.case.case_id, f" on {self.device}")
+
+    def warm_up(self) -> int:
+        """Launch all sides a few times, and return how long the last launches took, ns."""
+        with self.errors():
+            for _ in range(WARM_UP_LAUNCHES):
+                began_ns = time.monotonic_ns()
+                for side in self.sides:
+                    side.bind()
+                    side.run()
+        return (time.monotonic_ns() - began_ns) // len(self.sides)
+
+    def take_round(self, leader: int) -> None:
+        """Let the sides take turns, after a launch that does not count: it brings the buffers back into caches."""
+        with self.errors():
+            for side in self.sides:
+                side.bind()
+            self.sides[-1 - leader % len(self.sides)].run()
+            for turn in range(self.n_per_round):
+                ordered = zip(self.sides, self.stamps, strict=True)
+                for side, stamps in reversed(list(ordered)) if (turn + leader) % 2 else ordered:
+                    stamps.append(side.stamped())
+
+    def record(self, side: int) -> KernelRecord:
+        """Return what was found of a side."""
+        stamps = self.stamps[side]
+        queued, submit, start, end = zip(*stamps, strict=True) if stamps else ((), (), (), ())
+        return KernelRecord(
+            case_id=self.case.case_id,
+            error_norm=self.deviations[side],
+            tolerance=TOLERANCES[self.case.type],
+            queued_ns=queued,
+            submit_ns=submit,
+            start_ns=start,
+            end_ns=end,
+            n_per_round=self.n_per_round,
+        )
 
 
-def _record(case: KernelCase, deviation: float, stamps: Sequence[_Stamps]) -> KernelRecord:
-    queued, submit, start, end = zip(*stamps, strict=True) if stamps else ((), (), (), ())
-    return KernelRecord(
-        case_id=case.case_id,
-        error_norm=deviation,
-        tolerance=TOLERANCES[case.type],
-        queued_ns=queued,
-        submit_ns=submit,
-        start_ns=start,
-        end_ns=end,
-    )
-
-
-def has_enough(done: int, repetitions: int, elapsed_ns: int, budget_ns: int) -> bool:
-    """Return whether a kernel has all its repetitions, or `MIN_REPETITIONS` of them and no time left."""
-    return done >= repetitions or (done >= MIN_REPETITIONS and elapsed_ns > budget_ns)
+def _time_in_rounds(
+    kernels: Sequence[_TimedKernel], leaders: Sequence[Sequence[int]], most: int, until_ns: int
+) -> None:
+    """Warm all up, then go round by round through those that are right until the time is up, `MIN_ROUNDS` at least."""
+    lengths_ns = [each.warm_up() for each in kernels]
+    n_blocks = len(leaders) * sum(len(each.sides) for each in kernels) or 1
+    share_ns = (until_ns - time.monotonic_ns()) / n_blocks
+    for each, launch_ns in zip(kernels, lengths_ns, strict=True):
+        least, n_sides = least_launches(len(leaders)), len(each.sides)
+        each.n_per_round = launches_within(share_ns, launch_ns, least=least, most=most, n_sides=n_sides)
+    round_ns = 0
+    for place, led in enumerate(leaders):
+        began_ns = time.monotonic_ns()
+        if place >= MIN_ROUNDS and began_ns + round_ns > until_ns:
+            break
+        for each, leader in zip(kernels, led, strict=True):
+            if each.is_right:
+                each.take_round(leader)
+        round_ns = time.monotonic_ns() - began_ns

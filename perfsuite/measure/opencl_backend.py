@@ -11,11 +11,14 @@ from typing import Any
 from perfsuite.errors import EngineError
 from perfsuite.measure import launch
 from perfsuite.measure.engine import OPENCL_BACKEND, Engine, library_build_id
-from perfsuite.measure.environment import environment_opencl_vendors
+from perfsuite.measure.environment import environment_opencl_layers, environment_opencl_vendors
 from perfsuite.measure.kernel_runtime import opencl_environment
 from perfsuite.measure.native import COMPATIBILITY_LAYER_LIBRARY, TRACING_LAYER_LIBRARY, find_opencl_layer
 from perfsuite.measure.opencl_platform import OpenClDevice
 from perfsuite.measure.plan import DevicesPlan
+
+#: What the loader brings in, the uppermost first.
+_LAYERS = "OPENCL_LAYERS"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +51,7 @@ def layer_environment(
     as it was: the layers in it stay, above ours. With `profile_only` profiling is switched on, and nothing is recorded.
     """
     return {
-        "OPENCL_LAYERS": ":".join(part for part in (inherited, str(layer)) if part),
+        _LAYERS: ":".join(part for part in (inherited, str(layer)) if part),
         "PERFSUITE_OPENCL_LOG": str(log_dir.absolute()),
         "PERFSUITE_OPENCL_LAYER_MODE": "profile" if profile_only else "record",
     }
@@ -101,13 +104,14 @@ class OpenClBackend:
             "opencl_device": device.device_name,
             "opencl_driver": device.driver_version,
             "opencl_compatibility_layer": "on" if self.compatibility_layer else "off",
+            **({"opencl_own_layers": own} if (own := self.settings.get(_LAYERS)) else {}),
         }
 
     def environment(self, log_dir: Path | None = None, *, profile_only: bool = False) -> dict[str, str]:
         """Return the environment of a process: without the tracing layer, or with its log in a directory."""
-        inherited = str(self.compatibility_layer) if self.compatibility_layer else None
+        inherited = ":".join(filter(None, (self.settings.get(_LAYERS), str(self.compatibility_layer or ""))))
         if log_dir is None:
-            return {**self.settings, **({"OPENCL_LAYERS": inherited} if inherited else {})}
+            return {**self.settings, **({_LAYERS: inherited} if inherited else {})}
         layered = layer_environment(self.tracing_layer, log_dir, inherited=inherited, profile_only=profile_only)
         return {**self.settings, **layered}
 
@@ -201,9 +205,13 @@ def set_up_opencl(engine: Engine, platform: str | None, cache_dir: Path) -> Open
 
     Raises `PerfsuiteError` where there is no such platform, no backend for this engine, or a layer does not build.
     """
-    backend_library(engine, cache_dir)  # before a process is started to look for devices
-    settings = opencl_environment(cache_dir, inherited=environment_opencl_vendors())
+    own = environment_opencl_layers()
+    settings = {
+        **opencl_environment(cache_dir, inherited=environment_opencl_vendors()),
+        **({_LAYERS: own} if own else {}),
+    }
     chosen = launch.run_worker(DevicesPlan(platform=platform), extra_environment=settings)["chosen"]
+    backend_library(engine, cache_dir)  # before a layer is built
     layers = find_opencl_layers(cache_dir)
     return find_opencl_backend(
         engine,

@@ -14,7 +14,7 @@ from perfsuite.records.call_trace import TracedFunction
 from perfsuite.records.codec import Amount, Number, Positive, from_plain, pack, shown, unpack
 
 #: Raised whenever a field of a plan or a record changes its meaning.
-SCHEMA = 2
+SCHEMA = 3
 
 
 _ONE_VERSION = "use one version on both sides"
@@ -161,6 +161,8 @@ class BindingPlan(Plan):
 
     task = "binding"
     llama: LlamaPlan
+    #: Whether the sentinels run at the end, which pairs have no use for.
+    has_sentinels: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -237,20 +239,24 @@ class EngineDuplicationPlan(Plan):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelPlan(Plan):
-    """One replicate of the OpenCL kernels."""
+    """One replicate of the OpenCL kernels, or all pairs of a comparison of them: a round is a pair."""
 
     task = "kernels"
     case_ids: tuple[str, ...]
     platform: str | None
+    #: Launches of a kernel in a round at most, and rounds at most; these end with the time, verifying included.
     n_repetitions: int
+    n_rounds: int = 1
+    budget_ns: int
+    #: Draws the inputs.
     seed: int
     log_dir: str
     #: Where the compiled native library of the sentinels is kept, and their threads.
     cache_dir: str
     n_threads: int
-    #: Other sources, with which the suite's own take turns, and which of the two is first: 0 is the other one.
+    #: Other sources, with which the suite's own take turns, and what draws which of the two is first.
     old_kernels_dir: str | None = None
-    leader: int = 0
+    order_seed: int = 0
     #: A folder of this run in which processes keep what they have built for those after them.
     built_dir: str | None = None
 

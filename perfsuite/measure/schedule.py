@@ -9,11 +9,13 @@ caller makes of a board; `take_rounds` goes through several series.
 
 from __future__ import annotations
 
+import math
 import random
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Protocol, TypeAlias, TypeVar
@@ -22,7 +24,7 @@ from perfsuite.device.profile import Profile
 from perfsuite.errors import AskedError, LinkError, MeasurementError, PlannedError, SaturatedError, UnansweredError
 from perfsuite.measure.board.protocol import Board, Hear
 from perfsuite.measure.competition import SATURATED_RATIO, SEEN_AFTER, lost_ratio
-from perfsuite.measure.contention import Contention
+from perfsuite.measure.contention import LEAST_OTHERS_PART, MOST_LOST_RATIO, Contention, is_one_sided
 from perfsuite.measure.llama_plan import with_drawn_layout
 from perfsuite.measure.plan import LlamaPlan, Plan, TurnsPlan, task_of
 from perfsuite.measure.worker_limit import WORKER_LIMIT_S
@@ -33,9 +35,6 @@ Complain: TypeAlias = Callable[[Contention, Profile], str | None]
 #: What ends a measurement before its time: somebody, the end of the link, or a worker that fails.
 BreakOff = KeyboardInterrupt | LinkError | MeasurementError
 Kept = TypeVar("Kept")
-
-#: The part of the waiting that others must have taken for it to be competition.
-_LEAST_OTHERS_PART = 0.25
 
 #: How often a single process is run at most until one was undisturbed.
 N_TRIES = 3
@@ -48,9 +47,8 @@ N_TURNS = 4
 #: A run that is planned has a spare process for so many, since nobody is there to repeat one that had competition.
 _SPARE_PART = 3
 
-#: What a series may take beyond its budget to confirm what it has found, budget included: a change that is seen and not
-#: confirmed is worth nothing.
-CONFIRM_RATIO = 1.5
+#: What a series may take, budget included, where it would end with a case that looks slower and is not proven.
+EXTRA_RATIO = 1.5
 
 
 def waiting_complaint(contention: Contention, profile: Profile) -> str | None:
@@ -62,7 +60,7 @@ def waiting_complaint(contention: Contention, profile: Profile) -> str | None:
     waiting = _beyond(contention.waiting_ratio, profile.max_waiting_ratio)
     if waiting and contention.others_ratio is not None:
         assert contention.waiting_ratio is not None
-        waiting = waiting if contention.others_ratio > contention.waiting_ratio * _LEAST_OTHERS_PART else None
+        waiting = waiting if contention.others_ratio > contention.waiting_ratio * LEAST_OTHERS_PART else None
     return f"threads waited {waiting} for a processor" if waiting else _steal_complaint(contention, profile)
 
 
@@ -79,6 +77,22 @@ def others_complaint(contention: Contention, profile: Profile) -> str | None:
 def _steal_complaint(contention: Contention, profile: Profile) -> str | None:
     steal = _beyond(contention.steal_ratio, profile.max_others_ratio)
     return f"the hypervisor took {steal} of the processors" if steal else None
+
+
+def pair_complaint(payloads: Sequence[Payload]) -> str | None:
+    """Say why a pair cannot be used: where one side was disturbed much more than the other, or hardly anything is left.
+
+    What disturbs both alike is kept: the difference within a pair is what counts. Which side is disturbed more makes no
+    difference, so that what is left of an unchanged pair is as likely to be slower as to be faster.
+    """
+    old, new = (Contention.from_plain(each["contention"]).lost_ratio for each in payloads)
+    if is_one_sided(old, new):
+        least, most = ("old", "new") if new > old else ("new", "old")
+        shares = f"{max(old, new) * 100:.0f} % of its time, and {min(old, new) * 100:.0f} % of the {least} side's"
+        return f"others disturbed the {most} side alone: they took up to {shares}"
+    if min(old, new) >= MOST_LOST_RATIO:
+        return f"others took up to {MOST_LOST_RATIO * 100:.0f} % of the time of both sides"
+    return None
 
 
 def _beyond(ratio: float | None, limit: float) -> str | None:
@@ -130,6 +144,8 @@ def pairs_of(
 ) -> Callable[[], tuple[Payload, Payload]]:
     """Return what lets two processes take `N_TURNS` turns each at each call, every process with a layout of its own.
 
+    Both of a pair read the same prompts, another one at each turn; those of the next pair are others.
+
     `hear` is given the live records of those that offer any.
 
     `leaders` says who has the first turn, 0 or 1, pair by pair; by default it is drawn for the first pair of two, and
@@ -139,7 +155,8 @@ def pairs_of(
 
     def take() -> tuple[Payload, Payload]:
         leader = next(leaders)
-        first, second = (TurnsPlan(llama=with_drawn_layout(plan, order)) for plan in plans)
+        seed = order.randrange(2**31)
+        first, second = (TurnsPlan(llama=replace(with_drawn_layout(plan, order), seed=seed)) for plan in plans)
         return board.run_in_turns(
             (first, second),
             n_turns=N_TURNS,
@@ -190,12 +207,14 @@ class Series(Generic[Kept]):
 
     #: Runs once more and returns its payloads: one, or those of a pair.
     take: Callable[[], Sequence[Payload]]
-    #: One for each payload of a run; the first complaint counts.
-    rules: Sequence[Rule]
     #: Reduces the payloads of a run that can be used.
     keep: Callable[[Sequence[Payload]], Kept]
+    #: One for each payload of a run; the first complaint counts.
+    rules: Sequence[Rule] = ()
+    #: Says why a run as a whole cannot be used, in place of the rules.
+    complain: Callable[[Sequence[Payload]], str | None] | None = None
     witness: Witness = field(default_factory=Witness)
-    #: Time for looking for changes, s; confirming them may take half as long again. None is without limit.
+    #: Time for the series, s; half as long again where it is extended once more. None is without limit.
     budget_s: float | None = None
     #: So many are taken whatever they cost, unless there is competition.
     n_first: int = 0
@@ -214,14 +233,18 @@ class Series(Generic[Kept]):
     #: Why there are no more, where what came back is all that there is.
     _unanswered: UnansweredError | None = None
 
-    def extend(self, n_wanted: int, *, most_left_out: int | None = None) -> Sequence[Kept]:
-        """Run until so many can be used; fewer come back when as many again were left out, or time is up.
+    def extend(self, n_wanted: int, *, most_left_out: int | None = None, is_extra: bool = False) -> Sequence[Kept]:
+        """Run until so many can be used; fewer come back when time is up, or with no budget when as many are left out.
+
+        Extra runs may take half of the budget once more.
 
         Raises `SaturatedError` where others had most of the processors in the first runs.
         """
-        most_left_out = n_wanted if most_left_out is None else most_left_out
+        if most_left_out is None:
+            most_left_out = n_wanted if self.budget_s is None else sys.maxsize
+        limit_s = None if self.budget_s is None else self.budget_s * (EXTRA_RATIO if is_extra else 1.0)
         try:
-            while len(self.valid) < n_wanted and len(self.complaints) < most_left_out and not self._is_over():
+            while len(self.valid) < n_wanted and len(self.complaints) < most_left_out and not self._is_over(limit_s):
                 self.take_one()
         except AskedError as asked:
             self._plan((asked.n_runs or n_wanted + max(1, n_wanted // _SPARE_PART)) - 1)
@@ -242,8 +265,7 @@ class Series(Generic[Kept]):
         """Run once more, and keep what came of it."""
         self.witness.before(len(self.valid))
         payloads = self.take()
-        complaints = (rule.complaint(payload) for rule, payload in zip(self.rules, payloads, strict=True))
-        complaint = next(filter(None, complaints), None)
+        complaint = self._complaint(payloads)
         self.witness.after(payloads, complaint)
         if complaint is None:
             self.valid.append(self.keep(payloads))
@@ -252,6 +274,12 @@ class Series(Generic[Kept]):
         self._lost_ratios.append(min(lost_ratio(Contention.from_plain(each["contention"])) for each in payloads))
         if not self.valid and len(self.complaints) == SEEN_AFTER:
             self._begin_anew_or_refuse(complaint)
+
+    def _complaint(self, payloads: Sequence[Payload]) -> str | None:
+        if self.complain is not None:
+            return self.complain(payloads)
+        complaints = (rule.complaint(payload) for rule, payload in zip(self.rules, payloads, strict=True))
+        return next(filter(None, complaints), None)
 
     def _begin_anew_or_refuse(self, complaint: str) -> None:
         is_first, self._was_busy = not self._was_busy, True
@@ -301,25 +329,20 @@ class Series(Generic[Kept]):
         """Time since the beginning."""
         return time.monotonic() - self._began_s
 
-    def may_extend(self, n_wanted: int, *, limit_s: float | None) -> bool:
-        """Whether so many in all take no longer than a limit, at the pace so far."""
-        return limit_s is None or not self.valid or self.elapsed_s / len(self.valid) * n_wanted <= limit_s
+    @property
+    def n_affordable(self) -> float:
+        """How many runs the budget allows in all, at the pace so far."""
+        if self.budget_s is None or not self.valid:
+            return math.inf
+        return self.budget_s * len(self.valid) / max(self.elapsed_s, 1e-9)
 
-    def may_screen(self, n_wanted: int, *, share_ratio: float = 1.0) -> bool:
-        """Whether the budget, or this share of it, allows for so many in all."""
-        return self.may_extend(n_wanted, limit_s=None if self.budget_s is None else self.budget_s * share_ratio)
-
-    def may_confirm(self, n_wanted: int) -> bool:
-        """Whether so many in all may be taken to confirm what was found."""
-        return self.may_screen(n_wanted, share_ratio=CONFIRM_RATIO)
-
-    def _is_over(self) -> bool:
-        """Whether time is up; a device that is slow, and not busy, has its first look in any case."""
-        if self.budget_s is None:
+    def _is_over(self, limit_s: float | None) -> bool:
+        """Whether one more would end beyond the limit; a device that is slow, and not busy, has its first look."""
+        if limit_s is None:
             return False
         if len(self.valid) < self.n_first:
-            return bool(self.complaints) and self.elapsed_s > self.budget_s
-        return self.elapsed_s > self.budget_s * CONFIRM_RATIO
+            return bool(self.complaints) and self.elapsed_s > limit_s
+        return self.elapsed_s * (1.0 + 1.0 / max(1, len(self.valid) + len(self.complaints))) > limit_s
 
 
 def _saturated(lost_ratios: Sequence[float], witness: Witness) -> SaturatedError:

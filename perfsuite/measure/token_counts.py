@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from perfsuite.errors import GgufError, MeasurementError
+from perfsuite.records.own_files import own_python
 from perfsuite.workload.gguf_header import read_header
 
 #: Longest that a tokenizer may take for all texts together.
@@ -29,7 +30,7 @@ def count_tokens(gguf_path: Path, texts: Sequence[str]) -> tuple[int, ...]:
     """
     _require_tokenizer(gguf_path)
     request = json.dumps({"gguf_path": str(gguf_path), "texts": list(texts)})
-    command = [sys.executable, "-c", _CHILD, _OWN_ROOT]
+    command = own_python("-c", _CHILD, _OWN_ROOT)
     try:
         done = subprocess.run(command, input=request, capture_output=True, text=True, timeout=LIMIT_S, check=False)
     except subprocess.TimeoutExpired:

@@ -1,7 +1,8 @@
 """Two fresh workers that take turns on the device, so that what disturbs it for a while disturbs both alike.
 
 Only one of them runs at any time; the other waits on a pipe. Processes that run one after the other see different
-minutes of a shared machine, and their ratio shows that before it shows anything else.
+minutes of a shared machine, and their ratio shows that before it shows anything else. A pair of which one side alone is
+disturbed is broken off after a block of turns: nothing that follows would make it usable.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any
 
 from perfsuite.device.work_folder import work_folder
 from perfsuite.errors import MeasurementError
+from perfsuite.measure.contention import is_one_sided
 from perfsuite.measure.launch import READY_MARK
 from perfsuite.measure.plan import TurnsPlan
 from perfsuite.measure.worker_limit import WORKER_LIMIT_S, limit_text
@@ -75,9 +77,16 @@ def _turns_taken(
     """Let both load their models, then each run once whenever it is its turn; return their payloads."""
     for worker in workers:
         _await_ready(worker, deadline_s)
-    for turn in order:
+    waited_ns, taken_ns = [0, 0], [0, 0]
+    for n_taken, turn in enumerate(order, 1):
         workers[turn].tell("", deadline_s)
-        _await_ready(workers[turn], deadline_s)
+        waiting_ns, turn_ns = _waited(_await_ready(workers[turn], deadline_s))
+        waited_ns[turn] += waiting_ns
+        taken_ns[turn] += turn_ns
+        if n_taken % len(_BLOCK) == 0 and is_one_sided(
+            *(w / max(1, t) for w, t in zip(waited_ns, taken_ns, strict=True))
+        ):
+            break
     for worker in workers:
         worker.end_input()
     for worker in workers:
@@ -86,6 +95,14 @@ def _turns_taken(
     return first, second
 
 
-def _await_ready(worker: WaitingWorker, deadline_s: float) -> None:
-    if worker.answer(READY_MARK, lambda: deadline_s) is None:
+def _await_ready(worker: WaitingWorker, deadline_s: float) -> str:
+    line = worker.answer(READY_MARK, lambda: deadline_s)
+    if line is None:
         raise worker.early_end("its last turn")
+    return line
+
+
+def _waited(line: str) -> tuple[int, int]:
+    """Return how long the threads waited in a turn, and how long it took, ns; 0 where the worker does not say."""
+    words = line.removeprefix(READY_MARK).split()
+    return (int(words[0]), int(words[1])) if len(words) == 2 and all(map(str.isdecimal, words)) else (0, 0)

@@ -22,7 +22,6 @@ from perfsuite.measure.launch import FAILURE_MARK, READY_MARK
 from perfsuite.measure.plan import dump_record, load_plan, task_of
 
 if TYPE_CHECKING:
-    from perfsuite.measure.kernel_record import KernelRecord
     from perfsuite.workload.kernel_catalog import KernelCase
 
 
@@ -105,6 +104,7 @@ def _run_independent(plan: plans.IndependentPlan) -> dict[str, Any]:
 
 
 def _run_kernels(plan: plans.KernelPlan) -> dict[str, Any]:
+    from perfsuite.measure.kernel_repetition import drawn_leaders
     from perfsuite.measure.opencl import KernelBench
     from perfsuite.measure.opencl_platform import choose_device
 
@@ -112,14 +112,14 @@ def _run_kernels(plan: plans.KernelPlan) -> dict[str, Any]:
     with contended() as contention:
         built_dir = Path(plan.built_dir) if plan.built_dir else None
         bench = KernelBench(choose_device(plan.platform), log_dir=Path(plan.log_dir), built_dir=built_dir)
-        how = {"repetitions": plan.n_repetitions, "seed": plan.seed}
-        old_records: tuple[KernelRecord, ...] = ()
-        if plan.old_kernels_dir is None:
-            records = tuple(bench.measure(case, **how) for case in cases)
-        else:
-            old_dir = Path(plan.old_kernels_dir)
-            pairs = [bench.measure_pair(case, old_kernels_dir=old_dir, leader=plan.leader, **how) for case in cases]
-            old_records, records = tuple(old for old, _ in pairs), tuple(new for _, new in pairs)
+        old_records, records = bench.measure(
+            cases,
+            repetitions=plan.n_repetitions,
+            seed=plan.seed,
+            budget_ns=plan.budget_ns,
+            old_kernels_dir=Path(plan.old_kernels_dir) if plan.old_kernels_dir else None,
+            leaders=drawn_leaders(plan.order_seed, n_rounds=plan.n_rounds, n_kernels=len(cases)),
+        )
     resident_bytes = peak_rss_bytes()
     return {
         "kernels": [record.to_plain() for record in records],
@@ -137,7 +137,7 @@ def _standard_kernels(case_ids: Sequence[str]) -> tuple[KernelCase, ...]:
 
 
 def _run_binding(plan: plans.BindingPlan) -> dict[str, Any]:
-    """Take a turn each time that a line comes in."""
+    """Take a turn each time that a line comes in, and say how long its threads waited, of how long, ns."""
     from perfsuite.measure.binding import opened_binding
 
     turns: list[Contention] = []
@@ -148,7 +148,7 @@ def _run_binding(plan: plans.BindingPlan) -> dict[str, Any]:
             before = ContentionMark.take()
             binding.run()
             turns.append(before.until(ContentionMark.take()))
-            print(f"\n{READY_MARK}", flush=True)
+            print(f"\n{READY_MARK} {turns[-1].waiting_ns or 0} {turns[-1].wall_ns}", flush=True)
         resident_bytes = peak_rss_bytes()
         record, engine_record = binding.record(), binding.engine_record()
     return {
@@ -156,7 +156,7 @@ def _run_binding(plan: plans.BindingPlan) -> dict[str, Any]:
         "engine": engine_record.to_plain(),
         "contention": Contention.total(turns).to_plain(),
         "peak_rss_bytes": resident_bytes,
-        "sentinels": _sentinels(plan.llama.cache_dir, plan.llama.n_threads),
+        **({"sentinels": _sentinels(plan.llama.cache_dir, plan.llama.n_threads)} if plan.has_sentinels else {}),
     }
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from perfsuite.errors import PerfsuiteError
 from perfsuite.records.codec import Amount, Count
-from perfsuite.records.outcome import NOTHING_JUDGED_EXIT, Outcome
+from perfsuite.records.outcome import NOTHING_JUDGED_EXIT, SUSPECT_EXIT, Outcome
 from perfsuite.records.run_json import RUN_NAME, read_plain_run
 
 #: The log of a cell, in its folder.
@@ -70,7 +70,8 @@ JUNIT_NAME = "junit.xml"
 #: Of its cases, how many of a cell that counts as measured must be valid.
 LEAST_VALID_RATIO = 0.5
 
-_NOTHING_JUDGED = "nothing could be judged"
+#: Why a cell that was measured, and in which nothing fails, must be looked at, by exit code.
+_OPEN = {NOTHING_JUDGED_EXIT: "nothing could be judged", SUSPECT_EXIT: "looks slower, not proven, or too few pairs"}
 
 
 #: Stands for the run.json of a cell that left none.
@@ -80,7 +81,7 @@ _WORDS = {
     2: "was interrupted",
     3: "pytest or the suite failed",
     5: "no case was left to be measured",
-    NOTHING_JUDGED_EXIT: _NOTHING_JUDGED,
+    **_OPEN,
 }
 
 
@@ -103,7 +104,7 @@ class CellEnd:
     #: Of its pytest; None where that did not end by itself.
     exit_code: Count | None
     seconds: Amount
-    #: In one line, also why a cell that was measured judged nothing; "" where all is well.
+    #: In one line, also why a cell that was measured must be looked at; "" where all is well.
     why: str = ""
     #: By outcome: how many cases there are.
     n_cases: Mapping[str, Count] = field(default_factory=dict)
@@ -116,9 +117,9 @@ class CellEnd:
         return self.ending is not Ending.BROKEN
 
     @property
-    def is_unjudged(self) -> bool:
-        """Whether the cell was measured, and nothing could be judged."""
-        return self.ending is Ending.MEASURED and self.exit_code == NOTHING_JUDGED_EXIT
+    def open_code(self) -> int:
+        """The exit code of a cell that was measured and judged nothing, or in which something is suspect; else 0."""
+        return self.exit_code or 0 if self.ending is Ending.MEASURED else 0
 
     @property
     def blames_its_place(self) -> bool:
@@ -137,12 +138,12 @@ def cell_end(folder: Path, exit_code: int, seconds: float, stopped: str | None) 
     is_valid = bool(outcomes) and n_valid >= LEAST_VALID_RATIO * len(outcomes)
     is_whole = stopped is None and not plain.get("interrupted") and is_valid
     ending = Ending.BROKEN
-    if is_whole and exit_code in (0, NOTHING_JUDGED_EXIT):
+    if is_whole and exit_code in (0, *_OPEN):
         ending = Ending.MEASURED
     elif is_whole and exit_code == 1 and _fails(plain, outcomes):
         ending = Ending.FAILED
     lines = log_lines(folder)
-    why = _NOTHING_JUDGED if exit_code == NOTHING_JUDGED_EXIT else ""
+    why = _OPEN.get(exit_code, "")
     if ending is Ending.BROKEN:
         why = stopped or _invalid(len(outcomes), n_valid, is_valid) or _why(lines, exit_code)
     return CellEnd(
@@ -168,12 +169,14 @@ def _plain_run(folder: Path) -> Mapping[str, Any]:
 
 
 def _fails(plain: Mapping[str, Any], outcomes: Sequence[Outcome]) -> bool:
-    """Whether exit code 1 is the cases' own: one fails, or is undecided in a run that was asked to be strict.
+    """Whether exit code 1 is the cases' own: one fails, or is undecided or suspect in a run that was to fail then.
 
     What the run was asked for is read from what it says of itself: ``addopts`` may have asked for it.
     """
-    is_strict = "--perf-strict" in plain.get("arguments", ())
-    return any(outcome.fails or (is_strict and not outcome.decides) for outcome in outcomes)
+    asked = plain.get("arguments", ())
+    fails = [Outcome.SUSPECT] if "--perf-suspect=fail" in asked else []
+    fails += [each for each in Outcome if each.fails or ("--perf-strict" in asked and not each.decides)]
+    return any(outcome in fails for outcome in outcomes)
 
 
 def _invalid(n_cases: int, n_valid: int, is_valid: bool) -> str | None:

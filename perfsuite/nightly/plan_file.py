@@ -40,9 +40,9 @@ _QUIET = "--perf-wait-quiet"
 
 def refuse_unknown_model(model: str) -> None:
     """Refuse what pytest would refuse in each cell with a `PerfsuiteError`; a file is looked for, and not read."""
-    from perfsuite.workload.weights import resolve  # only a plan that is read needs the catalogue
+    from perfsuite.workload.weights import is_path, resolve  # only a plan that is read needs the catalogue
 
-    if not (model.endswith(".gguf") or "/" in model):
+    if not is_path(model):
         resolve(model, cache_dir=Path())
     elif not os.path.isfile(model):  # which, unlike Path's, also knows of names that are too long
         raise PerfsuiteError(f"{model}: there is no such file; a path is from the folder in which the night is begun")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -14,6 +13,7 @@ from pathlib import Path
 from perfsuite.errors import PerfsuiteError
 from perfsuite.nightly.cell_end import JUNIT_NAME, LOG_NAME, CellEnd, borrowed_place, cell_end, has_waited, log_lines
 from perfsuite.nightly.plan import Cell, NightPlan
+from perfsuite.records.own_files import own_python
 from perfsuite.records.whole_file import make_folder
 
 #: After each signal, how long the processes have.
@@ -52,7 +52,7 @@ def _processes(session: int) -> Iterator[int]:
 
 
 #: pytest as this Python has it, without labgrid's own plugin: perfsuite speaks to labgrid itself.
-PYTEST = (sys.executable, "-m", "pytest", "-p", "no:labgrid")
+PYTEST = own_python("-m", "pytest", "-p", "no:labgrid")
 
 #: The longest that `perfsuite.nightly.keeper` takes to end a cell.
 _END_LIMIT_S = 60.0
@@ -89,7 +89,7 @@ class RunningCell:
         #: When the board was there; None while it is waited for.
         self._measuring_s = None if cell.is_of_farm else self._began_s
         self._looked_s = self._began_s
-        keeper = [sys.executable, "-m", "perfsuite.nightly.keeper", str(self._folder / LOG_NAME), str(lock)]
+        keeper = own_python("-m", "perfsuite.nightly.keeper", str(self._folder / LOG_NAME), str(lock))
         self._keeper = subprocess.Popen(
             [*keeper, *program, *cell.words, *more, *_places(self._folder)],
             stdin=subprocess.PIPE,

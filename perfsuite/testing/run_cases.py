@@ -164,6 +164,7 @@ _OUTCOMES = {
     19: Outcome.INVALID,
     23: Outcome.INCOMPARABLE,
     29: Outcome.SLOW,
+    31: Outcome.SUSPECT,
     33: Outcome.INCONCLUSIVE,
     35: Outcome.NEW,
     37: Outcome.IMPOSSIBLE,
@@ -209,7 +210,7 @@ def synthetic_judgement(case: PlannedCase, outcome: Outcome, circumstances: Circ
 
 
 def _ratio(case: PlannedCase, outcome: Outcome, chance: random.Random) -> float:
-    if outcome is Outcome.REGRESSED:
+    if outcome in (Outcome.REGRESSED, Outcome.SUSPECT):
         return CHOSEN_CASES.get(case.case_id, _FURTHER_RATIO)
     return chance.uniform(0.8, 0.92) if outcome is Outcome.IMPROVED else 1.0
 
@@ -226,7 +227,8 @@ def _compared(
     low, high = ratio * (1.0 - half_width), ratio * (1.0 + half_width)
     margin_ratio = 0.02 if case.kind == "phase" else 0.05
     reason = f"{format_change(ratio)} ({format_change(low)} to {format_change(high)}), margin {margin_ratio * 100:g} %"
-    if outcome is Outcome.INCONCLUSIVE:
+    is_open = outcome in (Outcome.SUSPECT, Outcome.INCONCLUSIVE)
+    if is_open:
         reason += "; the smallest detectable change is +12.6 %, about 24 more pairs would decide"
     judged = replace(
         _timed(case, outcome, samples, median(old), reason),
@@ -238,7 +240,6 @@ def _compared(
     )
     if not in_pairs:
         return judged
-    is_open = outcome is Outcome.INCONCLUSIVE
     return replace(
         judged,
         baseline_samples_ns=old,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from statistics import median
 
@@ -11,7 +11,7 @@ from perfsuite.records.binding import ITL, TOKENS_PER_S, TTFT, BindingRecord, Do
 from perfsuite.trace.samples import faster_half_mean
 
 #: The percentiles of the latency between two tokens, beside its median.
-_PERCENTILES = {"itl-p95": 0.95, "itl-p99": 0.99}
+PERCENTILES = {"itl-p95": 0.95, "itl-p99": 0.99}
 
 
 def binding_samples(record: BindingRecord) -> dict[str, int]:
@@ -29,15 +29,29 @@ def binding_samples(record: BindingRecord) -> dict[str, int]:
     return found
 
 
+def token_gaps_ns(record: BindingRecord, door: Door) -> tuple[int, ...]:
+    """Return how long each token of a door's requests came after the one before."""
+    return tuple(_gaps(each for each in record.requests if each.door is door))
+
+
+def _gaps(requests: Iterable[Request]) -> Iterator[int]:
+    return (later - earlier for each in requests for earlier, later in pairwise(each.token_ns))
+
+
+def percentile_ns(gaps_ns: Sequence[int], part: float) -> int:
+    """Return what this part of some latencies does not exceed."""
+    return sorted(gaps_ns)[min(len(gaps_ns) - 1, int(len(gaps_ns) * part))]
+
+
 def _of_requests(requests: Sequence[Request]) -> dict[str, float]:
-    gaps_ns = sorted(later - earlier for each in requests for earlier, later in pairwise(each.token_ns))
+    gaps_ns = list(_gaps(requests))
     whole_ns = [(each.token_ns[-1] - each.start_ns) / len(each.token_ns) for each in requests]
     prompts = [parts_within(each, (each.start_ns, each.token_ns[0])) for each in requests]
     tokens = [parts_within(each, window) for each in requests for window in pairwise(each.token_ns)]
     return {
         TTFT: faster_half_mean([each.token_ns[0] - each.start_ns for each in requests]),
         ITL: median(gaps_ns),
-        **{name: gaps_ns[min(len(gaps_ns) - 1, int(len(gaps_ns) * part))] for name, part in _PERCENTILES.items()},
+        **{name: percentile_ns(gaps_ns, part) for name, part in PERCENTILES.items()},
         TOKENS_PER_S: median(whole_ns),
         **{f"{TTFT}/{part.value}": time_ns for part, time_ns in _medians(prompts)},
         **{f"{ITL}/{part.value}": time_ns for part, time_ns in _medians(tokens)},

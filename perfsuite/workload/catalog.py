@@ -21,6 +21,7 @@ from pathlib import Path
 from perfsuite.errors import ArchitectureError, meant
 from perfsuite.workload.architecture import Architecture
 from perfsuite.workload.huggingface import from_config
+from perfsuite.workload.model_config import read_config
 from perfsuite.workload.model_shape import ModelShape
 from perfsuite.workload.model_spec import ModelSpec, read_spec
 
@@ -103,7 +104,7 @@ def entry(name: str) -> CatalogEntry:
         raise ArchitectureError(f"architecture {name!r} {_problem(name)}")
     values = tomllib.loads((_FOLDER / f"{name}{_SUFFIX}").read_text(encoding="utf-8"))
     return CatalogEntry(
-        architecture=from_config(values["config"], name=name),
+        architecture=from_config(read_config(values["config"]), name),
         source=values["source"],
         published_parameters=values.get("published_parameters"),
     )

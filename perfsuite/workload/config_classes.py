@@ -96,8 +96,9 @@ _CLASSES = {
     "llada": "LLaDAModelLM",
     "llada-moe": "LLaDAMoEModel LLaDAMoEModelLM",
     "llama": (
-        "InternLM3ForCausalLM JanusForConditionalGeneration LlamaForCausalLM MistralForCausalLM MixtralForCausalLM "
-        "Sarashina2VisionForCausalLM UltravoxModel"
+        "InternLM3ForCausalLM JanusForConditionalGeneration LlamaForCausalLM LlavaForConditionalGeneration "
+        "MistralForCausalLM MixtralForCausalLM Sarashina2VisionForCausalLM UltravoxModel "
+        "VoxtralForConditionalGeneration"
     ),
     "llama-embed": "LlamaBidirectionalModel",
     "llama4": "Llama4ForCausalLM Llama4ForConditionalGeneration",
@@ -179,4 +180,54 @@ _CLASSES = {
 #: GGUF architectures by class.
 GGUF_ARCHITECTURES: Mapping[str, str] = MappingProxyType(
     {name: architecture for architecture, names in _CLASSES.items() for name in names.split()}
+)
+
+#: By GGUF architecture, keys that shape models and are not read: all classes of these are refused.
+UNREAD: Mapping[str, str] = MappingProxyType(
+    {
+        "arwkv7": "head_size lora_rank_decay lora_rank_iclr wkv_has_gate",
+        "bailingmoe3": "layer_group_size kda_lower_bound short_conv_kernel_size",
+        "cogvlm": "vision_config",
+        "cohere2moe": "mlp_layer_types shared_expert_combination_strategy",
+        "deci": "block_configs num_key_value_heads_per_layer",
+        "deepseek32": "index_n_heads index_head_dim index_topk",
+        "deepseek4": "compress_ratios hc_mult index_n_heads index_head_dim index_topk o_groups o_lora_rank",
+        "dflash": "dflash_config block_size target_layer_ids",
+        "dots3note": "index_n_heads index_head_dim swa_num_attention_heads swa_kv_lora_rank",
+        "exaone-moe": "first_last_k_dense_replace",
+        "gemma4": "global_head_dim num_global_key_value_heads use_double_wide_mlp per_layer_config",
+        "gemma4-assistant": "backbone_hidden_size global_head_dim num_global_key_value_heads",
+        "glm-dsa": "index_n_heads index_head_dim index_topk indexer_types",
+        "glm5-next": "index_n_heads index_head_dim linear_attn_config",
+        "granite_swa": "no_rope_layers layer_types",
+        "graniteswitch": "num_adapters max_lora_rank control_token_gain projection_head_dim",
+        "grok": "attn_output_multiplier router_logit_softcapping embedding_multiplier_scale",
+        "hrm_text": "H_cycles L_cycles num_layers_per_stack",
+        "hy_v4": "hc_mult index_n_heads index_head_dim mlp_layer_types",
+        "jais": "position_embedding_type embeddings_scale width_scale",
+        "jamba": "attn_layer_period attn_layer_offset expert_layer_period expert_layer_offset mamba_dt_rank",
+        "kimi-k3": "linear_attn_config attn_res_block_size routed_expert_hidden_size",
+        "kimi-linear": "linear_attn_config",
+        "laguna": "num_attention_heads_per_layer mlp_layer_types gating_types",
+        "maple": "nope_on_global_attention",
+        "mimo2": "hybrid_layer_pattern swa_head_dim swa_num_key_value_heads swa_v_head_dim",
+        "minimax-01": "attn_type_list layernorm_full_attention_alpha",
+        "minimax-m3": "moe_layer_freq sparse_attention_config",
+        "muse-glimmer": "output_multiplier qk_scale_factor",
+        "nanbeige": "num_loops skip_loop_final_norm",
+        "nemotron_h_moe": "block_configs",
+        "plamo2": "mamba_enabled mamba_step hidden_size_per_head",
+        "plamo3": "window_size sliding_window_pattern",
+        "qwen3tts": "talker_config",
+        "qwen4exp": "indexer_head_dim indexer_n_heads split_ngram_parts",
+        "refact": "n_inner multi_query",
+        "rwkv6": "head_size time_mix_extra_dim time_decay_extra_dim",
+        "rwkv6qwen2": "head_size lora_rank_tokenshift lora_rank_decay",
+        "smallthinker": "moe_num_primary_experts moe_num_active_primary_experts sliding_window_layout",
+        "spark2_5": "gate_attn_act_mode headwise_attn_output_gate",
+        "step35": "attention_other_setting moe_layers_enum share_expert_dim partial_rotary_factors",
+        "t5": "d_kv num_decoder_layers relative_attention_num_buckets",
+        "t5encoder": "d_kv relative_attention_num_buckets",
+        "wavtokenizer-dec": "posnet convnext n_embd_features",
+    }
 )

@@ -7,6 +7,7 @@ whatever Python error it runs into.
 from __future__ import annotations
 
 import mmap
+import re
 import struct
 from collections import Counter
 from collections.abc import Mapping
@@ -21,9 +22,15 @@ from perfsuite.workload.ggml_types import GGML_TYPES_BY_NUMBER, GgmlType
 from perfsuite.workload.tensors import TensorSpec
 
 _MAGIC = b"GGUF"
+_FETCH = "fetch the file again"
 _VERSIONS = (2, 3)
 _MAX_DIMENSIONS = 4
+#: No file has more parts.
+_MOST_PARTS = 999
 _STRING, _ARRAY = 8, 9
+#: How files are called that are parts of one: what ``llama-gguf-split`` writes, and pieces of its bytes.
+_SPLIT = re.compile(r"(?P<begin>.*-)(?P<at>\d{5})(?P<of>-of-)(?P<count>\d{5})(?P<end>\.gguf)")
+_PIECE = re.compile(r"(?P<begin>.*\.part)(?P<at>\d{1,3})(?P<of>of)(?P<count>\d{1,3})(?P<end>)")
 _SCALARS = {**dict(enumerate(("B", "b", "H", "h", "I", "i", "f", "?"))), 10: "Q", 11: "q", 12: "d"}
 
 
@@ -60,13 +67,31 @@ def read_header(path: Path) -> GgufHeader:
         with path.open("rb") as file:
             start = file.read(len(_MAGIC))
             if start != _MAGIC:
-                raise GgufError(f"{path}: is not a GGUF file: it begins with {start!r}, expected {_MAGIC!r}")
+                todo = joining(path, otherwise=f"expected {_MAGIC!r}")
+                raise GgufError(f"{path}: is not a GGUF file: it begins with {start!r}; {todo}")
             with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as view:
                 return _Cursor(path=path, view=view, position=len(_MAGIC)).header()
     except FileNotFoundError as error:
         raise GgufError(f"{path}: no such file") from error
     except OSError as error:
         raise GgufError(f"{path}: cannot be read: {error.strerror or error}") from error
+
+
+def joining(path: Path, *, otherwise: str) -> str:
+    """Return how the file becomes whole that this one is a part of by its name, or else what to do `otherwise`."""
+    found = _SPLIT.fullmatch(path.name) or _PIECE.fullmatch(path.name)
+    if found is None or int(found["count"]) > _MOST_PARTS:
+        return otherwise
+    begin, of, count, end = (found[each] for each in ("begin", "of", "count", "end"))
+    n_digits = len(count) if end else 0
+    names = [f"{begin}{at:0{n_digits}}{of}{count}{end}" for at in range(1, int(count) + 1)]
+    lacking = [each for each in names if not path.with_name(each).is_file()]
+    told = f"it is part {int(found['at'])} of {int(count)}"
+    if lacking:
+        return f"{told}, and {', '.join(lacking[:3])} {'is' if len(lacking) == 1 else 'are'} missing there"
+    whole = f"{begin.rstrip('-')}.gguf" if end else begin.removesuffix(".part")
+    merge = f"llama-gguf-split --merge {names[0]} {whole}" if end else f"cat {' '.join(names)} > {whole}"
+    return f"{told}; join them with '{merge}'"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -100,8 +125,8 @@ class _Cursor:
     def _take(self, n_bytes: int) -> int:
         begin = self.position
         if n_bytes > len(self.view) - begin:
-            size = format_bytes(len(self.view))
-            raise GgufError(f"{self.path}: is truncated: its header goes on after {size}; fetch the file again")
+            size, todo = format_bytes(len(self.view)), joining(self.path, otherwise=_FETCH)
+            raise GgufError(f"{self.path}: is truncated: its header goes on after {size}; {todo}")
         self.position += n_bytes
         return begin
 
@@ -165,14 +190,13 @@ class _Cursor:
 
     def _check_data(self, tensors: tuple[TensorEntry, ...]) -> None:
         alignment = self.metadata.get("general.alignment", 32)
-        if not isinstance(alignment, int) or alignment < 1:
-            raise GgufError(f"{self.path}: general.alignment is {alignment!r}, expected a positive integer")
+        if not isinstance(alignment, int) or alignment < 1 or alignment & (alignment - 1):
+            raise GgufError(f"{self.path}: general.alignment is {alignment!r}, expected a positive power of 2")
         data_begin = -(-self.position // alignment) * alignment
         self._refuse_overlaps(tensors)
-        for tensor in tensors:
-            end = data_begin + tensor.offset_bytes + tensor.size_bytes
-            if end > len(self.view):
-                raise GgufError(
-                    f"{self.path}: is truncated: it has {len(self.view)} bytes, its tensor table demands {end} "
-                    f"for {tensor.spec.name!r}; fetch the file again"
-                )
+        end, last = max(((each.offset_bytes + each.size_bytes, each.spec.name) for each in tensors), default=(0, ""))
+        if data_begin + end > len(self.view) and last:
+            raise GgufError(
+                f"{self.path}: is truncated: it has {len(self.view)} bytes, its tensor table demands "
+                f"{data_begin + end} for {last!r}; {joining(self.path, otherwise=_FETCH)}"
+            )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -12,10 +12,18 @@ from typing import Any
 from perfsuite.errors import ArchitectureError, GgufError
 from perfsuite.workload.architecture import MOST_LAYERS, MOST_POSITIONS, Architecture, LatentAttention, MixtureOfExperts
 from perfsuite.workload.families import FAMILIES, Family
-from perfsuite.workload.gguf_header import GgufHeader, read_header
+from perfsuite.workload.gguf_header import GgufHeader, joining, read_header
 from perfsuite.workload.model_shape import ModelShape, shape_of_file
 from perfsuite.workload.tensors import tensor_specs
 
+#: Tensors that a text model may have beside those that the suite computes with, and the parts of another model that a
+#: file of several has. *Source*: ``llama_model_base::load_tensors`` and ``tools/mtmd/clip-impl.h`` of llama.cpp.
+_OPTIONAL = re.compile(
+    r"rope_(freqs|factors_long|factors_short)\.weight|output\.bias|blk\.\d+\.(exp_probs_b|nextn|attn_rot_embd)\..*"
+)
+_OF_ANOTHER = re.compile(r"(v|a|mm|mmproj|resampler)\..*")
+_PROJECTOR = "clip"
+_MOST_NAMED = 5
 _LAYER = re.compile(r"blk\.(\d{1,9})\.")
 
 
@@ -54,6 +62,8 @@ def read_gguf(path: Path) -> GgufModel:
     header = read_header(path)
     name = _architecture_name(path, header)
     _check_limits(path, header, name)
+    if name != _PROJECTOR:
+        _refuse(path, header, name, [each for each in _names(header) if _OF_ANOTHER.fullmatch(each)])
     return GgufModel(
         path=path,
         size_bytes=header.size_bytes,
@@ -79,7 +89,8 @@ def _architecture_name(path: Path, header: GgufHeader) -> str:
         raise GgufError(f"{path}: metadata lacks general.architecture")
     n_parts = header.metadata.get("split.count", 0)
     if isinstance(n_parts, int) and n_parts > 1:
-        raise GgufError(f"{path}: is split in {n_parts} parts; merge them with llama-gguf-split --merge")
+        todo = joining(path, otherwise="merge them with llama-gguf-split --merge")
+        raise GgufError(f"{path}: is split in {n_parts} parts; {todo}")
     return name
 
 
@@ -107,6 +118,24 @@ def _check_tensors(path: Path, header: GgufHeader, architecture: Architecture) -
             raise GgufError(f"{path}: lacks tensor {expected.name!r}, which its metadata demands")
         if seen.ne != expected.ne:
             raise GgufError(f"{path}: tensor {expected.name!r} is {seen.ne}, its metadata demands {expected.ne}")
+
+    known = {each.name.rpartition(".")[0] for each in tensor_specs(architecture)}
+    others = (each for each in _names(header) if each.rpartition(".")[0] not in known)
+    _refuse(path, header, architecture.gguf_architecture, [each for each in others if not _OPTIONAL.fullmatch(each)])
+
+
+def _names(header: GgufHeader) -> list[str]:
+    return [each.spec.name for each in header.tensors]
+
+
+def _refuse(path: Path, header: GgufHeader, name: str, strangers: Sequence[str]) -> None:
+    """Refuse tensors that an architecture has no place for, as llama.cpp does, which only counts them."""
+    if strangers:
+        listed = ", ".join(strangers[:_MOST_NAMED]) + (", ..." if len(strangers) > _MOST_NAMED else "")
+        raise GgufError(
+            f"{path}: {len(strangers)} of its {len(header.tensors)} tensors have no place in {name} ({listed}); "
+            "convert it again, and a part that sees or hears into a file of its own"
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

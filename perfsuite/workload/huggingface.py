@@ -3,39 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, replace
 from typing import Any
 
 from perfsuite.errors import ArchitectureError
-from perfsuite.records.codec import LARGEST, plain_json, shown
+from perfsuite.records.codec import LARGEST, shown
 from perfsuite.workload.architecture import Architecture, LatentAttention, MixtureOfExperts
+from perfsuite.workload.config_classes import GGUF_ARCHITECTURES
+from perfsuite.workload.model_config import ModelConfig, missing_key, rope_parameters
 
-#: The supported entries of a config's ``architectures`` and the GGUF architecture each converts to.
-CLASSES: Mapping[str, str] = {
-    "LlamaForCausalLM": "llama",
-    "MistralForCausalLM": "llama",
-    "Qwen2ForCausalLM": "qwen2",
-    "Qwen3ForCausalLM": "qwen3",
-    "Gemma2ForCausalLM": "gemma2",
-    "GPTNeoXForCausalLM": "gptneox",
-    "Phi3ForCausalLM": "phi3",
-    "PLMForCausalLM": "plm",
-    "Qwen2MoeForCausalLM": "qwen2moe",
-    "DeepseekV2ForCausalLM": "deepseek2",
-}
-
-
-def from_config(config: Mapping[str, Any] | Path, *, name: str | None = None) -> Architecture:
-    """Build an architecture from a config, given as a mapping or as the path of a ``config.json``.
-
-    The name defaults to that of the file's directory. A key that the class needs and the config lacks raises
-    ArchitectureError with the key's name; keys that are optional in ``transformers`` get its defaults.
-    """
-    if isinstance(config, Path):
-        reader = _Config(where=str(config), values=load_config(config))
-        return _build(reader, name or config.resolve().parent.name)
-    return _build(_Config(where=f"config of {name or 'unnamed'!r}", values=config), name or "unnamed")
+#: The classes whose graph the suite writes itself.
+CLASSES = (
+    *("LlamaForCausalLM", "MistralForCausalLM", "Qwen2ForCausalLM", "Qwen3ForCausalLM", "Gemma2ForCausalLM"),
+    *("GPTNeoXForCausalLM", "Phi3ForCausalLM", "PLMForCausalLM", "Qwen2MoeForCausalLM", "DeepseekV2ForCausalLM"),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +24,7 @@ class _Config:
     """A config's values with checked access."""
 
     where: str
+    class_name: str
     values: Mapping[str, Any]
 
     def integer(self, key: str, default: int | None = None) -> int:
@@ -60,35 +42,34 @@ class _Config:
     def flag(self, key: str, *, default: bool) -> bool:
         return bool(self._value(key, default))
 
-    def mapping(self, key: str) -> Mapping[str, Any]:
-        value = self.values.get(key)
-        return value if isinstance(value, Mapping) else {}
-
     def _value(self, key: str, default: object) -> object:
         value = self.values.get(key)
         if value is None and default is None:
-            raise ArchitectureError(f"{self.where}: key {key!r} is missing")
+            raise missing_key(self.where, key, self.class_name)
         return default if value is None else value
 
 
-def load_config(path: Path) -> Mapping[str, Any]:
-    """Read a ``config.json``; raises ArchitectureError for what is none."""
-    # some configs have infinities, of what is not read here
-    values = plain_json(path, ArchitectureError, "name the config.json of a model", allows_nan=True)
-    if not isinstance(values, Mapping):
-        raise ArchitectureError(f"{path}: holds a {type(values).__name__}, expected an object")
-    return values
+def from_config(found: ModelConfig, name: str) -> Architecture:
+    """Build an architecture from the config of one of `CLASSES`.
 
-
-def _build(config: _Config, name: str) -> Architecture:
-    gguf_architecture = _gguf_architecture(config)
-    n_heads = config.integer("num_attention_heads")
-    head_dim = config.integer("head_dim", config.integer("hidden_size") // max(n_heads, 1))
+    A key that the class needs and the config lacks raises ArchitectureError with the key's name; keys that are optional
+    in ``transformers`` get its defaults.
+    """
+    config = _Config(where=found.where, class_name=found.class_name, values=found.values)
+    gguf_architecture = GGUF_ARCHITECTURES[config.class_name]
+    if config.flag("mlp_bias", default=False):
+        raise ArchitectureError(f"{config.where}: mlp_bias is true, which is not read of {config.class_name}")
+    n_embd, n_heads = config.integer("hidden_size"), config.integer("num_attention_heads")
+    head_dim = config.integer("head_dim", n_embd // max(n_heads, 1))
+    if n_embd % max(n_heads, 1) and not {"head_dim", "kv_lora_rank"} & set(config.values):
+        raise ArchitectureError(
+            f"{config.where}: num_attention_heads is {n_heads}, expected a divisor of hidden_size ({n_embd})"
+        )
     fields: dict[str, Any] = {
         "name": name,
         "gguf_architecture": gguf_architecture,
         "n_layers": config.integer("num_hidden_layers"),
-        "n_embd": config.integer("hidden_size"),
+        "n_embd": n_embd,
         "n_heads": n_heads,
         "n_kv_heads": config.integer("num_key_value_heads", n_heads),
         "head_dim": head_dim,
@@ -105,36 +86,32 @@ def _build(config: _Config, name: str) -> Architecture:
     return Architecture(**fields)
 
 
-def _gguf_architecture(config: _Config) -> str:
-    classes = config.values.get("architectures")
-    if not isinstance(classes, (list, tuple)) or not classes:
-        raise ArchitectureError(f"{config.where}: key 'architectures' is missing")
-    if classes[0] not in list(CLASSES):
-        raise ArchitectureError(
-            f"{config.where}: architecture {shown(classes[0])} is not supported; supported are {', '.join(CLASSES)}"
-        )
-    return CLASSES[classes[0]]
-
-
 def _rope(config: _Config) -> dict[str, Any]:
-    # Newer releases of transformers keep both under rope_parameters.
-    parameters = {**config.mapping("rope_scaling"), **config.mapping("rope_parameters")}
-    base = config.number("rope_theta", parameters.get("rope_theta", config.number("rotary_emb_base", 10000.0)))
-    kind = parameters.get("rope_type", parameters.get("type"))
-    if kind == "llama3":
+    parameters = _rope_of(config)
+    base = parameters.number("rope_theta", 10000.0)
+    if parameters.values["rope_type"] == "llama3":
         return {"rope_freq_base": base, "rope_freq_factors": True}
-    if kind in ("longrope", "su"):
-        original = parameters.get("original_max_position_embeddings")
-        original = config.integer("original_max_position_embeddings", original)
+    if parameters.values["rope_type"] in ("longrope", "su"):
+        original = config.integer(
+            "original_max_position_embeddings", parameters.values.get("original_max_position_embeddings")
+        )
         return {"rope_freq_base": base, "rope_freq_factors": True, "n_ctx_orig": original}
     return {"rope_freq_base": base}
+
+
+def _n_rot(config: _Config, head_dim: int, default: float) -> int:
+    return int(_rope_of(config).number("partial_rotary_factor", default) * head_dim)
+
+
+def _rope_of(config: _Config) -> _Config:
+    return replace(config, values=rope_parameters(config.values))
 
 
 def _gptneox(config: _Config, head_dim: int) -> dict[str, Any]:
     return {
         "qkv_bias": config.flag("attention_bias", default=True),
         "fused_qkv": True,
-        "n_rot": int(config.number("rotary_pct") * head_dim),
+        "n_rot": _n_rot(config, head_dim, 0.25),
         "parallel_residual": config.flag("use_parallel_residual", default=True),
     }
 
@@ -195,7 +172,7 @@ _SPECIFIC: Mapping[str, Callable[[_Config, int], dict[str, Any]]] = {
     # llama.cpp switches the sliding window of this family off.
     "phi3": lambda config, head_dim: {
         "fused_qkv": True,
-        "n_rot": int(config.number("partial_rotary_factor", 1.0) * head_dim),
+        "n_rot": _n_rot(config, head_dim, 1.0),
     },
     "plm": lambda config, head_dim: _latent(config, absorbed=False),
     "qwen2moe": _qwen2moe,

@@ -12,6 +12,7 @@ of these formats decodes to something, under scales that give the values the wan
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from itertools import count, islice, product
@@ -146,6 +147,14 @@ def write_synthetic(model: Architecture | ModelShape, quantization: str, path: P
         with partial.open("ab") as file:
             for spec in shape.tensors:
                 _write_tensor(file, spec, GGML_TYPES[types[spec.name]], seed)
+
+
+def write_outline(shape: ModelShape, types: Mapping[str, str], path: Path) -> None:
+    """Write a GGUF whose weights are a hole, which a file system keeps no blocks of: an engine can say its graph."""
+    _write_header(shape, types, path, n_tokens=shape.n_vocab)
+    sizes = (each.n_rows * GGML_TYPES[types[each.name]].row_bytes(each.ne[0]) for each in shape.tensors)
+    n_bytes = path.stat().st_size + sum(size + -size % _ALIGNMENT for size in sizes)
+    os.truncate(path, n_bytes + -n_bytes % _ALIGNMENT)
 
 
 def write_metadata(shape: ModelShape, path: Path) -> None:

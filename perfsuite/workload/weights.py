@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -63,15 +64,26 @@ class Weights:
 def resolve(name_or_path: str, *, cache_dir: Path) -> Weights:
     """Find weights by a GGUF's path, or by a name ``<architecture>[-l<layers>]-<quantization>`` of the catalogue.
 
-    What has a path separator or ends in ``.gguf`` is a path. Nothing is written. Raises ArchitectureError,
+    What has a path separator, ends in ``.gguf`` or is a file is a path. Nothing is written. Raises ArchitectureError,
     QuantizationError or GgufError with what is accepted instead.
     """
-    return _from_file(Path(name_or_path)) if is_path(name_or_path) else _from_name(name_or_path, cache_dir)
+    if not is_path(name_or_path):
+        return _from_name(name_or_path, cache_dir)
+    refuse_two_meanings(name_or_path)
+    return _from_file(Path(name_or_path))
 
 
 def is_path(name_or_path: str) -> bool:
-    """Whether weights are named by the path of their file."""
-    return name_or_path.endswith(_SUFFIX) or "/" in name_or_path or "\\" in name_or_path
+    """Whether weights are named by the path of their file, of any suffix where it is there."""
+    looks_so = name_or_path.endswith(_SUFFIX) or "/" in name_or_path or "\\" in name_or_path
+    return looks_so or os.path.isfile(name_or_path)  # which, unlike Path's, also knows of names that are too long
+
+
+def refuse_two_meanings(name: str) -> None:
+    """Refuse a name of the catalogue, with a quantisation or without, that is a file of the working directory, too."""
+    base, _, quantization = name.rpartition("-")
+    if "/" not in name and _is_architecture(base if quantization in quantizations() else name) and os.path.isfile(name):
+        raise GgufError(f"{name}: is a name of the catalogue and a file here; write ./{name} for the file")
 
 
 def materialize(weights: Weights, *, cache_dir: Path) -> Path:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from rich.table import Table
 
-from perfsuite.cli.answer import show, tell_picture
+from perfsuite.cli.answer import Sheet, show, tell_picture
 from tests.command_streams import Streams
 
 
@@ -51,7 +51,6 @@ def test_colours_are_forced_and_forbidden(capsys: Streams, monkeypatch: pytest.M
 def test_a_terminal_has_colours_unless_it_is_dumb(
     term: str, has_colour: bool, capsys: Streams, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As TERM says."""
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
     monkeypatch.setenv("TERM", term)
     show(table())
@@ -79,9 +78,31 @@ def test_a_file_has_whole_rows(capsys: Streams, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_terminal_folds_rows(capsys: Streams, monkeypatch: pytest.MonkeyPatch) -> None:
-    """To its width."""
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
     monkeypatch.setenv("COLUMNS", "40")
     show(table("part/" * 60))
     shown = re.sub(r"\x1b\[[0-9;]*m", "", capsys.readouterr().out)
     assert max(map(len, shown.splitlines())) <= 40
+
+
+@pytest.mark.parametrize("is_terminal", [False, True])
+def test_many_rows_are_written_as_a_table_is(
+    is_terminal: bool, capsys: Streams, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rich takes a millisecond a row: from a thousand on the same lines are written without it, where they fit."""
+    monkeypatch.setattr("sys.stdout.isatty", lambda: is_terminal)
+    monkeypatch.setenv("TERM", "dumb")
+    monkeypatch.setenv("COLUMNS", "80")
+    cells = [("été", "5 µs"), ("漢字", None), ("a\x1b[2J", "-1.0 %"), ("אב", 7), ("", "[red]1[/]")]
+    sheet = Sheet(("case", ">time", "<what it is"), [(*row, "x" * at) for at, row in enumerate(cells)] * 200)
+    monkeypatch.setattr("perfsuite.cli.answer._MANY_ROWS", 1001)
+    show(sheet)
+    drawn = capsys.readouterr().out
+    monkeypatch.setattr("perfsuite.cli.answer._MANY_ROWS", 1000)
+    with monkeypatch.context() as patch:
+        patch.setattr("perfsuite.cli.answer._print_table", lambda table: pytest.fail("rich was asked"))
+        show(sheet)
+    assert capsys.readouterr().out == drawn
+    wide = Sheet(("case",), [("part/" * 30,)] * 1000)
+    show(wide)
+    assert all(len(line) <= 80 for line in capsys.readouterr().out.splitlines()) == is_terminal

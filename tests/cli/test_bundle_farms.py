@@ -99,7 +99,6 @@ def test_amazons_farm_runs_a_test_spec(job: Path, phone: dict[str, str], tmp_pat
 
 
 def test_an_executable_is_pushed_run_and_pulled(job: Path, phone: dict[str, str], tmp_path: Path) -> None:
-    """What is pushed, run and pulled is enough."""
     (path,) = write_farm("device-run", job, read_job(job))
     told = json.loads(path.read_text())
     for each in told["push"]:

@@ -23,13 +23,11 @@ def told(arguments: list[str], capsys: Streams) -> str:
 def test_without_an_action_the_devices_are_listed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Streams
 ) -> None:
-    """As ``list`` does it."""
     monkeypatch.chdir(tmp_path)
     assert told([], capsys) == told(["list"], capsys)
 
 
 def test_every_action_is_in_the_help(capsys: Streams) -> None:
-    """Each with a line of what it does."""
     with pytest.raises(SystemExit, match="0"):
         main(["devices", "--help"])
     lines = [line.strip() for line in capsys.readouterr().out.splitlines()]
@@ -46,6 +44,6 @@ def test_a_board_is_added_listed_and_shown(tmp_path: Path) -> None:
         assert (done.returncode, done.stderr) == (0, "")
         return done.stdout
 
-    run("add", "desk-pi", "--like", "rubikpi", "--address", "me@desk", "--port", "2222")
+    run("add", "desk-pi", "--like", "rubikpi", "--address", "me@desk:2222")
     assert "ssh me@desk:2222" in run()
     assert "devices/desk-pi.toml" in run("show", "desk-pi")

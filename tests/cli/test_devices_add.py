@@ -28,7 +28,7 @@ def add(*arguments: str) -> None:
 
 def test_a_board_like_another_one(here: Path, capsys: Streams) -> None:
     """The file says how it is reached; the rest is taken over, and what to do next is reported."""
-    add("desk-pi", "--like", "rubikpi", "--address", "me@desk", "--port", "2222")
+    add("desk-pi", "--like", "rubikpi", "--address", "me@desk:2222")
     desk, rubikpi = find_profile("desk-pi"), find_profile("rubikpi")
     assert desk.reach == Reach(way="ssh", address="me@desk", port=2222)
     assert (desk.kind, desk.conditions) == ("rubikpi", rubikpi.conditions)
@@ -45,7 +45,7 @@ def test_nothing_but_a_name_is_any_machine_behind_ssh(here: Path) -> None:
     add("lab")
     assert find_profile("lab").reach == Reach(way="ssh", address="lab")
     assert (here / "devices" / "lab.toml").read_text().count("[reach]") == 0
-    add("phone", "--like", "pixel8pro", "--address", "0A1B2C")
+    add("phone", "--like", "pixel8pro", "--address", "adb:0A1B2C")
     assert find_profile("phone").reach == Reach(way="adb", address="0A1B2C", home="/data/local/tmp/perfsuite")
 
 
@@ -67,12 +67,11 @@ def test_every_option_arrives(here: Path) -> None:
 
 
 def test_it_is_not_overwritten(here: Path, refused: Refused) -> None:
-    """Only --force replaces a profile."""
-    add("lab", "--address", "one")
-    told = refused(["devices", "add", "lab", "--address", "two"])
+    add("lab", "--address", "ssh:one")
+    told = refused(["devices", "add", "lab", "--address", "ssh:two"])
     assert told.endswith("devices/lab.toml: is there already; choose another name, or replace it with --force\n")
     assert find_profile("lab").reach.address == "one"
-    add("lab", "--address", "two", "--force")
+    add("lab", "--address", "ssh:two", "--force")
     assert find_profile("lab").reach.address == "two"
 
 
@@ -106,12 +105,24 @@ def test_a_shipped_name_may_be_ones_own(here: Path) -> None:
     add("rubikpi", "--like", "rubikpi", "--address", "me@desk")
     assert find_profile("rubikpi").reach.address == "me@desk"
     assert find_profile("rubikpi").conditions.governor == "performance"
-    add("phone", "--like", "pixel8pro", "--way", "ssh", "--address", "u0_a1@phone", "--port", "8022")
+    add("phone", "--like", "pixel8pro", "--address", "ssh:u0_a1@phone:8022")
     phone = find_profile("phone")
     assert phone.reach == Reach(way="ssh", address="u0_a1@phone", port=8022)
     assert phone.conditions == find_profile("pixel8pro").conditions
-    add("board", "--like", "rubikpi", "--way", "adb")
+    add("board", "--like", "rubikpi", "--address", "adb")
     assert find_profile("board").reach.home == "/data/local/tmp/perfsuite"
+
+
+def test_a_profile_of_ones_own_is_removed(here: Path, capsys: Streams, refused: Refused) -> None:
+    """Shipped ones stay, and no other file can be named."""
+    add("rubikpi", "--like", "rubikpi", "--address", "me@desk")
+    (here / "pyproject.toml").write_text("")
+    assert main(["devices", "remove", "rubikpi"]) == 0
+    assert capsys.readouterr().out.endswith("devices/rubikpi.toml: removed\n")
+    assert find_profile("rubikpi").reach.address == "rubikpi"
+    for name in ("rubikpi", "../pyproject"):
+        assert f"{name}: no profile of your own has this name" in refused(["devices", "remove", name])
+    assert (here / "pyproject.toml").exists()
 
 
 @pytest.mark.parametrize("name", ["../x", "a/b", "", "a b", "a\nb", "..", "$(x)", "x" * 65])
@@ -127,23 +138,17 @@ def test_a_name_is_no_path(name: str, here: Path, refused: Refused) -> None:
         (["--like", "rubikpy"], "devices/x.toml: extends = rubikpy: no such device; known are host, "),
         (["--like", "x"], "devices/x.toml: extends = 'x': there is no other profile of that name to extend"),
         (["--like", "../host"], "devices/x.toml: extends is '../host', expected a name "),
-        (["--like", "host", "--address", "me@x"], "devices/x.toml: [reach] address = 'me@x' with way = 'local'"),
-        (["--like", "generic-adb", "--port", "22"], "devices/x.toml: [reach] port = 22 with way = 'adb'"),
-        (["--port", "0"], "devices/x.toml: reach.port is 0, expected a whole number from 1 to 65535"),
-        (["--address=-oProxyCommand=reboot"], "devices/x.toml: reach.address is '-oProxyCommand=reboot', expected"),
-        (["--address", "a\nb"], "devices/x.toml: reach.address is 'a\\nb', expected"),
-        (["--home", "perfsuite"], "devices/x.toml: reach.home is 'perfsuite', expected a folder on the device"),
+        (["--address", "ssh:me@x:70000"], "--address=ssh:me@x:70000: '70000' is not a port, which is "),
+        (["--address=-oProxyCommand=reboot"], "--address=-oProxyCommand=reboot: '-oProxyCommand=reboot' is not a way"),
         (["--description", "a\nb"], "devices/x.toml: description is 'a\\nb', expected a line of text"),
         (["--identity-file", "gone"], "--identity-file=gone: no such file; 'ssh-keygen' makes a key"),
     ],
 )
 def test_what_would_be_no_profile_is_refused(arguments: list[str], told: str, here: Path, refused: Refused) -> None:
-    """Before anything is written."""
     assert refused(["devices", "add", "x", *arguments]).startswith(f"perfsuite: error: {told}")
     assert not (here / "devices").exists()
 
 
 def test_a_folder_that_takes_nothing_is_told(here: Path, refused: Refused) -> None:
-    """With the system's words."""
     (here / "devices").write_text("a file")
     assert "devices/lab.toml: cannot be written (" in refused(["devices", "add", "lab"])

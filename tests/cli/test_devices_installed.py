@@ -13,7 +13,7 @@ from perfsuite import __version__
 from perfsuite.cli import devices_installed
 from perfsuite.cli.devices_installed import own_account, own_state
 from perfsuite.device.lock import hold_lock
-from perfsuite.device.lock.state import Holder, LockOwner
+from perfsuite.device.lock_owner import LockOwner
 from perfsuite.device.setup.needs import QUESTION, read_installed
 
 
@@ -36,7 +36,7 @@ def test_the_llama_cpp_is_the_one_that_would_be_measured(monkeypatch: pytest.Mon
 def asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
     """Return what is asked while somebody has this machine, whose lock is one of the test's own."""
     found: list[str] = []
-    monkeypatch.setattr("perfsuite.device.lock.holding.lock_folders", lambda: (tmp_path,))
+    monkeypatch.setattr("perfsuite.device.lock.lock_folders", lambda: (tmp_path,))
     monkeypatch.setenv("PERFSUITE_LOCK_DIR", str(tmp_path))
     monkeypatch.setattr(devices_installed, "_opencl", lambda *_: found.append("OpenCL") or (None, "none"))
     monkeypatch.setattr("perfsuite.measure.ebpf_helper.ebpf_obstacle", lambda _: found.append("eBPF"))
@@ -46,15 +46,11 @@ def asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
 OWNER = LockOwner.here(user="ann", host="desk", run_id="r1", purpose="pytest --device=bench")
 
 
-@pytest.mark.parametrize(("limit_s", "holder"), [(60.0, Holder.RUNS), (-1.0, Holder.HANGS)])
-def test_nothing_is_started_beside_a_run(
-    asked: list[str], monkeypatch: pytest.MonkeyPatch, limit_s: float, holder: Holder
-) -> None:
-    """While somebody has the device, also one that hangs, no OpenCL driver and no eBPF helper is asked; else both."""
-    monkeypatch.setattr("perfsuite.device.lock.state.SILENCE_LIMIT_S", limit_s)
+def test_nothing_is_started_beside_a_run(asked: list[str]) -> None:
+    """While somebody has the device, no OpenCL driver and no eBPF helper is asked; else both."""
     with hold_lock(OWNER):
         beside = own_state(None)
-    assert (beside["is_busy"], beside["lock"]["holder"], asked) == (True, holder.value, [])
+    assert (beside["is_busy"], beside["lock"]["user"], asked) == (True, "ann", [])
     assert beside["opencl_problem"] is None
     assert not own_state(None)["is_busy"]
     assert asked == ["OpenCL", "eBPF"]

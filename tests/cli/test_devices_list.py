@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from perfsuite.cli import main
-from perfsuite.device.profile.search import shipped_names
 from tests.command_streams import Streams
 
 
@@ -19,17 +18,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "devices").mkdir()
     return tmp_path / "devices"
-
-
-def test_all_that_ship_are_listed(folder: Path, capsys: Streams) -> None:
-    """Each with how it is reached, and that it is the suite's."""
-    assert main(["devices", "list"]) == 0
-    rows = {line.split()[0]: line for line in capsys.readouterr().out.splitlines()}
-    assert set(rows) == {"name", *shipped_names()}
-    assert " local " in rows["host"]
-    assert " ssh rubikpi " in rows["rubikpi"]
-    assert " adb " in rows["generic-adb"]
-    assert all("the suite" in row for name, row in rows.items() if name != "name")
 
 
 def test_ones_own_is_told_with_its_file(folder: Path, capsys: Streams) -> None:

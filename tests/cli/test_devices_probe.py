@@ -52,7 +52,7 @@ def test_what_is_no_address_is_refused(refused: Refused, text: str) -> None:
     """The option is named with what it takes; nothing is asked of anybody, and nothing is written."""
     told = refused(["devices", "probe", "bench", f"--address={text}"])
     assert f"--address={text}: " in told
-    assert "accepted are local, ssh:[user@]host[:port], adb[:SERIAL]" in told
+    assert "accepted are local, ssh:[user@]host[:port], user@host[:port], adb[:SERIAL]" in told
     assert not list(Path().iterdir())
 
 

@@ -184,6 +184,7 @@ def test_a_board_is_examined_over_ssh(
 ) -> None:
     """What its own /sys says is reported: its clocks, its zones, and the governor that its user may set."""
     plant("orangepi5", tmp_path)
+    (tmp_path / "sys/devices/system/cpu/online").write_text("0-7\n")
     board = start_board(sys_tree=tmp_path / "sys")
     board.link_suite()
     write_profile(tmp_path, board.reach())

@@ -29,7 +29,6 @@ from perfsuite.records.bundle import (
     BundleManifest,
     content_digest,
     listed_files,
-    parse_manifest,
     read_manifest,
     write_manifest,
 )
@@ -38,6 +37,9 @@ from tests.command_streams import Streams
 from ..board_links import LinkedBoard
 
 _HOME = Path(".local/share/perfsuite")
+
+#: For what is decided at the desk, whatever the link.
+OVER_ADB = pytest.mark.parametrize("linked_board", ["adb"], indirect=True)
 
 
 def plant_bundle(folder: Path, *, worker: str = "#!/bin/sh\necho perfsuite-worker\n", library: str = "one") -> Path:
@@ -208,6 +210,7 @@ def test_the_doctor_knows_a_bundle(bench: LinkedBoard, tmp_path: Path, capsys: S
     assert found["suite"]["seen"].startswith("its program does not run")
 
 
+@OVER_ADB
 @pytest.mark.parametrize(
     ("printed", "status", "grade", "seen"),
     [
@@ -236,6 +239,7 @@ def test_the_doctor_asks_a_bundle_for_opencl(
     assert (found["OpenCL"]["grade"], found["OpenCL"]["seen"]) == (grade, seen)
 
 
+@OVER_ADB
 def test_a_doctor_that_nobody_understands_is_told(bench: LinkedBoard, tmp_path: Path, capsys: Streams) -> None:
     """What the program prints is no list of devices."""
     bundle = plant_bundle(tmp_path / "made", worker=_PROGRAM)
@@ -297,6 +301,7 @@ def _foreign(bundle: Path) -> None:
     (bundle / MANIFEST_NAME).write_text(text.replace(os.uname().machine, "sparc"))
 
 
+@OVER_ADB
 @pytest.mark.parametrize(
     ("damage", "told"),
     [
@@ -352,13 +357,14 @@ def test_a_board_without_room_is_refused() -> None:
         check_room("bench", BOARD, 49_000_000)
 
 
+@OVER_ADB
 @pytest.mark.parametrize(
     ("library", "option", "platform", "told"),
     [
         ("/usr/lib/libOpenCL.so.1", (), None, "backend, for /usr/lib/libOpenCL.so.1 is there"),
         (None, ("--opencl",), None, "backend, as --opencl asks"),
         (None, (), "QUALCOMM", "backend, for its profile names the platform QUALCOMM"),
-        (None, (), None, "no OpenCL is there, the bundle is without its backend"),
+        (None, (), None, "no OpenCL is there, so the bundle is without its backend\n"),
     ],
 )
 def test_setup_says_why_a_bundle_has_the_opencl_backend(
@@ -391,16 +397,8 @@ def test_setup_says_why_a_bundle_has_the_opencl_backend(
     assert [each.has_opencl for each in orders] == [not told.startswith("no OpenCL")]
 
 
+@OVER_ADB
 def test_options_of_python_need_python(bench: LinkedBoard, capsys: Streams) -> None:
     """An option of the installation in Python is no silent wish where a bundle is sent."""
     assert main(["devices", "setup", "bench", "--force"]) == 2
     assert "--force: is for an installation of Python" in capsys.readouterr()[1]
-
-
-def test_a_manifest_is_read_as_it_was_written(tmp_path: Path) -> None:
-    """What is written is what is read, and text that is none is one line."""
-    bundle = plant_bundle(tmp_path / "bundle")
-    manifest = parse_manifest((bundle / MANIFEST_NAME).read_text(), "here")
-    assert manifest == manifest_of(listed_files(bundle, (WORKER,)))
-    with pytest.raises(DeviceError, match="here: is not JSON"):
-        parse_manifest("{", "here")

@@ -34,19 +34,6 @@ def test_every_value_has_its_file(capsys: Streams) -> None:
     assert rows["memory_bytes"].split()[1:3] == ["8.00", "GiB"]
 
 
-def test_every_peak_has_its_source(capsys: Streams) -> None:
-    """With its unit, and whether its maker says so."""
-    assert main(["devices", "show", "rubikpi"]) == 0
-    out = capsys.readouterr().out
-    assert "theoretical peaks, from the suite (rubikpi):" in out
-    rows = {tuple(line.split()[:2]): line for line in out.split("theoretical peaks")[1].splitlines() if line}
-    assert "17.1 GB/s" in rows["cpu", "bandwidth"]
-    assert " yes " in rows["cpu", "bandwidth"]
-    assert "sc7280 interconnect" in rows["cpu", "bandwidth"]
-    assert " no " in rows["Adreno", "fp32"]
-    assert "the number of ALUs is unofficial" in rows["Adreno", "fp32"]
-
-
 def test_a_device_without_peaks_has_no_table_of_them(capsys: Streams, folder: Path) -> None:
     """The host's peaks are measured; what a description says is shown as it is."""
     assert main(["devices", "show", "host"]) == 0

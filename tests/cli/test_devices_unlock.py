@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -14,28 +15,27 @@ from typing import Any
 import pytest
 
 from perfsuite.cli import devices_unlock, main
-from perfsuite.device.lock import hold_lock, lock_state
-from perfsuite.device.lock.state import STATE_FOLDER, Holder, LockOwner, LockState
+from perfsuite.device.lock import hold_lock, lock_holder
+from perfsuite.device.lock_owner import LockOwner
 from perfsuite.device.profile import find_profile
 from perfsuite.device.reach import Reach
 from perfsuite.device.setup.needs import suite_command
+from perfsuite.device.stability.restore_file import STATE_FOLDER
 from perfsuite.device.target import opening
 from perfsuite.device.target.protocol import Completed
 from perfsuite.errors import DeviceError, LockedError
-from tests.board_namespaces import clock_library
 from tests.command_streams import Streams
 
 from ..board_namespaces import NamespaceBoard
+from ..device.lock_processes import held_by
 
 OWNER = LockOwner.here(user="anna", host="desk", run_id="r1", purpose="pytest --device=board")
-STATE = LockState(path="/x", owner=OWNER, account="pi", holder=Holder.GONE, beat_age_s=300.0, held_s=720.0)
 BOARD = replace(find_profile("host"), name="board", reach=Reach(way="ssh", address="pi@board"))
 
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Let the lock of this machine, and what must be restored on it, be in folders of the test's own."""
-    monkeypatch.setattr("perfsuite.device.lock.holding.lock_folders", lambda: (tmp_path,))
     monkeypatch.setenv("PERFSUITE_LOCK_DIR", str(tmp_path))
     monkeypatch.setattr("platformdirs.user_cache_dir", lambda _: str(tmp_path / "cache"))
     return tmp_path
@@ -77,7 +77,7 @@ def test_a_free_machine_is_told(capsys: Streams, folder: Path, monkeypatch: pyte
     seen: list[tuple[Path, bool]] = []
 
     def restore(state_folder: Path) -> tuple[str, ...]:
-        seen.append((state_folder, lock_state() is not None))
+        seen.append((state_folder, lock_holder(folder) is not None))
         return ("a governor was restored",)
 
     monkeypatch.setattr("perfsuite.device.stability.restore_file.restore_leftovers", restore)
@@ -86,38 +86,39 @@ def test_a_free_machine_is_told(capsys: Streams, folder: Path, monkeypatch: pyte
     assert capsys.readouterr().out == "host: nobody has it\na governor was restored\n"
 
 
-def test_a_living_run_is_not_broken(capsys: Streams) -> None:
+def test_a_living_run_is_not_ended(capsys: Streams, folder: Path) -> None:
     """A run that is under way keeps the device, and the line names --force."""
-    with hold_lock(OWNER):
+    with hold_lock(OWNER, folder=folder):
         assert main(["devices", "unlock", "host"]) == 2
-        assert lock_state() is not None
+        assert lock_holder(folder) is not None
     told = capsys.readouterr().err
     assert told.startswith("perfsuite: error: host: held by anna from desk (pytest --device=board)")
     assert "--force" in told
     assert told.count("\n") == 1
 
 
-def test_force_breaks_it_and_says_what_goes_on(capsys: Streams) -> None:
-    """The lock is gone, and the process that had it is named, since it was not ended."""
-    with hold_lock(OWNER):
+def test_force_ends_the_run(capsys: Streams, folder: Path) -> None:
+    """The process that had the lock is gone, and named."""
+    with held_by(folder, "anna") as process:
         assert main(["devices", "unlock", "host", "--force"]) == 0
-        assert lock_state() is None
-    first, second = capsys.readouterr().out.splitlines()
-    assert first.startswith("host: was held by anna")
-    assert first.endswith("; unlocked")
-    assert f"process {OWNER.pid} on the device is still there" in second
+        assert process.wait(10) == -signal.SIGTERM
+        assert lock_holder(folder) is None
+    line, note = capsys.readouterr().out.splitlines()
+    assert line.startswith("host: was held by anna")
+    assert line.endswith(f"process {process.pid}; ended")
+    assert note.startswith("the run before this one was killed: anna")
 
 
 def test_a_board_is_asked_over_its_link(monkeypatch: pytest.MonkeyPatch, capsys: Streams) -> None:
     """The program of its bundle is asked, or else the suite's Python; the answer is shown, and the link is closed."""
-    link = linked(monkeypatch, 0, line(lock=STATE.to_plain(), notes=["scaling_governor: restored to 'schedutil'"]))
+    link = linked(monkeypatch, 0, line(lock=OWNER.to_plain(), notes=["scaling_governor: restored to 'schedutil'"]))
     assert main(["devices", "unlock", "board", "--force"]) == 0
     words = ("break", "--force")
-    python = ("-I", "-m", "perfsuite.device.lock.command", *words)
+    python = ("-I", "-m", "perfsuite.device.lock_command", *words)
     assert link.asked == [suite_command("~/.local/share/perfsuite", ("lock", *words), python)]
     assert link.is_closed
     first, second = capsys.readouterr().out.splitlines()
-    assert first.startswith("board: was held by anna from desk (pytest --device=board), account pi there")
+    assert first.startswith("board: was held by anna from desk (pytest --device=board)")
     assert second == "scaling_governor: restored to 'schedutil'"
 
 
@@ -142,30 +143,20 @@ def test_a_board_without_the_suite_is_told(monkeypatch: pytest.MonkeyPatch, stat
 
 @pytest.mark.parametrize(
     "output",
-    [
-        b"",
-        b"[]",
-        b"{}",
-        b"null",
-        b"garbage",
-        line(lock={"holder": "sleeps"}, notes=[]),
-        line(lock={**STATE.to_plain(), "holder": "sleeps"}, notes=[]),
-        line(lock=7, notes=[]),
-        line(lock=None, notes=None),
-    ],
+    [b"", b"garbage", line(lock={**OWNER.to_plain(), "pid": 0}, notes=[])],
 )
 def test_a_board_with_another_suite_is_told(monkeypatch: pytest.MonkeyPatch, output: bytes) -> None:
     """An answer of another kind is a line with the device's last words."""
-    linked(monkeypatch, 1, output, b"/usr/bin/python: No module named perfsuite.device.lock.command")
-    with pytest.raises(DeviceError, match=r"board: .*No module named perfsuite.device.lock.command.*setup board"):
+    linked(monkeypatch, 1, output, b"/usr/bin/python: No module named perfsuite.device.lock_command")
+    with pytest.raises(DeviceError, match=r"board: .*No module named perfsuite.device.lock_command.*setup board"):
         devices_unlock.answered(BOARD, ("break",))
 
 
 def test_the_last_line_is_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     """A shell, or a Python, may have something to say first; a later suite may say more."""
-    later = {**STATE.to_plain(), "more": 1}
+    later = {**OWNER.to_plain(), "more": 1}
     linked(monkeypatch, 0, b"warning: a line\n{}\n" + line(lock=later, notes=["restored"], more=2))
-    assert devices_unlock.answered(BOARD, ("break",)) == {"lock": STATE.to_plain(), "notes": ["restored"]}
+    assert devices_unlock.answered(BOARD, ("break",)) == {"lock": OWNER.to_plain(), "notes": ["restored"]}
 
 
 def test_a_file_where_a_link_begins_is_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -180,7 +171,7 @@ def test_a_file_where_a_link_begins_is_not_run(tmp_path: Path, monkeypatch: pyte
 
 def test_the_module_is_a_program() -> None:
     """What a desk starts on a device prints one line of JSON."""
-    command = [sys.executable, "-m", "perfsuite.device.lock.command", "state"]
+    command = [sys.executable, "-m", "perfsuite.device.lock_command", "state"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0
     assert set(json.loads(done.stdout)) == {"lock", "notes"}
@@ -190,8 +181,8 @@ def test_the_module_is_a_program() -> None:
 _HOLDER = """
 import sys
 from perfsuite.device.lock import hold_lock
-from perfsuite.device.lock.state import LockOwner
-with hold_lock(LockOwner.here(user="anna", host="desk", run_id="r1", purpose="pytest --device=board"), beat_s=0.1):
+from perfsuite.device.lock_owner import LockOwner
+with hold_lock(LockOwner.here(user="anna", host="desk", run_id="r1", purpose="pytest --device=board")):
     print("held", flush=True)
     sys.stdin.read()
 """
@@ -214,34 +205,18 @@ def held_on(board: NamespaceBoard) -> Iterator[subprocess.Popen[bytes]]:
 
 
 def test_a_real_board_is_unlocked_over_ssh(board: NamespaceBoard) -> None:
-    """A living holder there is refused; once it is killed, its lock is explained, broken, and then gone."""
+    """A living holder there is named and left; with force it is ended, and nobody has the board."""
     profile = replace(BOARD, reach=board.reach())
-    with held_on(board):
-        with pytest.raises(LockedError, match=r"^board: held by anna from desk .*; its last heartbeat was 0 s ago"):
+    with held_on(board) as process:
+        with pytest.raises(LockedError, match=r"^board: held by anna from desk .*; wait until it has ended, or end it"):
             devices_unlock.answered(profile, ("break",))
-        assert board.kill("hold_lock") == 1
-        state = LockState.from_plain(devices_unlock.answered(profile, ("break",))["lock"])
-    assert state.holder is Holder.GONE
+        assert process.poll() is None
+        owner = LockOwner.from_plain(devices_unlock.answered(profile, ("break", "--force"))["lock"])
+        assert (owner.user, process.wait(10) != 0) == ("anna", True)
     assert devices_unlock.answered(profile, ("state",)) == {"lock": None, "notes": []}
 
 
-def test_a_board_whose_clock_steps_keeps_its_lock(start_board: Callable[..., NamespaceBoard]) -> None:
-    """A date that is a month ahead, then a year behind, makes no holder look as if it were silent."""
-    if clock_library() is None:
-        pytest.skip("libfaketime is not installed")
-    board = start_board(clock=True)
-    board.link_suite()
-    profile = replace(BOARD, reach=board.reach())
-    with held_on(board):
-        for offset_s in (30 * 86_400, -365 * 86_400):
-            board.set_clock(offset_s)
-            state = LockState.from_plain(devices_unlock.answered(profile, ("state",))["lock"])
-            assert state.holder is Holder.RUNS
-            assert (state.held_s or 0.0) < 600.0
-
-
 def test_a_board_that_started_again_is_free(fresh_board: NamespaceBoard) -> None:
-    """A lock does not outlive the start of the board."""
     fresh_board.link_suite()
     with held_on(fresh_board):
         fresh_board.reboot()

@@ -80,14 +80,12 @@ def test_prune_leaves_what_baselines_name_and_what_is_in_use(
 )
 @pytest.mark.usefixtures("store")
 def test_a_mistake_is_one_line(refused: Refused, arguments: tuple[str, ...], message: str) -> None:
-    """Whatever is wrong with what was asked for."""
     assert message in refused(["engines", *arguments])
 
 
 def test_a_damaged_engine_is_listed_as_such(
     store: EngineStore, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """With where it lies, so that it can be removed."""
     main(["engines", "keep", _build(tmp_path / "one", "1")])
     (entry,) = store.entries()
     (store.folder / entry.engine_id / "manifest.json").write_text("{}")

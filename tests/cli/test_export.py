@@ -57,7 +57,7 @@ def test_an_export_speaks_as_llama_bench_does(phase_run: Path, capsys: Streams) 
 
 def test_mistakes_with_llama_bench_are_one_line(phase_run: Path, refused: Refused) -> None:
     """A file of another kind is named on either side."""
-    assert f"{phase_run}: line 1: " in refused(["llama-bench", "show", str(phase_run)])
+    assert f"{phase_run}: is a run of perfsuite; " in refused(["llama-bench", "show", str(phase_run)])
     assert "is a list, expected an object" in refused(["llama-bench", "export", str(DATA / "llama-bench.json")])
     assert "no such file" in refused(["llama-bench", "export", str(phase_run), "--model", "none.gguf"])
 
@@ -92,14 +92,11 @@ def test_a_path_steers_no_terminal(run_dir: Path, tmp_path: Path, capsys: Stream
     assert "run.json: is not JSON ('utf-8' codec can't encode" in refused(["export", "csv", str(path)])
 
 
-def test_a_run_is_not_overwritten(run_dir: Path, refused: Refused, tmp_path: Path) -> None:
-    """An export never takes the place of what it is made of; what is no run and where nothing can be are named."""
+def test_a_run_is_not_overwritten(run_dir: Path, refused: Refused) -> None:
+    """An export never takes the place of what it is made of."""
     before = (run_dir / "run.json").read_bytes()
     assert "is a file of the run itself" in refused(["export", "csv", str(run_dir), "-o", str(run_dir / "run.json")])
     assert (run_dir / "run.json").read_bytes() == before
-    assert "cannot be read" in refused(["export", "csv", str(tmp_path / "none")])
-    assert "two runs are of workload" in refused(["export", "openmetrics", str(run_dir), str(run_dir)])
-    assert "cannot be written" in refused(["export", "csv", str(run_dir), "-o", str(run_dir / "run.json" / "x")])
 
 
 @pytest.mark.parametrize("form", BEGINNINGS)
@@ -127,17 +124,8 @@ def test_several_runs_share_a_text(run_dir: Path, tmp_path: Path, capsys: Stream
     assert lengths[0] < lengths[1]
 
 
-def test_help_lists_the_formats(capsys: Streams) -> None:
-    """Each format has its line."""
-    with pytest.raises(SystemExit, match="0"):
-        main(["export", "--help"])
-    told = capsys.readouterr().out
-    assert all(f"  {form}" in told for form in (*BEGINNINGS, "llama-bench", "llama-bench-jsonl", "llama-bench-sql"))
-
-
 @pytest.mark.parametrize("form", ["json", "jsonl", "sql"])
 def test_llama_bench_has_the_words_of_the_older_command(phase_run: Path, capsys: Streams, form: str) -> None:
-    """It is the same text as that of ``perfsuite llama-bench export``."""
     assert main(["llama-bench", "export", str(phase_run), "-o", form, "--build-commit", "ours"]) == 0
     older = capsys.readouterr().out
     name = "llama-bench" if form == "json" else f"llama-bench-{form}"

@@ -25,7 +25,6 @@ def test_a_mistyped_input_is_answered_by_the_nearest(tmp_path: Path) -> None:
 
 
 def test_a_run_of_the_usual_folder_is_offered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where only its name was given."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / ".perfsuite" / "runs" / "20260301T020000-17").mkdir(parents=True)
     with pytest.raises(PerfsuiteError, match=r"did you mean [.]perfsuite/runs/20260301T020000-17"):
@@ -62,7 +61,6 @@ def test_a_file_is_read_or_written_once(tmp_path: Path) -> None:
 
 
 def test_links_that_lead_to_each_other_are_no_traceback(tmp_path: Path) -> None:
-    """As an output, and as an input beside one."""
     (tmp_path / "a").symlink_to(tmp_path / "b")
     (tmp_path / "b").symlink_to(tmp_path / "a")
     check_paths(given(output=tmp_path / "a", plot=tmp_path / "plot.png", files=[tmp_path / "b"]))

@@ -198,7 +198,6 @@ def test_the_history_above_the_current_folder_is_read(
 
 @pytest.mark.parametrize("action", [["runs"], ["cases"], ["changes"]])
 def test_an_empty_history_says_how_it_fills(tmp_path: Path, capsys: Streams, action: list[str]) -> None:
-    """Nothing there is no error."""
     assert "a run with --device adds itself" in told(action, tmp_path / "none", capsys)
 
 
@@ -218,7 +217,6 @@ def test_a_foreign_file_is_named_beside_the_answer(history_dir: Path, capsys: St
         (["trend", DECODE, "--device", "moon"], "holds no run of device moon; devices are host\n"),
         (["trend", DECODE, "--device", "hots"], "holds no run of device hots; devices are host; did you mean host?"),
         (["trend", DECODE, "--last", "0"], "--last=0: expected 1 or more runs"),
-        (["trend", DECODE, "--plot", "x.pdf"], "accepted are .png and .svg"),
         (["trend", DECODE, "--last", "9" * 20], "expected at most 1,000,000,000 runs"),
         (["runs", "--device", "\udcff"], "--device='\\udcff': is not UTF-8"),
         (["sql", "SELECT '\udcff'"], "is not UTF-8"),
@@ -228,7 +226,6 @@ def test_a_foreign_file_is_named_beside_the_answer(history_dir: Path, capsys: St
         (["sql", "SELECT devce FROM history"], "did you mean device?"),
         (["sql", "SELECT device FROM histroy"], "did you mean history?"),
         (["sql", "DROP VIEW history"], "expected a single SELECT, found DROP"),
-        (["add", "nowhere"], "nowhere"),
     ],
 )
 def test_mistakes_are_one_line(history_dir: Path, refused: Refused, arguments: list[str], reason: str) -> None:

@@ -41,7 +41,6 @@ def repo(tmp_path: Path) -> tuple[Path, list[Commit]]:
 
 
 def test_commits_after_the_older_run_are_listed(repo: tuple[Path, list[Commit]]) -> None:
-    """The newest first, without that of the older run."""
     folder, commits = repo
     told = commits_between(folder, commits[0], commits[2])
     assert [line.partition(" ")[2] for line in told.lines] == ["third", "<script>"]
@@ -83,8 +82,6 @@ def test_what_is_not_known_is_said(
 
 
 def test_a_git_that_hangs_or_is_missing_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Waiting has a limit."""
-
     def hang(command: list[str], **_: object) -> None:
         raise subprocess.TimeoutExpired(command, 10.0)
 

@@ -108,7 +108,6 @@ def ingest(desk: Path, tmp_path: Path) -> Callable[..., Ingested]:
 
 
 def test_what_came_back_is_judged(ingest: Callable[..., Ingested]) -> None:
-    """Every phase has its replicates, and a verdict."""
     found = ingest()
     assert found.status == 0, found.output
     assert set(found.outcomes.values()) == {"new"}
@@ -125,7 +124,7 @@ def test_what_did_not_come_back_is_invalid(ingest: Callable[..., Ingested], desk
     found = ingest(f"--results={results}")
     assert found.status == 1, found.output
     assert set(found.outcomes.values()) == {"invalid"}
-    assert all(": 3 of the 6 runs of the plan came back" in each["reason"] for each in found.record["cases"])
+    assert all(": 4 of the 7 runs of the plan came back" in each["reason"] for each in found.record["cases"])
 
 
 def test_a_device_that_has_run_nothing_is_refused(ingest: Callable[..., Ingested], desk: Path, tmp_path: Path) -> None:
@@ -137,12 +136,13 @@ def test_a_device_that_has_run_nothing_is_refused(ingest: Callable[..., Ingested
             path.unlink()
     found = ingest(f"--results={results}")
     assert (found.status, found.record["cases"]) == (4, [])
-    assert "0 of the 6 runs of the plan came back, and no further one answers; run the folder again" in found.output
+    assert "0 of the 7 runs of the plan came back, and no further one answers; run the folder again" in found.output
 
 
 def test_two_builds_take_turns_there(ingest: Callable[..., Ingested]) -> None:
-    """Both are in the folder, and every phase has as many pairs as were planned; the build is the same."""
+    """Both are in the folder; every phase has the pairs that were planned, or all but one that others disturbed."""
     found = ingest(name="pairs")
     assert found.status in (0, 1, 6), found.output
     assert set(found.outcomes.values()) <= {"pass", "inconclusive", "slower", "faster"}
-    assert {len(each["samples_ns"]) for each in found.record["cases"]} == {N_PAIRS}
+    (n_pairs,) = {len(each["samples_ns"]) for each in found.record["cases"]}
+    assert n_pairs in (N_PAIRS - 1, N_PAIRS)

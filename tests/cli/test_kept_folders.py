@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from perfsuite.cli.kept_folders import kept_folder
+from perfsuite.errors import PerfsuiteError
 
 
 @pytest.fixture
@@ -18,6 +19,17 @@ def below(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / ".perfsuite" / "history").mkdir(parents=True)
     monkeypatch.chdir(folder)
     return folder
+
+
+@pytest.mark.parametrize("name", [".perfsuite", ".perfsuite/history"])
+def test_a_folder_above_that_others_can_write_is_refused(below: Path, name: str) -> None:
+    """As a cache is: runs would go there, and history come from there; one in the current folder is yours."""
+    (below.parent / ".perfsuite/history").mkdir(parents=True)
+    (below.parent / name).chmod(0o777)
+    with pytest.raises(PerfsuiteError, match=f"{name}: others can write there"):
+        kept_folder("history")
+    (below / ".perfsuite/history").mkdir(parents=True)
+    assert kept_folder("history") == Path(".perfsuite/history")
 
 
 def test_the_nearest_folder_is_found(below: Path) -> None:

@@ -26,7 +26,6 @@ def blocks_of(table: Table, width: int) -> list[list[str]]:
 
 
 def test_a_table_that_fits_stays_as_it_is() -> None:
-    """In one block, nothing of it folded."""
     table = Sheet(("case", ">time"), [(_CASE, "5.00 ms")], "a title").table()
     assert [line.rstrip() for line in rendered(table)] == [
         "a title",
@@ -36,7 +35,6 @@ def test_a_table_that_fits_stays_as_it_is() -> None:
 
 
 def test_headings_fold_before_names_do() -> None:
-    """Where that alone makes room."""
     table = Sheet(("case", ">measured", ">in the run before"), [(_CASE, "5.00 ms", "5.10 ms")]).table()
     first, second, row = (line.split() for line in rendered(table))
     assert (first, second) == (["in", "the", "run"], ["case", "measured", "before"])
@@ -77,7 +75,6 @@ def test_a_name_of_one_piece_folds_anywhere() -> None:
 
 
 def test_a_row_keeps_its_colour() -> None:
-    """In each of its blocks."""
     table = Sheet(("", *(f">figure {number}" for number in range(12))), [["a", *["12.345 ms"] * 12]], styles=["red"])
     console = Console(file=io.StringIO(), width=40)
     assert {row.style for block in fitted(table.table(), console) for row in block.rows} == {"red"}
@@ -104,13 +101,11 @@ def test_any_table_fits(rows: list[list[str]], headings: list[str], width: int) 
 
 @pytest.mark.parametrize("width", [24, 40])
 def test_a_title_stands_once(width: int) -> None:
-    """Above the first block."""
     table = Sheet(("", *(f">figure {number}" for number in range(6))), [["a", *["12.345 ms"] * 6]], "one title").table()
     assert sum("one title" in line for line in rendered(table, width)) == 1
 
 
 @pytest.mark.parametrize("width", [1, 3, 15])
 def test_a_terminal_of_a_few_columns_is_no_traceback(width: int) -> None:
-    """It shows what it has room for."""
     lines = rendered(Sheet(("case", ">time", ">change"), [["phase/decode", "5.00 ms", "+2 %"]]).table(), width)
     assert width < 15 or not Counter("phase/decode5.00ms+2%") - Counter("".join(lines))

@@ -65,7 +65,6 @@ def test_several_pictures_are_written_at_once(tmp_path: Path, capsys: Streams) -
 
 
 def test_the_list_tells_every_picture(capsys: Streams) -> None:
-    """Its name and what it shows, a line each."""
     assert main(["plot", "--list"]) == 0
     lines = capsys.readouterr().out.splitlines()[1:]
     assert len(lines) == len(PICTURES)
@@ -79,19 +78,16 @@ def test_the_list_tells_every_picture(capsys: Streams) -> None:
     [
         ([], "PICTURE: none named, expected one of life-fig3, "),
         (["life-fig2"], "picture 'life-fig2' is unknown; accepted are life-fig3, "),
-        (["life-fig8", "life-fig2"], "picture 'life-fig2' is unknown"),
         (["life-fig8", "-o", "x.pdf"], "x.pdf: suffix is '.pdf', accepted are .png and .svg"),
         (["life-fig8", "-o", "x"], "x: suffix is '', accepted are .png and .svg"),
         (["life-fig8", "-o", "x.png", "--format", "svg"], "--format=svg: the output x.png is .png"),
         (["life-fig8", "life-fig9", "-o", "x.png"], "--output=x.png: one file for 2 pictures"),
-        (["life-fig8", "-o", "taken/x.png"], "taken/x.png: cannot be written ("),
     ],
 )
 def test_a_mistake_is_one_line(arguments: list[str], message: str, refused: Refused, tmp_path: Path) -> None:
     """It says what was seen and what is accepted, and nothing is written."""
-    (tmp_path / "taken").write_text("a file")
     assert message in refused(["plot", *arguments])
-    assert [path.name for path in tmp_path.iterdir()] == ["taken"]
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(

@@ -162,7 +162,6 @@ def test_nothing_of_the_suite_draws_in_the_background() -> None:
 
 
 def test_progress_starts_no_thread_anywhere(capsys: Streams) -> None:
-    """Elsewhere than on a terminal there is none either."""
     before = threading.active_count()
     with progress("sweep", LOUD) as told:
         told.step("measured", 0, 1)

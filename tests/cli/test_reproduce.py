@@ -16,7 +16,6 @@ from tests.command_streams import Refused, Streams
 
 
 def test_the_catalogue_is_listed(capsys: Streams) -> None:
-    """Every architecture of the catalogue is a row."""
     assert main(["architectures"]) == 0
     rows = capsys.readouterr().out
     assert all(name in rows for name in names())
@@ -46,13 +45,6 @@ def test_what_cannot_be_synthesized_is_one_line(
     """An unknown architecture or quantisation, and a depth of nothing, leave no file."""
     assert message in refused(["synthesize", *arguments, "-o", str(tmp_path / "x.gguf")])
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_file_that_cannot_be_written_is_one_line(tmp_path: Path, refused: Refused) -> None:
-    """A folder that is none is reported with the path."""
-    (tmp_path / "file").touch()
-    path = tmp_path / "file" / "x.gguf"
-    assert str(path) in refused(["synthesize", "smollm2-135m", "--layers", "1", "-o", str(path)])
 
 
 def reproduced(capsys: Streams, *arguments: str) -> list[dict[str, Any]]:

@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,87 +16,16 @@ import pytest
 from perfsuite.cli import main
 from perfsuite.cli.taken_device import taken_device
 from perfsuite.device.end_requests import END_REQUESTS
-from perfsuite.device.lock import break_lock, hold_lock, lock_state
+from perfsuite.device.lock import LOCK_NAME, hold_lock, lock_holder
 from perfsuite.device.profile import Profile, find_profile
 from perfsuite.device.threads import default_threads
 from perfsuite.errors import DeviceError, LinkError, LockedError
 from perfsuite.measure.board.local_board import LocalBoard
 from perfsuite.measure.environment import RUN_ID_NAME
-from perfsuite.workload.shapes.operation_shape import Operation
 from tests.command_streams import Refused, Streams
 
-from ..device.lock.lock_processes import held_by, owner_called
+from ..device.lock_processes import owner_called
 from ..sys_trees import put
-
-STUDY = Path(__file__).parents[2] / "docs" / "examples" / "study" / "plan.toml"
-
-#: Of each command that measures, words with which it does so.
-MEASURING = (
-    ["calibrate"],
-    ["certify", "--runs=1"],
-    ["fidelity"],
-    ["held-out"],
-    ["kernels", "--model=smollm2-135m-l2-q8_0"],
-    ["live"],
-    ["live", "--cost"],
-    ["offload", "--model=smollm2-135m-l2-q8_0"],
-    ["overhead"],
-    ["variants"],
-    *(["policy", each.value] for each in Operation if each is Operation.GEMV),
-    ["roofline"],
-    ["study", str(STUDY)],
-    ["sweep", "gemv"],
-    ["trace", "--model=smollm2-135m-l2-q8_0"],
-    ["trace", "--", "true"],
-    ["trace", "--pid=1"],
-    ["trace", "--opencl", "--", "true"],
-    ["trace", "agree"],
-)
-
-#: Commands that look at what is stored, or compute.
-LOOKING = (
-    ["fidelity", "--published"],
-    ["roofline", "--published"],
-    ["study", str(STUDY), "--dry-run"],
-    ["sweep", "gemv", "--expected-only"],
-    ["trace", "check"],
-)
-
-#: Of the commands that measure, those that draw.
-DRAWING = ("offload", "roofline", f"study {STUDY}", "sweep gemv")
-
-#: Commands that measure, each with something named that is not there, and the line that says so.
-MISTAKEN = (
-    *(([command, "--model=llama-9-q8_0"], "llama-9") for command in ("fidelity", "live", "overhead", "roofline")),
-    (["trace", "agree", "--model=llama-9-q8_0"], "llama-9"),
-    (["held-out", "--workload=llama-9-q8_0:16"], "llama-9"),
-    *((["variants", f"--{name}=llama-9-q8_0"], "llama-9") for name in ("model", "draft")),
-    *(([command, "--scenario=lunch"], "lunch") for command in ("fidelity", "kernels", "live", "offload", "roofline")),
-    (["trace", "--model=smollm2-135m-l2-q8_0", "--scenario=lunch"], "lunch"),
-    (["trace", "--model=smollm2-135m-l2-q8_0", "--memory-limit=much"], "--memory-limit=much"),
-    (["trace", "--model=smollm2-135m-l2-q8_0", "--output=kept"], "kept: holds trace.pstrace"),
-    (["trace", "--output=kept", "--", "true"], "kept: holds trace.pstrace"),
-    (["trace", "--opencl", "--output=kept", "--", "true"], "--output=kept: holds the logs"),
-    (["fidelity", "--kernel=soup"], "--kernel=soup"),
-    (["roofline", "--sweep=soup"], "--sweep=soup"),
-    *(
-        ([*command.split(), "--plot=/proc/none/a.png"], "--plot=/proc/none/a.png: cannot be written")
-        for command in DRAWING
-    ),
-    *(([*command.split(), "--plot=a.pdf"], "a.pdf: suffix is '.pdf'") for command in DRAWING),
-    (["roofline", "--output=/proc/none/a.json"], "--output=/proc/none/a.json: cannot be written"),
-    (["sweep", "gemv", "--csv=/proc/none/a.csv"], "--csv=/proc/none/a.csv: cannot be written"),
-    (["policy", "gemv", "--output=/proc/none/a.json"], "--output=/proc/none/a.json: cannot be written"),
-    (["certify", "--state=/proc/none/a.jsonl"], "--state=/proc/none/a.jsonl: cannot be written"),
-    (["policy", "check", "none.json"], "none.json"),
-    (["calibrate", "--type=q8_O"], "did you mean q8_0?"),
-    (["overhead", "--recorder=calback"], "did you mean callback?"),
-    (["fidelity", "--model=smolm2-135m-q8_0"], "did you mean smollm2-135m"),
-    (["trace", "--", "no-such-program"], "trace: no-such-program: no such program here"),
-    (["trace", "--opencl", "--", "no-such-program"], "trace: no-such-program: no such program here"),
-    (["trace", "agre"], "did you mean agree?"),
-    (["bisect", "build-a", "build-b", "--case=decod"], "--case=decod: no case has this id, or ends so; did you mean"),
-)
 
 #: Measures until it is ended, on a device whose governor is in a tree.
 ENDLESS = """
@@ -161,73 +89,20 @@ def mine(tmp_path: Path) -> Callable[[str], Profile]:
     return write
 
 
-@pytest.mark.parametrize("arguments", MEASURING, ids=" ".join)
-def test_a_device_that_somebody_has_is_not_measured(
-    arguments: list[str], locks: Path, refused: Refused, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Each command that measures says in one line who has the device, with the exit code 2, and leaves it alone."""
-    monkeypatch.setattr(
-        "perfsuite.measure.board.local_board.materialize", lambda weights, cache_dir: cache_dir / "none.gguf"
-    )
-    monkeypatch.setattr("perfsuite.experiments.tracing.command_program.find_helper", lambda _: Path("helper"))
-    monkeypatch.setattr("perfsuite.experiments.tracing.command_program.await_engine", lambda *_, **__: True)
-    with held_by(locks, "anna"):
-        told = refused(arguments)
-        state = lock_state(locks)
-    assert "host: held by anna from desk (pytest --device=board)" in told
-    assert state is not None
-    assert state.owner is not None
-    assert state.owner.user == "anna"
-
-
-@pytest.mark.parametrize(("arguments", "told"), MISTAKEN, ids=str)
-def test_a_mistake_is_said_before_the_device_is_asked_for(
-    arguments: list[str], told: str, locks: Path, refused: Refused, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """An error is reported before the wait for a device that somebody else has, not after it."""
-    monkeypatch.setattr("perfsuite.experiments.tracing.command_program.find_helper", lambda _: Path("helper"))
-    Path("kept").mkdir()
-    Path("kept", "trace.pstrace").touch()
-    Path("kept", "opencl-1.log").touch()
-    with held_by(locks, "anna"):
-        assert told in refused(arguments)
-
-
-def test_a_llama_cpp_that_is_not_there_is_said_before_the_device_is_asked_for(
-    locks: Path, refused: Refused, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """With the variable that names it."""
-    monkeypatch.setenv("LLAMA_CPP_LIB_PATH", "/nowhere")
-    with held_by(locks, "anna"):
-        assert "LLAMA_CPP_LIB_PATH: /nowhere: is not a folder" in refused(["overhead"])
-
-
-@pytest.mark.parametrize("arguments", LOOKING, ids=" ".join)
-def test_who_only_looks_needs_no_device(arguments: list[str], locks: Path, capsys: Streams) -> None:
-    """What is stored, published or computed is reported while somebody measures."""
-    with held_by(locks, "anna"):
-        status = main(arguments)
-    out, err = capsys.readouterr()
-    assert status == 0 or (status, arguments) == (1, ["trace", "check"]), err  # 1: there is no eBPF here
-    assert out
-    assert "held by" not in err
-
-
 def test_the_device_is_had_while_it_is_measured(locks: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The lock says which command it is, and nobody has the device afterwards."""
     seen: list[str] = []
 
     def measured(*_: object) -> list[object]:
-        state = lock_state(locks)
-        assert state is not None
-        assert state.owner is not None
-        seen.append(state.owner.purpose)
+        owner = lock_holder(locks)
+        assert owner is not None
+        seen.append(owner.purpose)
         return []
 
     monkeypatch.setattr("perfsuite.experiments.overhead.command.overhead_rows", measured)
     assert main(["overhead", "--recorder=preload", "--json"]) == 0
     assert seen == ["perfsuite overhead --device=host"]
-    assert lock_state(locks) is None
+    assert lock_holder(locks) is None
 
 
 def test_a_failure_gives_the_device_back(locks: Path, monkeypatch: pytest.MonkeyPatch, refused: Refused) -> None:
@@ -238,7 +113,7 @@ def test_a_failure_gives_the_device_back(locks: Path, monkeypatch: pytest.Monkey
 
     monkeypatch.setattr("perfsuite.experiments.overhead.command.overhead_rows", failed)
     assert refused(["overhead"]) == "perfsuite: error: no more\n"
-    assert lock_state(locks) is None
+    assert lock_holder(locks) is None
 
 
 def test_it_has_the_processors_of_its_profile(mine: Callable[[str], Profile], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -280,28 +155,26 @@ def test_a_device_that_does_not_cool_is_not_measured(
     with pytest.raises(DeviceError, match="90 °C"), taken_device(mine(""), "sweep", QUIET):
         pytest.fail("was measured")
     assert capsys.readouterr().err == ""
-    assert lock_state(locks) is None
+    assert lock_holder(locks) is None
 
 
-def test_a_lock_that_was_broken_is_told_at_the_end(locks: Path, capsys: Streams) -> None:
+def test_a_lock_that_was_removed_is_told_at_the_end(locks: Path, capsys: Streams) -> None:
     """What was measured is reported, and that it must not be trusted, with ``--quiet`` too; nothing of it is kept."""
     with taken_device(find_profile("host"), "sweep", argparse.Namespace(quiet=True)) as taken:
         taken.refuse_untrusted()
-        break_lock(locks, force=True)
-        time.sleep(0.01)
+        (locks / LOCK_NAME).unlink()
     told = capsys.readouterr().err
-    assert told.startswith("sweep: do not trust what was measured: somebody has broken the device's lock")
-    with pytest.raises(DeviceError, match="broken the device's lock"):
+    assert told.startswith("sweep: do not trust what was measured: the device's lock was lost")
+    with pytest.raises(DeviceError, match="lock was lost"):
         taken.refuse_untrusted()
 
 
-def test_a_lock_that_was_broken_is_a_failure(locks: Path, monkeypatch: pytest.MonkeyPatch, capsys: Streams) -> None:
+def test_a_lock_that_was_removed_is_a_failure(locks: Path, monkeypatch: pytest.MonkeyPatch, capsys: Streams) -> None:
     """The answer is there, after the line that says what is wrong with it, and the exit code is 2."""
 
     def measured(options: argparse.Namespace) -> int:
         with taken_device(find_profile("host"), "overhead", options):
-            break_lock(locks, force=True)
-            time.sleep(0.01)
+            (locks / LOCK_NAME).unlink()
         print("the answer")
         return 0
 
@@ -309,7 +182,7 @@ def test_a_lock_that_was_broken_is_a_failure(locks: Path, monkeypatch: pytest.Mo
     assert main(["overhead"]) == 2
     out, err = capsys.readouterr()
     assert out == "the answer\n"
-    assert err.startswith("overhead: do not trust what was measured: somebody has broken the device's lock")
+    assert err.startswith("overhead: do not trust what was measured: the device's lock was lost")
 
 
 def test_what_was_measured_is_told_where_the_device_is_not_let_go_of(
@@ -365,7 +238,7 @@ def test_a_command_within_another_shares_its_device(locks: Path, monkeypatch: py
             assert inner.run_id == outer.run_id
         with pytest.raises(LockedError), hold_lock(owner_called("anna"), folder=locks):
             pytest.fail("the outer one has it still")
-    assert lock_state(locks) is None
+    assert lock_holder(locks) is None
 
 
 def test_a_followed_program_may_measure(locks: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -379,16 +252,16 @@ def test_a_followed_program_may_measure(locks: Path, monkeypatch: pytest.MonkeyP
         "perfsuite.experiments.tracing.command_opencl.find_opencl_layers", lambda _: SimpleNamespace(tracing="layer.so")
     )
     assert main(["trace", "--opencl", "--", *program]) == 0
-    assert lock_state(locks) is None
+    assert lock_holder(locks) is None
 
 
 def test_no_thread_but_the_main_one_takes_requests_to_end(locks: Path) -> None:
-    """Neither the lock's beat nor what NumPy starts: a wait of the main thread would go on."""
+    """Such as those that NumPy starts: a wait of the main thread would go on."""
     environment = {**os.environ, "OPENBLAS_NUM_THREADS": "2"}
     command = [sys.executable, "-c", THREADS]
     told = subprocess.run(command, capture_output=True, text=True, check=True, env=environment, timeout=60).stdout
     masks = [int(line.split()[1], 16) for line in told.splitlines()]
-    assert len(masks) > 1, "NumPy started no thread"
+    assert masks, "NumPy started no thread"
     assert all(mask >> (number - 1) & 1 for mask in masks for number in END_REQUESTS), told
 
 
@@ -418,14 +291,15 @@ def test_a_command_that_is_ended_lets_go(
         assert process.stdout is not None
         assert process.stdout.readline() == "measuring\n"
         assert governor.read_text() == "performance"
-        assert lock_state(locks) is not None
+        assert lock_holder(locks) is not None
         for number in numbers:
             process.send_signal(number)
         _, told = process.communicate(timeout=20)
     finally:
         process.kill()
         process.communicate()
-    assert process.returncode in statuses, told
+    code = process.returncode
+    assert (code if code >= 0 else 128 - code) in statuses, told  # a signal at the interpreter's end is a shell's 143
     assert "Traceback" not in told
-    assert lock_state(locks) is None
+    assert lock_holder(locks) is None
     assert governor.read_text().strip() == "schedutil"

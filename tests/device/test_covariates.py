@@ -39,7 +39,6 @@ def test_a_board_tells_what_it_can(tmp_path: Path, board: str, values: tuple[flo
 
 
 def test_zones_and_processors_can_be_chosen(tmp_path: Path) -> None:
-    """The covariates are then of what the run uses."""
     found = device_covariates(plant("rubikpi", tmp_path), zones=("cpu4-thermal",), processors=(4, 5, 6))
     assert (found["cpu_mhz"], found["temperature_celsius"]) == (2400.0, 43.7)
 
@@ -62,7 +61,6 @@ def test_sensors_that_fail_are_none(tmp_path: Path, reading: str | Path | None) 
 
 
 def test_this_machine_has_a_load() -> None:
-    """Whatever else it tells."""
     assert device_covariates()["load_average"] is not None
 
 

@@ -17,7 +17,6 @@ from perfsuite.device.end_requests import END_REQUESTS, HeardRequests, requests_
 
 
 def test_a_signal_comes_after_the_context() -> None:
-    """What is within is done first."""
     done: list[str] = []
 
     def interrupted() -> None:
@@ -31,7 +30,6 @@ def test_a_signal_comes_after_the_context() -> None:
 
 
 def test_the_mask_is_as_before() -> None:
-    """Also after an exception, and where one context is in another."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
     with signals_held_off():
         with pytest.raises(KeyError), signals_held_off():

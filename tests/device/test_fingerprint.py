@@ -20,7 +20,7 @@ from perfsuite.device.fingerprint import (
     without_engine,
 )
 from perfsuite.device.threads import default_threads, usable_threads
-from tests.sys_trees import BOARDS, plant, put
+from tests.sys_trees import BOARDS, SMALL_CORES_OFF, UNREADABLE, plant, put
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,6 @@ def test_usable_processors_are_those_of_this_process(monkeypatch: pytest.MonkeyP
 
 
 def test_a_board_that_scales_is_not_locked(tmp_path: Path) -> None:
-    """As none is when it comes out of its box."""
     for board in BOARDS:
         assert clock_conditions(plant(board, tmp_path / board))["clocks"] == "not locked"
 
@@ -57,7 +56,7 @@ _FINGERPRINTS = st.dictionaries(st.sampled_from("abcdef"), st.sampled_from("xyz"
 def root(folder: Path, **files: str) -> Path:
     """Write files of a made-up machine."""
     places = {"cpuinfo": "proc/cpuinfo", "tree": "proc/device-tree/model"}
-    places["governor"] = "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"
+    places["governor"] = "sys/devices/system/cpu/cpufreq/policy0/scaling_governor"
     for name, text in files.items():
         put(folder, places[name], text)
     return folder
@@ -102,14 +101,20 @@ def test_clocks_are_locked_where_no_policy_leaves_a_choice(
     for number, limits in enumerate(ranges):
         for end, limit in zip(("min", "max"), limits, strict=True):
             put(tmp_path, f"sys/devices/system/cpu/cpufreq/policy{number}/scaling_{end}_freq", limit)
-    assert clock_conditions(tmp_path) == {"governor": "none", "clocks": state}
+    assert clock_conditions(tmp_path) == {"governor": "not known" if ranges else "none", "clocks": state}
 
 
-def test_the_governor_is_that_of_the_first_core(tmp_path: Path) -> None:
-    """The governor is read from the kernel, and none where it offers no control."""
+def test_the_governor_is_that_of_all_processors_that_are_on(tmp_path: Path) -> None:
+    """Each that differs is named; none where the kernel offers no control; what is off has none."""
     assert governor(tmp_path) == "none"
     assert governor(root(tmp_path, governor="performance\n")) == "performance"
     assert host_fingerprint(tmp_path)["governor"] == clock_conditions(tmp_path)["governor"] == "performance"
+    put(tmp_path, "sys/devices/system/cpu/cpufreq/policy4/scaling_governor", "schedutil")
+    assert governor(tmp_path) == "performance, schedutil"
+    board = plant(SMALL_CORES_OFF, tmp_path / "board")
+    put(board, "sys/devices/system/cpu/cpufreq/policy0/related_cpus", "0 1 2 3")
+    put(board, "sys/devices/system/cpu/cpufreq/policy0/scaling_governor", UNREADABLE)
+    assert clock_conditions(board) == {"governor": "performance", "clocks": "locked"}
 
 
 @given(total_bytes=st.integers(1, 2**50))

@@ -14,7 +14,6 @@ from perfsuite.device.process_start import boot_id, pid_namespace, process_start
 
 
 def test_this_machine_names_its_boot_and_its_namespace() -> None:
-    """Both are the same for a child."""
     program = "from perfsuite.device.process_start import *; print(boot_id(), pid_namespace())"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.split() == [boot_id(), pid_namespace()]

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import shutil
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -16,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from perfsuite import __version__
-from perfsuite.device.lock.reading import lock_behind
+from perfsuite.device.lock_owner import named_owner
 from perfsuite.device.probe.readings import read_lines as read_survey
 from perfsuite.device.profile import find_profile
 from perfsuite.device.setup.needs import last_answer, read_installed
@@ -74,7 +73,6 @@ from perfsuite.verdict.baseline import read_baselines, write_baselines
 from perfsuite.verdict.recorded_run import read_run
 from perfsuite.workload.config_metadata import spec_of_config
 from perfsuite.workload.gguf_metadata import read_gguf
-from perfsuite.workload.huggingface import from_config
 from perfsuite.workload.model_spec import read_spec
 from perfsuite.workload.prompts import prompts_text, read_prompts
 from perfsuite.workload.shapes.shape_case import ShapeCase
@@ -200,11 +198,8 @@ def _write_night(ends: Any, path: Path) -> None:
 
 
 def _lock(path: Path) -> Any:
-    handle = os.open(path.parent, os.O_RDONLY)
-    try:
-        return lock_behind(path.parent, handle).owner
-    finally:
-        os.close(handle)
+    with path.open("rb") as file:
+        return named_owner(file.fileno())
 
 
 def _lines(path: Path) -> Any:
@@ -335,9 +330,17 @@ READERS: Mapping[str, Reader] = {
         write=lambda runs, path: write_llama_bench(runs, path, form="jsonl"),
         seeds=("llama-bench.jsonl",),
     ),
-    "llama-bench-sql": Reader(form=Form.TEXT, read=read_llama_bench, seeds=("llama-bench.sql",)),
+    "llama-bench-sql": Reader(
+        form=Form.TEXT,
+        read=read_llama_bench,
+        seeds=("llama-bench.sql", "field/old.sql", "field/apostrophe.sql", "field/two-runs-appended.csv"),
+    ),
     "llama-bench-sqlite": Reader(form=Form.BINARY, read=read_llama_bench),
-    "backend-ops": Reader(form=Form.TEXT, read=read_benchmark),
+    "backend-ops": Reader(
+        form=Form.TEXT,
+        read=read_benchmark,
+        seeds=("field/bandwidth.sql", "field/test-mode.sql", "field/before-backends.json", "field/before.md"),
+    ),
     "backend-ops-sqlite": Reader(form=Form.BINARY, read=read_benchmark),
     "gguf": Reader(form=Form.BINARY, read=read_gguf, name="tiny.gguf"),
     "device": Reader(
@@ -459,13 +462,10 @@ READERS: Mapping[str, Reader] = {
         read=read_prompts,
         write=lambda prompts, path: path.write_text(prompts_text(prompts), "utf-8"),
     ),
-    "config": Reader(form=Form.JSON, name="config.json", read=from_config),
-    "config-of-any": Reader(form=Form.JSON, name="config.json", read=spec_of_config),
+    "config": Reader(form=Form.JSON, name="config.json", read=spec_of_config),
     "model-spec": Reader(form=Form.TEXT, read=read_spec),
     "live": Reader(form=Form.JSON_LINES, read=_lines, write=_write_lines, seeds=("formats/live.jsonl",)),
-    "lock": Reader(
-        form=Form.JSON, name="owner.json", beside=FORMATS / "lock", read=_lock, seeds=("formats/lock/owner.json",)
-    ),
+    "lock": Reader(form=Form.JSON, read=_lock, seeds=("formats/lock.json",)),
     "governors": Reader(
         form=Form.JSON,
         read=read_governors,

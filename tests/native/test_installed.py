@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,24 +11,21 @@ import pytest
 from perfsuite import __version__
 from perfsuite.expectation.ceilings import Ceilings
 from perfsuite.measure.launch import FAILURE_MARK, PLAN_NAME, RECORD_NAME
-from perfsuite.measure.native import PROBE_LIBRARY
+from perfsuite.measure.native import PROBE_LIBRARY, native_dirs
 from perfsuite.measure.plan import SCHEMA, Plan, ProbePlan, dump_plan, load_record
 from perfsuite.records.bundle import WORKER
 from perfsuite.records.codec import pack, unpack
 
-from .conftest import NATIVE, NativeToolchain, run
+from .conftest import NATIVE, run
 
 #: What is compiled on the device, and the headers.
 SOURCES = ("bpf", "include", "src")
 
 
 @pytest.fixture(scope="module")
-def installed(toolchain: NativeToolchain, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the folder of native files, built and installed."""
-    folder = tmp_path_factory.mktemp("native")
-    toolchain.build(folder / "build", SKBUILD_DATA_DIR=str(folder / "data"))
-    run([toolchain.cmake, "--install", str(folder / "build"), "--prefix", str(folder / "site")])
-    return folder / "site" / "perfsuite" / "_native"
+def installed() -> Path:
+    """Return the folder of native files of the suite that the tests run."""
+    return next(place for place in native_dirs() if (place / WORKER).exists())
 
 
 def test_install_holds_what_is_built_and_the_sources_for_the_device(installed: Path) -> None:
@@ -39,12 +37,11 @@ def test_install_holds_what_is_built_and_the_sources_for_the_device(installed: P
     assert Path(PROBE_LIBRARY) in built
 
 
-def test_a_wheel_holds_completion_and_the_man_page(installed: Path) -> None:
+def test_a_wheel_holds_completion_and_the_man_page() -> None:
     """They lie where shells and man look below a prefix, which is where a wheel's data goes."""
-    data, share = installed.parents[2] / "data" / "share", NATIVE.parent / "share"
-    assert {path.relative_to(data): path.read_bytes() for path in data.rglob("*") if path.is_file()} == {
-        path.relative_to(share): path.read_bytes() for path in share.rglob("*") if path.is_file()
-    }
+    data, share = Path(sys.prefix, "share"), NATIVE.parent / "share"
+    paths = [path.relative_to(share) for path in share.rglob("*") if path.is_file()]
+    assert [(data / path).read_bytes() for path in paths] == [(share / path).read_bytes() for path in paths]
 
 
 def _worker(installed: Path, plan: Plan, folder: Path) -> tuple[int, str]:

@@ -57,7 +57,6 @@ def test_noise_is_log_normal_and_drawn_from_the_seed() -> None:
 
 
 def test_the_factor_of_a_process_cancels_from_its_pairs() -> None:
-    """It differs from process to process, and is the same for all cases of one."""
     meters = SimulatedMeters(sigma=0.0, process_sigma=0.3)
     ratios, times = set(), set()
     for _ in range(3):

@@ -35,7 +35,6 @@ def test_an_adapter_is_written_once(tiny: Callable[..., Architecture], tmp_path:
 
 
 def test_an_adapter_that_cannot_be_written_is_one_line(tiny: Callable[..., Architecture], tmp_path: Path) -> None:
-    """A folder that is a file is named."""
     (tmp_path / "taken").touch()
     with pytest.raises(GgufError, match=r"taken/tiny-q8_0-lora4-\w+\.gguf: cannot be written \("):
         adapter_weights(synthetic_weights(tiny(), "q8_0", cache_dir=tmp_path), 4, cache_dir=tmp_path / "taken")

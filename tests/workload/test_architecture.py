@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import FrozenInstanceError, replace
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,7 +9,7 @@ import pytest
 from perfsuite.errors import ArchitectureError
 from perfsuite.workload.architecture import Architecture
 from perfsuite.workload.families import FAMILIES
-from perfsuite.workload.tensors import TensorSpec, tensor_specs
+from perfsuite.workload.tensors import tensor_specs
 
 
 def _shapes(architecture: Architecture) -> dict[str, tuple[int, ...]]:
@@ -18,15 +18,8 @@ def _shapes(architecture: Architecture) -> dict[str, tuple[int, ...]]:
 
 @pytest.mark.parametrize("gguf_architecture", FAMILIES)
 def test_names_are_unique(tiny: Callable[..., Architecture], gguf_architecture: str) -> None:
-    """No tensor is listed twice."""
     specs = tensor_specs(tiny(gguf_architecture))
     assert len({spec.name for spec in specs}) == len(specs)
-
-
-def test_a_spec_counts_its_rows() -> None:
-    """Elements are all extents multiplied, rows all but the first."""
-    spec = TensorSpec(name="blk.0.ffn_up_exps.weight", ne=(256, 512, 6))
-    assert (spec.n_elements, spec.n_rows) == (256 * 512 * 6, 512 * 6)
 
 
 @pytest.mark.parametrize(
@@ -56,24 +49,9 @@ def test_layouts(
 
 
 def test_layer_norms_have_biases(tiny: Callable[..., Architecture]) -> None:
-    """GPT-NeoX has a bias beside each matrix and each norm of a layer."""
     names = _shapes(tiny("gptneox"))
     layer = [name for name in names if name.startswith("blk.0.")]
     assert {name.removesuffix(".weight") + ".bias" for name in layer if name.endswith(".weight")} <= set(names)
-
-
-@pytest.mark.parametrize("gguf_architecture", FAMILIES)
-def test_every_family_can_be_built(tiny: Callable[..., Architecture], gguf_architecture: str) -> None:
-    """An architecture knows its family by the GGUF name."""
-    assert tiny(gguf_architecture).family is FAMILIES[gguf_architecture]
-
-
-def test_frozen_and_hashable(tiny: Callable[..., Architecture]) -> None:
-    """An architecture is a value: it cannot change, and equal ones have equal hashes."""
-    architecture = tiny()
-    with pytest.raises(FrozenInstanceError):
-        architecture.n_layers = 3  # type: ignore[misc]
-    assert hash(architecture) == hash(tiny())
 
 
 @pytest.mark.parametrize(
@@ -87,23 +65,18 @@ def test_frozen_and_hashable(tiny: Callable[..., Architecture]) -> None:
             {"moe": {"n_ff_shared": 300}},
             "moe.n_ff_shared is 300, expected a multiple of n_ff_expert (256)",
         ),
-        ("deepseek2", {"mla": {"kv_lora_rank": -1}}, "mla.kv_lora_rank is -1, expected a positive integer"),
         ("deepseek2", {"mla": {"q_lora_rank": 0}}, "mla.q_lora_rank is 0, expected a positive integer or None"),
         ("llama", {"n_embd": 0}, "n_embd is 0, expected a positive integer"),
         ("llama", {"n_layers": True}, "n_layers is True, expected a positive integer"),
-        ("llama", {"n_vocab": "many"}, "n_vocab is 'many', expected a positive integer"),
         ("llama", {"n_kv_heads": 3}, "n_kv_heads is 3, expected a divisor of n_heads (4)"),
         ("llama", {"n_rot": 63}, "n_rot is 63, expected an even number up to head_dim (64)"),
         ("llama", {"n_rot": 32}, "n_rot is 32, expected head_dim (64) in 'llama'"),
         ("llama", {"norm_eps": 0.0}, "norm_eps is 0.0, expected a positive number"),
-        ("llama", {"norm_eps": None}, "norm_eps is None, expected a positive number"),
         ("llama", {"rope_freq_base": float("nan")}, "rope_freq_base is nan, expected a positive number"),
         ("llama", {"qk_norm": True}, "qk_norm is True, expected False in 'llama'"),
         ("qwen2", {"head_dim": 32, "n_rot": 32}, "head_dim is 32, expected n_embd / n_heads in 'qwen2'"),
         ("gemma2", {"tied_embeddings": False}, "tied_embeddings is False, expected True in 'gemma2'"),
-        ("gptneox", {"fused_qkv": False}, "fused_qkv is False, expected True in 'gptneox'"),
         ("qwen2moe", {"moe": None}, "moe is None, expected one in 'qwen2moe'"),
-        ("plm", {"mla": None}, "mla is None, expected one in 'plm'"),
         ("plm", {"n_kv_heads": 2}, "n_kv_heads is 2, expected 4 from the latent attention"),
         ("deepseek2", {"v_head_dim": 32}, "v_head_dim is 32, expected 64 from the latent attention"),
     ],
@@ -111,7 +84,6 @@ def test_frozen_and_hashable(tiny: Callable[..., Architecture]) -> None:
 def test_contradictions_are_refused(
     tiny: Callable[..., Architecture], gguf_architecture: str, changes: dict[str, Any], message: str
 ) -> None:
-    """A field of it or of its parts that no engine could run is refused by name, value and what is accepted."""
     usual = tiny(gguf_architecture)
     parts = {name: replace(getattr(usual, name), **of) for name, of in changes.items() if isinstance(of, dict)}
     with pytest.raises(ArchitectureError) as caught:
@@ -120,7 +92,6 @@ def test_contradictions_are_refused(
 
 
 def test_unknown_family_lists_the_known(tiny: Callable[..., Architecture]) -> None:
-    """An unsupported GGUF architecture is refused with the supported ones."""
     with pytest.raises(ArchitectureError, match="'mamba' is not supported; supported are llama, qwen2"):
         replace(tiny(), gguf_architecture="mamba")
 

@@ -22,7 +22,6 @@ _PUBLISHED = [name for name in names() if name not in _OWN]
 
 @pytest.mark.parametrize("name", _PUBLISHED)
 def test_parameters_match_the_published_count(name: str) -> None:
-    """The tensors of each architecture add up to its published number of parameters."""
     found = entry(name)
     if found.published_parameters is None:
         rounded = _ROUNDED[name]
@@ -92,7 +91,6 @@ def test_own_architectures_have_every_precision(name: str, quantization: str) ->
 
 
 def test_promised_architectures_are_there() -> None:
-    """The catalogue covers the models of the four bodies of work."""
     promised = """smollm2-135m smollm2-360m smollm2-1.7b llama-3.2-1b llama-3.2-3b llama-2-7b qwen2.5-0.5b qwen2.5-1.5b
         qwen3-0.6b qwen3-14b qwen3-32b gemma-2-2b pythia-70m pythia-160m pythia-410m pythia-1b pythia-1.4b
         tinyllama-1.1b plm-1.8b qwen1.5-0.5b qwen1.5-1.8b qwen1.5-moe-a2.7b deepseek-v2-lite

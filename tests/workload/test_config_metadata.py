@@ -9,54 +9,14 @@ import pytest
 from perfsuite.errors import ArchitectureError
 from perfsuite.workload.architecture import Architecture
 from perfsuite.workload.catalog import listed
-from perfsuite.workload.config_classes import GGUF_ARCHITECTURES
-from perfsuite.workload.config_metadata import spec_of_config
-from perfsuite.workload.huggingface import CLASSES
+from perfsuite.workload.config_classes import GGUF_ARCHITECTURES, UNREAD
+from perfsuite.workload.config_metadata import left_out, spec_of_config
 from perfsuite.workload.model_spec import ModelSpec
 
-_GEMMA = {
-    "architectures": ["Gemma3ForCausalLM"],
-    "vocab_size": 262144,
-    "hidden_size": 1152,
-    "intermediate_size": 6912,
-    "num_hidden_layers": 26,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 1,
-    "head_dim": 256,
-    "max_position_embeddings": 32768,
-    "sliding_window": 512,
-    "rope_theta": 1000000,
-    "rope_local_base_freq": 10000,
-    "rms_norm_eps": 1e-6,
-}
-_LFM2 = {
-    "architectures": ["Lfm2ForCausalLM"],
-    "vocab_size": 65536,
-    "hidden_size": 2048,
-    "block_ff_dim": 12288,
-    "block_multiple_of": 256,
-    "block_auto_adjust_ff_dim": True,
-    "num_hidden_layers": 16,
-    "num_attention_heads": 32,
-    "num_key_value_heads": 8,
-    "full_attn_idxs": [2, 5, 8, 10, 12, 14],
-    "conv_L_cache": 3,
-    "norm_eps": 1e-5,
-    "rope_theta": 1000000,
-    "max_position_embeddings": 128000,
-}
-_MAMBA2 = {
-    "architectures": ["Mamba2ForCausalLM"],
-    "vocab_size": 32768,
-    "hidden_size": 4096,
-    "state_size": 128,
-    "conv_kernel": 4,
-    "n_groups": 8,
-    "expand": 2,
-    "head_dim": 64,
-    "num_hidden_layers": 64,
-    "layer_norm_epsilon": 1e-5,
-}
+FIELD = Path(__file__).parents[1] / "data" / "field"
+#: What published configs say of models of the catalogue, by the keys that each class has.
+CONFIGS: dict[str, dict[str, Any]] = json.loads((FIELD / "configs.json").read_text(encoding="utf-8"))
+_GEMMA, _LFM2 = CONFIGS["gemma-3-1b"], json.loads((FIELD / "06-config-lfm2-350m.json").read_text(encoding="utf-8"))
 
 
 def _spec(config: dict[str, Any]) -> ModelSpec:
@@ -65,12 +25,116 @@ def _spec(config: dict[str, Any]) -> ModelSpec:
     return found
 
 
+def _field(name: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((FIELD / f"{name}.json").read_text(encoding="utf-8"))
+    return found
+
+
+@pytest.mark.parametrize("name", [*CONFIGS, "lfm2-350m", "gpt-oss-20b"])
+def test_a_config_becomes_the_catalogues_model(name: str) -> None:
+    """Metadata and optional tensors come out of a published config as the catalogue has them, so its parameters do."""
+    fields = {"lfm2-350m": _LFM2, "gpt-oss-20b": _field("02-config-gpt-oss-20b")}
+    found, expected = _spec(CONFIGS.get(name) or fields[name]), listed(name)
+    assert found.architecture == expected.architecture
+    assert dict(found.metadata) == dict(expected.metadata)
+    assert set(found.wanted) == set(expected.wanted)
+
+
+def test_openelms_layers_have_widths_and_heads_of_their_own() -> None:
+    """Feed-forward widths follow from multipliers, rounded to the divisor; heads are one number a layer."""
+    metadata = _spec(_field("01-config-openelm-1.1b")).metadata
+    widths, heads, kv_heads = (
+        metadata[key] for key in ("feed_forward_length", "attention.head_count", "attention.head_count_kv")
+    )
+    assert isinstance(widths, tuple)
+    assert (len(widths), widths[:3], widths[-1]) == (28, (1024, 1280, 1536), 8192)
+    assert heads == (16,) * 3 + (20,) * 7 + (24,) * 8 + (28,) * 6 + (32,) * 4
+    assert kv_heads == (4,) * 3 + (5,) * 7 + (6,) * 8 + (7,) * 6 + (8,) * 4
+
+
+def test_glm_4_turns_half_of_each_head_by_the_base_that_its_ratio_gives() -> None:
+    """RoPE's base is 10,000 times rope_ratio, and the vocabulary is the padded one."""
+    metadata = _spec(_field("04-config-glm-4-9b")).metadata
+    found = [metadata[key] for key in ("rope.freq_base", "rope.dimension_count", "vocab_size")]
+    assert found == [5_000_000.0, 64, 151_552]
+    newer = {**_field("04-config-glm-4-9b"), "rope_ratio": None, "rope_theta": 1e6}
+    assert _spec(newer).metadata["rope.freq_base"] == 1e6
+
+
+def test_nemotron_h_has_four_layers_with_a_cache() -> None:
+    """The letters of the pattern are layers, and so are the words of newer configs; infinity in a range is no error."""
+    path = FIELD / "05-config-nemotron-h-4b.json"
+    found = spec_of_config(path)
+    assert isinstance(found, ModelSpec)
+    widths, kv_heads = (found.metadata[key] for key in ("feed_forward_length", "attention.head_count_kv"))
+    assert isinstance(widths, tuple)
+    assert isinstance(kv_heads, tuple)
+    assert (len(kv_heads), kv_heads.count(8), widths.count(12288), widths.count(0)) == (52, 4, 24, 28)
+    config = _field("05-config-nemotron-h-4b")
+    words = {"M": "mamba", "*": "attention", "-": "mlp"}
+    config["layers_block_type"] = [words[each] for each in config.pop("hybrid_override_pattern")]
+    assert _spec(config).metadata == found.metadata
+
+
 @pytest.mark.parametrize(
-    ("config", "name"), [(_GEMMA, "gemma-3-1b"), (_LFM2, "lfm2-1.2b"), (_MAMBA2, "mamba-codestral-7b")]
+    ("config", "told"),
+    [
+        (CONFIGS["llama-4-scout"], ["vision_config: only the model of text is read"]),
+        (
+            CONFIGS["gemma-3n-e2b"],
+            [
+                "audio_config, vision_config: only the model of text is read",
+                "vocab_size is 262400: tokens of images and sound are left out, 262144 are those of text",
+            ],
+        ),
+        (
+            CONFIGS["deepseek-v3"],
+            ["num_nextn_predict_layers: the layers that predict further tokens are left out"],
+        ),
+        ("02", ["quantization_config: it is published as 'mxfp4'; here its weights are of the type asked for"]),
+        (_GEMMA, []),
+    ],
 )
-def test_a_config_becomes_the_catalogues_metadata(config: dict[str, Any], name: str) -> None:
-    """Windows, short convolutions and state spaces come out of a published config as the catalogue has them."""
-    assert dict(_spec(config).metadata) == dict(listed(name).metadata)
+def test_what_is_left_out_is_said(tmp_path: Path, config: Any, told: list[str]) -> None:
+    """Parts that see or hear, layers and tokens that are not made, and types that are not taken over are named."""
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(_field("02-config-gpt-oss-20b") if config == "02" else config))
+    assert list(left_out(path)) == told
+
+
+@pytest.mark.parametrize("key", ["text_config", "llm_config", "language_config"])
+def test_a_family_within_a_config_of_several_models_is_an_architecture(key: str) -> None:
+    """The class of the nested model of text counts, whatever llama.cpp calls the whole."""
+    text = {**_GEMMA, "architectures": ["LlamaForCausalLM"], "head_dim": 288}
+    found = spec_of_config({"architectures": ["InternVLChatModel"], key: text, "vision_config": {}}, name="seen")
+    assert found == spec_of_config(text, name="seen")
+
+
+def test_rope_parameters_of_two_kinds_of_attention_are_read() -> None:
+    """Newer configs keep a base for layers with a window, and one for the rest."""
+    rope = {"full_attention": {"rope_theta": 1e6}, "sliding_attention": {"rope_theta": 1e4}}
+    config = {key: value for key, value in _GEMMA.items() if not key.startswith("rope_")}
+    assert _spec({**config, "rope_parameters": rope}).metadata == _spec(_GEMMA).metadata
+
+
+@pytest.mark.parametrize("architecture", UNREAD)
+def test_a_class_whose_keys_are_not_read_is_refused(architecture: str) -> None:
+    """Every class of such an architecture names the keys of it, those of the config where it has some."""
+    name = next(each for each, known in GGUF_ARCHITECTURES.items() if known == architecture)
+    first = UNREAD[architecture].split()[0]
+    with pytest.raises(
+        ArchitectureError, match=f"{name} is not read, of which {first} shapes the model; give its GGUF"
+    ):
+        spec_of_config({"architectures": [name], first: 1})
+    with pytest.raises(ArchitectureError, match=f"{name} is not read, of which {first}"):
+        spec_of_config({"architectures": [name]})
+
+
+def test_what_the_engine_has_one_value_of_is_refused_otherwise() -> None:
+    """Another number of parallel streams than llama.cpp runs is named with both."""
+    config = {**CONFIGS["gemma-3n-e2b"], "text_config": {**CONFIGS["gemma-3n-e2b"]["text_config"], "laurel_rank": 32}}
+    with pytest.raises(ArchitectureError, match=r"laurel_rank is 32, expected 64, which is what llama\.cpp runs"):
+        spec_of_config(config)
 
 
 def test_a_known_class_gives_an_architecture() -> None:
@@ -85,29 +149,24 @@ def test_biases_and_an_output_matrix_are_wanted_where_a_config_says_so() -> None
     assert set(_spec(config).wanted) == {"output.weight", "attn_q.bias", "attn_k.bias", "attn_v.bias"}
 
 
-def test_the_text_part_of_a_config_counts() -> None:
-    """Of a model that sees as well, the part that reads and writes text is taken."""
-    whole = {"architectures": ["Gemma3ForConditionalGeneration"], "text_config": _GEMMA}
-    assert dict(_spec(whole).metadata) == dict(_spec(_GEMMA).metadata)
-
-
-def test_every_known_class_is_converted() -> None:
-    """The classes of the families are among those that llama.cpp converts, to the same architecture."""
-    assert {name: GGUF_ARCHITECTURES[name] for name in CLASSES} == dict(CLASSES)
-
-
 @pytest.mark.parametrize(
     ("config", "message"),
     [
         ({"architectures": ["Nobody"]}, "architecture 'Nobody' is none that llama.cpp converts"),
-        ({}, "architecture 'None' is none that llama.cpp converts"),
+        ({}, "key 'architectures' is missing"),
         ({"architectures": ["Gemma3ForCausalLM"]}, "key 'hidden_size' is missing, which Gemma3ForCausalLM needs"),
+        ({**_GEMMA, "vocab_size": None}, "key 'vocab_size' is missing, which Gemma3ForCausalLM needs; add it"),
+        ({**_GEMMA, "vocab_size": 0}, "is not a config of Gemma3ForCausalLM: vocab_size is 0, expected a whole number"),
+        ({**_LFM2, "num_key_value_heads": [8, 4]}, "is not a config of Lfm2ForCausalLM"),
+        (
+            {"architectures": ["JambaForCausalLM"], "attn_layer_period": 8},
+            "JambaForCausalLM is not read, of which attn",
+        ),
         ({**_GEMMA, "architectures": ["Qwen3NextForCausalLM"]}, "key 'linear_conv_kernel_dim' is missing"),
         ({**_LFM2, "num_hidden_layers": "many"}, "is not a config of Lfm2ForCausalLM"),
     ],
 )
 def test_a_mistake_is_one_line(tmp_path: Path, config: dict[str, Any], message: str) -> None:
-    """A config that llama.cpp could not convert is refused with its path and the reason."""
     path = tmp_path / "config.json"
     path.write_text(json.dumps(config))
     with pytest.raises(ArchitectureError) as raised:

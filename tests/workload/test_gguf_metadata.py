@@ -15,6 +15,7 @@ from perfsuite.workload.gguf_metadata import read_gguf
 from perfsuite.workload.hyperparameters import hyperparameters
 from perfsuite.workload.quantization import tensor_types
 from perfsuite.workload.synthetic import write_synthetic
+from perfsuite.workload.tensors import TensorSpec, tensor_specs
 
 from ..unknown_weights import UNKNOWN, write_unknown
 
@@ -34,7 +35,6 @@ def test_absorbed_latent_attention_is_one_wide_head(tiny: Callable[..., Architec
 
 @pytest.mark.parametrize("gguf_architecture", FAMILIES)
 def test_what_is_written_is_read(tiny: Callable[..., Architecture], tmp_path: Path, gguf_architecture: str) -> None:
-    """A file tells exactly the architecture and the types that it was written with."""
     path = tmp_path / "tiny.gguf"
     architecture = tiny(gguf_architecture)
     write_synthetic(architecture, "q4_k_m", path)
@@ -99,11 +99,53 @@ _LLAMA: dict[str, int | str] = {
     ],
 )
 def test_unusable_metadata_is_refused(tmp_path: Path, name: str, values: dict[str, int | str], message: str) -> None:
-    """Metadata that does not describe a supported architecture is refused in one line with the path."""
     path = _write(tmp_path / "odd.gguf", name, values)
     with pytest.raises(GgufError) as caught:
         read_gguf(path)
     assert str(caught.value).startswith(f"{path}: {message}")
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_tensors_without_a_place_are_named(tiny: Callable[..., Architecture], tmp_path: Path, known: bool) -> None:
+    """A file that holds a projector beside a text model is refused with its tensors, as llama.cpp would refuse it."""
+    path, name = tmp_path / "both.gguf", "llama" if known else UNKNOWN
+    writer = gguf.GGUFWriter(path, name)
+    for key, value in hyperparameters(tiny()).items():
+        getattr(writer, "add_float32" if isinstance(value, float) else "add_uint32")(f"{name}.{key}", value)
+    for each in (*tensor_specs(tiny()), *(TensorSpec(name=f"{part}.1.weight", ne=(8,)) for part in ("v", "a", "mm"))):
+        writer.add_tensor(each.name, np.zeros(each.ne[::-1], dtype=np.float32))
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    told = rf"3 of its \d+ tensors have no place in {name} \(v.1.weight, a.1.weight, mm.1.weight\)"
+    with pytest.raises(GgufError, match=told):
+        read_gguf(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "beside", "told"),
+    [
+        ("m-00001-of-00002.gguf", "", "it is part 1 of 2, and m-00002-of-00002.gguf is missing there"),
+        (
+            "m-00002-of-00002.gguf",
+            "m-00001-of-00002.gguf",
+            "part 2 of 2; join them with 'llama-gguf-split --merge m-00001-of-00002.gguf m.gguf'",
+        ),
+        ("m.gguf.part1of2", "", "it is part 1 of 2, and m.gguf.part2of2 is missing there"),
+        ("m.gguf.part1of2", "m.gguf.part2of2", "join them with 'cat m.gguf.part1of2 m.gguf.part2of2 > m.gguf'"),
+    ],
+)
+def test_the_other_parts_of_a_file_are_looked_for(tmp_path: Path, name: str, beside: str, told: str) -> None:
+    """A part says which others are missing, or how they become one file."""
+    path = _write(tmp_path / name, "llama", {} if "part" in name else {"split.count": 2})
+    if "part" in name:
+        path.write_bytes(path.read_bytes()[:5000])
+    if beside:
+        (tmp_path / beside).touch()
+    with pytest.raises(GgufError) as caught:
+        read_gguf(path)
+    assert told in str(caught.value)
 
 
 def test_an_architecture_that_is_not_known_is_not_described(tmp_path: Path) -> None:
@@ -119,7 +161,6 @@ def test_an_architecture_that_is_not_known_is_not_described(tmp_path: Path) -> N
 
 
 def test_tensors_must_match_the_metadata(tiny: Callable[..., Architecture], tmp_path: Path) -> None:
-    """A file that lacks a tensor of its architecture, or has it in another shape, is refused by the tensor's name."""
     path = tmp_path / "tiny.gguf"
     write_synthetic(tiny(), "f16", path)
     whole = path.read_bytes()
@@ -137,7 +178,6 @@ def test_tensors_must_match_the_metadata(tiny: Callable[..., Architecture], tmp_
 
 
 def test_contradictions_name_the_file(tiny: Callable[..., Architecture], tmp_path: Path) -> None:
-    """Metadata that contradicts itself is refused with the path and the field."""
     path = tmp_path / "tiny.gguf"
     write_synthetic(tiny(), "f16", path)
     key = b"llama.attention.head_count_kv\x04\0\0\0"

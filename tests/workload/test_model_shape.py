@@ -87,7 +87,6 @@ def test_tied_layers_stay(name: str) -> None:
 
 
 def test_a_missing_dimension_is_named() -> None:
-    """What the metadata lacks is stated by its key in the file."""
     shape = replace(_shape("smollm3-3b"), metadata=())
     with pytest.raises(ArchitectureError, match=r"smollm3.block_count is None, expected an integer"):
         _ = shape.n_layers

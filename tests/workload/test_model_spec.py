@@ -44,7 +44,6 @@ def test_a_file_describes_a_model(tmp_path: Path) -> None:
     ],
 )
 def test_a_mistake_is_one_line(tmp_path: Path, text: str, message: str) -> None:
-    """A file that describes no model is refused with what it has and what is expected."""
     path = tmp_path / "own.toml"
     path.write_text(text)
     with pytest.raises(ArchitectureError) as raised:

@@ -74,7 +74,6 @@ def _written(path: Path, architecture: str, **flags: bool) -> Path:
 
 
 def test_what_encodes_no_image_is_refused(text: Weights, tmp_path: Path) -> None:
-    """A text model, a projector of audio or of nothing, a file that is none or not there: a line each."""
     model = materialize(text, cache_dir=tmp_path)
     audio = _written(tmp_path / "audio.gguf", "clip", has_audio_encoder=True)
     nothing = _written(tmp_path / "nothing.gguf", "clip", has_vision_encoder=False)

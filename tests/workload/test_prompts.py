@@ -66,14 +66,12 @@ def test_a_csv_that_is_broken_is_told_with_its_line(tmp_path: Path) -> None:
 
 
 def written(folder: Path, content: str) -> Path:
-    """Write a file of prompts."""
     path = folder / "prompts.txt"
     path.write_text(content, encoding="utf-8")
     return path
 
 
 def by_letters(texts: Sequence[str]) -> list[int]:
-    """Count as a tokenizer of letters would."""
     return [len(text) for text in texts]
 
 
@@ -169,7 +167,6 @@ def test_a_line_of_json_may_hold_any_separator(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_no_prompt_is_refused_with_its_line(content: str, message: str, tmp_path: Path) -> None:
-    """The message names the file and the line, what was seen and what is accepted."""
     path = written(tmp_path, content)
     with pytest.raises(PerfsuiteError) as caught:
         read_prompts(path)
@@ -187,7 +184,6 @@ def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_tokenizer_that_finds_nothing_is_told(tmp_path: Path) -> None:
-    """A text without tokens is no prompt."""
     with pytest.raises(PerfsuiteError, match="line 1: n_tokens is 0"):
         read_prompts(written(tmp_path, '{"text": "a"}'), lambda texts: [0] * len(texts))
 

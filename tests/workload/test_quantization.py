@@ -29,7 +29,6 @@ def test_block_sizes_agree_with_the_gguf_package() -> None:
 
 
 def test_rows_are_whole_blocks() -> None:
-    """A row's bytes follow from its blocks, and a row with a broken block is refused."""
     assert GGML_TYPES["Q4_0"].row_bytes(64) == 36
     with pytest.raises(QuantizationError, match="40 values in a row are no multiple of Q4_0's 32"):
         GGML_TYPES["Q4_0"].row_bytes(40)
@@ -60,7 +59,6 @@ def test_names_are_lower_case_and_cover_every_weight_type() -> None:
 
 
 def test_an_unknown_name_lists_the_accepted(tiny: Callable[..., Architecture]) -> None:
-    """An unknown quantisation is refused with all the accepted ones."""
     with pytest.raises(QuantizationError, match=r"'q9_9' is unknown; accepted are f32, f16, .*, q4_k_m"):
         tensor_types(tiny(), "q9_9")
 
@@ -80,14 +78,12 @@ def test_small_tensors_stay_single_precision(tiny: Callable[..., Architecture], 
     st.sampled_from(["blk.0.ffn_down", "output", "blk.1.attn_v"]),
 )
 def test_a_type_always_fits_its_rows(quantization: str, n_values: int, name: str) -> None:
-    """Whatever the row's length, the chosen type's blocks divide it."""
     spec = TensorSpec(name=f"{name}.weight", ne=(n_values, 64))
     chosen = tensor_type(quantization, spec, find("smollm2-135m"))
     assert GGML_TYPES[chosen].fits(n_values)
 
 
 def test_the_types_cannot_be_changed(tiny: Callable[..., Architecture]) -> None:
-    """The mapping of types is read-only."""
     with pytest.raises(TypeError):
         tensor_types(tiny(), "q8_0")["output.weight"] = "F32"  # type: ignore[index]
 
@@ -114,7 +110,6 @@ def test_types_are_those_of_the_engines_quantizer(
     gguf_architecture: str,
     changes: dict[str, int],
 ) -> None:
-    """Tensor by tensor, mixtures and pure quantisations have the types that llama.cpp itself chooses."""
     architecture = tiny(gguf_architecture, **changes)
     source = tmp_path / "source.gguf"
     write_synthetic(architecture, "f32", source)

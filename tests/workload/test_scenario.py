@@ -30,7 +30,6 @@ def test_a_variant_has_the_flags_of_the_paper(name: str, weights: str, kv: str, 
 
 
 def test_an_unknown_variant_is_refused_with_what_is_accepted() -> None:
-    """The error names the value and lists the names."""
     with pytest.raises(PerfsuiteError, match=r"variant 'bf16-int5' is unknown; accepted are bf16-bf16, .*fp16-fp16"):
         find_variant("bf16-int5")
 
@@ -56,22 +55,19 @@ def test_every_class_says_where_its_lengths_come_from() -> None:
 
 @given(st.integers(1, 10**6), st.integers(0, 10**6), st.integers(0, 10**6))
 def test_lengths_can_be_given_in_the_name(n_prompt: int, n_gen: int, n_depth: int) -> None:
-    """A name of lengths gives the scenario of those lengths, under that name."""
     name = f"p{n_prompt}-g{n_gen}-d{n_depth}"
     found = find_scenario(name)
     assert (found.name, found.n_prompt, found.n_gen, found.n_depth) == (name, n_prompt, n_gen, n_depth)
     assert find_scenario(f"p{n_prompt}-g{n_gen}").n_depth == 0
 
 
-@pytest.mark.parametrize("name", ["SISO", "siso_long", "long", "p128", "p-1-g2", "p1-g2x", ""])
+@pytest.mark.parametrize("name", ["SISO", "p128", "p-1-g2", "p1-g2x"])
 def test_unknown_names_are_refused(name: str) -> None:
-    """Any other name is refused with what is accepted."""
     with pytest.raises(PerfsuiteError, match=r"is unknown; accepted are siso, .*lilo-long and lengths such as"):
         find_scenario(name)
 
 
 def test_nothing_to_run_is_refused() -> None:
-    """A scenario without a single token, or with a negative length, is refused."""
     with pytest.raises(PerfsuiteError, match="expected at least one token"):
         find_scenario("p0-g0")
     with pytest.raises(PerfsuiteError, match="n_gen is -1, expected an integer of 0 or more"):

@@ -44,7 +44,6 @@ def test_values_have_the_wanted_spread(name: str, n_values: int) -> None:
 
 
 def test_other_types_are_refused() -> None:
-    """A type that no matrix can have is refused by name."""
     with pytest.raises(QuantizationError, match="ggml type I32 cannot be made up"):
         random_rows(GGML_TYPES["I32"], 1, 32, deviation=1.0, random=np.random.default_rng(0))
 
@@ -138,7 +137,6 @@ def test_states_decay(tmp_path: Path) -> None:
 
 
 def test_equal_requests_give_equal_bytes(tiny: Callable[..., Architecture], tmp_path: Path) -> None:
-    """The bytes follow from architecture, quantisation and seed alone."""
     paths = [tmp_path / name for name in ("a.gguf", "b.gguf", "c.gguf")]
     for path, seed in zip(paths, (0, 0, 1), strict=True):
         write_synthetic(tiny(), "q4_k_m", path, seed=seed)
@@ -162,7 +160,6 @@ def test_the_file_is_what_the_gguf_package_reads(tiny: Callable[..., Architectur
 
 
 def test_the_last_tensor_is_whole(tiny: Callable[..., Architecture], tmp_path: Path) -> None:
-    """The file ends with the last byte that its table demands."""
     path = tmp_path / "tiny.gguf"
     write_synthetic(tiny(), "q8_0", path)
     last = read_header(path).tensors[-1]
@@ -172,14 +169,12 @@ def test_the_last_tensor_is_whole(tiny: Callable[..., Architecture], tmp_path: P
 
 
 def test_an_unknown_quantization_writes_nothing(tiny: Callable[..., Architecture], tmp_path: Path) -> None:
-    """A wrong name is refused before any file appears."""
     with pytest.raises(QuantizationError):
         write_synthetic(tiny(), "q4", tmp_path / "tiny.gguf")
     assert list(tmp_path.iterdir()) == []
 
 
 def test_an_unwritable_place_is_one_line(tiny: Callable[..., Architecture], tmp_path: Path) -> None:
-    """A file where the folder should be is refused with the path and the reason."""
     path = tmp_path / "none" / "tiny.gguf"
     path.parent.touch()
     with pytest.raises(GgufError) as caught:

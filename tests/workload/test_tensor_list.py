@@ -17,7 +17,6 @@ def test_layers_that_are_alike_are_one_row() -> None:
 
 @given(st.sets(st.integers(0, 9), min_size=1), st.integers(1, 10))
 def test_what_is_shortened_comes_back(layers: set[int], n_layers: int) -> None:
-    """Whatever layers have a tensor, the list in full has the same ones."""
     tensors = {TensorSpec(name=f"blk.{at}.ffn_up.weight", ne=(4, 2)) for at in layers}
     tensors.add(TensorSpec(name="token_embd.weight", ne=(4, 7)))
     assert set(in_full(shortened(sorted(tensors, key=lambda each: each.name), n_layers), n_layers)) == tensors

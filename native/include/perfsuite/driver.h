@@ -39,7 +39,7 @@ typedef struct ps_options {
     int32_t flash_attn; /* 0 or 1 */
     int32_t n_gpu_layers;
     int32_t recorder; /* ps_recorder_kind */
-    uint32_t seed;    /* of the prompt's token ids */
+    uint32_t seed;    /* of the token ids: each repetition has a text of its own, and each warm-up */
     uint32_t layout_seed; /* of the blocks that are put on the heap before anything of the engine's; 0 for none */
     uint32_t inject_phases; /* bits 1 << ps_phase, of what evaluates a graph; for certificates and tests only */
     int32_t image_size; /* pixels of a side of that image */
@@ -78,6 +78,16 @@ typedef struct ps_span {
     int64_t end_ns;
 } ps_span;
 
+enum { PS_N_OUTPUT_VALUES = 64 };
+
+/* What the last evaluation of a phase came to, at so many places spread over the vocabulary (the logarithms of
+ * probabilities) or over an embedding. */
+typedef struct ps_output {
+    int32_t phase;
+    int32_t repetition;
+    float values[PS_N_OUTPUT_VALUES];
+} ps_output;
+
 typedef struct ps_engine ps_engine;
 
 /* The work of two phases, as calls that an interposed library can see. */
@@ -90,10 +100,15 @@ int32_t ps_engine_open(const ps_options *options, ps_engine **engine, char *erro
 void ps_engine_close(ps_engine *engine);
 /* Runs the workload without keeping what it records; what was recorded before stays. */
 int32_t ps_engine_warm_up(ps_engine *engine, const ps_workload *workload, char *error, size_t error_bytes);
+/* Lets the engine call this between a prompt and its answer, outside of what is timed of both; NULL calls nothing. */
+void ps_engine_between(ps_engine *engine, void (*between)(void *context), void *context);
 /* Runs the workload and adds to what was recorded before; repetitions are numbered on. */
 int32_t ps_engine_run(ps_engine *engine, const ps_workload *workload, char *error, size_t error_bytes);
 
 const ps_span *ps_engine_spans(const ps_engine *engine, uint64_t *n_spans);
+const ps_output *ps_engine_outputs(const ps_engine *engine, uint64_t *n_outputs);
+/* The tokens that greedy sampling chose, one an evaluation and row; the text goes on by its own tokens. */
+const int32_t *ps_engine_chosen(const ps_engine *engine, uint64_t *n_tokens);
 const ps_recorder *ps_engine_recorder(const ps_engine *engine);
 /* Time stamp counter against the monotonic clock, before and after the run. */
 void ps_engine_clock(const ps_engine *engine, ps_clock_point *start, ps_clock_point *end);

@@ -122,7 +122,6 @@ bool Link::wait_for(double seconds, std::vector<pollfd> *others, bool until_requ
         if (is_over()) {
             throw Ended();
         }
-        tick();
         for (size_t at = 0; n_ready > 0 && others && at < others->size(); at++) {
             (*others)[at].revents = polled[at + 2].revents;
             is_ready = is_ready || polled[at + 2].revents != 0;
@@ -221,8 +220,9 @@ bool Link::write(const std::string &frame) {
             come("the desk has said nothing for " + number_text(silence_limit_s_) + " s");
         }
         if (!is_over() && !is_deaf_) {
-            tick();
-        } else if (until == 0.0) {
+            continue;
+        }
+        if (until == 0.0) {
             until = monotonic_s() + LAST_WORD_S;
         } else if (monotonic_s() > until && at < frame.size()) {
             is_writing_ = false;

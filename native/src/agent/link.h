@@ -6,7 +6,6 @@
 #define PERFSUITE_AGENT_LINK_H
 
 #include <deque>
-#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,9 +30,6 @@ struct Ended {};
 class Link {
   public:
     Link(int incoming, int outgoing) : incoming_(incoming), outgoing_(outgoing) {}
-
-    /* Is called between two waits, for what has to be done now and then. */
-    std::function<void()> tick = [] {};
 
     /* Lets signals end what is waited for, and says that the agent is there. */
     void begin();

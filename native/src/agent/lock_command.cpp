@@ -14,22 +14,9 @@ namespace perfsuite {
 
 namespace {
 
-/* Restores what a killed run has left, with the lock in hand; whoever has it already does so himself.
- *
- * Another account's lock may name any folder of the machine: that account alone restores from it. */
-Value::List restored(const Value &broken, const std::string &folder, const std::string &state_folder) {
+/* Restores what a killed run has left, with the lock in hand; whoever has it already does so himself. */
+Value::List restored(const std::string &folder, const std::string &state_folder) {
     Value::List notes;
-    std::vector<std::string> folders = {state_folder};
-    const Value *owner = broken.is_map() ? broken.find("owner") : nullptr;
-    std::string named = owner ? owner->at("state_folder").text() : "";
-    bool is_own = owner && broken.at("uid").whole() == static_cast<int64_t>(::geteuid());
-    if (is_own && !named.empty() && named != folders[0]) {
-        folders.push_back(named);
-    } else if (!is_own && !named.empty()) {
-        notes.push_back("what that run has changed, if anything, is kept in " + named +
-                        "; 'perfsuite devices unlock' as the account " + broken.at("account").text() +
-                        " restores it, as does its next run");
-    }
     utsname told = {};
     ::uname(&told);
     Claim claim;
@@ -38,38 +25,43 @@ Value::List restored(const Value &broken, const std::string &folder, const std::
     claim.run_id = "unlock-" + std::to_string(::getpid());
     claim.purpose = "perfsuite devices unlock";
     claim.lock_folder = folder;
-    for (const std::string &each : folders) {
-        try {
-            HeldLock lock;
-            lock.take(claim, each, [](const std::string &) {}, sleep_s);
-            for (const std::string &line : Journal(each, "").restore_leftovers(false)) {
+    try {
+        HeldLock lock;
+        lock.take(claim, state_folder, [](const std::string &) {}, sleep_s);
+        notes.assign(lock.notes.begin(), lock.notes.end());
+        lock.left_folders.insert(lock.left_folders.begin(), state_folder);
+        for (const std::string &each : lock.left_folders) {
+            for (const std::string &line : Journal(each, "").restore_leftovers()) {
                 notes.push_back(printable(line));
             }
-        } catch (const Failure &failure) {
-            if (failure.kind() == "LockedError") {
-                break;
-            }
-            notes.push_back(printable(failure.what()));
+        }
+    } catch (const Failure &failure) {
+        if (failure.kind() != "LockedError") {
+            throw;
         }
     }
     return notes;
 }
 
 Value answered(const std::vector<std::string> &words, const std::string &folder) {
-    Value found;
-    bool is_forced = words.size() == 2 && words[1] == "--force";
-    if (words.size() == 1 && words[0] == "state") {
-        found.set("lock", lock_state(folder));
-        found.set("notes", Value::List());
-    } else if (!words.empty() && words[0] == "break" && (words.size() == 1 || is_forced)) {
-        const std::string state_folder = Places::own().state_folder();
-        Value broken = broken_lock(folder, is_forced);
-        Value::List notes = restored(broken, folder, state_folder);
-        found.set("lock", std::move(broken));
-        found.set("notes", std::move(notes));
-    } else {
+    bool is_forced = words.size() == 2 && words[0] == "break" && words[1] == "--force";
+    if (!is_forced && !(words.size() == 1 && (words[0] == "state" || words[0] == "break"))) {
         throw Failure("give 'state', 'break' or 'break --force'");
     }
+    Value found, owner = lock_holder(folder);
+    Value::List notes;
+    if (words[0] == "break") {
+        const std::string state_folder = Places::own().state_folder();
+        if (!owner.is_nil() && !is_forced) {
+            throw Failure("held by " + owner_text(owner) + "; wait until it has ended, or end it with --force");
+        }
+        if (!owner.is_nil()) {
+            end_holder(owner, folder, sleep_s);
+        }
+        notes = restored(folder, state_folder);
+    }
+    found.set("lock", std::move(owner));
+    found.set("notes", std::move(notes));
     return found;
 }
 

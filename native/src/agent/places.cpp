@@ -40,6 +40,16 @@ void refuse_foreign(const std::string &path) {
 
 } // namespace
 
+bool is_own_folder(const std::string &path) {
+    struct stat about;
+    try {
+        refuse_foreign(path);
+    } catch (const Failure &) {
+        return false;
+    }
+    return ::stat(path.c_str(), &about) == 0 && S_ISDIR(about.st_mode);
+}
+
 Places Places::own() {
     Places places;
     places.program = own_program();

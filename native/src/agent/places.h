@@ -19,6 +19,9 @@ struct Places {
     static Places own();
 };
 
+/* Whether a folder is there, and only this account and root own it and can write to it. */
+bool is_own_folder(const std::string &path);
+
 } // namespace perfsuite
 
 #endif

@@ -134,16 +134,6 @@ std::vector<ProcessStat> all_processes() {
     return found;
 }
 
-std::optional<bool> is_there(pid_t pid, std::optional<long long> start_ticks) {
-    if (std::optional<ProcessStat> stat = process_stat(pid)) {
-        return !stat->is_ended && (!start_ticks || *start_ticks == stat->start_ticks);
-    }
-    if (::kill(pid, 0) != 0 && errno == ESRCH) {
-        return false;
-    }
-    return std::nullopt;
-}
-
 std::string pid_namespace() {
     char found[64];
     ssize_t n_bytes = ::readlink("/proc/self/ns/pid", found, sizeof found);

@@ -28,9 +28,6 @@ std::optional<ProcessStat> process_stat(pid_t pid);
 /* All processes that may be seen. */
 std::vector<ProcessStat> all_processes();
 
-/* Whether a process that started then is there; none where one of its number is that /proc hides. */
-std::optional<bool> is_there(pid_t pid, std::optional<long long> start_ticks);
-
 /* What names the namespace of process numbers, and this start of the machine; "" where the system does not say. */
 std::string pid_namespace();
 std::string boot_id();

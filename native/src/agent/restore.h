@@ -27,7 +27,7 @@ class Journal {
 
     /* Restores what a run that was killed has left, and says what was done.  Raises a DeviceError where the process that
      * has made the changes still runs. */
-    std::vector<std::string> restore_leftovers(bool is_nested);
+    std::vector<std::string> restore_leftovers();
 
     /* Writes down what is about to be changed, changes it, and returns for each why not, or what it reads then. */
     Value changed(const Value::List &wishes);

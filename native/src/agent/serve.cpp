@@ -36,7 +36,7 @@ namespace perfsuite {
 namespace {
 
 constexpr const char *LOST_LOCK =
-    "somebody has broken the device's lock while this ran, and may have used the device; run again";
+    "the device's lock was lost while this ran, and somebody else may have used the device; run again";
 
 constexpr double PROPERTY_LIMIT_S = 10.0, MOST_LOOK_S = 10.0, LONGEST_SILENCE_S = 86400.0;
 
@@ -94,12 +94,6 @@ class Service {
         ::sched_getaffinity(0, sizeof start_.processors, &start_.processors);
         CPU_ZERO(&start_.others);
         journal_ = std::make_unique<Journal>(places_.state_folder(), root);
-    }
-
-    void beat() {
-        if (is_held_) {
-            lock_.beat();
-        }
     }
 
     /* Takes the hello, and the board; whether the desk's suite is this one, and the board is to be had. */
@@ -173,19 +167,25 @@ class Service {
 
     void take(const Claim &claim, const Value &processors) {
         auto wait = [&](double seconds) { link_.wait(seconds); };
-        end_predecessor(claim, wait);
+        Value holder = lock_holder(claim.lock_folder);
+        if (!holder.is_nil() && holder.at("run_id").text() == claim.run_id) { /* left behind on a lost link */
+            end_holder(holder, claim.lock_folder, wait);
+        }
         lock_.take(claim, places_.state_folder(), [&](const std::string &text) { link_.note(text); }, wait);
         is_held_ = true;
         notes_ = lock_.notes;
         for (std::string &each : end_orphans()) {
             notes_.push_back(std::move(each));
         }
-        if (!lock_.is_nested()) { /* whoever has left something there is gone */
-            std::error_code ignored;
-            std::filesystem::remove_all(start_.work_folder, ignored);
-        }
+        std::error_code ignored;
+        std::filesystem::remove_all(start_.work_folder, ignored); /* whoever has left something there is gone */
         bind_to(processors.list());
-        for (std::string &each : journal_->restore_leftovers(lock_.is_nested())) {
+        for (const std::string &folder : lock_.left_folders) {
+            for (std::string &each : Journal(folder, root_).restore_leftovers()) {
+                notes_.push_back(std::move(each));
+            }
+        }
+        for (std::string &each : journal_->restore_leftovers()) {
             notes_.push_back(std::move(each));
         }
     }
@@ -357,7 +357,7 @@ class Service {
     Value held() const {
         Value found;
         Value::List notes(notes_.begin(), notes_.end()), problems;
-        if (lock_.is_lost) {
+        if (lock_.is_lost()) {
             problems.push_back(LOST_LOCK);
         }
         found.set("notes", std::move(notes));
@@ -469,7 +469,6 @@ int serve(const std::vector<std::string> &arguments) {
     Value held;
     {
         Service service(link, option(arguments, "root"), option(arguments, "worker"));
-        link.tick = [&] { service.beat(); };
         try {
             link.begin();
             for (bool is_served = service.is_greeted(link.next_request()); is_served;) {
@@ -479,7 +478,6 @@ int serve(const std::vector<std::string> &arguments) {
         } catch (const std::exception &error) {
             link.blame(error.what());
         }
-        link.tick = [] {};
         held = service.let_go();
         link.say_ended(std::move(held));
     }

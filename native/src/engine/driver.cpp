@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <random>
 #include <string>
@@ -220,10 +221,15 @@ struct ps_engine {
     std::unique_ptr<perfsuite::token_batch> batch; // of tokens with places, where they are not one sequence's next
     std::vector<llama_token> tokens; // of all sequences, one text behind the other
     int32_t n_text = 0;
-    std::vector<float> probabilities;
+    std::vector<float> prompt_probabilities, probabilities; // of the last prompt that was read, and of the last step
     std::vector<ps_span> spans;
+    std::vector<ps_output> outputs;
+    std::vector<llama_token> chosen; // where each evaluation's logits are highest
     ps_clock_point clock_start{}, clock_end{};
     int32_t n_repetitions = 0; // run and kept so far
+    uint32_t n_texts = 0;      // drawn so far, for warm-ups too: no prompt comes twice
+    void (*between)(void *) = nullptr; // called between a prompt and its answer
+    void *between_context = nullptr;
     volatile float sink = 0.0f;
     std::array<std::vector<uint8_t>, 2> group_ends; // of a prompt and of a decode step
 
@@ -272,7 +278,7 @@ struct ps_engine {
     }
 
     // Of the last evaluation, from the logits of one of its tokens.
-    void choose_next(int32_t repetition, int32_t token, int32_t row = -1) {
+    void choose_next(std::vector<float> &probabilities, int32_t repetition, int32_t token, int32_t row = -1) {
         int64_t start_ns = ps_now_ns();
         const float *logits = llama_get_logits_ith(context.get(), row);
         if (!logits) {
@@ -290,15 +296,44 @@ struct ps_engine {
         }
 
         start_ns = ps_now_ns();
-        llama_sampler_sample(sampler.get(), context.get(), row);
+        const llama_token next = llama_sampler_sample(sampler.get(), context.get(), row);
         add(PS_PHASE_SAMPLING, repetition, token, 1, start_ns);
+        chosen.push_back(next);
+    }
+
+    // Outside of what is timed: logarithms of what the phases left, and embeddings as they are.
+    void keep_outputs(const ps_workload &workload, int32_t repetition) {
+        if (options.embeds) {
+            const float *pooled = llama_get_embeddings_seq(context.get(), 0);
+            const float *embedding = pooled ? pooled : llama_get_embeddings_ith(context.get(), -1);
+            if (embedding) {
+                keep_output(PS_PHASE_EMBED, repetition, embedding, llama_model_n_embd(model.get()), false);
+            }
+            return;
+        }
+        const auto n_vocab = static_cast<int32_t>(probabilities.size());
+        if (workload.n_prompt > 0) {
+            keep_output(PS_PHASE_PREFILL, repetition, prompt_probabilities.data(), n_vocab, true);
+        }
+        if (workload.n_gen > 0) {
+            keep_output(PS_PHASE_DECODE, repetition, probabilities.data(), n_vocab, true);
+        }
+    }
+
+    void keep_output(ps_phase phase, int32_t repetition, const float *from, int32_t n_values, bool is_probability) {
+        ps_output kept{phase, repetition, {}};
+        for (int64_t i = 0; i < PS_N_OUTPUT_VALUES; i++) {
+            const float value = from[i * n_values / PS_N_OUTPUT_VALUES];
+            kept.values[i] = is_probability ? std::log(std::max(value, std::numeric_limits<float>::min())) : value;
+        }
+        outputs.push_back(kept);
     }
 
     // Both models of a speculation know every token.
     void draw_texts(const ps_workload &workload) {
         const int32_t n_vocab = llama_vocab_n_tokens(llama_model_get_vocab(model.get()));
         n_text = workload.n_depth + workload.n_prompt + workload.n_gen + options.n_draft;
-        tokens = draw_tokens(options.seed, n_text * options.n_sequences, draft ? draft->n_vocab(n_vocab) : n_vocab);
+        tokens = draw_tokens(options.seed + n_texts++, n_text * options.n_sequences, draft ? draft->n_vocab(n_vocab) : n_vocab);
     }
 
     llama_token *text(llama_seq_id sequence) { return tokens.data() + static_cast<ptrdiff_t>(sequence) * n_text; }
@@ -337,7 +372,7 @@ struct ps_engine {
             evaluate(options.embeds ? PS_PHASE_EMBED : PS_PHASE_PREFILL, repetition, begin,
                      stretch(sequence, begin, n_prompt));
             if (!options.embeds) {
-                choose_next(repetition, begin + n_prompt - 1);
+                choose_next(prompt_probabilities, repetition, begin + n_prompt - 1);
             }
         }
     }
@@ -346,7 +381,7 @@ struct ps_engine {
     void step(int32_t repetition, int32_t at) {
         if (!batch) {
             evaluate(PS_PHASE_DECODE, repetition, at, stretch(0, at, 1));
-            choose_next(repetition, at);
+            choose_next(probabilities, repetition, at);
             return;
         }
         batch->clear();
@@ -359,7 +394,7 @@ struct ps_engine {
     void evaluate_rows(int32_t repetition, int32_t at) {
         evaluate(PS_PHASE_DECODE, repetition, at, batch->native());
         for (int32_t row = 0; row < batch->native().n_tokens; row++) {
-            choose_next(repetition, at, row);
+            choose_next(probabilities, repetition, at, row);
         }
     }
 
@@ -402,6 +437,9 @@ struct ps_engine {
             let_draft(PS_PHASE_DRAFT_PREFILL, repetition, begin, workload.n_prompt,
                       [&] { draft->drafter->read(text(0), first, options.n_batch, decode_next); });
         }
+        if (between) {
+            between(between_context);
+        }
         for (int32_t at = first; at < end;) {
             if (draft) {
                 at += speculate(repetition, at);
@@ -413,6 +451,7 @@ struct ps_engine {
             }
         }
         add(PS_PHASE_END_TO_END, repetition, begin, workload.n_prompt + workload.n_gen, end_to_end_ns);
+        keep_outputs(workload, repetition);
         if (recorder) {
             ps_recorder_drain(recorder.get());
         }
@@ -490,6 +529,7 @@ int32_t ps_engine_open(const ps_options *options, ps_engine **engine, char *erro
         llama_sampler_chain_add(opened->sampler.get(), llama_sampler_init_greedy());
         opened->probabilities.resize(
             static_cast<size_t>(llama_vocab_n_tokens(llama_model_get_vocab(opened->model.get()))));
+        opened->prompt_probabilities.resize(opened->probabilities.size());
         *engine = opened.release();
         return 0;
     } catch (const failure &caught) {
@@ -502,11 +542,17 @@ int32_t ps_engine_open(const ps_options *options, ps_engine **engine, char *erro
 
 void ps_engine_close(ps_engine *engine) { delete engine; }
 
+void ps_engine_between(ps_engine *engine, void (*between)(void *context), void *context) {
+    engine->between = between;
+    engine->between_context = context;
+}
+
 int32_t ps_engine_run(ps_engine *engine, const ps_workload *workload, char *error, size_t error_bytes) {
     try {
         const int32_t n_rows = std::max(engine->options.n_sequences, engine->options.n_draft + 1);
         const auto per_repetition = static_cast<size_t>((workload->n_gen + n_rows) * (2 + 3 * n_rows) + 4);
         engine->spans.reserve(engine->spans.size() + per_repetition * static_cast<size_t>(workload->n_repetitions));
+        engine->chosen.reserve(engine->chosen.size() + per_repetition * static_cast<size_t>(workload->n_repetitions));
         if (engine->n_repetitions == 0) {
             engine->clock_start = ps_calibrate(n_brackets);
         }
@@ -527,7 +573,7 @@ int32_t ps_engine_run(ps_engine *engine, const ps_workload *workload, char *erro
 }
 
 int32_t ps_engine_warm_up(ps_engine *engine, const ps_workload *workload, char *error, size_t error_bytes) {
-    const size_t kept = engine->spans.size();
+    const size_t kept = engine->spans.size(), n_outputs = engine->outputs.size(), n_chosen = engine->chosen.size();
     int32_t status = 0;
     try {
         engine->repeat(*workload, 0);
@@ -539,6 +585,8 @@ int32_t ps_engine_warm_up(ps_engine *engine, const ps_workload *workload, char *
         status = -1;
     }
     engine->spans.resize(std::min(kept, engine->spans.size()));
+    engine->outputs.resize(std::min(n_outputs, engine->outputs.size()));
+    engine->chosen.resize(std::min(n_chosen, engine->chosen.size()));
     if (engine->recorder) {
         ps_recorder_clear(engine->recorder.get());
     }
@@ -548,6 +596,16 @@ int32_t ps_engine_warm_up(ps_engine *engine, const ps_workload *workload, char *
 const ps_span *ps_engine_spans(const ps_engine *engine, uint64_t *n_spans) {
     *n_spans = engine->spans.size();
     return engine->spans.data();
+}
+
+const ps_output *ps_engine_outputs(const ps_engine *engine, uint64_t *n_outputs) {
+    *n_outputs = engine->outputs.size();
+    return engine->outputs.data();
+}
+
+const int32_t *ps_engine_chosen(const ps_engine *engine, uint64_t *n_tokens) {
+    *n_tokens = engine->chosen.size();
+    return engine->chosen.data();
 }
 
 const ps_recorder *ps_engine_recorder(const ps_engine *engine) { return engine->recorder.get(); }

@@ -65,27 +65,86 @@ Value output_of(const Launch &launch, const Value &planned, const Value &step) {
                       {"output", is_known ? Value() : Value(Bytes{std::move(*output)})}};
 }
 
-/* Each round has all launches, and every other round in the other order. */
-Value turns_of(const std::vector<const Launch *> &launches, const Value &step) {
-    int64_t n_launches = step.at("n_launches").whole(), n_least = step.at("n_least").whole();
-    for (int64_t n_left = step.at("n_warm_up").whole(); n_left > 0; n_left--) {
-        for (const Launch *each : launches) {
-            each->run();
+/* A kernel that is timed, by its sides: one, or two that take turns. */
+struct TimedKernel {
+    std::vector<const Launch *> sides;
+    std::vector<TimeLists> times;
+    int64_t n_per_round = 0;
+
+    /* Returns how long the last launches took. */
+    int64_t warm_up(int64_t n_launches) const {
+        int64_t began_ns = ps_now_ns();
+        for (; n_launches > 0; n_launches--) {
+            began_ns = ps_now_ns();
+            for (const Launch *each : sides) {
+                each->run();
+            }
+        }
+        return (ps_now_ns() - began_ns) / static_cast<int64_t>(sides.size());
+    }
+    /* A launch that does not count brings the buffers back into caches. */
+    void take_round(int64_t leader) {
+        size_t n_sides = sides.size();
+        sides[n_sides - 1 - static_cast<size_t>(leader) % n_sides]->run();
+        for (int64_t turn = 0; turn < n_per_round; turn++) {
+            for (size_t side = 0; side < n_sides; side++) {
+                size_t place = (turn + leader) % 2 ? n_sides - 1 - side : side;
+                times[place].add(sides[place]->run());
+            }
         }
     }
-    std::vector<TimeLists> times(launches.size());
-    int64_t until_ns = ps_now_ns() + step.at("budget_ns").whole();
-    for (int64_t round = 0; round < n_launches && (round < n_least || ps_now_ns() <= until_ns); round++) {
-        for (size_t turn = 0; turn < launches.size(); turn++) {
-            size_t place = round % 2 ? launches.size() - 1 - turn : turn;
-            times[place].add(launches[place]->run());
+};
+
+std::vector<TimedKernel> timed_kernels(const std::vector<const Launch *> &launches, const Value::List &leaders) {
+    size_t n_kernels = leaders.empty() ? 0 : leaders[0].list().size();
+    if (!n_kernels || (launches.size() != n_kernels && launches.size() != 2 * n_kernels)) {
+        throw Failure("turns of " + std::to_string(launches.size()) + " launches name the leaders of " +
+                      std::to_string(n_kernels) + " kernels; expected one or two launches a kernel");
+    }
+    std::vector<TimedKernel> kernels(n_kernels);
+    for (size_t launch = 0; launch < launches.size(); launch++) {
+        TimedKernel &kernel = kernels[launch / (launches.size() / n_kernels)];
+        kernel.sides.push_back(launches[launch]);
+        kernel.times.emplace_back();
+    }
+    return kernels;
+}
+
+/* As perfsuite/measure/opencl.py times kernels in rounds. */
+Value turns_of(const std::vector<const Launch *> &launches, const Value &step, int64_t began_ns) {
+    const Value::List &leaders = step.at("leaders").list();
+    std::vector<TimedKernel> kernels = timed_kernels(launches, leaders);
+    std::vector<int64_t> lengths_ns;
+    for (const TimedKernel &each : kernels) {
+        lengths_ns.push_back(std::max<int64_t>(1, each.warm_up(step.at("n_warm_up").whole())));
+    }
+    int64_t until_ns = began_ns + step.at("budget_ns").whole();
+    int64_t share_ns = (until_ns - ps_now_ns()) / static_cast<int64_t>(leaders.size() * launches.size());
+    Value::List n_per_round;
+    for (size_t place = 0; place < kernels.size(); place++) {
+        int64_t n_launches = std::min(std::max(share_ns / lengths_ns[place], step.at("n_turns").whole()),
+                                      step.at("n_launches").whole());
+        kernels[place].n_per_round = n_launches - n_launches % static_cast<int64_t>(kernels[place].sides.size());
+        n_per_round.push_back(kernels[place].n_per_round);
+    }
+    int64_t round_ns = 0, n_least = step.at("n_least").whole();
+    for (size_t round = 0; round < leaders.size(); round++) {
+        int64_t round_began_ns = ps_now_ns();
+        if (static_cast<int64_t>(round) >= n_least && round_began_ns + round_ns > until_ns) {
+            break;
+        }
+        for (size_t place = 0; place < kernels.size(); place++) {
+            kernels[place].take_round(leaders[round].list().at(place).whole());
+        }
+        round_ns = ps_now_ns() - round_began_ns;
+    }
+    Value::List times;
+    for (TimedKernel &kernel : kernels) {
+        for (TimeLists &each : kernel.times) {
+            times.push_back(each.plain());
         }
     }
-    Value::List found;
-    for (TimeLists &each : times) {
-        found.push_back(each.plain());
-    }
-    return Value::Map{{"times", std::move(found)}};
+    return Value::Map{{"times", std::move(times)}, {"n_per_round", std::move(n_per_round)}};
 }
 
 Value burst_of(const LaunchDevice &device, const Launch &launch, int64_t n_launches) {
@@ -228,7 +287,7 @@ Value taken_step(const LaunchDevice &device, OpenLaunches &launches, const Value
         return output_of(*named[0], launches.planned(), step);
     }
     if (kind == "turns") {
-        return turns_of(named, step);
+        return turns_of(named, step, began_ns);
     }
     if (kind == "burst") {
         return burst_of(device, *named[0], step.at("n_launches").whole());

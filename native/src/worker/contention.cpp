@@ -81,6 +81,53 @@ std::optional<std::array<int64_t, 3>> processor_ticks() {
     return is_known ? std::optional(sums) : std::nullopt;
 }
 
+/* The files in which the kernel counts how long quotas held this process back: of its control group, which may have
+ * changed, and of those above. */
+std::vector<std::string> throttling_files() {
+    std::vector<std::string> found;
+    std::string content = read_file("/proc/self/cgroup").value_or("");
+    for (std::string_view line : lines_of(content)) {
+        size_t first = line.find(':'), second = line.find(':', first + 1);
+        if (second == std::string_view::npos) {
+            continue;
+        }
+        std::string controllers = "," + std::string(line.substr(first + 1, second - first - 1)) + ",";
+        std::string root = "/sys/fs/cgroup";
+        if (controllers.find(",cpu,") != std::string::npos) {
+            root += "/cpu";
+        } else if (controllers != ",,") {
+            continue;
+        }
+        std::string path(line.substr(second + 1));
+        while (true) {
+            std::string file = root + path + (path.empty() || path.back() == '/' ? "" : "/") + "cpu.stat";
+            if (read_file(file)) {
+                found.push_back(file);
+            }
+            if (path.empty() || path == "/") {
+                break;
+            }
+            path.erase(path.rfind('/'));
+        }
+    }
+    return found;
+}
+
+std::optional<int64_t> throttled_time_ns() {
+    std::optional<int64_t> sum;
+    for (const std::string &file : throttling_files()) {
+        std::string content = read_file(file).value_or("");
+        for (std::string_view line : lines_of(content)) {
+            auto words = words_of(line);
+            auto number = words.size() == 2 ? number_in(words[1]) : std::nullopt;
+            if (number && (words[0] == "throttled_time" || words[0] == "throttled_usec")) {
+                sum = sum.value_or(0) + *number * (words[0] == "throttled_usec" ? 1000 : 1);
+            }
+        }
+    }
+    return sum;
+}
+
 std::optional<int64_t> difference(std::optional<int64_t> first, std::optional<int64_t> last) {
     return first && last ? std::optional(std::max<int64_t>(0, *last - *first)) : std::nullopt;
 }
@@ -121,7 +168,8 @@ Value Contention::plain() const {
                       {"running_ns", plain_of(running_ns)},
                       {"waiting_ns", plain_of(waiting_ns)},
                       {"steal_ratio", plain_of(steal_ratio)},
-                      {"others_ratio", plain_of(others_ratio)}};
+                      {"others_ratio", plain_of(others_ratio)},
+                      {"throttled_ns", plain_of(throttled_ns)}};
 }
 
 Contention total(const std::vector<Contention> &stretches) {
@@ -133,6 +181,7 @@ Contention total(const std::vector<Contention> &stretches) {
     found.waiting_ns = sum_of(stretches, &Contention::waiting_ns);
     found.steal_ratio = mean_of(stretches, &Contention::steal_ratio);
     found.others_ratio = mean_of(stretches, &Contention::others_ratio);
+    found.throttled_ns = sum_of(stretches, &Contention::throttled_ns);
     return found;
 }
 
@@ -145,6 +194,7 @@ ContentionMark ContentionMark::take() {
     mark.now_ns_ = ps_now_ns();
     mark.own_ns_ = process_time_ns();
     mark.ticks_ = processor_ticks();
+    mark.throttled_ns_ = throttled_time_ns();
     return mark;
 }
 
@@ -153,6 +203,7 @@ Contention ContentionMark::until(const ContentionMark &later) const {
     found.wall_ns = later.now_ns_ - now_ns_;
     found.running_ns = difference(running_ns_, later.running_ns_);
     found.waiting_ns = difference(waiting_ns_, later.waiting_ns_);
+    found.throttled_ns = difference(throttled_ns_, later.throttled_ns_);
     if (ticks_ && later.ticks_ && (*later.ticks_)[2] > (*ticks_)[2]) {
         double tick_ns = 1e9 / static_cast<double>(sysconf(_SC_CLK_TCK));
         double busy = static_cast<double>((*later.ticks_)[0] - (*ticks_)[0]);

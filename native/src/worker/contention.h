@@ -1,7 +1,8 @@
 /* How long the threads of this process waited for a processor, and what else the machine did meanwhile.
  *
  * Source: Linux, Documentation/scheduler/sched-stats.rst (/proc/PID/task/TID/schedstat: time on the processor, time
- * waiting on a run queue, both ns) and proc(5) for `steal` in /proc/stat.
+ * waiting on a run queue, both ns), proc(5) for `steal` in /proc/stat, and Documentation/scheduler/sched-bwc.rst for
+ * `throttled_time` (ns) and `throttled_usec` in cpu.stat.
  */
 #ifndef PERFSUITE_WORKER_CONTENTION_H
 #define PERFSUITE_WORKER_CONTENTION_H
@@ -27,6 +28,7 @@ struct Contention {
     std::optional<int64_t> waiting_ns; /* runnable and waiting */
     std::optional<double> steal_ratio; /* share of the machine's processor time that the hypervisor took */
     std::optional<double> others_ratio; /* share of the usable processors that went to others */
+    std::optional<int64_t> throttled_ns; /* held back by a quota of this process's control group */
 
     Value plain() const;
 };
@@ -46,6 +48,7 @@ class ContentionMark {
     std::optional<int64_t> running_ns_;
     std::optional<int64_t> waiting_ns_;
     std::optional<std::array<int64_t, 3>> ticks_; /* of the processors since boot: busy, stolen, in all */
+    std::optional<int64_t> throttled_ns_;
 };
 
 } // namespace perfsuite

@@ -26,6 +26,7 @@ constexpr int64_t CONTEXT_STEP = 256;
 /* Rows as perfsuite/records/engine_columns.py reads them. */
 static_assert(sizeof(ps_event) == 16 && sizeof(ps_thread_event) == 32, "rows of events are read elsewhere");
 static_assert(sizeof(ps_expert_choice) == 32 && sizeof(ps_split) == 24, "rows of choices and splits are read elsewhere");
+static_assert(sizeof(ps_output) == 8 + 4 * PS_N_OUTPUT_VALUES, "rows of outputs are read elsewhere");
 
 /* Room for one line of what went wrong. */
 using Complaint = std::array<char, 2048>;
@@ -176,9 +177,9 @@ template <typename Named> std::vector<std::string> names_of(Named named, const p
 }
 
 /* The content of an array that a function hands out with its number of rows. */
-template <typename Rows> Bytes array_of(Rows rows, const ps_recorder *recorder) {
+template <typename Rows, typename Owner> Bytes array_of(Rows rows, const Owner *owner) {
     uint64_t n_rows = 0;
-    const auto *first = rows(recorder, &n_rows);
+    const auto *first = rows(owner, &n_rows);
     return {std::string(reinterpret_cast<const char *>(first), n_rows * sizeof *first)};
 }
 
@@ -240,6 +241,7 @@ Engine::Engine(const Library &library, const Value &plan) : library_(library), p
     Options options(plan);
     Complaint complaint{};
     check(PS_FUNCTION(library, ps_engine_open)(&options.native, &engine_, complaint.data(), complaint.size()), complaint);
+    refuse_foreign_libraries(plan.at("library_dir").text()); // with the backend that was loaded
     if (options.native.layout_seed != 0) {
         own_code_pages(plan.at("library_dir").text());
     }
@@ -259,6 +261,12 @@ void Engine::warm_up(bool is_turn) {
 void Engine::warm_up(const ps_workload &workload) {
     Complaint complaint{};
     check(PS_FUNCTION(library_, ps_engine_warm_up)(engine_, &workload, complaint.data(), complaint.size()), complaint);
+}
+
+void Engine::between(std::function<void()> called) {
+    between_ = std::move(called);
+    void (*call)(void *) = [](void *context) { (*static_cast<std::function<void()> *>(context))(); };
+    PS_FUNCTION(library_, ps_engine_between)(engine_, between_ ? call : nullptr, &between_);
 }
 
 void Engine::run() {
@@ -287,6 +295,8 @@ Value Engine::record() const {
     Value record;
     record.set("engine_version", utf8(PS_FUNCTION(library_, ps_engine_version)()));
     record.set("spans", std::move(rows));
+    record.set("outputs", array_of(PS_FUNCTION(library_, ps_engine_outputs), engine_));
+    record.set("chosen_tokens", array_of(PS_FUNCTION(library_, ps_engine_chosen), engine_));
     add_recorded(record, library_, PS_FUNCTION(library_, ps_engine_recorder)(engine_));
     record.set("clock", Value::List{first.ticks, first.ns, last.ticks, last.ns});
     return record;

@@ -3,6 +3,7 @@
 #define PERFSUITE_WORKER_ENGINE_H
 
 #include <cstdint>
+#include <functional>
 #include <utility>
 #include <vector>
 
@@ -29,6 +30,9 @@ class Engine {
     /* Runs the workload as often as the plan says, with each of its prompts, and keeps what it recorded. */
     void run();
 
+    /* Calls this between each prompt and its answer; an empty function ends that. */
+    void between(std::function<void()> called);
+
     /* The same two with a workload of the caller's. */
     void warm_up(const ps_workload &workload);
     void run(const ps_workload &workload);
@@ -40,6 +44,7 @@ class Engine {
     const Library &library_;
     const Value &plan_;
     ps_engine *engine_ = nullptr;
+    std::function<void()> between_;
 };
 
 /* Runs plain and recorded contexts in turn, two of each; the sums of both kinds in ns, pair by pair. */

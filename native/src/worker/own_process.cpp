@@ -1,13 +1,17 @@
 #include "own_process.h"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
+#include <dirent.h>
 #include <elf.h>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <vector>
 
@@ -134,17 +138,38 @@ std::optional<std::string> gnu_build_id(std::string_view content) {
 /* The libraries that are the engine's identity, in the order in which they are digested. */
 constexpr std::array<std::string_view, 4> ENGINE_LIBRARIES = {"libggml", "libggml-base", "libggml-cpu", "libllama"};
 
-/* The mapped files of each of them. */
+/* "libggml-cpu" of "/a/libggml-cpu.so.0". */
+std::string_view library_name(std::string_view path) {
+    std::string_view name = path.substr(path.rfind('/') + 1);
+    return name.substr(0, name.find(".so"));
+}
+
+/* The mapped files of each library that is llama.cpp's by its name. */
 std::map<std::string, std::set<std::string>> mapped_engine(std::string_view maps) {
     std::map<std::string, std::set<std::string>> found;
     for (const Mapping &mapping : mappings_in(maps)) {
-        std::string_view name = mapping.path.substr(mapping.path.rfind('/') + 1);
-        name = name.substr(0, name.find(".so"));
-        for (std::string_view wanted : ENGINE_LIBRARIES) {
-            if (name == wanted) {
-                found[std::string(wanted)].insert(std::string(mapping.path));
+        std::string_view name = library_name(mapping.path);
+        for (std::string_view beginning : {"libllama", "libggml", "libmtmd"}) {
+            if (name.substr(0, beginning.size()) == beginning) {
+                found[std::string(name)].insert(std::string(mapping.path));
             }
         }
+    }
+    return found;
+}
+
+bool is_same_file(const std::string &first, const std::string &second) {
+    struct stat one, other;
+    return stat(first.c_str(), &one) == 0 && stat(second.c_str(), &other) == 0 && one.st_dev == other.st_dev &&
+           one.st_ino == other.st_ino;
+}
+
+/* The files of a folder by the names of their libraries, of which each may have several. */
+std::multimap<std::string, std::string> libraries_in(const std::string &folder) {
+    std::multimap<std::string, std::string> found;
+    std::unique_ptr<DIR, int (*)(DIR *)> opened(opendir(folder.c_str()), closedir);
+    while (const dirent *entry = opened ? readdir(opened.get()) : nullptr) {
+        found.emplace(library_name(entry->d_name), folder + "/" + entry->d_name);
     }
     return found;
 }
@@ -173,20 +198,38 @@ int64_t own_code_pages(const std::string &library_dir) {
     return n_bytes;
 }
 
+void refuse_foreign_libraries(const std::string &library_dir) {
+    std::string maps = required_file("/proc/self/maps");
+    auto own = libraries_in(library_dir);
+    for (const auto &[name, paths] : mapped_engine(maps)) {
+        auto [first, last] = own.equal_range(name);
+        for (const std::string &path : paths) {
+            if (first != last && std::none_of(first, last, [&](auto &each) { return is_same_file(each.second, path); })) {
+                throw Failure(library_dir + ": " + name + ".so was loaded from " + path + ", not from there; " +
+                                  "RUNPATH or LD_LIBRARY_PATH leads elsewhere: run \"patchelf --set-rpath '$ORIGIN'\" on " +
+                                  "the folder's libraries, or name the folder that they were built in",
+                              "EngineError");
+            }
+        }
+    }
+}
+
 void refuse_other_engine(const std::string &library_dir, const std::string &engine_build_id) {
+    refuse_foreign_libraries(library_dir);
     std::string maps = required_file("/proc/self/maps");
     auto mapped = mapped_engine(maps);
     Sha256 digest;
     std::string seen;
-    bool is_other = mapped.size() != ENGINE_LIBRARIES.size();
-    for (const auto &[name, paths] : mapped) {
+    bool is_other = false;
+    for (std::string_view name : ENGINE_LIBRARIES) {
+        const std::set<std::string> &paths = mapped[std::string(name)];
         std::set<std::string> ids;
         for (const std::string &path : paths) {
             ids.insert(library_build_id(path));
             seen += (seen.empty() ? "" : ", ") + path;
         }
         is_other = is_other || ids.size() != 1;
-        digest.add(name + "=" + *ids.begin() + "\n");
+        digest.add(std::string(name) + "=" + (ids.empty() ? "" : *ids.begin()) + "\n");
     }
     if (is_other) {
         throw Failure(library_dir + ": the process maps another llama.cpp (" + (seen.empty() ? "none" : seen) +

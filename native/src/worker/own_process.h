@@ -38,7 +38,11 @@ struct FilePlace {
 /* Which file, and where in it, an address of this process is mapped from; a `Failure` where none is. */
 FilePlace mapped_place(uintptr_t address);
 
-/* A `Failure` unless the llama.cpp that this process maps is the build of a plan, by the digest of its build ids.
+/* A `Failure` where a library of llama.cpp's that a folder has was loaded from elsewhere, as its RUNPATH may have it: two
+ * builds would be one. */
+void refuse_foreign_libraries(const std::string &library_dir);
+
+/* A `Failure` unless the llama.cpp that this process maps is the build of a plan, by its files and the digest of their build ids.
  *
  * Source: ELF specification, section "Note Section"; the digest is that of perfsuite/measure/engine.py. */
 void refuse_other_engine(const std::string &library_dir, const std::string &engine_build_id);

@@ -6,6 +6,7 @@
 
 #include "base64.h"
 #include "operators.h"
+#include "own_process.h"
 #include "text.h"
 
 namespace perfsuite {
@@ -67,6 +68,7 @@ PlacedOperators::PlacedOperators(const Library &engine, const Value &plan, Progr
                                                        plan.at("n_threads").whole32(), &device_, complaint.data(),
                                                        complaint.size()),
           complaint);
+    refuse_foreign_libraries(plan.at("library_dir").text()); /* with the backend that was loaded */
 }
 
 PlacedOperators::~PlacedOperators() {

@@ -136,24 +136,37 @@ Value run_uprobes(const Value &arguments, const Libraries &libraries) {
     return Value::Map{{"engine", engine.record()}, {"contention", contention.plain()}, {"rings", probes.rings()}};
 }
 
-/* A warm-up and a repetition each time that a line comes in. */
+/* A warm-up and a repetition each time that a line comes in; it says how long its threads waited, of how long, ns. */
 Value run_turns(const Value &arguments, const Libraries &libraries) {
     const Value &plan = arguments.at("llama");
     Library library = engine_library(libraries, plan);
     Live live(library, libraries);
     Engine engine(library, plan);
-    std::vector<Contention> turns;
+    std::vector<Contention> turns, prompts, answers;
     say_ready();
     for (std::string line; std::getline(std::cin, line);) {
         live.warm_up(engine, true);
         ContentionMark before = ContentionMark::take();
+        std::vector<ContentionMark> between;
+        engine.between([&] { between.push_back(ContentionMark::take()); });
         engine.run();
-        turns.push_back(before.until(ContentionMark::take()));
-        say_ready();
+        engine.between({});
+        ContentionMark after = ContentionMark::take();
+        turns.push_back(before.until(after));
+        if (between.size() == 1) {
+            prompts.push_back(before.until(between[0]));
+            answers.push_back(between[0].until(after));
+        }
+        say_ready(std::to_string(turns.back().waiting_ns.value_or(0)) + " " + std::to_string(turns.back().wall_ns));
     }
-    return Value::Map{{"engine", engine.record()},
-                      {"contention", total(turns).plain()},
-                      {"peak_rss_bytes", peak_rss_bytes()}};
+    Value payload = Value::Map{{"engine", engine.record()},
+                               {"contention", total(turns).plain()},
+                               {"peak_rss_bytes", peak_rss_bytes()}};
+    if (!turns.empty() && prompts.size() == turns.size()) {
+        payload.set("contention_by_phase",
+                    Value::Map{{"prefill", total(prompts).plain()}, {"decode", total(answers).plain()}});
+    }
+    return payload;
 }
 
 /* Pairs of one plain and one recorded context in one process. */

@@ -5,10 +5,10 @@ from __future__ import annotations
 import msgspec
 
 from perfsuite.device.doctor.gathering import SuiteState
-from perfsuite.device.lock.state import STATE_FOLDER, Holder, LockState
+from perfsuite.device.lock_owner import LockOwner
 from perfsuite.device.setup.bundle_scripts import CURRENT, FOLDER
 from perfsuite.device.setup.needs import Installed, last_answer
-from perfsuite.device.stability.restore_file import FILE_NAME
+from perfsuite.device.stability.restore_file import FILE_NAME, STATE_FOLDER
 from perfsuite.device.target.shell_target import Target
 from perfsuite.errors import DeviceError
 from perfsuite.records.bundle import MANIFEST_NAME, WORKER, parse_manifest
@@ -37,7 +37,6 @@ _DEVICES_LIMIT_S = 120.0
 _FAILURE_MARK = "perfsuite-worker-failed: "
 
 _NOT_ASKED = "not looked at"
-_MAY_MEASURE = {Holder.RUNS, Holder.HANGS, Holder.UNKNOWN}
 
 
 def bundle_state(target: Target, home: str, opencl_platform: str | None) -> SuiteState | None:
@@ -56,8 +55,8 @@ def bundle_state(target: Target, home: str, opencl_platform: str | None) -> Suit
     if told is None:
         raise DeviceError(f"its program does not run: {answer.last_words}")
     manifest = parse_manifest(manifest_text, f"{home}/{FOLDER}/{CURRENT}/{MANIFEST_NAME}")
-    state = None if told["lock"] is None else LockState.from_plain(told["lock"])
-    is_busy = state is not None and state.holder in _MAY_MEASURE
+    lock_owner = None if told["lock"] is None else LockOwner.from_plain(told["lock"])
+    is_busy = lock_owner is not None
     device, problem = (None, None) if is_busy else _opencl(target, home, opencl_platform)
     return SuiteState(
         installed=Installed(
@@ -69,7 +68,7 @@ def bundle_state(target: Target, home: str, opencl_platform: str | None) -> Suit
             engine_problem=None,
         ),
         digest=None,
-        lock=state,
+        lock=lock_owner,
         restore_file=restore_file or None,
         cache_dir=cache_dir,
         cache_free_bytes=_free_bytes(free),

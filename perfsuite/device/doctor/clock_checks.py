@@ -28,6 +28,8 @@ def governor(facts: Facts) -> Finding | None:
             return ok(why)
         return warn(f"{why}; {wanted} is asked for", "take 'governor' out of the profile, or use a board")
     now = sorted({each.governor or "unknown" for each in clocked})
+    if len(clocked) < len(found):
+        now.append(f"no control of {sum(len(each.processors) for each in found if each.path is None)} processors")
     if wanted is not None:
         return _asked(facts, clocked, now, wanted)
     seen = f"{', '.join(now)}; the profile asks for none"

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from perfsuite.device.lock.state import LockState
+from perfsuite.device.lock_owner import LockOwner
 from perfsuite.device.probe.readings import Readings, take_survey
 from perfsuite.device.profile import Profile
 from perfsuite.device.setup.needs import NO_PROGRAM, QUESTION, Installed, last_answer, missing_suite, suite_python
@@ -58,7 +58,8 @@ class SuiteState:
     installed: Installed
     #: Sixteen hex digits over what setup installed; None for one that setup did not install.
     digest: str | None
-    lock: LockState | None
+    #: Who has the device; None where nobody has.
+    lock: LockOwner | None
     #: The file by which a run restores what it has set, where there is one.
     restore_file: str | None
     #: Where models and compiled code are kept, and what is free there.

@@ -55,6 +55,8 @@ def thermal_zones(facts: Facts) -> Finding | None:
     if not known:
         return warn(seen, "reach it as root; else nothing tells that it was slowed down by heat")
     named = f"{seen}: {', '.join(known[:_MOST_NAMED])}{', ...' if len(known) > _MOST_NAMED else ''}"
+    if unread := sorted({each.type for each in found if each.celsius is None} - set(known)):
+        named += f"; not {', '.join(unread)}"
     missing = [kind for kind in facts.profile.conditions.thermal_zones if kind not in known]
     if missing:
         return warn(f"{named}; none is {', '.join(missing)}", "correct 'thermal_zones' in [conditions] of the profile")

@@ -6,9 +6,10 @@ import re
 from dataclasses import dataclass
 
 from perfsuite.device.doctor.gathering import Facts, Finding, fail, ok, warn
-from perfsuite.device.probe.processors import meminfo_bytes, processor_list
+from perfsuite.device.probe.processors import meminfo_bytes
 from perfsuite.device.probe.readings import Readings
 from perfsuite.device.probe.sensors import battery, zones
+from perfsuite.device.stability.small_files import processor_list
 from perfsuite.device.stability.throttling import parse_throttled
 
 #: Programs that are named: those that used at least this share of one processor, the first of them.

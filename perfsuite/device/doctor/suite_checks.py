@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from perfsuite.device.doctor.gathering import Facts, Finding, SuiteState, fail, ok, warn
-from perfsuite.device.lock.state import Holder
 
 #: Clocks that differ by less are taken for one: a shell tells whole seconds.
 _MOST_CLOCK_DIFFERENCE_S = 2.0
@@ -60,14 +59,13 @@ def lock(facts: Facts, suite: SuiteState) -> Finding:
     """Whether somebody has the device."""
     if suite.lock is None:
         return ok("nobody has it")
-    if suite.lock.holder is Holder.RUNS:
-        return warn(suite.lock.text, "wait until that has ended")
-    return fail(suite.lock.text, f"perfsuite devices unlock {facts.profile.name}")
+    unlock = f"perfsuite devices unlock {facts.profile.name} --force"
+    return warn(f"held by {suite.lock.text}", f"wait until that has ended; or {unlock}, which ends it")
 
 
 def leftovers(facts: Facts, suite: SuiteState) -> Finding | None:
     """Whether a crashed run has left anything; the file of one that is under way is its own."""
-    if suite.restore_file is None or (suite.lock is not None and suite.lock.holder is Holder.RUNS):
+    if suite.restore_file is None or suite.lock is not None:
         return None
     seen = f"{suite.restore_file}: a run was killed and has left governors set"
     return warn(seen, f"perfsuite devices unlock {facts.profile.name}, or the next run, restores them")
@@ -102,7 +100,7 @@ def opencl(facts: Facts, suite: SuiteState) -> Finding:
     if suite.opencl_device is not None:
         return ok(suite.opencl_device)
     if wanted is None:
-        return ok("none, and the profile asks for none")
+        return ok("none, and the profile asks for none: kernels are left out")
     problem = suite.opencl_problem or "no device"
     return fail(problem, f"install the driver of {wanted}, or correct opencl_platform of the profile")
 

@@ -25,7 +25,7 @@ from perfsuite.device.farm.request import FarmRequest
 from perfsuite.device.farm.supervision import Supervision, break_lock
 from perfsuite.device.profile.values import Port
 from perfsuite.device.reach import Reach
-from perfsuite.errors import DeviceError, LockedError, PerfsuiteError
+from perfsuite.errors import DeviceError, LinkError, LockedError, MeasurementError, PerfsuiteError
 from perfsuite.records.codec import from_plain
 
 _KIND = "NetworkService"
@@ -49,8 +49,9 @@ def place_reach(client: Client, place: str, reach: Reach) -> Reach:
     """
     found = list(services(client.call("-p", place, "env")))
     if len(found) != 1:
+        seen = ", ".join(str(each.get("address")) if isinstance(each, Mapping) else repr(each) for each in found)
         raise DeviceError(
-            f"place {place} has {len(found)} resources of the kind {_KIND}, expected 1; "
+            f"place {place} has {len(found)} resources of the kind {_KIND}{f' ({seen})' if seen else ''}, expected 1; "
             f"see 'labgrid-client -p {place} show'"
         )
     where, todo = f"place {place}: its {_KIND}", "correct the exporter's configuration"
@@ -92,7 +93,7 @@ def reserve(client: Client, kind: str, tell: Tell, *, deadline_s: float) -> str:
     state = reservation.state
     told = ""
     while state == "waiting":
-        now = "; ".join(_holder_text(place) for place in places(client) if place.tags.get(TAG) == kind)
+        now = "; ".join(_holder_text(client, place) for place in places(client) if place.tags.get(TAG) == kind)
         if now != told:
             told = now
             tell(f"waiting for a board with {wanted}: {told}")
@@ -108,8 +109,10 @@ def reserve(client: Client, kind: str, tell: Tell, *, deadline_s: float) -> str:
     return reservation.token
 
 
-def _holder_text(place: Place) -> str:
+def _holder_text(client: Client, place: Place) -> str:
     """Say who has a board, and how a lock that nobody needs any more is broken."""
+    if place.holder == client.holder:
+        return f"{place.name} is set aside"
     if place.holder is None:
         return f"{place.name} is {'reserved, not yet locked' if place.token else 'free'}"
     text = f"{place.name} is locked by {place.holder.text}"
@@ -157,12 +160,14 @@ class FarmBoard:
 
 
 @contextmanager
-def borrowed_board(kind: str, reach: Reach, request: FarmRequest, *, tell: Tell) -> Iterator[FarmBoard]:
+def borrowed_board(
+    kind: str, reach: Reach, request: FarmRequest, *, tell: Tell, look: Callable[[Reach], None] = lambda reach: None
+) -> Iterator[FarmBoard]:
     """Hold a free board of a kind, and give it back at the end, whatever that is.
 
-    A place that cannot be used, and one that must be avoided, is kept locked until the end while there is another one
-    of the kind: labgrid would give it again at once. A run that is killed is followed by its supervisor, which gives
-    back all that it has within seconds.
+    A place that cannot be used, one that `look` cannot reach, and one that must be avoided, is kept locked until the
+    end while there is another one of the kind: labgrid would give it again at once. A run that is killed is followed by
+    its supervisor, which gives back all that it has within seconds.
 
     The kind is the value of the tag ``board`` of the farm's places, and that of the device's profile, such as
     ``rubikpi``. The profile's `reach` gives keys and folders, the place the address. What `tell` hears are
@@ -183,7 +188,7 @@ def borrowed_board(kind: str, reach: Reach, request: FarmRequest, *, tell: Tell)
     supervision = Supervision(client)
     place = None
     try:
-        place, found = _usable_place(client, kind, reach, tell)
+        place, found = _usable_place(client, kind, reach, tell, look)
         board = FarmBoard(place=place, reach=found, holder_name=client.holder.name, supervisor_pid=supervision.pid)
         tell(f"borrowed {place} ({board.reach.text}) as {client.holder.name}")
         yield board
@@ -191,7 +196,9 @@ def borrowed_board(kind: str, reach: Reach, request: FarmRequest, *, tell: Tell)
         _give_back(supervision, place, tell)
 
 
-def _usable_place(client: Client, kind: str, reach: Reach, tell: Tell) -> tuple[str, Reach]:
+def _usable_place(
+    client: Client, kind: str, reach: Reach, tell: Tell, look: Callable[[Reach], None]
+) -> tuple[str, Reach]:
     """Lock a place, and another one while that one is of no use; return it with the way to it."""
     deadline_s = time.monotonic() + client.request.wait_limit_s
     kept: set[str] = set()
@@ -200,20 +207,40 @@ def _usable_place(client: Client, kind: str, reach: Reach, tell: Tell) -> tuple[
         token = reserve(client, kind, tell, deadline_s=deadline_s)
         others = {each.name for each in places(client) if each.tags.get(TAG) == kind} - kept
         try:
-            locked = re.search(r"^acquired place (.+)$", client.call("-p", f"+{token}", "acquire"), re.MULTILINE)
-            if locked is None:
-                raise DeviceError("labgrid: 'acquire' did not say which place it locked; run again")
-            place = locked[1]
+            place = _locked(client, token)
             kept.add(place)
             others.discard(place)
-            if place not in client.request.avoided_places or not others - client.request.avoided_places:
-                return place, place_reach(client, place, reach)
-            tell(f"{place} must be avoided; it is set aside, and another one is asked for")
+            if place in client.request.avoided_places and others - client.request.avoided_places:
+                raise DeviceError(f"{place} must be avoided")
+            found = place_reach(client, place, reach)
+            _look_at(place, found, look)
         except (DeviceError, RefusedError) as error:
             n_refused += isinstance(error, RefusedError)
             if len(others) <= n_refused:
                 raise
             tell(f"{error}; it is set aside, and another one is asked for")
+        else:
+            return place, found
+
+
+def _locked(client: Client, token: str) -> str:
+    """Lock the place of a reservation, and return it."""
+    try:
+        locked = re.search(r"^acquired place (.+)$", client.call("-p", f"+{token}", "acquire"), re.MULTILINE)
+    except RefusedError as error:
+        names = (each.name for each in places(client) if each.token == token)
+        raise RefusedError(f"place {next(names, f'of the reservation {token}')}: {error}") from None
+    if locked is None:
+        raise DeviceError("labgrid: 'acquire' did not say which place it locked; run again")
+    return locked[1]
+
+
+def _look_at(place: str, reach: Reach, look: Callable[[Reach], None]) -> None:
+    """Raise the DeviceError of a board that cannot be reached, which another one of its kind may stand in for."""
+    try:
+        look(reach)
+    except (LinkError, MeasurementError) as error:
+        raise DeviceError(f"place {place}: {error}") from None
 
 
 def _give_back(supervision: Supervision, place: str | None, tell: Tell) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from perfsuite.device.probe.readings import Readings
+from perfsuite.device.stability.small_files import processor_list
 
 #: By shipped profile: what a name of the board must hold. The names are those of the device tree ("compatible" of the
 #: Linux kernel's own board files), or of Android's properties.
@@ -117,18 +118,23 @@ class Cluster:
 
 
 def clusters(readings: Readings) -> tuple[Cluster, ...]:
-    """Return the clusters by policy; one for all processors where there is no control of clocks."""
-    policies = readings.names(rf"({_CPUS}/cpufreq/policy\d+)/related_cpus")
-    if found := tuple(_cluster(readings, match[1]) for match in policies):
-        return found
-    processors = processor_list(readings.text(f"{_CPUS}/online") or "")
-    return (Cluster(path=None, processors=processors, capacity=_capacity(readings, processors)),) if processors else ()
+    """Return the processors that are on: by policy, and by their kind where there is no control of their clock."""
+    on = processor_list(readings.text(f"{_CPUS}/online") or "")
+    policies = [match[1] for match in readings.names(rf"({_CPUS}/cpufreq/policy\d+)/related_cpus")]
+    found = [each for path in policies if (each := _cluster(readings, path, on)).processors]
+    alike: dict[object, list[int]] = {}
+    for cpu in set(on).difference(*(each.processors for each in found)):
+        alike.setdefault((_capacity(readings, (cpu,)), _part(readings, cpu)), []).append(cpu)
+    kinds = (tuple(sorted(each)) for each in alike.values())
+    found += (Cluster(path=None, processors=each, capacity=_capacity(readings, each)) for each in kinds)
+    return tuple(sorted(found, key=lambda each: each.processors))
 
 
-def processor_list(text: str) -> tuple[int, ...]:
-    """Read ``0-3,7`` or ``0 1 2 3``, as the kernel writes lists of processors."""
-    ranges = re.findall(r"(\d+)(?:-(\d+))?", text)
-    return tuple(each for first, last in ranges for each in range(int(first), min(int(last or first), 4096) + 1))
+def _part(readings: Readings, cpu: int) -> str | None:
+    """Return which design of Arm's a processor is; one that is off is not listed."""
+    lines = [tuple(map(str.strip, line.split(":", 1))) for line in readings.all("/proc/cpuinfo") if ":" in line]
+    own = lines[lines.index(("processor", str(cpu))) :] if ("processor", str(cpu)) in lines else []
+    return next((value for name, value in own if name == "CPU part"), None)
 
 
 def big_processors(found: Sequence[Cluster]) -> tuple[int, ...]:
@@ -149,8 +155,9 @@ def _speeds(found: Sequence[Cluster]) -> tuple[list[int], float] | None:
     return (clocks, _BIG_CLOCK_RATIO) if found and len(clocks) == len(found) else None
 
 
-def _cluster(readings: Readings, path: str) -> Cluster:
-    processors = processor_list(readings.text(f"{path}/related_cpus") or "")
+def _cluster(readings: Readings, path: str, on: Sequence[int]) -> Cluster:
+    related = processor_list(readings.text(f"{path}/related_cpus") or "")
+    processors = tuple(each for each in related if not on or each in on)
     return Cluster(
         path=path,
         processors=processors,

@@ -114,7 +114,7 @@ def _about_heat(readings: Readings) -> Iterator[Suggestion]:
         yield Suggestion("conditions", "start_below_celsius", gate, reason)
     if near and len(near) < len(found):
         types = tuple(dict.fromkeys(each.type for each in near))
-        reason = "/sys/class/thermal/thermal_zone*/type, those of processors and GPU by their names"
+        reason = "/sys/class/thermal/thermal_zone*/type, those with a trip, or of processors and GPU by name"
         yield Suggestion("conditions", "thermal_zones", types, reason)
 
 

@@ -10,7 +10,7 @@ from perfsuite.device.probe.readings import Readings
 #: Readings beyond are none of what computes: sensors that are off read so, and zones that are flags or counters.
 _LEAST_CELSIUS, _MOST_CELSIUS = 1.0, 150.0
 
-#: Types of zones that are near what computes; others are those of chargers, batteries, modems and skins.
+#: Types of zones that are near what computes where they have no trips; and of chargers, batteries, modems and skins.
 _COMPUTING = re.compile(r"cpu|gpu|g3d|soc|big|little|^mid$|core|package|x86_pkg|center|tj|acpitz", re.IGNORECASE)
 _NOT_COMPUTING = re.compile(r"battery|charg|skin|modem|wlan|wifi|usb|camera|pmic|pm\d", re.IGNORECASE)
 
@@ -27,8 +27,9 @@ class Zone:
 
     @property
     def is_computing(self) -> bool:
-        """Whether it is one of processors or the GPU, as far as its name says."""
-        return bool(_COMPUTING.search(self.type)) and not _NOT_COMPUTING.search(self.type)
+        """Whether it is near what computes: the kernel slows down by it, or its name says so."""
+        is_near = self.slows_at_celsius is not None or _COMPUTING.search(self.type)
+        return bool(is_near) and not _NOT_COMPUTING.search(self.type)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from perfsuite.device.lock import hold_lock
-from perfsuite.device.lock.state import LockOwner
+from perfsuite.device.lock_owner import LockOwner
 from perfsuite.device.setup.installations import (
     LINK,
     WHEELS,
@@ -77,7 +77,7 @@ def _made(home: Path, steps: Steps, request: Mapping[str, Any]) -> Path:
     """Make a new environment with the suite in it; its folder has no mark yet."""
     folder = new_folder(home, request["identity"]["digest"])
     limits = request["limits_s"]
-    steps.run("making an environment", [sys.executable, "-m", "venv", str(folder)], limits["environment"])
+    steps.run("making an environment", [sys.executable, "-I", "-m", "venv", str(folder)], limits["environment"])
     pip = [str(folder / "bin" / "python"), *_PIP]
     sources = [word for place in request["wheel_dirs"] for word in ("--find-links", place)]
     sources += ["--no-index"] if request["is_offline"] else []

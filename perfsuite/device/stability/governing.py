@@ -13,9 +13,9 @@ from perfsuite.device.conditions import Conditions
 from perfsuite.device.end_requests import signals_held_off
 from perfsuite.device.stability.restore_file import Change, keep, restore
 from perfsuite.device.stability.small_files import entries, is_there, read_line, read_name, write_line
+from perfsuite.device.stability.throttling import find_policies
 from perfsuite.errors import DeviceError
 
-_POLICIES = "sys/devices/system/cpu/cpufreq"
 #: A GPU's frequency control: that of the kernel's own class first, then the drivers' own places.
 _GPU_FOLDERS = (
     ("sys/class/devfreq", "*"),
@@ -42,9 +42,9 @@ class GovernorFile:
 
 
 def processor_governors(root: Path) -> tuple[GovernorFile, ...]:
-    """Return the file of every group of processors that share a clock."""
-    folders = entries(root / _POLICIES, "policy*")
-    found = (_governor_file(each, "scaling_governor", "scaling_available_governors") for each in folders)
+    """Return the file of every group of processors that share a clock, and of which one is on."""
+    policies = find_policies(root)
+    found = (_governor_file(each.folder, "scaling_governor", "scaling_available_governors") for each in policies)
     return tuple(each for each in found if each is not None)
 
 

@@ -12,9 +12,6 @@ from perfsuite.device.conditions import Conditions
 from perfsuite.device.stability.small_files import entries, is_there, read_line, read_number
 from perfsuite.device.stability.throttling import find_firmware
 
-#: What a battery that is not drained says of itself.
-_CHARGING = ("Charging", "Full")
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Battery:
@@ -27,9 +24,9 @@ class Battery:
     status: str | None
 
     @property
-    def is_charging(self) -> bool | None:
-        """Whether it gains charge or is full."""
-        return None if self.status is None else self.status in _CHARGING
+    def is_fed(self) -> bool | None:
+        """Whether the device runs from its supply: a battery that is kept below full is 'Not charging'."""
+        return None if self.status in (None, "Unknown") else self.status != "Discharging"
 
 
 def read_battery(root: Path) -> Battery | None:
@@ -44,10 +41,10 @@ def read_battery(root: Path) -> Battery | None:
 
 
 def check_battery(conditions: Conditions, root: Path) -> tuple[str | None, str | None]:
-    """Return a note, and the problem if the battery is not charged and holds less than is asked for."""
+    """Return a note, and the problem if the battery is not fed and holds less than is asked for."""
     least = conditions.least_battery_ratio
     battery = read_battery(root) if least is not None else None
-    if least is None or (battery is not None and battery.is_charging):
+    if least is None or (battery is not None and battery.is_fed):
         return None, None
     if battery is None or battery.charge_ratio is None:
         return f"the charge of a battery is not known; it was not checked against {least:.0%}", None

@@ -22,6 +22,9 @@ from perfsuite.device.stability.small_files import Governor, is_there, read_line
 from perfsuite.errors import DeviceError
 from perfsuite.records.codec import read_json
 
+#: Within the suite's cache: where a run keeps what it has to restore.
+STATE_FOLDER = "device"
+
 #: All that a restore file may name, so that a damaged or foreign one leads nowhere else.
 _ALLOWED = r"\Asys/(?!.*\.\./).+/(?:scaling_governor|governor)\Z"
 

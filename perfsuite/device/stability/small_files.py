@@ -99,6 +99,12 @@ def read_number(path: Path) -> int | None:
     return int(text) if text is not None and _NUMBER.fullmatch(text) else None
 
 
+def processor_list(text: str) -> tuple[int, ...]:
+    """Read ``0-3,7`` or ``0 1 2 3``, as the kernel writes lists of processors."""
+    ranges = re.findall(r"(\d+)(?:-(\d+))?", text, re.ASCII)
+    return tuple(each for first, last in ranges for each in range(int(first), min(int(last or first), 4096) + 1))
+
+
 def read_name(path: Path) -> str | None:
     """Return the name that a file holds, None for anything else."""
     text = read_line(path)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from perfsuite.device.stability.small_files import Source, entries, is_there, read_line, read_number
+from perfsuite.device.stability.small_files import Source, entries, is_there, processor_list, read_line, read_number
 
 _PLACES = ("usr/bin/vcgencmd", "opt/vc/bin/vcgencmd")
 #: Longest that the firmware may take to answer.
@@ -101,7 +101,7 @@ class Policy:
     """A group of processors that share a clock."""
 
     folder: Path
-    #: The numbers of its processors; () where the kernel does not say.
+    #: The numbers of its processors that are on; () where the kernel does not say.
     processors: tuple[int, ...]
 
     @property
@@ -116,9 +116,17 @@ class Policy:
 
 
 def find_policies(root: Path, processors: Sequence[int] = ()) -> tuple[Policy, ...]:
-    """Return the groups that the given processors are in; () means all processors."""
-    folders = entries(root / "sys/devices/system/cpu/cpufreq", "policy*")
-    found = [Policy(folder=each, processors=_processors(each)) for each in folders]
+    """Return the groups with a processor that is on, of those given; () means all processors."""
+    cpus = root / "sys/devices/system/cpu"
+    on = set(processor_list(read_line(cpus / "online") or ""))
+    groups = [
+        (each, processor_list(read_line(each / "related_cpus") or "")) for each in entries(cpus, "cpufreq/policy*")
+    ]
+    found = [
+        Policy(folder=folder, processors=tuple(each for each in group if not on or each in on))
+        for folder, group in groups
+        if not (on and group) or on & set(group)
+    ]
     wanted = set(processors)
     return tuple(each for each in found if not wanted or not each.processors or wanted & set(each.processors))
 
@@ -144,11 +152,6 @@ def cpuinfo_mhz(root: Path) -> float | None:
     told = [float(each) for each in _MHZ_OF_CPUINFO.findall(read_line(root / "proc/cpuinfo") or "")]
     rates = [each for each in told if 0 < each <= _MOST_KHZ / 1000]
     return round(sum(rates) / len(rates), 1) if rates else None
-
-
-def _processors(policy: Path) -> tuple[int, ...]:
-    numbers = (read_line(policy / "related_cpus") or "").split()
-    return tuple(int(each) for each in numbers if each.isascii() and each.isdecimal())
 
 
 #: Cooling devices that cost speed. Fans, chargers, displays and radios are cooling devices, too, and do not.
@@ -181,8 +184,8 @@ def find_throttling(root: Path) -> tuple[Source[Throttling], ...]:
     firmware = find_firmware(root)
     return (
         *(
-            Source(files=_named(each, _LIMITS), read=partial(_capped, each))
-            for each in entries(cpus, "cpufreq/policy*")
+            Source(files=_named(each.folder, _LIMITS), read=partial(_capped, each.folder))
+            for each in find_policies(root)
         ),
         *(Source(files=_named(each, _STATES), read=partial(_cooled, each)) for each in coolers),
         *(Source(files=(each,), read=partial(_counted, each)) for each in counters),

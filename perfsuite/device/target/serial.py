@@ -21,6 +21,7 @@ from perfsuite.device.target.console_login import LOGIN_LIMIT_S
 from perfsuite.device.target.protocol import explanation
 from perfsuite.device.target.shell import refuse_long
 from perfsuite.errors import DeviceError, LinkError
+from perfsuite.records.own_files import own_python
 
 #: Gives its own input, output and errors to the process that has the console, with a script to run there.
 _CLIENT = (
@@ -104,7 +105,7 @@ class SerialLink:
         """Start that process; return what it says once it serves, or cannot."""
         words = [name, self._path, str(self._reach.baud), self._user]
         process = subprocess.Popen(
-            [sys.executable, "-m", "perfsuite.device.target.console_serving", *words],
+            own_python("-m", "perfsuite.device.target.console_serving", *words),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

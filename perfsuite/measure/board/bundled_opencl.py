@@ -43,14 +43,14 @@ class BundledOpenCl:
         Raises `EngineError` where there is no backend, `OpenClError` where there is no such device, or OpenCL's loader
         does not take layers; whatever `run` raises where there is no OpenCL at all.
         """
+        tracing, compatibility, compatibility_id = self._layers()
+        device = self._device(platform, tracing)  # without one no backend is of use
         digest = self.digests(libraries).get(OPENCL_BACKEND)
         if digest is None:
             raise EngineError(
                 f"--backend=opencl: {libraries} holds no {OPENCL_BACKEND} for build {engine.build_id}; "
                 f"run 'perfsuite devices setup {self.name} --opencl'"
             )
-        tracing, compatibility, compatibility_id = self._layers()
-        device = self._device(platform, tracing)
         return opencl_backend_of(
             device,
             library=libraries / OPENCL_BACKEND,

@@ -64,11 +64,14 @@ class FolderConnecting(Connecting):
 def planned_board(folder: Path, conditions: Conditions, claim: Claim, *, n_pairs: int, cache_dir: Path) -> RemoteBoard:
     """Return a board that writes down what it is asked, beside the bundle in its folder.
 
-    Raises DeviceError: there is no bundle.
+    Opening it raises the DeviceError of a folder without a bundle.
     """
-    manifest = check_bundle(folder / BUNDLES / BOARD)
-    plan = Plan(folder=folder, architecture=manifest.machines[0], n_pairs=n_pairs)
-    return _board(folder, conditions, claim, lambda: plan, cache_dir)
+
+    def plan() -> Plan:
+        machine = check_bundle(folder / BUNDLES / BOARD).machines[0]
+        return Plan(folder=folder, architecture=machine, n_pairs=n_pairs)
+
+    return _board(folder, conditions, claim, plan, cache_dir)
 
 
 def answered_board(

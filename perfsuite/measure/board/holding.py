@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 from perfsuite.device.conditions import Conditions
 
 if TYPE_CHECKING:
-    from perfsuite.device.lock.holding import HeldLock
+    from perfsuite.device.lock import HeldLock
     from perfsuite.device.stability.stabilised import Stability
 
-#: What somebody else's unlocking says of a run.
-_LOST_LOCK = "somebody has broken the device's lock while this ran, and may have used the device; run again"
+#: What it says of a run that others were no longer kept from the device.
+_LOST_LOCK = "the device's lock was lost while this ran, and somebody else may have used the device; run again"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +80,8 @@ def held(conditions: Conditions, claim: Claim, tell: Callable[[str], None], *, c
     processors that the conditions name.
     """
     from perfsuite.device.lock import hold_lock  # only whoever measures needs a lock, and the device's state
-    from perfsuite.device.lock.state import STATE_FOLDER, LockOwner
+    from perfsuite.device.lock_owner import LockOwner
+    from perfsuite.device.stability.restore_file import STATE_FOLDER, restore_leftovers
     from perfsuite.device.stability.stabilised import stabilised
     from perfsuite.measure.board.orphans import end_orphans
 
@@ -95,7 +96,9 @@ def held(conditions: Conditions, claim: Claim, tell: Callable[[str], None], *, c
     )
     with hold_lock(owner, name=claim.name, folder=folder, wait_s=claim.wait_s, tell=tell) as lock:
         orphans = end_orphans()  # before the device is waited for to cool
-        steady = stabilised(conditions, folder=state_folder, is_nested=lock.is_nested)
+        for left in lock.left_folders:
+            orphans += restore_leftovers(left) if left != state_folder.absolute() else ()
+        steady = stabilised(conditions, folder=state_folder, is_nested=lock.shared is not None)
         with _bound(conditions), steady as stability:
             yield lambda: _seen(lock, stability, orphans)
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from dataclasses import dataclass, field
+
+from perfsuite.records.own_files import own_python
 
 _BUSY_LOOP = "while True: pass"
 
@@ -18,7 +19,7 @@ class BusyLoops:
     def begin(self, n_processes: int) -> None:
         """Start so many."""
         for _ in range(n_processes):
-            self.processes.append(subprocess.Popen([sys.executable, "-c", _BUSY_LOOP]))
+            self.processes.append(subprocess.Popen(own_python("-c", _BUSY_LOOP)))
 
     def end(self) -> None:
         """End all that run."""

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from perfsuite.device.conditions import NO_CONDITIONS, Conditions
 from perfsuite.device.fingerprint import clock_conditions, host_fingerprint
 from perfsuite.device.governors import governor_set, settable_governors
-from perfsuite.device.lock.state import STATE_FOLDER
 from perfsuite.device.setup.installations import installed_digest
+from perfsuite.device.stability.restore_file import STATE_FOLDER
 from perfsuite.device.threads import default_threads, usable_threads
 from perfsuite.errors import GgufError, MeasurementError, OpenClError
 from perfsuite.measure import launch, turns

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from perfsuite.device.control_groups import OWN_GROUPS
+
 _CPU = "sys/devices/system/cpu"
 
 #: What is read of a device, below its root.
@@ -19,11 +21,12 @@ FILES = (
     "proc/cpuinfo",
     "proc/meminfo",
     "proc/loadavg",
+    OWN_GROUPS,
     "proc/device-tree/model",
     "proc/device-tree/serial-number",
     "etc/machine-id",
     "var/lib/dbus/machine-id",
-    f"{_CPU}/cpu0/cpufreq/scaling_governor",
+    f"{_CPU}/online",
     f"{_CPU}/cpufreq/policy*/related_cpus",
     f"{_CPU}/cpufreq/policy*/scaling_*",
     f"{_CPU}/cpufreq/policy*/cpuinfo_max_freq",

@@ -27,7 +27,7 @@ def desk_claim(device: str, reach: Reach, *, purpose: str, run_id: str, wait_s: 
     On this machine it does so within the run that has started this program, if one has, and where the environment says
     that locks lie; a board has its own place of locks, and knows no run of this machine.
     """
-    from perfsuite.device.lock.reading import account_name  # only whoever measures needs locks
+    from perfsuite.device.lock_owner import account_name  # only whoever measures needs locks
 
     is_local = reach.way == "local"
     return Claim(

@@ -25,7 +25,7 @@ from perfsuite.measure.engine_store import (
     check_entry,
     entry_id,
     is_engine_id,
-    is_engine_library,
+    is_library,
     manifest_content,
     read_entry,
 )
@@ -86,7 +86,7 @@ class BoardEngines:
             entry = _entry(KERNELS, digests, sum(map(len, contents.values())))
             return self._make_entry(entry, files={}, links={}, contents=contents)
         told = self.ask("digests", {"folder": str(engine.library_dir)})
-        libraries = {name: each for name, each in told.items() if is_engine_library(name)}
+        libraries = {name: each for name, each in told.items() if is_library(name)}
         digests = {f"lib/{name}": str(each["sha256"]) for name, each in libraries.items()}
         entry = _entry(
             ENGINE,

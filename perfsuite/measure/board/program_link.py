@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from perfsuite.device.conditions import Conditions
+from perfsuite.device.control_groups import limit_patterns
 from perfsuite.device.covariates import device_covariates
 from perfsuite.device.fingerprint import clock_conditions, host_fingerprint
 from perfsuite.device.machine import Machine
@@ -202,6 +203,7 @@ class ProgramLink(AgentLink):
     def _facts(self, _: Mapping[str, Any]) -> dict[str, Any]:
         with self._mirrored() as board:
             machine = self._known_machine(board)
+            self._lay(board, limit_patterns(board.root), ())
             identity = told_identity(
                 board.root,
                 properties=self._properties,

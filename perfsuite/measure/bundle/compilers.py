@@ -8,6 +8,7 @@ import platform
 import shutil
 import subprocess
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -15,6 +16,7 @@ from types import MappingProxyType
 from perfsuite.errors import NativeBuildError
 from perfsuite.extras import require
 from perfsuite.measure.bundle.targets import BundleTarget, Processor
+from perfsuite.records.file_digest import file_digest
 
 _ASKING_LIMIT_S = 60.0
 
@@ -26,8 +28,9 @@ class Toolchain:
     #: The words before the arguments, for C and for C++.
     cc: tuple[str, ...]
     cxx: tuple[str, ...]
-    #: What it says of itself.
+    #: What it says of itself, and the hash of its programs.
     version: str
+    digest: str = ""
     #: What links without the device's own libraries of the compiler.
     links: tuple[str, ...]
     #: Libraries of the compiler that go into the bundle.
@@ -62,6 +65,7 @@ def _gcc(target: BundleTarget, _: Processor) -> Toolchain:
         cc=(found[0],),
         cxx=(found[1],),
         version=_said(found[1], "--version"),
+        digest=_digest(*found),
         links=_GCC_LINKS,
         carried=(openmp,),
         has_openmp=True,
@@ -89,6 +93,7 @@ def _zig(target: BundleTarget, processor: Processor) -> Toolchain:
         cc=(zig, "cc", "-target", target.zig),
         cxx=(zig, "c++", "-target", target.zig),
         version=f"zig {_said(zig, 'version')}, {target.zig}",
+        digest=_digest(zig),
         links=_LINKS,
         carried=(),
         has_openmp=False,
@@ -133,6 +138,30 @@ def _said(*command: str) -> str:
     return done.stdout.strip().partition("\n")[0]
 
 
+def _digest(*programs: str) -> str:
+    return hashlib.sha256("".join(file_digest(Path(each).resolve()) for each in programs).encode()).hexdigest()[:16]
+
+
+#: What a build by a command of your own may start.
+_STARTED = ("cc", "c++", "gcc", "g++", "clang", "clang++", "icx", "icpx", "nvcc", "hipcc", "zig", "ld", "cmake")
+
+
+def compilers_at_hand(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the compilers that a build may start, by name, with what each says of itself and the hash of its file.
+
+    A program that stands for others, such as ccache's, says of which version these are.
+    """
+    named = [environment[name].split()[0] for name in ("CC", "CXX", "LD") if environment.get(name, "").split()]
+    found = {name: path for name in (*named, *_STARTED) if (path := shutil.which(name)) is not None}
+    known = dict.fromkeys(found, "")
+    for name, path in found.items():
+        with suppress(OSError):
+            known[name] = _digest(path)
+        with suppress(NativeBuildError):
+            known[name] += f", {_said(path, '--version')}"
+    return known
+
+
 def cached_words(toolchain: Toolchain) -> tuple[str, ...]:
     """Return the words before a compiler that let ccache keep what it compiles; none where ccache is not installed.
 
@@ -141,7 +170,7 @@ def cached_words(toolchain: Toolchain) -> tuple[str, ...]:
     """
     if shutil.which("ccache") is None:
         return ()
-    compiler = repr((toolchain.version, toolchain.cc[1:], toolchain.cxx[1:], toolchain.march))
+    compiler = repr((toolchain.version, toolchain.digest, toolchain.cc[1:], toolchain.cxx[1:], toolchain.march))
     known_by = f"CCACHE_COMPILERCHECK=string:{hashlib.sha256(compiler.encode()).hexdigest()}"
     return ("env", "CCACHE_BASEDIR=/", "CCACHE_NOHASHDIR=1", known_by, "ccache")
 

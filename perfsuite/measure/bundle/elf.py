@@ -12,6 +12,9 @@ from pathlib import Path
 
 from perfsuite.errors import NativeBuildError
 
+#: What a C library has itself, by what the names begin with; the device's OpenCL is its own.
+SYSTEM = ("libc.", "libm.", "libdl.", "libpthread.", "librt.", "libatomic.", "ld-linux", "ld-musl", "libOpenCL.")
+
 _DYNAMIC, _VERSIONS_NEEDED = 6, 0x6FFFFFFE
 _NEEDED = 1
 #: No library has more entries in its tables, nor a longer name.

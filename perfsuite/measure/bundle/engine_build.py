@@ -18,6 +18,7 @@ from perfsuite.measure.bundle.llama_source import LlamaSource
 from perfsuite.measure.bundle.steps import Tell, one_at_a_time, run_step
 from perfsuite.measure.bundle.targets import NATIVE, BundleTarget, Processor
 from perfsuite.measure.engine import ENGINE_LIBRARIES, OPENCL_BACKEND, Engine, engine_in
+from perfsuite.measure.environment import environment_of_builds
 from perfsuite.measure.native import source_root
 from perfsuite.records.whole_file import place_folder
 
@@ -73,7 +74,8 @@ class EngineOrder:
         """Sixteen hex digits over all that a build is made of."""
         tools = self.toolchain
         made = (_RECIPE, self.source.digest, self.target.name, self.settings)
-        parts = (*made, tools.version, tools.links, *(tools.march or ()))
+        read = environment_of_builds().items()
+        parts = (*made, tools.version, tools.digest, tools.links, *(tools.march or ()), *read)
         return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
 
 

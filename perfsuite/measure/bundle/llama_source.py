@@ -7,7 +7,6 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 import tarfile
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from perfsuite.device.work_folder import new_work_folder
 from perfsuite.errors import EngineError, NativeBuildError
 from perfsuite.measure.bundle.steps import Tell, run_step
 from perfsuite.records.file_digest import file_digest
+from perfsuite.records.own_files import own_python
 from perfsuite.records.whole_file import make_folder, place_folder
 
 _PACKAGE = "llama-cpp-python"
@@ -117,7 +117,7 @@ def _release(version: str, cache_dir: Path, tell: Tell) -> Path:
 
 
 def _download(version: str, work: Path, log: Path, tell: Tell) -> None:
-    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--no-input", "download", "--no-deps"]
+    pip = own_python("-m", "pip", "--disable-pip-version-check", "--no-input", "download", "--no-deps")
     command = [*pip, "--no-build-isolation", "--no-binary", _PACKAGE, "-d", str(work), f"{_PACKAGE}=={version}"]
     try:
         run_step(f"downloading the source of {_PACKAGE} {version}", command, log, tell, limit_s=_DOWNLOAD_LIMIT_S)

@@ -14,7 +14,7 @@ from perfsuite import __version__
 from perfsuite.device.work_folder import replace_folder, sweep_once, work_folder
 from perfsuite.errors import NativeBuildError, PerfsuiteError
 from perfsuite.measure.bundle.compilers import Toolchain, find_toolchain
-from perfsuite.measure.bundle.elf import ElfNeeds, read_needs
+from perfsuite.measure.bundle.elf import SYSTEM, ElfNeeds, read_needs
 from perfsuite.measure.bundle.engine_build import (
     EngineOrder,
     build_engine,
@@ -61,9 +61,6 @@ from perfsuite.units import format_bytes
 
 #: Most that a bundle may take on a device.
 MOST_BYTES = 40_000_000
-
-#: What a C library has itself, by what the names begin with; the device's OpenCL is its own.
-_SYSTEM = ("libc.", "libm.", "libdl.", "libpthread.", "librt.", "libatomic.", "ld-linux", "ld-musl", "libOpenCL.")
 
 #: The source of what starts the worker by a C library of the bundle's own.
 _STARTER = "src/starter/starter.c"
@@ -138,11 +135,16 @@ def copy_bundle(bundle: Bundle, to: Path) -> None:
 
     Raises PerfsuiteError: it cannot be written, or something else is there.
     """
-    if to.exists() and not (to / MANIFEST_NAME).is_file() and (not to.is_dir() or any(to.iterdir())):
-        raise NativeBuildError(f"{to}: already exists, and is not a bundle; name another folder with -o")
+    refuse_other_folder(to)
     with _cache_errors(to.parent), work_folder(to.absolute().parent) as work:
         shutil.copytree(bundle.folder, work / "bundle")
         replace_folder(work / "bundle", to.absolute())
+
+
+def refuse_other_folder(to: Path) -> None:
+    """Raise the `NativeBuildError` of a place for a bundle where something else is."""
+    if to.exists() and not (to / MANIFEST_NAME).is_file() and (not to.is_dir() or any(to.iterdir())):
+        raise NativeBuildError(f"{to}: already exists, and is not a bundle; name another folder with -o")
 
 
 def _key(order: BundleOrder, engine_order: EngineOrder, libc: Path | None) -> str:
@@ -264,7 +266,7 @@ def _least_glibc(needs: dict[str, ElfNeeds], target: BundleTarget) -> str | None
         if each.machine != target.elf:
             bits, machine = each.machine
             raise NativeBuildError(f"{name}: is for machine {machine} of {bits} bits, expected {target.name}")
-        lacking = [library for library in each.libraries if library not in here and not library.startswith(_SYSTEM)]
+        lacking = [library for library in each.libraries if library not in here and not library.startswith(SYSTEM)]
         if lacking:
             raise NativeBuildError(
                 f"{name}: needs {lacking[0]}, which is not in the bundle; build llama.cpp without what brings it"

@@ -6,28 +6,42 @@ import hashlib
 import re
 import shutil
 import subprocess
+import time
 import zipfile
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
 from pathlib import Path
 from platform import machine
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from perfsuite.errors import EngineError, meant
-from perfsuite.measure.bundle.compilers import find_toolchain
+from perfsuite.measure.bundle.compilers import compilers_at_hand, find_toolchain
 from perfsuite.measure.bundle.engine_build import EngineOrder, build_engine
 from perfsuite.measure.bundle.llama_source import find_llama
 from perfsuite.measure.bundle.steps import Tell, one_at_a_time, run_step
 from perfsuite.measure.bundle.targets import NATIVE, target_of
 from perfsuite.measure.engine import Engine, find_engine
 from perfsuite.measure.engine_store import ENGINE, engine_folder, open_store
+from perfsuite.measure.environment import environment_of_builds, program_environment
+from perfsuite.records.codec import parse_json
+from perfsuite.records.file_digest import file_digest
+from perfsuite.records.whole_file import write_json
 from perfsuite.units import format_bytes
 
 _RELEASE = re.compile(r"(?:llama-cpp-python==)?(\d+\.\d+\.\d+)")
 #: Bits and machine of the processors whose compilers are asked for the very one at hand.
 _X86 = (64, 62)
-_GIT_LIMIT_S = 120.0
+_GIT_LIMIT_S, _LDD_LIMIT_S = 120.0, 60.0
 _BUILD_LIMIT_S = 7200.0
+#: How a path begins that can be nothing else; a commit that can be nothing else; a library that ldd has found.
+_PATHS = ("/", "~", "./", "../")
+_COMMIT = re.compile(r"[0-9a-f]{40}")
+_FOUND = re.compile(r"=> (/.+) \(0x")
+#: In a kept build: the hashes of the system's libraries that it was linked with.
+_DONE = "perfsuite-done"
 
 _ACCEPTED = (
     "a folder, a release such as llama-cpp-python==0.3.31, a wheel of it, an engine of 'perfsuite engines list', or "
@@ -48,32 +62,80 @@ class Builder:
     source: Path | None = None
     #: Builds a checkout, run by the shell in it; None leaves it to the suite.
     command: str | None = None
+    _began_s: float = field(default_factory=time.time)
 
     def check(self, *names: str) -> None:
-        """Raise the `EngineError` of a name that means nothing, before any of them is compiled."""
+        """Raise the `EngineError` of a name that means nothing, or several things, before anything is compiled."""
         for named in names:
-            folder = Path(named).expanduser()
-            if folder.is_dir() or folder.is_file() or _RELEASE.fullmatch(named):
-                continue
-            if self.source is None:
-                self._kept_id(named)
-            else:
-                _commit(named, self.source)
+            self._meant(named)
 
-    def engine(self, named: str) -> Engine:
-        """Return the build that is meant.
+    def engine(self, named: str, *, with_changes: bool = False) -> Engine:
+        """Return the build that is meant; of what is checked out, with the changes that no commit holds.
 
         Raises `EngineError` where it means nothing, or its libraries or headers are not there; `NativeBuildError` where
         it does not compile.
         """
-        folder = Path(named).expanduser()
-        if folder.is_dir():
-            return self._of_folder(folder)
-        if folder.suffix == ".whl":
-            return self._of_wheel(folder)
+        make, what = self._meant(named)
+        if with_changes:
+            assert self.source is not None
+            what = _tree_of_changes(self.source)
+        return make(what)
+
+    def n_changes(self, named: str) -> int:
+        """Return how many files of the checkout are in no commit, where the name means what is checked out."""
+        make, commit = self._meant(named)
+        if self.source is None or make != self._of_revision or commit != _commit("HEAD", self.source):
+            return 0
+        return len(_git(self.source, "--no-optional-locks", "status", "--porcelain").splitlines())
+
+    def commit(self, named: str) -> str | None:
+        """Return the commit that a name means; None where that is no revision."""
+        make, commit = self._meant(named)
+        return commit if make == self._of_revision else None
+
+    def age(self, engine: Engine) -> str:
+        """Say of when a build is that was kept; "" where it was made now, or is not kept."""
+        folder = engine.library_dir.resolve()
+        if self.cache_dir.resolve() not in folder.parents or (made_s := folder.stat().st_mtime) >= self._began_s:
+            return ""
+        return f", kept, of {datetime.fromtimestamp(made_s, timezone.utc):%Y-%m-%d %H:%M} UTC"
+
+    def _meant(self, named: str) -> tuple[Callable[[Any], Engine], Any]:
+        """Return what makes the one build that is meant, and of what; raises `EngineError` for none, or several."""
+        found = dict[str, tuple[Callable[[Any], Engine], Any]]()
+        path = Path(named).expanduser()
+        if path.is_dir():
+            found[f"the folder ./{named}"] = self._of_folder, path
+        elif path.is_file() or path.suffix == ".whl":
+            found[f"the file ./{named}"] = self._of_wheel, path
+        if found and (named.startswith(_PATHS) or not path.name):
+            return next(iter(found.values()))
         if release := _RELEASE.fullmatch(named):
-            return self._compiled(release[1])
-        return self._kept(named) if self.source is None else self._of_revision(named, self.source)
+            found[f"the release llama-cpp-python=={release[1]}"] = self._compiled, release[1]
+        if not (release and release[1] != named):
+            try:
+                found |= self._kept_or_revisions(named)
+            except EngineError:
+                if not found:
+                    raise
+        if len(found) > 1:
+            raise EngineError(f"{named}: means {' and '.join(found)}; write it as one of these")
+        return next(iter(found.values()))
+
+    def _kept_or_revisions(self, named: str) -> Mapping[str, tuple[Callable[[Any], Engine], Any]]:
+        """Return the kept build that a name means, or the revisions, by the names that mean nothing else."""
+        if self.source is None:
+            engine_id = self._kept_id(named)
+            return {f"the kept build {engine_id}": (self._kept, engine_id)}
+        commits = {_commit(named, self.source): named}
+        if not _COMMIT.fullmatch(named):
+            refs = [f"refs/{kind}/{named}" for kind in ("heads", "tags", "remotes")]
+            there = _git(self.source, "for-each-ref", "--format=%(refname)", "refs").split()
+            commits |= {_commit(each, self.source): each for each in refs if each in there}
+        return {
+            f"the revision {commit if name == named else name}": (self._of_revision, commit)
+            for commit, name in commits.items()
+        }
 
     def expanded(self, named: str) -> tuple[str, ...]:
         """Return the builds that a range of revisions stands for, oldest first; anything else stands for itself.
@@ -117,8 +179,8 @@ class Builder:
         return store.find(named).engine_id
 
     def _kept(self, named: str) -> Engine:
-        """Take an engine from the store by the beginning of its id."""
-        store, engine_id = open_store(self.cache_dir), self._kept_id(named)
+        """Take an engine from the store by its id."""
+        store, engine_id = open_store(self.cache_dir), named
         with store.in_use(engine_id):
             folder = store.folder_of(engine_id)
         if folder is None:
@@ -139,16 +201,21 @@ class Builder:
     def _compiled(self, llama: str) -> Engine:
         return build_engine(self.order(llama), self.cache_dir, self.tell)
 
-    def _of_revision(self, named: str, source: Path) -> Engine:
-        commit = _commit(named, source)
-        key = hashlib.sha256(f"{commit}\0{self.command or ''}".encode()).hexdigest()[:16]
+    def _of_revision(self, commit: str) -> Engine:
+        """Take what a commit, or a tree, was built to; build it where any of all that makes it has changed since."""
+        assert self.source is not None
+        made_of: tuple[object, ...] = (commit, self.command)
+        if self.command is not None:
+            environment = environment_of_builds()
+            made_of = (*made_of, environment, compilers_at_hand(environment))
+        key = hashlib.sha256(repr(made_of).encode()).hexdigest()[:16]
         folder = self.cache_dir / "llama-revisions" / f"{commit[:12]}-{key}"
-        done = folder / "perfsuite-done"
         with one_at_a_time(folder.with_name(f"{folder.name}.lock"), self.tell):
-            if not done.is_file():
+            if not _is_whole(folder):
                 shutil.rmtree(folder, ignore_errors=True)
-                self._check_out(commit, source, folder)
-                done.touch()
+                self._check_out(commit, self.source, folder)
+                with suppress(OSError, subprocess.SubprocessError):
+                    write_json(folder / _DONE, _linked(folder), EngineError)
         return self._compiled(str(folder)) if self.command is None else find_engine(folder)
 
     def _check_out(self, commit: str, source: Path, folder: Path) -> None:
@@ -176,6 +243,32 @@ class Builder:
         return self.cache_dir / "logs" / f"llama-{commit[:12]}.log"
 
 
+def _is_whole(folder: Path) -> bool:
+    """Whether a build was finished, and the system still has the libraries with which it was linked."""
+    try:
+        return bool(parse_json((folder / _DONE).read_bytes()) == _linked(folder))
+    except (OSError, ValueError, subprocess.SubprocessError):
+        return False
+
+
+def _linked(folder: Path) -> dict[str, str]:
+    """Return the hashes of the system's libraries, by path, with which those of a folder are linked."""
+    found = set[str]()
+    for library in folder.rglob("*.so"):
+        done = subprocess.run(["ldd", library], capture_output=True, text=True, check=False, timeout=_LDD_LIMIT_S)
+        found |= {path for path in _FOUND.findall(done.stdout) if folder not in Path(path).parents}
+    return {path: file_digest(Path(path)) for path in sorted(found)}
+
+
+def _tree_of_changes(source: Path) -> str:
+    """Return the tree of all that git would add in a checkout, whose own index stays as it is."""
+    with TemporaryDirectory() as folder:
+        environment = program_environment({"GIT_INDEX_FILE": f"{folder}/index"})
+        _git(source, "read-tree", "HEAD", environment=environment)
+        _git(source, "add", "--all", environment=environment)
+        return _git(source, "write-tree", environment=environment).strip()
+
+
 def _unpack(wheel: Path, folder: Path) -> None:
     with zipfile.ZipFile(wheel) as archive, TemporaryDirectory(prefix=".part-", dir=folder.parent) as draft:
         members = [each for each in archive.infolist() if each.filename.startswith(_WHEEL_FOLDERS)]
@@ -199,10 +292,12 @@ def _commit(named: str, source: Path) -> str:
         raise EngineError(f"{error}{meant(named, known)}") from None
 
 
-def _git(source: Path, *words: str, what: str = "") -> str:
+def _git(source: Path, *words: str, what: str = "", environment: Mapping[str, str] | None = None) -> str:
     command = ["git", "-C", str(source), *words]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=_GIT_LIMIT_S)
+        done = subprocess.run(
+            command, capture_output=True, text=True, check=False, timeout=_GIT_LIMIT_S, env=environment
+        )
     except (OSError, subprocess.SubprocessError) as error:
         raise EngineError(f"{source}: git cannot be run there ({error})") from None
     if done.returncode:

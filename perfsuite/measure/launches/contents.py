@@ -103,7 +103,8 @@ def _floats(content: Content) -> Array:
 
 def _bits(content: Content) -> Array:
     drawn = _draws(content.seed, -(-content.n_bytes // 8)).view(np.uint8)[: content.n_bytes]
-    return drawn & np.resize(np.frombuffer(content.mask, np.uint8), content.n_bytes)
+    mask = np.frombuffer(content.mask, np.uint8)
+    return drawn & np.tile(mask, -(-content.n_bytes // mask.size))[: content.n_bytes]
 
 
 def _wholes(content: Content) -> Array:

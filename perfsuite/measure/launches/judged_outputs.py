@@ -38,7 +38,7 @@ class JudgedOutputs:
         if not told["is_guard_whole"]:
             return math.inf
         digest, known = str(told["sha256"]), self._found[case.case_id, seed]
-        if told["output"] is not None:
+        if digest not in known and told["output"] is not None:
             while len(known) >= _MOST_KNOWN:
                 del known[next(iter(known))]
             known[digest] = _judged(case, seed, told["output"], digest)

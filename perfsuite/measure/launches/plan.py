@@ -104,7 +104,8 @@ class StepKind(str, Enum):
 
     #: One launch on a poisoned output, whose content is the answer, with SHA-256 of the inputs that it writes to.
     OUTPUT = "output"
-    #: Launches that are waited for one by one, of several in turns: their times are the answer.
+    #: Kernels that are launched in rounds, each launch waited for, the sides of a kernel in turns: the times of all
+    #: launches, and how many of each kernel a round has, are the answer.
     TURNS = "turns"
     #: Launches between two ``clFinish``: the host's time between these, and the times of all, are the answer.
     BURST = "burst"
@@ -118,13 +119,16 @@ class LaunchStep:
     """What is done next."""
 
     kind: StepKind
-    #: Places of launches in the plan; in turns each round has all of them, and every other one in the other order.
+    #: Places of launches in the plan; in turns the sides of a kernel, one or two, follow each other.
     launches: tuple[int, ...]
-    #: How many of each; in rounds of each round.
+    #: How many of each; in rounds of each round, and in turns of each round at most.
     n_launches: int = 1
-    #: In turns: how many come before the first that counts.
+    #: In turns: launches that say how long a kernel takes, how many a round has at least, and by round and kernel which
+    #: side is first.
     n_warm_up: int = 0
-    #: In turns and in rounds: how many at least, once the budget is spent. That of rounds is the whole plan's.
+    n_turns: int = 0
+    leaders: tuple[tuple[int, ...], ...] = ()
+    #: In turns and in rounds: how many rounds at least, once the budget is spent, which is the whole plan's.
     n_least: int = 0
     budget_ns: int = 0
     #: In rounds: how long a launch lasts at least.

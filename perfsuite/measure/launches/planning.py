@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from perfsuite.measure.kernel_launches import CPU_TUNING, GPU_TUNING, DescribedLaunch, describe
-from perfsuite.measure.kernel_repetition import BUDGET_NS, MIN_REPETITIONS, WARM_UP_LAUNCHES
+from perfsuite.measure.kernel_repetition import MIN_ROUNDS, WARM_UP_LAUNCHES, least_launches
 from perfsuite.measure.launches.plan import LaunchesPlan, LaunchProgram, LaunchStep, PlannedLaunch, StepKind
 from perfsuite.measure.opencl_platform import OpenClDevice
 from perfsuite.workload.kernel_catalog import KernelCase
@@ -63,16 +63,20 @@ class LaunchWriter:
         """Add a launch whose output is answered; return the step's place."""
         return self.step(LaunchStep(kind=StepKind.OUTPUT, launches=(launch,), known_outputs=self.known(case)))
 
-    def turns(self, launches: tuple[int, ...], repetitions: int) -> int:
-        """Add launches that are timed one by one, in turn; return the step's place."""
+    def turns(
+        self, launches: tuple[int, ...], repetitions: int, leaders: tuple[tuple[int, ...], ...], budget_ns: int
+    ) -> int:
+        """Add kernels that are timed in rounds, their sides taking turns; return the step's place."""
         return self.step(
             LaunchStep(
                 kind=StepKind.TURNS,
                 launches=launches,
                 n_launches=repetitions,
                 n_warm_up=WARM_UP_LAUNCHES,
-                n_least=MIN_REPETITIONS,
-                budget_ns=len(launches) * BUDGET_NS,
+                n_turns=least_launches(len(leaders)),
+                leaders=leaders,
+                n_least=MIN_ROUNDS,
+                budget_ns=budget_ns,
             )
         )
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from perfsuite.measure.kernel_record import KernelRecord
 from perfsuite.measure.kernel_references import TOLERANCES
+from perfsuite.measure.kernel_repetition import drawn_leaders
 from perfsuite.measure.launches.planning import LaunchWriter
 from perfsuite.measure.launches.session import LaunchSession, own_source, standard_kernels
 from perfsuite.measure.plan import KernelPlan
@@ -20,33 +22,37 @@ _STAMPS = ("queued_ns", "submit_ns", "start_ns", "end_ns")
 def timed_kernels(plan: KernelPlan, session: LaunchSession) -> dict[str, Any]:
     """Return the payload of a `KernelPlan`."""
     writer, cases = session.writer(plan.seed), standard_kernels(plan.case_ids)
-    steps = [_added(writer, case, plan, session) for case in cases]
+    launches = [_sides(writer, case, plan, session) for case in cases]
+    outputs = [[writer.output(case, side) for side in sides] for case, sides in zip(cases, launches, strict=True)]
+    leaders = drawn_leaders(plan.order_seed, n_rounds=plan.n_rounds, n_kernels=len(cases))
+    turns = writer.turns(tuple(chain(*launches)), plan.n_repetitions, leaders, plan.budget_ns) if cases else 0
     told = session.launched(writer, n_threads=plan.n_threads, built_dir=plan.built_dir)
-    answers, sides = told["steps"], ([], [])  # type: tuple[Any, tuple[list[Any], list[Any]]]
-    for case, (outputs, turns) in zip(cases, steps, strict=True):
-        deviations = [session.outputs.deviation(case, plan.seed, answers[each]) for each in outputs]
-        times = answers[turns]["times"]
-        records = _records(case, deviations, times[::-1] if plan.leader else times)
-        for side, record in zip(sides[2 - len(records) :], records, strict=True):
-            side.append(record.to_plain())
+    times = iter(told["steps"][turns]["times"] if cases else ())
+    rounds = told["steps"][turns]["n_per_round"] if cases else ()
+    records = [
+        _records(
+            case,
+            [session.outputs.deviation(case, plan.seed, told["steps"][each]) for each in steps],
+            [next(times) for _ in steps],
+            n_per_round,
+        )
+        for case, steps, n_per_round in zip(cases, outputs, rounds, strict=True)
+    ]
     beside = {name: told[name] for name in told if name != "steps"}  # contention, sentinels, samples of the device
-    return {"kernels": sides[1], "old_kernels": sides[0], **beside}
+    old = [each[0].to_plain() for each in records if plan.old_kernels_dir]
+    return {"kernels": [each[-1].to_plain() for each in records], "old_kernels": old, **beside}
 
 
-def _added(
-    writer: LaunchWriter, case: KernelCase, plan: KernelPlan, session: LaunchSession
-) -> tuple[tuple[int, ...], int]:
-    """Add the steps of one case; return the places of its outputs, the old source's first, and of its turns."""
+def _sides(writer: LaunchWriter, case: KernelCase, plan: KernelPlan, session: LaunchSession) -> tuple[int, ...]:
+    """Add the launches of one case, that of the old source first; return their places."""
     new = writer.launch(case, own_source)
     if plan.old_kernels_dir is None:
-        return (writer.output(case, new),), writer.turns((new,), plan.n_repetitions)
-    old = writer.launch(case, partial(session.old_source, Path(plan.old_kernels_dir)), beside=new)
-    outputs = (writer.output(case, old), writer.output(case, new))
-    return outputs, writer.turns((old, new) if plan.leader == 0 else (new, old), plan.n_repetitions)
+        return (new,)
+    return writer.launch(case, partial(session.old_source, Path(plan.old_kernels_dir)), beside=new), new
 
 
 def _records(
-    case: KernelCase, deviations: Sequence[float], times: Sequence[Mapping[str, Sequence[int]]]
+    case: KernelCase, deviations: Sequence[float], times: Sequence[Mapping[str, Sequence[int]]], n_per_round: int
 ) -> list[KernelRecord]:
     """Return what the launches of a case came to; how fast it is counts only where all compute rightly."""
     tolerance = TOLERANCES[case.type]
@@ -57,6 +63,7 @@ def _records(
             error_norm=deviation,
             tolerance=tolerance,
             **{name: tuple(stamps[name]) if is_right else () for name in _STAMPS},
+            n_per_round=n_per_round,
         )
         for deviation, stamps in zip(deviations, times, strict=True)
     ]

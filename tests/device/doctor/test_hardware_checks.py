@@ -42,17 +42,19 @@ ZONES = (f"{_ZONES}0/type = cpu-thermal", f"{_ZONES}0/temp = 41000", f"{_ZONES}1
 
 
 def test_zones_that_cannot_be_read_are_told() -> None:
-    """The types that can be read are named, and one that the profile counts and is not among them."""
-    assert found("thermal zones", *ZONES).seen == "1 of 2 can be read: cpu-thermal"
+    """The types that can be read are named, those that cannot, and one that the profile counts and is not there."""
+    assert found("thermal zones", *ZONES).seen == "1 of 2 can be read: cpu-thermal; not gpu-thermal"
     wrong = found("thermal zones", *ZONES, conditions=Conditions(thermal_zones=("gpu-thermal",)))
-    assert (wrong.grade.value, wrong.seen) == ("warn", "1 of 2 can be read: cpu-thermal; none is gpu-thermal")
+    assert (wrong.grade.value, wrong.seen) == (
+        "warn",
+        "1 of 2 can be read: cpu-thermal; not gpu-thermal; none is gpu-thermal",
+    )
     assert "thermal_zones" in wrong.mend
     assert found("thermal zones", ZONES[0]).grade.value == "warn"
     assert "thermal zones" not in grades()
 
 
 def test_a_gpus_clock_that_cannot_be_read_comes_with_the_command() -> None:
-    """A clock is reported with its rate; one that may not be read, with the file that it is in."""
     gpu = "/sys/class/devfreq/3d00000.gpu"
     assert found("GPU's clock", f"{gpu}/governor = x", f"{gpu}/cur_freq = 587000000").seen == "3d00000.gpu at 587 MHz"
     hidden = found("GPU's clock", f"{gpu}/governor = x")

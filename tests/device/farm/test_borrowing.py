@@ -13,7 +13,9 @@ from typing import Any
 
 import pytest
 
+from perfsuite.device.farm import borrowing
 from perfsuite.device.farm.borrowing import borrowed_board, place_reach
+from perfsuite.device.farm.client import Client, Holder, Place, RefusedError
 from perfsuite.device.farm.request import farm_request
 from perfsuite.device.farm.supervision import give_back
 from perfsuite.device.process_start import is_there
@@ -36,22 +38,21 @@ def test_the_address_of_the_place_takes_the_place_of_the_profile_s() -> None:
     client = environment("NetworkService: {address: b.local, username: root}", "NetworkPowerPort: {host: p}")
     reach = place_reach(client, "b", Reach(way="ssh", address="old", port=22, home="/opt"))
     assert reach == Reach(way="ssh", address="root@b.local", home="/opt")
+    linked = place_reach(environment("NetworkService: {address: 'fe80::1%eth0', username: ''}"), "b", Reach())
+    assert linked.address == "fe80::1%eth0"
 
 
 @pytest.mark.parametrize(
     ("resources", "told"),
     [
         (["RawSerialPort: {port: tty}"], "has 0 resources"),
-        (["NetworkService: {address: a, username: u}", "NetworkService: {address: b, username: u}"], "has 2"),
-        (["NetworkService: {address: '', username: u}"], "NetworkService: address is ''"),
+        (["NetworkService: {address: a, username: u}", "NetworkService: {address: b, username: u}"], "a, b"),
+        (["NetworkService: {address: '', username: root, port: 0}"], "NetworkService: address is ''"),
+        (["NetworkService: {address: a, username: root, port: 0}"], "NetworkService: port is 0"),
         (["NetworkService: {address: -oProxyCommand=x, username: u}"], "expected a host's name"),
-        (["NetworkService: {address: a b, username: u}"], "NetworkService: address is 'a b'"),
         (["NetworkService: {address: evil@h, username: u}"], "NetworkService: address is 'evil@h'"),
         (["NetworkService: {address: h, username: -oProxyCommand=x}"], "NetworkService: username is '-oPr"),
         (["NetworkService: {address: h, username: u@evil}"], "NetworkService: username is 'u@evil'"),
-        (["NetworkService: {address: a, username: u, port: x}"], "NetworkService: port is 'x'"),
-        (["NetworkService: {address: a, username: u, port: true}"], "NetworkService: port is True"),
-        (["NetworkService: {address: a, username: u, port: -5}"], "NetworkService: port is -5"),
         (["NetworkService: {address: a, username: u, port: 99999}"], "expected a whole number from 1 to 65535"),
         (["NetworkService: [}"], "cannot be read"),
     ],
@@ -276,6 +277,49 @@ def test_a_place_that_is_avoided_is_taken_where_there_is_no_other(farm: Farm) ->
     assert farm.is_free(second)
 
 
+@pytest.mark.long
+def test_a_board_that_cannot_be_reached_lets_the_next_free_one_go_on(farm: Farm) -> None:
+    """It is set aside by its name, and given back with the other; where there is no other, that is refused."""
+    kind, told, looked = "cut", list[str](), list[Reach]()
+    both = {farm.add_board(kind), farm.add_board(kind)}
+
+    def look(reach: Reach) -> None:
+        looked.append(reach)
+        if reach == looked[0]:
+            raise LinkError(f"{reach.text}: no route to it")
+
+    request = farm_request(farm.coordinator)
+    with borrowed_board(kind, Reach(way="ssh"), request, tell=told.append, look=look) as board:
+        assert board.reach == looked[1]
+        (away,) = both - {board.place}
+        assert not farm.is_free(away)
+    assert f"place {away}: {looked[0].text}: no route to it; it is set aside, and another one is asked for" in told
+    assert all(map(farm.is_free, both))
+
+    farm.client().call("-p", board.place, "delete")
+    with (
+        pytest.raises(DeviceError, match=f"place {away}: .*: no route to it$"),
+        borrowed_board(kind, Reach(way="ssh"), request, tell=told.append, look=look),
+    ):
+        pytest.fail("it has a board")
+    assert farm.is_free(away)
+
+
+def test_places_that_cannot_be_had_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that refuses to be locked, and one that is set aside while another is waited for."""
+    client: Any = Client(request=farm_request(), holder=Holder(host="desk", user="ada+1"))
+    aside, busy = Place(name="attic-1", holder=client.holder), Place(name="attic-2", token="T")
+    monkeypatch.setattr(borrowing, "places", lambda _: (aside, busy))
+    assert borrowing._holder_text(client, aside) == "attic-1 is set aside"
+
+    def refuse_it(*_: object) -> str:
+        raise RefusedError("labgrid: no such exporter")
+
+    monkeypatch.setattr(Client, "call", refuse_it)
+    with pytest.raises(RefusedError, match=r"^place attic-2: labgrid: no such exporter$"):
+        borrowing._locked(client, "T")
+
+
 def test_a_device_behind_adb_is_borrowed_from_no_farm(farm: Farm) -> None:
     """A place says how it is reached by ssh, and nothing is locked."""
     assert "this device by adb" in refusal(farm, "any", Reach(way="adb"))
@@ -368,7 +412,6 @@ def test_a_refusal_of_grpc_s_is_a_coordinator_that_is_away(farm: Farm, monkeypat
 
 @pytest.mark.long
 def test_a_place_that_stays_locked_is_not_said_to_be_free(farm: Farm, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The line says how it is freed by hand."""
     place = farm.add_board("stuck")
     client = farm.client("stuck")
     client.call("-p", place, "acquire")

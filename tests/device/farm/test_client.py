@@ -14,6 +14,8 @@ from perfsuite.device.farm.client import Holder, holder_named, new_holder, parse
 from perfsuite.device.farm.request import farm_request, length_s
 from perfsuite.errors import PerfsuiteError
 
+from ...sys_trees import FIELD
+
 
 def test_a_name_tells_which_run_it_is_and_since_when() -> None:
     """Host, process and time are read back from what labgrid lists; two names of one process differ."""
@@ -31,14 +33,12 @@ def test_a_name_tells_which_run_it_is_and_since_when() -> None:
     ids=["another start: another process of its number", "another container or boot: its number means nothing here"],
 )
 def test_a_number_alone_is_no_run(pattern: str, replacement: str, is_alive: bool | None) -> None:
-    """The process is still told."""
     user = re.sub(pattern, replacement, new_holder().user)
     told = Holder(host=socket.gethostname(), user=user)
     assert (told.pid, told.is_alive_here) == (os.getpid(), is_alive)
 
 
 def test_a_run_whose_process_is_gone_is_dead() -> None:
-    """Only on the same host can that be reported."""
     with subprocess.Popen(["true"]) as gone:
         gone.wait()
     user = new_holder().user.replace(f"-{os.getpid()}.", f"-{gone.pid}.")
@@ -79,7 +79,6 @@ def test_what_is_asked_for_is_read() -> None:
 
 @pytest.mark.parametrize(("told", "wanted_s"), [("0", 0), ("90s", 90), ("1.5m", 90), ("2h", 7200), ("7", 7)])
 def test_a_length_has_a_unit(told: str, wanted_s: float) -> None:
-    """Without one it is in seconds."""
     assert length_s(told) == wanted_s
 
 
@@ -133,6 +132,15 @@ class Printer:
     def call(self, *_: str) -> str:
         """Return it, whatever is called."""
         return self.printed
+
+
+def test_places_are_read_whatever_their_comments_hold() -> None:
+    """A comment with a colon is no holder, and a place without one is free."""
+    printed: Any = Printer((FIELD / "24-labgrid-address-comes-later" / "places.txt").read_text())
+    assert [(each.name, each.holder and each.holder.name, each.token) for each in places(printed)] == [
+        ("attic-7", None, None),
+        ("attic-8", "lab/somebody", "ABCDEFGHIJ"),
+    ]
 
 
 def test_places_are_read() -> None:

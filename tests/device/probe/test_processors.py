@@ -6,9 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from perfsuite.device.probe.processors import big_processors, clusters, processor_list
+from perfsuite.device.doctor.rest_checks import throttling
+from perfsuite.device.probe.processors import Told, big_processors, board_name, clusters, shipped_kind
+from perfsuite.device.probe.readings import read_lines
 from perfsuite.device.probe.sensors import battery, gpu_clocks, power_sensors, zones
+from perfsuite.device.stability.small_files import processor_list
+from tests.sys_trees import FIELD, SMALL_CORES_OFF, ZONES_FAIL
 
+from ..doctor.device_facts import facts
 from .device_trees import readings, surveyed
 
 
@@ -59,7 +64,6 @@ def test_a_battery_is_found_in_files_and_in_androids_words() -> None:
 
 
 def test_power_is_read_directly_or_as_voltage_and_current() -> None:
-    """A current without its voltage tells no power."""
     hwmon = "/sys/class/hwmon/hwmon1"
     found = readings(
         f"{hwmon}/power1_input = 5", f"{hwmon}/curr1_input = 1", f"{hwmon}/in1_input = 5", f"{hwmon}/curr2_input = 1"
@@ -69,9 +73,15 @@ def test_power_is_read_directly_or_as_voltage_and_current() -> None:
 
 @pytest.mark.parametrize(
     ("tree", "big"),
-    [("rubikpi", (4, 5, 6, 7)), ("orangepi5", (4, 5, 6, 7)), ("raspberrypi5", ()), ("pixel8pro", (4, 5, 6, 7, 8))],
+    [
+        ("rubikpi", (4, 5, 6, 7)),
+        ("orangepi5", (4, 5, 6, 7)),
+        ("raspberrypi5", ()),
+        ("pixel8pro", (4, 5, 6, 7, 8)),
+        (SMALL_CORES_OFF, ()),
+    ],
 )
-def test_the_fast_processors_of_four_boards(tree: str, big: tuple[int, ...], tmp_path: Path) -> None:
+def test_the_fast_processors_of_five_boards(tree: str, big: tuple[int, ...], tmp_path: Path) -> None:
     """Small processors are left out; where all are alike, none is named."""
     assert big_processors(clusters(surveyed(tree, tmp_path))) == big
 
@@ -91,12 +101,57 @@ def test_capacities_tell_more_than_clocks() -> None:
     assert big_processors(found) == (2, 3)
 
 
-def test_without_control_of_clocks_there_is_one_cluster() -> None:
-    """A virtual machine has its processors, and no governor."""
-    (only,) = clusters(readings("/sys/devices/system/cpu/online = 0-1"))
-    assert only.processors == (0, 1)
-    assert only.path is None
+_KINDS = [f"/proc/cpuinfo = {line}" for cpu in range(7) for line in (f"processor : {cpu}", f"CPU part : {cpu > 3}")]
+_CAPACITIES = [f"/sys/devices/system/cpu/cpu{cpu}/cpu_capacity = {1024 if cpu > 3 else 300}" for cpu in range(7)]
+
+
+@pytest.mark.parametrize(
+    ("told", "expected", "big"),
+    [
+        ([], [(0, 1, 2, 3, 4, 5, 6)], ()),
+        (_KINDS, [(0, 1, 2, 3), (4, 5, 6)], ()),
+        (_CAPACITIES, [(0, 1, 2, 3), (4, 5, 6)], (4, 5, 6)),
+    ],
+)
+def test_without_control_of_clocks_kinds_are_told_apart(
+    told: list[str], expected: list[tuple[int, ...]], big: tuple[int, ...]
+) -> None:
+    """Where the kernel has no control of clocks, its capacities or the designs tell which processors are alike."""
+    found = clusters(readings("/sys/devices/system/cpu/online = 0-6", *told))
+    assert [(each.processors, each.path) for each in found] == [(each, None) for each in expected]
+    assert big_processors(found) == big
     assert clusters(readings()) == ()
+
+
+def test_only_processors_that_are_on_are_in_a_cluster(tmp_path: Path) -> None:
+    """A board whose small processors are off has the others; a group of which one is off has the rest."""
+    (only,) = clusters(surveyed(SMALL_CORES_OFF, tmp_path))
+    assert (only.processors, only.governor, only.lower_khz, only.upper_khz) == ((4, 5), "performance", 1800000, 1800000)
+    policy = "/sys/devices/system/cpu/cpufreq/policy0/related_cpus = 0 1 2 3"
+    found = clusters(readings("/sys/devices/system/cpu/online = 1-2,5", policy))
+    assert [each.processors for each in found] == [(1, 2), (5,)]
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_a_phone_that_keeps_its_battery_to_itself(end: str) -> None:
+    """What a linker says between is no answer, nor is a service that is closed; no other phone's profile is taken."""
+    told = read_lines((FIELD / "20-phone-adb-answers" / "answers.txt").read_text().replace("\n", end))
+    assert (board_name(told), shipped_kind(told)) == (
+        Told(value="Google Pixel 7 Pro", source="getprop ro.product.model"),
+        None,
+    )
+    assert big_processors(clusters(told)) == (4, 5, 6, 7)
+    assert battery(told) is None
+    assert throttling(facts(readings=told)).seen == "Android's thermal status is 2"
+
+
+def test_zones_are_known_by_their_trips(tmp_path: Path) -> None:
+    """A processor's zone may be called B0D4; a trip of 0 or below is none, and what fails has no temperature."""
+    found = zones(surveyed(ZONES_FAIL, tmp_path))
+    assert [each.type for each in found if each.is_computing and each.celsius is not None] == ["B0D4", "x86_pkg_temp"]
+    assert [each.slows_at_celsius for each in found if each.slows_at_celsius is not None] == [94.0]
+    unread = {each.type for each in found if each.celsius is None}
+    assert unread == {"acpitz", "SEN1", "TSKN", "iwlwifi_1", "pch_skylake"}
 
 
 def test_lists_of_processors_are_read_in_both_forms() -> None:

@@ -69,6 +69,5 @@ def test_names_of_somebodys_choice_stay_texts(tmp_path: Path) -> None:
 
 
 def test_little_memory_gets_a_small_model(tmp_path: Path) -> None:
-    """One gigabyte does not hold the usual model."""
     assert read_back(readings("/proc/meminfo = MemTotal: 996152 kB"), tmp_path).default_model == "smollm2-135m-q8_0"
     assert read_back(readings("/proc/meminfo = MemTotal: 8139152 kB"), tmp_path).default_model == "llama-3.2-1b-q4_0"

@@ -39,7 +39,6 @@ def test_the_peaks_have_their_file(tmp_path: Path) -> None:
 
 
 def test_an_unknown_device_is_told() -> None:
-    """As it was asked for."""
     with pytest.raises(DeviceError, match=r"^NAME=toaster: no such device; known are host, "):
         profile_account("toaster", folders=(), asked="NAME=")
 
@@ -150,7 +149,6 @@ def test_a_device_is_described(tmp_path: Path) -> None:
     ],
 )
 def test_a_key_of_another_way_is_refused(reach: str, told: str, tmp_path: Path) -> None:
-    """What would be ignored is reported instead."""
     with pytest.raises(DeviceError, match=rf"board\.toml: \[reach\] {re.escape(told)}$"):
         found(tmp_path, f"description = 'x'\n[reach]\n{reach}")
 
@@ -188,7 +186,6 @@ def test_a_path_that_is_taken_over_is_relative_to_where_it_was_said(tmp_path: Pa
 
 
 def test_a_home_that_nobody_has_is_told(tmp_path: Path) -> None:
-    """``~user`` of no user."""
     text = "description = 'x'\n[reach]\nway = 'ssh'\nidentity_file = '~no-such-user/key'\n"
     with pytest.raises(DeviceError, match=r"identity_file = '~no-such-user/key': that home is unknown$"):
         found(tmp_path, text)

@@ -36,7 +36,6 @@ def test_a_file_is_read(tmp_path: Path) -> None:
 
 
 def test_a_draft_is_read_in_the_place_of_the_file(tmp_path: Path) -> None:
-    """What is not written yet can be looked at as if it were."""
     file = ProfileFile(name="x", place=tmp_path / "x", where="x", folder=tmp_path, draft=b"description = 'new'")
     assert file.tables() == {"description": "new"}
 

@@ -5,12 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from perfsuite.device.conditions import NO_CONDITIONS
 from perfsuite.device.profile import DEFAULT_MARGIN_RATIO, PEAK_KINDS, find_profile, profile_names
-from perfsuite.device.profile.search import shipped_file, shipped_names
+from perfsuite.device.profile.search import shipped_names
 from perfsuite.device.reach import WAYS, Reach
 from perfsuite.errors import DeviceError
 from perfsuite.workload.catalog import find as find_architecture
@@ -151,38 +149,3 @@ def test_the_nearest_device_is_offered() -> None:
     """A mistyped name is answered by one that is like it."""
     with pytest.raises(DeviceError, match=r"; did you mean rubikpi\?$"):
         find_profile("rubykpi", folders=())
-
-
-_RUBIKPI = shipped_file("rubikpi").place.read_bytes()
-_SPLICES = st.lists(
-    st.tuples(
-        st.integers(0, len(_RUBIKPI)),
-        st.integers(0, 20),
-        st.one_of(
-            st.binary(max_size=6), st.sampled_from([b"[", b"]]", b"=", b'"', b"inf", b"\n", b"1979-05-27", b"{}"])
-        ),
-    ),
-    min_size=1,
-    max_size=4,
-)
-
-
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(splices=_SPLICES)
-def test_a_damaged_profile_reads_or_is_one_line(splices: list[tuple[int, int, bytes]], tmp_path: Path) -> None:
-    """Whatever becomes of a file, it is a profile or a DeviceError of a single line that names it."""
-    content = _RUBIKPI
-    for place, n_gone, put in splices:
-        content = content[:place] + put + content[place + n_gone :]
-    (tmp_path / "board.toml").write_bytes(content)
-    assert _outcome(tmp_path) in ("", f"{tmp_path}/board.toml: ")
-
-
-def _outcome(folder: Path) -> str:
-    """Return how the line begins that a profile is refused with; nothing where it is taken."""
-    try:
-        find_profile("board", folders=(folder,))
-    except DeviceError as error:
-        is_line = str(error).isprintable()
-        return str(error)[: len(f"{folder}/board.toml: ")] if is_line else "more than a line"
-    return ""

@@ -81,7 +81,6 @@ def test_judging_may_be_left_out(tmp_path: Path) -> None:
 
 
 def test_a_host_of_ones_own_changes_no_other_device(tmp_path: Path) -> None:
-    """The defaults are those that ship."""
     put(tmp_path, "host", 'extends = "host"\n[judging]\nsession_spread_ratio = 0.01\n')
     put(tmp_path, "board", 'description = "a board"\n')
     assert found(tmp_path, "host").session_spread_ratio == 0.01
@@ -124,7 +123,6 @@ def test_a_circle_is_refused(tmp_path: Path) -> None:
 
 
 def test_an_unknown_base_is_told_with_the_file(tmp_path: Path) -> None:
-    """And with the name that may have been meant."""
     path = put(tmp_path, "board", 'extends = "rubikpy"\n')
     with pytest.raises(DeviceError) as caught:
         found(tmp_path, "board")
@@ -133,7 +131,6 @@ def test_an_unknown_base_is_told_with_the_file(tmp_path: Path) -> None:
 
 
 def test_a_mistake_below_is_told_with_the_file_below(tmp_path: Path) -> None:
-    """The file that is named is the one to fix."""
     base = put(tmp_path, "base", 'extends = "rubikpi"\n[reach]\nport = 0\n')
     put(tmp_path, "board", 'extends = "base"\n')
     with pytest.raises(DeviceError, match=rf"^{re.escape(str(base))}: reach\.port is 0, expected"):

@@ -65,7 +65,6 @@ def test_what_is_no_profile_is_not_listed(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_is_not_there_offers_nothing(tmp_path: Path) -> None:
-    """Nor does a file where a folder is expected."""
     (tmp_path / "devices").write_text("no folder")
     folders = (tmp_path / "devices", tmp_path / "gone")
     assert set(profile_names(folders=folders)) == set(shipped_names())

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from perfsuite.device.lock import hold_lock, lock_state
-from perfsuite.device.lock.state import LockOwner
+from perfsuite.device.lock import hold_lock, lock_holder
+from perfsuite.device.lock_owner import LockOwner
 from perfsuite.device.setup import installer
 from perfsuite.device.setup.installer import install
 from perfsuite.device.setup.set_up import LAUNCHER
@@ -61,7 +61,6 @@ def test_an_installation_answers_through_the_link(home: Path) -> None:
 
 
 def test_the_same_suite_is_not_installed_again(home: Path) -> None:
-    """What is there is asked, and stays."""
     before = (home / "venv").resolve()
     told = installed(home)
     assert not told["is_new"]
@@ -174,7 +173,7 @@ def test_it_ends_with_its_input_and_gives_the_lock_back(home: Path, tmp_path: Pa
     size = mark.stat().st_size
     time.sleep(0.3)
     assert mark.stat().st_size == size
-    assert lock_state(home) is None
+    assert lock_holder(home) is None
     installed(home)
 
 

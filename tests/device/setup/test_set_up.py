@@ -54,7 +54,6 @@ def test_termux_installs_with_pkg() -> None:
 
 
 def test_cmake_alone_is_a_remark() -> None:
-    """Pip brings a cmake where it can."""
     assert [needed for _, needed in missing(USUAL.replace("command:cmake", "other"))] == [False]
 
 

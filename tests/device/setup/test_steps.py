@@ -28,7 +28,6 @@ def is_alive(pid: int) -> bool:
 
 
 def test_steps_can_be_ended_from_another_thread(tmp_path: Path) -> None:
-    """`Steps.end` ends the program that runs, and no other one is started."""
     ended = steps(tmp_path)
     threading.Timer(0.3, ended.end).start()
     with pytest.raises(DeviceError, match="sleeping"):
@@ -68,7 +67,6 @@ time.sleep(60)
 
 
 def test_a_compiler_in_a_process_group_of_its_own_is_ended(tmp_path: Path) -> None:
-    """It is of the session of the step that has started it."""
     ended, pid_file = steps(tmp_path), tmp_path / "pid"
 
     def end_when_it_runs() -> None:

@@ -42,7 +42,6 @@ def test_the_wheel_holds_all_that_a_device_compiles_and_nothing_compiled() -> No
 
 
 def test_equal_content_is_an_equal_wheel() -> None:
-    """The digest is that of the content, and two wheels of it are the same bytes."""
     first, second = pack_suite(), pack_suite()
     assert hashlib.sha256(first.content).digest() == hashlib.sha256(second.content).digest()
     assert first.digest == second.digest == suite_digest()

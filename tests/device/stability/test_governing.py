@@ -173,7 +173,6 @@ def test_a_governor_that_reads_back_as_another_is_put_back_and_told(
 
 
 def test_a_governor_that_is_not_offered_is_not_tried(tmp_path: Path, folder: Path) -> None:
-    """The note names those that there are."""
     root, notes = plant("pixel8pro", tmp_path), list[str]()
     with governed(Conditions(gpu_governor="performance"), notes, folder=folder, root=root):
         assert governors(root, "sys/devices/platform/*.mali/governor") == ["quickstep"]
@@ -216,7 +215,6 @@ def test_without_a_restore_file_nothing_is_changed(tmp_path: Path) -> None:
 
 
 def test_what_somebody_else_sets_meanwhile_stays(tmp_path: Path, folder: Path) -> None:
-    """It is reported at the end."""
     root, notes = plant("raspberrypi5", tmp_path), list[str]()
     with governed(FAST, notes, folder=folder, root=root):
         put(root, POLICY, "powersave")
@@ -228,7 +226,6 @@ def test_what_somebody_else_sets_meanwhile_stays(tmp_path: Path, folder: Path) -
 def test_a_refusal_at_the_end_is_told_and_left_to_the_next_run(
     tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The restore file stays."""
     root, notes = plant("raspberrypi5", tmp_path), list[str]()
     monkeypatch.setattr("perfsuite.device.stability.restore_file.write_line", lambda *_: "Device or resource busy")
     with governed(FAST, notes, folder=folder, root=root):

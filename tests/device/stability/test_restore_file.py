@@ -7,8 +7,6 @@ import os
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
-from hypothesis import strategies as st
 
 from perfsuite.device.stability.restore_file import FILE_NAME, Change, keep, restore, restore_leftovers
 from perfsuite.device.stability.small_files import write_line
@@ -38,7 +36,6 @@ def left(folder: Path, root: Path, *changes: Change, now: str = "performance") -
 
 
 def test_nothing_left_says_nothing(folder: Path, root: Path) -> None:
-    """Most runs end well."""
     assert restore_leftovers(folder, root) == ()
 
 
@@ -52,7 +49,6 @@ def test_what_a_killed_run_left_is_restored(folder: Path, root: Path) -> None:
 
 
 def test_a_run_that_was_killed_before_its_first_write_left_nothing(folder: Path, root: Path) -> None:
-    """The file comes before the change."""
     left(folder, root, now="ondemand")
     assert restore_leftovers(folder, root) == ()
     assert not (folder / FILE_NAME).exists()
@@ -131,7 +127,6 @@ def test_within_a_run_what_it_has_set_is_restored(folder: Path, root: Path) -> N
 
 
 def test_the_file_of_another_process_that_runs_is_not_overwritten(folder: Path, root: Path) -> None:
-    """What that one has to restore would be lost."""
     put(root, "proc/1/stat", f"1 (init) S {' '.join(map(str, range(4, 30)))}")
     left(folder, root)
     other(folder, 1, process_start=22)
@@ -190,13 +185,11 @@ def test_a_file_that_names_anything_else_is_put_aside(folder: Path, root: Path, 
     assert (root / GOVERNOR).read_text() == "performance"
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50)
-@example('{"changes": [], "boot_id": "", "process_start": null, "process_id": 1e400}')
-@given(st.one_of(st.binary(max_size=60), st.recursive(st.none() | st.text(max_size=5), st.lists).map(json.dumps)))
-def test_a_damaged_file_is_one_line(folder: Path, root: Path, content: bytes | str) -> None:
-    """Whatever it holds, it is put aside, and nothing is set."""
-    folder.mkdir(exist_ok=True)
-    (folder / FILE_NAME).write_bytes(content if isinstance(content, bytes) else content.encode())
+@pytest.mark.parametrize("content", ["{", '{"changes": [], "boot_id": "", "process_start": null, "process_id": 1e400}'])
+def test_a_damaged_file_is_put_aside(folder: Path, root: Path, content: str) -> None:
+    """One line says so, and nothing is set."""
+    folder.mkdir()
+    (folder / FILE_NAME).write_text(content)
     assert len(restore_leftovers(folder, root)) == 1
     assert not (folder / FILE_NAME).exists()
 

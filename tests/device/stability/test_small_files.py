@@ -107,7 +107,6 @@ def test_no_content_raises(tmp_path: Path, content: bytes) -> None:
 
 
 def test_a_value_takes_the_place_of_a_longer_one(tmp_path: Path) -> None:
-    """Nothing of what was there stays behind."""
     path = put(tmp_path, "governor", "performance")
     assert write_line(path, "ondemand") is None
     assert path.read_text() == "ondemand"

@@ -89,7 +89,6 @@ def test_a_zone_that_never_moves_is_suspected(raspberry: Path) -> None:
 
 
 def test_a_zone_that_reads_nonsense_is_left_out_and_told(tmp_path: Path) -> None:
-    """The others decide."""
     raspberry = plant("rubikpi", tmp_path)
     put(raspberry, "sys/class/thermal/thermal_zone10/temp", "-274000")
     found = waited(raspberry, Clock(), 45.0)
@@ -114,7 +113,6 @@ def test_zones_that_all_read_nonsense_are_told_and_gate_nothing(raspberry: Path,
 
 
 def test_a_device_without_zones_is_told(tmp_path: Path) -> None:
-    """It begins without waiting."""
     clock = Clock()
     found = waited(tmp_path, clock)
     assert found.problem is None
@@ -296,7 +294,6 @@ def test_after_kill_nine_the_leftovers_are_restored(folder: Path, root: Path) ->
 
 
 def test_after_kill_nine_the_next_run_restores_first(folder: Path, root: Path) -> None:
-    """It says so, and what it restores at its own end is what was there before both."""
     ended_by(signal.SIGKILL, folder, root)
     with stabilised(FAST, folder=folder, root=root) as found:
         assert len(found.notes) == 3
@@ -304,7 +301,6 @@ def test_after_kill_nine_the_next_run_restores_first(folder: Path, root: Path) -
 
 
 def test_a_device_that_another_process_holds_is_refused(folder: Path, root: Path) -> None:
-    """Its restore file is not overwritten."""
     with stabilised(FAST, folder=folder, root=root):
         put(root, "proc/1/stat", f"1 (x) S {' '.join(map(str, range(4, 30)))}")
         kept = (folder / FILE_NAME).read_text().replace('"process_start": null', '"process_start": 22')

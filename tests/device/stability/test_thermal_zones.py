@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from perfsuite.device.stability.thermal_zones import find_zones, read_temperatures
-from tests.sys_trees import UNREADABLE, plant, put
+from tests.sys_trees import SMALL_CORES_OFF, UNREADABLE, ZONES_FAIL, plant, put
 
 
 @pytest.mark.parametrize(
@@ -17,6 +17,8 @@ from tests.sys_trees import UNREADABLE, plant, put
         ("orangepi5", ("bigcore0-thermal", 45.307)),
         ("raspberrypi5", ("cpu-thermal", 52.35)),
         ("pixel8pro", ("BIG", 58.0)),
+        (SMALL_CORES_OFF, ("cpu", 51.111)),
+        (ZONES_FAIL, ("B0D4", 62.0)),
     ],
 )
 def test_the_hottest_zone_of_a_board(tmp_path: Path, board: str, hottest: tuple[str, float]) -> None:
@@ -25,7 +27,6 @@ def test_the_hottest_zone_of_a_board(tmp_path: Path, board: str, hottest: tuple[
 
 
 def test_the_zones_that_count_can_be_named(tmp_path: Path) -> None:
-    """Others are not read at all."""
     zones = find_zones(plant("pixel8pro", tmp_path), ("quiet_therm", "G3D", "missing"))
     assert read_temperatures(zones).read == (("G3D", 50.0), ("quiet_therm", 40.5))
 

@@ -52,13 +52,11 @@ def test_what_holds_now_is_told(text: str, reasons: tuple[str, ...] | None) -> N
     ids=["the input has a voltage alone", "one that lies spoils the sum", "negative", "old firmware"],
 )
 def test_a_rail_needs_current_and_voltage(text: str, watts: float | None) -> None:
-    """A sum without one of them would be of other rails."""
     assert parse_rails_watts(text) == watts
 
 
 @given(st.text(max_size=200))
 def test_no_answer_raises(text: str) -> None:
-    """Whatever the firmware prints."""
     assert parse_throttled(text) is None or isinstance(parse_throttled(text), tuple)
     assert parse_rails_watts(text) is None or isinstance(parse_rails_watts(text), float)
 
@@ -121,7 +119,6 @@ def test_a_rate_that_cannot_be_is_left_out(tmp_path: Path, rate: str | Path | No
 
 
 def test_processors_that_are_not_told_count_once(tmp_path: Path) -> None:
-    """A group of unknown size is one."""
     root = plant("raspberrypi5", tmp_path)
     put(root, "sys/devices/system/cpu/cpufreq/policy0/related_cpus", "zero one")
     assert mean(root) == mean(root, 3) == 2400
@@ -183,7 +180,6 @@ def test_a_hot_phone_is_held_back(tmp_path: Path) -> None:
     ids=["locked by somebody: lowest and highest are one", "capped", "no rate", "too little voltage"],
 )
 def test_what_is_held_on_purpose_is_not_throttled(tmp_path: Path, file: str, value: str, is_throttled: bool) -> None:
-    """A cap is, and so is what the firmware says."""
     root = plant("raspberrypi5", tmp_path)
     put(root, file, value)
     assert look(root).is_throttled is is_throttled

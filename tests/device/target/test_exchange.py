@@ -28,7 +28,6 @@ def test_errors_and_output_do_not_wait_for_each_other() -> None:
 
 
 def test_the_last_of_the_errors_is_kept() -> None:
-    """Of errors beyond the limit the last remain."""
     both, _ = exchange(f"head -c {ERRORS_LIMIT_BYTES} /dev/zero >&2; echo end >&2")
     assert both.carry(lambda chunk: None, 20) == bytes(ERRORS_LIMIT_BYTES - 4) + b"end\n"
 

@@ -19,6 +19,7 @@ from perfsuite.device.target.opening import open_target
 from perfsuite.errors import DeviceError, LinkError
 
 from ...board_adb import fake_adb, refusing_adb
+from ...sys_trees import FIELD
 from .test_shell import HARD
 
 PHONE = Reach(way="adb", address="0123")
@@ -36,11 +37,9 @@ def test_words_arrive_though_adb_joins_them(tmp_path: Path, address: str) -> Non
     ("words", "meaning"),
     [
         ("error: no devices/emulators found", "adb sees no device; plug it in"),
-        ("error: more than one device/emulator", "adb sees several devices; name one as address"),
         ("error: device unauthorized.\nThis adb server's $ADB_VENDOR_KEYS is not set", "confirm on its screen"),
         ("error: device offline", "the device is offline to adb"),
         ("adb: device offline", "the device is offline to adb"),
-        ("error: device '0123' not found", "adb sees no such device; `adb devices` lists"),
         ("error: insufficient permissions for device: no permissions", "add the udev rule"),
         ("error: cannot connect to daemon", "`adb start-server` says why"),
         ("error: target doesn't support PTY args -Tt", "Android 7 is needed"),
@@ -54,6 +53,21 @@ def test_adbs_words_are_explained(tmp_path: Path, words: str, meaning: str) -> N
     assert meaning in str(failed.value)
     assert str(failed.value).startswith("adb 0123: ")
     assert "\n" not in str(failed.value)
+
+
+@pytest.mark.parametrize("words", ["error: more than one device/emulator", "error: device '0123' not found"])
+def test_devices_of_adb_are_listed_with_their_state(tmp_path: Path, words: str) -> None:
+    """Where one has to be named, each is, as an address takes it, and why it cannot be used."""
+    answer = FIELD / "20-phone-adb-answers" / "adb-devices.txt"
+    with fake_adb(tmp_path):
+        script = f'#!/bin/sh\n[ "$1" = devices ] && exec cat {answer}\necho "{words}" >&2; exit 1\n'
+        (tmp_path / "bin" / "adb").write_text(script)
+        with pytest.raises(LinkError) as failed:
+            open_target(PHONE).run(["true"])
+    assert str(failed.value).endswith(
+        "it sees adb:emulator-5554, offline: plug it in again, or `adb reconnect`; "
+        "adb:0A1B2C3D4E, unauthorized: confirm on its screen; adb:192.168.7.20:5555"
+    )
 
 
 def test_the_real_adb_has_no_device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -147,6 +161,5 @@ def test_every_way_opens_without_asking_the_device(way: str) -> None:
 
 
 def test_another_way_is_refused() -> None:
-    """A way that there is not is reported with those that there are."""
     with pytest.raises(DeviceError, match=r"'telnet': no way to a device; .* local, ssh, adb, serial"):
         open_target(Reach(way="telnet"))

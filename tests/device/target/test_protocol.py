@@ -221,7 +221,6 @@ def test_what_is_started_talks(target: Target) -> None:
 
 
 def test_the_same_content_is_not_sent_again(target: Target, folder: str, tmp_path: Path) -> None:
-    """A file that is there with the same content stays as it is; one with another content is replaced."""
     source = tmp_path / "source"
     source.write_bytes(b"one")
     place = f"{folder}/x"

@@ -102,7 +102,6 @@ def test_commands_share_a_connection(fresh_board: NamespaceBoard, target: Target
 
 
 def test_a_started_command_keeps_the_connection(board: NamespaceBoard) -> None:
-    """Where nobody keeps the target, what it started still has its link."""
     process = open_target(board.reach()).start(["cat"])
     assert process.communicate(b"word", timeout=20) == (b"word", b"")
 
@@ -160,7 +159,6 @@ def test_what_the_configuration_sends_stays_at_the_desk(tmp_path: Path, monkeypa
 
 
 def test_a_machine_without_a_folder_for_the_connection_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where no temporary folder can be made, that is one line with the folder."""
     monkeypatch.setattr("tempfile.tempdir", "/nonexistent")
     with pytest.raises(LinkError, match=r"no folder for ssh's shared .*/nonexistent/.*let TMPDIR name a folder"):
         SshLink(Reach(way="ssh", address="board"))
@@ -288,7 +286,6 @@ def test_a_cut_link_is_lost_within_its_limit(fresh_board: NamespaceBoard) -> Non
 
 
 def test_a_killed_command_is_no_lost_link(fresh_board: NamespaceBoard, target: Target) -> None:
-    """Where only the command there is killed, its status says so."""
     once(lambda: fresh_board.kill("^sleep 61") > 0)
     assert target.run(["sleep", "61"]).status == 137
 

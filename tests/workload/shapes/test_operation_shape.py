@@ -36,17 +36,14 @@ IDS = (
 
 @pytest.mark.parametrize("text", IDS)
 def test_a_shape_comes_back_from_its_id(text: str) -> None:
-    """Writing what an id names gives the id."""
     assert OperationShape.from_id(text).id == text
 
 
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("gemm", "not a shape"),
         ("gemm/m64-n512-k128", "not a shape"),
         ("conv/m64-n512-k128/f16", "not a shape"),
-        ("gemm/m0-n512-k128/f16", "not a shape"),
         ("gemm/m064-n512-k128/f16", "not a shape"),
         ("gemm/m64-n512/f16", "dimensions m, n; expected m, n, k"),
         ("gemm/m64-n512-k128-b2/f16", "expected m, n, k"),
@@ -57,19 +54,16 @@ def test_a_shape_comes_back_from_its_id(text: str) -> None:
     ],
 )
 def test_what_is_no_shape_is_refused(text: str, complaint: str) -> None:
-    """The error names the shape and what was expected."""
     with pytest.raises(ShapeError, match=complaint):
         OperationShape.from_id(text)
 
 
 def test_a_size_below_one_is_refused() -> None:
-    """There is no operation on nothing."""
     with pytest.raises(ShapeError, match="size of 1 or more"):
         OperationShape(operation=Operation.GEMV, type="f32", sizes=(0, 32))
 
 
 def test_other_sizes_leave_the_rest() -> None:
-    """Changing one dimension changes that one alone."""
     shape = OperationShape.from_id("bmm/b32-m1-n65-k128/f32").with_sizes(n=128)
     assert shape.id == "bmm/b32-m1-n128-k128/f32"
 
@@ -89,7 +83,6 @@ def test_costs_agree_with_the_catalogue_of_kernels(text: str, kernel: str) -> No
 
 
 def test_a_batched_product_is_as_many_products() -> None:
-    """b products cost b times one."""
     one, many = (OperationShape.from_id(f"bmm/b{b}-m3-n65-k128/f16") for b in (1, 7))
     assert (many.flops, many.moved_bytes, many.n_outputs) == (7 * one.flops, 7 * one.moved_bytes, 7 * one.n_outputs)
 
@@ -103,5 +96,4 @@ def test_attention_reads_keys_and_values_once_for_each_kv_head() -> None:
 
 
 def test_blocks_are_those_of_the_types() -> None:
-    """Plain numbers are blocks of one."""
     assert [block_values(name) for name in ("f32", "f16", "q8_0", "q4_0", "q4_k")] == [1, 1, 32, 32, 256]

@@ -8,19 +8,22 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from perfsuite.device.lock.state import LockOwner
+from perfsuite.device.lock_owner import LockOwner
 
 #: Takes the lock of a folder, says so, and gives it back when its input ends.
 _HOLDER = """
-import sys
+import os, sys
 from pathlib import Path
 from perfsuite.device.lock import hold_lock
-from perfsuite.device.lock.state import LockOwner
+from perfsuite.device.lock_owner import LockOwner
 from perfsuite.errors import PerfsuiteError
-folder, user, wait_s = Path(sys.argv[1]), sys.argv[2], float(sys.argv[3])
+folder, user, wait_s, uid, within = Path(sys.argv[1]), sys.argv[2], float(sys.argv[3]), int(sys.argv[4]), sys.argv[5]
+if uid:
+    os.setresuid(uid, uid, uid)
 owner = LockOwner.here(user=user, host="desk", run_id=user, purpose="pytest --device=board")
 try:
-    with hold_lock(owner, name="board", folder=folder, beat_s=0.05, wait_s=wait_s):
+    with hold_lock(owner, name="board", folder=folder, wait_s=wait_s):
+        exec(within)
         print("held", flush=True)
         sys.stdin.read()
 except PerfsuiteError as error:
@@ -33,9 +36,13 @@ def owner_called(user: str) -> LockOwner:
     return LockOwner.here(user=user, host="desk", run_id=user, purpose="pytest --device=board")
 
 
-def started_holder(folder: Path, user: str, wait_s: float = 0.0) -> subprocess.Popen[str]:
-    """Start a process that tries to have the lock; its first line says whether it has."""
-    command = [sys.executable, "-c", _HOLDER, str(folder), user, str(wait_s)]
+def started_holder(
+    folder: Path, user: str, *, wait_s: float = 0.0, uid: int = 0, within: str = ""
+) -> subprocess.Popen[str]:
+    """Start a process, of an account by its number, that tries to have the lock, and says whether it has.
+
+    `within` is what it does before it says so."""
+    command = [sys.executable, "-c", _HOLDER, str(folder), user, str(wait_s), str(uid), within]
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
 
@@ -45,22 +52,10 @@ def first_line(process: subprocess.Popen[str]) -> str:
     return process.stdout.readline().strip()
 
 
-def let_go(process: subprocess.Popen[str]) -> None:
-    """End a holder's input: it gives the lock back as soon as it has it."""
-    assert process.stdin is not None
-    process.stdin.close()
-    process.stdin = None
-
-
-def ended(process: subprocess.Popen[str]) -> None:
-    """Let a holder give the lock back, and wait for its end."""
-    process.communicate(timeout=20)
-
-
 @contextmanager
-def held_by(folder: Path, user: str) -> Iterator[subprocess.Popen[str]]:
+def held_by(folder: Path, user: str, *, uid: int = 0, within: str = "") -> Iterator[subprocess.Popen[str]]:
     """Have another process hold the lock."""
-    process = started_holder(folder, user)
+    process = started_holder(folder, user, uid=uid, within=within)
     try:
         assert first_line(process) == "held"
         yield process

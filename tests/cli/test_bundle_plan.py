@@ -1,0 +1,73 @@
+"""``perfsuite bundle --plan`` reads its options before it compiles, and says how the build may be compared."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from perfsuite.cli import bundle_plan, main
+from perfsuite.measure.bundle.making import Bundle
+from perfsuite.records.bundle import read_manifest
+from tests.command_streams import Refused, Streams
+
+from .test_devices_setup_bundle import plant_bundle
+
+_MAKE = "perfsuite.measure.bundle.making.make_bundle"
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--device=rubikpi"], "--plan: nobody can ask rubikpi how many cores it has; say --threads=N"),
+        (["--device=rubikpi", "--threads=0"], "--threads=0: expected an integer of 1 or more"),
+        (["--device=rubikpi", "--threads=2", "--scenario=nonsense"], "scenario 'nonsense' is unknown"),
+        (["--device=rubykpi", "--threads=2"], "--device=rubykpi: no such device"),
+        (["--device=rubikpi", "--threads=2", "--perf-sweep=sizes"], "--perf-sweep=sizes: 'sizes' is unknown"),
+        (["--threads=2"], "--plan: name the device behind '--', as --device=NAME"),
+    ],
+)
+def test_what_cannot_be_planned_is_refused_before_anything_is_compiled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], told: str, refused: Refused
+) -> None:
+    monkeypatch.setattr(_MAKE, lambda *_: pytest.fail("something is compiled"))
+    folder = tmp_path / "job"
+    assert refused(["bundle", "--quiet", "--plan", "-o", str(folder), "--", *words]).startswith(
+        f"perfsuite: error: {told}"
+    )
+    assert not folder.exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--plan", "--old-llama=nowhere", "--", "--device=rubikpi", "--threads=2"], "nowhere: is not a checkout"),
+        ([], "is not a bundle; name another folder with -o"),
+    ],
+)
+def test_what_a_bundle_needs_is_looked_for_before_anything_is_compiled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], told: str, refused: Refused
+) -> None:
+    monkeypatch.setattr(_MAKE, lambda *_: pytest.fail("something is compiled"))
+    folder = tmp_path if not words else tmp_path / "job"
+    (tmp_path / "mine").touch()
+    assert told in refused(["bundle", "--quiet", "-o", str(folder), *words])
+
+
+def test_a_plan_says_what_its_times_are_compared_with(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Streams
+) -> None:
+    """Another compiler or processor makes another build, as 'perfsuite devices setup' does."""
+    made = plant_bundle(tmp_path / "bundle")
+    monkeypatch.setattr(_MAKE, lambda *_: Bundle(folder=made, manifest=read_manifest(made)))
+
+    def ask(words: list[str], **_: object) -> None:
+        (Path(words[-1].partition("=")[2]) / "requests").mkdir()
+
+    monkeypatch.setattr(bundle_plan, "refuse_mistakes", lambda *_, **__: None)
+    monkeypatch.setattr(bundle_plan, "ask_pytest", ask)
+    words = ["bundle", "--quiet", "--plan", "-o", str(tmp_path / "job"), "--", "--device=rubikpi", "--threads=2"]
+    assert main(words) == 0
+    manifest = read_manifest(made)
+    told = f"built by {manifest.compiler} for {manifest.processor}: compare its times with plans built so, "
+    assert f"{told}not with what 'perfsuite devices setup' builds\n" in capsys.readouterr().out
