@@ -96,9 +96,13 @@ class LoopbackBoard:
 def _own_run() -> list[str]:
     """As root, sshd needs a folder in /run, which must not be left there: it gets a /run of its own.
 
-    The device's lock is there, too, so that runs of the tests side by side do not contend for this machine's.
+    The device's lock is there, and another file in the place of the one in /tmp, so that runs of the tests side by side
+    do not contend for this machine's.
     """
     folders = "mkdir -m 755 /run/sshd && mkdir -m 1777 /run/lock"
+    lock = "/tmp/perfsuite.lock"
+    folders += f" && touch {lock} /run/lock.of-tmp && chmod 666 {lock} /run/lock.of-tmp"
+    folders += f" && mount --bind /run/lock.of-tmp {lock}"
     mounts = f'mount -t tmpfs -o mode=755 board /run && {folders} && exec "$@"'
     return [*own_mounts(), "sh", "-c", mounts, "sh"] if os.geteuid() == 0 else []
 

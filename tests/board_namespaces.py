@@ -28,6 +28,8 @@ What a board has:
 ``rootfs`` is the folder of another system, such as Debian for arm64 (`tests.arm_root`), whose programs this machine
 runs under an emulator: the board has its files, of which nothing is written. Its kernel stays this machine's.
 
+``without`` names libraries of this machine that the board has not, such as ``libgomp.so*``.
+
 ``sys_tree`` is a folder shaped like ``/sys``: what it has is what the board has, and what the board
 writes is written to its files.
 
@@ -236,6 +238,7 @@ class NamespaceBoard:
         home_bytes: int = 512 << 20,
         clock: bool = False,
         shell: str = "",
+        without: str = "",
     ) -> None:
         # Not below /tmp, which a board has for itself.
         self._work = new_work_folder("/var/tmp")
@@ -250,6 +253,7 @@ class NamespaceBoard:
             self._new_kernel(home_bytes, rootfs)
             self._plug_in()
             self._furnish(sys_tree)
+            self._hide(without)
             self.files = SshdFiles(folder=self.folder, address=self.address, port=_PORT, user="root")
             self.files.write(clock_variables(self.folder) if clock else {})
             if shell:
@@ -390,6 +394,17 @@ class NamespaceBoard:
             self._in_kernel("\n".join(sys_mounts(sys_tree.resolve(), self.folder / "system" / "sys")))
         if self._root != Path("/"):
             self._in_kernel(f"mount --rbind /sys {self._root}/sys")
+
+    def _hide(self, libraries: str) -> None:
+        """Lay a folder over each that has one of this machine's libraries, in which it is not."""
+        found = sorted(Path("/usr/lib").rglob(libraries)) if libraries else []
+        for at, folder in enumerate(dict.fromkeys(each.parent for each in found)):
+            layer = self.folder / "system" / f"hidden-{at}"
+            gone = "; ".join(f"mknod {layer}/upper/{each.name} c 0 0" for each in found if each.parent == folder)
+            self._in_kernel(
+                f"mkdir -p {layer}/upper {layer}/work; {gone}; "
+                f"mount -t overlay -o lowerdir={folder},upperdir={layer}/upper,workdir={layer}/work board {folder}"
+            )
 
     def _boot(self) -> None:
         """Start what a reboot ends: processes, /run, /tmp; its init keeps sshd running."""

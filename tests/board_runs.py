@@ -19,6 +19,7 @@ from typing import Any
 
 import psutil
 
+from perfsuite.device.lock import lock_holder
 from perfsuite.device.reach import Reach
 from perfsuite.device.work_folder import WorkFolder, new_work_folder
 from perfsuite.records.outcome import NOTHING_JUDGED_EXIT
@@ -219,7 +220,7 @@ class Desk:
 
 
 def in_replicate(run: RunningRun, board: NamespaceBoard, number: int) -> None:
-    """Wait until the board is at this replicate of the engine; the first worker of a run surveys the ceilings."""
+    """Wait until the board is at this replicate of the engine; before it one looks for OpenCL, and one for ceilings."""
     seen: set[int] = set()
 
     def is_there() -> bool:
@@ -227,7 +228,7 @@ def in_replicate(run: RunningRun, board: NamespaceBoard, number: int) -> None:
         workers = board.processes(_WORKER)
         # What a worker starts has the worker's command line until it has one of its own.
         seen.update(worker for worker in workers if not _is_of(worker, workers))
-        return len(seen) > number
+        return len(seen) > number + 1
 
     awaited(is_there, LIMIT_S)
 
@@ -247,7 +248,7 @@ def kill_worker(board: NamespaceBoard) -> None:
 
 def is_let_go(board: NamespaceBoard) -> bool:
     """Whether nobody has the board: neither an agent nor a lock is left."""
-    return not board.processes(AGENT) and not list(board.outside("/run/lock").glob("perfsuite*"))
+    return not board.processes(AGENT) and lock_holder(board.outside("/run/lock")) is None
 
 
 def awaited_free(board: NamespaceBoard, look: Callable[[], bool] = lambda: True) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import gc
 import os
 import signal
@@ -15,9 +16,11 @@ from hypothesis import HealthCheck, settings
 from rich.table import Table
 
 from perfsuite.cli import answer
+from perfsuite.errors import PerfsuiteError
 from perfsuite.measure.ebpf_helper import ebpf_obstacle, find_helper
 from perfsuite.measure.plan import load_record
 from perfsuite.records.events import EngineRecord
+from perfsuite.records.whole_file import write_whole_bytes
 from tests.command_streams import phase_run as phase_run
 from tests.command_streams import refused as refused
 
@@ -51,6 +54,12 @@ settings.load_profile("untimed")
 
 DATA = Path(__file__).parent / "data"
 
+#: What people and programs read of a view, whole: ``golden`` compares with it.
+GOLDEN = DATA / "golden"
+
+#: Compares a text with the golden file of a name.
+Golden = Callable[[str, str], None]
+
 #: The run that tests/data holds: 64 tokens of prompt, 24 generated, two layers of SmolLM2-135M in Q8_0, two threads.
 STORED_MODEL = "smollm2-135m-l2-q8_0"
 
@@ -74,6 +83,16 @@ def own_locks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         yield folder
 
 
+@pytest.fixture(scope="session", autouse=True)
+def shared_engine_cache(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Let the processes of one run of tests share what is compiled, which is kept by its content."""
+    if hasattr(request.config, "workerinput"):
+        own = tmp_path_factory.getbasetemp()
+        shared = own.parent / "engine-cache"
+        shared.mkdir(exist_ok=True)
+        (own / "engine-cache").symlink_to(shared)
+
+
 @pytest.fixture(autouse=True)
 def narrow_tables(monkeypatch: pytest.MonkeyPatch) -> None:
     """Hold every table that a command prints in a test against a terminal of 80 columns as well."""
@@ -84,6 +103,23 @@ def narrow_tables(monkeypatch: pytest.MonkeyPatch) -> None:
         prints(table)
 
     monkeypatch.setattr(answer, "_print_table", holding)
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> Golden:
+    """Compare a text with the file of that name, and show what differs; with ``--update-golden``, write the file."""
+
+    def compare(name: str, text: str) -> None:
+        path = GOLDEN / name
+        if request.config.getoption("--update-golden"):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_whole_bytes(path, text.encode(), PerfsuiteError)
+        stored = path.read_bytes().decode() if path.exists() else ""
+        if stored != text:
+            lines = (each.splitlines(keepends=True) for each in (stored, text))
+            pytest.fail("".join(difflib.unified_diff(*lines, f"golden/{name}", "now")), pytrace=False)
+
+    return compare
 
 
 @pytest.fixture(scope="session")
@@ -168,6 +204,11 @@ def linked_board(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPa
         request.getfixturevalue("requires_loopback_board")
     with made_linked_board(request.param, tmp_path_factory.mktemp("board") / "there") as board:
         yield board
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option with which golden files are written."""
+    parser.addoption("--update-golden", action="store_true", help="write tests/data/golden instead of comparing to it")
 
 
 def pytest_configure(config: pytest.Config) -> None:

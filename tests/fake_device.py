@@ -127,6 +127,8 @@ class FakeDevice:
     #: Whether there are cases of llama-cpp-python, and how much slower each part of it is.
     has_binding: bool = False
     part_slowdown: dict[Part, float] = field(default_factory=dict)
+    #: Why the old engine does not run beneath it.
+    old_binding_error: str = ""
     #: An operator that the old side of a pair calls by another name.
     renamed_op: str | None = None
     contended: bool = False
@@ -217,6 +219,10 @@ class FakeDevice:
 
     def run_in_turns(self, plans: tuple[TurnsPlan, TurnsPlan], **_: object) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return what a pair of workers would send; a slowdown is one of the new side."""
+        if isinstance(plans[0], BindingPlan):
+            if self.old_binding_error:
+                raise MeasurementError(self.old_binding_error)
+            return self._binding(plans[0], is_new=False), self._binding(plans[1])
         if isinstance(plans[1], BindingPlan):
             return self._turns(plans[0].llama, is_new=False), self._binding(plans[1])
         old, new = (self._turns(plan.llama, is_new=side == 1) for side, plan in enumerate(plans))
@@ -230,21 +236,23 @@ class FakeDevice:
         slowed = stretched(record, self.slowdown if is_new else {}, noise=self._random.uniform(1.0, 1.001))
         return {"engine": slowed.to_plain(), "contention": self._contention(), "peak_rss_bytes": 10**8}
 
-    def _binding(self, plan: BindingPlan) -> dict[str, Any]:
+    def _binding(self, plan: BindingPlan, *, is_new: bool = True) -> dict[str, Any]:
         """Return what the worker beneath llama-cpp-python would send: a prompt and four tokens by each door."""
         self.plans.append(plan)
-        requests = tuple(self._request(door) for door in Door)
-        record = BindingRecord(load_ns=10**8, requests=requests, span_cost_ns=500)
+        requests = tuple(self._request(door, self.part_slowdown if is_new else {}) for door in Door)
+        record = BindingRecord(
+            load_ns=round(10**8 * self._random.uniform(1.0, 1.001)), requests=requests, span_cost_ns=500
+        )
         engine = {"engine": self.payload["engine"], **self._circumstances()}
         return {"binding": msgspec.to_builtins(record), **engine}
 
-    def _request(self, door: Door) -> Request:
+    def _request(self, door: Door, slowdown: Mapping[Part, float]) -> Request:
         now_ns, spans, token_ns = 0, [], []
         for at in range(5):
             for part in (Part.TOKENIZE,)[at:] + _PARTS[door]:
-                length_ns = _PART_NS[part] * self.part_slowdown.get(part, 1.0) * self._random.uniform(1.0, 1.001)
+                length_ns = _PART_NS[part] * slowdown.get(part, 1.0) * self._random.uniform(1.0, 1.001)
                 spans.append(PartSpan(part=part, start_ns=now_ns, end_ns=now_ns + round(length_ns)))
-                now_ns = spans[-1].end_ns + 10**4
+                now_ns = spans[-1].end_ns + round(10**4 * self._random.uniform(1.0, 1.001))
             token_ns.append(now_ns)
         return Request(door=door, start_ns=0, token_ns=tuple(token_ns), spans=tuple(spans))
 
@@ -266,12 +274,13 @@ class FakeDevice:
     def _kernels(self, plan: KernelPlan) -> dict[str, Any]:
         if self.kernel_error:
             raise self.kernel_error
-        new = [self._kernel(case_id, self.kernel_slowdown.get(case_id, 1.0)) for case_id in plan.case_ids]
-        old = [self._kernel(case_id, 1.0) for case_id in plan.case_ids if plan.old_kernels_dir]
+        slowdowns = {case_id: self.kernel_slowdown.get(case_id, 1.0) for case_id in plan.case_ids}
+        new = [self._kernel(case_id, slowdown, plan.n_rounds) for case_id, slowdown in slowdowns.items()]
+        old = [self._kernel(case_id, 1.0, plan.n_rounds) for case_id in plan.case_ids if plan.old_kernels_dir]
         return {"kernels": new, "old_kernels": old, **self._circumstances()}
 
-    def _kernel(self, case_id: str, factor: float) -> dict[str, Any]:
-        begins_ns = [launch * 10**10 for launch in range(5)]
+    def _kernel(self, case_id: str, factor: float, n_rounds: int) -> dict[str, Any]:
+        begins_ns = [launch * 10**10 for launch in range(5 * n_rounds)]
         return {
             "case_id": case_id,
             "error_norm": 1.0 if self.wrong_kernels else 1e-7,
@@ -280,6 +289,7 @@ class FakeDevice:
             "submit_ns": [at + 2 for at in begins_ns],
             "start_ns": [at + 3 for at in begins_ns],
             "end_ns": [at + int(10**8 * factor * self._random.uniform(1.0, 1.001)) for at in begins_ns],
+            "n_per_round": 5,
         }
 
     def _llama(self, _: LlamaPlan) -> dict[str, Any]:
@@ -324,7 +334,9 @@ def stretched(record: EngineRecord, slowdown: Mapping[str, float], noise: float 
         shifts.append((launch, begin, delay))
         first_start_ns = None if entry < 0 else entry + begin
         events.append(evaluation(launch + begin, *ends, graph=graph, first_start_ns=first_start_ns))
-    spans = tuple(_shifted(span, shifts) for span in record.spans)
+    after_ns = round((noise - 1.0) * 1e4)  # so that what no operator makes up scatters, too
+    shifted = (_shifted(span, shifts) for span in record.spans)
+    spans = tuple(replace(span, end_ns=span.end_ns + after_ns) for span in shifted)
     return replace(record, spans=spans, events=b"".join(events))
 
 

@@ -1,9 +1,9 @@
 """Stands in for pytest in the tests of nights: takes a cell's options, and leaves what a run of the suite leaves.
 
 Each start is a line of ``$PWD/starts``; what it does is stated by the model: ``passes``, ``fails``, ``breaks``
-(always), ``fixes`` (breaks the first time), ``hangs``, ``slow``, ``undecided`` (judges nothing), ``waits`` (for 3 s,
-which it says) or ``loses`` (breaks on the board that the first of these got). With ``--farm=HOST:PORT`` it borrows a
-board for that time.
+(always), ``fixes`` (breaks the first time), ``hangs``, ``slow``, ``undecided`` (judges nothing), ``suspects``,
+``waits`` (for 3 s, which it says) or ``loses`` (breaks on the board that the first of these got). With
+``--farm=HOST:PORT`` it borrows a board for that time.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 from perfsuite.device.farm.borrowing import borrowed_board
 from perfsuite.device.farm.request import farm_request
 from perfsuite.device.reach import Reach
-from perfsuite.records.outcome import NOTHING_JUDGED_EXIT
+from perfsuite.records.outcome import NOTHING_JUDGED_EXIT, SUSPECT_EXIT
 
 JUNIT = (
     '<testsuites><testsuite name="pytest" tests="1" failures="{0}" errors="0" skipped="0">{1}</testsuite></testsuites>'
@@ -59,11 +59,11 @@ def _measured(model: str, folder: Path, junit: Path) -> int:
     if model == "breaks" or (model == "mends" and not folder.with_name(f"{folder.name}.attempt-1").exists()):
         print("ERROR: ssh board: the link was lost")
         return 4
-    outcome = {"fails": "regressed", "undecided": "inconclusive"}.get(model, "pass")
+    outcome = {"fails": "regressed", "undecided": "inconclusive", "suspects": "suspect"}.get(model, "pass")
     case: dict[str, Any] = {"id": "phase/decode", "outcome": outcome}
     (folder / "run.json").write_text(json.dumps({"schema": 1, "interrupted": False, "cases": [case]}))
     junit.write_text(JUNIT.format(int(model == "fails"), '<testcase classname="c" name="decode"/>'))
-    return {"fails": 1, "undecided": NOTHING_JUDGED_EXIT}.get(model, 0)
+    return {"fails": 1, "undecided": NOTHING_JUDGED_EXIT, "suspects": SUSPECT_EXIT}.get(model, 0)
 
 
 def _note(name: str, text: str) -> None:

@@ -1,10 +1,14 @@
-"""The ``/sys`` and ``/proc`` of four boards, made from the texts in tests/device/trees."""
+"""The ``/sys`` and ``/proc`` of boards, made from the texts in tests/device/trees and tests/data/field."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 TREES = Path(__file__).parent / "device" / "trees"
+FIELD = Path(__file__).parent / "data" / "field"
+
+#: A board whose small processors, among them the first, are off; a laptop most of whose zones cannot be read.
+SMALL_CORES_OFF, ZONES_FAIL = "17-board-rk3399-small-cores-off", "18-laptop-thermal-zones-fail"
 
 BOARDS = ("rubikpi", "orangepi5", "raspberrypi5", "pixel8pro")
 
@@ -15,10 +19,12 @@ UNWRITABLE = Path("/proc/sys/kernel/ostype")  # EACCES or EPERM, for root, too; 
 
 def plant(board: str, root: Path) -> Path:
     """Make a board's tree below a folder, and return that."""
-    for line in (TREES / f"{board}.txt").read_text(encoding="utf-8").splitlines():
+    text = FIELD / board / "tree.txt" if (FIELD / board).is_dir() else TREES / f"{board}.txt"
+    for line in text.read_text(encoding="utf-8").splitlines():
         if line and not line.startswith("#"):
             path, _, content = line.partition(" =")
-            put(root, path, content.removeprefix(" ").replace("\\n", "\n"))
+            link, _, target = content.removeprefix(" ").partition("-> ")
+            put(root, path, Path(target) if not link and target else link.replace("\\n", "\n").replace("\\0", "\0"))
     return root
 
 

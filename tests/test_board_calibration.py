@@ -13,8 +13,8 @@ import pytest
 
 from perfsuite.cli import main
 from perfsuite.device.fingerprint import host_fingerprint
-from perfsuite.device.lock import hold_lock, lock_state
-from perfsuite.device.lock.state import LockOwner
+from perfsuite.device.lock import hold_lock, lock_holder
+from perfsuite.device.lock_owner import LockOwner
 from perfsuite.expectation.timing.calibration import Calibration
 from perfsuite.measure.board.identity import board_identity
 from perfsuite.measure.calibration_store import find_calibration
@@ -30,11 +30,11 @@ from .synthetic_calibration import N_THREADS
 _AGENT = """
 import sys
 from pathlib import Path
-from perfsuite.device.lock import holding
+from perfsuite.device import lock
 from perfsuite.measure import launch
 from perfsuite.measure.board import agent, local_board
 home = Path({home!r})
-holding.lock_folders = lambda: (home / "locks",)
+lock.lock_folders = lambda: (home / "locks",)
 local_board.materialize = lambda weights, cache_dir: cache_dir / f"{{weights.name}}.gguf"
 launch._command = lambda plan, *files: (str(home / "worker"), *map(str, files))
 sys.exit(agent.main())
@@ -91,7 +91,7 @@ def test_a_calibration_over_a_link_serves_the_runs_over_it(
     assert stored_ceilings(host_fingerprint(), N_THREADS, cache_dir) is None
     assert _header() == f"calibration of {found.recorded_at}"
     assert not list(bench.home.glob("cache/perfsuite/calibrations/*"))
-    assert lock_state(bench.home / "locks") is None
+    assert lock_holder(bench.home / "locks") is None
 
 
 @pytest.mark.long

@@ -6,6 +6,7 @@ Each fault ends in one clear line, keeps what was measured, and leaves a board o
 from __future__ import annotations
 
 import os
+import platform
 import shutil
 import signal
 import socket
@@ -19,14 +20,19 @@ import platformdirs
 import psutil
 import pytest
 
-from perfsuite.device.lock.reading import account_name
+from perfsuite.device.lock_owner import account_name
+from perfsuite.measure.bundle import making
+from perfsuite.measure.bundle.making import BundleOrder
+from perfsuite.measure.bundle.targets import target_of
+from perfsuite.measure.engine import find_engine
 from perfsuite.records.outcome import NOTHING_JUDGED_EXIT
 from perfsuite.workload.weights import materialize, resolve
 from tests.board_namespaces import clock_library
 
 from . import farm_daemons
 from .board_namespaces import NamespaceBoard
-from .board_runs import AGENT, NOTHING, Desk, EndedRun, awaited_free, in_replicate, is_let_go, kill_worker
+from .board_runs import AGENT, LIMIT_S, NOTHING, Desk, EndedRun, awaited_free, in_replicate, is_let_go, kill_worker
+from .cli.test_ingest import own_engine
 from .farm_daemons import awaited
 
 #: The governor that a board has, and the one that the desks' profile asks for.
@@ -83,8 +89,6 @@ class Bench:
         self.board.free_disk()
         self.board.link_up()
         self.board.files.trust()
-        for lock in self.board.outside("/run/lock").glob("*"):
-            shutil.rmtree(lock)
         self.reset_governor()
 
 
@@ -131,6 +135,33 @@ def test_a_board_has_the_cases_of_a_local_run(bench: Bench) -> None:
     assert here.record is not None
     assert [each.record["board"]["is_linked"] for each in (there, here) if each.record] == [True, False]
     bench.await_rest()
+
+
+@pytest.mark.long
+@pytest.mark.measures
+def test_the_baselines_build_runs_on_a_board_without_openmp(
+    start_board: Callable[..., NamespaceBoard], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a bundle brings beside llama.cpp is kept with the build: a later run measures it again, in pairs."""
+    board = start_board(without="libgomp.so*")
+    assert board.run("sh", "-c", "ls /usr/lib/*/libgomp.so*").returncode != 0
+    assert "libgomp.so.1 => not found" in board.run("ldd", str(find_engine().library("libggml-cpu"))).stdout
+    engine = own_engine(tmp_path / "engine")
+    monkeypatch.setattr(making, "build_engine", lambda *_: engine)
+    target = target_of(platform.machine(), has_glibc=True)
+    order = BundleOrder(target=target, processor=target.processor(None))
+    bundle = making.make_bundle(order, tmp_path / "cache", lambda *_: None).folder
+    desk = Desk(folder=tmp_path / "desk", reach=board.reach(), limit_s=5 * LIMIT_S)
+    try:
+        done = desk.perfsuite("devices", "setup", desk.name, "--bundle", str(bundle))
+        assert done.returncode == 0, done.stderr
+        recorded = desk.run("--baseline=record")
+        assert recorded.errors == [], recorded.output
+        paired = desk.run("--baseline=compare", "--perf-budget=1s")
+        assert "in pairs against the build of the baseline" in paired.output, paired.output
+        assert {each["n_pairs"] is not None for each in paired.cases.values()} == {True}, paired.output
+    finally:
+        desk.clear()
 
 
 def test_a_link_that_comes_back_costs_nothing(bench: Bench) -> None:
@@ -190,20 +221,17 @@ def test_an_agent_that_is_killed_is_followed_by_another(bench: Bench) -> None:
 
 
 @pytest.mark.long
-def test_what_two_kills_leave_is_explained_and_unlocked(bench: Bench) -> None:
-    """Where agent and desk are killed at once, the next run names the command that frees and restores the board."""
+def test_what_two_kills_leave_is_taken_over(bench: Bench) -> None:
+    """Where agent and desk are killed at once, the next run takes the board, restores it, and says so."""
     run = bench.desk.start("--perf-replicates=50")
     in_replicate(run, bench.board, 2)
     os.kill(run.process.pid, signal.SIGSTOP)
     assert bench.board.kill(AGENT) == 1
     run.kill()
-    refused = bench.desk.run(*NOTHING)
-    assert (refused.status, bench.governor) == (REFUSED, ASKED), refused.output
-    assert "perfsuite devices unlock myboard" in only_error(refused)
-    assert refused.record is None
-    told = bench.desk.perfsuite("devices", "unlock", "myboard")
-    assert told.returncode == 0, told.stderr
-    bench.require_next_run(measures=True)
+    assert bench.governor == ASKED
+    ended = bench.desk.run("--perf-replicates=1")
+    assert (ended.status, ended.errors, ended.sample_counts) == (NOTHING_JUDGED_EXIT, [], {1}), ended.output
+    bench.await_rest()
 
 
 @pytest.mark.long
@@ -273,28 +301,6 @@ def test_a_disk_that_fills_up_costs_nothing_measured(bench: Bench) -> None:
     assert len(ended.errors) == (ended.status == FAILED), ended.output
     assert min(ended.sample_counts) >= 1
     bench.require_next_run()
-
-
-def test_another_host_key_is_refused(bench: Bench) -> None:
-    """A board whose host key has changed is not reached, and the line says how a user who knows why goes on."""
-    bench.board.change_host_key()
-    line = only_error(ended := bench.desk.run())
-    assert ended.status == REFUSED
-    assert "host key" in line
-    assert "ssh-keygen -f" in line
-    bench.board.files.trust()
-    bench.require_next_run()
-
-
-def test_another_key_is_refused(bench: Bench) -> None:
-    """A key that the board does not accept is named, with the command that gives the board one; nobody is asked."""
-    key = bench.desk.folder / "other_key"
-    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key], check=True, timeout=20)
-    bench.desk.write_profile(replace(bench.board.reach(), identity_file=str(key)))
-    line = only_error(ended := bench.desk.run())
-    assert ended.status == REFUSED
-    assert f"the key {key} is not accepted" in line
-    assert "ssh-copy-id" in line
 
 
 @pytest.mark.long

@@ -18,7 +18,6 @@ from perfsuite.device.target.shell_target import Target
 from perfsuite.device.work_folder import sweep
 from tests.board_namespaces import clock_library
 
-from . import board_loopback
 from .board_loopback import LoopbackBoard, loopback_obstacle
 from .board_namespaces import NamespaceBoard, board_obstacle
 
@@ -45,17 +44,6 @@ def test_what_is_missing_for_a_board_is_told(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr("shutil.which", lambda *_, **__: None)
     for obstacle in (board_obstacle, loopback_obstacle):
         assert obstacle.__wrapped__() == "there is no ssh; 'make test-needs' installs it"
-
-
-def test_a_board_is_a_machine_of_its_own(fresh_board: NamespaceBoard) -> None:
-    """Name, machine id, boot id, home, /tmp and processes are not this machine's."""
-    target = opened(fresh_board)
-    script = "hostname; cat /etc/machine-id /proc/sys/kernel/random/boot_id; echo $HOME; ls -A /tmp; ls -d /proc/[0-9]*"
-    told = target.run(["sh", "-c", script]).text.split("\n")
-    assert told[:4] == [fresh_board.hostname, fresh_board.machine_id, fresh_board.boot_id, str(fresh_board.home)]
-    assert 1 < len(told[4:]) < 15
-    assert socket.gethostname() != fresh_board.hostname
-    target.close()
 
 
 def test_nothing_of_a_board_is_left(requires_board: None) -> None:
@@ -89,13 +77,6 @@ def test_nothing_of_a_board_is_left_after_a_kill(requires_board: None) -> None:
     assert not any(map(os.path.lexists, places))
     sweep(str(Path(folder).parent))  # as the next tests do
     assert not Path(folder).exists()
-
-
-def test_boards_stand_side_by_side(start_board: Callable[..., NamespaceBoard]) -> None:
-    """Two boards have two names and two addresses, and each answers for itself."""
-    boards = [start_board(), start_board()]
-    assert [opened(each).run(["hostname"]).text for each in boards] == [each.hostname for each in boards]
-    assert boards[0].address != boards[1].address
 
 
 def test_a_reboot_ends_processes_and_keeps_the_home(fresh_board: NamespaceBoard) -> None:
@@ -154,26 +135,7 @@ def test_a_wrong_clock_is_wrong_in_running_processes(start_board: Callable[..., 
     assert seen[1][1] - seen[0][1] < 60
 
 
-def test_a_tree_stands_for_sys(start_board: Callable[..., NamespaceBoard], tmp_path: Path) -> None:
-    """What the tree has is what the board has, the rest is the machine's, and what the board writes is in the tree."""
-    zone = tmp_path / "sys" / "class" / "thermal" / "thermal_zone0"
-    policy = tmp_path / "sys" / "devices" / "system" / "cpu" / "cpufreq" / "policy0"
-    for folder in (zone, policy):
-        folder.mkdir(parents=True)
-    (zone / "temp").write_text("41000\n")
-    (policy / "scaling_governor").write_text("ondemand\n")
-    script = (
-        "cat /sys/class/thermal/thermal_zone0/temp /sys/devices/system/cpu/cpufreq/policy0/scaling_governor;"
-        "echo performance >/sys/devices/system/cpu/cpufreq/policy0/scaling_governor; ls /sys/class/net | grep -c lo;"
-        "ls /sys/devices/system/cpu | grep -c online; ls /sys/class | grep -cx -e hwmon -e power_supply"
-    )
-    told = opened(start_board(sys_tree=tmp_path / "sys")).run(["sh", "-c", script])
-    assert told.text.split("\n") == ["41000", "ondemand", "1", "1", "0"]
-    assert (policy / "scaling_governor").read_text() == "performance\n"
-
-
 def test_processes_are_killed_by_what_they_are_called(fresh_board: NamespaceBoard) -> None:
-    """A pattern kills its processes on the board, and no process of this machine."""
     own = subprocess.Popen(["sleep", "4321"])
     fresh_board.run("sh", "-c", "(setsid sleep 4321 >/dev/null 2>&1 &)")
     assert fresh_board.kill("sleep 4321") == 1
@@ -182,21 +144,11 @@ def test_processes_are_killed_by_what_they_are_called(fresh_board: NamespaceBoar
     own.wait()
 
 
-def test_a_loopback_board_has_its_own_home(loopback_board: LoopbackBoard) -> None:
-    """An sshd on a loopback port, as whoever runs the tests, with a home of its own."""
-    target = opened(loopback_board)
-    assert target.run(["sh", "-c", 'echo "$HOME"; id -u']).text.split("\n") == [
-        str(loopback_board.home),
-        f"{os.geteuid()}",
-    ]
-    target.close()
-
-
 @pytest.mark.skipif(os.geteuid() != 0, reason="a /run of its own needs root")
 def test_the_lock_of_a_loopback_board_is_its_own(requires_loopback_board: None) -> None:
     """Two of them, of two runs of the tests, can each be taken; neither is this machine's."""
     program = (
-        "import sys; from perfsuite.device.lock import hold_lock; from perfsuite.device.lock.state import LockOwner\n"
+        "import sys; from perfsuite.device.lock import hold_lock; from perfsuite.device.lock_owner import LockOwner\n"
         "owner = LockOwner.here(user='ann', host='desk', run_id=sys.argv[1], purpose='a test')\n"
         "with hold_lock(owner): print('held', flush=True); sys.stdin.read()"
     )
@@ -210,26 +162,3 @@ def test_the_lock_of_a_loopback_board_is_its_own(requires_loopback_board: None) 
             ends.callback(process.stdin.close)
             assert process.stdout is not None
             assert process.stdout.readline() == b"held\n"
-
-
-def test_a_port_that_somebody_takes_first_is_left_to_him(
-    requires_loopback_board: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Another one is tried, and what listens there is the board's own sshd."""
-    free = board_loopback._free_port()
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        ports = iter([taken.getsockname()[1], free])
-        monkeypatch.setattr(board_loopback, "_free_port", lambda: next(ports))
-        board = LoopbackBoard()
-    try:
-        assert board.files.port == free
-        assert opened(board).run(["echo", "here"]).text == "here"
-    finally:
-        board.stop()
-
-
-def test_the_shared_board_has_the_suite(board: NamespaceBoard) -> None:
-    """The suite of this checkout can be called on the board by its usual path."""
-    python = "~/.local/share/perfsuite/venv/bin/python"
-    told = opened(board).run([python, "-c", "import perfsuite; print(perfsuite.__file__)"])
-    assert told.text == str(ROOT / "perfsuite" / "__init__.py")

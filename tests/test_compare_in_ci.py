@@ -1,16 +1,18 @@
-"""What compares a pull request in CI: the action's and the component's own steps, run here against made-up services."""
+"""What compares a pull request in CI: the actions' and the component's own steps, run here against made-up services."""
 
 from __future__ import annotations
 
 import json
 import os
 import re
+import shlex
+import shutil
 import stat
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, ClassVar
@@ -19,29 +21,54 @@ import pytest
 import yaml
 from markdown_it import MarkdownIt
 
+from perfsuite.measure.engine import find_engine
+
 from .docs_pages import ROOT
 
-ACTION = ROOT / "action.yml"
+ACTION, COMMENTING = ROOT / "action.yml", ROOT / "comment/action.yml"
 COMPONENT = ROOT / "templates/compare.yml"
 RUN = ROOT / "docs/examples/runs/slower"
 COMMENT = ROOT / "tests/data/pull-request-comment.md"
 MARKER = "<!-- perfsuite: comment -->"
+
+#: Who writes with the token.
+AUTHOR = "perfsuite-bot"
+TOKEN = "the-token-that-may-write"
+
+#: Code of a pull request that looks for the token where its account can: in the processes that have started it.
+SPY = f"""
+import os
+pid = os.getpid()
+while pid > 1:
+    try:
+        if b"{TOKEN}" in open(f"/proc/{{pid}}/environ", "rb").read():
+            open("stolen", "w").close()
+        pid = int(open(f"/proc/{{pid}}/stat").read().rpartition(")")[2].split()[1])
+    except OSError:
+        break
+"""
 
 #: Stands in for `perfsuite compare`, which would compile llama.cpp twice; what it exports is real.
 STUB = """#!{python}
 import json, os, shutil, sys
 from pathlib import Path
 words = sys.argv[1:]
-if words[0] == "export":
-    os.execv({python!r}, [{python!r}, "-m", "perfsuite.cli", *words])
+if {is_real!r} and words[0] == "compare":
+    words[5:5] = ["--build", "sh build.sh"]
+if words[0] == "export" or {is_real!r}:
+    os.execv({python!r}, [{python!r}, "-P", "-m", "perfsuite.cli", *words])
 Path("asked.json").write_text(json.dumps(words))
-if "GITHUB_TOKEN" in os.environ or "PERFSUITE_GITLAB_TOKEN" in os.environ:
-    sys.exit("what is compared has the token")
+exec({spy!r})
 (folder,) = [each.partition("=")[2] for each in words if each.startswith("--perf-dir=")]
 if {run!r}:
     shutil.copytree({run!r}, folder, copy_function=shutil.copy, dirs_exist_ok=True)
 sys.exit({status})
 """
+
+
+def comment(number: int, body: str | None, author: str) -> dict[str, Any]:
+    """A comment, as both services have it."""
+    return {"id": number, "body": body, "user": {"login": author}, "author": {"username": author}}
 
 
 class Service(BaseHTTPRequestHandler):
@@ -50,6 +77,7 @@ class Service(BaseHTTPRequestHandler):
     comments: ClassVar[list[dict[str, Any]]]
     asked: ClassVar[list[str]]
     refusals: ClassVar[list[int]]
+    author: ClassVar[str]
 
     def _body(self) -> str:
         return str(json.loads(self.rfile.read(int(self.headers["Content-Length"])))["body"])
@@ -63,7 +91,10 @@ class Service(BaseHTTPRequestHandler):
         self.wfile.write(content)
 
     def do_GET(self) -> None:
-        """A page of a hundred."""
+        """A page of a hundred, or who asks, which GitHub does not tell a job's own token."""
+        if self.path.endswith("/user"):
+            self._answer({"login": self.author, "username": self.author}, 200 if self.author == AUTHOR else 403)
+            return
         if self.refusals:
             self._answer({}, self.refusals.pop(0))
             return
@@ -72,7 +103,7 @@ class Service(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         """One more."""
-        self.comments.append({"id": len(self.comments), "body": self._body()})
+        self.comments.append(comment(len(self.comments), self._body(), self.author))
         self._answer({}, 201)
 
     def do_PATCH(self) -> None:
@@ -91,7 +122,7 @@ class Service(BaseHTTPRequestHandler):
 @pytest.fixture
 def service() -> Iterator[tuple[str, type[Service]]]:
     """A service of its own: its address, and what it has."""
-    made = type("Made", (Service,), {"comments": [], "asked": [], "refusals": []})
+    made = type("Made", (Service,), {"comments": [], "asked": [], "refusals": [], "author": AUTHOR})
     with ThreadingHTTPServer(("127.0.0.1", 0), made) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
@@ -107,7 +138,7 @@ class Checkout:
     path: Path
     status: int = 1
     run: Path | None = RUN
-    arguments: list[str] = field(default_factory=list)
+    is_real: bool = False
 
     def lay(self) -> None:
         """Write it."""
@@ -115,9 +146,12 @@ class Checkout:
         (self.path / ".venv/bin/python").symlink_to(sys.executable)
         program = self.path / ".venv/bin/perfsuite"
         run = "" if self.run is None else str(self.run)
-        program.write_text(STUB.format(python=sys.executable, run=run, status=self.status))
+        program.write_text(
+            STUB.format(python=sys.executable, run=run, status=self.status, spy=SPY, is_real=self.is_real)
+        )
         program.chmod(program.stat().st_mode | stat.S_IXUSR)
         (self.path / "tools").symlink_to(ROOT / "tools")
+        (self.path / "comment").mkdir()
         (self.path / "Makefile").write_text("env:\n\ttouch made\n")
 
 
@@ -128,14 +162,15 @@ def filled(text: str, values: Mapping[str, str], opened: str, closed: str) -> st
 
 def ended(script: str, folder: Path, environment: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
     """A step, as a runner calls it, with nothing of this environment but the way to programs."""
-    kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
+    names = ("PATH", "HOME", "LANG", "PERFSUITE_LOCK_DIR")
+    kept = {name: os.environ[name] for name in names if name in os.environ} | {"XDG_CACHE_HOME": f"{folder}/cache"}
     return subprocess.run(
         ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", script],
         cwd=folder,
         env={**kept, **environment},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
     )
 
@@ -143,26 +178,42 @@ def ended(script: str, folder: Path, environment: Mapping[str, str]) -> subproce
 def action(
     folder: Path, checkout: Checkout, api: str, *, pull_request: int | None = 7, **inputs: str
 ) -> subprocess.CompletedProcess[str]:
-    """The steps of action.yml, one after the other, as GitHub's runner does them."""
-    described = yaml.safe_load(ACTION.read_text())
-    values = {f"inputs.{name}": each["default"] for name, each in described["inputs"].items()}
-    values |= {"inputs.token": "secret"} | {f"inputs.{name}": value for name, value in inputs.items()}
+    """A job by action.yml, and one by comment/action.yml that has its run.json; the status is the first's."""
     event = folder / "event.json"
     event.write_text(json.dumps({} if pull_request is None else {"pull_request": {"number": pull_request}}))
     runner = {
         "GITHUB_ACTIONS": "true",
-        "GITHUB_ACTION_PATH": str(checkout.path),
         "GITHUB_API_URL": api,
         "GITHUB_EVENT_PATH": str(event),
         "GITHUB_REPOSITORY": "someone/llama.cpp",
         "GITHUB_STEP_SUMMARY": str(folder / "summary.md"),
     }
-    for step in described["runs"]["steps"]:
+    compared = steps(ACTION, folder, runner | {"GITHUB_ACTION_PATH": str(checkout.path)}, inputs)
+    other = folder / "other-machine"
+    shutil.rmtree(other, ignore_errors=True)
+    (other / "perf-run").mkdir(parents=True)
+    if (folder / "perf-run/run.json").exists():
+        shutil.copy(folder / "perf-run/run.json", other / "perf-run")
+    inputs = {"token": TOKEN, "name": inputs.get("name", "")}
+    told = steps(COMMENTING, other, runner | {"GITHUB_ACTION_PATH": str(checkout.path / "comment")}, inputs)
+    output = (f"{compared.stdout}{told.stdout}", f"{compared.stderr}{told.stderr}")
+    return subprocess.CompletedProcess((), compared.returncode, *output)
+
+
+def steps(
+    described: Path, folder: Path, runner: Mapping[str, str], inputs: Mapping[str, str]
+) -> subprocess.CompletedProcess[str]:
+    """The steps of an action, one after the other, as GitHub's runner does them; artifacts are the caller's."""
+    plain = yaml.safe_load(described.read_text())
+    values = {f"inputs.{name}": each["default"] for name, each in plain["inputs"].items()}
+    assert inputs.keys() <= plain["inputs"].keys()
+    values |= {f"inputs.{name}": value for name, value in inputs.items()}
+    for step in (each for each in plain["runs"]["steps"] if "run" in each):
         environment = {name: filled(text, values, r"\$\{\{", r"\}\}") for name, text in step.get("env", {}).items()}
         assert "${{" not in step["run"]  # an input in a script would be run as a part of it
-        done = ended(step["run"], folder, runner | environment)
+        done = ended(step["run"], folder, {**runner, **environment})
         if done.returncode != 0:
-            return done
+            break
     return done
 
 
@@ -180,8 +231,8 @@ def test_a_regression_fails_the_job_and_writes_one_comment(
     checkout.lay()
     done = action(tmp_path, checkout, api)
     assert done.returncode == 1, done.stderr
-    (comment,) = kept.comments
-    assert comment["body"] == COMMENT.read_text("utf-8")
+    assert [each["body"] for each in kept.comments] == [COMMENT.read_text("utf-8")]
+    assert not (tmp_path / "stolen").exists()
     assert "comment written" in done.stdout
     assert "ffn_swiglu" in (tmp_path / "summary.md").read_text()
     assert (checkout.path / "made").exists()
@@ -199,10 +250,9 @@ def test_the_kept_comment_is_the_suites_and_renders() -> None:
 def test_the_next_run_replaces_the_comment_behind_a_hundred_others(
     tmp_path: Path, checkout: Checkout, service: tuple[str, type[Service]]
 ) -> None:
-    """And no other: neither one that quotes it, nor that of another job."""
     api, kept = service
     others = [f"> {MARKER}", None, "<!-- perfsuite: comment board -->\nold", *["else"] * 120]
-    kept.comments += [{"id": number, "body": body} for number, body in enumerate([*others, f"{MARKER}\nold"])]
+    kept.comments += [comment(number, body, AUTHOR) for number, body in enumerate([*others, f"{MARKER}\nold"])]
     checkout.lay()
     done = action(tmp_path, checkout, api)
     assert "comment updated" in done.stdout
@@ -212,7 +262,6 @@ def test_the_next_run_replaces_the_comment_behind_a_hundred_others(
 def test_jobs_with_names_have_a_comment_each(
     tmp_path: Path, checkout: Checkout, service: tuple[str, type[Service]]
 ) -> None:
-    """Known by the name in the marker."""
     api, kept = service
     checkout.lay()
     for name in ("rubikpi", "desk", "rubikpi"):
@@ -232,27 +281,66 @@ def test_the_inputs_reach_the_command(tmp_path: Path, checkout: Checkout, servic
     ]
 
 
-@pytest.mark.parametrize(("strict", "status"), [("false", 0), ("true", 1)])
-def test_what_is_undecided_fails_where_that_is_asked_for(
-    tmp_path: Path, checkout: Checkout, service: tuple[str, type[Service]], strict: str, status: int
+@pytest.mark.parametrize(
+    ("found", "inputs", "status"),
+    [
+        (10, {}, 0),
+        (10, {"suspect": "fail"}, 0),
+        (10, {"strict": "true"}, 1),
+        (11, {}, 0),
+        (11, {"strict": "true"}, 0),
+        (11, {"suspect": "fail"}, 1),
+    ],
+)
+def test_what_is_undecided_or_suspect_fails_where_that_is_asked_for(
+    tmp_path: Path,
+    checkout: Checkout,
+    service: tuple[str, type[Service]],
+    found: int,
+    inputs: dict[str, str],
+    status: int,
 ) -> None:
-    """It is said either way."""
-    checkout.status = 10
+    checkout.status = found
     checkout.lay()
-    done = action(tmp_path, checkout, service[0], strict=strict)
-    assert (done.returncode, "nothing could be decided" in done.stdout) == (status, True)
+    done = action(tmp_path, checkout, service[0], **inputs)
+    told = {10: "nothing could be decided", 11: "looks slower, not proven"}[found]
+    assert (done.returncode, f"::warning::perfsuite: {told}" in done.stdout) == (status, True)
 
 
+@pytest.mark.parametrize("status", [0, 2, 10])
 def test_without_a_run_nothing_is_written(
-    tmp_path: Path, checkout: Checkout, service: tuple[str, type[Service]]
+    tmp_path: Path, checkout: Checkout, service: tuple[str, type[Service]], status: int
 ) -> None:
-    """The exit code is that of the comparison; the run that an earlier job left is not shown as its own."""
-    checkout.status, checkout.run = 2, None
+    """No run is no pass; the one that an earlier job or the pull request left is not shown as this job's own."""
+    checkout.status, checkout.run = status, None
     checkout.lay()
     (tmp_path / "perf-run").mkdir()
     (tmp_path / "perf-run/run.json").write_text((RUN / "run.json").read_text())
     done = action(tmp_path, checkout, service[0])
-    assert (done.returncode, service[1].asked) == (2, [])
+    assert (done.returncode, service[1].asked) == (status or 1, [])
+
+
+@pytest.mark.parametrize("name", ["GITHUB_TOKEN", "PERFSUITE_GITLAB_TOKEN"])
+def test_a_job_that_compares_takes_no_token(tmp_path: Path, checkout: Checkout, name: str) -> None:
+    checkout.lay()
+    command = f'"{checkout.path}/.venv/bin/python" "{checkout.path}/tools/compare_in_ci.py" a b'
+    done = ended(command, tmp_path, {name: TOKEN})
+    assert (done.returncode, f"{name}: is set in the job" in done.stderr) == (2, True)
+    assert not (tmp_path / "asked.json").exists()
+
+
+@pytest.mark.parametrize("author", [AUTHOR, "github-actions[bot]"])
+def test_anothers_comment_is_never_written_over(
+    tmp_path: Path, checkout: Checkout, service: tuple[str, type[Service]], author: str
+) -> None:
+    """Anybody may begin one with the marker; it is known by its author, also where the token may not ask who it is."""
+    api, kept = service
+    kept.author = author
+    kept.comments.append(comment(0, f"{MARKER}\nmine", "somebody"))
+    checkout.lay()
+    told = [action(tmp_path, checkout, api).stdout for _ in range(2)]
+    assert ["comment written" in told[0], "comment updated" in told[1]] == [True, True]
+    assert [each["body"].partition("\n")[2] == "mine" for each in kept.comments] == [True, False]
 
 
 @pytest.mark.parametrize(("refusals", "comments"), [([403], 0), ([502], 1)])
@@ -277,44 +365,115 @@ def test_a_push_has_no_comment(tmp_path: Path, checkout: Checkout, service: tupl
 
 
 def component(values: Mapping[str, str]) -> tuple[dict[str, Any], str]:
-    """The job of the component with its inputs put in, and its text."""
+    """The jobs of the component with its inputs put in, and its text."""
     header, _, body = COMPONENT.read_text().partition("\n---\n")
     described = yaml.safe_load(header)["spec"]["inputs"]
     inputs = {f"inputs.{name}": str(each.get("default", "")) for name, each in described.items()}
     inputs |= {f"inputs.{name}": "false" for name, each in described.items() if each.get("default") is False}
     text = filled(body, inputs | {f"inputs.{name}": value for name, value in values.items()}, r"\$\[\[", r"\]\]")
-    return yaml.safe_load(text)["perfsuite"], text
+    return yaml.safe_load(text), text
 
 
-def test_the_component_keeps_a_note_on_a_merge_request(
-    tmp_path: Path, checkout: Checkout, service: tuple[str, type[Service]]
-) -> None:
-    """Its own script, run twice: the second replaces what the first wrote."""
-    api, kept = service
-    job, _ = component({"perfsuite": "https://git.example.org/perfsuite.git", "options": "-k phase"})
-    checkout.path = tmp_path / "perfsuite-12"
-    checkout.lay()
+def pipeline(
+    folder: Path, checkout: Checkout, api: str, inputs: Mapping[str, str], **variables: str
+) -> subprocess.CompletedProcess[str]:
+    """The component's jobs, each in a folder of its own, which the artifacts are handed on to."""
+    jobs, _ = component({"perfsuite": "https://git.example.org/perfsuite.git", **inputs})
     gitlab = {
-        "CI_BUILDS_DIR": str(tmp_path),
-        "CI_JOB_ID": "12",
+        "CI_BUILDS_DIR": str(checkout.path.parent),
+        "CI_JOB_ID": checkout.path.name.rpartition("-")[2],
         "CI_API_V4_URL": f"{api}/api/v4",
         "CI_PROJECT_ID": "99",  # the fork, in which the job runs
         "CI_MERGE_REQUEST_PROJECT_ID": "34",
         "CI_MERGE_REQUEST_IID": "5",
         "CI_MERGE_REQUEST_DIFF_BASE_SHA": "a" * 40,
         "CI_COMMIT_SHA": "b" * 40,
-        "PERFSUITE_GITLAB_TOKEN": "secret",
+        **variables,
     }
-    (line,) = job["script"]
-    assert "comment written" in ended(line, tmp_path, gitlab).stdout
-    assert "comment updated" in ended(line, tmp_path, gitlab).stdout
+    assert "environment" not in jobs["perfsuite"]  # the token's scope is the comment's job
+    assert jobs["perfsuite-comment"]["environment"]["name"] == "perfsuite-comment"
+    compared = ended(jobs["perfsuite"]["script"][-1], folder, gitlab)
+    other = folder / "other-machine"
+    shutil.rmtree(other, ignore_errors=True)
+    other.mkdir()
+    if (folder / "perf-run").exists():
+        shutil.copytree(folder / "perf-run", other / "perf-run")
+    token = {"PERFSUITE_GITLAB_TOKEN": TOKEN}
+    told = ended(jobs["perfsuite-comment"]["script"][-1], other, gitlab | token)
+    return subprocess.CompletedProcess((), compared.returncode, f"{compared.stdout}{told.stdout}", compared.stderr)
+
+
+def test_the_component_keeps_a_note_on_a_merge_request(
+    tmp_path: Path, checkout: Checkout, service: tuple[str, type[Service]]
+) -> None:
+    """Its own scripts, run twice: the second replaces what the first wrote."""
+    api, kept = service
+    checkout.path = tmp_path / "perfsuite-12"
+    checkout.lay()
+    options = {"options": "-k phase"}
+    assert "comment written" in pipeline(tmp_path, checkout, api, options).stdout
+    assert "comment updated" in pipeline(tmp_path, checkout, api, options).stdout
     assert len(kept.comments) == 1
+    assert not (tmp_path / "stolen").exists()
     assert kept.asked[-1] == "PUT /api/v4/projects/34/merge_requests/5/notes/0"
     asked = json.loads((tmp_path / "asked.json").read_text())
     assert asked[:5] == ["compare", "a" * 40, "b" * 40, "--source", "."]
     assert asked[-3:] == ["--junitxml=junit.xml", "-k", "phase"]
-    ended(line, tmp_path, gitlab | {"CI_MERGE_REQUEST_TARGET_BRANCH_SHA": "c" * 40})  # of the merged result
+    pipeline(tmp_path, checkout, api, options, CI_MERGE_REQUEST_TARGET_BRANCH_SHA="c" * 40)  # of the merged result
     assert json.loads((tmp_path / "asked.json").read_text())[:3] == ["compare", "c" * 40, "b" * 40]
+
+
+@pytest.fixture
+def hostile(tmp_path: Path) -> Path:
+    """The checkout of a pull request whose every file wants to be run, or to be asked; its base is `HEAD^1`."""
+    harm = f"open({str(tmp_path / 'harmed')!r}, 'a').write(__name__)\n"
+    libraries = find_engine().library_dir
+    asks = "[pytest]\naddopts = --collect-only\nperf_margin = 0.9\n"
+    files = {
+        **{f"{name}.py": harm for name in ("conftest", "json", "msgspec", "perfsuite", "pytest", "subprocess")},
+        "pytest.ini": asks,
+        "tox.ini": asks,
+        "devices/host.toml": "[judging.margin_ratio]\nphase = 0.9\n",
+        "perf-run/run.json": (RUN / "run.json").read_text(),
+        "spy.py": f"import os\nos.chdir({str(tmp_path)!r})\n{SPY}",
+        "build.sh": f"{shlex.quote(sys.executable)} spy.py && mkdir build && ln -s '{libraries}' build/bin\n",
+    }
+    for name, text in files.items():
+        (tmp_path / "checkout" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "checkout" / name).write_text(text)
+    git = ["git", "-C", str(tmp_path / "checkout"), "-c", "user.name=eve", "-c", "user.email=eve@desk"]
+    for words in (["init", "-q"], ["add", "-A"], ["commit", "-qm1"], ["commit", "-qm2", "--allow-empty"]):
+        subprocess.run([*git, *words], check=True)
+    return tmp_path / "checkout"
+
+
+@pytest.mark.measures
+@pytest.mark.parametrize("of", ["github", "gitlab"])
+def test_a_hostile_pull_request_chooses_nothing_and_learns_nothing(
+    tmp_path: Path, hostile: Path, service: tuple[str, type[Service]], of: str
+) -> None:
+    """Its margins, profiles, options, modules and runs are nobody's; the token is in no process that runs its code."""
+    api, kept = service
+    kept.comments.append(comment(0, f"{MARKER}\nmine", "eve"))
+    checkout = Checkout(path=tmp_path / "perfsuite-12", is_real=True)
+    checkout.lay()
+    inputs = {"model": "smollm2-135m-l2-q8_0", "budget": "2s"}
+    inputs["options"] = "--n-prompt=4 --n-gen=2 --threads=1 -k phase --perf-calibrate=off"
+    if of == "github":
+        done = action(hostile, checkout, api, **inputs)
+    else:
+        sides = {"CI_MERGE_REQUEST_DIFF_BASE_SHA": "HEAD^1", "CI_COMMIT_SHA": "HEAD"}
+        done = pipeline(hostile, checkout, api, inputs, **sides)
+    assert done.returncode in (0, 1), done.stderr
+    assert [name for name in ("stolen", "harmed") if (tmp_path / name).exists()] == []
+    found = json.loads((hostile / "perf-run/run.json").read_text())
+    head = subprocess.run(
+        ["git", "-C", hostile, "rev-parse", "HEAD"], capture_output=True, text=True, check=True
+    ).stdout
+    assert (found["commit"]["sha"], found["interrupted"]) == (head.strip(), False)
+    (margin_ratio,) = (each["margin_ratio"] for each in found["cases"] if each["id"].endswith("/prefill"))
+    assert margin_ratio in (None, 0.02)  # none of too few pairs
+    assert [each["body"].partition("\n")[2] == "mine" for each in kept.comments] == [True, False]
 
 
 def complaints(text: str, folder: Path, *schema: str) -> str:
@@ -331,6 +490,7 @@ def test_the_services_take_their_files(tmp_path: Path) -> None:
     text = ACTION.read_text()
     assert complaints(text, tmp_path, "vendor.github-actions") == ""
     assert complaints(text.replace("using: composite", "using: []"), tmp_path, "vendor.github-actions")
+    assert complaints(COMMENTING.read_text(), tmp_path, "vendor.github-actions") == ""
     _, text = component({"perfsuite": "https://git.example.org/perfsuite.git"})
     gitlab = ("vendor.gitlab-ci", "--data-transform", "gitlab-ci")
     assert complaints(text, tmp_path, *gitlab) == ""
@@ -344,7 +504,7 @@ def test_a_comment_is_written_once_even_if_the_answer_is_lost(
     api, kept = service
 
     def lost(self: Service) -> None:
-        self.comments.append({"id": len(self.comments), "body": self._body()})
+        self.comments.append(comment(len(self.comments), self._body(), AUTHOR))
         self._answer({}, 502)
 
     kept.do_POST = lost  # type: ignore[method-assign]
@@ -357,7 +517,6 @@ def test_a_comment_is_written_once_even_if_the_answer_is_lost(
 def test_a_summary_that_cannot_be_written_is_a_warning(
     tmp_path: Path, checkout: Checkout, service: tuple[str, type[Service]]
 ) -> None:
-    """The exit code is that of the comparison."""
     checkout.status = 0
     checkout.lay()
     (tmp_path / "summary.md").mkdir()

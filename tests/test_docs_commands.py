@@ -15,7 +15,6 @@ from pathlib import Path
 import pytest
 
 from .docs_needs import NEEDS, Shelf
-from .docs_output import mismatch
 from .docs_pages import Command, Fence, commands, fences, inline_code, page_name, page_paths
 from .docs_run import PageError, run_page, runnable
 from .docs_sandbox import files_of, make_sandbox
@@ -162,19 +161,6 @@ def test_some_page_that_measures_was_not_disturbed() -> None:
         pytest.fail(why, pytrace=False)
 
 
-def test_silence_of_all_pages_is_found() -> None:
-    """Where each page that measures was given up, that is reported with the reasons; one that ran is enough."""
-    assert silence({}) is None
-    assert silence({"a": None, "b": "b.md:3: $ pytest"}) is None
-    assert "b.md:3" in (silence({"b": "b.md:3: $ pytest"}) or "")
-
-
-def test_the_pages_that_measure_are_known() -> None:
-    """The tutorials do; a page that only shows stored runs does not."""
-    assert measures("docs/tutorial/first-run.md")
-    assert not measures("docs/how-to/read-a-report.md")
-
-
 def all_commands(page: str) -> list[Command]:
     """The commands of a page."""
     return [command for fence in fences(PAGES[page].read_text("utf-8"), page) for command in commands(fence)]
@@ -187,33 +173,6 @@ def steps(page: str) -> Iterator[tuple[str, str]]:
             match = STEP.match(line) if fence.language == "yaml" else re.match(r"(.+)", line)
             if match:
                 yield f"{page}:{number}", re.sub(r"\$\{\{.*?\}\}", "1", match[1])
-
-
-def test_a_missing_line_is_found() -> None:
-    """A line that was not printed, one in another order and one too many are reported."""
-    assert mismatch(["a", "...", "d 5"], "a\nb\nc\nd 5\n") is None
-    assert mismatch(["a", "d"], "a\nb\n") == "the output has no line 'd' where the page has it"
-    assert mismatch(["b", "a"], "a\nb\n") == "the output has no line 'b' where the page has it"
-    assert mismatch(["a"], "a\nb\n") == "the output goes on after 'a'"
-
-
-def test_numbers_vary_only_where_the_page_says_so() -> None:
-    """Dots stand for what differs; spaces and empty lines do not count."""
-    assert mismatch(["decode  ... ms  new"], "decode    7.95 ms      new\n\n") is None
-    assert mismatch(["decode  7.90 ms  new"], "decode    7.95 ms      new\n") is not None
-
-
-def test_what_a_command_needs_is_told_from_it() -> None:
-    """Files count as there when a command that is run wrote them, and as missing when the writer is not run."""
-    shelf = Shelf(there={"docs/here.txt"})
-    assert shelf.needs("perfsuite prompts docs/here.txt --keep 4 --output few.jsonl") == frozenset()
-    assert shelf.needs("perfsuite prompts few.jsonl --keep 2") == frozenset()
-    assert shelf.needs("perfsuite calibrate --output all.json") == {"minutes"}
-    assert shelf.needs("cat all.json") == {"files"}
-    assert shelf.needs("perfsuite experts path/to/run  # a comment") == {"files"}
-    assert shelf.needs("sudo perfsuite trace install-helper") == {"root"}
-    assert shelf.needs("pytest --device=host") == {"minutes"}
-    assert shelf.needs("pytest --device=host --scenario p16-g4 --perf-replicates 5 -k phase") == frozenset()
 
 
 @pytest.mark.parametrize(
@@ -232,21 +191,3 @@ def test_what_a_command_needs_is_told_from_it() -> None:
 def test_a_wrong_command_is_found(text: str, wrong: str) -> None:
     """A misspelt option, subcommand, target, script or program is reported."""
     assert wrong in (complaint(text) or "")
-
-
-def test_the_parts_of_a_line_are_looked_at_one_by_one() -> None:
-    """Pipes, substitutions and wrappers hide no command; what is somebody else's is let pass."""
-    assert complaint("x=$(perfsuite nonsense) && cd /") is not None
-    assert complaint("sudo perfsuite nonsense") is not None
-    assert complaint("LLAMA_CPP_LIB_PATH=lib pytest --device=host > log 2>&1 && git log | head") is None
-    assert not is_ours("git log | head")
-
-
-def test_a_console_is_read_as_commands_with_their_output() -> None:
-    """A prompt begins a command, '> ' goes on with it after a backslash, and what follows is its output."""
-    page = "<!-- needs: minutes, root -->\n```console\n$ a \\\n>   b\nout\n> more\n$ c\n```\n"
-    (fence,) = fences(page, "page.md")
-    assert fence.needs == {"minutes", "root"}
-    first, second = commands(fence)
-    assert (first.text, first.output, first.line) == ("a \\\n  b", ("out", "> more"), 3)
-    assert (second.text, second.output, second.place) == ("c", (), "page.md:7")

@@ -159,14 +159,6 @@ def test_names_that_change_leave_phases_alone(run_with: Run) -> None:
     assert durations == [span.duration_ns for span in other.record.spans]
 
 
-def test_the_same_seed_has_the_same_faults(run_with: Run) -> None:
-    """Which launches are altered hangs on the seed and the launch alone; another seed alters others."""
-    first, again, other = (run_with("zero_end rate=0.1", seed=seed) for seed in (1, 1, 2))
-    ends = [each.trace.commands["end_ns"][kernels_of(align(each.trace))] == 0 for each in (first, again, other)]
-    assert (ends[0] == ends[1]).all()
-    assert (ends[0] != ends[2]).any()
-
-
 @pytest.mark.parametrize("quirk", tool.QUIRKS, ids=lambda quirk: quirk.vendor)
 def test_drivers_as_users_report_them_leave_all_valid(run_with: Run, quirk: Any) -> None:
     """With each vendor's quirks phases and kernels are valid, right to 1 %, and what is odd is reported."""

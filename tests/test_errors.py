@@ -22,7 +22,6 @@ def test_the_nearest_name_is_offered(name: str, known: tuple[str, ...], told: st
 
 
 def test_several_names_are_offered_where_that_is_asked_for() -> None:
-    """The most alike first, and no more than so many."""
     known = ("smollm2-135m", "smollm2-360m", "llama-3.2-1b")
     assert meant("smolm2-135m", known, most=2) == "; did you mean smollm2-135m or smollm2-360m?"
     assert alike("smolm2-135m", known) == ["smollm2-135m"]

@@ -157,7 +157,6 @@ def test_a_module_imports_what_the_base_brings_unless_it_is_listed() -> None:
 
 
 def test_what_needs_an_extra_is_imported_when_it_is_asked_for() -> None:
-    """No other module imports one of them at its top."""
     for name, tree in SOURCES.items():
         if name not in NEED_EXTRAS:
             imported = {f"{each}." for each in imports_of(tree.body)}

@@ -78,7 +78,8 @@ def scripts(node: Any) -> Iterator[str]:
 def test_a_farms_jobs_are_commands_of_the_suite(name: str) -> None:
     """Each parses, a job measures one board of the matrix, and the merge and the changes are of the plan's history."""
     tree = yaml.safe_load((FARM / name).read_text())
-    asked = [shlex.split(line)[1:] for line in scripts(tree) if line.startswith(".venv/bin/perfsuite")]
+    lines = [line.partition(" || ")[0] for line in scripts(tree) if line.startswith(".venv/bin/perfsuite")]
+    asked = [shlex.split(line)[1:] for line in lines]
     options = [whole_parser().parse_args(words) for words in asked]
     assert [words[:2] for words in asked] == [
         ["nightly", "nightly.toml"],
@@ -92,7 +93,6 @@ def test_a_farms_jobs_are_commands_of_the_suite(name: str) -> None:
 
 
 def test_a_farms_matrix_has_the_boards_of_its_plan() -> None:
-    """On both services, each board once."""
     boards = list(read_plan(FARM / "nightly.toml").at_once)
     github = yaml.safe_load((FARM / "github.yml").read_text())
     gitlab = yaml.safe_load((FARM / "gitlab-ci.yml").read_text())

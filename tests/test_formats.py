@@ -6,7 +6,6 @@ Beside each lies what is read from it, as text with the types. A file here never
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
 from enum import Enum
@@ -17,7 +16,7 @@ import numpy as np
 import pytest
 
 from perfsuite.device.fingerprint import ENGINE
-from perfsuite.device.lock.reading import lock_behind
+from perfsuite.device.lock_owner import LockOwner
 from perfsuite.device.profile import find_profile
 from perfsuite.device.setup.needs import last_answer, read_installed
 from perfsuite.device.stability.restore_file import read_kept
@@ -75,14 +74,6 @@ def _night(path: Path) -> Any:
     return read_state(path, read_night_plan(FORMATS / "night.toml"), NightOrigin(commit="0" * 40, suite_version="1"))
 
 
-def _owner(path: Path) -> Any:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        return lock_behind(path, handle).owner
-    finally:
-        os.close(handle)
-
-
 def _lines(path: Path) -> list[Any]:
     return [from_line(line) for line in path.read_text("utf-8").splitlines()]
 
@@ -112,7 +103,7 @@ READERS: Mapping[str, Read] = {
     "scores-0.3.json": lambda path: read_harness_score([path], "arc_easy", "acc_norm,none"),
     "devices/fast-board.toml": lambda path: find_profile(path.stem, folders=[path.parent]),
     "installed.json": lambda path: read_installed(last_answer(path.read_text("utf-8")) or {}),
-    "lock": _owner,
+    "lock.json": lambda path: LockOwner.from_plain(_plain(path)),
     "restore.json": read_kept,
     "night": _night,
     "night/rubikpi/smollm2-135m-q8_0-siso": read_exit,
@@ -186,7 +177,6 @@ def test_the_engine_stays_out_of_a_fingerprint_of_before() -> None:
 
 
 def test_every_file_is_read() -> None:
-    """A file that no test reads keeps nothing."""
     named = {*READERS, *STORED}
     there = {path.relative_to(FORMATS).as_posix() for path in FORMATS.iterdir() if path.name not in ("read", "devices")}
     assert there <= named

@@ -142,14 +142,12 @@ def test_every_run_is_told(browser: Browser, tmp_path: Path) -> None:
 
 
 def test_an_address_of_no_case_does_nothing(browser: Browser, page_path: Path) -> None:
-    """Not even one that is no valid encoding."""
     with visit(browser, page_path, fragment="#case=%") as seen:
         assert shown(seen.page) == 4
         assert seen.problems == []
 
 
 def test_all_cases_are_printed(browser: Browser, tmp_path: Path) -> None:
-    """Those that are folded away as well."""
     many = [point for number in range(8) for point in course(f"operator/m/s/decode/{number}")]
     with visit(browser, write_history_page(many, [], tmp_path / "history.html")) as seen:
         closed = seen.page.locator("details.series:not([open]) .course svg.area").first
@@ -159,7 +157,6 @@ def test_all_cases_are_printed(browser: Browser, tmp_path: Path) -> None:
 
 
 def test_a_link_opens_its_case(browser: Browser, page_path: Path) -> None:
-    """Also where the filter hides it, and from an address."""
     anchor = case_anchor(OPERATORS[0])
     with visit(browser, page_path, fragment=f"#{anchor}") as seen:
         assert by_id(seen.page, anchor).get_attribute("open") is not None

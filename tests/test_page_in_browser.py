@@ -30,8 +30,8 @@ skip_without_browser()
 browser = pytest.fixture(scope="module")(the_browser)
 limit = pytest.fixture(autouse=True)(a_limit)
 
-#: The most that a report of 500 cases may take, by itself and beside five other runs.
-MAX_BYTES, MAX_BYTES_BESIDE = 1_200_000, 1_900_000
+#: The most that a report of 500 cases may take beside five other runs.
+MAX_BYTES_BESIDE = 1_900_000
 
 WIDTHS, SCHEMES = (390, 1280), ("light", "dark")
 COMBINATIONS = [
@@ -59,11 +59,6 @@ def usual_report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return sort_report(tmp_path_factory.mktemp("usual"), "usual")
 
 
-def test_a_report_of_500_cases_is_small(full_report: Path) -> None:
-    """One file of about 1 MB holds 500 cases with all that was seen."""
-    assert full_report.stat().st_size < MAX_BYTES
-
-
 def test_a_report_of_500_cases_beside_five_runs_is_small(tmp_path: Path) -> None:
     """Beside five other runs, and with names that take much room to write out, it is below 2 MB."""
     run, *others = (synthetic_run(n_cases=500, seed=seed, names=HOSTILE_NAMES) for seed in range(6))
@@ -84,12 +79,6 @@ def test_all_is_drawn_and_nothing_asked_for(
         assert drawn == {each.figure_id for each in figures(RUN, OBSERVATION)}
         assert overflow_px(seen.page) == 0
         assert seen.problems == []
-
-
-def test_a_full_run_has_a_figure_of_every_subject() -> None:
-    """Where everything was seen there is a figure of each subject, but none of other runs."""
-    subjects = {each.subject for each in figures(RUN, OBSERVATION)}
-    assert subjects == {"operators", "roofline", "tokens", "machine"}
 
 
 #: Returns what of the answer cannot be seen without scrolling, or is cut off at a side.

@@ -124,7 +124,6 @@ def test_hostile_cases_can_be_linked_and_filtered(browser: Browser, report: Path
 
 
 def test_a_kind_of_any_name_can_be_chosen(browser: Browser, report: Path) -> None:
-    """A kind with a hostile name shows its own cases."""
     with visit(browser, report) as seen:
         for kind in dict.fromkeys(each.kind for each in RUN.judgements):
             choose(seen.page, kind=kind)

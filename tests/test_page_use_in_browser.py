@@ -232,7 +232,6 @@ def test_links_of_the_findings_lead_to_their_cases(browser: Browser, report: Pat
 
 
 def test_every_link_within_the_page_leads_somewhere(browser: Browser, report: Path) -> None:
-    """No link leads out of the page, and each one's target is there once."""
     with visit(browser, report) as seen:
         links = seen.page.locator("a").evaluate_all("all => all.map((each) => each.getAttribute('href'))")
         ids = seen.page.locator("[id]").evaluate_all("all => all.map((each) => each.id)")

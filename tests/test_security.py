@@ -70,6 +70,17 @@ def test_the_cache_is_asked_for_in_one_place() -> None:
     assert {path for path, _ in _calls("user_cache_dir")} == {"perfsuite/records/own_files.py"}
 
 
+def test_no_python_is_started_in_a_way_that_imports_from_the_current_folder() -> None:
+    """By one function, which leaves that folder out; or isolated; or by a file's path, whose folder is the suite's."""
+    started = []
+    for path in sorted((ROOT / "perfsuite").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            words = [ast.unparse(each) for each in node.elts] if isinstance(node, ast.List | ast.Tuple) else []
+            if words[:1] == ["sys.executable"] and words[1:2] not in (["'-I'"], ["str(_CHILD)"]):
+                started.append(path.relative_to(ROOT).as_posix())
+    assert set(started) == {"perfsuite/records/own_files.py", "perfsuite/measure/counted_call.py"}
+
+
 def test_what_is_made_under_a_known_name_follows_no_link() -> None:
     """A file that is made through the system's own call is new, or no link is followed."""
     made = [(path, ast.unparse(node)) for path, node in _calls("os.open") if "O_CREAT" in ast.unparse(node)]

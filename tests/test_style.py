@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from .loaded_tool import loaded_tool
@@ -46,14 +44,6 @@ def test_code_is_no_prose() -> None:
     ]
 
 
-def test_a_finding_names_its_line_and_the_words_around_it() -> None:
-    """The line is that of the words, in a paragraph of several lines too."""
-    (finding,) = STYLE.findings(STYLE.Block(line=7, text="One line.\nPlug it here in order to measure all."), "a.md")
-    assert str(finding) == (
-        "a.md:8: 'it here in order to measure all.': the short word: 'to', 'because', 'about', 'before', 'use'"
-    )
-
-
 def test_docstrings_and_messages_are_read() -> None:
     """Docstrings are read in all code, other strings of three words and more where messages count too."""
     source = '"""A module of ours."""\n\n\ndef f(x):\n    raise ValueError(f"no file {x} was found", "key")\n'
@@ -64,12 +54,6 @@ def test_docstrings_and_messages_are_read() -> None:
     ]
 
 
-def test_the_changelog_may_say_what_was() -> None:
-    """Rules against history do not apply to the changelog; all others do."""
-    assert found("The option no longer takes a file.", file="CHANGELOG.md") == []
-    assert found("In order to measure, plug it in.", file="CHANGELOG.md") != []
-
-
 def test_what_is_ignored_is_still_there() -> None:
     """Each entry of the list of ignored findings has a reason, and lets a finding pass."""
     for entry in STYLE.IGNORED:
@@ -77,9 +61,3 @@ def test_what_is_ignored_is_still_there() -> None:
         everything = [each for block in STYLE.blocks(path) for each in STYLE.findings(block, entry.file)]
         assert entry.reason
         assert any(STYLE.ignored(each) is entry for each in everything), entry.file
-
-
-def test_a_file_that_is_missing_is_named(tmp_path: Path) -> None:
-    """A file that is not there ends the linter in one line."""
-    with pytest.raises(SystemExit, match=r"nothing\.md: no such file or folder"):
-        list(STYLE.files([str(tmp_path / "nothing.md")]))

@@ -56,7 +56,6 @@ def test_times_have_three_digits(time_ns: float | None, text: str) -> None:
     ("time_ns", "text"), [(999.6, "1.00 µs"), (999_999, "1.00 ms"), (9_999, "10.0 µs"), (99_990_000, "100 ms")]
 )
 def test_rounding_up_does_not_add_a_digit(time_ns: float, text: str) -> None:
-    """What rounds to the next digit is reported with three digits still."""
     assert format_ns(time_ns) == text
 
 
@@ -72,7 +71,6 @@ def test_a_time_can_be_read_back(time_ns: int) -> None:
     [(None, "-"), (0, "0.00 B"), (1023, "1023 B"), (1024, "1.00 KiB"), (143 * 2**20, "143 MiB"), (2**31, "2.00 GiB")],
 )
 def test_bytes_are_binary(n_bytes: float | None, text: str) -> None:
-    """Bytes are reported in powers of 1024."""
     assert format_bytes(n_bytes) == text
 
 
@@ -119,7 +117,6 @@ def test_a_difference_of_times_has_its_sign(time_ns: int | None, text: str) -> N
 
 @pytest.mark.parametrize(("count", "text"), [(0, "0 sessions"), (1, "1 session"), (2, "2 sessions")])
 def test_a_count_has_its_noun(count: int, text: str) -> None:
-    """One is one session, all else are sessions."""
     assert format_count(count, "session") == text
 
 
@@ -160,7 +157,6 @@ def test_a_limit_is_never_understated(ratio: float, text: str) -> None:
     [((), "ns"), ((999.0,), "ns"), ((1_000.0, 3.0), "µs"), ((5.0, 2.5e6), "ms"), ((-3e9,), "s")],
 )
 def test_an_axis_has_the_unit_of_its_largest_time(times_ns: tuple[float, ...], unit: str) -> None:
-    """The largest in which that time is a whole one; nanoseconds where there is none."""
     assert common_time_unit(times_ns) == unit
 
 

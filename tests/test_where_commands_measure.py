@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from perfsuite.cli.registry import COMMANDS
-from tools.try_commands import options_of, untried_options
+from perfsuite.cli.whole_parser import parser_of
 
 _PAGE = Path(__file__).resolve().parents[1] / "docs" / "known-limitations.md"
 
@@ -20,9 +20,20 @@ def told() -> set[str]:
     return {name for row in re.findall(r"^\| (`[^|]+) \|", table, re.M) for name in re.findall(r"`([a-z-]+)`", row)}
 
 
+def _options(name: str) -> set[str]:
+    """Return the options of a subcommand and of those that it has itself."""
+    parsers, found = [parser_of([name])], set[str]()
+    while parsers:
+        for action in parsers.pop()._actions:
+            found |= set(action.option_strings)
+            inner = action.choices if isinstance(action.choices, dict) else {}
+            parsers += [inner[name]] if name in inner else inner.values()
+    return found
+
+
 def test_each_subcommand_that_takes_a_device_is_in_the_table() -> None:
     """A new one cannot be forgotten, and none is there that does not exist."""
-    takers = {each.name for each in COMMANDS if "--device" in options_of(each.name)}
+    takers = {each.name for each in COMMANDS if "--device" in _options(each.name)}
     assert {"kernels", "sweep", "policy"} <= takers
     assert takers - _MERELY_NAMING <= told()
     assert told() - {"pytest"} <= {each.name for each in COMMANDS}
@@ -34,8 +45,3 @@ def test_each_row_says_something_of_every_place() -> None:
     heading, _, *rows = [line.strip("| ").split(" | ") for line in table.splitlines() if line.startswith("|")]
     assert [each.partition(" ")[0].rstrip(":") for each in heading] == ["subcommand", "this", "a", "a", "offline"]
     assert all(len(row) == len(heading) and all(cell.strip() for cell in row) for row in rows)
-
-
-def test_each_option_is_tried_at_each_place() -> None:
-    """The tool that runs every command here and on boards has a line for each option."""
-    assert untried_options() == []

@@ -48,7 +48,7 @@ def desk(arm_board: NamespaceBoard, arm_bundle: Path, tmp_path_factory: pytest.T
 def test_a_desk_adds_and_probes_it(desk: Desk) -> None:
     """Its profile is written from what it says of itself, over the way that was added."""
     reach = desk.reach
-    way = [f"--address={reach.address}", f"--port={reach.port}", f"--identity-file={reach.identity_file}"]
+    way = [f"--address=ssh:{reach.address}:{reach.port}", f"--identity-file={reach.identity_file}"]
     way += ["--like=generic-ssh", f"--known-hosts-file={reach.known_hosts_file}"]
     for words in (["add", "fresh", *way], ["probe", "fresh", "--force"]):
         done = desk.perfsuite("devices", *words)

@@ -23,7 +23,6 @@ Child = Callable[[str], None]
 
 @pytest.fixture(scope="session")
 def engine() -> Engine:
-    """Return the llama.cpp that is installed."""
     return find_engine()
 
 

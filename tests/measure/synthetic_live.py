@@ -58,7 +58,6 @@ def producing(library: ctypes.CDLL, queue: LiveQueue) -> Iterator[None]:
 
 @contextmanager
 def paused(library: ctypes.CDLL) -> Iterator[None]:
-    """Keep what the driver does meanwhile out of the queue."""
     library.ps_live_pause(True)
     yield
     library.ps_live_pause(False)
@@ -82,6 +81,5 @@ def published(
 
 
 def push(library: ctypes.CDLL, phase: int, token: int, start_ns: int, end_ns: int, *, repetition: int = 0) -> None:
-    """Push what the driver would."""
     span = NativeSpan(phase=phase, repetition=repetition, token=token, n_tokens=1, start_ns=start_ns, end_ns=end_ns)
     library.ps_live_push(ctypes.byref(span))

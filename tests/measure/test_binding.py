@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,8 +12,9 @@ import msgspec
 import pytest
 
 from perfsuite.errors import MeasurementError
-from perfsuite.measure.engine import Engine, find_engine
-from perfsuite.measure.plan import BindingPlan, LlamaPlan, TurnsPlan
+from perfsuite.measure.engine import Engine, find_engine, other_declaration
+from perfsuite.measure.engine_store import engine_folder, open_store
+from perfsuite.measure.plan import BindingPlan, LlamaPlan, TurnsPlan, dump_plan
 from perfsuite.measure.turns import run_in_turns
 from perfsuite.records.binding import BindingRecord, Door, Part
 from perfsuite.records.events import EngineRecord, Phase
@@ -30,7 +33,6 @@ def payloads(engine: Engine, small_plan: LlamaPlan) -> tuple[dict[str, Any], dic
 
 @pytest.fixture(scope="module")
 def record(payloads: tuple[dict[str, Any], dict[str, Any]]) -> BindingRecord:
-    """Return the binding's record."""
     return msgspec.convert(payloads[1]["binding"], BindingRecord)
 
 
@@ -51,7 +53,6 @@ def test_every_part_is_seen(record: BindingRecord, door: Door) -> None:
 
 
 def test_spans_lie_within_their_request(record: BindingRecord) -> None:
-    """All times are of one clock."""
     for request in record.requests:
         assert all(request.start_ns <= each.start_ns <= each.end_ns for each in request.spans)
         assert list(request.token_ns) == sorted(request.token_ns)
@@ -73,7 +74,6 @@ def test_the_recorder_sees_the_operators_beneath_the_binding(payloads: tuple[dic
 
 
 def test_a_span_has_a_price(record: BindingRecord) -> None:
-    """It is measured in the same process."""
     assert 0 < record.span_cost_ns < 1_000_000
 
 
@@ -85,3 +85,30 @@ def test_a_model_without_a_vocabulary_is_an_error(small_plan: LlamaPlan, tmp_pat
     plans: Any = (TurnsPlan(llama=plan), BindingPlan(llama=plan))
     with pytest.raises(MeasurementError, match=f"{path}: has no tokenizer"):
         run_in_turns(plans, n_turns=2, leader=0)
+
+
+def test_a_stored_engine_runs_beneath_the_installed_binding(
+    engine: Engine, small_plan: LlamaPlan, tmp_path: Path
+) -> None:
+    """Its libraries alone are in that process, and what is left of the record has the same shape on both sides."""
+    store = open_store(tmp_path)
+    entry = store.keep_engine(engine)
+    kept = find_engine(engine_folder(store.folder / entry.engine_id))
+    assert other_declaration(kept, engine) is None
+    old = replace(small_plan, library_dir=str(kept.library_dir))
+    plans: Any = tuple(BindingPlan(llama=each, has_sentinels=False) for each in (old, small_plan))
+    sides = run_in_turns(plans, n_turns=1, leader=1)
+    records = [msgspec.convert(each["binding"], BindingRecord) for each in sides]
+    assert [len(each.requests) for each in records] == [2, 2]
+    assert not any("sentinels" in each for each in sides)
+    code = (
+        "import sys\nfrom perfsuite.measure.binding import opened_binding\n"
+        "from perfsuite.measure.plan import load_plan\nfrom pathlib import Path\n"
+        "with opened_binding(load_plan(Path(sys.argv[1]).read_bytes()).llama): print(open('/proc/self/maps').read())"
+    )
+    (tmp_path / "plan").write_bytes(dump_plan(plans[0]))
+    maps = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path / "plan")], capture_output=True, text=True, check=True
+    ).stdout
+    mapped = {line.split()[-1] for line in maps.splitlines() if "/libllama" in line or "/libggml" in line}
+    assert {Path(each).parent for each in mapped} == {kept.library_dir}

@@ -74,24 +74,20 @@ class Machine:
 
     @property
     def n_rounds(self) -> int:
-        """Rounds that have begun."""
         return (len(self.operator_plans) + 1) // 2
 
     @property
     def orders(self) -> list[tuple[OperatorShape, ...]]:
-        """All operators of each round, in their order."""
         plans = iter(self.operator_plans)
         return [few.shapes + many.shapes for few, many in zip(plans, plans, strict=True)]
 
     @property
     def llama_plans(self) -> list[LlamaPlan]:
-        """The runs of whole architectures."""
         return [plan for plan in self.plans if isinstance(plan, LlamaPlan)]
 
 
 @pytest.fixture
 def machine(stored_payload: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> Machine:
-    """Replace workers, and the files of the architectures."""
     found = Machine(stored_payload)
     monkeypatch.setattr("perfsuite.measure.calibrate.run_undisturbed", found.run)
     monkeypatch.setattr(
@@ -115,7 +111,6 @@ def run(engine: Engine, tmp_path: Path) -> CalibrationRun:
 
 
 def with_rounds(run: CalibrationRun, n_rounds: int, *, seed: int = 0) -> CalibrationRun:
-    """Return the run with another number of rounds."""
     return replace(run, plan=replace(run.plan, n_rounds=n_rounds), seed=seed)
 
 
@@ -245,7 +240,6 @@ def test_a_quick_one_measures_its_plan_alone(machine: Machine, run: CalibrationR
 
 @pytest.mark.parametrize("fails_at", [1, 2, 7])
 def test_a_disturbance_ends_it(machine: Machine, run: CalibrationRun, fails_at: int) -> None:
-    """What could not be measured undisturbed makes no calibration."""
     machine.fails_at = fails_at
     with pytest.raises(MeasurementError, match=r"^disturbed$"):
         calibrate(run, quiet)

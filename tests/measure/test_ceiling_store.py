@@ -65,7 +65,6 @@ def _ceilings(rate: float, n_threads: int = 2) -> Ceilings:
 
 
 def test_the_best_of_all_runs_is_kept(tmp_path: Path) -> None:
-    """A slow run after a fast one still gives the fast run's bandwidth."""
     best_ceilings(_ceilings(5e10), MACHINE, tmp_path)
     best = best_ceilings(_ceilings(2e10), MACHINE, tmp_path)
     assert best.bandwidths[0].read_bytes_per_s == 5e10
@@ -90,7 +89,6 @@ def test_a_broken_store_is_replaced(tmp_path: Path) -> None:
 
 
 def test_other_working_sets_start_anew(tmp_path: Path) -> None:
-    """Ceilings measured at other working sets cannot be merged, and replace what was stored."""
     best_ceilings(_ceilings(5e10), MACHINE, tmp_path)
     level = replace(_ceilings(1e10).bandwidths[0], working_set_bytes=5)
     other = replace(_ceilings(1e10), bandwidths=(level,))

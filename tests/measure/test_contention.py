@@ -7,10 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from perfsuite.measure.contention import Contention, ContentionMark
+from perfsuite.measure.contention import MOST_LOST_RATIO, Contention, ContentionMark
 
 #: user nice system idle iowait irq softirq steal guest guest_nice
 STAT = """\
@@ -29,7 +27,6 @@ def _two_processors(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def proc(folder: Path, threads: dict[str, str], stat: str = STAT) -> Path:
-    """Write the files of /proc that a mark reads."""
     for thread, schedstat in threads.items():
         place = folder / "self" / "task" / thread
         place.mkdir(parents=True)
@@ -45,7 +42,6 @@ def test_a_mark_sums_threads_and_processors(tmp_path: Path) -> None:
 
 
 def test_two_marks_make_a_difference(tmp_path: Path) -> None:
-    """Between two marks lie their differences; steal and others are shares of the processors' ticks."""
     before = ContentionMark.take(proc(tmp_path / "before", {"1": "100 10 3"}))
     stat = STAT.replace("cpu0 10 1 2 70", "cpu0 70 1 2 90").replace("75 0 0 0 5", "85 0 0 0 15")
     after = ContentionMark.take(proc(tmp_path / "after", {"1": "400 110 9"}, stat))
@@ -84,7 +80,6 @@ def test_a_machine_that_does_not_say_has_no_shares(tmp_path: Path, stat: str) ->
 
 
 def test_no_proc_is_not_measured(tmp_path: Path) -> None:
-    """Without /proc nothing but the wall clock is known."""
     mark = ContentionMark.take(tmp_path / "nowhere")
     contention = mark.until(mark)
     assert contention.waiting_ratio is contention.steal_ratio is contention.others_ratio is None
@@ -99,40 +94,17 @@ def test_a_thread_that_ended_does_not_turn_time_back(tmp_path: Path) -> None:
 
 
 def test_a_mark_of_this_process_is_taken() -> None:
-    """On Linux the clock of a mark advances."""
     before = ContentionMark.take()
     assert before.until(ContentionMark.take()).wall_ns > 0
 
 
-_COUNTS = st.none() | st.integers(0, 10**15)
-_SHARES = st.none() | st.floats(0, 1)
-
-
-@given(st.integers(0, 10**15), _COUNTS, _COUNTS, _SHARES, _SHARES)
-def test_contention_comes_back_as_it_was(
-    wall_ns: int, running_ns: int | None, waiting_ns: int | None, steal_ratio: float | None, others_ratio: float | None
-) -> None:
-    """Contention equals itself after its way through plain values, and its ratio lies between 0 and 1."""
-    contention = Contention(
-        wall_ns=wall_ns,
-        running_ns=running_ns,
-        waiting_ns=waiting_ns,
-        steal_ratio=steal_ratio,
-        others_ratio=others_ratio,
-    )
-    assert Contention.from_plain(contention.to_plain()) == contention
-    assert contention.waiting_ratio is None or 0.0 <= contention.waiting_ratio <= 1.0
-
-
 def stretch(wall_ns: int, waiting_ns: int | None, others_ratio: float | None) -> Contention:
-    """Return a stretch with as much running as it lasted."""
     return Contention(
         wall_ns=wall_ns, running_ns=wall_ns, waiting_ns=waiting_ns, steal_ratio=0.0, others_ratio=others_ratio
     )
 
 
 def test_several_stretches_are_one() -> None:
-    """Times add up, and shares are weighted by how long each stretch was."""
     total = Contention.total([stretch(100, 1, 0.1), stretch(300, 7, 0.5)])
     assert (total.wall_ns, total.running_ns, total.waiting_ns) == (400, 400, 8)
     assert total.others_ratio == pytest.approx(0.4)
@@ -144,3 +116,20 @@ def test_what_is_not_known_of_one_stretch_is_not_known_of_all() -> None:
     total = Contention.total([stretch(100, None, 0.1), stretch(300, 7, None)])
     assert (total.waiting_ns, total.waiting_ratio, total.others_ratio) == (None, None, None)
     assert Contention.total([]).others_ratio is None
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({"waiting_ns": 300, "others_ratio": 0.2}, 0.3),
+        ({"waiting_ns": 300, "others_ratio": None}, 0.3),
+        ({"waiting_ns": 300, "others_ratio": 0.01}, 0.0),
+        ({"waiting_ns": 300, "others_ratio": 0.0, "throttled_ns": 400}, 0.4),
+        ({"waiting_ns": 1900, "others_ratio": 0.5}, MOST_LOST_RATIO),
+        ({"waiting_ns": None, "others_ratio": 0.0, "steal_ratio": 0.1}, 0.1),
+    ],
+)
+def test_what_others_took_at_most(fields: dict[str, float | None], expected: float) -> None:
+    """All waiting in full, unless the threads are known to wait for each other; quotas and the hypervisor, too."""
+    known = {"wall_ns": 1000, "running_ns": 1000, "steal_ratio": 0.0, **fields}
+    assert Contention.from_plain(known).lost_ratio == pytest.approx(expected)

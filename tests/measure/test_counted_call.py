@@ -55,7 +55,6 @@ def endless():
 
 @pytest.fixture(scope="module")
 def functions(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
-    """A module as a test of a user's has it."""
     folder = tmp_path_factory.mktemp("functions")
     (folder / "counted_functions.py").write_text(_FUNCTIONS)
     sys.path.insert(0, str(folder))
@@ -76,7 +75,6 @@ def tool() -> CountingTool:
 
 
 def counted(functions: ModuleType, tool: CountingTool, name: str, *arguments: object, limit_s: float = 300.0) -> Counts:
-    """Count a function of the module."""
     return count_call(counted_call(getattr(functions, name), arguments, functions), tool, limit_s=limit_s)
 
 
@@ -104,13 +102,11 @@ def test_what_another_process_cannot_call_is_refused(
 
 
 def test_functions_of_other_kinds_can_be_called(functions: ModuleType) -> None:
-    """Builtins, parts of others, and methods."""
     for function in (sorted, functools.partial(functions.made, 3), "text".upper):
         assert counted_call(function, (), functions).modules[0] == "counted_functions"
 
 
 def test_this_python_has_a_version_and_a_digest() -> None:
-    """The same in each call."""
     build = python_build()
     assert sys.version.split()[0] in build.version
     assert len(build.digest) == 64
@@ -139,7 +135,6 @@ def test_a_call_does_the_same_in_each_process(functions: ModuleType, tool: Count
     ],
 )
 def test_a_call_that_fails_says_how(functions: ModuleType, tool: CountingTool, name: str, says: str) -> None:
-    """In one line, with the place where the function raised."""
     with pytest.raises(MeasurementError, match=says):
         counted(functions, tool, name)
 

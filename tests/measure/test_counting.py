@@ -89,7 +89,6 @@ def tool(machine: str) -> CountingTool:
 
 @pytest.fixture(scope="module")
 def program(machine: str, tool: CountingTool, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder with the program."""
     folder = tmp_path_factory.mktemp("counted")
     (folder / "program.c").write_text(_PROGRAM)
     compiler = ("cc",) if machine == platform.machine() else _COMPILERS[machine]
@@ -154,7 +153,6 @@ def test_the_systems_clock_counts_as_well(rows_and_output: tuple[npt.NDArray[np.
 
 
 def test_the_same_program_does_the_same_again(tool: CountingTool, program: Path) -> None:
-    """Two processes leave the same rows."""
     command, environment = counted_command(tool, ["./program"])
     contents = []
     for _ in range(2):
@@ -164,7 +162,6 @@ def test_the_same_program_does_the_same_again(tool: CountingTool, program: Path)
 
 
 def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A machine that the tool does not know, and one that cannot be emulated here."""
     with pytest.raises(NativeBuildError, match="this machine is riscv64, expected x86_64 or aarch64"):
         build_counting_tool(tmp_path, "riscv64")
     other = next(each for each in _COMPILERS if each != platform.machine())
@@ -184,6 +181,5 @@ def test_rows_that_are_none_are_refused(tmp_path: Path, content: bytes) -> None:
 
 
 def test_no_rows_are_refused(tmp_path: Path) -> None:
-    """A process that left none."""
     with pytest.raises(MeasurementError, match="No such file"):
         read_rows(tmp_path / "rows")

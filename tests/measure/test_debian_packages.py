@@ -91,7 +91,6 @@ def test_without_the_network_both_places_are_named(served: Serve, tmp_path: Path
 
 
 def test_a_cache_that_cannot_be_written_to_is_a_line(served: Serve, tmp_path: Path) -> None:
-    """A file where the folder must be."""
     served({"pool/main": archive()})
     (tmp_path / "debian").write_text("")
     with pytest.raises(NativeBuildError, match=r"musl_1\.2\.3-1_arm64: cannot be written"):

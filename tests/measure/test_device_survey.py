@@ -36,15 +36,12 @@ REASON = "OpenCL: no platform has a device; install pocl-opencl-icd"
 
 
 class Machine:
-    """Answers plans, and notes them."""
-
     def __init__(self) -> None:
         self.plans: list[Plan] = []
         self.opencl_error: Exception | None = None
         self.cpu_error: Exception | None = None
 
     def run(self, plan: Plan, **_: object) -> dict[str, Any]:
-        """Return what a worker would send."""
         self.plans.append(plan)
         if isinstance(plan, SurveyPlan):
             if self.cpu_error:
@@ -59,7 +56,6 @@ class Machine:
 
 @pytest.fixture
 def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
-    """Replace the workers."""
     found = Machine()
     monkeypatch.setattr("perfsuite.measure.launch.run_worker", found.run)
     return found
@@ -85,7 +81,6 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[object]:
 
 
 def request(folder: Path, **changes: Any) -> SurveyRequest:
-    """Return a request of this machine without theoretical peaks."""
     usual = SurveyRequest(
         profile=replace(find_profile("host"), theoretical_peaks=(), opencl_platform=None),
         n_threads=2,
@@ -101,13 +96,11 @@ def silent(_: str) -> None:
 
 
 def peak(**changes: Any) -> TheoreticalPeak:
-    """Return what a data sheet says of the processor's memory."""
     usual = TheoreticalPeak(processor="cpu", kind="bandwidth", per_s=51.2e9, source="a data sheet")
     return replace(usual, **changes)
 
 
 def with_peaks(found: list[Ceiling]) -> list[tuple[str, str, int | None]]:
-    """Tell which ceilings have a theoretical peak."""
     return [(each.processor, each.kind, each.working_set_bytes) for each in found if each.theoretical_per_s]
 
 
@@ -126,7 +119,6 @@ def test_a_device_has_the_ceilings_of_both(machine: Machine, tmp_path: Path) -> 
 def test_the_platform_asked_for_comes_first(
     machine: Machine, tmp_path: Path, asked_for: str | None, of_profile: str, taken: str
 ) -> None:
-    """The profile's platform is taken where none was asked for."""
     profile = replace(find_profile("host"), theoretical_peaks=(), opencl_platform=of_profile)
     survey_device(request(tmp_path, profile=profile, opencl_platform=asked_for), silent)
     (plan,) = (each for each in machine.plans if isinstance(each, OpenClCeilingsPlan))
@@ -137,8 +129,6 @@ def test_the_platform_asked_for_comes_first(
 def test_a_program_that_fails_is_told_and_measures_nothing(
     machine: Machine, asked: list[object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A clpeak that fails leaves the processor's rates, and its last words."""
-
     def refuse(device: OpenClDevice, environment: object, **_: object) -> tuple[IndependentRate, ...]:
         raise MeasurementError("clpeak: returned 1: no devices")
 
@@ -198,7 +188,6 @@ def test_what_must_be_there_is_an_error(machine: Machine, tmp_path: Path) -> Non
 
 
 def test_the_profile_puts_its_peaks_beside(machine: Machine, tmp_path: Path) -> None:
-    """What the profile's data sheet says is in the survey, with its source."""
     profile = replace(find_profile("host"), theoretical_peaks=(peak(),), opencl_platform=None)
     found = survey_device(request(tmp_path, profile=profile), silent).ceilings
     beside = [each for each in found if each.theoretical_per_s]

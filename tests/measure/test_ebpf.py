@@ -37,7 +37,6 @@ LIMIT_S = 60
 
 @pytest.fixture(scope="module")
 def program(engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a program that runs llama.cpp."""
     return build_traced_llama(engine, tmp_path_factory.mktemp("traced"))
 
 
@@ -50,8 +49,6 @@ def target(requires_ebpf: Path, program: Path, small_plan: LlamaPlan) -> Iterato
 
 @dataclass(frozen=True)
 class Recorder:
-    """Records one process into one log."""
-
     pid: int
     helper: Path
     log_path: Path
@@ -64,29 +61,24 @@ class Recorder:
         buffer_bytes: int | None = None,
         **options: Any,
     ) -> EbpfRecording:
-        """Start to record the process."""
         ebpf = EbpfPlan(helper=str(self.helper), log_path=str(self.log_path), levels=int(levels), **options)
         return start_ebpf(self.pid, ebpf, layout, buffer_bytes=buffer_bytes)
 
     def log(self) -> BpfLog:
-        """Read what was recorded."""
         return read_bpf_log(self.log_path)
 
 
 @pytest.fixture
 def recorder(target: TracedLlama, requires_ebpf: Path, tmp_path: Path) -> Recorder:
-    """Return a recorder of the program."""
     return Recorder(pid=target.pid, helper=requires_ebpf, log_path=tmp_path / "log")
 
 
 @pytest.fixture(scope="module")
 def layout(engine: Engine, engine_cache: Path) -> TensorLayout:
-    """Return where the installed engine's tensors have their fields."""
     return tensor_layout(engine, engine_cache)
 
 
 def count(log: BpfLog, kind: BpfKind) -> int:
-    """Return how many records of a kind a log holds."""
     return int(log.positions(kind).size)
 
 
@@ -201,7 +193,6 @@ def test_experts_are_told_once_an_evaluation(
 
 
 def test_levels_are_switched_while_it_runs(target: TracedLlama, recorder: Recorder, layout: TensorLayout) -> None:
-    """What is switched off leaves no records from then on, and is there again when it is switched on."""
     with recorder.start(OPERATORS, layout) as recording:
         target.decode(2)
         for levels in (TraceLevel.TOKEN, TraceLevel.TOKEN | TraceLevel.OPERATOR):
@@ -244,7 +235,6 @@ def test_levels_are_taken_off_below_a_floor(target: TracedLlama, recorder: Recor
 
 @pytest.mark.parametrize("buffer", ["ring", "perf"])
 def test_lost_events_are_counted(target: TracedLlama, recorder: Recorder, buffer: str) -> None:
-    """With a buffer of one page, what came and what was lost make up what there was."""
     counts = []
     for n_bytes in (None, 4096):
         with recorder.start(TraceLevel.ENDS, buffer=buffer, buffer_bytes=n_bytes):
@@ -275,7 +265,6 @@ def test_it_may_do_no_more_than_it_needs(recorder: Recorder) -> None:
 
 
 def test_it_keeps_no_file_of_its_parent(target: TracedLlama, requires_ebpf: Path, tmp_path: Path) -> None:
-    """A file that is handed down is closed."""
     with (tmp_path / "secret").open("w") as secret:
         process = subprocess.Popen(
             [str(requires_ebpf), "--pid", str(target.pid)],
@@ -306,7 +295,6 @@ def test_it_is_not_bound_to_its_parents_processor(recorder: Recorder) -> None:
 
 
 def test_anothers_process_is_refused(requires_ebpf: Path, tmp_path: Path) -> None:
-    """A process of another user is refused before anything of it is read."""
     if os.geteuid() != 0:
         pytest.skip("it needs root to start a process of another user")
     with subprocess.Popen(["sleep", "60"], user=NOBODY, group=NOBODY, extra_groups=[]) as other:
@@ -533,7 +521,6 @@ def test_options_that_are_none_are_refused(
 
 
 def test_a_helper_that_says_nothing_is_not_waited_for(tmp_path: Path) -> None:
-    """A helper that is not ready in time, or ends without a word, is an error."""
     silent = subprocess.Popen(["sleep", "60"], stdin=subprocess.PIPE, stderr=subprocess.PIPE)
     recording = EbpfRecording(HelperPipes(silent))
     with pytest.raises(MeasurementError, match=r"no answer after 0\.1 s"):

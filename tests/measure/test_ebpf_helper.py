@@ -9,6 +9,7 @@ import shutil
 import stat
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -24,6 +25,7 @@ from perfsuite.measure.ebpf_helper import (
     find_helper,
     helper_capabilities,
     install_helper,
+    machine_obstacle,
     others_can_write,
 )
 
@@ -48,7 +50,6 @@ def built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
 
 @as_root
 def test_it_is_roots_own_with_two_capabilities(requires_ebpf: Path, tmp_path: Path) -> None:
-    """The file belongs to root, only root can write it, it has the two capabilities and works."""
     installed = install_helper(tmp_path / "libexec")
     assert installed.path == tmp_path / "libexec" / "perfsuite-bpf"
     status = installed.path.lstat()
@@ -61,7 +62,6 @@ def test_it_is_roots_own_with_two_capabilities(requires_ebpf: Path, tmp_path: Pa
 
 @as_root
 def test_capabilities_are_read_as_meant(tmp_path: Path, built: list[Path]) -> None:
-    """The system's own tool names the two, permitted and effective."""
     path = install_helper(tmp_path / "libexec").path
     try:
         told = subprocess.run(["/usr/sbin/getcap", str(path)], capture_output=True, text=True, timeout=60, check=True)
@@ -119,7 +119,6 @@ def test_sources_that_others_can_write_are_told(
 
 
 def test_it_takes_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Anybody else gets the command."""
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     with pytest.raises(MeasurementError, match="needs root; run sudo perfsuite trace install-helper"):
         install_helper(tmp_path / "libexec")
@@ -248,7 +247,6 @@ def test_the_installed_helper_is_found(installed: Path, tmp_path: Path) -> None:
 
 
 def test_a_missing_helper_is_told_with_how_to_install_it(installed: Path, tmp_path: Path) -> None:
-    """Without one, the command that installs it is named."""
     (installed / "perfsuite-bpf").unlink()
     expected = r"no helper: .*perfsuite-bpf is not there; root installs it: sudo perfsuite trace install-helper"
     with pytest.raises(MeasurementError, match=expected):
@@ -304,14 +302,46 @@ def test_what_the_check_says_is_told(installed: Path, tmp_path: Path) -> None:
     assert "does not run" in (check_helper(tmp_path / "nothing") or "")
 
 
-def test_what_the_machine_lacks_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Namespace, probes, types and system are looked at before any helper is."""
-    monkeypatch.setattr(module, "KERNEL_TYPES", tmp_path)
-    monkeypatch.setattr(module, "PMU_TYPE", tmp_path)
-    monkeypatch.setattr(os, "readlink", lambda _: "pid:[4026532000]")
-    assert (ebpf_obstacle(tmp_path) or "").startswith("in a container: ")
-    for name, lacks in (("PMU_TYPE", "no uprobe PMU"), ("KERNEL_TYPES", "no BTF")):
-        monkeypatch.setattr(module, name, tmp_path / "nothing")
-        assert re.match(f"{lacks}: .*nothing is not there", ebpf_obstacle(tmp_path) or "")
+#: A machine that can be traced.
+_TRACEABLE = {
+    "machine": "x86_64",
+    "release": "6.1.0-18-amd64",
+    "has_types": True,
+    "has_uprobes": True,
+    "lockdown": "none [integrity] confidentiality\n",
+    "pid_namespace": "pid:[4026531836]",
+}
+
+
+def test_what_others_depend_on_is_named_first() -> None:
+    """Processor, kernel, BTF, uprobes, lockdown and namespace, in this order, whatever else is missing."""
+    lacks: tuple[tuple[str, object, str], ...] = (
+        ("machine", "riscv64", "no eBPF recorder for riscv64; it is for x86_64 and aarch64"),
+        ("release", "5.4.0-150-generic", "Linux 5.4.0-150-generic; eBPF's recorder needs 5.8 or newer"),
+        ("has_types", False, "no BTF: "),
+        ("has_uprobes", False, "no uprobe PMU: "),
+        ("lockdown", "none integrity [confidentiality]\n", "/sys/kernel/security/lockdown is 'confidentiality', "),
+        ("pid_namespace", "pid:[4026532000]", "in a container: "),
+    )
+    facts: dict[str, Any] = dict(_TRACEABLE)
+    assert machine_obstacle(**facts) is None
+    for name, lacking, told in reversed(lacks):
+        facts[name] = lacking
+        assert (machine_obstacle(**facts) or "").startswith(told)
+
+
+def test_a_helper_is_not_looked_for_before_the_machine_can_use_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The recorder's refusal is what the doctor says: neither a helper nor clang helps without BTF."""
+    monkeypatch.setattr(module, "KERNEL_TYPES", tmp_path / "nothing")
+    monkeypatch.setattr(platform, "machine", lambda: "x86_64")
+    monkeypatch.setattr(module, "_find", lambda _: None)
+    for user in (0, 1000):
+        monkeypatch.setattr(os, "geteuid", lambda user=user: user)
+        with pytest.raises(MeasurementError) as refused:
+            find_helper(tmp_path, folder=tmp_path)
+        assert str(refused.value).startswith(f"eBPF cannot be used: no BTF: {tmp_path / 'nothing'} is not there")
+        assert str(refused.value) == f"eBPF cannot be used: {ebpf_obstacle(tmp_path, folder=tmp_path)}"
     monkeypatch.setattr(module.sys, "platform", "darwin")
     assert ebpf_obstacle(tmp_path) == "not Linux but darwin; eBPF is Linux's"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import struct
 from dataclasses import replace
@@ -19,12 +18,12 @@ from perfsuite.measure.engine import (
     include_folders,
     library_build_id,
     library_folder,
+    other_declaration,
 )
 from perfsuite.measure.native import build_phase_tracer
 
 
 def touch(*paths: Path) -> None:
-    """Make empty files, with their folders."""
     for path in paths:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch()
@@ -32,7 +31,6 @@ def touch(*paths: Path) -> None:
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
-    """Return a checkout of llama.cpp that was not built."""
     place = tmp_path / "llama.cpp"
     touch(place / "CMakeLists.txt", place / "include" / "llama.h", place / "ggml" / "include" / "ggml.h")
     return place
@@ -84,7 +82,6 @@ def test_a_prefix_has_libraries_beside_its_headers(tmp_path: Path, folder: str) 
 
 
 def test_several_builds_are_named(checkout: Path) -> None:
-    """A checkout with two builds is refused with their names, and one that is linked to is counted once."""
     cmake_built(checkout / "build-release", checkout)
     (checkout / "build").symlink_to("build-release")
     assert library_folder(checkout) == checkout / "build-release" / "bin"
@@ -235,7 +232,6 @@ def test_the_engines_id_follows_each_library(built: Path) -> None:
 
 
 def test_an_engine_is_found_in_a_folder(built: Path) -> None:
-    """A folder of libraries with headers beside it is an engine, and a mapped ``.so.0`` goes before a ``.so``."""
     engine = find_engine(built)
     assert engine.include_dirs == (built.parent / "include",)
     assert engine.library("libllama") == built / "libllama.so"
@@ -244,11 +240,9 @@ def test_an_engine_is_found_in_a_folder(built: Path) -> None:
     assert find_engine(built) == engine
 
 
-def test_an_engine_is_read_from_its_plain_form(built: Path) -> None:
-    """So is one of before, which names one folder of headers."""
+def test_a_plain_form_of_before_names_one_folder_of_headers(built: Path) -> None:
     engine = find_engine(built)
-    plain = json.loads(json.dumps(engine.to_plain()))
-    assert Engine.from_plain(plain) == engine
+    plain = engine.to_plain()
     (include,) = plain.pop("include_dirs")
     assert Engine.from_plain({**plain, "include_dir": include}) == engine
 
@@ -272,3 +266,24 @@ def test_no_llama_cpp_python_is_told_with_the_remedy(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(EngineError, match=r"not installed; run 'make env' or 'pip install llama-cpp-python'"):
         find_engine()
+
+
+@pytest.mark.parametrize(
+    ("old", "other"),
+    [
+        ("struct llama_batch { int32_t n; };  // as before\nLLAMA_API int llama_new(void);", None),
+        ("struct llama_batch { int64_t n; };", "llama_batch"),
+        ("struct llama_batch {\n /* n */ int32_t n; };\nLLAMA_API int llama_decode( struct llama_batch b);", None),
+        ("LLAMA_API int llama_decode(struct llama_batch b, bool now);", "llama_decode"),
+        ('DEPRECATED(LLAMA_API void llama_decode(struct llama_batch b), "use another");', "llama_decode"),
+    ],
+)
+def test_what_two_builds_declare_otherwise_is_named(tmp_path: Path, old: str, other: str | None) -> None:
+    """Comments and spaces make no difference, nor does what only one of them has."""
+    header = "struct llama_batch { int32_t n; };\nLLAMA_API int llama_decode(struct llama_batch b);\n"
+    engines = []
+    for name, text in (("old", old), ("new", header)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "llama.h").write_text(text)
+        engines.append(Engine(library_dir=tmp_path, include_dirs=(tmp_path / name,), build_id=name))
+    assert other_declaration(*engines) == other

@@ -64,7 +64,6 @@ def opened(engine: Engine, engine_cache: Path, tmp_path: Path) -> Opened:
 
 
 def test_every_family_is_among_the_cases() -> None:
-    """The prediction is compared with the engine for all that it is made for."""
     assert {find(name).gguf_architecture for name, *_ in CASES} == KNOWN_GRAPHS
 
 
@@ -96,6 +95,5 @@ def test_what_cannot_be_asked_is_told(small_plan: LlamaPlan, tmp_path: Path) -> 
 
 
 def test_a_process_that_breaks_is_told(small_plan: LlamaPlan) -> None:
-    """Its last words are passed on."""
     with pytest.raises(MeasurementError, match="ended without an answer: ImportError"):
         _ask("tell_nothing", small_plan)

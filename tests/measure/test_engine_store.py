@@ -10,19 +10,18 @@ from pathlib import Path
 import pytest
 
 from perfsuite.errors import EngineError
+from perfsuite.measure.bundle.elf import ElfNeeds
 from perfsuite.measure.engine import Engine, find_engine
-from perfsuite.measure.engine_store import EngineStore, engine_folder, kernels_folder, open_store
+from perfsuite.measure.engine_store import EngineStore, engine_folder, is_library, kernels_folder, open_store
 
 
 @pytest.fixture
 def store(tmp_path: Path) -> EngineStore:
-    """Return an empty store."""
     return open_store(tmp_path / "cache")
 
 
 @pytest.fixture
 def build(tmp_path: Path) -> Engine:
-    """Return a build whose libraries are a few bytes each."""
     libraries, headers = tmp_path / "build" / "lib", tmp_path / "build" / "include"
     libraries.mkdir(parents=True)
     headers.mkdir()
@@ -49,6 +48,21 @@ def test_the_installed_engine_is_found_again_with_its_build_id(store: EngineStor
     assert store.find(kept.engine_id[:6]).version == "llama 1"
 
 
+def test_an_engine_has_what_its_libraries_need_and_lies_beside_them(
+    store: EngineStore, build: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A board may have no OpenMP of its own; what every system has is left to it, and what is elsewhere, too."""
+    needed = {"libggml-cpu.so.0": ("libgomp.so.1", "libc.so.6", "libelsewhere.so.1"), "libgomp.so.1": ("libdeep.so",)}
+    for name in ("libgomp.so.1", "libdeep.so", "libunused.so"):
+        (build.library_dir / name).write_text(name)
+    monkeypatch.setattr(
+        "perfsuite.measure.engine_store.read_needs",
+        lambda path: ElfNeeds(machine=(64, 62), libraries=needed.get(path.name, ()), versions=frozenset()),
+    )
+    others = {name for name in store.keep_engine(build).files if "llama" not in name and "ggml" not in name}
+    assert others == {"lib/libgomp.so.1", "lib/libdeep.so"}
+
+
 def test_an_engine_has_its_libraries_headers_and_settings_and_nothing_else(store: EngineStore, build: Engine) -> None:
     """Names decide what belongs to an engine; equal files are kept once; how it was built comes from CMake's cache."""
     kept = store.keep_engine(build)
@@ -65,7 +79,6 @@ def test_an_engine_has_its_libraries_headers_and_settings_and_nothing_else(store
 
 
 def test_the_same_engine_is_one_entry(store: EngineStore, build: Engine) -> None:
-    """The id is that of the content: keeping it twice changes nothing, and another byte is another engine."""
     first = store.keep_engine(build, "first")
     assert store.keep_engine(build, "second") == first
     (build.library_dir / "libggml.so.0").write_bytes(b"changed")
@@ -134,7 +147,6 @@ OUTSIDE_FILES = {"lib/../../outside.so": "0" * 64}
 def test_an_archive_that_was_changed_is_refused(
     store: EngineStore, build: Engine, tmp_path: Path, changes: dict[str, bytes | None], message: str
 ) -> None:
-    """Every file is checked by its hash, and nothing is left of what is refused."""
     path = tmp_path / "engine.tgz"
     store.write_archive(store.keep_engine(build).engine_id, path)
     _rewritten(path, changes)
@@ -165,7 +177,6 @@ def test_an_engine_in_use_is_not_removed(store: EngineStore, build: Engine) -> N
 
 
 def test_sources_of_kernels_are_kept_as_they_are(store: EngineStore, tmp_path: Path) -> None:
-    """Each .cl file, by its name."""
     (tmp_path / "a.cl").write_text("kernel void a() {}")
     (tmp_path / "a.log").write_text("no source")
     folder = store.folder_of(store.keep_kernels(tmp_path).engine_id)
@@ -180,3 +191,18 @@ def test_the_id_that_is_asked_for_must_be_of_one_engine(store: EngineStore, buil
     kept = store.keep_engine(build)
     assert store.find(kept.engine_id[:4]) == kept
     assert [store.folder_of(each) for each in ("", "..", "0" * 16, "../../etc")] == [None] * 4
+
+
+@pytest.mark.parametrize(
+    ("name", "is_one"),
+    [
+        ("libgomp.so.1", True),
+        ("libggml.so", True),
+        ("libstdc++.so.6", True),
+        ("notes.txt", False),
+        ("../lib.so", False),
+    ],
+)
+def test_every_library_that_a_bundle_brought_is_kept_on_a_board(name: str, is_one: bool) -> None:
+    """A library of its folder there belongs to the build, whatever it is called."""
+    assert is_library(name) == is_one

@@ -119,7 +119,6 @@ def test_likwid() -> None:
     ],
 )
 def test_what_is_not_theirs_is_refused(read: Callable[[str], object], text: str, message: str) -> None:
-    """Another benchmark or program, or a line that is not there, is a MeasurementError that says which."""
     with pytest.raises(MeasurementError, match=message):
         read(text)
 
@@ -156,7 +155,6 @@ def test_clpeak() -> None:
     ],
 )
 def test_what_is_not_clpeaks_is_refused(xml: str, message: str) -> None:
-    """Another device, unit or part, or a file that is cut, is a MeasurementError that says which."""
     with pytest.raises(MeasurementError, match=message):
         clpeak_rates(xml, platform_name="Intel(R) OpenCL", device_name="AMD EPYC")
 
@@ -216,7 +214,6 @@ def on_processor() -> list[tuple[str, str, int | None, float]]:
 
 
 def test_numpy_is_always_there(install: Install) -> None:
-    """Without any of the programs there are NumPy's rates, and the absent ones are named."""
     assert absent_programs() == ("likwid-bench", "stream", "clpeak")
     assert on_processor() == [("numpy", "fp32", 2, 5e11)]
     assert rates_on_device(DEVICE, {}) == ()

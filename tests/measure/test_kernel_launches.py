@@ -41,7 +41,6 @@ def test_sizes_fit(name: str, tuning: Tuning) -> None:
 
 
 def test_the_seed_decides_on_the_inputs() -> None:
-    """A seed draws the same inputs each time, another seed or another case other ones."""
     case, other = (KernelCase.from_id(f"kernel/gemv_q8_0/m{rows}-k64/q8_0") for rows in (3, 4))
     first, again, reseeded = (prepare(case, CPU_TUNING, seed) for seed in (7, 7, 8))
     assert all(np.array_equal(a, b) for a, b in zip(first.inputs, again.inputs, strict=True))

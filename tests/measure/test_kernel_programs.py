@@ -34,7 +34,6 @@ class _FakeProgram:
 
 @pytest.fixture
 def built(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The options of each build that the made-up OpenCL makes."""
     _FakeProgram.built = []
     monkeypatch.setattr(cl, "Program", _FakeProgram)
     monkeypatch.setattr(cl, "Kernel", lambda program, name: SimpleNamespace(name=name))
@@ -50,7 +49,6 @@ def test_built_once(built: list[str], tmp_path: Path) -> None:
 
 
 def test_preludes(built: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A source stands behind its preludes, in their order."""
     sources: list[str] = []
     monkeypatch.setattr(_FakeProgram, "__init__", lambda self, context, source: sources.append(source))
     monkeypatch.setattr(_FakeProgram, "build", lambda self, options: None)

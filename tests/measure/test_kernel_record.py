@@ -26,9 +26,14 @@ def _record(**changed: Any) -> KernelRecord:
 
 
 def test_durations() -> None:
-    """A duration is END - START; a launch without one is left out."""
     record = _record()
     assert (record.lengths_ns, record.durations_ns) == ((30, 25, 0), (30, 25))
+
+
+@pytest.mark.parametrize(("n_per_round", "rounds_ns"), [(0, ((30, 25),)), (1, ((30,), (25,), ())), (2, ((30, 25), ()))])
+def test_rounds(n_per_round: int, rounds_ns: tuple[tuple[int, ...], ...]) -> None:
+    """A round has the known lengths of its own launches, none where there is none; without rounds it is one."""
+    assert _record(n_per_round=n_per_round).rounds_ns == rounds_ns
 
 
 @pytest.mark.parametrize(
@@ -51,14 +56,6 @@ def test_a_launch_whose_times_cannot_be_right_has_no_length(start_ns: Sequence[i
 def test_correctness(norm: float, is_correct: bool) -> None:
     """A kernel is correct up to its tolerance, and NaN never passes."""
     assert _record(error_norm=norm).is_correct is is_correct
-
-
-def test_plain_round_trip() -> None:
-    """A record survives the way through plain dicts and lists."""
-    record = _record()
-    plain = record.to_plain()
-    assert plain["start_ns"] == (20, 105, 220)
-    assert KernelRecord.from_plain(plain) == record
 
 
 def test_what_is_no_record_is_refused() -> None:

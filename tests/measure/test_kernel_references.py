@@ -14,7 +14,6 @@ from perfsuite.measure.kernel_references import halves
 
 
 def test_halves() -> None:
-    """Random F16 values are finite, below 2, of both signs, and some are subnormal."""
     values = halves(np.random.default_rng(0), 1000)
     assert np.abs(values).max() < 2
     assert values.min() < 0 < values.max()
@@ -39,7 +38,6 @@ def test_error_norm(out: list[float], reference: list[float], expected: float) -
 
 @pytest.mark.parametrize(("type", "error"), [("q8_0", 0.01), ("q4_0", 0.15)])
 def test_dequantize(type: str, error: float) -> None:
-    """What gguf quantised comes back within the type's precision."""
     values = np.random.default_rng(0).standard_normal((3, 64), dtype=np.float32)
     stored = quantize(values, GGMLQuantizationType[type.upper()])
     assert references.error_norm(references.dequantize(stored, type), values.astype(np.float64)) < error
@@ -72,11 +70,9 @@ def test_rope(neox: bool, pairs: tuple[tuple[int, int], ...]) -> None:
 
 
 def test_softmax_is_stable() -> None:
-    """Softmax of huge values is that of their differences."""
     weights = references.softmax(np.array([[10_000.0, 10_000.0 + math.log(3.0)]]), 1.0)
     np.testing.assert_allclose(weights, [[0.25, 0.75]])
 
 
 def test_silu_mul() -> None:
-    """SiLU of 0 is 0, of a large value the value itself."""
     np.testing.assert_allclose(references.silu_mul(np.array([0.0, 50.0]), np.array([7.0, 2.0])), [0.0, 100.0])

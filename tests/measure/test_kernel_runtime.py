@@ -18,7 +18,6 @@ RUNTIME = Path("/opt/runtime/lib/libintelocl.so")
 
 @pytest.fixture
 def system_vendors(tmp_path: Path) -> Path:
-    """A system's vendors directory with two drivers."""
     vendors = tmp_path / "vendors"
     vendors.mkdir()
     (vendors / "pocl.icd").write_text("/usr/lib/libpocl.so.2\n")
@@ -82,7 +81,6 @@ def test_lost_race(tmp_path: Path, system_vendors: Path, monkeypatch: pytest.Mon
 
 
 def test_unwritable_cache(tmp_path: Path) -> None:
-    """A cache directory that cannot be made is named in one line."""
     (tmp_path / "cache").write_text("a file in its place")
     with pytest.raises(OpenClError, match=r"cache: .*; the OpenCL vendors directory goes there"):
         opencl_environment(tmp_path / "cache", system_vendors=tmp_path, runtime=RUNTIME)
@@ -93,7 +91,6 @@ def _no_files(name: str) -> None:
 
 
 def test_without_runtime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without the runtime the loaders are left to the system's own directory."""
     monkeypatch.setattr(metadata, "files", _no_files)
     assert find_runtime() is None
     assert runtime_problem() is None
@@ -101,7 +98,6 @@ def test_without_runtime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_broken_runtime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A runtime whose library does not load is reported with the linker's reason."""
     library = tmp_path / "libintelocl.so"
     library.write_text("not a library")
     monkeypatch.setattr(kernel_runtime, "find_runtime", lambda: library)

@@ -14,7 +14,6 @@ import gguf
 import pytest
 
 from perfsuite.errors import EngineError, MeasurementError
-from perfsuite.expectation.ceilings import Ceilings
 from perfsuite.measure.environment import environment_engine
 from perfsuite.measure.launch import blas_threads, open_publication, pinning, run_worker
 from perfsuite.measure.plan import (
@@ -24,7 +23,6 @@ from perfsuite.measure.plan import (
     OperatorsPlan,
     OverheadPlan,
     Plan,
-    ProbePlan,
     ShapesPlan,
     StepsPlan,
     dump_record,
@@ -47,21 +45,15 @@ def record_of(plan: LlamaPlan, **changes: Any) -> EngineRecord:
     return EngineRecord.from_plain(run_worker(replace(plan, **changes))["engine"])
 
 
-def test_each_evaluation_has_an_end_for_each_timed_operator(small_plan: LlamaPlan) -> None:
-    """The callback recorder loses nothing: every evaluation of every repetition is aligned with its graph."""
+def test_each_evaluation_has_an_end_for_each_timed_operator_within_its_phase(small_plan: LlamaPlan) -> None:
+    """The callback recorder loses nothing; launch, entry and ends follow one another within one span, on one clock."""
     record = record_of(small_plan, n_repetitions=2)
-    evaluations = evaluations_of(record)
-    assert len(evaluations) == 2 * (1 + small_plan.n_gen)
+    found = evaluations_of(record)
+    assert len(found) == 2 * (1 + small_plan.n_gen)
     assert misaligned_evaluations(record) == 0
     assert record.n_dropped == 0
-    assert set(evaluations.graph.tolist()) == {0, 1}
-
-
-def test_times_of_an_evaluation_are_in_order_and_inside_their_phase(small_plan: LlamaPlan) -> None:
-    """Launch, entry and ends follow one another within one span of prefill or decode, on one clock."""
-    record = record_of(small_plan)
+    assert set(found.graph.tolist()) == {0, 1}
     spans = [span for span in record.spans if span.phase in (Phase.PREFILL, Phase.DECODE)]
-    found = evaluations_of(record)
     for number, (span, *entry) in enumerate(zip(spans, found.launch_ns, found.first_start_ns, strict=True)):
         assert entry[1] != NOTHING
         times = (span.start_ns, *entry, *found.ends_ns[found.ends(number)], span.end_ns)
@@ -94,22 +86,6 @@ def test_every_phase_is_timed_at_its_tokens(small_plan: LlamaPlan, n_depth: int)
     assert len(evaluations_of(record)) == 1 + small_plan.n_gen
 
 
-def test_preload_records_every_operator_of_every_thread(small_plan: LlamaPlan) -> None:
-    """On both threads the nodes that start are the timed ones, in their order, graph by graph, and each has an end."""
-    record = record_of(small_plan, recorder="preload", n_threads=2)
-    entered = [[at for at, node in enumerate(graph) if node.timed] for graph in record.graphs]
-    graphs = evaluations_of(record).graph.tolist()
-    expected = [(graph, node) for graph in graphs for node in entered[graph]]
-    assert len(graphs) == 1 + small_plan.n_gen
-    assert record.n_dropped == 0
-    operators = thread_operators(record)
-    for thread in range(2):
-        own = operators[operators["thread"] == thread]
-        assert own[["graph", "node"]].tolist() == expected
-        assert (own["end_ns"] != NOTHING).all()
-        assert (own["end_ns"] >= own["start_ns"]).all()
-
-
 @pytest.mark.parametrize("recorder", ["none", "cb_eval"])
 def test_other_recorders_leave_phases_alone(small_plan: LlamaPlan, recorder: str) -> None:
     """Without a recorder, and with the naive one, there are spans and no operators."""
@@ -130,7 +106,6 @@ def test_no_event_is_lost(small_plan: LlamaPlan, changes: dict[str, Any]) -> Non
 
 
 def test_an_injected_slowdown_shows_in_its_operator(small_plan: LlamaPlan) -> None:
-    """An operator slowed twentyfold takes longer at the median than the same operator left alone."""
     plain, slowed = (
         replicate_samples(record_of(small_plan, inject_op=op, inject_ratio=20.0)) for op in (None, "ffn_gate")
     )
@@ -144,39 +119,24 @@ def test_a_scenario_may_lack_a_phase(small_plan: LlamaPlan, n_prompt: int, n_gen
     assert {span.phase for span in record.spans} & {Phase.PREFILL, Phase.DECODE} == {phase}
 
 
-def test_a_worker_tells_its_contention_and_memory(small_plan: LlamaPlan) -> None:
-    """Beside the record come the wall clock of the run and the largest resident size, above that of the weights."""
-    payload = run_worker(small_plan)
-    assert payload["contention"]["wall_ns"] > 0
-    assert payload["peak_rss_bytes"] > Path(small_plan.gguf_path).stat().st_size
-
-
 @pytest.mark.parametrize("phase", ["prefill", "decode"])
 def test_overhead_comes_in_pairs(small_plan: LlamaPlan, phase: str) -> None:
-    """Both sides hold one positive latency for each pair."""
     payload = run_worker(OverheadPlan(llama=small_plan, phase=phase, n_pairs=6))
     assert len(payload["plain_ns"]) == len(payload["recorded_ns"]) == 6
     assert min(*payload["plain_ns"], *payload["recorded_ns"]) > 0
 
 
-def test_ceilings_come_from_a_worker(engine_cache: Path) -> None:
-    """The probes run in a process of their own and give ceilings of the number of threads asked for."""
-    payload = run_worker(ProbePlan(cache_dir=str(engine_cache), n_threads=1, budget_ms=60))
-    assert Ceilings.from_plain(payload["ceilings"]).n_threads == 1
-
-
 def _damaged(small_plan: LlamaPlan, folder: Path, damage: str) -> Path:
     path = folder / f"{damage}.gguf"
     whole = Path(small_plan.gguf_path).read_bytes()
-    contents = {"cut": whole[: len(whole) // 2], "cut-header": whole[:200], "text": b"no GGUF " * 99, "empty": b""}
+    contents = {"cut": whole[: len(whole) // 2], "text": b"no GGUF " * 99}
     if damage in contents:
         path.write_bytes(contents[damage])
     return path
 
 
-@pytest.mark.parametrize("damage", ["cut", "cut-header", "text", "empty", "missing"])
+@pytest.mark.parametrize("damage", ["cut", "text", "missing"])
 def test_a_file_that_cannot_be_loaded_is_one_line(small_plan: LlamaPlan, tmp_path: Path, damage: str) -> None:
-    """A truncated, foreign, empty or missing file is one line that names the file, with llama.cpp's own words."""
     path = _damaged(small_plan, tmp_path, damage)
     with pytest.raises(MeasurementError) as caught:
         record_of(small_plan, gguf_path=str(path))
@@ -262,7 +222,6 @@ def test_an_image_can_be_slowed_down(small_plan: LlamaPlan, tmp_path: Path) -> N
 
 
 def test_each_thread_is_followed_through_an_image(small_plan: LlamaPlan, tmp_path: Path) -> None:
-    """The preload recorder has the operators of an image on every thread."""
     plan = replace(_with_image(small_plan, "tiny-clip-f16", tmp_path), recorder="preload", n_threads=2)
     record = record_of(plan)
     evaluations = evaluations_of(record)
@@ -272,7 +231,6 @@ def test_each_thread_is_followed_through_an_image(small_plan: LlamaPlan, tmp_pat
 
 
 def test_without_a_recorder_an_image_is_timed_alone(small_plan: LlamaPlan, tmp_path: Path) -> None:
-    """The phase is there, and nothing of it."""
     record = record_of(_with_image(small_plan, "tiny-clip-f16", tmp_path), recorder="none")
     assert len(_spans(record, Phase.ENCODE_IMAGE)) == 1
     assert record.graphs == ()
@@ -339,7 +297,7 @@ def test_a_prompt_beyond_the_batch_does_not_take_the_suite_down(small_plan: Llam
 PLAN = DevicesPlan(platform=None)
 
 
-@pytest.mark.parametrize("name", ["SEGV", "KILL", "ABRT"])
+@pytest.mark.parametrize("name", ["SEGV", "KILL"])
 def test_a_killed_worker_is_told_with_its_signal(child: Child, name: str) -> None:
     """A worker that a signal ends is an error with the signal's name and the last words."""
     child(f"echo first words; echo last words; kill -{name} $$")
@@ -348,7 +306,6 @@ def test_a_killed_worker_is_told_with_its_signal(child: Child, name: str) -> Non
 
 
 def test_a_worker_that_runs_on_is_stopped_with_its_children(child: Child, tmp_path: Path) -> None:
-    """Past its limit a worker is killed together with the processes that it started."""
     pid_path = tmp_path / "pid"
     child(f"sleep {FOREVER_S} & echo $! > {pid_path}; wait")
     with pytest.raises(
@@ -379,7 +336,6 @@ def test_a_worker_that_is_stopped_leaves_no_pipe_open(child: Child, monkeypatch:
 
 
 def test_an_interrupt_takes_the_worker_with_it(child: Child, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ctrl-C while a worker runs kills it and goes on as Ctrl-C."""
     pid_path = tmp_path / "pid"
     child(f"echo $$ > {pid_path}; exec sleep {FOREVER_S}")
 
@@ -407,14 +363,6 @@ def test_a_worker_without_a_record_is_told_with_its_reason(child: Child, script:
     """A marked line is the reason; without one it is the last line that was printed."""
     child(script)
     with pytest.raises(MeasurementError, match=message):
-        run_worker(PLAN)
-
-
-def test_a_record_of_another_task_is_refused(child: Child, tmp_path: Path) -> None:
-    """A worker that answers another plan than it was given is refused."""
-    (tmp_path / "answer").write_bytes(dump_record("probes", {}))
-    child(f"cp {tmp_path / 'answer'} $record")
-    with pytest.raises(MeasurementError, match=r"of task 'probes', the plan was for 'devices'"):
         run_worker(PLAN)
 
 
@@ -506,4 +454,5 @@ def test_the_sentinels_run_after_the_engine(small_plan: LlamaPlan) -> None:
     payload = run_worker(small_plan)
     assert set(payload) == {"engine", "contention", "base_memory", "peak_rss_bytes", "sentinels", "pid"}
     assert min(payload["sentinels"].values()) > 0
-    assert 2**20 < payload["peak_rss_bytes"] < 2**40
+    assert payload["contention"]["wall_ns"] > 0
+    assert Path(small_plan.gguf_path).stat().st_size < payload["peak_rss_bytes"] < 2**40

@@ -5,20 +5,27 @@ from __future__ import annotations
 import os
 import re
 import resource
+import shutil
 import signal
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 from perfsuite.errors import MeasurementError
-from perfsuite.measure.engine import Engine
+from perfsuite.experiments.binding.pairs import SidesTaken
+from perfsuite.measure.engine import Engine, find_engine
 from perfsuite.measure.launch import KEPT_BYTES, refuse_killed, run_worker
 from perfsuite.measure.memory_limit import limited_memory, memory_limit_obstacle
 from perfsuite.measure.native import build_program
-from perfsuite.measure.plan import LlamaPlan, TurnsPlan
+from perfsuite.measure.plan import BindingPlan, LlamaPlan, TurnsPlan
 from perfsuite.measure.turns import run_in_turns
+from perfsuite.records.engine_columns import DECODE_ROW, OUTPUT_DTYPE, PREFILL_ROW
 from perfsuite.records.events import EngineRecord, Phase
+from perfsuite.verdict.outputs import other_outputs, output_errors
 
 SOURCE = Path(__file__).parent / "faulty_engine.cpp"
 
@@ -84,6 +91,62 @@ def test_a_fault_of_the_new_side_ends_a_pair(
         run_in_turns((plan, plan), n_turns=2, leader=0, own_environments=({}, faulty(fault, at=at)))
 
 
+@pytest.mark.parametrize(
+    ("fault", "at"),
+    [
+        ("", 0),
+        *((each, 0) for each in ("norm", "rope", "activation", "scale", "columns", "rows", "projection")),
+        *((each, 1) for each in ("half", "stale", "token")),
+    ],
+)
+def test_other_outputs_are_seen(small_plan: LlamaPlan, faulty: Faulty, fault: str, at: int) -> None:
+    """An engine that leaves a part of the model or of the prompt out computes something else; its like does not."""
+    plan = TurnsPlan(llama=replace(small_plan, seed=7))
+    payloads = run_in_turns((plan, plan), n_turns=2, leader=0, own_environments=({}, faulty(fault, at=at)))
+    old, new = (EngineRecord.from_plain(payload["engine"]) for payload in payloads)
+    problem = other_outputs([output_errors(old, new)])
+    assert ("compute different outputs" in (problem or "")) == bool(fault)
+    assert len({old.outputs[at : at + 264] for at in range(0, len(old.outputs), 264)}) == 4  # each turn's prompt is new
+
+
+@pytest.mark.parametrize("fault", ["", "norm", "rope", "columns"])
+def test_other_outputs_beneath_the_binding_are_seen(small_plan: LlamaPlan, faulty: Faulty, fault: str) -> None:
+    """Two engines beneath llama-cpp-python are compared by the same rule, and read a text only once."""
+    plans: Any = (BindingPlan(llama=small_plan, has_sentinels=False),) * 2
+    payloads = run_in_turns(plans, n_turns=2, leader=0, own_environments=({}, faulty(fault)))
+    both = SidesTaken.of(payloads)
+    assert ("compute different outputs" in (other_outputs([both.output_errors]) or "")) == bool(fault)
+    rows = np.frombuffer(both.old.engine.outputs, OUTPUT_DTYPE)
+    assert rows["phase"].tolist() == [PREFILL_ROW, DECODE_ROW] * 2
+    assert len({row.tobytes() for row in rows["values"]}) == 4
+    assert len(both.old.engine.chosen_tokens) == 4 * 2 * (small_plan.n_gen + 1)
+
+
+def test_no_prompt_comes_twice(small_plan: LlamaPlan, faulty: Faulty) -> None:
+    """An engine that knows a prompt of before gains nothing: none is repeated, neither in pairs nor alone."""
+    plan = TurnsPlan(llama=replace(small_plan, seed=7))
+    run_in_turns((plan, plan), n_turns=4, leader=0, own_environments=(faulty("repeat"), faulty("repeat")))
+    run_worker(replace(small_plan, n_repetitions=3), extra_environment=faulty("repeat"))
+
+
+def test_comparing_outputs_evaluates_no_token(small_plan: LlamaPlan, faulty: Faulty) -> None:
+    """A turn evaluates its warm-up, prompt and steps, and nothing more for what is compared."""
+    plans = (TurnsPlan(llama=small_plan),) * 2
+    n_evaluated = 2 * (2 + 1 + small_plan.n_gen)
+    run_in_turns(plans, n_turns=2, leader=0, own_environments=({}, faulty("status", at=n_evaluated)))
+    with pytest.raises(MeasurementError, match="returned -3"):
+        run_in_turns(plans, n_turns=2, leader=0, own_environments=({}, faulty("status", at=n_evaluated - 1)))
+
+
+def test_a_library_from_elsewhere_ends_a_run(small_plan: LlamaPlan, tmp_path: Path) -> None:
+    """A copy of one of the build's libraries, which RUNPATH or the environment brings in, is named and not measured."""
+    own = Path(small_plan.library_dir) / "libggml-base.so"
+    copy = tmp_path / find_engine(own.parent).library("libggml-base").name
+    shutil.copy(own, copy)
+    with pytest.raises(MeasurementError, match=rf"libggml-base\.so was loaded from {copy}, not from there; RUNPATH"):
+        run_worker(small_plan, extra_environment={"LD_PRELOAD": str(copy)})
+
+
 @pytest.mark.parametrize("fault", ["stdout", "closed"])
 def test_what_an_engine_prints_breaks_no_protocol(small_plan: LlamaPlan, faulty: Faulty, fault: str) -> None:
     """Garbage without the end of a line before each answer, or a closed standard output, costs nothing."""
@@ -115,7 +178,6 @@ def test_gigabytes_of_words_take_no_memory(small_plan: LlamaPlan, faulty: Faulty
 
 
 def test_an_engine_that_hangs_is_stopped(small_plan: LlamaPlan, faulty: Faulty) -> None:
-    """Past its limit it is stopped, alone and in a pair; the message names the limit."""
     with pytest.raises(MeasurementError, match=r"was still running after 2 s and was stopped \(its limit is 2 s\)"):
         run_worker(small_plan, extra_environment=faulty("hang"), limit_s=2.0)
     plan = TurnsPlan(llama=small_plan)

@@ -18,7 +18,6 @@ LIMIT_S = 60.0
 
 
 def led(plan: LlamaPlan, limit_s: float = LIMIT_S) -> LedWorker:
-    """Return a worker of a plan."""
     return LedWorker(Here(environment={}).worker(StepsPlan(llama=plan)), limit_s=limit_s)
 
 
@@ -61,7 +60,6 @@ def test_a_step_that_cannot_be_taken_ends_it_with_a_reason(small_plan: LlamaPlan
 
 
 def test_an_engine_that_does_not_open_is_told(small_plan: LlamaPlan) -> None:
-    """It has ended before the first step."""
     with (
         pytest.raises(MeasurementError, match=r"nowhere\.gguf"),
         led(replace(small_plan, gguf_path="/nowhere.gguf")) as worker,
@@ -70,7 +68,6 @@ def test_an_engine_that_does_not_open_is_told(small_plan: LlamaPlan) -> None:
 
 
 def test_no_step_takes_longer_than_the_limit(small_plan: LlamaPlan) -> None:
-    """A worker that does not answer is stopped, and the message says what to do."""
     with (
         pytest.raises(
             MeasurementError, match=r"did not finish in time and was stopped \(its limit is 0 s\); use a smaller"

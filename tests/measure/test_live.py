@@ -33,7 +33,6 @@ HERE = LocalBoard(cache_dir=Path("nowhere"))
 
 @pytest.fixture
 def connection() -> Iterator[socket.socket]:
-    """Return a socket that is not connected yet."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as made:
         yield made
 
@@ -92,17 +91,14 @@ END = LiveEnd(end_ns=9, is_complete=True, n_phases=0, n_tokens=0, n_kernels=0)
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """Return where records are offered."""
     return tmp_path / "own" / "live.sock"
 
 
 def live_phase(span: Span) -> LivePhase:
-    """Return what is sent of a span."""
     return LivePhase(**{**asdict(span), "phase": span.phase.value})
 
 
 def phases(records: list[LiveRecord]) -> list[LivePhase]:
-    """Return the phases among records."""
     return [record for record in records if isinstance(record, LivePhase)]
 
 
@@ -200,7 +196,6 @@ def test_a_run_ends_the_same_whoever_listens(how: str, small_plan: LlamaPlan, pa
 
 
 def test_a_killed_run_is_told(path: Path, small_plan: LlamaPlan, tmp_path: Path) -> None:
-    """The end of a run that was killed says that it is not complete."""
     plan = TurnsPlan(llama=replace(small_plan, live_socket=str(path)))
     with closing(WaitingWorker(plan, tmp_path, {})) as worker:
         records = subscribe(path, limit_s=LIMIT_S)
@@ -222,15 +217,12 @@ def test_a_worker_that_cannot_start_says_why(small_plan: LlamaPlan, tmp_path: Pa
 
 
 def test_a_worker_that_never_listens_is_not_waited_for(child: Child, small_plan: LlamaPlan) -> None:
-    """When the worker has ended, so has the search for its socket."""
     child("exit 0")
     with pytest.raises(MeasurementError, match="wrote no record"):
         run_live(small_plan, lambda delivery: None, HERE, limit_s=LIMIT_S)
 
 
 def test_what_the_consumer_raises_ends_the_run(small_plan: LlamaPlan) -> None:
-    """The run is stopped, and the consumer's own error comes back."""
-
     def refuse(delivery: Delivery) -> None:
         raise BrokenPipeError("the reader has gone")
 
@@ -249,8 +241,6 @@ def test_delays_are_of_what_ended_after_the_subscription(path: Path) -> None:
 
 
 def test_lines_may_come_in_pieces(path: Path) -> None:
-    """A record that is split over packets is one record; unknown kinds are passed over."""
-
     def serve(connection: socket.socket) -> None:
         for piece in f'{{"kind":"later"}}\n{to_line(END)}\n'.encode():
             connection.sendall(bytes([piece]))

@@ -45,18 +45,15 @@ LOAD, PREFILL, DECODE, COPY, END_TO_END = 0, 1, 2, 3, 6
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
-    """Return the queue's library."""
     return live_library(tmp_path_factory.mktemp("live"))
 
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """Return where records are offered."""
     return tmp_path / "own" / "live.sock"
 
 
 def until_token(records: Iterator[LiveRecord], token: int) -> list[LiveRecord]:
-    """Read as far as the record of a token."""
     seen = []
     for record in records:
         seen.append(record)
@@ -82,7 +79,6 @@ def test_tokens_come_while_the_run_waits(library: ctypes.CDLL, path: Path) -> No
 
 
 def test_the_end_tells_what_was_sent(library: ctypes.CDLL, path: Path) -> None:
-    """All phases come in order, and the end counts them."""
     with published(library, path):
         records = subscribe(path, limit_s=LIMIT_S)
         for token in range(100):  # in all less than a socket holds
@@ -117,7 +113,6 @@ def test_a_run_that_breaks_off_says_so(library: ctypes.CDLL, path: Path) -> None
 
 
 def test_warm_ups_are_not_published(library: ctypes.CDLL, path: Path) -> None:
-    """What happens in a pause reaches nobody."""
     with published(library, path):
         with paused(library):
             push(library, DECODE, 7, 0, 1)

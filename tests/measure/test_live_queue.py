@@ -19,17 +19,14 @@ DECODE, COPY = 2, 3
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
-    """Return the queue's library."""
     return live_library(tmp_path_factory.mktemp("live"))
 
 
 def is_woken(queue: LiveQueue) -> bool:
-    """Whether a wake-up is waiting."""
     return bool(select.select([queue.event_fd], [], [], 0)[0])
 
 
 def test_phases_come_out_as_records(library: ctypes.CDLL) -> None:
-    """What was pushed is taken once, in order."""
     with open_queue(library) as queue, producing(library, queue):
         push(library, DECODE, 64, 10, 25, repetition=3)
         push(library, COPY, 64, 26, 30, repetition=3)
@@ -86,7 +83,6 @@ def test_a_pause_is_silent_and_is_known(library: ctypes.CDLL) -> None:
 
 
 def test_without_memory_there_is_no_queue(library: ctypes.CDLL, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What cannot be mapped is one line."""
     monkeypatch.setattr("os.ftruncate", lambda descriptor, size: None)
     with pytest.raises(MeasurementError, match="cannot be opened: memory is short"), open_queue(library):
         pass

@@ -23,7 +23,6 @@ def path(tmp_path: Path) -> Path:
 
 @contextmanager
 def subscribed(server: LiveServer, path: Path) -> Iterator[socket.socket]:
-    """Connect, and let the server accept."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
         connection.connect(str(path))
         connection.settimeout(30)
@@ -32,13 +31,11 @@ def subscribed(server: LiveServer, path: Path) -> Iterator[socket.socket]:
 
 
 def read(connection: socket.socket, n_lines: int) -> list[str]:
-    """Read so many lines."""
     with connection.makefile("r", newline="\n") as lines:
         return [next(lines).rstrip("\n") for _ in range(n_lines)]
 
 
 def read_all(server: LiveServer, connection: socket.socket) -> list[str]:
-    """Read until nothing comes any more, while the server serves."""
     connection.setblocking(False)
     content = b""
     for _ in range(10000):
@@ -51,7 +48,6 @@ def read_all(server: LiveServer, connection: socket.socket) -> list[str]:
 
 
 def test_every_subscriber_gets_every_line(path: Path) -> None:
-    """Two subscribers read the same lines in order."""
     with open_server(path) as server, subscribed(server, path) as first, subscribed(server, path) as second:
         server.publish(["one", "two"])
         server.publish(["three"])
@@ -97,7 +93,6 @@ def test_a_subscriber_that_does_not_read_loses_whole_lines_and_is_told(path: Pat
 
 
 def test_who_has_gone_is_forgotten(path: Path) -> None:
-    """A subscriber that hangs up, in the middle of its lines or in silence, disturbs nobody."""
     with open_server(path) as server, subscribed(server, path) as stays:
         with subscribed(server, path) as goes:
             server.publish(["x" * 999] * (BUFFER_BYTES // 2000))
@@ -113,7 +108,6 @@ def test_who_has_gone_is_forgotten(path: Path) -> None:
 
 
 def test_there_is_a_limit_to_subscribers(path: Path) -> None:
-    """A reader beyond the limit finds the connection closed."""
     with open_server(path) as server:
         all_of_them = [subscribed(server, path) for _ in range(MOST_SUBSCRIBERS + 1)]
         *_, last = [each.__enter__() for each in all_of_them]
@@ -146,7 +140,6 @@ def test_the_socket_is_the_users_alone_and_goes_with_the_server(path: Path) -> N
 
 
 def test_a_stale_socket_is_replaced(path: Path) -> None:
-    """What a killed run left behind is no obstacle."""
     path.parent.mkdir(mode=0o700)
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as dead:
         dead.bind(str(path))

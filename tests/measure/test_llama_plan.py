@@ -19,7 +19,6 @@ from ..synthetic_opencl_backend import opencl_backend
 def plan_of(
     engine: Engine, tmp_path: Path, scenario: str = "siso", model: str = "smollm2-135m-q8_0", **settings: object
 ) -> LlamaPlan:
-    """Plan a process of the smallest architecture."""
     workload = llama_workload(resolve(model, cache_dir=tmp_path), find_scenario(scenario))
     return llama_plan(
         workload,
@@ -32,7 +31,6 @@ def plan_of(
 
 
 def test_a_plan_runs_the_scenario(engine: Engine, tmp_path: Path) -> None:
-    """Lengths, build and file come from the workload and the engine."""
     plan = plan_of(engine, tmp_path, "p700-g5-d100")
     assert (plan.n_prompt, plan.n_gen, plan.n_depth, plan.n_batch, plan.n_ubatch) == (700, 5, 100, 700, 512)
     assert (plan.engine_build_id, plan.gguf_path) == (engine.build_id, str(tmp_path / "x.gguf"))
@@ -46,7 +44,6 @@ def test_a_plan_of_a_model_of_embeddings_is_one_chunk(engine: Engine, tmp_path: 
 
 
 def test_a_plan_asks_for_the_settings_of_the_workload(engine: Engine, tmp_path: Path) -> None:
-    """Attention and cache are those that the graph is expected of."""
     weights = resolve("gemma-2-2b-q8_0", cache_dir=tmp_path)
     settings = Settings(flash_attn=False, type_k="q8_0", type_v="bf16", swa_full=False)
     workload = replace(llama_workload(weights, find_scenario("siso")), settings=settings)

@@ -67,7 +67,6 @@ def test_a_mapped_file_beyond_the_limit_is_paged_in_again_and_again(tmp_path: Pa
 
 @pytest.mark.usefixtures("_permitted")
 def test_a_process_goes_back_to_its_group(tmp_path: Path) -> None:
-    """One that outlives its limit is where it was before."""
     path = tmp_path / "weights"
     path.write_bytes(bytes(4096))
     with reader(path) as child:

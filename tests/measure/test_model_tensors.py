@@ -1,14 +1,18 @@
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from perfsuite.errors import MeasurementError
 from perfsuite.measure.model_tensors import ask_for_tensors, with_engine_tensors
 from perfsuite.workload.catalog import find, find_model, listed, listed_names, tiny_names
+from perfsuite.workload.config_metadata import spec_of_config
 from perfsuite.workload.model_shape import ModelShape, shape_of
+from perfsuite.workload.model_spec import ModelSpec
 from perfsuite.workload.tensor_list import kind_of
 
 #: Models that the engine builds a graph of only beside another one.
@@ -69,6 +73,22 @@ def test_the_families_have_the_engines_tensors(name: str, engine_cache: Path) ->
     """What the suite says itself of a family's tensors is what the engine says."""
     shape = shape_of(find(name).with_layers(2))
     assert set(with_engine_tensors(shape, cache_dir=engine_cache).tensors) == set(shape.tensors)
+
+
+#: Published counts, some with and some without what only training needs, such as biases of routers: 1 in a million.
+_TOLERANCE = 1e-6
+_FIELD = Path(__file__).parents[1] / "data" / "field"
+_PUBLISHED: dict[str, dict[str, Any]] = json.loads((_FIELD / "published.json").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("name", _PUBLISHED)
+def test_a_config_has_the_published_number_of_parameters(name: str, engine_cache: Path) -> None:
+    """The engine's tensors of a config, by its class's own keys, add up to what is published, or generally known."""
+    found = _PUBLISHED[name]
+    spec = spec_of_config(found["config"] or _FIELD / f"{name}.json")
+    assert isinstance(spec, ModelSpec)
+    shape = with_engine_tensors(spec.shape(name), cache_dir=engine_cache, wanted=spec.wanted)
+    assert shape.n_parameters == pytest.approx(found["parameters"], rel=_TOLERANCE)
 
 
 def test_optional_tensors_are_there_where_they_are_wanted(engine_cache: Path) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from perfsuite.measure.engine_store import KERNELS_DIR
 from perfsuite.measure.kernel_record import KernelRecord
-from perfsuite.measure.opencl import has_enough
+from perfsuite.measure.kernel_repetition import drawn_leaders, launches_within, least_launches
 from perfsuite.workload.kernel_catalog import STANDARD_KERNELS
 
 from .opencl_children import child_answer, visible_opencl
@@ -64,13 +64,10 @@ try:
     cases = [KernelCase.from_id(case_id) for case_id in wanted["case_ids"]]
     tuning = wanted["tuning"] and getattr(kernel_launches, wanted["tuning"])
     bench = KernelBench(choose_device(None), tuning=tuning, **folders)
-    timed = {"repetitions": wanted["repetitions"], "seed": 0}
-    if wanted["old"] is None:
-        pairs = [(bench.measure(case, **timed),) for case in cases]
-    else:
-        beside = {"old_kernels_dir": Path(wanted["old"]), "leader": 1}
-        pairs = [bench.measure_pair(case, **timed, **beside) for case in cases]
-    answer = {"records": [[record.to_plain() for record in sides] for sides in pairs]}
+    timed = {"repetitions": wanted["repetitions"], "seed": 0, "budget_ns": 10**10, "leaders": wanted["leaders"]}
+    sides = bench.measure(cases, **timed, old_kernels_dir=wanted["old"] and Path(wanted["old"]))
+    pairs = zip(*sides) if wanted["old"] else zip(sides[1])
+    answer = {"records": [[record.to_plain() for record in each] for each in pairs]}
 except OpenClError as error:
     answer = {"error": str(error)}
 print(json.dumps(answer))
@@ -84,6 +81,7 @@ def _run(environment: Mapping[str, str], case_ids: Sequence[str], **changed: Any
         "kernels_dir": str(KERNELS_DIR),
         "repetitions": 0,
         "old": None,
+        "leaders": [],
         **changed,
     }
     answer: dict[str, Any] = child_answer(environment, CHILD, json.dumps(wanted))
@@ -104,13 +102,11 @@ def _sides(environment: Mapping[str, str], case_ids: Sequence[str], **changed: A
 
 @pytest.fixture(scope="module")
 def log_dir(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Where the module's builds leave their logs."""
     return str(tmp_path_factory.mktemp("logs"))
 
 
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory: pytest.TempPathFactory, log_dir: str) -> Mapping[str, str]:
-    """The environment of processes that see OpenCL."""
     environment = visible_opencl(tmp_path_factory.mktemp("cache"))
     answer = _run(environment, [], log_dir=log_dir)
     if "error" in answer:
@@ -129,7 +125,6 @@ def test_awkward_shapes(environment: Mapping[str, str], log_dir: str, tuning: st
 
 @pytest.fixture(scope="module")
 def standard(environment: Mapping[str, str], log_dir: str) -> dict[str, KernelRecord]:
-    """The records of the standard kernels, five launches each."""
     return _measure(environment, [case.case_id for case in STANDARD_KERNELS], log_dir=log_dir, repetitions=5)
 
 
@@ -178,14 +173,22 @@ def test_forgotten_and_stray_values(
 
 
 def test_old_and_new_sources_take_turns(environment: Mapping[str, str], log_dir: str, tmp_path: Path) -> None:
-    """Each side is compiled from its own sources and timed as often, a launch of one between launches of the other."""
-    case_id = "kernel/add/count1009/f32"
+    """Each side is compiled from its own sources and timed as often, a launch of one between launches of the other.
+
+    Rounds go through all kernels, and a launch of one shape has its own buffers and arguments.
+    """
+    cases = ["kernel/add/count1009/f32", "kernel/add/count1010/f32"]
     old = _planted(tmp_path, (ADD, "if (i < count) out[i] = a[i] - b[i];"))
-    sides = _sides(environment, [case_id], log_dir=log_dir, repetitions=6, old=str(KERNELS_DIR))[case_id]
-    assert [(each.is_correct, len(each.end_ns)) for each in sides] == [(True, 6)] * 2
-    order = sorted((start_ns, side) for side, each in enumerate(sides) for start_ns in each.start_ns)
-    assert [side for _, side in order] == [1, 0, 0, 1] * 3
-    wrong, right = _sides(environment, [case_id], log_dir=log_dir, repetitions=6, old=old)[case_id]
+    more = {"log_dir": log_dir, "repetitions": 6, "leaders": [[1, 0], [0, 0]]}
+    found = _sides(environment, cases, old=str(KERNELS_DIR), **more)
+    assert [(each.is_correct, each.n_per_round) for case_id in cases for each in found[case_id]] == [(True, 6)] * 4
+    launched = [(at_ns, case_id, side) for case_id in cases for side in (0, 1) for at_ns in found[case_id][side].end_ns]
+    assert [case_id for _, case_id, _ in sorted(launched)] == [
+        each for _ in range(2) for each in cases for _ in range(12)
+    ]
+    order = [side for _, case_id, side in sorted(launched) if case_id == cases[0]]
+    assert order == [1, 0, 0, 1] * 3 + [0, 1, 1, 0] * 3
+    wrong, right = _sides(environment, cases, old=old, **more)[cases[1]]
     assert (wrong.is_correct, right.is_correct) == (False, True)
     assert wrong.end_ns == right.end_ns == ()
 
@@ -205,9 +208,31 @@ def test_build_failure(environment: Mapping[str, str], tmp_path: Path, change: t
 
 
 @pytest.mark.parametrize(
-    ("done", "elapsed_ns", "enough"),
-    [(0, 0, False), (4, 999, False), (5, 999, True), (5, 99, False), (29, 99, False), (30, 0, True)],
+    ("launch_ns", "n_rounds", "n_sides", "n_launches"),
+    [
+        (1, 16, 2, 20),
+        (100, 16, 2, 10),
+        (141, 16, 2, 6),
+        (10**6, 16, 2, 2),
+        (10**6, 1, 1, 5),
+        (141, 1, 1, 7),
+        (0, 1, 1, 20),
+    ],
 )
-def test_budget(done: int, elapsed_ns: int, enough: bool) -> None:
-    """A kernel has enough launches when it has all, or five of them and its time is over."""
-    assert has_enough(done, 30, elapsed_ns, 100) is enough
+def test_launches_of_a_round(launch_ns: int, n_rounds: int, n_sides: int, n_launches: int) -> None:
+    """A kernel is launched for its share of the time, 20 times at most, and both sides lead equally often."""
+    least = least_launches(n_rounds)
+    assert launches_within(1000.0, launch_ns, least=least, most=20, n_sides=n_sides) == n_launches
+
+
+def test_leaders_are_drawn() -> None:
+    """Of two rounds each side leads one; a seed draws the same again, and kernels do not lead alike."""
+    leaders = drawn_leaders(3, n_rounds=15, n_kernels=9)
+    assert leaders == drawn_leaders(3, n_rounds=15, n_kernels=9) != drawn_leaders(4, n_rounds=15, n_kernels=9)
+    assert all(
+        a + b == 1
+        for first, second in zip(leaders[::2], leaders[1::2], strict=False)
+        for a, b in zip(first, second, strict=True)
+    )
+    assert len(leaders) == 15
+    assert len(set(map(sum, leaders))) > 2

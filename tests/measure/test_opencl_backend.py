@@ -29,7 +29,6 @@ SETTINGS = {"OCL_ICD_VENDORS": "/vendors"}
 
 @pytest.fixture
 def own_engine(tmp_path: Path) -> Engine:
-    """Return an engine for which the backend was made."""
     written(tmp_path / "opencl-backend-abc" / "plain" / "libggml-opencl.so")
     return plain_engine(tmp_path)
 
@@ -67,11 +66,25 @@ def test_the_device_is_the_one_that_a_process_has_chosen(
     assert backend.settings.items() >= {**SETTINGS, "FROM": "/own"}.items()
 
 
-def test_a_missing_backend_starts_no_process(asked: list[tuple[Any, ...]], tmp_path: Path) -> None:
-    """Without a backend nobody looks for devices, and no layer is built."""
+def test_a_missing_backend_builds_no_layer(asked: list[tuple[Any, ...]], tmp_path: Path) -> None:
+    """It is asked for once there is a device: without one no backend is of use."""
     with pytest.raises(EngineError, match="--backend=opencl: neither"):
         set_up_opencl(plain_engine(tmp_path), None, tmp_path)
-    assert asked == []
+    assert [type(each[0]) for each in asked] == [DevicesPlan]
+
+
+@pytest.mark.usefixtures("asked")
+def test_a_layer_of_ones_own_stays_beside_ours(
+    own_engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What OPENCL_LAYERS names is above ours, in processes with the tracing layer and without."""
+    monkeypatch.setenv("OPENCL_LAYERS", "/theirs.so")
+    gpu = set_up_opencl(own_engine, "plat", tmp_path)
+    processor = replace(gpu, compatibility_layer=Path("/compat.so"))
+    assert gpu.environment()["OPENCL_LAYERS"] == "/theirs.so"
+    assert processor.environment()["OPENCL_LAYERS"] == "/theirs.so:/compat.so"
+    assert processor.environment(tmp_path)["OPENCL_LAYERS"] == f"/theirs.so:/compat.so:{tmp_path / 'layer.so'}"
+    assert gpu.fingerprint["opencl_own_layers"] == "/theirs.so"
 
 
 @pytest.mark.parametrize(
@@ -104,7 +117,6 @@ def made(folder: Path, build_id: str = "abc") -> Path:
 
 
 def found(engine: Engine, folder: Path, device: OpenClDevice) -> OpenClBackend:
-    """Find the backend on a device."""
     return find_opencl_backend(
         engine,
         device,

@@ -150,7 +150,6 @@ Run = Callable[..., tuple[str, OpenClTrace]]
 
 @pytest.fixture(scope="module")
 def layers(tmp_path_factory: pytest.TempPathFactory) -> OpenClLayers:
-    """The layers, built from source."""
     try:
         return find_opencl_layers(tmp_path_factory.mktemp("layers"))
     except NativeBuildError as error:

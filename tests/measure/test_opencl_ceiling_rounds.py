@@ -21,7 +21,6 @@ class Device:
         self.launches: list[tuple[str, int]] = []
 
     def clock_ns(self) -> int:
-        """Return the time of day."""
         return self.now_ns
 
     def way(self, name: str, pass_ns: float, *, amount: float = 1000.0, seen: float = 1.0) -> Way:
@@ -35,7 +34,6 @@ class Device:
         return Way(amount=amount, launch_ns=launch_ns)
 
     def rates(self, kinds: dict[str, list[Way]], budget_ms: int = 100) -> dict[str, Rate | str]:
-        """Measure in a budget."""
         return rates_in_rounds(kinds, budget_ns=budget_ms * MS, clock_ns=self.clock_ns)
 
 
@@ -53,14 +51,12 @@ def broken(message: str, *, works: int = 0) -> Callable[[int], int]:
 
 
 def rate_of(rates: dict[str, Rate | str], kind: str) -> Rate:
-    """Return a rate that must be there."""
     rate = rates[kind]
     assert isinstance(rate, Rate)
     return rate
 
 
 def test_the_fastest_way_counts() -> None:
-    """A kind's rate is what its fastest way does in a second."""
     device = Device()
     rate = rate_of(device.rates({"read": [device.way("slow", 4000), device.way("fast", 1000)]}), "read")
     assert rate.best_per_s == pytest.approx(1e9)
@@ -125,7 +121,6 @@ def test_a_way_that_fails_later_keeps_what_it_had() -> None:
 
 
 def test_a_clock_that_stands_still_gives_no_rate() -> None:
-    """A duration of 0 is not infinitely fast: it is not measured."""
     device = Device()
     rates = device.rates({"read": [device.way("unseen", 0.001, seen=0.0)]}, budget_ms=1)
     assert rates == {"read": "the device's clock did not move"}

@@ -97,7 +97,6 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, str]:
 
 
 def measured(environment: Mapping[str, str], log_dir: Path, **changed: Any) -> tuple[Ceiling, ...]:
-    """Measure with as few rounds as there may be."""
     wanted = {
         "budget_ms": 100,
         "working_sets_bytes": SETS,
@@ -226,7 +225,6 @@ def test_a_plan_is_run_by_a_worker(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
 
 
 def test_no_such_platform(environment: Mapping[str, str], tmp_path: Path) -> None:
-    """A platform that is not there is one line for whoever asked."""
     plan = OpenClCeilingsPlan(platform="Nowhere", budget_ms=100, log_dir=str(tmp_path))
     with pytest.raises(MeasurementError, match="expected a platform named like 'Nowhere'"):
         run_worker(plan, extra_environment=environment)

@@ -52,7 +52,6 @@ def test_the_parts_of_a_round_fit_into_it(found: tuple[KernelDuplication, ...]) 
 
 
 def test_a_platform_that_is_not_there_is_refused(tmp_path: Path) -> None:
-    """A platform that does not exist is reported in OpenCL's words."""
     environment = visible_opencl(tmp_path)
     plan = DuplicationPlan(
         case_ids=CASES, platform="no such platform", n_rounds=1, budget_ns=1, seed=0, log_dir=str(tmp_path)
@@ -65,7 +64,6 @@ def test_a_platform_that_is_not_there_is_refused(tmp_path: Path) -> None:
 def test_what_opencl_refuses_is_told_with_the_kernel(
     refusing: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An error of OpenCL's before, in or after the rounds is one line that names the kernel."""
     cl = pytest.importorskip("pyopencl")
     from perfsuite.measure import opencl_duplication  # loads OpenCL's library
 

@@ -42,7 +42,6 @@ def command(number: int, name: str, size: int, duration_ns: int, **changed: Any)
 
 
 def trace_of(*commands: np.void) -> OpenClTrace:
-    """Return the trace of a process."""
     return OpenClTrace(
         pid=1,
         commands=np.array(list(commands), COMMAND_DTYPE),
@@ -57,7 +56,6 @@ def trace_of(*commands: np.void) -> OpenClTrace:
 
 
 def kernel(name: str, size: int, skip: int, duration_ns: int) -> EngineKernel:
-    """Return a kernel of a decode."""
     return EngineKernel(phase="decode", name=name, global_size=(size, 1), skip=skip, execution_ns=duration_ns)
 
 
@@ -135,17 +133,14 @@ class Worker:
     steps: list[str] = field(default_factory=list)
 
     def warm_up(self, plan: LlamaPlan) -> None:
-        """Run it and leave no trace."""
         self.plans.append(plan)
 
     @property
     def armed(self) -> list[tuple[str, int, int, int]]:
-        """Kernels, launches before them, duplicates and rounds."""
         rows = [step.split(maxsplit=4) for step in self.steps if step.startswith("duplicate ")]
         return [(name, int(skip), int(n), int(n_rounds)) for _, skip, n, n_rounds, name in rows]
 
     def ask(self, step: str) -> str:
-        """Answer as a worker does."""
         self.steps.append(step)
         if step.startswith("rounds "):
             return self._rounds(int(step.split()[1]))
@@ -178,7 +173,6 @@ def trace(monkeypatch: pytest.MonkeyPatch) -> list[OpenClTrace]:
 
 
 def duplicated(worker: Worker, plan: EngineDuplicationPlan = PLAN) -> Any:
-    """Run the duplication."""
     stand_in: Any = worker
     return duplicate_engine_kernels(stand_in, plan, lambda path: path)
 
@@ -223,7 +217,6 @@ def test_each_evaluation_is_one_of_its_phase() -> None:
     ],
 )
 def test_what_the_layer_refuses_is_a_problem_of_its_kernel(worker: Worker, problem: str) -> None:
-    """The others are measured all the same."""
     found = duplicated(worker)
     assert [(each.problem, each.rounds, each.ground_truth_ns) for each in found] == [(problem, (), None)] * 2
 

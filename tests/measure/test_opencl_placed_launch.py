@@ -57,7 +57,6 @@ def _launched(queue: Any, kernel: _FakeKernel, global_size: tuple[int, ...], loc
 
 @pytest.fixture
 def kernel(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """A kernel that writes what its test says."""
     monkeypatch.setattr(cl, "Buffer", _FakeBuffer)
     monkeypatch.setattr(cl, "enqueue_copy", _copied)
     monkeypatch.setattr(cl, "enqueue_nd_range_kernel", _launched)
@@ -95,7 +94,6 @@ def test_outputs_are_poisoned_each_time(kernel: Any) -> None:
 
 @pytest.mark.parametrize("place", [0, GUARD_VALUES - 1])
 def test_a_broken_guard_is_no_output(kernel: Any, place: int) -> None:
-    """A value behind the output makes all of it void."""
     placed = PlacedLaunch(QUEUE, kernel, LAUNCH, n_outputs=2)
     kernel.write = lambda out: out[2 + place : 3 + place].fill(0)
     assert placed.outputs() is None

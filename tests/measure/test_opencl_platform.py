@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from perfsuite.errors import MeasurementError, OpenClError
+from perfsuite.device.fingerprint import asked_fields, differences, machine_fields
+from perfsuite.errors import OpenClError
 from perfsuite.measure import opencl_platform
 from perfsuite.measure.opencl_platform import OpenClDevice, choose_device
 
-from ..synthetic_opencl_backend import opencl_device
+from ..synthetic_opencl_backend import opencl_backend, opencl_device
 
 
 def _device(platform: str, type: str) -> OpenClDevice:
@@ -63,8 +65,17 @@ def test_nothing_at_all(machine: str, fix: str, monkeypatch: pytest.MonkeyPatch)
         choose_device(None, ())
 
 
-def test_plain_round_trip() -> None:
-    """A device survives the way through a plain dict; a field too many is refused by its name."""
-    assert OpenClDevice.from_plain(INTEL.to_plain()) == INTEL
-    with pytest.raises(MeasurementError, match="colour"):
-        OpenClDevice.from_plain(INTEL.to_plain() | {"colour": "red"})
+def test_drivers_of_the_field() -> None:
+    """A GPU without a name of its own is one, and an update of its driver is another machine for a baseline."""
+    name, version = "QUALCOMM Snapdragon(TM)", "OpenCL 3.0 QUALCOMM build: {} Compiler {}"
+    nameless = replace(opencl_device("gpu"), platform_name=name, device_name="QUALCOMM")
+    assert choose_device(None, (INTEL, nameless)) == nameless
+    builds = [
+        replace(nameless, platform_version=text, driver_version=text)
+        for text in (version.format("0800.46", "E031.47.18.36"), version.format("0800.71", "E031.47.18.49"))
+    ]
+    old, new = (replace(opencl_backend(Path(), "gpu"), device=each).fingerprint for each in builds)
+    assert asked_fields(old) == asked_fields(new)
+    assert [each.split(" ")[0] for each in differences(machine_fields(old), machine_fields(new))] == [
+        *("opencl_platform", "opencl_driver")
+    ]

@@ -26,7 +26,6 @@ ROWS = [(30, 35, 6, 0, 1, 0), (10, 40, 0, 64, 1, 0), (45, 46, 1, 0, 1, 0)]
 
 
 def written(path: Path, rows: list[tuple[int, ...]], **changed: Any) -> Path:
-    """Write a trace as the native side does."""
     header = np.zeros(1, HEADER_DTYPE)
     for name, value in {
         "magic": MAGIC,
@@ -72,7 +71,6 @@ def test_calls_come_in_the_order_of_entry(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("changed", [{"magic": b"PSCLLOG"}, {"n_calls": 4}, {"n_calls": 2}])
 def test_what_is_no_whole_trace_is_refused(tmp_path: Path, changed: dict[str, Any]) -> None:
-    """Another kind of file, or one that was cut, is reported with its path."""
     path = written(tmp_path / "calls", ROWS, **changed)
     with pytest.raises(MeasurementError, match=rf"^{path}: no whole phase trace: begins b'\w+', holds 96 bytes of"):
         read_trace(path)

@@ -73,7 +73,6 @@ def test_threads_are_pinned_when_they_fill_the_processors(
 
 
 def cache(root: Path, cpu: int, index: int, **fields: str) -> None:
-    """Write one cache of one processor as sysfs does."""
     folder = root / f"cpu{cpu}" / "cache" / f"index{index}"
     folder.mkdir(parents=True)
     for name, text in fields.items():

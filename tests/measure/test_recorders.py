@@ -11,7 +11,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from perfsuite.errors import MeasurementError
 from perfsuite.measure.launch import run_worker
 from perfsuite.measure.led_worker import Here, LedWorker
 from perfsuite.measure.plan import LlamaPlan, StepsPlan
@@ -52,7 +51,6 @@ Recorded = Callable[[LlamaPlan], EngineRecord]
 
 @pytest.fixture(scope="module")
 def recorded() -> Recorded:
-    """Return how to run the real engine."""
     known: dict[LlamaPlan, EngineRecord] = {}
 
     def record(plan: LlamaPlan) -> EngineRecord:
@@ -64,12 +62,10 @@ def recorded() -> Recorded:
 
 
 def graph_names(record: EngineRecord) -> list[list[str]]:
-    """Return the names of the nodes of each evaluation's graph."""
     return [[node.tensor.name for node in record.graphs[graph]] for graph in evaluations_of(record).graph]
 
 
 def n_ends(record: EngineRecord) -> list[int]:
-    """Return how many ends each evaluation has."""
     found: list[int] = evaluations_of(record).n_ends.tolist()
     return found
 
@@ -202,9 +198,3 @@ def test_without_a_device_a_graph_is_one_split(small_plan: LlamaPlan, recorded: 
     for launch_ns, return_ns in zip(splits["launch_ns"], splits["return_ns"], strict=True):
         spans = [span for span in record.spans if span.start_ns <= launch_ns <= return_ns <= span.end_ns]
         assert len(spans) == 2
-
-
-def test_an_unknown_recorder_is_refused(small_plan: LlamaPlan) -> None:
-    """The message lists what there is."""
-    with pytest.raises(MeasurementError, match=r"recorder 'tape' is not known; known are .*cb_eval, groups"):
-        run_worker(replace(small_plan, recorder="tape"))

@@ -11,7 +11,6 @@ STATUS = "Name:\tx\nVmHWM:\t  400 kB\nRssAnon:\t  100 kB\nRssFile:\t  20 kB\nRss
 
 
 def test_sizes_are_in_bytes(tmp_path: Path) -> None:
-    """The kernel tells KiB."""
     path = tmp_path / "status"
     path.write_text(STATUS)
     seen = resident_sample(path)

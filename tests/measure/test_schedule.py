@@ -27,6 +27,7 @@ from perfsuite.measure.schedule import (
     Series,
     Witness,
     others_complaint,
+    pair_complaint,
     pairs_of,
     replicates_of,
     run_undisturbed,
@@ -43,7 +44,6 @@ WAITED = "threads waited 50 % of the time (limit 2 %) for a processor"
 
 
 def contention(waiting: float | None = 0.0, others: float | None = 0.0, steal: float | None = 0.0) -> Contention:
-    """Return a stretch of a second with these shares."""
     waiting_ns = None if waiting is None else round(waiting * 10**9)
     return Contention(
         wall_ns=10**9,
@@ -81,7 +81,6 @@ class Desk(LocalBoard):
     asked: list[Any] = field(default_factory=list)
 
     def run(self, plan: Plan, *, extra_environment: Mapping[str, str] | None = None, **_: Any) -> dict[str, Any]:
-        """Return a payload that shows how many there were."""
         self.asked.append((plan, extra_environment))
         told = self.told.pop(0) if self.told else QUIET
         if isinstance(told, BaseException):
@@ -91,13 +90,11 @@ class Desk(LocalBoard):
     def run_in_turns(
         self, plans: tuple[TurnsPlan, TurnsPlan], **settings: Any
     ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Return two payloads, of which the second is quiet."""
         self.asked.append((plans, settings))
         return {"contention": dict(self.told.pop(0) if self.told else QUIET)}, {"contention": QUIET}  # type: ignore[call-overload]
 
 
 def undisturbed(board: Desk, **settings: Any) -> dict[str, Any]:
-    """Run the probes on a board."""
     return run_undisturbed(board, PROBE, settings.pop("rule", Rule(profile=HOST)), **settings)
 
 
@@ -110,7 +107,6 @@ def test_a_disturbed_process_is_run_again(n_disturbed: int) -> None:
 
 
 def test_what_disturbs_is_for_the_caller_to_say() -> None:
-    """Another complaint than that of waiting threads decides which process counts."""
     rule = Rule(profile=HOST, complain=lambda seen, _: None if seen.others_ratio else "too quiet")
     assert undisturbed(Desk(told=[QUIET, CONTENDED]), rule=rule)["number"] == 2
 
@@ -152,29 +148,23 @@ class Seen(Witness):
         self.told: list[object] = []
 
     def before(self, n_valid: int) -> None:
-        """Note how many can be used."""
         self.told.append(n_valid)
 
     def after(self, payloads: Sequence[Payload], complaint: str | None) -> None:
-        """Note whether the run is left out."""
         self.told.append(complaint is None)
 
     def is_quiet_again(self, complaint: str) -> bool:
-        """Note why."""
         self.told.append(complaint)
         return self.is_quiet
 
     def goes_on(self) -> None:
-        """Note that it was not quiet again."""
         self.told.append("goes on")
 
     def competitors(self) -> str:
-        """Name somebody."""
         return "Seen names them"
 
 
 def series(*told: Mapping[str, Any] | BaseException, **settings: Any) -> Series[int]:
-    """Return a series of processes that keeps their numbers."""
     take = replicates_of(Desk(told=list(told)), lambda: PROBE)
     return Series(take=take, rules=(Rule(profile=HOST),), keep=lambda payloads: payloads[0]["number"], **settings)
 
@@ -280,26 +270,51 @@ def test_a_worker_that_fails_at_once_is_an_error(told: tuple[Mapping[str, Any], 
 
 def test_a_budget_ends_a_series_after_its_first_look() -> None:
     """The first ones are taken whatever they cost; a spent budget allows for no more."""
-    spent = series(budget_s=0.0, n_first=8)
-    assert spent.may_screen(8)
-    assert len(spent.extend(8)) == 8
-    assert not spent.may_screen(14)
-    assert len(spent.extend(14)) == 8
-    generous = series(budget_s=3600.0, n_first=8)
-    generous.extend(8)
-    assert (generous.may_screen(14), generous.may_screen(14, share_ratio=0.0)) == (True, False)
+    spent = series(budget_s=0.0, n_first=6)
+    assert [len(spent.extend(n)) for n in (6, 14)] == [6, 6]
+    generous = series(budget_s=3600.0, n_first=6)
+    assert len(generous.extend(14)) == 14
 
 
-def test_a_confirmation_may_take_half_as_long_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was found is confirmed beyond the budget, and not for ever."""
-    found = series(budget_s=100.0, n_first=8)
-    found.extend(8)
-    monkeypatch.setattr(Series, "elapsed_s", 80.0)
-    assert [found.may_screen(n) for n in (10, 11)] == [True, False]
-    assert [found.may_confirm(n) for n in (15, 16)] == [True, False]
-    assert len(found.extend(15)) == 15
-    monkeypatch.setattr(Series, "elapsed_s", 151.0)
-    assert len(found.extend(20)) == 15
+def test_what_looks_slower_may_take_half_as_long_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No run is begun that would end beyond the budget, at the pace so far, or beyond half of it more."""
+    found = series(budget_s=100.0, n_first=6)
+    found.extend(6)
+    assert found.n_affordable > 1000
+    monkeypatch.setattr(Series, "elapsed_s", 90.0)
+    assert found.n_affordable == pytest.approx(6 * 100 / 90)
+    assert [len(found.extend(20, is_extra=is_extra)) for is_extra in (False, True)] == [6, 20]
+    monkeypatch.setattr(Series, "elapsed_s", 149.0)
+    assert len(found.extend(30, is_extra=True)) == 20
+
+
+def test_a_budget_alone_ends_a_series_on_a_busy_machine() -> None:
+    """However many are left out, while there is time more are taken: a neighbour may be busy for half a minute."""
+    assert len(series(*[CONTENDED] * 30, budget_s=3600.0).extend(5)) == 5
+
+
+@pytest.mark.parametrize(
+    ("lost", "told"),
+    [
+        ((0.0, 0.05), None),
+        ((0.4, 0.45), None),
+        (
+            (0.0, 0.2),
+            "new side alone: they took up to 20 % of its time, and 0 % of the old side's",
+        ),
+        (
+            (0.3, 0.1),
+            "old side alone: they took up to 30 % of its time, and 10 % of the new side's",
+        ),
+        ((0.9, 0.9), "others took up to 80 % of the time of both sides"),
+    ],
+)
+def test_a_pair_is_left_out_where_one_side_alone_was_disturbed(lost: tuple[float, float], told: str | None) -> None:
+    """What disturbs both sides alike is kept, and which of them was disturbed more makes no difference."""
+    contended = {**CONTENDED, "wall_ns": 1000, "running_ns": 1000, "others_ratio": 0.5, "steal_ratio": 0.0}
+    sides = [{"contention": {**contended, "waiting_ns": round(1000 * each)}} for each in lost]
+    found = pair_complaint(sides)
+    assert found == told if told is None else found.removeprefix("others disturbed the ") == told
 
 
 def test_a_budget_ends_a_series_that_has_competition_at_once() -> None:
@@ -337,7 +352,6 @@ def test_each_process_of_a_pair_draws_its_layout() -> None:
 
 
 def test_either_side_of_a_pair_may_complain() -> None:
-    """Each process of a pair has a rule of its own."""
     never, always = (Rule(profile=HOST, complain=lambda *_, text=text: text) for text in (None, "busy"))
     for rules, complaints in (((never, never), []), ((always, never), ["busy"]), ((never, always), ["busy"])):
         take = pairs_of(Desk(), (PLAN, PLAN), order=random.Random(1))

@@ -24,12 +24,10 @@ from .traced_llama import TracedLlama, build_traced_llama
 
 @pytest.fixture(scope="module")
 def layout(engine: Engine, engine_cache: Path) -> TensorLayout:
-    """Return the layout of the installed engine."""
     return tensor_layout(engine, engine_cache)
 
 
 def test_fields_lie_in_the_tensor(layout: TensorLayout, engine: Engine) -> None:
-    """Every field is inside, in the order of the declaration, and names and numbers are those of that build."""
     places = [
         layout.type_at,
         layout.ne_at,
@@ -109,7 +107,6 @@ def test_the_engines_own_process_is_accepted(
 
 
 def test_a_library_that_was_replaced_is_told(layout: TensorLayout, tmp_path: Path) -> None:
-    """What lies at the path by now, after an update, is not what the process runs."""
     library = tmp_path / "libggml-base.so.0"
     library.write_bytes(bytes(64))
     with library.open("rb") as file, mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ):
@@ -121,7 +118,6 @@ def test_a_library_that_was_replaced_is_told(layout: TensorLayout, tmp_path: Pat
 
 
 def test_a_process_without_llama_is_refused(layout: TensorLayout) -> None:
-    """Where no libggml-base is mapped, or there is no process, that is said."""
     with subprocess.Popen(["sleep", "60"]) as other:
         with pytest.raises(EngineError, match=f"process {other.pid}: maps no libggml-base"):
             refuse_other_layout(layout, other.pid)

@@ -38,7 +38,6 @@ def test_tokens_are_counted_by_the_files_own_tokenizer(tmp_path: Path) -> None:
 
 
 def test_a_file_without_a_tokenizer_is_refused(tmp_path: Path) -> None:
-    """Synthetic files have none, and the message says what to do."""
     with pytest.raises(GgufError, match="has no tokenizer; name a GGUF that has one"):
         count_tokens(vocabulary(tmp_path / "v.gguf", tokenizer="no_vocab"), ["a"])
     with pytest.raises(GgufError, match="no such file"):
@@ -53,7 +52,6 @@ def test_a_tokenizer_that_fails_is_one_line(tmp_path: Path) -> None:
 
 
 def test_a_tokenizer_that_does_not_end_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The wait has a limit."""
     monkeypatch.setattr("perfsuite.measure.token_counts.LIMIT_S", 0.001)
     with pytest.raises(MeasurementError, match="was still at work after 0 s"):
         count_tokens(vocabulary(tmp_path / "v.gguf"), ["a"])

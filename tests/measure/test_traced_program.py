@@ -87,7 +87,6 @@ def test_ctrl_c_reaches_the_program_through_its_terminal_alone(leaves: str, expe
 
 
 def test_what_is_ignored_stays_ignored() -> None:
-    """Under nohup the program is not ended by a hang-up."""
     script = f"trap '' HUP; exec {sys.executable} -c \"$0\" sh -c 'kill -HUP $$; echo alive'"
     done = subprocess.run(["sh", "-c", script, _RUNNER], capture_output=True, text=True, timeout=_LIMIT_S, check=False)
     assert (done.returncode, done.stdout) == (0, "alive\n")
@@ -108,7 +107,6 @@ def test_a_program_that_cannot_be_started_is_one_line(command: str, reason: str)
 
 
 def test_a_program_is_watched_while_it_runs() -> None:
-    """What watches is opened with the process's id, and closed once the program has ended."""
     seen: list[str] = []
 
     @contextmanager

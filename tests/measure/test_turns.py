@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,7 +21,6 @@ from .conftest import Child
 
 
 def decodes(record: EngineRecord) -> list[Span]:
-    """Return the decode steps of a record."""
     return [span for span in record.spans if span.phase is Phase.DECODE]
 
 
@@ -63,6 +63,36 @@ def test_two_workers_never_run_at_once(small_plan: LlamaPlan) -> None:
         assert misaligned_evaluations(record) == 0
 
 
+@pytest.mark.parametrize(("waiting_ns", "n_turns"), [((0, 50), 8), ((0, 300), 4), ((300, 300), 8)])
+def test_a_pair_is_broken_off_where_one_side_waits(
+    waiting_ns: tuple[int, int], n_turns: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a block of turns; what both wait for alike is no reason, and both have sent what they measured."""
+    told: list[int] = []
+
+    class Worker:
+        def __init__(self, plan: TurnsPlan, folder: Path, *_: object) -> None:
+            self.side = int(folder.name)
+
+        def tell(self, *_: object) -> None:
+            told.append(self.side)
+
+        def answer(self, mark: str | None, _: object) -> str | None:
+            return mark and f"{mark} {waiting_ns[self.side]} 1000"
+
+        def payload(self) -> dict[str, int]:
+            return {"side": self.side}
+
+        def end_input(self) -> None: ...
+
+        close = end_input
+
+    monkeypatch.setattr("perfsuite.measure.turns.WaitingWorker", Worker)
+    plans: Any = (None, None)
+    assert run_in_turns(plans, n_turns=4, leader=0) == ({"side": 0}, {"side": 1})
+    assert len(told) == n_turns
+
+
 def test_an_injected_phase_takes_longer_by_its_share(small_plan: LlamaPlan) -> None:
     """A slowdown of a phase by four times its own time shows in that phase, not in the other one."""
     slowed = replace(small_plan, inject_phases=("decode",), inject_phase_ratio=4.0, n_gen=8)
@@ -78,7 +108,6 @@ def test_an_injected_phase_takes_longer_by_its_share(small_plan: LlamaPlan) -> N
 
 
 def test_a_worker_says_why_it_cannot_start(small_plan: LlamaPlan, tmp_path: Path) -> None:
-    """What a worker knows of its failure is reported, for whichever of the two it is."""
     broken = replace(small_plan, gguf_path=str(tmp_path / "none.gguf"))
     with pytest.raises(MeasurementError, match=r"none\.gguf: llama\.cpp cannot load it"):
         run_in_turns((TurnsPlan(llama=small_plan), TurnsPlan(llama=broken)), n_turns=1, leader=0)
@@ -103,14 +132,12 @@ def test_a_worker_that_ends_early_is_an_error(script: str, message: str, child: 
 
 @pytest.mark.parametrize("script", ["sleep 600", f"echo '{READY_MARK}'; sleep 600"])
 def test_no_turn_is_waited_for_beyond_the_limit(script: str, child: Child, small_plan: LlamaPlan) -> None:
-    """A worker that never answers is stopped."""
     child(script)
     with pytest.raises(MeasurementError, match="did not finish in time and was stopped"):
         run_in_turns((TurnsPlan(llama=small_plan),) * 2, n_turns=1, leader=0, limit_s=0.5)
 
 
 def test_two_builds_are_told_apart(small_plan: LlamaPlan) -> None:
-    """A build that changed since the plan was made is refused."""
     stale = replace(small_plan, engine_build_id="0" * 8)
     with pytest.raises((MeasurementError, EngineError), match="the plan was made for 00000000"):
         run_in_turns((TurnsPlan(llama=stale),) * 2, n_turns=1, leader=0)

@@ -17,7 +17,6 @@ from perfsuite.trace.call_spans import CallPattern, call_spans
 
 
 def call(function: TracedFunction, entry_ns: int, exit_ns: int) -> TracedCall:
-    """Return a call of a batch that nobody knows."""
     return TracedCall(function=function, entry_ns=entry_ns, exit_ns=exit_ns)
 
 
@@ -41,7 +40,6 @@ def test_calls_from_within_others_are_left_out() -> None:
 
 
 def sample(time_ns: int) -> bytes:
-    """A record of a hit."""
     return struct.pack("<IHHQQ", 9, 2, 24, 77, time_ns)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -42,8 +43,6 @@ def test_a_record_holds_what_was_measured(run: Callable[[Runner], tuple[int, Pat
 def test_a_known_failure_is_one_marked_line(
     run: Callable[[Runner], tuple[int, Path]], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """An error that a user can act on is printed as one marked line, and there is no record."""
-
     def failing(plan: DevicesPlan) -> dict[str, Any]:
         raise GgufError("x.gguf: cut\nat   byte 7")
 
@@ -54,8 +53,6 @@ def test_a_known_failure_is_one_marked_line(
 
 
 def test_a_bug_is_not_hidden(run: Callable[[Runner], tuple[int, Path]]) -> None:
-    """Any other exception goes through with its traceback."""
-
     def broken(plan: DevicesPlan) -> dict[str, Any]:
         raise ZeroDivisionError("a bug")
 
@@ -64,7 +61,6 @@ def test_a_bug_is_not_hidden(run: Callable[[Runner], tuple[int, Path]]) -> None:
 
 
 def test_a_plan_of_another_suite_is_a_known_failure(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A plan that another version wrote is refused before anything runs."""
     plan_path = tmp_path / PLAN_NAME
     plan_path.write_bytes(pack({**unpack(dump_plan(DevicesPlan(platform=None))), "suite_version": "0.0.0"}))
     assert main([str(plan_path), str(tmp_path / "record")]) == 1
@@ -87,10 +83,24 @@ def sentinels(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 def test_the_sentinels_run_after_the_kernels(sentinels: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """Replicates of the kernels have sentinels too."""
+
+    def measure(cases: object, **_: object) -> tuple[tuple[()], tuple[()]]:
+        sentinels.append("run")
+        return (), ()
+
     monkeypatch.setattr("perfsuite.measure.opencl_platform.choose_device", lambda platform: None)
-    monkeypatch.setattr("perfsuite.measure.opencl.KernelBench", lambda device, **_: sentinels.append("run"))
+    monkeypatch.setattr("perfsuite.measure.opencl.KernelBench", lambda device, **_: SimpleNamespace(measure=measure))
     payload = _RUNNERS[KernelPlan](
-        KernelPlan(case_ids=(), platform=None, n_repetitions=1, seed=0, log_dir="/log", cache_dir="/cache", n_threads=2)
+        KernelPlan(
+            case_ids=(),
+            platform=None,
+            n_repetitions=1,
+            budget_ns=7_000_000_000,
+            seed=0,
+            log_dir="/log",
+            cache_dir="/cache",
+            n_threads=2,
+        )
     )
     assert sentinels == ["run", "sentinels on 2 threads of /cache"]
     assert payload["sentinels"] == {"memory_ns": 5, "compute_ns": 7}

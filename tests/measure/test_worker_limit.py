@@ -11,11 +11,9 @@ from perfsuite.measure.worker_limit import forecast_limit_s, limit_text
     ("forecast_s", "limit_s"), [(None, 600.0), (0.0, 600.0), (0.1, 30.0), (1.5, 30.0), (60.0, 1200.0)]
 )
 def test_a_limit_follows_the_forecast(forecast_s: float | None, limit_s: float) -> None:
-    """It is 20 times the forecast and at least 30 s; without a forecast it is 600 s."""
     assert forecast_limit_s(forecast_s) == limit_s
 
 
 def test_a_limit_says_where_it_comes_from() -> None:
-    """A message names the limit, and the forecast behind it where there is one."""
     assert limit_text(forecast_limit_s(2.0)) == "its limit is 40 s, 20 times its forecast and at least 30 s"
     assert limit_text(forecast_limit_s(None)) == "its limit is 600 s"

@@ -34,7 +34,6 @@ def speaking() -> Iterator[Speaking]:
 
 
 def soon() -> float:
-    """Return a deadline that nothing here should meet."""
     return time.monotonic() + LIMIT_S
 
 
@@ -66,7 +65,6 @@ def test_a_line_longer_than_a_pipe_is_sent_whole(speaking: Speaking) -> None:
 
 
 def test_nobody_to_tell_is_an_error(speaking: Speaking) -> None:
-    """A worker that has closed its input reads nothing."""
     lines = speaking("exec 0<&-; echo closed; sleep 600")
     assert lines.next_line(soon()) == "closed"
     with pytest.raises(BrokenPipeError):

@@ -47,7 +47,6 @@ def plan(engine: Engine, engine_cache: Path) -> OperatorsPlan:
 
 
 def times_ns(plan: OperatorsPlan, *shapes: OperatorShape, n_threads: int = 1) -> list[float]:
-    """Time operators, one after the other in one process."""
     times: list[float] = run_worker(replace(plan, shapes=shapes, n_threads=n_threads))["times_ns"]
     assert len(times) == len(shapes)
     return times
@@ -123,7 +122,6 @@ def test_far_more_work_takes_longer(plan: OperatorsPlan) -> None:
 
 
 def test_every_type_of_weights_can_be_timed(plan: OperatorsPlan) -> None:
-    """A type that a calibration may be asked for is one that ggml knows by that name, and that can be drawn."""
     assert min(times_ns(plan, *(replace(PRODUCT, type=type) for type in DRAWN_TYPES))) > 0.0
 
 
@@ -144,11 +142,9 @@ def test_what_cannot_be_timed_is_told(plan: OperatorsPlan, shape: OperatorShape,
 
 
 def test_another_engine_than_the_planned_one_is_refused(plan: OperatorsPlan) -> None:
-    """Where another build lies by now, nothing is measured."""
     with pytest.raises(MeasurementError, match=r"holds build [0-9a-f]{16}, the plan was made for 0{16}"):
         times_ns(replace(plan, engine_build_id="0" * 16), PRODUCT)
 
 
 def test_operators_are_timed_beside_their_contention(plan: OperatorsPlan) -> None:
-    """What the process had of the processors is known as well."""
     assert run_worker(replace(plan, shapes=(PRODUCT,)))["contention"]["wall_ns"] > 0

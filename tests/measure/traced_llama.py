@@ -50,11 +50,9 @@ class TracedLlama:
         return int(self._process.pid)
 
     def decode(self, n_tokens: int) -> None:
-        """Decode tokens one by one."""
         self._ask(str(n_tokens))
 
     def prompt(self, n_tokens: int) -> None:
-        """Decode a prompt."""
         self._ask(f"p{n_tokens}")
 
     def execute_anew(self) -> None:
@@ -62,7 +60,6 @@ class TracedLlama:
         self._ask("x", "ready")
 
     def kill(self) -> None:
-        """End it at once."""
         self._process.kill()
         self._process.communicate(timeout=60)
 

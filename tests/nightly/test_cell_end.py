@@ -34,7 +34,6 @@ def test_the_reason_is_the_last_line_that_says_one(lines: list[str], reason: str
 
 
 def test_a_board_and_a_wait_are_seen() -> None:
-    """Neither is where the log does not say it."""
     assert borrowed_place(["perfsuite: borrowed attic-1 (ssh root@attic) as me"]) == "attic-1"
     assert borrowed_place(["perfsuite: waiting for a board with board=rubikpi: attic-1 is locked"]) is None
     assert has_waited(["perfsuite: host: somebody has it; waiting for it, 600 s at most"])
@@ -110,7 +109,10 @@ def test_a_cell_is_measured_where_half_of_its_cases_are_valid(
 
 
 def test_a_strict_run_fails_by_what_is_undecided(tmp_path: Path) -> None:
-    """The run says that it was asked for --perf-strict, on the command line or by addopts."""
+    """The run says that it was asked for --perf-strict or --perf-suspect, on the command line or by addopts."""
+    for asked, ending in (("--perf-suspect=fail", Ending.FAILED), ("--perf-suspect=pass", Ending.BROKEN)):
+        assert end_of(tmp_path, 1, "suspect", arguments=[asked]).ending is ending
+    assert end_of(tmp_path, 1, "inconclusive", arguments=["--perf-suspect=fail"]).ending is Ending.BROKEN
     assert end_of(tmp_path, 1, "new", arguments=["--perf-strict"]).ending is Ending.FAILED
     assert end_of(tmp_path, 1, "new", arguments=["--device=host"]).ending is Ending.BROKEN
     assert (
@@ -137,12 +139,19 @@ def test_the_board_that_was_borrowed_is_told(tmp_path: Path) -> None:
     assert not end_of(tmp_path, 0, "invalid").blames_its_place
 
 
-def test_a_cell_that_judged_nothing_is_measured_and_says_so(tmp_path: Path) -> None:
-    """Exit code 10 of comparable cases needs no second attempt; of invalid ones it does, as with any other code."""
-    (tmp_path / "undecided").mkdir()
-    (tmp_path / "invalid").mkdir()
-    end = end_of(tmp_path / "undecided", 10, "inconclusive", "incomparable")
-    assert (end.ending, end.is_unjudged, end.why) == (Ending.MEASURED, True, "nothing could be judged")
-    broken = end_of(tmp_path / "invalid", 10, "invalid")
-    assert (broken.ending, broken.is_unjudged) == (Ending.BROKEN, False)
+@pytest.mark.parametrize(
+    ("exit_code", "outcomes", "why"),
+    [
+        (10, ("inconclusive", "incomparable"), "nothing could be judged"),
+        (11, ("suspect", "pass"), "looks slower, not proven, or too few pairs"),
+    ],
+)
+def test_a_cell_that_left_something_open_is_measured_and_says_so(
+    tmp_path: Path, exit_code: int, outcomes: tuple[str, ...], why: str
+) -> None:
+    """Exit codes 10 and 11 of valid cases need no second attempt; of invalid ones they do, as with any other code."""
+    end = end_of(tmp_path, exit_code, *outcomes)
+    assert (end.ending, end.open_code, end.why) == (Ending.MEASURED, exit_code, why)
+    broken = end_of(tmp_path, exit_code, "invalid")
+    assert (broken.ending, broken.open_code) == (Ending.BROKEN, 0)
     assert broken.why == "no case is valid: the board was busy, hot or unstable"

@@ -67,7 +67,6 @@ def test_what_broke_is_tried_again_once_at_the_end(tmp_path: Path, run_night: Ru
 
 
 def test_a_finished_cell_is_not_measured_again(tmp_path: Path, run_night: RunNight) -> None:
-    """Neither one that passed nor one that failed; one that broke is."""
     plan = plan_of(*cells("host", "passes", "fails", "breaks"))
     known = run_night(plan)
     (tmp_path / "starts").unlink()

@@ -34,7 +34,6 @@ def test_each_night_has_a_folder_and_latest_leads_to_the_last(tmp_path: Path) ->
 
 
 def test_one_process_is_at_a_night(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A second one waits for a while, and is refused."""
     monkeypatch.setattr(night_state, "_ENDING_LIMIT_S", 0.1)
     with held_night(tmp_path), pytest.raises(LockedError, match="is at this night"), held_night(tmp_path):
         pass
@@ -67,12 +66,11 @@ def write_night(folder: Path) -> None:
     (folder / "host/a-siso/run.json").write_text(RUN)
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"schema": 2}', '{"schema": 1, "plan": 1}'])
-def test_a_night_is_read_as_it_was_written(tmp_path: Path, text: str) -> None:
+def test_a_night_is_read_as_it_was_written(tmp_path: Path) -> None:
     """Each cell that ended is there with all that is known of it; what is no state is one line with the remedy."""
     write_night(tmp_path)
     assert read_state(tmp_path, PLAN, ORIGIN) == ENDS
-    (tmp_path / STATE_NAME).write_text(text)
+    (tmp_path / STATE_NAME).write_text("{")
     with pytest.raises(PerfsuiteError, match="without --resume"):
         read_state(tmp_path, PLAN, ORIGIN)
 
@@ -101,15 +99,7 @@ def test_a_changed_plan_is_refused_with_the_first_difference(
     ("old", "new", "told"),
     [
         ('"failed"', '"fell"', "cells['host/a-siso'].ending is 'fell', expected one of"),
-        ('"seconds": 2.5', '"seconds": "long"', "seconds is 'long'"),
         ('"exit_code": 1', '"exit_code": -15', "exit_code is -15"),
-        ('"slow": 1', '"slow": []', "n_cases['slow'] is a list"),
-        ('"place": null', '"place": 7', "place is 7"),
-        ('"exit_code": 1,', "", "exit_code is missing"),
-        ('"cells": {', '"cells": 1, "x": {', "cells is 1, expected an object"),
-        ('"schema": 1', '"schema": true', "schema is True, expected 1"),
-        ('"suite_version": "1",', "", "suite_version is missing"),
-        ('"--perf-model=a"', "7", "plan['host/a-siso'][1] is 7"),
     ],
 )
 def test_a_damaged_field_is_one_line(tmp_path: Path, old: str, new: str, told: str) -> None:

@@ -9,7 +9,6 @@ from perfsuite.trace.binding import binding_samples, parts_within
 
 
 def span(part: Part, start_ns: int, end_ns: int) -> PartSpan:
-    """Return a span."""
     return PartSpan(part=part, start_ns=start_ns, end_ns=end_ns)
 
 
@@ -64,6 +63,5 @@ def test_what_was_disturbed_once_is_not_the_time_to_the_first_token() -> None:
 
 @pytest.mark.parametrize("token_ns", [(), (5,)])
 def test_a_request_without_a_second_token_says_nothing(token_ns: tuple[int, ...]) -> None:
-    """There is no latency between tokens then."""
     request = Request(door=Door.CALLS, start_ns=0, token_ns=token_ns, spans=())
     assert binding_samples(BindingRecord(load_ns=3, requests=(request,), span_cost_ns=0)) == {"load": 3}

@@ -18,12 +18,10 @@ Calls = tuple[TracedCall, ...]
 
 
 def own_spans(record: EngineRecord) -> list[Span]:
-    """Return the spans of which a tracer sees calls."""
     return [span for span in record.spans if span.phase is not Phase.LOAD]
 
 
 def test_the_spans_of_a_run_are_found_again(stored_record: EngineRecord) -> None:
-    """Phases, repetitions, tokens and times are those that the calls were made for."""
     spans = call_spans(trace_of(stored_record), STORED_PATTERN)
     own = own_spans(stored_record)
     assert spans[:-1] == tuple(own[:-1])
@@ -32,7 +30,6 @@ def test_the_spans_of_a_run_are_found_again(stored_record: EngineRecord) -> None
 
 
 def run_of(pattern: CallPattern, n_gen: int, begin_ns: int) -> Calls:
-    """Make the calls of one repetition, a µs each."""
     batches = [min(pattern.n_batch, pattern.n_depth - at) for at in range(0, pattern.n_depth, pattern.n_batch)]
     choice = (TracedFunction.GET_LOGITS, TracedFunction.COPY, TracedFunction.SOFTMAX, TracedFunction.SAMPLE)
     evaluation = (TracedFunction.DECODE, TracedFunction.SYNCHRONIZE)
@@ -93,7 +90,6 @@ FAULTS: dict[str, tuple[Callable[[Calls], Calls], str]] = {
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_other_calls_are_refused(fault: str) -> None:
-    """A call more or less, another function or another batch is an error that says where."""
     change, message = FAULTS[fault]
     pattern = CallPattern(n_prompt=5, n_gen=1, n_batch=8, n_repetitions=1, with_warm_up=False)
     trace = CallTrace(tracer="uprobes", calls=change(run_of(pattern, 1, 0)), n_lost=0)

@@ -26,7 +26,6 @@ def rows_of(record: EngineRecord) -> npt.NDArray[Any]:
 
 
 def test_each_operator_has_what_it_did(stored_record: EngineRecord) -> None:
-    """Instructions are what the clock said, reads three times as many, and allocations none."""
     expected = replicate_samples(stored_record, sum)
     counts = {(row.phase, row.role): row for row in counts_of(stored_record, rows_of(stored_record))}
     assert {phase.value for phase in expected.phase_ns} == {phase for phase, _ in counts}

@@ -68,7 +68,6 @@ def medians(errors: HorizonErrors) -> tuple[float, float]:
 
 
 def test_a_short_series_has_no_errors_rather_than_none_at_all() -> None:
-    """Without an outcome every figure is unknown."""
     (errors,) = forecast_errors([100] * 20, (64,))
     assert errors == HorizonErrors(
         horizon=64,
@@ -125,7 +124,6 @@ def test_a_noisy_level_costs_little() -> None:
 
 
 def test_the_interval_holds_most_outcomes() -> None:
-    """On noise and growth, about nine outcomes of ten lie within."""
     for each in forecast_errors(series(600, slope=0.0005)):
         assert each.within_ratio is not None
         assert 0.8 < each.within_ratio < 0.97

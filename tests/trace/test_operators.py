@@ -55,7 +55,6 @@ def test_the_layer_number_is_dropped_from_the_role() -> None:
 
 
 def test_embeddings_have_one_role_in_every_release() -> None:
-    """Rows of the token embeddings are those, whatever their tensor is called."""
     names = ("embd", "inp_embd", "node_0")
     graphs = ([_node(name, "GET_ROWS", "token_embd.weight", "inp_tokens")] for name in names)
     assert [operator.role for graph in graphs for operator in timed_operators(graph)] == ["embd"] * 3
@@ -153,7 +152,6 @@ def test_rows_that_are_gathered_pass_their_name_on() -> None:
 
 
 def test_a_stored_graph_names_every_role_once(stored_record: EngineRecord) -> None:
-    """Prefill and decode of a Llama share the same 22 roles."""
     prefill, decode = ([each.role for each in timed_operators(graph)] for graph in stored_record.graphs)
     roles = list(dict.fromkeys(prefill))
     assert (roles, len(roles), roles[0], roles[-1]) == (list(dict.fromkeys(decode)), 22, "embd", "result_output")

@@ -19,7 +19,6 @@ from perfsuite.trace.samples import traced_phases
 
 
 def tensor(name: str, root: int = 0x10) -> Tensor:
-    """Return a row of numbers."""
     return Tensor(name=name, type="f32", ne=(64, 1, 1, 1), nb=(4, 256, 256, 256), root=root)
 
 
@@ -34,7 +33,6 @@ GRAPH = (
 
 
 def span(phase: Phase, start_ns: int, end_ns: int, n_tokens: int = 1) -> Span:
-    """Return a phase."""
     return Span(phase=phase, repetition=0, token=0, n_tokens=n_tokens, start_ns=start_ns, end_ns=end_ns)
 
 
@@ -51,12 +49,10 @@ def record(**fields: Any) -> EngineRecord:
 
 
 def traced(made: EngineRecord, recorder: TraceRecorder = TraceRecorder.CALLBACK) -> EngineTrace:
-    """Return what a record becomes."""
     return recorded_trace(made, recorder)
 
 
 def rows(events: Events, *fields: str) -> list[tuple[int, ...]]:
-    """Return some fields of each event."""
     return [tuple(row) for row in events[list(fields)].tolist()]
 
 

@@ -89,7 +89,6 @@ def test_a_log_that_cannot_be_read_stays(recorded: Path) -> None:
 
 @pytest.mark.parametrize("name", [TRACE_NAME, LOG_NAME, ORIGIN_NAME])
 def test_a_recording_is_never_written_over(tmp_path: Path, name: str) -> None:
-    """A folder with any part of another recording is refused by that part's name."""
     (tmp_path / name).write_text("mine")
     with pytest.raises(MeasurementError, match=f"holds {name} of another recording"):
         new_folder(tmp_path)
@@ -97,7 +96,6 @@ def test_a_recording_is_never_written_over(tmp_path: Path, name: str) -> None:
 
 
 def test_what_is_no_recording_is_named(tmp_path: Path) -> None:
-    """A file in the way, an empty folder, and a path that is not there."""
     (tmp_path / "file").write_text("")
     with pytest.raises(MeasurementError, match="file/x: cannot be made"):
         new_folder(tmp_path / "file" / "x")
@@ -107,18 +105,7 @@ def test_what_is_no_recording_is_named(tmp_path: Path) -> None:
         read_recording(tmp_path / "nowhere")
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ("{", "is not JSON"),
-        (json.dumps({"schema": 99}), "has schema 99, this suite reads 1"),
-        (json.dumps({"schema": 1, "command": []}), "is damaged"),
-        (json.dumps({"schema": 1, "command": [], "layout": {}}), "is damaged"),
-        ("[]", "is damaged"),
-    ],
-)
-def test_an_origin_that_is_damaged_is_reported(recorded: Path, content: str, message: str) -> None:
-    """The file's name and what is wrong with it are reported, without a traceback."""
-    (recorded / ORIGIN_NAME).write_text(content)
-    with pytest.raises(MeasurementError, match=f"{ORIGIN_NAME}: {message}"):
+def test_an_origin_of_another_schema_is_reported(recorded: Path) -> None:
+    (recorded / ORIGIN_NAME).write_text(json.dumps({"schema": 99}))
+    with pytest.raises(MeasurementError, match=f"{ORIGIN_NAME}: has schema 99, this suite reads 1"):
         read_recording(recorded)

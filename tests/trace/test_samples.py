@@ -30,7 +30,6 @@ def test_every_phase_has_a_sample(stored_record: EngineRecord) -> None:
 
 
 def test_a_record_without_operators_still_has_phases(stored_record: EngineRecord) -> None:
-    """Without a recorder the phases are there, and no operator is invented."""
     samples = replicate_samples(replace(stored_record, graphs=(), events=b""))
     assert samples.operator_ns == {}
     assert samples.phase_ns[Phase.DECODE] > 0
@@ -39,7 +38,6 @@ def test_a_record_without_operators_still_has_phases(stored_record: EngineRecord
 
 @pytest.mark.parametrize("n_lost", [1, 5])
 def test_an_evaluation_that_lost_events_is_counted(stored_record: EngineRecord, n_lost: int) -> None:
-    """An evaluation with fewer ends than timed operators is misaligned."""
     assert misaligned_evaluations(stored_record) == 0
     events = np.frombuffer(stored_record.events, RING_DTYPE)
     (second,) = np.flatnonzero(events["index"] == 0)[1:2] - 1  # before it comes the entry of its first operator

@@ -17,7 +17,6 @@ _SLOPE = st.integers(-(10**5), 10**5)
 
 @given(_LEVEL, _SLOPE, st.lists(st.integers(1, 9), min_size=1, max_size=60))
 def test_a_noiseless_line_is_found(level_ns: int, slope_ns: int, gaps: list[int]) -> None:
-    """Points on a line, at any steps, give that line."""
     steps = [sum(gaps[:at]) for at in range(len(gaps))]
     line = robust_line(steps, [level_ns + slope_ns * step for step in steps])
     expected = slope_ns if len(steps) > 1 else 0
@@ -56,7 +55,6 @@ def test_chance_gives_a_level_no_slope() -> None:
 
 @pytest.mark.parametrize(("steps", "times_ns"), [([], []), ([1, 2], [5])])
 def test_what_is_no_series_is_refused(steps: list[int], times_ns: list[int]) -> None:
-    """No point, or a time too few, is an error."""
     with pytest.raises(ValueError, match="make no line"):
         robust_line(steps, times_ns)
 
@@ -65,7 +63,6 @@ _NOISE = st.lists(st.integers(-(10**5), 10**5), min_size=40, max_size=120)
 
 
 def forecasts_of(times_ns: Sequence[int]) -> list[tuple[StepForecast, ...]]:
-    """Return what was forecast after each step."""
     forecaster = StepForecaster()
     return [forecaster.observe(step, time_ns) for step, time_ns in enumerate(times_ns)]
 
@@ -92,7 +89,6 @@ def test_a_noiseless_line_is_forecast_exactly(level_ns: int, slope_ns: int, n_st
 @given(_NOISE, st.integers(0, 10**10))
 @settings(max_examples=30, deadline=None)
 def test_a_constant_more_is_a_constant_more_in_every_forecast(noise_ns: list[int], by_ns: int) -> None:
-    """Forecast and interval move with the series."""
     plain = forecasts_of([10**7 + each for each in noise_ns])
     moved = forecasts_of([10**7 + each + by_ns for each in noise_ns])
     for first, second in zip(plain[-1], moved[-1], strict=True):
@@ -104,7 +100,6 @@ def test_a_constant_more_is_a_constant_more_in_every_forecast(noise_ns: list[int
 @given(st.integers(0, 10**4), st.integers(0, 99), st.integers(-(10**6), 10**12))
 @settings(max_examples=50, deadline=None)
 def test_one_outlier_moves_nothing(slope_ns: int, place: int, by_ns: int) -> None:
-    """On a line, a single step of any length, once it is past, leaves every forecast where it was."""
     times_ns = [10**7 + slope_ns * step + (by_ns if step == place else 0) for step in range(101)]
     for forecast in forecasts_of(times_ns)[-1]:
         assert abs(forecast.forecast_ns - (10**7 + slope_ns * forecast.step)) <= 1
@@ -140,6 +135,5 @@ def test_steps_may_be_missing() -> None:
 
 @pytest.mark.parametrize("horizons", [(), (0,), (1, -8)])
 def test_a_horizon_is_ahead(horizons: tuple[int, ...]) -> None:
-    """No horizon, or one that is not ahead, is refused."""
     with pytest.raises(ValueError, match="expected one or more"):
         StepForecaster(horizons)

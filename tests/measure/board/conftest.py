@@ -22,7 +22,13 @@ from perfsuite.measure.board.hello import Hello
 from perfsuite.measure.board.holding import Claim
 from perfsuite.measure.board.remote_board import RemoteBoard
 from perfsuite.measure.engine import find_engine
-from perfsuite.measure.native import build_engine_library, build_worker, find_probe_library
+from perfsuite.measure.native import (
+    build_engine_library,
+    build_program,
+    engine_part,
+    find_probe_library,
+    find_worker,
+)
 
 from ...sys_trees import plant
 
@@ -58,12 +64,10 @@ class BoardHome:
 
     @property
     def locks(self) -> Path:
-        """Where the board keeps its lock."""
         return self.folder / "locks"
 
     @property
     def pid(self) -> int:
-        """The agent that was started last."""
         return int((self.folder / "agent.pid").read_text())
 
     def install(self, worker: str | None = None, *, before: str = "", changed: str = "") -> None:
@@ -89,7 +93,6 @@ class BoardHome:
 
     @property
     def agent(self) -> Path:
-        """What the desk starts."""
         if self.program is None:
             return self.folder / "venv" / "bin" / "python"
         return self.folder / "bundle" / "current" / "perfsuite-worker"
@@ -114,9 +117,21 @@ class BoardHome:
             (self.folder / "cache" / "perfsuite" / "native").symlink_to(engine_cache / "native")
             build_engine_library(find_engine(), engine_cache)
         else:
-            place = self._bundled().parent / "lib"
+            place, engine = self._bundled().parent / "lib", find_engine()
             place.mkdir()
-            for library in (build_engine_library(find_engine(), engine_cache), find_probe_library(engine_cache)):
+            (place.parent / "engine").symlink_to(engine.library_dir)
+            part = engine_part(engine, ("-Wl,--disable-new-dtags,-rpath,$ORIGIN/../engine",))  # as a bundle's own
+            built = build_program(
+                part.name,
+                part.sources,
+                part.includes[0],
+                engine_cache,
+                extra=part.flags,
+                links=part.links,
+                identity=f"bundled {engine.build_id}",
+                is_library=True,
+            )
+            for library in (built, find_probe_library(engine_cache)):
                 (place / library.name).symlink_to(library)
 
     def _bundled(self) -> Path:
@@ -132,14 +147,12 @@ class BoardHome:
         return bundle / PROGRAM
 
     def hello(self, *, run_id: str = "run-1", conditions: Conditions = NO_CONDITIONS) -> Hello:
-        """Return what a desk says first."""
         claim = Claim(
             name="board", user="ada", host="desk", run_id=run_id, purpose="a test", lock_folder=str(self.locks)
         )
         return Hello(claim=claim, conditions=conditions)
 
     def board(self, limits: LinkLimits = QUICK, hello: Hello | None = None) -> RemoteBoard:
-        """Return the desk's end."""
         connecting = Connecting(
             name="board",
             target=open_target(self.reach),
@@ -152,19 +165,16 @@ class BoardHome:
         return RemoteBoard(connecting=connecting)
 
     def end(self, number: int = signal.SIGKILL) -> None:
-        """End the agent from outside."""
         os.kill(self.pid, number)
 
 
 @pytest.fixture(scope="session")
 def program(engine_cache: Path) -> Path:
-    """Compile the native program."""
-    return build_worker(engine_cache)
+    return find_worker(engine_cache)
 
 
 @pytest.fixture
 def bundled(tmp_path: Path, program: Path) -> BoardHome:
-    """Return a board's folder with a bundle, and no Python."""
     found = BoardHome(folder=tmp_path / "home", program=program)
     found.folder.mkdir()
     found.install()
@@ -185,7 +195,6 @@ def on_tree(bundled: BoardHome, tmp_path: Path) -> Callable[[str], BoardHome]:
 
 @pytest.fixture
 def opened() -> Iterator[Callable[..., RemoteBoard]]:
-    """Return what opens boards, which are closed after the test."""
     boards: list[RemoteBoard] = []
 
     def open_one(home: BoardHome, conditions: Conditions | None = None, run_id: str = "run-1") -> RemoteBoard:

@@ -38,13 +38,11 @@ class Bundled:
     asked: list[tuple[DeviceListPlan, Mapping[str, str]]] = field(default_factory=list)
 
     def found(self) -> BundledOpenCl:
-        """Return what finds things there."""
         return BundledOpenCl(
             name="rubikpi", bundle=Path("/b"), cache_dir=Path("/c"), digests=self._digests, run=self._run
         )
 
     def backend(self, platform: str | None = None) -> OpenClBackend:
-        """Find the backend for the bundle's llama.cpp."""
         return self.found().backend(ENGINE, Path("/b/lib"), platform)
 
     def _digests(self, folder: Path) -> dict[str, str]:
@@ -92,6 +90,11 @@ def test_a_processor_is_set_up_as_here(tmp_path: Path) -> None:
     [
         (
             Bundled(devices=(), files={path: FILES[path] for path in FILES if "ggml" not in path}),
+            OpenClError,
+            "found no device at all; .*install the OpenCL driver",
+        ),
+        (
+            Bundled(devices=(opencl_device("gpu"),), files={path: FILES[path] for path in FILES if "ggml" not in path}),
             EngineError,
             r"/b/lib holds no libggml-opencl\.so for build .*; run 'perfsuite devices setup rubikpi --opencl'",
         ),
@@ -131,7 +134,6 @@ def home(tmp_path: Path, program: Path) -> BoardHome:
 
 
 def told_by(home: BoardHome, ask: Callable[..., Any]) -> str:
-    """Return the line of what a board cannot do."""
     board = home.board()
     board.open()
     try:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from perfsuite.device.lock import lock_holder
 from perfsuite.device.target.opening import open_target
 from perfsuite.errors import LinkError, LockedError, MeasurementError
 from perfsuite.measure.board.hello import PREAMBLE
@@ -52,7 +53,7 @@ def test_an_agent_that_crashes_is_followed_by_another(linked: BoardHome) -> None
     linked.end()
     assert board.covariates()
     board.close()
-    assert not list(linked.locks.iterdir())
+    assert lock_holder(linked.locks) is None
 
 
 def test_a_worker_that_is_killed_is_told(linked: BoardHome) -> None:
@@ -60,19 +61,6 @@ def test_a_worker_that_is_killed_is_told(linked: BoardHome) -> None:
     linked.install("kill -KILL $$")
     board = linked.board()
     with pytest.raises(MeasurementError, match="SIGKILL"):
-        board.run(_ANY)
-    assert board.covariates()
-    board.close()
-
-
-@pytest.mark.long
-def test_an_answer_that_is_too_long_is_told(linked: BoardHome) -> None:
-    """A record of 300 MB is refused there, with its size and what to do, and the program serves on."""
-    linked.install('truncate -s 300000000 "$last"')
-    board = linked.board()
-    with pytest.raises(
-        MeasurementError, match=r"^\d+ bytes are too much for the link, which takes 268435456 at once; "
-    ):
         board.run(_ANY)
     assert board.covariates()
     board.close()

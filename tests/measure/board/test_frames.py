@@ -29,7 +29,6 @@ from perfsuite.measure.board.protocol import BoardFacts
 
 @pytest.mark.parametrize("kind", [DeviceError, LinkError, LockedError, MeasurementError, PerfsuiteError])
 def test_an_error_of_the_suite_stays_what_it_was(kind: type[PerfsuiteError]) -> None:
-    """Class and text are those of the board; lines become one."""
     again = raised_again(told_error(kind("a\nb")))
     assert (type(again), str(again)) == (kind, "a b")
 
@@ -52,14 +51,12 @@ def test_an_error_that_is_not_known_is_one_of_measurement(plain: object) -> None
 
 
 def test_an_error_that_carries_more_than_text_keeps_its_text() -> None:
-    """A shape that crashed is reported by its line."""
     again = raised_again(told_error(ShapeCrashError("gemm/x", "killed")))
     assert (type(again), str(again)) == (MeasurementError, "gemm/x: killed")
 
 
 @pytest.mark.parametrize("plain", [None, 1, [], {}, {"engine": None}, {"engine": {}}])
 def test_an_answer_that_is_another_is_a_broken_link(plain: object) -> None:
-    """Whatever a board answers, it is one line that names what was asked for."""
     with pytest.raises(LinkError, match=r"^what the board answered to 'facts' cannot be read \(\w+: .*devices setup"):
         understood("facts", BoardFacts.from_plain, plain)
 
@@ -73,7 +70,6 @@ MESSAGES = st.lists(
 
 @given(messages=MESSAGES, cuts=st.lists(st.integers(1, 40), min_size=1))
 def test_messages_arrive_in_whatever_pieces(messages: list[dict[str, object]], cuts: list[int]) -> None:
-    """All messages come out, in their order, and nothing is left."""
     stream = b"".join(map(packed_frame, messages))
     found, taken, at, turn = [], Frames(), 0, 0
     while at < len(stream):
@@ -114,7 +110,6 @@ def test_a_message_beyond_the_limit_is_not_sent(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_pipe_carries_messages() -> None:
-    """What is written to a descriptor is read from the other, and its end is nothing."""
     reading, writing = os.pipe()
     write_frame(writing, packed_frame({"kind": "x", "value": b"\0"}), is_over=lambda: False)
     os.close(writing)

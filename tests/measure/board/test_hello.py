@@ -8,30 +8,19 @@ from typing import Any
 import pytest
 
 from perfsuite import __version__
-from perfsuite.device.conditions import Conditions
 from perfsuite.errors import LinkError
 from perfsuite.measure.board.hello import Hello, asked_silence_s, own_versions, refusal, versions_complaint
 from perfsuite.measure.board.holding import Claim
 from perfsuite.measure.plan import SCHEMA
-from perfsuite.records.codec import pack, unpack
 
 CLAIM = Claim(name="pi", user="ada", host="desk", run_id="1", purpose="a test", wait_s=3.0)
 
 
-def test_a_hello_survives_the_link() -> None:
-    """Tuples are tuples again after msgpack, and nothing is left out."""
-    conditions = Conditions(processors=(4, 5), governor="performance", thermal_zones=("cpu",))
-    hello = Hello(claim=CLAIM, conditions=conditions)
-    assert Hello.from_plain(unpack(pack(hello.to_plain()))) == hello
-
-
 def test_one_version_is_no_complaint() -> None:
-    """Version and schema alone are compared."""
     assert versions_complaint(Hello(claim=CLAIM).to_plain(), own_versions()) is None
 
 
 def test_two_versions_are_named() -> None:
-    """The complaint says which is where."""
     told = versions_complaint(replace(Hello(claim=CLAIM), schema=99).to_plain(), own_versions())
     assert told is not None
     assert f"perfsuite {__version__} (plans of schema {SCHEMA}) there" in told
@@ -57,7 +46,6 @@ def test_a_hello_of_another_shape_is_one_error(other: dict[str, Any]) -> None:
 
 
 def test_a_silence_is_a_time_that_can_be_waited_for() -> None:
-    """What is none is not taken for a limit."""
     assert asked_silence_s({"silence_limit_s": 2}) == 2.0
     assert [asked_silence_s({"silence_limit_s": each}) for each in ("2", None, 0, -1.0, 1e300)] == [None] * 5
 

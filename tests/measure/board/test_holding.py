@@ -16,8 +16,9 @@ from pathlib import Path
 import pytest
 
 from perfsuite.device.conditions import NO_CONDITIONS, Conditions
-from perfsuite.device.lock import lock_state
-from perfsuite.device.lock.state import STATE_FOLDER
+from perfsuite.device.lock import LOCK_NAME, lock_holder
+from perfsuite.device.lock_owner import LockOwner
+from perfsuite.device.stability.restore_file import STATE_FOLDER
 from perfsuite.device.stability.stabilised import Stability, stabilised
 from perfsuite.errors import DeviceError, LockedError
 from perfsuite.measure.board.holding import Claim, Held, held, not_held
@@ -32,7 +33,6 @@ def claim(tmp_path: Path, **changes: object) -> Claim:
 
 
 def test_another_run_is_refused_until_the_end(tmp_path: Path) -> None:
-    """The lock is there while the context lasts, and gone after it."""
     with held(NO_CONDITIONS, claim(tmp_path), print, cache_dir=tmp_path / "cache") as seen:
         assert seen() == Held()
         other = held(NO_CONDITIONS, claim(tmp_path, run_id="2"), print, cache_dir=tmp_path / "cache")
@@ -73,11 +73,10 @@ def test_the_processors_are_given_back(tmp_path: Path) -> None:
     assert os.sched_getaffinity(0) == before
 
 
-def test_a_lock_that_was_broken_is_a_problem(tmp_path: Path) -> None:
-    """Breaking the lock under a run makes what it measures invalid."""
+def test_a_lock_that_was_removed_is_a_problem(tmp_path: Path) -> None:
     with held(NO_CONDITIONS, claim(tmp_path), print, cache_dir=tmp_path / "cache") as seen:
-        (tmp_path / "perfsuite-device.lock").rename(tmp_path / "away")
-    assert "somebody has broken the device's lock" in seen().problems[0]
+        (tmp_path / LOCK_NAME).rename(tmp_path / "away")
+    assert "the device's lock was lost" in seen().problems[0]
 
 
 GOVERNOR = "sys/devices/system/cpu/cpufreq/policy0/scaling_governor"
@@ -149,7 +148,7 @@ def test_orphans_are_ended_before_the_device_is_waited_for(tmp_path: Path, monke
     order: list[str] = []
 
     def end_orphans() -> tuple[str, ...]:
-        assert list(tmp_path.glob("*.lock"))
+        assert lock_holder(tmp_path) is not None
         order.append("orphans")
         return ("ended one",)
 
@@ -165,18 +164,29 @@ def test_orphans_are_ended_before_the_device_is_waited_for(tmp_path: Path, monke
     assert order == ["orphans", "stabilised"]
 
 
+def test_what_a_crashed_run_changed_is_restored_by_the_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where its lock names another cache than this run's."""
+    asked: list[Path] = []
+    monkeypatch.setattr(
+        "perfsuite.device.stability.restore_file.restore_leftovers", lambda each: asked.append(each) or ("restored",)
+    )
+    (tmp_path / "other").mkdir()
+    dead = LockOwner.here(user="ada", host="desk", run_id="0", purpose="a test", state_folder=str(tmp_path / "other"))
+    (tmp_path / LOCK_NAME).write_text(json.dumps(dead.to_plain()))
+    with held(NO_CONDITIONS, claim(tmp_path), print, cache_dir=tmp_path / "cache") as seen:
+        killed, *notes = seen().notes
+    assert killed.startswith("the run before this one was killed: ada from desk")
+    assert (asked, "restored" in notes) == ([tmp_path / "other"], True)
+
+
 def test_the_lock_names_where_changes_are_kept(tmp_path: Path) -> None:
-    """The run that breaks it finds there what it must restore."""
+    """The next run finds there what it must restore."""
     with held(NO_CONDITIONS, claim(tmp_path), print, cache_dir=tmp_path / "cache"):
-        state = lock_state(tmp_path)
-    assert state is not None
-    assert state.owner is not None
-    assert state.owner.state_folder == str(tmp_path / "cache" / STATE_FOLDER)
+        owner = lock_holder(tmp_path)
+    assert owner is not None
+    assert owner.state_folder == str(tmp_path / "cache" / STATE_FOLDER)
 
 
-def test_what_was_seen_survives_the_link() -> None:
-    """Notes and problems are tuples again."""
-    seen = Held(notes=("a",), problems=("b", "c"))
-    assert Held.from_plain({name: list(value) for name, value in seen.to_plain().items()}) == seen
+def test_what_nobody_has_came_to_nothing() -> None:
     with not_held() as nothing:
         assert nothing() == Held()

@@ -13,7 +13,6 @@ from perfsuite.measure.board.identity import board_identity
 
 
 def with_file(root: Path, path: str, content: str) -> Path:
-    """Return a root with one file."""
     (root / path).parent.mkdir(parents=True, exist_ok=True)
     (root / path).write_text(content)
     return root

@@ -58,7 +58,6 @@ def pipe(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[int, int]]:
 
 
 def listener(reading: int, ending: Ending) -> Listener:
-    """Return a listener that never has to speak."""
     return Listener(reading, Speaker(-1, lambda: False), ending)
 
 

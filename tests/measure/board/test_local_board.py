@@ -56,7 +56,6 @@ def test_what_having_it_came_to_is_known_after_the_end(tmp_path: Path) -> None:
 
 
 def test_a_hash_is_no_path(tmp_path: Path) -> None:
-    """What is no SHA-256 names no file."""
     board = LocalBoard(cache_dir=tmp_path)
     for digest in ("../x", "a" * 63, "A" * 64):
         with pytest.raises(GgufError, match="is not a SHA-256"):

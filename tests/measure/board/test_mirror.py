@@ -13,7 +13,6 @@ from perfsuite.measure.board.mirror import Mirror, mirror
 
 @pytest.fixture
 def board() -> Iterator[Mirror]:
-    """Return an empty mirror."""
     with mirror() as made:
         yield made
 
@@ -44,7 +43,6 @@ def test_what_leads_out_of_it_is_refused(board: Mirror, path: str, form: dict[st
 
 
 def test_nothing_is_left_of_it() -> None:
-    """The folder is gone afterwards, with what its links lead to."""
     with mirror() as made:
         made.lay({"links": [["a", "b"]], "files": [["a/c", b"x"]]})
         root = made.root

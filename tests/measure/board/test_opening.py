@@ -7,7 +7,7 @@ import socket
 
 import pytest
 
-from perfsuite.device.lock.reading import account_name
+from perfsuite.device.lock_owner import account_name
 from perfsuite.device.reach import Reach
 from perfsuite.measure.board.opening import desk_claim
 from perfsuite.measure.environment import LOCK_FOLDER_NAME, RUN_ID_NAME

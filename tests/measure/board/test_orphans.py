@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import os
-import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -15,22 +13,17 @@ from pathlib import Path
 import psutil
 import pytest
 
-from perfsuite.device.lock.place import place_lock
-from perfsuite.device.lock.reading import LOCK_NAME
-from perfsuite.device.lock.state import LockOwner
-from perfsuite.device.process_start import pid_namespace, process_start
+from perfsuite.device.lock import hold_lock, lock_holder
+from perfsuite.device.process_start import pid_namespace
 from perfsuite.measure.board.holding import Claim
 from perfsuite.measure.board.orphans import end_orphans, end_predecessor, is_worker_command
 from perfsuite.measure.environment import LOCK_FOLDER_NAME
 from perfsuite.measure.launch import PARENT_NAME, named_parent
 
 from ...board_processes import own_mounts
+from ...device.lock_processes import held_by, owner_called
 from ..conftest import is_gone, wait_until
 from .conftest import FOREVER_S
-
-_STUBBORN = (
-    f"import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(flush=True); time.sleep({FOREVER_S})"
-)
 
 
 @pytest.mark.parametrize(
@@ -49,104 +42,16 @@ def test_a_worker_is_known_by_its_command(command: str, is_worker: bool) -> None
     assert is_worker_command(command.split()) is is_worker
 
 
-@pytest.fixture
-def process() -> Iterator[subprocess.Popen[bytes]]:
-    """A process that a lock may name."""
-    with subprocess.Popen([sys.executable, "-c", f"import time; time.sleep({FOREVER_S})"]) as found:
-        yield found
-        found.kill()
-
-
-@pytest.fixture
-def stubborn() -> Iterator[subprocess.Popen[bytes]]:
-    """A process that does not heed the first request to end."""
-    with subprocess.Popen([sys.executable, "-c", _STUBBORN], stdout=subprocess.PIPE) as found:
-        assert found.stdout is not None
-        found.stdout.readline()
-        yield found
-        found.kill()
-
-
-def claim(folder: Path) -> Claim:
-    """Return what a run wants whose locks are in a folder."""
-    return Claim(name="pi", user="ada", host="desk", run_id="r1", purpose="a test", lock_folder=str(folder))
-
-
-def named(folder: Path, pid: int, **changes: object) -> None:
-    """Place a lock of that run which names a process."""
-    assert place_lock(folder, LockOwner.here(user="ada", host="desk", run_id="r1", purpose="a test")) is not None
-    path = folder / LOCK_NAME / "owner.json"
-    started = process_start(pid)
-    told = {"pid": pid, "start_ticks": started.ticks if started else None, **changes}
-    path.write_text(json.dumps({**json.loads(path.read_text()), **told}))
-
-
-def test_nobody_is_ended_where_there_is_no_lock(tmp_path: Path) -> None:
-    """A first agent has no predecessor."""
-    assert not end_predecessor(claim(tmp_path))
-
-
-def test_the_holder_of_this_runs_lock_is_ended(tmp_path: Path, process: subprocess.Popen[bytes]) -> None:
-    """It is asked, and ends."""
-    named(tmp_path, process.pid)
-    assert end_predecessor(claim(tmp_path))
-    assert process.wait(10) == -signal.SIGTERM
-
-
-def test_one_that_does_not_heed_is_killed(tmp_path: Path, stubborn: subprocess.Popen[bytes]) -> None:
-    """After the limit."""
-    named(tmp_path, stubborn.pid)
-    assert end_predecessor(claim(tmp_path), limit_s=0.3)
-    assert stubborn.wait(10) == -signal.SIGKILL
-
-
-def test_another_accounts_lock_ends_nobody(
-    tmp_path: Path, process: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Anybody may place a lock that names this run, and any process of anybody's."""
-    named(tmp_path, process.pid)
-    monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
-    assert not end_predecessor(claim(tmp_path), limit_s=0.3)
-    assert not is_gone(process.pid)
-
-
-@pytest.mark.parametrize(
-    "changes", [{"start_ticks": None}, {"start_ticks": 1}, {"run_id": "r2"}, {"pid_namespace": "pid:[1]"}]
-)
-def test_a_process_that_is_not_known_for_sure_is_left(
-    tmp_path: Path, process: subprocess.Popen[bytes], changes: dict[str, object]
-) -> None:
-    """Its start, its run and its namespace have to be those of the lock."""
-    named(tmp_path, process.pid, **changes)
-    assert not end_predecessor(claim(tmp_path), limit_s=0.3)
-    assert not is_gone(process.pid)
-
-
-def test_a_lock_that_changes_hands_meanwhile_ends_nobody_more(
-    tmp_path: Path, stubborn: subprocess.Popen[bytes]
-) -> None:
-    """Who has the lock after the first request is another one, and is not killed."""
-    named(tmp_path, stubborn.pid)
-    path = tmp_path / LOCK_NAME / "owner.json"
-    later = {**json.loads(path.read_text()), "began_ns": 1}
-    program = f"import pathlib, time; time.sleep(0.5); pathlib.Path({str(path)!r}).write_text({json.dumps(later)!r})"
-    with subprocess.Popen([sys.executable, "-c", program]):
-        assert end_predecessor(claim(tmp_path), limit_s=20.0)
-    assert not is_gone(stubborn.pid)
-
-
-def test_a_kernel_without_handles_of_processes_will_do(
-    tmp_path: Path, process: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The process is then ended by its number."""
-
-    def missing(_: int) -> int:
-        raise OSError(38, "Function not implemented")
-
-    monkeypatch.setattr(os, "pidfd_open", missing)
-    named(tmp_path, process.pid)
-    assert end_predecessor(claim(tmp_path))
-    assert process.wait(10) == -signal.SIGTERM
+@pytest.mark.parametrize(("run_id", "is_ended"), [("anna", True), ("ben", False)])
+def test_the_holder_of_this_runs_lock_is_ended(tmp_path: Path, run_id: str, is_ended: bool) -> None:
+    """An agent that this run has left behind ends first; another run's, and this very process, are left."""
+    claim = Claim(name="pi", user="ada", host="desk", run_id=run_id, purpose="a test", lock_folder=str(tmp_path))
+    end_predecessor(claim)
+    with held_by(tmp_path, "anna") as process:
+        end_predecessor(claim)
+        assert (lock_holder(tmp_path) is None, is_gone(process.pid)) == (is_ended, is_ended)
+    with hold_lock(owner_called(run_id), folder=tmp_path):
+        end_predecessor(claim)
 
 
 _SLEEP = f"import time; time.sleep({FOREVER_S})"
@@ -179,7 +84,6 @@ def worker(parent: str, program: str = _SLEEP) -> Iterator[subprocess.Popen[str]
 
 
 def test_one_whose_parent_is_gone_is_ended() -> None:
-    """It is reported by its number."""
     with worker(GONE) as orphan:
         (note,) = end_orphans([orphan.pid])
         assert note == f"ended the worker {orphan.pid}, which a run that was killed had left behind"
@@ -252,7 +156,6 @@ _CONTAINER = (*own_mounts(), "--pid", "--fork", "--mount-proc", "--kill-child")
 
 @cache
 def can_contain() -> bool:
-    """Whether there can be such a container here."""
     if os.getuid() != 0 or not own_mounts():
         return False
     return subprocess.run([*_CONTAINER, "true"], stderr=subprocess.DEVNULL, check=False, timeout=20).returncode == 0

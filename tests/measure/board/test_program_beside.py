@@ -55,7 +55,6 @@ def test_processors_are_kept_busy_until_the_link_ends(bundled: BoardHome, opened
 
 @pytest.mark.parametrize("n_processes", [-1, 5000])
 def test_a_load_that_no_machine_has_is_refused(bundled: BoardHome, opened: Opened, n_processes: int) -> None:
-    """One line says how many may be asked for; the program serves on."""
     board = opened(bundled)
     with pytest.raises(MeasurementError, match=rf"^a load of {n_processes} processes was asked for, expected 0 to"):
         board.set_load(n_processes)
@@ -75,12 +74,10 @@ def test_a_runs_memory_is_sampled_there(
 
 
 def asked(*, asks_vram: bool = True) -> AskedBeside:
-    """Return what watching a run asks for."""
     return AskedBeside(request={"memory": {"device_period_s": 0.5} if asks_vram else {}})
 
 
 def watched(status: list[bytes], devices: list[list[list[object]]], refusal: str | None = None) -> MemoryWatch:
-    """Return what is made of looks."""
     told = {"memory": {"status": list(enumerate(status)), "devices": devices, "refusal": refusal}}
     return MemoryWatch.from_plain(asked().payload(told)["memory"])
 
@@ -164,6 +161,5 @@ def test_a_board_without_groups_says_what_is_missing(
 
 @pytest.mark.usefixtures("_permitted")
 def test_weights_that_are_not_there_are_named(bundled: BoardHome, opened: Opened) -> None:
-    """They were to leave the page cache."""
     with pytest.raises(MeasurementError, match=r"^/nowhere: cannot be read \(No such file or directory\)$"):
         opened(bundled).run(replace(LLAMA, gguf_path="/nowhere"), beside=LIMITED)

@@ -36,7 +36,6 @@ def home(tmp_path: Path, program: Path) -> BoardHome:
 
 @pytest.fixture
 def board(home: BoardHome) -> Iterator[RemoteBoard]:
-    """Return the desk's end, which is closed after the test."""
     found = home.board()
     yield found
     found.close()
@@ -84,7 +83,6 @@ def test_no_file_elsewhere_is_told(home: BoardHome, board: RemoteBoard, tmp_path
 def test_more_than_anybody_reads_is_refused(
     home: BoardHome, board: RemoteBoard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One line says how much there is and how much may be, before anything of it crosses the link."""
     home.install(f'printf 123 > "$LEFT_IN/log"; {DONE}')
     monkeypatch.setattr(run_folder, "FILES_LIMIT_BYTES", 2)
     with pytest.raises(MeasurementError, match=r"have 3 bytes \(limit 2\); record less"):
@@ -92,5 +90,4 @@ def test_more_than_anybody_reads_is_refused(
 
 
 def asked(board: RemoteBoard, kind: str, **arguments: Any) -> Any:
-    """Ask the program there as a desk does."""
     return board._link.ask(kind, arguments, limit_s=20.0)

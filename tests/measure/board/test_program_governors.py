@@ -23,7 +23,6 @@ _POLICY = "sys/devices/system/cpu/cpufreq/policy0/scaling_governor"
 
 
 def rooted(home: BoardHome) -> Path:
-    """Return the tree that stands for the board's files."""
     assert home.root is not None
     return home.root
 

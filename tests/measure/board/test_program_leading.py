@@ -31,7 +31,6 @@ LLAMA = LlamaPlan(gguf_path="", library_dir="", engine_build_id="", cache_dir=""
 
 @pytest.fixture
 def home(tmp_path: Path, program: Path) -> BoardHome:
-    """Return a board's folder with a bundle."""
     found = BoardHome(folder=tmp_path / "home", program=program)
     found.folder.mkdir()
     found.install()
@@ -40,7 +39,6 @@ def home(tmp_path: Path, program: Path) -> BoardHome:
 
 @pytest.fixture
 def board(home: BoardHome) -> Iterator[RemoteBoard]:
-    """Return the desk's end, which is closed after the test."""
     found = home.board()
     yield found
     found.close()
@@ -119,8 +117,6 @@ STEPS = (
 
 
 def lead(monkeypatch: pytest.MonkeyPatch, steps: Callable[[LedWorker, Place], Any], limit_s: float = 20.0) -> None:
-    """Let the desk lead every plan in this way."""
-
     def led(plan: LlamaPlan, place: Place, _: float) -> dict[str, Any]:
         with LedWorker(place.worker(StepsPlan(llama=plan)), limit_s=limit_s) as worker:
             return {"steps": steps(worker, place), **worker.payload()}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import subprocess
 import threading
 import time
@@ -18,11 +17,12 @@ import pytest
 from perfsuite.device.conditions import Conditions
 from perfsuite.device.covariates import device_covariates
 from perfsuite.device.fingerprint import governor
-from perfsuite.device.lock.reading import LOCK_NAME, read_lock
-from perfsuite.device.lock.state import Holder, LockState
+from perfsuite.device.lock import LOCK_NAME, hold_lock, lock_holder
+from perfsuite.device.lock_owner import LockOwner
 from perfsuite.device.stability.restore_file import restore_leftovers
 from perfsuite.device.stability.sampler import sampling
-from perfsuite.errors import EngineError, LinkError, LockedError, MeasurementError, PerfsuiteError
+from perfsuite.errors import DeviceError, EngineError, LinkError, LockedError, MeasurementError, PerfsuiteError
+from perfsuite.measure.board import program_link
 from perfsuite.measure.board.program_engines import ENGINE_FILE
 from perfsuite.measure.board.remote_board import RemoteBoard
 from perfsuite.measure.engine_store import engine_folder, kernels_folder, open_store
@@ -37,7 +37,7 @@ from perfsuite.measure.plan import (
 from perfsuite.records.file_digest import file_digest
 from perfsuite.workload.weights import materialize, resolve
 
-from ...sys_trees import BOARDS, governors, put
+from ...sys_trees import BOARDS, SMALL_CORES_OFF, governors, plant, put
 from ..conftest import is_gone, wait_until
 from .conftest import PROGRAM, BoardHome
 
@@ -49,7 +49,6 @@ _OF_FIRMWARE = {"raspberrypi5": {"throttled", "power_watts"}}
 
 @pytest.fixture
 def home(bundled: BoardHome) -> BoardHome:
-    """Return a board's folder with a bundle."""
     return bundled
 
 
@@ -64,15 +63,13 @@ def other_home(home: BoardHome) -> BoardHome:
 def test_each_excludes_the_other(home: BoardHome, opened: Callable[..., RemoteBoard]) -> None:
     """The holder of the board, with Python or without, is named to the other by the same line."""
     first = opened(home)
-    state = read_lock(home.locks)
-    assert state is not None
-    assert (state.holder, state.owner and state.owner.user) == (Holder.RUNS, "ada")
-    assert state.owner is not None
-    assert state.owner.state_folder == str(home.folder / "cache" / "perfsuite" / "device")
+    owner = lock_holder(home.locks)
+    assert owner is not None
+    assert (owner.user, owner.pid) == ("ada", home.pid)
+    assert owner.state_folder == str(home.folder / "cache" / "perfsuite" / "device")
+    assert (home.locks / LOCK_NAME).stat().st_mode == 0o100666
     other = other_home(home)
-    line = (
-        r"^board: held by ada from desk \(a test\), account .* since .* \(\d+ s\); its last heartbeat was \d+ s ago; "
-    )
+    line = r"^board: held by ada from desk \(a test\), account .* since .*\+00:00, process \d+; 'perfsuite devices "
     with pytest.raises(LockedError, match=line) as told:
         other.board(hello=other.hello(run_id="run-2")).open()
     first.close()
@@ -97,33 +94,40 @@ def test_somebody_who_has_the_board_is_waited_for(home: BoardHome, opened: Calla
     assert told.startswith("board: held by ada from desk (a test)")
     assert told.endswith("; waiting for it, 30 s at most")
     second.close()
-    assert not list(home.locks.iterdir())
+    assert lock_holder(home.locks) is None
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b"\xff", b'{"user": 1}', b"[" * 20_000, b'{"user": "\\u001b"}'])
-def test_a_damaged_lock_is_told_as_python_tells_it(home: BoardHome, content: bytes) -> None:
+def test_nonsense_in_the_lock_is_told_as_python_tells_it(home: BoardHome, content: bytes) -> None:
     """What anybody wrote there is no crash, and is one line of the same words."""
-    (home.locks / LOCK_NAME).mkdir(parents=True)
-    (home.locks / LOCK_NAME / "owner.json").write_bytes(content)
     told = []
-    for each in (home, other_home(home)):
-        with pytest.raises(LockedError) as caught:
-            each.board(hello=each.hello()).open()
-        told.append(str(caught.value))
+    with hold_lock(LockOwner.here(user="anna", host="desk", run_id="1", purpose="a test"), folder=home.locks):
+        (home.locks / LOCK_NAME).write_bytes(content)
+        for each in (home, other_home(home)):
+            with pytest.raises(LockedError, match="does not say whose it is") as caught:
+                each.board(hello=each.hello()).open()
+            told.append(str(caught.value))
     assert told[0] == told[1]
     assert told[0].isprintable()
 
 
-def test_the_heart_beats(home: BoardHome, opened: Callable[..., RemoteBoard]) -> None:
-    """The lock shows that its holder lives, also while a worker runs."""
-    home.install("sleep 6; exit 1")
+def test_what_is_no_lock_is_told_as_python_tells_it(home: BoardHome) -> None:
+    """No link is followed."""
+    (home.locks / LOCK_NAME).symlink_to(home.folder / "other")
+    told = []
+    for each in (home, other_home(home)):
+        with pytest.raises(DeviceError, match=r"is not a lock of perfsuite's.*; remove it") as caught:
+            each.board(hello=each.hello()).open()
+        told.append(str(caught.value))
+    assert told[0] == told[1]
+    assert not (home.folder / "other").exists()
+
+
+def test_a_lock_that_is_removed_is_a_problem(home: BoardHome, opened: Callable[..., RemoteBoard]) -> None:
+    """Somebody else may have had the board since."""
     board = opened(home)
-    beat = home.locks / LOCK_NAME / "beat"
-    before = beat.read_text()
-    with pytest.raises(MeasurementError):
-        board.run(DevicesPlan(platform=None))
-    first, second = beat.read_text().split()
-    assert first == second > before.split()[0]
+    (home.locks / LOCK_NAME).unlink()
+    assert "the device's lock was lost" in board.held().problems[0]
 
 
 def test_governors_are_set_and_given_back(
@@ -213,22 +217,23 @@ def asked_of_lock(home: BoardHome, program: Path, *words: str) -> dict[str, Any]
     return answer
 
 
-def test_a_lock_can_be_broken_without_python(
-    home: BoardHome, opened: Callable[..., RemoteBoard], program: Path
-) -> None:
-    """Its state is the one that Python reports; one whose holder runs is left, one that was left behind goes."""
+def test_a_board_is_unlocked_without_python(home: BoardHome, opened: Callable[..., RemoteBoard], program: Path) -> None:
+    """Who has it is what Python says; one that runs is left, and ended with force; a killed one holds nothing."""
     assert asked_of_lock(home, program, "state") == {"lock": None, "notes": []}
     board = opened(home)
-    told, seen = LockState.from_plain(asked_of_lock(home, program, "state")["lock"]), read_lock(home.locks)
+    seen = lock_holder(home.locks)
     assert seen is not None
-    assert replace(told, beat_age_s=None, held_s=None) == replace(seen, beat_age_s=None, held_s=None)
-    assert "or break the lock under it with --force" in asked_of_lock(home, program, "break")["error"]
+    assert LockOwner.from_plain(asked_of_lock(home, program, "state")["lock"]) == seen
+    assert "or end it with --force" in asked_of_lock(home, program, "break")["error"]
+    assert asked_of_lock(home, program, "break", "--force") == {"lock": seen.to_plain(), "notes": []}
+    assert is_gone(home.pid)
+    board = opened(home)
     home.end()
     with pytest.raises(LinkError):
         board.close()
-    broken = asked_of_lock(home, program, "break")
-    assert (broken["lock"]["holder"], broken["notes"]) == ("gone", [])
-    assert not list(home.locks.iterdir())
+    assert asked_of_lock(home, program, "state") == {"lock": None, "notes": []}
+    (note,) = asked_of_lock(home, program, "break")["notes"]
+    assert note.startswith("the run before this one was killed: ada from desk (a test)")
     assert asked_of_lock(home, program, "brake") == {"error": "give 'state', 'break' or 'break --force'"}
 
 
@@ -373,7 +378,6 @@ def test_kernels_are_kept_there(home: BoardHome, opened: Callable[..., RemoteBoa
 def test_a_kept_engine_runs(
     home: BoardHome, opened: Callable[..., RemoteBoard], engine_cache: Path, small_plan: LlamaPlan
 ) -> None:
-    """A plan for a stored engine is run with the libraries that were stored with it."""
     home.bring_libraries(engine_cache)
     board = opened(home)
     folder = board.kept_folder(board.keep(board.find_engine(None), ""))
@@ -424,7 +428,6 @@ def test_a_worker_that_ends_before_its_turn_says_why(home: BoardHome, opened: Ca
 
 
 def test_a_record_that_is_too_long_is_one_line(home: BoardHome, opened: Callable[..., RemoteBoard]) -> None:
-    """The plan fails with the size and what to do, and the program serves on."""
     home.install('truncate -s 270000000 "$last"')
     board = opened(home)
     with pytest.raises(
@@ -440,22 +443,16 @@ def test_a_plan_that_takes_python_says_so(home: BoardHome, opened: Callable[...,
         opened(home).run(IndependentPlan(n_threads=1, working_set_bytes=1, budget_ms=1))
 
 
-PYTHON_ALONE: dict[str, Callable[[RemoteBoard, LlamaPlan], object]] = {
-    "a socket of live records": lambda board, plan: board.run_in_turns(
-        (TurnsPlan(llama=plan), TurnsPlan(llama=replace(plan, live_socket="/s"))), n_turns=2, leader=0
-    ),
-}
-
-
-@pytest.mark.parametrize("lack", PYTHON_ALONE)
-def test_what_takes_python_is_refused_with_the_remedy(
-    home: BoardHome, opened: Callable[..., RemoteBoard], lack: str
-) -> None:
+def test_what_takes_python_is_refused_with_the_remedy(home: BoardHome, opened: Callable[..., RemoteBoard]) -> None:
     """One line names the board, what cannot be had, and how it is set up with Python; the board serves on."""
     board = opened(home)
-    told = rf"^board: {re.escape(lack.partition(' in ')[0].partition(', ')[0])}.* cannot be had from a board without "
-    with pytest.raises(MeasurementError, match=told + "Python yet; run 'perfsuite devices setup board --with-python'$"):
-        PYTHON_ALONE[lack](board, LLAMA)
+    turns = (TurnsPlan(llama=LLAMA), TurnsPlan(llama=replace(LLAMA, live_socket="/s")))
+    told = (
+        r"^board: a socket of live records.* cannot be had from a board without Python yet; "
+        r"run 'perfsuite devices setup board --with-python'$"
+    )
+    with pytest.raises(MeasurementError, match=told):
+        board.run_in_turns(turns, n_turns=2, leader=0)
     assert board.covariates()
 
 
@@ -486,3 +483,9 @@ def test_the_governor_of_the_tree_is_in_the_fingerprint(
     assert home.root is not None
     facts = opened(home).facts()
     assert facts.fingerprint["governor"] == governor(home.root)
+
+
+def test_only_processors_that_are_on_get_threads(tmp_path: Path) -> None:
+    """A board whose small processors are off runs two threads, on the two that are left."""
+    told = {"hostname": "board", "architecture": "aarch64", "n_processors": 2, "usable_processors": [4, 5]}
+    assert program_link._machine(told, plant(SMALL_CORES_OFF, tmp_path)).default_threads == 2

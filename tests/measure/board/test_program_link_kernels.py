@@ -25,7 +25,14 @@ from .conftest import BoardHome
 CASE = "kernel/add/count147456/f32"
 
 PLAN = KernelPlan(
-    case_ids=(CASE,), platform=None, n_repetitions=5, seed=0, log_dir="/nowhere", cache_dir="/nowhere", n_threads=1
+    case_ids=(CASE,),
+    platform=None,
+    n_repetitions=5,
+    budget_ns=7_000_000_000,
+    seed=0,
+    log_dir="/nowhere",
+    cache_dir="/nowhere",
+    n_threads=1,
 )
 
 
@@ -60,10 +67,11 @@ def test_kernels_are_measured_beside_those_that_were_kept(board: RemoteBoard, en
     kept = board.kept_folder(board.keep(None, ""))
     assert kept is not None
     old_kernels_dir = str(kernels_folder(kept))
-    payload = board.run(replace(PLAN, old_kernels_dir=old_kernels_dir, leader=1), extra_environment=environment)
+    payload = board.run(replace(PLAN, old_kernels_dir=old_kernels_dir, order_seed=1), extra_environment=environment)
     for side in ("old_kernels", "kernels"):
         (record,) = (KernelRecord.from_plain(each) for each in payload[side])
-        assert (record.case_id, record.is_correct, len(record.durations_ns)) == (CASE, True, 5)
+        assert (record.case_id, record.is_correct) == (CASE, True)
+        assert len(record.durations_ns) >= 2
     assert payload["device_samples"]
     assert payload["sentinels"]["memory_ns"] > 0
     with pytest.raises(OpenClError, match=r"^/nowhere/prelude\.cl: is not on board; expected the kernels' sources"):
@@ -73,7 +81,6 @@ def test_kernels_are_measured_beside_those_that_were_kept(board: RemoteBoard, en
 def test_ceilings_are_measured(
     board: RemoteBoard, environment: Mapping[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """All bandwidths of a working set have rates, and arithmetic in F32 has one."""
     monkeypatch.setattr(opencl_ceiling_work, "_MOST_BYTES", 64 << 10)
     plan = OpenClCeilingsPlan(platform=None, budget_ms=1, log_dir="/nowhere")
     payload = board.run(plan, extra_environment=environment)

@@ -27,7 +27,6 @@ LLAMA = LlamaPlan(gguf_path="", library_dir="", engine_build_id="", cache_dir=""
 
 
 def of_kind(heard: list[Delivery], kind: type) -> list[Any]:
-    """Return the records of a kind."""
     return [each.record for each in heard if isinstance(each.record, kind)]
 
 
@@ -103,12 +102,10 @@ def test_a_log_that_is_broken_is_a_loss_of_its_own(tmp_path: Path) -> None:
 
 
 def delivery(**changes: Any) -> dict[str, Any]:
-    """Return what the program delivers."""
     return {"at_ns": 100, "since_ns": 1, "spans": b"", "n_dropped": 0, "resumed_ns": 0, "log": b"", **changes}
 
 
 def decode(repetition: int, end_ns: int) -> bytes:
-    """Return a decode step as the driver pushes it."""
     return struct.pack("=4i2q", 2, repetition, 7, 1, end_ns - 10, end_ns)
 
 
@@ -127,7 +124,6 @@ def test_what_did_not_come_is_counted(tmp_path: Path) -> None:
 
 
 def known(plain: Any) -> Delivery:
-    """Return a delivery of a kind that is known."""
     found = Delivery.from_plain(plain)
     assert found is not None
     return found

@@ -36,7 +36,6 @@ def with_programs(bundled: BoardHome, opened: Opened, tmp_path: Path) -> Callabl
 
 
 def measured(board: RemoteBoard) -> list[tuple[str, str, int | None, float]]:
-    """Return what identifies each rate, and the rate."""
     rates = board.independent_rates(2, "none of this name", lambda _: None)
     return [(rate.program, rate.kind, rate.n_threads, rate.best_per_s) for rate in rates]
 
@@ -65,7 +64,6 @@ def test_one_that_fails_is_told_and_measures_nothing(
 
 
 def test_where_none_is_there_that_is_said(with_programs: Callable[..., RemoteBoard], bundled: BoardHome) -> None:
-    """There are no rates then, and one line says why."""
     assert measured(with_programs()) == []
     assert bundled.told == [
         "no rates of other programs: none of likwid-bench, stream, clpeak is there, and NumPy takes Python"
@@ -95,7 +93,6 @@ def test_what_a_program_writes_comes_back(with_programs: Callable[..., RemoteBoa
 
 
 def test_no_other_program_is_run(with_programs: Callable[..., RemoteBoard]) -> None:
-    """The program there knows the few names, whoever asks."""
     board = with_programs()
     asked = {"name": "sh", "arguments": ["-c", "true"], "environment": {}, "limit_s": 1.0, "file_option": None}
     for kind in ("find_program", "run_program"):

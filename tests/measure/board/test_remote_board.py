@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from perfsuite.device.conditions import Conditions
+from perfsuite.device.lock import lock_holder
 from perfsuite.device.setup import suite_wheel
 from perfsuite.device.stability.sampler import Sample
 from perfsuite.errors import DeviceError, GgufError, LinkError, LockedError, MeasurementError, PerfsuiteError
@@ -46,8 +47,6 @@ def worker_pid(home: BoardHome) -> int:
 
 
 def later(do: Any, *, once: Any) -> threading.Thread:
-    """Do something in another thread once something is so."""
-
     def wait_and_do() -> None:
         assert wait_until(once)
         do()
@@ -73,7 +72,6 @@ def test_a_board_describes_itself_as_it_would_here(board: RemoteBoard, home: Boa
 
 @in_python_only
 def test_a_plan_is_run_by_a_worker_there(board: RemoteBoard) -> None:
-    """A record comes back as from a worker of this machine's own."""
     plan = IndependentPlan(n_threads=1, working_set_bytes=10**5, budget_ms=20)
     payload = board.run(plan, extra_environment={"OMP_NUM_THREADS": "1"})
     assert set(payload) == {"rates", "contention"}
@@ -121,7 +119,6 @@ def test_what_a_plan_sets_reaches_the_worker_unchanged(board: RemoteBoard, home:
 
 @in_python_only
 def test_synthetic_weights_are_written_there(board: RemoteBoard, home: BoardHome, tmp_path: Path) -> None:
-    """The board writes the very bytes that this machine would, once."""
     weights = resolve(SMALL_MODEL, cache_dir=tmp_path / "here")
     there = board.place_weights(weights)
     assert there.parent == home.folder / "cache" / "perfsuite" / "models"
@@ -169,7 +166,7 @@ def test_the_board_is_held_while_it_is_open(board: RemoteBoard, home: BoardHome)
     board.close()
     other.open()
     other.close()
-    assert list(home.locks.iterdir()) == []
+    assert lock_holder(home.locks) is None
 
 
 def test_the_conditions_reach_the_board(home: BoardHome) -> None:
@@ -199,7 +196,6 @@ def test_a_board_without_the_suite_says_what_to_do(home: BoardHome) -> None:
 
 
 def test_another_version_there_is_refused(home: BoardHome) -> None:
-    """Both versions are named, and the command that makes them one."""
     hello = replace(home.hello(), suite_version="9.9")
     with pytest.raises(DeviceError, match=r"there, perfsuite .*; run 'perfsuite devices setup board'$"):
         home.board(hello=hello).open()
@@ -220,7 +216,6 @@ def test_another_suite_of_the_same_version_is_told(
 
 
 def test_what_a_login_prints_first_is_passed_over(board: RemoteBoard, home: BoardHome) -> None:
-    """A shell that greets does not break the link."""
     home.install(before="echo Welcome; printf '\\000\\377'")
     board.open()
     assert board.facts().hostname
@@ -235,16 +230,10 @@ def test_what_a_login_prints_first_is_passed_over(board: RemoteBoard, home: Boar
             r"printf '\nperfsuite-agent\n\377\377\377\377'; exec sleep 30",
             "message of 4294967295 bytes was announced .*garbage",
         ),
-        (r"printf '\nperfsuite-agent\n\000\000\000\002\300\300'; exec sleep 30", "a message cannot be read .*garbage"),
-        (
-            r"printf '\nperfsuite-agent\n\000\000\000\001\001'; exec sleep 30",
-            "a message is a int without a kind: garbage",
-        ),
         (r"printf '\nperfsuite-agent\n\000\000\001\000abc'", "the link ended in the middle of a message"),
     ],
 )
 def test_garbage_on_the_link_is_told(home: BoardHome, script: str, message: str) -> None:
-    """What is no agent, or no message, ends the link in one line."""
     home.python(script)
     board = home.board(replace(QUICK, reconnect_s=0.0))
     with pytest.raises(LinkError, match=message):
@@ -333,7 +322,7 @@ def test_another_board_in_its_place_is_refused(home: BoardHome) -> None:
         board.covariates()
     board.close()
     assert is_gone(home.pid)
-    assert list(home.locks.iterdir()) == []
+    assert lock_holder(home.locks) is None
 
 
 def test_what_an_unknown_board_says_last_is_nothing_of_this_run(
@@ -366,11 +355,10 @@ def test_an_interrupt_before_a_board_is_known_ends_the_link(home: BoardHome, mon
         board.covariates()
     assert board.facts() == facts
     board.close()
-    assert list(home.locks.iterdir()) == []
+    assert lock_holder(home.locks) is None
 
 
 def interrupted(*_: object) -> BoardFacts:
-    """Stand in for a Ctrl-C."""
     raise KeyboardInterrupt
 
 
@@ -418,11 +406,10 @@ def test_an_interrupt_at_the_desk_ends_the_worker_there(home: BoardHome) -> None
     board.close()
     assert is_gone(worker)
     assert is_gone(agent)
-    assert list(home.locks.iterdir()) == []
+    assert lock_holder(home.locks) is None
 
 
 def test_closing_leaves_nothing_open(home: BoardHome) -> None:
-    """Neither a process, nor a thread, nor a descriptor outlives a board."""
     n_threads, n_descriptors = threading.active_count(), len(os.listdir("/proc/self/fd"))
     board = opened(home)
     pid = home.pid
@@ -506,13 +493,12 @@ def test_a_flood_of_messages_is_given_up(home: BoardHome) -> None:
     assert max(map(len, home.told)) == 500
 
 
-UNREADABLE = "^what the board answered to 'facts' cannot be read"
-
-
 @pytest.mark.parametrize(
     ("answer", "message"),
-    [({"value": facts}, UNREADABLE) for facts in (None, 1, {}, {"engine": {}}, {"engine": {"library_dir": 1}})]
-    + [({}, "the board answered to 'facts'")],
+    [
+        ({"value": {"engine": {}}}, "^what the board answered to 'facts' cannot be read"),
+        ({}, "the board answered to 'facts'"),
+    ],
 )
 def test_facts_that_are_none_are_told(home: BoardHome, answer: dict[str, object], message: str) -> None:
     """An agent that answers something else, or nothing, is one line, which names the question."""
@@ -591,4 +577,4 @@ def test_an_interrupt_within_a_message_still_ends_the_agent(home: BoardHome) -> 
     since = time.monotonic()
     board.close()
     assert time.monotonic() - since < 5.0
-    assert list(home.locks.iterdir()) == []
+    assert lock_holder(home.locks) is None

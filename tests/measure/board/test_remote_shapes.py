@@ -31,7 +31,6 @@ READY = f"echo '{READY_MARK} done aarch64 8000000000 A processor'"
 
 @contextmanager
 def opened(board: RemoteBoard, limit_s: float = 60.0) -> Iterator[ShapeMeter]:
-    """Yield the meter of a board's processor."""
     board.open()
     options = {"log_dir": Path("logs"), "n_threads": 1, "limit_s": limit_s}
     with open_meters(Subject.GGML_CPU, board, **options) as meters:  # type: ignore[arg-type]
@@ -58,7 +57,6 @@ def test_a_board_measures_shapes(home: BoardHome, board: RemoteBoard, engine_cac
 
 @pytest.fixture
 def bare(tmp_path: Path, program: Path) -> BoardHome:
-    """Return a board without Python."""
     found = BoardHome(folder=tmp_path / "home", program=program)
     found.folder.mkdir()
     return found
@@ -90,7 +88,6 @@ def test_a_crash_there_is_the_fault_of_its_shape(bare: BoardHome, script: str, h
 
 @contextmanager
 def bare_board(home: BoardHome) -> Iterator[RemoteBoard]:
-    """Open a board, and close it."""
     board = home.board()
     try:
         yield board

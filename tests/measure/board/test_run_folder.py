@@ -74,7 +74,6 @@ def test_what_a_run_leaves_comes_back(board: Board, tmp_path: Path, n_bytes: int
 
 
 def test_a_folder_that_nobody_wants_is_gone(board: Board, tmp_path: Path) -> None:
-    """A run may write into it all the same."""
     (tmp_path / "sitecustomize.py").write_text(
         _LEAVES + f"pathlib.Path({str(tmp_path / 'told')!r}).write_text(str(left))"
     )
@@ -84,7 +83,6 @@ def test_a_folder_that_nobody_wants_is_gone(board: Board, tmp_path: Path) -> Non
 
 
 def test_more_than_anybody_reads_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One line says how much there is and how much may be."""
     (tmp_path / "log").write_bytes(b"123")
     assert left_files(tmp_path) == (("log", 3),)
     monkeypatch.setattr(run_folder, "FILES_LIMIT_BYTES", 2)
@@ -100,7 +98,6 @@ def test_a_name_that_leads_elsewhere_is_garbage(tmp_path: Path, name: str) -> No
 
 
 def test_a_folder_that_cannot_be_made_is_one_line(tmp_path: Path) -> None:
-    """It is named with the reason."""
     (tmp_path / "file").touch()
     with pytest.raises(MeasurementError, match=r"file/files: cannot be made \(Not a directory\)"):
         LocalBoard(cache_dir=tmp_path).run(PLAN, files=tmp_path / "file" / "files")

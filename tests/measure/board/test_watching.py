@@ -20,7 +20,14 @@ LLAMA = LlamaPlan(
     gguf_path="x.gguf", library_dir="/lib", engine_build_id="1", cache_dir="/c", n_threads=2, n_prompt=8, n_gen=2
 )
 KERNELS = KernelPlan(
-    case_ids=(), platform=None, n_repetitions=1, seed=0, log_dir="/log", cache_dir="/cache", n_threads=1
+    case_ids=(),
+    platform=None,
+    n_repetitions=1,
+    budget_ns=7_000_000_000,
+    seed=0,
+    log_dir="/log",
+    cache_dir="/cache",
+    n_threads=1,
 )
 
 
@@ -43,7 +50,6 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def board(root: Path, tmp_path: Path) -> LocalBoard:
-    """The board, measured on its second group of processors."""
     return LocalBoard(cache_dir=tmp_path, conditions=Conditions(processors=(4, 5)))
 
 
@@ -63,14 +69,12 @@ def test_replicates_of_the_engine_and_of_kernels_are_watched(board: LocalBoard, 
 
 
 def test_both_sides_of_a_pair_are_watched(board: LocalBoard) -> None:
-    """They ran at the same time, and have the same samples."""
     old, new = board.run_in_turns((TurnsPlan(llama=LLAMA), TurnsPlan(llama=LLAMA)), n_turns=4, leader=0)
     assert is_dropped(old)
     assert old == new
 
 
 def test_the_agent_watches_as_a_local_run_does(board: LocalBoard, root: Path) -> None:
-    """What is asked for over a link comes back with samples, too."""
     asking = Answering(board, lambda message: None)
     run = {"kind": "run", "id": 1, "arguments": {"plan": dump_plan(KERNELS), "extra_environment": {}}}
     assert is_dropped(asking.answered(run))

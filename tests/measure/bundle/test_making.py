@@ -67,26 +67,22 @@ def plant_checkout(folder: Path, *, text: str = _CMAKE, source: str = _SOURCE) -
 
 
 def order_of(checkout: Path) -> BundleOrder:
-    """Return the order of a bundle for this machine."""
     target = target_of(platform.machine(), has_glibc=True)
     return BundleOrder(target=target, processor=target.processor(None), llama=str(checkout))
 
 
 @pytest.fixture(scope="module")
 def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A small checkout."""
     return plant_checkout(tmp_path_factory.mktemp("llama") / "llama.cpp")
 
 
 @pytest.fixture(scope="module")
 def cache_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A cache of its own."""
     return tmp_path_factory.mktemp("cache")
 
 
 @pytest.fixture(scope="module")
 def bundle(checkout: Path, cache_dir: Path) -> Bundle:
-    """A bundle of this machine."""
     return make_bundle(order_of(checkout), cache_dir, tell)
 
 
@@ -103,7 +99,6 @@ def test_a_bundle_is_whole(bundle: Bundle) -> None:
 
 
 def test_its_worker_runs(bundle: Bundle) -> None:
-    """The program says which suite it is of."""
     told = subprocess.run([bundle.folder / WORKER, "--version"], capture_output=True, text=True, check=True, timeout=20)
     assert bundle.manifest.suite_version in told.stdout
 
@@ -168,7 +163,6 @@ def test_a_copy_is_whole_and_takes_no_other_folder(bundle: Bundle, tmp_path: Pat
     ],
 )
 def test_a_checkout_that_does_not_build_is_one_line(tmp_path: Path, text: str, source: str, told: str) -> None:
-    """The line of the log that says why is reported, and nothing half made stays."""
     broken = plant_checkout(tmp_path / "llama.cpp", text=text, source=source)
     with pytest.raises(NativeBuildError, match=told) as raised:
         make_bundle(order_of(broken), tmp_path / "cache", tell)
@@ -178,7 +172,6 @@ def test_a_checkout_that_does_not_build_is_one_line(tmp_path: Path, text: str, s
 
 
 def test_what_is_no_checkout_is_refused(tmp_path: Path) -> None:
-    """A folder without llama.cpp's sources is reported with what is accepted."""
     with pytest.raises(PerfsuiteError, match=r"is not a checkout of llama\.cpp \(no CMakeLists\.txt\)"):
         find_llama(str(tmp_path), tmp_path, tell)
 
@@ -209,7 +202,6 @@ def test_the_best_that_all_processors_have_is_chosen(target: str, features: str,
 
 
 def test_zig_is_installed_by_pip(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Without the package the command says how to have it."""
     musl = find_target("aarch64-linux-musl")
     monkeypatch.setattr("perfsuite.extras.find_spec", lambda name: None)
     with pytest.raises(NativeBuildError, match=r"run: pip install 'perfsuite\[zig\]'"):
@@ -322,7 +314,6 @@ def test_a_bundle_for_musl_runs_where_there_is_no_c_library(tmp_path: Path) -> N
 
 
 def test_an_unknown_name_is_told_with_those_that_there_are() -> None:
-    """A target, a processor and a machine that nobody knows are refused with the choices."""
     with pytest.raises(NativeBuildError, match="is not a target of a bundle; expected one of x86_64-linux-gnu"):
         find_target("sparc")
     with pytest.raises(NativeBuildError, match="expected one of x86-64-v2, x86-64-v3, x86-64-v4"):

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import zipfile
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from perfsuite.errors import EngineError, NativeBuildError
 from perfsuite.measure.bundle import named_builds
+from perfsuite.measure.bundle.compilers import Toolchain
 from perfsuite.measure.bundle.engine_build import EngineOrder
 from perfsuite.measure.bundle.llama_source import LlamaSource
 from perfsuite.measure.bundle.named_builds import Builder
+from perfsuite.measure.bundle.targets import target_of
 from perfsuite.measure.engine import Engine, find_engine
 from perfsuite.measure.engine_store import open_store
+
+TARGET = target_of("x86_64", has_glibc=True)
+TOOLCHAIN = Toolchain(cc=("cc",), cxx=("c++",), version="1", links=(), carried=(), has_openmp=False)
 
 #: Of a checkout, as far as anybody looks.
 _FILES = ("CMakeLists.txt", "include/llama.h", "ggml/include/ggml.h", "ggml/CMakeLists.txt", "src/CMakeLists.txt")
@@ -37,13 +44,11 @@ def checkout(tmp_path: Path) -> Path:
 
 
 def git(folder: Path, *words: str) -> None:
-    """Run git there."""
     who = ("-c", "user.name=ada", "-c", "user.email=ada@desk")
     subprocess.run(["git", *who, *words], cwd=folder, check=True, capture_output=True)
 
 
 def commit(folder: Path, message: str) -> None:
-    """Commit all that is there."""
     git(folder, "add", "-A")
     git(folder, "commit", "-q", "-m", message)
 
@@ -63,12 +68,10 @@ def compiled(monkeypatch: pytest.MonkeyPatch, engine: Engine) -> list[LlamaSourc
 
 @pytest.fixture
 def builder(tmp_path: Path, checkout: Path) -> Callable[..., Builder]:
-    """Return what makes builders."""
     return lambda **more: Builder(cache_dir=tmp_path / "cache", tell=lambda *_: None, source=checkout, **more)
 
 
 def test_what_was_built_is_taken(builder: Callable[..., Builder], compiled: list[LlamaSource], engine: Engine) -> None:
-    """A folder of libraries is the build."""
     assert builder().engine(str(engine.library_dir)) == find_engine(engine.library_dir)
     assert compiled == []
 
@@ -84,7 +87,6 @@ def test_a_checkout_that_was_not_built_is_compiled(
 def test_a_release_is_compiled(
     builder: Callable[..., Builder], compiled: list[LlamaSource], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """By its version alone, or as pip takes it."""
     asked: list[str] = []
 
     def find(named: str, *_: object) -> LlamaSource:
@@ -123,9 +125,47 @@ def test_a_revision_is_built_by_the_users_own_command(
             broken.engine("old")
 
 
+def test_a_kept_build_is_of_all_that_made_it(
+    builder: Callable[..., Builder], engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another compiler, its words, or another library of the system: it is built again; else it says of when."""
+    compiler = tmp_path / "bin/cc"
+    compiler.parent.mkdir()
+    compiler.write_text("#!/bin/sh\necho first\n")
+    compiler.chmod(0o755)
+    linked = {"/lib/libblas.so.3": "1"}
+    monkeypatch.setenv("PATH", str(compiler.parent), prepend=":")
+    monkeypatch.setattr(named_builds, "_linked", lambda folder: dict(linked))
+    build = f"echo >> {tmp_path}/built; mkdir build && cp -r '{engine.library_dir}' build/bin"
+    ages = []
+
+    def made() -> int:
+        asked = builder(command=build)
+        ages.append(asked.age(asked.engine("old")))
+        return len((tmp_path / "built").read_text().splitlines())
+
+    assert [made(), made()] == [1, 1]
+    assert ages[0] == ""
+    assert ages[1].startswith(", kept, of 20")
+    compiler.write_text("#!/bin/sh\necho second\n")
+    assert made() == 2
+    monkeypatch.setenv("CXXFLAGS", "-O0")
+    assert [made(), made()] == [3, 3]
+    linked["/lib/libblas.so.3"] = "2"
+    assert [made(), made()] == [4, 4]
+
+
+def test_the_suites_own_build_is_of_all_that_made_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The compiler's content and the environment are in its key."""
+    source = LlamaSource(folder=tmp_path, name="x", digest="0")
+    order = EngineOrder(source=source, target=TARGET, processor=TARGET.processor(None), toolchain=TOOLCHAIN)
+    keys = [order.key, replace(order, toolchain=replace(TOOLCHAIN, digest="1")).key]
+    monkeypatch.setenv("LDFLAGS", "-lother")
+    assert len({*keys, order.key}) == 3
+
+
 @pytest.mark.parametrize("named", ["no-such-branch", "--upload-pack=x", "/no/such/folder"])
 def test_what_means_nothing_is_told(named: str, builder: Callable[..., Builder]) -> None:
-    """One line says what may be named."""
     with pytest.raises(EngineError, match=r"expected a folder, a release such as .* or with --source a revision"):
         builder().engine(named)
 
@@ -134,6 +174,50 @@ def test_a_revision_needs_its_checkout(tmp_path: Path) -> None:
     """Without --source a word is neither folder nor release."""
     with pytest.raises(EngineError, match=r"^master: is not a folder, no release and no kept engine; expected"):
         Builder(cache_dir=tmp_path, tell=lambda *_: None).engine("master")
+
+
+@pytest.mark.parametrize(
+    ("there", "named", "told"),
+    [
+        ("folder", "old", "old: means the folder ./old and the revision refs/tags/old; write it"),
+        ("file", "old", "old: means the file ./old and the revision refs/tags/old; write it"),
+        ("branch", "old", "old: means the revision refs/tags/old and the revision refs/heads/old; write it"),
+        ("folder", "0.3.31", "means the folder ./0.3.31 and the release llama-cpp-python==0.3.31; write it"),
+        ("tag", "0.3.31", "means the release llama-cpp-python==0.3.31 and the revision refs/tags/0.3.31; write it"),
+    ],
+)
+def test_an_ambiguous_name_is_refused_with_its_meanings(
+    builder: Callable[..., Builder], checkout: Path, monkeypatch: pytest.MonkeyPatch, there: str, named: str, told: str
+) -> None:
+    """A folder or file of the name, or a second revision; each meaning can be written alone."""
+    work = checkout.parent / "work"
+    work.mkdir()
+    monkeypatch.chdir(work)
+    made = {
+        "folder": lambda: Path(named).mkdir(),
+        "file": Path(named).touch,
+        "branch": lambda: git(checkout, "branch", named),
+        "tag": lambda: git(checkout, "tag", named),
+    }
+    made[there]()
+    with pytest.raises(EngineError, match=re.escape(told)):
+        builder().check(named)
+    written = told.partition("means the ")[2].partition(";")[0].split(" and the ")
+    builder().check(*(each.partition(" ")[2] for each in written))
+
+
+def test_changes_that_no_commit_holds_are_counted_and_can_be_taken(
+    builder: Callable[..., Builder], compiled: list[LlamaSource], checkout: Path
+) -> None:
+    """Of what is checked out alone, new files too; the checkout's index stays as it is."""
+    (checkout / "src/CMakeLists.txt").write_text("mine\n")
+    (checkout / "src/new.cpp").write_text("")
+    assert [builder().n_changes(named) for named in ("HEAD", "old", "./no.whl")] == [2, 0, 0]
+    builder().engine("HEAD", with_changes=True)
+    assert (compiled[0].folder / "src/CMakeLists.txt").read_text() == "mine\n"
+    assert (compiled[0].folder / "src/new.cpp").exists()
+    staged = subprocess.run(["git", "diff", "--cached", "--quiet"], cwd=checkout, check=False)
+    assert staged.returncode == 0
 
 
 def test_a_range_is_its_revisions(builder: Callable[..., Builder], checkout: Path) -> None:
@@ -150,7 +234,6 @@ def test_a_range_is_its_revisions(builder: Callable[..., Builder], checkout: Pat
     ("named", "told"), [("HEAD..old", "has no revisions between them"), ("old..other", "there is no such revision")]
 )
 def test_a_range_of_nothing_is_refused(builder: Callable[..., Builder], named: str, told: str) -> None:
-    """It is said which way round a range goes."""
     with pytest.raises(EngineError, match=told):
         builder().expanded(named)
 
@@ -188,7 +271,6 @@ def test_a_wheel_is_unpacked_once(tmp_path: Path, engine: Engine) -> None:
     [(b"no zip", "cannot be read as a wheel"), (None, "cannot be read as a wheel"), ({}, "has no llama_cpp/lib/")],
 )
 def test_what_is_no_wheel_is_refused(tmp_path: Path, content: bytes | dict[str, str] | None, told: str) -> None:
-    """No file, no archive, or one of something else; nothing stays of it."""
     wheel = tmp_path / "a.whl"
     if isinstance(content, bytes):
         wheel.write_bytes(content)

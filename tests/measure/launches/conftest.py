@@ -51,11 +51,9 @@ class FakeWorker:
 
     @property
     def launches(self) -> list[LaunchesPlan]:
-        """The plans of launches so far."""
         return [each for each in self.plans if isinstance(each, LaunchesPlan)]
 
     def run(self, plan: Plan) -> Mapping[str, Any]:
-        """Answer a plan."""
         self.plans.append(plan)
         if isinstance(plan, DeviceListPlan):
             return {
@@ -73,7 +71,9 @@ class FakeWorker:
         if step.kind is StepKind.OUTPUT:
             return self._output(plan, step)
         if step.kind is StepKind.TURNS:
-            return {"times": [_stamps(place, step.n_launches) for place in step.launches]}
+            n_rounds, n_kernels = len(step.leaders), len(step.leaders[0])
+            times = [_stamps(place, n_rounds * step.n_launches) for place in step.launches]
+            return {"times": times, "n_per_round": [step.n_launches] * n_kernels}
         times = _stamps(step.launches[0], step.n_launches)
         return {"host_ns": 1000 * step.n_launches, "start_ns": times["start_ns"], "end_ns": times["end_ns"]}
 
@@ -100,11 +100,9 @@ def _stamps(place: int, count: int) -> dict[str, list[int]]:
 
 @pytest.fixture
 def worker() -> FakeWorker:
-    """Return a worker without a device."""
     return FakeWorker()
 
 
 @pytest.fixture
 def own(tmp_path: Path) -> OwnKernels:
-    """Return what answers by it."""
     return OwnKernels(read_there=Path.read_bytes, log_dir=tmp_path / "logs", cache_dir="/board/cache")

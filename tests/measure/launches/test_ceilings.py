@@ -31,7 +31,6 @@ class Refusing:
         self.asked_bytes: list[int] = []
 
     def run(self, plan: Plan) -> Mapping[str, Any]:
-        """Refuse the memory where it is more, else each kernel."""
         assert isinstance(plan, LaunchesPlan)
         assert [step.kind for step in plan.steps[:-1]] == [StepKind.OUTPUT] * (len(plan.steps) - 1)
         rounds = plan.steps[-1]
@@ -43,7 +42,6 @@ class Refusing:
         return {"steps": [*answers, {"ways": [refused] * len(rounds.launches)}], "contention": {"wall_ns": 1}}
 
     def session(self, tmp_path: Path) -> LaunchSession:
-        """Return a session on a device without extensions."""
         return LaunchSession(
             device=replace(DEVICE, global_memory_bytes=8 << 20),
             limits=LIMITS,
@@ -70,6 +68,5 @@ def test_half_of_refused_memory_is_tried(tmp_path: Path) -> None:
 
 
 def test_a_device_without_memory_is_told(tmp_path: Path) -> None:
-    """Nothing can be streamed over, and the device's own words are passed on."""
     with pytest.raises(OpenClError, match=r"^the device gives no memory: out of memory$"):
         opencl_ceilings(PLAN, Refusing(0).session(tmp_path), working_sets_bytes=(256,))

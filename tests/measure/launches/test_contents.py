@@ -26,7 +26,6 @@ def test_floats_have_mean_0_and_deviation_1() -> None:
 
 
 def test_halves_are_small() -> None:
-    """F16 values are finite, below 2, of both signs, and some are subnormal."""
     values = drawn_array(Contents(0, "a").halves(1000))
     assert values.dtype == np.float16
     assert np.abs(values).max() < 2
@@ -35,7 +34,6 @@ def test_halves_are_small() -> None:
 
 
 def test_whole_numbers_are_below_their_limit() -> None:
-    """All of them are drawn, and no others."""
     values = drawn_array(Contents(0, "a").wholes(7, 1000))
     assert set(values.tolist()) == set(range(7))
 
@@ -68,7 +66,6 @@ def test_draws_are_those_of_splitmix64() -> None:
 
 
 def content(kind: ContentKind, seed: int, n_bytes: int, **rest: Any) -> Content:
-    """Return a buffer's content, as bytes."""
     return Content(kind=kind, seed=seed, n_bytes=n_bytes, dtype="uint8", shape=(n_bytes,), **rest)
 
 

@@ -13,6 +13,7 @@ from perfsuite.errors import MeasurementError, OpenClError
 from perfsuite.measure.engine_store import KERNELS_DIR
 from perfsuite.measure.kernel_launches import CPU_TUNING, GPU_TUNING
 from perfsuite.measure.kernel_record import KernelRecord
+from perfsuite.measure.kernel_repetition import drawn_leaders
 from perfsuite.measure.launches.own_kernels import OwnKernels
 from perfsuite.measure.launches.plan import StepKind
 from perfsuite.measure.plan import DevicesPlan, DuplicationPlan, KernelPlan
@@ -23,13 +24,19 @@ from .conftest import DEVICE, FakeWorker
 CASES = ("kernel/gemv_q8_0/m1536-k576/q8_0", "kernel/add/count147456/f32")
 
 PLAN = KernelPlan(
-    case_ids=CASES, platform=None, n_repetitions=7, seed=0, log_dir="/logs", cache_dir="/board/cache", n_threads=3
+    case_ids=CASES,
+    platform=None,
+    n_repetitions=7,
+    budget_ns=9,
+    seed=0,
+    log_dir="/logs",
+    cache_dir="/board/cache",
+    n_threads=3,
 )
 DUPLICATION = DuplicationPlan(case_ids=CASES, platform=None, n_rounds=2, budget_ns=1, seed=0, log_dir="/logs")
 
 
 def records(payload: dict[str, Any], side: str = "kernels") -> list[KernelRecord]:
-    """Return the records of one side."""
     return [KernelRecord.from_plain(each) for each in payload[side]]
 
 
@@ -85,14 +92,16 @@ def test_old_sources_take_turns_beside_the_present_ones(own: OwnKernels, worker:
     """Both have the same buffers, whoever leads; the times of each are its own, and a change of one shows there."""
     for path in KERNELS_DIR.glob("*.cl"):
         (tmp_path / path.name).write_text("// older\n" + path.read_text())
-    for leader in (0, 1):
-        payload = own.run(replace(PLAN, old_kernels_dir=str(tmp_path), leader=leader), worker.run)
-        plan = worker.launches[-1]
-        assert [launch.beside for launch in plan.launches] == [None, 0, None, 2]
-        assert ["// older" in plan.programs[launch.program].source for launch in plan.launches] == [False, True] * 2
-        assert plan.steps[2].launches == ((1, 0) if leader == 0 else (0, 1))
-        assert [each.durations_ns[0] for each in records(payload)] == [100, 102]
-        assert [each.durations_ns[0] for each in records(payload, "old_kernels")] == [101, 103]
+    payload = own.run(replace(PLAN, old_kernels_dir=str(tmp_path), n_rounds=4, order_seed=5), worker.run)
+    plan = worker.launches[-1]
+    assert [launch.beside for launch in plan.launches] == [None, 0, None, 2]
+    assert ["// older" in plan.programs[launch.program].source for launch in plan.launches] == [False, True] * 2
+    *outputs, turns = plan.steps
+    assert [each.launches for each in outputs] == [(1,), (0,), (3,), (2,)]
+    assert (turns.launches, turns.budget_ns) == ((1, 0, 3, 2), 9)
+    assert turns.leaders == drawn_leaders(5, n_rounds=4, n_kernels=2)
+    assert [each.rounds_ns for each in records(payload)] == [((length,) * 7,) * 4 for length in (100, 102)]
+    assert [each.rounds_ns for each in records(payload, "old_kernels")] == [((each,) * 7,) * 4 for each in (101, 103)]
     worker.errors = {3: 1.0}
     payload = own.run(replace(PLAN, old_kernels_dir=str(tmp_path)), worker.run)
     assert [each.is_correct for each in records(payload, "old_kernels")] == [True, False]
@@ -100,14 +109,12 @@ def test_old_sources_take_turns_beside_the_present_ones(own: OwnKernels, worker:
 
 
 def test_old_sources_that_are_none_are_named(own: OwnKernels, worker: FakeWorker, tmp_path: Path) -> None:
-    """A file that is no text is named."""
     (tmp_path / "prelude.cl").write_bytes(b"\xff\xff")
     with pytest.raises(OpenClError, match=r"prelude\.cl: is not a text"):
         own.run(replace(PLAN, old_kernels_dir=str(tmp_path)), worker.run)
 
 
 def test_an_output_that_is_cut_is_refused(own: OwnKernels, worker: FakeWorker) -> None:
-    """The case, the bytes that arrived and those that were expected are named."""
     worker.is_cut = True
     with pytest.raises(MeasurementError, match=r"^kernel/gemv_q8_0/.*: its output arrived with 6140 bytes, .* 6144"):
         own.run(PLAN, worker.run)
@@ -169,7 +176,6 @@ def test_duplicates_are_as_many_as_the_pilot_allows(own: OwnKernels, worker: Fak
 
 
 def test_duplicates_of_a_wrong_kernel_are_a_problem(own: OwnKernels, worker: FakeWorker) -> None:
-    """It is reported with the error norm."""
     worker.errors = {1: 1.0}
     found = [KernelDuplication.from_plain(each) for each in own.run(DUPLICATION, worker.run)["kernels"]]
     assert found[0].problem is None

@@ -48,6 +48,7 @@ def test_the_native_worker_records_what_the_one_in_python_does(
         case_ids=CASES,
         platform=None,
         n_repetitions=5,
+        budget_ns=7_000_000_000,
         seed=0,
         log_dir=str(tmp_path),
         cache_dir=str(engine_cache),
@@ -71,7 +72,6 @@ KINDS = [(kind, 64 << 10) for kind in BANDWIDTH_KINDS] + [(kind, None) for kind 
 
 
 def ceilings(own: OwnKernels, run: RunPlan) -> list[Ceiling]:
-    """Measure with as few rounds as there may be."""
     plan = OpenClCeilingsPlan(platform=None, budget_ms=1, log_dir="/nowhere")
     return [Ceiling.from_plain(each) for each in own.run(plan, run)["ceilings"]]
 

@@ -17,11 +17,9 @@ FAKE_BENCH = Path(__file__).parent / "fake_bench.py"
 
 @pytest.fixture
 def setup(tmp_path: Path) -> ShapeSetup:
-    """Return the set-up of a worker that needs nothing."""
     return ShapeSetup(plan=ShapesPlan(subject="tiled", n_threads=1, log_dir=str(tmp_path)), environment={})
 
 
 @pytest.fixture
 def fake_worker(child: Child) -> None:
-    """Give each worker a fake bench."""
     child(f'exec {sys.executable} {FAKE_BENCH} "$plan" "$record"')

@@ -20,7 +20,6 @@ BASE_NS = 100_000
 
 
 def gemv(n: int, k: int = 32) -> ShapeCase:
-    """Return the case with so many rows."""
     return ShapeCase.from_id(f"shape/tiled/gemv/n{n}-k{k}/f32/tile64-vector8")
 
 
@@ -28,12 +27,10 @@ class FakeOperation:
     """An operation that takes so long as it has rows."""
 
     def __init__(self, case: ShapeCase, log: list[str]) -> None:
-        """Take a case whose n says what happens."""
         self.n, self._log = case.shape.of("n"), log
         log.append(f"bind {self.n}")
 
     def verify(self) -> Deviation:
-        """Compute something that no float can hold."""
         self.run_ns()
         return Deviation(error_norm=float("inf"), tolerance=1e-3)
 
@@ -46,7 +43,6 @@ class FakeOperation:
         return 1
 
     def run_ns(self) -> int:
-        """Do what n says."""
         self._log.append(f"run {self.n}")
         if self.n == KILLED:
             os.kill(os.getpid(), signal.SIGSEGV)
@@ -59,7 +55,6 @@ class FakeOperation:
         return BASE_NS + self.n
 
     def close(self) -> None:
-        """Say so."""
         self._log.append(f"close {self.n}")
 
 
@@ -67,7 +62,6 @@ class FakeBench:
     """Binds what it is asked for, and remembers in which order."""
 
     def __init__(self) -> None:
-        """Have done nothing."""
         self.log: list[str] = []
 
     @property
@@ -76,7 +70,6 @@ class FakeBench:
         return BenchDescription(device="fake", n_compute_units=2, fingerprint=(("pid", str(os.getpid())),))
 
     def problem(self, case: ShapeCase) -> str | None:
-        """Refuse one size."""
         return "it has no such kernel" if case.shape.of("n") == REFUSED else None
 
     def bound(self, case: ShapeCase, *, seed: int) -> FakeOperation:
@@ -91,7 +84,6 @@ class FakeBench:
         return FakeOperation(case, self.log)
 
     def samples(self, operations: Sequence[FakeOperation], n_launches: int) -> Iterator[int]:
-        """Run each when it is its turn."""
         for operation in operations:
             yield min(operation.run_ns() for _ in range(n_launches))
 
@@ -101,7 +93,6 @@ class FakeBench:
 
 
 def fake_worker(arguments: list[str]) -> int:
-    """Run the real worker with a fake bench."""
     from perfsuite.measure import opencl_platform, worker
     from perfsuite.measure.shapes import tiled_bench
 

@@ -80,7 +80,6 @@ CONTEXTS = (1, 2, 31, 32, 33, 255, 257, 511, 513)
 
 @contextmanager
 def opened(plan: ShapesPlan, environment: Mapping[str, str] | None = None) -> Iterator[GgmlBench]:
-    """Yield the bench of a worker of its own."""
     setup = ShapeSetup(plan=replace(plan, seed=SEED), environment=environment or {})
     with closing(GgmlSession(waiting_worker, setup, limit_s=LIMIT_S)) as session:
         yield session.bench
@@ -101,7 +100,6 @@ def plan(engine: Engine, engine_cache: Path) -> ShapesPlan:
 
 @pytest.fixture(scope="module")
 def bench(plan: ShapesPlan) -> Iterator[GgmlBench]:
-    """Open the CPU backend."""
     with opened(plan) as bench:
         yield bench
 
@@ -118,7 +116,6 @@ def wrong_ones(bench: GgmlBench, shape_ids: list[str]) -> list[str]:
 
 
 def verified(bench: GgmlBench, shape_id: str) -> Any:
-    """Return the deviation of the CPU backend at a shape."""
     operation = bench.bound(ggml(shape_id), seed=SEED)
     try:
         return operation.verify()
@@ -164,11 +161,8 @@ def test_attention_is_right_at_awkward_contexts(bench: GgmlBench, type: str) -> 
 #: Shapes from the smallest to such that an output more or less is a thousandth of the norm.
 PERTURBED = (
     "gemm/m1-n1-k256",
-    "gemm/m5-n7-k256",
     "gemm/m33-n1025-k512",
-    "gemv/n4096-k1024",
     "bmm/b32-m1-n513-k256",
-    "attention/heads1-kvheads1-head256-context1",
     "attention/heads8-kvheads2-head256-context33",
     "attention/heads8-kvheads8-head256-context4097",
 )
@@ -223,7 +217,6 @@ def test_a_wrong_operand_is_caught(
 
 
 def test_a_write_behind_the_output_is_caught(bench: GgmlBench, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An output that is longer than it should be is infinitely wrong."""
     operation = bench.bound(ggml("gemv/n8-k32/f32"), seed=SEED)
     wrong = OperationShape.from_id("gemv/n7-k32/f32")
     operation.case = replace(operation.case, shape=wrong)
@@ -277,7 +270,6 @@ def test_a_bench_says_on_what_it_computes(bench: GgmlBench, engine: Engine) -> N
     ],
 )
 def test_what_cannot_be_computed_is_refused(bench: GgmlBench, case: ShapeCase, why: str) -> None:
-    """Another subject and sizes beyond ggml's numbers are one line."""
     assert bench.problem(case) == why
 
 
@@ -312,7 +304,6 @@ def test_a_backend_that_is_not_there_is_told(plan: ShapesPlan, library: str | No
 
 
 def test_nothing_is_left_of_closed_operations(plan: ShapesPlan) -> None:
-    """Two hundred operations of a mebibyte each, opened and closed, do not add up."""
     case = ggml("gemm/m8-n512-k512/f32")
     assert case.shape.stored_bytes == MIB
 
@@ -332,12 +323,10 @@ def test_nothing_is_left_of_closed_operations(plan: ShapesPlan) -> None:
 
 
 def children_of(pid: int) -> list[int]:
-    """Return the children of a process."""
     return [int(each) for each in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
 def resident_bytes(pid: int) -> int:
-    """Return what of a process is in memory."""
     return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * mmap.PAGESIZE
 
 

@@ -16,7 +16,6 @@ QUANTISED = ("q8_0", "q4_0", "q4_k")
 
 
 def shape(text: str) -> OperationShape:
-    """Return the shape of an id."""
     return OperationShape.from_id(text)
 
 

@@ -37,7 +37,6 @@ CASES = [
 
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, str]:
-    """Return the variables of a process that sees OpenCL."""
     return visible_opencl(tmp_path_factory.mktemp("vendors"))
 
 
@@ -45,7 +44,6 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, str]:
 def there(
     environment: Mapping[str, str], engine_cache: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> LaunchedDevice:
-    """Return the device that there is."""
     logs = tmp_path_factory.mktemp("logs")
     own = OwnKernels(read_there=Path.read_bytes, log_dir=logs, cache_dir=str(engine_cache))
     run = partial(run_worker, extra_environment=environment)
@@ -61,7 +59,6 @@ def there(
 
 @contextmanager
 def opened(there: LaunchedDevice, environment: Mapping[str, str], cache_dir: Path) -> Iterator[LaunchedSession]:
-    """Yield a session of a worker of its own."""
     setup = ShapeSetup(plan=ShapesPlan(subject="tiled", n_threads=1, log_dir="", seed=7), environment=environment)
     session = LaunchedSession(waiting_worker, setup, there, limit_s=60.0, cache_dir=str(cache_dir))
     with closing(session):
@@ -70,7 +67,6 @@ def opened(there: LaunchedDevice, environment: Mapping[str, str], cache_dir: Pat
 
 @pytest.fixture
 def session(there: LaunchedDevice, environment: Mapping[str, str], engine_cache: Path) -> Iterator[LaunchedSession]:
-    """Return a session with the suite's own sources."""
     with opened(there, environment, engine_cache) as found:
         yield found
 
@@ -93,7 +89,6 @@ def test_every_operation_is_right_and_timed(session: LaunchedSession, there: Lau
 def test_a_planted_fault_is_found(
     there: LaunchedDevice, environment: Mapping[str, str], engine_cache: Path, tmp_path: Path
 ) -> None:
-    """Sources of another folder are those that are built, and what they compute wrongly is judged here."""
     case_id = tiled("gemm/m5-n31-k33/f32", tile=32).case_id
     other = replace(there, kernels_dir=plant(tmp_path, Fault.WRONG_N))
     with opened(other, environment, engine_cache) as session:
@@ -126,7 +121,6 @@ class Scripted:
         self.answers, self.lines = list(answers), []  # type: tuple[list[str | Exception], list[str]]
 
     def asked(self, *lines: str, n_steps: int = 1) -> str:
-        """Answer the last line, if it has an answer."""
         self.lines += lines
         answer = self.answers.pop(0) if n_steps else ""
         if isinstance(answer, Exception):
@@ -135,7 +129,6 @@ class Scripted:
 
 
 def bench(worker: Scripted) -> LaunchedBench:
-    """Return a bench on a device with roomy limits."""
     device = replace(DEVICE, global_memory_bytes=1 << 30, local_memory_bytes=1 << 20)
     there = LaunchedDevice(device=device, limits=replace(LIMITS, axis_items=(64, 64, 64)), log_dir=Path("/nowhere"))
     return LaunchedBench(there, worker, "x86_64 8192 a: processor")
@@ -157,6 +150,5 @@ def test_failures_name_their_case() -> None:
 
 
 def test_limits_of_the_device_are_a_problem() -> None:
-    """A work-group that is too large is reported with what there is."""
     problem = bench(Scripted()).problem(tiled("gemm/m65-n130-k33/f32", tile=64, vector=1))
     assert problem == "items of a work-group: 256; expected 64 at most"

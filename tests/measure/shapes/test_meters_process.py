@@ -27,7 +27,6 @@ READY = ShapeAnswer(number=0, description=BenchDescription(device="shell", n_com
 
 @contextmanager
 def started(setup: ShapeSetup, limit_s: float = LIMIT_S) -> Iterator[ShapeProcess]:
-    """Start a process, and close it."""
     with closing(ShapeProcess(setup, limit_s=limit_s)) as process:
         yield process
 
@@ -69,7 +68,6 @@ def test_a_crash_names_the_case_at_which_it_happened(setup: ShapeSetup, n: int, 
 
 @pytest.mark.usefixtures("fake_worker")
 def test_a_process_that_hangs_is_stopped(setup: ShapeSetup) -> None:
-    """After the limit the case is named and nothing is left of the process."""
     with started(setup) as process:
         process._limit_s = 0.5  # the start may take longer
         with pytest.raises(ShapeCrashError, match=rf"^{gemv(HANGING).case_id}: the measuring process hung for 0\.5 s"):
@@ -126,7 +124,6 @@ def test_another_protocol_ends_the_process(child: Child, setup: ShapeSetup, answ
 
 
 def test_another_version_of_the_suite_is_refused(child: Child, setup: ShapeSetup, tmp_path: Path) -> None:
-    """A worker of another version does not take the plan."""
     program = "import perfsuite; perfsuite.__version__ = '0.0'; from perfsuite.measure.worker import main; import sys"
     script = tmp_path / "other.py"
     script.write_text(f"{program}\nsys.exit(main(sys.argv[1:]))\n")
@@ -136,7 +133,6 @@ def test_another_version_of_the_suite_is_refused(child: Child, setup: ShapeSetup
 
 
 def test_nothing_is_left_of_a_process(child: Child, setup: ShapeSetup, tmp_path: Path) -> None:
-    """Children of the worker end with it, and its folder is gone."""
     child(f"sleep 600 & echo $! > {tmp_path}/pid; echo $plan > {tmp_path}/plan; echo '{READY}'; read line")
     with started(setup) as process:
         folder = Path((tmp_path / "plan").read_text().strip()).parent
@@ -150,7 +146,6 @@ def test_nothing_is_left_of_a_process(child: Child, setup: ShapeSetup, tmp_path:
 
 @pytest.mark.usefixtures("fake_worker")
 def test_an_interrupt_ends_the_process(setup: ShapeSetup, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ctrl-C while an answer is awaited: who goes on nevertheless does not get it for another request."""
     with started(setup) as process:
 
         def interrupt(deadline_s: float) -> str:
@@ -163,7 +158,6 @@ def test_an_interrupt_ends_the_process(setup: ShapeSetup, monkeypatch: pytest.Mo
 
 
 def test_the_words_of_a_crash_are_the_last_ones(child: Child, setup: ShapeSetup) -> None:
-    """What the process printed before it died is in the message."""
     child(f"echo first; echo '{READY}'; read line; echo 'assertion failed: k < 32'; kill -ABRT $$")
     with (
         started(setup) as process,

@@ -49,7 +49,6 @@ def test_a_subject_is_measured_in_its_process(subject: Subject, tmp_path: Path, 
 
 @pytest.mark.parametrize("subject", [Subject.TILED, Subject.GGML_CPU])
 def test_a_case_of_another_subject_is_a_problem(subject: Subject, tmp_path: Path, engine_cache: Path) -> None:
-    """The process says so, and goes on."""
     other = Subject.GGML_CPU if subject is Subject.TILED else Subject.TILED
     with real_meters(subject, tmp_path, engine_cache) as meters:
         meter = meters.resident()
@@ -70,7 +69,6 @@ def test_a_platform_that_there_is_not_says_so(tmp_path: Path, engine_cache: Path
 
 
 def test_an_engine_that_changed_is_refused(tmp_path: Path, engine_cache: Path) -> None:
-    """What was planned for one build is not measured with another."""
     stale: Engine = replace(find_engine(), build_id="0" * 8)
     with open_meters(
         Subject.GGML_CPU, LocalBoard(cache_dir=engine_cache), log_dir=tmp_path, n_threads=1, engine=stale

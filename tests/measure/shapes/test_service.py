@@ -71,7 +71,6 @@ def test_two_that_take_turns_are_kept_whatever_they_hold() -> None:
 
 
 def test_no_more_than_so_many_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Small operations are bounded by their number."""
     monkeypatch.setattr(service, "MOST_OPERATIONS", 3)
     bench = FakeBench()
     operations = BoundOperations(bench, seed=0)
@@ -111,14 +110,12 @@ def test_a_warmed_up_operation_is_not_warmed_up_again(monkeypatch: pytest.Monkey
 
 @pytest.fixture
 def mark(tmp_path: Path) -> Iterator[ProgressMark]:
-    """Return a mark."""
     mark = ProgressMark(tmp_path / "mark")
     yield mark
     mark.close()
 
 
 def request(kind: RequestKind, *cases: ShapeCase, n_samples: int = 1, order_seed: int = 0) -> ShapeRequest:
-    """Return a request of cases."""
     case_ids = tuple(case.case_id for case in cases)
     return ShapeRequest(number=5, kind=kind, case_ids=case_ids, n_samples=n_samples, order_seed=order_seed)
 
@@ -148,7 +145,6 @@ def test_a_case_may_be_paired_with_itself() -> None:
 
 
 def test_samples_are_of_one_case() -> None:
-    """As many as were asked for."""
     answer = ShapeService(FakeBench(), seed=0).answer(request(RequestKind.SAMPLES, gemv(1), n_samples=4))
     assert answer.samples_ns == ((BASE_NS + 1,) * 4,)
 
@@ -217,7 +213,6 @@ def test_a_failure_at_a_case_is_an_answer(kind: RequestKind, n: int, words: str)
 
 
 def test_what_is_no_case_is_an_answer() -> None:
-    """An id that names nothing is refused in words."""
     answer = ShapeService(FakeBench(), seed=0).answer(
         ShapeRequest(number=5, kind=RequestKind.VERIFY, case_ids=("shape/none",))
     )

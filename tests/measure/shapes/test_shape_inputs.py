@@ -44,7 +44,6 @@ def test_values_are_about_one(type: str) -> None:
 
 
 def test_drawn_by_seed_and_shape() -> None:
-    """The same seed and shape give the same contents, another seed or shape others; keys are no values."""
     inputs, again, reseeded, other = (
         draw_inputs(_shape(f"attention/heads2-kvheads1-head8-context{context}/f16"), seed=seed)
         for seed, context in ((1, 4), (1, 4), (2, 4), (1, 5))
@@ -57,7 +56,6 @@ def test_drawn_by_seed_and_shape() -> None:
 
 
 def test_product_sizes() -> None:
-    """A product that lacks b or m has one of it."""
     assert product_sizes(_shape("gemm/m3-n5-k7/f32")) == (1, 3, 5, 7)
     assert product_sizes(_shape("bmm/b2-m3-n5-k7/f32")) == (2, 3, 5, 7)
     assert product_sizes(_shape("gemv/n5-k7/f32")) == (1, 1, 5, 7)

@@ -59,7 +59,6 @@ def test_attention(sizes: str, type: str) -> None:
 @pytest.mark.parametrize("k", [1, 2, 33, 1025])
 @pytest.mark.parametrize("n", [1, 64])
 def test_summing_up_in_f32_is_tolerated(n: int, k: int) -> None:
-    """A product whose terms are added one by one in F32 is within the tolerance at each of twenty seeds."""
     for seed in range(20):
         inputs = draw_inputs(OperationShape.from_id(f"gemv/n{n}-k{k}/f32"), seed=seed)
         terms = inputs.stored[0] * inputs.activations[0]
@@ -70,7 +69,6 @@ def test_summing_up_in_f32_is_tolerated(n: int, k: int) -> None:
 
 @pytest.mark.parametrize("k", [33, 1025])
 def test_a_missing_term_is_not_tolerated(k: int) -> None:
-    """A product without one of its terms is beyond the tolerance, as is one with F16 sums."""
     inputs = _inputs(f"gemv/n64-k{k}/f32")
     reference = shape_reference(inputs)
     terms = inputs.stored[0].astype(np.float64) * inputs.activations[0]

@@ -175,13 +175,11 @@ def _run(environment: Mapping[str, str], case_ids: Sequence[str], **changed: Any
 
 @pytest.fixture(scope="module")
 def log_dir(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Where the module's builds leave their logs."""
     return str(tmp_path_factory.mktemp("logs"))
 
 
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory: pytest.TempPathFactory, log_dir: str) -> Mapping[str, str]:
-    """The environment of processes that see OpenCL."""
     environment = visible_opencl(tmp_path_factory.mktemp("cache"))
     answer = _run(environment, [], log_dir=log_dir)
     if "error" in answer:
@@ -254,7 +252,6 @@ def test_more_than_a_step_of_everything(deviations: Deviations) -> None:
 
 
 def _changed(tmp_path: Path, source: str, old: str, new: str) -> Path:
-    """A copy of the kernels with one text replaced."""
     kernels = tmp_path / "kernels"
     shutil.copytree(KERNELS_DIR, kernels)
     text = (kernels / source).read_text()
@@ -299,7 +296,6 @@ def test_stray_and_forgotten_values(deviations: Deviations, tmp_path: Path, chan
 def test_a_wrong_kernel_is_reported(
     deviations: Deviations, tmp_path: Path, source: str, old: str, new: str, shape: str
 ) -> None:
-    """A product that lacks one of 1025 terms, and a softmax that is summed up wrongly, are beyond the tolerance."""
     kernels = _changed(tmp_path, source, old, new)
     (deviation,) = deviations([f"shape/tiled/{shape}/f32/tile8-vector8"], kernels).values()
     assert deviation.tolerance < deviation.error_norm < math.inf
@@ -315,7 +311,6 @@ def test_planted_wrong_n(deviations: Deviations, tmp_path: Path) -> None:
 
 
 def test_planted_slow_k_is_right(deviations: Deviations, tmp_path: Path) -> None:
-    """The planted slow path computes what it should."""
     case_ids = [
         f"shape/tiled/{shape}-k{k}/f16/tile16-vector4"
         for shape in ("gemm/m17-n33", "bmm/b1-m1-n1", "gemv/n31")
@@ -353,7 +348,6 @@ def _bench(monkeypatch: pytest.MonkeyPatch, **limits: Any) -> TiledBench:
     ],
 )
 def test_problem(monkeypatch: pytest.MonkeyPatch, shape: str, limits: Mapping[str, Any], words: str) -> None:
-    """A case beyond a limit of the kernels or the device is reported with the limit, and is not bound."""
     bench = _bench(monkeypatch, **limits)
     case = tiled(shape, vector=1)
     problem = bench.problem(case)
@@ -364,7 +358,6 @@ def test_problem(monkeypatch: pytest.MonkeyPatch, shape: str, limits: Mapping[st
 
 
 def test_no_problem(monkeypatch: pytest.MonkeyPatch) -> None:
-    """32 KiB of local memory and groups of 256 suffice for every tiling of every operation, but not for ggml."""
     bench = _bench(monkeypatch)
     cases = [tiled(shape, tile=cut.tile, vector=cut.vector) for shape in SHAPES for cut in TILINGS]
     assert {bench.problem(case) for case in cases} == {None}
@@ -372,7 +365,6 @@ def test_no_problem(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_description(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The description names device, driver and compute units."""
     description = _bench(monkeypatch).description
     assert description.device == "Made-up GPU (Made-up OpenCL, driver 1.2)"
     assert description.n_compute_units == 4
@@ -389,7 +381,6 @@ def test_description(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("end", [1000, 999])
 def test_a_clock_that_stands_still(end: int) -> None:
-    """A launch that took no time by its own event is not measured."""
     times = {cl.profiling_info.START: 1000, cl.profiling_info.END: end}
     event = SimpleNamespace(get_profiling_info=times.__getitem__)
     placed: Any = SimpleNamespace(bind=lambda: None, run=lambda: event)
@@ -404,8 +395,6 @@ def test_a_sample_is_the_fastest_launch(times_ns: list[int], expected_ns: int) -
     """What disturbs all launches but one does not show."""
 
     class Listed(TiledOperation):
-        """An operation whose launches are given."""
-
         def run_ns(self) -> int:
             return times_ns.pop(0)
 

@@ -116,13 +116,11 @@ def traced(tmp_path: Path) -> Traced:
 
 
 def ended(log: BpfLogBuilder, **fields: int) -> BpfLogBuilder:
-    """End a log in order."""
     log.end(1_000_000, **fields)
     return log
 
 
 def spans(events: Events) -> list[tuple[int, int]]:
-    """Return starts and ends after the epoch."""
     return [
         (start - EPOCH_NS, end - EPOCH_NS if end != NOTHING else NOTHING)
         for start, end in zip(events["start_ns"].tolist(), events["end_ns"].tolist(), strict=True)
@@ -130,7 +128,6 @@ def spans(events: Events) -> list[tuple[int, int]]:
 
 
 def of_thread(trace: EngineTrace, thread: int) -> Events:
-    """Return the operators of one thread."""
     operators = trace.of(EventKind.OPERATOR)
     own: Events = operators[operators["thread"] == thread]
     return own
@@ -166,7 +163,6 @@ def test_an_operator_ends_at_its_last_barrier(traced: Traced) -> None:
 
 
 def without_ends(n_tokens: int = 1) -> BpfLogBuilder:
-    """Return a log of operators' begins alone."""
     log = small_log(n_tokens)
     barrier = BpfKind.BARRIER.to_bytes(2, "little")
     log.parts = [part for part in log.parts if part[:2] != barrier]
@@ -222,7 +218,6 @@ def test_counters_are_differences_between_begin_and_end(traced: Traced) -> None:
 
 
 def test_threads_that_compute_come_first(traced: Traced) -> None:
-    """Threads are numbered as the engine numbers them; others of the process follow."""
     log = small_log(1)
     log.add(BpfKind.SWITCH_IN, 100, tid=99, cpu=1)
     log.thread_name(99, "logger")
@@ -235,7 +230,6 @@ def test_threads_that_compute_come_first(traced: Traced) -> None:
 
 
 def test_without_structure_nodes_are_addresses(traced: Traced) -> None:
-    """Operators whose tensors were never reported are kept apart by their addresses, and the trace says so."""
     log = small_log(2)
     structure = BpfKind.STRUCTURE.to_bytes(2, "little")
     log.parts = [part for part in log.parts if part[:2] != structure]
@@ -310,7 +304,6 @@ def test_switching_levels_off_leaves_no_false_ends(traced: Traced) -> None:
 
 
 def test_lost_events_are_counted_and_placed(traced: Traced) -> None:
-    """The trace says how many events found no room, and which evaluations that makes doubtful."""
     log = small_log(3)
     lost_begin = [part for part in log.parts if part[:2] == bytes([BpfKind.OPERATOR_BEGIN, 0])][6 + 2]
     log.parts.remove(lost_begin)
@@ -327,7 +320,6 @@ def test_lost_events_are_counted_and_placed(traced: Traced) -> None:
 
 
 def test_probe_costs_and_failures_are_reported(traced: Traced) -> None:
-    """What the kernel says of each program, and what llama_decode returned, is in the trace."""
     log = small_log(1)
     log.probe("operator_begin", 12, 3456)
     (cost,) = traced(ended(log)).probe_costs

@@ -17,12 +17,10 @@ ALL_TOKENS, LAST_TOKEN = ((2, n, 1, 1) for n in (3, 1))
 
 
 def ids_of(layer: int, ne: tuple[int, int, int, int] = ALL_TOKENS, name: str = "ffn_moe_topk") -> RawTensor:
-    """Return the tensor of a layer's choice."""
     return RawTensor(address=0x1000 + layer, name=f"{name}-{layer}" if name else "", type="i32", ne=ne)
 
 
 def log_of(ids: RawTensor, begin_ns: int, log: BpfLogBuilder, rows: list[list[int]], first_token: int = 0) -> None:
-    """Add one expert product and what was chosen for it."""
     product = RawTensor(
         address=ids.address + 0x5000, name="ffn_moe_gate", op="MUL_MAT_ID", sources=(MATRICES, INPUT, ids)
     )
@@ -32,13 +30,11 @@ def log_of(ids: RawTensor, begin_ns: int, log: BpfLogBuilder, rows: list[list[in
 
 
 def trace_of(tmp_path: Path, log: BpfLogBuilder) -> EngineTrace:
-    """Return what the log becomes."""
     log.end(1_000_000)
     return ebpf_trace(read_bpf_log(log.write(tmp_path / "log")), tensor_layout())
 
 
 def chosen(trace: EngineTrace) -> list[tuple[int, int, int, int, int]]:
-    """Return iteration, layer, token, slot and expert of each row."""
     return [tuple(row) for row in trace.experts[["iteration", "layer", "token", "slot", "expert"]].tolist()]
 
 

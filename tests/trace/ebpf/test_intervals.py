@@ -39,7 +39,6 @@ def intervals(tmp_path: Path, *records: tuple[BpfKind, int, int]) -> Intervals:
 
 
 def spans(found: Intervals) -> list[tuple[int, int]]:
-    """Return begins and ends after the epoch."""
     ends = np.where(found.end_ns == NOTHING, NOTHING, found.end_ns - EPOCH_NS)
     return list(zip((found.start_ns - EPOCH_NS).tolist(), ends.tolist(), strict=True))
 

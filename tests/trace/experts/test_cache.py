@@ -16,7 +16,6 @@ from ...synthetic_statistics import experts_of
 
 
 def accesses(n: int, n_experts: int, seed: int) -> list[int]:
-    """Return accesses of which some experts get more than others."""
     chance = random.Random(seed)
     return [min(chance.randrange(n_experts), chance.randrange(n_experts)) for _ in range(n)]
 

@@ -67,6 +67,5 @@ def test_stack_distances_are_those_of_a_plain_count() -> None:
 
 @pytest.mark.parametrize("expert", [8, -1])
 def test_an_expert_that_cannot_be_is_refused(expert: int) -> None:
-    """Ids beyond the layer's experts were read wrongly."""
     with pytest.raises(MeasurementError, match="read wrongly"):
         reuse([[0, expert]])

@@ -128,7 +128,6 @@ def test_all_writers_of_parts_count() -> None:
 
 
 def test_an_address_that_was_used_before_is_not_a_name() -> None:
-    """Two addresses are two tensors; one without an address, or without either, makes no edge."""
     one, other = tensor("node_1", root=1), tensor("node_1", root=2)
     graph = (node("ADD", one), node("ADD", other), node("MUL", tensor("y"), one))
     assert sources_of(graph).edges == ((0, 2),)

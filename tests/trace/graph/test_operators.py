@@ -47,7 +47,6 @@ def test_an_operator_lasts_from_the_first_entry_to_the_last_return() -> None:
 
 
 def graph(n_tokens: int) -> tuple[Node, ...]:
-    """Return one product for so many tokens."""
     return (node("MUL_MAT", tensor("y", (8, n_tokens)), tensor("w.weight", (8, 8)), tensor("x", (8, n_tokens))),)
 
 

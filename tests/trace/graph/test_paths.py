@@ -16,7 +16,6 @@ DIAMOND = nx.DiGraph([(0, 1), (0, 2), (0, 3), (1, 4), (2, 4), (3, 5), (4, 6), (5
 
 
 def one_by_one(*times_ns: float) -> dict[int, Interval]:
-    """Return operators that follow each other at once."""
     starts = [sum(times_ns[:number]) for number in range(len(times_ns))]
     return {
         number: Interval(start_ns=start, time_ns=time)
@@ -38,7 +37,6 @@ def test_the_critical_path_takes_the_longest() -> None:
 
 @given(st.data())
 def test_no_path_is_longer(data: st.DataObject) -> None:
-    """Among all paths of a small graph none takes longer than the critical one."""
     n = data.draw(st.integers(1, 7))
     pairs = list(itertools.combinations(range(n), 2))
     digraph: nx.DiGraph[int] = nx.DiGraph()

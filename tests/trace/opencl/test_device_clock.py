@@ -49,7 +49,6 @@ def test_what_has_the_smallest_error_is_chosen(
 
 
 def test_a_device_that_nothing_was_heard_of_has_no_fit() -> None:
-    """Without a timer's reading and without a command there is nothing to choose."""
     empty = trace([])
     assert best_fit(empty, 0, empty.commands, judge_stamps(empty.commands).missing) is None
 
@@ -84,7 +83,6 @@ def true_error_ns(aligned: AlignedTrace, truth: Callable[[Commands], list[tuple[
 
 
 def stated_ns(aligned: AlignedTrace) -> int:
-    """Return the error that is stated of the only device."""
     (found,) = aligned.clocks
     assert found.error_ns is not None
     return found.error_ns
@@ -97,13 +95,11 @@ def steady_truth(commands: Commands, period_ns: int = 100_000) -> list[tuple[int
 
 
 def counted(aligned: AlignedTrace) -> dict[Anomaly, int]:
-    """Count the commands by anomaly, those that there are."""
     counts = {each: int(((aligned.anomalies & each) != 0).sum()) for each in Anomaly}
     return {each: count for each, count in counts.items() if count}
 
 
-@pytest.mark.parametrize("ppm", [0.0, 50.0, -50.0, 400.0])
-@pytest.mark.parametrize("offset_ns", [0, FAR_NS, 10**15])
+@pytest.mark.parametrize(("offset_ns", "ppm"), [(0, 0.0), (FAR_NS, -50.0), (10**15, 400.0)])
 def test_an_offset_and_a_drift_are_taken_off(offset_ns: int, ppm: float) -> None:
     """With a timer read every 10 ms to 1 µs, a second of commands is within the stated error, which is small."""
     clock = drifting(offset_ns=offset_ns, ppm=ppm)
@@ -192,7 +188,6 @@ def test_a_counter_that_wraps_is_followed() -> None:
 
 @pytest.mark.parametrize("at", [0, 40, 99])
 def test_a_single_odd_reading_is_left_out(at: int) -> None:
-    """A reading that fits nothing before or after it does not move the clock, first, last or in the middle."""
     clock = drifting(offset_ns=FAR_NS)
     points = [timer_point(EPOCH_NS + i * 10 * MS, clock) for i in range(100)]
     points[at] = timer_point(EPOCH_NS + at * 10 * MS, drifting(offset_ns=FAR_NS + 40 * MS))
@@ -202,7 +197,6 @@ def test_a_single_odd_reading_is_left_out(at: int) -> None:
 
 
 def test_each_device_has_its_own_clock() -> None:
-    """Two devices with clocks far apart are aligned each by its own readings."""
     clocks = [drifting(offset_ns=FAR_NS, ppm=30.0), drifting(offset_ns=7 * MS, ppm=-30.0)]
     commands = [
         each
@@ -323,12 +317,12 @@ def test_a_clock_that_wanders_stays_within_the_error(seed: int, swing_ppm: float
     assert true_error_ns(aligned, lambda commands: steady_truth(commands, MS)) <= stated_ns(aligned) + 1
 
 
-def test_a_million_commands_take_no_loop() -> None:
+def test_a_hundred_thousand_commands_take_no_loop() -> None:
     """Commands are aligned together: what is repeated does not grow with their number."""
     clock = drifting(offset_ns=FAR_NS)
     block = np.concatenate(steady_commands(1000, clock))
-    commands = np.tile(block, 1000)
+    commands = np.tile(block, 100)
     for field in ("host_start_ns", "host_end_ns", "queued_ns", "submit_ns", "start_ns", "end_ns"):
-        commands[field] += np.repeat(np.arange(1000) * 100 * MS, 1000)
+        commands[field] += np.repeat(np.arange(100) * 100 * MS, 1000)
     commands["sequence"] = np.arange(commands.size)
     assert align(trace([commands])).is_placed.all()

@@ -28,7 +28,6 @@ def aligned(*commands: Commands, **fields: object) -> AlignedTrace:
 
 
 def after_epoch(gap: IdleGap) -> tuple[int, int, int, int]:
-    """Return a gap's times after the epoch, and its neighbours."""
     return gap.start_ns - EPOCH_NS, gap.end_ns - EPOCH_NS, gap.preceding, gap.following
 
 

@@ -62,7 +62,6 @@ ENDS = (0, 1, 1, 1, 1)
 
 
 def run_of(n_decodes: int) -> RecordedRun:
-    """Return a prefill and so many steps."""
     phases = (Phase.PREFILL, *[Phase.DECODE] * n_decodes)
     return recorded([Step(phase=phase, kernels=FUSED) for phase in phases])
 
@@ -77,7 +76,6 @@ def grown(run: RecordedRun, kernel: str, by_ns: int) -> RecordedRun:
 
 @pytest.fixture(scope="module")
 def mapping() -> KernelMapping:
-    """What the made-up engine teaches."""
     by_group = recorded(
         [Step(phase=phase, kernels=FUSED) for phase in (Phase.PREFILL, Phase.DECODE)], group_ends=(ENDS, ENDS)
     )
@@ -85,12 +83,10 @@ def mapping() -> KernelMapping:
 
 
 def view_of(run: RecordedRun, mapping: KernelMapping) -> EngineView:
-    """View a run."""
     return engine_view(run.record, align(run.trace), mapping)
 
 
 def phases(view: EngineView) -> dict[Phase, PhaseView]:
-    """Return the views of the phases."""
     return {each.phase: each for each in view.phases}
 
 

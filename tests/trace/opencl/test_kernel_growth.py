@@ -20,7 +20,6 @@ Law = Callable[[int, int], int]
 
 
 def steps(n: int) -> list[tuple[int, int]]:
-    """Return windows of half a period each."""
     return [(EPOCH_NS + i * STEP_NS, EPOCH_NS + i * STEP_NS + STEP_NS // 2) for i in range(n)]
 
 
@@ -37,7 +36,6 @@ def launches(n_steps: int, law: Law, n_kernels: int = 2, n_each: int = 3) -> lis
 
 
 def grown(n_steps: int, law: Law) -> AlignedTrace:
-    """Align what a law gives."""
     return align(trace(launches(n_steps, law)))
 
 

@@ -11,7 +11,6 @@ from tests.synthetic_engine_kernels import ALONE, FUSED, Step, recorded
 
 
 def node(name: str, op: str, *, computed: bool = True, sources: tuple[str, ...] = ()) -> Node:
-    """Return a node of a made-up graph."""
     return Node(tensor=_tensor(name), op=op, timed=computed, fused=False, sources=tuple(map(_tensor, sources)))
 
 

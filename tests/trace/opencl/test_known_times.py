@@ -17,7 +17,6 @@ TIMES_NS = np.array(
 
 
 def sums(times_ns: np.ndarray[tuple[int], np.dtype[np.int64]]) -> list[int]:
-    """Return the sum of each step."""
     return [int(part.sum()) for part in np.split(times_ns, N_STEPS)]
 
 

@@ -19,12 +19,10 @@ from tests.synthetic_opencl import EPOCH_NS
 
 
 def node(name: str, op: str, *sources: str, n_rows: int = 1) -> Node:
-    """Return a node that is computed."""
     return Node(tensor=tensor(name, n_rows), op=op, timed=True, fused=False, sources=tuple(map(tensor, sources)))
 
 
 def tensor(name: str, n_rows: int = 1) -> Tensor:
-    """Return some rows of numbers."""
     return Tensor(name=name, type="f32", ne=(64, n_rows, 1, 1), nb=(4, 256, 256, 256))
 
 
@@ -48,7 +46,6 @@ SHAPES = EngineRecord(
 
 
 def test_kernels_find_their_nodes_in_order() -> None:
-    """The kernels of a role are of the next operator of that role, in whichever part of the graph it is."""
     book = GraphBook(SHAPES)
     graph, nodes = book.places(("norm", "Qcur", "Qcur", "norm"), SPAN)
     assert graph.tolist() == [1, 1, 1, 1]
@@ -77,7 +74,6 @@ MAPPING = learn_mapping(BY_GROUP, FULL_SPEED)
 def traced(
     run: RecordedRun = FULL_SPEED, mapping: KernelMapping = MAPPING, shapes: EngineRecord | None = BY_GROUP.record
 ) -> EngineTrace:
-    """Return what a run becomes."""
     return opencl_trace(run.record, align(run.trace), mapping, shapes=shapes)
 
 

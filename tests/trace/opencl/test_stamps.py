@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import csv
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -18,6 +21,7 @@ from perfsuite.trace.opencl.stamps import (
 )
 from tests.synthetic_opencl import EPOCH_NS, command, drifting, queue, steady_commands, timer_point, trace
 
+FIELD = Path(__file__).parents[2] / "data" / "field"
 NONE = Stamp(0)
 ALL = QUEUEING | EXECUTION
 
@@ -112,6 +116,21 @@ def test_what_takes_many_ticks_does_not_end_when_it_starts() -> None:
     found = judge_stamps(commands, [queue()])
     assert (Anomaly(int(found.anomalies[4])), Stamp(int(found.missing[4]))) == (Anomaly.NO_LENGTH, EXECUTION)
     assert not judge_stamps(commands, [queue()], tick_ns=1000).anomalies.any()
+
+
+def test_times_of_drivers_in_the_field() -> None:
+    """A START that is END, and a SUBMIT of 0 or after START, are not known; the others' times stand."""
+    with (FIELD / "21-clinfo-odd-drivers/times.csv").open() as lines:
+        rows = [(row.pop("driver").split(" ")[0], row.pop("kernel"), row.values()) for row in csv.DictReader(lines)]
+    missing, executed_ns = [], []
+    for driver in dict.fromkeys(each for each, _, _ in rows):
+        times = [[int(each) for each in four] for name, _, four in rows if name == driver]
+        commands = np.concatenate([command(i, EPOCH_NS + i, four) for i, four in enumerate(times)])
+        found = judge_stamps(commands, [queue()])
+        missing += [Stamp(int(each)) for each in found.missing]
+        executed_ns += duration_ns(commands, found.missing, EXECUTION)[0].tolist()
+    assert missing == [NONE, NONE, EXECUTION, Stamp.SUBMIT, Stamp.SUBMIT, NONE, NONE]
+    assert executed_ns[3:] == [11_000, 11_000, 52, 13_000]
 
 
 def test_the_hosts_clock_tells_queued_from_submit_and_a_start_that_cannot_be() -> None:

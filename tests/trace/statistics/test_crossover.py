@@ -15,12 +15,10 @@ GRAPH = tuple(product(f"ffn_{size}", 64, size) for size in SIZES)
 
 
 def cpu_trace(constant_ns: int, ns_per_row: int) -> EngineTrace:
-    """Return products of several sizes on the processor."""
     return law_trace(GRAPH, 5, lambda _step, position, _thread: constant_ns + ns_per_row * SIZES[position])
 
 
 def device_trace(constant_ns: int, ns_per_row: int) -> EngineTrace:
-    """Return the same on a device, two commands each."""
     commands = []
     for step in range(5):
         for position, size in enumerate(SIZES):

@@ -38,7 +38,6 @@ def test_runs_find_their_operator_across_graphs() -> None:
 
 
 def operator(start_ns: int, end_ns: int, **fields: int) -> np.ndarray:
-    """Return an operator of the first evaluation."""
     place = {"iteration": 0, "evaluation": 0, "graph": 0, "node": 0, "thread": 0}
     return event(EventKind.OPERATOR, start_ns, end_ns, **{**place, **fields})
 

@@ -88,14 +88,11 @@ def linear(_step: int, position: int, _thread: int) -> int:
 
 @dataclass(frozen=True)
 class Cost:
-    """A made-up cost."""
-
     flops: int = 1_000
     moved_bytes: int = 4_000
 
 
 def types(cost_of: CostOf | None = None) -> tuple[OperatorType, ...]:
-    """Return the types of operators of ten steps."""
     trace = law_trace(GRAPH, 10, linear)
     return operator_statistics(operator_runs(trace), operator_table(trace), (), cost_of)
 

@@ -10,7 +10,6 @@ from ...synthetic_statistics import experts_of
 
 
 def test_every_part_of_a_trace_is_shown() -> None:
-    """Types, threads and balances; of a long trace every operator is counted once."""
     found = trace_statistics(small_trace())
     assert (found.n_operators, found.n_lost, found.cut) == (12, 0, None)
     assert {each.op for each in found.operators} == {"RMS_NORM+MUL", "MUL_MAT", "ADD"}

@@ -23,7 +23,6 @@ def law(step: int, position: int, thread: int) -> int:
 
 
 def balances(trace: EngineTrace) -> dict[str, RoleBalance]:
-    """Return the balance of each role."""
     return {each.role: each for each in role_balances(operator_runs(trace), operator_table(trace))}
 
 

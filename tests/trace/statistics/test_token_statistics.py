@@ -21,7 +21,6 @@ from ...synthetic_statistics import Law, attention, law_trace, product, step_eve
 
 
 def steps_trace(steps: list[tuple[int, int]], *, is_called: bool = True) -> EngineTrace:
-    """Return steps of (tokens, positions that attention works on)."""
     graphs = tuple((product("Qcur", 64, 64, n_tokens=n), attention(visible, n_tokens=n)) for n, visible in steps)
     events = [
         each
@@ -33,7 +32,6 @@ def steps_trace(steps: list[tuple[int, int]], *, is_called: bool = True) -> Engi
 
 
 def found_steps(trace: EngineTrace) -> Steps:
-    """Return the steps of a trace."""
     return steps_of(trace, operator_runs(trace), operator_table(trace))
 
 
@@ -65,7 +63,6 @@ GRAPH = (product("Qcur", 64, 64), attention(256), product("ffn_up", 64, 128))
 
 
 def statistics(trace: EngineTrace) -> TokenStatistics:
-    """Return the statistics across the tokens of a trace."""
     runs, table = operator_runs(trace), operator_table(trace)
     return token_statistics(steps_of(trace, runs, table), runs, table)
 

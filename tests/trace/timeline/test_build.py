@@ -15,7 +15,6 @@ from ...synthetic_timeline import busy_trace
 
 
 def operator(start_ns: int, end_ns: int, counters: int, *, evaluation: int = 0, thread: int = 0) -> Events:
-    """Return an operator that counted."""
     return event(EventKind.OPERATOR, start_ns, end_ns, counters=counters, evaluation=evaluation, thread=thread)
 
 

@@ -10,7 +10,6 @@ from perfsuite.trace.timeline.preemption import Occupants, Preemption, held_up_o
 
 
 def state(value: ThreadState, start_ns: int, end_ns: int, *, thread: int, cpu: int) -> Events:
-    """Return what a thread did."""
     return event(EventKind.THREAD_STATE, start_ns, end_ns, value=value, thread=thread, cpu=cpu)
 
 
@@ -33,24 +32,20 @@ def test_an_occupant_ran_there_and_then(start_ns: int, end_ns: int, thread: int,
 
 
 def part(thread: int, start_ns: int, end_ns: int, *, node: int = 1, evaluation: int = 0, flags: int = 0) -> Events:
-    """Return an operator on a thread."""
     return event(
         EventKind.OPERATOR, start_ns, end_ns, thread=thread, graph=0, node=node, evaluation=evaluation, flags=flags
     )
 
 
 def wait(thread: int, start_ns: int, end_ns: int, cpu: int = 1) -> Events:
-    """Return a wait for a processor."""
     return event(EventKind.THREAD_STATE, start_ns, end_ns, thread=thread, value=ThreadState.RUNNABLE, cpu=cpu)
 
 
 def running(thread: int, start_ns: int, end_ns: int, cpu: int = 1) -> Events:
-    """Return a stretch on a processor."""
     return event(EventKind.THREAD_STATE, start_ns, end_ns, thread=thread, value=ThreadState.RUNNING, cpu=cpu)
 
 
 def only(*events: Events) -> Preemption:
-    """Return the one pre-emption that there is."""
     (found,) = preemptions(engine_trace(events))
     return found
 

@@ -23,7 +23,6 @@ from perfsuite.trace.timeline.tracks import (
 
 
 def names(labelled: Labelled) -> list[str]:
-    """Return what each event is called."""
     return [labelled.labels[each].name for each in labelled.of_event.tolist()]
 
 
@@ -39,7 +38,6 @@ def test_operators_are_called_by_operation_and_tensor() -> None:
 
 
 def test_states_have_their_processor_in_the_name() -> None:
-    """A thread runs on a CPU, waits for one, or sleeps on none."""
     states = [(ThreadState.RUNNING, 1), (ThreadState.RUNNABLE, 0), (ThreadState.IDLE, 3), (9, -1)]
     trace = engine_trace(
         [event(EventKind.THREAD_STATE, at, at + 1, value=s, cpu=cpu) for at, (s, cpu) in enumerate(states)]
@@ -91,12 +89,10 @@ def test_names_of_a_trace_are_made_printable() -> None:
     [("llama-cli", 4711, "llama-cli 4711"), ("", 0, "thread 0"), ("thread 1", 1, "thread 1"), ("a\x1b", 5, "a� 5")],
 )
 def test_a_thread_is_called_by_name_and_number(name: str, tid: int, expected: str) -> None:
-    """The number is there once."""
     assert thread_text(TracedThread(tid=tid, name=name)) == expected
 
 
 def test_a_shape_leaves_out_ones_at_its_end() -> None:
-    """Ones between stay."""
     assert (shape_text((576, 1, 3, 1)), shape_text((1, 1, 1, 1))) == ("576x1x3", "1")
 
 
@@ -111,7 +107,6 @@ def test_a_shape_leaves_out_ones_at_its_end() -> None:
     ],
 )
 def test_the_lowest_free_lane_is_taken(starts: list[int], ends: list[int], expected: list[int]) -> None:
-    """What follows stays on the lane; what overlaps goes to the next one that is free."""
     assert lanes(np.asarray(starts, dtype=np.int64), np.asarray(ends, dtype=np.int64)).tolist() == expected
 
 
@@ -145,6 +140,5 @@ def test_what_controls_a_terminal_is_replaced(text: str, shown: str) -> None:
 
 
 def test_a_long_text_is_cut() -> None:
-    """A text is as long as is allowed, or shorter; the cut is marked."""
     assert printable("x" * MOST_CHARACTERS) == "x" * MOST_CHARACTERS
     assert printable("x" * 9999) == "x" * (MOST_CHARACTERS - 1) + "…"
