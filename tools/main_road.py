@@ -4,11 +4,14 @@
     .venv/bin/python tools/main_road.py --runs=10
     .venv/bin/python tools/main_road.py --runs=20 --inject=decode=0.05 --find=decode
     .venv/bin/python tools/main_road.py --runs=10 --without-engine
+    .venv/bin/python tools/main_road.py --runs=10 --builds OLD/lib NEW/lib --beside=install
     .venv/bin/python tools/main_road.py --folder=DIR --runs=0 --replay
     .venv/bin/python tools/main_road.py --folder=DIR --runs=0 --spread
 
 It records a baseline in a folder of its own, then runs pytest against it and counts outcomes in each `run.json`. What
-is found has an outcome of `regressed` on a case whose id ends so. Measure with nothing else running. `--replay` applies
+is found has an outcome of `regressed` on a case whose id ends so. Measure with nothing else running. With `--builds`
+the two folders of libraries are compared instead, and with `--beside` each run has one of the neighbours of
+tools/neighbour.py, which knows the new side by its folder. `--replay` applies
 our rule and those of five other tools to the samples of all runs without `--inject` that the folder holds: as they are,
 for false alarms, and with the new side of prefill and decode made slower, for power; it names the cases in which one
 side is slower on the whole. `--spread` takes the folder's runs without an engine for sessions, and shows how much their
@@ -22,12 +25,14 @@ import json
 import math
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -38,7 +43,9 @@ from perfsuite.experiments.certificate.peers import PEERS, PeerSamples
 from perfsuite.records.outcome import Outcome
 from perfsuite.verdict.drift import fitted_weights, sentinel_of
 from perfsuite.verdict.entry import Anchor, BaselineEntry, StoredSession
-from perfsuite.verdict.sequential import Pairs, compare_sequentially
+from perfsuite.verdict.pairs import LOOKS, Pairs, Suite, verdicts_at
+
+_QUESTIONS = ("/end_to_end", "/prefill", "/decode")
 
 #: A case that takes as long is to be decided.
 _LONG_NS = 100_000
@@ -58,17 +65,18 @@ def main() -> int:
     options = _parser().parse_args()
     with tempfile.TemporaryDirectory(prefix="main-road-") as name:
         folder = Path(options.folder or name)
-        if options.runs and not (folder / "baselines").exists():
-            _pytest(folder, options.arguments, "--baseline=record")
+        if options.runs and not options.builds and not (folder / "baselines").exists():
+            _pytest(folder, options, "--baseline=record")
         injected = [f"--perf-inject={options.inject}"] if options.inject else []
         runs = []
         for number in range(options.runs):
             if options.without_engine:  # a run keeps its engine for the next one, which may be that of the baseline
                 shutil.rmtree(folder / "cache" / "perfsuite" / "engines", ignore_errors=True)
             began_s = time.monotonic()
-            run = _pytest(folder, options.arguments, *injected)
+            with _neighbour(options):
+                run, code = _pytest(folder, options, *injected)
             runs.append(run)
-            print(f"{number + 1}: {time.monotonic() - began_s:.0f} s, {_counted(run)}", flush=True)
+            print(f"{number + 1}: {time.monotonic() - began_s:.0f} s, exit {code}, {_counted(run)}", flush=True)
         if runs:
             _summary(runs, options.find)
         if options.replay:
@@ -86,13 +94,36 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--without-engine", action="store_true", help="let the stored times judge alone")
     parser.add_argument("--replay", action="store_true", help="apply other tools' rules to the runs of the folder")
     parser.add_argument("--spread", action="store_true", help="show how the sessions of the folder differ")
+    parser.add_argument(
+        "--builds", nargs=2, metavar=("OLD", "NEW"), help="folders of libraries, in place of a baseline"
+    )
+    parser.add_argument("--beside", metavar="KIND", help="a neighbour of each run, as tools/neighbour.py names it")
     parser.add_argument("--folder", metavar="DIR", help="keep baseline and runs here, and go on from what is there")
     parser.add_argument("arguments", nargs="*", help="more of pytest's arguments, behind --")
     return parser
 
 
-def _pytest(folder: Path, arguments: list[str], *more: str) -> dict[str, Any]:
-    """Run the shipped cases with a cache in the folder; return the run's file."""
+@contextmanager
+def _neighbour(options: argparse.Namespace) -> Iterator[None]:
+    """Let the neighbour that is asked for run beside."""
+    if options.beside is None:
+        yield
+        return
+    import llama_cpp  # whose libraries are the new side, unless builds are named
+
+    side = options.builds[1] if options.builds else str(Path(llama_cpp.__file__).parent / "lib")
+    tool = Path(__file__).with_name("neighbour.py")
+    process = subprocess.Popen([sys.executable, tool, options.beside, f"--side={side}"], start_new_session=True)
+    try:
+        yield
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGTERM)
+        process.wait()
+
+
+def _pytest(folder: Path, options: argparse.Namespace, *more: str) -> tuple[dict[str, Any], int]:
+    """Run the shipped cases with a cache in the folder; return the run's file and the exit code."""
     folder.mkdir(parents=True, exist_ok=True)
     run_dir = Path(tempfile.mkdtemp(prefix="run-", dir=folder))
     command = [sys.executable, "-m", "pytest", "--device=host", "--pyargs", "perfsuite.cases", f"--rootdir={folder}"]
@@ -104,14 +135,17 @@ def _pytest(folder: Path, arguments: list[str], *more: str) -> dict[str, Any]:
         "-q",
     ]
     environment = {**os.environ, "XDG_CACHE_HOME": str(_cache(folder))}
+    if options.builds:
+        environment["LLAMA_CPP_LIB_PATH"] = options.builds[1]
+        command.append(f"--against={options.builds[0]}")
     done = subprocess.run(
-        [*command, *more, *arguments], cwd=folder, env=environment, capture_output=True, text=True, check=False
+        [*command, *more, *options.arguments], cwd=folder, env=environment, capture_output=True, text=True, check=False
     )
     try:
         run: dict[str, Any] = json.loads((run_dir / "run.json").read_text())
     except FileNotFoundError:
         sys.exit(f"{done.stdout}\n{done.stderr}\nno run.json: pytest ended with {done.returncode}")
-    return run
+    return run, done.returncode
 
 
 def _cache(folder: Path) -> Path:
@@ -132,7 +166,11 @@ def _counted(run: dict[str, Any]) -> str:
     undecided = sum(case["outcome"] not in ("pass", "improved", "regressed") for case in long)
     pairs = max((case["n_pairs"] or 0 for case in run["cases"]), default=0)
     told = ", ".join(f"{count} {outcome}" for outcome, count in outcomes.most_common())
-    named = [case["id"] for case in run["cases"] if case["outcome"] in ("regressed", "improved")]
+    named = [
+        f"{case['id'].split('/', 2)[-1]} {case['outcome']} {case['change_ratio'] - 1.0:+.1%}"
+        for case in run["cases"]
+        if case["outcome"] in ("regressed", "improved", "suspect") and case["change_ratio"]
+    ]
     return f"{told}; {undecided} of {len(long)} of 100 us and more undecided; {pairs} pairs; {' '.join(named)}"
 
 
@@ -140,10 +178,10 @@ def _summary(runs: list[dict[str, Any]], wanted: str | None) -> None:
     cases = [case for run in runs for case in run["cases"]]
     outcomes = Counter(case["outcome"] for case in cases)
     print(f"{len(runs)} runs, {len(cases)} cases: {dict(outcomes)}")
-    for outcome in ("regressed", "improved"):
+    for outcome in ("regressed", "improved", "suspect"):
         n_runs = sum(any(case["outcome"] == outcome for case in run["cases"]) for run in runs)
         print(f"runs with a case that is {outcome}: {n_runs}")
-    undecided = [case for case in cases if case["outcome"] in ("inconclusive", "invalid", "incomparable")]
+    undecided = [case for case in cases if case["outcome"] in ("suspect", "inconclusive", "invalid", "incomparable")]
     long = [case for case in undecided if (case["baseline_ns"] or 0) >= _LONG_NS]
     phases = [case for case in undecided if case["kind"] == "phase"]
     print(f"undecided: {len(undecided) / max(1, len(cases)):.1%}; phases {len(phases)}; of 100 us and more {len(long)}")
@@ -249,18 +287,19 @@ def _claims(rule: _Rule, cases: Sequence[dict[str, Any]], slower_ratio: float) -
 
 
 def _we_claim(pairs: Pairs, margins: dict[str, Any]) -> set[str]:
-    """Judge by the pairs that the run took, engine and kernels apart: what is flagged late lacks fresh ones."""
+    """Judge by all pairs that the run took, at the share of a planned look, the engine and each other group apart."""
     claimed = set()
-    for is_kernel in (False, True):
-        group = {name: margin for name, margin in margins.items() if name.startswith("kernel/") is is_kernel}
-        taken = {name: pairs[name] for name in group}
-        verdicts = compare_sequentially(partial(_whole, taken), group) if group else {}
+    for kinds in (("phase", "operator"), ("kernel",), ("binding",)):
+        group = {name: margin for name, margin in margins.items() if name.startswith(kinds)}
+        verdicts = verdicts_at(pairs, group, _suite(group), share_ratio=LOOKS[0][1])
         claimed |= {name for name, verdict in verdicts.items() if verdict.outcome is Outcome.REGRESSED}
     return claimed
 
 
-def _whole(pairs: Pairs, _n_pairs: int) -> Pairs:
-    return pairs
+def _suite(names: Iterable[str]) -> Suite:
+    questions = frozenset(name for name in names if name.startswith("phase/") and name.endswith(_QUESTIONS))
+    whole_of = {name: f"phase/{name.partition('/')[2].rpartition('/')[0]}" for name in names if "operator/" in name}
+    return Suite(questions=questions, whole_of=whole_of)
 
 
 def _peer_claims(name: str, alarms: Callable[[PeerSamples], bool], pairs: Pairs, _: dict[str, Any]) -> set[str]:

@@ -47,7 +47,7 @@ from perfsuite.measure.plan import LlamaPlan
 from perfsuite.records.outcome import Outcome
 from perfsuite.units import format_change
 from perfsuite.verdict.change_search import ChangeSearch
-from perfsuite.verdict.signed_rank import compare_pairs
+from perfsuite.verdict.pairs import compare_pairs
 
 RELEASES = (
     *("0.3.9", "0.3.12", "0.3.14", "0.3.16", "0.3.19", "0.3.22"),
@@ -307,7 +307,7 @@ def measured(
     profile = find_profile("host")
     setup = ComparisonSetup.of(run.workload, profile, _BUDGET_S)
     phases = {each.case_id.rpartition("/")[2]: each for each in setup.cases if each.kind == "phase"}
-    long = pair_series(board, plans, profile)
+    long = pair_series(board, plans)
     sides = pairs_by_case(tuple(phases.values()), long.extend(n_pairs))
     changes = {name: compare_pairs(*sides[phases[name].case_id], alpha=_ALPHA) for name in PHASES}
     compared = compare_plans(setup, plans, board)

@@ -85,15 +85,16 @@ _EXIT_CODES = """# Exit codes
 
 | code | meaning |
 |---|---|
-| 0 | no case failed; some may be new, invalid, incomparable or undecided |
-| 1 | a case is REGRESSED, SLOW or IMPOSSIBLE; cases could not be measured; `--baseline=record` recorded nothing; or `--perf-strict` found a new, invalid, incomparable or undecided case |
+| 0 | no case failed or looks slower; some may be new, invalid, incomparable or undecided |
+| 1 | a case is REGRESSED, SLOW or IMPOSSIBLE; cases could not be measured; `--baseline=record` recorded nothing; or `--perf-strict` found a new, invalid, incomparable, suspect or undecided case |
 | 2 | interrupted (Ctrl-C, SIGTERM, SIGHUP), or the link to the device was lost |
 | 3 | an error in pytest or perfsuite |
 | 4 | a mistake on the command line, or the device is not available |
 | 5 | `-k` or `-m` left no case |
-| 10 | nothing could be judged; with `--perf-allow-undecided` this is 0 |
+| 10 | nothing could be judged, or none of end_to_end, prefill and decode; with `--perf-allow-undecided` this is 0 |
+| 11 | a case is SUSPECT, that is it looks slower, not proven; or there were fewer than five pairs. `--perf-suspect=pass` makes this 0, `fail` 1 |
 
-A run that ends with 0, 1, 2 or 10 writes `run.json`. `--baseline=record` stores valid cases of runs that end with 0
+A run that ends with 0, 1, 2, 10 or 11 writes `run.json`. `--baseline=record` stores valid cases of runs that end with 0
 or 1. A signal ends a run in order: the device's settings are restored and its lock is released. `nohup` keeps SIGHUP
 away.
 

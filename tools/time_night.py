@@ -83,7 +83,7 @@ def night(plan: Path, n_cases: int) -> dict[str, Any]:
             with suppress(OSError, StopIteration):
                 resident_mb.append(_resident_mb(process.pid))
             time.sleep(_LOOK_PERIOD_S)
-    if process.returncode not in (0, 1, 10):
+    if process.returncode not in (0, 1, 10, 11):
         raise SystemExit(plan.with_name("night.log").read_text()[-2000:])
     latest = plan.parent / "nights/latest"
     ends = json.loads((latest / "night.json").read_text())["cells"].values()

@@ -15,7 +15,6 @@ from perfsuite.records.trace_file import read_trace, write_trace
 from perfsuite.report.graph.picture import write_graph_picture
 from perfsuite.report.graph.view import graph_view
 from perfsuite.report.statistics.json import plain_statistics
-from perfsuite.report.timeline.chrome import write_chrome_trace
 from perfsuite.report.timeline.perfetto import write_perfetto
 from perfsuite.report.timeline.summary import timeline_summary
 from perfsuite.testing.large_trace import large_trace
@@ -46,7 +45,6 @@ def main() -> None:
         trace = told("read", lambda: read_trace(path))
         told("graph, as SVG", lambda: write_graph_picture([graph_view(trace)], Path(folder) / "graph.svg"))
         told("timeline, Perfetto", lambda: write_perfetto(trace, Path(folder) / "timeline.pftrace"))
-        told("timeline, Chrome", lambda: write_chrome_trace(trace, Path(folder) / "timeline.json"))
         told("timeline, summary", lambda: timeline_summary(trace))
         told("statistics", lambda: plain_statistics(trace_statistics(trace, traced_cost)))
     peak_bytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
