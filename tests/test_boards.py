@@ -20,6 +20,7 @@ from tests.board_namespaces import clock_library
 
 from .board_loopback import LoopbackBoard, loopback_obstacle
 from .board_namespaces import NamespaceBoard, board_obstacle
+from .farm_daemons import awaited
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -138,6 +139,7 @@ def test_a_wrong_clock_is_wrong_in_running_processes(start_board: Callable[..., 
 def test_processes_are_killed_by_what_they_are_called(fresh_board: NamespaceBoard) -> None:
     own = subprocess.Popen(["sleep", "4321"])
     fresh_board.run("sh", "-c", "(setsid sleep 4321 >/dev/null 2>&1 &)")
+    awaited(lambda: fresh_board.processes("sleep 4321"))
     assert fresh_board.kill("sleep 4321") == 1
     assert own.poll() is None
     own.kill()

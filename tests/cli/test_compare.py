@@ -54,7 +54,8 @@ def pytests(monkeypatch: pytest.MonkeyPatch, status: int, **fields: Any) -> list
         folder.mkdir(parents=True, exist_ok=True)
         against = [each for each in command if each.startswith("--perf-against=")]
         plain = {"schema": 1, "cases": [], "interrupted": False, "arguments": against, **fields}
-        (folder / "run.json").write_text(json.dumps(plain))
+        (folder / "run.new").write_text(json.dumps(plain))
+        (folder / "run.new").replace(folder / "run.json")  # a file of its own: two runs of one second have one folder
         return status
 
     monkeypatch.setattr("perfsuite.cli.pytest_run._status", run)
