@@ -61,9 +61,14 @@ def spec_of_config(config: Values | Path, *, name: str | None = None) -> Archite
     that is read, or lacks what the class needs.
     """
     found = read_config(config)
-    if found.class_name in CLASSES:
-        return from_config(found, name or (config.resolve().parent.name if isinstance(config, Path) else "unnamed"))
-    return _spec(found)
+    try:
+        if found.class_name in CLASSES:
+            return from_config(found, name or (config.resolve().parent.name if isinstance(config, Path) else "unnamed"))
+        return _spec(found)
+    except KeyError as error:
+        raise missing_key(found.where, str(error.args[0]), found.class_name) from error
+    except (TypeError, ValueError, AttributeError, ArithmeticError, LookupError, MemoryError) as error:
+        raise ArchitectureError(f"{found.where}: is not a config of {found.class_name}: {error}") from error
 
 
 def left_out(path: Path) -> tuple[str, ...]:
@@ -86,14 +91,9 @@ def _spec(config: ModelConfig) -> ModelSpec:
     values, architecture = config.values, GGUF_ARCHITECTURES[config.class_name]
     if architecture == "nemotron_h" and values.get("n_routed_experts"):
         architecture = "nemotron_h_moe"
-    try:
-        metadata = _metadata(values, architecture)
-        wanted = tuple(_wanted(values, architecture))
-    except KeyError as error:
-        raise missing_key(config.where, str(error.args[0]), config.class_name) from error
-    except (TypeError, ValueError, AttributeError, ArithmeticError, LookupError) as error:
-        raise ArchitectureError(f"{config.where}: is not a config of {config.class_name}: {error}") from error
-    return ModelSpec(architecture=architecture, metadata=metadata, wanted=wanted)
+    return ModelSpec(
+        architecture=architecture, metadata=_metadata(values, architecture), wanted=tuple(_wanted(values, architecture))
+    )
 
 
 def _metadata(values: Values, architecture: str) -> Mapping[str, MetadataValue]:
@@ -141,7 +141,7 @@ def _rope(values: Values, part: float | None = None) -> dict[str, Any]:
         base = base * parameters["alpha"] ** (head_dim(values) / (head_dim(values) - 2))
     found: dict[str, Any] = {"rope.freq_base": None if base is None else float(base)}
     if part is not None and part != 1:
-        found["rope.dimension_count"] = int(head_dim(values) * part)
+        found["rope.dimension_count"] = int(head_dim(values) * float(part))
     if sections := parameters.get("mrope_section"):
         found["rope.dimension_sections"] = tuple([*sections, 0, 0, 0, 0][:4])
     if swa := (values.get("rope_parameters") or {}).get("sliding_attention"):
