@@ -5,7 +5,7 @@ BIN := .venv/bin
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help env perf perf-opencl opencl counted ebpf docs test-needs test test-long coverage mutants fuzz lint audit verify wheel clean distclean
+.PHONY: help env perf perf-opencl opencl counted ebpf docs test-needs long-needs test test-long coverage mutants fuzz lint audit verify wheel clean distclean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1:/p' Makefile | awk -F: '{ printf "%-20s%s\n", $$1, $$2 }'
@@ -30,14 +30,18 @@ counted: env ## count the work of llama.cpp, and judge it by baselines/counted/
 ebpf: env ## install what the eBPF recorder is compiled with (Debian: clang, bpftool, libbpf-dev, ...)
 	@tools/needs.sh ebpf
 
-# The compiler comes first; the other packages are installed, and Debian for arm64 is made, while it compiles llama.cpp.
-# At last llama.cpp is compiled for arm64, once, as for here.
-test-needs: ## install what the tests need, as far as that needs no password (clang, sshd, chromium, labgrid, ...)
-	@(tools/needs.sh --system ebpf opencl boards arm audit browser counting; tools/arm_root.sh >/dev/null || true) & \
-	  tools/bootstrap.sh; status=$$?; wait; exit $$status
-	@tools/needs.sh --python browser farm
+# The compiler comes first; the other packages are installed while it compiles llama.cpp.
+test-needs: ## install what 'make test' needs, as far as that needs no password (clang, sshd, OpenCL's backend, ...)
+	@tools/needs.sh --system ebpf opencl boards audit & tools/bootstrap.sh; status=$$?; wait; exit $$status
 	@tools/opencl_backend.sh >/dev/null || true
-	@nice $(BIN)/perfsuite bundle --target aarch64-linux-gnu --quiet >/dev/null || true
+
+# What is counted, and llama.cpp for arm64, are compiled before the tests: beside them that takes longer than one may.
+long-needs: test-needs ## install what the longest tests need besides (emulators, a Debian for arm64, Chromium, labgrid)
+	@tools/needs.sh --system arm browser counting & tools/arm_root.sh >/dev/null || true; wait
+	@tools/needs.sh --python browser farm
+	@tools/needs.sh counting
+	@for target in aarch64-linux-gnu "$$(uname -m)-linux-musl"; do \
+	  nice $(BIN)/perfsuite bundle --target $$target --quiet >/dev/null || true; done
 
 docs: env ## build the documentation into build/docs/, every link checked
 	@tools/docs.sh
@@ -45,13 +49,10 @@ docs: env ## build the documentation into build/docs/, every link checked
 test: test-needs ## the suite's own tests, but for the longest and those that measure
 	@tools/tests.sh $(ARGS)
 
-# What is counted is compiled before the tests: beside them it would take longer than one of them may.
-test-long: test-needs ## the longest of them, and those that measure
-	@tools/needs.sh counting
-	@nice $(BIN)/perfsuite bundle --target "$$(uname -m)-linux-musl" --quiet >/dev/null || true
+test-long: long-needs ## the longest of them, and those that measure (ARGS=tests/measure: of one folder)
 	@tools/tests.sh --long $(ARGS)
 
-coverage: test-needs ## all of them, with the lines that each has run
+coverage: long-needs ## all of them, with the lines that each has run
 	@tools/tests.sh --coverage $(ARGS)
 
 mutants: coverage ## change the suite's code in 500 places and count what the tests notice

@@ -28,6 +28,8 @@ from .board_links import LinkedBoard, linked_params
 from .board_links import linked_board as made_linked_board
 from .board_loopback import LoopbackBoard, loopback_obstacle
 from .board_namespaces import NamespaceBoard, board_obstacle
+from .browser_chromium import browser as browser
+from .browser_chromium import visit as visit
 from .left_processes import end, left_by_tests, mark_run
 from .narrow_tables import hold_table
 
@@ -69,6 +71,9 @@ _EBPF = "traces_with_ebpf"
 #: The marker of tests that run on a test board, and the fixtures that mean it.
 _BOARDS = "runs_on_a_board"
 _BOARD_FIXTURES = {"requires_board", "requires_loopback_board"}
+
+#: What the needs of 'make test' leave out, or what takes seconds to start: boards of namespaces, a farm, a browser, Arm.
+_LONG_FIXTURES = {"requires_board", "farm", "browser", "arm_root", "arm_bundle", "requires_emulator"}
 
 #: The tests that are counted at the end, by their marker, since their absence must not pass in silence: what they do.
 _COUNTED = {_EBPF: "traced with eBPF", _BOARDS: "ran on a test board", "measures": "measured"}
@@ -220,13 +225,15 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests that need eBPF or a board, so that their reports can be counted."""
+    """Mark the tests that need eBPF or a board, so that their reports can be counted, and those that are long."""
     for item in items:
         fixtures = set(getattr(item, "fixturenames", ()))
         if "requires_ebpf" in fixtures:
             item.add_marker(_EBPF)
         if fixtures & _BOARD_FIXTURES:
             item.add_marker(_BOARDS)
+        if fixtures & _LONG_FIXTURES:
+            item.add_marker("long")
 
 
 def pytest_collection_finish() -> None:
