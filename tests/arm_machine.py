@@ -7,7 +7,6 @@ tree, the generic timer. What it writes stays in its memory; ``/desk`` is a fold
 
 from __future__ import annotations
 
-import socket
 import subprocess
 import time
 
@@ -16,7 +15,7 @@ from perfsuite.device.work_folder import new_work_folder
 
 from .arm_root import SYSTEM_EMULATOR, ArmRoot
 from .board_keys import SshdFiles
-from .board_processes import end_process, start_process
+from .board_processes import end_process, free_port, has_sshd, start_process
 
 _BOOT_LIMIT_S = 120.0
 _HERE, _SSHD_PORT = "127.0.0.1", 2222
@@ -41,7 +40,7 @@ class ArmMachine:
     def __init__(self, kept: ArmRoot, *, n_cpus: int = 2, memory_mib: int = 1536) -> None:
         self._work = new_work_folder("/var/tmp")
         self.folder = self._work.path
-        self._port = _free_port()
+        self._port = free_port()
         self.files = SshdFiles(folder=self.folder, address=_HERE, port=self._port, user="root")
         self.files.write({})
         own = (self.folder / "sshd_config").read_text().replace(str(self.folder), "/etc/ssh/own")
@@ -67,7 +66,6 @@ class ArmMachine:
             raise
 
     def reach(self) -> Reach:
-        """The way to it over ssh."""
         return self.files.reach()
 
     def run(self, command: str, *, stdin: str = "", limit_s: float = 120.0) -> subprocess.CompletedProcess[str]:
@@ -75,29 +73,22 @@ class ArmMachine:
         options = ("BatchMode=yes", f"UserKnownHostsFile={self.folder}/known_hosts", "ConnectTimeout=60")
         words = ["ssh", "-i", str(self.folder / "user_key"), "-p", str(self._port)]
         words += [word for option in options for word in ("-o", option)]
-        return subprocess.run(
-            [*words, f"root@{_HERE}", command],
-            input=stdin,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=limit_s,
-        )
+        words += [f"root@{_HERE}", command]
+        return subprocess.run(words, input=stdin, capture_output=True, text=True, check=False, timeout=limit_s)
 
-    def said(self, command: str, *, limit_s: float = 120.0) -> str:
+    def said(self, command: str) -> str:
         """Run a line of shell on it, which has to end with 0, and return what it prints."""
-        done = self.run(command, limit_s=limit_s)
+        done = self.run(command)
         assert done.returncode == 0, f"{command}: ended with {done.returncode}: {done.stdout}{done.stderr}"
         return done.stdout
 
     def stop(self) -> None:
-        """End it; nothing of it is left."""
         end_process(self._machine)
         self._work.remove()
 
     def _await_sshd(self) -> None:
         end = time.monotonic() + _BOOT_LIMIT_S
-        while not self._listens():
+        while not has_sshd(_HERE, self._port):
             if self._machine.poll() is not None:
                 assert self._machine.stderr is not None
                 told = self._machine.stderr.read().decode(errors="replace")
@@ -108,15 +99,3 @@ class ArmMachine:
     def _console(self) -> str:
         console = self.folder / "console"
         return console.read_text(errors="replace")[-2000:] if console.exists() else ""
-
-    def _listens(self) -> bool:
-        try:
-            with socket.create_connection((_HERE, self._port), timeout=2) as connection:
-                return connection.recv(4) == b"SSH-"
-        except OSError:
-            return False
-
-
-def _free_port() -> int:
-    with socket.create_server((_HERE, 0)) as server:
-        return int(server.getsockname()[1])

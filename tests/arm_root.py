@@ -50,7 +50,6 @@ class ArmRoot:
 
     @property
     def kernel(self) -> Path:
-        """Its kernel, not compressed."""
         return self.folder / "kernel"
 
     @property
@@ -79,7 +78,6 @@ def find_arm_root() -> ArmRoot | str:
 
 
 def missing_tool(*names: str) -> str | None:
-    """Return which of these programs is missing; None where all are there."""
     missing = [name for name in names if shutil.which(name) is None]
     return f"there is no {missing[0]}; {INSTALL}" if missing else None
 

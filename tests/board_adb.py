@@ -37,23 +37,13 @@ echo {words} >&2
 exit 1
 """
 
-#: What toybox's programs of Android 7 did not take yet.
-_OLD = {"head": "-c", "timeout": "-k", "mv": "-fT"}
-_OLD_PROGRAM = """\
-#!{shell}
-[ "$1" != {option} ] || {{ echo "{name}: Unknown option {option}" >&2; exit 1; }}
-exec {toybox} {name} "$@"
-"""
 
-
-def phone_obstacle() -> str | None:
-    """Return why there can be no such phone here; None where there can."""
-    missing = [name for name in ("mksh", "toybox", "busybox") if shutil.which(name) is None]
+def phone_obstacle(*programs: str) -> str | None:
+    missing = [name for name in ("mksh", "toybox", "busybox", *programs) if shutil.which(name) is None]
     return f"there is no {missing[0]}; 'make test-needs' installs it" if missing else None
 
 
-def plant_tools(folder: Path, *, is_old: bool = False) -> None:
-    """Make a folder with Android's shell and tools."""
+def plant_tools(folder: Path) -> None:
     toybox, busybox, shell = (str(shutil.which(name)) for name in ("toybox", "busybox", "mksh"))
     folder.mkdir()
     names = subprocess.run([toybox], capture_output=True, text=True, check=True, timeout=20).stdout.split()
@@ -63,27 +53,23 @@ def plant_tools(folder: Path, *, is_old: bool = False) -> None:
         if name not in names:
             (folder / name).symlink_to(busybox)
     (folder / "sh").symlink_to(shell)
-    for name, option in _OLD.items() if is_old else ():
-        (folder / name).unlink()
-        (folder / name).write_text(_OLD_PROGRAM.format(shell=shell, option=option, name=name, toybox=toybox))
-        (folder / name).chmod(0o755)
 
 
-def phone_environment(folder: Path, *, is_old: bool = False) -> dict[str, str]:
+def phone_environment(folder: Path) -> dict[str, str]:
     """Make a phone's home and tools in a folder, and return the variables that its shell has."""
     home, tools = folder / "home", folder / "system-bin"
     home.mkdir()
-    plant_tools(tools, is_old=is_old)
+    plant_tools(tools)
     kept = {name: os.environ[name] for name in ("PERFSUITE_LOCK_DIR",) if name in os.environ}
     return {"PATH": str(tools), "HOME": str(home), "TMPDIR": str(folder), **kept}
 
 
 @contextmanager
-def fake_adb(folder: Path, *, is_old: bool = False) -> Iterator[Path]:
+def fake_adb(folder: Path) -> Iterator[Path]:
     """Let ``adb`` lead to a phone's shell here while this lasts; give its home."""
     if obstacle := phone_obstacle():
         pytest.skip(f"boards: {obstacle}")
-    environment = phone_environment(folder, is_old=is_old)
+    environment = phone_environment(folder)
     enter = shlex.join(["env", "-i", *(f"{name}={text}" for name, text in environment.items())])
     with _first_on_the_path(folder, _FAKE.format(enter=enter)):
         yield folder / "home"
@@ -110,12 +96,8 @@ def _first_on_the_path(folder: Path, script: str) -> Iterator[None]:
 @contextmanager
 def adb_server(folder: Path, serial: str) -> Iterator[Path]:
     """Let the real ``adb`` find one phone while this lasts; give its home."""
-    for obstacle in (
-        phone_obstacle(),
-        None if shutil.which("adb") else "there is no adb; 'make test-needs' installs it",
-    ):
-        if obstacle:
-            pytest.skip(f"boards: {obstacle}")
+    if obstacle := phone_obstacle("adb"):
+        pytest.skip(f"boards: {obstacle}")
     environment = phone_environment(folder)
     with socket.create_server(("127.0.0.1", 0)) as listening, pytest.MonkeyPatch.context() as patch:
         patch.setenv("ANDROID_ADB_SERVER_PORT", str(listening.getsockname()[1]))
@@ -140,7 +122,6 @@ _STDIN, _STDOUT, _STDERR, _EXIT, _CLOSE_STDIN = range(5)
 
 
 def _answer(client: socket.socket, serial: str, environment: Mapping[str, str]) -> None:
-    """Answer what a client of adb asks on one connection."""
     with client, client.makefile("rb") as asked, suppress(OSError, ValueError):
         while length := asked.read(4):
             request = asked.read(int(length, 16)).decode("utf-8", "surrogateescape")

@@ -35,8 +35,6 @@ LogLevel VERBOSE
 
 @dataclass(frozen=True, kw_only=True)
 class SshdFiles:
-    """The files of one sshd, all in one folder."""
-
     folder: Path
     address: str
     port: int
@@ -62,7 +60,6 @@ class SshdFiles:
         (self.folder / "known_hosts").write_text(f"[{self.address}]:{self.port} {key}")
 
     def reach(self) -> Reach:
-        """The way to this sshd, with its own key and its own known hosts."""
         return Reach(
             way="ssh",
             address=f"{self.user}@{self.address}",

@@ -26,24 +26,25 @@ LINKED = ("ssh", "adb", "serial")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkedBoard:
-    """A board, and the way to it."""
-
     home: Path
     reach: Reach
 
     def write_profile(self, path: Path) -> None:
         """Let a file be the profile of this board."""
-        usual = asdict(Reach(way=""))
-        said = {name: value for name, value in asdict(self.reach).items() if value != usual[name]}
-        said["home"] = self.reach.home
-        path.parent.mkdir(parents=True, exist_ok=True)
-        lines = [f'extends = "generic-{self.reach.way}"', "[reach]"]
-        path.write_text("\n".join([*lines, *(f"{name} = {toml_value(value)}" for name, value in said.items()), ""]))
+        write_profile(path, self.reach)
+
+
+def write_profile(path: Path, reach: Reach, *, tables: str = "") -> None:
+    """Let a file be the profile of a board that is reached so."""
+    usual = asdict(Reach(way=""))
+    said = {name: value for name, value in asdict(reach).items() if value != usual[name]} | {"home": reach.home}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lines = [f'extends = "generic-{reach.way}"', tables, "[reach]"]
+    path.write_text("\n".join([*lines, *(f"{name} = {toml_value(value)}" for name, value in said.items()), ""]))
 
 
 @contextmanager
 def linked_board(way: str, folder: Path) -> Iterator[LinkedBoard]:
-    """Give a board at the end of one kind of link."""
     if way == "ssh":
         board = LoopbackBoard()
         try:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import getpass
 import os
 import shutil
-import socket
 import subprocess
 import tempfile
 import time
@@ -22,7 +21,7 @@ from perfsuite.device.reach import Reach
 from perfsuite.device.work_folder import new_work_folder
 
 from .board_keys import INSTALL, SSHD, SshdFiles
-from .board_processes import own_mounts
+from .board_processes import free_port, own_mounts
 
 _LIMIT_S = 20.0
 
@@ -32,7 +31,6 @@ _N_PORTS = 5
 
 @cache
 def loopback_obstacle() -> str | None:
-    """Return why there can be no such board here; None where there can."""
     missing = [name for name in ("ssh", "ssh-keygen", "setpriv") if shutil.which(name) is None]
     missing += [] if SSHD else ["sshd"]
     if missing:
@@ -52,7 +50,7 @@ class LoopbackBoard:
         self._sshd: subprocess.Popen[bytes] | None = None
         try:
             for _ in range(_N_PORTS):
-                if self._has_started(_free_port()):
+                if self._has_started(free_port()):
                     return
             raise AssertionError(f"no sshd on a loopback port: {self._log.read_text()}")
         except BaseException:
@@ -60,11 +58,9 @@ class LoopbackBoard:
             raise
 
     def reach(self) -> Reach:
-        """The way to it over ssh."""
         return self.files.reach()
 
     def stop(self) -> None:
-        """End its sshd and remove its files."""
         if self._sshd is not None:
             self._sshd.terminate()
             self._sshd.wait(_LIMIT_S)
@@ -105,9 +101,3 @@ def _own_run() -> list[str]:
     folders += f" && mount --bind /run/lock.of-tmp {lock}"
     mounts = f'mount -t tmpfs -o mode=755 board /run && {folders} && exec "$@"'
     return [*own_mounts(), "sh", "-c", mounts, "sh"] if os.geteuid() == 0 else []
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

@@ -1,37 +1,16 @@
 """A board to test with: Debian's sshd in namespaces of its own, which are all that root on this machine needs.
 
-In a test, by the fixtures of tests/conftest.py (each skips, with the reason, where this machine cannot have boards)::
+By the fixtures of tests/conftest.py: ``board`` (one for the whole session; leave it as you find it), ``fresh_board``
+(one for this test alone, which starts in about half a second) and ``start_board`` (several, or one with options).
 
-    def test_x(board): ...          # one board for the whole session; leave it as you find it
-    def test_x(fresh_board): ...    # one for this test alone: break it as you like (it starts in about half a second)
-    def test_x(start_board):        # several, or one with options
-        board = start_board(sys_tree=tmp_path / "sys", home_bytes=64 << 20, clock=True)
-
-What a board has:
-
-* ``board.reach()``: the `Reach` with its port, key and known hosts; ``open_target(board.reach())`` leads to it.
-* ``board.run("sh", "-c", "...")``: runs a command on it directly, past ssh, and returns a `CompletedProcess` of text.
-* ``board.home``: its home, a tmpfs of ``home_bytes``. Its path is the same here, but what is in it is seen by
-  ``board.outside(path)`` only, which is a path of this machine for a path of the board.
-* ``board.link_suite()``: ``~/.local/share/perfsuite/venv`` leads to the checkout's ``.venv``; nothing is installed.
-* ``board.link_down()``, ``board.link_up()``: cut the network between board and desk: packets vanish.
-* ``board.reboot()``: all its processes are gone at once, ``/run`` and ``/tmp`` empty, its boot id new; home
-  and host key stay. With ``cut=True`` the desk hears nothing of it, as when the power fails.
-* ``board.change_host_key()``; ``board.files.trust()`` makes the desk know the new one.
-* ``board.fill_disk()``, ``board.free_disk()``: its home is full, or no longer.
-* ``board.set_clock(offset_s)``: with ``clock=True``, the date is wrong by so much at once, in processes that run, too
-  (libfaketime); the monotonic clock goes on.
-* ``board.kill(pattern)``: SIGKILL for its processes whose command line has a match; returns how many.
-* ``board.use_shell("/usr/bin/fish")``: the login shell of its user.
-* ``board.boot_id``, ``board.machine_id``, ``board.hostname``, ``board.address``, ``board.processes(pattern)``.
+Its home is a tmpfs of ``home_bytes``: its path is the same here, but what is in it is seen by ``board.outside(path)``
+only. A reboot empties ``/run`` and ``/tmp`` and gives it a new boot id; home and host key stay. With ``clock=True``
+its date can be set, in processes that run, too (libfaketime); the monotonic clock goes on.
 
 ``rootfs`` is the folder of another system, such as Debian for arm64 (`tests.arm_root`), whose programs this machine
 runs under an emulator: the board has its files, of which nothing is written. Its kernel stays this machine's.
-
-``without`` names libraries of this machine that the board has not, such as ``libgomp.so*``.
-
-``sys_tree`` is a folder shaped like ``/sys``: what it has is what the board has, and what the board
-writes is written to its files.
+``without`` names libraries of this machine that the board has not, such as ``libgomp.so*``. ``sys_tree`` is a folder
+shaped like ``/sys``: what it has is what the board has, and what the board writes is written to its files.
 
 Everything of a board is in its processes' namespaces, and they die with pytest, even by SIGKILL: no mount, interface or
 process is left. The folder of its keys is removed by `stop`, or else when the next tests make a board.
@@ -46,7 +25,6 @@ import secrets
 import shlex
 import shutil
 import signal
-import socket
 import subprocess
 import sysconfig
 import time
@@ -60,7 +38,7 @@ from perfsuite.device.reach import Reach
 from perfsuite.device.work_folder import new_work_folder
 
 from .board_keys import INSTALL, SSHD, SshdFiles
-from .board_processes import child_of, end_process, own_mounts, processes_beside, start_process
+from .board_processes import child_of, end_process, has_sshd, own_mounts, processes_beside, start_process
 
 _FAKETIME = "libfaketimeMT.so.1"
 
@@ -80,7 +58,6 @@ int clock_nanosleep(clockid_t clock, int flags, const struct timespec *wanted, s
 
 
 def clock_library() -> Path | None:
-    """Return libfaketime, with which a board's clock can be wrong; None where it is not installed."""
     return next(iter(sorted(Path("/usr/lib").glob(f"**/faketime/{_FAKETIME}"))), None)
 
 
@@ -161,8 +138,6 @@ _ATTEMPTS = 20
 
 
 class Cable(NamedTuple):
-    """Both ends of a cable."""
-
     desk_interface: str
     board_interface: str
     desk_address: str
@@ -207,7 +182,6 @@ _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 @cache
 def board_obstacle() -> str | None:
-    """Return why this machine can have no boards of this kind; None where it can."""
     missing = [name for name in _TOOLS if shutil.which(name, path=_PATH) is None] + ([] if SSHD else ["sshd"])
     if missing:
         return f"there is no {missing[0]}; {INSTALL}"
@@ -222,8 +196,6 @@ def board_obstacle() -> str | None:
 
 
 class NamespaceBoard:
-    """A board; see the top of this module."""
-
     hostname: str
     address: str
     desk_address: str
@@ -266,7 +238,6 @@ class NamespaceBoard:
     # Reaching it
 
     def reach(self) -> Reach:
-        """The way to it over ssh."""
         return self.files.reach()
 
     def run(
@@ -297,7 +268,6 @@ class NamespaceBoard:
         self._in_kernel(f"ip link set {self._own_interface} down")
 
     def link_up(self) -> None:
-        """Fix the network."""
         self._in_kernel(f"ip link set {self._own_interface} up")
         self._await(self._listens, "has its network again")
 
@@ -316,7 +286,6 @@ class NamespaceBoard:
         self._restart_sshd()
 
     def fill_disk(self, free_bytes: int = 0) -> None:
-        """Fill its home, except so many bytes."""
         free = shutil.disk_usage(self.outside(self.home)).free - free_bytes
         told = self.run("fallocate", "-l", str(max(free // 4096 * 4096, 4096)), ".filler")
         assert told.returncode == 0, told.stderr
@@ -343,7 +312,6 @@ class NamespaceBoard:
         return processes_beside(self._init(), pattern)
 
     def use_shell(self, shell: str) -> None:
-        """Give its user another login shell."""
         self._in_kernel(f"sed -i 's|^\\(root:.*:\\)[^:]*$|\\1{shell}|' {self._root}/etc/passwd")
 
     # Its life
@@ -421,22 +389,10 @@ class NamespaceBoard:
             )
         )
         inside = ["nsenter", "-t", str(self._kernel_pid), *_INSIDE, "-i"]
-        unshared = [
-            *own_mounts(),
-            "--pid",
-            "--fork",
-            "--kill-child",
-            *self._changed_root(),
-            "--mount-proc",
-            "sh",
-            "-c",
-            script,
-        ]
+        root = () if self._root == Path("/") else ("--root", str(self._root))
+        unshared = [*own_mounts(), "--pid", "--fork", "--kill-child", *root, "--mount-proc", "sh", "-c", script]
         self._session = start_process(*inside, *unshared)
         self._await(self._listens, "listens")
-
-    def _changed_root(self) -> tuple[str, ...]:
-        return () if self._root == Path("/") else ("--root", str(self._root))
 
     def _halt(self) -> None:
         assert self._session is not None
@@ -469,11 +425,7 @@ class NamespaceBoard:
         assert told.returncode == 0, told.stderr
 
     def _listens(self) -> bool:
-        try:
-            with socket.create_connection((self.address, _PORT), timeout=1) as connection:
-                return connection.recv(4) == b"SSH-"
-        except OSError:
-            return False
+        return has_sshd(self.address, _PORT)
 
     def _await(self, condition: Callable[[], bool], what: str) -> None:
         end = time.monotonic() + _LIMIT_S

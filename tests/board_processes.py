@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import socket
 import subprocess
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
@@ -12,8 +13,6 @@ from functools import cache
 from pathlib import Path
 
 _STARTER = ThreadPoolExecutor(max_workers=1)
-
-
 _LIMIT_S = 20.0
 
 
@@ -57,8 +56,22 @@ def start_process(*command: str) -> subprocess.Popen[bytes]:
     return _STARTER.submit(start).result()
 
 
+def has_sshd(address: str, port: int) -> bool:
+    """Whether an sshd answers there."""
+    try:
+        with socket.create_connection((address, port), timeout=2) as connection:
+            return connection.recv(4) == b"SSH-"
+    except OSError:
+        return False
+
+
+def free_port() -> int:
+    """Return a port that nobody has on this machine."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return int(server.getsockname()[1])
+
+
 def end_process(process: subprocess.Popen[bytes]) -> None:
-    """End what was started, and let go of its pipe."""
     process.kill()
     process.wait()
     assert process.stderr is not None
@@ -66,7 +79,6 @@ def end_process(process: subprocess.Popen[bytes]) -> None:
 
 
 def child_of(pid: int) -> int | None:
-    """Return the first child of a process; None where it has none, or is gone."""
     try:
         children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     except OSError:

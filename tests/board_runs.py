@@ -24,6 +24,7 @@ from perfsuite.device.reach import Reach
 from perfsuite.device.work_folder import WorkFolder, new_work_folder
 from perfsuite.records.outcome import NOTHING_JUDGED_EXIT
 
+from .board_links import write_profile
 from .board_namespaces import ROOT, NamespaceBoard
 from .farm_daemons import awaited
 
@@ -55,15 +56,6 @@ forecast_least_ns = 1_000_000_000_000
 governor = "performance"
 """
 
-_REACH = """
-[reach]
-way = "ssh"
-address = "{reach.address}"
-port = {reach.port}
-identity_file = "{reach.identity_file}"
-known_hosts_file = "{reach.known_hosts_file}"
-"""
-
 #: Longest that a run of the tests takes.
 LIMIT_S = 60.0
 
@@ -71,18 +63,8 @@ _WORKER = r"perfsuite\.measure\.worker|perfsuite-worker run"
 AGENT = r"-m perfsuite\.measure\.board\.agent"
 
 
-def write_profile(folder: Path, name: str, reach: Reach, *, tables: str = "") -> None:
-    """Let a folder from which runs are started have a device: a board that is reached so."""
-    path = folder / "devices" / f"{name}.toml"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    head = 'description = "a test board"\nextends = "generic-ssh"\n'
-    path.write_text(head + tables + _REACH.format(reach=reach))
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndedRun:
-    """What a run came to."""
-
     status: int
     output: str
     #: What ``run.json`` holds; None where there is none.
@@ -96,17 +78,14 @@ class EndedRun:
 
     @property
     def cases(self) -> dict[str, dict[str, Any]]:
-        """The judged cases, by id."""
         return {each["id"]: each for each in (self.record or {"cases": ()})["cases"]}
 
     @property
     def sample_counts(self) -> set[int]:
-        """How many samples its cases have."""
         return {len(each["samples_ns"]) for each in self.cases.values()}
 
     @property
     def outcomes(self) -> set[str]:
-        """The outcomes of its cases."""
         return {each["outcome"] for each in self.cases.values()}
 
     @property
@@ -118,14 +97,11 @@ class EndedRun:
 
     @property
     def notes(self) -> str:
-        """What ``run.json`` notes of the device."""
         return "\n".join((self.record or {"device_notes": ()})["device_notes"])
 
 
 @dataclass(kw_only=True)
 class RunningRun:
-    """A run that goes on."""
-
     process: subprocess.Popen[bytes]
     folder: Path
     #: Longest that it takes.
@@ -133,16 +109,13 @@ class RunningRun:
 
     @property
     def output(self) -> str:
-        """What it has said so far."""
         return (self.folder / "output").read_text(errors="replace")
 
     def until(self, said: str) -> None:
-        """Wait until it has said something."""
         awaited(lambda: said in self.output or self.process.poll() is not None, LIMIT_S)
         assert said in self.output, self.output
 
     def end(self) -> EndedRun:
-        """Wait for its end."""
         status = self.process.wait(self.limit_s)
         path = self.folder / "run" / "run.json"
         record = json.loads(path.read_text()) if path.exists() else None
@@ -162,15 +135,13 @@ class RunningRun:
 
 @dataclass(kw_only=True)
 class Desk:
-    """Where runs for a board are started."""
-
     folder: Path
     reach: Reach
     name: str = "myboard"
     #: Longest that what is started here takes; an emulated board is slow, and is waited for as any other.
     limit_s: float = LIMIT_S
     is_quick: bool = True
-    _runs: list[RunningRun] = field(default_factory=list)
+    runs: list[RunningRun] = field(default_factory=list)
     #: For temporary files, which runs that are killed leave; ssh's sockets need a short path.
     _temporary: WorkFolder = field(default_factory=lambda: new_work_folder("/tmp"))
 
@@ -179,11 +150,11 @@ class Desk:
 
     def write_profile(self, reach: Reach) -> None:
         """Let the profile have another way to the board."""
-        write_profile(self.folder, self.name, reach, tables=_TABLES)
+        write_profile(self.folder / "devices" / f"{self.name}.toml", reach, tables=_TABLES)
 
     def start(self, *options: str) -> RunningRun:
         """Start a run; it has a session of its own, as in a terminal of its own."""
-        folder = self.folder / f"run-{len(self._runs)}"
+        folder = self.folder / f"run-{len(self.runs)}"
         folder.mkdir()
         quick = ["-ptests.quick_links"] if self.is_quick else []
         words = [f"--device={self.name}", *_SMALLEST, *quick, f"--perf-dir={folder / 'run'}", *options]
@@ -197,15 +168,13 @@ class Desk:
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
-        self._runs.append(RunningRun(process=process, folder=folder, limit_s=self.limit_s))
-        return self._runs[-1]
+        self.runs.append(RunningRun(process=process, folder=folder, limit_s=self.limit_s))
+        return self.runs[-1]
 
     def run(self, *options: str) -> EndedRun:
-        """Run to the end."""
         return self.start(*options).end()
 
     def perfsuite(self, *words: str) -> subprocess.CompletedProcess[str]:
-        """Call ``perfsuite`` there."""
         command = [sys.executable, "-m", "perfsuite.cli", *words]
         return subprocess.run(
             command, cwd=self.folder, capture_output=True, text=True, check=False, timeout=self.limit_s
@@ -213,7 +182,7 @@ class Desk:
 
     def clear(self) -> None:
         """End the runs that a test has left, and remove what they have left."""
-        for each in self._runs:
+        for each in self.runs:
             if each.process.poll() is None:
                 each.kill()
         self._temporary.remove()
@@ -242,7 +211,6 @@ def _is_of(pid: int, parents: Collection[int]) -> bool:
 
 
 def kill_worker(board: NamespaceBoard) -> None:
-    """Kill the worker that measures."""
     awaited(lambda: board.kill(_WORKER))
 
 
@@ -252,5 +220,4 @@ def is_let_go(board: NamespaceBoard) -> bool:
 
 
 def awaited_free(board: NamespaceBoard, look: Callable[[], bool] = lambda: True) -> None:
-    """Wait until nobody has the board."""
     awaited(lambda: is_let_go(board) and look(), 15.0)

@@ -77,7 +77,6 @@ class SerialBoard:
         self._thread.join(_LIMIT_S)
 
     def stop(self) -> None:
-        """End the shell, and remove the cable."""
         if self._thread.is_alive():
             self.pull()
         with suppress(ProcessLookupError):

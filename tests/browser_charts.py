@@ -89,8 +89,6 @@ _LOOK = """
 
 @dataclass(frozen=True, kw_only=True)
 class SeenChart:
-    """One chart that is shown."""
-
     place: str
     #: Marks that can be told from the paper, axes and legends aside.
     n_marks: int
@@ -99,8 +97,15 @@ class SeenChart:
 
 
 def seen_charts(page: Page) -> tuple[SeenChart, ...]:
-    """Return every chart that is shown."""
     return tuple(_seen(each) for each in page.evaluate(_LOOK, _LEAST_CONTRAST))
+
+
+def drawn_charts(page: Page) -> list[str]:
+    """Return the places of all charts that are shown, after none of them has a defect."""
+    charts = seen_charts(page)
+    faulty = [each for each in charts if each.defects]
+    assert not faulty, faulty
+    return [each.place for each in charts]
 
 
 def _seen(told: dict[str, Any]) -> SeenChart:

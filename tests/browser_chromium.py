@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,7 +27,7 @@ _TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"
 
 def axe_violations(page: Page) -> list[str]:
     """Return rule, place and what is wrong, of the first places that break each rule."""
-    from axe_playwright_python.sync_playwright import Axe
+    from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]
 
     options = {"resultTypes": ["violations"], "runOnly": {"type": "tag", "values": _TAGS}}
     found = Axe().run(page, context=_CONTEXT, options=options).response["violations"]
@@ -40,84 +40,75 @@ _INSTALL = "'make test-needs' installs it"
 _LAUNCH_LIMIT_MS, _STEP_LIMIT_MS, _TEST_LIMIT_S = 60_000, 20_000, 180
 
 
-@dataclass(kw_only=True)
-class Visit:
-    """A page that is open, and everything of it that nobody wants."""
-
-    page: Page
-    #: Messages of the console, errors of scripts, requests, dialogs: in the order in which they came.
-    problems: list[str] = field(default_factory=list)
+#: Opens a file, as `_visited` does in the module's Chromium.
+Visits = Callable[..., AbstractContextManager["Page"]]
 
 
-def skip_without_browser() -> None:
-    """Skip the module that is being imported, with the one thing that is missing."""
-    if obstacle := _obstacle():
-        pytest.skip(f"browser: {obstacle}", allow_module_level=True)
-
-
-def _obstacle() -> str | None:
-    """Return why nothing can be opened here; None where it can."""
-    if shutil.which(_CHROMIUM) is None:
-        return f"there is no {_CHROMIUM}; {_INSTALL}"
-    missing = [name for name in ("playwright", "axe_playwright_python") if find_spec(name) is None]
-    return f"there is no {missing[0]}; {_INSTALL}" if missing else None
-
-
-@contextmanager
-def open_browser() -> Iterator[Browser]:
-    """Give a Chromium without a window."""
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """Give a Chromium without a window; skips, with the one thing that is missing."""
+    missing = [] if shutil.which(_CHROMIUM) else [_CHROMIUM]
+    missing += [name for name in ("playwright", "axe_playwright_python") if find_spec(name) is None]
+    if missing:
+        pytest.skip(f"browser: there is no {missing[0]}; {_INSTALL}")
     from playwright.sync_api import sync_playwright
 
     as_root = ["--no-sandbox"] if os.geteuid() == 0 else []
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=shutil.which(_CHROMIUM), args=as_root, timeout=_LAUNCH_LIMIT_MS
-        )
-        try:
-            yield browser
-        finally:
-            browser.close()
+    path = shutil.which(_CHROMIUM)
+    with (
+        sync_playwright() as playwright,
+        playwright.chromium.launch(executable_path=path, args=as_root, timeout=_LAUNCH_LIMIT_MS) as opened,
+    ):
+        yield opened
+
+
+@pytest.fixture
+def visit(browser: Browser) -> Iterator[Visits]:
+    """Open files; a test whose page hangs is ended."""
+    with at_most(_TEST_LIMIT_S):
+        yield partial(_visited, browser)
 
 
 @contextmanager
-def visit(
-    browser: Browser, path: Path, *, width: int = 1440, scheme: str = "light", fragment: str = "", **settings: Any
-) -> Iterator[Visit]:
-    """Open a file in a context of its own, which has no network, and give it loaded."""
-    height = 844 if width < 800 else 800
-    context = browser.new_context(
-        viewport={"width": width, "height": height}, color_scheme=scheme, offline=True, **settings
-    )
-    context.set_default_timeout(_STEP_LIMIT_MS)
-    seen = Visit(page=context.new_page())
-    try:
-        _watch(seen, path.resolve().as_uri())
-        seen.page.goto(f"{path.resolve().as_uri()}{fragment}", wait_until="load")
-        yield seen
-    finally:
-        context.close()
+def _visited(
+    browser: Browser, path: Path, *, width: int = 1440, scheme: Any = "light", fragment: str = "", **settings: Any
+) -> Iterator[Page]:
+    """Give a file loaded, in a context of its own without a network; fails for all of it that nobody wants."""
+    viewport: Any = {"width": width, "height": 844 if width < 800 else 800}
+    address = path.resolve().as_uri()
+    with browser.new_context(viewport=viewport, color_scheme=scheme, offline=True, **settings) as context:
+        context.set_default_timeout(_STEP_LIMIT_MS)
+        page = context.new_page()
+        problems = _watch(page, address)
+        page.goto(f"{address}{fragment}", wait_until="load")
+        yield page
+        assert not problems, problems
 
 
-def _watch(seen: Visit, address: str) -> None:
+def _watch(page: Page, address: str) -> list[str]:
+    """Note messages of the console, errors of scripts, requests and dialogs in the order in which they come."""
+    problems: list[str] = []
+
     def refuse(route: Any) -> None:
         if route.request.url.partition("#")[0] == address:
             route.continue_()
         else:
-            seen.problems.append(f"asked for {route.request.url[:200]}")
+            problems.append(f"asked for {route.request.url[:200]}")
             route.abort()
 
     def dismiss(dialog: Any) -> None:
-        seen.problems.append(f"opened a dialog: {dialog.message}")
+        problems.append(f"opened a dialog: {dialog.message}")
         dialog.dismiss()
 
     def note(message: Any) -> None:
         if message.type in ("error", "warning", "assert"):
-            seen.problems.append(f"{message.type} on the console: {message.text}")
+            problems.append(f"{message.type} on the console: {message.text}")
 
-    seen.page.route("**/*", refuse)
-    seen.page.on("dialog", dismiss)
-    seen.page.on("console", note)
-    seen.page.on("pageerror", lambda error: seen.problems.append(f"a script failed: {error}"))
+    page.route("**/*", refuse)
+    page.on("dialog", dismiss)
+    page.on("console", note)
+    page.on("pageerror", lambda error: problems.append(f"a script failed: {error}"))
+    return problems
 
 
 @contextmanager
@@ -134,15 +125,3 @@ def at_most(seconds: int) -> Iterator[None]:
     finally:
         signal.alarm(0)
         signal.signal(signal.SIGALRM, before)
-
-
-def the_browser() -> Iterator[Browser]:
-    """Give the one browser of a module of tests; to be made a fixture there."""
-    with open_browser() as opened:
-        yield opened
-
-
-def a_limit() -> Iterator[None]:
-    """End a test whose page hangs; to be made a fixture."""
-    with at_most(_TEST_LIMIT_S):
-        yield

@@ -32,8 +32,6 @@ _HEADINGS = """
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """A case in its table."""
-
     anchor: str
     kind: str
     outcome: str
@@ -45,12 +43,10 @@ class Row:
 
 
 def all_rows(page: Page) -> tuple[Row, ...]:
-    """Return the rows of all tables in the order of the page."""
     return tuple(Row(**{**each, "cells": tuple(each["cells"])}) for each in page.evaluate(_ROWS))
 
 
 def shown_anchors(page: Page) -> list[str]:
-    """Return the cases that can be seen, in their order."""
     return [row.anchor for row in all_rows(page) if row.is_shown]
 
 
@@ -64,14 +60,12 @@ def choose(page: Page, *, text: str = "", kind: str = "", outcome: str = "") -> 
 
 
 def table_of(page: Page, kind: str) -> Locator:
-    """Return the table of a kind, whatever its name is."""
     tables = page.locator(".kind-table")
     kinds = tables.evaluate_all("all => all.map((each) => each.dataset.kind)")
     return tables.nth(kinds.index(kind))
 
 
 def headings(page: Page, kind: str) -> list[str]:
-    """Return the titles of the columns that can be sorted by."""
     return list(page.evaluate(_HEADINGS, kind))
 
 
@@ -83,7 +77,6 @@ def sort_by(page: Page, kind: str, title: str) -> list[str]:
 
 
 def body_of(page: Page, case_id: str) -> Locator:
-    """Return the part of a table that is a case's."""
     return by_id(page, case_anchor(case_id))
 
 
@@ -94,11 +87,9 @@ def by_id(page: Page, element_id: str) -> Locator:
 
 
 def open_details(page: Page, case_ids: Sequence[str]) -> None:
-    """Open cases by a click each."""
     for case_id in case_ids:
         body_of(page, case_id).locator("summary").first.click()
 
 
 def overflow_px(page: Page) -> int:
-    """Return by how much the page is wider than its window."""
     return int(page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth"))

@@ -25,17 +25,14 @@ def usual_run() -> RunFile:
 
 
 def stored_baseline_run() -> RunFile:
-    """Return a run that was compared with a stored baseline."""
     return synthetic_run(n_cases=N_CASES, against=None)
 
 
 def empty_run() -> RunFile:
-    """Return a run that measured nothing."""
     return replace(synthetic_run(n_cases=0), attribution=NO_ATTRIBUTION)
 
 
 def one_case_run() -> RunFile:
-    """Return a run of one phase, which regressed."""
     return synthetic_run(n_cases=1, n_regressed=1)
 
 
@@ -45,12 +42,10 @@ def new_run() -> RunFile:
 
 
 def undecided_run() -> RunFile:
-    """Return a run in pairs that decided nothing."""
     return _retold(synthetic_run(n_cases=N_CASES, n_regressed=0), _as_undecided)
 
 
 def improved_run() -> RunFile:
-    """Return a run in which cases improved and nothing else happened."""
     return _retold(synthetic_run(n_cases=N_CASES, n_regressed=0), _as_improved)
 
 
@@ -89,7 +84,6 @@ def write_report(folder: Path, run: RunFile, observation: Observation = NO_OBSER
 
 
 def sort_report(folder: Path, name: str) -> Path:
-    """Make the page of a sort of run."""
     make, is_observed = SORTS[name]
     run = make()
     return write_report(folder, run, synthetic_observation(run) if is_observed else NO_OBSERVATION)

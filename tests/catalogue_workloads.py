@@ -11,7 +11,6 @@ from perfsuite.workload.weights import Weights, resolve
 
 
 def catalogue_weights(name: str) -> Weights:
-    """Describe weights of the catalogue."""
     return resolve(name, cache_dir=Path("/nowhere"))
 
 

@@ -34,14 +34,12 @@ def refused(capsys: Streams) -> Refused:
 
 
 def printed(answer: Answer, capsys: Streams) -> str:
-    """What people read of an answer."""
     capsys.readouterr()
     give(answer, argparse.Namespace(json=False))
     return capsys.readouterr().out
 
 
 def plain_of(answer: Answer) -> Any:
-    """What programs read of an answer, through JSON and back."""
     return json.loads(json.dumps(answer.plain(), allow_nan=False))
 
 

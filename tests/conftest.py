@@ -72,7 +72,7 @@ _EBPF = "traces_with_ebpf"
 _BOARDS = "runs_on_a_board"
 _BOARD_FIXTURES = {"requires_board", "requires_loopback_board"}
 
-#: What the needs of 'make test' leave out, or what takes seconds to start: boards of namespaces, a farm, a browser, Arm.
+#: What takes seconds to start, or 'make test' does not install: boards of namespaces, a farm, a browser, Arm.
 _LONG_FIXTURES = {"requires_board", "farm", "browser", "arm_root", "arm_bundle", "requires_emulator"}
 
 #: The tests that are counted at the end, by their marker, since their absence must not pass in silence: what they do.

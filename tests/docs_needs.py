@@ -108,7 +108,6 @@ class Shelf:
 
 
 def _value(word: str) -> str:
-    """Return what an option is given, or the word itself."""
     return word.split("=", 1)[-1]
 
 

@@ -21,8 +21,6 @@ _COMMENT = re.compile(r"<!--\s*(needs|file):\s*(.*?)\s*-->")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fence:
-    """A fenced block, and what the comments right above it say."""
-
     page: str
     #: Of its first line, from 1 on.
     line: int
@@ -46,7 +44,6 @@ class Command:
 
     @property
     def place(self) -> str:
-        """Where it stands, for messages."""
         return f"{self.page}:{self.line}"
 
 
@@ -56,12 +53,10 @@ def page_paths() -> tuple[Path, ...]:
 
 
 def page_name(path: Path) -> str:
-    """Name a page as seen from the root."""
     return path.relative_to(ROOT).as_posix()
 
 
 def fences(text: str, page: str) -> tuple[Fence, ...]:
-    """Return the fences of a page's text, in their order."""
     found, comments = [], ""
     for token in MarkdownIt("commonmark").parse(text):
         if token.type == "html_block":

@@ -24,8 +24,6 @@ _Told = Iterable[tuple[Fence, tuple[tuple[Command, frozenset[str]], ...]]]
 
 
 class PageError(Exception):
-    """A command of a page did not end or print as shown."""
-
     def __init__(self, command: Command, why: str, ran: Ran) -> None:
         super().__init__(f"{command.place}: $ {command.text}\n{why}\n{ran.output}")
         #: Whether the output says that something else had the processors.
@@ -33,7 +31,6 @@ class PageError(Exception):
 
 
 def runnable(page: _Told) -> Iterator[Command]:
-    """Yield the commands of a page that need nothing."""
     return (command for _, found in page for command, needs in found if not needs)
 
 

@@ -7,7 +7,6 @@ import shlex
 import shutil
 import signal
 import subprocess
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -37,8 +36,6 @@ exit "$status"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ran:
-    """How a command ended, and what it printed on both its outputs."""
-
     status: int
     output: str
 
@@ -93,7 +90,11 @@ def make_sandbox(folder: Path, home: Path) -> Sandbox:
     sandbox = _empty_sandbox(folder, home)
     (sandbox.root / "tests").mkdir(parents=True)
     for part in _PARTS:
-        _copy(ROOT / part, sandbox.root / part)
+        if (ROOT / part).is_dir():
+            ignored = shutil.ignore_patterns("__pycache__", "host")
+            shutil.copytree(ROOT / part, sandbox.root / part, ignore=ignored)
+        else:
+            shutil.copy2(ROOT / part, sandbox.root / part)
     (sandbox.root / ".venv").symlink_to(ROOT / ".venv")
     return sandbox
 
@@ -127,15 +128,8 @@ def _empty_sandbox(folder: Path, home: Path) -> Sandbox:
     return sandbox
 
 
-def files_of(sandbox_parts: Iterable[str] = _PARTS) -> set[str]:
+def files_of() -> set[str]:
     """List the files that are there from the start, as the commands name them."""
-    paths = [ROOT / part for part in sandbox_parts]
+    paths = [ROOT / part for part in _PARTS]
     found = [each for path in paths for each in (path.rglob("*") if path.is_dir() else [path])]
     return {each.relative_to(ROOT).as_posix() for each in found if each.is_file()}
-
-
-def _copy(source: Path, target: Path) -> None:
-    if source.is_dir():
-        shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__", "host"))
-    else:
-        shutil.copy2(source, target)

@@ -52,7 +52,6 @@ def complaint(text: str) -> str | None:
 
 
 def is_ours(text: str) -> bool:
-    """Whether anything in a command line is looked at by a parser."""
     return any(_checker(_unwrapped(command))[1] is not _pass for command in simple_commands(text))
 
 
@@ -174,7 +173,6 @@ def _command_parser() -> argparse.ArgumentParser:
 
 @cache
 def _pytest_parser() -> pytest.Parser:
-    """Return pytest's parser with the options of all installed plugins."""
     config = get_config()
     config.pluginmanager.load_setuptools_entrypoints("pytest11")
     add_short_names(config._parser, [])

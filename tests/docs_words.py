@@ -27,7 +27,6 @@ def words(text: str) -> list[str]:
 
 
 def is_assignment(word: str) -> bool:
-    """Whether a word sets a variable."""
     return _ASSIGNMENT.match(word) is not None
 
 

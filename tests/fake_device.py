@@ -56,6 +56,7 @@ from perfsuite.records.observation import Observation
 from perfsuite.report.run_file import RunFile, read_run_file
 from tests.conftest import STORED_MODEL
 from tests.fake_opencl import FakeOpenCl, replace_opencl
+from tests.synthetic_opencl_backend import opencl_device
 from tests.synthetic_roofline import bandwidth_ceiling, compute_ceiling, independent_rate, memory_record
 
 for _plugin in entry_points(group="pytest11"):  # each run loads them all, and labgrid's takes most of a second
@@ -71,9 +72,7 @@ CEILINGS = {
     "bandwidths": [
         {
             "working_set_bytes": size,
-            "read_bytes_per_s": rate,
-            "copy_bytes_per_s": rate,
-            "triad_bytes_per_s": rate,
+            **dict.fromkeys(("read_bytes_per_s", "copy_bytes_per_s", "triad_bytes_per_s"), rate),
         }
         for size, rate in ((10**6, 4e11), (10**7, 2e11), (10**8, 5e10))
     ],
@@ -98,20 +97,6 @@ _PART_NS = {
 _PARTS = {
     Door.CALLS: (Part.BATCH, Part.DECODE, Part.LOGITS, Part.SAMPLING, Part.DETOKENIZE),
     Door.COMPLETION: (Part.BATCH, Part.DECODE, Part.SAMPLING, Part.DETOKENIZE),
-}
-
-_DEVICE = {
-    "platform_index": 0,
-    "device_index": 0,
-    "platform_name": "A platform",
-    "platform_version": "OpenCL 3.0",
-    "device_name": "A device",
-    "device_version": "OpenCL 3.0",
-    "driver_version": "1.2",
-    "type": "cpu",
-    "compute_units": 2,
-    "global_memory_bytes": 2**30,
-    "local_memory_bytes": 2**15,
 }
 
 
@@ -155,7 +140,6 @@ class FakeDevice:
     _random: random.Random = field(default_factory=lambda: random.Random(3))
 
     def run(self, plan: Plan, **_: object) -> dict[str, Any]:
-        """Return what a worker would send."""
         if isinstance(plan, GraphsPlan):
             raise MeasurementError("this release of llama.cpp cannot say a graph")
         self.plans.append(plan)
@@ -182,7 +166,6 @@ class FakeDevice:
         return {"engine": record.to_plain(), **self._circumstances()}
 
     def memory(self, workload: LlamaWorkload, _: LlamaPlan, __: Board) -> MemoryRecord:
-        """Return the memory of a workload's process."""
         self.remembered.append(workload.prefix)
         usual = memory_record(weights=workload.weights.name, scenario=workload.scenario.name)
         peak_bytes = round(usual.peak.predicted_bytes * self.memory_ratio)
@@ -191,16 +174,11 @@ class FakeDevice:
     def _survey(self, plan: SurveyPlan) -> dict[str, Any]:
         if self.survey_error:
             raise self.survey_error
-        counts = sorted({plan.n_threads, *plan.thread_counts})
-        found = [
-            ceiling
-            for count in counts
-            for ceiling in (
-                *(bandwidth_ceiling(rate, held, n_threads=count) for held, rate in ((10**6, 4e11), (10**7, 5e10))),
-                compute_ceiling(4e11, n_threads=count),
-                compute_ceiling(1.6e12, kind="int8", n_threads=count),
-            )
-        ]
+        found = []
+        for count in sorted({plan.n_threads, *plan.thread_counts}):
+            levels = ((10**6, 4e11), (10**7, 5e10))
+            found += [bandwidth_ceiling(rate, held, n_threads=count) for held, rate in levels]
+            found += [compute_ceiling(4e11, n_threads=count), compute_ceiling(1.6e12, kind="int8", n_threads=count)]
         return {"ceilings": [each.to_plain() for each in found], "contention": dict(QUIET)}
 
     def _opencl_ceilings(self, plan: OpenClCeilingsPlan) -> dict[str, Any]:
@@ -269,7 +247,8 @@ class FakeDevice:
     def _devices(self, _: DevicesPlan) -> dict[str, Any]:
         if self.opencl_error:
             raise self.opencl_error
-        return {"chosen": dict(_DEVICE), "devices": [dict(_DEVICE)]}
+        device = opencl_device().to_plain()
+        return {"chosen": device, "devices": [device]}
 
     def _kernels(self, plan: KernelPlan) -> dict[str, Any]:
         if self.kernel_error:
@@ -387,25 +366,20 @@ def fake_device(
 
 @dataclass
 class HostRuns:
-    """Runs of the plugin on a fake device; each leaves its files in the folder ``run``."""
-
     pytester: pytest.Pytester
     device: FakeDevice
     #: The arguments that all runs of a module have.
     usual: tuple[str, ...] = ()
 
     def __call__(self, *arguments: str, model: str = STORED_MODEL) -> pytest.RunResult:
-        """Run the plugin with more arguments."""
         fixed = ("--device=host", f"--model={model}", "--perf-dir=run", "-p", "no:cacheprovider")
         return self.pytester.runpytest_inprocess(*fixed, *self.usual, *arguments)
 
     def plain(self) -> dict[str, Any]:
-        """Return what the last run's file holds."""
         run: dict[str, Any] = json.loads((self.pytester.path / "run" / "run.json").read_text())
         return run
 
     def file(self) -> RunFile:
-        """Return the last run's file as it is read."""
         return read_run_file(self.pytester.path / "run")
 
     def cases(self, kind: str = "") -> dict[str, dict[str, Any]]:
@@ -413,7 +387,6 @@ class HostRuns:
         return {case["id"]: case for case in self.plain()["cases"] if kind in ("", case["kind"])}
 
     def outcomes(self) -> set[str]:
-        """Return the outcomes of the last run's cases."""
         return {case["outcome"] for case in self.cases().values()}
 
 
@@ -431,7 +404,6 @@ def without_engines(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def fake_opencl(fake_device: FakeDevice, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> FakeOpenCl:
-    """Replace the engine's OpenCL backend, on a device whose workers are replaced."""
     fake = FakeOpenCl(folder=tmp_path)
     replace_opencl(fake, monkeypatch)
     return fake

@@ -58,14 +58,12 @@ class FakeOpenCl:
     _random: random.Random = field(default_factory=lambda: random.Random(5))
 
     def set_up(self, _: Engine, platform: str | None, __: Path) -> OpenClBackend:
-        """Return the backend."""
         self.platforms.append(platform)
         if self.set_up_error:
             raise self.set_up_error
         return opencl_backend(self.folder / "opencl", self.kind, driver_version=self.driver_version)
 
     def learn(self, plan: LlamaPlan, _: OpenClBackend, __: Board, *, announce: Any, **where: Any) -> KernelMapping:
-        """Return the mapping."""
         self.learnt_plans.append(plan)
         announce("learning")
         if self.mapping_error:
@@ -88,13 +86,11 @@ class FakeOpenCl:
         return tuple(role for name, role in pairs if kernel in (None, name))
 
     def workload(self, plan: LlamaPlan) -> LlamaWorkload:
-        """Return what a plan runs."""
         scenario = find_scenario(f"p{plan.n_prompt}-g{plan.n_gen}")
         return llama_workload(resolve(STORED_MODEL, cache_dir=self.folder), scenario, flash_attn=plan.flash_attn)
 
 
 def replace_opencl(fake: FakeOpenCl, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the plugin run on the made-up device."""
     monkeypatch.setattr("perfsuite.measure.opencl_backend.set_up_opencl", fake.set_up)
     monkeypatch.setattr(engine_opencl, "learnt_mapping", fake.learn)
     others = launch.run_worker

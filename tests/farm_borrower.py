@@ -17,7 +17,6 @@ from perfsuite.errors import PerfsuiteError
 
 
 def main() -> int:
-    """Borrow a board, and hold it."""
     parser = argparse.ArgumentParser()
     parser.add_argument("coordinator")
     parser.add_argument("kind")

@@ -24,8 +24,6 @@ _NO_FORK = ("env", "GRPC_ENABLE_FORK_SUPPORT=0")
 
 
 class Farm:
-    """A coordinator with its exporter."""
-
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._n_places = 0
@@ -55,7 +53,6 @@ class Farm:
         self._stack.close()
 
     def client(self, user: str = "somebody") -> Client:
-        """Return a client of a name."""
         return Client(request=FarmRequest(coordinator=self.coordinator), holder=Holder(host="desk", user=user))
 
     def add_board(self, kind: str) -> str:
@@ -67,11 +64,9 @@ class Farm:
         return name
 
     def place(self, name: str) -> Place:
-        """Return a place as it is now."""
         return next(place for place in places(self.client()) if place.name == name)
 
     def is_free(self, name: str) -> bool:
-        """Whether a place is neither locked nor reserved."""
         place = self.place(name)
         return place.holder is None and place.token is None
 

@@ -16,7 +16,6 @@ def places(plain: Any, *, of_lists: int | None = None, above: tuple[Any, ...] = 
 
 
 def with_value(plain: Any, place: tuple[Any, ...], value: Any) -> Any:
-    """Return the tree with a value in that place."""
     changed = copy.deepcopy(plain)
     within = changed
     for key in place[:-1]:

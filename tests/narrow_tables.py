@@ -22,7 +22,6 @@ _ISOLATES = re.compile("[\u2068\u2069]")
 
 
 def rendered(table: Table, width: int = WIDTH) -> list[str]:
-    """The lines of a table on a terminal of so many columns, without colours."""
     console = Console(file=io.StringIO(), width=width, color_system=None)
     for block in fitted(table, console):
         console.print(block)

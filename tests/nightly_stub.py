@@ -26,7 +26,6 @@ JUNIT = (
 
 
 def main() -> int:
-    """Do what the model says."""
     told = dict(word.lstrip("-").removeprefix("perf-").partition("=")[::2] for word in sys.argv[1:])
     model, folder = told["model"], Path(told["dir"])
     print(f"borrowing for {model}", flush=True)

@@ -34,7 +34,6 @@ PLAN = LlamaPlan(
 
 
 def claim(locks: Path) -> Claim:
-    """Say that a test wants the device."""
     return Claim(name="board", user="ada", host="desk", run_id="run-1", purpose="a test", lock_folder=str(locks))
 
 

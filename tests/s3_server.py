@@ -35,14 +35,12 @@ def running_s3(patch: pytest.MonkeyPatch) -> Iterator[str]:
 
 
 def make_bucket(endpoint: str, name: str) -> None:
-    """Make an empty bucket."""
     asked = urllib.request.Request(f"{endpoint}/{name}", method="PUT")
     with urllib.request.urlopen(asked, timeout=10):
         pass
 
 
 def forget_all(endpoint: str) -> None:
-    """Remove all buckets with what is in them."""
     asked = urllib.request.Request(f"{endpoint}/moto-api/reset", method="POST", data=json.dumps({}).encode())
     with urllib.request.urlopen(asked, timeout=10):
         pass

@@ -25,9 +25,9 @@ def lawful_ns(shape: OperatorShape) -> float:
     return float(shape.n_tokens**ROWS_POWER * summed)
 
 
-def points_of(shapes: Iterable[OperatorShape], law: Law = lawful_ns, *, n_rounds: int = 3) -> list[CalibrationPoint]:
+def points_of(shapes: Iterable[OperatorShape], law: Law = lawful_ns) -> list[CalibrationPoint]:
     """Measure shapes on a device that takes what the law says, in every round."""
-    return [CalibrationPoint(shape=shape, rounds_ns=(law(shape),) * n_rounds) for shape in shapes]
+    return [CalibrationPoint(shape=shape, rounds_ns=(law(shape),) * 3) for shape in shapes]
 
 
 def composition(
@@ -61,7 +61,6 @@ def calibration(
     fingerprint: Mapping[str, str] | None = None,
     n_threads: int = N_THREADS,
 ) -> Calibration:
-    """Gather a calibration; its points are those of the standard grid unless others are given."""
     return Calibration(
         n_threads=n_threads,
         engine="llama.cpp 1, build 0123456789abcdef",

@@ -37,7 +37,6 @@ _RATES = {"fp32_flops_per_s": 4e11, "int8_flops_per_s": 1.6e12, "f16_flops_per_s
 
 @cache
 def operators_of(name: str, n_prompt: int, phase: Phase) -> tuple[OperatorShape, ...]:
-    """List the operators that an architecture of the calibration computes."""
     weights = named_weights(name, cache_dir=Path("/nowhere"))
     assert weights is not None
     scenario = Scenario(name="own", n_prompt=n_prompt, n_gen=12, source="of the tests' own")

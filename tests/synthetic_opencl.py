@@ -30,7 +30,6 @@ EPOCH_NS = 172_800_000_000_000
 
 
 def queue(number: int = 1, *, device: int = 0, is_out_of_order: bool = False) -> TracedQueue:
-    """Return a queue of the first context."""
     return TracedQueue(queue=number, context=1, device=device, is_out_of_order=is_out_of_order, caller_profiles=False)
 
 
@@ -83,7 +82,6 @@ def trace(
 def timer_point(
     host_ns: int, clock: Clock, *, before_ns: int = 500, after_ns: int = 500, device: int = 0
 ) -> ClockPoint:
-    """Return a reading of the device's timer at a host time, between two readings of the host's clock."""
     return ClockPoint(
         device=device,
         source=ClockSource.TIMER,
@@ -93,23 +91,21 @@ def timer_point(
     )
 
 
-def drifting(*, offset_ns: int = 0, ppm: float = 0.0, since_ns: int = EPOCH_NS) -> Clock:
-    """Return a clock that is `offset_ns` ahead of the host's at `since_ns`, and loses `ppm` millionths on it."""
+def drifting(*, offset_ns: int = 0, ppm: float = 0.0) -> Clock:
+    """Return a clock that is `offset_ns` ahead of the host's at the epoch, and loses `ppm` millionths on it."""
 
     def clock(host_ns: int) -> int:
-        return host_ns + offset_ns - round((host_ns - since_ns) * ppm * 1e-6)
+        return host_ns + offset_ns - round((host_ns - EPOCH_NS) * ppm * 1e-6)
 
     return clock
 
 
-def steady_commands(
-    n: int, clock: Clock, *, period_ns: int = 100_000, call_ns: int = 2000, first_sequence: int = 0
-) -> list[Commands]:
+def steady_commands(n: int, clock: Clock, *, period_ns: int = 100_000, call_ns: int = 2000) -> list[Commands]:
     """Return launches at regular times, each queued in the middle of its call and over before the next."""
     return [
         command(
-            first_sequence + i,
-            at_ns := EPOCH_NS + (first_sequence + i) * period_ns,
+            i,
+            at_ns := EPOCH_NS + i * period_ns,
             [at_ns + call_ns // 2, at_ns + call_ns, at_ns + period_ns // 4, at_ns + period_ns // 2],
             clock=clock,
             call_ns=call_ns,
@@ -119,7 +115,6 @@ def steady_commands(
 
 
 def log_header(pid: int = 4711) -> bytes:
-    """Return the log's header."""
     return struct.pack("<8sIIq", b"PSCLLOG1", 24, pid, EPOCH_NS)
 
 
@@ -136,7 +131,6 @@ def text_record(kind: int, number: int, text: str) -> bytes:
 
 
 def command_records(commands: Commands) -> bytes:
-    """Return commands as the layer writes them."""
     prefix = struct.pack("<II", 5, 8 + COMMAND_DTYPE.itemsize)
     return b"".join(prefix + each.tobytes() for each in commands)
 
@@ -167,7 +161,6 @@ def log_bytes(source: OpenClTrace, *, is_ended: bool = True) -> bytes:
 
 
 def write_log(path: Path, source: OpenClTrace, *, is_ended: bool = True) -> Path:
-    """Write a trace as the layer would have."""
     path.write_bytes(log_bytes(source, is_ended=is_ended))
     return path
 

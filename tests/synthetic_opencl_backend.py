@@ -15,7 +15,6 @@ CONTENDED = {**QUIET, "others_ratio": 0.4}
 
 
 def opencl_device(kind: str = "cpu", *, driver_version: str = "1.2") -> OpenClDevice:
-    """Return a device of a type as OpenCL spells it: ``cpu`` or ``gpu``."""
     return OpenClDevice(
         platform_index=0,
         device_index=0,
@@ -43,10 +42,9 @@ def opencl_backend(folder: Path, kind: str = "cpu", *, driver_version: str = "1.
     )
 
 
-def plain_engine(folder: Path, build_id: str = "abc") -> Engine:
-    """Return an engine that was built without OpenCL."""
+def plain_engine(folder: Path) -> Engine:
     written(folder / "engine" / "libllama.so")
-    return Engine(library_dir=folder / "engine", include_dirs=(folder / "include",), build_id=build_id)
+    return Engine(library_dir=folder / "engine", include_dirs=(folder / "include",), build_id="abc")
 
 
 def written(path: Path) -> Path:

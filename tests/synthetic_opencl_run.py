@@ -19,7 +19,6 @@ GAP_NS, PASS_NS = 2000, 500_000
 
 
 def operators(workload: LlamaWorkload, phase: Phase) -> tuple[Operator, ...]:
-    """Return what a device computes of a phase."""
     return tuple(each for each in workload.graph(phase) if each.role != EMBEDDING_ROLE)
 
 
@@ -29,7 +28,6 @@ def kernel_of(operator: Operator) -> str:
 
 
 def mapping_of(workload: LlamaWorkload) -> KernelMapping:
-    """Return what learning the workload would give."""
     return KernelMapping(
         sequences=tuple(
             KernelSequence(

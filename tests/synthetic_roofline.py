@@ -27,9 +27,8 @@ FP32_FLOPS_PER_S, INT8_FLOPS_PER_S = 400e9, 1600e9
 SPREAD_RATIO = 0.1
 
 
-def rate(best_per_s: float, spread_ratio: float = SPREAD_RATIO, n_rounds: int = 5) -> Rate:
-    """Return a rate whose median round stays so far below the best."""
-    return Rate(best_per_s=best_per_s, median_per_s=best_per_s * (1 - spread_ratio), n_rounds=n_rounds)
+def rate(best_per_s: float, spread_ratio: float = SPREAD_RATIO) -> Rate:
+    return Rate(best_per_s=best_per_s, median_per_s=best_per_s * (1 - spread_ratio), n_rounds=5)
 
 
 def bandwidth_ceiling(
@@ -78,7 +77,6 @@ def ceilings(n_threads: int | None = N_THREADS, *, share: float = 1.0, **changes
 
 
 def survey(*thread_counts: int) -> Survey:
-    """Return the ceilings of the device with these numbers of threads; of two unless others are given."""
     counts = thread_counts or (N_THREADS,)
     return Survey(ceilings=tuple(each for count in counts for each in ceilings(count, share=count / N_THREADS)))
 
@@ -99,22 +97,12 @@ def part(**changes: Any) -> WorkPart:
 
 
 def work(*parts: WorkPart, counts_activations: bool = False) -> Work:
-    """Return work of these parts; of the usual one unless others are given."""
     return Work(parts=parts or (part(),), counts_activations=counts_activations)
 
 
-def bound_work(operational_intensity: float, traffic_bytes: int = 10**9) -> Work:
-    """Return work of 32-bit floats over memory with so many FLOPs a byte."""
-    flops = round(operational_intensity * traffic_bytes)
-    return work(
-        part(
-            type="f32",
-            flops=flops,
-            stored_bytes=traffic_bytes,
-            least_stored_bytes=traffic_bytes,
-            most_stored_bytes=traffic_bytes,
-        )
-    )
+def bound_work(operational_intensity: float) -> Work:
+    """Return work of 32-bit floats over memory with so many FLOPs a byte, of 10⁹ bytes."""
+    return work(part(type="f32", flops=round(operational_intensity * 10**9)))
 
 
 def subject(**changes: Any) -> Subject:
@@ -200,7 +188,6 @@ def independent_rate(**changes: Any) -> IndependentRate:
 
 
 def roofline_run(*rows: Row, **changes: Any) -> RooflineRun:
-    """Return a run of these rows; of a decode and a prefill unless others are given."""
     usual = RooflineRun(
         suite_version="1.2.3",
         recorded_at="2025-01-02T03:04:05+00:00",

@@ -77,7 +77,6 @@ def policy_table(**changes: Any) -> PolicyTable:
 
 
 def shape_policy(**changes: Any) -> ShapePolicy:
-    """Return a policy with a table of backends and one of tilings."""
     small, large = tilings((8, 64), (8,))
     tiled = policy_table(
         decides=Decision.TILING,
@@ -115,7 +114,6 @@ def tiling_question(**changes: Any) -> PolicyQuestion:
 
 
 def backend_question(**changes: Any) -> PolicyQuestion:
-    """Ask for the backend of a GEMV by its rows."""
     return tiling_question(**{"decides": Decision.BACKEND, "choices": BACKENDS, **changes})
 
 

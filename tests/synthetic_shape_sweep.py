@@ -38,12 +38,10 @@ def staircase(step: int) -> Callable[[ShapeCase], float]:
 
 
 def line(case: ShapeCase) -> float:
-    """A time that grows with n, without steps."""
     return _SIZE_NS * case.shape.of("n")
 
 
 def swept(setting: SweepSetting, meters: SimulatedMeters, *, n_rounds: int = 15, verifies: bool = False) -> ShapeSweep:
-    """Measure and analyse a sweep."""
     meter = meters.resident()
     found = measure_sweep(
         meter, setting.cases, n_rounds=n_rounds, seed=0, verifies=verifies, told=lambda stage, n_done, n_all: None

@@ -16,13 +16,11 @@ from perfsuite.workload.shapes.shape_case import TILES, ShapeCase, Subject, Tili
 
 
 def tiled(shape_id: str, *, tile: int = 64, vector: int = 8) -> ShapeCase:
-    """Return a case of the suite's own kernels."""
     tiling = Tiling(tile=tile, vector=vector)
     return ShapeCase(subject=Subject.TILED, shape=OperationShape.from_id(shape_id), tiling=tiling)
 
 
 def ggml(shape_id: str, subject: Subject = Subject.GGML_CPU) -> ShapeCase:
-    """Return a case of ggml's operators."""
     return ShapeCase(subject=subject, shape=OperationShape.from_id(shape_id))
 
 
@@ -40,7 +38,6 @@ def drawn_cases(count: int, *, seed: int = 0) -> list[ShapeCase]:
 
 
 def basis(meters: SimulatedMeters, **changes: Any) -> Basis:
-    """Return what the properties are judged with over a simulated device."""
     usual: dict[str, Any] = {
         "screen": Measurements(meters.resident()),
         "meters": meters,

@@ -31,7 +31,6 @@ def node(name: str, op: str, refused_by: tuple[str, ...] = (), *, rows: int = 1)
 
 
 def layer(number: int, *, rows: int = 1) -> tuple[Node, ...]:
-    """Return the nodes of a layer: two operators and a view."""
     return tuple(node(name.format(layer=number), op, refused, rows=rows) for name, op, refused in (NORM, VIEW, PRODUCT))
 
 

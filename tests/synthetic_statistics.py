@@ -17,37 +17,29 @@ Law = Callable[[int, int, int], int]
 STEP_NS = 1_000_000
 
 
-def product(name: str, k: int, m: int, n_tokens: int = 1, *, type: str = "q8_0") -> Node:
-    """Return a product of a matrix of k x m with the tokens."""
-    weights = tensor(f"blk.0.{name}.weight", (k, m), type=type)
+def product(name: str, k: int, m: int, n_tokens: int = 1) -> Node:
+    weights = tensor(f"blk.0.{name}.weight", (k, m), type="q8_0")
     return node("MUL_MAT", tensor(f"{name}-0", (m, n_tokens)), weights, tensor("x", (k, n_tokens)))
 
 
-def attention(n_positions: int, n_tokens: int = 1, n_heads: int = 9) -> Node:
+def attention(n_positions: int, n_tokens: int = 1) -> Node:
     """Return fused attention over so many positions of the cache."""
-    query = tensor("q", (64, n_tokens, n_heads))
+    query = tensor("q", (64, n_tokens, 9))
     cache = tensor("cache_k_l0 (view)", (64, n_positions, 3), type="f16", element_bytes=2)
     values = tensor("cache_v_l0 (view)", (64, n_positions, 3), type="f16", element_bytes=2)
-    return node("FLASH_ATTN_EXT", tensor("node_7", (64, n_heads, n_tokens)), query, cache, values)
+    return node("FLASH_ATTN_EXT", tensor("node_7", (64, 9, n_tokens)), query, cache, values)
 
 
 def norm(width: int = 64, n_tokens: int = 1) -> Node:
-    """Return a norm that is fused with its weight."""
     sources = (tensor("l_in", (width, n_tokens)), tensor("blk.0.attn_norm.weight", (width,)))
     return node("RMS_NORM", tensor("attn_norm-0", (width, n_tokens)), *sources, fused_op="MUL")
 
 
-def expert_product(layer: int, n_experts: int = 8, n_used: int = 2, n_tokens: int = 1) -> Node:
-    """Return a product with the experts of a layer."""
-    weights = tensor(f"blk.{layer}.ffn_gate_exps.weight", (64, 32, n_experts), type="q8_0")
+def expert_product(layer: int, n_used: int = 2, n_tokens: int = 1) -> Node:
+    weights = tensor(f"blk.{layer}.ffn_gate_exps.weight", (64, 32, 8), type="q8_0")
     ids = tensor(f"ffn_moe_topk-{layer}", (n_used, n_tokens), type="i32")
-    return node(
-        "MUL_MAT_ID",
-        tensor(f"ffn_moe_gate-{layer}", (32, n_used, n_tokens)),
-        weights,
-        tensor("x", (64, 1, n_tokens)),
-        ids,
-    )
+    made = tensor(f"ffn_moe_gate-{layer}", (32, n_used, n_tokens))
+    return node("MUL_MAT_ID", made, weights, tensor("x", (64, 1, n_tokens)), ids)
 
 
 def step_events(
@@ -87,7 +79,6 @@ def step_events(
 
 
 def law_trace(graph: Sequence[Node], n_steps: int, law: Law, *, n_tokens: int = 1, **fields: Any) -> EngineTrace:
-    """Return steps of one graph whose operators follow a law on two threads."""
     events = [each for number in range(n_steps) for each in step_events(number, law, len(graph), n_tokens=n_tokens)]
     return engine_trace(events, graphs=(tuple(graph),), **fields)
 

@@ -21,13 +21,12 @@ from .synthetic_opencl import EPOCH_NS, drifting, steady_commands, timer_point, 
 
 
 def workload() -> LlamaWorkload:
-    """Return what was run."""
     weights = resolve(STORED_MODEL, cache_dir=Path("/nowhere"))
     return llama_workload(weights, find_scenario("siso"), flash_attn=False)
 
 
-def kernel(name: str, total_ns: int, *, n: int = 4, share_ratio: float = 0.25) -> KernelStatistics:
-    """Return the statistics of a kernel whose launches are alike."""
+def kernel(name: str, total_ns: int, *, share_ratio: float = 0.25) -> KernelStatistics:
+    n = 4
     spread = Spread(total_ns=total_ns, median_ns=total_ns // n, p95_ns=total_ns // n)
     return KernelStatistics(
         name=name,
@@ -46,12 +45,10 @@ def kernel(name: str, total_ns: int, *, n: int = 4, share_ratio: float = 0.25) -
 
 
 def idle(ratio: float) -> IdleWindow:
-    """Return a window of a millisecond."""
     return IdleWindow(start_ns=0, end_ns=10**6, busy_ns=round((1 - ratio) * 10**6), n_left_out=0)
 
 
 def phase_view(phase: Phase, kernels: tuple[KernelStatistics, ...], *idle_ratios: float) -> PhaseView:
-    """Return one phase; each kernel computes an operator of its name."""
     return PhaseView(
         phase=phase,
         n_occurrences=len(idle_ratios),
@@ -63,21 +60,20 @@ def phase_view(phase: Phase, kernels: tuple[KernelStatistics, ...], *idle_ratios
     )
 
 
-def growth(name: str, slope_ns: float, *, width_ns: float = 1.0) -> KernelGrowth:
+def growth(name: str, slope_ns: float) -> KernelGrowth:
     """Return a kernel that takes 1000 ns at first and `slope_ns` more with each of ten steps."""
     return KernelGrowth(
         name=name,
         step_totals_ns=tuple(round(1000 + slope_ns * step) for step in range(11)),
         slope_ns_per_step=slope_ns,
-        lower_ns_per_step=slope_ns - width_ns,
-        upper_ns_per_step=slope_ns + width_ns,
+        lower_ns_per_step=slope_ns - 1.0,
+        upper_ns_per_step=slope_ns + 1.0,
         intercept_ns=1000.0,
         r_squared=0.75,
     )
 
 
 def horizon(steps: int, n_outcomes: int) -> HorizonErrors:
-    """Return the errors of forecasts so many steps ahead."""
     has = n_outcomes > 0
     return HorizonErrors(
         horizon=steps,
@@ -91,13 +87,11 @@ def horizon(steps: int, n_outcomes: int) -> HorizonErrors:
 
 
 def aligned() -> AlignedTrace:
-    """Return a trace whose device's clock is known."""
     clock = drifting(offset_ns=1000)
     return align(trace(steady_commands(20, clock), clock_points=[timer_point(EPOCH_NS, clock)]))
 
 
 def traced_view(*phases: PhaseView, complaint: str | None = None, **changed: object) -> TracedView:
-    """Return a run of these phases."""
     view: dict[str, object] = {"growth": (), "forecast_errors": (), "problems": (), **changed}
     return TracedView(
         engine_version="llama 1, ggml 1 abc",

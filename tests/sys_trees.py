@@ -18,7 +18,6 @@ UNWRITABLE = Path("/proc/sys/kernel/ostype")  # EACCES or EPERM, for root, too; 
 
 
 def plant(board: str, root: Path) -> Path:
-    """Make a board's tree below a folder, and return that."""
     text = FIELD / board / "tree.txt" if (FIELD / board).is_dir() else TREES / f"{board}.txt"
     for line in text.read_text(encoding="utf-8").splitlines():
         if line and not line.startswith("#"):
@@ -43,5 +42,4 @@ def put(root: Path, path: str, content: str | bytes | Path | None) -> Path:
 
 
 def governors(root: Path, pattern: str = "**/scaling_governor") -> list[str]:
-    """Return the governors that are set, in the order of their paths."""
     return [path.read_text().strip() for path in sorted(root.glob(pattern))]

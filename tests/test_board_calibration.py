@@ -13,17 +13,16 @@ import pytest
 
 from perfsuite.cli import main
 from perfsuite.device.fingerprint import host_fingerprint
-from perfsuite.device.lock import hold_lock, lock_holder
-from perfsuite.device.lock_owner import LockOwner
+from perfsuite.device.lock import lock_holder
 from perfsuite.expectation.timing.calibration import Calibration
 from perfsuite.measure.board.identity import board_identity
 from perfsuite.measure.calibration_store import find_calibration
 from perfsuite.measure.ceiling_store import stored_ceilings
 from perfsuite.measure.environment import environment_engine
 
+from .board_links import write_profile
 from .board_loopback import LoopbackBoard
 from .board_namespaces import ROOT
-from .board_runs import write_profile
 from .synthetic_calibration import N_THREADS
 
 #: The suite's Python on the board: its lock and its cache are in the board's home, and its workers follow a law.
@@ -45,7 +44,6 @@ _CALIBRATE = ("calibrate", "--device=bench", f"--threads={N_THREADS}", "--type=q
 
 @pytest.fixture
 def bench(loopback_board: LoopbackBoard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LoopbackBoard:
-    """Return a board with the suite, which is the device ``bench`` of a desk with a cache of its own."""
     home = loopback_board.home
     (home / "locks").mkdir()
     python, root = shlex.quote(sys.executable), shlex.quote(str(ROOT))
@@ -54,7 +52,7 @@ def bench(loopback_board: LoopbackBoard, tmp_path: Path, monkeypatch: pytest.Mon
     _script(home / ".local/share/perfsuite/venv/bin/python", agent + shlex.quote(_AGENT.format(home=str(home))))
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    write_profile(tmp_path, "bench", loopback_board.reach())
+    write_profile(tmp_path / "devices" / "bench.toml", loopback_board.reach())
     return loopback_board
 
 
@@ -96,26 +94,12 @@ def test_a_calibration_over_a_link_serves_the_runs_over_it(
 
 @pytest.mark.long
 def test_a_quick_calibration_is_made_on_the_board(bench: LoopbackBoard, tmp_path: Path) -> None:
-    """The first run over the link makes it there and keeps it here, and the next one has it."""
     assert _header("test_phase").startswith("a quick calibration, which is made before")
     (kept,) = (tmp_path / "cache" / "perfsuite" / "calibrations").iterdir()
     found = Calibration.from_plain(json.loads(kept.read_text()))
     assert found.is_quick
     assert _header().startswith(f"a quick calibration of {found.recorded_at}")
     assert not list(bench.home.glob("cache/perfsuite/calibrations/*"))
-
-
-def test_a_board_that_somebody_has_is_not_calibrated(
-    bench: LoopbackBoard, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    """The board's own lock decides: one line says who has it, and nothing is stored."""
-    anna = LockOwner.here(user="anna", host="desk", run_id="anna", purpose="pytest --device=bench")
-    with hold_lock(anna, folder=bench.home / "locks"):
-        assert main([*_CALIBRATE]) == 2
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert re.fullmatch(r"perfsuite: error: bench: held by anna from desk .*\n", err)
-    assert not (tmp_path / "cache" / "perfsuite" / "calibrations").exists()
 
 
 def test_an_address_leads_elsewhere_than_the_profile(bench: LoopbackBoard, capsys: pytest.CaptureFixture[str]) -> None:

@@ -14,6 +14,7 @@ import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import platformdirs
@@ -34,6 +35,7 @@ from .board_namespaces import NamespaceBoard
 from .board_runs import AGENT, LIMIT_S, NOTHING, Desk, EndedRun, awaited_free, in_replicate, is_let_go, kill_worker
 from .cli.test_ingest import own_engine
 from .farm_daemons import awaited
+from .sys_trees import put
 
 #: The governor that a board has, and the one that the desks' profile asks for.
 SAVING, ASKED = "schedutil", "performance"
@@ -42,32 +44,31 @@ SAVING, ASKED = "schedutil", "performance"
 GOOD, FAILED, INTERRUPTED, REFUSED, NOTHING_RUN, NOTHING_JUDGED = 0, 1, 2, 4, 5, 10
 
 
-def plant_governor(root: Path) -> Path:
-    """Make a tree of ``/sys`` with the control of one frequency; return the governor's file."""
-    policy = root / "devices" / "system" / "cpu" / "cpufreq" / "policy0"
-    policy.mkdir(parents=True)
-    (policy / "scaling_available_governors").write_text(f"{ASKED} {SAVING}\n")
-    (policy / "scaling_governor").write_text(f"{SAVING}\n")
-    processor = root / "devices" / "system" / "cpu" / "cpu0"
-    processor.mkdir()
-    (processor / "cpufreq").symlink_to("../cpufreq/policy0")
-    return policy / "scaling_governor"
-
-
 class Bench:
-    """A board with a governor, and a desk."""
-
     def __init__(self, board: NamespaceBoard, governor: Path, desk: Desk) -> None:
         self.board, self.desk, self._governor = board, desk, governor
 
     @property
     def governor(self) -> str:
-        """The board's governor now."""
         return self._governor.read_text().strip()
 
     def reset_governor(self) -> None:
         """Do what a kernel does when it starts."""
         self._governor.write_text(f"{SAVING}\n")
+
+    def broken(self, n_replicates: int, at: int, fault: Callable[[], object]) -> EndedRun:
+        """Run to the end, with a fault while a replicate is measured."""
+        run = self.desk.start(f"--perf-replicates={n_replicates}")
+        in_replicate(run, self.board, at)
+        fault()
+        return run.end()
+
+    def interrupted(self, ended: EndedRun) -> None:
+        """See that a run was interrupted, and kept what it had measured."""
+        assert ended.status == INTERRUPTED, ended.output
+        assert ended.record is not None
+        assert ended.record["interrupted"]
+        assert min(ended.sample_counts) >= 2
 
     def await_rest(self) -> None:
         """Wait until nobody has the board, and see that it is as before."""
@@ -77,13 +78,12 @@ class Bench:
         """See that a next run has the board without any step in between, and that all is as before afterwards."""
         self.await_rest()
         ended = self.desk.run("--perf-replicates=1") if measures else self.desk.run(*NOTHING)
-        expected = (NOTHING_JUDGED_EXIT, [], {1}) if measures else (NOTHING_RUN, [], set())
-        assert (ended.status, ended.errors, ended.sample_counts) == expected, ended.output
+        status, counts = (NOTHING_JUDGED_EXIT, {1}) if measures else (NOTHING_RUN, set[int]())
+        assert (ended.status, ended.errors, ended.sample_counts) == (status, [], counts), ended.output
         assert is_let_go(self.board)
         assert self.governor == SAVING
 
     def mend(self) -> None:
-        """Undo what a test that failed may have left."""
         self.desk.clear()
         self.board.kill(AGENT)
         self.board.free_disk()
@@ -94,9 +94,11 @@ class Bench:
 
 @pytest.fixture(scope="module")
 def shared(requires_board: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[NamespaceBoard, Path]]:
-    """Give a board with the suite and a governor, which the tests here share, and the governor's file."""
+    """Give a board with the suite and the control of one frequency, and the file of its governor."""
     tree = tmp_path_factory.mktemp("sys")
-    governor = plant_governor(tree)
+    governor = put(tree, "devices/system/cpu/cpufreq/policy0/scaling_governor", SAVING)
+    put(tree, "devices/system/cpu/cpufreq/policy0/scaling_available_governors", f"{ASKED} {SAVING}")
+    put(tree, "devices/system/cpu/cpu0/cpufreq", Path("../cpufreq/policy0"))
     board = NamespaceBoard(sys_tree=tree)
     try:
         board.link_suite()
@@ -107,7 +109,6 @@ def shared(requires_board: None, tmp_path_factory: pytest.TempPathFactory) -> It
 
 @pytest.fixture
 def bench(shared: tuple[NamespaceBoard, Path], tmp_path: Path) -> Iterator[Bench]:
-    """Give the shared board with a desk of this test's own."""
     board, governor = shared
     made = Bench(board, governor, Desk(folder=tmp_path, reach=board.reach()))
     yield made
@@ -115,7 +116,6 @@ def bench(shared: tuple[NamespaceBoard, Path], tmp_path: Path) -> Iterator[Bench
 
 
 def only_error(ended: EndedRun) -> str:
-    """Return the one line that says what went wrong."""
     (line,) = ended.errors
     assert "Traceback" not in ended.output
     return line
@@ -137,7 +137,6 @@ def test_a_board_has_the_cases_of_a_local_run(bench: Bench) -> None:
     bench.await_rest()
 
 
-@pytest.mark.long
 @pytest.mark.measures
 def test_the_baselines_build_runs_on_a_board_without_openmp(
     start_board: Callable[..., NamespaceBoard], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -164,43 +163,58 @@ def test_the_baselines_build_runs_on_a_board_without_openmp(
         desk.clear()
 
 
-def test_a_link_that_comes_back_costs_nothing(bench: Bench) -> None:
-    """A run whose link is cut goes on when it is fixed in time, and notes it; every replicate is there."""
-    run = bench.desk.start()
-    in_replicate(run, bench.board, 2)
+def cut_and_mended(bench: Bench) -> None:
+    """Cut the link, and fix it in time."""
     bench.board.link_down()
-    run.until("trying to reach it again")
+    bench.desk.runs[-1].until("trying to reach it again")
     bench.board.link_up()
-    ended = run.end()
-    assert (ended.has_gone_well, ended.errors, ended.sample_counts) == (True, [], {3}), ended.output
+
+
+def kill_agent(bench: Bench) -> None:
+    """Kill the agent alone: the run goes on with another one, which restores what the first has set."""
+    assert bench.board.kill(AGENT) == 1
+
+
+def reboot(bench: Bench, *, cut: bool) -> None:
+    """Start the board anew, whether the desk hears of it or not."""
+    bench.reset_governor()
+    bench.board.reboot(cut=cut)
+
+
+@pytest.mark.parametrize(
+    ("n_replicates", "fault"),
+    [(3, cut_and_mended), (6, kill_agent), (4, partial(reboot, cut=True)), (4, partial(reboot, cut=False))],
+    ids=["link", "agent", "reboot unheard", "reboot"],
+)
+def test_a_link_that_comes_back_costs_nothing(bench: Bench, n_replicates: int, fault: Callable[[Bench], None]) -> None:
+    """The run goes on, and notes it; every replicate is there."""
+    ended = bench.broken(n_replicates, 2, partial(fault, bench))
+    assert (ended.has_gone_well, ended.errors, ended.sample_counts) == (True, [], {n_replicates}), ended.output
     assert "the link was lost and came back" in ended.notes
     bench.require_next_run()
 
 
-@pytest.mark.long
 def test_a_link_that_stays_away_ends_the_run(bench: Bench) -> None:
     """What was measured until a link was cut is kept as of an interrupted run; the board restores itself meanwhile."""
-    run = bench.desk.start("--perf-replicates=50")
-    in_replicate(run, bench.board, 3)
-    bench.board.link_down()
-    ended = run.end()
+    ended = bench.broken(50, 3, bench.board.link_down)
     bench.await_rest()
     bench.board.link_up()
-    assert ended.status == INTERRUPTED, ended.output
+    bench.interrupted(ended)
     assert bench.board.address in only_error(ended)
-    assert ended.record is not None
-    assert ended.record["interrupted"]
-    assert min(ended.sample_counts) >= 2
     bench.require_next_run()
 
 
-@pytest.mark.long
+def test_an_interrupt_keeps_what_was_measured(bench: Bench) -> None:
+    """Ctrl-C ends a run on a board at once, with the replicates before it, and the board is as before."""
+    ended = bench.broken(50, 3, lambda: bench.desk.runs[-1].interrupt())
+    bench.interrupted(ended)
+    assert ended.errors == []
+    bench.require_next_run()
+
+
 def test_a_worker_that_is_killed_is_told(bench: Bench) -> None:
     """A worker that is killed on the board makes its cases INVALID, with the samples before it, and the run fail."""
-    run = bench.desk.start("--perf-replicates=50")
-    in_replicate(run, bench.board, 3)
-    kill_worker(bench.board)
-    ended = run.end()
+    ended = bench.broken(50, 3, lambda: kill_worker(bench.board))
     assert ended.status == FAILED, ended.output
     assert "SIGKILL" in only_error(ended)
     assert ended.outcomes == {"invalid"}
@@ -208,19 +222,6 @@ def test_a_worker_that_is_killed_is_told(bench: Bench) -> None:
     bench.require_next_run()
 
 
-@pytest.mark.long
-def test_an_agent_that_is_killed_is_followed_by_another(bench: Bench) -> None:
-    """Where the agent alone is killed, the run goes on with another one, which restores what the first has set."""
-    run = bench.desk.start("--perf-replicates=6")
-    in_replicate(run, bench.board, 2)
-    assert bench.board.kill(AGENT) == 1
-    ended = run.end()
-    assert (ended.has_gone_well, ended.errors, ended.sample_counts) == (True, [], {6}), ended.output
-    assert "the link was lost and came back" in ended.notes
-    bench.require_next_run()
-
-
-@pytest.mark.long
 def test_what_two_kills_leave_is_taken_over(bench: Bench) -> None:
     """Where agent and desk are killed at once, the next run takes the board, restores it, and says so."""
     run = bench.desk.start("--perf-replicates=50")
@@ -234,7 +235,6 @@ def test_what_two_kills_leave_is_taken_over(bench: Bench) -> None:
     bench.await_rest()
 
 
-@pytest.mark.long
 def test_a_desk_that_is_killed_leaves_a_free_board(bench: Bench) -> None:
     """After kill -9 of the desk's pytest the board restores and unlocks itself, and no worker goes on."""
     run = bench.desk.start("--perf-replicates=50")
@@ -246,36 +246,6 @@ def test_a_desk_that_is_killed_leaves_a_free_board(bench: Bench) -> None:
     bench.require_next_run()
 
 
-@pytest.mark.long
-def test_an_interrupt_keeps_what_was_measured(bench: Bench) -> None:
-    """Ctrl-C ends a run on a board at once, with the replicates before it, and the board is as before."""
-    run = bench.desk.start("--perf-replicates=50")
-    in_replicate(run, bench.board, 3)
-    run.interrupt()
-    ended = run.end()
-    assert ended.status == INTERRUPTED, ended.output
-    assert ended.record is not None
-    assert ended.record["interrupted"]
-    assert min(ended.sample_counts) >= 2
-    assert ended.errors == []
-    bench.require_next_run()
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("cut", [True, False])
-def test_a_board_that_reboots_is_measured_on(bench: Bench, cut: bool) -> None:
-    """A board that starts anew in the middle is taken again, whether the desk hears of it or not."""
-    run = bench.desk.start("--perf-replicates=4")
-    in_replicate(run, bench.board, 2)
-    bench.reset_governor()
-    bench.board.reboot(cut=cut)
-    ended = run.end()
-    assert (ended.has_gone_well, ended.errors, ended.sample_counts) == (True, [], {4}), ended.output
-    assert "the link was lost and came back" in ended.notes
-    bench.require_next_run()
-
-
-@pytest.mark.long
 def test_a_full_disk_is_told(bench: Bench) -> None:
     """A board without space is refused in one line that says so; with space again it is measured."""
     shutil.rmtree(bench.board.outside(".cache/perfsuite/models"), ignore_errors=True)
@@ -288,13 +258,9 @@ def test_a_full_disk_is_told(bench: Bench) -> None:
     bench.require_next_run(measures=True)
 
 
-@pytest.mark.long
 def test_a_disk_that_fills_up_costs_nothing_measured(bench: Bench) -> None:
     """Where the disk fills up in the middle, what was measured is there, and the board is restored and free."""
-    run = bench.desk.start("--perf-replicates=6")
-    in_replicate(run, bench.board, 2)
-    bench.board.fill_disk()
-    ended = run.end()
+    ended = bench.broken(6, 2, bench.board.fill_disk)
     bench.await_rest()
     bench.board.free_disk()
     assert ended.status in (GOOD, FAILED, NOTHING_JUDGED), ended.output  # neighbours may leave all of it invalid
@@ -303,7 +269,6 @@ def test_a_disk_that_fills_up_costs_nothing_measured(bench: Bench) -> None:
     bench.require_next_run()
 
 
-@pytest.mark.long
 def test_a_step_of_the_clock_changes_nothing(
     shared: tuple[NamespaceBoard, Path],
     start_board: Callable[..., NamespaceBoard],
@@ -328,7 +293,6 @@ def test_a_step_of_the_clock_changes_nothing(
     awaited_free(board)
 
 
-@pytest.mark.long
 def test_a_file_whose_put_was_interrupted_is_put_again(bench: Bench) -> None:
     """A put of a GGUF file that is cut leaves no half of it; the next run puts it whole, and a third not again."""
     cache_dir = Path(platformdirs.user_cache_dir("perfsuite"))
@@ -350,7 +314,6 @@ def test_a_file_whose_put_was_interrupted_is_put_again(bench: Bench) -> None:
 
 
 def give_built(board: NamespaceBoard, to: NamespaceBoard) -> None:
-    """Let a board have what another one has built."""
     built = Path(".cache/perfsuite/native")
     if board.outside(built).is_dir():
         shutil.copytree(board.outside(built), to.outside(built))
@@ -382,7 +345,6 @@ def stop_copy(pid: int) -> None:
     awaited(killed, 20.0)
 
 
-@pytest.mark.long
 def test_two_runs_come_one_after_the_other(bench: Bench) -> None:
     """A second run is refused in one line that says who has the board; one that waits comes after the first."""
     first = bench.desk.start("--perf-replicates=15")
@@ -399,7 +361,6 @@ def test_two_runs_come_one_after_the_other(bench: Bench) -> None:
     bench.await_rest()
 
 
-@pytest.mark.long
 def test_a_run_on_a_farm(bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With --farm a run borrows its board, whose address the farm knows, measures there, and gives it back."""
     service = {"address": bench.board.address, "port": bench.board.reach().port, "username": "root"}

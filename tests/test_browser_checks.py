@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.browser_chromium import axe_violations
-
-from .browser_charts import seen_charts
-from .browser_chromium import a_limit, skip_without_browser, the_browser, visit
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Browser
-
-skip_without_browser()
+from .browser_charts import drawn_charts, seen_charts
+from .browser_chromium import Visits, axe_violations
 
 #: As strict as that of a report.
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
@@ -23,11 +16,7 @@ POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inli
 MARK = '<path class="k0" d="M10,10h80v20h-80Z" {style}></path>'
 LABEL = '<text x="{x}" y="60" fill="{fill}" font-size="12">label</text>'
 
-
 NO_MARK = "has a picture without a mark that can be seen"
-
-browser = pytest.fixture(scope="module")(the_browser)
-limit = pytest.fixture(autouse=True)(a_limit)
 
 
 def document(folder: Path, body: str, policy: str = POLICY) -> Path:
@@ -39,20 +28,17 @@ def document(folder: Path, body: str, policy: str = POLICY) -> Path:
     return path
 
 
-def chart(content: str, figure_style: str = "width: 300px") -> str:
-    """Return a figure with a picture of 200 x 80."""
+def chart(content: str) -> str:
     svg = f'<svg width="200" height="80" role="img" aria-label="a">{content}</svg>'
-    return f'<figure class="chart" id="one" style="margin: 0; {figure_style}">{svg}</figure>'
+    return f'<figure class="chart" id="one" style="margin: 0; width: 300px">{svg}</figure>'
 
 
-def test_a_page_in_order_has_no_problem(browser: Browser, tmp_path: Path) -> None:
+def test_a_page_in_order_has_no_problem(visit: Visits, tmp_path: Path) -> None:
     """A picture with a mark and a label, and a strict policy, is found without fault."""
     content = MARK.format(style='fill="#36c"') + LABEL.format(x=10, fill="#111")
-    with visit(browser, document(tmp_path, chart(content))) as seen:
-        charts = seen_charts(seen.page)
-        assert [(each.place, each.n_marks, each.defects) for each in charts] == [("one", 1, ())]
-        assert axe_violations(seen.page) == []
-        assert seen.problems == []
+    with visit(document(tmp_path, chart(content))) as page:
+        assert drawn_charts(page) == ["one"]
+        assert axe_violations(page) == []
 
 
 @pytest.mark.parametrize(
@@ -69,18 +55,21 @@ def test_a_page_in_order_has_no_problem(browser: Browser, tmp_path: Path) -> Non
         (MARK.format(style='fill="#36c"') + LABEL.format(x=10, fill="#ddd"), "writes 'label' too pale"),
     ],
 )
-def test_a_picture_without_visible_marks_is_found(browser: Browser, tmp_path: Path, content: str, defect: str) -> None:
+def test_a_picture_without_visible_marks_is_found(visit: Visits, tmp_path: Path, content: str, defect: str) -> None:
     """Nothing, ink as white as the paper, marks outside, words cut off or pale: each is a defect."""
-    with visit(browser, document(tmp_path, chart(content))) as seen:
-        assert [each.defects for each in seen_charts(seen.page)] == [(defect,)]
+    with visit(document(tmp_path, chart(content))) as page:
+        assert [each.defects for each in seen_charts(page)] == [(defect,)]
 
 
-def test_a_figure_that_stays_empty_is_found(browser: Browser, tmp_path: Path) -> None:
+def test_a_figure_that_stays_empty_is_found(visit: Visits, tmp_path: Path) -> None:
     """A figure that is shown and has no picture is a defect; a hidden one is none."""
     body = '<figure class="chart" id="one">a</figure>'
     hidden = '<details><summary>more</summary><figure class="chart" id="two">b</figure></details>'
-    with visit(browser, document(tmp_path, body + hidden)) as seen:
-        assert [(each.place, each.defects) for each in seen_charts(seen.page)] == [("one", ("has no picture",))]
+    with visit(document(tmp_path, body + hidden)) as page:
+        assert [(each.place, each.defects) for each in seen_charts(page)] == [("one", ("has no picture",))]
+
+
+IMAGE = "<img alt='a' src='https://example.invalid/a.png'>"
 
 
 @pytest.mark.parametrize(
@@ -90,23 +79,21 @@ def test_a_figure_that_stays_empty_is_found(browser: Browser, tmp_path: Path) ->
         ("<script>console.warn('odd')</script>", "warning on the console: odd"),
         ("<script>throw new Error('gone')</script>", "a script failed: gone"),
         ("<script>alert(1)</script>", "opened a dialog: 1"),
-        ("<img alt='a' src='https://example.invalid/a.png'>", "Content Security Policy"),
+        (IMAGE, "Content Security Policy"),
     ],
 )
-def test_what_goes_wrong_is_kept(browser: Browser, tmp_path: Path, body: str, problem: str) -> None:
-    """Messages of the console, errors, dialogs, and what the policy refuses are problems."""
-    with visit(browser, document(tmp_path, body)) as seen:
-        assert problem in "; ".join(seen.problems)
+def test_what_goes_wrong_is_found(visit: Visits, tmp_path: Path, body: str, problem: str) -> None:
+    with pytest.raises(AssertionError, match=problem), visit(document(tmp_path, body)):
+        pass
 
 
-def test_a_request_is_refused_and_kept(browser: Browser, tmp_path: Path) -> None:
-    """Where the policy lets a request pass, it is a problem and does not leave the browser."""
-    body = "<img alt='a' src='https://example.invalid/a.png'>"
-    with visit(browser, document(tmp_path, body, policy="default-src *")) as seen:
-        assert "asked for https://example.invalid/a.png" in seen.problems
+def test_a_request_is_refused_and_found(visit: Visits, tmp_path: Path) -> None:
+    """Where the policy lets a request pass, it does not leave the browser."""
+    page = document(tmp_path, IMAGE, policy="default-src *")
+    with pytest.raises(AssertionError, match=re.escape("asked for https://example.invalid/a.png")), visit(page):
+        pass
 
 
-def test_axe_finds_pale_words(browser: Browser, tmp_path: Path) -> None:
-    """Words that are hard to read are reported with their place."""
-    with visit(browser, document(tmp_path, "<p style='color: #ccc'>pale</p>")) as seen:
-        assert [each.split(":")[0] for each in axe_violations(seen.page)] == ["color-contrast"]
+def test_axe_finds_pale_words(visit: Visits, tmp_path: Path) -> None:
+    with visit(document(tmp_path, "<p style='color: #ccc'>pale</p>")) as page:
+        assert [each.split(":")[0] for each in axe_violations(page)] == ["color-contrast"]

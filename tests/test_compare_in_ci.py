@@ -24,12 +24,16 @@ from markdown_it import MarkdownIt
 from perfsuite.measure.engine import find_engine
 
 from .docs_pages import ROOT
+from .test_farm_examples import GITLAB, complaints
 
 ACTION, COMMENTING = ROOT / "action.yml", ROOT / "comment/action.yml"
 COMPONENT = ROOT / "templates/compare.yml"
 RUN = ROOT / "docs/examples/runs/slower"
 COMMENT = ROOT / "tests/data/pull-request-comment.md"
 MARKER = "<!-- perfsuite: comment -->"
+
+#: The inputs of a job that gives none.
+NONE: Mapping[str, str] = {}
 
 #: Who writes with the token.
 AUTHOR = "perfsuite-bot"
@@ -67,7 +71,6 @@ sys.exit({status})
 
 
 def comment(number: int, body: str | None, author: str) -> dict[str, Any]:
-    """A comment, as both services have it."""
     return {"id": number, "body": body, "user": {"login": author}, "author": {"username": author}}
 
 
@@ -102,57 +105,112 @@ class Service(BaseHTTPRequestHandler):
         self._answer(self.comments[(page - 1) * 100 : page * 100])
 
     def do_POST(self) -> None:
-        """One more."""
         self.comments.append(comment(len(self.comments), self._body(), self.author))
         self._answer({}, 201)
 
     def do_PATCH(self) -> None:
-        """Another text."""
         self.comments[int(self.path.rpartition("/")[2])]["body"] = self._body()
         self._answer({})
 
-    def do_PUT(self) -> None:
-        """GitLab's word for it."""
-        self.do_PATCH()
+    do_PUT = do_PATCH  # noqa: N815 - GitLab's word for it
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Say nothing."""
-
-
-@pytest.fixture
-def service() -> Iterator[tuple[str, type[Service]]]:
-    """A service of its own: its address, and what it has."""
-    made = type("Made", (Service,), {"comments": [], "asked": [], "refusals": [], "author": AUTHOR})
-    with ThreadingHTTPServer(("127.0.0.1", 0), made) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_port}", made
-        server.shutdown()
-        thread.join()
+        pass
 
 
 @dataclass(kw_only=True)
-class Checkout:
-    """perfsuite where CI has put it, with a `perfsuite compare` that ends at once."""
+class Job:
+    """Jobs of one pull request: perfsuite where CI has put it, with a `perfsuite compare` that ends at once."""
 
+    #: Where the pull request is checked out.
+    folder: Path
     path: Path
+    api: str
+    kept: type[Service]
     status: int = 1
     run: Path | None = RUN
     is_real: bool = False
 
     def lay(self) -> None:
-        """Write it."""
+        """Put perfsuite there."""
+        shutil.rmtree(self.path, ignore_errors=True)
         (self.path / ".venv/bin").mkdir(parents=True)
         (self.path / ".venv/bin/python").symlink_to(sys.executable)
         program = self.path / ".venv/bin/perfsuite"
-        run = "" if self.run is None else str(self.run)
-        program.write_text(
-            STUB.format(python=sys.executable, run=run, status=self.status, spy=SPY, is_real=self.is_real)
-        )
+        words = {"python": sys.executable, "run": str(self.run or ""), "status": self.status, "spy": SPY}
+        program.write_text(STUB.format(**words, is_real=self.is_real))
         program.chmod(program.stat().st_mode | stat.S_IXUSR)
         (self.path / "tools").symlink_to(ROOT / "tools")
         (self.path / "comment").mkdir()
         (self.path / "Makefile").write_text("env:\n\ttouch made\n")
+
+    def other_machine(self, handed: str) -> Path:
+        """A folder with the file or folder that is handed on to the job that comments."""
+        other, source = self.folder / "other-machine", self.folder / handed
+        shutil.rmtree(other, ignore_errors=True)
+        (other / handed).parent.mkdir(parents=True)
+        if source.is_dir():
+            shutil.copytree(source, other / handed)
+        elif source.exists():
+            shutil.copy(source, other / handed)
+        return other
+
+    def action(
+        self, inputs: Mapping[str, str] = NONE, *, pull_request: int | None = 7
+    ) -> subprocess.CompletedProcess[str]:
+        """A job by action.yml, and one by comment/action.yml that has its run.json; the status is the first's."""
+        self.lay()
+        event = self.folder / "event.json"
+        event.write_text(json.dumps({} if pull_request is None else {"pull_request": {"number": pull_request}}))
+        runner = {
+            "GITHUB_ACTIONS": "true",
+            "GITHUB_API_URL": self.api,
+            "GITHUB_EVENT_PATH": str(event),
+            "GITHUB_REPOSITORY": "someone/llama.cpp",
+            "GITHUB_STEP_SUMMARY": str(self.folder / "summary.md"),
+        }
+        compared = steps(ACTION, self.folder, runner | {"GITHUB_ACTION_PATH": str(self.path)}, inputs)
+        told = {"token": TOKEN, "name": inputs.get("name", "")}
+        runner["GITHUB_ACTION_PATH"] = str(self.path / "comment")
+        return both(compared, steps(COMMENTING, self.other_machine("perf-run/run.json"), runner, told))
+
+    def pipeline(self, inputs: Mapping[str, str], **variables: str) -> subprocess.CompletedProcess[str]:
+        """The component's jobs, each in a folder of its own, which the artifacts are handed on to."""
+        self.lay()
+        jobs, _ = component(inputs)
+        gitlab = {
+            "CI_BUILDS_DIR": str(self.path.parent),
+            "CI_JOB_ID": self.path.name.rpartition("-")[2],
+            "CI_API_V4_URL": f"{self.api}/api/v4",
+            "CI_PROJECT_ID": "99",  # the fork, in which the job runs
+            "CI_MERGE_REQUEST_PROJECT_ID": "34",
+            "CI_MERGE_REQUEST_IID": "5",
+            "CI_MERGE_REQUEST_DIFF_BASE_SHA": "a" * 40,
+            "CI_COMMIT_SHA": "b" * 40,
+            **variables,
+        }
+        assert "environment" not in jobs["perfsuite"]  # the token's scope is the comment's job
+        assert jobs["perfsuite-comment"]["environment"]["name"] == "perfsuite-comment"
+        compared = ended(jobs["perfsuite"]["script"][-1], self.folder, gitlab)
+        gitlab["PERFSUITE_GITLAB_TOKEN"] = TOKEN
+        return both(compared, ended(jobs["perfsuite-comment"]["script"][-1], self.other_machine("perf-run"), gitlab))
+
+    def are_mine(self) -> list[bool]:
+        """Which of the comments are as somebody else left them."""
+        return [each["body"].partition("\n")[2] == "mine" for each in self.kept.comments]
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> Iterator[Job]:
+    """Jobs with a service of their own, whose comparison finds a regression."""
+    made = type("Made", (Service,), {"comments": [], "asked": [], "refusals": [], "author": AUTHOR})
+    with ThreadingHTTPServer(("127.0.0.1", 0), made) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        api = f"http://127.0.0.1:{server.server_port}"
+        yield Job(folder=tmp_path, path=tmp_path / "perfsuite-12", api=api, kept=made)
+        server.shutdown()
+        thread.join()
 
 
 def filled(text: str, values: Mapping[str, str], opened: str, closed: str) -> str:
@@ -175,27 +233,9 @@ def ended(script: str, folder: Path, environment: Mapping[str, str]) -> subproce
     )
 
 
-def action(
-    folder: Path, checkout: Checkout, api: str, *, pull_request: int | None = 7, **inputs: str
+def both(
+    compared: subprocess.CompletedProcess[str], told: subprocess.CompletedProcess[str]
 ) -> subprocess.CompletedProcess[str]:
-    """A job by action.yml, and one by comment/action.yml that has its run.json; the status is the first's."""
-    event = folder / "event.json"
-    event.write_text(json.dumps({} if pull_request is None else {"pull_request": {"number": pull_request}}))
-    runner = {
-        "GITHUB_ACTIONS": "true",
-        "GITHUB_API_URL": api,
-        "GITHUB_EVENT_PATH": str(event),
-        "GITHUB_REPOSITORY": "someone/llama.cpp",
-        "GITHUB_STEP_SUMMARY": str(folder / "summary.md"),
-    }
-    compared = steps(ACTION, folder, runner | {"GITHUB_ACTION_PATH": str(checkout.path)}, inputs)
-    other = folder / "other-machine"
-    shutil.rmtree(other, ignore_errors=True)
-    (other / "perf-run").mkdir(parents=True)
-    if (folder / "perf-run/run.json").exists():
-        shutil.copy(folder / "perf-run/run.json", other / "perf-run")
-    inputs = {"token": TOKEN, "name": inputs.get("name", "")}
-    told = steps(COMMENTING, other, runner | {"GITHUB_ACTION_PATH": str(checkout.path / "comment")}, inputs)
     output = (f"{compared.stdout}{told.stdout}", f"{compared.stderr}{told.stderr}")
     return subprocess.CompletedProcess((), compared.returncode, *output)
 
@@ -217,29 +257,19 @@ def steps(
     return done
 
 
-@pytest.fixture
-def checkout(tmp_path: Path) -> Checkout:
-    """A checkout whose comparison finds a regression."""
-    return Checkout(path=tmp_path / "perfsuite")
-
-
-def test_a_regression_fails_the_job_and_writes_one_comment(
-    tmp_path: Path, checkout: Checkout, service: tuple[str, type[Service]]
-) -> None:
+def test_a_regression_fails_the_job_and_writes_one_comment(tmp_path: Path, job: Job) -> None:
     """It is the stored one, with the verdict and the carrier; the summary has the same run."""
-    api, kept = service
-    checkout.lay()
-    done = action(tmp_path, checkout, api)
+    done = job.action()
     assert done.returncode == 1, done.stderr
-    assert [each["body"] for each in kept.comments] == [COMMENT.read_text("utf-8")]
+    assert [each["body"] for each in job.kept.comments] == [COMMENT.read_text("utf-8")]
     assert not (tmp_path / "stolen").exists()
     assert "comment written" in done.stdout
     assert "ffn_swiglu" in (tmp_path / "summary.md").read_text()
-    assert (checkout.path / "made").exists()
-    assert kept.asked[-1] == "POST /repos/someone/llama.cpp/issues/7/comments"
+    assert (job.path / "made").exists()
+    assert job.kept.asked[-1] == "POST /repos/someone/llama.cpp/issues/7/comments"
 
 
-def test_the_kept_comment_is_the_suites_and_renders() -> None:
+def test_the_kept_comment_renders() -> None:
     """Its table has the verdict, the change and the carrier of each failed case."""
     parsed = MarkdownIt("gfm-like", {"linkify": False}).render(COMMENT.read_text("utf-8"))
     assert parsed.startswith(MARKER)
@@ -247,34 +277,24 @@ def test_the_kept_comment_is_the_suites_and_renders() -> None:
         assert each in parsed
 
 
-def test_the_next_run_replaces_the_comment_behind_a_hundred_others(
-    tmp_path: Path, checkout: Checkout, service: tuple[str, type[Service]]
-) -> None:
-    api, kept = service
+def test_the_next_run_replaces_the_comment_behind_a_hundred_others(job: Job) -> None:
     others = [f"> {MARKER}", None, "<!-- perfsuite: comment board -->\nold", *["else"] * 120]
-    kept.comments += [comment(number, body, AUTHOR) for number, body in enumerate([*others, f"{MARKER}\nold"])]
-    checkout.lay()
-    done = action(tmp_path, checkout, api)
-    assert "comment updated" in done.stdout
-    assert [each["body"] for each in kept.comments] == [*others, COMMENT.read_text("utf-8")]
+    job.kept.comments += [comment(number, body, AUTHOR) for number, body in enumerate([*others, f"{MARKER}\nold"])]
+    assert "comment updated" in job.action().stdout
+    assert [each["body"] for each in job.kept.comments] == [*others, COMMENT.read_text("utf-8")]
 
 
-def test_jobs_with_names_have_a_comment_each(
-    tmp_path: Path, checkout: Checkout, service: tuple[str, type[Service]]
-) -> None:
-    api, kept = service
-    checkout.lay()
+def test_jobs_with_names_have_a_comment_each(job: Job) -> None:
     for name in ("rubikpi", "desk", "rubikpi"):
-        action(tmp_path, checkout, api, name=name)
-    firsts = [each["body"].partition("\n")[0] for each in kept.comments]
+        job.action({"name": name})
+    firsts = [each["body"].partition("\n")[0] for each in job.kept.comments]
     assert firsts == ["<!-- perfsuite: comment rubikpi -->", "<!-- perfsuite: comment desk -->"]
 
 
-def test_the_inputs_reach_the_command(tmp_path: Path, checkout: Checkout, service: tuple[str, type[Service]]) -> None:
+def test_the_inputs_reach_the_command(tmp_path: Path, job: Job) -> None:
     """One word each, whatever they hold; options are taken apart at their blanks."""
-    checkout.lay()
     build = 'cmake -B build && echo "$(id)"'
-    action(tmp_path, checkout, service[0], build=build, base="v1; ls", options="-k phase \n --perf-replicates=3")
+    job.action({"build": build, "base": "v1; ls", "options": "-k phase \n --perf-replicates=3"})
     assert json.loads((tmp_path / "asked.json").read_text()) == [
         *("compare", "v1; ls", "HEAD", "--source", ".", "--build", build, "--quiet", "--", "--perf-dir=perf-run"),
         *("--model=smollm2-135m-q8_0", "--perf-budget=3m", "-k", "phase", "--perf-replicates=3"),
@@ -293,134 +313,104 @@ def test_the_inputs_reach_the_command(tmp_path: Path, checkout: Checkout, servic
     ],
 )
 def test_what_is_undecided_or_suspect_fails_where_that_is_asked_for(
-    tmp_path: Path,
-    checkout: Checkout,
-    service: tuple[str, type[Service]],
-    found: int,
-    inputs: dict[str, str],
-    status: int,
+    job: Job, found: int, inputs: dict[str, str], status: int
 ) -> None:
-    checkout.status = found
-    checkout.lay()
-    done = action(tmp_path, checkout, service[0], **inputs)
+    job.status = found
+    done = job.action(inputs)
     told = {10: "nothing could be decided", 11: "looks slower, not proven"}[found]
     assert (done.returncode, f"::warning::perfsuite: {told}" in done.stdout) == (status, True)
 
 
 @pytest.mark.parametrize("status", [0, 2, 10])
-def test_without_a_run_nothing_is_written(
-    tmp_path: Path, checkout: Checkout, service: tuple[str, type[Service]], status: int
-) -> None:
+def test_without_a_run_nothing_is_written(tmp_path: Path, job: Job, status: int) -> None:
     """No run is no pass; the one that an earlier job or the pull request left is not shown as this job's own."""
-    checkout.status, checkout.run = status, None
-    checkout.lay()
+    job.status, job.run = status, None
     (tmp_path / "perf-run").mkdir()
     (tmp_path / "perf-run/run.json").write_text((RUN / "run.json").read_text())
-    done = action(tmp_path, checkout, service[0])
-    assert (done.returncode, service[1].asked) == (status or 1, [])
+    assert (job.action().returncode, job.kept.asked) == (status or 1, [])
 
 
 @pytest.mark.parametrize("name", ["GITHUB_TOKEN", "PERFSUITE_GITLAB_TOKEN"])
-def test_a_job_that_compares_takes_no_token(tmp_path: Path, checkout: Checkout, name: str) -> None:
-    checkout.lay()
-    command = f'"{checkout.path}/.venv/bin/python" "{checkout.path}/tools/compare_in_ci.py" a b'
+def test_a_job_that_compares_takes_no_token(tmp_path: Path, job: Job, name: str) -> None:
+    job.lay()
+    command = f'"{job.path}/.venv/bin/python" "{job.path}/tools/compare_in_ci.py" a b'
     done = ended(command, tmp_path, {name: TOKEN})
     assert (done.returncode, f"{name}: is set in the job" in done.stderr) == (2, True)
     assert not (tmp_path / "asked.json").exists()
 
 
 @pytest.mark.parametrize("author", [AUTHOR, "github-actions[bot]"])
-def test_anothers_comment_is_never_written_over(
-    tmp_path: Path, checkout: Checkout, service: tuple[str, type[Service]], author: str
-) -> None:
+def test_anothers_comment_is_never_written_over(job: Job, author: str) -> None:
     """Anybody may begin one with the marker; it is known by its author, also where the token may not ask who it is."""
-    api, kept = service
-    kept.author = author
-    kept.comments.append(comment(0, f"{MARKER}\nmine", "somebody"))
-    checkout.lay()
-    told = [action(tmp_path, checkout, api).stdout for _ in range(2)]
-    assert ["comment written" in told[0], "comment updated" in told[1]] == [True, True]
-    assert [each["body"].partition("\n")[2] == "mine" for each in kept.comments] == [True, False]
+    job.kept.author = author
+    job.kept.comments.append(comment(0, f"{MARKER}\nmine", "somebody"))
+    assert "comment written" in job.action().stdout
+    assert "comment updated" in job.action().stdout
+    assert job.are_mine() == [True, False]
 
 
 @pytest.mark.parametrize(("refusals", "comments"), [([403], 0), ([502], 1)])
-def test_a_refused_comment_is_a_warning(
-    tmp_path: Path, checkout: Checkout, service: tuple[str, type[Service]], refusals: list[int], comments: int
-) -> None:
+def test_a_refused_comment_is_a_warning(job: Job, refusals: list[int], comments: int) -> None:
     """As for a pull request from a fork, whose token may not write; a service that is busy is asked again."""
-    api, kept = service
-    kept.refusals += refusals
-    checkout.lay()
-    done = action(tmp_path, checkout, api)
-    assert done.returncode == 1
-    assert ("::warning::" in done.stdout, len(kept.comments)) == (comments == 0, comments)
+    job.kept.refusals += refusals
+    done = job.action()
+    told = ("::warning::" in done.stdout, len(job.kept.comments))
+    assert (done.returncode, *told) == (1, comments == 0, comments)
 
 
-def test_a_push_has_no_comment(tmp_path: Path, checkout: Checkout, service: tuple[str, type[Service]]) -> None:
+def test_a_comment_is_written_once_even_if_the_answer_is_lost(job: Job) -> None:
+    """What was sent may have arrived: it is a warning, and the next run finds it."""
+
+    def lost(self: Service) -> None:
+        self.comments.append(comment(len(self.comments), self._body(), AUTHOR))
+        self._answer({}, 502)
+
+    job.kept.do_POST = lost  # type: ignore[method-assign]
+    assert "::warning::" in job.action().stdout
+    assert "comment updated" in job.action().stdout
+    assert len(job.kept.comments) == 1
+
+
+def test_a_push_has_no_comment(tmp_path: Path, job: Job) -> None:
     """There is no pull request to write on; the summary is written."""
-    checkout.lay()
-    done = action(tmp_path, checkout, service[0], pull_request=None)
-    assert ("no comment" in done.stdout, service[1].asked) == (True, [])
-    assert (tmp_path / "summary.md").exists()
+    assert ("no comment" in job.action(pull_request=None).stdout, job.kept.asked) == (True, [])
+    assert (tmp_path / "summary.md").is_file()
+
+
+def test_a_summary_that_cannot_be_written_is_a_warning(tmp_path: Path, job: Job) -> None:
+    job.status = 0
+    (tmp_path / "summary.md").mkdir()
+    done = job.action()
+    assert (done.returncode, "::warning::" in done.stdout) == (0, True)
 
 
 def component(values: Mapping[str, str]) -> tuple[dict[str, Any], str]:
-    """The jobs of the component with its inputs put in, and its text."""
     header, _, body = COMPONENT.read_text().partition("\n---\n")
     described = yaml.safe_load(header)["spec"]["inputs"]
-    inputs = {f"inputs.{name}": str(each.get("default", "")) for name, each in described.items()}
-    inputs |= {f"inputs.{name}": "false" for name, each in described.items() if each.get("default") is False}
-    text = filled(body, inputs | {f"inputs.{name}": value for name, value in values.items()}, r"\$\[\[", r"\]\]")
+    usual = {name: each.get("default", "") for name, each in described.items()}
+    usual |= {"perfsuite": "https://git.example.org/perfsuite.git", **values}
+    inputs = {f"inputs.{name}": "false" if value is False else str(value) for name, value in usual.items()}
+    text = filled(body, inputs, r"\$\[\[", r"\]\]")
     return yaml.safe_load(text), text
 
 
-def pipeline(
-    folder: Path, checkout: Checkout, api: str, inputs: Mapping[str, str], **variables: str
-) -> subprocess.CompletedProcess[str]:
-    """The component's jobs, each in a folder of its own, which the artifacts are handed on to."""
-    jobs, _ = component({"perfsuite": "https://git.example.org/perfsuite.git", **inputs})
-    gitlab = {
-        "CI_BUILDS_DIR": str(checkout.path.parent),
-        "CI_JOB_ID": checkout.path.name.rpartition("-")[2],
-        "CI_API_V4_URL": f"{api}/api/v4",
-        "CI_PROJECT_ID": "99",  # the fork, in which the job runs
-        "CI_MERGE_REQUEST_PROJECT_ID": "34",
-        "CI_MERGE_REQUEST_IID": "5",
-        "CI_MERGE_REQUEST_DIFF_BASE_SHA": "a" * 40,
-        "CI_COMMIT_SHA": "b" * 40,
-        **variables,
-    }
-    assert "environment" not in jobs["perfsuite"]  # the token's scope is the comment's job
-    assert jobs["perfsuite-comment"]["environment"]["name"] == "perfsuite-comment"
-    compared = ended(jobs["perfsuite"]["script"][-1], folder, gitlab)
-    other = folder / "other-machine"
-    shutil.rmtree(other, ignore_errors=True)
-    other.mkdir()
-    if (folder / "perf-run").exists():
-        shutil.copytree(folder / "perf-run", other / "perf-run")
-    token = {"PERFSUITE_GITLAB_TOKEN": TOKEN}
-    told = ended(jobs["perfsuite-comment"]["script"][-1], other, gitlab | token)
-    return subprocess.CompletedProcess((), compared.returncode, f"{compared.stdout}{told.stdout}", compared.stderr)
-
-
-def test_the_component_keeps_a_note_on_a_merge_request(
-    tmp_path: Path, checkout: Checkout, service: tuple[str, type[Service]]
-) -> None:
+def test_the_component_keeps_a_note_on_a_merge_request(tmp_path: Path, job: Job) -> None:
     """Its own scripts, run twice: the second replaces what the first wrote."""
-    api, kept = service
-    checkout.path = tmp_path / "perfsuite-12"
-    checkout.lay()
+
+    def asked() -> list[str]:
+        words: list[str] = json.loads((tmp_path / "asked.json").read_text())
+        return words
+
     options = {"options": "-k phase"}
-    assert "comment written" in pipeline(tmp_path, checkout, api, options).stdout
-    assert "comment updated" in pipeline(tmp_path, checkout, api, options).stdout
-    assert len(kept.comments) == 1
+    assert "comment written" in job.pipeline(options).stdout
+    assert "comment updated" in job.pipeline(options).stdout
+    assert len(job.kept.comments) == 1
     assert not (tmp_path / "stolen").exists()
-    assert kept.asked[-1] == "PUT /api/v4/projects/34/merge_requests/5/notes/0"
-    asked = json.loads((tmp_path / "asked.json").read_text())
-    assert asked[:5] == ["compare", "a" * 40, "b" * 40, "--source", "."]
-    assert asked[-3:] == ["--junitxml=junit.xml", "-k", "phase"]
-    pipeline(tmp_path, checkout, api, options, CI_MERGE_REQUEST_TARGET_BRANCH_SHA="c" * 40)  # of the merged result
-    assert json.loads((tmp_path / "asked.json").read_text())[:3] == ["compare", "c" * 40, "b" * 40]
+    assert job.kept.asked[-1] == "PUT /api/v4/projects/34/merge_requests/5/notes/0"
+    assert asked()[:5] == ["compare", "a" * 40, "b" * 40, "--source", "."]
+    assert asked()[-3:] == ["--junitxml=junit.xml", "-k", "phase"]
+    job.pipeline(options, CI_MERGE_REQUEST_TARGET_BRANCH_SHA="c" * 40)  # of the merged result
+    assert asked()[:3] == ["compare", "c" * 40, "b" * 40]
 
 
 @pytest.fixture
@@ -450,75 +440,33 @@ def hostile(tmp_path: Path) -> Path:
 @pytest.mark.measures
 @pytest.mark.parametrize("of", ["github", "gitlab"])
 def test_a_hostile_pull_request_chooses_nothing_and_learns_nothing(
-    tmp_path: Path, hostile: Path, service: tuple[str, type[Service]], of: str
+    tmp_path: Path, hostile: Path, job: Job, of: str
 ) -> None:
     """Its margins, profiles, options, modules and runs are nobody's; the token is in no process that runs its code."""
-    api, kept = service
-    kept.comments.append(comment(0, f"{MARKER}\nmine", "eve"))
-    checkout = Checkout(path=tmp_path / "perfsuite-12", is_real=True)
-    checkout.lay()
+    job.kept.comments.append(comment(0, f"{MARKER}\nmine", "eve"))
+    job.folder, job.is_real = hostile, True
     inputs = {"model": "smollm2-135m-l2-q8_0", "budget": "2s"}
     inputs["options"] = "--n-prompt=4 --n-gen=2 --threads=1 -k phase --perf-calibrate=off"
-    if of == "github":
-        done = action(hostile, checkout, api, **inputs)
-    else:
-        sides = {"CI_MERGE_REQUEST_DIFF_BASE_SHA": "HEAD^1", "CI_COMMIT_SHA": "HEAD"}
-        done = pipeline(hostile, checkout, api, inputs, **sides)
+    sides = {"CI_MERGE_REQUEST_DIFF_BASE_SHA": "HEAD^1", "CI_COMMIT_SHA": "HEAD"}
+    done = job.action(inputs) if of == "github" else job.pipeline(inputs, **sides)
     assert done.returncode in (0, 1), done.stderr
     assert [name for name in ("stolen", "harmed") if (tmp_path / name).exists()] == []
     found = json.loads((hostile / "perf-run/run.json").read_text())
-    head = subprocess.run(
-        ["git", "-C", hostile, "rev-parse", "HEAD"], capture_output=True, text=True, check=True
-    ).stdout
+    asked = ["git", "-C", str(hostile), "rev-parse", "HEAD"]
+    head = subprocess.run(asked, capture_output=True, text=True, check=True).stdout
     assert (found["commit"]["sha"], found["interrupted"]) == (head.strip(), False)
     (margin_ratio,) = (each["margin_ratio"] for each in found["cases"] if each["id"].endswith("/prefill"))
     assert margin_ratio in (None, 0.02)  # none of too few pairs
-    assert [each["body"].partition("\n")[2] == "mine" for each in kept.comments] == [True, False]
-
-
-def complaints(text: str, folder: Path, *schema: str) -> str:
-    """What the service's schema says of a file; "" where it takes it."""
-    path = folder / "file.yml"
-    path.write_text(text)
-    command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", *schema, str(path)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
-    return "" if done.returncode == 0 else done.stdout + done.stderr
+    assert job.are_mine() == [True, False]
 
 
 def test_the_services_take_their_files(tmp_path: Path) -> None:
     """By their own schemas, which refuse the same files with another type of a value."""
     text = ACTION.read_text()
-    assert complaints(text, tmp_path, "vendor.github-actions") == ""
-    assert complaints(text.replace("using: composite", "using: []"), tmp_path, "vendor.github-actions")
-    assert complaints(COMMENTING.read_text(), tmp_path, "vendor.github-actions") == ""
-    _, text = component({"perfsuite": "https://git.example.org/perfsuite.git"})
-    gitlab = ("vendor.gitlab-ci", "--data-transform", "gitlab-ci")
-    assert complaints(text, tmp_path, *gitlab) == ""
-    assert complaints(text.replace("timeout: 1h", "timeout: []"), tmp_path, *gitlab)
-
-
-def test_a_comment_is_written_once_even_if_the_answer_is_lost(
-    tmp_path: Path, checkout: Checkout, service: tuple[str, type[Service]]
-) -> None:
-    """What was sent may have arrived: it is a warning, and the next run finds it."""
-    api, kept = service
-
-    def lost(self: Service) -> None:
-        self.comments.append(comment(len(self.comments), self._body(), AUTHOR))
-        self._answer({}, 502)
-
-    kept.do_POST = lost  # type: ignore[method-assign]
-    checkout.lay()
-    assert "::warning::" in action(tmp_path, checkout, api).stdout
-    assert "comment updated" in action(tmp_path, checkout, api).stdout
-    assert len(kept.comments) == 1
-
-
-def test_a_summary_that_cannot_be_written_is_a_warning(
-    tmp_path: Path, checkout: Checkout, service: tuple[str, type[Service]]
-) -> None:
-    checkout.status = 0
-    checkout.lay()
-    (tmp_path / "summary.md").mkdir()
-    done = action(tmp_path, checkout, service[0])
-    assert (done.returncode, "::warning::" in done.stdout) == (0, True)
+    action = ("--builtin-schema", "vendor.github-actions")
+    assert complaints(text, tmp_path, action) == ""
+    assert complaints(text.replace("using: composite", "using: []"), tmp_path, action)
+    assert complaints(COMMENTING.read_text(), tmp_path, action) == ""
+    _, text = component({})
+    assert complaints(text, tmp_path, GITLAB) == ""
+    assert complaints(text.replace("timeout: 1h", "timeout: []"), tmp_path, GITLAB)

@@ -24,27 +24,26 @@ STEPS = [
     for line in re.sub(r"^#.*\n|\\\n", "", (ROOT / "Containerfile").read_text(), flags=re.MULTILINE).splitlines()
     if line
 ]
-IGNORED = (ROOT / ".dockerignore").read_text().splitlines()
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
 
 
 def words_of(instruction: str) -> list[list[str]]:
-    """Return the words of each instruction of a kind."""
     return [shlex.split(rest) for name, rest in STEPS if name == instruction]
+
+
+COPIED = [source for *sources, _ in words_of("COPY") for source in sources]
 
 
 def test_what_is_copied_is_there_and_not_ignored() -> None:
     """Each source of COPY is a file or folder of the checkout that .dockerignore lets pass, and no other passes."""
-    copied = [source for *sources, _ in words_of("COPY") for source in sources]
-    assert [each for each in copied if not (ROOT / each).exists()] == []
-    assert sorted(f"!{each}" for each in copied) == sorted(line for line in IGNORED if line.startswith("!"))
+    ignored = (ROOT / ".dockerignore").read_text().splitlines()
+    assert [each for each in COPIED if not (ROOT / each).exists()] == []
+    assert sorted(f"!{each}" for each in COPIED) == sorted(line for line in ignored if line.startswith("!"))
 
 
 def test_what_pyproject_names_is_copied() -> None:
     """The wheel is built of what is copied: its readme, licence, sources, package, and what CMake installs."""
-    told = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
-    copied = {source for *sources, _ in words_of("COPY") for source in sources}
-    backend = told["tool"]["scikit-build"]
-    project = told["project"]
+    backend, project = PYPROJECT["tool"]["scikit-build"], PYPROJECT["project"]
     installed = r"\{CMAKE_CURRENT_SOURCE_DIR\}/\.\./(\S+)/ DESTINATION"
     wanted = {
         project["readme"],
@@ -53,18 +52,15 @@ def test_what_pyproject_names_is_copied() -> None:
         *backend["wheel"]["packages"],
         *re.findall(installed, (ROOT / "native/CMakeLists.txt").read_text()),
     }
-    assert {"share", "baselines/published"} <= wanted <= copied
+    assert {"share", "baselines/published"} <= wanted <= set(COPIED)
 
 
 def test_its_extras_are_extras() -> None:
-    """The image has extras that pyproject.toml knows, unless others are asked for."""
-    known = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
     (extras,) = (word.removeprefix("EXTRAS=") for (word,) in words_of("ARG") if word.startswith("EXTRAS="))
-    assert set(extras.split(",")) <= known.keys()
+    assert set(extras.split(",")) <= PYPROJECT["project"]["optional-dependencies"].keys()
 
 
 def test_debian_has_its_packages() -> None:
-    """Each package that apt-get is to install is one of Debian's."""
     (listed,) = (found[1] for _, rest in STEPS if (found := re.search("apt-get install (.*?) &&", rest)))
     packages = [each for each in listed.split() if not each.startswith("-")]
     assert "python3-venv" in packages

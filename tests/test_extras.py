@@ -93,23 +93,16 @@ for command in commands:
 def without_extras(commands: list[str], folder: Path) -> Iterator[tuple[str, int, str]]:
     """Run commands in a process that can import no module of an extra; yield each with its status and errors."""
     asked = json.dumps([list(EXTRA_OF), [each.replace("FOLDER", str(folder)) for each in commands]])
-    done = subprocess.run(
-        [sys.executable, "-c", _WITHOUT_EXTRAS, asked], capture_output=True, text=True, cwd=ROOT, timeout=300
-    )
+    command = [sys.executable, "-c", _WITHOUT_EXTRAS, asked]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=300)
     assert done.returncode == 0, done.stderr
     yield from (tuple(json.loads(line)) for line in done.stdout.splitlines())
 
 
 def name_of(requirement: str) -> str:
-    """Return the normalised name of a distribution."""
     found = re.match(r"[\w.-]+", requirement)
     assert found is not None
     return re.sub(r"[-_.]+", "-", found[0]).lower()
-
-
-def module_name(path: Path) -> str:
-    """Return the dotted name of a module of the suite."""
-    return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
 
 
 def imports_of(body: list[ast.stmt]) -> Iterator[str]:
@@ -123,11 +116,13 @@ def imports_of(body: list[ast.stmt]) -> Iterator[str]:
             yield from imports_of([*node.body, *node.orelse])
 
 
-SOURCES = {module_name(path): ast.parse(path.read_text("utf-8")) for path in (ROOT / "perfsuite").rglob("*.py")}
+SOURCES = {
+    ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): ast.parse(path.read_text("utf-8"))
+    for path in (ROOT / "perfsuite").rglob("*.py")
+}
 
 
 def test_each_extra_is_one_of_pyproject_and_has_what_it_is_named_for() -> None:
-    """The table of the code and that of pyproject.toml agree."""
     of_module = packages_distributions()
     for module, extra in EXTRA_OF.items():
         names = {name_of(each) for each in of_module.get(module, [])}
@@ -136,7 +131,6 @@ def test_each_extra_is_one_of_pyproject_and_has_what_it_is_named_for() -> None:
 
 
 def test_the_extra_all_has_each_other() -> None:
-    """``perfsuite[all]`` lists every extra but itself."""
     (every,) = EXTRAS["all"]
     assert set(every.removeprefix("perfsuite[").removesuffix("]").split(",")) == EXTRAS.keys() - {"all"}
 
@@ -166,7 +160,7 @@ def test_what_needs_an_extra_is_imported_when_it_is_asked_for() -> None:
 def test_the_base_commands_need_no_extra(tmp_path: Path) -> None:
     """Without any extra a run is reported and exported, devices are listed and a workload is forecast."""
     ended = list(without_extras(list(BASE_COMMANDS), tmp_path))
-    assert [(command, status, errors) for command, status, errors in ended if status] == []
+    assert [each for each in ended if each[1]] == []
     assert len(ended) == len(BASE_COMMANDS)
 
 

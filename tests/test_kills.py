@@ -11,34 +11,28 @@ import pytest
 
 TOOL = Path(__file__).parents[1] / "tools" / "kills.py"
 
-QUICK = ("baseline approve", "engines keep")
+#: Those that start a database or other programs take longer.
 SLOW = ("baseline record", "engines import", "weights", "history add", "history compact", "nightly", "bundle")
 
 
-def _run(command: str, n_moments: int, folder: Path) -> None:
+@pytest.mark.parametrize(
+    ("command", "n_moments"),
+    [
+        ("baseline approve", 4),
+        ("engines keep", 4),
+        *(pytest.param(command, 12, marks=pytest.mark.long) for command in SLOW),
+    ],
+)
+def test_nothing_is_lost_at_some_moments(command: str, n_moments: int, tmp_path: Path) -> None:
+    """A reader finds what was there before or after, and repeating the command completes it and leaves nothing."""
     words = [sys.executable, str(TOOL), "--command", command, "--kills", str(n_moments), "--json"]
-    done = subprocess.run(
-        words, env={"PATH": "/usr/bin:/bin", "TMPDIR": str(folder)}, capture_output=True, text=True, timeout=900
-    )
+    environment = {"PATH": "/usr/bin:/bin", "TMPDIR": str(tmp_path)}
+    done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=900)
     rows = [json.loads(line) for line in done.stdout.splitlines()]
-    assert {row["kind"]: row["wrong"] for row in rows} == {"kill": {}, "cut": {}, "full": {}, "read-only": {}}, (
-        done.stderr
-    )
+    wrong = [(row["kind"], row["wrong"]) for row in rows]
+    assert wrong == [(kind, {}) for kind in ("kill", "cut", "full", "read-only")], done.stderr
     assert all(row["n_moments"] for row in rows)
     assert done.returncode == 0
-
-
-@pytest.mark.parametrize("command", QUICK)
-def test_nothing_is_lost_at_some_moments(command: str, tmp_path: Path) -> None:
-    """A reader finds what was there before or after, and repeating the command completes it and leaves nothing."""
-    _run(command, 4, tmp_path)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("command", SLOW)
-def test_nothing_is_lost_by_commands_that_take_longer(command: str, tmp_path: Path) -> None:
-    """The same holds for those that start a database or other programs."""
-    _run(command, 12, tmp_path)
 
 
 def test_what_is_not_whole_is_found(tmp_path: Path) -> None:

@@ -51,10 +51,9 @@ def test_secrets_of_a_command_are_masked() -> None:
 
 
 def test_no_error_shows_a_password() -> None:
-    """Whatever the type and however it is shown, the line has no password of an address."""
     for kind in (PerfsuiteError, HistoryError):
-        assert str(kind("https://me:hunter2@host: refused")) == "https://***@host: refused"
-        assert f"{kind('https://me:hunter2@host')}" == "https://***@host"
+        error = kind("https://me:hunter2@host: refused")
+        assert {str(error), f"{error}"} == {"https://***@host: refused"}
     with pytest.raises(HistoryError) as told:
         history_place("https://me:hunter2@host/history", "--perf-history=")
     assert "hunter2" not in str(told.value)

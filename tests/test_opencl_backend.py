@@ -19,20 +19,12 @@ TOOL = Path(__file__).parents[1] / "tools" / "opencl_backend.sh"
 
 
 def made(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run the tool."""
-    return subprocess.run(
-        [str(TOOL), *arguments],
-        env={**os.environ, "PYTHON": sys.executable, **environment},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    command, variables = [str(TOOL), *arguments], {**os.environ, "PYTHON": sys.executable, **environment}
+    return subprocess.run(command, env=variables, capture_output=True, text=True, timeout=60, check=False)
 
 
 @pytest.fixture
 def own_engine() -> Engine:
-    """Return the engine that the tool is to find."""
     return environment_engine()
 
 
@@ -47,15 +39,11 @@ def folder(tmp_path: Path, own_engine: Engine) -> Path:
 
 def test_what_is_made_is_not_made_again(folder: Path, tmp_path: Path) -> None:
     """The tool prints the folder and nothing else, and leaves what is there."""
-    done = made(XDG_CACHE_HOME=str(tmp_path))
-    assert (done.returncode, done.stdout, done.stderr) == (0, f"{folder}/plain\n", "")
+    for options, place in (((), "plain"), (("--profiling",), "profiling")):
+        done = made(*options, XDG_CACHE_HOME=str(tmp_path))
+        assert (done.returncode, done.stdout, done.stderr) == (0, f"{folder}/{place}\n", "")
     assert (folder / "plain" / "libggml-opencl.so").read_text() == "libggml-opencl.so"
     assert {path.name for path in folder.parent.iterdir()} == {folder.name, "opencl-backend.lock"}
-
-
-def test_the_backend_that_writes_its_own_times_lies_beside_it(folder: Path, tmp_path: Path) -> None:
-    done = made("--profiling", XDG_CACHE_HOME=str(tmp_path))
-    assert (done.returncode, done.stdout) == (0, f"{folder}/profiling\n")
 
 
 def test_the_suite_looks_where_the_tool_puts_it(folder: Path, own_engine: Engine) -> None:

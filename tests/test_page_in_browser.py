@@ -6,7 +6,6 @@ import itertools
 import re
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -15,30 +14,17 @@ from perfsuite.report.page.charts import figures
 from perfsuite.report.page.words import case_anchor
 from perfsuite.report.verdict_words import verdict_sentence
 from perfsuite.testing.run_files import CHOSEN_CASES, HOSTILE_NAMES, synthetic_observation, synthetic_run
-from tests.browser_chromium import axe_violations
 
-from .browser_charts import seen_charts
-from .browser_chromium import a_limit, skip_without_browser, the_browser, visit
+from .browser_charts import drawn_charts
+from .browser_chromium import Visits, axe_violations
 from .browser_report import all_rows, open_details, overflow_px
 from .browser_runs import SORTS, sort_report, usual_run, write_report
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Browser
-
-skip_without_browser()
-
-browser = pytest.fixture(scope="module")(the_browser)
-limit = pytest.fixture(autouse=True)(a_limit)
 
 #: The most that a report of 500 cases may take beside five other runs.
 MAX_BYTES_BESIDE = 1_900_000
 
 WIDTHS, SCHEMES = (390, 1280), ("light", "dark")
-COMBINATIONS = [
-    pytest.param(width, scheme, marks=() if (width, scheme) in ((390, "dark"), (1280, "light")) else pytest.mark.long)
-    for width in WIDTHS
-    for scheme in SCHEMES
-]
+COMBINATIONS = list(itertools.product(WIDTHS, SCHEMES))
 
 #: Two phases and two operators of which samples are drawn.
 OPENED = tuple(CHOSEN_CASES)[:4]
@@ -49,13 +35,11 @@ OBSERVATION = synthetic_observation(RUN)
 
 @pytest.fixture(scope="module")
 def full_report(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the report of a run of 500 cases with everything in it."""
     return write_report(tmp_path_factory.mktemp("full"), RUN, OBSERVATION)
 
 
 @pytest.fixture(scope="module")
 def usual_report(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the report of a smaller run that has as much to show."""
     return sort_report(tmp_path_factory.mktemp("usual"), "usual")
 
 
@@ -68,17 +52,14 @@ def test_a_report_of_500_cases_beside_five_runs_is_small(tmp_path: Path) -> None
 
 @pytest.mark.parametrize(("width", "scheme"), COMBINATIONS)
 def test_all_is_drawn_and_nothing_asked_for(
-    browser: Browser, full_report: Path, tmp_path: Path, width: int, scheme: str
+    visit: Visits, full_report: Path, tmp_path: Path, width: int, scheme: str
 ) -> None:
-    """All figures have visible marks within their frames, nothing is wider than the screen, and all is quiet."""
-    with visit(browser, full_report, width=width, scheme=scheme) as seen:
-        charts = seen_charts(seen.page)
-        seen.page.screenshot(path=tmp_path / f"{width}-{scheme}.png", full_page=True)
-        assert {each.place: each.defects for each in charts if each.defects} == {}
-        drawn = {each.place.removeprefix("figure-") for each in charts if each.place.startswith("figure-")}
-        assert drawn == {each.figure_id for each in figures(RUN, OBSERVATION)}
-        assert overflow_px(seen.page) == 0
-        assert seen.problems == []
+    with visit(full_report, width=width, scheme=scheme) as page:
+        page.screenshot(path=tmp_path / f"{width}-{scheme}.png", full_page=True)
+        places = drawn_charts(page)
+        wanted = {f"figure-{each.figure_id}" for each in figures(RUN, OBSERVATION)}
+        assert {each for each in places if each.startswith("figure-")} == wanted
+        assert overflow_px(page) == 0
 
 
 #: Returns what of the answer cannot be seen without scrolling, or is cut off at a side.
@@ -101,28 +82,27 @@ _ANSWER = [
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-def test_the_first_screen_has_the_answer(browser: Browser, tmp_path: Path, width: int) -> None:
+def test_the_first_screen_has_the_answer(visit: Visits, tmp_path: Path, width: int) -> None:
     """Nobody has to scroll for what changed by how much, what caused it, against what, and how sure it is."""
     run = synthetic_run(n_cases=60)
     calm = {Outcome.IMPOSSIBLE, Outcome.SLOW, Outcome.IMPROVED, Outcome.INVALID, Outcome.INCOMPARABLE, Outcome.NEW}
     kept = tuple(each for each in run.judgements if each.outcome not in calm)
-    with visit(browser, write_report(tmp_path, replace(run, judgements=kept)), width=width) as seen:
-        seen.page.screenshot(path=tmp_path / "first.png")
-        assert seen.page.evaluate(_BELOW, _ANSWER) == []
-        assert seen.problems == []
+    with visit(write_report(tmp_path, replace(run, judgements=kept)), width=width) as page:
+        page.screenshot(path=tmp_path / "first.png")
+        assert page.evaluate(_BELOW, _ANSWER) == []
 
 
 @pytest.mark.parametrize("name", ["new", "undecided"])
 @pytest.mark.parametrize("width", WIDTHS)
-def test_a_page_without_a_verdict_says_what_to_do(browser: Browser, tmp_path: Path, name: str, width: int) -> None:
+def test_a_page_without_a_verdict_says_what_to_do(visit: Visits, tmp_path: Path, name: str, width: int) -> None:
     """On the first screen, with the command, before anything else."""
-    with visit(browser, sort_report(tmp_path, name), width=width) as seen:
-        assert seen.page.evaluate(_BELOW, ["h1", ".next h2", ".next li", ".next code"]) == []
-        command = seen.page.locator(".next code").first.inner_text()
+    with visit(sort_report(tmp_path, name), width=width) as page:
+        assert page.evaluate(_BELOW, ["h1", ".next h2", ".next li", ".next code"]) == []
+        command = page.locator(".next code").first.inner_text()
         assert {"new": "--baseline=record", "undecided": "--perf-budget="}[name] in command
-        assert seen.page.locator(".next").bounding_box()["y"] < seen.page.locator(".changes").bounding_box()["y"]
-        assert [(each.place, each.defects) for each in seen_charts(seen.page) if each.defects] == []
-        assert seen.problems == []
+        top = "(selector) => document.querySelector(selector).getBoundingClientRect().top"
+        assert page.evaluate(top, ".next") < page.evaluate(top, ".changes")
+        drawn_charts(page)
 
 
 #: Returns of each change on the page: its words, and where dot and bar end, as parts of the picture.
@@ -145,10 +125,10 @@ _CHANGES = """
 """
 
 
-def test_pictures_and_words_say_the_same(browser: Browser, usual_report: Path) -> None:
+def test_pictures_and_words_say_the_same(visit: Visits, usual_report: Path) -> None:
     """In the order of the changes' words lie the dots; a bar is there where an interval is written, around its dot."""
-    with visit(browser, usual_report) as seen:
-        found = seen.page.evaluate(_CHANGES)
+    with visit(usual_report) as page:
+        found = page.evaluate(_CHANGES)
     for of_head in (True, False):
         rows = [each for each in found if each["is_head"] is of_head and each["text"].endswith("%")]
         assert len(rows) >= 3
@@ -162,131 +142,108 @@ def test_pictures_and_words_say_the_same(browser: Browser, usual_report: Path) -
             assert each["bar"][0] - 0.05 <= each["dot"] <= each["bar"][1] + 0.05
 
 
-@pytest.mark.long
 @pytest.mark.parametrize(("width", "scheme"), COMBINATIONS)
-def test_details_show_their_samples(browser: Browser, usual_report: Path, width: int, scheme: str) -> None:
-    """The samples of a case are seen when its row is opened, and not before; the page stays as wide as it was."""
-    with visit(browser, usual_report, width=width, scheme=scheme) as seen:
-        assert seen.page.locator(".samples:visible").count() == 0
-        open_details(seen.page, OPENED)
-        charts = seen_charts(seen.page)
-        assert {each.place: each.defects for each in charts if each.defects} == {}
-        assert seen.page.locator(".samples:visible").count() == len(OPENED)
-        assert overflow_px(seen.page) == 0
-        assert seen.problems == []
-
-
-@pytest.mark.parametrize(("width", "scheme"), COMBINATIONS)
-def test_axe_finds_nothing(browser: Browser, usual_report: Path, width: int, scheme: str) -> None:
+def test_details_show_their_samples_and_axe_finds_nothing(
+    visit: Visits, usual_report: Path, width: int, scheme: str
+) -> None:
     """Neither the page as it opens nor its opened details break a rule of WCAG 2.2 AA or of good practice."""
-    with visit(browser, usual_report, width=width, scheme=scheme) as seen:
-        seen_charts(seen.page)
-        assert axe_violations(seen.page) == []
-        open_details(seen.page, OPENED)
-        for fold in seen.page.locator("details.fold > summary").all():
+    with visit(usual_report, width=width, scheme=scheme) as page:
+        drawn_charts(page)
+        assert page.locator(".samples:visible").count() == 0
+        assert axe_violations(page) == []
+        open_details(page, OPENED)
+        assert page.locator(".samples:visible").count() == len(OPENED)
+        for fold in page.locator("details.fold > summary").all():
             fold.click()
-        seen_charts(seen.page)
-        assert axe_violations(seen.page) == []
+        drawn_charts(page)
+        assert overflow_px(page) == 0
+        assert axe_violations(page) == []
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("name", SORTS)
 @pytest.mark.parametrize("width", WIDTHS)
-def test_every_sort_of_run_is_shown(browser: Browser, tmp_path: Path, name: str, width: int) -> None:
-    """The verdict is the heading and each case has a row, whatever the run has or lacks; nothing is out of order."""
+def test_every_sort_of_run_is_shown(visit: Visits, tmp_path: Path, name: str, width: int) -> None:
     run = SORTS[name][0]()
-    with visit(browser, sort_report(tmp_path, name), width=width, scheme="dark") as seen:
-        heading = seen.page.locator("h1").inner_text().replace("\u00a0", " ")
+    with visit(sort_report(tmp_path, name), width=width, scheme="dark") as page:
+        heading = page.locator("h1").inner_text().replace("\u00a0", " ")
         assert heading.lower().startswith(verdict_sentence(run).partition(";")[0].lower())
-        rows = all_rows(seen.page)
+        rows = all_rows(page)
         assert {row.anchor for row in rows if row.is_shown} == {case_anchor(each.case_id) for each in run.judgements}
-        assert [(each.place, each.defects) for each in seen_charts(seen.page) if each.defects] == []
-        assert overflow_px(seen.page) == 0
-        assert width > min(WIDTHS) or axe_violations(seen.page) == []
-        assert seen.problems == []
+        drawn_charts(page)
+        assert overflow_px(page) == 0
+        assert width > min(WIDTHS) or axe_violations(page) == []
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("width", WIDTHS)
-def test_several_runs_stand_side_by_side(browser: Browser, tmp_path: Path, width: int) -> None:
-    """Each run has its column or its place in the details, its verdict, and its part in the figures."""
+def test_several_runs_stand_side_by_side(visit: Visits, tmp_path: Path, width: int) -> None:
     others = [synthetic_run(n_cases=100, seed=seed, change_ratio=1.0 + seed / 20) for seed in (1, 2, 3, 4)]
-    with visit(browser, write_report(tmp_path, usual_run(), OBSERVATION, *others), width=width) as seen:
-        assert seen.page.locator("article.run h3").all_inner_texts() == [
-            "This run",
-            *(f"Run {n}" for n in (2, 3, 4, 5)),
-        ]
-        assert [(each.place, each.defects) for each in seen_charts(seen.page) if each.defects] == []
-        open_details(seen.page, OPENED)
-        assert seen.page.locator("table.beside:visible tbody tr").count() == len(others) * len(OPENED)
-        assert [(each.place, each.defects) for each in seen_charts(seen.page) if each.defects] == []
-        assert overflow_px(seen.page) == 0
-        assert axe_violations(seen.page) == []
-        assert seen.problems == []
+    with visit(write_report(tmp_path, usual_run(), OBSERVATION, *others), width=width) as page:
+        titles = page.locator("article.run h3").all_inner_texts()
+        assert titles == ["This run", "Run 2", "Run 3", "Run 4", "Run 5"]
+        drawn_charts(page)
+        open_details(page, OPENED)
+        assert page.locator("table.beside:visible tbody tr").count() == len(others) * len(OPENED)
+        drawn_charts(page)
+        assert overflow_px(page) == 0
+        assert axe_violations(page) == []
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
-def test_the_scheme_can_be_changed(browser: Browser, usual_report: Path, scheme: str) -> None:
-    """A button turns the page from light to dark or back, pictures included."""
+def test_the_scheme_can_be_changed(visit: Visits, usual_report: Path, scheme: str) -> None:
     paper = "getComputedStyle(document.body).backgroundColor"
-    with visit(browser, usual_report, scheme=scheme) as seen:
-        seen_charts(seen.page)
-        before = seen.page.evaluate(paper)
-        seen.page.click("#theme")
-        assert seen.page.evaluate(paper) != before
-        assert [(each.place, each.defects) for each in seen_charts(seen.page) if each.defects] == []
-        assert axe_violations(seen.page) == []
-        seen.page.click("#theme")
-        assert seen.page.evaluate(paper) == before
-        assert seen.problems == []
+    with visit(usual_report, scheme=scheme) as page:
+        drawn_charts(page)
+        before = page.evaluate(paper)
+        page.click("#theme")
+        assert page.evaluate(paper) != before
+        drawn_charts(page)
+        assert axe_violations(page) == []
+        page.click("#theme")
+        assert page.evaluate(paper) == before
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("scheme", SCHEMES)
-def test_on_paper_all_is_there(browser: Browser, usual_report: Path, scheme: str) -> None:
+def test_on_paper_all_is_there(visit: Visits, usual_report: Path, scheme: str) -> None:
     """Printed are the verdict, every case with its details, and dark pictures on white, whatever the screen has."""
-    with visit(browser, usual_report, scheme=scheme) as seen:
-        seen_charts(seen.page)
-        seen.page.emulate_media(media="print")
-        assert seen.page.locator("h1").is_visible()
-        assert [row.anchor for row in all_rows(seen.page) if not (row.is_shown and row.is_open)] == []
-        assert seen.page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
-        assert [(each.place, each.defects) for each in seen_charts(seen.page) if each.defects] == []
-        printed = seen.page.pdf(format="A4")
+    with visit(usual_report, scheme=scheme) as page:
+        drawn_charts(page)
+        page.emulate_media(media="print")
+        assert page.locator("h1").is_visible()
+        assert [row.anchor for row in all_rows(page) if not (row.is_shown and row.is_open)] == []
+        assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+        drawn_charts(page)
+        printed = page.pdf(format="A4")
         assert len(re.findall(rb"/Type\s*/Page\b", printed)) > 3
-        assert seen.problems == []
 
 
-def test_without_scripts_all_words_are_there(browser: Browser, usual_report: Path) -> None:
+def test_without_scripts_all_words_are_there(visit: Visits, usual_report: Path) -> None:
     """Where scripts are off, verdict, rows, details and what the figures show can be read; what needs them is not."""
-    with visit(browser, usual_report, java_script_enabled=False) as seen:
-        rows = all_rows(seen.page)
+    with visit(usual_report, java_script_enabled=False) as page:
+        rows = all_rows(page)
         assert len(rows) == len(usual_run().judgements)
         assert all(row.is_shown for row in rows)
-        assert seen.page.locator("h1").is_visible()
-        assert [each.place for each in seen_charts(seen.page) if each.defects] == []
-        assert seen.page.locator("figure.chart .summary").first.is_visible()
-        assert not any(each.is_visible() for each in seen.page.locator(".filter, #theme, .copy").all())
-        open_details(seen.page, OPENED[:1])
-        assert seen.page.locator("tr.more:visible .reason").count() == 1
-        assert seen.problems == []
+        assert page.locator("h1").is_visible()
+        drawn_charts(page)
+        assert page.locator("figure.chart .summary").first.is_visible()
+        assert not any(each.is_visible() for each in page.locator(".filter, #theme, .copy").all())
+        open_details(page, OPENED[:1])
+        assert page.locator("tr.more:visible .reason").count() == 1
 
 
-def test_a_narrow_phone_and_a_wide_desk_are_enough(browser: Browser, usual_report: Path) -> None:
+def test_a_narrow_phone_and_a_wide_desk_are_enough(visit: Visits, usual_report: Path) -> None:
     """Pictures fit the width that there is, from 320 pixels up, and none is cut off."""
-    with visit(browser, usual_report, width=1920) as seen:
+    with visit(usual_report, width=1920) as page:
         for width in (1920, 820, 320):
-            seen.page.set_viewport_size({"width": width, "height": 900})
-            assert overflow_px(seen.page) == 0
-            assert [(each.place, each.defects) for each in seen_charts(seen.page) if each.defects] == []
-        assert seen.problems == []
+            page.set_viewport_size({"width": width, "height": 900})
+            assert overflow_px(page) == 0
+            drawn_charts(page)
 
 
-def test_tables_of_all_kinds_have_the_same_columns(browser: Browser, usual_report: Path) -> None:
+def test_tables_of_all_kinds_have_the_same_columns(visit: Visits, usual_report: Path) -> None:
     """At a desk a column of one title is as wide in the table of each kind."""
     widths: dict[str, set[int]] = {}
-    with visit(browser, usual_report, width=1280) as seen:
-        for heading in seen.page.locator("table.cases > thead th:not(.case, .told)").all():
+    with visit(usual_report, width=1280) as page:
+        for heading in page.locator("table.cases > thead th:not(.case, .told)").all():
             box = heading.bounding_box()
             assert box is not None
             widths.setdefault(heading.inner_text(), set()).add(round(box["width"]))
@@ -310,7 +267,7 @@ _BROKEN = r"""
 """
 
 
-def test_on_a_phone_names_are_broken_at_their_joints(browser: Browser, usual_report: Path) -> None:
+def test_on_a_phone_names_are_broken_at_their_joints(visit: Visits, usual_report: Path) -> None:
     """No part of a name between strokes, underscores and hyphens is split over two lines."""
-    with visit(browser, usual_report, width=390) as seen:
-        assert seen.page.evaluate(_BROKEN) == []
+    with visit(usual_report, width=390) as page:
+        assert page.evaluate(_BROKEN) == []

@@ -10,7 +10,6 @@ STYLE = loaded_tool("style")
 
 
 def found(text: str, kind: str = "document", file: str = "docs/page.md") -> list[str]:
-    """Return the remedies for the findings in a paragraph."""
     return [each.remedy for each in STYLE.findings(STYLE.Block(line=1, text=text, kind=kind), file)]
 
 
@@ -23,7 +22,6 @@ def test_each_rule_finds_its_bad_example_alone(rule: object) -> None:
 
 
 def test_a_long_sentence_is_found() -> None:
-    """A sentence of 41 words is too long, and two of 40 are not."""
     forty = "Word " + "and word " * 19 + "end"
     assert len(forty.split()) == 40
     assert found(f"{forty}. {forty}.") == []

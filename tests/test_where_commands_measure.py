@@ -15,13 +15,11 @@ _MERELY_NAMING = {"baseline", "forecast", "history", "devices"}
 
 
 def told() -> set[str]:
-    """Return the subcommands of the table's first column."""
     _, _, table = _PAGE.read_text().partition("## Where each subcommand measures")
     return {name for row in re.findall(r"^\| (`[^|]+) \|", table, re.M) for name in re.findall(r"`([a-z-]+)`", row)}
 
 
 def _options(name: str) -> set[str]:
-    """Return the options of a subcommand and of those that it has itself."""
     parsers, found = [parser_of([name])], set[str]()
     while parsers:
         for action in parsers.pop()._actions:

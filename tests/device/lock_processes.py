@@ -47,14 +47,12 @@ def started_holder(
 
 
 def first_line(process: subprocess.Popen[str]) -> str:
-    """Return what a holder said first."""
     assert process.stdout is not None
     return process.stdout.readline().strip()
 
 
 @contextmanager
 def held_by(folder: Path, user: str, *, uid: int = 0, within: str = "") -> Iterator[subprocess.Popen[str]]:
-    """Have another process hold the lock."""
     process = started_holder(folder, user, uid=uid, within=within)
     try:
         assert first_line(process) == "held"

@@ -91,7 +91,6 @@ def test_ways_and_addresses_are_told_apart(text: str, way: str, address: str, po
     ],
 )
 def test_what_is_no_address_is_refused(text: str, why: str) -> None:
-    """The line begins with what was asked for, names the part that is wrong, and ends with what is accepted."""
     with pytest.raises(DeviceError) as caught:
         reach_of(text)
     assert str(caught.value) == f"{text}: {why}; {ACCEPTED}"
@@ -112,7 +111,6 @@ def test_a_refusal_is_one_line_whatever_was_asked_for() -> None:
 
 
 def test_an_address_overrides_the_profile() -> None:
-    """Way, address and port are those of the option; keys and the folder there stay the profile's."""
     assert asked_reach("--x", "ssh:ada@[fe80::1]:22", KEYED) == replace(KEYED, address="ada@fe80::1", port=22)
     assert asked_reach("--x", "local", KEYED) == replace(KEYED, way="local", address="", port=None)
     assert asked_reach("--x", "adb") == Reach(way="adb", home=HOMES["adb"])

@@ -18,7 +18,6 @@ UNIFIED, SPLIT = "0::/a/b\n", "4:cpu,cpuacct:/a/b\n2:cpuset:/c\n1:memory:/\n"
 
 
 def machine(folder: Path, groups: str, files: dict[str, str], *, online: str = "0-7") -> Path:
-    """Lay out control groups below a root."""
     put(folder, OWN_GROUPS, groups)
     put(folder, "sys/devices/system/cpu/online", online)
     for place, text in files.items():
@@ -79,7 +78,6 @@ def _glob(pattern: str) -> str:
 
 
 def test_processors_that_differ_are_named(tmp_path: Path) -> None:
-    """Four small ones are not four large ones."""
     root = machine(tmp_path, UNIFIED, {"a/cpuset.cpus.effective": "0-3"})
     for policy, clock in (("0", "1800000"), ("4", "2400000")):
         put(root, f"sys/devices/system/cpu/cpufreq/policy{policy}/cpuinfo_max_freq", clock)
@@ -87,7 +85,6 @@ def test_processors_that_differ_are_named(tmp_path: Path) -> None:
 
 
 def test_a_quota_is_no_other_machine_s_baseline(tmp_path: Path) -> None:
-    """What was stored without a quota is incomparable with a run that has one, and only with that."""
     case_id = "phase/x/siso/decode"
     own = host_fingerprint(machine(tmp_path / "own", UNIFIED, {}))
     limited = host_fingerprint(machine(tmp_path / "limited", UNIFIED, {"a/cpu.max": "100000 100000"}))

@@ -39,7 +39,6 @@ def test_the_mask_is_as_before() -> None:
 
 
 def in_a_thread(look: Callable[[], object]) -> object:
-    """What a thread sees."""
     found = []
     thread = threading.Thread(target=lambda: found.append(look()))
     thread.start()
@@ -88,7 +87,6 @@ def test_signals_right_behind_each_other_are_one_request(monkeypatch: pytest.Mon
 
 
 def test_no_request_is_heard_for_a_while() -> None:
-    """Neither Ctrl-C nor a service that is stopped breaks in, and handlers are as before then, whatever happens."""
     before, done = _handlers(), []
 
     def unheard() -> None:

@@ -20,7 +20,7 @@ from perfsuite.device.fingerprint import (
     without_engine,
 )
 from perfsuite.device.threads import default_threads, usable_threads
-from tests.sys_trees import BOARDS, SMALL_CORES_OFF, UNREADABLE, plant, put
+from tests.sys_trees import SMALL_CORES_OFF, UNREADABLE, plant, put
 
 
 @pytest.mark.parametrize(
@@ -43,18 +43,12 @@ def test_usable_processors_are_those_of_this_process(monkeypatch: pytest.MonkeyP
     assert usable_threads() == n_usable
 
 
-def test_a_board_that_scales_is_not_locked(tmp_path: Path) -> None:
-    for board in BOARDS:
-        assert clock_conditions(plant(board, tmp_path / board))["clocks"] == "not locked"
-
-
 CPUINFO = "processor\t: 0\nmodel name\t: A Processor @ 2 GHz\ncpu family\t: 6\nmodel\t\t: 85\nflags\t: a b\n"
 
 _FINGERPRINTS = st.dictionaries(st.sampled_from("abcdef"), st.sampled_from("xyz"))
 
 
 def root(folder: Path, **files: str) -> Path:
-    """Write files of a made-up machine."""
     places = {"cpuinfo": "proc/cpuinfo", "tree": "proc/device-tree/model"}
     places["governor"] = "sys/devices/system/cpu/cpufreq/policy0/scaling_governor"
     for name, text in files.items():
@@ -71,12 +65,10 @@ def root(folder: Path, **files: str) -> Path:
     ],
 )
 def test_the_processor_is_named(tmp_path: Path, files: dict[str, str], soc: str) -> None:
-    """A board is named by its device tree, a PC by its processor, and neither is unknown."""
     assert host_fingerprint(root(tmp_path, **files))["soc"] == soc
 
 
 def test_a_machine_without_proc_is_named_by_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without /proc Python's own word for the processor is taken."""
     monkeypatch.setattr("platform.processor", lambda: "z80")
     assert host_fingerprint(tmp_path)["soc"] == "z80"
     monkeypatch.setattr("platform.processor", lambda: "")
@@ -97,7 +89,6 @@ def test_a_machine_without_proc_is_named_by_python(tmp_path: Path, monkeypatch: 
 def test_clocks_are_locked_where_no_policy_leaves_a_choice(
     tmp_path: Path, ranges: list[tuple[str, str]], state: str
 ) -> None:
-    """One policy with a range is enough to unlock them, and one that does not say to know nothing."""
     for number, limits in enumerate(ranges):
         for end, limit in zip(("min", "max"), limits, strict=True):
             put(tmp_path, f"sys/devices/system/cpu/cpufreq/policy{number}/scaling_{end}_freq", limit)
@@ -132,14 +123,12 @@ def test_memory_is_rounded_up_to_a_power_of_two(total_bytes: int) -> None:
 
 @given(_FINGERPRINTS, _FINGERPRINTS)
 def test_differences_are_the_fields_that_differ(old: dict[str, str], new: dict[str, str]) -> None:
-    """There is one line for each field whose values differ, missing ones too, and none between equals."""
     lines = differences(old, new)
     assert len(lines) == sum(old.get(name) != new.get(name) for name in {*old, *new})
     assert (not lines) == (old == new)
 
 
 def test_a_difference_is_told_with_both_values() -> None:
-    """Old and new are reported by name, a dash where there is none."""
     old, new = {"soc": "A", "threads": "2", "gone": "x"}, {"soc": "A", "threads": "1", "come": "y"}
     assert differences(old, new) == ("threads '2', now '1'", "gone 'x', now '-'", "come '-', now 'y'")
 

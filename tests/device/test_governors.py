@@ -45,24 +45,20 @@ def root(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Where the restore file is kept."""
     return tmp_path / "kept"
 
 
 def chosen(root: Path) -> list[str]:
-    """Return the governor of each cluster."""
     return [path.read_text().strip() for path in sorted(root.rglob("scaling_governor"))]
 
 
 def test_what_every_core_offers_is_settable(root: Path) -> None:
-    """A governor that one cluster lacks is left out; a kernel without cpufreq has none."""
     assert settable_governors(root) == ("performance", "powersave")
     assert settable_governors(root / "nothing") == ()
 
 
 @pytest.mark.parametrize("offered", [UNREADABLE, b"\xff\xfe", ""])
 def test_what_is_offered_and_cannot_be_read_is_nothing(root: Path, offered: str | bytes | Path) -> None:
-    """Garbage is no governor's name that all share."""
     put(root, "sys/devices/system/cpu/cpufreq/policy4/scaling_available_governors", offered)
     assert settable_governors(root) == ()
 
@@ -82,7 +78,6 @@ def test_a_governor_that_cannot_be_read_is_one_line(root: Path, folder: Path, co
 def test_a_governor_is_set_and_restored(
     root: Path, folder: Path, name: str | None, within: list[str], is_failing: bool
 ) -> None:
-    """Every cluster gets it, and has its own back afterwards, whatever raises; without a name all stays as it is."""
     with suppress(KeyError), governor_set(name, folder=folder, root=root):
         assert chosen(root) == within
         if is_failing:
@@ -117,8 +112,6 @@ def test_within_a_run_its_own_governor_comes_back(root: Path, folder: Path) -> N
 def test_a_governor_that_is_not_taken_is_one_line(
     root: Path, folder: Path, kept: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A kernel that ignores the write, or refuses it, is reported with the file."""
-
     monkeypatch.setattr(
         "perfsuite.device.stability.governing.write_line", lambda *_: "Permission denied" if kept is None else None
     )

@@ -42,14 +42,12 @@ def shared() -> Iterator[Path]:
 
 
 def holder(folder: Path) -> LockOwner:
-    """Return who has the lock of a folder, which somebody has."""
     owner = lock_holder(folder)
     assert owner is not None
     return owner
 
 
 def refusal(folder: Path, user: str = "ben", wait_s: float = 0.0) -> str:
-    """Return the line with which a run is refused."""
     contender = hold_lock(owner_called(user), name="board", folder=folder, wait_s=wait_s)
     with pytest.raises((LockedError, DeviceError)) as told, contender:
         pytest.fail("both have it")
@@ -64,7 +62,6 @@ def taken(folder: Path, user: str = "ben") -> HeldLock:
 
 
 def test_a_lock_is_given_back(tmp_path: Path) -> None:
-    """After the run the file is there and empty, for every account to open, also where the run failed."""
     with suppress(KeyError), hold_lock(owner_called("anna"), folder=tmp_path):
         assert holder(tmp_path).pid == os.getpid()
         raise KeyError
@@ -76,7 +73,6 @@ def test_a_lock_is_given_back(tmp_path: Path) -> None:
 
 
 def test_a_second_run_is_refused_with_the_first_named(tmp_path: Path) -> None:
-    """The line says who, from where, doing what, since when, by which process, and how long it was waited for."""
     with held_by(tmp_path, "anna") as process:
         line = refusal(tmp_path)
         assert refusal(tmp_path, wait_s=1.0).endswith("; waited 1 s for it")
@@ -87,7 +83,6 @@ def test_a_second_run_is_refused_with_the_first_named(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("user", ["anna", "ben"])
 def test_a_killed_holder_holds_nothing(tmp_path: Path, user: str) -> None:
-    """After kill -9, and before anybody has waited for it, the next run has the lock and says who had it."""
     with held_by(tmp_path, "anna") as process:
         process.kill()
         os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
@@ -98,7 +93,6 @@ def test_a_killed_holder_holds_nothing(tmp_path: Path, user: str) -> None:
 
 
 def test_what_a_run_starts_does_not_keep_the_lock(tmp_path: Path) -> None:
-    """A program that outlives a killed run holds nothing."""
     starts = "Popen(['sleep', '60'], stdout=subprocess.DEVNULL, close_fds=False)"
     process = started_holder(tmp_path, "anna", within=f"import subprocess; print(subprocess.{starts}.pid, flush=True)")
     orphan = int(first_line(process))
@@ -162,7 +156,6 @@ def test_a_lock_that_is_removed_is_lost(tmp_path: Path) -> None:
 
 
 def test_who_waits_is_told_once_and_gets_it(tmp_path: Path) -> None:
-    """A waiting run says for whom, once, and goes on when the holder has ended."""
     told: list[str] = []
     with held_by(tmp_path, "anna") as process:
 
@@ -178,7 +171,6 @@ def test_who_waits_is_told_once_and_gets_it(tmp_path: Path) -> None:
 
 
 def test_of_many_at_once_one_has_it(tmp_path: Path) -> None:
-    """Of six processes that start together one gets the lock, and the others name it."""
     processes = [started_holder(tmp_path, f"user{number}") for number in range(6)]
     lines = [first_line(process) for process in processes]
     for process in processes:
@@ -188,7 +180,6 @@ def test_of_many_at_once_one_has_it(tmp_path: Path) -> None:
 
 
 def test_many_who_wait_come_one_after_the_other(tmp_path: Path) -> None:
-    """Each of several waiting processes gets the lock once the one before has ended."""
     processes = [started_holder(tmp_path, f"user{number}", wait_s=30.0) for number in range(3)]
     for process in processes:
         assert process.stdin is not None
@@ -207,7 +198,6 @@ def test_who_only_looks_keeps_nobody_off(tmp_path: Path) -> None:
 
 
 def test_those_with_one_folder_contend_with_those_with_two(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A process that may write to the first folder has the lock in both; where none takes it, each is named."""
     first, second = tmp_path / "first", tmp_path / "second"
     second.mkdir()
     monkeypatch.setattr(lock, "lock_folders", lambda: (first, second))
@@ -282,7 +272,6 @@ def test_what_an_owner_says_is_cut_and_printable() -> None:
 
 @pytest.mark.parametrize("within", ["", _STUBBORN])
 def test_a_holder_is_ended(tmp_path: Path, within: str) -> None:
-    """It is asked, and killed after the limit where it does not end."""
     with held_by(tmp_path, "anna", within=within) as process:
         end_holder(holder(tmp_path), tmp_path, limit_s=0.3 if within else 20.0)
         assert lock_holder(tmp_path) is None
@@ -304,7 +293,6 @@ def test_a_process_that_does_not_have_the_file_open_is_left(tmp_path: Path) -> N
 
 @needs_root
 def test_accounts_share_one_lock(shared: Path) -> None:
-    """Each is refused while another one has it, and has it after the other was killed, which it says."""
     assert lock_holder(shared) is None
     with held_by(shared, "anna"):
         process = started_holder(shared, "ben", uid=NOBODY)
@@ -382,7 +370,6 @@ print(n_ended > 0, n_left)
 
 
 def test_a_signal_while_the_lock_is_taken_leaves_nothing(tmp_path: Path) -> None:
-    """Whenever it comes, the lock is free afterwards."""
     command = [sys.executable, "-c", _INTERRUPTED, str(tmp_path)]
     uncovered = {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE_")}
     done = subprocess.run(  # an exception in the middle of coverage's own locking would leave that locked

@@ -12,7 +12,7 @@ from perfsuite.device.lock import LOCK_NAME, hold_lock, lock_holder
 from perfsuite.device.lock_command import answer, main
 from perfsuite.device.stability.restore_file import STATE_FOLDER
 
-from .lock_processes import held_by, owner_called
+from .lock_processes import owner_called
 
 
 @pytest.fixture(autouse=True)
@@ -23,19 +23,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_a_holder_is_named_and_ended_by_force(folder: Path) -> None:
-    """One that runs is left without force; what it was is the answer."""
-    with held_by(folder, "anna") as process:
-        assert answer(["state"])["lock"]["user"] == "anna"
-        assert "held by anna" in answer(["break"])["error"]
-        assert process.poll() is None
-        assert answer(["break", "--force"])["lock"]["pid"] == process.pid
-        assert answer(["state"]) == {"lock": None, "notes": []}
-
-
 @pytest.mark.parametrize("words", [[], ["burn"], ["break", "it"]])
 def test_other_words_are_an_error(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    """The answer says which words there are, as JSON, with exit code 2."""
     assert main(words) == 2
     assert json.loads(capsys.readouterr().out) == {"error": "give 'state', 'break' or 'break --force'"}
 

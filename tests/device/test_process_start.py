@@ -21,7 +21,6 @@ def test_this_machine_names_its_boot_and_its_namespace() -> None:
 
 @pytest.mark.parametrize("content", [None, b"\xff", b""])
 def test_a_boot_that_is_not_told_is_empty(tmp_path: Path, content: bytes | None) -> None:
-    """A file that is not there, or holds anything else, names none."""
     if content is not None:
         (tmp_path / "proc/sys/kernel/random").mkdir(parents=True)
         (tmp_path / "proc/sys/kernel/random/boot_id").write_bytes(content)
@@ -30,7 +29,6 @@ def test_a_boot_that_is_not_told_is_empty(tmp_path: Path, content: bytes | None)
 
 @pytest.mark.parametrize("content", [b"", b"7 (x) S", b"7 (x) S " + b"x " * 30])
 def test_a_damaged_file_tells_nothing(tmp_path: Path, content: bytes) -> None:
-    """What has too few fields, or no number where one should be, is no start."""
     (tmp_path / "proc/7").mkdir(parents=True)
     (tmp_path / "proc/7/stat").write_bytes(content)
     assert process_start(7, tmp_path) is None

@@ -39,7 +39,6 @@ def forgotten() -> Iterator[None]:
 
 @contextmanager
 def holder(within: Path) -> Iterator[tuple[subprocess.Popen[str], Path]]:
-    """Let another process have a folder."""
     line = [sys.executable, "-c", _HOLDER, str(within)]
     with subprocess.Popen(line, stdout=subprocess.PIPE, text=True) as process:
         try:
@@ -50,7 +49,6 @@ def holder(within: Path) -> Iterator[tuple[subprocess.Popen[str], Path]]:
 
 
 def names(folder: Path) -> set[str]:
-    """Return what is in a folder."""
     return {each.name for each in folder.iterdir()}
 
 
@@ -67,7 +65,6 @@ def left(within: Path, name: str, mark: str | None = "", *, age_s: float = 0.0, 
 
 
 def test_it_is_gone_at_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever ends it, with all that is in it; meanwhile it is this account's alone."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
 
     def interrupted() -> None:
@@ -227,7 +224,6 @@ while time.monotonic() < until:
 
 
 def test_processes_that_sweep_at_once_leave_each_other_alone(tmp_path: Path) -> None:
-    """Nobody loses a folder that is in use, and none is left."""
     line = [sys.executable, "-c", _CONTENDER, str(tmp_path)]
     started = [subprocess.Popen(line, stderr=subprocess.PIPE, text=True) for _ in range(4)]
     told = [process.communicate(timeout=60)[1] for process in started]
@@ -236,8 +232,6 @@ def test_processes_that_sweep_at_once_leave_each_other_alone(tmp_path: Path) -> 
 
 
 def test_a_file_system_without_locks_is_not_swept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A folder can be had there, and none is taken for one that was left."""
-
     def refused(*_: object) -> None:
         raise OSError(95, "Operation not supported")
 

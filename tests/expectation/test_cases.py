@@ -35,13 +35,7 @@ from ..unknown_weights import write_unknown
 
 def workload(model: str = "smollm2-135m-q8_0", scenario: str = "siso", *, flash_attn: bool = True) -> LlamaWorkload:
     """Describe a workload of the catalogue with a context of 1024 tokens."""
-    return LlamaWorkload(
-        weights=catalogue_weights(model),
-        scenario=find_scenario(scenario),
-        settings=Settings(flash_attn=flash_attn),
-        n_ctx=1024,
-        n_ubatch=512,
-    )
+    return replace(catalogue_workload(model, scenario, flash_attn=flash_attn), n_ctx=1024)
 
 
 def total(case: Case) -> OpCost:
@@ -53,7 +47,6 @@ def phases(of: LlamaWorkload) -> dict[Phase | None, Case]:
 
 
 def test_a_run_has_its_seven_phases_in_order() -> None:
-    """Embedding, prefill, decode, the three passes behind each token, and the whole: one case each."""
     assert [case.case_id for case in phase_cases(workload())] == [
         f"phase/smollm2-135m-q8_0/siso/{phase}"
         for phase in ("embedding", "prefill", "decode", "copy", "softmax", "sampling", "end_to_end")
@@ -72,7 +65,6 @@ def test_every_case_has_an_id_of_its_own(name: str, flash_attn: bool) -> None:
 
 
 def test_a_scenario_without_a_prompt_or_a_generation_has_no_case_for_it() -> None:
-    """Without a prompt there is no prefill and no embedding; without a generation no decode."""
     assert {Phase.PREFILL, Phase.EMBEDDING} & set(phases(workload(scenario="p0-g4"))) == set()
     assert Phase.DECODE not in phases(workload(scenario="p4-g0"))
     assert {case.phase for case in operator_cases(workload(scenario="p4-g0"))} == {Phase.PREFILL}
@@ -117,12 +109,10 @@ def test_the_embedding_is_taken_out_of_the_phase() -> None:
 def test_the_whole_costs_its_parts_times_their_number() -> None:
     """End to end is one prefill, 24 decodes and 25 draws of a token."""
     found = phases(workload())
-    expected = total(found[Phase.EMBEDDING]) + total(found[Phase.PREFILL])
-    draws = (Phase.COPY, Phase.SOFTMAX, Phase.SAMPLING)
-    for case, times in ((found[Phase.DECODE], 24), *((found[phase], 25) for phase in draws)):
-        for _ in range(times):
-            expected += total(case)
-    assert total(found[Phase.END_TO_END]) == expected
+    times = {Phase.EMBEDDING: 1, Phase.PREFILL: 1, Phase.DECODE: 24}
+    times |= dict.fromkeys((Phase.COPY, Phase.SOFTMAX, Phase.SAMPLING), 25)
+    parts = (total(found[phase]) * n for phase, n in times.items())
+    assert total(found[Phase.END_TO_END]) == sum(parts, start=NO_COST)
 
 
 def test_parts_of_one_type_are_one() -> None:
@@ -168,9 +158,8 @@ def test_without_experts_routing_decides_nothing(model: str) -> None:
 @pytest.mark.parametrize("flash_attn", [True, False])
 def test_attention_is_computed_in_the_type_of_its_keys(type_k: str, flash_attn: bool) -> None:
     """What reads the cache is of the keys' type: a product, the fused operator, or a cast in front of that."""
-    weights = catalogue_weights("smollm2-135m-l2-q8_0")
     type_v = type_k if flash_attn else "f16"
-    of = llama_workload(weights, find_scenario("siso"), flash_attn=flash_attn, type_k=type_k, type_v=type_v)
+    of = catalogue_workload(flash_attn=flash_attn, type_k=type_k, type_v=type_v)
     decode = [case for case in operator_cases(of) if case.phase is Phase.DECODE]
     reading = [(case.role, part.type) for case in decode for part in case.costs if part.cost.kv_read_bytes]
     assert reading[0][1] == type_k
@@ -181,18 +170,15 @@ def test_attention_is_computed_in_the_type_of_its_keys(type_k: str, flash_attn: 
 
 
 @given(st.integers(1, 2000), st.integers(0, 500))
-def test_batches_make_up_the_prompt(n_prompt: int, n_depth: int) -> None:
+def test_batches_make_up_the_prompt_and_decode_is_taken_at_its_middle(n_prompt: int, n_depth: int) -> None:
     batches = workload(scenario=f"p{n_prompt}-g1-d{n_depth}").batches(Phase.PREFILL)
     assert sum(batch.n_tokens for batch in batches) == n_prompt
     assert max(batch.n_tokens for batch in batches) <= 512
     assert [batch.n_outputs for batch in batches] == [0] * (len(batches) - 1) + [1]
     assert batches[-1].n_used == n_depth + n_prompt
     assert sorted(batch.n_used for batch in batches) == [batch.n_used for batch in batches]
-
-
-def test_decode_is_taken_at_its_middle() -> None:
-    (batch,) = workload(scenario="p64-g24-d100").batches(Phase.DECODE)
-    assert (batch.n_tokens, batch.n_outputs, batch.n_used) == (1, 1, 176)
+    (batch,) = workload(scenario=f"p{n_prompt}-g24-d{n_depth}").batches(Phase.DECODE)
+    assert (batch.n_tokens, batch.n_outputs, batch.n_used) == (1, 1, n_depth + n_prompt + 12)
 
 
 def test_an_architecture_without_a_graph_is_judged_by_phase(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -227,10 +213,9 @@ def test_an_architecture_that_is_not_known_has_phases_without_a_forecast(tmp_pat
 @pytest.mark.parametrize("name", ["smollm2-135m", "plm-1.8b"])
 def test_a_workload_asks_for_what_its_architecture_can_run(name: str) -> None:
     """Flash attention is on where the architecture has it, and the types of the cache are those that are asked for."""
-    weights = catalogue_weights(f"{name}-q8_0")
-    settings = llama_workload(weights, find_scenario("siso"), type_k="q8_0").settings
+    settings = catalogue_workload(f"{name}-q8_0", type_k="q8_0").settings
     assert settings == Settings(flash_attn=name != "plm-1.8b", type_k="q8_0", type_v="f16")
-    assert llama_workload(weights, find_scenario("siso"), type_v="q4_0").settings.type_v == "q4_0"
+    assert catalogue_workload(f"{name}-q8_0", type_v="q4_0").settings.type_v == "q4_0"
 
 
 def test_every_standard_kernel_is_a_case() -> None:
@@ -286,7 +271,6 @@ def test_a_kernel_that_shares_an_operator_has_no_cost() -> None:
 
 @pytest.mark.parametrize(("scenario", "phase"), [("p0-g4", Phase.PREFILL), ("p4-g0", Phase.DECODE)])
 def test_a_phase_that_does_not_run_has_no_kernels(scenario: str, phase: Phase) -> None:
-    """Without a prompt or a generation there is no kernel in its phase, and the other phase has its own."""
     other = Phase.DECODE if phase is Phase.PREFILL else Phase.PREFILL
     roles = {phase: {}, other: {"kernel_add": ("l_out",)}}
     (case,) = engine_kernel_cases(workload(scenario=scenario), roles)

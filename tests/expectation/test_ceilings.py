@@ -29,10 +29,9 @@ CEILINGS = Ceilings(
     ("working_set_bytes", "level"),
     [(0, L2), (512 * KIB, L2), (512 * KIB + 1, L3), (16 * MIB, L3), (17 * MIB, MEMORY), (4 << 30, MEMORY)],
 )
-def test_sustained_bandwidth_is_that_of_the_smallest_level_that_holds_the_set(
+def test_sustained_bandwidth_is_read_from_the_smallest_level_that_holds_the_set(
     working_set_bytes: int, level: Bandwidth
 ) -> None:
-    """A forecast reads at the rate of the smallest measured working set that is large enough, or memory's."""
     assert CEILINGS.sustained_bandwidth_bytes_per_s(working_set_bytes) == level.read_bytes_per_s
 
 
@@ -66,15 +65,16 @@ def test_merging_takes_the_best_rates_and_the_median_dispatch() -> None:
     )
 
 
-def test_merging_unlike_runs_is_refused() -> None:
-    with pytest.raises(MeasurementError, match=r"runs of 2 threads over .* and 4 threads over .* cannot be merged"):
-        merge_ceilings([CEILINGS, replace(CEILINGS, n_threads=4)])
-    with pytest.raises(MeasurementError, match="cannot be merged"):
-        merge_ceilings([CEILINGS, replace(CEILINGS, bandwidths=(L3, MEMORY))])
-
-
-def test_merging_nothing_is_refused() -> None:
+def test_only_like_runs_are_merged() -> None:
     """No run has no ceilings; one run is its own merger."""
-    with pytest.raises(MeasurementError, match="no run"):
-        merge_ceilings([])
     assert merge_ceilings([CEILINGS]) == CEILINGS
+    for runs, told in (
+        ([], "no run"),
+        (
+            [CEILINGS, replace(CEILINGS, n_threads=4)],
+            r"runs of 2 threads over .* and 4 threads over .* cannot be merged",
+        ),
+        ([CEILINGS, replace(CEILINGS, bandwidths=(L3, MEMORY))], "cannot be merged"),
+    ):
+        with pytest.raises(MeasurementError, match=told):
+            merge_ceilings(runs)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from perfsuite.expectation.ceilings import Bandwidth, Ceilings
@@ -17,8 +19,8 @@ from perfsuite.expectation.llama_workload import LlamaWorkload
 from ..catalogue_workloads import catalogue_workload
 
 
-def workload(name: str = "smollm2-135m-l2-q8_0", scenario: str = "p64-g600", **settings: object) -> LlamaWorkload:
-    return catalogue_workload(name, scenario, **settings)  # type: ignore[arg-type]
+def workload(name: str = "smollm2-135m-l2-q8_0", scenario: str = "p64-g600", **settings: Any) -> LlamaWorkload:
+    return catalogue_workload(name, scenario, **settings)
 
 
 def ceilings(flops_per_s: float, bytes_per_s: float) -> Ceilings:
@@ -54,12 +56,17 @@ def test_the_busiest_thread_is_what_a_step_waits_for(n_used: int, positions: int
 
 
 @pytest.mark.parametrize(
-    ("name", "scenario", "grows"),
-    [("smollm2-135m-q8_0", "siso", True), ("smollm2-135m-q8_0", "p64-g1", False), ("gemma-2-2b-q8_0", "siso", False)],
+    ("name", "scenario", "grows", "has_products"),
+    [
+        ("smollm2-135m-q8_0", "siso", True, True),
+        ("smollm2-135m-q8_0", "p64-g1", False, True),
+        ("smollm2-135m-q8_0", "p64-g0", False, False),
+        ("gemma-2-2b-q8_0", "siso", False, True),
+    ],
 )
-def test_growth_needs_steps_and_a_whole_cache(name: str, scenario: str, grows: bool) -> None:
-    """One step has no growth, and a sliding window stops it."""
-    assert has_growth(workload(name, scenario)) is grows
+def test_growth_needs_steps_and_a_whole_cache(name: str, scenario: str, grows: bool, has_products: bool) -> None:
+    """One step has no growth, and a sliding window stops it; a prompt alone has no products of decoding."""
+    assert (has_growth(workload(name, scenario)), has_line(workload(name, scenario))) == (grows, has_products)
 
 
 def test_products_have_the_bytes_of_their_weights() -> None:
@@ -74,12 +81,7 @@ def test_products_have_the_bytes_of_their_weights() -> None:
     }
     assert found.types == ("q8_0",)
     assert found.working_set_bytes > sum(each.weight_bytes for each in found.products)
-
-
-def test_a_byte_takes_what_memory_needs_for_it() -> None:
-    """At 10 GB/s a byte is 0.1 ns."""
-    found = linearity_expectation(catalogue_workload("smollm2-135m-l2-q8_0"))
-    assert found.slope_ns_per_byte(ceilings(1e12, 1e10)) == pytest.approx(0.1)
+    assert found.slope_ns_per_byte(ceilings(1e12, 1e10)) == pytest.approx(0.1)  # at 10 GB/s
 
 
 def test_routed_products_read_the_chosen_experts() -> None:
@@ -87,9 +89,3 @@ def test_routed_products_read_the_chosen_experts() -> None:
     found = linearity_expectation(catalogue_workload("qwen1.5-moe-a2.7b-l2-q4_0"))
     (gate, _) = [each for each in found.products if each.role == "ffn_moe_gate"]
     assert gate.weight_bytes == 4 * 2048 * 1408 * 18 // 32
-
-
-def test_without_decoding_there_is_no_line() -> None:
-    """A scenario of a prompt alone has no products of decoding."""
-    assert has_line(catalogue_workload("smollm2-135m-l2-q8_0"))
-    assert not has_line(catalogue_workload("smollm2-135m-l2-q8_0", "p64-g0"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -37,22 +38,11 @@ CEILINGS = Ceilings(
 
 
 def forecast(
-    *costs: CaseCost,
-    ceilings: Ceilings | None = CEILINGS,
-    best: Ceilings | None = None,
-    tolerance_ratio: float | None = 2.0,
-    least_ns: int = 0,
-    spread_ratio: float = 0.0,
+    *costs: CaseCost, ceilings: Ceilings | None = CEILINGS, best: Ceilings | None = None, **options: Any
 ) -> Expectation:
     """Forecast with a tolerance of two, for costs of any length, on a device that shows its best."""
-    return expect(
-        costs,
-        ceilings,
-        best or ceilings,
-        tolerance_ratio=tolerance_ratio,
-        least_ns=least_ns,
-        spread_ratio=spread_ratio,
-    )
+    usual: dict[str, Any] = {"tolerance_ratio": 2.0, "least_ns": 0, "spread_ratio": 0.0}
+    return expect(costs, ceilings, best or ceilings, **{**usual, **options})
 
 
 def part(
@@ -144,24 +134,15 @@ def test_the_slower_of_computing_and_moving_counts(cost: CaseCost, expected_ns: 
     assert forecast(cost) == Expectation(floor_ns=floor_ns, expected_ns=expected_ns, limit_ns=2 * expected_ns)
 
 
-def test_half_precision_raises_the_floors_arithmetic() -> None:
-    cost = part(flops=32 * 10**8)
-    with_f16 = replace(CEILINGS, f16_flops_per_s=3.2e12)
-    assert floor_time_ns([cost], with_f16) == pytest.approx(10**6)
-    assert floor_time_ns([cost], CEILINGS) == pytest.approx(2 * 10**6)
-
-
-def test_the_spread_of_the_ceilings_lowers_the_floor() -> None:
-    found = forecast(part(parameter_bytes=5 * 10**7), spread_ratio=0.1)
-    assert found.floor_ns == 900_000
-    assert found.expected_ns == 10**6 + 300
-
-
 def test_the_floor_rests_on_the_best_that_was_ever_shown() -> None:
-    """A device that was faster once has a lower floor, and the forecast of today."""
+    """A device that was faster once has a lower floor, and the forecast of today; so has one whose ceilings spread."""
     best = replace(CEILINGS, bandwidths=tuple(level(each.working_set_bytes, 1e11) for each in CEILINGS.bandwidths))
-    found = forecast(part(parameter_bytes=5 * 10**7), best=best)
-    assert (found.floor_ns, found.expected_ns) == (500_000, 10**6 + 300)
+    cases: tuple[tuple[dict[str, Any], int], ...] = (({"best": best}, 500_000), ({"spread_ratio": 0.1}, 900_000))
+    for options, floor_ns in cases:
+        found = forecast(part(parameter_bytes=5 * 10**7), **options)
+        assert (found.floor_ns, found.expected_ns) == (floor_ns, 10**6 + 300)
+    cost, with_f16 = part(flops=32 * 10**8), replace(CEILINGS, f16_flops_per_s=3.2e12)
+    assert [floor_time_ns([cost], each) for each in (CEILINGS, with_f16)] == pytest.approx([2 * 10**6, 10**6])
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,6 @@ ROUTED = Batch(n_tokens=5, n_outputs=5, n_used=5, n_ctx=256)
 
 
 def layer_of(name: str, **moe: object) -> dict[str, Operator]:
-    """Return the operators of the second layer by role, the router's fields replaced."""
     architecture = find(name).with_layers(2)
     assert architecture.moe is not None
     changed = replace(architecture, moe=replace(architecture.moe, **moe))  # type: ignore[arg-type]
@@ -241,25 +240,6 @@ def test_costs_grow_with_the_batch(n_tokens: int, n_past: int) -> None:
     table_row = 576 // 32 * 34
     assert more.parameter_bytes == few.parameter_bytes + table_row
     assert more.n_dispatches == few.n_dispatches
-
-
-def test_flash_attention_is_one_operator_instead_of_three() -> None:
-    """Without flash attention a layer has two products and a softmax in its place."""
-    ops = {
-        flash_attn: Counter(each.op for each in graph(SMALL, settings=Settings(flash_attn=flash_attn)))
-        for flash_attn in (True, False)
-    }
-    n_layers = SMALL.architecture.n_layers
-    assert ops[True]["FLASH_ATTN_EXT"] == ops[False]["SOFT_MAX"] == n_layers
-    assert ops[False]["MUL_MAT"] == ops[True]["MUL_MAT"] + 2 * n_layers
-
-
-def test_the_graph_begins_with_the_table_and_ends_with_the_logits() -> None:
-    """Before the first layer stands the gather of embeddings, behind the last a norm and the output matrix."""
-    outside = [each.role for each in graph(SMALL) if each.layer is None]
-    assert outside == ["embd", "result_norm", "result_output"]
-    assert graph(SMALL)[0].role == "embd"
-    assert graph(SMALL)[-1].output.ne == (49152, 1, 1, 1)
 
 
 @pytest.mark.parametrize("weights", ONE_OF_EACH, ids=lambda weights: weights.name)

@@ -6,9 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.fake_device import fake_device, fake_opencl, real_outputs, runs, without_engines
-
-__all__ = ["fake_device", "fake_opencl", "real_outputs", "runs", "without_engines"]
+from tests.fake_device import fake_device as fake_device
+from tests.fake_device import fake_opencl as fake_opencl
+from tests.fake_device import real_outputs as real_outputs
+from tests.fake_device import runs as runs
+from tests.fake_device import without_engines as without_engines
+from tests.measure.conftest import engine as engine
+from tests.measure.conftest import engine_cache as engine_cache
+from tests.measure.conftest import routed_plan as routed_plan
+from tests.measure.conftest import small_plan as small_plan
 
 
 @pytest.fixture

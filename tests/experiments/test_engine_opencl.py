@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -32,12 +33,6 @@ USUAL = (
 PREFIX = f"{STORED_MODEL}/{SCENARIO}"
 
 
-def expected_roles(fake: FakeOpenCl, plan: LlamaPlan, phase: Phase) -> set[str]:
-    """Return the roles that a device computes, and the rest."""
-    found = {case.role for case in operator_cases(fake.workload(plan)) if case.phase is phase}
-    return {role for role in found if role is not None} - {EMBEDDING_ROLE}
-
-
 def test_an_opencl_run_measures_phases_operators_and_kernels_by_its_commands(
     runs: HostRuns, fake_opencl: FakeOpenCl, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -50,11 +45,11 @@ def test_an_opencl_run_measures_phases_operators_and_kernels_by_its_commands(
     assert {case["outcome"] for case in found.values()} == {"new"}
     phases = ("prefill", "decode", "copy", "softmax", "sampling", "end_to_end")
     assert {f"phase/{PREFIX}/{phase}" for phase in phases} == {each for each in found if each.startswith("phase")}
+    expected = tuple(operator_cases(fake_opencl.workload(fake_opencl.plans[0])))
     for phase in (Phase.PREFILL, Phase.DECODE):
-        roles = expected_roles(fake_opencl, fake_opencl.plans[0], phase)
-        assert {f"operator/{PREFIX}/{phase.value}/{role}" for role in roles} == {
-            each for each in found if each.startswith(f"operator/{PREFIX}/{phase.value}/")
-        }
+        roles = {case.role for case in expected if case.phase is phase} - {None, EMBEDDING_ROLE}
+        begin = f"operator/{PREFIX}/{phase.value}/"
+        assert {f"{begin}{role}" for role in roles} == {each for each in found if each.startswith(begin)}
         assert f"kernel/{PREFIX}/{phase.value}/kernel_mul_mat" in found
     assert found[f"kernel/{PREFIX}/decode/kernel_mul_mat"]["kind"] == "engine_kernel"
     assert not any(isinstance(plan, LlamaPlan) for plan in runs.device.plans)
@@ -109,36 +104,35 @@ def test_a_slower_kernel_is_regressed_with_its_operator(runs: HostRuns, fake_ope
     assert operators == set(roles)
 
 
-def test_lost_commands_leave_phases_alone(runs: HostRuns, fake_opencl: FakeOpenCl) -> None:
-    """A trace that is not whole vouches for no operator and no kernel, which say why; phases have the host's clock."""
-    fake_opencl.n_lost = 2
+def turned(mapping: KernelMapping) -> KernelMapping:
+    """Return a mapping in which decode has its kernels in another order."""
+    prefill, decode = mapping.sequences
+    kernels, roles = decode.kernels[::-1], decode.roles[::-1]
+    return KernelMapping(sequences=(prefill, replace(decode, kernels=kernels, roles=roles)))
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"n_lost": 2}, "the OpenCL layer lost 2 commands"),
+        ({"learnt": turned}, "its kernels are another sequence than any that was learnt"),
+    ],
+    ids=["lost commands", "another sequence"],
+)
+def test_what_cannot_be_mapped_leaves_phases_alone(
+    runs: HostRuns, fake_opencl: FakeOpenCl, changes: dict[str, Any], told: str
+) -> None:
+    """Such a trace vouches for no operator and no kernel, which say why; phases have the host's clock."""
+    for name, value in changes.items():
+        setattr(fake_opencl, name, value)
     assert runs().ret == 0
-    assert outcomes_by_kind(runs) == {"phase": {"new"}, "operator": {"invalid"}, "engine_kernel": {"invalid"}}
-    told = [case["reason"] for case in runs.cases().values() if case["outcome"] == "invalid"]
-    assert all("the OpenCL layer lost 2 commands" in reason for reason in told)
-
-
-def test_another_sequence_of_kernels_is_invalid(runs: HostRuns, fake_opencl: FakeOpenCl) -> None:
-    """Operators and kernels of a run whose kernels were never learnt in that order are not guessed at."""
-
-    def turned(mapping: KernelMapping) -> KernelMapping:
-        prefill, decode = mapping.sequences
-        kernels, roles = decode.kernels[::-1], decode.roles[::-1]
-        return KernelMapping(sequences=(prefill, replace(decode, kernels=kernels, roles=roles)))
-
-    fake_opencl.learnt = turned
-    runs()
-    assert outcomes_by_kind(runs) == {"phase": {"new"}, "operator": {"invalid"}, "engine_kernel": {"invalid"}}
-    told = [case["reason"] for case in runs.cases().values() if case["outcome"] == "invalid"]
-    assert all("its kernels are another sequence than any that was learnt" in reason for reason in told)
-
-
-def outcomes_by_kind(runs: HostRuns) -> dict[str, set[str]]:
-    """Return the outcomes of a run's cases by their kind."""
-    found: dict[str, set[str]] = {}
-    for case in runs.cases().values():
-        found.setdefault(case["kind"], set()).add(case["outcome"])
-    return found
+    found = runs.cases().values()
+    assert {(case["kind"], case["outcome"]) for case in found} == {
+        ("phase", "new"),
+        ("operator", "invalid"),
+        ("engine_kernel", "invalid"),
+    }
+    assert all(told in case["reason"] for case in found if case["outcome"] == "invalid")
 
 
 def without(stamp: str, kernel: str, rate: float) -> Callable[[OpenClTrace], OpenClTrace]:
@@ -189,7 +183,6 @@ def test_competition_makes_every_case_invalid(runs: HostRuns, fake_opencl: FakeO
 
 
 def test_an_operator_that_nobody_expects_is_told(runs: HostRuns, fake_opencl: FakeOpenCl) -> None:
-    """What the mapping names and the expectation does not is an invalid case of its own."""
 
     def renamed(mapping: KernelMapping) -> KernelMapping:
         sequences = tuple(replace(each, roles=("surprise", *each.roles[1:])) for each in mapping.sequences)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -25,12 +26,8 @@ NONE_THERE = "OpenCL: none of libOpenCL.so.1 can be loaded"
 )
 def test_a_board_without_opencl_has_no_kernels(error: Exception | None, platform: str | None, lack: str | None) -> None:
     """They are left out where nobody named a platform; a driver that crashes is no lack."""
-
-    def run(*_: object, **__: object) -> dict[str, Any]:
-        if error is not None:
-            raise error
-        return {"chosen": {}}
-
-    board = SimpleNamespace(run=run, facts=lambda: SimpleNamespace(opencl_environment={}))
+    board = SimpleNamespace(
+        run=Mock(side_effect=error, return_value={"chosen": {}}), facts=lambda: SimpleNamespace(opencl_environment={})
+    )
     config: Any = SimpleNamespace(board=board, opencl_platform=None, profile=SimpleNamespace(opencl_platform=platform))
     assert lack_of_opencl(config) == lack

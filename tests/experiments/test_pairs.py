@@ -25,6 +25,8 @@ from perfsuite.trace.samples import ReplicateSamples
 from perfsuite.verdict.pairs import LOOKS
 from tests.synthetic_plans import PLAN, QUIET
 
+DECODE = Case(case_id="phase/a/b/decode", kind="phase", phase=Phase.DECODE)
+
 
 @pytest.mark.parametrize(("old", "new", "expected"), [(True, True, True), (False, True, False), (True, False, False)])
 def test_a_pair_is_of_two_plans(
@@ -50,12 +52,11 @@ def test_a_pair_is_of_two_plans(
 
 def test_samples_are_pairwise_by_case() -> None:
     """A case has the pairs in which both sides measured a positive time, unless more than an eighth lack it."""
-    decode = Case(case_id="phase/a/b/decode", kind="phase", phase=Phase.DECODE)
     copy = Case(case_id="phase/a/b/copy", kind="phase", phase=Phase.COPY)
     up = Case(case_id="operator/a/b/decode/up", kind="operator", phase=Phase.DECODE, role="up")
     pair = _pair(decode_ns=10, up_ns=4)
-    assert pairs_by_case([decode, copy, up], [pair, pair]) == {
-        decode.case_id: ((10, 10), (10, 10)),
+    assert pairs_by_case([DECODE, copy, up], [pair, pair]) == {
+        DECODE.case_id: ((10, 10), (10, 10)),
         up.case_id: ((4, 4), (4, 4)),
     }
     lacking = _pair(decode_ns=10, up_ns=0)
@@ -68,22 +69,19 @@ def test_samples_are_pairwise_by_case() -> None:
 
 
 def test_what_one_side_alone_has_is_found() -> None:
-    decode = Case(case_id="phase/a/b/decode", kind="phase", phase=Phase.DECODE)
     both, one = _pair(decode_ns=10, up_ns=4), _pair(decode_ns=10, up_ns=4, tiny_ns=7)
     old = replace(both.old, operator_ns={Phase.DECODE: {"up": 4}})
     pairs = [replace(one, old=old), replace(one, old=old)]
-    (found,) = lone_cases([decode], pairs)
+    (found,) = lone_cases([DECODE], pairs)
     assert (found.case_id, found.phase, found.role) == ("operator/a/b/decode/tiny", Phase.DECODE, "tiny")
-    assert lone_sides([decode, found], pairs) == {found.case_id: ((), (7, 7))}
-    assert lone_cases([decode, found], pairs) == lone_cases([decode], [both]) == ()
+    assert lone_sides([DECODE, found], pairs) == {found.case_id: ((), (7, 7))}
+    assert lone_cases([DECODE, found], pairs) == lone_cases([DECODE], [both]) == ()
 
 
 def test_what_is_a_hundredth_of_a_token_is_worth_pairs() -> None:
     """Operators count by their share of their phase, phases by that of the shorter of prefill and decode."""
-    cases = [
-        Case(case_id=f"phase/a/b/{phase.value}", kind="phase", phase=phase)
-        for phase in (Phase.PREFILL, Phase.DECODE, Phase.COPY, Phase.SOFTMAX)
-    ]
+    phases = (Phase.PREFILL, Phase.DECODE, Phase.COPY, Phase.SOFTMAX)
+    cases = [replace(DECODE, case_id=f"phase/a/b/{phase.value}", phase=phase) for phase in phases]
     cases += [
         Case(case_id=f"operator/a/b/decode/{role}", kind="operator", phase=Phase.DECODE, role=role)
         for role in ("up", "tiny")

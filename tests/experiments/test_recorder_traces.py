@@ -11,64 +11,33 @@ import pytest
 from perfsuite.experiments.recorder_traces import traced_by_both, traced_by_ebpf, traced_by_engine
 from perfsuite.experiments.tracing.recorder_agreement import recorder_agreement
 from perfsuite.measure.board.local_board import LocalBoard
-from perfsuite.measure.engine import Engine, find_engine
 from perfsuite.measure.plan import EbpfPlan, LlamaPlan
 from perfsuite.records.engine_trace import EngineTrace, EventKind, TraceRecorder
 from perfsuite.records.trace_levels import parse_levels
 from perfsuite.trace.recording import TRACE_NAME, read_recording
-from perfsuite.workload.catalog import find
-from perfsuite.workload.weights import Weights, materialize, resolve, synthetic_weights
-
-
-def _plan(weights: Weights, folder: Path, cache: Path, engine: Engine) -> LlamaPlan:
-    return LlamaPlan(
-        gguf_path=str(materialize(weights, cache_dir=folder)),
-        library_dir=str(engine.library_dir),
-        engine_build_id=engine.build_id,
-        cache_dir=str(cache),
-        n_threads=2,
-        n_prompt=16,
-        n_gen=4,
-        recorder="none",
-    )
 
 
 @pytest.fixture(scope="module")
-def plan(tmp_path_factory: pytest.TempPathFactory) -> LlamaPlan:
-    """Return the plan of a short run of two dense layers on two threads."""
-    folder, cache = tmp_path_factory.mktemp("models"), tmp_path_factory.getbasetemp() / "engine-cache"
-    return _plan(resolve("smollm2-135m-l2-q8_0", cache_dir=folder), folder, cache, find_engine())
+def plan(small_plan: LlamaPlan) -> LlamaPlan:
+    return replace(small_plan, n_threads=2, recorder="none")
 
 
 @pytest.fixture(scope="module")
-def routed_plan(tmp_path_factory: pytest.TempPathFactory) -> LlamaPlan:
-    """Return the plan of a short run of two narrow layers of 60 experts, of which each token takes 4."""
-    architecture = find("qwen1.5-moe-a2.7b").with_layers(2)
-    assert architecture.moe is not None
-    moe = replace(architecture.moe, n_ff_expert=64, n_ff_shared=128)
-    narrow = replace(architecture, name="narrow-moe", n_embd=256, n_vocab=512, n_heads=2, n_kv_heads=2, moe=moe)
-    folder, cache = tmp_path_factory.mktemp("routed"), tmp_path_factory.getbasetemp() / "engine-cache"
-    return _plan(synthetic_weights(narrow, "q8_0", cache_dir=folder), folder, cache, find_engine())
+def board(engine_cache: Path) -> LocalBoard:
+    return LocalBoard(cache_dir=engine_cache)
 
 
-def _board(plan: LlamaPlan) -> LocalBoard:
-    return LocalBoard(cache_dir=Path(plan.cache_dir))
-
-
-def _ebpf(helper: Path, levels: str, **fields: object) -> EbpfPlan:
-    return replace(
-        EbpfPlan(helper=str(helper), log_path="", levels=int(parse_levels(levels, "--trace"))),
-        **fields,  # type: ignore[arg-type]
-    )
+def _ebpf(helper: Path, levels: str, buffer: str = "ring") -> EbpfPlan:
+    return EbpfPlan(helper=str(helper), log_path="", levels=int(parse_levels(levels, "--trace")), buffer=buffer)
 
 
 @pytest.mark.parametrize(
     ("recorder", "told"), [("callback", TraceRecorder.CALLBACK), ("preload", TraceRecorder.PRELOAD)]
 )
 def test_a_run_under_a_recorder_of_its_own_is_kept(
-    plan: LlamaPlan, tmp_path: Path, recorder: str, told: TraceRecorder
+    plan: LlamaPlan, board: LocalBoard, tmp_path: Path, recorder: str, told: TraceRecorder
 ) -> None:
-    trace = traced_by_engine(plan, recorder, _board(plan), tmp_path).trace
+    trace = traced_by_engine(plan, recorder, board, tmp_path).trace
     assert trace.recorder is told
     assert "4 generated" in trace.command
     assert read_recording(tmp_path / TRACE_NAME).events.tolist() == trace.events.tolist()
@@ -78,11 +47,11 @@ def test_a_run_under_a_recorder_of_its_own_is_kept(
 
 @pytest.mark.parametrize("buffer", ["ring", "perf"])
 def test_both_recorders_see_the_same_operators(
-    plan: LlamaPlan, requires_ebpf: Path, tmp_path: Path, buffer: str
+    plan: LlamaPlan, board: LocalBoard, requires_ebpf: Path, tmp_path: Path, buffer: str
 ) -> None:
     """Of one process: the same operators in the same order, as many, and every thread accounts for its graphs."""
     inside, outside = traced_by_both(
-        plan, "callback", _ebpf(requires_ebpf, "operator,ends", buffer=buffer), _board(plan), tmp_path
+        plan, "callback", _ebpf(requires_ebpf, "operator,ends", buffer=buffer), board, tmp_path
     )
     found = recorder_agreement(outside.trace, inside.trace)
     assert found.is_same, found.first_difference
@@ -99,11 +68,12 @@ def _choices(trace: EngineTrace) -> dict[tuple[int, int, int, int], int]:
     return dict(zip(keys, rows["expert"].tolist(), strict=True))
 
 
-def test_experts_are_those_of_the_tensor(routed_plan: LlamaPlan, requires_ebpf: Path, tmp_path: Path) -> None:
+def test_experts_are_those_of_the_tensor(
+    routed_plan: LlamaPlan, board: LocalBoard, requires_ebpf: Path, tmp_path: Path
+) -> None:
     """What eBPF reads from the product's third source is what the engine hands back, in every layer of every step."""
-    inside, outside = traced_by_both(
-        routed_plan, "experts", _ebpf(requires_ebpf, "experts"), _board(routed_plan), tmp_path
-    )
+    routed_plan = replace(routed_plan, n_threads=2, recorder="none")
+    inside, outside = traced_by_both(routed_plan, "experts", _ebpf(requires_ebpf, "experts"), board, tmp_path)
     told, read = _choices(inside.trace), _choices(outside.trace)
     steps = {key: expert for key, expert in told.items() if key[0] > 0}
     assert {key: read.get(key) for key in steps} == steps
@@ -112,8 +82,10 @@ def test_experts_are_those_of_the_tensor(routed_plan: LlamaPlan, requires_ebpf: 
     assert inside.trace.n_experts == 60
 
 
-def test_a_run_can_be_traced_at_any_level(plan: LlamaPlan, requires_ebpf: Path, tmp_path: Path) -> None:
-    trace = traced_by_ebpf(plan, _ebpf(requires_ebpf, "graph,threads"), _board(plan), tmp_path).trace
+def test_a_run_can_be_traced_at_any_level(
+    plan: LlamaPlan, board: LocalBoard, requires_ebpf: Path, tmp_path: Path
+) -> None:
+    trace = traced_by_ebpf(plan, _ebpf(requires_ebpf, "graph,threads"), board, tmp_path).trace
     assert not trace.of(EventKind.OPERATOR).size
     assert trace.of(EventKind.TOKEN).size == plan.n_gen + 1
     assert trace.of(EventKind.THREAD_STATE).size

@@ -77,6 +77,5 @@ def test_each_of_the_suites_own_experiments_has_a_folder() -> None:
 
 
 def test_the_example_is_short() -> None:
-    """The example, with how it is packed, has at most 100 lines."""
     files = ("pyproject.toml", "thread_scaling.py")
     assert sum(len((EXAMPLE / name).read_text().splitlines()) for name in files) <= 100

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -19,7 +20,7 @@ from perfsuite.expectation.workload_request import WorkloadRequest
 from perfsuite.experiments.engine_replicates import recorded_graph
 from perfsuite.experiments.said_graphs import engine_graphs, with_engine_graphs
 from perfsuite.measure.board.local_board import LocalBoard
-from perfsuite.measure.engine import Engine, find_engine
+from perfsuite.measure.engine import Engine
 from perfsuite.measure.llama_plan import llama_plan, with_files
 from perfsuite.records.events import EngineRecord, Phase
 from perfsuite.trace.samples import replicate_samples
@@ -66,20 +67,13 @@ class Asked:
 
 
 @pytest.fixture(scope="module")
-def asked(tmp_path_factory: pytest.TempPathFactory) -> Asked:
-    cache_dir = tmp_path_factory.getbasetemp() / "engine-cache"
-    return Asked(engine=find_engine(), board=LocalBoard(cache_dir=cache_dir), models=cache_dir / "models")
+def asked(engine: Engine, engine_cache: Path) -> Asked:
+    return Asked(engine=engine, board=LocalBoard(cache_dir=engine_cache), models=engine_cache / "models")
 
 
 def unknown(weights: Weights, path: Path) -> Weights:
-    return replace(
-        weights,
-        gguf_architecture="unheard-of",
-        known_architecture=None,
-        quantization=None,
-        path=path,
-        identity=str(path),
-    )
+    told: dict[str, Any] = {"gguf_architecture": "unheard-of", "known_architecture": None, "quantization": None}
+    return replace(weights, path=path, identity=str(path), **told)
 
 
 @pytest.mark.parametrize("architecture", sorted(FAMILIES))
@@ -215,14 +209,10 @@ def test_a_model_that_the_engine_cannot_load_is_refused_in_its_words(asked: Aske
 
 
 def test_an_engine_that_says_no_graph_is_remarked(asked: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The workload stays as it was, and the reason is given."""
     workload = asked.workload("smollm2-135m")
     path = materialize(workload.weights, cache_dir=asked.models)
-
-    def run(*_: object, **__: object) -> dict[str, Any]:
-        raise MeasurementError("this release of llama.cpp cannot say a graph")
-
-    monkeypatch.setattr(LocalBoard, "run", run)
+    cannot = MeasurementError("this release of llama.cpp cannot say a graph")
+    monkeypatch.setattr(LocalBoard, "run", Mock(side_effect=cannot))
     told: list[str] = []
     other = replace(workload, weights=replace(unknown(workload.weights, path), identity="of this test's own"))
     assert asked.with_graphs(other, told.append) == other

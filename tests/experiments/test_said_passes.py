@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -15,14 +16,13 @@ from perfsuite.workload.model_shape import shape_of
 
 
 @pytest.mark.parametrize("chunk", [None, 64])
-def test_what_the_engine_says_costs_what_the_suite_counts(
-    tmp_path_factory: pytest.TempPathFactory, chunk: int | None
-) -> None:
+def test_what_the_engine_says_costs_what_the_suite_counts(engine_cache: Path, chunk: int | None) -> None:
     """Prompt and steps of a family's model cost the same by both, in one chunk and in several, over two cache sizes."""
-    cache = tmp_path_factory.getbasetemp() / "engine-cache"  # what is compiled there is shared with other tests
     architecture = replace(find("smollm2-135m").with_layers(2), n_vocab=4096)
     optimisations = Optimisations(quantization="q8_0", chunk=chunk)
-    said = SaidPasses(EngineSubject(name="said", model=shape_of(architecture)), optimisations, 150, 120, 3, cache)
+    said = SaidPasses(
+        EngineSubject(name="said", model=shape_of(architecture)), optimisations, 150, 120, 3, engine_cache
+    )
     known = passes_of(Subject(architecture=architecture), optimisations, Conventions.ENGINE)
     found, expected = (compose(each, 150, 120) for each in (said, known))
     assert found.prefill.total.flops == expected.prefill.total.flops

@@ -23,12 +23,10 @@ from perfsuite.records.events import EngineRecord, Phase, Span
 from perfsuite.trace.samples import replicate_samples
 from perfsuite.workload.scenario import find_scenario
 from perfsuite.workload.weights import resolve
-from tests.synthetic_plans import QUIET
+from tests.synthetic_plans import CONTENDED, QUIET
 from tests.synthetic_roofline import roofline_run, survey
 
 MODEL = "smollm2-135m-l2-q8_0"
-
-DISTURBED = {**QUIET, "waiting_ns": 10**9, "others_ratio": 0.5}
 
 
 def point(scenario: str = "p16-g4", *, weights: str = MODEL, n_threads: int = 2, sweep: str = "length") -> SweepPoint:
@@ -53,7 +51,8 @@ def record(*found: Span) -> EngineRecord:
 class Machine:
     """Answers each process with a record, and notes in which order it was asked."""
 
-    def __init__(self) -> None:
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
         self.plans: list[LlamaPlan] = []
         #: Records of the processes of each prompt length in turn; the last one again and again.
         self.records: list[EngineRecord] = [record(*spans(1000, (100, 120, 110, 130)))]
@@ -66,7 +65,11 @@ class Machine:
         before = sum(each.n_prompt == plan.n_prompt for each in self.plans)
         self.plans.append(plan)
         found = self.records[min(before, len(self.records) - 1)]
-        return {"engine": found.to_plain(), "contention": DISTURBED if number in self.disturbed else QUIET}
+        return {"engine": found.to_plain(), "contention": CONTENDED if number in self.disturbed else QUIET}
+
+    def measured(self, *points: SweepPoint, **changes: Any) -> tuple[Row, ...]:
+        """Return the rows of workloads."""
+        return measure_rows(points or (point(),), bench(self.folder, **changes), lambda text: None)[0]
 
     @property
     def turns(self) -> list[int]:
@@ -75,8 +78,8 @@ class Machine:
 
 
 @pytest.fixture
-def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
-    found = Machine()
+def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Machine:
+    found = Machine(tmp_path)
     monkeypatch.setattr("perfsuite.measure.launch.run_worker", found.run)
     monkeypatch.setattr(
         "perfsuite.measure.board.local_board.materialize", lambda weights, cache_dir: cache_dir / weights.name
@@ -88,14 +91,9 @@ def bench(folder: Path, **changes: Any) -> Bench:
     return Bench(engine=find_engine(), profile=find_profile("host"), board=LocalBoard(cache_dir=folder), **changes)
 
 
-def measured(folder: Path, *points: SweepPoint, **changes: Any) -> tuple[Row, ...]:
-    rows, _ = measure_rows(points or (point(),), bench(folder, **changes), lambda text: None)
-    return rows
-
-
-def test_a_workload_has_three_rows(machine: Machine, tmp_path: Path) -> None:
+def test_a_workload_has_three_rows(machine: Machine) -> None:
     """Prefill, decode and both together: the middle token of a process, and the prompt with all its tokens."""
-    rows = measured(tmp_path)
+    rows = machine.measured()
     assert [(row.kind, row.role) for row in rows] == [
         (RowKind.PREFILL, ""),
         (RowKind.DECODE, ""),
@@ -106,23 +104,18 @@ def test_a_workload_has_three_rows(machine: Machine, tmp_path: Path) -> None:
     assert {row.subject.name for row in rows} == {f"{MODEL}/p16-g4/t2"}
 
 
-def test_samples_are_those_of_processes(machine: Machine, tmp_path: Path) -> None:
+def test_samples_are_those_of_processes(machine: Machine) -> None:
     """Of three repetitions the median prompt, the median of all tokens and the median of the wholes are taken."""
     machine.records = [
         record(*spans(1000, (100, 100), 0), *spans(1100, (200, 300), 1), *spans(5000, (100, 150), 2)),
     ]
-    prefill, decode, whole = measured(tmp_path, n_processes=1)
+    prefill, decode, whole = machine.measured(n_processes=1)
     assert (prefill.samples_ns, decode.samples_ns, whole.samples_ns) == ((1100,), (125,), (1600,))
-    machine.plans.clear()
-    machine.records = [record(*spans(prefill_ns, (100,))) for prefill_ns in (5, 4, 9, 7, 6)]
-    prefill = measured(tmp_path)[0]
-    assert prefill.samples_ns == (5, 4, 9, 7, 6)
-    assert prefill.time_ns == 6
 
 
-def test_workloads_take_turns(machine: Machine, tmp_path: Path) -> None:
+def test_workloads_take_turns(machine: Machine) -> None:
     lengths = (16, 17, 18, 19, 20, 21)
-    measured(tmp_path, *(point(f"p{length}-g4") for length in lengths))
+    machine.measured(*(point(f"p{length}-g4") for length in lengths))
     rounds = [machine.turns[start : start + len(lengths)] for start in range(0, len(machine.turns), len(lengths))]
     assert len(rounds) == N_PROCESSES
     assert [sorted(each) for each in rounds] == [list(lengths)] * N_PROCESSES
@@ -130,7 +123,7 @@ def test_workloads_take_turns(machine: Machine, tmp_path: Path) -> None:
 
 
 def test_processes_are_fresh_and_lie_elsewhere(machine: Machine, tmp_path: Path) -> None:
-    measured(tmp_path, point("p16-g4", n_threads=3))
+    machine.measured(point("p16-g4", n_threads=3))
     assert len({plan.layout_seed for plan in machine.plans}) == N_PROCESSES
     assert {(plan.n_prompt, plan.n_gen, plan.n_threads, plan.recorder) for plan in machine.plans} == {
         (16, 4, 3, "none")
@@ -139,34 +132,28 @@ def test_processes_are_fresh_and_lie_elsewhere(machine: Machine, tmp_path: Path)
 
 
 @pytest.mark.parametrize(("scenario", "expected"), [("p16-g4", 3), ("p200-g56", 3), ("p200-g57", 1), ("p1-g1-d300", 1)])
-def test_short_workloads_are_repeated(machine: Machine, tmp_path: Path, scenario: str, expected: int) -> None:
+def test_short_workloads_are_repeated(machine: Machine, scenario: str, expected: int) -> None:
     """Up to 256 tokens of context a process runs its workload three times, beyond them once."""
-    measured(tmp_path, point(scenario))
+    machine.measured(point(scenario))
     assert {plan.n_repetitions for plan in machine.plans} == {expected}
 
 
-def test_a_disturbed_process_is_run_again_and_not_counted(machine: Machine, tmp_path: Path) -> None:
+def test_a_disturbed_process_is_run_again_and_not_counted(machine: Machine) -> None:
     machine.records = [record(*spans(each, (100,))) for each in (1, 2, 3, 4, 5, 6, 7)]
     machine.disturbed = {0, 3}
-    (prefill, *_) = measured(tmp_path)
-    assert prefill.samples_ns == (2, 3, 5, 6, 7)
+    (prefill, *_) = machine.measured()
+    assert (prefill.samples_ns, prefill.time_ns) == ((2, 3, 5, 6, 7), 5)
     assert len(machine.plans) == 7
 
 
-def test_only_what_lacks_processes_runs_on(machine: Machine, tmp_path: Path) -> None:
-    machine.disturbed = {0}
-    rows = measured(tmp_path, point("p16-g4"), point("p17-g4"))
-    again = machine.turns[0]
-    assert Counter(machine.turns) == {again: N_PROCESSES + 1, 33 - again: N_PROCESSES}
-    assert machine.turns[-1] == again
-    assert {len(row.samples_ns) for row in rows} == {N_PROCESSES}
-
-
-def test_a_busy_machine_is_told_after_twice_the_rounds(machine: Machine, tmp_path: Path) -> None:
+def test_a_busy_machine_is_told_after_twice_the_rounds(machine: Machine) -> None:
     """With fewer than three undisturbed processes of ten there is no row but the reason, with the workload's name."""
-    machine.disturbed = set(range(100)) - {2, 5}
+    machine.disturbed = set(range(100)) - {2, 5, 9}
+    assert {len(row.samples_ns) for row in machine.measured()} == {MIN_PROCESSES}
+    machine.plans.clear()
+    machine.disturbed.add(9)
     with pytest.raises(MeasurementError) as told:
-        measured(tmp_path)
+        machine.measured()
     assert len(machine.plans) == 2 * N_PROCESSES
     assert str(told.value) == (
         f"sweep length, p16-g4: 2 undisturbed processes of 10, needed are {MIN_PROCESSES}; "
@@ -174,16 +161,11 @@ def test_a_busy_machine_is_told_after_twice_the_rounds(machine: Machine, tmp_pat
     )
 
 
-def test_three_of_ten_are_enough(machine: Machine, tmp_path: Path) -> None:
-    machine.disturbed = set(range(100)) - {2, 5, 9}
-    assert {len(row.samples_ns) for row in measured(tmp_path)} == {MIN_PROCESSES}
-
-
-def test_one_process_may_be_all_that_is_asked_for(machine: Machine, tmp_path: Path) -> None:
-    assert {len(row.samples_ns) for row in measured(tmp_path, n_processes=1)} == {1}
+def test_one_process_may_be_all_that_is_asked_for(machine: Machine) -> None:
+    assert {len(row.samples_ns) for row in machine.measured(n_processes=1)} == {1}
     machine.disturbed = set(range(100))
     with pytest.raises(MeasurementError, match="0 undisturbed processes of 2, needed are 1; threads waited"):
-        measured(tmp_path, n_processes=1)
+        machine.measured(n_processes=1)
 
 
 def test_the_engines_version_comes_with_the_rows(machine: Machine, tmp_path: Path) -> None:
@@ -208,11 +190,11 @@ def test_what_cannot_be_counted_or_run_runs_nothing(
     weights = resolve(MODEL, cache_dir=tmp_path)
     refused = llama_workload(weights, find_scenario("siso"), flash_attn=False, type_k="q8_0", type_v="q8_0")
     with pytest.raises(ArchitectureError, match="needs flash attention"):
-        measured(tmp_path, point(), replace(point(), workload=refused))
+        machine.measured(point(), replace(point(), workload=refused))
     assert machine.plans == []
     monkeypatch.setattr("perfsuite.expectation.llama_workload.KNOWN_GRAPHS", frozenset())
     with pytest.raises(MeasurementError, match=f"{MODEL}: the graph of 'llama' is not known"):
-        measured(tmp_path)
+        machine.measured()
     assert machine.plans == []
 
 
@@ -221,10 +203,10 @@ def test_what_cannot_be_counted_or_run_runs_nothing(
     [("p16-g0", 1000, (), RowKind.PREFILL), ("p0-g4", 0, (100, 110), RowKind.DECODE)],
 )
 def test_half_a_workload_has_no_whole(
-    machine: Machine, tmp_path: Path, scenario: str, prefill_ns: int, decodes_ns: tuple[int, ...], kind: RowKind
+    machine: Machine, scenario: str, prefill_ns: int, decodes_ns: tuple[int, ...], kind: RowKind
 ) -> None:
     machine.records = [record(*spans(prefill_ns, decodes_ns))]
-    assert [row.kind for row in measured(tmp_path, point(scenario))] == [kind]
+    assert [row.kind for row in machine.measured(point(scenario))] == [kind]
 
 
 @pytest.fixture
@@ -235,10 +217,10 @@ def recorded(machine: Machine, stored_record: EngineRecord) -> Machine:
 
 
 def test_operators_that_compute_something_are_rows_where_they_were_recorded(
-    recorded: Machine, tmp_path: Path, stored_record: EngineRecord
+    recorded: Machine, stored_record: EngineRecord
 ) -> None:
     """Gathers and copies have no place on a roofline, though they are recorded; nor has the rest of a phase."""
-    measured_rows = measured(tmp_path, point("siso"), records_operators=True)
+    measured_rows = recorded.measured(point("siso"), records_operators=True)
     rows = [row for row in measured_rows if row.kind is RowKind.OPERATOR]
     samples = replicate_samples(stored_record).operator_ns
     assert {plan.recorder for plan in recorded.plans} == {"callback"}
@@ -261,16 +243,16 @@ def test_operators_that_compute_something_are_rows_where_they_were_recorded(
     assert all(row.work.flops and row.work.least_traffic_bytes for row in measured_rows)
 
 
-def test_operators_are_not_rows_unless_recorded(machine: Machine, tmp_path: Path) -> None:
-    rows = measured(tmp_path, point("siso"), records_operators=True)
+def test_operators_are_not_rows_unless_recorded(machine: Machine) -> None:
+    rows = machine.measured(point("siso"), records_operators=True)
     assert {row.kind for row in rows} == {RowKind.PREFILL, RowKind.DECODE, RowKind.WHOLE_RUN}
 
 
-def test_times_that_no_clock_could_tell_leave_no_row(machine: Machine, tmp_path: Path) -> None:
+def test_times_that_no_clock_could_tell_leave_no_row(machine: Machine) -> None:
     """A time of 0 ns has no rate, so that its row is left out instead of standing at infinity."""
     found = Span(phase=Phase.PREFILL, repetition=0, token=0, n_tokens=1, start_ns=5, end_ns=5)
     machine.records = [record(found, *spans(0, (100,)))]
-    assert {row.kind for row in measured(tmp_path)} == {RowKind.DECODE, RowKind.WHOLE_RUN}
+    assert {row.kind for row in machine.measured()} == {RowKind.DECODE, RowKind.WHOLE_RUN}
 
 
 @pytest.mark.long

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -67,7 +68,6 @@ def test_what_is_committed_goes_before_the_checkouts_own(runs: HostRuns) -> None
 
 
 def test_a_slower_operator_and_a_slower_kernel_are_named(runs: HostRuns) -> None:
-    """Each regresses by its own pairs, and nothing else does."""
     runs("--baseline=record")
     kernel = next(case_id for case_id in runs.cases() if case_id.startswith("kernel/gemm"))
     runs.device.slowdown, runs.device.kernel_slowdown = {"ffn_up": 1.3}, {kernel: 1.2}
@@ -162,10 +162,7 @@ def test_an_engine_that_does_not_run_here_leaves_the_times_to_judge(
 ) -> None:
     """As one that was built for another processor; a note says why, and the new engine is measured by itself."""
     runs("--baseline=record")
-
-    def killed(*_: object, **__: object) -> None:
-        raise MeasurementError("the worker was killed by SIGILL")
-
+    killed = Mock(side_effect=MeasurementError("the worker was killed by SIGILL"))
     monkeypatch.setattr("perfsuite.measure.turns.run_in_turns", killed)
     n_before = sum(isinstance(plan, LlamaPlan) for plan in runs.device.plans)
     result = runs("-k", "phase")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import stat
+import ctypes
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -12,8 +12,13 @@ import pytest
 
 from perfsuite.measure.engine import Engine, find_engine
 from perfsuite.measure.plan import LlamaPlan
+from perfsuite.measure.tensor_layout import tensor_layout
+from perfsuite.records.events import EngineRecord, Phase, Span
+from perfsuite.records.tensor_layout import TensorLayout
 from perfsuite.workload.catalog import find
 from perfsuite.workload.weights import materialize, resolve, synthetic_weights
+
+from .synthetic_live import live_library
 
 #: Two layers of the smallest architecture of the catalogue: 38 MB.
 SMALL_MODEL = "smollm2-135m-l2-q8_0"
@@ -30,6 +35,12 @@ def engine() -> Engine:
 def engine_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder for compiled libraries, one for the whole session."""
     return tmp_path_factory.getbasetemp() / "engine-cache"
+
+
+@pytest.fixture(scope="session")
+def layout(engine: Engine, engine_cache: Path) -> TensorLayout:
+    """Return where the engine's tensor has its fields."""
+    return tensor_layout(engine, engine_cache)
 
 
 @pytest.fixture(scope="session")
@@ -61,17 +72,33 @@ def routed_plan(small_plan: LlamaPlan, tmp_path_factory: pytest.TempPathFactory)
     )
 
 
+@pytest.fixture(scope="session")
+def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
+    """Return the native queue of live records alone."""
+    return live_library(tmp_path_factory.mktemp("live"))
+
+
 @pytest.fixture
 def child(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Child:
     """Return how to replace the worker by a shell script, whose plan is ``$plan`` and whose record is ``$record``."""
 
     def replaced_by(script: str) -> None:
-        path = tmp_path / "child"
-        path.write_text(f"#!/bin/sh\nplan=$1 record=$2\n{script}\n")
-        path.chmod(path.stat().st_mode | stat.S_IXUSR)
+        path = write_script(tmp_path / "child", f"plan=$1 record=$2\n{script}")
         monkeypatch.setattr("perfsuite.measure.launch._command", lambda plan, *files: (path, *files))
 
     return replaced_by
+
+
+def write_script(path: Path, script: str) -> Path:
+    """Write a shell script that can be run."""
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+    return path
+
+
+def spans_of(record: EngineRecord, phase: Phase) -> list[Span]:
+    """Return the spans of a phase, in the order of the record."""
+    return [span for span in record.spans if span.phase is phase]
 
 
 def wait_until(is_so: Callable[[], bool], limit_s: float = 20.0) -> bool:

@@ -30,7 +30,6 @@ def plans(monkeypatch: pytest.MonkeyPatch) -> list[Plan]:
 
 
 def test_the_board_is_asked_with_its_own_cache(plans: list[Plan], tmp_path: Path) -> None:
-    """Paths of the plan are the board's, and the number of threads is the run's."""
     measured = measured_ceilings(LocalBoard(cache_dir=tmp_path), 2)
     (plan,) = plans
     assert isinstance(plan, ProbePlan)
@@ -52,8 +51,8 @@ def test_the_best_is_kept_of_the_very_board(plans: list[Plan], tmp_path: Path, i
 MACHINE = {"soc": "a chip", "n_cores": "2"}
 
 
-def _ceilings(rate: float, n_threads: int = 2) -> Ceilings:
-    level = Bandwidth(working_set_bytes=10**8, read_bytes_per_s=rate, copy_bytes_per_s=rate, triad_bytes_per_s=rate)
+def _ceilings(rate: float, n_threads: int = 2, size: int = 10**8) -> Ceilings:
+    level = Bandwidth(working_set_bytes=size, read_bytes_per_s=rate, copy_bytes_per_s=rate, triad_bytes_per_s=rate)
     return Ceilings(
         n_threads=n_threads,
         bandwidths=(level,),
@@ -64,18 +63,22 @@ def _ceilings(rate: float, n_threads: int = 2) -> Ceilings:
     )
 
 
-def test_the_best_of_all_runs_is_kept(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("machine", "changed", "best"),
+    [
+        (MACHINE, {}, 5e10),
+        ({**MACHINE, "n_cores": "4"}, {}, 2e10),
+        (MACHINE, {"n_threads": 1}, 2e10),
+        (MACHINE, {"size": 5}, 2e10),
+    ],
+)
+def test_the_best_of_all_runs_is_kept(
+    tmp_path: Path, machine: dict[str, str], changed: dict[str, int], best: float
+) -> None:
+    """What another machine, or another number of threads or bytes, has shown does not count."""
     best_ceilings(_ceilings(5e10), MACHINE, tmp_path)
-    best = best_ceilings(_ceilings(2e10), MACHINE, tmp_path)
-    assert best.bandwidths[0].read_bytes_per_s == 5e10
-
-
-@pytest.mark.parametrize(("machine", "n_threads"), [({**MACHINE, "n_cores": "4"}, 2), (MACHINE, 1)])
-def test_another_machine_or_thread_count_has_its_own(tmp_path: Path, machine: dict[str, str], n_threads: int) -> None:
-    """What another machine, or another number of threads, has shown does not count."""
-    best_ceilings(_ceilings(5e10), MACHINE, tmp_path)
-    best = best_ceilings(_ceilings(2e10, n_threads), machine, tmp_path)
-    assert best.bandwidths[0].read_bytes_per_s == 2e10
+    lower = _ceilings(2e10, **changed)
+    assert best_ceilings(lower, machine, tmp_path) == _ceilings(best, **changed)
 
 
 def test_a_broken_store_is_replaced(tmp_path: Path) -> None:
@@ -86,13 +89,6 @@ def test_a_broken_store_is_replaced(tmp_path: Path) -> None:
     assert best_ceilings(_ceilings(2e10), MACHINE, tmp_path) == _ceilings(2e10)
     assert best_ceilings(_ceilings(1e10), MACHINE, tmp_path) == _ceilings(2e10)
     assert best_ceilings(_ceilings(1e10), MACHINE, stored) == _ceilings(1e10)
-
-
-def test_other_working_sets_start_anew(tmp_path: Path) -> None:
-    best_ceilings(_ceilings(5e10), MACHINE, tmp_path)
-    level = replace(_ceilings(1e10).bandwidths[0], working_set_bytes=5)
-    other = replace(_ceilings(1e10), bandwidths=(level,))
-    assert best_ceilings(other, MACHINE, tmp_path) == other
 
 
 def test_boards_of_a_kind_have_their_own(tmp_path: Path) -> None:

@@ -70,7 +70,6 @@ def test_others_are_named_by_what_they_kept_busy(tmp_path: Path, look: Look) -> 
 
 
 def test_a_number_that_is_given_away_again_is_another_process(tmp_path: Path, look: Look) -> None:
-    """What the one before it had used is no time of the new one."""
     write_process(tmp_path, OTHER, "old", 1, 10_000, start=1)
     found = look(lambda: write_process(tmp_path, OTHER, "new", 1, TICKS_PER_S, start=2))
     assert found.processors == {"new": 1.0}

@@ -79,7 +79,6 @@ def counted(functions: ModuleType, tool: CountingTool, name: str, *arguments: ob
 
 
 def test_the_module_is_found_where_it_is_not_on_the_path(functions: ModuleType) -> None:
-    """Its folder comes first."""
     call = counted_call(functions.made, (10,), functions)
     assert call.modules == ("counted_functions",)
     assert call.path[0] == str(Path(functions.__file__ or "").parent)
@@ -96,7 +95,6 @@ def test_the_module_is_found_where_it_is_not_on_the_path(functions: ModuleType) 
 def test_what_another_process_cannot_call_is_refused(
     function: object, arguments: tuple[object, ...], says: str, functions: ModuleType
 ) -> None:
-    """The line says why, and what to give."""
     with pytest.raises(MeasurementError, match=says):
         counted_call(function, arguments, functions)  # type: ignore[arg-type]
 
@@ -140,6 +138,5 @@ def test_a_call_that_fails_says_how(functions: ModuleType, tool: CountingTool, n
 
 
 def test_a_call_that_does_not_end_is_stopped(functions: ModuleType, tool: CountingTool) -> None:
-    """After the limit that its test gives."""
     with pytest.raises(MeasurementError, match=r"was still running after 2 s, .*; count less, or give limit_s"):
         counted(functions, tool, "endless", limit_s=2.0)

@@ -37,7 +37,6 @@ def test_arm_has_counters_of_its_own() -> None:
 
 
 def test_numbers_are_the_kernels() -> None:
-    """Types and configurations agree with the names of the kernel's own header."""
     if not HEADER.exists():
         pytest.skip(f"{HEADER} is not there")
     values = dict(re.findall(r"(PERF_COUNT_\w+)\s*=\s*(\d+),", HEADER.read_text()))

@@ -134,7 +134,6 @@ def test_what_a_piece_does_is_counted(
     n_instructions: dict[str, int],
     expected: dict[str, int],
 ) -> None:
-    """Instructions, loads and stores with their bytes, branches and allocations are those that the code has."""
     found = _piece(rows_and_output[0], number)
     assert {name: found[name] for name in expected} == expected
     if n_instructions:
@@ -148,7 +147,6 @@ def test_what_a_piece_does_is_counted(
 
 
 def test_the_systems_clock_counts_as_well(rows_and_output: tuple[npt.NDArray[np.int64], str]) -> None:
-    """Between two readings of the monotonic clock lie some instructions, and no time."""
     assert 0 < int(rows_and_output[1]) < 10_000
 
 
@@ -172,14 +170,13 @@ def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
         build_counting_tool(tmp_path, other)
 
 
-@pytest.mark.parametrize("content", [b"", b"x" * 71, bytes(144)])
-def test_rows_that_are_none_are_refused(tmp_path: Path, content: bytes) -> None:
-    """A cut file, and one whose instructions do not rise."""
-    (tmp_path / "rows").write_bytes(content)
-    with pytest.raises(MeasurementError, match="count again"):
-        read_rows(tmp_path / "rows")
-
-
-def test_no_rows_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(MeasurementError, match="No such file"):
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [(b"", "count again"), (b"x" * 71, "count again"), (bytes(144), "count again"), (None, "No such file")],
+)
+def test_rows_that_are_none_are_refused(tmp_path: Path, content: bytes | None, told: str) -> None:
+    """A cut file, one whose instructions do not rise, and none."""
+    if content is not None:
+        (tmp_path / "rows").write_bytes(content)
+    with pytest.raises(MeasurementError, match=told):
         read_rows(tmp_path / "rows")

@@ -21,7 +21,6 @@ from perfsuite.measure.ebpf import EbpfRecording, HelperPipes, start_ebpf
 from perfsuite.measure.ebpf_helper import CAPABILITIES_ATTRIBUTE, helper_capabilities
 from perfsuite.measure.engine import Engine
 from perfsuite.measure.plan import EbpfPlan, LlamaPlan
-from perfsuite.measure.tensor_layout import tensor_layout
 from perfsuite.records.bpf_log_file import BpfKind, BpfLog, EndReason, LevelsReason, read_bpf_log
 from perfsuite.records.tensor_layout import TensorLayout
 from perfsuite.records.trace_levels import TraceLevel
@@ -32,7 +31,18 @@ from .traced_llama import TracedLlama, build_traced_llama
 OPERATORS = TraceLevel.TOKEN | TraceLevel.GRAPH | TraceLevel.OPERATOR | TraceLevel.STRUCTURE
 ALL = TraceLevel(255)
 NOBODY = 65534
+AS_NOBODY: dict[str, Any] = {"user": NOBODY, "group": NOBODY, "extra_groups": []}
 LIMIT_S = 60
+
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="it needs root to become another user or to look at one")
+
+
+def started(helper: Path, pid: int, *more: str, **options: Any) -> EbpfRecording:
+    """Start a helper of one's own; a test leads it as `start_ebpf` would."""
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, **options}
+    recording = EbpfRecording(HelperPipes(subprocess.Popen([str(helper), "--pid", str(pid), *more], **pipes)))
+    recording.wait_until_ready(LIMIT_S)
+    return recording
 
 
 @pytest.fixture(scope="module")
@@ -71,11 +81,6 @@ class Recorder:
 @pytest.fixture
 def recorder(target: TracedLlama, requires_ebpf: Path, tmp_path: Path) -> Recorder:
     return Recorder(pid=target.pid, helper=requires_ebpf, log_path=tmp_path / "log")
-
-
-@pytest.fixture(scope="module")
-def layout(engine: Engine, engine_cache: Path) -> TensorLayout:
-    return tensor_layout(engine, engine_cache)
 
 
 def count(log: BpfLog, kind: BpfKind) -> int:
@@ -211,7 +216,6 @@ def test_levels_are_switched_while_it_runs(target: TracedLlama, recorder: Record
 
 
 def test_what_cannot_be_switched_to_is_noted(target: TracedLlama, recorder: Recorder) -> None:
-    """Structure without a layout is refused with a note, and what was recorded goes on."""
     with recorder.start() as recording:
         recording.switch(OPERATORS)
         target.decode(1)
@@ -264,19 +268,12 @@ def test_it_may_do_no_more_than_it_needs(recorder: Recorder) -> None:
     assert status["NoNewPrivs"] == "1"
 
 
+@as_root
 def test_it_keeps_no_file_of_its_parent(target: TracedLlama, requires_ebpf: Path, tmp_path: Path) -> None:
-    with (tmp_path / "secret").open("w") as secret:
-        process = subprocess.Popen(
-            [str(requires_ebpf), "--pid", str(target.pid)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            pass_fds=(secret.fileno(),),
-        )
-    with EbpfRecording(HelperPipes(process)) as recording:
-        recording.wait_until_ready(LIMIT_S)
-        if os.geteuid() != 0:
-            pytest.skip("it needs root to see the files of a program with capabilities")
+    with (
+        (tmp_path / "secret").open("w") as secret,
+        started(requires_ebpf, target.pid, pass_fds=(secret.fileno(),)) as recording,
+    ):
         links = [os.readlink(link) for link in Path(f"/proc/{recording.helper_pid}/fd").iterdir()]
     assert "/dev/null" in links
     assert str(tmp_path / "secret") not in links
@@ -294,10 +291,9 @@ def test_it_is_not_bound_to_its_parents_processor(recorder: Recorder) -> None:
         assert os.sched_getaffinity(recording.helper_pid) >= allowed
 
 
+@as_root
 def test_anothers_process_is_refused(requires_ebpf: Path, tmp_path: Path) -> None:
-    if os.geteuid() != 0:
-        pytest.skip("it needs root to start a process of another user")
-    with subprocess.Popen(["sleep", "60"], user=NOBODY, group=NOBODY, extra_groups=[]) as other:
+    with subprocess.Popen(["sleep", "60"], **AS_NOBODY) as other:
         try:
             with pytest.raises(MeasurementError, match=f"belongs to user {NOBODY}, not to user 0"):
                 Recorder(pid=other.pid, helper=requires_ebpf, log_path=tmp_path / "log").start()
@@ -307,13 +303,11 @@ def test_anothers_process_is_refused(requires_ebpf: Path, tmp_path: Path) -> Non
 
 
 def test_a_process_without_llama_is_refused(requires_ebpf: Path, layout: TensorLayout, tmp_path: Path) -> None:
-    """Where the library is not mapped, the function and the library are named; with a layout, that is seen before."""
     with subprocess.Popen(["sleep", "60"]) as other:
         recorder = Recorder(pid=other.pid, helper=requires_ebpf, log_path=tmp_path / "log")
+        told = "llama_decode: not in the process, which has not loaded libllama"
         try:
-            with pytest.raises(
-                MeasurementError, match="llama_decode: not in the process, which has not loaded libllama"
-            ):
+            with pytest.raises(MeasurementError, match=told):
                 recorder.start()
             with pytest.raises(EngineError, match="maps no libggml-base"):
                 recorder.start(OPERATORS, layout)
@@ -324,7 +318,6 @@ def test_a_process_without_llama_is_refused(requires_ebpf: Path, layout: TensorL
 
 
 def test_it_ends_with_what_it_records(target: TracedLlama, recorder: Recorder) -> None:
-    """When the process is killed, the log is finished and says so."""
     with recorder.start() as recording:
         target.decode(2)
         target.kill()
@@ -370,16 +363,12 @@ def test_a_killed_recorder_leaves_what_it_wrote(target: TracedLlama, recorder: R
 
 
 def test_a_log_that_cannot_be_written_ends_it_with_the_reason(target: TracedLlama, recorder: Recorder) -> None:
-    """On a full disk, and where its output is closed while it records, it ends by itself and says why."""
     with pytest.raises(MeasurementError, match=r"the log cannot be written \(No space left on device\)"):
         replace(recorder, log_path=Path("/dev/full")).start()
-    command, pipe = [str(recorder.helper), "--pid", str(target.pid), "--levels", "1"], subprocess.PIPE
-    process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe)
-    recording = EbpfRecording(HelperPipes(process))
-    recording.wait_until_ready(LIMIT_S)
-    assert process.stdout is not None
-    process.stdout.close()
-    process.stdout = None
+    read, write = os.pipe()
+    recording = started(recorder.helper, target.pid, "--levels", "1", stdout=write)
+    os.close(write)
+    os.close(read)
     target.decode(2)
     with pytest.raises(MeasurementError, match=r"the log cannot be written \(Broken pipe\)"):
         recording.finish()
@@ -430,48 +419,39 @@ def test_the_kernels_own_statistics_are_told(target: TracedLlama, recorder: Reco
 
 
 @pytest.fixture
-def public_folder() -> Iterator[Path]:
-    """Return a folder that every user can enter, unlike pytest's own."""
+def capable_helper(requires_ebpf: Path) -> Iterator[Path]:
+    """Give a helper as it is installed, in a folder that every user can enter, unlike pytest's own."""
     folder = Path(tempfile.mkdtemp(prefix="perfsuite-public-"))
     folder.chmod(0o755)
-    yield folder
+    helper = Path(shutil.copy(requires_ebpf, folder / requires_ebpf.name))
+    helper.chmod(0o755)
+    os.setxattr(helper, CAPABILITIES_ATTRIBUTE, helper_capabilities())
+    yield helper
     shutil.rmtree(folder)
 
 
+@as_root
 def test_an_unprivileged_user_records_a_process_of_ones_own(
-    engine: Engine, small_plan: LlamaPlan, requires_ebpf: Path, public_folder: Path
+    engine: Engine, small_plan: LlamaPlan, capable_helper: Path
 ) -> None:
     """With the file capabilities that the installed helper has, nobody else than the user is needed."""
-    if os.geteuid() != 0:
-        pytest.skip("it needs root to give a file capabilities and to become another user")
-    program = build_traced_llama(engine, public_folder)
-    for path in (*engine.library_dir.glob("lib*.so.0"), requires_ebpf, Path(small_plan.gguf_path)):
-        shutil.copy(path, public_folder / path.name)
-        (public_folder / path.name).chmod(0o755)
-    helper = public_folder / requires_ebpf.name
-    os.setxattr(helper, CAPABILITIES_ATTRIBUTE, helper_capabilities())
+    folder = capable_helper.parent
+    program = build_traced_llama(engine, folder)
+    for path in (*engine.library_dir.glob("lib*.so.0"), Path(small_plan.gguf_path)):
+        shutil.copy(path, folder / path.name)
+        (folder / path.name).chmod(0o755)
     levels = TraceLevel.TOKEN | TraceLevel.GRAPH | TraceLevel.OPERATOR | TraceLevel.ENDS | TraceLevel.THREADS
-    log_path = public_folder / "log"
+    more = ("--levels", str(int(levels)), "--counter", "page-faults-minor:1:5")
     with (
-        TracedLlama(program, public_folder / Path(small_plan.gguf_path).name, user=NOBODY) as target,
-        log_path.open("wb") as log_file,
+        TracedLlama(program, folder / Path(small_plan.gguf_path).name, user=NOBODY) as target,
+        (folder / "log").open("wb") as log_file,
+        started(capable_helper, target.pid, *more, stdout=log_file, **AS_NOBODY) as recording,
     ):
-        process = subprocess.Popen(
-            [str(helper), "--pid", str(target.pid), "--levels", str(int(levels)), "--counter", "page-faults-minor:1:5"],
-            stdin=subprocess.PIPE,
-            stdout=log_file,
-            stderr=subprocess.PIPE,
-            user=NOBODY,
-            group=NOBODY,
-            extra_groups=[],
-        )
-        with EbpfRecording(HelperPipes(process)) as recording:
-            recording.wait_until_ready(LIMIT_S)
-            status = Path(f"/proc/{recording.helper_pid}/status").read_text()
-            target.decode(3)
+        status = Path(f"/proc/{recording.helper_pid}/status").read_text()
+        target.decode(3)
     assert f"CapEff:\t{1 << 39 | 1 << 38:016x}" in status
     assert f"Uid:\t{NOBODY}\t{NOBODY}" in status
-    log = read_bpf_log(log_path)
+    log = read_bpf_log(folder / "log")
     assert log.cut is None
     assert ended(log) == (EndReason.TOLD, 0)
     assert count(log, BpfKind.TOKEN_BEGIN) == 3
@@ -479,27 +459,13 @@ def test_an_unprivileged_user_records_a_process_of_ones_own(
     assert count(log, BpfKind.BARRIER) > count(log, BpfKind.OPERATOR_BEGIN) / 2
 
 
-def test_an_unprivileged_user_cannot_record_roots_process(
-    target: TracedLlama, requires_ebpf: Path, public_folder: Path
-) -> None:
-    """The installed helper refuses a process of root's to anybody else."""
-    if os.geteuid() != 0:
-        pytest.skip("it needs root to give a file capabilities and to become another user")
-    helper = Path(shutil.copy(requires_ebpf, public_folder / requires_ebpf.name))
-    helper.chmod(0o755)
-    os.setxattr(helper, CAPABILITIES_ATTRIBUTE, helper_capabilities())
+@as_root
+def test_an_unprivileged_user_cannot_record_roots_process(target: TracedLlama, capable_helper: Path) -> None:
+    command = [str(capable_helper), "--pid", str(target.pid), "--levels", "1"]
     done = subprocess.run(
-        [str(helper), "--pid", str(target.pid), "--levels", "1"],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        timeout=LIMIT_S,
-        check=False,
-        user=NOBODY,
-        group=NOBODY,
-        extra_groups=[],
+        command, stdin=subprocess.DEVNULL, capture_output=True, timeout=LIMIT_S, check=False, **AS_NOBODY
     )
-    assert done.returncode == 1
-    assert done.stdout == b""
+    assert (done.returncode, done.stdout) == (1, b"")
     assert f"belongs to user 0, not to user {NOBODY}" in done.stderr.decode()
 
 
@@ -515,7 +481,6 @@ def test_an_unprivileged_user_cannot_record_roots_process(
 def test_options_that_are_none_are_refused(
     tmp_path: Path, levels: TraceLevel, options: dict[str, Any], told: str
 ) -> None:
-    """Another buffer, structure without a layout, and a counter without a meaning are errors before anything starts."""
     with pytest.raises(MeasurementError, match=told):
         Recorder(pid=1, helper=tmp_path / "no-helper", log_path=tmp_path / "log").start(levels, **options)
 

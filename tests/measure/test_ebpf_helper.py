@@ -29,6 +29,8 @@ from perfsuite.measure.ebpf_helper import (
     others_can_write,
 )
 
+from .conftest import write_script
+
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="it needs root to install a program")
 
 
@@ -40,9 +42,7 @@ def built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     def build(folder: Path) -> Path:
         asked.append(folder)
         assert stat.S_IMODE(folder.stat().st_mode) == 0o700
-        path = folder / "perfsuite-bpf"
-        path.write_text(f"#!/bin/sh\necho perfsuite-bpf {len(asked)}\n")
-        return path
+        return write_script(folder / "perfsuite-bpf", f"echo perfsuite-bpf {len(asked)}")
 
     monkeypatch.setattr(module, "build_helper", build)
     return asked
@@ -72,7 +72,6 @@ def test_capabilities_are_read_as_meant(tmp_path: Path, built: list[Path]) -> No
 
 @as_root
 def test_an_older_one_is_replaced(tmp_path: Path, built: list[Path]) -> None:
-    """It is built anew in a folder that nobody else can enter, and takes the place of what was there."""
     folder = tmp_path / "libexec"
     install_helper(folder)
     path = install_helper(folder).path
@@ -83,7 +82,6 @@ def test_an_older_one_is_replaced(tmp_path: Path, built: list[Path]) -> None:
 
 @as_root
 def test_a_folder_that_others_can_write_is_refused(tmp_path: Path, built: list[Path]) -> None:
-    """Neither the folder nor one above it may be open to others."""
     (tmp_path / "open").mkdir()
     (tmp_path / "open").chmod(0o777)
     with pytest.raises(MeasurementError, match=r"open: others than root can write there"):
@@ -109,7 +107,6 @@ def test_a_folder_for_building_that_others_can_replace_is_refused(
 def test_sources_that_others_can_write_are_told(
     tmp_path: Path, built: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Root hears where somebody else could have changed what it has just compiled."""
     (tmp_path / "bpf").mkdir()
     monkeypatch.setattr(module, "source_root", lambda _: tmp_path)
     assert install_helper(tmp_path / "libexec").notes == ()
@@ -125,10 +122,9 @@ def test_it_takes_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert not (tmp_path / "libexec").exists()
 
 
+@as_root
 def test_who_else_can_write_is_found(tmp_path: Path) -> None:
     """A shared folder counts wherever it is above a path, but one with the sticky bit does not."""
-    if os.geteuid() != 0:
-        pytest.skip("it needs root to have folders of root's own")
     inner = tmp_path / "a" / "b"
     inner.mkdir(parents=True)
     assert others_can_write(inner) is None
@@ -141,9 +137,7 @@ def test_who_else_can_write_is_found(tmp_path: Path) -> None:
 BPF = Path(__file__).parents[2] / "native" / "bpf"
 
 #: What only the other processor's kernel would tell of itself.
-ARM_TYPES = """
-struct user_pt_regs { unsigned long long regs[31]; unsigned long long sp, pc, pstate; };
-"""
+ARM_TYPES = "\nstruct user_pt_regs { unsigned long long regs[31]; unsigned long long sp, pc, pstate; };\n"
 
 
 @pytest.fixture
@@ -158,7 +152,6 @@ def all_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 @pytest.mark.usefixtures("all_there")
 @pytest.mark.parametrize("tool", ["clang", "bpftool"])
 def test_a_missing_tool_is_named_with_its_package(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, tool: str) -> None:
-    """The first tool that is missing is named, with Debian's package, and nothing is built."""
     monkeypatch.setattr(module, "_find", lambda name: None if name == tool else name)
     assert build_obstacle() == f"no {tool}; install it, Debian's {tool}"
     with pytest.raises(NativeBuildError, match=f"perfsuite-bpf: no {tool}"):
@@ -168,7 +161,6 @@ def test_a_missing_tool_is_named_with_its_package(monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.usefixtures("all_there")
 def test_missing_headers_and_types_are_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """libbpf's headers, the kernel's types, and a processor that there is no recorder for; or nothing."""
     assert build_obstacle() is None
     monkeypatch.setattr(module, "has_header", lambda _: False)
     assert build_obstacle() == "no bpf/libbpf.h; install libbpf's headers, Debian's libbpf-dev"
@@ -191,7 +183,6 @@ def test_a_helper_with_the_same_sources_is_kept(engine_cache: Path, monkeypatch:
 
 
 def test_its_programs_compile_for_arm(tmp_path: Path) -> None:
-    """The programs for 64-bit Arm are compiled as well, with the one type that the kernel here does not have."""
     if obstacle := build_obstacle():
         pytest.skip(f"eBPF: {obstacle}")
     bpftool = shutil.which("bpftool", path="/usr/sbin:/usr/bin:/sbin:/bin")
@@ -203,13 +194,8 @@ def test_its_programs_compile_for_arm(tmp_path: Path) -> None:
     (tmp_path / "vmlinux.h").write_text(types)
     command = ["clang", "-g", "-O2", "-Wall", "-Wextra", "-Werror", "-target", "bpf", "-mcpu=v3", "-c"]
     command += ["-D__TARGET_ARCH_arm64", f"-I{tmp_path}", f"-I{BPF}", f"-I{BPF.parent / 'include'}"]
-    done = subprocess.run(
-        [*command, str(BPF / "probes.bpf.c"), "-o", str(tmp_path / "probes.o")],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    command += [str(BPF / "probes.bpf.c"), "-o", str(tmp_path / "probes.o")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
 
 
@@ -220,16 +206,11 @@ GOOD = f"[ $1 = --version ] && echo perfsuite-bpf {PROTOCOL_VERSION}"
 @pytest.fixture
 def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return the folder of a stand-in for the helper, which counts as root's own."""
-    _write(tmp_path / "perfsuite-bpf", GOOD)
+    write_script(tmp_path / "perfsuite-bpf", GOOD)
     monkeypatch.setattr(module, "_is_roots_own", lambda status: not status.st_mode & 0o022)
     monkeypatch.setattr(module, "_machine_obstacle", lambda: None)
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     return tmp_path
-
-
-def _write(path: Path, script: str) -> None:
-    path.write_text(f"#!/bin/sh\n{script}\n")
-    path.chmod(0o755)
 
 
 def test_the_version_is_that_of_the_log() -> None:
@@ -240,9 +221,8 @@ def test_the_version_is_that_of_the_log() -> None:
 
 
 def test_the_installed_helper_is_found(installed: Path, tmp_path: Path) -> None:
-    """One that is root's own and of the right version is taken, and its check says that it works."""
     assert find_helper(tmp_path, folder=installed) == installed / "perfsuite-bpf"
-    _write(installed / "perfsuite-bpf", GOOD + " || exit 0")
+    write_script(installed / "perfsuite-bpf", GOOD + " || exit 0")
     assert ebpf_obstacle(tmp_path, folder=installed) is None
 
 
@@ -255,18 +235,17 @@ def test_a_missing_helper_is_told_with_how_to_install_it(installed: Path, tmp_pa
 
 
 def test_a_helper_that_cannot_be_used_is_refused(installed: Path, tmp_path: Path) -> None:
-    """One of another version, one that is no program, one that its group could replace, and a link in its place."""
     helper = installed / "perfsuite-bpf"
 
     def refused(told: str) -> None:
         with pytest.raises(MeasurementError, match=told):
             find_helper(tmp_path, folder=installed)
 
-    _write(helper, "echo perfsuite-bpf 99")
+    write_script(helper, "echo perfsuite-bpf 99")
     refused(f"says 'perfsuite-bpf 99', perfsuite-bpf {PROTOCOL_VERSION} is needed")
     helper.write_bytes(b"\x7fELF")
     refused(r"does not run \(Exec format error\)")
-    _write(helper, GOOD)
+    write_script(helper, GOOD)
     helper.chmod(0o775)
     refused("is not a file that belongs to root and that only root can write")
     helper.chmod(0o755)
@@ -294,28 +273,15 @@ def test_root_builds_its_own(installed: Path, tmp_path: Path, monkeypatch: pytes
 
 
 def test_what_the_check_says_is_told(installed: Path, tmp_path: Path) -> None:
-    """The helper's own error line is the obstacle; one that only fails is reported by its exit code."""
-    _write(installed / "perfsuite-bpf", GOOD + ' || { echo "note: x" >&2; echo "error: no luck" >&2; exit 1; }')
+    write_script(installed / "perfsuite-bpf", GOOD + ' || { echo "note: x" >&2; echo "error: no luck" >&2; exit 1; }')
     assert ebpf_obstacle(tmp_path, folder=installed) == "no luck"
-    _write(installed / "perfsuite-bpf", "exit 7")
+    write_script(installed / "perfsuite-bpf", "exit 7")
     assert check_helper(installed / "perfsuite-bpf") == f"{installed / 'perfsuite-bpf'}: ended with 7"
     assert "does not run" in (check_helper(tmp_path / "nothing") or "")
 
 
-#: A machine that can be traced.
-_TRACEABLE = {
-    "machine": "x86_64",
-    "release": "6.1.0-18-amd64",
-    "has_types": True,
-    "has_uprobes": True,
-    "lockdown": "none [integrity] confidentiality\n",
-    "pid_namespace": "pid:[4026531836]",
-}
-
-
 def test_what_others_depend_on_is_named_first() -> None:
-    """Processor, kernel, BTF, uprobes, lockdown and namespace, in this order, whatever else is missing."""
-    lacks: tuple[tuple[str, object, str], ...] = (
+    lacks = (
         ("machine", "riscv64", "no eBPF recorder for riscv64; it is for x86_64 and aarch64"),
         ("release", "5.4.0-150-generic", "Linux 5.4.0-150-generic; eBPF's recorder needs 5.8 or newer"),
         ("has_types", False, "no BTF: "),
@@ -323,7 +289,14 @@ def test_what_others_depend_on_is_named_first() -> None:
         ("lockdown", "none integrity [confidentiality]\n", "/sys/kernel/security/lockdown is 'confidentiality', "),
         ("pid_namespace", "pid:[4026532000]", "in a container: "),
     )
-    facts: dict[str, Any] = dict(_TRACEABLE)
+    facts: dict[str, Any] = {
+        "machine": "x86_64",
+        "release": "6.1.0-18-amd64",
+        "has_types": True,
+        "has_uprobes": True,
+        "lockdown": "none [integrity] confidentiality\n",
+        "pid_namespace": "pid:[4026531836]",
+    }
     assert machine_obstacle(**facts) is None
     for name, lacking, told in reversed(lacks):
         facts[name] = lacking

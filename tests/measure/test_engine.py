@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import struct
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -74,7 +73,6 @@ def test_a_build_elsewhere_names_its_checkout(tmp_path: Path, checkout: Path, na
 
 @pytest.mark.parametrize("folder", ["lib", "lib64", "lib/aarch64-linux-gnu"])
 def test_a_prefix_has_libraries_beside_its_headers(tmp_path: Path, folder: str) -> None:
-    """A prefix that llama.cpp was installed to is found by itself and by its folder of libraries."""
     touch(tmp_path / folder / "libllama.so", tmp_path / "bin" / "llama-cli")
     touch(tmp_path / "include" / "llama.h", tmp_path / "include" / "ggml.h")
     assert library_folder(tmp_path) == library_folder(tmp_path / folder) == tmp_path / folder
@@ -86,25 +84,21 @@ def test_several_builds_are_named(checkout: Path) -> None:
     (checkout / "build").symlink_to("build-release")
     assert library_folder(checkout) == checkout / "build-release" / "bin"
     cmake_built(checkout / "build-debug", checkout)
-    with pytest.raises(
-        EngineError, match=r"several builds \(build-debug, build-release\); name one, such as .*-debug$"
-    ):
+    told = r"several builds \(build-debug, build-release\); name one, such as .*-debug$"
+    with pytest.raises(EngineError, match=told):
         library_folder(checkout)
 
 
 def test_a_static_build_is_refused_with_the_option_that_makes_shared_libraries(checkout: Path, tmp_path: Path) -> None:
-    """It is named, in a checkout, a build and a prefix; beside a shared build it counts as none."""
     touch(checkout / "build" / "src" / "libllama.a", tmp_path / "prefix" / "bin" / "llama-cli")
+    told = r"is a static build \(\S+/(libllama\.a|llama-cli)\); .*-DBUILD_SHARED_LIBS=ON"
     for named in (checkout, checkout / "build", tmp_path / "prefix"):
-        with pytest.raises(
-            EngineError, match=r"is a static build \(\S+/(libllama\.a|llama-cli)\); .*-DBUILD_SHARED_LIBS=ON"
-        ):
+        with pytest.raises(EngineError, match=told):
             library_folder(named)
     assert library_folder(cmake_built(checkout / "build-shared", checkout).parent) == checkout / "build-shared" / "bin"
 
 
 def test_what_holds_no_llama_is_refused_with_what_was_looked_for(tmp_path: Path, checkout: Path) -> None:
-    """A folder that is not there, one of something else, and a checkout without a build have a line each."""
     for named, told in (
         (tmp_path / "none", r"none: is not a folder; expected a checkout of llama\.cpp"),
         (tmp_path, r"libllama\.so is not there, nor in its bin/, lib/ or lib64/, .* expected a checkout of llama\.cpp"),
@@ -116,7 +110,6 @@ def test_what_holds_no_llama_is_refused_with_what_was_looked_for(tmp_path: Path,
 
 
 def test_missing_headers_are_named_with_where_they_were_looked_for(tmp_path: Path) -> None:
-    """The checkout that CMake's cache names is among the places."""
     build = cmake_built(tmp_path / "build", tmp_path / "gone")
     with pytest.raises(EngineError, match=rf"no llama\.h and ggml\.h .* of {tmp_path}/gone, {build}/bin, {build}, "):
         include_folders(build / "bin")
@@ -125,18 +118,14 @@ def test_missing_headers_are_named_with_where_they_were_looked_for(tmp_path: Pat
 def test_native_code_is_compiled_against_headers_in_two_folders(
     engine: Engine, checkout: Path, engine_cache: Path
 ) -> None:
-    """The libraries of a build tree, and the headers where a checkout has them."""
     shutil.rmtree(checkout / "include")
     shutil.rmtree(checkout / "ggml")
     shutil.copytree(engine.include_dirs[0], checkout / "include", ignore=shutil.ignore_patterns("ggml*", "gguf*"))
     shutil.copytree(engine.include_dirs[0], checkout / "ggml" / "include", ignore=shutil.ignore_patterns("llama*"))
     shutil.copytree(engine.library_dir, checkout / "build" / "bin", symlinks=True)
     found = find_engine(checkout)
-    assert found == replace(
-        engine,
-        library_dir=checkout / "build" / "bin",
-        include_dirs=(checkout / "include", checkout / "ggml" / "include"),
-    )
+    assert (found.library_dir, found.build_id) == (checkout / "build" / "bin", engine.build_id)
+    assert found.include_dirs == (checkout / "include", checkout / "ggml" / "include")
     assert build_phase_tracer(found, engine_cache).is_file()
 
 
@@ -167,13 +156,10 @@ BUILD_ID_NOTE = note(3, b"GNU\0", BUILD_ID)
 @pytest.fixture
 def built(tmp_path: Path) -> Path:
     """Return a folder as a build of llama.cpp leaves it: ``lib`` with libraries, ``include`` beside it."""
-    for name in ENGINE_LIBRARIES:
-        path = tmp_path / "lib" / f"{name}.so"
-        path.parent.mkdir(exist_ok=True)
-        path.write_bytes(name.encode())
-    for header in ("llama.h", "ggml.h"):
-        (tmp_path / "include").mkdir(exist_ok=True)
-        (tmp_path / "include" / header).touch()
+    libraries = [tmp_path / "lib" / f"{name}.so" for name in ENGINE_LIBRARIES]
+    touch(*libraries, tmp_path / "include" / "llama.h", tmp_path / "include" / "ggml.h")
+    for path in libraries:
+        path.write_bytes(path.stem.encode())
     return tmp_path / "lib"
 
 
@@ -187,7 +173,6 @@ def built(tmp_path: Path) -> Path:
     ids=["alone", "third-section", "second-note"],
 )
 def test_the_build_id_is_read_from_the_gnu_note(tmp_path: Path, content: bytes) -> None:
-    """The build id is the description of the GNU note of type 3, wherever it stands."""
     path = tmp_path / "library.so"
     path.write_bytes(content)
     assert library_build_id(path) == BUILD_ID.hex()
@@ -208,7 +193,6 @@ def test_the_build_id_is_read_from_the_gnu_note(tmp_path: Path, content: bytes) 
     ids=["empty", "text", "no-section", "no-note", "other-owner", "cut-note", "cut-table", "32-bit"],
 )
 def test_a_library_without_a_note_is_known_by_its_content(tmp_path: Path, content: bytes) -> None:
-    """Without a build id note the name is a hash: 40 hex digits, equal for equal content and for nothing else."""
     first, same, other = (tmp_path / name for name in ("first.so", "same.so", "other.so"))
     first.write_bytes(content)
     same.write_bytes(content)
@@ -218,7 +202,6 @@ def test_a_library_without_a_note_is_known_by_its_content(tmp_path: Path, conten
 
 
 def test_the_engines_id_follows_each_library(built: Path) -> None:
-    """A change of any one library changes the id of the build; the order of the libraries does not."""
     libraries = {name: built / f"{name}.so" for name in ENGINE_LIBRARIES}
     before = engine_build_id(libraries)
     assert len(before) == 16
@@ -262,7 +245,6 @@ def test_a_library_that_is_not_there_is_named(built: Path, name: str) -> None:
 
 
 def test_no_llama_cpp_python_is_told_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without llama-cpp-python the message says what to install."""
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(EngineError, match=r"not installed; run 'make env' or 'pip install llama-cpp-python'"):
         find_engine()

@@ -71,7 +71,6 @@ def test_every_family_is_among_the_cases() -> None:
 def test_the_engine_reserves_what_is_predicted(
     opened: Opened, tmp_path: Path, name: str, type_name: str, n_ubatch: int, *, flash_attn: bool, swa_full: bool
 ) -> None:
-    """Mapped and interleaved weights, KV cache and compute buffer agree to the byte."""
     weights = synthetic_weights(reduced(name), "q4_0", cache_dir=tmp_path)
     usual = llama_workload(
         weights, find_scenario("p900-g24"), flash_attn=flash_attn, type_k=type_name, type_v=type_name

@@ -9,7 +9,6 @@ from perfsuite.measure.plan import IndependentPlan
 
 
 def test_numpy_is_measured_by_a_worker() -> None:
-    """There is a product on the threads that were asked for, and a copy and a sum on one, all of them believable."""
     plan = IndependentPlan(n_threads=1, working_set_bytes=1 << 20, budget_ms=40)
     payload = run_worker(plan, extra_environment=blas_environment(1))
     rates = [IndependentRate.from_plain(plain) for plain in payload["rates"]]
@@ -23,6 +22,5 @@ def test_numpy_is_measured_by_a_worker() -> None:
 
 
 def test_every_blas_is_told() -> None:
-    """OpenBLAS, MKL, BLIS, Accelerate and OpenMP each have a variable for their threads."""
     assert blas_environment(3)["OPENBLAS_NUM_THREADS"] == "3"
     assert set(blas_environment(3).values()) == {"3"}

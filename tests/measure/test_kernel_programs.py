@@ -41,7 +41,6 @@ def built(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def test_built_once(built: list[str], tmp_path: Path) -> None:
-    """A program is built once and its kernel object kept, except other definitions, which its command line has."""
     programs = KernelPrograms(CONTEXT, kernels_dir=KERNELS_DIR, log_dir=tmp_path)
     assert programs.kernel(LAUNCH) is programs.kernel(LAUNCH)
     programs.kernel(replace(LAUNCH, defines=(("GROUP", 64),)))

@@ -54,15 +54,9 @@ def test_a_launch_whose_times_cannot_be_right_has_no_length(start_ns: Sequence[i
     ("norm", "is_correct"), [(0.0, True), (1e-5, True), (1.1e-5, False), (math.inf, False), (math.nan, False)]
 )
 def test_correctness(norm: float, is_correct: bool) -> None:
-    """A kernel is correct up to its tolerance, and NaN never passes."""
     assert _record(error_norm=norm).is_correct is is_correct
 
 
-def test_what_is_no_record_is_refused() -> None:
-    """Without a field it is refused by the field's name, and with fewer ends than starts by both numbers."""
-    plain = _record().to_plain()
+def test_fewer_ends_than_starts_are_refused() -> None:
     with pytest.raises(MeasurementError, match="3 start_ns, 1 end_ns"):
-        KernelRecord.from_plain(plain | {"end_ns": [50]})
-    del plain["end_ns"]
-    with pytest.raises(MeasurementError, match="end_ns"):
-        KernelRecord.from_plain(plain)
+        KernelRecord.from_plain(_record().to_plain() | {"end_ns": [50]})

@@ -14,6 +14,8 @@ from perfsuite.measure.plan import EbpfOverheadPlan, EbpfPlan, LlamaPlan, StepsP
 from perfsuite.records.events import EngineRecord, Phase
 from perfsuite.records.trace_levels import TraceLevel
 
+from .conftest import spans_of
+
 LIMIT_S = 60.0
 
 
@@ -22,7 +24,6 @@ def led(plan: LlamaPlan, limit_s: float = LIMIT_S) -> LedWorker:
 
 
 def test_steps_record_what_a_whole_replicate_does(small_plan: LlamaPlan) -> None:
-    """A warm-up and a run give the spans of the same plan in one go; its payload has the same entries."""
     whole = run_worker(small_plan)
     with led(small_plan) as worker:
         worker.warm_up(small_plan)
@@ -35,13 +36,12 @@ def test_steps_record_what_a_whole_replicate_does(small_plan: LlamaPlan) -> None
 
 
 def test_runs_add_up_and_warm_ups_leave_no_trace(small_plan: LlamaPlan) -> None:
-    """Two runs are two repetitions; what was warmed up in between is in neither."""
     with led(small_plan) as worker:
         for _ in range(2):
             worker.warm_up(small_plan.one_token)
             worker.run(replace(small_plan, n_repetitions=1))
-        spans = EngineRecord.from_plain(worker.payload()["engine"]).spans
-    assert [span.repetition for span in spans if span.phase is Phase.PREFILL] == [0, 1]
+        record = EngineRecord.from_plain(worker.payload()["engine"])
+    assert [span.repetition for span in spans_of(record, Phase.PREFILL)] == [0, 1]
 
 
 @pytest.mark.parametrize(
@@ -54,26 +54,19 @@ def test_runs_add_up_and_warm_ups_leave_no_trace(small_plan: LlamaPlan) -> None:
     ],
 )
 def test_a_step_that_cannot_be_taken_ends_it_with_a_reason(small_plan: LlamaPlan, step: str, why: str) -> None:
-    """Whatever is asked for, the worker's own words are the error."""
     with led(small_plan) as worker, pytest.raises(MeasurementError, match=why):
         worker.ask(step)
 
 
 def test_an_engine_that_does_not_open_is_told(small_plan: LlamaPlan) -> None:
-    with (
-        pytest.raises(MeasurementError, match=r"nowhere\.gguf"),
-        led(replace(small_plan, gguf_path="/nowhere.gguf")) as worker,
-    ):
+    broken = led(replace(small_plan, gguf_path="/nowhere.gguf"))
+    with pytest.raises(MeasurementError, match=r"nowhere\.gguf"), broken as worker:
         worker.ask("dance")
 
 
 def test_no_step_takes_longer_than_the_limit(small_plan: LlamaPlan) -> None:
-    with (
-        pytest.raises(
-            MeasurementError, match=r"did not finish in time and was stopped \(its limit is 0 s\); use a smaller"
-        ),
-        led(small_plan, 0.0),
-    ):
+    told = r"did not finish in time and was stopped \(its limit is 0 s\); use a smaller"
+    with pytest.raises(MeasurementError, match=told), led(small_plan, 0.0):
         pass
 
 
@@ -87,7 +80,6 @@ def test_what_is_followed_is_led(small_plan: LlamaPlan) -> None:
 
 
 def test_the_ebpf_recorder_follows_the_run_alone(small_plan: LlamaPlan, requires_ebpf: Path, tmp_path: Path) -> None:
-    """It is attached after the warm-up, its log is there, and what it left out is reported."""
     log_path = tmp_path / "log"
     ebpf = EbpfPlan(helper=str(requires_ebpf), log_path=str(log_path), levels=int(TraceLevel.TOKEN))
     payload = run_worker(replace(small_plan, ebpf=ebpf))

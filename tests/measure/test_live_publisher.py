@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import ctypes
 import os
-import socket
-import struct
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from perfsuite.errors import MeasurementError
 from perfsuite.measure.live import subscribe
 from perfsuite.measure.live_publisher import Publication, TokenCounter
 from perfsuite.records.live import LiveEnd, LiveKernel, LiveLoss, LivePhase, LiveRecord, LiveToken
-from perfsuite.records.opencl_commands import COMMAND_DTYPE
 
-from .synthetic_live import live_library, paused, published, push
+from ..synthetic_opencl import command, log_bytes, trace
+from .synthetic_live import paused, published, push
 
 
 def test_tokens_are_counted_by_repetition() -> None:
@@ -41,11 +38,6 @@ def test_tokens_are_counted_by_repetition() -> None:
 
 LIMIT_S = 60.0
 LOAD, PREFILL, DECODE, COPY, END_TO_END = 0, 1, 2, 3, 6
-
-
-@pytest.fixture(scope="module")
-def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
-    return live_library(tmp_path_factory.mktemp("live"))
 
 
 @pytest.fixture
@@ -78,24 +70,7 @@ def test_tokens_come_while_the_run_waits(library: ctypes.CDLL, path: Path) -> No
             assert (seen[-2].phase, seen[-2].token) == ("decode", token)
 
 
-def test_the_end_tells_what_was_sent(library: ctypes.CDLL, path: Path) -> None:
-    with published(library, path):
-        records = subscribe(path, limit_s=LIMIT_S)
-        for token in range(100):  # in all less than a socket holds
-            push(library, DECODE, token, token, token + 1)
-            push(library, COPY, token, token + 1, token + 2)
-            if token == 0:
-                seen = until_token(records, 0)
-    seen += list(records)
-    end = seen[-1]
-    assert isinstance(end, LiveEnd)
-    assert (end.is_complete, end.n_phases, end.n_tokens, end.n_kernels) == (True, 200, 100, 0)
-    assert [each.token for each in seen if isinstance(each, LiveToken)] == list(range(100))
-    assert [each.token for each in seen if isinstance(each, LivePhase)] == [at // 2 for at in range(200)]
-
-
 def test_a_run_that_breaks_off_says_so(library: ctypes.CDLL, path: Path) -> None:
-    """An error in the run ends the stream, as incomplete, and is raised on; the socket has gone."""
     records = subscribe(path, limit_s=LIMIT_S)
 
     def break_off() -> None:
@@ -110,16 +85,6 @@ def test_a_run_that_breaks_off_says_so(library: ctypes.CDLL, path: Path) -> None
     assert isinstance(end, LiveEnd)
     assert (end.is_complete, end.n_tokens) == (False, 1)
     assert not path.exists()
-
-
-def test_warm_ups_are_not_published(library: ctypes.CDLL, path: Path) -> None:
-    with published(library, path):
-        with paused(library):
-            push(library, DECODE, 7, 0, 1)
-        push(library, DECODE, 8, 1, 2)
-        records = subscribe(path, limit_s=LIMIT_S)
-        seen = until_token(records, 8)
-    assert {each.token for each in seen if isinstance(each, LivePhase)} == {8}
 
 
 def test_a_queue_that_overflows_is_told(library: ctypes.CDLL, path: Path) -> None:
@@ -149,38 +114,7 @@ def test_a_queue_that_overflows_is_told(library: ctypes.CDLL, path: Path) -> Non
     assert tokens == sorted(tokens)
 
 
-def test_subscribers_come_stay_silent_and_go(library: ctypes.CDLL, path: Path) -> None:
-    """One reads, one never does, one is gone after its first bytes: the reader gets every token."""
-    with published(library, path):
-        with socket.socket(socket.AF_UNIX) as silent, socket.socket(socket.AF_UNIX) as goes:
-            records = subscribe(path, limit_s=LIMIT_S)
-            for token in range(50):
-                push(library, DECODE, token, token, token + 1)
-                seen = until_token(records, token)
-                if token == 0:
-                    silent.connect(str(path))
-                    goes.connect(str(path))
-                    goes.recv(10)
-                if token == 10:
-                    goes.close()
-        assert not any(isinstance(each, LiveLoss) for each in seen)
-    assert isinstance(list(records)[-1], LiveEnd)
-
-
-def test_without_a_subscriber_the_driver_wakes_nobody(library: ctypes.CDLL, path: Path) -> None:
-    """A run that nobody watches ends as any other, and its newest records were kept for whoever came."""
-    with published(library, path):
-        for token in range(100):
-            push(library, DECODE, token, token, token + 1)
-        seen = until_token(subscribe(path, limit_s=LIMIT_S), 99)
-    assert [each.token for each in seen if isinstance(each, LiveToken)] == list(range(100))
-
-
 def test_the_thread_keeps_to_its_processors(library: ctypes.CDLL, path: Path, tmp_path: Path) -> None:
-    """Its affinity is what was asked for, and that of the engine's thread stays.
-
-    A path that cannot be is reported before anything runs.
-    """
     usable, n_threads = os.sched_getaffinity(0), threading.active_count()
     wanted = frozenset({max(usable)})
     with pytest.raises(MeasurementError, match="cannot be used for a socket"):
@@ -198,13 +132,8 @@ def test_the_thread_keeps_to_its_processors(library: ctypes.CDLL, path: Path, tm
 
 def kernel_log(*enqueue_ns: int) -> bytes:
     """Return a log of the layer with one kernel for each time."""
-    rows = np.zeros(len(enqueue_ns), COMMAND_DTYPE)
-    rows["type"], rows["name"], rows["host_start_ns"] = 1, 1, enqueue_ns
-    rows["sequence"] = range(len(enqueue_ns))
-    prefix = struct.pack("<II", 5, COMMAND_DTYPE.itemsize + 8)
-    name = struct.pack("<IIII", 1, 24, 1, 3) + b"add".ljust(8, b"\0")
-    header = struct.pack("<8sIIq", b"PSCLLOG1", 24, 1, 0)
-    return header + name + b"".join(prefix + row.tobytes() for row in rows)
+    launches = [command(number, at_ns, (0, 0, 0, 0)) for number, at_ns in enumerate(enqueue_ns)]
+    return log_bytes(trace(launches, names=["add"], devices=(), queues=()), is_ended=False)
 
 
 def test_kernels_come_from_the_layers_log(library: ctypes.CDLL, path: Path, tmp_path: Path) -> None:

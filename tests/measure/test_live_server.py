@@ -23,7 +23,7 @@ def path(tmp_path: Path) -> Path:
 
 @contextmanager
 def subscribed(server: LiveServer, path: Path) -> Iterator[socket.socket]:
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+    with socket.socket(socket.AF_UNIX) as connection:
         connection.connect(str(path))
         connection.settimeout(30)
         server.wait(30)
@@ -47,15 +47,7 @@ def read_all(server: LiveServer, connection: socket.socket) -> list[str]:
     return content.decode().splitlines()
 
 
-def test_every_subscriber_gets_every_line(path: Path) -> None:
-    with open_server(path) as server, subscribed(server, path) as first, subscribed(server, path) as second:
-        server.publish(["one", "two"])
-        server.publish(["three"])
-        assert read(first, 3) == read(second, 3) == ["one", "two", "three"]
-
-
 def test_who_comes_late_is_told_what_was(path: Path) -> None:
-    """Kept lines reach a late subscriber, others do not; what was forgotten is counted."""
     with open_server(path) as server:
         server.publish([str(number) for number in range(BACKLOG_LINES)])
         server.publish(["a kernel"], is_kept=False)
@@ -119,7 +111,6 @@ def test_there_is_a_limit_to_subscribers(path: Path) -> None:
 
 
 def test_a_watched_descriptor_ends_the_wait(path: Path) -> None:
-    """What else must be waited for is waited for as well, and nobody needs to subscribe."""
     event_fd = os.eventfd(1)
     with open_server(path) as server:
         server.publish(["x"])
@@ -132,7 +123,6 @@ def test_a_watched_descriptor_ends_the_wait(path: Path) -> None:
 
 
 def test_the_socket_is_the_users_alone_and_goes_with_the_server(path: Path) -> None:
-    """The folder is made with mode 0700; afterwards there is no socket."""
     with open_server(path):
         assert path.is_socket()
         assert path.parent.stat().st_mode & 0o777 == 0o700
@@ -141,7 +131,7 @@ def test_the_socket_is_the_users_alone_and_goes_with_the_server(path: Path) -> N
 
 def test_a_stale_socket_is_replaced(path: Path) -> None:
     path.parent.mkdir(mode=0o700)
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as dead:
+    with socket.socket(socket.AF_UNIX) as dead:
         dead.bind(str(path))
     with open_server(path) as server, subscribed(server, path) as connection:
         server.publish(["x"])
@@ -149,7 +139,6 @@ def test_a_stale_socket_is_replaced(path: Path) -> None:
 
 
 def test_a_living_socket_is_left_alone(path: Path) -> None:
-    """Two runs cannot offer their records at one path, and the first one's socket stays."""
     with open_server(path) as server:
         with pytest.raises(MeasurementError, match="another run offers its records there"), open_server(path):
             pass
@@ -178,7 +167,6 @@ def test_a_file_in_the_sockets_place_stays(path: Path) -> None:
     ],
 )
 def test_a_path_that_cannot_be_is_refused(name: str, message: str, tmp_path: Path) -> None:
-    """In a folder that others can enter, too long, or in a folder that cannot be made: one line."""
     tmp_path.chmod(0o755)
     with pytest.raises(MeasurementError, match=message), open_server(tmp_path / name):
         pass

@@ -52,7 +52,6 @@ def test_a_plan_asks_for_the_settings_of_the_workload(engine: Engine, tmp_path: 
 
 
 def test_a_device_has_the_whole_model_and_so_has_the_processor(engine: Engine, tmp_path: Path) -> None:
-    """With OpenCL all layers are on the device, from the backend's own library if it has one; none is recorded."""
     opencl = opencl_backend(tmp_path)
     plans = [plan_of(engine, tmp_path, opencl=each) for each in (None, opencl, replace(opencl, library=None))]
     assert [(plan.n_gpu_layers, plan.recorder, plan.backend_library) for plan in plans] == [
@@ -63,7 +62,6 @@ def test_a_device_has_the_whole_model_and_so_has_the_processor(engine: Engine, t
 
 
 def test_the_longest_prompt_fits(engine: Engine, tmp_path: Path) -> None:
-    """The longest of several prompts decides the batch and the context."""
     plan = plan_of(engine, tmp_path, "p10-g6", prompt_lengths=(5, 1500, 10))
     assert (plan.prompt_lengths, plan.n_batch, plan.n_ctx) == ((5, 1500, 10), 1500, 1536)
     assert plan_of(engine, tmp_path, "p10-g6").n_ctx == 256

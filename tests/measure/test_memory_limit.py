@@ -49,7 +49,6 @@ def _permitted() -> None:
 
 @pytest.mark.usefixtures("_permitted")
 def test_a_mapped_file_beyond_the_limit_is_paged_in_again_and_again(tmp_path: Path) -> None:
-    """Of 128 MiB that are read twice no more than 48 stay, and the group is gone afterwards."""
     path = tmp_path / "weights"
     path.write_bytes(os.urandom(1 << 20) * 128)
     drop_file_pages(path)
@@ -79,7 +78,6 @@ def test_a_process_goes_back_to_its_group(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_limited_is_named(tmp_path: Path) -> None:
-    """Less than an interpreter needs, a number that no process has, and a file that is not there."""
     with pytest.raises(MeasurementError, match=f"1000 bytes, expected {LEAST_LIMIT_BYTES}"), limited_memory(1, 1000):
         pass
     gone = 2**22 + 1
@@ -96,7 +94,6 @@ def test_what_cannot_be_limited_is_named(tmp_path: Path) -> None:
 def test_a_machine_without_groups_says_the_one_thing_that_is_missing(
     mounts: str, text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without a controller, or without the right to make a group, there is one line that says so."""
     blocked = tmp_path / "blocked"
     blocked.write_text("")
     listing = tmp_path / "mounts"
@@ -109,7 +106,6 @@ def test_a_machine_without_groups_says_the_one_thing_that_is_missing(
 
 
 def test_version_2_is_found_where_it_has_the_controller(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A folder of version 2 that lists memory is taken; groups without delegation are named as the obstacle."""
     (tmp_path / "cgroup.controllers").write_text("cpu memory\n")
     listing = tmp_path / "mounts"
     listing.write_text(f"cgroup2 {tmp_path} cgroup2 rw 0 0\n")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import stat
 import subprocess
 import sys
 import time
@@ -32,10 +31,10 @@ from perfsuite.records.memory_timeline import MemorySample
 from perfsuite.workload.scenario import find_scenario
 from perfsuite.workload.weights import resolve
 
+from .conftest import write_script
+
 PID = 4242
 MIB = 2**20
-
-AMD = "pos:\t0\ndrm-driver:\tamdgpu\ndrm-client-id:\t{client}\ndrm-pdev:\t{pdev}\n"
 
 
 def descriptor(proc: Path, number: int, content: str) -> None:
@@ -47,14 +46,7 @@ def descriptor(proc: Path, number: int, content: str) -> None:
 def amd(client: int = 1, pdev: str = "0000:03:00.0", **regions: str) -> str:
     """What a descriptor of an AMD device tells; underscores stand for dashes."""
     told = "".join(f"{name.replace('_', '-')}:\t{value}\n" for name, value in regions.items())
-    return AMD.format(client=client, pdev=pdev) + told
-
-
-def smi(folder: Path, script: str) -> str:
-    path = folder / "fake-smi"
-    path.write_text(f"#!/bin/sh\n{script}\n")
-    path.chmod(path.stat().st_mode | stat.S_IXUSR)
-    return str(path)
+    return f"pos:\t0\ndrm-driver:\tamdgpu\ndrm-client-id:\t{client}\ndrm-pdev:\t{pdev}\n{told}"
 
 
 @pytest.mark.parametrize(
@@ -94,31 +86,26 @@ def test_what_is_not_known_has_a_reason(tmp_path: Path) -> None:
     assert "panfrost" in seen.missing
 
 
-def test_nvidia_tells_mib_of_each_gpu(tmp_path: Path) -> None:
-    """Lines of the process are summed, those of others left out."""
-    program = smi(tmp_path, f"echo '{PID}, 100'; echo '7, 999'; echo '{PID}, 28'")
-    assert nvidia_vram(PID, nvidia_smi=program).n_bytes == 128 * MIB
-
-
 @pytest.mark.parametrize(
-    ("script", "reason"),
+    ("script", "n_bytes", "reason"),
     [
-        ("exit 9", "nvidia-smi returned 9"),
-        ("echo '7, 999'", "does not list the process"),
-        (f"echo '{PID}, [N/A]'", "tells no memory"),
+        (f"echo '{PID}, 100'; echo '7, 999'; echo '{PID}, 28'", 128 * MIB, ""),
+        ("exit 9", None, "nvidia-smi returned 9"),
+        ("echo '7, 999'", None, "does not list the process"),
+        (f"echo '{PID}, [N/A]'", None, "tells no memory"),
     ],
 )
-def test_nvidia_without_an_answer_has_a_reason(tmp_path: Path, script: str, reason: str) -> None:
-    seen = nvidia_vram(PID, nvidia_smi=smi(tmp_path, script))
-    assert seen.n_bytes is None
+def test_nvidia_tells_mib_of_each_gpu(tmp_path: Path, script: str, n_bytes: int | None, reason: str) -> None:
+    seen = nvidia_vram(PID, nvidia_smi=str(write_script(tmp_path / "smi", script)))
+    assert seen.n_bytes == n_bytes
     assert reason in seen.missing
 
 
 def test_nvidia_is_asked_where_the_kernel_tells_nothing(tmp_path: Path) -> None:
-    program = smi(tmp_path, f"echo '{PID}, 5'")
-    assert process_vram(PID, proc=tmp_path, nvidia_smi=program).n_bytes == 5 * MIB
+    program = write_script(tmp_path / "smi", f"echo '{PID}, 5'")
+    assert process_vram(PID, proc=tmp_path, nvidia_smi=str(program)).n_bytes == 5 * MIB
     descriptor(tmp_path, 5, amd(drm_memory_vram="2 MiB"))
-    assert process_vram(PID, proc=tmp_path, nvidia_smi=program).n_bytes == 2 * MIB
+    assert process_vram(PID, proc=tmp_path, nvidia_smi=str(program)).n_bytes == 2 * MIB
 
 
 def sample(at_ns: int, rss_bytes: int) -> MemorySample:
@@ -188,7 +175,6 @@ def test_a_process_is_sampled_while_it_runs(tmp_path: Path) -> None:
 
 
 def test_vram_is_kept_at_its_most(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of all answers the largest stays, and a later silence does not undo it."""
     answers = iter([Vram(n_bytes=None, missing="not yet"), Vram(n_bytes=5), Vram(n_bytes=9), Vram(n_bytes=2)])
     last = Vram(n_bytes=None, missing="gone")
     monkeypatch.setattr("perfsuite.measure.memory_timeline.VRAM_INTERVAL_S", 0.001)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -28,49 +29,34 @@ def _shape(name: str) -> ModelShape:
     return model
 
 
-def _agrees(name: str, cache: Path) -> None:
+def _some_first(some: Sequence[str], names: Sequence[str]) -> list[Any]:
+    """Return some names, and the others as long tests."""
+    return [*some, *(pytest.param(name, marks=pytest.mark.long) for name in names if name not in some)]
+
+
+@pytest.mark.parametrize("name", _some_first(_SOME, (*listed_names(), *tiny_names())))
+def test_the_list_is_the_engines(name: str, engine_cache: Path) -> None:
+    """Tensor by tensor, a model of the catalogue is what the engine wants of its metadata, and its graph builds."""
     spec, shape = listed(name), _shape(name)
-    asked = ask_for_tensors(replace(shape, tensors=()), cache_dir=cache, wanted=spec.wanted, unwanted=spec.unwanted)
+    bare = replace(shape, tensors=())
+    asked = ask_for_tensors(bare, cache_dir=engine_cache, wanted=spec.wanted, unwanted=spec.unwanted)
     assert set(asked.tensors) == set(shape.tensors)
     assert asked.is_built is (name not in _DRAFTS)
 
 
-@pytest.mark.parametrize("name", _SOME)
-def test_the_list_is_the_engines(name: str, engine_cache: Path) -> None:
-    """Tensor by tensor, a model of the catalogue is what the engine wants of its metadata, and its graph builds."""
-    _agrees(name, engine_cache)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("name", [*listed_names(), *tiny_names()])
-def test_every_list_is_the_engines(name: str, engine_cache: Path) -> None:
-    """Tensor by tensor, each model of the catalogue is what the engine wants of its metadata, and its graph builds."""
-    _agrees(name, engine_cache)
-
-
-@pytest.mark.parametrize("name", ["lfm2-1.2b", "deepseek-v3"])
+@pytest.mark.parametrize(
+    "name", _some_first(("lfm2-1.2b", "deepseek-v3"), [each for each in listed_names() if each != "gemma-3n-e2b"])
+)
 def test_a_cut_model_is_the_engines(name: str, engine_cache: Path) -> None:
-    """A model that is cut to its first layers has the tensors that the engine wants of so many layers."""
-    _agrees_when_cut(name, engine_cache)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("name", [each for each in listed_names() if each != "gemma-3n-e2b"])
-def test_every_cut_model_is_the_engines(name: str, engine_cache: Path) -> None:
-    """Each model of the catalogue whose layers do not share caches can be cut to four."""
-    _agrees_when_cut(name, engine_cache)
-
-
-def _agrees_when_cut(name: str, cache: Path) -> None:
+    """Each model of the catalogue whose layers do not share caches can be cut to its first four."""
     spec, cut = listed(name), _shape(name).with_layers(4)
-    asked = ask_for_tensors(cut, cache_dir=cache, wanted=spec.wanted, unwanted=spec.unwanted)
+    asked = ask_for_tensors(cut, cache_dir=engine_cache, wanted=spec.wanted, unwanted=spec.unwanted)
     assert set(asked.tensors) == set(cut.tensors)
     assert asked.is_built
 
 
 @pytest.mark.parametrize("name", ["smollm2-135m", "pythia-70m", "gemma-2-2b"])
 def test_the_families_have_the_engines_tensors(name: str, engine_cache: Path) -> None:
-    """What the suite says itself of a family's tensors is what the engine says."""
     shape = shape_of(find(name).with_layers(2))
     assert set(with_engine_tensors(shape, cache_dir=engine_cache).tensors) == set(shape.tensors)
 

@@ -77,7 +77,6 @@ def test_a_library_from_elsewhere_is_refused(engine: Engine, copied: Path, name:
 
 
 def test_the_probe_library_is_built_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A library that the cache holds is not compiled again, and it loads."""
     monkeypatch.setattr(native, "native_dirs", lambda: (Path(__file__).parents[2] / "native",))
     built = build_probe_library(tmp_path)
     monkeypatch.setenv("PATH", "/nowhere")
@@ -88,7 +87,6 @@ def test_the_probe_library_is_built_once(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_an_installed_probe_library_goes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A library that the wheel brought is loaded and nothing is built."""
     loaded: list[str] = []
     monkeypatch.setattr(native, "native_dirs", lambda: (tmp_path / "nothing", tmp_path))
     monkeypatch.setattr(ctypes, "CDLL", lambda path, mode=0: loaded.append(path))
@@ -115,7 +113,6 @@ def compiled(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
 def test_each_build_of_the_engine_has_a_library_of_its_own(
     engine: Engine, tmp_path: Path, compiled: list[Path]
 ) -> None:
-    """The cache's key follows the engine's build; the same build is compiled once."""
     first = build_engine_library(engine, tmp_path)
     assert build_engine_library(engine, tmp_path) == first
     second = build_engine_library(replace(engine, build_id="0" * 16), tmp_path)
@@ -145,7 +142,6 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_source_that_does_not_compile_names_the_log(tmp_path: Path, tree: Path) -> None:
-    """A failed compilation is one line with the log's path; the log has the compiler's words, the cache no library."""
     (tree / "src" / "threads.c").write_text("this is not C\n")
     with pytest.raises(
         NativeBuildError, match=r"^threads\.c\.o: does not build \(.* returned 1\); see \S*\.log$"
@@ -159,8 +155,6 @@ def test_a_source_that_does_not_compile_names_the_log(tmp_path: Path, tree: Path
 
 @pytest.mark.usefixtures("tree")
 def test_a_compiler_that_hangs_or_is_not_there_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One that does not end is reported with the limit and the log, none at all with what to install."""
-
     def hanging(command: list[str], **_: object) -> None:
         raise subprocess.TimeoutExpired(command, 300)
 
@@ -199,7 +193,6 @@ def test_a_library_that_does_not_load_is_named(tmp_path: Path) -> None:
 
 
 def test_the_phase_tracer_is_one_library_for_an_engine(engine: Engine, engine_cache: Path) -> None:
-    """It is built once, wraps what the driver calls, and is not brought into this process."""
     library = build_phase_tracer(engine, engine_cache)
     assert library.name == "libperfsuite_phase_tracer.so"
     assert build_phase_tracer(engine, engine_cache) == library

@@ -130,7 +130,6 @@ def standard(environment: Mapping[str, str], log_dir: str) -> dict[str, KernelRe
 
 @pytest.mark.parametrize("case_id", [case.case_id for case in STANDARD_KERNELS])
 def test_standard_kernel(standard: dict[str, KernelRecord], case_id: str) -> None:
-    """A standard kernel is correct, and each of its launches has a start and an end in order."""
     record = standard[case_id]
     assert record.is_correct, f"error norm {record.error_norm:.3g}, tolerance {record.tolerance:.3g}"
     assert len(record.end_ns) == 5
@@ -183,9 +182,7 @@ def test_old_and_new_sources_take_turns(environment: Mapping[str, str], log_dir:
     found = _sides(environment, cases, old=str(KERNELS_DIR), **more)
     assert [(each.is_correct, each.n_per_round) for case_id in cases for each in found[case_id]] == [(True, 6)] * 4
     launched = [(at_ns, case_id, side) for case_id in cases for side in (0, 1) for at_ns in found[case_id][side].end_ns]
-    assert [case_id for _, case_id, _ in sorted(launched)] == [
-        each for _ in range(2) for each in cases for _ in range(12)
-    ]
+    assert [case_id for _, case_id, _ in sorted(launched)] == ([cases[0]] * 12 + [cases[1]] * 12) * 2
     order = [side for _, case_id, side in sorted(launched) if case_id == cases[0]]
     assert order == [1, 0, 0, 1] * 3 + [0, 1, 1, 0] * 3
     wrong, right = _sides(environment, cases, old=old, **more)[cases[1]]
@@ -198,10 +195,8 @@ def test_old_and_new_sources_take_turns(environment: Mapping[str, str], log_dir:
     [(("out[i] = a[i] + b[i]", "out[i] = a[i] + c[i]"), "undeclared"), (("void add(", "void plus("), "no kernel add")],
 )
 def test_build_failure(environment: Mapping[str, str], tmp_path: Path, change: tuple[str, str], words: str) -> None:
-    """A kernel that does not build is one line with the path of the log, where the compiler's words are."""
-    answer = _run(
-        environment, ["kernel/add/count1/f32"], kernels_dir=_planted(tmp_path, change), log_dir=str(tmp_path / "logs")
-    )
+    folders = {"kernels_dir": _planted(tmp_path, change), "log_dir": str(tmp_path / "logs")}
+    answer = _run(environment, ["kernel/add/count1/f32"], **folders)
     assert "kernel add of pointwise.cl does not build for" in answer["error"]
     assert "\n" not in answer["error"]
     assert words in Path(answer["error"].rsplit("see ", 1)[1]).read_text()
@@ -226,13 +221,9 @@ def test_launches_of_a_round(launch_ns: int, n_rounds: int, n_sides: int, n_laun
 
 
 def test_leaders_are_drawn() -> None:
-    """Of two rounds each side leads one; a seed draws the same again, and kernels do not lead alike."""
     leaders = drawn_leaders(3, n_rounds=15, n_kernels=9)
     assert leaders == drawn_leaders(3, n_rounds=15, n_kernels=9) != drawn_leaders(4, n_rounds=15, n_kernels=9)
-    assert all(
-        a + b == 1
-        for first, second in zip(leaders[::2], leaders[1::2], strict=False)
-        for a, b in zip(first, second, strict=True)
-    )
+    for first, second in zip(leaders[::2], leaders[1::2], strict=False):
+        assert [1 - leader for leader in first] == list(second)
     assert len(leaders) == 15
     assert len(set(map(sum, leaders))) > 2

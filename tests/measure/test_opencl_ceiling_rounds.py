@@ -73,7 +73,6 @@ def test_every_round_runs_every_kind() -> None:
 
 
 def test_a_launch_has_passes_enough() -> None:
-    """Short work is passed over many times in one launch, long work once."""
     device = Device()
     device.rates({"short": [device.way("short", 20)], "long": [device.way("long", 5 * MS)]}, budget_ms=2000)
     passes = dict(device.launches)
@@ -83,7 +82,6 @@ def test_a_launch_has_passes_enough() -> None:
 
 @pytest.mark.parametrize(("budget_ms", "n_rounds"), [(1, MIN_ROUNDS), (60, MIN_ROUNDS), (1000, 49)])
 def test_rounds_fill_the_budget(budget_ms: int, n_rounds: int) -> None:
-    """There are as many rounds as fit, the trial launch off, and five where none would."""
     device = Device()
     rate = rate_of(device.rates({"read": [device.way("read", 10 * MS)]}, budget_ms), "read")
     assert rate.n_rounds == n_rounds
@@ -101,7 +99,6 @@ def test_the_median_is_over_the_rounds() -> None:
 
 
 def test_what_cannot_be_launched_says_why() -> None:
-    """A way that fails leaves the others; a kind whose every way fails has the reason of the last."""
     device = Device()
     bad = Way(amount=1.0, launch_ns=broken("out of registers"))
     rates = device.rates({"read": [bad, device.way("good", 1000)], "copy": [bad], "triad": []})
@@ -112,7 +109,6 @@ def test_what_cannot_be_launched_says_why() -> None:
 
 
 def test_a_way_that_fails_later_keeps_what_it_had() -> None:
-    """A launch that fails in a later round does not take away the rate of the earlier ones."""
     device = Device()
     late = Way(amount=1000.0, launch_ns=broken("lost", works=1 + 2 * REPETITIONS))
     rate = rate_of(device.rates({"read": [late], "copy": [device.way("good", 1000)]}, budget_ms=1), "read")

@@ -36,7 +36,6 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> tuple[KernelDuplication, 
 
 
 def test_each_kernel_has_its_rounds(found: tuple[KernelDuplication, ...]) -> None:
-    """They come in the catalogue's order, with as many duplicates as the budget allows, and compute rightly."""
     assert [each.name for each in found] == list(CASES)
     assert {(each.n_duplicates, len(each.rounds), each.problem) for each in found} == {(N_LEAST, 2, None)}
     assert {each.n_wanted for each in found} <= {50, 1000}

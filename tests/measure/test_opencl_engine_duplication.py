@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import numpy as np
 import pytest
 
 from perfsuite.errors import EngineError, MeasurementError
@@ -18,41 +17,23 @@ from perfsuite.measure.opencl_engine_duplication import (
     phase_plan,
 )
 from perfsuite.measure.plan import EngineDuplicationPlan, LlamaPlan
-from perfsuite.records.opencl_commands import COMMAND_DTYPE, CommandFlag, CommandType, OpenClTrace
+from perfsuite.records.opencl_commands import CommandFlag, Commands, CommandType, OpenClTrace
 
-NAMES = ("", "kernel_add", "kernel_mul", "kernel_cpy")
+from .. import synthetic_opencl
+from ..synthetic_plans import PLAN as RUN
+
+NAMES = ("kernel_add", "kernel_mul", "kernel_cpy")
 
 
-def command(number: int, name: str, size: int, duration_ns: int, **changed: Any) -> np.void:
+def command(number: int, name: str, size: int, duration_ns: int, **changed: Any) -> Commands:
     """Return a launch at host time 100 a number."""
-    row = np.zeros(1, COMMAND_DTYPE)[0]
-    row["global"] = (size, 1, 1)
-    for column, value in {
-        "sequence": number,
-        "host_start_ns": 100 * number,
-        "name": NAMES.index(name),
-        "type": CommandType.KERNEL,
-        "work_dim": 2,
-        "start_ns": 1000 * number,
-        "end_ns": 1000 * number + duration_ns,
-        **changed,
-    }.items():
-        row[column] = value
-    return row
+    times = (0, 0, 1000 * number, 1000 * number + duration_ns)
+    fields = {"name": NAMES.index(name) + 1 if name else 0, "global": (size, 1, 1), "work_dim": 2, **changed}
+    return synthetic_opencl.command(number, 100 * number, times, **fields)
 
 
-def trace_of(*commands: np.void) -> OpenClTrace:
-    return OpenClTrace(
-        pid=1,
-        commands=np.array(list(commands), COMMAND_DTYPE),
-        replayed=np.empty(0, COMMAND_DTYPE),
-        names=NAMES,
-        devices=(),
-        queues=(),
-        clock_points=(),
-        n_lost=0,
-        n_unfinished=0,
-    )
+def trace_of(*commands: Commands) -> OpenClTrace:
+    return synthetic_opencl.trace(commands, names=NAMES)
 
 
 def kernel(name: str, size: int, skip: int, duration_ns: int) -> EngineKernel:
@@ -92,21 +73,10 @@ KERNELS = (kernel("a", 1, 0, 50), kernel("b", 1, 0, 90), kernel("a", 2, 1, 70), 
     ],
 )
 def test_the_longest_are_chosen(wanted: dict[str, Any], expected: list[int]) -> None:
-    """At most so many, none shorter than the least, of the names given or of all."""
     assert [each.execution_ns for each in longest_kernels(KERNELS, **wanted)] == expected
 
 
-LLAMA = LlamaPlan(
-    gguf_path="/model.gguf",
-    library_dir="/lib",
-    engine_build_id="0123456789abcdef",
-    cache_dir="/cache",
-    n_threads=2,
-    n_prompt=32,
-    n_gen=24,
-    n_depth=7,
-    n_repetitions=3,
-)
+LLAMA = replace(RUN, n_prompt=32, n_depth=7, n_repetitions=3)
 PLAN = EngineDuplicationPlan(
     llama=LLAMA,
     layer_library="/layer.so",
@@ -159,14 +129,8 @@ class Worker:
 @pytest.fixture
 def trace(monkeypatch: pytest.MonkeyPatch) -> list[OpenClTrace]:
     """Replace the layer's log by one with a long, a longer and a short kernel."""
-    found = [
-        trace_of(
-            command(1, "kernel_add", 8, 150),
-            command(2, "kernel_mul", 8, 150),
-            command(3, "kernel_mul", 64, 900),
-            command(4, "kernel_cpy", 8, 99),
-        )
-    ]
+    launches = (("kernel_add", 8, 150), ("kernel_mul", 8, 150), ("kernel_mul", 64, 900), ("kernel_cpy", 8, 99))
+    found = [trace_of(*(command(number, *launch) for number, launch in enumerate(launches, 1)))]
     monkeypatch.setattr(opencl_engine_duplication, "read_opencl_log", lambda path: found[-1])
     monkeypatch.setattr("perfsuite.measure.opencl_engine_duplication.time.monotonic_ns", lambda: 0)
     return found
@@ -184,12 +148,9 @@ def test_each_phase_duplicates_its_longest_kernels() -> None:
     found = duplicated(worker)
     assert [each.name for each in found] == [f"kernel/engine/{phase}/kernel_mul/64x1" for phase in PLAN.phases]
     assert worker.armed == [("kernel_mul", 1, 10, 1), ("kernel_mul", 1, 1000, 2)] * 2
-    assert [(each.n_duplicates, each.n_wanted, len(each.rounds), each.problem) for each in found] == [
-        (1000, 1000, 2, None)
-    ] * 2
-    assert [(each.ground_truth_ns, each.execution_ns, each.occupied_ns) for each in found] == [
-        (202_000, 200_000, 201_000)
-    ] * 2
+    for each in found:
+        assert (each.n_duplicates, each.n_wanted, len(each.rounds), each.problem) == (1000, 1000, 2, None)
+        assert (each.ground_truth_ns, each.execution_ns, each.occupied_ns) == (202_000, 200_000, 201_000)
     (fewer,) = duplicated(Worker(), replace(PLAN, phases=("decode",), budget_ns=8 * 10**7))
     assert (fewer.n_duplicates, fewer.n_wanted) == (200, 1000)
 
@@ -222,7 +183,6 @@ def test_what_the_layer_refuses_is_a_problem_of_its_kernel(worker: Worker, probl
 
 
 def test_a_log_that_does_not_come_is_an_error(trace: list[OpenClTrace]) -> None:
-    """Nothing can be chosen before the layer has written, nor where it lost commands."""
     with pytest.raises(MeasurementError, match="has not written its log within 10 s"):
         duplicated(Worker(flushes=False))
     trace.append(replace(trace[0], n_lost=4))

@@ -64,7 +64,6 @@ def kernel(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def test_arguments(kernel: Any) -> None:
-    """A kernel is given its inputs, the output with the guard, and the scalars; all buffers are given back."""
     placed = PlacedLaunch(QUEUE, kernel, LAUNCH, n_outputs=5)
     given, out, scalar = kernel.arguments
     assert (given.array == LAUNCH.inputs[0]).all()

@@ -49,7 +49,6 @@ def test_preference(name: str | None, devices: tuple[OpenClDevice, ...], chosen:
     ],
 )
 def test_what_nobody_named_or_expects_is_listed(name: str | None, device: OpenClDevice, told: str) -> None:
-    """It is not taken by accident."""
     with pytest.raises(OpenClError, match=told):
         choose_device(name, (device,))
 
@@ -58,7 +57,6 @@ def test_what_nobody_named_or_expects_is_listed(name: str | None, device: OpenCl
     ("machine", "fix"), [("x86_64", r"perfsuite\[opencl\]"), ("aarch64", "the OpenCL driver of the device's")]
 )
 def test_nothing_at_all(machine: str, fix: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a machine without OpenCL the error names what to install on its processor."""
     monkeypatch.setattr(opencl_platform.host, "system", lambda: "Linux")
     monkeypatch.setattr(opencl_platform.host, "machine", lambda: machine)
     with pytest.raises(OpenClError, match=fix):

@@ -19,8 +19,6 @@ from perfsuite.records.call_trace import TracedCall, TracedFunction
 from perfsuite.records.events import EngineRecord, Phase, Span
 from perfsuite.trace.call_spans import CallPattern, call_spans, embedding_ns, graph_ns
 
-from .conftest import Child
-
 #: Entry, exit, function, count and thread, in the order in which calls return.
 ROWS = [(30, 35, 6, 0, 1, 0), (10, 40, 0, 64, 1, 0), (45, 46, 1, 0, 1, 0)]
 
@@ -41,7 +39,6 @@ def written(path: Path, rows: list[tuple[int, ...]], **changed: Any) -> Path:
 
 
 def test_the_layout_is_the_native_one(tmp_path: Path) -> None:
-    """Header and calls are as long as their C structs; less than a header is refused, and so is a missing file."""
     assert (HEADER_DTYPE.itemsize, CALL_DTYPE.itemsize) == (56, 32)
     path = tmp_path / "calls"
     with pytest.raises(MeasurementError, match=r"the phase tracer left no trace \(No such file or directory\)"):
@@ -105,7 +102,6 @@ def test_the_tracer_sees_the_phases_that_the_driver_times(traced: tuple[EngineRe
 def test_graphs_and_gathers_lie_within_their_evaluation(
     traced: tuple[EngineRecord, Any, list[Span]], small_plan: LlamaPlan
 ) -> None:
-    """Each evaluation computes a graph, which gathers the embeddings first."""
     _, trace, spans = traced
     evaluated = [span for span in spans if span.phase in (Phase.PREFILL, Phase.DECODE)]
     assert len(evaluated) == 2 * (1 + small_plan.n_gen)
@@ -114,14 +110,3 @@ def test_graphs_and_gathers_lie_within_their_evaluation(
         assert graph is not None
         assert gather is not None
         assert 0 < gather < graph < span.duration_ns
-
-
-def test_a_process_without_the_driver_leaves_no_trace(
-    engine: Engine, engine_cache: Path, small_plan: LlamaPlan, tmp_path: Path, child: Child
-) -> None:
-    """What the worker starts beside itself, such as a compiler, does not overwrite its trace."""
-    path = tmp_path / "calls"
-    child('cp "$0" "$record"')
-    with pytest.raises(MeasurementError):
-        run_worker(small_plan, extra_environment=tracer_environment(build_phase_tracer(engine, engine_cache), path))
-    assert not path.exists()

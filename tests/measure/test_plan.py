@@ -9,17 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perfsuite.errors import MeasurementError
-from perfsuite.measure.plan import LlamaPlan, dump_record, load_plan, load_record
+from perfsuite.measure.plan import dump_record, load_plan, load_record
 
-LLAMA = LlamaPlan(
-    gguf_path="/tmp/ä model.gguf",
-    library_dir="/lib",
-    engine_build_id="0123456789abcdef",
-    cache_dir="/cache",
-    n_threads=2,
-    n_prompt=64,
-    n_gen=24,
-)
+from ..synthetic_plans import PLAN
 
 
 @given(st.data())
@@ -40,4 +32,4 @@ def test_a_record_that_is_cut_is_refused(data: st.DataObject) -> None:
     [(0, 1, 0, 256), (0, 64, 24, 256), (0, 200, 56, 256), (0, 200, 57, 512), (700, 5, 2, 768)],
 )
 def test_the_context_holds_the_workload_in_steps_of_256(n_depth: int, n_prompt: int, n_gen: int, n_ctx: int) -> None:
-    assert replace(LLAMA, n_depth=n_depth, n_prompt=n_prompt, n_gen=n_gen).n_ctx == n_ctx
+    assert replace(PLAN, n_depth=n_depth, n_prompt=n_prompt, n_gen=n_gen).n_ctx == n_ctx

@@ -65,7 +65,6 @@ class FakeLibrary:
 def test_threads_are_pinned_when_they_fill_the_processors(
     n_threads: int, expected: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Threads are pinned where each processor has exactly one."""
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0, 2, 5})
     library = FakeLibrary()
     measure_sentinels(cast(ctypes.CDLL, library), n_threads)
@@ -79,17 +78,6 @@ def cache(root: Path, cpu: int, index: int, **fields: str) -> None:
         (folder / name).write_text(text + "\n")
 
 
-def write_caches(root: Path, *, n_cpus: int, l3: bool = True) -> None:
-    """Write processors with 32 KiB of L1 data and instruction cache, 1 MiB of L2 each, and 8 MiB of L3 per pair."""
-    for cpu in range(n_cpus):
-        pair = f"{cpu // 2 * 2}-{cpu // 2 * 2 + 1}"
-        cache(root, cpu, 0, level="1", type="Data", size="32K", shared_cpu_list=str(cpu))
-        cache(root, cpu, 1, level="1", type="Instruction", size="64K", shared_cpu_list=str(cpu))
-        cache(root, cpu, 2, level="2", type="Unified", size="1024K", shared_cpu_list=str(cpu))
-        if l3:
-            cache(root, cpu, 3, level="3", type="Unified", size="8M", shared_cpu_list=pair)
-
-
 @pytest.fixture
 def large_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """Give the machine 64 GiB."""
@@ -101,8 +89,10 @@ def large_memory(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_largest_working_set_is_so_many_times_the_last_cache(
     tmp_path: Path, over_cache: int, expected: int
 ) -> None:
-    """Of 8 MiB of last cache it is 16 times 128 MiB, at least 64 and at most 512."""
-    write_caches(tmp_path, n_cpus=2)
+    for cpu in ("0", "1"):
+        cache(tmp_path, int(cpu), 0, level="1", type="Data", size="32K", shared_cpu_list=cpu)
+        cache(tmp_path, int(cpu), 1, level="2", type="Unified", size="1024K", shared_cpu_list=cpu)
+        cache(tmp_path, int(cpu), 2, level="3", type="Unified", size="8M", shared_cpu_list="0-1")
     assert largest_working_set(1, over_cache, tmp_path) == expected
 
 
@@ -118,13 +108,11 @@ def test_a_small_machine_gives_an_eighth_of_its_memory(tmp_path: Path, monkeypat
 
 @given(st.integers(1, 2000))
 def test_threads_double_up_to_all_processors(n_processors: int) -> None:
-    """Powers of two as far as there are processors, and all of them."""
     powers = {2**power for power in range(11) if 2**power <= n_processors}
     assert thread_counts(n_processors) == tuple(sorted(powers | {n_processors}))
 
 
 def test_a_worker_measures_ceilings(tmp_path: Path) -> None:
-    """On this machine every bandwidth and the arithmetic on floats and integers has a rate, and memory comes last."""
     payload = run_worker(ProbePlan(cache_dir=str(tmp_path), n_threads=1, budget_ms=100))
     ceilings = Ceilings.from_plain(payload["ceilings"])
     sizes = [level.working_set_bytes for level in ceilings.bandwidths]
@@ -136,7 +124,6 @@ def test_a_worker_measures_ceilings(tmp_path: Path) -> None:
 
 
 def test_a_worker_surveys(tmp_path: Path) -> None:
-    """A fresh process sends ceilings that can be read, up to memory, and the competition that it had."""
     payload = run_worker(SurveyPlan(cache_dir=str(tmp_path), n_threads=1, thread_counts=(1,), budget_ms=300))
     found = Survey(ceilings=tuple(Ceiling.from_plain(each) for each in payload["ceilings"]))
     assert {each.kind for each in found.ceilings if each.rate is None} <= {"f16"}

@@ -18,6 +18,8 @@ from perfsuite.records.engine_columns import evaluations_of, experts_of, splits_
 from perfsuite.records.engine_trace import NOTHING
 from perfsuite.records.events import EngineRecord, Phase
 
+from .conftest import spans_of
+
 
 def _anonymous_bytes(pid: int, folder: Path) -> int:
     """Sum up what a process has of its own in the read-only mappings of a folder's files."""
@@ -101,13 +103,12 @@ def test_nodes_that_end_no_group_have_no_end(small_plan: LlamaPlan, recorded: Re
 
 
 def test_a_process_runs_each_prompt(small_plan: LlamaPlan, recorded: Recorded) -> None:
-    """Prompts of two lengths are two repetitions, in their order, each with its own generation."""
     record = recorded(replace(small_plan, n_gen=2, prompt_lengths=(24, 8)))
-    prefills = [span for span in record.spans if span.phase is Phase.PREFILL]
+    prefills = spans_of(record, Phase.PREFILL)
     assert [(span.repetition, span.n_tokens) for span in prefills] == [(0, 24), (1, 8)]
-    steps = [(span.repetition, span.token) for span in record.spans if span.phase is Phase.DECODE]
-    assert steps == [(0, 24), (0, 25), (1, 8), (1, 9)]
-    whole = [span for span in record.spans if span.phase is Phase.END_TO_END]
+    steps = spans_of(record, Phase.DECODE)
+    assert [(span.repetition, span.token) for span in steps] == [(0, 24), (0, 25), (1, 8), (1, 9)]
+    whole = spans_of(record, Phase.END_TO_END)
     assert [span.repetition for span in whole] == [0, 1]
     assert all(one.start_ns <= two.start_ns < one.end_ns for one, two in zip(whole, prefills, strict=True))
 
@@ -116,10 +117,6 @@ def test_a_process_runs_each_prompt(small_plan: LlamaPlan, recorded: Recorded) -
 def test_each_thread_has_each_operator_with_its_own_end(
     small_plan: LlamaPlan, recorded: Recorded, n_threads: int
 ) -> None:
-    """The preload recorder sees each timed node once an evaluation on each thread, fused pairs too, in order.
-
-    The operators' own times of a call sum up to no more than its phase.
-    """
     record = recorded(replace(small_plan, recorder="preload", n_threads=n_threads))
     timed = [[place for place, node in enumerate(graph) if node.timed] for graph in record.graphs]
     assert any(node.fused for graph in record.graphs for node in graph)

@@ -21,7 +21,6 @@ def test_sizes_are_in_bytes(tmp_path: Path) -> None:
 
 
 def test_this_process_is_resident() -> None:
-    """Its own status is read where no other is named, and the mark is no lower than what is there now."""
     before_ns = time.monotonic_ns()
     seen = resident_sample()
     assert seen is not None

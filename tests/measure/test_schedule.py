@@ -45,13 +45,8 @@ WAITED = "threads waited 50 % of the time (limit 2 %) for a processor"
 
 def contention(waiting: float | None = 0.0, others: float | None = 0.0, steal: float | None = 0.0) -> Contention:
     waiting_ns = None if waiting is None else round(waiting * 10**9)
-    return Contention(
-        wall_ns=10**9,
-        running_ns=10**9 - (waiting_ns or 0),
-        waiting_ns=waiting_ns,
-        steal_ratio=steal,
-        others_ratio=others,
-    )
+    known = {"wall_ns": 10**9, "running_ns": 10**9 - (waiting_ns or 0), "waiting_ns": waiting_ns}
+    return Contention.from_plain({**known, "steal_ratio": steal, "others_ratio": others})
 
 
 @pytest.mark.parametrize(
@@ -68,7 +63,6 @@ def contention(waiting: float | None = 0.0, others: float | None = 0.0, steal: f
     ],
 )
 def test_competition_is_told_by_its_kind(seen: Contention, waiting: str | None, others: str | None) -> None:
-    """The engine minds its threads' waiting, the kernels what others took, and both the hypervisor."""
     assert (waiting_complaint(seen, HOST), others_complaint(seen, HOST)) == (waiting, others)
 
 
@@ -113,7 +107,6 @@ def test_what_disturbs_is_for_the_caller_to_say() -> None:
 
 @pytest.mark.parametrize("n_tries", [1, 2, 5])
 def test_after_so_many_tries_it_gives_up(n_tries: int) -> None:
-    """The error names the task, the number of tries and what the last one met, and what to do."""
     board = Desk(told=[CONTENDED] * (n_tries - 1) + [{**QUIET, "steal_ratio": 0.3}])
     message = (
         rf"^probes: disturbed in each of {n_tries} tries, at last the hypervisor took 30 % of the time \(limit 5 %\) "
@@ -125,7 +118,6 @@ def test_after_so_many_tries_it_gives_up(n_tries: int) -> None:
 
 
 def test_a_process_that_fails_is_not_run_again() -> None:
-    """A failure is no disturbance: it would fail again."""
     board = Desk(told=[MeasurementError("no such device")])
     with pytest.raises(MeasurementError, match=r"^no such device$"):
         undisturbed(board)
@@ -134,7 +126,6 @@ def test_a_process_that_fails_is_not_run_again() -> None:
 
 @pytest.mark.parametrize(("told", "number", "complaint"), [([CONTENDED], 2, None), ([CONTENDED] * 3, 3, WAITED)])
 def test_the_last_try_may_be_kept(told: list[Any], number: int, complaint: str | None) -> None:
-    """What was made of it comes with why it cannot be used."""
     take = replicates_of(Desk(told=told), lambda: PROBE)
     (found,), why = tried(take, itemgetter(0), Rule(profile=HOST))
     assert (found["number"], why) == (number, complaint)
@@ -268,12 +259,22 @@ def test_a_worker_that_fails_at_once_is_an_error(told: tuple[Mapping[str, Any], 
     assert found.broken_off_by is None
 
 
-def test_a_budget_ends_a_series_after_its_first_look() -> None:
-    """The first ones are taken whatever they cost; a spent budget allows for no more."""
-    spent = series(budget_s=0.0, n_first=6)
-    assert [len(spent.extend(n)) for n in (6, 14)] == [6, 6]
-    generous = series(budget_s=3600.0, n_first=6)
-    assert len(generous.extend(14)) == 14
+@pytest.mark.parametrize(
+    ("n_disturbed", "budget_s", "n_first", "n_valid", "n_complaints"),
+    [
+        pytest.param(0, 0.0, 6, 6, 0, id="the first ones are taken whatever they cost"),
+        pytest.param(0, 3600.0, 6, 14, 0, id="there is time for all"),
+        pytest.param(1, 0.0, 8, 0, 1, id="a busy machine is not waited for beyond the budget"),
+        pytest.param(30, 3600.0, 0, 14, 30, id="a neighbour may be busy for half a minute"),
+    ],
+)
+def test_a_budget_ends_a_series(
+    n_disturbed: int, budget_s: float, n_first: int, n_valid: int, n_complaints: int
+) -> None:
+    found = series(*[CONTENDED] * n_disturbed, budget_s=budget_s, n_first=n_first)
+    for n in (6, 14):
+        found.extend(n)
+    assert (len(found.valid), len(found.complaints)) == (n_valid, n_complaints)
 
 
 def test_what_looks_slower_may_take_half_as_long_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -288,24 +289,13 @@ def test_what_looks_slower_may_take_half_as_long_again(monkeypatch: pytest.Monke
     assert len(found.extend(30, is_extra=True)) == 20
 
 
-def test_a_budget_alone_ends_a_series_on_a_busy_machine() -> None:
-    """However many are left out, while there is time more are taken: a neighbour may be busy for half a minute."""
-    assert len(series(*[CONTENDED] * 30, budget_s=3600.0).extend(5)) == 5
-
-
 @pytest.mark.parametrize(
     ("lost", "told"),
     [
         ((0.0, 0.05), None),
         ((0.4, 0.45), None),
-        (
-            (0.0, 0.2),
-            "new side alone: they took up to 20 % of its time, and 0 % of the old side's",
-        ),
-        (
-            (0.3, 0.1),
-            "old side alone: they took up to 30 % of its time, and 10 % of the new side's",
-        ),
+        ((0.0, 0.2), "new side alone: they took up to 20 % of its time, and 0 % of the old side's"),
+        ((0.3, 0.1), "old side alone: they took up to 30 % of its time, and 10 % of the new side's"),
         ((0.9, 0.9), "others took up to 80 % of the time of both sides"),
     ],
 )
@@ -315,12 +305,6 @@ def test_a_pair_is_left_out_where_one_side_alone_was_disturbed(lost: tuple[float
     sides = [{"contention": {**contended, "waiting_ns": round(1000 * each)}} for each in lost]
     found = pair_complaint(sides)
     assert found == told if told is None else found.removeprefix("others disturbed the ") == told
-
-
-def test_a_budget_ends_a_series_that_has_competition_at_once() -> None:
-    """A busy machine is not waited for beyond the budget."""
-    found = series(CONTENDED, budget_s=0.0, n_first=8)
-    assert (len(found.extend(8)), len(found.complaints)) == (0, 1)
 
 
 def taken_pairs(board: Desk, n: int, **settings: Any) -> list[tuple[tuple[TurnsPlan, TurnsPlan], dict[str, Any]]]:

@@ -22,24 +22,9 @@ from perfsuite.records.tensor_layout import TensorLayout
 from .traced_llama import TracedLlama, build_traced_llama
 
 
-@pytest.fixture(scope="module")
-def layout(engine: Engine, engine_cache: Path) -> TensorLayout:
-    return tensor_layout(engine, engine_cache)
-
-
 def test_fields_lie_in_the_tensor(layout: TensorLayout, engine: Engine) -> None:
-    places = [
-        layout.type_at,
-        layout.ne_at,
-        layout.nb_at,
-        layout.op_at,
-        layout.op_params_at,
-        layout.flags_at,
-        layout.src_at,
-        layout.view_src_at,
-        layout.data_at,
-        layout.name_at,
-    ]
+    fields = ("type", "ne", "nb", "op", "op_params", "flags", "src", "view_src", "data", "name")
+    places = [getattr(layout, f"{name}_at") for name in fields]
     assert places == sorted(places)
     assert layout.nb_at - layout.ne_at == 32
     assert layout.view_src_at - layout.src_at == 8 * layout.n_src
@@ -63,7 +48,6 @@ def test_types_are_those_of_gguf(layout: TensorLayout, name: str) -> None:
 def test_it_is_asked_once(
     layout: TensorLayout, engine: Engine, engine_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What the cache holds is not compiled again; what is damaged there is an error that names the file."""
     monkeypatch.setattr(module, "build_program", lambda *_, **__: pytest.fail("compiled again"))
     assert tensor_layout(engine, engine_cache) == layout
     (tmp_path / "native").mkdir()
@@ -74,7 +58,6 @@ def test_it_is_asked_once(
 
 
 def test_what_is_not_there_is_told(engine: Engine, tmp_path: Path) -> None:
-    """A folder without ggml.h is refused with what should be in it, and a library that is not there as well."""
     with pytest.raises(NativeBuildError, match=r"ggml\.h is not there; name its folder"):
         layout_of((tmp_path,), engine.library("libggml-base"), tmp_path)
     with pytest.raises(EngineError, match="libggml-none"):
@@ -96,7 +79,6 @@ def test_headers_of_another_build_are_refused(engine: Engine, engine_cache: Path
 def test_the_engines_own_process_is_accepted(
     layout: TensorLayout, engine: Engine, small_plan: LlamaPlan, tmp_path: Path
 ) -> None:
-    """A process that maps the build of the layout passes; with another build id, it is refused with what to do."""
     program = build_traced_llama(engine, tmp_path)
     with TracedLlama(program, small_plan.gguf_path) as target:
         refuse_other_layout(layout, target.pid)

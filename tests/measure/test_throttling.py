@@ -102,7 +102,6 @@ def test_memory_that_slows_down_is_found(n_replicates: int, scatter: float, leas
 
 
 def test_the_ceilings_before_and_after_are_told_and_judge_nothing() -> None:
-    """A note says what the two values are; without them it says where replicates are too few."""
     assert speed_note([100] * 3, (100, 109)) is None
     assert speed_note([100] * 6, None) is None
     assert speed_note([100] * 3, None) == "3 replicates are too few to tell whether the device kept its speed"
@@ -112,7 +111,6 @@ def test_the_ceilings_before_and_after_are_told_and_judge_nothing() -> None:
 
 
 def test_pairs_that_slow_down_are_told() -> None:
-    """The old side's times say by how much, and what that means; level ones say nothing."""
     assert pairs_note([100, 101] * 10) is None
     assert pairs_note([100] * 10 + [125] * 10) == (
         "the old side took 25 % longer in the last 10 of 20 pairs (limit 10 %, chance below 1 in 400): throttled or "

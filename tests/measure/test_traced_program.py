@@ -42,7 +42,6 @@ def test_the_exit_code_is_the_programs(script: str, expected: int) -> None:
 
 
 def test_streams_and_environment_pass_through() -> None:
-    """The program reads our input, writes to our outputs byte by byte, and sees the recorder's variables."""
     done = subprocess.run(
         [sys.executable, "-c", _RUNNER, "sh", "-c", 'cat; printf "%s\\0" "$A"; printf err >&2; exit 5'],
         input=b"in\xff\x00",
@@ -55,7 +54,6 @@ def test_streams_and_environment_pass_through() -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1])
 def test_signals_are_handed_on(number: signal.Signals) -> None:
-    """A signal to us reaches the program, which may survive it and say so."""
     name = number.name.removeprefix("SIG")
     script = f"trap 'echo got; exit 9' {name}; echo ready; for n in $(seq {_LIMIT_S * 20}); do sleep 0.05; done"
     runner = started("sh", "-c", script)
@@ -94,14 +92,9 @@ def test_what_is_ignored_stays_ignored() -> None:
 
 @pytest.mark.parametrize(
     ("command", "reason"),
-    [
-        ("no-such-program-anywhere", "No such file or directory"),
-        (os.devnull, "Permission denied"),
-        ("a\0b", "null byte"),
-    ],
+    [("no-such-program", "No such file or directory"), (os.devnull, "Permission denied"), ("a\0b", "null byte")],
 )
 def test_a_program_that_cannot_be_started_is_one_line(command: str, reason: str) -> None:
-    """What cannot be started is named with the reason."""
     with pytest.raises(MeasurementError, match=rf"cannot be started \(.*{reason}\)"):
         run_traced([command], {})
 

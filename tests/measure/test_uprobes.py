@@ -44,7 +44,6 @@ def sample(time_ns: int) -> bytes:
 
 
 def test_a_ring_holds_times_and_losses() -> None:
-    """Samples are taken in order, losses are summed up, other records are passed over."""
     lost, throttled = struct.pack("<IHHQQ", 2, 0, 24, 77, 5), struct.pack("<IHHQQQ", 5, 0, 32, 1, 77, 77)
     other = struct.pack("<IHHQQ", 3, 0, 24, 0, 0)
     assert ring_times(sample(11) + other + lost + sample(13) + throttled + sample(17)) == ([11, 13, 17], 6)
@@ -53,7 +52,6 @@ def test_a_ring_holds_times_and_losses() -> None:
 
 
 def test_rings_become_calls() -> None:
-    """Of each function entries and returns are paired, and what was lost anywhere is summed up."""
     lost = struct.pack("<IHHQQ", 2, 0, 24, 77, 5)
     rings = {
         "llama_decode": [sample(1) + sample(50), sample(40) + sample(90)],

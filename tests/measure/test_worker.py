@@ -33,7 +33,6 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Runner], t
 
 
 def test_a_record_holds_what_was_measured(run: Callable[[Runner], tuple[int, Path]]) -> None:
-    """The runner gets the plan, and what it returns is the payload; nothing else is left in the folder."""
     code, record_path = run(lambda plan: {"platform": plan.platform, "stamps": b"\x00\xff"})
     assert code == 0
     assert load_record(record_path.read_bytes(), "devices") == {"platform": "Intel", "stamps": b"\x00\xff"}
@@ -82,8 +81,6 @@ def sentinels(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def test_the_sentinels_run_after_the_kernels(sentinels: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Replicates of the kernels have sentinels too."""
-
     def measure(cases: object, **_: object) -> tuple[tuple[()], tuple[()]]:
         sentinels.append("run")
         return (), ()

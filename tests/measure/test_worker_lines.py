@@ -38,7 +38,6 @@ def soon() -> float:
 
 
 def test_lines_come_one_by_one_and_then_none(speaking: Speaking) -> None:
-    """Empty lines are lines, and so are words without an end, in whatever pieces they come."""
     lines = speaking("printf 'one\\n\\ntwo '; sleep 0.05; printf 'pieces\\nlast \\377 words'")
     assert [lines.next_line(soon()) for _ in range(4)] == ["one", "", "two pieces", "last � words"]
     assert lines.next_line(soon()) is None
@@ -46,7 +45,6 @@ def test_lines_come_one_by_one_and_then_none(speaking: Speaking) -> None:
 
 
 def test_a_line_is_not_waited_for_beyond_the_deadline(speaking: Speaking) -> None:
-    """Silence ends in a `TimeoutError`; what comes later can still be read."""
     lines = speaking("read word; echo $word")
     with pytest.raises(TimeoutError):
         lines.next_line(time.monotonic() + 0.05)
@@ -55,7 +53,6 @@ def test_a_line_is_not_waited_for_beyond_the_deadline(speaking: Speaking) -> Non
 
 
 def test_a_line_longer_than_a_pipe_is_sent_whole(speaking: Speaking) -> None:
-    """A line of a megabyte arrives, and waits for nobody beyond the deadline."""
     lines = speaking("read word; echo ${#word}")
     lines.send_line("x" * 1_000_000, soon())
     assert lines.next_line(soon()) == "1000000"

@@ -73,7 +73,6 @@ KINDS = tuple({family(shape): tiny(shape) for shape in standard_shapes()}.values
 
 
 def test_every_kind_of_the_grid_can_be_timed(plan: OperatorsPlan) -> None:
-    """Each operator of a calibration is one that the engine computes alone, in finite time, at its place."""
     assert all(0.0 < each < 1e9 for each in times_ns(plan, *KINDS))
 
 
@@ -81,7 +80,6 @@ def test_every_kind_of_the_grid_can_be_timed(plan: OperatorsPlan) -> None:
     "op", ["MUL_MAT", "FLASH_ATTN_EXT", "RMS_NORM+MUL", "GET_ROWS", "SET_ROWS", "MUL_MAT_ID", "MUL/scalar", "CONCAT"]
 )
 def test_a_token_and_a_prompt_can_be_timed(plan: OperatorsPlan, op: str) -> None:
-    """A row of activations, and more of them than there are rows of weights or threads."""
     (shape, *_) = (each for each in KINDS if each.op == op)
     token, prompt = (replace(shape, n_tokens=n_tokens) for n_tokens in (1, 300))
     assert min(times_ns(plan, token, prompt, n_threads=2)) > 0.0
@@ -115,7 +113,6 @@ def test_attention_sees_what_the_cache_held(plan: OperatorsPlan) -> None:
 
 
 def test_far_more_work_takes_longer(plan: OperatorsPlan) -> None:
-    """A product of ten thousand times the arithmetic takes longer, whatever else the machine does."""
     small = OperatorShape(op="MUL_MAT", type="f32", n_inner=ROW, n_outer=32, n_tokens=1)
     short_ns, long_ns = times_ns(plan, small, replace(small, n_inner=ROW * 8, n_outer=32 * 32, n_tokens=64))
     assert long_ns > short_ns
@@ -136,7 +133,6 @@ def test_every_type_of_weights_can_be_timed(plan: OperatorsPlan) -> None:
     ],
 )
 def test_what_cannot_be_timed_is_told(plan: OperatorsPlan, shape: OperatorShape, message: str) -> None:
-    """An unknown type or operator, and a type that needs an importance matrix, are one line and no crash."""
     with pytest.raises(MeasurementError, match=message):
         times_ns(plan, PRODUCT, shape)
 

@@ -31,7 +31,6 @@ def _cases(runs: HostRuns) -> dict[str, dict[str, Any]]:
 
 @pytest.fixture(scope="module")
 def engine() -> Engine:
-    """Return the llama.cpp that is installed."""
     return find_engine()
 
 
@@ -132,7 +131,6 @@ def test_a_margin_of_a_marker_decides_pairs(runs: HostRuns) -> None:
 
 
 def test_competition_makes_pairs_invalid(runs: HostRuns) -> None:
-    """Pairs that had competition decide nothing, and the reason says so."""
     runs.device.contended = True
     assert runs("--against-args=threads=1").ret == NOTHING_JUDGED_EXIT
     cases = _cases(runs)
@@ -272,30 +270,6 @@ def test_builds_and_models_are_those_of_the_old_side(runs: HostRuns, engine: Eng
 
 
 def test_an_injected_phase_is_one_of_the_new_side(runs: HostRuns) -> None:
-    """``--perf-inject=decode=0.5`` slows the phase of the new side alone."""
     runs("--against-args=threads=2", "--perf-inject=decode=0.5")
     old, new = (plan.llama for plan in _plans(runs.device))
     assert (old.inject_phases, new.inject_phases, new.inject_phase_ratio) == ((), ("decode",), 0.5)
-
-
-@pytest.mark.parametrize(
-    ("argument", "message"),
-    [
-        ("--against-args=threads", "*--against-args=threads: accepted are threads=N*"),
-        ("--against-args=flash_attn=maybe", "*flash_attn=maybe: accepted are*"),
-        ("--against-args=type_k=q99", "*type_k=q99: accepted are*"),
-        ("--against-args=colour=red", "*colour=red: accepted are*"),
-        ("--perf-budget=soon", "*--perf-budget=soon: expected a time such as 120s, 5m or 1h*"),
-    ],
-)
-def test_a_mistake_is_one_line(argument: str, message: str, runs: HostRuns) -> None:
-    """Whatever names the old side wrongly is reported with what is accepted, and nothing is measured."""
-    result = runs(argument)
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines([message])
-    assert not runs.device.plans
-
-
-def test_pairs_are_not_recorded(runs: HostRuns) -> None:
-    result = runs("--against-args=threads=1", "--baseline=record")
-    result.stderr.fnmatch_lines(["*--baseline=record: pairs compare two sides*"])

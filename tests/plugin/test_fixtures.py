@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable
 from xml.etree import ElementTree
 
 import pytest
@@ -15,59 +13,30 @@ from tests.fake_device import FakeDevice
 
 
 def test_pairs_of_readings_are_apart_by_the_samples() -> None:
-    """Round after round, the second reading is later than the first by the sample of that round, in s."""
+    """Round after round, the second reading is later than the first by its sample, in s; beyond the last it stays."""
     clock = ReplayClock([2_000, 5])
     rounds = [(clock(), clock()) for _ in range(2)]
     assert [after - before for before, after in rounds] == pytest.approx([2e-6, 5e-9])
+    assert clock() == clock() == rounds[-1][1]
 
 
-def test_a_clock_that_has_no_samples_left_stands_still() -> None:
-    """Beyond the last sample time does not go on."""
-    clock = ReplayClock([7])
-    assert len({clock(), clock()}) == 2
-    assert clock() == clock() == pytest.approx(7e-9)
-
-
-Report = Callable[..., ElementTree.Element]
-
-
-@pytest.fixture
-def report(pytester: pytest.Pytester, fake_device: FakeDevice) -> Report:
-    """Run the phases with a JUnit report; return its suite."""
-
-    def run(*arguments: str) -> ElementTree.Element:
-        told = ("--device=host", "--model=smollm2-135m-q8_0", "--perf-dir=run", "--junitxml=junit.xml")
-        pytester.inline_run(*told, "-p", "no:cacheprovider", "-k", "test_phase", *arguments)
-        (suite,) = ElementTree.parse(pytester.path / "junit.xml").getroot()
-        return suite
-
-    return run
-
-
-def _properties(element: ElementTree.Element) -> dict[str | None, str | None]:
-    return {each.get("name"): each.get("value") for each in element.findall("properties/property")}
-
-
-def test_a_case_has_the_figures_of_the_run_as_properties(report: Report, pytester: pytest.Pytester) -> None:
-    """Each case's properties are those of its judgement in run.json; what is not known is left out."""
-    suite = report()
-    judgements = {each.case_id: each for each in read_run_file(pytester.path / "run").judgements}
-    cases = suite.findall("testcase")
-    assert {_properties(case)["perf_case"] for case in cases} == set(judgements)
-    for case in cases:
-        properties = _properties(case)
-        judgement = judgements[str(properties["perf_case"])]
-        assert properties == {name: str(value) for name, value in case_properties(judgement).items()}
-    assert "perf_baseline_ns" not in _properties(cases[0])
-
-
-def test_a_suite_says_what_it_is_of_once(report: Report, pytester: pytest.Pytester) -> None:
-    """The suite has device, workload and the id of the run, which is that of run.json."""
-    suite = report()
-    names = [each.get("name") for each in suite.findall("properties/property")]
-    assert len(names) == len(set(names))
-    run = json.loads((pytester.path / "run" / "run.json").read_text())
-    properties = _properties(suite)
-    assert properties["perf_device"] == "host"
-    assert properties["perf_workload"] == run["workload"]
-    assert properties.get("perf_run_id", "") == run["run_id"]
+def test_suite_and_cases_have_the_figures_of_the_run_as_properties(
+    pytester: pytest.Pytester, fake_device: FakeDevice
+) -> None:
+    """Each case's are those of its judgement in run.json; the suite has device, workload and the id of the run."""
+    told = ("--device=host", "--model=smollm2-135m-q8_0", "--perf-dir=run", "--junitxml=junit.xml")
+    pytester.inline_run(*told, "-p", "no:cacheprovider", "-k", "test_phase")
+    (suite,) = ElementTree.parse(pytester.path / "junit.xml").getroot()
+    run = read_run_file(pytester.path / "run")
+    of_suite, *of_cases = (
+        [(each.get("name"), each.get("value")) for each in element.findall("properties/property")]
+        for element in (suite, *suite.findall("testcase"))
+    )
+    expected = ({name: str(value) for name, value in case_properties(each).items()} for each in run.judgements)
+    by_case = {each["perf_case"]: each for each in expected}
+    assert {properties["perf_case"]: properties for properties in map(dict, of_cases)} == by_case
+    assert "perf_baseline_ns" not in dict(of_cases[0])
+    stated = dict(of_suite)
+    assert len(stated) == len(of_suite)
+    assert (stated["perf_device"], stated["perf_workload"]) == ("host", run.workload)
+    assert stated["perf_run_id"] == run.origin.run_id

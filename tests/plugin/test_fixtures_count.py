@@ -23,7 +23,6 @@ def test_sort(perf):
 
 
 def counts(monkeypatch: pytest.MonkeyPatch, *found: Counts | MeasurementError) -> None:
-    """Let processes count that, one after the other."""
     left = list(found)
 
     def count_call(call: CountedCall, tool: Path, *, limit_s: float) -> Counts:

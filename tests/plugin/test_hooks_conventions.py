@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import pytest
 
-from perfsuite.measure.plan import LlamaPlan
 from perfsuite.plugin.parameters import cases_dir
 from tests.conftest import STORED_MODEL
 from tests.fake_device import HostRuns
@@ -23,19 +22,16 @@ class RememberingRuns(HostRuns):
     """Runs that let pytest remember what failed."""
 
     def __call__(self, *arguments: str, model: str = STORED_MODEL) -> pytest.RunResult:
-        """Run the plugin with more arguments."""
         fixed = ("--device=host", f"--model={model}", "--perf-dir=run")
         return self.pytester.runpytest_inprocess(*fixed, *self.usual, *arguments)
 
 
 @pytest.fixture
 def runs(runs: HostRuns) -> HostRuns:
-    """Return what runs the plugin, with pytest's cache."""
     return RememberingRuns(pytester=runs.pytester, device=runs.device, usual=USUAL)
 
 
 def chosen(result: pytest.RunResult) -> list[str]:
-    """Return the ids of the tests that ``--collect-only -q`` lists."""
     return [line for line in result.outlines if "::" in line]
 
 
@@ -54,14 +50,12 @@ def test_collected_tests_are_named_by_their_cases(runs: HostRuns) -> None:
     "option", ["--setup-plan", "--setup-only", "--collect-only", "--fixtures", "--markers", "--help"]
 )
 def test_what_only_shows_measures_nothing(runs: HostRuns, option: str) -> None:
-    """No process is started, and no file of a run is written."""
     assert runs(option).ret == 0
     assert runs.device.plans == []
     assert not (runs.pytester.path / "run" / "run.json").exists()
 
 
 def test_words_and_deselected_cases_choose_what_is_judged(runs: HostRuns) -> None:
-    """``-k`` takes words of case ids, and ``--deselect`` a test's id."""
     (decode,) = chosen(runs("-k", "test_phase and decode", "--co", "-q"))
     both = runs("-k", "test_phase and (decode or prefill)", "--deselect", decode)
     assert both.ret == 0
@@ -70,7 +64,7 @@ def test_words_and_deselected_cases_choose_what_is_judged(runs: HostRuns) -> Non
 
 
 def test_the_last_failures_run_again_alone(runs: HostRuns) -> None:
-    """``--lf`` judges the cases that failed, ``--ff`` these first, and each test's id chooses it."""
+    """``--lf`` judges the cases that failed, ``--ff`` these first; pytest's cache names tests by their cases."""
     runs("--baseline=record")
     runs.device.slowdown["ffn_gate"] = 2.0
     assert runs().ret == 1
@@ -79,10 +73,11 @@ def test_the_last_failures_run_again_alone(runs: HostRuns) -> None:
     assert runs.cases().keys() == failed
     first = chosen(runs("--ff", "--co", "-q"))[: len(failed)]
     assert {line.partition("[")[2].removesuffix("]") for line in first} == failed
+    (cached,) = runs.pytester.path.rglob("lastfailed")
+    assert all("[phase/" in each or "[operator/" in each for each in json.loads(cached.read_text()))
 
 
 def test_a_run_ends_at_the_first_failure_and_goes_on_there(runs: HostRuns) -> None:
-    """``-x`` stops at the first case that fails; ``--sw`` begins with it the next time."""
     runs("--baseline=record")
     runs.device.slowdown["ffn_gate"] = 2.0
     runs("-x").stdout.fnmatch_lines(["*stopping after 1 failures*"])
@@ -102,15 +97,8 @@ def test_a_run_ends_at_the_first_failure_and_goes_on_there(runs: HostRuns) -> No
     ],
 )
 def test_other_options_of_pytest_change_no_verdict(runs: HostRuns, option: tuple[str, ...]) -> None:
-    """Durations, new tests first, and runs without a cache or a terminal judge the same cases."""
     assert runs("-k", "test_phase", *option).ret == 0
     assert runs.outcomes() == {"new"}
-
-
-def test_each_selected_case_is_measured_once_for_all(runs: HostRuns) -> None:
-    """However the tests are chosen, one series of replicates serves them."""
-    runs("-k", "test_phase and decode", "--perf-replicates=3")
-    assert sum(isinstance(plan, LlamaPlan) for plan in runs.device.plans) == 3
 
 
 @pytest.mark.parametrize("mark", ["skip", "xfail", "fail_at_collect"])
@@ -122,7 +110,6 @@ def test_a_kind_without_cases_is_left_out_whatever_empty_sets_mean(runs: HostRun
 
 
 def test_a_strict_project_runs_the_cases(runs: HostRuns) -> None:
-    """Pytest's strict mode has nothing against the plugin's markers, options and ids."""
     if int(pytest.__version__.split(".")[0]) < 9:
         pytest.skip("strict mode came with pytest 9")
     runs.pytester.makepyprojecttoml(
@@ -146,15 +133,6 @@ def test_a_number_where_pytest_takes_text_is_one_line(runs: HostRuns) -> None:
     result.stderr.fnmatch_lines(["ERROR: *'perf_margin' expects a string, got float: 0.05*"])
 
 
-def test_the_cache_holds_what_failed_and_nothing_else_of_a_run(runs: HostRuns) -> None:
-    """What pytest remembers names tests by their ids."""
-    runs("--baseline=record")
-    runs.device.slowdown["ffn_gate"] = 2.0
-    runs()
-    (cached,) = runs.pytester.path.rglob("lastfailed")
-    assert all("[phase/" in each or "[operator/" in each for each in json.loads(cached.read_text()))
-
-
 def test_cases_are_benchmarks(runs: HostRuns) -> None:
     """``--benchmark-only`` keeps them, and leaves out a test that has neither fixture; all are in the JSON."""
     runs.pytester.makepyfile(test_other="def test_other():\n    raise AssertionError\n")
@@ -163,11 +141,3 @@ def test_cases_are_benchmarks(runs: HostRuns) -> None:
     assert "failed" not in outcomes
     measured = json.loads((runs.pytester.path / "b.json").read_text())["benchmarks"]
     assert _DECODE in {each["fullname"] for each in measured}
-
-
-def test_skipped_benchmarks_are_not_measured(runs: HostRuns) -> None:
-    """``--benchmark-skip`` with ``--device`` is one line, before anything is measured."""
-    result = runs("--benchmark-skip")
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    assert "--benchmark-skip: skips every case" in result.stderr.str()
-    assert runs.device.plans == []

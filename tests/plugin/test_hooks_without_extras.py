@@ -46,7 +46,6 @@ def test_the_kernels_that_are_left_out_are_no_green_run(runs: HostRuns) -> None:
     [("--perf-history=here", "history"), ("--perf-history=s3://bucket/runs", "s3"), ("--perf-shapes=gemm", "shapes")],
 )
 def test_what_an_option_asks_for_is_refused_at_once(runs: HostRuns, option: str, extra: str) -> None:
-    """An option that needs an extra is an error of one line before anything is measured."""
     result = runs(option)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines([f"ERROR: {option}: needs *; run: pip install 'perfsuite[[]{extra}]'"])
@@ -54,6 +53,5 @@ def test_what_an_option_asks_for_is_refused_at_once(runs: HostRuns, option: str,
 
 
 def test_a_history_that_is_off_is_not_left_out(runs: HostRuns) -> None:
-    """Nobody misses what he switched off."""
     result = runs("--perf-history=off", "-k", "test_phase")
     assert "left out: history" not in result.stdout.str()

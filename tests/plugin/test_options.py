@@ -39,7 +39,6 @@ def test_what_was_asked_for(
     writes_report: bool,
     history: str | None,
 ) -> None:
-    """A report and the rootdir's history unless an option says otherwise."""
     config = pytester.parseconfig("--device=host", MODEL, *arguments)
     outputs = resolve_config(config).outputs
     folder = None if history is None else Path(config.rootpath) / history
@@ -72,55 +71,80 @@ def test_settings_are_those_of_llama_bench(pytester: pytest.Pytester, fake_devic
     assert "n_ubatch" not in graph_settings(resolve_config(pytester.parseconfig("--device=host", MODEL)))
 
 
+FOREIGN = "is an address, expected a folder of this machine, *s3://BUCKET/PREFIX*"
+
+
 @pytest.mark.parametrize(
-    ("argument", "told"),
+    ("arguments", "line"),
     [
-        ("--cache-type-v=q9", "*--cache-type-v=q9: is not a type of ggml's*"),
-        ("--ubatch-size=0", "*--ubatch-size*"),
-        ("--n-prompt=-1", "*--n-prompt=-1: expected 0 to 9999999 tokens"),
-        ("--scenario=sios", "*scenario 'sios' is unknown; *; did you mean siso[?]"),
-        ("--cache-type-k=q8_O", "*--cache-type-k=q8_o: is not a type of ggml's; *; did you mean q8_0[?]"),
-        ("--against-args=thread=2", "*--against-args=thread=2: accepted are *; did you mean threads[?]"),
-        ("--perf-sweep=depht", "*--perf-sweep=depht: 'depht' is unknown; *; did you mean depth[?]"),
-        ("--backend=opnecl", "*--backend: invalid choice: 'opnecl' *; did you mean opencl[?]"),
-        ("--mmproj=siglip-so400m-14-896", "*; did you mean siglip-so400m-14-896-f16[?]"),
+        (["--device=toaster"], "--device=toaster: no such device; known are host*"),
+        (["--model=llama-9-q8_0"], "*llama-9*"),
+        (["--model=cut.gguf"], "*cut.gguf*"),
+        (["--scenario=lunch"], "*lunch*"),
+        (["--scenario=sios"], "*scenario 'sios' is unknown; *; did you mean siso[?]"),
+        (["--threads=0"], "*--threads=0: expected an integer of 1 or more*"),
+        (["--n-prompt=-1"], "*--n-prompt=-1: expected 0 to 9999999 tokens"),
+        (["--ubatch-size=0"], "*--ubatch-size*"),
+        (["--cache-type-v=q9"], "*--cache-type-v=q9: is not a type of ggml's*"),
+        (["--cache-type-k=q8_O"], "*--cache-type-k=q8_o: is not a type of ggml's; *; did you mean q8_0[?]"),
+        (["--backend=opnecl"], "*--backend: invalid choice: 'opnecl' *; did you mean opencl[?]"),
+        (["--benchmark-skip"], "*--benchmark-skip: skips every case*"),
+        (["--perf-address=tcp:pi"], "--perf-address=tcp:pi: *accepted are local, ssh:*adb*"),
+        (["--perf-budget=soon"], "*--perf-budget=soon: expected a time such as 120s, 5m or 1h*"),
+        (["--perf-commit=main"], "--perf-commit=main: expected 7 to 40 hexadecimal digits, *"),
+        (["--perf-dir=text.gguf/run"], "*text.gguf/run*cannot be written*choose --perf-dir*"),
+        (["--perf-inject=MUL_MAT"], "*--perf-inject=MUL_MAT: expected OPERATOR=RATIO*"),
+        (["--perf-inject=MUL_MAT=1", "--baseline=record"], "*slowed down on purpose*"),
+        (["--perf-report=html"], "*--perf-report: invalid choice: 'html' (choose from *on*off*)"),
+        (["--perf-sweep=depht"], "*--perf-sweep=depht: 'depht' is unknown; *; did you mean depth[?]"),
+        (["-o", "perf_margin=wide"], "*perf_margin = wide*"),
+        (["-o", "perf_session_spread=7"], "*perf_session_spread = 7: expected a ratio*"),
+        (["-o", "perf_step_share=1"], "*perf_step_share = 1: expected a ratio*"),
+        (["--perf-history=https://farm/history"], f"*--perf-history=https://farm/history: {FOREIGN}"),
+        (["--perf-history=s3://Farm/x"], f"*--perf-history=s3://Farm/x: {FOREIGN}"),
+        (
+            ["--baseline=record", "--baseline-dir=text.gguf/baselines"],
+            "*/text.gguf/baselines: cannot be written (Not a directory); choose --baseline-dir",
+        ),
+        (["--against-args=threads"], "*--against-args=threads: accepted are threads=N*"),
+        (["--against-args=thread=2"], "*--against-args=thread=2: accepted are *; did you mean threads[?]"),
+        (["--against-args=flash_attn=maybe"], "*flash_attn=maybe: accepted are*"),
+        (["--against-args=type_k=q99"], "*type_k=q99: accepted are*"),
+        (["--against-args=threads=1", "--baseline=record"], "*--baseline=record: pairs compare two sides*"),
+        (["--lora-rank=0"], "*--lora-rank=0: expected an integer from 1 to 65536"),
+        (["--lora-rank=8", "--perf-overhead"], "*--lora-rank=8: --perf-overhead: runs a model alone; leave out one *"),
+        (["--parallel=257"], "*--parallel=257: expected an integer from 1 to 256"),
+        (["--parallel=2", "--perf-trace"], "*--parallel=2: --perf-trace: follows one token after the other; leave *"),
+        (["--parallel=9", "--ubatch-size=8"], "*--ubatch-size=8: a decode step has 9 tokens, expected 9 or more"),
+        (["--draft=ngram:65"], "*--draft=ngram:65: expected MODEL|ngram*with 1 to 64 tokens*"),
+        (["--draft=ngram:4:1.5"], "*--draft=ngram:4:1.5: expected MODEL|ngram*"),
+        (["--draft="], "*--draft=: expected MODEL|ngram*"),
+        (["--draft=ngram", "--parallel=2"], "*--draft=ngram: --parallel: a draft runs ahead of one sequence; leave *"),
+        (["--draft=ngram", "--n-gen=0"], "*--draft=ngram: p64-g0 generates nothing; expected tokens to draft"),
+        (["--draft=tinyllama-1.1b-q4_0"], "*--draft=tinyllama-1.1b-q4_0: has a vocabulary of 32000, expected *49152"),
+        (["--mmproj=clip"], "*--mmproj=clip: is neither a path nor a name of the catalogue; expected FILE.gguf or *"),
+        (["--mmproj=siglip-so400m-14-896"], "*; did you mean siglip-so400m-14-896-f16[?]"),
+        (["--mmproj=/nowhere.gguf"], "*/nowhere.gguf: no such file*"),
+        (["--mmproj=tiny-clip-f16", "--perf-sweep=kv"], "*--mmproj=tiny-clip-f16: --perf-sweep: runs a model alone; *"),
+        (["--mmproj=tiny-clip-f16", "--perf-trace"], "*--mmproj=tiny-clip-f16: --perf-trace: a text is followed, *"),
+        (
+            ["--mmproj=tiny-clip-f16", "--backend=opencl"],
+            "*--mmproj=tiny-clip-f16: --backend=opencl: images are encoded on the processor; leave out one *",
+        ),
     ],
 )
-def test_settings_that_nothing_has_are_refused(
-    pytester: pytest.Pytester, fake_device: FakeDevice, argument: str, told: str
+def test_a_mistake_is_one_line_before_anything_is_measured(
+    pytester: pytest.Pytester, fake_device: FakeDevice, arguments: list[str], line: str
 ) -> None:
-    """One line names the option and the value."""
-    result = pytester.runpytest_inprocess("--device=host", MODEL, argument)
+    """It names the option, its value and what is expected, and no folder is made of what it names."""
+    (pytester.path / "text.gguf").write_text("not a model")
+    (pytester.path / "cut.gguf").write_bytes(b"GGUF\x03\x00\x00\x00\x01")
+    result = pytester.runpytest_inprocess("--device=host", MODEL, *arguments)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines([told])
-
-
-def test_baselines_that_cannot_be_written_are_told_before_anything_is_measured(
-    pytester: pytest.Pytester, fake_device: FakeDevice
-) -> None:
-    pytester.path.joinpath("kept").write_text("a file")
-    options = ("--baseline=record", "--baseline-dir=kept/baselines")
-    result = pytester.runpytest_inprocess("--device=host", MODEL, *options)
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["*/kept/baselines: cannot be written (Not a directory); choose --baseline-dir"])
-
-
-def test_a_report_is_on_or_off(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:
-    """Anything else is refused in one line that names both."""
-    result = pytester.runpytest_inprocess("--device=host", MODEL, "--perf-report=html")
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["*--perf-report: invalid choice: 'html' (choose from *on*off*)"])
-
-
-@pytest.mark.parametrize("address", ["https://farm/history", "s3://Farm/x"])
-def test_a_history_at_an_address_is_refused(pytester: pytest.Pytester, fake_device: FakeDevice, address: str) -> None:
-    """What is no folder would become one of that name below this one."""
-    result = pytester.runpytest_inprocess("--device=host", MODEL, f"--perf-history={address}")
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(
-        [f"*--perf-history={address}: is an address, expected a folder of this machine, *s3://BUCKET/PREFIX*"]
-    )
-    assert not [each for each in pytester.path.iterdir() if each.name.endswith(":")]
+    result.stderr.fnmatch_lines([f"ERROR: {line}" if "invalid choice" not in line else line])
+    assert "Traceback" not in result.stderr.str() + result.stdout.str()
+    assert fake_device.plans == []
+    assert {each.name for each in pytester.path.iterdir()} <= {"text.gguf", "cut.gguf"}
 
 
 def test_a_history_may_lie_on_s3(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:
@@ -144,7 +168,6 @@ USUAL = ("-k", "test_phase", "--perf-replicates=5")
 
 
 def refusal(runs: HostRuns, *arguments: str) -> str:
-    """Run what must be refused, and return its line."""
     result = runs(*arguments)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     return next(line for line in result.stderr.lines if line.startswith("ERROR: "))
@@ -152,7 +175,6 @@ def refusal(runs: HostRuns, *arguments: str) -> str:
 
 @pytest.fixture
 def prompts(pytester: pytest.Pytester) -> Path:
-    """Return a file of three prompts."""
     path = pytester.path / "prompts.txt"
     path.write_text("40\n900\n64\n")
     return path
@@ -202,7 +224,6 @@ def test_what_lies_in_the_cache_stays_there(runs: HostRuns, prompts: Path) -> No
 def test_prompts_run_on_their_own(
     arguments: list[str], told: str, runs: HostRuns, fake_opencl: FakeOpenCl, prompts: Path
 ) -> None:
-    """What has other workloads or other sides is refused by its name, before anything runs."""
     line = refusal(runs, f"--prompts={prompts}", *arguments)
     assert line.startswith(f"ERROR: --prompts={prompts}: runs on its own; leave out ")
     assert line.endswith(f"leave out {told}")
@@ -235,7 +256,6 @@ def test_a_file_that_holds_no_prompts_is_told(text: str | None, runs: HostRuns, 
 def test_flash_attention_is_off_where_opencl_runs_on_a_processor(
     kind: str | None, given: str | None, expected: bool, runs: HostRuns, fake_opencl: FakeOpenCl
 ) -> None:
-    """Unless the option says so, it is on everywhere else."""
     flash_attn = [f"--perf-flash-attn={given}"] if given else []
     if kind is None:
         runs(*flash_attn)
@@ -256,7 +276,6 @@ def test_the_platform_is_the_one_that_is_named(runs: HostRuns, fake_opencl: Fake
 
 
 def test_the_processor_has_no_opencl(runs: HostRuns, fake_opencl: FakeOpenCl) -> None:
-    """Without --backend=opencl nothing of OpenCL is set up for the engine."""
     runs()
     assert (fake_opencl.platforms, fake_opencl.learnt_plans, fake_opencl.plans) == ([], [], [])
     assert not any(name.startswith("opencl") for name in runs.plain()["fingerprint"]["llama"])

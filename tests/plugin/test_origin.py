@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from perfsuite.measure.engine import Engine, find_engine
+from perfsuite.measure.engine import find_engine
 from perfsuite.measure.plan import LlamaPlan
 from perfsuite.plugin import origin
 from perfsuite.plugin.origin import chosen_cases, commit_of, named_commit, new_run_id, rerun_arguments
@@ -26,7 +26,6 @@ def _git(folder: Path, *arguments: str) -> str:
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
-    """Return a working tree with one commit on the branch ``trunk``."""
     _git(tmp_path, "init", "--quiet", "--initial-branch=trunk")
     (tmp_path / "tracked").write_text("1")
     _git(tmp_path, "add", "tracked")
@@ -104,7 +103,6 @@ def _run(pytester: pytest.Pytester, *arguments: str) -> dict[str, Any]:
 
 
 def _plans(device: FakeDevice) -> list[LlamaPlan]:
-    """Return the engine's plans so far, without what is drawn for each, and forget them."""
     plans = [replace(plan, layout_seed=0) for plan in device.plans if isinstance(plan, LlamaPlan)]
     device.plans.clear()
     return plans
@@ -117,7 +115,6 @@ def test_no_two_runs_have_one_id() -> None:
 
 
 def test_the_id_names_the_folder(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:
-    """Without --perf-dir a run's files are under its id."""
     pytester.runpytest_inprocess("--device=host", MODEL, "-p", "no:cacheprovider", "-k", "test_phase")
     (path,) = (pytester.path / ".perfsuite" / "runs").glob("*/run.json")
     assert json.loads(path.read_text())["run_id"] == path.parent.name
@@ -210,7 +207,6 @@ def test_a_package_is_named_as_such(pytester: pytest.Pytester, fake_device: Fake
 def test_another_engine_is_named(
     pytester: pytest.Pytester, fake_device: FakeDevice, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """The folder of a build of your own is a variable of the command; the packaged one needs none."""
     assert _run(pytester, "--device=host", MODEL, "-k", "test_phase")["environment"] == {}
     packaged = find_engine()
     library_dir = tmp_path / "llama" / "lib"
@@ -222,24 +218,11 @@ def test_another_engine_is_named(
     assert run["environment"] == {"LLAMA_CPP_LIB_PATH": str(library_dir)}
 
 
-def test_the_packaged_engine_knows_itself(tmp_path: Path) -> None:
-    packaged = find_engine()
-    assert packaged.is_packaged
-    assert not Engine(library_dir=tmp_path, include_dirs=(tmp_path,), build_id=packaged.build_id).is_packaged
-
-
 def test_a_commit_that_is_named_stands_for_the_trees(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:
     """The sources of a build may be somewhere else; without either there is no commit."""
     named = _run(pytester, "--device=host", MODEL, "-k", "test_phase", "--perf-commit=0C1E570")
     assert named["commit"] == {"sha": "0c1e570", "is_dirty": False, "branch": None}
     assert _run(pytester, "--device=host", MODEL, "-k", "test_phase")["commit"] is None
-
-
-def test_what_is_no_commit_is_one_line(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:
-    result = pytester.runpytest_inprocess("--device=host", MODEL, "--perf-commit=main")
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["ERROR: --perf-commit=main: expected 7 to 40 hexadecimal digits, *"])
-    assert fake_device.plans == []
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,6 @@ def test_names_in_complaints_and_errors_steer_no_terminal(runs: HostRuns, monkey
 
 
 def test_names_in_notes_steer_no_terminal(runs: HostRuns, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the stored baselines show is reported in the same way."""
     monkeypatch.setattr("perfsuite.experiments.session.PerfSession.baseline_notes", lambda _: ("c\x1b[2Jd",))
     result = runs()
     assert "\x1b[2J" not in result.stdout.str()
@@ -140,8 +139,6 @@ def test_what_fails_counts_for_more_than_what_looks_slower(runs: HostRuns, monke
 
 
 def _make_suspect(monkeypatch: pytest.MonkeyPatch, *, is_too_few: bool = False) -> None:
-    """Let decode be suspect, or let its group have too few pairs."""
-
     def suspicious(samples: CaseSamples, **known: Any) -> Judgement:
         found = judge(samples, **known)
         is_suspect = samples.case_id.endswith("/decode") and not is_too_few
@@ -165,7 +162,6 @@ def test_what_was_to_be_recorded_and_was_not_is_an_error(runs: HostRuns) -> None
 
 
 def _last_of_ours(result: pytest.RunResult) -> str:
-    """The line before pytest's own last one."""
     return next(line for line in reversed(result.outlines[:-1]) if line)
 
 

@@ -55,7 +55,6 @@ class SignalledBoard(LocalBoard):
         self.events.append("restored")
 
     def run(self, plan: Plan, *, limit_s: float = WORKER_LIMIT_S, **how: Any) -> dict[str, Any]:
-        """Run a plan, except the third of llama.cpp."""
         self._n_runs += isinstance(plan, LlamaPlan)
         if self._n_runs == 3:
             self._send()

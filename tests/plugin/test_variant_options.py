@@ -17,7 +17,6 @@ MODEL = "--model=smollm2-135m-l2-q8_0"
 
 
 def asked(pytester: pytest.Pytester, *arguments: str) -> RunConfig:
-    """Resolve the options of a run on the host."""
     return resolve_config(pytester.parseconfig("--device=host", MODEL, *arguments))
 
 
@@ -89,36 +88,3 @@ def test_an_image_is_a_phase_before_the_prompt(pytester: pytest.Pytester, fake_d
 @pytest.mark.parametrize("option", ["--lora-rank=8", "--parallel=2", "--draft=ngram", "--mmproj=tiny-clip-f16"])
 def test_the_binding_runs_a_model_alone(pytester: pytest.Pytester, fake_device: FakeDevice, option: str) -> None:
     assert (is_asked(asked(pytester)), is_asked(asked(pytester, option))) == (True, False)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "told"),
-    [
-        (("--lora-rank=0",), "*--lora-rank=0: expected an integer from 1 to 65536"),
-        (("--lora-rank=8", "--perf-overhead"), "*--lora-rank=8: --perf-overhead: runs a model alone; leave out one *"),
-        (("--parallel=257",), "*--parallel=257: expected an integer from 1 to 256"),
-        (("--parallel=2", "--perf-trace"), "*--parallel=2: --perf-trace: follows one token after the other; leave *"),
-        (("--parallel=9", "--ubatch-size=8"), "*--ubatch-size=8: a decode step has 9 tokens, expected 9 or more"),
-        (("--draft=ngram:65",), "*--draft=ngram:65: expected MODEL|ngram*with 1 to 64 tokens*"),
-        (("--draft=ngram:4:1.5",), "*--draft=ngram:4:1.5: expected MODEL|ngram*"),
-        (("--draft=",), "*--draft=: expected MODEL|ngram*"),
-        (("--draft=ngram", "--parallel=2"), "*--draft=ngram: --parallel: a draft runs ahead of one sequence; leave *"),
-        (("--draft=ngram", "--n-gen=0"), "*--draft=ngram: p64-g0 generates nothing; expected tokens to draft"),
-        (("--mmproj=clip",), "*--mmproj=clip: is neither a path nor a name of the catalogue; expected FILE.gguf or *"),
-        (("--mmproj=/nowhere.gguf",), "*/nowhere.gguf: no such file*"),
-        (("--mmproj=tiny-clip-f16", "--perf-sweep=kv"), "*--mmproj=tiny-clip-f16: --perf-sweep: runs a model alone; *"),
-        (("--mmproj=tiny-clip-f16", "--perf-trace"), "*--mmproj=tiny-clip-f16: --perf-trace: a text is followed, *"),
-        (
-            ("--mmproj=tiny-clip-f16", "--backend=opencl"),
-            "*--mmproj=tiny-clip-f16: --backend=opencl: images are encoded on the processor; leave out one *",
-        ),
-        (("--draft=tinyllama-1.1b-q4_0",), "*--draft=tinyllama-1.1b-q4_0: has a vocabulary of 32000, expected *49152"),
-    ],
-)
-def test_what_makes_no_sense_is_one_line(
-    pytester: pytest.Pytester, fake_device: FakeDevice, arguments: tuple[str, ...], told: str
-) -> None:
-    """The line names the option, its value and what is expected."""
-    result = pytester.runpytest_inprocess("--device=host", MODEL, *arguments)
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines([told])

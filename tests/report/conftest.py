@@ -29,7 +29,6 @@ def bandwidth(kind: str, held_bytes: int, gb_per_s: float, n_threads: int | None
 
 
 def compute(kind: str, gflops_per_s: float | None, n_threads: int = 2) -> Ceiling:
-    """One peak, or one that is missing."""
     rate = Rate(best_per_s=gflops_per_s * GIGA, median_per_s=gflops_per_s * GIGA, n_rounds=5) if gflops_per_s else None
     missing = "" if rate else "this processor has none"
     return Ceiling(processor=CPU, resource=Resource.COMPUTE, kind=kind, n_threads=n_threads, rate=rate, missing=missing)
@@ -125,7 +124,6 @@ def phases(sweep: str, setting: str, factor: float, **more: float) -> tuple[Row,
 
 
 def run_of(rows: Sequence[Row], device: str = "host") -> RooflineRun:
-    """A run of two threads."""
     return RooflineRun(
         suite_version="1",
         recorded_at="2026-03-01T12:00:00+00:00",

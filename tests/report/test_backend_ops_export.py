@@ -36,7 +36,6 @@ def case(name: str, measured_ns: int | None, outcome: str = "pass") -> dict[str,
 
 
 def run_of(tmp_path: Path, *cases: dict[str, Any], **fields: Any) -> Path:
-    """Write a run."""
     path = tmp_path / "run.json"
     plain = {
         "schema": SCHEMA,

@@ -28,7 +28,6 @@ from perfsuite.report.engine_words import commit_title, engine_words
     ],
 )
 def test_the_engine_has_its_name_and_commit(subject: str, name: str) -> None:
-    """llama.cpp is named by its version and, where the build knows it, its commit; all else is kept."""
     assert engine_words({"llama": subject}) == name
 
 

@@ -67,8 +67,6 @@ def write_run(tmp_path: Path) -> WriteRun:
 
 @pytest.fixture
 def exported(tmp_path: Path) -> Exported:
-    """Export a run with a cache of its own."""
-
     def export(path: Path, **options: Any) -> tuple[BenchRun, ...]:
         return bench_runs(path, cache_dir=tmp_path, **options)
 
@@ -140,7 +138,6 @@ def test_a_phase_alone_is_exported_alone(write_run: WriteRun, exported: Exported
     ],
 )
 def test_other_runs_are_refused(write_run: WriteRun, exported: Exported, fields: dict[str, Any], message: str) -> None:
-    """The message names the file and what is wrong with it."""
     path = write_run()
     path.write_text(json.dumps({**json.loads(path.read_text()), **fields}))
     with pytest.raises(PerfsuiteError, match=message) as raised:

@@ -18,7 +18,6 @@ IN_PAIRS = ("--device=host", "--against=/old/lib")
 
 
 def steps(found: Sequence[Judgement], *arguments: str, report: str | None = "r/report.html") -> dict[str, str]:
-    """Return what must be done, with the command of each step."""
     origin = RunOrigin(arguments=arguments or ALONE)
     run = EndedRun(judgements=tuple(found), run_path="r/run.json", report_path=report, origin=origin)
     head, *lines = next_steps(run) or ("what next:",)
@@ -34,37 +33,109 @@ def steps(found: Sequence[Judgement], *arguments: str, report: str | None = "r/r
 
 
 def commands(found: Sequence[Judgement], *arguments: str) -> list[list[str]]:
-    """Return the commands, split into words."""
     return [shlex.split(command) for command in steps(found, *arguments).values()]
 
 
 def paired(outcome: Outcome, **changes: object) -> Judgement:
-    """A phase that was compared in pairs."""
     return case("phase/a/b/decode", outcome, n_pairs=20, **changes)
 
 
-def test_a_regression_is_made_sure_of_and_looked_at_and_perhaps_accepted() -> None:
-    """In pairs with the old build, the report, and the approval where the baselines lie."""
-    again, look, accept = commands([case("phase/a/b/decode", Outcome.REGRESSED)])
-    assert again == ["pytest", "--device=host", "-k", "[phase/a/b/decode]", "--against=FOLDER"]
-    assert look == ["r/report.html"]
-    assert accept[:5] == ["perfsuite", "baseline", "approve", "r/run.json", "--reason"]
-    *_, accept = commands([case("phase/a/b/decode", Outcome.REGRESSED)], *ALONE, "--baseline-dir=b c")
-    assert accept[-2:] == ["--baseline-dir", "b c"]
+REPORT = "r/report.html"
+RECORD = "pytest --device=host --baseline=record"
+CHANGED, FASTER = "WHAT CHANGED, AND WHY IT IS RIGHT", "WHAT MADE IT FASTER"
+APPROVE = f"perfsuite baseline approve r/run.json --reason '{CHANGED}'"
+AGAIN = "pytest --device=host -k '[phase/a/b/decode]'"
+MOVED = "pytest --device=host '--baseline-dir=b c'"
+PAIRS_AGAIN = f"pytest {' '.join(IN_PAIRS)}"
+DECODE = "phase/a/b/decode"
+COUNT = "counted/a/b/decode/reads"
+COUNTED = ("--device=counted",)
 
 
-@pytest.mark.parametrize("outcome", [Outcome.REGRESSED, Outcome.IMPROVED, Outcome.NEW])
-def test_counts_are_looked_at_and_kept_and_need_no_pairs(outcome: Outcome) -> None:
-    """They are exact."""
-    *look, keep = commands([case("counted/a/b/decode/reads", outcome)], "--device=counted")
-    assert keep == ["pytest", "--device=counted", "--baseline=record"]
-    assert look == ([["r/report.html"]] if outcome is Outcome.REGRESSED else [])
+@pytest.mark.parametrize(
+    ("found", "arguments", "told"),
+    [
+        ([case(DECODE)], (), []),
+        ([case(DECODE, Outcome.REGRESSED)], (), [f"{AGAIN} --against=FOLDER", REPORT, APPROVE]),
+        (
+            [case(DECODE, Outcome.REGRESSED)],
+            (*ALONE, "--baseline-dir=b c"),
+            [f"{MOVED} -k '[phase/a/b/decode]' --against=FOLDER", REPORT, f"{APPROVE} --baseline-dir 'b c'"],
+        ),
+        ([paired(Outcome.REGRESSED)], IN_PAIRS, [f"{PAIRS_AGAIN} -k '[phase/a/b/decode]'", REPORT]),
+        ([case(COUNT, Outcome.REGRESSED)], COUNTED, [REPORT, "pytest --device=counted --baseline=record"]),
+        ([case(COUNT, Outcome.IMPROVED)], COUNTED, ["pytest --device=counted --baseline=record"]),
+        ([case(COUNT, Outcome.NEW)], COUNTED, ["pytest --device=counted --baseline=record"]),
+        ([case(DECODE, Outcome.IMPROVED)], (), [APPROVE.replace(CHANGED, FASTER)]),
+        ([paired(Outcome.IMPROVED)], IN_PAIRS, [RECORD]),
+        ([case(DECODE, Outcome.NEW)], (), [RECORD]),
+        ([case(DECODE, Outcome.INCOMPARABLE, reason="threads 4")], (), [RECORD]),
+        (
+            [case("overhead/layer/decode", Outcome.SLOW)],
+            (),
+            ["pytest --device=host -k '[overhead/layer/decode]'", REPORT],
+        ),
+        (
+            [case(DECODE, Outcome.INCONCLUSIVE)],
+            (*ALONE, "--perf-replicates=7"),
+            [f"{AGAIN} --perf-replicates=14"],
+        ),
+        ([case("trace/balance/x", Outcome.INCONCLUSIVE, samples_ns=())], (), [REPORT]),
+        *(
+            (
+                [paired(Outcome.INCONCLUSIVE, n_more_pairs=20)],
+                (*IN_PAIRS, *given),
+                [f"{PAIRS_AGAIN} --perf-budget={longer}"],
+            )
+            for given, longer in (
+                ((), "180s"),
+                (("--perf-budget=30",), "60s"),
+                (("--perf-budget=30s",), "60s"),
+                (("--perf-budget=2m",), "240s"),
+            )
+        ),
+    ],
+)
+def test_what_is_found_is_answered_by_commands(
+    found: list[Judgement], arguments: tuple[str, ...], told: list[str]
+) -> None:
+    """Counts need no pairs, limits that are no forecast's no calibration; longer pairs start from what was given."""
+    assert list(steps(found, *arguments).values()) == told
 
 
-def test_a_regression_in_pairs_or_on_purpose_is_no_reference() -> None:
-    """It is measured again as it was, and neither approval nor record is advised."""
-    told = commands([paired(Outcome.REGRESSED)], *IN_PAIRS)
-    assert told == [["pytest", *IN_PAIRS, "-k", "[phase/a/b/decode]"], ["r/report.html"]]
+@pytest.mark.parametrize(
+    ("found", "arguments", "why"),
+    [
+        (
+            [case(DECODE, Outcome.INCOMPARABLE, reason="the baseline was recorded with threads 4")],
+            (),
+            "measure as the baseline was, or keep this as a reference of its own "
+            "(the baseline was recorded with threads 4)",
+        ),
+        ([paired(Outcome.SUSPECT, n_more_pairs=20)], IN_PAIRS, "let about 20 more pairs decide phase/a/b/decode"),
+        (
+            [paired(Outcome.INCONCLUSIVE, n_more_pairs=90), paired(Outcome.SUSPECT, n_more_pairs=20)],
+            IN_PAIRS,
+            "let about 20 more pairs decide phase/a/b/decode",
+        ),
+    ],
+)
+def test_a_step_says_why(found: list[Judgement], arguments: tuple[str, ...], why: str) -> None:
+    """What is suspect sets the number of pairs alone: a second budget would leave the choice to the reader."""
+    assert list(steps(found, *arguments)) == [why]
+
+
+def test_new_cases_are_kept_unless_something_failed() -> None:
+    assert "record" not in str(steps([case(DECODE, Outcome.NEW), case("phase/a/b/prefill", Outcome.SLOW)]))
+
+
+@pytest.mark.parametrize("outcome", [Outcome.SUSPECT, Outcome.INCONCLUSIVE])
+def test_a_case_that_needs_thousands_of_pairs_sets_no_time_of_the_others(outcome: Outcome) -> None:
+    found = [paired(outcome, n_more_pairs=each) for each in (10, 9000)]
+    assert any("about 10 more pairs" in why for why in steps(found, *IN_PAIRS))
+
+
+def test_what_was_slowed_on_purpose_is_no_reference() -> None:
     found = [case(f"phase/a/b/{each.value}", each) for each in (Outcome.REGRESSED, Outcome.IMPROVED, Outcome.NEW)]
     on_purpose = str(steps(found, *ALONE, "--perf-inject=SWIGLU=20"))
     assert "approve" not in on_purpose
@@ -80,13 +151,6 @@ def test_what_breaks_a_bound_is_calibrated_and_measured_again() -> None:
     assert next(iter(told)).startswith("kernel/add/n8/f32 came out faster than physics allows")
 
 
-def test_a_limit_that_is_no_forecasts_is_not_calibrated_away() -> None:
-    """What a recorder or the binding costs has no forecast: it is measured again."""
-    again, look = commands([case("overhead/layer/decode", Outcome.SLOW)])
-    assert again == ["pytest", "--device=host", "-k", "[overhead/layer/decode]"]
-    assert look == ["r/report.html"]
-
-
 def test_what_is_invalid_says_what_to_free_or_mend() -> None:
     """The commonest reason is in the step; a lost link has nothing to do with other programs."""
     reason = "waited 50 % of the time; free the machine and run again"
@@ -100,60 +164,8 @@ def test_what_is_invalid_says_what_to_free_or_mend() -> None:
     assert why == f"fix the cause of what could not be measured ({told}), then"
 
 
-def test_what_is_incomparable_names_the_field() -> None:
-    """The reason says which field differs, and the command records a reference of its own."""
-    told = steps([case("phase/a/b/decode", Outcome.INCOMPARABLE, reason="the baseline was recorded with threads 4")])
-    assert told == {
-        "measure as the baseline was, or keep this as a reference of its own "
-        "(the baseline was recorded with threads 4)": "pytest --device=host --baseline=record"
-    }
-
-
-@pytest.mark.parametrize("outcome", [Outcome.SUSPECT, Outcome.INCONCLUSIVE])
-def test_pairs_that_do_not_decide_say_how_many_more(outcome: Outcome) -> None:
-    """Their time grows with their number; a case that needs thousands does not set that of the others."""
-    told = steps([paired(outcome, n_more_pairs=20)], *IN_PAIRS)
-    assert told == {
-        "let about 20 more pairs decide phase/a/b/decode": f"pytest {' '.join(IN_PAIRS)} --perf-budget=180s"
-    }
-    found = [paired(outcome, n_more_pairs=each) for each in (10, 9000)]
-    assert any("about 10 more pairs" in why for why in steps(found, *IN_PAIRS))
-
-
-def test_the_pairs_that_what_is_suspect_needs_are_advised_alone() -> None:
-    """A second budget, for cases that are only undecided, would leave the choice to the reader."""
-    found = [paired(Outcome.INCONCLUSIVE, n_more_pairs=90), paired(Outcome.SUSPECT, n_more_pairs=20)]
-    assert [each.partition(" decide")[0] for each in steps(found, *IN_PAIRS)] == ["let about 20 more pairs"]
-
-
-@pytest.mark.parametrize(("budget", "longer"), [("30", "60s"), ("30s", "60s"), ("2m", "240s")])
-def test_the_time_for_pairs_starts_from_what_was_given(budget: str, longer: str) -> None:
-    (command,) = commands([paired(Outcome.INCONCLUSIVE, n_more_pairs=20)], *IN_PAIRS, f"--perf-budget={budget}")
-    assert command[-1] == f"--perf-budget={longer}"
-
-
-def test_replicates_that_do_not_decide_are_doubled_where_there_are_times() -> None:
-    """Those of the run, where it says how many; a trace's cases are looked up instead."""
-    (command,) = commands([case("phase/a/b/decode", Outcome.INCONCLUSIVE)], *ALONE, "--perf-replicates=7")
-    assert command == ["pytest", "--device=host", "-k", "[phase/a/b/decode]", "--perf-replicates=14"]
-    told = steps([case("trace/balance/x", Outcome.INCONCLUSIVE, samples_ns=())])
-    assert list(told.values()) == ["r/report.html"]
-
-
-def test_what_is_new_or_better_is_kept_and_what_passed_asks_for_nothing() -> None:
-    """New cases unless something failed; an improvement as the reference, after pairs by a run of its own."""
-    new = case("phase/a/b/decode", Outcome.NEW)
-    assert commands([new]) == [["pytest", "--device=host", "--baseline=record"]]
-    assert "record" not in str(steps([new, case("phase/a/b/prefill", Outcome.SLOW)]))
-    (alone,) = commands([case("phase/a/b/decode", Outcome.IMPROVED)])
-    assert alone[:4] == ["perfsuite", "baseline", "approve", "r/run.json"]
-    assert commands([paired(Outcome.IMPROVED)], *IN_PAIRS) == [["pytest", "--device=host", "--baseline=record"]]
-    assert steps([case("phase/a/b/decode")]) == {}
-
-
 @pytest.mark.parametrize("outcome", list(Outcome))
 def test_every_outcome_is_answered_without_a_report(outcome: Outcome) -> None:
-    """Where no page was written, no step points to one."""
     assert "report.html" not in str(steps([case("phase/a/b/decode", outcome)], report=None))
 
 
@@ -180,7 +192,6 @@ def test_steps_come_by_weight() -> None:
 
 @pytest.mark.parametrize("outcome", [Outcome.REGRESSED, Outcome.IMPROVED, Outcome.INCONCLUSIVE])
 def test_a_run_that_was_not_written_is_in_no_command(outcome: Outcome) -> None:
-    """The steps that need its file are left out."""
     found = (case("phase/a/b/decode", outcome, samples_ns=()),)
     run = EndedRun(judgements=found, run_path=None, report_path=None, origin=RunOrigin(arguments=ALONE))
     assert not [line for line in next_steps(run) if "approve" in line or "see why" in line]

@@ -18,7 +18,6 @@ from ..synthetic_opencl import DEVICE, drifting, queue, steady_commands, trace
 
 
 def printed(table: Table) -> list[str]:
-    """Return a table's lines at the width that a pipe gets."""
     out = io.StringIO()
     Console(file=out, width=100).print(table)
     return out.getvalue().splitlines()
@@ -66,7 +65,6 @@ def test_a_process_is_told_in_words_and_tables(golden: Golden) -> None:
     ],
 )
 def test_what_is_missing_is_told(n_lost: int, n_unfinished: int | None, expected: str) -> None:
-    """Losses, unfinished commands and an end that is missing are each told."""
     found = summarize(trace(steady_commands(3, drifting()), n_lost=n_lost, n_unfinished=n_unfinished), n_gaps=1)
     assert list(count_lines(found))[1] == expected
 

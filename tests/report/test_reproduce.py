@@ -94,12 +94,10 @@ def test_phase(case):
 
 
 def phase(case_id: str, kind: str = "phase", outcome: Outcome = Outcome.PASS, reason: str = "") -> Judgement:
-    """A judgement of which only the name matters."""
     return told_judgement(case_id, kind, outcome, reason)
 
 
 def selected(items: Sequence[pytest.Item], expression: str) -> list[str]:
-    """The cases that pytest itself would choose."""
     compiled = Expression.compile(expression)
     chosen = [item for item in items if compiled.evaluate(KeywordMatcher.from_item(item))]
     return [item.callspec.params["case"] for item in chosen if isinstance(item, pytest.Function)]
@@ -119,7 +117,6 @@ def test_pytest_chooses_the_case_by_its_command(pytester: pytest.Pytester) -> No
 
 @pytest.mark.parametrize("case_id", ORDINARY)
 def test_an_ordinary_case_is_chosen_alone(pytester: pytest.Pytester, case_id: str) -> None:
-    """A name of letters, digits and the usual signs is found in its brackets, and nothing else is."""
     items = pytester.getitems(SOURCE.format(ids=IDS))
     run = replace(synthetic_run(n_cases=8), judgements=tuple(map(phase, IDS)))
     assert selected(items, selecting_expression(parameter_name(case_id))) == [case_id]

@@ -115,7 +115,6 @@ def test_points_lie_where_the_run_places_them_inside_the_axes() -> None:
 
 
 def test_depth_is_a_scale_of_colours() -> None:
-    """One group a kind, in order of depth, with a name for the scale."""
     chart = sweep_chart(DEPTHS, "depth")
     (panel,) = chart.panels
     assert chart.shade_axis is not None

@@ -13,7 +13,6 @@ PREFILL, DECODE, WHOLE_RUN = RowKind.PREFILL, RowKind.DECODE, RowKind.WHOLE_RUN
 
 
 def finding(sweep: str, *rows: Row) -> str:
-    """What a sweep of these rows shows."""
     return sweep_finding(sweep, run_of(rows), rows)
 
 

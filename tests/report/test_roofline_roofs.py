@@ -26,7 +26,6 @@ FRAME = Frame(least_x=1.0, most_x=1000.0, least_y=1e9, most_y=200e9)
 
 
 def ceilings(*levels: tuple[int, float]) -> ProcessorCeilings:
-    """Ceilings over a ladder."""
     return ProcessorCeilings(levels=levels, fp32_flops_per_s=100.0, f16_flops_per_s=None, int8_flops_per_s=None)
 
 

@@ -24,7 +24,6 @@ _RUNS = Path(__file__).resolve().parents[2] / "docs" / "examples" / "runs"
 def lines_of(
     *judgements: Judgement, is_color: bool = False, width: int | None = 120, shows_all: bool = False
 ) -> list[str]:
-    """Render a summary and split it."""
     return summary_text(judgements, width=width, is_color=is_color, shows_all=shows_all).splitlines()
 
 
@@ -71,7 +70,6 @@ def test_the_width_decides_what_is_spared() -> None:
 
 
 def test_color_is_used_only_where_it_is_wanted() -> None:
-    """Escape sequences are there on a terminal, and nowhere else; of nothing there is no table."""
     assert "\x1b[" in summary_text([PASSED], width=120, is_color=True)
     assert "\x1b[" not in summary_text([PASSED], width=120, is_color=False)
     assert summary_text([], width=120, is_color=False) == ""
@@ -79,14 +77,12 @@ def test_color_is_used_only_where_it_is_wanted() -> None:
 
 @pytest.mark.parametrize("name", HOSTILE_NAMES)
 def test_a_name_steers_no_terminal(name: str) -> None:
-    """Controls, escape sequences and marks of direction in a name are written out, and markup is text."""
     text = summary_text([case(f"mine/x/{name}"), case("mine/y/z")], width=None, is_color=False)
     assert not set(text) & set(map(chr, [*range(10), *range(11, 32), *range(0x80, 0xA0), 0x202E, 0x202B, 0x200B]))
     assert "[bold red]rich[/]" not in name or name in text
 
 
 def many(outcome: Outcome, n: int, kind: str = "operator") -> list[Judgement]:
-    """So many cases of one outcome."""
     return [case(f"{kind}/a/b/decode/{outcome.value}{at}", outcome) for at in range(n)]
 
 

@@ -35,7 +35,6 @@ from ..synthetic_judgements import PASSED
 
 
 def passed(resolution_ratio: float | None, margin_ratio: float = 0.05, outcome: Outcome = Outcome.PASS) -> Judgement:
-    """A case that was compared with stored times."""
     judgement = told_judgement("phase/a/b/decode", "phase", outcome, "because")
     return replace(judgement, resolution_ratio=resolution_ratio, margin_ratio=margin_ratio)
 
@@ -98,7 +97,6 @@ def test_the_coarsest_resolution_speaks_for_all_passes() -> None:
     ],
 )
 def test_what_reached_its_margin_needs_no_line(run: list[Judgement]) -> None:
-    """Nothing is said where each pass reached its margin, where none was compared, and of pairs."""
     assert resolution_line(run) is None
     assert passed_words(run) == ""
 
@@ -294,7 +292,6 @@ def test_every_outcome_has_a_tone_and_words(outcome: Outcome) -> None:
 
 
 def test_words_are_as_short_as_they_can_be() -> None:
-    """A phase is its last part, an operator has its phase; outcomes come in order, intervals with both bounds."""
     assert case_words(SLOWER[1]) == "decode"
     assert case_words(_case("operator/a/siso/decode/ffn_up", Outcome.PASS)) == "decode ffn_up"
     assert case_words(_case("own/mine", Outcome.PASS)) == "mine"
@@ -314,7 +311,6 @@ def test_words_are_as_short_as_they_can_be() -> None:
     ],
 )
 def test_changes_are_told_as_people_say_them(ratio: float, words: str) -> None:
-    """A percentage where that is easy to read, else a factor."""
     assert change_words(ratio) == words
 
 

@@ -19,14 +19,15 @@ from perfsuite.report.exports.junit import junit_text
 from perfsuite.report.exports.markdown import comment_text, page
 from perfsuite.report.exports.openmetrics import openmetrics_text
 from perfsuite.report.exports.pytest_benchmark import pytest_benchmark_text
+from perfsuite.report.page.page_run import PageRun
 from perfsuite.report.page.render import render_page
 from perfsuite.report.run_file import RunFile
 from perfsuite.report.summary_table import summary_text
 from perfsuite.report.terminal import next_step
-from perfsuite.testing.run_files import synthetic_run
+from perfsuite.testing.run_files import synthetic_observation, synthetic_run
 from tests.conftest import Golden
 
-from .page.conftest import observed_run
+from .page.conftest import page_run
 
 
 def _few(run: RunFile) -> RunFile:
@@ -40,6 +41,10 @@ def _few(run: RunFile) -> RunFile:
 
 def _only(run: RunFile, *kinds: str) -> RunFile:
     return replace(run, judgements=tuple(each for each in run.judgements if each.kind in kinds))
+
+
+def _named(run: RunFile, *ends: str) -> RunFile:
+    return replace(run, judgements=tuple(each for each in run.judgements if each.case_id.endswith(ends)))
 
 
 _WHOLE = synthetic_run(n_cases=500)
@@ -61,6 +66,9 @@ NEW = replace(
         for each in STORED.judgements[:3]
     ),
 )
+#: All phases and the findings of a trace; and of them one case with times and one without.
+SHORT = _only(PAIRED, "phase", "trace")
+FEW = _named(SHORT, "siso/decode", "attn_norm")
 
 
 def terminal(run: RunFile, width: int | None) -> str:
@@ -69,15 +77,15 @@ def terminal(run: RunFile, width: int | None) -> str:
     return f"{summary_text(run.judgements, width=width, is_color=False)}\n" + "\n".join(told) + "\n"
 
 
-def page_text(*runs: RunFile) -> str:
+def page_text(*runs: PageRun) -> str:
     """What is read of a page, a line for each block, with the words of its pictures."""
-    html = render_page([observed_run(run) for run in runs])
+    html = render_page(runs)
     html = re.sub(r"<(script|style)\b.*?</\1>", "", html, flags=re.DOTALL)
     html = re.sub(r'<svg\b[^>]*?aria-label="([^"]*)".*?</svg>', r"[\1]", html, flags=re.DOTALL)
     html = re.sub(r"<svg\b.*?</svg>", "", html, flags=re.DOTALL)
-    html = re.sub(r"\s+", " ", html)
-    html = re.sub(r"<(?:td|th|span)\b[^>]*>", " ", html)
-    html = re.sub(r"</?(?:i|b|a|bdi|wbr|span|strong|em|code|abbr|td|th)\b[^>]*>", "", html)
+    html = re.sub(r"(?:</dt>)?\s*<dd\b[^>]*>", ": ", re.sub(r"\s+", " ", html))
+    html = re.sub(r"<(?:td|th|span|text)\b[^>]*>", " ", html)
+    html = re.sub(r"</?(?:i|b|a|bdi|wbr|span|strong|em|code|abbr|td|th|button|text)\b[^>]*>", "", html)
     lines = (" ".join(line.split()) for line in unescape(re.sub(r"<[^>]*>", "\n", html)).splitlines())
     return "\n".join(line for line in lines if line) + "\n"
 
@@ -87,21 +95,33 @@ def benchmark(run: RunFile) -> str:
     return json.dumps(json.loads(pytest_benchmark_text(run)), indent=1) + "\n"
 
 
-SHORT = _only(PAIRED, "phase", "trace")
+def _briefly(run: RunFile) -> PageRun:
+    """A run with what it saw of three steps and around three replicates: one left out, and one throttled."""
+    seen = synthetic_observation(run)
+    seen = replace(seen, tokens=seen.tokens[:3], states=seen.states[4::8])
+    return page_run(replace(run, sentinels_ns={"llama": {"memory": (880_000, 871_000, 902_000)}}), seen)
+
+
+_PAGE_CASES = ("siso/prefill", "prefill/ffn_swiglu", "cache_k", "balance/prefill/ffn_gate")
+_STORED_CASES = (
+    *("siso/prefill", "flash_attn_ext", "prefill/ffn_gate", "prefill/l_out", "prefill/result_output"),
+    *("decode/Kcur", "decode/ffn_gate", "encode/tokens64"),
+)
+_SHOWN = replace(_named(STORED, *_STORED_CASES), sentinels_ns={}, covariates={}, ceilings=None)
 
 VIEWS: dict[str, Callable[[], str]] = {
     "terminal-pairs.txt": lambda: terminal(PAIRED, 120),
     "terminal-stored.txt": lambda: terminal(STORED, 80),
     "terminal-new.txt": lambda: terminal(NEW, None),
-    "page.txt": lambda: page_text(_only(PAIRED, "phase", "operator", "kernel", "trace")),
-    "page-stored.txt": lambda: page_text(STORED, replace(SHORT, device="board")),
+    "page.txt": lambda: page_text(_briefly(_named(PAIRED, *_PAGE_CASES))),
+    "page-stored.txt": lambda: page_text(page_run(_SHOWN), page_run(replace(SHORT, device="board"))),
     "markdown.txt": lambda: page([PAIRED], limit=10**6),
     "comment.txt": lambda: comment_text([STORED, NEW]),
     "annotations.txt": lambda: annotations_text([PAIRED]),
     "junit.xml": lambda: junit_text([SHORT]),
     "runs.csv": lambda: csv_text([SHORT]).replace("\r\n", "\n"),
     "run.prom": lambda: openmetrics_text([SHORT]),
-    "benchmark.json": lambda: benchmark(SHORT),
+    "benchmark.json": lambda: benchmark(FEW),
 }
 
 

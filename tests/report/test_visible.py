@@ -19,7 +19,6 @@ def test_an_escape_sequence_is_shown_and_not_obeyed() -> None:
 
 @pytest.mark.parametrize("name", HOSTILE_NAMES)
 def test_what_is_shown_can_be_printed_on_a_line(name: str) -> None:
-    """No name breaks the line or holds a control."""
     shown = terminal_text(name)
     assert len(shown.splitlines()) == 1
     assert not any(ord(each) < 32 or 0x7F <= ord(each) < 0xA0 for each in shown)
@@ -41,6 +40,7 @@ def test_a_name_folds_at_its_parts() -> None:
         ("\u2067a\u2069", r"\u2067a\u2069"),
         ("zero\u200bwidth", r"zero\u200bwidth"),
         ("half \ud800", r"half \ud800"),
+        ("a\u2028b\ufeff\u00ad\u2060", r"a\u2028b\ufeff\xad\u2060"),
     ],
 )
 def test_what_cannot_be_seen_is_written_out(text: str, shown: str) -> None:
@@ -52,7 +52,6 @@ def test_what_cannot_be_seen_is_written_out(text: str, shown: str) -> None:
 
 @pytest.mark.parametrize("text", ["", "ffn_up", "é µ ×", "מבחן 17", "👩\u200d💻 🏳️\u200d🌈", "back\\slash", "<b>"])
 def test_what_can_be_seen_stays(text: str) -> None:
-    """Letters of all scripts, signs and emoji with what joins them are as they were."""
     assert visible(text) == text
     assert is_visible(text)
 

@@ -23,14 +23,12 @@ HEADER = (Path(__file__).parents[2] / "native" / "include" / "perfsuite" / "bpf_
 
 
 def number(name: str) -> int:
-    """Return what the header says of a name."""
     found = re.search(rf"\bPS_BPF_{name} = (\d+)", HEADER)
     assert found is not None, name
     return int(found[1])
 
 
 def test_kinds_and_flags_are_those_of_the_header() -> None:
-    """The reader's numbers are the writer's."""
     native = {BpfKind.STRUCTURE: "STRUCTURE_OF"}
     assert {kind.name: number(native.get(kind, kind.name)) for kind in BpfKind} == {k.name: k.value for k in BpfKind}
     assert {flag.name: number(str(flag.name)) for flag in BpfFlag} == {flag.name: flag.value for flag in BpfFlag}
@@ -39,7 +37,6 @@ def test_kinds_and_flags_are_those_of_the_header() -> None:
 
 
 def test_sizes_are_those_of_the_header() -> None:
-    """Magic, version, limits and the size of a record are the writer's."""
     assert f'PS_BPF_MAGIC "{MAGIC.decode()}"' in HEADER
     assert (number("VERSION"), number("MAX_TENSOR_BYTES"), number("MAX_SOURCES")) == (
         VERSION,

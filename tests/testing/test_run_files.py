@@ -25,7 +25,6 @@ def test_every_character_with_a_meaning_somewhere_is_among_them() -> None:
 
 @pytest.mark.parametrize("n_cases", [60, 500])
 def test_every_outcome_is_there(n_cases: int) -> None:
-    """A run of 60 cases has all nine outcomes, and one of 500 too."""
     assert {each.outcome for each in synthetic_run(n_cases=n_cases).judgements} == set(Outcome)
 
 

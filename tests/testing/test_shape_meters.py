@@ -15,12 +15,10 @@ from perfsuite.workload.shapes.shape_case import ShapeCase
 
 
 def gemv(n: int) -> ShapeCase:
-    """Return a case whose rows are padded to 64."""
     return ShapeCase.from_id(f"shape/tiled/gemv/n{n}-k32/f32/tile64-vector8")
 
 
 def is_odd(case: ShapeCase) -> bool:
-    """Tell odd rows."""
     return case.shape.of("n") % 2 == 1
 
 

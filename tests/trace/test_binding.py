@@ -34,13 +34,11 @@ def test_parts_and_python_are_the_window() -> None:
 
 
 def test_an_inner_span_is_not_counted_twice() -> None:
-    """A call within a call is the inner part's, and the outer one's is what is left."""
     parts = parts_within(REQUEST, (120, 150))
     assert parts == {Part.DECODE: 10, Part.DETOKENIZE: 4, Part.SAMPLING: 6, Part.PYTHON: 10}
 
 
 def test_samples_are_of_requests_and_of_tokens() -> None:
-    """The first token has its own case; the others have their median, their tail, and their parts."""
     record = BindingRecord(load_ns=7, requests=(REQUEST,), span_cost_ns=1)
     samples = binding_samples(record)
     assert samples["load"] == 7

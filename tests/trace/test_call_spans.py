@@ -58,7 +58,6 @@ def run_of(pattern: CallPattern, n_gen: int, begin_ns: int) -> Calls:
     ids=["both", "decode", "prefill", "depth"],
 )
 def test_warm_up_and_depth_leave_no_spans(pattern: CallPattern) -> None:
-    """The spans are those of the repetitions, numbered from 0, and begin behind what fills the cache."""
     warm_up = run_of(pattern, min(pattern.n_gen, 1), 0)
     repeated = [run_of(pattern, pattern.n_gen, 10**6 * (number + 1)) for number in range(pattern.n_repetitions)]
     trace = CallTrace(tracer="interposed", calls=sum(repeated, warm_up), n_lost=0)
@@ -107,7 +106,6 @@ def test_a_batch_that_the_tracer_cannot_see_is_taken(stored_record: EngineRecord
 
 
 def test_a_span_has_its_own_graph_and_gather(stored_record: EngineRecord) -> None:
-    """The graph's computation and the first gather within count; None where they are not seen."""
     trace = trace_of(stored_record)
     spans = [span for span in call_spans(trace, STORED_PATTERN) if span.phase in (Phase.PREFILL, Phase.DECODE)]
     assert [graph_ns(trace, span) for span in spans] == [span.duration_ns - 40 for span in spans]

@@ -36,7 +36,6 @@ def _step(token: int, duration_ns: int, repetition: int = 0, phase: Phase = Phas
 
 
 def test_a_step_is_the_median_of_its_repetitions(stored_record: EngineRecord) -> None:
-    """24 tokens behind a prompt of 64 are at the places from 64 on; other phases are none of it."""
     spans = (*(_step(4, time_ns, n) for n, time_ns in enumerate((30, 10, 20))), _step(5, 7), _step(4, 1, 0, Phase.COPY))
     assert step_latencies(replace(stored_record, spans=spans)) == {4: 20, 5: 7}
     found = step_latencies(stored_record)
@@ -46,7 +45,6 @@ def test_a_step_is_the_median_of_its_repetitions(stored_record: EngineRecord) ->
 
 
 def test_replicates_stand_side_by_side() -> None:
-    """Places that all have, a value a replicate; of many evenly chosen ones, the first and last among them."""
     assert token_latencies([{2: 20, 1: 10}, {1: 11, 2: 21, 3: 31}]) == (
         TokenLatency(n_context=1, samples_ns=(10, 11)),
         TokenLatency(n_context=2, samples_ns=(20, 21)),
@@ -77,7 +75,6 @@ def _edges(*pairs: tuple[str, str]) -> tuple[RoleEdge, ...]:
 
 
 def test_layers_are_one() -> None:
-    """Operators of one role count together, in the order in which they first run, with their edges alone."""
     operators = [_span("b", 0, 5), _span("a", 0, 1), _span("b", 1, 7)]
     graph = role_graph("decode", operators, ())
     assert graph.nodes == (
@@ -89,7 +86,6 @@ def test_layers_are_one() -> None:
 
 
 def test_edges_lead_from_who_computes_to_who_reads() -> None:
-    """By the memory that a view shows; writing over is no edge, and each pair comes once."""
     graph = [_node("Qcur-0", 1), _node("kqv-0", 2, _tensor(" (view)", 1)), _node("kqv-1", 3, _tensor("", 2))]
     assert role_edges([graph]) == _edges(("Qcur", "kqv"), ("kqv", "kqv"))
     graph = [_node("a-0", 1), _node("b-0", 2, _tensor("a-0", 1)), _node("c-0", 1, _tensor("a-0", 1))]
@@ -121,21 +117,18 @@ def _timeline(seen: Observation, phase: str) -> PhaseTimeline:
 
 
 def _slower(record: EngineRecord, extra_ns: int) -> EngineRecord:
-    """A replicate whose phases end later; its operators are what they are."""
     spans = [replace(span, end_ns=span.end_ns + extra_ns) for span in record.spans if span.phase is Phase.PREFILL]
     others = [span for span in record.spans if span.phase is not Phase.PREFILL]
     return replace(record, spans=(*spans, *others))
 
 
 def test_without_replicates_nothing_is_seen(stored_record: EngineRecord) -> None:
-    """A run that was broken off shows nothing, and what no recorder saw is not drawn."""
     assert _seen() == NO_OBSERVATION
     seen = _seen(replace(stored_record, graphs=(), events=b""))
     assert (seen.timelines, seen.graphs, len(seen.tokens)) == ((), (), 24)
 
 
 def test_operators_are_shown_in_the_order_of_time(stored_record: EngineRecord) -> None:
-    """Each begins where the one before ends; the timeline and the graph count each role as the cases do."""
     prefill = _timeline(_seen(stored_record), "prefill")
     assert prefill.n_tokens == 64
     assert [(each.role, each.op, each.layer) for each in prefill.operators[:3]] == [
@@ -154,7 +147,6 @@ def test_operators_are_shown_in_the_order_of_time(stored_record: EngineRecord) -
 
 
 def test_what_took_the_median_time_is_shown(stored_record: EngineRecord) -> None:
-    """The twelfth of 24 steps, the third of five replicates, the median repetition of the length asked for."""
     steps = [span for span in stored_record.spans if span.phase is Phase.DECODE]
     assert _timeline(_seen(stored_record), "decode").duration_ns == steps[11].duration_ns
     delays_ns = (40, 0, 30, 10, 20)
@@ -171,7 +163,6 @@ def test_what_took_the_median_time_is_shown(stored_record: EngineRecord) -> None
 def test_the_shortest_of_too_many_operators_are_left_out(
     stored_record: EngineRecord, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The timeline keeps the longest in their order; the graph counts all."""
     whole = _seen(stored_record)
     monkeypatch.setattr(module, "MAX_OPERATORS", 10)
     seen = _seen(stored_record)
@@ -183,7 +174,6 @@ def test_the_shortest_of_too_many_operators_are_left_out(
 
 
 def test_no_record_is_kept(stored_record: EngineRecord) -> None:
-    """What stays of many replicates is their numbers; names are kept once."""
     observer = EngineObserver(n_prompt=64)
     for _ in range(5):
         observer.add(stored_record)

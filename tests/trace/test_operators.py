@@ -9,7 +9,6 @@ from tests.synthetic_statistics import attention, product
 
 
 def test_roles_are_those_of_the_expectation() -> None:
-    """A bare norm is called by its weight, what has neither source nor name by what it does."""
     found = [(each.role, each.op, each.layer) for each in traced_operators(small_graph())]
     assert found == [
         ("attn_norm", "RMS_NORM+MUL", 0),
@@ -44,7 +43,6 @@ def _node(name: str, op: str, *sources: str, timed: bool = True, fused: bool = F
 
 
 def test_the_layer_number_is_dropped_from_the_role() -> None:
-    """Also of caches; a second operator of one name carries its operator, and views have no role."""
     (operator,) = timed_operators([_node("ffn_gate-17", "MUL_MAT", "blk.17.ffn_gate.weight", "x")])
     assert (operator.role, operator.layer) == ("ffn_gate", 17)
     (operator,) = timed_operators([_node("cache_k_l3 (view)", "SET_ROWS", "Kcur-3 (view)", "idxs")])
@@ -76,7 +74,6 @@ def test_releases_that_name_less_have_the_same_roles() -> None:
 
 
 def test_another_view_computes_nothing() -> None:
-    """Nor does a tensor without elements; one of which nothing is known does."""
     view, product = _node("Qcur-0 (reshaped)", "RESHAPE", "Qcur-0"), _node("Qcur-0", "MUL_MAT", "a.weight")
     unknown = node("MUL_MAT", tensor("x", (0, 0, 0, 0)))
     without = node("MUL_MAT", tensor("x", (8, 0, 1, 1)))
@@ -84,7 +81,6 @@ def test_another_view_computes_nothing() -> None:
 
 
 def test_a_fused_pair_is_one_operator_without_the_tensor_between() -> None:
-    """RMS_NORM and the MUL after it become one, which reads the norm's input and the weight."""
     graph = [
         _node("norm-0", "RMS_NORM", "embd"),
         _node("attn_norm-0", "MUL", "norm-0", "blk.0.attn_norm.weight", timed=False, fused=True),

@@ -37,7 +37,6 @@ def span(phase: Phase, start_ns: int, end_ns: int, n_tokens: int = 1) -> Span:
 
 
 def record(**fields: Any) -> EngineRecord:
-    """Return two iterations of the graph, the first without the entry hook."""
     usual: dict[str, Any] = {
         "engine_version": "llama 1",
         "spans": (span(Phase.PREFILL, 100, 200, 4), span(Phase.COPY, 210, 220), span(Phase.DECODE, 300, 400)),
@@ -57,7 +56,6 @@ def rows(events: Events, *fields: str) -> list[tuple[int, ...]]:
 
 
 def test_phases_and_tokens_are_the_drivers_spans() -> None:
-    """Prefill and decode are calls of llama_decode too; a graph lasts to the last end on any thread."""
     trace = traced(record())
     assert trace.phases == ("prefill", "copy", "decode")
     assert rows(trace.of(EventKind.PHASE), "start_ns", "end_ns", "value", "iteration") == [
@@ -115,7 +113,6 @@ def on_threads(*operators: tuple[int, int, int, int], **fields: Any) -> EngineTr
 
 
 def test_with_the_preload_recorder_each_thread_has_its_operators() -> None:
-    """From start to end on every thread; an end that was not seen is the next start or the last end."""
     trace = on_threads((0, 0, 112, 125), (3, 0, 131, 170), (0, 1, 113, 120), (3, 1, 132, 180))
     assert TraceLevel.ENDS in trace.levels
     assert [each.tid for each in trace.threads] == [0, 1]
@@ -134,7 +131,6 @@ def test_with_the_preload_recorder_each_thread_has_its_operators() -> None:
 
 
 def test_splits_are_graphs_on_their_backends() -> None:
-    """From the call to its return; each token's choice is a row an expert, in its iteration."""
     splits = np.array([(110, 120, 0, 0), (130, 140, 0, 1)], SPLIT_DTYPE).tobytes()
     trace = traced(record(events=b"", splits=splits, backends=("CPU", "OpenCL")))
     assert trace.backends == ("CPU", "OpenCL")
@@ -155,7 +151,6 @@ def test_splits_are_graphs_on_their_backends() -> None:
 
 
 def test_what_was_dropped_is_reported() -> None:
-    """Lost events and missing ends are problems; spans alone are phases and tokens."""
     trace = traced(record(n_dropped=5, events=evaluation(110, 130)))
     assert trace.n_lost == 5
     assert trace.problems == (

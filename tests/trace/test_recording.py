@@ -26,7 +26,6 @@ COMMAND = ("llama-cli", "-p", "größer")
 
 @pytest.fixture
 def recorded(tmp_path: Path) -> Path:
-    """Return a folder with the log of two tokens and what it takes to read it."""
     log = small_log(2)
     log.end(1_000_000)
     log.write(tmp_path / LOG_NAME)
@@ -35,7 +34,6 @@ def recorded(tmp_path: Path) -> Path:
 
 
 def test_a_finished_recording_is_the_trace_alone(recorded: Path) -> None:
-    """The log goes away once the trace is there, and what was run is kept."""
     trace = finish_recording(recorded)
     assert ([each.name for each in recorded.iterdir()], trace.command, trace.cut) == ([TRACE_NAME], COMMAND, None)
     assert read_recording(recorded).events.tolist() == trace.events.tolist()

@@ -13,7 +13,6 @@ from perfsuite.trace.samples import faster_half_mean, midmean, misaligned_evalua
 
 
 def test_every_phase_has_a_sample(stored_record: EngineRecord) -> None:
-    """Each of eight positive; operators and rest sum to the span, and prefill is less the embedding."""
     samples = replicate_samples(stored_record)
     others = {Phase.DRAFT_PREFILL, Phase.DRAFT, Phase.EMBED, Phase.ENCODE_IMAGE}
     assert set(samples.phase_ns) == set(Phase) - others
@@ -54,7 +53,6 @@ def test_the_faster_half_is_averaged(values: list[int], mean: float) -> None:
 
 
 def test_a_process_is_reduced_as_asked(stored_record: EngineRecord) -> None:
-    """By the faster half below the median; by the midmean a value more at a level moves it a little."""
     usual, fast = replicate_samples(stored_record), replicate_samples(stored_record, faster_half_mean)
     assert fast.phase_ns[Phase.DECODE] < usual.phase_ns[Phase.DECODE]
     assert fast.operator_ns[Phase.DECODE]["ffn_up"] < usual.operator_ns[Phase.DECODE]["ffn_up"]

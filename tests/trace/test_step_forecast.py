@@ -26,7 +26,6 @@ def test_a_noiseless_line_is_found(level_ns: int, slope_ns: int, gaps: list[int]
 
 
 def test_a_single_point_is_a_level() -> None:
-    """One point has no slope; one of many times its error loses almost nothing."""
     line = robust_line([7], [100])
     assert (line.slope_ns, line.slope_error_ns, line.at(1000)) == (0, 0, 100)
     order = random.Random(4)
@@ -68,7 +67,6 @@ def forecasts_of(times_ns: Sequence[int]) -> list[tuple[StepForecast, ...]]:
 
 
 def test_no_forecast_comes_before_its_history() -> None:
-    """The first comes after eight steps, that of 64 steps ahead after 32."""
     horizons = [tuple(each.horizon for each in found) for found in forecasts_of([1000] * 40)]
     assert horizons[: MINIMUM_HISTORY - 1] == [()] * (MINIMUM_HISTORY - 1)
     assert (horizons[MINIMUM_HISTORY - 1 : 31], horizons[31:]) == ([(1, 8)] * (32 - MINIMUM_HISTORY), [HORIZONS] * 9)
@@ -77,7 +75,6 @@ def test_no_forecast_comes_before_its_history() -> None:
 @given(st.integers(10**6, 10**9), st.integers(0, 10**5), st.integers(MINIMUM_HISTORY, 200))
 @settings(max_examples=30, deadline=None)
 def test_a_noiseless_line_is_forecast_exactly(level_ns: int, slope_ns: int, n_steps: int) -> None:
-    """At every horizon the forecast is the line itself, and its interval has no width to name."""
     for forecast in forecasts_of([level_ns + slope_ns * step for step in range(n_steps)])[-1]:
         expected = level_ns + slope_ns * (n_steps - 1 + forecast.horizon)
         assert forecast.step == n_steps - 1 + forecast.horizon
@@ -106,7 +103,6 @@ def test_one_outlier_moves_nothing(slope_ns: int, place: int, by_ns: int) -> Non
 
 
 def test_a_new_level_is_followed() -> None:
-    """After a throttling the next forecasts are on the new level; of a random walk it is the last step."""
     order = random.Random(5)
     times_ns = [round((10**7 if step < 100 else 2 * 10**7) * order.gauss(1, 0.01)) for step in range(116)]
     nearest, near, _ = forecasts_of(times_ns)[-1]
@@ -122,7 +118,6 @@ def test_a_new_level_is_followed() -> None:
 
 
 def test_steps_may_be_missing() -> None:
-    """A gap in the steps is none in the line; a step that was there already is an error."""
     forecaster = StepForecaster((1,))
     for step in (*range(20), *range(30, 40)):
         found = forecaster.observe(step, 10**6 + 1000 * step)

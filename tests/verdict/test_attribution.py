@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
 
+from perfsuite.records.attribution import PhaseAttribution, UniformShift
 from perfsuite.records.outcome import Judgement, Outcome
 from perfsuite.verdict.attribution import (
     MAX_CARRIERS,
@@ -37,23 +39,23 @@ def operator(role: str, old_ns: int, new_ns: int, outcome: Outcome | None = None
     return moved(f"operator/{PREFIX}/{at}/{role}", old_ns, new_ns, outcome)
 
 
+def only(*cases: Judgement) -> PhaseAttribution:
+    (found,) = phase_attributions(cases)
+    return found
+
+
 def test_a_phase_names_what_carries_it() -> None:
     """The largest first, in either direction, and what they leave is unexplained."""
-    cases = (
-        phase("decode", 1000, 1500),
-        operator("attn_out", 100, 150),
-        operator("ffn_swiglu", 100, 480),
-        operator("ffn_gate", 500, 520),
-    )
-    (found,) = phase_attributions(cases)
+    parts = operator("attn_out", 100, 150), operator("ffn_swiglu", 100, 480), operator("ffn_gate", 500, 520)
+    found = only(phase("decode", 1000, 1500), *parts)
     assert (found.case_id, found.lost_ns, found.unexplained_ns) == (f"phase/{PREFIX}/decode", 500, 70)
     assert [(each.role, each.lost_ns, each.share_ratio) for each in found.carriers] == [
         ("ffn_swiglu", 380, 0.76),
         ("attn_out", 50, 0.1),
     ]
     assert all(each.is_significant for each in found.carriers)
-    cases = (phase("decode", 1000, 500), operator("a", 300, 200), operator("b", 400, 50), operator("c", 100, 200))
-    (found,) = phase_attributions(cases)
+    parts = operator("a", 300, 200), operator("b", 400, 50), operator("c", 100, 200)
+    found = only(phase("decode", 1000, 500), *parts)
     assert (found.lost_ns, found.unexplained_ns) == (-500, -50)
     assert [(each.role, each.lost_ns, each.share_ratio) for each in found.carriers] == [
         ("b", -350, 0.7),
@@ -70,7 +72,7 @@ def alone(role: str, old_ns: int, new_ns: int) -> Judgement:
 def test_what_one_side_alone_has_carries_all_of_its_time() -> None:
     """Whichever way it counts; others carry what is left, and nothing of it is unexplained or a shift of everything."""
     cases = [phase("decode", 1000, 1500), alone("rot", 0, 300), alone("fused", 100, 0), operator("up", 500, 780)]
-    (found,) = phase_attributions(cases)
+    found = only(*cases)
     assert [(each.name, each.lost_ns) for each in found.carriers] == [
         ("new: rot", 300),
         ("gone: fused", -100),
@@ -78,57 +80,50 @@ def test_what_one_side_alone_has_carries_all_of_its_time() -> None:
     ]
     assert (found.unexplained_ns, found.carriers[0].share_ratio) == (20, 0.6)
     unsure = operator("up", 500, 780, Outcome.INCONCLUSIVE)
-    (found,) = phase_attributions([*cases[:3], unsure])
+    found = only(*cases[:3], unsure)
     assert [each.is_significant for each in found.carriers] == [True, True, False]
-    (found,) = phase_attributions([phase("decode", 1000, 1300), alone("rot", 0, 300), operator("up", 500, 501)])
+    found = only(phase("decode", 1000, 1300), alone("rot", 0, 300), operator("up", 500, 501))
     assert ([each.role for each in found.carriers], found.unexplained_ns) == (["rot"], 0)
     assert carrier_of(cases) == "rot"
-    assert uniform_shift([*run(1.12), alone("rot", 0, 300)], margin_ratio=0.05) == uniform_shift(
-        run(1.12), margin_ratio=0.05
-    )
+    assert shift([*run(1.12), alone("rot", 0, 300)]) == shift(run(1.12))
 
 
-def test_what_is_part_of_a_phase_may_carry_it() -> None:
-    """The rest counts as a part; the gather of embeddings and another phase's operators do not."""
-    (found,) = phase_attributions((phase("decode", 1000, 1500), operator("rest", 100, 600)))
-    assert [each.role for each in found.carriers] == ["rest"]
-    cases = (phase("decode", 1000, 1500), operator("embd", 10, 900), operator("ffn_up", 100, 500))
-    (found,) = phase_attributions(cases)
-    assert [each.role for each in found.carriers] == ["ffn_up"]
-    cases = (
-        phase("prefill", 1000, 1500),
-        phase("decode", 1000, 1001),
-        operator("ffn_up", 100, 500, at="prefill"),
-        operator("ffn_down", 100, 900, at="decode"),
-    )
-    (found,) = phase_attributions(cases)
-    assert [each.case_id for each in found.carriers] == [f"operator/{PREFIX}/prefill/ffn_up"]
+@pytest.mark.parametrize(
+    ("cases", "carriers"),
+    [
+        ([phase("decode", 1000, 1500), operator("rest", 100, 600)], ["rest"]),
+        ([phase("decode", 1000, 1500), operator("embd", 10, 900), operator("ffn_up", 100, 500)], ["ffn_up"]),
+        (
+            [phase("decode", 1000, 1500), operator("up", 100, 900, at="prefill"), operator("up", 100, 500)],
+            ["up"],
+        ),
+        *(
+            ([phase("decode", 1000, 1500), operator("bad", 100, 900, outcome), operator("good", 100, 200)], ["good"])
+            for outcome in (Outcome.INVALID, Outcome.IMPOSSIBLE, Outcome.INCOMPARABLE)
+        ),
+    ],
+)
+def test_what_is_part_of_a_phase_may_carry_it(cases: list[Judgement], carriers: list[str]) -> None:
+    """The rest counts as a part; the gather of embeddings and another phase's operators do not.
+
+    A measurement that cannot be trusted is not reckoned with.
+    """
+    found = only(*cases)
+    assert [each.role for each in found.carriers] == carriers
+    assert all(parent_id(each.case_id) == found.case_id for each in found.carriers)
 
 
 def test_the_fewest_that_explain_a_loss_are_named() -> None:
     """Five sure ones at most; else the unsure ones that make up half; none where more would be needed."""
-    cases = (phase("decode", 6000, 6600), *(operator(f"op{at}", 1000, 1100) for at in range(6)))
-    (found,) = phase_attributions(cases)
+    found = only(phase("decode", 6000, 6600), *(operator(f"op{at}", 1000, 1100) for at in range(6)))
     assert (len(found.carriers), found.unexplained_ns) == (MAX_CARRIERS, 100)
-    unsure = Outcome.INCONCLUSIVE
-    cases = (
-        phase("decode", 1000, 1100),
-        *(operator(f"op{at}", 100, 100 + lost, unsure) for at, lost in enumerate((10, 40, 30, 10))),
-    )
-    (found,) = phase_attributions(cases)
+    unsure = (operator(f"op{at}", 100, 100 + lost, Outcome.INCONCLUSIVE) for at, lost in enumerate((10, 40, 30, 10)))
+    found = only(phase("decode", 1000, 1100), *unsure)
     assert [(each.role, each.is_significant) for each in found.carriers] == [("op1", False), ("op2", False)]
     assert found.unexplained_ns == 30
-    small = [operator(f"op{at}", 100, 104, Outcome.INCONCLUSIVE) for at in range(20)]
-    (found,) = phase_attributions((phase("decode", 2000, 2120), *small))
+    small = (operator(f"op{at}", 100, 104, Outcome.INCONCLUSIVE) for at in range(20))
+    found = only(phase("decode", 2000, 2120), *small)
     assert (found.carriers, found.unexplained_ns) == ((), 120)
-
-
-@pytest.mark.parametrize("outcome", [Outcome.INVALID, Outcome.IMPOSSIBLE, Outcome.INCOMPARABLE])
-def test_what_was_measured_wrongly_carries_nothing(outcome: Outcome) -> None:
-    """A measurement that cannot be trusted is not reckoned with."""
-    cases = (phase("decode", 1000, 1500), operator("bad", 100, 900, outcome), operator("good", 100, 200))
-    (found,) = phase_attributions(cases)
-    assert [each.role for each in found.carriers] == ["good"]
 
 
 @pytest.mark.parametrize("outcome", [Outcome.PASS, Outcome.SLOW, Outcome.NEW, Outcome.INCONCLUSIVE, Outcome.INVALID])
@@ -166,6 +161,10 @@ def test_the_carrier_of_a_run_lost_the_most_of_its_phase() -> None:
     assert carrier_of(cases[1:2]) is None
 
 
+def shift(cases: Sequence[Judgement]) -> UniformShift | None:
+    return uniform_shift(cases, margin_ratio=0.05)
+
+
 #: Old times of the operators of a phase: few long ones, many short ones.
 OLD_NS = (40_000, 30_000, 20_000, *(1000,) * 10)
 
@@ -185,14 +184,14 @@ def run(*ratios: float, phase_ratio: float | None = None) -> list[Judgement]:
 
 @pytest.mark.parametrize("ratio", [0.88, 1.12, 3.0])
 def test_a_run_in_which_everything_moved_alike_is_one_shift(ratio: float) -> None:
-    found = uniform_shift(run(ratio), margin_ratio=0.05)
+    found = shift(run(ratio))
     assert found is not None
     assert (found.ratio, found.n_cases) == (pytest.approx(ratio, rel=1e-3), 2 * (len(OLD_NS) + 1))
 
 
 def test_noise_of_short_operators_does_not_hide_a_shift() -> None:
     """What is short may scatter, as long as most of the time moved alike."""
-    found = uniform_shift(run(1.12, 1.13, 1.11, 1.3, 0.98, 1.2, 1.09, 1.16, 1.06, 1.12), margin_ratio=0.05)
+    found = shift(run(1.12, 1.13, 1.11, 1.3, 0.98, 1.2, 1.09, 1.16, 1.06, 1.12))
     assert found is not None
     assert found.n_cases < 2 * (len(OLD_NS) + 1)
 
@@ -206,24 +205,24 @@ def test_noise_of_short_operators_does_not_hide_a_shift() -> None:
     ],
 )
 def test_a_change_of_some_operators_is_no_shift(ratios: tuple[float, ...]) -> None:
-    assert uniform_shift(run(*ratios), margin_ratio=0.05) is None
+    assert shift(run(*ratios)) is None
 
 
 def test_what_does_not_move_everything_is_no_shift() -> None:
     """Less than the margin, phases that stay, one phase, few operators; kernels do not count."""
     cases = run(1.04)
-    assert uniform_shift(cases, margin_ratio=0.05) is None
+    assert shift(cases) is None
     assert uniform_shift(cases, margin_ratio=0.02) is not None
-    assert uniform_shift(run(1.2, phase_ratio=1.05), margin_ratio=0.05) is None
+    assert shift(run(1.2, phase_ratio=1.05)) is None
     cases = run(1.2)
     decode = [each for each in cases if "decode" in each.case_id]
-    assert uniform_shift(decode, margin_ratio=0.05) is None
+    assert shift(decode) is None
     embed = [replace(each, case_id=each.case_id.replace("decode", "embed")) for each in decode]
-    assert uniform_shift(embed, margin_ratio=0.05) is not None
+    assert shift(embed) is not None
     few = [each for each in cases if each.kind == "phase" or each.case_id.endswith(("op1", "op2"))]
-    assert uniform_shift(few, margin_ratio=0.05) is None
+    assert shift(few) is None
     kernels = [moved(f"kernel/add/n{at}/f32", 10**9, 10**9) for at in range(20)]
-    assert uniform_shift([*run(1.2), *kernels], margin_ratio=0.05) == uniform_shift(run(1.2), margin_ratio=0.05)
+    assert shift([*run(1.2), *kernels]) == shift(run(1.2))
 
 
 @pytest.mark.parametrize(
@@ -239,5 +238,4 @@ def test_what_does_not_move_everything_is_no_shift() -> None:
     ],
 )
 def test_a_case_knows_what_holds_it(case_id: str, parent: str | None) -> None:
-    """An operator is a part of its phase; what else there is stands for itself."""
     assert parent_id(case_id) == parent

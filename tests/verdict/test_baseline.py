@@ -6,10 +6,9 @@ import json
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from perfsuite.verdict.baseline import SCHEMA, BaselineFile, baseline_path, read_baselines, write_baselines
-from perfsuite.verdict.entry import MAX_SESSIONS, BaselineEntry, StoredSession, first_entry
+from perfsuite.verdict.entry import MAX_SESSIONS, Anchor, Approval, BaselineEntry, StoredSession, first_entry
 
 TWO_THREADS = {"soc": "A", "threads": "2"}
 ONE_THREAD = {"soc": "A", "threads": "1"}
@@ -23,34 +22,6 @@ def entry(fingerprint: Mapping[str, str] = TWO_THREADS, **samples: tuple[int, ..
     return first_entry(fingerprint, session(**samples))
 
 
-def plain_session(**changes: Any) -> dict[str, Any]:
-    """A session as the file has it, with other fields."""
-    plain = {"recorded_at": "now", "suite_version": "1", "cases": {"a": [1, 2]}, "sentinels_ns": {"memory": [5]}}
-    return {**plain, "covariates": {"load_average": 0.5, "cpu_mhz": None}, **changes}
-
-
-def plain_anchor(**changes: Any) -> dict[str, Any]:
-    """An anchor as the file has it, with other fields."""
-    return {"recorded_at": "now", "reason": "", "cases_ns": {"a": 1}, "sentinels_ns": {"memory": 5}, **changes}
-
-
-def plain_approval(**changes: Any) -> dict[str, Any]:
-    """An approval as the file has it, with other fields."""
-    return {"approved_at": "now", "reason": "", "change_ratio": {"a": 1.1}, "retired_ns": {"a": 1}, **changes}
-
-
-def plain_entry(**changes: Any) -> dict[str, Any]:
-    """An entry as the file has it, with other fields."""
-    plain = {"fingerprint": TWO_THREADS, "sessions": [plain_session()], "anchor": plain_anchor()}
-    return {**plain, "approvals": [plain_approval()], **changes}
-
-
-def plain_entry_1(**changes: Any) -> dict[str, Any]:
-    """An entry of schema 1 with other fields."""
-    plain = {"fingerprint": TWO_THREADS, "recorded_at": "now", "suite_version": "1", "cases": {"a": [1, 2]}}
-    return {**plain, **changes}
-
-
 def test_a_file_is_named_by_device_and_model(tmp_path: Path) -> None:
     assert baseline_path(tmp_path, "host", "kernels") == tmp_path / "host" / "kernels.json"
     path = tmp_path / "model.json"
@@ -62,7 +33,6 @@ def test_a_file_is_named_by_device_and_model(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_not_there_is_empty(tmp_path: Path) -> None:
-    """No file is no entries, and no difference to anything."""
     baselines = read_baselines(tmp_path / "none.json")
     assert baselines.entries == ()
     assert baselines.find(TWO_THREADS) is None
@@ -99,20 +69,19 @@ def test_the_engine_keeps_nothing_apart(tmp_path: Path) -> None:
 
 def test_entries_that_an_engine_kept_apart_are_read_as_one(tmp_path: Path) -> None:
     """Sessions and approvals of an older file come in the order of time, the earlier anchors count, nothing is lost."""
-    late = plain_entry(
-        fingerprint={**TWO_THREADS, "engine": "b456"},
-        sessions=[plain_session(recorded_at="2026-03", cases={"a": [3]}), plain_session(recorded_at="2026-04")],
-        anchor=plain_anchor(recorded_at="2026-03", cases_ns={"a": 3, "b": 4}),
-    )
-    early = plain_entry(
-        fingerprint={**TWO_THREADS, "engine": "b123"},
-        sessions=[plain_session(recorded_at="2026-01"), plain_session(recorded_at="2026-05")],
-        anchor=plain_anchor(recorded_at="2026-01", cases_ns={"a": 1}),
-        approvals=[plain_approval(approved_at="2025")],
-    )
-    other = plain_entry(fingerprint={**ONE_THREAD, "engine": "b123"})
+
+    def of_engine(engine: str, anchor: Anchor, *recorded_at: str, approved_at: str = "now") -> BaselineEntry:
+        approval = Approval(approved_at=approved_at, reason="", change_ratio={"a": 1.1}, retired_ns={"a": 1})
+        sessions = tuple(session(each, a=(1, 2)) for each in recorded_at)
+        fingerprint = {**TWO_THREADS, "engine": engine}
+        return BaselineEntry(fingerprint=fingerprint, sessions=sessions, anchor=anchor, approvals=(approval,))
+
+    march = Anchor(recorded_at="2026-03", reason="", cases_ns={"a": 3, "b": 4}, sentinels_ns={})
+    january = Anchor(recorded_at="2026-01", reason="", cases_ns={"a": 1}, sentinels_ns={})
+    late = of_engine("b456", march, "2026-03", "2026-04")
+    early = of_engine("b123", january, "2026-01", "2026-05", approved_at="2025")
     path = tmp_path / "model.json"
-    path.write_text(json.dumps({"schema": SCHEMA, "entries": [late, early, other]}))
+    write_baselines(BaselineFile(path=path, entries=(late, early, entry({**ONE_THREAD, "engine": "b123"}))))
     found, alone = read_baselines(path).entries
     assert [each.recorded_at for each in found.sessions] == ["2026-01", "2026-03", "2026-04", "2026-05"]
     assert [each.engine_version for each in found.sessions] == ["b123", "b456", "b456", "b123"]
@@ -142,7 +111,8 @@ def test_a_session_is_added_to_its_own_entry(tmp_path: Path) -> None:
 def test_the_first_schema_is_read(tmp_path: Path) -> None:
     """An entry of schema 1 is one session, anchored at it."""
     path = tmp_path / "model.json"
-    path.write_text(json.dumps({"schema": 1, "entries": [plain_entry_1()]}))
+    plain = {"fingerprint": TWO_THREADS, "recorded_at": "now", "suite_version": "1", "cases": {"a": [1, 2]}}
+    path.write_text(json.dumps({"schema": 1, "entries": [plain]}))
     (found,) = read_baselines(path).entries
     assert found == first_entry(TWO_THREADS, session("now", a=(1, 2)))
     assert (found.anchor.recorded_at, found.anchor.cases_ns) == ("now", {"a": 2})

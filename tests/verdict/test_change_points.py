@@ -47,6 +47,10 @@ def trend(ratios: Sequence[float], memory: Sequence[float] | None = None, spread
     ]
 
 
+def other(point: TrendPoint) -> TrendPoint:
+    return replace(point, fingerprint={"soc": "two"}, fingerprint_digest="two")
+
+
 STEP = [1.0] * 20 + [1.06] * 10
 
 
@@ -81,10 +85,7 @@ def test_a_device_that_has_changed_shows() -> None:
 
 def test_another_fingerprint_begins_a_new_series() -> None:
     """It is reported with its fields and is no change point; settings by turns find their own."""
-    points = [
-        replace(each, fingerprint={"soc": "two"}, fingerprint_digest="two") if night >= 20 else each
-        for night, each in enumerate(trend(STEP))
-    ]
+    points = [other(each) if night >= 20 else each for night, each in enumerate(trend(STEP))]
     advice = find_changes(points, WEIGHTS)
     assert advice.changes == ()
     (reported,) = advice.machine_changes
@@ -93,26 +94,19 @@ def test_another_fingerprint_begins_a_new_series() -> None:
     assert "another fingerprint, so a new series (+" in reported.text
     assert (advice.n_nights, advice.n_last_nights) == (30, 10)
     points = trend([1.0 if night % 2 else 1.5 for night in range(40)])
-    mixed = [
-        each if night % 2 else replace(each, fingerprint={"soc": "two"}, fingerprint_digest="two")
-        for night, each in enumerate(points)
-    ]
+    mixed = [each if night % 2 else other(each) for night, each in enumerate(points)]
     advice = find_changes(mixed, WEIGHTS)
     assert (advice.changes, advice.machine_changes) == ((), ())
 
 
 def test_what_was_not_measured_properly_is_no_night() -> None:
     """Runs that were slowed or in pairs, invalid or impossible cases, and runs without a time are left out."""
-    points = trend([1.0] * 40)
-    spoilt = (
-        {"is_injected": True},
-        {"against": "build/other"},
-        {"outcome": Outcome.INVALID},
-        {"outcome": Outcome.IMPOSSIBLE},
-        {"measured_ns": None},
-    )
-    for night in range(30, 40):
-        points[night] = replace(points[night], **{"measured_ns": 9_000_000, **spoilt[night % len(spoilt)]})  # type: ignore[arg-type]
+    points = trend([1.0] * 30 + [1.8] * 5)
+    points[30] = replace(points[30], is_injected=True)
+    points[31] = replace(points[31], against="build/other")
+    points[32] = replace(points[32], outcome=Outcome.INVALID)
+    points[33] = replace(points[33], outcome=Outcome.IMPOSSIBLE)
+    points[34] = replace(points[34], measured_ns=None)
     advice = find_changes(points, WEIGHTS)
     assert (advice.changes, advice.n_nights) == ((), 30)
     advice = find_changes((), WEIGHTS)
@@ -120,7 +114,6 @@ def test_what_was_not_measured_properly_is_no_night() -> None:
 
 
 def of_board(point: TrendPoint, identity: str, *, is_linked: bool = True) -> TrendPoint:
-    """A run on one of several boards of a kind."""
     return replace(point, board=BoardName(identity=identity, hostname="shelf", is_linked=is_linked))
 
 
@@ -182,9 +175,6 @@ def test_a_series_that_another_replaced_does_not_go_on() -> None:
 
 def test_a_change_of_a_boards_fingerprint_is_reported_while_others_go_on() -> None:
     mixed = [of_board(each, "ab"[night % 2]) for night, each in enumerate(trend([1.0] * 40))]
-    changed = [
-        replace(each, fingerprint={"soc": "two"}, fingerprint_digest="two") if night >= 20 and night % 2 else each
-        for night, each in enumerate(mixed)
-    ]
+    changed = [other(each) if night >= 20 and night % 2 else each for night, each in enumerate(mixed)]
     (change,) = find_changes(changed, WEIGHTS).machine_changes
     assert (change.before.kept_by, change.after.kept_by, change.differences) == ("b", "b", ("soc 'one', now 'two'",))

@@ -47,7 +47,6 @@ def approved(n_approvals: int) -> BaselineEntry:
 
 
 def test_five_small_approvals_are_one_large_change() -> None:
-    """Five approvals of 3 % are reported once they are beyond the margin of the anchor together."""
     (creep,) = find_creep(approved(5), (CASE, OTHER), margin_ratio=0.05, weights={})
     assert creep.text == f"creep: {CASE} +15.9 % since the anchor of 2025-01-01 (5 approvals)"
     assert find_creep(approved(1), (CASE, OTHER), margin_ratio=0.05, weights={}) == ()

@@ -28,7 +28,6 @@ for compute_ns in (1000, 2000):
 def matched(
     case_id: str, compute_ns: int | None = None, soc: str = "A", board: str | None = None, stored: BaselineFile = STORED
 ) -> BaselineMatch:
-    """Match a case of a run whose compute sentinel took so long."""
     sentinels = {"compute": (compute_ns,)} if compute_ns else {}
     return match_case(stored, {"soc": soc}, case_id, sentinels_ns=sentinels, weights={"compute": 1.0}, board=board)
 
@@ -97,7 +96,6 @@ def test_a_board_is_compared_with_itself() -> None:
     stored = of_boards(slow=1080, fast=1000)
     assert matched(PREFILL, board="slow", stored=stored).sessions_ns == ((1080,),)
     assert matched(PREFILL, board="fast", stored=stored).sessions_ns == ((1000,),)
-    stored = of_boards(slow=1080, fast=1000)
     new = "no baseline of this board yet, though 2 other boards of its kind have one"
     assert matched(PREFILL, board="third", stored=stored) == BaselineMatch(absence=new)
     own = "no baseline of runs on the machine itself yet, though 2 boards of its kind have one over a link"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import pytest
@@ -101,32 +101,34 @@ def test_exchanging_the_sides_inverts_the_change(ratios: list[float], alpha: flo
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "message"),
+    ("compare", "message"),
     [
-        ([1, 2], [1], "2 old and 1 new latencies are no pairs"),
-        ([], [], "there are no pairs"),
-        ([0], [1], "not positive"),
-        ([1], [math.inf], "not positive and finite"),
+        (lambda: compare_pairs([1, 2], [1], alpha=0.01), "2 old and 1 new latencies are no pairs"),
+        (lambda: compare_pairs([], [], alpha=0.01), "there are no pairs"),
+        (lambda: compare_pairs([0], [1], alpha=0.01), "not positive"),
+        (lambda: compare_pairs([1], [math.inf], alpha=0.01), "not positive and finite"),  # type: ignore[list-item]
+        (lambda: compare_pairs([1], [1], alpha=0.5), "alpha is"),
+        (lambda: verdicts_at({}, {PREFILL: math.inf}, SUITE, share_ratio=0.2), "the margin is"),
     ],
 )
-def test_what_makes_no_pairs_is_refused(old: list[int], new: list[int], message: str) -> None:
-    """Sides of different lengths, none at all, and what is no latency are errors, as is an error of one half."""
+def test_what_makes_no_pairs_is_refused(compare: Callable[[], object], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        compare_pairs(old, new, alpha=0.01)
-    with pytest.raises(ValueError, match="alpha is"):
-        compare_pairs([1], [1], alpha=0.5)
-    with pytest.raises(ValueError, match="the margin is"):
-        verdicts_at({}, {PREFILL: math.inf}, SUITE, share_ratio=0.2)
+        compare()
+
+
+SLOW = [1.20, 1.21, 1.22, 1.19, 1.2, 1.18]
+SAME = [1.00, 1.001, 0.999, 1.0, 1.002, 0.998]
+LOOKS_SLOWER = [1.06, 1.20, 1.05, 1.14, 1.22, 1.08]
 
 
 @pytest.mark.parametrize(
     ("ratios", "outcome"),
     [
-        ([1.20, 1.21, 1.22, 1.19, 1.2, 1.18], Outcome.REGRESSED),
+        (SLOW, Outcome.REGRESSED),
         ([0.80, 0.81, 0.82, 0.79, 0.8, 0.78], Outcome.IMPROVED),
-        ([1.00, 1.001, 0.999, 1.0, 1.002, 0.998], Outcome.PASS),
+        (SAME, Outcome.PASS),
         ([1.00, 1.1, 0.9, 1.05, 0.97, 1.01], Outcome.INCONCLUSIVE),
-        ([1.06, 1.20, 1.05, 1.14, 1.22, 1.08], Outcome.SUSPECT),
+        (LOOKS_SLOWER, Outcome.SUSPECT),
         ([1.20, 1.21, 1.22, 1.19], Outcome.INCONCLUSIVE),
         ([1.0] * 4, Outcome.INCONCLUSIVE),
         ([1.0] * 20, Outcome.INCONCLUSIVE),
@@ -139,43 +141,39 @@ def test_pairs_decide(ratios: list[float], outcome: Outcome) -> None:
 
 def test_a_part_stands_alone_or_where_its_phase_has_changed() -> None:
     """A part whose family does not let it stand looks slower; within its margin it is open, or passes."""
-    ratios = [1.30, 1.55, 1.38, 1.62, 1.33, 1.48]
-    alone = {PARTS[0]: sides(ratios)}
-    pairs = {**suite_pairs(np.random.default_rng(3), 6), **alone}
-    margins = dict.fromkeys(pairs, 0.05)
-    assert verdicts_at(pairs, margins, SUITE, share_ratio=0.2)[PARTS[0]].outcome is Outcome.SUSPECT
-    assert verdicts_at(alone, margins, SUITE, share_ratio=0.2)[PARTS[0]].outcome is Outcome.REGRESSED
-    assert verdicts_at(alone, {PARTS[0]: 0.8}, SUITE, share_ratio=0.2)[PARTS[0]].outcome is not Outcome.SUSPECT
-    quiet = {**suite_pairs(np.random.default_rng(3), 6), PARTS[0]: sides(ratios)}
-    slow = {**quiet, PREFILL: sides([1.20, 1.21, 1.22, 1.19, 1.2, 1.18])}
-    margins = dict.fromkeys(quiet, 0.05)
-    found = [verdicts_at(pairs, margins, SUITE, share_ratio=0.2)[PARTS[0]].outcome for pairs in (quiet, slow)]
-    assert found == [Outcome.SUSPECT, Outcome.REGRESSED]
+    part = PARTS[0]
+    alone = {part: sides([1.30, 1.55, 1.38, 1.62, 1.33, 1.48])}
+    quiet = {**suite_pairs(np.random.default_rng(3), 6), **alone}
+    slow = {**quiet, PREFILL: sides(SLOW)}
+
+    def outcome(pairs: Pairs, margin: float = 0.05) -> Outcome:
+        return verdicts_at(pairs, dict.fromkeys(pairs, margin), SUITE, share_ratio=0.2)[part].outcome
+
+    assert [outcome(pairs) for pairs in (quiet, alone, slow)] == [
+        *(Outcome.SUSPECT, Outcome.REGRESSED, Outcome.REGRESSED),
+    ]
+    assert outcome(alone, 0.8) is not Outcome.SUSPECT
 
 
 def test_what_others_took_of_one_side_makes_no_verdict() -> None:
     """A slowdown, a gain and a pass that the sides' waiting may account for are open; others stay."""
-    slow, same = [1.20, 1.21, 1.22, 1.19, 1.2, 1.18], [1.00, 1.001, 0.999, 1.0, 1.002, 0.998]
     taken = [0.17, 0.18, 0.19, 0.18, 0.17, 0.18]
-    assert verdict(slow, lost={PREFILL: taken}).outcome is Outcome.INCONCLUSIVE
-    assert verdict(same, lost={PREFILL: [-each for each in taken]}).outcome is Outcome.INCONCLUSIVE
-    assert (
-        verdict([1 / each for each in slow], lost={PREFILL: [-each for each in taken]}).outcome is not Outcome.IMPROVED
-    )
-    assert verdict(slow, lost={PREFILL: [0.01, -0.01, 0.02, -0.02, 0.0, 0.01]}).outcome is Outcome.REGRESSED
+    given = [-each for each in taken]
+    assert verdict(SLOW, lost={PREFILL: taken}).outcome is Outcome.INCONCLUSIVE
+    assert verdict(SAME, lost={PREFILL: given}).outcome is Outcome.INCONCLUSIVE
+    assert verdict([1 / each for each in SLOW], lost={PREFILL: given}).outcome is not Outcome.IMPROVED
+    assert verdict(SLOW, lost={PREFILL: [0.01, -0.01, 0.02, -0.02, 0.0, 0.01]}).outcome is Outcome.REGRESSED
 
 
 def test_the_reason_says_estimate_interval_margin_pairs_and_what_would_decide() -> None:
-    """An open case says what it is within, and how many pairs more would decide it."""
     found = paired_reason(verdict([1.00, 1.03, 0.97, 1.02, 0.98, 1.01]), 0.02)
     assert found == "+0.1 % (-3.6 % to +4.0 %), margin 2 %, 6 pairs; within +4.0 %; about 20 more pairs would decide"
-    found = paired_reason(verdict([1.06, 1.20, 1.05, 1.14, 1.22, 1.08]), 0.02)
+    found = paired_reason(verdict(LOOKS_SLOWER), 0.02)
     assert found.startswith("+12.3 % (+")
     assert "; looks slower, not proven; about " in found
     assert "all pairs are alike" in paired_reason(verdict([1.5] * 20), 0.02)
-    assert "margin 80 %, for it is a small part of its step, 6 pairs" in paired_reason(
-        verdict([1.00, 1.03, 0.97, 1.02, 0.98, 1.01], margin=0.8), 0.02
-    )
+    wide = verdict([1.00, 1.03, 0.97, 1.02, 0.98, 1.01], margin=0.8)
+    assert "margin 80 %, for it is a small part of its step, 6 pairs" in paired_reason(wide, 0.02)
 
 
 class Recorded:
@@ -194,7 +192,7 @@ class Recorded:
         return compare_in_looks(self, dict.fromkeys(self.pairs, 0.02), SUITE, **options)  # type: ignore[arg-type]
 
 
-GROSS = [1.20, 1.21, 1.22, 1.19, 1.2, 1.18] * 30
+GROSS = SLOW * 30
 OPEN = [1.00, 1.06, 0.94, 1.08, 0.93, 1.01] * 30
 
 
@@ -220,7 +218,7 @@ def test_a_question_is_looked_at_until_it_is_decided_or_the_budget_ends(
 
 def test_a_run_that_would_end_suspect_or_has_too_few_pairs_takes_more_once() -> None:
     """It is extended beyond its budget once; what is open and looks no slower is not."""
-    run = Recorded({PREFILL: sides([1.06, 1.20, 1.05, 1.14, 1.22, 1.08] * 4)}, n_budget=7, n_extra=11)
+    run = Recorded({PREFILL: sides(LOOKS_SLOWER * 4)}, n_budget=7, n_extra=11)
     assert run.judged()[PREFILL].n_pairs == run.looks[-1][0]
     assert run.looks[:3] == [(6, False), (7, False), (11, True)]
     run = Recorded({PREFILL: sides(OPEN)}, n_budget=7)
@@ -258,7 +256,7 @@ def test_disturbed_pairs_show_what_is_slower_whatever_others_took(
 
 def test_a_part_keeps_a_run_going_where_it_is_worth_it_and_can_be_decided() -> None:
     """An open part that is too small, or that no affordable number of pairs decides, is no reason for a look."""
-    pairs = {PREFILL: sides([1.00, 1.001, 0.999, 1.0, 1.002, 0.998] * 30), PARTS[0]: sides(OPEN)}
+    pairs = {PREFILL: sides(SAME * 30), PARTS[0]: sides(OPEN)}
     for options, n_looks in (
         ({}, 7),
         ({"is_worth_it": lambda case_id: case_id != PARTS[0]}, 1),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -67,18 +68,19 @@ def test_a_phase_of_ones_own_is_ones_own(tmp_path: Path) -> None:
     assert [group.name for group in read_run(write_run(run, tmp_path)).groups] == ["own"]
 
 
-def test_what_is_no_reference_is_refused(tmp_path: Path) -> None:
-    """An interrupted run, a slowed one, and one in pairs are refused with the reason; others are accepted."""
-    run = read_run(write_run(replace(RUN, is_interrupted=True), tmp_path))
-    with pytest.raises(BaselineError, match="was interrupted, and is no reference"):
-        require_reference(run)
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"is_interrupted": True}, "was interrupted, and is no reference"),
+        ({"is_injected": True}, "slowed down on purpose"),
+        ({"against": "/lib/old"}, "in pairs against /lib/old, and is no reference; run without --against"),
+    ],
+)
+def test_what_is_no_reference_is_refused(tmp_path: Path, changes: dict[str, Any], told: str) -> None:
     require_reference(read_run(write_run(RUN, tmp_path)))
-    run = read_run(write_run(replace(RUN, is_injected=True), tmp_path))
-    assert run.is_injected
-    with pytest.raises(BaselineError, match="slowed down on purpose"):
-        require_reference(run)
-    run = read_run(write_run(replace(RUN, against="/lib/old"), tmp_path))
-    with pytest.raises(BaselineError, match="in pairs against /lib/old, and is no reference; run without --against"):
+    run = read_run(write_run(replace(RUN, **changes), tmp_path))
+    assert run.is_injected is ("is_injected" in changes)
+    with pytest.raises(BaselineError, match=told):
         require_reference(run)
 
 

@@ -58,7 +58,6 @@ def test_single_nights_and_small_changes_are_no_step() -> None:
 
 @pytest.mark.parametrize("times_ns", [[], [5e6] * 60, [5e6] * 13])
 def test_nights_that_are_all_alike_have_no_step(times_ns: list[float]) -> None:
-    """No night, equal nights and too few of them are no error."""
     assert find_steps(times_ns) == ()
 
 
@@ -98,7 +97,6 @@ def test_what_is_no_time_is_no_night(bad_ns: float) -> None:
 
 
 def cheapest(logs: list[float], penalty: float, least: int) -> float:
-    """Return what the best levels cost, by trying each beginning of each last level."""
     array = np.array(logs)
 
     @cache

@@ -138,13 +138,11 @@ def test_what_the_engine_has_one_value_of_is_refused_otherwise() -> None:
 
 
 def test_a_known_class_gives_an_architecture() -> None:
-    """A class of the families that the suite knows is no model of metadata alone."""
     config = {**_GEMMA, "architectures": ["LlamaForCausalLM"], "head_dim": 288}
     assert isinstance(spec_of_config(config), Architecture)
 
 
 def test_biases_and_an_output_matrix_are_wanted_where_a_config_says_so() -> None:
-    """What a file may lack is asked for by the config's own words."""
     config = {**_GEMMA, "architectures": ["SeedOssForCausalLM"], "attention_bias": True, "tie_word_embeddings": False}
     assert set(_spec(config).wanted) == {"output.weight", "attn_q.bias", "attn_k.bias", "attn_v.bias"}
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import struct
 from pathlib import Path
+from typing import Any
 
 import gguf
 import numpy as np
@@ -18,6 +19,15 @@ def _string(text: str) -> bytes:
 def _file(path: Path, *, keys: bytes = b"", n_keys: int = 0, tensors: bytes = b"", n_tensors: int = 0) -> Path:
     path.write_bytes(b"GGUF" + struct.pack("<IQQ", 3, n_tensors, n_keys) + keys + tensors)
     return path
+
+
+def _written(writer: gguf.GGUFWriter, **tensors: np.ndarray) -> None:
+    for name, values in tensors.items():
+        writer.add_tensor(name, values)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
 
 
 def _tensor(n_dimensions: int = 1, ne: int = 32, kind: int = 0) -> bytes:
@@ -38,12 +48,7 @@ def written(tmp_path: Path) -> Path:
     writer.add_string("k.string", "été")
     writer.add_array("k.strings", ["a", "bc", ""])
     writer.add_array("k.integers", [1, 2, 3])
-    writer.add_tensor("first", np.zeros((3, 32), dtype=np.float32))
-    writer.add_tensor("second", np.zeros(5, dtype=np.float16))
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
+    _written(writer, first=np.zeros((3, 32), dtype=np.float32), second=np.zeros(5, dtype=np.float16))
     return tmp_path / "all.gguf"
 
 
@@ -115,54 +120,37 @@ def test_other_versions_are_refused(tmp_path: Path, version: bytes, message: str
         read_header(path)
 
 
-@pytest.mark.parametrize(
-    ("tensor", "message"),
-    [
-        (_tensor(n_dimensions=9), "tensor 't' has 9 dimensions, expected 1 to 4"),
-        (_tensor(kind=99), "tensor 't' has ggml type 99"),
-        (_tensor(ne=33, kind=2), "rows of 33 values, expected a multiple of Q4_0's block of 32"),
-    ],
-)
-def test_damaged_tensors_are_refused(tmp_path: Path, tensor: bytes, message: str) -> None:
-    with pytest.raises(GgufError, match=message):
-        read_header(_file(tmp_path / "damaged.gguf", tensors=tensor, n_tensors=1))
-
-
-def test_tensors_that_share_bytes_are_refused(tmp_path: Path) -> None:
-    """Both tensors are named, with where the one ends and the other begins; a name that stands twice is refused too."""
-    rows = (("a", 0), ("b", 64))
-    table = b"".join(_string(name) + struct.pack("<IQIQ", 1, 32, 0, offset) for name, offset in rows)
-    with pytest.raises(GgufError, match="tensor 'a' ends at byte 128 of the data, 'b' begins at 64"):
-        read_header(_file(tmp_path / "overlap.gguf", tensors=table, n_tensors=2))
-    with pytest.raises(GgufError, match="it has tensor 't' twice"):
-        read_header(_file(tmp_path / "double.gguf", tensors=2 * _tensor(), n_tensors=2))
-
-
 def test_any_power_of_two_is_an_alignment(tmp_path: Path) -> None:
     """A file whose data is aligned to eight bytes is read, where 32 of them are usual."""
     path = tmp_path / "eight.gguf"
     writer = gguf.GGUFWriter(path, "llama")
     writer.add_custom_alignment(8)
-    for name in ("first", "second"):
-        writer.add_tensor(name, np.zeros(2, dtype=np.float32))
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
+    _written(writer, first=np.zeros(2, dtype=np.float32), second=np.zeros(2, dtype=np.float32))
     assert [each.offset_bytes for each in read_header(path).tensors] == [0, 8]
 
 
-def test_damaged_metadata_is_refused(tmp_path: Path) -> None:
-    """A value of unknown kind, an absurd length and an impossible alignment are refused, at once."""
-    unknown = _string("k") + struct.pack("<I", 77)
-    with pytest.raises(GgufError, match="metadata of unknown kind 77"):
-        read_header(_file(tmp_path / "kind.gguf", keys=unknown, n_keys=1))
-    endless = _string("k") + struct.pack("<IIQ", 9, 4, 2**62)
-    with pytest.raises(GgufError, match="its header goes on after"):
-        read_header(_file(tmp_path / "long.gguf", keys=endless, n_keys=1))
-    double = 2 * (_string("k") + struct.pack("<IB", 7, 1))
-    with pytest.raises(GgufError, match="its metadata has 'k' twice"):
-        read_header(_file(tmp_path / "double.gguf", keys=double, n_keys=2))
-    alignment = _string("general.alignment") + struct.pack("<II", 4, 0)
-    with pytest.raises(GgufError, match=r"general\.alignment is 0, expected a positive power of 2"):
-        read_header(_file(tmp_path / "alignment.gguf", keys=alignment, n_keys=1))
+#: Two tensors of 128 bytes, of which the second begins within the first.
+_OVERLAPPING = b"".join(_string(name) + struct.pack("<IQIQ", 1, 32, 0, at) for name, at in (("a", 0), ("b", 64)))
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        ({"tensors": _tensor(n_dimensions=9)}, "tensor 't' has 9 dimensions, expected 1 to 4"),
+        ({"tensors": _tensor(kind=99)}, "tensor 't' has ggml type 99"),
+        ({"tensors": _tensor(ne=33, kind=2)}, "rows of 33 values, expected a multiple of Q4_0's block of 32"),
+        ({"tensors": 2 * _tensor(), "n_tensors": 2}, "it has tensor 't' twice"),
+        ({"tensors": _OVERLAPPING, "n_tensors": 2}, "tensor 'a' ends at byte 128 of the data, 'b' begins at 64"),
+        ({"keys": _string("k") + struct.pack("<I", 77)}, "metadata of unknown kind 77"),
+        ({"keys": _string("k") + struct.pack("<IIQ", 9, 4, 2**62)}, "its header goes on after"),
+        ({"keys": 2 * (_string("k") + struct.pack("<IB", 7, 1)), "n_keys": 2}, "its metadata has 'k' twice"),
+        (
+            {"keys": _string("general.alignment") + struct.pack("<II", 4, 0)},
+            "general.alignment is 0, expected a positive power of 2",
+        ),
+    ],
+)
+def test_what_is_damaged_is_refused_at_once(tmp_path: Path, damage: dict[str, Any], message: str) -> None:
+    counts = {"n_keys": 1 if "keys" in damage else 0, "n_tensors": 1 if "tensors" in damage else 0}
+    with pytest.raises(GgufError, match=message):
+        read_header(_file(tmp_path / "damaged.gguf", **{**counts, **damage}))

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -58,18 +59,20 @@ def test_both_layouts_of_latent_attention_are_read(
     assert read_gguf(path).architecture == architecture
 
 
-def _write(path: Path, architecture: str, values: dict[str, int | str]) -> Path:
-    writer = gguf.GGUFWriter(path, architecture)
-    for key, value in values.items():
-        if isinstance(value, int):
-            writer.add_uint32(key, value)
-        else:
-            writer.add_string(key, value)
-    writer.add_tensor("token_embd.weight", np.zeros((384, 256), dtype=np.float32))
+def _written(writer: gguf.GGUFWriter, *tensors: TensorSpec) -> None:
+    for each in tensors:
+        writer.add_tensor(each.name, np.zeros(each.ne[::-1], dtype=np.float32))
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
     writer.close()
+
+
+def _write(path: Path, architecture: str, values: dict[str, int | str]) -> Path:
+    writer = gguf.GGUFWriter(path, architecture)
+    for key, value in values.items():
+        getattr(writer, "add_uint32" if isinstance(value, int) else "add_string")(key, value)
+    _written(writer, TensorSpec(name="token_embd.weight", ne=(256, 384)))
     return path
 
 
@@ -112,12 +115,8 @@ def test_tensors_without_a_place_are_named(tiny: Callable[..., Architecture], tm
     writer = gguf.GGUFWriter(path, name)
     for key, value in hyperparameters(tiny()).items():
         getattr(writer, "add_float32" if isinstance(value, float) else "add_uint32")(f"{name}.{key}", value)
-    for each in (*tensor_specs(tiny()), *(TensorSpec(name=f"{part}.1.weight", ne=(8,)) for part in ("v", "a", "mm"))):
-        writer.add_tensor(each.name, np.zeros(each.ne[::-1], dtype=np.float32))
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
+    others = (TensorSpec(name=f"{part}.1.weight", ne=(8,)) for part in ("v", "a", "mm"))
+    _written(writer, *tensor_specs(tiny()), *others)
     told = rf"3 of its \d+ tensors have no place in {name} \(v.1.weight, a.1.weight, mm.1.weight\)"
     with pytest.raises(GgufError, match=told):
         read_gguf(path)
@@ -160,27 +159,30 @@ def test_an_architecture_that_is_not_known_is_not_described(tmp_path: Path) -> N
     assert "\n" not in str(caught.value)
 
 
-def test_tensors_must_match_the_metadata(tiny: Callable[..., Architecture], tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (b"blk.3.ffn_up.weight", b"blk.3.ffn_xx.weight", "lacks tensor 'blk.3.ffn_up.weight', which its metadata dem"),
+        (
+            *(b"llama.feed_forward_length\x04\0\0\0\0\x02", b"llama.feed_forward_length\x04\0\0\0\0\x01"),
+            "is (256, 512), its metadata demands (256, 256)",
+        ),
+        (
+            *(b"llama.block_count\x04\0\0\0\x09", b"llama.block_count\x04\0\0\0\x08"),
+            "has tensor 'blk.8.attn_norm.weight', its metadata says 8 layers",
+        ),
+        (
+            *(b"llama.attention.head_count_kv\x04\0\0\0\x02", b"llama.attention.head_count_kv\x04\0\0\0\x03"),
+            "n_kv_heads is 3, expected a divisor of n_heads",
+        ),
+    ],
+    ids=["name", "width", "depth", "heads"],
+)
+def test_tensors_must_match_the_metadata(
+    tiny: Callable[..., Architecture], tmp_path: Path, old: bytes, new: bytes, message: str
+) -> None:
     path = tmp_path / "tiny.gguf"
     write_synthetic(tiny(), "f16", path)
-    whole = path.read_bytes()
-    path.write_bytes(whole.replace(b"blk.3.ffn_up.weight", b"blk.3.ffn_xx.weight"))
-    with pytest.raises(GgufError, match=r"lacks tensor 'blk\.3\.ffn_up\.weight', which its metadata demands"):
-        read_gguf(path)
-    path.write_bytes(
-        whole.replace(b"llama.feed_forward_length\x04\0\0\0\0\x02", b"llama.feed_forward_length\x04\0\0\0\0\x01")
-    )
-    with pytest.raises(GgufError, match=r"is \(256, 512\), its metadata demands \(256, 256\)"):
-        read_gguf(path)
-    path.write_bytes(whole.replace(b"llama.block_count\x04\0\0\0\x09", b"llama.block_count\x04\0\0\0\x08"))
-    with pytest.raises(GgufError, match=r"has tensor 'blk\.8\.attn_norm\.weight', its metadata says 8 layers"):
-        read_gguf(path)
-
-
-def test_contradictions_name_the_file(tiny: Callable[..., Architecture], tmp_path: Path) -> None:
-    path = tmp_path / "tiny.gguf"
-    write_synthetic(tiny(), "f16", path)
-    key = b"llama.attention.head_count_kv\x04\0\0\0"
-    path.write_bytes(path.read_bytes().replace(key + b"\x02", key + b"\x03"))
-    with pytest.raises(GgufError, match="n_kv_heads is 3, expected a divisor of n_heads"):
+    path.write_bytes(path.read_bytes().replace(old, new))
+    with pytest.raises(GgufError, match=re.escape(message)):
         read_gguf(path)

@@ -16,7 +16,6 @@ def _shape(name: str) -> ModelShape:
 
 
 def test_an_architecture_has_a_shape() -> None:
-    """The shape of a model that the suite knows itself has its tensors and its dimensions."""
     architecture = find("qwen3-0.6b")
     shape = shape_of(architecture)
     assert shape.tensors == tensor_specs(architecture)
@@ -93,7 +92,6 @@ def test_a_missing_dimension_is_named() -> None:
 
 
 def test_cut_leading_layers_are_not_more_than_all() -> None:
-    """A model with dense layers at its beginning keeps no more of them than it has layers."""
     one = _shape("deepseek-v3").with_layers(1)
     assert one.integer("leading_dense_block_count") == 1
     assert isinstance(find("deepseek-v2-lite"), Architecture)

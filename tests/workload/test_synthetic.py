@@ -30,7 +30,6 @@ _UNDECODABLE = ("Q1_0", "Q2_0")
 @pytest.mark.parametrize("name", [each.name for each in GGML_TYPES.values() if each.is_weight])
 @pytest.mark.parametrize("n_values", [256, 4096])
 def test_values_have_the_wanted_spread(name: str, n_values: int) -> None:
-    """Rows of any type decode to finite values around 0 with about the deviation that was asked for."""
     deviation = n_values**-0.5
     random = np.random.default_rng(1)
     rows = random_rows(GGML_TYPES[name], 64, n_values, deviation=deviation, random=random)
@@ -72,7 +71,6 @@ def test_every_architecture_decodes(decode: Decode, tmp_path: Path, name: str) -
 
 @pytest.mark.parametrize("quantization", ["q8_0", "f16", "q4_k_m", "q4_0"])
 def test_the_reference_model_decodes_whole(decode: Decode, tmp_path: Path, quantization: str) -> None:
-    """SmolLM2-135M decodes at its full depth in the usual quantisations."""
     path = tmp_path / "whole.gguf"
     write_synthetic(find("smollm2-135m"), quantization, path)
     (found,) = decode(path)
@@ -80,7 +78,6 @@ def test_the_reference_model_decodes_whole(decode: Decode, tmp_path: Path, quant
 
 
 def test_every_quantization_decodes(decode: Decode, tiny: Callable[..., Architecture], tmp_path: Path) -> None:
-    """Every accepted quantisation of a small architecture gives finite logits of a sensible spread."""
     architecture = tiny()
     paths = [tmp_path / f"{quantization}.gguf" for quantization in quantizations()]
     for path in paths:
@@ -93,7 +90,6 @@ def test_every_quantization_decodes(decode: Decode, tiny: Callable[..., Architec
 def test_every_family_decodes(
     decode: Decode, tiny: Callable[..., Architecture], tmp_path: Path, gguf_architecture: str
 ) -> None:
-    """A small architecture of each family decodes with a mixture of types."""
     architecture = tiny(gguf_architecture)
     path = tmp_path / "tiny.gguf"
     write_synthetic(architecture, "q4_k_m", path)
@@ -105,21 +101,21 @@ def test_every_family_decodes(
 _UNDECODED = ("tiny-eagle3", "tiny-dflash", "tiny-t5", "tiny-t5encoder")
 
 
-@pytest.mark.parametrize("name", ["tiny-mamba2", "tiny-gpt-oss", "tiny-deepseek32", "tiny-rwkv7"])
-def test_other_architectures_decode(decode: Decode, tmp_path: Path, name: str) -> None:
-    """State spaces, experts, sparse attention and recurrent networks give finite logits of a sensible spread."""
-    _decodes(decode, tmp_path, name)
+#: State spaces, experts, sparse attention and recurrent networks.
+_USUAL = ("tiny-mamba2", "tiny-gpt-oss", "tiny-deepseek32", "tiny-rwkv7")
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("name", [each for each in tiny_names() if each not in _UNDECODED])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(each, marks=() if each in _USUAL else pytest.mark.long)
+        for each in tiny_names()
+        if each not in _UNDECODED
+    ],
+)
 def test_every_tiny_model_decodes(decode: Decode, tmp_path: Path, name: str) -> None:
     """The smallest model of each architecture loads in llama.cpp and gives finite logits."""
-    _decodes(decode, tmp_path, name)
-
-
-def _decodes(decode: Decode, folder: Path, name: str) -> None:
-    path = folder / f"{name}.gguf"
+    path = tmp_path / f"{name}.gguf"
     write_synthetic(find_model(name), "q8_0", path)
     (found,) = decode(path, flash_attention=name != "tiny-plm")
     assert found["finite"]
@@ -137,12 +133,15 @@ def test_states_decay(tmp_path: Path) -> None:
 
 
 def test_equal_requests_give_equal_bytes(tiny: Callable[..., Architecture], tmp_path: Path) -> None:
+    """The last tensor is whole."""
     paths = [tmp_path / name for name in ("a.gguf", "b.gguf", "c.gguf")]
     for path, seed in zip(paths, (0, 0, 1), strict=True):
         write_synthetic(tiny(), "q4_k_m", path, seed=seed)
     first, second, other = (path.read_bytes() for path in paths)
     assert first == second
     assert first != other
+    last = read_header(paths[0]).tensors[-1]
+    assert np.isfinite(np.frombuffer(first[-last.size_bytes :], dtype=np.float32)).all()
 
 
 def test_the_file_is_what_the_gguf_package_reads(tiny: Callable[..., Architecture], tmp_path: Path) -> None:
@@ -157,15 +156,6 @@ def test_the_file_is_what_the_gguf_package_reads(tiny: Callable[..., Architectur
     router = tensors["blk.0.ffn_gate_inp.weight"]
     assert len(np.unique(router, axis=0)) == len(router) == 6
     assert np.allclose(tensors["blk.0.attn_norm.weight"], 1.0, atol=0.06)
-
-
-def test_the_last_tensor_is_whole(tiny: Callable[..., Architecture], tmp_path: Path) -> None:
-    path = tmp_path / "tiny.gguf"
-    write_synthetic(tiny(), "q8_0", path)
-    last = read_header(path).tensors[-1]
-    with path.open("rb") as file:
-        file.seek(-last.size_bytes, os.SEEK_END)
-        assert np.isfinite(np.frombuffer(file.read(), dtype=np.float32)).all()
 
 
 def test_an_unknown_quantization_writes_nothing(tiny: Callable[..., Architecture], tmp_path: Path) -> None:
@@ -185,7 +175,6 @@ def test_an_unwritable_place_is_one_line(tiny: Callable[..., Architecture], tmp_
 def test_a_full_disk_leaves_nothing(
     tiny: Callable[..., Architecture], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """When the disk fills up, the old file stays, no half-written one does, and the error says why."""
     path = tmp_path / "tiny.gguf"
     path.write_bytes(b"old")
 
@@ -197,9 +186,6 @@ def test_a_full_disk_leaves_nothing(
         write_synthetic(tiny(), "q8_0", path)
     assert [each.name for each in tmp_path.iterdir()] == ["tiny.gguf"]
     assert path.read_bytes() == b"old"
-
-
-# ---- the vocabulary --------------------------------------------------------------------------------------------------
 
 
 def test_a_vocabulary_has_its_size_and_no_token_twice() -> None:

@@ -63,9 +63,10 @@ mux)
   ;;
 channel)
   script=$(while read -r text; do printf '%s' "$text" | base64 -d; done <"$d/script.$n")
+  exec 7<>"$d/in.$n" # what is written into a pipe that nobody has open is lost, and a script may end before relay begins
   {
     part relay <>"$d/in.$n" 3>&- | {
-      sh -c "$script" 2>&3 3>&- 8>&- 9>&-
+      sh -c "$script" 2>&3 3>&- 7>&- 8>&- 9>&-
       echo $? >"$d/status.$n"
       echo c 1<>"$d/in.$n"
     } | part pump o 3>&-

@@ -6,8 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from perfsuite.device.conditions import Conditions
-from perfsuite.device.doctor.examination import examine
-from perfsuite.device.doctor.gathering import Facts, Finding, SuiteState
+from perfsuite.device.doctor.gathering import Facts, SuiteState
 from perfsuite.device.profile import find_profile
 from perfsuite.device.reach import Reach
 from perfsuite.device.setup.needs import Installed
@@ -58,14 +57,3 @@ def facts(*lines: str, conditions: Conditions | None = None, profile: Any = None
         "model_bytes": 800_000_000,
     }
     return Facts(**{**usual, **changed})
-
-
-def found(what: str, *lines: str, **changed: Any) -> Finding:
-    """Return what a check of that name finds in the facts."""
-    (finding,) = (each for each in examine(facts(*lines, **changed)) if each.what == what)
-    return finding
-
-
-def grades(*lines: str, **changed: Any) -> dict[str, str]:
-    """Return how bad each finding is, by what it is about."""
-    return {each.what: each.grade.value for each in examine(facts(*lines, **changed))}

@@ -11,6 +11,5 @@ from ...farm_daemons import Farm, running_farm
 
 @pytest.fixture(scope="package")
 def farm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Farm]:
-    """Return a farm that is running."""
     with running_farm(tmp_path_factory.mktemp("farm")) as running:
         yield running

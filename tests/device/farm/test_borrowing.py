@@ -29,7 +29,6 @@ pytest.importorskip("yaml", reason="labgrid, which brings PyYAML, is not install
 
 
 def environment(*resources: str) -> Any:
-    """Return a client whose place has these resources."""
     return Printer("targets:\n  b:\n    resources:\n" + "".join(f"    - {each}\n" for each in resources))
 
 
@@ -58,7 +57,6 @@ def test_the_address_of_the_place_takes_the_place_of_the_profile_s() -> None:
     ],
 )
 def test_a_place_that_says_no_address_is_refused(resources: list[str], told: str) -> None:
-    """None, several, and such as would be an option of ssh."""
     with pytest.raises(DeviceError, match=told):
         place_reach(environment(*resources), "b", Reach())
 
@@ -79,17 +77,14 @@ class Run:
             )
 
     def prints(self, pattern: str) -> re.Match[str]:
-        """Wait for a line."""
         found = awaited(lambda: re.search(pattern, self.log.read_text()), LIMIT_S)
         assert isinstance(found, re.Match)
         return found
 
     def got(self) -> str:
-        """Wait until it has a board; return its place."""
         return self.prints(r"got (\S+) ")[1]
 
     def end(self) -> int:
-        """Let it end by itself."""
         self.process.communicate(timeout=LIMIT_S)
         return self.process.returncode
 
@@ -98,7 +93,6 @@ Start = Callable[..., Run]
 
 
 def refusal(farm: Farm, kind: str, reach: Reach = Reach(), **asked: Any) -> str:  # noqa: B008 -- it is frozen
-    """Return the line with which a run is refused a board, before it has one."""
     with (
         pytest.raises(PerfsuiteError) as refused,
         borrowed_board(kind, reach, farm_request(farm.coordinator, **asked), tell=print),
@@ -109,7 +103,6 @@ def refusal(farm: Farm, kind: str, reach: Reach = Reach(), **asked: Any) -> str:
 
 @pytest.fixture
 def start(farm: Farm, tmp_path: Path) -> Iterator[Start]:
-    """Start runs, which are ended with the test."""
     runs: list[Run] = []
 
     def begin(kind: str, *options: str) -> Run:
@@ -141,7 +134,6 @@ def test_a_board_is_reached_as_its_place_says(farm: Farm) -> None:
 
 @pytest.mark.long
 def test_two_runs_of_one_user_have_a_board_one_after_the_other(farm: Farm, start: Start) -> None:
-    """The second run waits, says which run has the board, and gets it only when the first has ended."""
     farm.add_board("single")
     first = start("single")
     first.got()
@@ -156,7 +148,6 @@ def test_two_runs_of_one_user_have_a_board_one_after_the_other(farm: Farm, start
 
 @pytest.mark.long
 def test_two_boards_of_a_kind_are_had_side_by_side(farm: Farm, start: Start) -> None:
-    """A pool of two gives each of two runs a board of its own at the same time."""
     pool = {farm.add_board("pool"), farm.add_board("pool")}
     runs = [start("pool"), start("pool")]
     assert {run.got() for run in runs} == pool
@@ -169,7 +160,6 @@ def test_two_boards_of_a_kind_are_had_side_by_side(farm: Farm, start: Start) -> 
     ("how", "status"), [("success", 0), ("failure", 1), ("SIGINT", -signal.SIGINT), ("SIGTERM", -signal.SIGTERM)]
 )
 def test_a_board_is_given_back_however_a_run_ends(farm: Farm, start: Start, how: str, status: int) -> None:
-    """Success, an exception, Ctrl-C and a request to terminate leave the place unlocked and unreserved."""
     place = farm.add_board(f"end_{how.lower()}")
     run = start(f"end_{how.lower()}", *(["--fail"] if how == "failure" else []))
     run.got()
@@ -180,23 +170,14 @@ def test_a_board_is_given_back_however_a_run_ends(farm: Farm, start: Start, how:
 
 
 @pytest.mark.long
-def test_a_supervisor_gives_the_board_of_a_killed_run_back(farm: Farm, start: Start) -> None:
-    """After kill -9 the place is free within seconds, and the supervisor has ended."""
-    place = farm.add_board("killed")
-    run = start("killed")
-    supervisor = int(run.prints(r"got \S+ (\d+) ")[1])
-    run.process.kill()
-    awaited(lambda: farm.is_free(place), 10)
-    awaited(lambda: not _is_running(supervisor))
-
-
-@pytest.mark.long
-def test_what_ends_a_run_and_its_supervisor_at_once_leaves_no_lock(farm: Farm, start: Start) -> None:
+@pytest.mark.parametrize("is_asked", [False, True])
+def test_a_supervisor_gives_the_board_of_an_ended_run_back(farm: Farm, start: Start, is_asked: bool) -> None:
     """A job that is ended asks all of its processes to terminate; the supervisor heeds that only when it is done."""
-    place = farm.add_board("ended")
-    run = start("ended")
+    place = farm.add_board(f"ended{is_asked}")
+    run = start(f"ended{is_asked}")
     supervisor = int(run.prints(r"got \S+ (\d+) ")[1])
-    subprocess.run(["kill", "-TERM", str(supervisor), str(run.process.pid)], check=True)
+    ended = ["-TERM", str(supervisor), str(run.process.pid)] if is_asked else ["-KILL", str(run.process.pid)]
+    subprocess.run(["kill", *ended], check=True)
     awaited(lambda: farm.is_free(place), 10)
     awaited(lambda: not _is_running(supervisor))
 
@@ -244,13 +225,11 @@ def test_a_supervisor_that_hangs_is_done_without(
 
 
 def refuse(_: object) -> None:
-    """Stand in for a coordinator that is away."""
     raise LinkError("away")
 
 
 @pytest.mark.long
 def test_a_board_that_says_no_address_does_not_take_every_run(farm: Farm, start: Start) -> None:
-    """It is kept while another of its pool is asked for, told, and given back with it."""
     farm.client().call("-p", "dead", "create")
     farm.client().call("-p", "dead", "set-tags", "board=mixed")
     place = farm.add_board("mixed")
@@ -279,7 +258,6 @@ def test_a_place_that_is_avoided_is_taken_where_there_is_no_other(farm: Farm) ->
 
 @pytest.mark.long
 def test_a_board_that_cannot_be_reached_lets_the_next_free_one_go_on(farm: Farm) -> None:
-    """It is set aside by its name, and given back with the other; where there is no other, that is refused."""
     kind, told, looked = "cut", list[str](), list[Reach]()
     both = {farm.add_board(kind), farm.add_board(kind)}
 
@@ -306,7 +284,6 @@ def test_a_board_that_cannot_be_reached_lets_the_next_free_one_go_on(farm: Farm)
 
 
 def test_places_that_cannot_be_had_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One that refuses to be locked, and one that is set aside while another is waited for."""
     client: Any = Client(request=farm_request(), holder=Holder(host="desk", user="ada+1"))
     aside, busy = Place(name="attic-1", holder=client.holder), Place(name="attic-2", token="T")
     monkeypatch.setattr(borrowing, "places", lambda _: (aside, busy))
@@ -341,7 +318,6 @@ def test_a_run_that_is_killed_while_it_waits_leaves_no_reservation(farm: Farm, s
 
 @pytest.mark.long
 def test_a_lock_that_outlives_its_run_is_explained_and_broken_on_request(farm: Farm, start: Start) -> None:
-    """With the supervisor killed as well the next run says who holds the place, waits, and breaks it only if asked."""
     place = farm.add_board("stale")
     dead = start("stale")
     supervisor = int(dead.prints(r"got \S+ (\d+) ")[1])
@@ -362,7 +338,6 @@ def test_a_lock_that_outlives_its_run_is_explained_and_broken_on_request(farm: F
 
 @pytest.mark.long
 def test_the_lock_of_a_run_that_is_alive_here_is_not_broken(farm: Farm, start: Start) -> None:
-    """Asked to break it, the second run names the process to be ended first."""
     place = farm.add_board("alive")
     run = start("alive")
     run.got()
@@ -372,7 +347,6 @@ def test_the_lock_of_a_run_that_is_alive_here_is_not_broken(farm: Farm, start: S
 
 @pytest.mark.long
 def test_a_run_whose_lock_was_broken_says_so(farm: Farm) -> None:
-    """A run that ends without its place having been its own to the end tells it."""
     place, told = farm.add_board("taken"), []
     with borrowed_board("taken", Reach(), farm_request(farm.coordinator), tell=told.append) as board:
         farm.client().call("-p", place, "release-from", board.holder_name)
@@ -381,19 +355,16 @@ def test_a_run_whose_lock_was_broken_says_so(farm: Farm) -> None:
 
 @pytest.mark.long
 def test_a_lock_of_a_person_is_waited_for_and_named(farm: Farm) -> None:
-    """Somebody who locked the place by hand is named as labgrid knows them."""
     place = farm.add_board("byhand")
     farm.client("alice").call("-p", place, "acquire")
     assert f"{place} is locked by alice on desk; wait longer" in refusal(farm, "byhand", wait="0s")
 
 
 def test_a_kind_of_which_there_is_no_board_is_refused(farm: Farm) -> None:
-    """The tag that is missing is named, and nothing is waited for."""
     assert "no place with the tag board=nothing " in refusal(farm, "nothing")
 
 
 def test_a_coordinator_that_is_not_there_is_one_line() -> None:
-    """Nothing is started, and the line says how another one is named."""
     with (
         pytest.raises(LinkError, match=r"coordinator at 127\.0\.0\.1:1 cannot be reached.*--farm=HOST:PORT"),
         borrowed_board("any", Reach(), farm_request("127.0.0.1:1"), tell=print),
@@ -402,7 +373,6 @@ def test_a_coordinator_that_is_not_there_is_one_line() -> None:
 
 
 def test_a_refusal_of_grpc_s_is_a_coordinator_that_is_away(farm: Farm, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A call whose connection is refused says how another coordinator is named."""
     told = "labgrid.remote.client: failed to connect to all addresses; Connection refused"
     done = subprocess.CompletedProcess((), 1, "", told)
     monkeypatch.setattr(subprocess, "run", lambda *_, **__: done)
@@ -422,7 +392,6 @@ def test_a_place_that_stays_locked_is_not_said_to_be_free(farm: Farm, monkeypatc
 
 @pytest.mark.long
 def test_a_coordinator_that_goes_away_in_the_middle_costs_no_run(tmp_path: Path) -> None:
-    """The run ends as it would have; that its board could not be given back is reported in one line."""
     told: list[str] = []
     with running_farm(tmp_path) as farm:
         farm.add_board("orphan")
@@ -435,7 +404,6 @@ def test_a_coordinator_that_goes_away_in_the_middle_costs_no_run(tmp_path: Path)
 
 @pytest.mark.long
 def test_a_coordinator_that_goes_away_while_a_run_waits_is_one_line(tmp_path: Path) -> None:
-    """The run that waits ends with what it cannot reach, and no traceback."""
     with running_farm(tmp_path) as farm:
         place = farm.add_board("gone")
         farm.client("alice").call("-p", place, "acquire")
@@ -448,15 +416,6 @@ def test_a_coordinator_that_goes_away_while_a_run_waits_is_one_line(tmp_path: Pa
         run.process.communicate()
     assert "cannot be reached" in found
     assert "Traceback" not in run.log.read_text()
-
-
-@pytest.mark.long
-def test_a_place_without_a_network_service_is_refused_and_given_back(farm: Farm) -> None:
-    """A place that says no address is no board to measure on, and is not kept."""
-    farm.client().call("-p", "bare", "create")
-    farm.client().call("-p", "bare", "set-tags", "board=bare")
-    assert "place bare has 0 resources of the kind NetworkService" in refusal(farm, "bare")
-    assert farm.is_free("bare")
 
 
 def _is_running(pid: int) -> bool:

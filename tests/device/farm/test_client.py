@@ -18,7 +18,6 @@ from ...sys_trees import FIELD
 
 
 def test_a_name_tells_which_run_it_is_and_since_when() -> None:
-    """Host, process and time are read back from what labgrid lists; two names of one process differ."""
     told = holder_named(new_holder().name)
     assert told.pid == os.getpid()
     assert told.is_alive_here
@@ -47,7 +46,6 @@ def test_a_run_whose_process_is_gone_is_dead() -> None:
 
 
 def test_a_person_is_named_as_they_are() -> None:
-    """A lock that was taken by hand has no process."""
     told = holder_named("desk/alice")
     assert told.text == "alice on desk"
     assert told.pid is None
@@ -56,7 +54,6 @@ def test_a_person_is_named_as_they_are() -> None:
 
 @pytest.mark.parametrize("named", ["farm", "farm.example.org:20408", "127.0.0.1", "[::1]:20408", "10.0.0.1:1"])
 def test_a_coordinator_is_a_host_with_or_without_a_port(named: str) -> None:
-    """Names and addresses are taken as labgrid takes them."""
     assert farm_request(named).coordinator == named
 
 
@@ -84,7 +81,6 @@ def test_a_length_has_a_unit(told: str, wanted_s: float) -> None:
 
 @pytest.mark.parametrize("told", ["", "-1", "1d", "inf", "nan", "1h30m", "٣s", "1e3", " 1s", "9" * 400])
 def test_what_is_no_length_is_none(told: str) -> None:
-    """Nothing is guessed, and nothing is without an end."""
     assert length_s(told) is None
 
 
@@ -124,13 +120,10 @@ Reservation 'KZDSTHQWBP':
 
 
 class Printer:
-    """A client that prints what it is given."""
-
     def __init__(self, printed: str) -> None:
         self.printed = printed
 
     def call(self, *_: str) -> str:
-        """Return it, whatever is called."""
         return self.printed
 
 
@@ -144,7 +137,6 @@ def test_places_are_read_whatever_their_comments_hold() -> None:
 
 
 def test_places_are_read() -> None:
-    """Names, tags, holder and token are there; what is not there is None."""
     client: Any = Printer(PLACES)
     first, second = places(client)
     assert (first.name, second.name) == ("board-1", "it's")
@@ -156,7 +148,6 @@ def test_places_are_read() -> None:
 
 
 def test_reservations_are_read() -> None:
-    """Token, owner and state are there; a farm without any prints nothing."""
     (only,) = parsed_reservations(RESERVATIONS)
     assert (only.token, only.owner.name, only.state) == ("KZDSTHQWBP", "desk/me+1", "allocated")
     assert parsed_reservations("") == ()

@@ -82,12 +82,10 @@ def test_power_is_read_directly_or_as_voltage_and_current() -> None:
     ],
 )
 def test_the_fast_processors_of_five_boards(tree: str, big: tuple[int, ...], tmp_path: Path) -> None:
-    """Small processors are left out; where all are alike, none is named."""
     assert big_processors(clusters(surveyed(tree, tmp_path))) == big
 
 
 def test_capacities_tell_more_than_clocks() -> None:
-    """Where the kernel tells capacities, they decide: a slow design may have a high clock."""
     found = clusters(
         readings(
             "/sys/devices/system/cpu/cpufreq/policy0/related_cpus = 0 1",
@@ -116,7 +114,6 @@ _CAPACITIES = [f"/sys/devices/system/cpu/cpu{cpu}/cpu_capacity = {1024 if cpu > 
 def test_without_control_of_clocks_kinds_are_told_apart(
     told: list[str], expected: list[tuple[int, ...]], big: tuple[int, ...]
 ) -> None:
-    """Where the kernel has no control of clocks, its capacities or the designs tell which processors are alike."""
     found = clusters(readings("/sys/devices/system/cpu/online = 0-6", *told))
     assert [(each.processors, each.path) for each in found] == [(each, None) for each in expected]
     assert big_processors(found) == big
@@ -124,7 +121,6 @@ def test_without_control_of_clocks_kinds_are_told_apart(
 
 
 def test_only_processors_that_are_on_are_in_a_cluster(tmp_path: Path) -> None:
-    """A board whose small processors are off has the others; a group of which one is off has the rest."""
     (only,) = clusters(surveyed(SMALL_CORES_OFF, tmp_path))
     assert (only.processors, only.governor, only.lower_khz, only.upper_khz) == ((4, 5), "performance", 1800000, 1800000)
     policy = "/sys/devices/system/cpu/cpufreq/policy0/related_cpus = 0 1 2 3"
@@ -155,6 +151,5 @@ def test_zones_are_known_by_their_trips(tmp_path: Path) -> None:
 
 
 def test_lists_of_processors_are_read_in_both_forms() -> None:
-    """The kernel writes ranges in some files and single numbers in others."""
     assert processor_list("0-2,5") == processor_list("0 1 2 5") == (0, 1, 2, 5)
     assert processor_list("") == ()

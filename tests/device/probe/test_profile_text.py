@@ -17,14 +17,12 @@ REACH = Reach(way="ssh", address="pi@board", port=2222)
 
 
 def read_back(told: Readings, folder: Path, reach: Reach = REACH) -> Profile:
-    """Write the profile into a folder, and read it."""
     (folder / "bench.toml").write_text(profile_text(told, reach, day="2026-11-22"))
     return find_profile("bench", folders=(folder,))
 
 
 @pytest.mark.parametrize("tree", ["rubikpi", "orangepi5", "raspberrypi5", "pixel8pro"])
 def test_what_four_boards_say_becomes_a_profile(tree: str, tmp_path: Path) -> None:
-    """The way to the board, its governor and its processors are in the profile that is read."""
     told = surveyed(tree, tmp_path)
     profile = read_back(told, tmp_path)
     assert (profile.reach.way, profile.reach.address, profile.reach.port) == ("ssh", "pi@board", 2222)
@@ -32,7 +30,6 @@ def test_what_four_boards_say_becomes_a_profile(tree: str, tmp_path: Path) -> No
 
 
 def test_a_board_of_a_known_kind_extends_its_profile(tmp_path: Path) -> None:
-    """The kind is known by the device tree; peaks and margins are then those that ship."""
     profile = read_back(
         readings(
             "/proc/device-tree/model = Orange Pi 5",

@@ -21,7 +21,6 @@ SCRIPT = Path(__file__).resolve().parents[3] / "perfsuite" / "device" / "probe" 
 
 
 def test_this_machine_says_what_it_is() -> None:
-    """Memory, home, machine and time are known from every Linux machine."""
     found = take_survey(open_target(Reach()), folder="/", is_twice=True)
     assert found.count("survey") == 1
     assert found.text("home")
@@ -33,7 +32,6 @@ def test_this_machine_says_what_it_is() -> None:
 
 @pytest.mark.parametrize("shell", [["dash"], ["bash", "--posix"], ["busybox", "sh"], ["mksh"], ["bash"]])
 def test_every_shell_reads_the_same_tree(shell: list[str], tmp_path: Path) -> None:
-    """Shells of Debian, Android and small boards print the same lines of files."""
     if shutil.which(shell[0]) is None:
         pytest.skip(f"{shell[0]} is not installed")
     plant("rubikpi", tmp_path)
@@ -64,7 +62,6 @@ def test_the_disk_is_that_of_a_folder_below_the_home(shell: list[str]) -> None:
 
 
 def test_odd_files_do_no_harm(tmp_path: Path) -> None:
-    """Backslashes, tabs, missing line ends and strings that end with NUL arrive as they are; a folder is no file."""
     (tmp_path / "proc/device-tree").mkdir(parents=True)
     (tmp_path / "proc/device-tree/model").write_bytes(b"A \\n board\twith a tab\0")
     (tmp_path / "proc/device-tree/compatible").write_bytes(b"maker,board\0maker,chip\0")
@@ -77,7 +74,6 @@ def test_odd_files_do_no_harm(tmp_path: Path) -> None:
 
 
 def test_a_home_is_that_of_the_device() -> None:
-    """A tilde is the home that the device told; an absolute folder stays."""
     told = readings("home = /home/pi")
     assert folder_there("~/.local/share/perfsuite", told) == "/home/pi/.local/share/perfsuite"
     assert folder_there("/data/local/tmp/~x", told) == "/data/local/tmp/~x"
@@ -85,7 +81,6 @@ def test_a_home_is_that_of_the_device() -> None:
 
 @pytest.mark.parametrize("place", ["usr/lib/aarch64-linux-gnu/libOpenCL.so.1", "vendor/lib64/libOpenCL.so"])
 def test_where_opencl_is(place: str, tmp_path: Path) -> None:
-    """Its library, of Debian's loader or an Android vendor, is reported by its path; without one nothing is."""
     assert take_survey(open_target(Reach()), root=str(tmp_path)).text("opencl_loader") is None
     (tmp_path / place).parent.mkdir(parents=True)
     (tmp_path / place).touch()

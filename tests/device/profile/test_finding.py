@@ -25,14 +25,12 @@ BYTES_A_WEIGHT = 1.0
 
 
 def test_the_devices_ship() -> None:
-    """The boards, the phone, the host and the two that are anything are among the names."""
     assert set(shipped_names()) >= SHIPPED
     assert profile_names(folders=())[0] == "host"
 
 
 @pytest.mark.parametrize("name", shipped_names())
 def test_every_profile_that_ships_is_whole(name: str) -> None:
-    """Each shipped profile reads, carries its name, and allows neither nothing nor everything."""
     profile = find_profile(name, folders=())
     assert profile.name == profile.kind == name
     assert profile.description
@@ -45,7 +43,6 @@ def test_every_profile_that_ships_is_whole(name: str) -> None:
 
 
 def test_the_host_is_this_machine_as_it_is() -> None:
-    """It is reached by nothing, nothing of it is changed for a run, and it follows both sentinels."""
     host = find_profile("host", folders=())
     assert host.is_local
     assert (host.reach, host.conditions) == (Reach(way="local"), NO_CONDITIONS)
@@ -56,7 +53,6 @@ def test_the_host_is_this_machine_as_it_is() -> None:
 
 
 def test_the_host_trusts_a_calibration_more_than_ceilings() -> None:
-    """Every kind that is judged by ceilings is judged by a calibration and more strictly, by a quick one between."""
     host = find_profile("host", folders=())
     assert set(host.calibrated_tolerance_ratio) == set(host.forecast_tolerance_ratio) == set(host.quick_tolerance_ratio)
     for kind, ratio in host.quick_tolerance_ratio.items():
@@ -79,7 +75,6 @@ def test_a_phone_is_the_only_one_that_is_connected(name: str) -> None:
 
 @pytest.mark.parametrize("name", sorted(SHIPPED - {"host", "counted", "generic-ssh", "generic-adb", "generic-serial"}))
 def test_a_board_is_to_be_cool_and_at_full_clocks(name: str) -> None:
-    """Its processors are asked to run at their highest frequency, and a run begins below a temperature."""
     conditions = find_profile(name, folders=()).conditions
     assert conditions.governor == "performance"
     assert conditions.start_below_celsius is not None
@@ -102,7 +97,6 @@ def test_a_default_model_is_in_the_catalogue_and_fits(name: str) -> None:
 
 @pytest.mark.parametrize("name", shipped_names())
 def test_every_peak_that_ships_has_a_source(name: str) -> None:
-    """No profile promises what nobody has said, and what no maker says is marked so and kept apart."""
     profile = find_profile(name, folders=())
     for peak in (*profile.theoretical_peaks, *profile.unofficial_peaks):
         assert peak.kind in PEAK_KINDS
@@ -114,38 +108,24 @@ def test_every_peak_that_ships_has_a_source(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["rubikpi", "orangepi5", "pixel8pro"])
 def test_unofficial_rates_of_gpus_are_compared_with_nothing(name: str) -> None:
-    """The figures that no maker prints are none of those that are set beside what was measured."""
     profile = find_profile(name, folders=())
     assert {peak.kind for peak in profile.unofficial_peaks} == {"fp32", "f16"}
     assert all(peak.kind == "bandwidth" for peak in profile.theoretical_peaks)
 
 
-@pytest.mark.parametrize("name", ["nokia3310", "", "../host", "host.toml", "/etc/passwd"])
-def test_an_unknown_device_is_refused(name: str) -> None:
-    """An unknown name is one line with the option and the known names."""
-    with pytest.raises(DeviceError, match=rf"^--device={name}: no such device; known are host, "):
-        find_profile(name)
-
-
-@pytest.mark.parametrize("name", ["a\nb", "\x1b[31m", "host\n", "\0"])
-def test_a_name_that_cannot_be_printed_is_written_out(name: str) -> None:
-    """A name with control characters stays one line."""
-    with pytest.raises(DeviceError) as caught:
-        find_profile(name)
-    assert str(caught.value).startswith(f"--device={name!r}: no such device; ")
-    assert str(caught.value).isprintable()
-
-
-@pytest.mark.parametrize("name", [".", "..", "a/b", "../profiles/host", "devices/x", "x" * 65])
-def test_a_name_is_no_path(name: str, tmp_path: Path) -> None:
-    """What is no name of a file in the folder is unknown, also where such a file would be there."""
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("nokia3310", "", "../host", "host.toml", "/etc/passwd", ".", "..", "a/b", "../profiles/host", "devices/x"),
+        *("x" * 65, "a\nb", "\x1b[31m", "host\n", "\0"),
+    ],
+)
+def test_what_is_no_name_of_a_device_is_unknown(name: str, tmp_path: Path) -> None:
+    """Also where a file of that path would be there."""
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "b.toml").write_text('description = "a board"')
-    with pytest.raises(DeviceError, match="no such device"):
+    with pytest.raises(DeviceError) as caught:
         find_profile(name, folders=(tmp_path,))
-
-
-def test_the_nearest_device_is_offered() -> None:
-    """A mistyped name is answered by one that is like it."""
-    with pytest.raises(DeviceError, match=r"; did you mean rubikpi\?$"):
-        find_profile("rubykpi", folders=())
+    shown = name if name.isprintable() else repr(name)
+    assert str(caught.value).startswith(f"--device={shown}: no such device; known are host, ")
+    assert str(caught.value).isprintable()

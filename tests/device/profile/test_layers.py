@@ -14,19 +14,16 @@ from perfsuite.errors import DeviceError
 
 
 def put(folder: Path, name: str, text: str) -> Path:
-    """Write a profile."""
     path = folder / f"{name}.toml"
     path.write_text(text)
     return path
 
 
 def found(folder: Path, name: str) -> Profile:
-    """Read a profile of the folder."""
     return find_profile(name, folders=(folder,))
 
 
 def test_what_is_not_said_is_taken_over(tmp_path: Path) -> None:
-    """A profile of three lines is the other one at another address."""
     put(tmp_path, "desk-pi", 'extends = "rubikpi"\n[reach]\naddress = "me@desk"\n')
     desk, rubikpi = found(tmp_path, "desk-pi"), find_profile("rubikpi", folders=())
     assert desk.reach == Reach(way="ssh", address="me@desk")
@@ -36,7 +33,6 @@ def test_what_is_not_said_is_taken_over(tmp_path: Path) -> None:
 
 
 def test_single_values_of_a_table_are_changed(tmp_path: Path) -> None:
-    """Tables go on as they are below; lists are whole."""
     text = 'extends = "rubikpi"\n[conditions]\nprocessors = [7]\n[judging.margin_ratio]\nphase = 0.5\n'
     put(tmp_path, "desk-pi", text)
     desk, rubikpi = found(tmp_path, "desk-pi"), find_profile("rubikpi", folders=())
@@ -65,7 +61,6 @@ def test_another_way_begins_anew(tmp_path: Path) -> None:
 
 
 def test_judging_may_be_left_out(tmp_path: Path) -> None:
-    """A profile without margins is judged as the host is; one value leaves the others."""
     put(tmp_path, "board", 'description = "a board"\n')
     board, host = found(tmp_path, "board"), find_profile("host", folders=())
     tolerances = ("forecast_tolerance_ratio", "calibrated_tolerance_ratio", "quick_tolerance_ratio")
@@ -88,7 +83,6 @@ def test_a_host_of_ones_own_changes_no_other_device(tmp_path: Path) -> None:
 
 
 def test_a_profile_may_extend_the_one_that_it_hides(tmp_path: Path) -> None:
-    """Its own name means the next of that name, through all folders."""
     one, two = tmp_path / "one", tmp_path / "two"
     for each, port in ((one, 1), (two, 2)):
         each.mkdir()
@@ -100,7 +94,6 @@ def test_a_profile_may_extend_the_one_that_it_hides(tmp_path: Path) -> None:
 
 
 def test_nothing_is_left_to_extend(tmp_path: Path) -> None:
-    """The last of a name cannot extend itself."""
     path = put(tmp_path, "board", 'extends = "board"\n')
     told = rf"^{re.escape(str(path))}: extends = 'board': there is no other profile of that name to extend$"
     with pytest.raises(DeviceError, match=told):
@@ -108,7 +101,6 @@ def test_nothing_is_left_to_extend(tmp_path: Path) -> None:
 
 
 def test_a_circle_is_refused(tmp_path: Path) -> None:
-    """The line shows the whole of it; more one above the other than anybody needs is a mistake as well."""
     one, two, three = (
         put(tmp_path, name, f'extends = "{base}"\n') for name, base in (("a", "b"), ("b", "c"), ("c", "b"))
     )
@@ -138,11 +130,9 @@ def test_a_mistake_below_is_told_with_the_file_below(tmp_path: Path) -> None:
 
 
 def test_every_value_has_its_file(tmp_path: Path) -> None:
-    """What your own file says is from there, the rest from where it was taken over."""
     path = put(tmp_path, "desk-pi", 'extends = "rubikpi"\n[reach]\naddress = "me@x"\n')
     layers = layered("desk-pi", "", folders=(tmp_path,))
     assert layers.where("reach", "address") == str(path)
-    assert layers.where("reach", "way") == "profile rubikpi.toml of the suite"
     assert layers.where("conditions", "governor") == "profile rubikpi.toml of the suite"
     assert layers.where("judging", "margin_ratio", "phase") == "profile host.toml of the suite"
     assert layers.where("judging", "session_spread_ratio") == "profile host.toml of the suite"

@@ -21,7 +21,6 @@ BOARD = 'description = "a board"\n'
 
 
 def test_ones_own_are_looked_for_in_two_folders(tmp_path: Path) -> None:
-    """``devices/`` of the folder goes before the user's own folder, and the machine at hand before all others."""
     assert own_folders(tmp_path) == (tmp_path / "devices", user_folder())
     assert own_folders()[0] == Path("devices")
     assert user_folder() == Path(platformdirs.user_config_dir("perfsuite")) / "devices"
@@ -31,7 +30,6 @@ def test_ones_own_are_looked_for_in_two_folders(tmp_path: Path) -> None:
 
 
 def test_the_working_folder_is_looked_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a word about folders, ``./devices`` is the first; XDG_CONFIG_HOME moves the user's."""
     monkeypatch.chdir(tmp_path)
     assert "desk-pi" not in profile_names()
     (tmp_path / "devices").mkdir()
@@ -47,7 +45,6 @@ def test_the_working_folder_is_looked_in(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_the_first_folder_wins(tmp_path: Path) -> None:
-    """A profile hides others of its name behind it, those that ship included."""
     for folder in ("one", "two"):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "rubikpi.toml").write_text(f'description = "{folder}"')
@@ -58,7 +55,6 @@ def test_the_first_folder_wins(tmp_path: Path) -> None:
 
 
 def test_what_is_no_profile_is_not_listed(tmp_path: Path) -> None:
-    """Other files, hidden ones and those whose name could be no device's are passed over."""
     for name in ("a.toml", "b.txt", ".c.toml", "d e.toml", "-f.toml", ".toml"):
         (tmp_path / name).write_text(BOARD)
     assert set(profile_names(folders=(tmp_path,))) - set(shipped_names()) == {"a"}

@@ -70,15 +70,7 @@ def test_a_wrong_value_is_told(text: str, told: str, tmp_path: Path) -> None:
     ["-oProxyCommand=x", "a b", "a\\nb", "$(reboot)", "`reboot`", "a;b", "a|b", "a&b", "a'b", "ssh://host", "x" * 1001],
 )
 def test_an_address_is_no_option_and_no_command(address: str, tmp_path: Path) -> None:
-    """What OpenSSH or a shell could take for more than a host is refused."""
     assert refusal(tmp_path, f'[reach]\nway = "ssh"\naddress = "{address}"').startswith("reach.address is ")
-
-
-@pytest.mark.parametrize("address", ["board", "me@board", "192.168.1.2", "me@[fe80::1%eth0]", "fe80::1", "lab_1.local"])
-def test_an_address_is_a_host(address: str, tmp_path: Path) -> None:
-    """With a user or without one, by name or by number; OpenSSH's client takes IPv6 without brackets."""
-    (tmp_path / "board.toml").write_text(f'description = "x"\n[reach]\nway = "ssh"\naddress = "{address}"')
-    assert find_profile("board", folders=(tmp_path,)).reach.address == address.replace("[", "").replace("]", "")
 
 
 @pytest.mark.parametrize(
@@ -122,7 +114,6 @@ def test_a_wrong_condition_is_told(line: str, told: str, tmp_path: Path) -> None
     ],
 )
 def test_a_wrong_measure_is_told(text: str, told: str, tmp_path: Path) -> None:
-    """How strictly to judge is within what can be judged by."""
     assert refusal(tmp_path, f"[judging{text}").startswith(f"judging{told}")
 
 

@@ -19,7 +19,6 @@ ACCOUNT = {
 
 
 def write_wheel(folder: Path, name: str, code: str) -> Path:
-    """Write a wheel of one module with this code; return its path."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{name}-1.0-py3-none-any.whl"
     info = f"{name}-1.0.dist-info"

@@ -27,7 +27,6 @@ from .small_wheels import ACCOUNT, request
 
 
 def installed(folder: Path, **changed: Any) -> dict[str, Any]:
-    """Install a small suite below a folder; return what the installer tells."""
     folder.mkdir(exist_ok=True)
     return install(request(folder, **changed), Steps(folder / "setup.log", lambda **_: None), folder)
 
@@ -54,7 +53,6 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_an_installation_answers_through_the_link(home: Path) -> None:
-    """The link leads to an environment whose Python has the suite."""
     python = home / "venv" / "bin" / "python"
     told = subprocess.run([python, "-m", "smallsuite"], capture_output=True, check=True, text=True)
     assert json.loads(told.stdout) == ACCOUNT
@@ -79,9 +77,8 @@ def test_a_suite_that_does_not_run_leaves_the_old_one(home: Path) -> None:
 
 
 def test_a_step_past_its_limit_is_ended(home: Path) -> None:
-    """A suite that does not answer in time is ended, and the step named."""
     limits = {"environment": 120.0, "engine": 120.0, "install": 120.0, "question": 0.5}
-    with pytest.raises(DeviceError, match=r"asking the installed suite what it is: took longer than 0|1 s"):
+    with pytest.raises(DeviceError, match=r"asking the installed suite what it is: took longer than [01] s"):
         installed(home, digest="d3", code="import time; time.sleep(60)", limits_s=limits)
     installed(home)
 
@@ -112,14 +109,12 @@ def test_amx_is_left_out_where_a_processor_has_it(tmp_path: Path) -> None:
 
 
 def test_no_room_is_told_before_anything_is_made(tmp_path: Path) -> None:
-    """The space that an installation takes is asked for first."""
     with pytest.raises(DeviceError, match=r"GiB are free, an installation needs 1048576\.0 GiB; make room"):
         installed(tmp_path, least_free_bytes=1 << 50)
     assert not (tmp_path / "venvs").exists()
 
 
 def test_somebodys_own_folder_is_not_replaced(tmp_path: Path) -> None:
-    """A folder called venv that setup did not make is left, with what to do."""
     (tmp_path / "venv").mkdir()
     with pytest.raises(DeviceError, match="was not made by setup; move it away"):
         installed(tmp_path)
@@ -141,7 +136,6 @@ def launched(folder: Path, told: dict[str, Any]) -> subprocess.Popen[str]:
 
 
 def told_by(process: subprocess.Popen[str]) -> str:
-    """Read what an installer prints until it ends, with its input open."""
     assert process.stdout is not None
     out = process.stdout.read()
     process.wait(60)
@@ -158,7 +152,6 @@ def test_it_runs_out_of_the_wheel_with_the_standard_library_alone(home: Path, tm
 
 
 def test_it_ends_with_its_input_and_gives_the_lock_back(home: Path, tmp_path: Path) -> None:
-    """Closing the input ends the step that runs with all its children; then the device is free."""
     mark = tmp_path / "alive"
     child = f"import time\nfor _ in range(1200): open({str(mark)!r}, 'a').write('.'); time.sleep(0.05)"
     code = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {child!r}])"
@@ -178,7 +171,6 @@ def test_it_ends_with_its_input_and_gives_the_lock_back(home: Path, tmp_path: Pa
 
 
 def test_a_device_that_is_measured_is_left_alone(home: Path, tmp_path: Path) -> None:
-    """While a run has the device, setup is refused in the lock's own words."""
     owner = LockOwner.here(user="bob", host="lab", run_id="r1", purpose="pytest --device=bench")
     with hold_lock(owner, name="bench", folder=home), launched(tmp_path, request(home)) as process:
         out = told_by(process)

@@ -19,14 +19,12 @@ USUAL = "command:cc\t/usr/bin/cc\ncommand:c++\t/usr/bin/c++\ncommand:cmake\t/usr
 
 
 def missing(told: str = USUAL, python: object = PYTHON, *, is_offline: bool = False) -> list[tuple[str, bool]]:
-    """Return what is missing where a device tells these lines."""
     assert python is None or isinstance(python, dict)
     found = missing_things(read_lines(told), python, command="python3", is_offline=is_offline)
     return [(each.text, each.is_needed) for each in found]
 
 
 def test_a_device_that_has_all_misses_nothing() -> None:
-    """Python with venv, compilers, cmake and room."""
     assert missing() == []
     assert missing(f"{USUAL}disk\t/dev/sda 9 9 99000000 1% /\n") == []
 
@@ -66,14 +64,12 @@ def test_a_full_disk_is_told_with_what_is_needed() -> None:
 
 
 def test_pythons_answer_is_its_last_line() -> None:
-    """What a login prints before it is passed over; nonsense is no Python."""
     assert read_python('hello\n{"version": [3, 12, 0], "venv": true, "ensurepip": true}') is not None
     assert read_python("sh: python3: not found") is None
     assert read_python("") is None
 
 
 def test_events_are_read_among_other_lines() -> None:
-    """What a login or a compiler prints beside them is passed over."""
     script = "echo hello; printf '{\"step\"'; sleep 0.1; echo ': 1}'; echo '[1]'; echo '{\"line\": 2}'; exit 1"
     heard = list[dict[str, int]]()
     assert converse(open_target(Reach()), ["sh", "-c", script], heard.append) is None
@@ -90,7 +86,6 @@ def test_a_program_that_is_killed_is_a_lost_link() -> None:
 
 @pytest.mark.parametrize("is_interrupted", [False, True])
 def test_whoever_stops_listening_ends_the_program(tmp_path: Path, is_interrupted: bool) -> None:
-    """An answer that is enough, and Ctrl-C, close the program's input, by which it ends."""
     script = f"echo '{{\"done\": 1}}'; cat >/dev/null; touch '{tmp_path}/ended'"
 
     def hear(event: dict[str, int]) -> int:

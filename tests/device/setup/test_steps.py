@@ -17,12 +17,10 @@ from perfsuite.errors import DeviceError
 
 
 def steps(folder: Path) -> Steps:
-    """Return steps that nobody listens to."""
     return Steps(folder / "log", lambda **_: None)
 
 
 def is_alive(pid: int) -> bool:
-    """Whether a process runs."""
     started = process_start(pid)
     return started is not None and not started.is_ended
 

@@ -23,7 +23,6 @@ ROOT = Path(__file__).resolve().parents[3]
 
 
 def test_the_wheel_holds_all_that_a_device_compiles_and_nothing_compiled() -> None:
-    """Python, native sources and papers' devices are in it; libraries, caches and the suite's own tests are not."""
     with zipfile.ZipFile(io.BytesIO(pack_suite().content)) as archive:
         names = set(archive.namelist())
         record = archive.read("perfsuite-0.1.0.dist-info/RECORD").decode().splitlines()
@@ -63,7 +62,6 @@ def test_each_file_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_suite_without_native_sources_says_where_to_run_from(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An installation that lacks what a board compiles cannot be sent."""
     monkeypatch.setattr(suite_wheel, "_package", lambda: tmp_path / "perfsuite")
     monkeypatch.setattr(suite_wheel, "_package_places", lambda: (tmp_path / "perfsuite",))
     with pytest.raises(DeviceError, match="run 'perfsuite devices setup' from a checkout"):
@@ -71,7 +69,6 @@ def test_a_suite_without_native_sources_says_where_to_run_from(tmp_path: Path, m
 
 
 def test_pip_is_told_what_the_checkout_requires_now(tmp_path: Path) -> None:
-    """Requirements and entry points are those of pyproject.toml, or where there is none, of what was installed."""
     texts = distribution_texts(ROOT)
     for requirement in suite_requirements(ROOT):
         assert f"Requires-Dist: {requirement}\n" in texts["METADATA"]

@@ -87,13 +87,11 @@ FAST = Conditions(governor="performance")
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Where the restore file is kept."""
     return tmp_path / "kept"
 
 
 @pytest.mark.parametrize("board", BOARDS)
 def test_a_boards_governors_are_set_and_restored(tmp_path: Path, folder: Path, board: str) -> None:
-    """All processors have the governor while the run lasts, each its own afterwards, and there is nothing to tell."""
     root, notes = plant(board, tmp_path / "board"), list[str]()
     before = governors(root)
     with governed(FAST, notes, folder=folder, root=root):
@@ -115,7 +113,6 @@ def test_the_gpus_governor_is_set_too(tmp_path: Path, folder: Path) -> None:
 
 
 def test_nothing_asked_changes_nothing(tmp_path: Path, folder: Path) -> None:
-    """Without governors in the conditions no file is written, nor where all is as asked."""
     root, notes = plant("rubikpi", tmp_path), list[str]()
     with governed(NO_CONDITIONS, notes, folder=folder, root=root):
         assert set(governors(root)) == {"schedutil"}
@@ -130,7 +127,6 @@ def test_nothing_asked_changes_nothing(tmp_path: Path, folder: Path) -> None:
 def test_without_permission_the_run_goes_on_with_a_note(
     tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One line says what is set, what could not be, where and why."""
     monkeypatch.setattr("os.geteuid", lambda: 1000)
     root, notes = plant("rubikpi", tmp_path), list[str]()
     for number in (0, 4, 7):
@@ -144,7 +140,6 @@ def test_without_permission_the_run_goes_on_with_a_note(
 
 
 def test_one_group_that_refuses_does_not_keep_the_others(tmp_path: Path, folder: Path) -> None:
-    """What can be set is set and restored."""
     root, notes = plant("orangepi5", tmp_path), list[str]()
     put(root, POLICY, UNWRITABLE)
     with governed(FAST, notes, folder=folder, root=root):
@@ -212,15 +207,6 @@ def test_without_a_restore_file_nothing_is_changed(tmp_path: Path) -> None:
         assert governors(root) == ["ondemand"]
     assert len(notes) == 1
     assert notes[0].startswith("governors are left as they are, for they could not be restored: ")
-
-
-def test_what_somebody_else_sets_meanwhile_stays(tmp_path: Path, folder: Path) -> None:
-    root, notes = plant("raspberrypi5", tmp_path), list[str]()
-    with governed(FAST, notes, folder=folder, root=root):
-        put(root, POLICY, "powersave")
-    assert governors(root) == ["powersave"]
-    assert len(notes) == 1
-    assert "somebody else has set 'powersave' meanwhile" in notes[0]
 
 
 def test_a_refusal_at_the_end_is_told_and_left_to_the_next_run(

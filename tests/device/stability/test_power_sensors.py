@@ -14,7 +14,6 @@ SUPPLY = "sys/class/power_supply/battery"
 
 
 def test_a_phone_has_a_battery(phone: Path) -> None:
-    """Its charge and whether it drains are reported; None is 'not known'."""
     battery = read_battery(phone)
     assert battery is not None
     assert (battery.charge_ratio, battery.is_fed) == (0.63, False)
@@ -26,7 +25,6 @@ def test_a_phone_has_a_battery(phone: Path) -> None:
 
 @pytest.mark.parametrize("board", ["rubikpi", "orangepi5", "raspberrypi5"])
 def test_a_board_has_none(tmp_path: Path, board: str) -> None:
-    """There is nothing to check, which is reported where it was asked for."""
     root = plant(board, tmp_path)
     assert read_battery(root) is None
     note, problem = check_battery(Conditions(least_battery_ratio=0.5), root)
@@ -70,7 +68,6 @@ def test_a_laptop_that_keeps_its_battery_below_full_is_fed(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("capacity", ["-1", "101", "full", "", UNREADABLE, None])
 def test_a_charge_that_cannot_be_is_not_known(phone: Path, capacity: str | Path | None) -> None:
-    """It is reported, and nothing is called too low."""
     put(phone, f"{SUPPLY}/capacity", capacity)
     note, problem = check_battery(Conditions(least_battery_ratio=0.8), phone)
     assert problem is None
@@ -115,12 +112,10 @@ def pc(tmp_path: Path) -> Path:
 
 
 def watts(root: Path) -> dict[str, float | None]:
-    """Return what each sensor reads, by its name."""
     return {each.name: each.read().watts for each in find_power_sensors(root)}
 
 
 def only(root: Path) -> PowerSensor:
-    """Return the one sensor that there is."""
     (found,) = find_power_sensors(root)
     return found
 
@@ -140,7 +135,6 @@ def test_the_sensors_of_a_board(tmp_path: Path, board: str, expected: dict[str, 
 
 
 def test_what_covers_most_comes_first(phone: Path) -> None:
-    """The board's input comes before the battery, and a part comes last."""
     for number, label in enumerate(("PPT", "VDD_IN"), 1):
         put(phone, f"sys/class/hwmon/hwmon0/power{number}_label", label)
         put(phone, f"sys/class/hwmon/hwmon0/power{number}_input", "5000000")
@@ -150,7 +144,6 @@ def test_what_covers_most_comes_first(phone: Path) -> None:
 
 
 def test_current_times_voltage(jetson: Path) -> None:
-    """Each channel is a sensor of its own, that of the board first; a power in microwatts is taken as it is."""
     assert list(watts(jetson).items()) == [
         ("ina3221 VDD_IN", 6.0),
         ("ina3221 VDD_CPU_GPU_CV", 2.0),
@@ -217,7 +210,6 @@ def test_a_battery_that_does_not_drain_says_nothing(phone: Path, status: str | P
     ],
 )
 def test_a_battery_that_lies_is_not_measured(phone: Path, file: str, reading: str | Path | None) -> None:
-    """Neither is one with half of what is needed; only the current has a sign that may be either."""
     put(phone, f"{SUPPLY}/{file}", reading)
     assert watts(phone) == {}
 

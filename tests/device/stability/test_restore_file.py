@@ -25,22 +25,15 @@ def root(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Where the file is kept."""
     return tmp_path / "kept"
 
 
 def left(folder: Path, root: Path, *changes: Change, now: str = "performance") -> None:
-    """Leave what a killed run leaves."""
     keep(changes or (CHANGE,), folder, root)
     write_line(root / GOVERNOR, now)
 
 
-def test_nothing_left_says_nothing(folder: Path, root: Path) -> None:
-    assert restore_leftovers(folder, root) == ()
-
-
 def test_what_a_killed_run_left_is_restored(folder: Path, root: Path) -> None:
-    """The governor is what it was, a line says so, and the file is gone."""
     left(folder, root)
     (line,) = restore_leftovers(folder, root)
     assert line == f"left by a run that was killed: {root / GOVERNOR}: restored to 'ondemand'"
@@ -95,13 +88,11 @@ def test_a_processor_that_stays_offline_is_forgotten_by_the_next_boot(folder: Pa
 
 
 def other(folder: Path, process_id: int, **said: int) -> None:
-    """Make the file one of another process."""
     plain = json.loads((folder / FILE_NAME).read_text())
     (folder / FILE_NAME).write_text(json.dumps({**plain, "process_id": process_id, **said}))
 
 
 def test_what_could_not_be_restored_stays_through_the_next_run(folder: Path, root: Path) -> None:
-    """The next run's file names it too, with the value from before both, and that run restores it."""
     left(folder, root)
     other(folder, 2**22 + 1)
     second = Change(path=GOVERNOR.replace("policy0", "policy1"), before="ondemand", set_to=("powersave",))
@@ -112,26 +103,6 @@ def test_what_could_not_be_restored_stays_through_the_next_run(folder: Path, roo
     assert all(each.is_restored for each in restore(kept, folder, root))
     assert (root / GOVERNOR).read_text() == (root / second.path).read_text() == "ondemand"
     assert not (folder / FILE_NAME).exists()
-
-
-def test_within_a_run_what_it_has_set_is_restored(folder: Path, root: Path) -> None:
-    """A context within another one of the process gives back what that one has set, and leaves the file to it."""
-    left(folder, root)
-    inner = keep((Change(path=GOVERNOR, before="performance", set_to=("powersave",)),), folder, root)
-    put(root, GOVERNOR, "powersave")
-    restore(inner, folder, root)
-    assert (root / GOVERNOR).read_text() == "performance"
-    restore((CHANGE,), folder, root)
-    assert (root / GOVERNOR).read_text() == "ondemand"
-    assert not (folder / FILE_NAME).exists()
-
-
-def test_the_file_of_another_process_that_runs_is_not_overwritten(folder: Path, root: Path) -> None:
-    put(root, "proc/1/stat", f"1 (init) S {' '.join(map(str, range(4, 30)))}")
-    left(folder, root)
-    other(folder, 1, process_start=22)
-    with pytest.raises(DeviceError, match="process 1 still holds"):
-        keep((CHANGE,), folder, root)
 
 
 def test_what_the_kernel_refuses_is_tried_again(folder: Path, root: Path) -> None:
@@ -154,6 +125,8 @@ def test_a_process_that_still_runs_keeps_what_it_has_set(folder: Path, root: Pat
     other(folder, 1, process_start=22)
     with pytest.raises(DeviceError, match="process 1 still holds"):
         restore_leftovers(folder, root)
+    with pytest.raises(DeviceError, match="process 1 still holds"):
+        keep((CHANGE,), folder, root)
     assert restore_leftovers(folder, root, is_nested=True) == ()
     assert (root / GOVERNOR).read_text() == "performance"
     put(root, "proc/1/stat", stat.replace(" 22 ", " 99 "))
@@ -183,15 +156,6 @@ def test_a_file_that_names_anything_else_is_put_aside(folder: Path, root: Path, 
     (line,) = restore_leftovers(folder, root)
     assert "is damaged; kept as restore.json.damaged" in line
     assert (root / GOVERNOR).read_text() == "performance"
-
-
-@pytest.mark.parametrize("content", ["{", '{"changes": [], "boot_id": "", "process_start": null, "process_id": 1e400}'])
-def test_a_damaged_file_is_put_aside(folder: Path, root: Path, content: str) -> None:
-    """One line says so, and nothing is set."""
-    folder.mkdir()
-    (folder / FILE_NAME).write_text(content)
-    assert len(restore_leftovers(folder, root)) == 1
-    assert not (folder / FILE_NAME).exists()
 
 
 def test_a_folder_that_cannot_be_written_is_one_line(tmp_path: Path, root: Path) -> None:

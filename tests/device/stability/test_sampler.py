@@ -20,7 +20,6 @@ S = 1_000_000_000
 
 
 def sample(at_ns: int, *, watts: float | None = None, joules: float | None = None) -> Sample:
-    """A sample that knows nothing but its power or its energy."""
     return Sample(
         at_ns=at_ns,
         temperature_celsius=None,
@@ -81,13 +80,11 @@ def test_joules_a_token_are_over_all_spans() -> None:
     ("spans", "n_tokens"), [([(S, 2 * S), (9 * S, 12 * S)], 10), ([], 10), ([(S, 2 * S)], 0), ([(S, S + 1)], 10)]
 )
 def test_a_part_of_the_spans_is_no_mean(spans: list[tuple[int, int]], n_tokens: int) -> None:
-    """Where one span is not covered, or nothing was made, there is no energy a token."""
     assert joules_per_token(powers(lambda _: 5.0), spans, n_tokens) is None
 
 
 @given(st.lists(st.floats(0.1, 100), min_size=21, max_size=21), st.integers(1, 9 * S))
 def test_parts_add_up(watts: list[float], cut_ns: int) -> None:
-    """The energy of two neighbouring intervals is that of both together, wherever the cut is."""
     samples = powers(lambda at_s: watts[int(at_s * 2)])
     whole = energy_joules(samples, 0, 10 * S)
     first, second = energy_joules(samples, 0, cut_ns), energy_joules(samples, cut_ns, 10 * S)
@@ -97,7 +94,6 @@ def test_parts_add_up(watts: list[float], cut_ns: int) -> None:
 
 @given(st.lists(st.floats(0.1, 100), min_size=21, max_size=21))
 def test_energy_lies_between_the_least_and_the_most_power(watts: list[float]) -> None:
-    """The mean is over all samples around the interval."""
     energy = energy_joules(powers(lambda at_s: watts[int(at_s * 2)]), S, 9 * S)
     assert energy is not None
     assert 8 * min(watts) * (1 - 1e-9) <= energy <= 8 * max(watts) * (1 + 1e-9)
@@ -108,7 +104,6 @@ COOLER = "sys/class/thermal/cooling_device1/cur_state"
 
 
 def test_a_run_is_covered_from_its_beginning_to_its_end(tmp_path: Path) -> None:
-    """The first sample is taken before it, and the last one after it, with the clock that events have."""
     before_ns = time.monotonic_ns()
     with sampling(plant("orangepi5", tmp_path), rate_hz=50) as found:
         start_ns = time.monotonic_ns()
@@ -122,7 +117,6 @@ def test_a_run_is_covered_from_its_beginning_to_its_end(tmp_path: Path) -> None:
 
 
 def test_samples_follow_the_device(tmp_path: Path) -> None:
-    """Temperature, clock and throttling are those of their moment."""
     root = plant("orangepi5", tmp_path)
     with sampling(root, rate_hz=0.01, zones=("soc-thermal",), processors=(6,)) as found:
         put(root, ZONE, "80000")
@@ -150,22 +144,12 @@ def test_a_counter_that_grows_is_throttling(tmp_path: Path) -> None:
 
 
 def test_the_power_of_a_run_is_its_energy(tmp_path: Path) -> None:
-    """A phone that draws 3.248 W does so for as long as the run lasts."""
     with sampling(plant("pixel8pro", tmp_path), rate_hz=50) as found:
         start_ns = time.monotonic_ns()
         time.sleep(0.2)
         end_ns = time.monotonic_ns()
     expected = 0.8125 * 3.998 * (end_ns - start_ns) / 1e9
     assert energy_joules(found.samples, start_ns, end_ns) == pytest.approx(expected)
-
-
-def test_a_device_without_sensors_has_no_energy(tmp_path: Path) -> None:
-    """None is 'not measured'."""
-    with sampling(plant("rubikpi", tmp_path), rate_hz=50) as found:
-        time.sleep(0.1)
-    assert found.power is None
-    assert {each.power_watts for each in found.samples} == {None}
-    assert energy_joules(found.samples, found.samples[0].at_ns, found.samples[-1].at_ns) is None
 
 
 @pytest.mark.parametrize(
@@ -196,7 +180,6 @@ def test_what_a_sample_costs_is_known(
 
 
 def test_what_is_read_in_turns_is_seen_within_three_seconds(tmp_path: Path) -> None:
-    """A zone that gets hot and a cooling device that steps in while a run lasts are found by the sixth look."""
     root = plant("orangepi5", tmp_path)
     with sampling(root, rate_hz=0.01) as found:
         put(root, ZONE, "97000")
@@ -211,7 +194,6 @@ def test_what_is_read_in_turns_is_seen_within_three_seconds(tmp_path: Path) -> N
 
 
 def test_a_run_that_fails_ends_the_thread(tmp_path: Path) -> None:
-    """Nothing is left behind, and the samples stay."""
     with pytest.raises(KeyError), sampling(plant("rubikpi", tmp_path), rate_hz=50) as found:
         raise KeyError
     assert len(found.samples) >= 2

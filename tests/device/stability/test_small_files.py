@@ -6,8 +6,6 @@ import os
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from perfsuite.device.stability.small_files import (
     Rotation,
@@ -46,7 +44,6 @@ def rotation(*n_reads: int) -> tuple[Rotation[int], list[int]]:
     ids=["in turns", "none twice in a look", "one beyond the limit is read alone", "nothing to read"],
 )
 def test_each_source_has_its_turn(n_reads: tuple[int, ...], limit: int, looks: list[list[int]]) -> None:
-    """No look reads more files than the limit, and the next one goes on where it stopped."""
     found, read = rotation(*n_reads)
     for seen in looks:
         read.clear()
@@ -55,7 +52,6 @@ def test_each_source_has_its_turn(n_reads: tuple[int, ...], limit: int, looks: l
 
 
 def test_what_was_told_last_stands() -> None:
-    """A source that was never read tells nothing; others tell what they told last."""
     found, _ = rotation(1, 1, 1)
     assert found.told == ()
     found.read_some(2)
@@ -72,13 +68,11 @@ def test_a_value_comes_without_its_line_end(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("content", [None, "", b"\n", UNREADABLE, Path("/nowhere"), Path(".")])
 def test_nothing_to_read_is_none(tmp_path: Path, content: str | bytes | Path | None) -> None:
-    """A file that is missing, empty, a folder, a loop, or that answers EIO holds nothing."""
     assert read_line(put(tmp_path, "temp", content)) is None
     assert read_number(tmp_path / "temp") is None
 
 
 def test_a_pipe_holds_nobody_up(tmp_path: Path) -> None:
-    """Where a file's place has a pipe that nobody writes to, reading returns."""
     os.mkfifo(tmp_path / "temp")
     assert read_line(tmp_path / "temp") is None
     assert write_line(tmp_path / "temp", "1") is not None
@@ -97,30 +91,13 @@ def test_a_number_is_one_of_the_kernels(tmp_path: Path, text: str, number: int |
     assert read_number(put(tmp_path, "temp", text)) == number
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.binary(max_size=200))
-def test_no_content_raises(tmp_path: Path, content: bytes) -> None:
-    """Whatever a file holds, a text or None comes out, and a number or None."""
-    path = put(tmp_path, "temp", content)
-    assert read_line(path) is None or isinstance(read_line(path), str)
-    assert read_number(path) is None or isinstance(read_number(path), int)
-
-
-def test_a_value_takes_the_place_of_a_longer_one(tmp_path: Path) -> None:
-    path = put(tmp_path, "governor", "performance")
-    assert write_line(path, "ondemand") is None
-    assert path.read_text() == "ondemand"
-
-
 def test_a_refusal_is_in_the_kernels_words(tmp_path: Path) -> None:
-    """What cannot be written says why, and a missing file is not made."""
     assert write_line(put(tmp_path, "governor", UNWRITABLE), "x") in {"Permission denied", "Operation not permitted"}
     assert write_line(tmp_path / "missing", "x") == "No such file or directory"
     assert not (tmp_path / "missing").exists()
 
 
 def test_entries_come_in_the_order_of_their_numbers(tmp_path: Path) -> None:
-    """Ten comes after two, and a folder that is missing is empty."""
     for number in (10, 2, 1):
         (tmp_path / f"thermal_zone{number}").mkdir()
     names = [each.name for each in entries(tmp_path, "thermal_zone*")]

@@ -32,7 +32,6 @@ LARGE_BYTES = 150 << 20
 
 @pytest.fixture
 def large(tmp_path: Path) -> Path:
-    """Return a large file that takes no space."""
     with (tmp_path / "large").open("wb") as out:
         out.truncate(LARGE_BYTES)
     return tmp_path / "large"
@@ -40,7 +39,6 @@ def large(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def target(fresh_board: NamespaceBoard) -> Iterator[Target]:
-    """Give the way to a board of this test's own."""
     opened = open_target(fresh_board.reach())
     yield opened
     opened.close()
@@ -48,7 +46,6 @@ def target(fresh_board: NamespaceBoard) -> Iterator[Target]:
 
 @contextmanager
 def meanwhile(*steps: Callable[[], object]) -> Iterator[None]:
-    """Do something, one step after the other, while the test waits."""
     thread = threading.Thread(target=lambda: [each() for each in steps])
     thread.start()
     try:
@@ -58,7 +55,6 @@ def meanwhile(*steps: Callable[[], object]) -> Iterator[None]:
 
 
 def until_it_arrives(board: NamespaceBoard, folder: str) -> None:
-    """Wait until a temporary file of a put is there, and not empty."""
     end = time.monotonic() + 20
     while not any(each.stat().st_size for each in board.outside(folder).glob(".perfsuite-*")):
         assert time.monotonic() < end
@@ -66,7 +62,6 @@ def until_it_arrives(board: NamespaceBoard, folder: str) -> None:
 
 
 def test_a_full_disk_is_told_by_the_device(fresh_board: NamespaceBoard, target: Target, tmp_path: Path) -> None:
-    """A put onto a full disk says so in the device's words, leaves nothing, and works once there is space."""
     source = tmp_path / "source"
     source.write_bytes(b"x" * 3_000_000)
     fresh_board.run("mkdir", "place")
@@ -83,7 +78,6 @@ def test_a_full_disk_is_told_by_the_device(fresh_board: NamespaceBoard, target: 
 
 
 def test_a_put_whose_link_ends_leaves_what_was_there(fresh_board: NamespaceBoard, target: Target, large: Path) -> None:
-    """Where the link is killed in the middle, the old file stays; the next put works and leaves nothing else."""
     fresh_board.run("sh", "-c", "mkdir place; echo old >place/x")
     arrival, cut = partial(until_it_arrives, fresh_board, "place"), partial(fresh_board.kill, r"^sshd: root@")
     with meanwhile(arrival, cut), pytest.raises(LinkError, match="the link was lost in the middle"):
@@ -109,7 +103,6 @@ def test_a_put_into_a_board_that_loses_power(fresh_board: NamespaceBoard, target
 def test_a_get_whose_link_ends_leaves_what_was_here(
     fresh_board: NamespaceBoard, target: Target, tmp_path: Path
 ) -> None:
-    """Where the link's processes are killed in the middle of a get, the old file stays here, and nothing beside it."""
     fresh_board.run("truncate", "-s", str(LARGE_BYTES), "x")
     here = tmp_path / "here"
     here.mkdir()
@@ -129,7 +122,6 @@ def test_a_get_whose_link_ends_leaves_what_was_here(
 
 
 def test_a_get_sweeps_what_dead_ones_left(tmp_path: Path) -> None:
-    """What a get left that was killed goes with the next, though its number is another process's; a live one stays."""
     (tmp_path / "x").write_text("text")
     here = tmp_path / "here"
     here.mkdir()
@@ -142,7 +134,6 @@ def test_a_get_sweeps_what_dead_ones_left(tmp_path: Path) -> None:
 
 
 def test_a_desk_that_is_full_is_told(tmp_path: Path) -> None:
-    """Where a file does not fit here, one line says so, and nothing of it is left."""
     code = (
         "import os, sys; from pathlib import Path; from perfsuite.device.reach import Reach\n"
         "from perfsuite.device.target.opening import open_target; from perfsuite.errors import LinkError\n"
@@ -171,7 +162,6 @@ def test_a_desk_that_is_full_is_told(tmp_path: Path) -> None:
     ],
 )
 def test_a_hash_that_does_not_fit_is_told(tmp_path: Path, program: str, words: str) -> None:
-    """A file whose bytes are not those that the device counted is not taken, and neither is one without a hash."""
     (tmp_path / "adb").mkdir()
     with fake_adb(tmp_path / "adb") as home:
         (tool := tmp_path / "adb" / "system-bin" / "sha256sum").unlink()
@@ -208,7 +198,6 @@ def test_signals_that_come_twice_leave_nothing(tmp_path: Path, monkeypatch: pyte
 
 
 def test_a_copy_past_its_limit_is_ended(fresh_board: NamespaceBoard, target: Target, large: Path) -> None:
-    """A put that takes longer than it may is a failure, and leaves nothing there."""
     fresh_board.run("mkdir", "place")
     arrival, stop = partial(until_it_arrives, fresh_board, "place"), partial(fresh_board.kill, "^cat$", signal.SIGSTOP)
     with meanwhile(arrival, stop), pytest.raises(MeasurementError, match="ran past its limit of 2 s"):

@@ -13,14 +13,12 @@ from perfsuite.device.target.exchange import ERRORS_LIMIT_BYTES, Exchange
 
 
 def exchange(script: str, sent: bytes = b"", size_bytes: int | None = None) -> tuple[Exchange, subprocess.Popen[bytes]]:
-    """A shell and its pipes."""
     pipe = subprocess.PIPE
     process = subprocess.Popen(["sh", "-c", script], stdin=pipe, stdout=pipe, stderr=pipe)
     return Exchange(process, io.BytesIO(sent), len(sent) if size_bytes is None else size_bytes), process
 
 
 def test_errors_and_output_do_not_wait_for_each_other() -> None:
-    """More errors than a pipe holds before the first output, input that nobody reads: all ends at once."""
     output: list[bytes] = []
     both, _ = exchange("head -c 300000 /dev/zero >&2; echo out; exec >&-; echo end >&2", b"x" * 300_000)
     assert both.carry(output.append, 20) == bytes(300_000) + b"end\n"
@@ -33,7 +31,6 @@ def test_the_last_of_the_errors_is_kept() -> None:
 
 
 def test_the_input_ends_with_the_process() -> None:
-    """What was sent arrives, and the input stays open while the process runs."""
     output: list[bytes] = []
     both, _ = exchange("head -c 4; timeout 0.3 cat; echo $?", b"word")
     both.carry(output.append, 20)
@@ -42,7 +39,6 @@ def test_the_input_ends_with_the_process() -> None:
 
 @pytest.mark.parametrize("script", ["exec sleep 30", "exec yes", "exec yes >&2"])
 def test_the_limit_holds_whatever_is_written(script: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A process past its limit is ended, the one that never stops writing, too."""
     monkeypatch.setattr("perfsuite.device.target.exchange._PATIENCE_S", 0.2)
     both, process = exchange(script)
     since = time.monotonic()
@@ -53,7 +49,6 @@ def test_the_limit_holds_whatever_is_written(script: str, monkeypatch: pytest.Mo
 
 
 def test_a_source_that_became_shorter_is_told() -> None:
-    """Where fewer bytes come than were announced, nobody waits for them."""
     both, process = exchange("cat", b"word", size_bytes=5)
     with pytest.raises(OSError, match="it became shorter while it was sent"):
         both.carry(lambda chunk: None, 20)

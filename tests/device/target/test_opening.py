@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import socket
 import subprocess
 import sys
-import threading
-import time
-from contextlib import suppress
 from pathlib import Path
 
-import psutil
 import pytest
 
 from perfsuite.device.reach import WAYS, Reach
@@ -27,7 +24,6 @@ PHONE = Reach(way="adb", address="0123")
 
 @pytest.mark.parametrize("address", ["", "0123"])
 def test_words_arrive_though_adb_joins_them(tmp_path: Path, address: str) -> None:
-    """With a serial number and without, every word arrives unchanged."""
     with fake_adb(tmp_path):
         told = open_target(Reach(way="adb", address=address)).run(["printf", "%s\\0", *HARD])
     assert told.output.split(b"\0")[:-1] == [word.encode("utf-8", "surrogateescape") for word in HARD]
@@ -47,7 +43,6 @@ def test_words_arrive_though_adb_joins_them(tmp_path: Path, address: str) -> Non
     ],
 )
 def test_adbs_words_are_explained(tmp_path: Path, words: str, meaning: str) -> None:
-    """Each of adb's errors is one line that says what to do."""
     with refusing_adb(tmp_path, words), pytest.raises(LinkError) as failed:
         open_target(PHONE).run(["true"])
     assert meaning in str(failed.value)
@@ -57,7 +52,6 @@ def test_adbs_words_are_explained(tmp_path: Path, words: str, meaning: str) -> N
 
 @pytest.mark.parametrize("words", ["error: more than one device/emulator", "error: device '0123' not found"])
 def test_devices_of_adb_are_listed_with_their_state(tmp_path: Path, words: str) -> None:
-    """Where one has to be named, each is, as an address takes it, and why it cannot be used."""
     answer = FIELD / "20-phone-adb-answers" / "adb-devices.txt"
     with fake_adb(tmp_path):
         script = f'#!/bin/sh\n[ "$1" = devices ] && exec cat {answer}\necho "{words}" >&2; exit 1\n'
@@ -71,7 +65,6 @@ def test_devices_of_adb_are_listed_with_their_state(tmp_path: Path, words: str) 
 
 
 def test_the_real_adb_has_no_device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Debian's adb says that there is no device, or none of that number, as it is explained."""
     if shutil.which("adb") is None:
         pytest.skip("boards: there is no adb; 'make test-needs' installs it")
     with socket.socket() as probe:
@@ -92,7 +85,6 @@ def test_the_real_adb_has_no_device(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.parametrize("address", ["-s", "a b", "a\nb"])
 def test_what_is_no_serial_number_is_refused(address: str) -> None:
-    """A serial number that adb would take for an option, or that is several words, is refused."""
     with pytest.raises(DeviceError, match="no serial number of adb; `adb devices` lists them"):
         open_target(Reach(way="adb", address=address))
 
@@ -106,17 +98,17 @@ def test_a_machine_without_adb_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path
         open_target(PHONE).run(["true"])
 
 
-TOKEN = "the-shell-to-kill"
+#: Ends the process above this one that is a child of the process $1: the shell that runs a command, not its limiter.
+KILL = """echo word >&2
+p=$$
+while q=$(cut -d" " -f4 "/proc/$p/stat") && [ "$q" != "$1" ]; do p=$q; done
+kill -9 "$p"
+"""
 
 
 def test_a_shell_that_is_killed_is_told() -> None:
-    """Where the shell itself is ended from outside, that is the failure, with its last words."""
-    target = open_target(Reach())
-    killer = threading.Thread(target=kill_the_shell)
-    killer.start()
     with pytest.raises(LinkError, match=r"local: the shell was ended from outside \(word\); run it again"):
-        target.run(["sh", "-c", "echo word >&2; exec sleep 4", TOKEN])
-    killer.join()
+        open_target(Reach()).run(["sh", "-c", KILL, "sh", f"{os.getpid()}"])
 
 
 _RUNS = """
@@ -138,18 +130,6 @@ def test_nothing_there_reads_what_this_process_could() -> None:
             assert process.stdout.read() == "['', 'word']\nb'more'\n"
         finally:
             process.kill()
-
-
-def kill_the_shell() -> None:
-    """End the shell once it is there and has said its word, and no other process of these tests."""
-    until_s = time.monotonic() + 10.0
-    while time.monotonic() < until_s:
-        time.sleep(0.5)
-        for child in psutil.Process().children():
-            with suppress(psutil.Error):  # others end at the same time
-                if TOKEN in " ".join(child.cmdline()):
-                    child.kill()
-                    return
 
 
 @pytest.mark.parametrize("way", WAYS)

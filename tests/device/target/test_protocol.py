@@ -75,7 +75,6 @@ SOME = settings(MANY, max_examples=4)
 
 
 def as_bytes(text: str) -> bytes:
-    """A word as a program has it."""
     return text.encode("utf-8", "surrogateescape")
 
 
@@ -83,7 +82,6 @@ def as_bytes(text: str) -> bytes:
     scope="module", params=["local", pytest.param("ssh", marks=pytest.mark.runs_on_a_board), "adb", "serial"]
 )
 def target(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
-    """Give each way to a device in turn."""
     if request.param == "local":
         yield open_target(Reach(way="local"))
     elif request.param == "adb":
@@ -104,7 +102,6 @@ def target(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 @pytest.fixture
 def folder(target: Target) -> Iterator[str]:
-    """Give an empty folder on the device, with a name that is none for the faint."""
     made = target.run(["mktemp", "-d"]).text
     path = f"{made}/it's a $(folder)"
     assert target.run(["mkdir", path]).status == 0
@@ -116,7 +113,6 @@ def folder(target: Target) -> Iterator[str]:
 @given(words=st.lists(WORDS, max_size=4), environment=VARIABLES)
 @example(words=["", "-n", "$(id)\n", "'\\''"], environment={"PERF_": "a\n'$(id)'\\"})
 def test_words_and_variables_arrive_unchanged(target: Target, words: list[str], environment: dict[str, str]) -> None:
-    """Whatever arguments and variables are, the command there has them, and it has no more of them."""
     told = target.run(["sh", "-c", 'printf "%s\\0" "$@"; env -0', "sh", "", *words], environment=environment)
     parts = told.output.split(b"\0")
     assert told.status == 0
@@ -128,7 +124,6 @@ def test_words_and_variables_arrive_unchanged(target: Target, words: list[str], 
 @SOME
 @given(words=st.lists(WORDS, max_size=3), environment=VARIABLES)
 def test_a_started_command_has_them_unchanged(target: Target, words: list[str], environment: dict[str, str]) -> None:
-    """What is started has its words and variables, too, and its input as it is sent."""
     script = 'printf "%s\\0" "$@"; cat; env -0'
     process = target.start(["sh", "-c", script, "sh", "", *words], environment=environment)
     output, _ = process.communicate(b"in\0", timeout=20)
@@ -142,7 +137,6 @@ def test_a_started_command_has_them_unchanged(target: Target, words: list[str], 
 @example(name="-rf", content=b"")
 @example(name="a=b 'c'\n$(d)", content=b"\0\n\r\n")
 def test_files_go_there_and_back(target: Target, folder: str, name: str, content: bytes) -> None:
-    """A file with any name and any bytes arrives there with that name and those bytes, and comes back."""
     with tempfile.TemporaryDirectory() as here:
         source, back = Path(here) / "source", Path(here) / "deep" / name
         source.write_bytes(content)
@@ -160,7 +154,6 @@ def test_files_go_there_and_back(target: Target, folder: str, name: str, content
 @example(name="a=b")
 @example(name="it's $(me)")
 def test_a_program_with_any_name_runs(target: Target, folder: str, name: str) -> None:
-    """A program is found by its whole path, whatever that is."""
     path = f"{folder}/{name}"
     assert target.run(["sh", "-c", 'printf "#!/bin/sh\\necho \\"\\$1\\"" >"$1"; chmod +x "$1"', "sh", path]).status == 0
     for _ in range(3):  # a file that was just written may be busy in another process for a moment
@@ -170,14 +163,12 @@ def test_a_program_with_any_name_runs(target: Target, folder: str, name: str) ->
 
 
 def test_a_command_that_fails_is_no_error(target: Target) -> None:
-    """Status, output and errors are the command's own, and so is a status of 255."""
     told = target.run(["sh", "-c", "echo out; echo err >&2; exit 255"])
     assert told == Completed(status=255, output=b"out\n", errors=b"err\n")
     assert target.run(["there-is-no-such-program"]).status == 127
 
 
 def test_input_arrives(target: Target) -> None:
-    """What is given as input is read there, bytes of all kinds, and more than a pipe holds."""
     told = bytes(range(256)) * 2000
     assert target.run(["cat"], stdin=told).output == told
     assert target.run(["cat"]).output == b""
@@ -198,7 +189,6 @@ def test_the_home_is_the_one_there(target: Target) -> None:
 
 
 def test_past_its_limit_a_command_is_ended_there(target: Target) -> None:
-    """A command past its limit is a failure that says so, and no process of it goes on."""
     token = f"{os.getpid()}{time.monotonic_ns()}"
     with pytest.raises(MeasurementError, match="'sh' ran past its limit of 1 s and was ended; look what"):
         target.run(["sh", "-c", "sleep 60; :", token], limit_s=1)
@@ -207,7 +197,6 @@ def test_past_its_limit_a_command_is_ended_there(target: Target) -> None:
 
 
 def test_what_is_started_talks(target: Target) -> None:
-    """A started command answers line by line, out of reach of a Ctrl-C here, and ends with its input."""
     process = target.start(["sh", "-c", 'while read -r line; do echo "<$line>"; done; exit 7'])
     assert process.stdin is not None
     assert process.stdout is not None
@@ -251,7 +240,6 @@ def test_leftovers_of_dead_processes_are_swept(target: Target, folder: str, tmp_
 
 @pytest.mark.parametrize("path", ["", "/", "a/", "..", "~", "a/."])
 def test_a_path_that_can_be_no_files_is_refused(target: Target, path: str, tmp_path: Path) -> None:
-    """A path without a name at its end is refused both ways."""
     source = tmp_path / "source"
     source.write_bytes(b"x")
     with pytest.raises(LinkError, match="names no file on the device"):
@@ -261,7 +249,6 @@ def test_a_path_that_can_be_no_files_is_refused(target: Target, path: str, tmp_p
 
 
 def test_what_cannot_be_copied_is_told(target: Target, folder: str, tmp_path: Path) -> None:
-    """A missing file, a folder, a folder that cannot be made: one line each, with the path and the device's words."""
     source = tmp_path / "source"
     source.write_bytes(b"x")
     for call, words in (
@@ -278,7 +265,6 @@ def test_what_cannot_be_copied_is_told(target: Target, folder: str, tmp_path: Pa
 
 
 def test_a_ctrl_c_leaves_nothing_half(target: Target, folder: str, tmp_path: Path) -> None:
-    """A put that is interrupted leaves what was there, and no temporary file."""
     small, large = tmp_path / "small", tmp_path / "large"
     small.write_bytes(b"small")
     with large.open("wb") as out:
@@ -294,7 +280,6 @@ def test_a_ctrl_c_leaves_nothing_half(target: Target, folder: str, tmp_path: Pat
 
 
 def test_a_ctrl_c_ends_the_command_there(target: Target, tmp_path: Path) -> None:
-    """A command that is waited for is ended on the device, its children too, when the wait is interrupted."""
     token = f"{os.getpid()}{time.monotonic_ns()}"
     with pytest.raises(KeyboardInterrupt), interrupted_after(0.7):
         target.run(["sh", "-c", f"sleep 60{token[-6:]}; :", token])
@@ -302,7 +287,6 @@ def test_a_ctrl_c_ends_the_command_there(target: Target, tmp_path: Path) -> None
 
 
 def test_endless_output_is_ended(target: Target, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A command that writes without end is ended at a limit that is reported, long before its time is up."""
     monkeypatch.setattr(shell_target, "OUTPUT_LIMIT_BYTES", 1 << 20)
     since = time.monotonic()
     with pytest.raises(MeasurementError, match="'yes' wrote more than 1 MiB and was ended; let it write"):
@@ -312,14 +296,12 @@ def test_endless_output_is_ended(target: Target, monkeypatch: pytest.MonkeyPatch
 
 
 def test_what_is_too_long_for_a_line_is_refused(target: Target) -> None:
-    """Words that no program can be given are one line here, over every link."""
     for call in (target.run, target.start):
         with pytest.raises(DeviceError, match="put what is long into a file"):
             call(["echo", "x" * 200_000])
 
 
 def test_a_file_that_grows_is_not_got(target: Target, folder: str, tmp_path: Path) -> None:
-    """A file to which something goes on writing is refused once more arrives than was announced."""
     assert target.run(["sh", "-c", 'head -c 1000000 /dev/zero >"$1/x"; echo >"$1/go"', "sh", folder]).status == 0
     process = target.start(["sh", "-c", 'while [ -e "$1/go" ]; do head -c 4096 /dev/zero; done >>"$1/x"', "sh", folder])
     try:
@@ -332,7 +314,6 @@ def test_a_file_that_grows_is_not_got(target: Target, folder: str, tmp_path: Pat
 
 
 def test_what_a_device_says_is_fit_for_a_terminal(target: Target, tmp_path: Path) -> None:
-    """Neither last words nor the names of files bring lines or escapes of a terminal into a message."""
     assert target.run(["sh", "-c", 'printf "a\\033[2Jb\\r\\n" >&2; exit 3']).last_words == "a?[2Jb"
     with pytest.raises(LinkError) as failed:
         target.get("/no\nsuch\x1b[31m", tmp_path / "back")
@@ -340,14 +321,12 @@ def test_what_a_device_says_is_fit_for_a_terminal(target: Target, tmp_path: Path
 
 
 def commands_of(target: Target) -> str:
-    """All command lines there, a moment later."""
     time.sleep(0.2)
     return target.run(["sh", "-c", "cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\\0' ' '; :"]).text
 
 
 @contextmanager
 def interrupted_after(delay_s: float) -> Iterator[None]:
-    """Have what is done meanwhile interrupted, as by a Ctrl-C."""
     held = signal.signal(signal.SIGALRM, _interrupt)
     signal.setitimer(signal.ITIMER_REAL, delay_s)
     try:

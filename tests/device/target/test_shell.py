@@ -39,7 +39,6 @@ SHELLS = ("dash", "bash", "zsh", "fish", "tcsh")
 
 @pytest.mark.parametrize("shell", SHELLS)
 def test_words_arrive_behind_every_login_shell(shell: str) -> None:
-    """A login shell that is given the line, as sshd does, gives words and variables to the command unchanged."""
     if shutil.which(shell) is None:
         pytest.skip(f"boards: there is no {shell}; 'make test-needs' installs it")
 
@@ -54,7 +53,6 @@ def test_words_arrive_behind_every_login_shell(shell: str) -> None:
 
 
 def test_a_line_is_harmless() -> None:
-    """Whatever the words are, the line is one line of plain characters, and no longer than Linux takes."""
     line = one_line(start_script(["printf", *HARD], {}))
     assert line.isprintable()
     assert line.isascii()
@@ -64,16 +62,8 @@ def test_a_line_is_harmless() -> None:
         one_line(start_script(["echo", "x" * LONGEST_LINE_BYTES], {}))
 
 
-def test_the_status_comes_after_the_mark() -> None:
-    """A command that exits with 255 says so after the mark, and what it wrote is before that."""
-    script = run_script(["sh", "-c", "echo oops >&2; exit 255"], {}, 5, "the-mark")
-    process = launched("sh", script)
-    assert errors_of(process) == b"oops\n\nthe-mark 255\n"
-
-
 @pytest.mark.parametrize("shell", ["dash", "bash", "zsh"])
 def test_the_end_of_the_input_ends_the_command(shell: str) -> None:
-    """A command has its own input whole, and is ended with its children where the script's ends."""
     if shutil.which(shell) is None:
         pytest.skip(f"boards: there is no {shell}; 'make test-needs' installs it")
     script = run_script(["sh", "-c", "cat >&2; echo . >&2; sleep 61; echo went on >&2"], {}, 90, "mark", input_bytes=4)
@@ -99,17 +89,8 @@ def test_a_script_that_is_gone_is_not_ended() -> None:
 
 
 def launched(shell: str, script: str) -> subprocess.Popen[bytes]:
-    """A shell with the script, and pipes."""
     pipe = subprocess.PIPE
     return subprocess.Popen([shell, "-c", script], stdin=pipe, stdout=pipe, stderr=pipe)
-
-
-def errors_of(process: subprocess.Popen[bytes]) -> bytes:
-    """What a process writes to its errors while its input stays open."""
-    assert process.stderr is not None
-    errors = process.stderr.read()
-    process.communicate(timeout=20)
-    return errors
 
 
 @pytest.mark.parametrize(
@@ -128,7 +109,6 @@ def errors_of(process: subprocess.Popen[bytes]) -> bytes:
     ],
 )
 def test_what_is_no_command_is_refused(command: list[str], environment: dict[str, str], words: str) -> None:
-    """Bad words and bad names of variables are refused by one line, before anything is sent."""
     with pytest.raises(DeviceError, match=words) as refused:
         start_script(command, environment)
     assert "\n" not in str(refused.value)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 import threading
@@ -19,7 +18,6 @@ from perfsuite.device.target.shell_target import Target
 from perfsuite.device.target.ssh import ALIVE_COUNT, SshLink, explained
 from perfsuite.errors import DeviceError, LinkError
 
-from ...board_loopback import LoopbackBoard
 from ...board_namespaces import NamespaceBoard
 from .test_shell import HARD, SHELLS
 
@@ -53,21 +51,18 @@ BOARD = Reach(way="ssh", address="root@board")
     ],
 )
 def test_words_are_explained(words: str, meaning: str) -> None:
-    """Each of ssh's lines is one line that says what to do."""
     told = explained(words, BOARD)
     assert meaning in told
     assert "\n" not in told
 
 
 def test_a_command_does_not_speak_for_ssh() -> None:
-    """What a command wrote about its own files and hosts is not taken for ssh's words."""
     told = explained("cat: x: Permission denied\ncurl: Connection refused\nls: Could not resolve hostname", BOARD)
     assert told.startswith("the link was lost in the middle")
 
 
 @pytest.fixture
 def target(request: pytest.FixtureRequest) -> Iterator[Target]:
-    """Give the way to the test's board: to the one of its own where it has one, else to the shared one."""
     board = request.getfixturevalue("fresh_board" if "fresh_board" in request.fixturenames else "board")
     opened = open_target(board.reach())
     yield opened
@@ -75,7 +70,6 @@ def target(request: pytest.FixtureRequest) -> Iterator[Target]:
 
 
 def complaint_of(reach: Reach) -> str:
-    """What one command over this way fails with."""
     target = open_target(reach)
     with pytest.raises(LinkError) as failed:
         target.run(["true"])
@@ -86,7 +80,6 @@ def complaint_of(reach: Reach) -> str:
 
 
 def test_commands_share_a_connection(fresh_board: NamespaceBoard, target: Target) -> None:
-    """Several commands, copies and started ones log in once, and closing ends what they share."""
     target.put(Path(__file__), "here")
     process = target.start(["cat"])
     assert target.run(["true"]).status == target.run(["true"]).status == 0
@@ -109,7 +102,6 @@ def test_a_started_command_keeps_the_connection(board: NamespaceBoard) -> None:
 def test_nothing_is_left_of_a_connection(
     board: NamespaceBoard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The folder of the shared connection is private, short even where the usual one is long, and gone at the end."""
     long = tmp_path / ("x" * 100)
     long.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(long))
@@ -123,7 +115,6 @@ def test_nothing_is_left_of_a_connection(
 
 @pytest.mark.parametrize("shell", SHELLS)
 def test_words_arrive_behind_every_login_shell_of_a_device(fresh_board: NamespaceBoard, shell: str) -> None:
-    """Whatever the login shell of the user there, words and variables arrive unchanged."""
     if (path := shutil.which(shell)) is None:
         pytest.skip(f"boards: there is no {shell}; 'make test-needs' installs it")
     fresh_board.use_shell(path)
@@ -137,7 +128,6 @@ def test_words_arrive_behind_every_login_shell_of_a_device(fresh_board: Namespac
 
 
 def test_variables_of_the_desk_stay_at_the_desk(target: Target, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither language nor any other variable of this process reaches the device."""
     for name in ("LANG", "LC_ALL", "LC_SECRET", "PERF_DESK"):
         monkeypatch.setenv(name, "en_GB.UTF-8")
     assert "en_GB" not in target.run(["env"]).text
@@ -164,18 +154,7 @@ def test_a_machine_without_a_folder_for_the_connection_is_told(monkeypatch: pyte
         SshLink(Reach(way="ssh", address="board"))
 
 
-def test_a_device_can_be_this_machine_without_root(loopback_board: LoopbackBoard, tmp_path: Path) -> None:
-    """An sshd on a loopback port, as an ordinary user has it, takes commands and files."""
-    target = open_target(loopback_board.reach())
-    target.put(Path(__file__), "~/a b/c")
-    assert (loopback_board.home / "a b" / "c").read_bytes() == Path(__file__).read_bytes()
-    target.get("a b/c", tmp_path / "back")
-    assert (tmp_path / "back").read_bytes() == Path(__file__).read_bytes()
-    target.close()
-
-
 def test_files_of_keys_may_have_any_name(board: NamespaceBoard, tmp_path: Path) -> None:
-    """The key and the known hosts are found below a folder whose name OpenSSH would take for more than a name."""
     folder = tmp_path / 'a "b" \\c %h \'d'
     folder.mkdir()
     reach = board.reach()
@@ -189,13 +168,11 @@ def test_files_of_keys_may_have_any_name(board: NamespaceBoard, tmp_path: Path) 
 
 @pytest.mark.parametrize("address", ["", "-oProxyCommand=id", "a b", "a\nb", "root@a\tb", "a\x1b"])
 def test_what_is_no_address_is_refused(address: str) -> None:
-    """An address that ssh would take for an option, or that is several words, is refused before anything runs."""
     with pytest.raises(DeviceError, match="no address for ssh; name a host, user@host"):
         open_target(Reach(way="ssh", address=address))
 
 
 def test_a_machine_without_ssh_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where OpenSSH's client is missing, its package is named."""
     monkeypatch.setenv("PATH", "/nowhere")
     assert "OpenSSH's client is not installed here; Debian has it as openssh-client" in complaint_of(
         Reach(way="ssh", address="board")
@@ -203,7 +180,6 @@ def test_a_machine_without_ssh_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_an_unknown_host_is_told(board: NamespaceBoard, tmp_path: Path) -> None:
-    """A host key that nobody accepted is not accepted, and the way to accept it once is reported."""
     known = tmp_path / "known hosts"
     told = complaint_of(replace(board.reach(), known_hosts_file=str(known)))
     assert told == (
@@ -214,7 +190,6 @@ def test_an_unknown_host_is_told(board: NamespaceBoard, tmp_path: Path) -> None:
 
 
 def test_a_changed_host_key_is_told(fresh_board: NamespaceBoard) -> None:
-    """Another host key is refused with the file and the command that forgets the old; accepted, the link works."""
     reach = fresh_board.reach()
     open_target(reach).run(["true"])
     fresh_board.change_host_key()
@@ -226,7 +201,6 @@ def test_a_changed_host_key_is_told(fresh_board: NamespaceBoard) -> None:
 
 
 def test_keys_that_do_not_open_are_told(board: NamespaceBoard, tmp_path: Path) -> None:
-    """A wrong key, no key, a missing one, one that others can read: each is reported with what to do."""
     reach = board.reach()
     wrong, open_key = tmp_path / "wrong", tmp_path / "open"
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(wrong)], check=True)
@@ -243,7 +217,6 @@ def test_keys_that_do_not_open_are_told(board: NamespaceBoard, tmp_path: Path) -
 
 
 def test_hosts_that_do_not_answer_are_told(board: NamespaceBoard) -> None:
-    """A port without sshd, a name that nobody has: each is reported with what to look at."""
     assert complaint_of(replace(board.reach(), port=1)) == (
         f"connection refused ({board.address} port 1); nothing listens there: is sshd running, is the port right?"
     )
@@ -252,7 +225,6 @@ def test_hosts_that_do_not_answer_are_told(board: NamespaceBoard) -> None:
 
 
 def test_a_rebooted_device_is_told_and_reached_again(fresh_board: NamespaceBoard, target: Target) -> None:
-    """Where the device reboots in the middle of a command, the link is lost at once; the next command works."""
     assert target.run(["true"]).status == 0
     process = target.start(["cat"])
     assert until(lambda: bool(fresh_board.processes("^cat")))
@@ -267,7 +239,6 @@ def test_a_rebooted_device_is_told_and_reached_again(fresh_board: NamespaceBoard
 
 
 def test_a_cut_link_is_lost_within_its_limit(fresh_board: NamespaceBoard) -> None:
-    """Where packets vanish, what runs and what was started end within the limit; after a fix the next command works."""
     target = Target(SshLink(fresh_board.reach(), alive_interval_s=1))
     assert target.run(["true"]).status == 0
     process = target.start(["cat"])
@@ -290,20 +261,11 @@ def test_a_killed_command_is_no_lost_link(fresh_board: NamespaceBoard, target: T
     assert target.run(["sleep", "61"]).status == 137
 
 
-def test_a_ctrl_c_does_not_reach_the_link(target: Target) -> None:
-    """What is started is in a session of its own, so the terminal's Ctrl-C does not end it."""
-    process = target.start(["cat"])
-    assert os.getsid(process.pid) == process.pid
-    process.communicate(timeout=20)
-
-
 def once(condition: Callable[[], bool], do: Callable[[], object] = lambda: None) -> None:
-    """Do something as soon as something holds, while the test waits."""
     threading.Thread(target=lambda: until(condition) and do(), daemon=True).start()
 
 
 def until(condition: Callable[[], bool]) -> bool:
-    """Wait until it holds; say whether it does."""
     end = time.monotonic() + 20
     while not (holds := condition()) and time.monotonic() < end:
         time.sleep(0.05)
@@ -311,12 +273,10 @@ def until(condition: Callable[[], bool]) -> bool:
 
 
 def gone(listed: Callable[[], tuple[int, ...]]) -> bool:
-    """Wait until nothing is listed any more."""
     return until(lambda: not listed())
 
 
 def works(target: Target) -> bool:
-    """Whether a command can be run."""
     try:
         return target.run(["true"]).status == 0
     except LinkError:

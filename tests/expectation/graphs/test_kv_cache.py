@@ -19,9 +19,13 @@ from ...catalogue_workloads import catalogue_weights
 
 @pytest.mark.parametrize("name", names())
 def test_the_engines_own_settings_are_refused_by_none(name: str) -> None:
-    """An F16 cache is accepted by all, with flash attention where the architecture has it and without it."""
+    """An F16 cache is accepted by all, with flash attention where the architecture has it and without it.
+
+    Only values are transposed in the cache without flash attention, and cannot be quantised.
+    """
     architecture = find(name)
     assert refusal(architecture, Settings(flash_attn=False)) is None
+    assert refusal(find("smollm2-135m"), Settings(flash_attn=False, type_k="q8_0")) is None
     assert (refusal(architecture, Settings()) is None) is architecture.family.flash_attention
 
 
@@ -38,13 +42,6 @@ def test_the_engines_own_settings_are_refused_by_none(name: str) -> None:
 )
 def test_a_refusal_tells_the_setting_and_its_value(name: str, settings: Settings, reason: str) -> None:
     assert re.search(re.escape(reason), refusal(find(name), settings) or "")
-
-
-def test_keys_may_be_quantised_without_flash_attention() -> None:
-    """Only values are transposed in the cache without flash attention, and cannot be quantised."""
-    settings = Settings(flash_attn=False, type_k="q8_0")
-    assert refusal(find("smollm2-135m"), settings) is None
-    assert refusal(find("smollm2-135m"), replace(settings, type_v="q8_0")) is not None
 
 
 @given(st.integers(0, 5000), st.integers(1, 20))

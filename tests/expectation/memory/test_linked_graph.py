@@ -4,21 +4,20 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from perfsuite.errors import ArchitectureError
 from perfsuite.expectation.graph import KNOWN_GRAPHS, Operator, engine_graph
 from perfsuite.expectation.graphs.operator import shape
-from perfsuite.expectation.llama_workload import LlamaWorkload, llama_workload
 from perfsuite.expectation.memory.allocator import ALIGNMENT_BYTES, GraphTensor, place_tensors, reserved_bytes
 from perfsuite.expectation.memory.linked_graph import Flow, flow_of, linked_graph
 from perfsuite.expectation.memory.need import worst_batch
 from perfsuite.expectation.op_cost import NO_COST, OpCost
-from perfsuite.workload.catalog import find
-from perfsuite.workload.scenario import find_scenario
+from perfsuite.workload.catalog import find, names
 
-from ...catalogue_workloads import catalogue_weights, catalogue_workload
+from ...catalogue_workloads import catalogue_workload
 
 
 def leaf(n_bytes: int) -> GraphTensor:
@@ -67,7 +66,6 @@ def node(n_bytes: int | None, *sources: int, in_place: bool = False, is_output: 
     ],
 )
 def test_where_tensors_are_put(graph: tuple[GraphTensor, ...], offsets: tuple[int | None, ...]) -> None:
-    """Each rule of the allocator, by a graph of a few tensors."""
     assert place_tensors(graph) == offsets
 
 
@@ -78,17 +76,7 @@ def test_the_buffer_holds_every_tensor() -> None:
     assert reserved_bytes((), place_tensors(())) == 0
 
 
-FAMILIES = {
-    "llama": "smollm2-135m-l2-q8_0",
-    "qwen2": "qwen2.5-0.5b-l2-q8_0",
-    "qwen3": "qwen3-0.6b-l2-q8_0",
-    "gemma2": "gemma-2-2b-l2-q8_0",
-    "gptneox": "pythia-160m-l2-q8_0",
-    "phi3": "phi-4-mini-l2-q8_0",
-    "plm": "plm-1.8b-l2-q8_0",
-    "qwen2moe": "qwen1.5-moe-a2.7b-l2-q8_0",
-    "deepseek2": "deepseek-v2-lite-l2-q8_0",
-}
+FAMILIES = {find(name).gguf_architecture: f"{name}-l2-q8_0" for name in names() if not name.startswith("attention-")}
 LLAMA = find("smollm2-135m")
 
 
@@ -98,28 +86,21 @@ def operator(role: str, op: str, *, parameter_bytes: int = 0) -> Operator:
 
 
 def test_every_known_graph_is_followed() -> None:
-    """The families below are all whose graph is known."""
     assert set(FAMILIES) == KNOWN_GRAPHS
 
 
 @pytest.mark.parametrize("flash_attn", [True, False])
 @pytest.mark.parametrize("name", FAMILIES.values())
 def test_all_but_the_logits_and_the_unused_input_is_read(name: str, *, flash_attn: bool) -> None:
-    """Nothing dangles: a tensor that nobody reads would never be freed."""
+    """Nothing dangles: a tensor that nobody reads would never be freed. Beside inputs there are the operators alone."""
     workload = catalogue_workload(name, "siso", flash_attn=flash_attn)
-    graph = linked_graph(workload, worst_batch(workload))
+    weights, batch = workload.weights, worst_batch(workload)
+    graph = linked_graph(workload, batch)
     readers = Counter(source for tensor in graph for source in tensor.sources)
     unread = [at for at, tensor in enumerate(graph) if tensor.n_bytes is not None and not readers[at]]
     assert unread == [1, len(graph) - 1]
-
-
-@pytest.mark.parametrize("name", FAMILIES.values())
-def test_every_operator_has_one_tensor(name: str) -> None:
-    """The linked graph has the operators of the analytical one, and inputs beside them."""
-    workload = catalogue_workload(name, "siso")
-    weights, batch = workload.weights, worst_batch(workload)
     operators = engine_graph(weights.architecture, weights.tensor_types, batch, workload.settings)
-    assert sum(not tensor.is_leaf for tensor in linked_graph(workload, batch)) == len(operators)
+    assert sum(not tensor.is_leaf for tensor in graph) == len(operators)
 
 
 @pytest.mark.parametrize(
@@ -153,78 +134,64 @@ def test_an_unknown_operator_is_refused() -> None:
         flow_of(operator("ffn_up_lora_a", "MUL_MAT"), (), LLAMA)
 
 
-def workload_of(name: str, *, flash_attn: bool = True, type_name: str = "f16") -> LlamaWorkload:
-    weights = catalogue_weights(name)
-    return llama_workload(
-        weights,
-        find_scenario("siso"),
-        flash_attn=flash_attn,
-        type_k=type_name,
-        type_v=type_name if flash_attn else "f16",
-    )
+def graph_of(name: str, **settings: Any) -> tuple[GraphTensor, ...]:
+    workload = catalogue_workload(name, "siso", **settings)
+    return linked_graph(workload, worst_batch(workload))
 
 
-def leaves(workload: LlamaWorkload) -> list[int | None]:
-    return [tensor.n_bytes for tensor in linked_graph(workload, worst_batch(workload)) if tensor.is_leaf]
+def leaves(graph: tuple[GraphTensor, ...]) -> list[int | None]:
+    return [tensor.n_bytes for tensor in graph if tensor.is_leaf]
 
 
-def test_inputs_stand_in_the_order_of_their_first_reading() -> None:
-    """Tokens, embeddings, positions, rows of keys and of values, mask of F16, rows that give logits; for 256 tokens."""
-    n = 256
-    assert leaves(workload_of("smollm2-135m-l2-q8_0")) == [4 * n, 4 * n * 576, 4 * n, 8 * n, 8 * n, 2 * n * n, 4 * n]
+@pytest.mark.parametrize(
+    ("settings", "sizes"),
+    [
+        ({}, [4, 4 * 576, 4, 8, 8, 2 * 256, 4]),
+        ({"flash_attn": False}, [4, 4 * 576, 4, 8, 8 * 192, 4 * 256, 4]),
+        ({"type_k": "q8_0", "type_v": "q8_0"}, [4, 4 * 576, 64, 4, 64, 8, 8, 2 * 256, 4]),
+    ],
+    ids=["usual", "without flash attention", "quantised cache"],
+)
+def test_inputs_stand_in_the_order_of_their_first_reading(settings: dict[str, Any], sizes: list[int]) -> None:
+    """Tokens, embeddings, positions, rows of keys and of values, mask of F16, rows that give logits; for 256 tokens.
 
-
-def test_without_flash_attention_each_value_has_a_row() -> None:
-    """The cache holds values transposed, so every one of the 192 elements is stored by itself; the mask is of F32."""
-    sizes = leaves(workload_of("smollm2-135m-l2-q8_0", flash_attn=False))
-    assert sizes[4:6] == [8 * 256 * 192, 4 * 256 * 256]
-
-
-def test_a_quantised_cache_brings_rotations() -> None:
-    """The one for keys comes before the positions, for it is the first operand of its product."""
-    sizes = leaves(workload_of("smollm2-135m-l2-q8_0", type_name="q8_0"))
-    assert sizes[2:5] == [4 * 64 * 64, 4 * 256, 4 * 64 * 64]
+    Without flash attention the cache holds values transposed, so every one of the 192 elements is stored by itself,
+    and the mask is of F32. A quantised cache brings rotations of 64 x 64, of which that for keys comes before the
+    positions, for it is the first operand of its product.
+    """
+    assert leaves(graph_of("smollm2-135m-l2-q8_0", **settings)) == [256 * size for size in sizes]
 
 
 def test_a_sliding_window_has_inputs_of_its_own() -> None:
     """Gemma 2 has two masks, of different widths where the window is a ring."""
-    usual = workload_of("gemma-2-2b-l2-q8_0")
+    usual = catalogue_workload("gemma-2-2b-l2-q8_0", "siso")
     ring = replace(usual, n_ctx=8192, settings=replace(usual.settings, swa_full=False))
-    masks = [size for size in leaves(ring)[2:] if size in (2 * 512 * 8192, 2 * 512 * (4096 + 512))]
+    sizes = leaves(linked_graph(ring, worst_batch(ring)))[2:]
+    masks = [size for size in sizes if size in (2 * 512 * 8192, 2 * 512 * (4096 + 512))]
     assert masks == [2 * 512 * (4096 + 512), 2 * 512 * 8192]
 
 
 def test_a_residual_is_read_by_the_norm_and_by_the_sum() -> None:
     """The embeddings' rows have two readers in the first layer, so that the norm cannot take over their memory."""
-    graph = linked_graph(workload_of("smollm2-135m-l2-q8_0"), worst_batch(workload_of("smollm2-135m-l2-q8_0")))
+    graph = graph_of("smollm2-135m-l2-q8_0")
     embeddings = next(at for at, tensor in enumerate(graph) if not tensor.is_leaf)
     assert sum(tensor.sources.count(embeddings) for tensor in graph) == 2
 
 
-def test_a_rotary_embedding_of_another_view_is_not_in_place() -> None:
-    """Queries are reshaped to heads before they are turned: in place the engine works on a tensor itself only."""
-    small = workload_of("smollm2-135m-l2-q8_0")
-    graph = linked_graph(small, worst_batch(small))
-    turned = [tensor for tensor in graph if _reads_positions(graph, tensor)]
+@pytest.mark.parametrize(("name", "is_in_place"), [("smollm2-135m-l2-q8_0", False), ("qwen3-0.6b-l2-q8_0", True)])
+def test_a_rotary_embedding_of_another_view_is_not_in_place(name: str, is_in_place: bool) -> None:
+    """Queries are reshaped to heads before they are turned: in place the engine works on a tensor itself only.
+
+    Those that were normalised before are such tensors.
+    """
+    graph = graph_of(name)
+    positions = [at for at, each in enumerate(graph) if each.is_leaf][2]
+    turned = [tensor for tensor in graph if positions in tensor.sources]
     assert turned
-    assert all(tensor.in_place_of == () for tensor in turned)
-
-
-def test_queries_that_were_normalised_are_turned_in_place() -> None:
-    normed = workload_of("qwen3-0.6b-l2-q8_0")
-    graph = linked_graph(normed, worst_batch(normed))
-    turned = [tensor for tensor in graph if _reads_positions(graph, tensor)]
-    assert all(tensor.in_place_of == tensor.sources[:1] for tensor in turned)
+    assert all(tensor.in_place_of == (tensor.sources[:1] if is_in_place else ()) for tensor in turned)
 
 
 def test_the_last_norm_and_the_logits_stay() -> None:
     """They are the graph's outputs, and nothing else is."""
-    small = workload_of("gemma-2-2b-l2-q8_0")
-    graph = linked_graph(small, worst_batch(small))
-    outputs = [tensor.n_bytes for tensor in graph if tensor.is_output]
+    outputs = [tensor.n_bytes for tensor in graph_of("gemma-2-2b-l2-q8_0") if tensor.is_output]
     assert outputs == [4 * 256 * 2304, 4 * 256 * 256000]
-
-
-def _reads_positions(graph: tuple[GraphTensor, ...], tensor: GraphTensor) -> bool:
-    third = [at for at, each in enumerate(graph) if each.is_leaf][2]
-    return third in tensor.sources

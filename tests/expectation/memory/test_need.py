@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from perfsuite.errors import ArchitectureError
-from perfsuite.expectation.llama_workload import llama_workload
 from perfsuite.expectation.memory.comparison import STORED_SAMPLES, MemoryGap, MemoryRecord
 from perfsuite.expectation.memory.need import (
     PAGE_BYTES,
@@ -23,9 +21,8 @@ from perfsuite.expectation.memory.need import (
 )
 from perfsuite.records.events import Phase
 from perfsuite.records.memory_timeline import MemoryPhase, MemorySample, MemoryTimeline
-from perfsuite.workload.scenario import find_scenario
 
-from ...catalogue_workloads import catalogue_weights, catalogue_workload
+from ...catalogue_workloads import catalogue_workload
 
 
 def sample(at_ns: int, anonymous: int, file: int) -> MemorySample:
@@ -56,14 +53,10 @@ RECORD = MemoryRecord(
 )
 
 
-def test_the_peak_is_held_against_base_and_need() -> None:
+def test_what_was_measured_is_held_against_base_and_need() -> None:
     """200 measured, 20 before the model was opened, 160 predicted: 20 are unexplained, a tenth."""
     assert RECORD.peak == MemoryGap(measured_bytes=200, predicted_bytes=180)
-    assert RECORD.peak.unexplained_bytes == 20
-    assert RECORD.peak.unexplained_ratio == 0.1
-
-
-def test_anonymous_and_mapped_memory_are_held_apart() -> None:
+    assert (RECORD.peak.unexplained_bytes, RECORD.peak.unexplained_ratio) == (20, 0.1)
     assert RECORD.anonymous == MemoryGap(measured_bytes=75, predicted_bytes=10 + 60)
     assert RECORD.file == MemoryGap(measured_bytes=115, predicted_bytes=10 + 100)
 
@@ -91,25 +84,15 @@ def test_each_matrix_has_the_type_of_its_partner(matrix: str, expected: str) -> 
     assert dot_type(matrix) == expected
 
 
-def test_the_widest_product_decides() -> None:
-    """The way down of the feed-forward reads 64 rows of 1536 values, 34 bytes for each 32 of them."""
-    workload = catalogue_workload("smollm2-135m-q8_0", "siso")
-    assert work_bytes(workload, workload.batches(Phase.PREFILL)) == 64 * 1536 * 34 // 32
+@pytest.mark.parametrize(("flash_attn", "expected"), [(True, 64 * 1536 * 34 // 32), (False, 9 * 64 * 256 * 2)])
+def test_the_widest_product_decides(flash_attn: bool, expected: int) -> None:
+    """The way down of the feed-forward reads 64 rows of 1536 values, 34 bytes for each 32 of them.
 
-
-def test_scores_are_turned_to_f16_without_flash_attention() -> None:
-    """Nine heads of 64 by 256 scores, at 2 bytes, outweigh every product with weights."""
-    weights = catalogue_weights("smollm2-135m-q8_0")
-    workload = llama_workload(weights, find_scenario("siso"), flash_attn=False)
-    assert work_bytes(workload, workload.batches(Phase.PREFILL)) == 9 * 64 * 256 * 2
-
-
-def test_no_evaluation_needs_no_scratch() -> None:
-    workload = catalogue_workload("smollm2-135m-q8_0", "siso")
+    Without flash attention nine heads of 64 by 256 scores, turned to F16, outweigh every product with weights.
+    """
+    workload = catalogue_workload("smollm2-135m-q8_0", "siso", flash_attn=flash_attn)
+    assert work_bytes(workload, workload.batches(Phase.PREFILL)) == expected
     assert work_bytes(workload, ()) == 0
-
-
-NOWHERE = Path("/nowhere")
 
 
 @pytest.mark.parametrize(
@@ -124,23 +107,20 @@ NOWHERE = Path("/nowhere")
         ("deepseek-v2-lite-l3-q4_0", "p200-g8", "f16", 256 * 3 * 576 * 2),
         # Decompressed: 16 heads of 192 and of 128.
         ("plm-1.8b-l2-q4_0", "p200-g8", "f16", 256 * 2 * 16 * (192 + 128) * 2),
+        # All positions of both of Gemma 2's layers.
+        ("gemma-2-2b-l2-q4_0", "p8000-g100", "f16", 2 * 8192 * 2 * 4 * 256 * 2),
     ],
 )
 def test_cells_times_heads_times_sizes(name: str, scenario: str, type_name: str, expected: int) -> None:
     """Positions are padded to 256; latent attention absorbed keeps one head."""
-    weights = catalogue_weights(name)
-    workload = llama_workload(weights, find_scenario(scenario), type_k=type_name, type_v=type_name)
-    assert kv_bytes(workload) == expected
+    assert kv_bytes(catalogue_workload(name, scenario, type_k=type_name, type_v=type_name)) == expected
 
 
 def test_a_sliding_window_has_fewer_cells() -> None:
     """Of Gemma 2's two layers one keeps the window, a batch and no more, unless all positions are asked for."""
-    weights = catalogue_weights("gemma-2-2b-l2-q4_0")
-    full = llama_workload(weights, find_scenario("p8000-g100"))
+    full = catalogue_workload("gemma-2-2b-l2-q4_0", "p8000-g100")
     ring = replace(full, settings=replace(full.settings, swa_full=False))
-    position = 2 * 4 * 256 * 2
-    assert kv_bytes(full) == 2 * 8192 * position
-    assert kv_bytes(ring) == (8192 + 4096 + 512) * position
+    assert kv_bytes(ring) == (8192 + 4096 + 512) * 2 * 4 * 256 * 2
 
 
 def test_the_worst_batch_is_a_full_one() -> None:

@@ -66,15 +66,6 @@ def test_times_are_sums_over_operators() -> None:
     assert times.bound is Bound.MEMORY
 
 
-def test_only_the_engine_waits_for_compute_in_decode() -> None:
-    """TPOT is t_m by the paper, and max(t_c, t_m) by the engine's conventions."""
-    times = pass_times(PASS, rates_of(tops=1e-3, bandwidth_gb_per_s=1e-3))
-    assert float(tpot_s(times, Conventions.PAPER)) == float(times.memory_s) == pytest.approx(0.010)
-    slow = pass_times(PASS, rates_of(tops=1e-4, bandwidth_gb_per_s=1e-3))
-    assert float(tpot_s(slow, Conventions.PAPER)) == pytest.approx(0.010)
-    assert float(tpot_s(slow, Conventions.ENGINE)) == pytest.approx(0.090)
-
-
 def test_many_passes_are_timed_at_once() -> None:
     """Arrays of costs give arrays of times, each as if it were alone; the mean is theirs."""
     names = [field.name for field in fields(CostArrays)]
@@ -87,30 +78,6 @@ def test_many_passes_are_timed_at_once() -> None:
         assert float(times.at(at).memory_s) == float(alone.memory_s)
         assert float(times.at(at).dispatch_s) == float(alone.dispatch_s)
     assert float(times.mean().memory_s) == pytest.approx(float(pass_times({"gemm": GEMM * 2}, rates).memory_s))
-
-
-@given(st.lists(positive, min_size=1, max_size=4), st.lists(positive, min_size=1, max_size=4), shares, shares)
-def test_grids_equal_the_scalar_formula(tops: list[float], bandwidths: list[float], ec: float, em: float) -> None:
-    grid = forecast_grid(
-        GEMM,
-        peak_flops_per_s=np.array(tops)[:, None] * 1e12,
-        bandwidth_bytes_per_s=np.array(bandwidths) * 1e9,
-        compute_efficiency_ratio=ec,
-        memory_efficiency_ratio=em,
-        dispatch_s=1e-6,
-    )
-    assert grid.longer_s.shape == (len(tops), len(bandwidths))
-    for row, peak in enumerate(tops):
-        for column, bandwidth in enumerate(bandwidths):
-            alone = pass_times(
-                {"gemm": GEMM},
-                rates_of(
-                    tops=peak, bandwidth_gb_per_s=bandwidth, compute_efficiency=ec, memory_efficiency=em, dispatch_us=1
-                ),
-            )
-            assert grid.compute_s[row, column] == pytest.approx(float(alone.compute_s))
-            assert grid.memory_s[row, column] == pytest.approx(float(alone.memory_s))
-            assert grid.ratio[row, column] == pytest.approx(float(alone.ratio))
 
 
 def test_grids_reach_over_efficiencies_too() -> None:

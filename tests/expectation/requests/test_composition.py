@@ -24,7 +24,10 @@ LARGE = PassCost(
 
 
 def test_steps_are_passes_by_their_place() -> None:
-    """Each step is the pass that was named for it, whatever of it the others lack."""
+    """Each step is the pass that was named for it, whatever of it the others lack; (10 + 10 + 30) / 3 are 17.
+
+    JSON has Python's integers, not NumPy's.
+    """
     steps = expanded([SMALL, LARGE], np.array([0, 0, 1]))
     assert steps.n_steps == 3
     assert steps.at(1).total == SMALL.total
@@ -32,11 +35,6 @@ def test_steps_are_passes_by_their_place() -> None:
     assert steps.at(-1).by_operator == LARGE.by_operator
     assert steps.total.flops.tolist() == [10, 10, 30]
     assert steps.total.n_dispatches.tolist() == [1, 1, 2]
-
-
-def test_a_step_and_their_mean_are_in_plain_integers() -> None:
-    """(10 + 10 + 30) / 3 operations are 17, (4 + 4 + 5) / 3 bytes are 4; JSON has Python's integers, not NumPy's."""
-    steps = expanded([SMALL, LARGE], np.array([0, 0, 1]))
     mean, first = steps.mean().total, steps.at(0).total
     assert (mean.flops, mean.read_bytes) == (17, 4)
     assert {type(each) for each in (mean.flops, first.flops, first.n_dispatches)} == {int}

@@ -117,10 +117,6 @@ def test_what_the_engine_has_not_is_refused(
         requested(variant, find_subject(subject), **changes)
 
 
-def types(name: str, quantization: str) -> Mapping[str, str]:
-    return tensor_types(find(name), quantization)
-
-
 @pytest.mark.parametrize(
     ("name", "quantization", "depths", "n_repeats"),
     [("llama-2-7b", "q4_0", (1, 2), 31), ("gemma-2-2b", "f16", (2, 4), 12), ("deepseek-v2-lite", "q8_0", (2, 3), 25)],
@@ -129,26 +125,18 @@ def test_alike_layers_are_told_by_two_depths(
     name: str, quantization: str, depths: tuple[int, int], n_repeats: int
 ) -> None:
     """What the second depth adds repeats; windowed layers do so in pairs, and leading dense ones are before them."""
-    pattern = layer_pattern(find(name), types(name, quantization))
+    pattern = layer_pattern(find(name), tensor_types(find(name), quantization))
     assert pattern == LayerPattern(depths=depths, n_repeats=n_repeats)
 
 
 def test_layers_that_differ_or_are_few_have_no_pattern() -> None:
     """A mixture, a single tensor of another type, and no more layers than the pattern would take."""
-    odd = {**types("llama-2-7b", "q4_0"), "blk.17.ffn_up.weight": "Q8_0"}
-    for differing in (types("llama-2-7b", "q4_k_m"), odd):
+    odd = {**tensor_types(LLAMA2.architecture, "q4_0"), "blk.17.ffn_up.weight": "Q8_0"}
+    for differing in (tensor_types(LLAMA2.architecture, "q4_k_m"), odd):
         assert layer_pattern(find("llama-2-7b"), differing) is None
     for depth in (1, 2):
         few = find("llama-2-7b").with_layers(depth)
         assert layer_pattern(few, tensor_types(few, "q4_0")) is None
-
-
-@pytest.mark.parametrize("name", names())
-def test_depths_and_repeats_add_up(name: str) -> None:
-    pattern = layer_pattern(find(name), types(name, "q8_0"))
-    assert pattern is not None
-    shallow, deeper = pattern.depths
-    assert shallow + pattern.n_repeats * (deeper - shallow) == find(name).n_layers
 
 
 BATCH = Batch(n_tokens=3, n_outputs=1, n_used=40, n_ctx=256)
@@ -172,18 +160,16 @@ def test_products_with_parameters_are_told_from_those_of_attention() -> None:
     assert found["kv_store"] == {"cache_k", "cache_v"}
 
 
-def test_flash_attention_is_a_kind_of_its_own() -> None:
-    """It holds products and softmax, so it is called neither."""
-    found = kinds("smollm2-135m-l2-q8_0", Settings())
-    assert found["attention"] == {"flash_attn_ext"}
-    assert not found.keys() & {"bmm", "softmax"}
+def test_adapters_and_flash_attention_are_kinds_of_their_own() -> None:
+    """The products of an adapter are lora, the product that they are added to stays gemm.
 
-
-def test_adapters_are_a_kind_of_their_own() -> None:
-    """The products of an adapter are lora, the product that they are added to stays gemm."""
+    Flash attention holds products and softmax, so it is called neither.
+    """
     found = kinds("smollm2-135m-l2-q8_0", Settings(lora_rank=8))
     assert {"attn_q_lora_a", "attn_q_lora_b"} <= found["lora"]
     assert not any("lora" in role for role in found["gemm"])
+    assert found["attention"] == {"flash_attn_ext"}
+    assert not found.keys() & {"bmm", "softmax"}
 
 
 @pytest.mark.parametrize("name", names())
@@ -196,12 +182,10 @@ def test_every_operator_of_the_catalogue_has_a_kind(name: str) -> None:
     assert kinds(f"{name}-l4-{quantization}", Settings(flash_attn=False)).keys() <= known
 
 
-LLAMA = find_subject("llama-2-7b")
 N_CTX = 4096
 
 
 def request_of(name: str, quantization: str, **options: object) -> EngineRequest:
-    """A request for an architecture of the catalogue, with the engine's settings."""
     architecture = find(name)
     types: Mapping[str, str] = tensor_types(architecture, quantization)
     return EngineRequest(architecture=architecture, tensor_types=types, settings=Settings(**options))  # type: ignore[arg-type]
@@ -242,7 +226,7 @@ def test_mixtures_cost_what_the_whole_graph_does(quantization: str) -> None:
 @pytest.mark.parametrize("name", variant_names())
 def test_every_variant_costs_what_its_graph_does(name: str) -> None:
     """Each of the paper's variants equals the sum over its graph, the derived latent attention included."""
-    request = engine_request(LLAMA, Optimisations(variant=find_variant(name)))
+    request = engine_request(LLAMA2, Optimisations(variant=find_variant(name)))
     batch = Batch(n_tokens=64, n_outputs=1, n_used=64, n_ctx=N_CTX)
     passes = EnginePasses(request)
     assert passes.prefill(64).total == by_graph(request, batch)
@@ -257,18 +241,6 @@ def test_every_step_is_the_graph_of_what_it_sees() -> None:
     for at in (0, 5, 6, 261, 262, 299):
         assert steps.at(at).total == by_graph(request, step(251 + at))
     assert steps.total.flops[5] < steps.total.flops[6]
-
-
-def test_kinds_add_up_to_the_total() -> None:
-    prefill = EnginePasses(request_of("llama-2-7b", "q4_0")).prefill(128)
-    assert sum(prefill.flops_shares.values()) == pytest.approx(1.0)
-    assert {"embedding", "gemm", "attention", "norm", "rope", "kv_store"} <= prefill.by_operator.keys()
-
-
-def test_the_cache_after_the_prompt_is_what_was_written() -> None:
-    """2048 positions of 32 layers, keys and values of 4096 halves: 1 GiB."""
-    prefill = EnginePasses(request_of("llama-2-7b", "q4_0")).prefill(2048)
-    assert prefill.total.kv_written_bytes == 2048 * 32 * 2 * 4096 * 2 == 2**30
 
 
 @settings(max_examples=20, deadline=None)

@@ -76,16 +76,6 @@ def test_a_name_with_a_quantisation_has_types() -> None:
     assert quantised.tensor_types["blk.1.ffn_up.weight"] == "Q8_0"
 
 
-def test_a_config_is_an_architecture(tmp_path: Path) -> None:
-    """A config.json is read as Hugging Face writes it, and takes its name from the folder."""
-    path = tmp_path / "small" / "config.json"
-    path.parent.mkdir()
-    path.write_text(json.dumps(CONFIG))
-    subject = find_subject(str(path))
-    assert (subject.architecture.name, subject.architecture.head_dim) == ("small", 16)
-    assert subject.tensor_types is None
-
-
 def test_a_gguf_file_has_its_own_types(tmp_path: Path) -> None:
     """Architecture and types are those in the file."""
     tiny = replace(find("smollm2-135m"), n_layers=1, n_vocab=384)
@@ -97,13 +87,15 @@ def test_a_gguf_file_has_its_own_types(tmp_path: Path) -> None:
     assert subject.tensor_types["blk.0.attn_q.weight"] == "Q4_0"
 
 
-def test_heads_that_do_not_divide_are_refused(tmp_path: Path) -> None:
+def test_a_config_is_an_architecture(tmp_path: Path) -> None:
+    """A config.json is read as Hugging Face writes it, and takes its name from the folder."""
     path = tmp_path / "config.json"
     path.write_text(json.dumps(CONFIG | {"hidden_size": 66}))
     with pytest.raises(ArchitectureError, match=r"num_attention_heads is 4, expected a divisor of hidden_size \(66\)$"):
         find_subject(str(path))
     path.write_text(json.dumps(CONFIG | {"hidden_size": 66, "head_dim": 32}))
-    assert find_subject(str(path)).architecture.head_dim == 32
+    found = find_subject(str(path))
+    assert (found.architecture.name, found.architecture.head_dim, found.tensor_types) == (tmp_path.name, 32, None)
 
 
 @pytest.mark.parametrize(

@@ -73,7 +73,6 @@ def test_llama_cpp_counts_the_same(tmp_path: Path, name: str, n_params: int, siz
 
 
 def fitting(run: BenchRun, weights: Weights, **changes: Any) -> BenchRun:
-    """Return a run of as many parameters and bytes as some weights have."""
     n_params, size = stored_values(weights.architecture), stored_bytes(weights)
     return replace(run, **{"model_filename": "gone.gguf", "model_n_params": n_params, "model_size": size, **changes})
 
@@ -113,17 +112,15 @@ def test_the_file_that_ran_is_read_where_it_is(runs: dict[str, BenchRun], tmp_pa
 
 
 def test_a_name_may_be_given_and_must_fit(runs: dict[str, BenchRun], tmp_path: Path) -> None:
+    """What nothing fits says what to name."""
     run = runs["pp16"]
     given = bench_weights(run, cache_dir=tmp_path, name_or_path="attention-gqa-135m-q8_0")
     assert given.name == "attention-gqa-135m-q8_0"
     with pytest.raises(PerfsuiteError, match="smollm2-135m-q4_0: has 134515008 parameters in 75785472 bytes"):
         bench_weights(run, cache_dir=tmp_path, name_or_path="smollm2-135m-q4_0")
-
-
-def test_what_nothing_fits_says_what_to_name(runs: dict[str, BenchRun], tmp_path: Path) -> None:
     told = "nothing in the catalogue has its 7 parameters .* name the weights, such as .*, or the path of the GGUF"
     with pytest.raises(PerfsuiteError, match=told):
-        bench_weights(replace(runs["pp16"], model_n_params=7), cache_dir=tmp_path)
+        bench_weights(replace(run, model_n_params=7), cache_dir=tmp_path)
 
 
 def test_a_prompt_is_the_prefill_with_its_gather(runs: dict[str, BenchRun], weights: Weights) -> None:

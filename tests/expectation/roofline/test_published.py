@@ -103,27 +103,20 @@ def test_a_latency_is_a_rate_where_its_tokens_are_told() -> None:
 
 
 def test_a_checkout_comes_before_what_is_installed(tmp_path: Path) -> None:
-    """Beside the package lies ``baselines/published`` in a checkout; installed, the files lie within it."""
-    package = tmp_path / "perfsuite"
-    installed, checkout = package / "_published", tmp_path / "baselines" / "published"
-    shutil.copytree(ROOT / "baselines" / "published", installed)
-    assert published_dir([package]) == installed
-    shutil.copytree(ROOT / "baselines" / "published", checkout)
-    assert published_dir([package]) == checkout
+    """Beside the package lies ``baselines/published`` in a checkout; installed, the files lie within it.
 
-
-def test_a_checkout_of_one_place_comes_before_what_another_has(tmp_path: Path) -> None:
-    """An editable install's own copy does not hide the checkout's files."""
-    installed, checkout = tmp_path / "site" / "perfsuite", tmp_path / "checkout" / "perfsuite"
-    shutil.copytree(ROOT / "baselines" / "published", installed / "_published")
-    shutil.copytree(ROOT / "baselines" / "published", checkout.parent / "baselines" / "published")
-    assert published_dir([installed, checkout]) == checkout.parent / "baselines" / "published"
-
-
-def test_without_files_the_places_are_named(tmp_path: Path) -> None:
+    An editable install's own copy does not hide the checkout's files.
+    """
+    site, package = tmp_path / "site" / "perfsuite", tmp_path / "perfsuite"
     (tmp_path / "baselines" / "published").mkdir(parents=True)
     with pytest.raises(PerfsuiteError, match=r"not found in .*baselines/published, .*_published"):
-        published_dir([tmp_path / "perfsuite"])
+        published_dir([package])
+    files = ROOT / "baselines" / "published"
+    for each in (site, package):
+        shutil.copytree(files, each / "_published")
+        assert published_dir([each]) == each / "_published"
+    checkout = shutil.copytree(files, tmp_path / "baselines" / "published", dirs_exist_ok=True)
+    assert published_dir([package]) == published_dir([site, package]) == checkout
 
 
 def test_the_suite_and_the_wheel_have_the_files() -> None:

@@ -21,16 +21,11 @@ from perfsuite.workload.scenario import find_scenario
 from ...catalogue_workloads import catalogue_weights
 from ...json_places import places, with_value
 from ...synthetic_roofline import (
-    independent_rate,
-    memory_record,
-    part,
-    prefill_row,
     rate,
     roofline_run,
     row,
     subject,
     survey,
-    work,
 )
 
 
@@ -95,28 +90,6 @@ def test_attention_is_named_by_its_heads(name: str, expected: str) -> None:
 
 def plain_run() -> Any:
     return json.loads(json.dumps(roofline_run().to_plain()))
-
-
-def test_a_run_comes_back_as_it_was() -> None:
-    """A run with phases, operators, several numbers of threads, missing ceilings, memory and bounds equals itself."""
-    operator = row(
-        kind=RowKind.OPERATOR,
-        role="decode/ffn_up",
-        sweep="length",
-        setting="16",
-        value=16.0,
-        work=work(part(), part(type="f32", activation_set_bytes=7), counts_activations=True),
-        subject=subject(quantization=None, n_threads=1),
-    )
-    run = roofline_run(
-        row(),
-        prefill_row(),
-        operator,
-        survey=survey(1, 2),
-        memory=(memory_record(),),
-        bounds=(independent_rate(), independent_rate(n_threads=None)),
-    )
-    assert RooflineRun.from_plain(json.loads(json.dumps(run.to_plain()))) == run
 
 
 def test_a_row_is_named_by_its_sweep_subject_and_kind() -> None:

@@ -32,15 +32,8 @@ def swept(name: str, **changes: Any) -> tuple[SweepPoint, ...]:
     return sweep_points((name,), replace(USUAL, **changes))
 
 
-def weights_of(points: tuple[SweepPoint, ...]) -> list[str]:
-    return [point.workload.weights.name for point in points]
-
-
-def varied(points: tuple[SweepPoint, ...]) -> set[str]:
-    """Return the fields of the subject in which the points differ."""
-    subjects = [subject_of(point.workload, point.n_threads) for point in points]
-    names = subjects[0].__dataclass_fields__
-    return {name for name in names if len({getattr(each, name) for each in subjects}) > 1}
+def weights_of(name: str, **changes: Any) -> list[str]:
+    return [point.workload.weights.name for point in swept(name, **changes)]
 
 
 #: What a sweep may change of the subject, and nothing else.
@@ -59,7 +52,9 @@ VARIED = {
 @pytest.mark.parametrize("is_long", [False, True])
 @pytest.mark.parametrize("name", VARIED)
 def test_one_thing_changes_in_a_sweep(name: str, is_long: bool) -> None:
-    assert varied(swept(name, is_long=is_long)) == VARIED[name]
+    subjects = [subject_of(point.workload, point.n_threads) for point in swept(name, is_long=is_long)]
+    fields = subjects[0].__dataclass_fields__
+    assert {each for each in fields if len({getattr(of, each) for of in subjects}) > 1} == VARIED[name]
 
 
 @pytest.mark.parametrize("is_long", [False, True])
@@ -103,8 +98,8 @@ def test_the_places_of_a_sweep(name: str, is_long: bool, places: list[tuple[str,
 
 def test_a_subject_that_is_cut_in_depth_is_swept_in_depth() -> None:
     """A depth in the subject's name gives way to those of the sweep, and stays in every other sweep."""
-    assert weights_of(swept("depth", weights="smollm2-135m-l4-q8_0")) == weights_of(swept("depth"))
-    assert weights_of(swept("precision", weights="smollm2-135m-l4-q8_0"))[0] == "smollm2-135m-l4-f16"
+    assert weights_of("depth", weights="smollm2-135m-l4-q8_0") == weights_of("depth")
+    assert weights_of("precision", weights="smollm2-135m-l4-q8_0")[0] == "smollm2-135m-l4-f16"
 
 
 def test_the_settings_of_a_sweep() -> None:
@@ -128,15 +123,10 @@ def test_what_needs_flash_attention_is_refused_without(name: str) -> None:
         swept(name, weights="plm-1.8b-q8_0")
 
 
-def test_threads_are_the_counts_that_are_asked_for() -> None:
-    assert [point.n_threads for point in swept("threads")] == [1, 2, 4]
-    others = [name for name in SWEEPS if name != "threads"]
-    assert {point.n_threads for point in sweep_points(tuple(others), replace(USUAL, n_threads=3))} == {3}
-
-
 def test_sweeps_follow_one_another() -> None:
-    points = sweep_points(("flash", "depth", "flash"), USUAL)
-    assert [point.sweep for point in points] == ["flash"] * 2 + ["depth"] * 6
+    points = sweep_points(("flash", "depth", "flash"), replace(USUAL, n_threads=3))
+    assert [(point.sweep, point.n_threads) for point in points] == [("flash", 3)] * 2 + [("depth", 3)] * 6
+    assert [point.n_threads for point in swept("threads")] == [1, 2, 4]
     assert sweep_points((), USUAL) == ()
 
 
@@ -178,14 +168,10 @@ def test_a_file_has_one_depth_attention_and_precision(given_file: str, name: str
 
 @pytest.mark.parametrize("name", ["scenario", "length", "kv", "flash", "threads"])
 def test_a_file_is_swept_in_everything_else(given_file: str, name: str) -> None:
-    points = swept(name, weights=given_file)
-    assert set(weights_of(points)) == {"own"}
-    assert {str(point.workload.weights.path) for point in points} == {given_file}
-
-
-def test_experts_do_not_need_the_subjects_weights(given_file: str) -> None:
     """The sweep over experts has architectures and a precision of its own, so that a file does not get in its way."""
-    assert weights_of(swept("moe", weights=given_file)) == weights_of(swept("moe"))
+    assert set(weights_of(name, weights=given_file)) == {"own"}
+    assert {str(point.workload.weights.path) for point in swept(name, weights=given_file)} == {given_file}
+    assert weights_of("moe", weights=given_file) == weights_of("moe")
 
 
 def test_a_file_whose_work_cannot_be_counted_is_refused(tmp_path: Path) -> None:
@@ -193,4 +179,4 @@ def test_a_file_whose_work_cannot_be_counted_is_refused(tmp_path: Path) -> None:
     path = str(write_unknown(tmp_path / "odd.gguf"))
     with pytest.raises(PerfsuiteError, match=f"^{path}: architecture 'unheard-of' is not supported; "):
         base_point(replace(USUAL, weights=path), "siso")
-    assert weights_of(swept("moe", weights=path)) == weights_of(swept("moe"))
+    assert weights_of("moe", weights=path) == weights_of("moe")

@@ -9,7 +9,6 @@ from typing import Any
 from perfsuite.expectation.timing.calibration import Calibration, CalibrationPoint
 from perfsuite.expectation.timing.operator_shape import OperatorShape
 
-from ...json_places import with_value
 from ...synthetic_calibration import calibration, composition, token_phase
 
 PRODUCT = OperatorShape(op="MUL_MAT", type="q4_k", n_inner=512, n_outer=256, n_tokens=8)
@@ -42,9 +41,3 @@ def test_operators_of_a_composition_are_counted_with_their_layers() -> None:
     """Each shape is there once, with how often it occurs; all operators of a process take what its shapes take."""
     found = replace(CALIBRATION.compositions[0], shapes_ns=((100.0, 110.0), (7.0, 9.0)), rest_ns=(1.0, 2.0))
     assert (len(found.shapes), found.n_operators, found.operators_ns) == (2, 30, (107.0, 119.0))
-
-
-def test_a_rest_of_nothing_is_a_time() -> None:
-    """What the engine spends beside its operators may be too little to see."""
-    found = Calibration.from_plain(with_value(plain(), ("compositions", 0, "rest_ns"), [0.0] * 3))
-    assert found.compositions[0].rest_ns == (0.0,) * 3

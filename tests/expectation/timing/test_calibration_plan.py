@@ -21,8 +21,8 @@ from ...catalogue_workloads import catalogue_workload
 NOWHERE = Path("/nowhere")
 
 
-def workload_of(model: str = "smollm2-135m-q8_0", scenario: str = "siso", *, flash_attn: bool = True) -> LlamaWorkload:
-    return catalogue_workload(model, scenario, flash_attn=flash_attn)
+def workload_of(model: str = "smollm2-135m-q8_0", scenario: str = "siso", **settings: bool) -> LlamaWorkload:
+    return catalogue_workload(model, scenario, **settings)
 
 
 @pytest.mark.parametrize("scenario", ["siso", "liso", "p600-g5-d300", "p0-g8"])

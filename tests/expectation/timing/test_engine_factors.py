@@ -13,7 +13,6 @@ from perfsuite.expectation.timing.calibration import Composition
 from perfsuite.expectation.timing.engine_factors import (
     UNKNOWN_SPREAD_RATIO,
     Factor,
-    factor_of,
     phase_factor,
     streamed_bytes,
 )
@@ -112,13 +111,6 @@ def test_factors_of_kinds_explain_what_architectures_differ_in() -> None:
     found = phase_factor(mixes, TIMES, SPREAD_BYTES)
     assert found.overall.spread_ratio > 0.5
     assert found.spread_ratio == pytest.approx(0.0, abs=1e-9)
-
-
-def test_the_spread_of_a_phase_is_of_what_is_left() -> None:
-    """Each architecture is compared with the sum of its operators, each times what the others make of its kind."""
-    left = [15_000 / (10_000 * 1.3 + 2_000 * 4.0), 17_200 / (4_000 * 1.1 + 3_000 * 2.0)]
-    expected = math.sqrt(sum(math.log(ratio) ** 2 for ratio in left) / 2)
-    assert phase_factor([ONE, OTHER], TIMES, SPREAD_BYTES).spread_ratio == pytest.approx(expected)
 
 
 def test_a_kind_takes_longer_by_a_ratio_or_by_a_time() -> None:
@@ -267,10 +259,3 @@ def test_one_architecture_alone_says_nothing_of_the_next() -> None:
     assert found.overall == Factor(ratio=pytest.approx(1.25), spread_ratio=UNKNOWN_SPREAD_RATIO)
     assert (found.spread_ratio, found.n_compositions) == (UNKNOWN_SPREAD_RATIO, 1)
     assert found.rest_ns + 30 * found.rest_ns_per_operator == pytest.approx(900.0)
-
-
-def test_ratios_have_a_geometric_mean_and_a_spread() -> None:
-    """Of 1/2, 1 and 2 the mean is 1 and the logarithm deviates by ln 2; of one ratio nothing is known."""
-    found = factor_of([0.5, 1.0, 2.0])
-    assert (found.ratio, found.spread_ratio) == (pytest.approx(1.0), pytest.approx(math.log(2.0)))
-    assert factor_of([1.5]) == Factor(ratio=pytest.approx(1.5), spread_ratio=UNKNOWN_SPREAD_RATIO)

@@ -48,10 +48,6 @@ def engine(token_phases: tuple[TokenPhase, ...] = TOKEN_PHASES) -> EngineTimes:
     return EngineTimes(calibration(*compositions, token_phases=token_phases))
 
 
-def summed(found: list[TimeForecast]) -> float:
-    return sum(each.expected_ns for each in found)
-
-
 @pytest.mark.parametrize("flash_attn", [True, False])
 @pytest.mark.parametrize("scenario", ["siso", "p700-g3", "p8-g0", "p0-g4", "p5-g5-d300"])
 @pytest.mark.parametrize("model", ["smollm2-135m-l2-q8_0", "qwen3-0.6b-l2-q4_k_m", "deepseek-v2-lite-l3-q4_0"])
@@ -71,7 +67,7 @@ def test_a_phase_is_its_roles_and_the_rest(phase: str, scenario: str) -> None:
     roles = [each for case_id, each in found.items() if case_id.startswith(prefix) and case_id != f"{prefix}embd"]
     assert len(roles) > 15
     assert found[f"{prefix}{REST_ROLE}"].expected_ns > 0.0
-    assert found[f"phase/{of.prefix}/{phase}"].expected_ns == pytest.approx(summed(roles))
+    assert found[f"phase/{of.prefix}/{phase}"].expected_ns == pytest.approx(sum(each.expected_ns for each in roles))
 
 
 def test_the_gather_of_the_prompt_is_a_phase() -> None:
@@ -80,7 +76,9 @@ def test_the_gather_of_the_prompt_is_a_phase() -> None:
     found = case_forecasts(of, times)
     assert found[f"phase/{of.prefix}/embedding"] == found[f"operator/{of.prefix}/prefill/embd"]
     parts = [found[f"phase/{of.prefix}/{name}"] for name in ("embedding", "prefill")]
-    assert summed(parts) == pytest.approx(times.phase(phase_shapes(of, Phase.PREFILL), "prefill").expected_ns)
+    assert sum(each.expected_ns for each in parts) == pytest.approx(
+        times.phase(phase_shapes(of, Phase.PREFILL), "prefill").expected_ns
+    )
 
 
 @pytest.mark.parametrize(("scenario", "n_gen", "n_drawn"), [("p64-g8", 8, 9), ("p0-g8", 8, 8), ("p64-g0", 0, 1)])
@@ -113,15 +111,6 @@ def test_what_was_not_measured_has_no_forecast() -> None:
 def test_an_unknown_graph_has_no_forecast(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("perfsuite.expectation.llama_workload.KNOWN_GRAPHS", frozenset())
     assert case_forecasts(catalogue_workload(), engine()) == {}
-
-
-def test_more_layers_take_longer() -> None:
-    """Thirty layers are forecast longer than two, in every phase of the graph; what follows a token is the same."""
-    small, large = catalogue_workload(), catalogue_workload("smollm2-135m-q8_0")
-    few, many = case_forecasts(small, engine()), case_forecasts(large, engine())
-    for phase in ("prefill", "decode", "end_to_end"):
-        assert many[f"phase/{large.prefix}/{phase}"].expected_ns > few[f"phase/{small.prefix}/{phase}"].expected_ns
-    assert many[f"phase/{large.prefix}/copy"] == few[f"phase/{small.prefix}/copy"]
 
 
 PRODUCT = OperatorShape(op="MUL_MAT", type="q8_0", n_inner=576, n_outer=1536)
@@ -172,12 +161,6 @@ def test_every_kind_has_a_factor_of_its_own() -> None:
     assert engine.phase(shapes, "decode").expected_ns == pytest.approx(expected_ns, rel=0.001)
 
 
-def test_phases_have_factors_of_their_own() -> None:
-    engine = times(composition(LAYERS, ratio=1.5, phase="prefill"), composition(LAYERS, ratio=1.1))
-    ratios = {phase: round(each.overall.ratio, 3) for phase, each in engine.factors.items()}
-    assert ratios == {"prefill": 1.5, "decode": 1.1}
-
-
 def test_without_a_composition_operators_add_up_as_they_are() -> None:
     """A phase that no composition ran has no factor and no rest, and the widest interval."""
     engine = times(composition(LAYERS, ratio=1.5, phase="prefill"), composition(LAYERS, ratio=1.5, phase="prefill"))
@@ -197,24 +180,6 @@ def test_an_interval_holds_its_expectation(ratios: list[float], n_products: int,
     for found in (engine.phase(shapes, "decode"), engine.part(shapes, "decode"), engine.rest(9, "decode")):
         assert 0.0 <= found.lower_ns <= found.expected_ns <= found.upper_ns < math.inf
         assert found.lower_ns * found.upper_ns == pytest.approx(found.expected_ns**2)
-
-
-def test_fewer_compositions_widen_the_interval() -> None:
-    """The same spread of the ratios is worth less where it was seen on fewer architectures."""
-    widths = []
-    for n_pairs in (4, 2, 1):
-        engine = times(*(composition(LAYERS, ratio=ratio) for ratio in (1.1, 1.3) * n_pairs))
-        widths.append(width_of(engine.phase(LAYERS, "decode")) / engine.factors["decode"].spread_ratio)
-    assert widths == sorted(widths)
-    assert widths[-1] > 3 * widths[0]
-
-
-def test_a_wider_spread_of_the_compositions_widens_the_interval() -> None:
-    close, far = (
-        times(*(composition(LAYERS, ratio=1.2 * by) for by in (1 / spread, 1.0, 1.0, spread))) for spread in (1.02, 1.2)
-    )
-    assert width_of(far.phase(LAYERS, "decode")) > 2 * width_of(close.phase(LAYERS, "decode"))
-    assert far.phase(LAYERS, "decode").expected_ns == pytest.approx(close.phase(LAYERS, "decode").expected_ns)
 
 
 def test_the_least_interval_is_that_of_fits_and_phases() -> None:
@@ -312,13 +277,18 @@ def test_the_spread_of_a_kind_is_that_of_its_parts() -> None:
     assert width_of(engine.part(even, "decode")) == pytest.approx(quantile * expected, rel=0.02)
 
 
-def test_a_phase_has_the_spread_of_what_is_left() -> None:
-    """Where each kind has its factor, a phase differs by what the factors leave and not by those of its kinds."""
-    engine = times(*(composition(LAYERS, ratio=ratio) for ratio in (1.1, 1.3, 1.1, 1.3)))
-    spread = engine.factors["decode"].spread_ratio
-    assert spread == pytest.approx(4 / 3 * math.log(1.3 / 1.1) / 2, rel=0.001)
-    expected = math.hypot(LEAST_SPREAD_RATIO, spread)
-    assert width_of(engine.phase({PRODUCT: 5}, "decode")) == pytest.approx(stats.t.ppf(0.95, 3) * expected, rel=0.001)
+@pytest.mark.parametrize("n_pairs", [1, 2, 4])
+@pytest.mark.parametrize("high", [1.15, 1.3])
+def test_a_phase_has_the_spread_of_what_is_left(n_pairs: int, high: float) -> None:
+    """Where each kind has its factor, a phase differs by what the factors leave and not by those of its kinds.
+
+    The same spread is worth less where it was seen on fewer architectures.
+    """
+    engine = times(*(composition(LAYERS, ratio=ratio) for ratio in (1.1, high) * n_pairs))
+    n, spread = 2 * n_pairs, engine.factors["decode"].spread_ratio
+    assert spread == pytest.approx(n / (n - 1) * math.log(high / 1.1) / 2, rel=0.001)
+    expected = stats.t.ppf(0.95, n - 1) * math.hypot(LEAST_SPREAD_RATIO, spread)
+    assert width_of(engine.phase({PRODUCT: 5}, "decode")) == pytest.approx(expected, rel=0.001)
 
 
 @pytest.mark.parametrize("phase", [Phase.PREFILL, Phase.DECODE])
@@ -334,7 +304,6 @@ def test_the_shapes_of_a_phase_are_those_of_its_graph(phase: Phase) -> None:
 
 
 def test_operators_of_no_rows_are_left_out() -> None:
-    """A micro-batch that gives no logits has a head of no rows, which takes no time."""
     workload = catalogue_workload("smollm2-135m-l2-q8_0", "p600-g1")
     found = phase_shapes(workload, Phase.PREFILL)
     assert found.total() < len(workload.graph(Phase.PREFILL))

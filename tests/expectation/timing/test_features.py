@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import random
 from collections import defaultdict
-from collections.abc import Iterator
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
@@ -29,84 +29,52 @@ from ...catalogue_workloads import catalogue_weights
 SHAPES = standard_shapes()
 
 
-def by_family_and_rows(shapes: tuple[OperatorShape, ...]) -> dict[tuple[tuple[str, str], int], list[OperatorShape]]:
-    grouped = defaultdict(list)
-    for shape in shapes:
-        grouped[family(shape), shape.n_tokens].append(shape)
-    return grouped
-
-
 def test_every_kind_of_operator_is_measured() -> None:
     """The grid has each operator that a forecast of a dense model, of experts or of a state space needs."""
-    assert {shape.op for shape in SHAPES} == {
-        *("MUL_MAT", "MUL_MAT_ID", "FLASH_ATTN_EXT", "SOFT_MAX", "RMS_NORM+MUL", "ROPE"),
-        *("ADD", "MUL", "MUL/scalar", "SWIGLU", "GEGLU", "SWIGLU_OAI", "CPY", "CONCAT", "GET_ROWS", "SET_ROWS"),
-        *(
-            "SCALE",
-            "SILU",
-            "GELU",
-            "SIGMOID",
-            "TANH",
-            "EXP",
-            "SOFTPLUS",
-            "SQR",
-            "NORM",
-            "L2_NORM",
-            "ARGSORT",
-            "SUM_ROWS",
-            "DIV",
-        ),
-        *("REPEAT", "SSM_CONV", "SSM_SCAN", "GATED_DELTA_NET", "RWKV_WKV7"),
-    }
+    needed = """MUL_MAT MUL_MAT_ID FLASH_ATTN_EXT SOFT_MAX RMS_NORM+MUL NORM L2_NORM ROPE ADD MUL MUL/scalar DIV SCALE
+        SWIGLU GEGLU SWIGLU_OAI SILU GELU SIGMOID TANH EXP SOFTPLUS SQR SUM_ROWS ARGSORT REPEAT CPY CONCAT GET_ROWS
+        SET_ROWS SSM_CONV SSM_SCAN GATED_DELTA_NET RWKV_WKV7"""
+    assert {shape.op for shape in SHAPES} == set(needed.split())
 
 
-def test_nothing_is_measured_twice() -> None:
+def test_every_point_is_of_whole_blocks_and_there_once() -> None:
     """A point that occurred twice would be seen by the fit that is meant to leave it out."""
     assert len(set(SHAPES)) == len(SHAPES)
-
-
-def test_rows_are_whole_blocks() -> None:
     assert [shape for shape in SHAPES if not GGML_TYPES[shape.type.upper()].fits(shape.n_inner)] == []
 
 
 @pytest.mark.parametrize("name", sorted({family(shape) for shape in SHAPES}), ids="-".join)
 def test_there_is_more_than_one_level_of_rows(name: tuple[str, str]) -> None:
-    """Each kind is measured at one row of activations and at several hundred, with levels between."""
+    """Each kind is measured at one row, at several hundred and between; the fewest and the most are typical of it."""
     levels = {shape.n_tokens for shape in SHAPES if family(shape) == name}
     assert min(levels) == 1
     assert max(levels) >= 512
     assert len(levels) >= 4
+    typical = [shape for shape in typical_shapes(SHAPES) if family(shape) == name]
+    assert [shape.n_tokens for shape in typical] == [1, max(levels)]
+    assert set(typical) <= set(SHAPES)
 
 
 def test_the_points_of_a_fit_tell_its_terms_apart() -> None:
     """At each level there are enough points for every term that one of them has; experts of one token have one less."""
-    for key, members in by_family_and_rows(SHAPES).items():
+    grouped = defaultdict(list)
+    for shape in SHAPES:
+        grouped[family(shape), shape.n_tokens].append(shape)
+    for ((kind, _), n_tokens), members in grouped.items():
         terms = np.asarray([features(shape, shape.n_tokens, 2) for shape in members])
         terms = terms[:, terms.max(axis=0) > 0.0]
-        n_terms = terms.shape[1]
-        expected = n_terms - 1 if key[0][0] == "MUL_MAT_ID" and key[1] == 1 else n_terms
-        assert np.linalg.matrix_rank(terms / terms.max(axis=0)) == expected, key
-        assert len(members) > expected, key
+        expected = terms.shape[1] - (kind == "MUL_MAT_ID" and n_tokens == 1)
+        assert np.linalg.matrix_rank(terms / terms.max(axis=0)) == expected, (kind, n_tokens)
+        assert len(members) > expected, (kind, n_tokens)
 
 
 def test_types_are_those_that_were_asked_for() -> None:
     few = standard_shapes(("q4_0",))
-    assert {shape.type for shape in few if family(shape)[0] in ("MUL_MAT", "MUL_MAT_ID")} == {"q4_0"}
-    assert [shape for shape in SHAPES if shape not in few] == [
-        shape for shape in SHAPES if family(shape)[0] in ("MUL_MAT", "MUL_MAT_ID") and shape.type != "q4_0"
-    ]
-    assert {shape.type for shape in SHAPES if shape.op == "MUL_MAT_ID"} == set(EXPERT_TYPES)
-    assert {shape.type for shape in SHAPES if family(shape)[0] == "MUL_MAT"} == set(STANDARD_TYPES)
+    products = [shape for shape in SHAPES if family(shape)[0] in ("MUL_MAT", "MUL_MAT_ID")]
+    assert [shape for shape in SHAPES if shape not in few] == [shape for shape in products if shape.type != "q4_0"]
+    assert {shape.type for shape in products if shape.op == "MUL_MAT_ID"} == set(EXPERT_TYPES)
+    assert {shape.type for shape in products if shape.op == "MUL_MAT"} == set(STANDARD_TYPES)
     assert not any(shape.op == "MUL_MAT_ID" for shape in standard_shapes(("f32",)))
-
-
-def test_typical_shapes_are_two_of_each_kind() -> None:
-    """Each kind and type has one shape at the fewest and one at the most rows, and both were measured."""
-    found = typical_shapes(SHAPES)
-    assert set(found) <= set(SHAPES)
-    for name in {family(shape) for shape in SHAPES}:
-        levels = {shape.n_tokens for shape in SHAPES if family(shape) == name}
-        assert [shape.n_tokens for shape in found if family(shape) == name] == [min(levels), max(levels)]
 
 
 def test_a_typical_shape_is_the_one_in_the_middle() -> None:
@@ -134,81 +102,68 @@ def shape_by_role(model: str, role: str, batch: Batch, settings: Settings | None
     return shape_of(operator, batch)
 
 
-def graphs_of(name: str) -> Iterator[tuple[Batch, tuple[Operator, ...]]]:
-    """Prefill and decode of an architecture, with flash attention where it has it, and without."""
-    family = catalogue_weights(f"{name}-l2-q4_0").architecture.family
-    for flash_attn in {family.flash_attention, False}:
-        for batch in (PREFILL, DECODE):
-            yield batch, graph(f"{name}-l2-q4_0", batch, Settings(flash_attn=flash_attn))
-
-
 @pytest.mark.parametrize("name", names())
 def test_every_operator_of_a_graph_has_a_shape(name: str) -> None:
-    for batch, operator in ((batch, operator) for batch, operators in graphs_of(name) for operator in operators):
-        found = shape_of(operator, batch)
-        assert found.op == (SCALED_ROWS if operator.op == "MUL" and operator.role in SCALED_ROLES else operator.op)
-        dispatch, *rest = features(found, found.n_tokens, 2)
-        assert dispatch == 1.0
-        assert all(term >= 0.0 for term in rest), operator
-        assert any(term > 0.0 for term in rest), operator
-        assert found.n_past < batch.n_used
+    """It has terms and the operator's FLOPs, a product 2 k m n over all heads or experts; attention's are by position.
+
+    Prefill with one output and with all, and decode, with flash attention where there is any, and without.
+    """
+    can_flash = catalogue_weights(f"{name}-l2-q4_0").architecture.family.flash_attention
+    for flash_attn, batch in product({can_flash, False}, (PREFILL, replace(PREFILL, n_outputs=48), DECODE)):
+        for operator in graph(f"{name}-l2-q4_0", batch, Settings(flash_attn=flash_attn)):
+            found = shape_of(operator, batch)
+            assert found.op == (SCALED_ROWS if operator.op == "MUL" and operator.role in SCALED_ROLES else operator.op)
+            dispatch, *rest = features(found, found.n_tokens, 2)
+            assert dispatch == 1.0
+            assert min(rest) >= 0.0 < max(rest), operator
+            assert found.n_past < batch.n_used
+            assert found.op == "FLASH_ATTN_EXT" or shape_cost(found).flops == operator.cost.flops, operator
+            if found.op.startswith("MUL_MAT"):
+                times = max(1, found.n_heads) * max(1, found.n_used)
+                assert 2 * found.n_inner * found.n_outer * found.n_tokens * times == operator.cost.flops, operator
 
 
-@pytest.mark.parametrize("name", names())
-def test_products_keep_their_arithmetic(name: str) -> None:
-    """The sizes of a product make 2 k m n FLOPs over all heads or experts, which are those of the operator."""
-    every = [(batch, operator) for batch, operators in graphs_of(name) for operator in operators]
-    products = [(batch, operator) for batch, operator in every if operator.op.startswith("MUL_MAT")]
-    assert products
-    for batch, operator in products:
-        found = shape_of(operator, batch)
-        times = max(1, found.n_heads) * max(1, found.n_used)
-        assert 2 * found.n_inner * found.n_outer * found.n_tokens * times == operator.cost.flops, operator
-
-
-SMALL, EAGER = "smollm2-135m-q8_0", Settings(flash_attn=False)
+SMALL, LATENT, ROUTED = "smollm2-135m-q8_0", "deepseek-v2-lite-l3-q4_0", "qwen1.5-moe-a2.7b-l2-q4_0"
+EXPERTS = {"n_experts": 60, "n_used": 4}
 
 
 @pytest.mark.parametrize(
-    ("model", "role", "batch", "settings", "op", "sizes"),
+    ("model", "role", "batch", "flash_attn", "kind", "sizes"),
     [
-        (SMALL, "ffn_gate", PREFILL, None, "MUL_MAT", {"n_inner": 576, "n_outer": 1536}),
-        (SMALL, "result_output", PREFILL, None, "MUL_MAT", {"n_inner": 576, "n_outer": 49152, "n_tokens": 1}),
-        (SMALL, "kq", DECODE, EAGER, "MUL_MAT", {"n_inner": 64, "n_outer": 512, "n_heads": 9, "n_kv_heads": 3}),
-        (SMALL, "kqv", DECODE, EAGER, "MUL_MAT", {"n_inner": 512, "n_outer": 64, "n_heads": 9, "n_kv_heads": 3}),
-        (SMALL, "embd", PREFILL, None, "GET_ROWS", {"n_inner": 576, "n_outer": 1}),
-        (SMALL, "ffn_swiglu", PREFILL, None, "SWIGLU", {"n_inner": 1536}),
-        ("qwen3-0.6b-l2-q8_0", "Qcur_normed", PREFILL, None, "RMS_NORM+MUL", {"n_inner": 128, "n_tokens": 48 * 16}),
-        (
-            *("qwen1.5-moe-a2.7b-l2-q4_0", "ffn_moe_gate", PREFILL, None, "MUL_MAT_ID"),
-            {"n_inner": 2048, "n_outer": 1408, "n_experts": 60, "n_used": 4},
-        ),
+        (SMALL, "ffn_gate", PREFILL, True, "MUL_MAT q8_0", {"n_inner": 576, "n_outer": 1536}),
+        (SMALL, "result_output", PREFILL, True, "MUL_MAT q8_0", {"n_inner": 576, "n_outer": 49152, "n_tokens": 1}),
+        (SMALL, "kq", DECODE, False, "MUL_MAT f16", {"n_inner": 64, "n_outer": 512, "n_heads": 9, "n_kv_heads": 3}),
+        (SMALL, "kqv", DECODE, False, "MUL_MAT f16", {"n_inner": 512, "n_outer": 64, "n_heads": 9, "n_kv_heads": 3}),
+        (SMALL, "kq_soft_max", PREFILL, False, "SOFT_MAX f32", {"n_inner": 256, "n_heads": 9}),
+        (SMALL, "embd", PREFILL, True, "GET_ROWS q8_0", {"n_inner": 576, "n_outer": 1}),
+        (SMALL, "Qcur_rope", PREFILL, True, "ROPE f32", {"n_inner": 64, "n_heads": 9}),
+        (SMALL, "ffn_swiglu", PREFILL, True, "SWIGLU f32", {"n_inner": 1536}),
+        ("qwen3-0.6b-l2-q8_0", "Qcur_normed", PREFILL, True, "RMS_NORM+MUL f32", {"n_inner": 128, "n_tokens": 48 * 16}),
+        (ROUTED, "ffn_moe_gate", PREFILL, True, "MUL_MAT_ID q4_0", {"n_inner": 2048, "n_outer": 1408, **EXPERTS}),
+        (ROUTED, "ffn_moe_weighted", PREFILL, True, f"{SCALED_ROWS} f32", {"n_inner": 4 * 2048}),
+        (ROUTED, "ffn_shexp_out", DECODE, True, f"{SCALED_ROWS} f32", {"n_inner": 2048}),
+        (LATENT, "q_nope_absorbed", DECODE, True, "MUL_MAT q4_0", {"n_inner": 128, "n_outer": 512 * 16}),
+        (LATENT, "fattn_mla", PREFILL, True, "MUL_MAT q4_0", {"n_inner": 512, "n_outer": 128 * 16}),
     ],
 )
 def test_the_sizes_of_an_operator(
-    model: str, role: str, batch: Batch, settings: Settings | None, op: str, sizes: dict[str, int]
+    model: str, role: str, batch: Batch, flash_attn: bool, kind: str, sizes: dict[str, int]
 ) -> None:
     """A product with weights has no heads and the rows that are wanted, attention's has them; a gather is of its rows,
     a norm of heads has a row for each, experts those of a token, and what no rule knows the elements of a token.
+    A matrix for each head is one with as many rows; the rows of a token's experts are scaled by one number each.
     """
-    types = {"kq": "f16", "kqv": "f16", "Qcur_normed": "f32", "ffn_swiglu": "f32", "ffn_moe_gate": "q4_0"}
-    usual = {"n_tokens": batch.n_tokens, **sizes}
-    found = shape_by_role(model, role, batch, settings)
-    assert found == OperatorShape(op=op, type=types.get(role, "q8_0"), **usual)
+    op, type = kind.split()
+    found = shape_by_role(model, role, batch, Settings(flash_attn=flash_attn))
+    assert found == OperatorShape(op=op, type=type, **{"n_tokens": batch.n_tokens, **sizes})
 
 
 @pytest.mark.parametrize(("n_used", "n_past"), [(1, 0), (2, 1), (100, 99), (256, 255), (300, 299), (512, 511)])
-def test_decode_counts_the_positions_that_are_used(n_used: int, n_past: int) -> None:
-    """The engine skips what is masked, so that padding of the cache counts nothing."""
-    found = shape_by_role("smollm2-135m-q8_0", FLASH, replace(DECODE, n_used=n_used))
-    assert found == OperatorShape(
-        op="FLASH_ATTN_EXT", type="f16", n_inner=64, n_tokens=1, n_heads=9, n_kv_heads=3, n_past=n_past
-    )
-
-
-def test_a_prompt_attends_to_what_was_before() -> None:
-    """Of 80 used positions 48 are the batch itself."""
-    assert shape_by_role("smollm2-135m-q8_0", FLASH, PREFILL).n_past == 32
+def test_attention_counts_the_positions_that_are_used(n_used: int, n_past: int) -> None:
+    """The engine skips what is masked, so that padding of the cache counts nothing; of 80 a prompt of 48 has 32."""
+    found = shape_by_role(SMALL, FLASH, replace(DECODE, n_used=n_used))
+    assert found == replace(attention(1, n_past), n_heads=9, n_kv_heads=3)
+    assert shape_by_role(SMALL, FLASH, PREFILL).n_past == 32
 
 
 def test_a_sliding_window_holds_no_more_than_its_cells() -> None:
@@ -231,64 +186,12 @@ def test_the_type_of_the_cache_is_that_of_attention() -> None:
     }
 
 
-@pytest.mark.parametrize("batch", [PREFILL, DECODE], ids=["prefill", "decode"])
-@pytest.mark.parametrize(
-    ("model", "role", "sizes"),
-    [
-        ("deepseek-v2-lite-l3-q4_0", "q_nope_absorbed", (128, 512 * 16)),
-        ("deepseek-v2-lite-l3-q4_0", "fattn_mla", (512, 128 * 16)),
-    ],
-)
-def test_a_matrix_for_each_head_is_one_with_as_many_rows(
-    model: str, role: str, sizes: tuple[int, int], batch: Batch
-) -> None:
-    """Latent attention of 16 heads keeps 128 and 512 columns, and has the rows of all heads, for each token."""
-    operator = next(each for each in graph(model, batch) if each.role == role)
-    found = shape_of(operator, batch)
-    assert (found.op, found.n_heads, found.n_tokens) == ("MUL_MAT", 0, batch.n_tokens)
-    assert (found.n_inner, found.n_outer) == sizes
-    assert 2 * found.n_inner * found.n_outer * found.n_tokens == operator.cost.flops
-
-
-@pytest.mark.parametrize("batch", [replace(PREFILL, n_outputs=48), DECODE], ids=["prefill", "decode"])
-@pytest.mark.parametrize(
-    ("model", "flash_attn"),
-    [("deepseek-v2-lite-l3-q4_0", True), ("deepseek-v2-lite-l3-q4_0", False), ("plm-1.8b-l2-q4_0", False)],
-)
-def test_latent_attention_keeps_its_arithmetic(model: str, flash_attn: bool, batch: Batch) -> None:
-    """Whether its decompression is absorbed or not, the FLOPs of each shape are those of the operator."""
-    kinds = ("MUL_MAT", "MUL_MAT_ID", "RMS_NORM+MUL", "ROPE", "MUL", "CONCAT", "ADD")
-    operators = [each for each in graph(model, batch, Settings(flash_attn=flash_attn)) if each.op in kinds]
-    assert "CONCAT" in {each.op for each in operators}
-    for operator in operators:
-        assert shape_cost(shape_of(operator, batch)).flops == operator.cost.flops, operator
-
-
-@pytest.mark.parametrize("batch", [PREFILL, DECODE], ids=["prefill", "decode"])
-def test_the_weighting_of_experts_scales_rows(batch: Batch) -> None:
-    """The rows of 4 experts are each multiplied by one number, and so is that of the shared expert."""
-    weighted, shared = (shape_by_role("qwen1.5-moe-a2.7b-l2-q4_0", role, batch) for role in SCALED_ROLES)
-    assert weighted == OperatorShape(op=SCALED_ROWS, type="f32", n_inner=4 * 2048, n_tokens=batch.n_tokens)
-    assert shared == OperatorShape(op=SCALED_ROWS, type="f32", n_inner=2048, n_tokens=batch.n_tokens)
-
-
 def test_a_product_of_rows_with_rows_is_not_scaled() -> None:
     """The weights of a norm are as wide as its rows, and a single column has nothing to repeat its number over."""
     wide, column = (TensorShape(type="f32", ne=(n, 48, 1, 1)) for n in (576, 1))
     for output, second in ((wide, wide), (column, column)):
         operator = Operator(role="norm_w", layer=None, op="MUL", output=output, sources=(output, second), cost=NO_COST)
         assert shape_of(operator, PREFILL).op == "MUL"
-
-
-@pytest.mark.parametrize("op", ["ROPE", "SOFT_MAX"])
-def test_heads_are_told_apart_from_tokens(op: str) -> None:
-    """RoPE and softmax have their heads in other dimensions, and the same number of tokens."""
-    operator = next(
-        each for each in graph("smollm2-135m-l2-q8_0", PREFILL, Settings(flash_attn=False)) if each.op == op
-    )
-    found = shape_of(operator, PREFILL)
-    assert (found.n_heads, found.n_tokens) == (9, 48)
-    assert found.n_inner == {"ROPE": 64, "SOFT_MAX": 256}[op]
 
 
 @pytest.mark.parametrize("name", ["n_inner", "n_tokens", "n_outer", "n_heads", "n_past", "n_experts", "n_used"])
@@ -312,41 +215,44 @@ def terms(shape: OperatorShape, n_threads: int = 2) -> tuple[float, ...]:
     return features(shape, shape.n_tokens, n_threads)
 
 
-def test_every_operator_of_the_grid_has_a_dispatch_and_more() -> None:
-    """The first term is 1, and the others grow with something."""
-    for shape in standard_shapes(("q4_0",)):
-        first, *rest = terms(shape)
-        assert first == 1.0, shape
-        assert rest, shape
-        assert all(term >= 0.0 for term in rest), shape
-        assert any(term > 0.0 for term in rest), shape
+SCORES = OperatorShape(op="MUL_MAT", type="f16", n_inner=64, n_outer=256, n_heads=8, n_kv_heads=2)
 
 
-def test_a_product_streams_its_weights() -> None:
-    """The terms of a product with weights are its area, its columns and its rows."""
-    assert terms(OperatorShape(op="MUL_MAT", type="q8_0", n_inner=512, n_outer=256, n_tokens=8)) == (
-        *(1.0, 512.0 * 256, 512.0, 256.0),
-    )
+@pytest.mark.parametrize(
+    ("shape", "expected"),
+    [
+        (OperatorShape(op="MUL_MAT", type="q8_0", n_inner=512, n_outer=256, n_tokens=8), (512 * 256, 512, 256)),
+        (SCORES, (8 * 64 * 256, 8 * 256)),
+        (OperatorShape(op="ROPE", type="f32", n_inner=64, n_tokens=9, n_heads=4), (64, 256)),
+        (OperatorShape(op="SOFT_MAX", type="f32", n_inner=64, n_tokens=9, n_heads=4), (256,)),
+        (OperatorShape(op="ADD", type="f32", n_inner=64, n_tokens=9), (64, 512)),
+    ],
+)
+def test_terms_by_hand(shape: OperatorShape, expected: tuple[int, ...]) -> None:
+    """A product with weights has its area, its columns and its rows; attention's has a head's, times the heads.
+
+    RoPE has the angles of a row and its elements over all heads, softmax those elements alone.
+    """
+    assert terms(shape) == (1.0, *expected)
 
 
-def test_a_product_of_attention_is_one_for_each_head() -> None:
-    """The terms of attention's plain products are those of a head, times the heads, and their fit is their own."""
-    scores = OperatorShape(op="MUL_MAT", type="f16", n_inner=64, n_outer=256, n_heads=8, n_kv_heads=2)
-    assert terms(scores) == (1.0, 8.0 * 64 * 256, 8.0 * 256)
-    weights = OperatorShape(op="MUL_MAT", type="f16", n_inner=64, n_outer=256)
-    assert family(scores) == ("MUL_MAT/heads", "f16")
-    assert family(weights) == ("MUL_MAT", "f16")
-    assert family(attention(1, 0)) == family(attention(512, 99)) == ("FLASH_ATTN_EXT", "f16")
+FIRST_SCAN = OperatorShape(op="SSM_SCAN", type="f32", n_inner=1, n_outer=16, n_heads=1536)
 
 
-@given(st.integers(1, 64), st.integers(1, 64), st.integers(1, 600))
-def test_a_batch_touches_some_experts(n_experts: int, n_used: int, n_tokens: int) -> None:
-    """One token touches those that it is routed to; more tokens touch no fewer, and never more than there are."""
-    n_used = min(n_used, n_experts)
-    found = distinct_experts(n_experts, n_used, n_tokens)
-    assert distinct_experts(n_experts, n_used, 1) == pytest.approx(n_used)
-    assert n_used * (1 - 1e-9) <= found <= min(n_experts, n_used * n_tokens) * (1 + 1e-9)
-    assert distinct_experts(n_experts, n_used, n_tokens + 1) >= found * (1 - 1e-9)
+@pytest.mark.parametrize(
+    ("shape", "name"),
+    [
+        (SCORES, ("MUL_MAT/heads", "f16")),
+        (replace(SCORES, n_heads=0, n_kv_heads=0), ("MUL_MAT", "f16")),
+        (attention(1, 0), ("FLASH_ATTN_EXT", "f16")),
+        (attention(512, 99), ("FLASH_ATTN_EXT", "f16")),
+        (FIRST_SCAN, ("SSM_SCAN", "f32")),
+        (replace(FIRST_SCAN, n_inner=64), ("SSM_SCAN/heads", "f32")),
+    ],
+)
+def test_what_is_fitted_together(shape: OperatorShape, name: tuple[str, str]) -> None:
+    """Attention's products apart; Mamba's first heads take an exponential for each state, later ones one a head."""
+    assert family(shape) == name
 
 
 def test_the_experts_of_a_batch_are_those_of_draws() -> None:
@@ -397,19 +303,3 @@ def test_a_single_query_is_split_over_the_padded_cache(n_past: int, n_threads: i
 def test_what_is_left_of_a_head_takes_an_element_at_a_time() -> None:
     """Heads of 96 are a vector of 64 halves and 32 elements more, each for every head and position."""
     assert terms(replace(attention(1, 99), n_inner=96))[-1] == 8.0 * 100 * 32
-
-
-def test_scans_of_one_channel_have_a_fit_of_their_own() -> None:
-    """Mamba's first heads take an exponential for each state, later ones one for each head."""
-    first = OperatorShape(op="SSM_SCAN", type="f32", n_inner=1, n_outer=16, n_heads=1536)
-    assert family(first) == ("SSM_SCAN", "f32")
-    assert family(replace(first, n_inner=64)) == ("SSM_SCAN/heads", "f32")
-
-
-def test_rows_work_on_all_heads() -> None:
-    """RoPE has the angles of a row and its elements over all heads, softmax those elements alone."""
-    rope = OperatorShape(op="ROPE", type="f32", n_inner=64, n_tokens=9, n_heads=4)
-    assert terms(rope) == (1.0, 64.0, 256.0)
-    softmax = OperatorShape(op="SOFT_MAX", type="f32", n_inner=64, n_tokens=9, n_heads=4)
-    assert terms(softmax) == (1.0, 256.0)
-    assert terms(OperatorShape(op="ADD", type="f32", n_inner=64, n_tokens=9)) == (1.0, 64.0, 512.0)

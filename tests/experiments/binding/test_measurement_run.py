@@ -37,7 +37,6 @@ def test_the_first_run_is_new_and_says_what_was_measured(runs: HostRuns) -> None
 
 
 def test_an_equal_run_is_judged_in_pairs(runs: HostRuns) -> None:
-    """Both engines take turns beneath the binding, nothing is slower, and the new one takes turns with the driver."""
     runs(*RECORD)
     runs.device.plans.clear()
     result = runs()
@@ -91,7 +90,6 @@ def test_an_engine_of_another_layout_is_never_run(runs: HostRuns, monkeypatch: p
 
 
 def test_percentiles_are_judged_where_asked(runs: HostRuns) -> None:
-    """Each run notes them, and they are cases where a margin is stated for them, in pairs and by stored times."""
     asked = "--perf-margin=percentile=0.2"
     runs(*RECORD, asked)
     result = runs()

@@ -50,7 +50,6 @@ def board(stored_payload: dict[str, Any]) -> Board:
 
 
 def pairs_of(board: Board, engine: Engine, made: list[str]) -> BuildPairs:
-    """Return pairs of three builds; `made` hears which are made."""
 
     def make(name: str) -> Engine:
         made.append(name)

@@ -99,11 +99,13 @@ def test_bounds_are_exact(k: int, n: int, lower: float, upper: float) -> None:
 
 
 def test_false_alarms_are_counted_by_case_and_by_run() -> None:
+    """Effects are those of unchanged runs."""
     found = certificate([trial(), trial(prefill=Outcome.REGRESSED, decode=Outcome.REGRESSED), trial(SLOWED)])
     assert (found.false_alarms.k, found.false_alarms.n) == (2, 6)
     assert (found.suite_false_alarms.k, found.suite_false_alarms.n) == (1, 2)
     assert (found.phase_false_alarms.k, found.phase_false_alarms.n) == (2, 4)
     assert (found.passes.k, found.passes.n) == (4, 6)
+    assert found.smallest_effect_ratio == {"prefill": 1.03, "decode": 1.03}
 
 
 def test_power_is_by_size_and_phase() -> None:
@@ -145,10 +147,5 @@ def test_peers_are_judged_by_the_same_trials() -> None:
 
 
 def test_nothing_tried_is_nothing_known() -> None:
-    """Without trials there is no rate and no mean, and that is no error."""
     found = certificate([])
     assert (found.false_alarms.ratio, found.mean_pairs, found.longest_duration_s, found.peers) == (None, None, None, ())
-
-
-def test_effects_are_those_of_unchanged_runs() -> None:
-    assert certificate([trial(), trial(SLOWED)]).smallest_effect_ratio == {"prefill": 1.03, "decode": 1.03}

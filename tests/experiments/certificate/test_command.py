@@ -44,7 +44,6 @@ class Device:
 
 @pytest.fixture
 def device(stored_payload: dict[str, Any], monkeypatch: pytest.MonkeyPatch, own_cache: Path) -> Device:
-    """Replace every pair of workers, and the caches by a temporary folder."""
     found = Device(stored_payload)
     monkeypatch.setattr("perfsuite.measure.turns.run_in_turns", found.run)
     return found
@@ -123,7 +122,6 @@ def test_a_load_is_switched_on_half_way_and_off_again(
     ],
 )
 def test_a_mistake_is_one_line(argument: str, message: str, device: Device, capsys: pytest.CaptureFixture[str]) -> None:
-    """A value that is not accepted ends the command with 2 before anything is measured."""
     assert certify(argument) == 2
     assert message in capsys.readouterr().err
     assert device.n_pairs == 0

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -16,6 +19,8 @@ from perfsuite.experiments.certificate.peers import (
     tango_alarms,
 )
 
+Side = tuple[tuple[int, ...], ...]
+
 each_peer = pytest.mark.parametrize("peer", PEERS, ids=[peer.name for peer in PEERS])
 
 
@@ -25,7 +30,7 @@ def drawn(
     """Processes of 30 repetitions: each process has an offset of its own, each repetition a jitter."""
     generator = np.random.default_rng(seed)
 
-    def side(scale: float) -> tuple[tuple[int, ...], ...]:
+    def side(scale: float) -> Side:
         logs = generator.normal(0, offset, (n_processes, 1)) + generator.normal(0, jitter, (n_processes, 30))
         return tuple(map(tuple, np.rint(1e6 * scale * np.exp(logs)).astype(int).tolist()))
 
@@ -43,18 +48,16 @@ def test_only_a_slowdown_alarms(peer: Peer, effect: float, alarms: bool) -> None
 
 
 @each_peer
-@pytest.mark.parametrize("seed", range(3))
-def test_samples_do_not_alarm_against_themselves(peer: Peer, seed: int) -> None:
-    """The same samples on both sides are no slowdown by any rule."""
-    samples = drawn(seed, offset=0.05).old
-    assert not peer.alarms(PeerSamples(old=samples, new=samples))
-
-
-@each_peer
-@pytest.mark.parametrize(("n_processes", "n_repetitions"), [(1, 1), (1, 5), (5, 1), (12, 30)])
-def test_constant_samples_do_not_alarm(peer: Peer, n_processes: int, n_repetitions: int) -> None:
-    """Samples that all tie are no slowdown, however few."""
-    side = ((1000,) * n_repetitions,) * n_processes
+@pytest.mark.parametrize(
+    "side",
+    [
+        *(drawn(seed, offset=0.05).old for seed in range(3)),
+        *(((1000,) * each,) * processes for processes, each in ((1, 1), (1, 5), (5, 1), (12, 30))),
+    ],
+    ids=["0", "1", "2", "1x1", "1x5", "5x1", "12x30"],
+)
+def test_samples_do_not_alarm_against_themselves(peer: Peer, side: Side) -> None:
+    """Nor do samples that all tie, however few."""
     assert not peer.alarms(PeerSamples(old=side, new=side))
 
 
@@ -66,82 +69,60 @@ def test_one_repetition_each_is_judged(peer: Peer) -> None:
 
 
 @each_peer
-def test_an_alarm_is_the_same_every_time(peer: Peer) -> None:
-    samples = [drawn(seed, effect=0.02, offset=0.02) for seed in range(10)]
-    assert [peer.alarms(each) for each in samples] == [peer.alarms(each) for each in samples]
-
-
-@each_peer
 def test_a_rule_names_its_source(peer: Peer) -> None:
     assert [other.name for other in PEERS].count(peer.name) == 1
     assert peer.source
 
 
-@pytest.mark.parametrize(("new", "alarms"), [(1049, False), (1050, False), (1051, True)])
-def test_pytest_benchmark_compares_two_means(new: int, alarms: bool) -> None:
-    samples = PeerSamples(old=((900, 1100), (1,)), new=((new - 5, new + 5), (10**6,)))
-    assert mean_alarms(samples, threshold_ratio=0.05) is alarms
+def paired(*differences: int) -> PeerSamples:
+    """Processes whose medians differ by so much."""
+    new = tuple((1, 1000 + each, 10**6) for each in differences)
+    return PeerSamples(old=((999, 1000, 1001),) * len(differences), new=new)
 
 
-@pytest.mark.parametrize(("effect", "alarms"), [(0.09, False), (0.11, True)])
-def test_asv_needs_the_factor(effect: float, alarms: bool) -> None:
-    assert asv_alarms(drawn(0, effect=effect, jitter=0.0001)) is alarms
-
-
-@pytest.mark.parametrize(("n_repetitions", "alarms"), [(6, False), (7, True)])
-def test_asv_needs_enough_samples(n_repetitions: int, alarms: bool) -> None:
-    """Two-sided, six separate samples a side reach p = 2/924 and seven 2/3432: only that of seven is below 0.002."""
+def doubled(n_repetitions: int) -> PeerSamples:
     old = tuple(range(1000, 1000 + n_repetitions))
-    assert asv_alarms(one_process(old, tuple(2 * each for each in old))) is alarms
+    return one_process(old, tuple(2 * each for each in old))
 
 
-def test_asv_pools_any_number_of_samples() -> None:
-    """A run of some minutes has thousands, whose orders no float can count."""
-    old = tuple(range(1000, 3000))
-    assert asv_alarms(one_process(old, tuple(2 * each for each in old)))
-    sides = [tuple((each,) for each in range(first, first + 7)) for first in (1000, 2000)]
-    assert asv_alarms(PeerSamples(old=sides[0], new=sides[1]))
+def near(mean: int) -> PeerSamples:
+    """Of 1000 in the mean, and of another mean; what further processes took does not matter."""
+    return PeerSamples(old=((900, 1100), (1,)), new=((mean - 5, mean + 5), (10**6,)))
 
 
-def test_google_benchmark_tests_one_process() -> None:
-    """Four separate repetitions a side have p = 1/35, three have 1/10, and further processes do not matter."""
-    assert google_benchmark_alarms(one_process((1, 2, 3, 4), (5, 6, 7, 8)))
-    assert not google_benchmark_alarms(one_process((1, 2, 3), (5, 6, 7)))
-    assert not google_benchmark_alarms(PeerSamples(old=((1, 2, 3, 4), (1,)), new=((1, 2, 3, 4), (9,))))
+POOLED = PeerSamples(old=tuple((each,) for each in range(1000, 1007)), new=tuple((each,) for each in range(2000, 2007)))
 
 
 @pytest.mark.parametrize(
-    ("differences", "alarms"),
+    ("rule", "samples", "alarms"),
     [
-        ((10, 10, 10), True),
-        ((4, 4, 4), False),
-        ((10, 30, 20), True),
-        ((0, 40, 20), False),
-        ((-10, -10, -10), False),
-        ((10,), False),
+        *((partial(mean_alarms, threshold_ratio=0.05), near(mean), mean > 1050) for mean in (1049, 1050, 1051)),
+        (asv_alarms, drawn(0, effect=0.09, jitter=0.0001), False),
+        (asv_alarms, drawn(0, effect=0.11, jitter=0.0001), True),
+        (asv_alarms, doubled(6), False),  # two-sided, p = 2/924
+        (asv_alarms, doubled(7), True),  # p = 2/3432, below 0.002
+        (asv_alarms, doubled(2000), True),  # whose orders no float can count
+        (asv_alarms, POOLED, True),
+        (google_benchmark_alarms, one_process((1, 2, 3, 4), (5, 6, 7, 8)), True),  # p = 1/35
+        (google_benchmark_alarms, one_process((1, 2, 3), (5, 6, 7)), False),  # p = 1/10
+        (google_benchmark_alarms, PeerSamples(old=((1, 2, 3, 4), (1,)), new=((1, 2, 3, 4), (9,))), False),
+        (tango_alarms, paired(10, 10, 10), True),
+        (tango_alarms, paired(4, 4, 4), False),  # a mean within half a percent
+        (tango_alarms, paired(10, 30, 20), True),
+        (tango_alarms, paired(0, 40, 20), False),  # z below 2.6
+        (tango_alarms, paired(-10, -10, -10), False),
+        (tango_alarms, paired(10), False),  # one pair has no z
+        (tango_alarms, PeerSamples(old=((1000,), (1000,)), new=((1000,), (1000,), (9000,))), False),
+        (criterion_alarms, drawn(0, effect=0.005, jitter=0.001), False),  # however significant
+        (criterion_alarms, drawn(0, effect=0.015, jitter=0.001), True),
+        (criterion_alarms, drawn(3, effect=0.03, jitter=0.2), False),  # noise within a process hides it
+        (criterion_alarms, one_process((1000,) * 10, (1100,) * 10), True),
     ],
 )
-def test_tango_tests_paired_differences(differences: tuple[int, ...], alarms: bool) -> None:
-    """A mean beyond half a percent with z of 2.6 or more alarms; one pair has no z."""
-    old = tuple((999, 1000, 1001) for _ in differences)
-    new = tuple((1, 1000 + each, 10**6) for each in differences)
-    assert tango_alarms(PeerSamples(old=old, new=new)) is alarms
-
-
-def test_tango_leaves_out_what_has_no_partner() -> None:
-    assert not tango_alarms(PeerSamples(old=((1000,), (1000,)), new=((1000,), (1000,), (9000,))))
-
-
-@pytest.mark.parametrize(("effect", "alarms"), [(0.005, False), (0.015, True)])
-def test_criterion_has_a_noise_threshold(effect: float, alarms: bool) -> None:
-    """However significant, a change of less than 1 % is noise."""
-    assert criterion_alarms(drawn(0, effect=effect, jitter=0.001)) is alarms
-
-
-def test_criterion_tests_the_means_of_one_process() -> None:
-    """Noise that hides the change within a process hides it from criterion, however many processes there are."""
-    assert not criterion_alarms(drawn(3, effect=0.03, jitter=0.2))
-    assert criterion_alarms(one_process((1000,) * 10, (1100,) * 10))
+def test_a_rule_alarms_beyond_its_threshold(
+    rule: Callable[[PeerSamples], bool], samples: PeerSamples, alarms: bool
+) -> None:
+    assert rule(samples) is alarms
 
 
 def test_repetitions_of_one_process_are_no_replicates() -> None:
@@ -161,19 +142,18 @@ def test_repetitions_of_one_process_are_no_replicates() -> None:
         (((1,),), ((1,), (2, -3)), "new: a latency is not positive: -3 ns"),
     ],
 )
-def test_samples_that_are_none_are_refused(
-    old: tuple[tuple[int, ...], ...], new: tuple[tuple[int, ...], ...], message: str
-) -> None:
+def test_samples_that_are_none_are_refused(old: Side, new: Side, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         PeerSamples(old=old, new=new)
 
 
 @each_peer
-def test_p_values_do_not_depend_on_the_unit(peer: Peer) -> None:
-    samples = [drawn(seed, effect=0.04, offset=0.02) for seed in range(5)]
+def test_alarms_are_the_same_every_time_and_in_every_unit(peer: Peer) -> None:
+    samples = [drawn(seed, effect=effect, offset=0.02) for seed in range(10) for effect in (0.02, 0.04)]
 
-    def scaled(side: tuple[tuple[int, ...], ...]) -> tuple[tuple[int, ...], ...]:
+    def scaled(side: Side) -> Side:
         return tuple(tuple(1024 * value for value in process) for process in side)
 
-    other = [PeerSamples(old=scaled(each.old), new=scaled(each.new)) for each in samples]
-    assert [peer.alarms(each) for each in other] == [peer.alarms(each) for each in samples]
+    found = [peer.alarms(each) for each in samples]
+    assert [peer.alarms(each) for each in samples] == found
+    assert [peer.alarms(PeerSamples(old=scaled(each.old), new=scaled(each.new))) for each in samples] == found

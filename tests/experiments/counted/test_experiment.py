@@ -23,7 +23,6 @@ Count = Callable[..., None]
 
 
 def counted(workload: LlamaWorkload, **gate: int) -> CountedWork:
-    """Return counts of a workload, in which one operator did as much as is said."""
     row = dict.fromkeys(METRICS, 1000)
     return replace(
         WORK,
@@ -98,7 +97,6 @@ def test_without_a_baseline_every_count_is_new(runs: HostRuns, count: Count) -> 
 
 
 def test_what_cannot_be_counted_is_an_error_of_the_run(runs: HostRuns, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The line says what is missing, and nothing passes."""
 
     def fail(*_: object) -> None:
         raise NativeBuildError("valgrind_3.24.0-3_amd64.deb: cannot be downloaded")

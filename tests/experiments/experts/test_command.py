@@ -1,14 +1,17 @@
-"""``perfsuite experts``."""
+"""``perfsuite experts``: how experts are reused, told to people and machines."""
 
 from __future__ import annotations
 
 import json
 import random
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from perfsuite.cli import main
+from perfsuite.errors import PerfsuiteError
+from perfsuite.experiments.experts.view import expert_chart, expert_report, plain_experts
 from perfsuite.records.engine_trace import EngineTrace
 from perfsuite.records.trace_file import write_trace
 from perfsuite.testing.engine_traces import engine_trace, small_trace
@@ -17,21 +20,23 @@ from tests.command_streams import Refused, Streams
 from tests.synthetic_statistics import expert_product, experts_of, step_events
 
 
+def trace(n_steps: int, layers: Sequence[int]) -> EngineTrace:
+    """Return the trace of layers of eight experts, of which the first was timed."""
+    chance = random.Random(4)
+    chosen = [(step, layer, [chance.sample(range(8), 2)]) for step in range(n_steps) for layer in layers]
+    events = [each for step in range(n_steps) for each in step_events(step, lambda at, *_: 1_000 + at, 1)]
+    return engine_trace(events, graphs=((expert_product(0),),), experts=experts_of(chosen), n_experts=8)
+
+
+def _written(folder: Path, found: EngineTrace) -> Path:
+    folder.mkdir()
+    write_trace(folder / TRACE_NAME, found)
+    return folder
+
+
 @pytest.fixture
 def run(tmp_path: Path) -> Path:
-    """Return the folder of a recording of one layer of eight experts."""
-    chance = random.Random(6)
-    chosen = [(step, 0, [chance.sample(range(8), 2)]) for step in range(40)]
-    events = [each for step in range(40) for each in step_events(step, lambda *_: 1_000, 1)]
-    return _written(
-        tmp_path / "run", engine_trace(events, graphs=((expert_product(0),),), experts=experts_of(chosen), n_experts=8)
-    )
-
-
-def _written(folder: Path, trace: EngineTrace) -> Path:
-    folder.mkdir()
-    write_trace(folder / TRACE_NAME, trace)
-    return folder
+    return _written(tmp_path / "run", trace(40, (0,)))
 
 
 def test_a_recording_is_told(run: Path, tmp_path: Path, capsys: Streams) -> None:
@@ -39,6 +44,7 @@ def test_a_recording_is_told(run: Path, tmp_path: Path, capsys: Streams) -> None
     assert main(["experts", str(run), "--cache", "4"]) == 0
     text = capsys.readouterr().out
     assert text.startswith("1 layer of 8 experts, 40 steps\na cache of 4 experts a layer hits ")
+    assert "\nreuse distance and time: rank correlation " in text
     assert "experts cached" in text
     path = tmp_path / "experts.svg"
     assert main(["experts", str(run), "--json", "--plot", str(path)]) == 0
@@ -47,13 +53,26 @@ def test_a_recording_is_told(run: Path, tmp_path: Path, capsys: Streams) -> None
     assert path.read_bytes().startswith(b"<?xml")
 
 
-@pytest.mark.parametrize(
-    ("words", "told"), [(["--cache", "0"], "--cache=0: expected 1 or more"), (["--plot", "a.xyz"], "a.xyz")]
-)
-def test_a_mistake_is_one_line(words: list[str], told: str, run: Path, refused: Refused) -> None:
-    assert told in refused(["experts", str(run), *words])
-
-
-def test_a_recording_without_choices_says_how_to_get_them(tmp_path: Path, refused: Refused) -> None:
+def test_what_cannot_be_told_is_one_line(run: Path, tmp_path: Path, refused: Refused) -> None:
+    assert "--cache=0: expected 1 or more" in refused(["experts", str(run), "--cache", "0"])
     dense = _written(tmp_path / "dense", small_trace())
     assert "holds no choices of experts; record them with" in refused(["experts", str(dense)])
+
+
+def test_hits_are_drawn_over_the_size() -> None:
+    caches, times = expert_chart(expert_report(trace(60, (0, 1)), name="run", n_cached=3)).panels
+    assert [line.is_reference for line in caches.lines] == [False, True]
+    assert all(lru <= best for lru, best in zip(caches.lines[0].y, caches.lines[1].y, strict=True))
+    assert times.lines[0].x == tuple(sorted(times.lines[0].x))
+    with pytest.raises(PerfsuiteError, match="no choices of experts"):
+        expert_chart(expert_report(trace(0, (0, 1)), name="run", n_cached=3))
+
+
+def test_a_report_is_json() -> None:
+    report = expert_report(trace(60, (0, 1)), name="run", n_cached=3)
+    plain = json.loads(json.dumps(plain_experts(report), allow_nan=False))
+    assert [each["layer"] for each in plain["layers"]] == [0, 1]
+    assert [each["n_cached"] for each in plain["caches"]] == list(range(1, 9))
+    assert plain["cache"] == plain["caches"][2]
+    assert (plain["faults"]["n_evaluations"], plain["faults"]["n_major_faults"]) == (60, None)
+    assert set(plain["faults"]["distance_to_time"]) == {"rho", "p"}

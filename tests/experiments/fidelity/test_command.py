@@ -25,29 +25,22 @@ from tests.command_streams import Refused, Streams
 from tests.synthetic_fidelity import row
 
 
-def test_people_read_what_is_outside(capsys: Streams) -> None:
-    """A table, how many rows rounding explains, a sentence for each that it does not, and the means."""
+def test_what_is_outside_of_rounding_is_told(capsys: Streams) -> None:
+    """A sentence for each row that rounding does not explain, and the means; each row has its interval, or null."""
     assert run_published(argparse.Namespace(json=False)) == 0
     lines = capsys.readouterr().out.splitlines()
     (at,) = (number for number, line in enumerate(lines) if line.startswith("34 of 44 rows"))
     told = [line for line in lines[at + 1 :] if line.startswith("  ")]
     assert "  phases, gemma-2-2b-it, prefill: accuracy 99.99 %, the latencies give 99.9992 to 99.9992, as if" in told[3]
-    assert any("softmax, chunk_lse: accuracy 95.53 %, the latencies give 95.7035 to 95.7724" in line for line in told)
     assert any("Google Pixel 7, softmax, chunk_lse: accuracy 99.39 % is not that of its" in line for line in told)
     assert lines[-3] == "in 48 of 60 rows the printed accuracy is that of the printed scaled error"
     assert lines[-2].endswith("mean of the printed rows 97.11 %, stated 96.82 %, outside rounding")
-
-
-def test_programs_read_all_rows(capsys: Streams) -> None:
-    """Each row has its interval and whether it is within; without latencies both are null."""
     assert run_published(argparse.Namespace(json=True)) == 0
     plain = json.loads(capsys.readouterr().out)
-    assert next(iter(plain.items())) == ("schema", 1)
-    assert plain["paper"] == "lm-Meter"
+    assert (next(iter(plain)), plain["schema"], plain["paper"]) == ("schema", 1, "lm-Meter")
     assert [row["is_within"] for row in plain["rows"]].count(False) == 10
-    last = plain["rows"][-1]
+    last, first = plain["rows"][-1], plain["rows"][0]["accuracy"]
     assert (last["device"], last["is_within"], last["accuracy"]) == ("Google Pixel 7", None, None)
-    first = plain["rows"][0]["accuracy"]
     assert first["least"] <= first["computed"] <= first["most"]
     assert [mean["is_within"] for mean in plain["means"]] == [False, True]
 
@@ -56,7 +49,6 @@ LONG, SHORT = "kernel/add/count8/f32", "kernel/add/count2/f32"
 
 
 def shown(capsys: pytest.CaptureFixture[str], *rows: FidelityRow, problems: tuple[str, ...] = ()) -> str:
-    """Return what is printed of rows, with one space between words."""
     conditions = {"governor": "none", "clocks": "not locked"}
     run = FidelityRun(device="host", platform="A device", conditions=conditions, rows=rows, problems=problems)
     show(*fidelity_parts(run))
@@ -116,8 +108,6 @@ GOOD = (
 
 @dataclass
 class Recorder:
-    """Answers every request with the same rows, and notes what was asked for."""
-
     rows: tuple[FidelityRow, ...] = GOOD
     problems: tuple[str, ...] = ()
     requests: list[FidelityRequest] = field(default_factory=list)
@@ -140,24 +130,18 @@ class Recorder:
 
 @pytest.fixture
 def recorder(monkeypatch: pytest.MonkeyPatch, own_cache: Path) -> Recorder:
-    """Replace the measurement, and the caches by a temporary folder."""
     found = Recorder()
     monkeypatch.setattr("perfsuite.experiments.fidelity.command.record_fidelity", found.record)
     monkeypatch.setattr("perfsuite.measure.launch.run_worker", found.look_for)
     return found
 
 
-def test_json_has_the_three_kinds(recorder: Recorder, capsys: Streams) -> None:
-    """Standard output is one object for programs, and the steps go to standard error."""
+def test_json_is_all_that_is_printed(recorder: Recorder, capsys: Streams) -> None:
     assert main(["fidelity", "--json"]) == 0
     out, err = capsys.readouterr()
     plain = json.loads(out)
-    assert next(iter(plain.items())) == ("schema", 1)
-    assert [row["name"] for kind in ("phases", "operators", "kernels") for row in plain[kind]] == [
-        "decode",
-        "decode",
-        "kernel/add/count8/f32",
-    ]
+    assert next(iter(plain)) == "schema"
+    assert [len(plain[kind.value]) for kind in FidelityKind] == [1, 1, 1]
     assert err == "fidelity: a step\n"
 
 
@@ -175,7 +159,6 @@ def test_json_has_the_three_kinds(recorder: Recorder, capsys: Streams) -> None:
 def test_the_exit_code_says_whether_the_limits_are_met(
     recorder: Recorder, rows: tuple[FidelityRow, ...], problems: tuple[str, ...], status: int
 ) -> None:
-    """It is 1 where a limit is not met, or where it is not known whether it is."""
     recorder.rows, recorder.problems = rows, problems
     assert main(["fidelity"]) == status
 
@@ -191,7 +174,6 @@ def test_by_default_everything_is_measured(recorder: Recorder) -> None:
 
 
 def test_options_are_passed_on(recorder: Recorder) -> None:
-    """Kind, model, scenario, threads, platform, rounds, budget and kernels are those that were named."""
     options = "--model smollm2-135m-l2-q8_0 --scenario p8-g2 --threads 3 --opencl-platform pocl --rounds 7"
     main(["fidelity", *options.split(), "--kernel-budget", "0.5", "--kernel", "gemv_f16", "--no-uprobes"])
     for kind in FidelityKind:
@@ -227,7 +209,6 @@ def test_the_opencl_backend_is_set_up(recorder: Recorder, monkeypatch: pytest.Mo
     [
         (["--processes", "-1"], "--processes=-1: expected 1 or more"),
         (["--kernel-budget", "0"], "--kernel-budget=0: expected seconds above 0"),
-        (["--kernel-budget", "1e308"], "--kernel-budget=1e+308: expected seconds above 0, 86400 at most"),
         (["--kernel-budget", "nan"], "--kernel-budget=nan: expected seconds above 0"),
         (["--phases-only", "--kernel", "gemm"], "--kernel=gemm: no kernels are measured; expected --kernels-only"),
         (["--phases-only", "--opencl-platform", "pocl"], "--opencl-platform=pocl: nothing runs on OpenCL"),
@@ -236,6 +217,5 @@ def test_the_opencl_backend_is_set_up(recorder: Recorder, monkeypatch: pytest.Mo
     ],
 )
 def test_mistakes_are_one_line(recorder: Recorder, refused: Refused, arguments: list[str], message: str) -> None:
-    """What cannot be measured is reported before anything is."""
     assert message in refused(["fidelity", *arguments])
     assert recorder.requests == []

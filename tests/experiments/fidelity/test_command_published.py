@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -24,11 +23,6 @@ from perfsuite.experiments.fidelity.command_published import (
 from perfsuite.experiments.fidelity.scored_run import accuracy_percent, scaled_error_us_per_ms
 
 
-def plain() -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((published_dir() / "fidelity" / "lm-meter.json").read_bytes())
-    return found
-
-
 def test_both_tables_are_held() -> None:
     rows = published_fidelity().rows
     phases = [row for row in rows if row.table == "phases"]
@@ -40,24 +34,23 @@ def test_both_tables_are_held() -> None:
 
 
 def test_latencies_are_in_the_steps_that_are_told() -> None:
+    """Those of phases are those of the file of rates."""
     published = published_fidelity()
     found = [ns for row in published.rows for ns in (row.measured_ns, row.ground_truth_ns) if ns is not None]
     assert len(found) == 2 * 44
     assert {ns % published.latency_resolution_ns for ns in found} == {0}
     assert {ns % (10 * published.latency_resolution_ns) for ns in found} != {0}
-
-
-def test_the_phases_are_those_of_the_file_of_rates() -> None:
-    truths = {row.ground_truth_ns for row in published_fidelity().rows if row.table == "phases"}
     rates = {each.latency_ns for each in published_rates() if each.paper == "lm-Meter" and each.table == "phases"}
     assert rates
-    assert rates <= truths
+    assert rates <= {row.ground_truth_ns for row in published.rows if row.table == "phases"}
 
 
 def test_a_row_has_both_latencies_or_neither(tmp_path: Path) -> None:
+    plain = json.loads((published_dir() / "fidelity" / "lm-meter.json").read_bytes())
+    del plain["rows"][1:]
+    plain["rows"][0]["ground_truth_ns"] = None
     path = tmp_path / "x.json"
-    row = {**plain()["rows"][0], "ground_truth_ns": None}
-    path.write_text(json.dumps({**plain(), "rows": [row]}), encoding="utf-8")
+    path.write_text(json.dumps(plain))
     with pytest.raises(PerfsuiteError, match=r"rows\[0\]: embedding has one of measured_ns and"):
         published_fidelity(path)
 
@@ -78,9 +71,8 @@ def checked(measured_ns: int, ground_truth_ns: int, accuracy: float, error: floa
 
 
 def outside(published: PublishedFidelity) -> dict[str, RowCheck]:
-    """Return the rows that rounding does not explain, by what they are."""
-    found = (each for each in check_rows(published) if each.is_within is False)
-    return {f"{each.row.subject}/{each.row.name}": each for each in found}
+    found = check_rows(published)
+    return {f"{each.row.subject}/{each.row.name}": each for each in found if each.is_within is False}
 
 
 @given(measured_ns=st.integers(20_000, 10**9), ground_truth_ns=st.integers(20_000, 10**9))
@@ -108,44 +100,36 @@ def test_the_interval_is_that_of_the_extreme_latencies() -> None:
     assert score.least == pytest.approx(100 * (1 - 0.1 / 29.95))
 
 
-def test_a_step_too_far_is_outside() -> None:
-    found = {
-        accuracy: checked(81_189_900, 82_132_900, accuracy, 11.481).is_within for accuracy in (98.84, 98.85, 98.86)
-    }
-    assert found == {98.84: False, 98.85: True, 98.86: False}
+@pytest.mark.parametrize(("accuracy", "is_within"), [(98.84, False), (98.85, True), (98.86, False)])
+def test_a_step_too_far_is_outside(accuracy: float, is_within: bool) -> None:
+    assert checked(81_189_900, 82_132_900, accuracy, 11.481).is_within is is_within
 
 
-def test_digits_that_were_cut_are_told_from_a_wrong_row() -> None:
+@pytest.mark.parametrize(
+    ("accuracy", "is_within", "is_cut"), [(99.98, False, False), (99.99, False, True), (100.0, True, False)]
+)
+def test_digits_that_were_cut_are_told_from_a_wrong_row(accuracy: float, is_within: bool, is_cut: bool) -> None:
     """99.9986 printed as 99.99 is cut, as 99.98 wrong, as 100.00 rounded."""
-    said = {
-        accuracy: score
-        for accuracy in (99.98, 99.99, 100.0)
-        if (score := checked(3_433_862_800, 3_433_814_200, accuracy, 0.014).accuracy)
-    }
-    assert {accuracy: (score.is_within, score.is_cut) for accuracy, score in said.items()} == {
-        99.98: (False, False),
-        99.99: (False, True),
-        100.0: (True, False),
-    }
+    score = checked(3_433_862_800, 3_433_814_200, accuracy, 0.014).accuracy
+    assert score is not None
+    assert (score.is_within, score.is_cut) == (is_within, is_cut)
 
 
 def test_ten_rows_are_outside() -> None:
-    """Eight accuracies of 99.99 are cut off; of a matrix kernel the error and of a softmax both are beyond rounding."""
-    found = outside(published_fidelity())
+    """Eight accuracies of 99.99 are cut off; of a matrix kernel the error and of a softmax both are beyond rounding.
+
+    A row that is changed is an eleventh.
+    """
+    published = published_fidelity()
+    found = outside(published)
     cut = {name for name, each in found.items() if each.accuracy is not None and each.accuracy.is_cut}
     assert {name.rpartition("/")[2] for name in cut} == {"prefill", "end_to_end"}
     assert len(cut) == 8
     assert set(found) - cut == {"decode/dequantize_NT_matmul14_divide2_tir_tanh2_multiply8", "softmax/chunk_lse"}
-    assert len(check_rows(published_fidelity())) - len(found) == 34 + 16
-
-
-def test_a_changed_row_is_found() -> None:
-    published = published_fidelity()
-    rows = list(published.rows)
-    rows[0] = replace(rows[0], measured_ns=830_800)
-    assert set(outside(replace(published, rows=tuple(rows)))) - set(outside(published)) == {
-        "llama-3.2-3b-instruct/embedding"
-    }
+    assert len(check_rows(published)) - len(found) == 34 + 16
+    first, *rows = published.rows
+    changed = outside(replace(published, rows=(replace(first, measured_ns=830_800), *rows)))
+    assert set(changed) - set(found) == {"llama-3.2-3b-instruct/embedding"}
 
 
 def test_rows_without_latencies_have_their_two_scores_compared() -> None:

@@ -45,14 +45,9 @@ class Recorder:
 
 @pytest.fixture
 def recorder(monkeypatch: pytest.MonkeyPatch, fake_device: FakeDevice) -> Recorder:
-    """Replace the measurement of fidelity, on a device whose workers are replaced."""
     found = Recorder()
     monkeypatch.setattr("perfsuite.experiments.fidelity.experiment.record_fidelity", found.record)
     return found
-
-
-def outcomes(runs: HostRuns) -> dict[str, str]:
-    return {case["id"]: case["outcome"] for case in runs.plain()["cases"]}
 
 
 def collected(result: pytest.RunResult) -> list[str]:
@@ -83,8 +78,8 @@ def test_a_phase_that_the_scenario_lacks_is_no_case(runs: HostRuns, scenario: st
 def test_accurate_timings_pass(runs: HostRuns, recorder: Recorder) -> None:
     """They pass, nothing else is measured, the rows are beside the run's file, and accuracy is no baseline."""
     result = runs("--perf-fidelity", "--baseline=record", "-k", "test_fidelity")
-    result.assert_outcomes(passed=len(PHASES) + len(LONG_KERNELS) + 1, deselected=_n_deselected(result))
-    assert set(outcomes(runs).values()) == {"pass"}
+    result.assert_outcomes(passed=len(PHASES) + len(LONG_KERNELS) + 1, deselected=result.parseoutcomes()["deselected"])
+    assert runs.outcomes() == {"pass"}
     (request,) = recorder.requests
     assert request.kinds == {FidelityKind.PHASES, FidelityKind.KERNELS}
     assert request.case_ids == LONG_KERNELS
@@ -94,13 +89,13 @@ def test_accurate_timings_pass(runs: HostRuns, recorder: Recorder) -> None:
 
 
 def test_what_is_wrong_or_not_measured_is_told(runs: HostRuns, recorder: Recorder) -> None:
-    """What its ground truth contradicts is IMPOSSIBLE, with both times; what is missing INVALID, and why."""
     recorder.changed = {"decode": row("decode", 1_050_000, 10**6), "copy": None}
     recorder.problems = ("phases: disturbed in each of 3 tries",)
     result = runs("--perf-fidelity", "-k", "fidelity and phase")
-    result.assert_outcomes(passed=len(PHASES) - 2, failed=1, deselected=_n_deselected(result))
-    found = outcomes(runs)
-    assert (found["fidelity/phase/decode"], found["fidelity/phase/copy"]) == ("impossible", "invalid")
+    result.assert_outcomes(passed=len(PHASES) - 2, failed=1, deselected=result.parseoutcomes()["deselected"])
+    found = runs.cases()
+    outcomes = [found[f"fidelity/phase/{name}"]["outcome"] for name in ("decode", "copy")]
+    assert outcomes == ["impossible", "invalid"]
     result.stdout.fnmatch_lines(["*measured wrongly, expected accurate to 99.9 %: 1.05 ms against 1.00 ms*"])
     strict = runs("--perf-fidelity", "--perf-strict", "-k", "fidelity and copy")
     assert strict.ret == pytest.ExitCode.TESTS_FAILED
@@ -108,10 +103,9 @@ def test_what_is_wrong_or_not_measured_is_told(runs: HostRuns, recorder: Recorde
 
 
 def test_an_error_leaves_every_case_invalid(runs: HostRuns, recorder: Recorder) -> None:
-    """Where nothing can be compared at all, the run says why and fails."""
     recorder.error = MeasurementError("no room for the trace")
     result = runs("--perf-fidelity", "-k", "fidelity and phase")
-    assert set(outcomes(runs).values()) == {"invalid"}
+    assert runs.outcomes() == {"invalid"}
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.stdout.fnmatch_lines(["perfsuite: error: no room for the trace"])
 
@@ -138,7 +132,3 @@ def test_pairs_have_no_ground_truth(runs: HostRuns) -> None:
     result = runs("--perf-fidelity", "--against-args=threads=1")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["ERROR: --perf-fidelity: a pair has no ground truth; leave out one or the other"])
-
-
-def _n_deselected(result: pytest.RunResult) -> int:
-    return result.parseoutcomes().get("deselected", 0)

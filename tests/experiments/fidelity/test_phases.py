@@ -59,7 +59,6 @@ def test_the_embedding_is_the_gather_of_the_prefill(stored_record: EngineRecord)
 
 
 def test_other_spans_than_calls_are_refused(stored_record: EngineRecord) -> None:
-    """A span that the tracer saw no call for cannot be matched."""
     run = compared(stored_record)
     spans = list(stored_record.spans)
     spans[1], spans[2] = spans[2], spans[1]

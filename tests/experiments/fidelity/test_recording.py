@@ -21,7 +21,6 @@ from perfsuite.measure.board.local_board import LocalBoard
 from perfsuite.measure.board.protocol import BoardFacts
 from perfsuite.measure.engine import find_engine
 from perfsuite.measure.opencl_backend import OpenClBackend
-from perfsuite.measure.opencl_platform import OpenClDevice
 from perfsuite.measure.plan import DevicesPlan, DuplicationPlan, EngineDuplicationPlan, LlamaPlan, Plan, UprobePlan
 from perfsuite.measure.schedule import Rule, others_complaint, waiting_complaint
 from perfsuite.records.call_trace import CallTrace
@@ -30,23 +29,11 @@ from perfsuite.workload.scenario import find_scenario
 from perfsuite.workload.weights import Weights, resolve
 from tests.conftest import STORED_MODEL
 from tests.synthetic_fidelity import duplication, trace_of
+from tests.synthetic_opencl_backend import opencl_device
 
-DEVICE = OpenClDevice(
-    platform_index=0,
-    device_index=0,
-    platform_name="A platform",
-    platform_version="OpenCL 3.0",
-    device_name="A device",
-    device_version="OpenCL 3.0",
-    driver_version="1.2",
-    type="cpu",
-    compute_units=2,
-    global_memory_bytes=2**30,
-    local_memory_bytes=2**15,
-)
 BACKEND = OpenClBackend(
     library=Path("/backend.so"),
-    device=DEVICE,
+    device=opencl_device(),
     compatibility_layer=Path("/compat.so"),
     tracing_layer=Path("/layer.so"),
     settings={"A_SETTING": "1"},
@@ -56,8 +43,6 @@ TRACER = {"LD_PRELOAD": "/tracer.so", "PERFSUITE_PHASE_TRACE": "/calls"}
 
 @dataclass
 class Workers:
-    """Answers every plan, and notes plans, environments and complaints."""
-
     record: EngineRecord
     errors: dict[type, Exception] = field(default_factory=dict)
     plans: list[Plan] = field(default_factory=list)
@@ -71,7 +56,6 @@ class Workers:
         return LocalBoard(cache_dir=Path("/cache")).facts()
 
     def place_weights(self, weights: Weights) -> Path:
-        """Return where a file would lie."""
         return Path("weights.gguf")
 
     @property
@@ -81,14 +65,13 @@ class Workers:
     def run(
         self, plan: Plan, rule: Rule | None = None, *, extra_environment: Mapping[str, str], **_: Any
     ) -> dict[str, Any]:
-        """Return what a worker would send."""
         self.plans.append(plan)
         self.environments.append(dict(extra_environment))
         self.complaints.append(rule.complain if rule else None)
         if type(plan) in self.errors:
             raise self.errors[type(plan)]
         if isinstance(plan, DevicesPlan):
-            return {"chosen": DEVICE.to_plain()}
+            return {"chosen": BACKEND.device.to_plain()}
         if isinstance(plan, DuplicationPlan):
             return {"kernels": [duplication(case_id).to_plain() for case_id in plan.case_ids]}
         if isinstance(plan, EngineDuplicationPlan):
@@ -128,7 +111,6 @@ def with_warm_up(record: EngineRecord) -> Any:
 
 
 def request(board: Any, folder: Path, *kinds: FidelityKind, **changed: Any) -> FidelityRequest:
-    """Ask for kinds, on the device that the stored record is of."""
     weights = resolve(STORED_MODEL, cache_dir=folder)
     asked = FidelityRequest(
         profile=find_profile("host"),
@@ -146,7 +128,6 @@ def request(board: Any, folder: Path, *kinds: FidelityKind, **changed: Any) -> F
 
 
 def recorded(asked: FidelityRequest) -> FidelityRun:
-    """Record it, telling nobody."""
     return record_fidelity(asked, lambda _: None)
 
 
@@ -218,7 +199,9 @@ def test_an_opencl_runtime_is_disturbed_by_others_alone(workers: Workers, tmp_pa
     assert workers.complaints == kernels + phases
 
 
-def test_what_cannot_be_measured_is_a_problem(workers: Workers, tmp_path: Path) -> None:
+def test_what_cannot_be_measured_is_a_problem(
+    workers: Workers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The other parts are measured all the same, and the reason is reported with the part's name."""
     disturbed = MeasurementError("llama: disturbed in each of 3 tries")
     workers.errors = {LlamaPlan: disturbed, DuplicationPlan: MeasurementError("no memory")}
@@ -226,6 +209,11 @@ def test_what_cannot_be_measured_is_a_problem(workers: Workers, tmp_path: Path) 
     assert run.problems == ("phases: llama: disturbed in each of 3 tries", "kernels: no memory")
     assert names(run, FidelityKind.KERNELS) == ["kernel/engine/decode/k/8"]
     assert names(run, FidelityKind.OPERATORS) == []
+    workers.plans.clear()
+    failing = Mock(side_effect=NativeBuildError("phase_tracer.c: does not build"))
+    monkeypatch.setattr("perfsuite.experiments.fidelity.recording.tracer_environment", failing)
+    run = recorded(request(workers, tmp_path, FidelityKind.OPERATORS))
+    assert (run.problems, workers.plans) == (("phases: phase_tracer.c: does not build",), [])
 
 
 def test_probes_that_are_not_allowed_are_a_condition(workers: Workers, tmp_path: Path) -> None:
@@ -234,13 +222,3 @@ def test_probes_that_are_not_allowed_are_a_condition(workers: Workers, tmp_path:
     assert run.problems == ()
     assert run.conditions["uprobes"] == "not used: uprobes: it needs root or CAP_PERFMON"
     assert {row.ground_truth for row in run.rows} == {"interposed"}
-
-
-def test_a_tracer_that_does_not_build_is_a_problem(
-    workers: Workers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    failing = Mock(side_effect=NativeBuildError("phase_tracer.c: does not build"))
-    monkeypatch.setattr("perfsuite.experiments.fidelity.recording.tracer_environment", failing)
-    run = recorded(request(workers, tmp_path, FidelityKind.OPERATORS))
-    assert run.problems == ("phases: phase_tracer.c: does not build",)
-    assert workers.plans == []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -27,25 +27,18 @@ LAYERS = {OperatorShape(op="MUL_MAT", type="q8_0", n_inner=576, n_outer=1536): 3
 
 @dataclass
 class Asked:
-    """What a plan measures."""
-
     times: list[EngineTimes] = field(default_factory=list)
     workloads: list[Sequence[tuple[str, int]]] = field(default_factory=list)
     options: list[dict[str, Any]] = field(default_factory=list)
 
     def measure(
-        self,
-        times: EngineTimes,
-        workloads: Sequence[tuple[str, int]],
-        *,
-        progress: Callable[[str], None],
-        **options: Any,
+        self, times: EngineTimes, workloads: Sequence[tuple[str, int]], **options: Any
     ) -> tuple[HeldOutRow, ...]:
         """Return two rows: a TTFT that is 10 % too slow, and a TPOT that is half of what was measured."""
         self.times.append(times)
         self.workloads.append(workloads)
         self.options.append(options)
-        progress("1 of 1")
+        options["progress"]("1 of 1")
         ((name, n_prompt), *_) = workloads
         bounds = {"expected_ns": 1.1e6, "lower_ns": 0.9e6, "upper_ns": 1.3e6}
         return tuple(
@@ -56,23 +49,19 @@ class Asked:
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch, own_cache: Path) -> Asked:
-    """Replace the measurements, and the caches by a temporary folder."""
     found = Asked()
     monkeypatch.setattr("perfsuite.experiments.held_out.command.measure_held_out", found.measure)
     return found
 
 
-def store(folder: Path, *, n_threads: int | None = None) -> Path:
-    """Store a calibration of this machine and the engine that is installed."""
-    n_threads = n_threads or default_threads()
+def store(folder: Path, n_threads: int) -> None:
     own = calibration(composition(LAYERS, ratio=1.2), fingerprint=host_fingerprint(), n_threads=n_threads)
-    return store_calibration(own, environment_engine().build_id, folder / "cache")
+    store_calibration(own, environment_engine().build_id, folder / "cache")
 
 
 @pytest.fixture
-def calibrated(tmp_path: Path) -> Path:
-    """Store a calibration; return its path."""
-    return store(tmp_path)
+def calibrated(tmp_path: Path) -> None:
+    store(tmp_path, default_threads())
 
 
 @pytest.mark.usefixtures("calibrated")
@@ -108,7 +97,6 @@ def test_people_read_a_table_and_a_sentence_for_each_latency(capsys: Streams) ->
 
 @pytest.mark.usefixtures("asked", "calibrated")
 def test_programs_read_json(capsys: Streams) -> None:
-    """Each row has its figures and its error, each latency its summary."""
     assert main(["held-out", "--json", "--workload", "smollm2-135m-q8_0:64"]) == 0
     plain = json.loads(capsys.readouterr().out)
     first, second = plain["rows"]
@@ -125,7 +113,7 @@ def test_without_a_calibration_of_the_threads_it_says_what_to_run(
     asked: Asked, refused: Refused, tmp_path: Path
 ) -> None:
     """Nothing is measured where there is nothing to compare with: what three threads took says nothing about five."""
-    store(tmp_path, n_threads=3)
+    store(tmp_path, 3)
     message = refused(["held-out", "--threads", "5"])
     assert "no calibration with 5 threads is stored; run 'perfsuite calibrate --device=host'" in message
     assert asked.workloads == []

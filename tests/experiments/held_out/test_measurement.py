@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +14,8 @@ from perfsuite.device.profile import find_profile
 from perfsuite.errors import PerfsuiteError
 from perfsuite.expectation.timing.engine_times import EngineTimes
 from perfsuite.expectation.timing.operator_shape import OperatorShape
-from perfsuite.expectation.timing.reference_architectures import reference_models
-from perfsuite.experiments.held_out.anchor import Anchor
+from perfsuite.expectation.timing.reference_architectures import reference_models, reference_weights
+from perfsuite.experiments.held_out.anchor import Anchor, anchor_of, phase_ns
 from perfsuite.experiments.held_out.measurement import (
     HELD_OUT,
     N_GEN,
@@ -23,7 +25,7 @@ from perfsuite.experiments.held_out.measurement import (
     summarize,
 )
 from perfsuite.measure.board.local_board import LocalBoard
-from perfsuite.measure.engine import Engine, find_engine
+from perfsuite.measure.engine import find_engine
 from perfsuite.measure.plan import LlamaPlan
 from perfsuite.records.events import EngineRecord, Phase, Span
 from perfsuite.workload.model_shape import shape_of
@@ -32,6 +34,7 @@ from tests.catalogue_workloads import catalogue_workload
 from tests.synthetic_calibration import calibration, composition
 
 WORKLOADS = (("smollm2-135m-l2-q8_0", 64), ("qwen3-0.6b-l2-q4_0", 600))
+PRODUCT = OperatorShape(op="MUL_MAT", type="q8_0", n_inner=576, n_outer=1536)
 
 ROW = HeldOutRow(
     weights="a-q8_0", n_prompt=64, latency="tpot", expected_ns=110.0, lower_ns=90.0, upper_ns=130.0, measured_ns=100.0
@@ -47,7 +50,6 @@ class Machine:
         self.times: list[tuple[int, tuple[int, ...]]] = [(1000, (100, 120, 110))]
 
     def run(self, _: object, plan: LlamaPlan, __: object) -> dict[str, Any]:
-        """Return what a worker would send."""
         prefill, decodes = self.times[len(self.plans) % len(self.times)]
         self.plans.append(plan)
         spans = [_span(Phase.PREFILL, prefill), *(_span(Phase.DECODE, each) for each in decodes), _span(Phase.COPY, 7)]
@@ -70,45 +72,28 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
     return found
 
 
-@pytest.fixture(scope="module")
-def engine() -> Engine:
-    return find_engine()
+Measured = Callable[..., tuple[HeldOutRow, ...]]
 
 
-@pytest.fixture(scope="module")
-def times() -> EngineTimes:
-    shapes = {OperatorShape(op="MUL_MAT", type="q8_0", n_inner=576, n_outer=1536): 30}
-    return EngineTimes(
-        calibration(*(composition(shapes, phase=phase, rest_ns=300.0) for phase in ("prefill", "decode") for _ in "12"))
-    )
-
-
-def measured(
-    times: EngineTimes,
-    engine: Engine,
-    folder: Path,
-    workloads: tuple[tuple[str, int], ...] = WORKLOADS,
-    anchor: Anchor | None = None,
-) -> tuple[HeldOutRow, ...]:
-    return measure_held_out(
-        times,
-        workloads,
-        board=LocalBoard(cache_dir=folder),
-        engine=engine,
+@pytest.fixture
+def measured(machine: Machine, tmp_path: Path) -> Measured:
+    composed = (composition({PRODUCT: 30}, phase=phase, rest_ns=300.0) for phase in ("prefill", "decode") for _ in "12")
+    return partial(
+        measure_held_out,
+        EngineTimes(calibration(*composed)),
+        board=LocalBoard(cache_dir=tmp_path),
+        engine=find_engine(),
         profile=find_profile("host"),
         n_threads=2,
-        models_dir=folder,
-        anchor=anchor,
+        models_dir=tmp_path,
         progress=lambda text: None,
     )
 
 
-def test_there_is_a_row_for_each_workload_and_latency(
-    machine: Machine, times: EngineTimes, engine: Engine, tmp_path: Path
-) -> None:
+def test_there_is_a_row_for_each_workload_and_latency(machine: Machine, measured: Measured) -> None:
     """TTFT is the evaluation of the prompt and TPOT that of a token, each in the median of processes and tokens."""
     machine.times = [(1000, (100, 120, 110)), (2000, (200, 190, 220))]
-    rows = measured(times, engine, tmp_path)
+    rows = measured(WORKLOADS, anchor=None)
     assert [(row.weights, row.n_prompt, row.latency) for row in rows] == [
         (name, n_prompt, latency) for name, n_prompt in WORKLOADS for latency in ("ttft", "tpot")
     ]
@@ -119,23 +104,19 @@ def test_there_is_a_row_for_each_workload_and_latency(
     assert len({plan.layout_seed for plan in machine.plans}) == len(machine.plans)
 
 
-def test_the_forecast_never_sees_the_measurement(
-    machine: Machine, times: EngineTimes, engine: Engine, tmp_path: Path
-) -> None:
-    first = measured(times, engine, tmp_path)
+def test_the_forecast_never_sees_the_measurement(machine: Machine, measured: Measured) -> None:
+    first = measured(WORKLOADS, anchor=None)
     machine.times = [(10**9, (10**8,))]
-    second = measured(times, engine, tmp_path)
+    second = measured(WORKLOADS, anchor=None)
     assert [replace(row, measured_ns=0.0) for row in first] == [replace(row, measured_ns=0.0) for row in second]
     assert all(row.lower_ns < row.expected_ns < row.upper_ns for row in first)
 
 
-def test_what_is_run_between_workloads_tells_the_drift(
-    machine: Machine, times: EngineTimes, engine: Engine, tmp_path: Path
-) -> None:
+def test_what_is_run_between_workloads_tells_the_drift(machine: Machine, measured: Measured) -> None:
     """It took 500 and 100 ns when the device was calibrated, and takes twice and 1.1 times that around each."""
     own = catalogue_workload("smollm2-135m-l3-q8_0", "p96-g12")
     anchor = Anchor(workload=own, calibrated_ns={Phase.PREFILL: 500.0, Phase.DECODE: 100.0})
-    rows = measured(times, engine, tmp_path, anchor=anchor)
+    rows = measured(WORKLOADS, anchor=anchor)
     names = [Path(plan.gguf_path).name.partition("-q")[0] for plan in machine.plans]
     one, other = (name.rpartition("-")[0] for name, _ in WORKLOADS)
     assert names == ["smollm2-135m-l3", one, one, "smollm2-135m-l3", other, other, "smollm2-135m-l3"]
@@ -144,19 +125,17 @@ def test_what_is_run_between_workloads_tells_the_drift(
         assert 1.0 + row.error_without_drift_ratio == pytest.approx((1.0 + row.error_ratio) * row.drift_ratio)
 
 
-def test_more_tokens_and_layers_are_forecast_longer(
-    machine: Machine, times: EngineTimes, engine: Engine, tmp_path: Path
-) -> None:
+def test_more_tokens_and_layers_are_forecast_longer(measured: Measured) -> None:
     """The forecast is of the workload itself: prompts of other lengths and architectures of other depths differ."""
     workloads = (("smollm2-135m-l2-q8_0", 64), ("smollm2-135m-l2-q8_0", 256), ("smollm2-135m-l4-q8_0", 64))
-    ttft, _, longer, _, deeper, tpot = measured(times, engine, tmp_path, workloads)
+    ttft, _, longer, _, deeper, tpot = measured(workloads, anchor=None)
     assert longer.expected_ns > 2 * ttft.expected_ns
     assert deeper.expected_ns > ttft.expected_ns > tpot.expected_ns
 
 
-def test_an_unknown_name_runs_nothing(machine: Machine, times: EngineTimes, engine: Engine, tmp_path: Path) -> None:
+def test_an_unknown_name_runs_nothing(machine: Machine, measured: Measured) -> None:
     with pytest.raises(PerfsuiteError, match="'dance' is not in the catalogue"):
-        measured(times, engine, tmp_path, (*WORKLOADS, ("dance-q8_0", 64)))
+        measured((*WORKLOADS, ("dance-q8_0", 64)), anchor=None)
     assert machine.plans == []
 
 
@@ -202,3 +181,29 @@ def test_what_is_held_out_is_wide_enough_and_in_no_calibration() -> None:
     composed = {(shape_of(model).n_embd, shape_of(model).n_vocab) for model, _ in reference_models()}
     shapes = [resolve(name, cache_dir=Path("/nowhere")).shape for name, _ in HELD_OUT]
     assert not composed & {(shape.n_embd, shape.n_vocab) for shape in shapes}
+
+
+def test_the_anchor_is_the_first_model_that_the_calibration_ran() -> None:
+    """Its workload is that of the calibration, and each phase took its operators and the rest, in the median.
+
+    A calibration of another version ran models that are not known any more, and has none.
+    """
+    name = reference_weights(cache_dir=Path("/nowhere"))[1].name
+    composed = [
+        replace(composition({PRODUCT: 3}, rest_ns=500.0, phase=phase), name=name) for phase in ("prefill", "decode")
+    ]
+    spoilt = replace(composed[1], shapes_ns=((100.0, 200.0, 900.0),), rest_ns=(1.0, 2.0, 3.0))
+    anchor = anchor_of(calibration(composed[0], spoilt), models_dir=Path("/nowhere"))
+    assert anchor is not None
+    assert anchor.workload.weights.name == name
+    assert anchor.calibrated_ns == {
+        Phase.PREFILL: pytest.approx(composed[0].operators_ns[0] + 500.0),
+        Phase.DECODE: pytest.approx(202.0),
+    }
+    assert anchor_of(calibration(composition({PRODUCT: 3})), models_dir=Path("/nowhere")) is None
+
+
+def test_a_phase_is_the_median_of_its_occurrences() -> None:
+    lengths = ((Phase.DECODE, 10), (Phase.DECODE, 30), (Phase.PREFILL, 99), (Phase.DECODE, 20))
+    spans = tuple(_span(*each) for each in lengths)
+    assert phase_ns(EngineRecord(engine_version="1", spans=spans, graphs=(), n_dropped=0), Phase.DECODE) == 20

@@ -50,26 +50,25 @@ def test_a_decode_tells_its_idle_share_over_the_generation(capsys: Streams, tmp_
     """At steps that are further and further apart, as far as the generation went, counted from 1."""
     ratios = [0.5, 0.0, 0.0, 0.25, *[0.0] * 11, 0.125, 0.0]
     out = shown(traced_view(phase_view(Phase.DECODE, TWO_KERNELS, *ratios)), capsys, tmp_path)
-    assert (
-        "decode: 2.00 ms, the median of 17; kernels account for 87.5%; "
-        "the device is idle for 50.0% at step 1, 25.0% at step 4, 12.5% at step 16\n" in out
-    )
+    told = "the device is idle for 50.0% at step 1, 25.0% at step 4, 12.5% at step 16\n"
+    assert f"decode: 2.00 ms, the median of 17; kernels account for 87.5%; {told}" in out
 
 
 def test_growth_and_forecasts_have_their_tables(capsys: Streams, tmp_path: Path) -> None:
     """A kernel whose interval holds 0 is left out, and so is a horizon that no outcome reached."""
-    found = (growth("kernel_soft_max", 50.0), growth("kernel_add", 0.5))
-    out = shown(traced_view(PREFILL, growth=found), capsys, tmp_path)
+    found, still = (
+        (growth("kernel_soft_max", 50.0), growth("kernel_add", 0.5)),
+        "No kernel's time grows with the decode",
+    )
+    out = shown(traced_view(PREFILL, growth=found, forecast_errors=(horizon(1, 30), horizon(64, 0))), capsys, tmp_path)
     assert "\nkernel_soft_max +50.0 ns +49.0 ns +51.0 ns 1.50 times 0.75\n" in out
     assert not any(each.startswith("kernel_add") and "times" in each for each in out.splitlines())
-    still = "No kernel's time grows with the decode step."
-    assert still in shown(traced_view(PREFILL, growth=found[1:]), capsys, tmp_path)
-    assert still not in shown(traced_view(PREFILL), capsys, tmp_path)
-    out = shown(traced_view(PREFILL, forecast_errors=(horizon(1, 30), horizon(64, 0))), capsys, tmp_path)
     assert "\n1 30 1.5 % 6.5 % 90%\n" in out
     assert "\n64" not in out
-    without = shown(traced_view(PREFILL, forecast_errors=(horizon(1, 0),)), capsys, tmp_path)
-    assert "forecast" not in without
+    assert still in shown(traced_view(PREFILL, growth=found[1:]), capsys, tmp_path)
+    out = shown(traced_view(PREFILL, forecast_errors=(horizon(1, 0),)), capsys, tmp_path)
+    assert still not in out
+    assert "forecast" not in out
 
 
 def test_the_device_and_what_is_not_to_be_trusted_are_told(capsys: Streams, tmp_path: Path) -> None:
@@ -132,11 +131,8 @@ SMALL = ["kernels", "--model", "smollm2-135m-l2-q8_0"]
 
 @dataclass
 class Device:
-    """Answers runs, and notes what was asked."""
-
     folder: Path
     kind: str = "cpu"
-    error: Exception | None = None
     platforms: list[str | None] = field(default_factory=list)
     plans: list[LlamaPlan] = field(default_factory=list)
 
@@ -148,8 +144,6 @@ class Device:
     def view(self, plan: LlamaPlan, *_: object, announce: Callable[[str], None], **__: object) -> TracedView:
         self.plans.append(plan)
         announce("learning")
-        if self.error:
-            raise self.error
         return traced_view(phase_view(Phase.PREFILL, KERNELS, 0.5))
 
 
@@ -189,17 +183,13 @@ def test_flash_attention_follows_the_device(kind: str, arguments: list[str], exp
     assert (plan.flash_attn, plan.n_prompt, plan.n_gen, plan.n_threads) == (expected, 64, 24, default_threads())
 
 
-def test_the_top_is_shown_and_json_has_all(device: Device, capsys: Streams) -> None:
-    main(SMALL)
-    assert "and 2 kernels with 20.0% of the time" in capsys.readouterr().out
-    main([*SMALL, "--top", "9"])
-    assert "and 1 kernel with 10.0% of the time" in capsys.readouterr().out
+def test_the_top_is_shown_and_json_has_all(device: Device, capsys: Streams, refused: Refused) -> None:
+    assert "--top=0: expected 1 or more" in refused([*SMALL, "--top", "0"])
+    assert device.platforms == device.plans == []
+    for top, told in (([], "2 kernels with 20.0%"), (["--top", "9"], "1 kernel with 10.0%")):
+        main([*SMALL, *top])
+        assert f"and {told} of the time" in capsys.readouterr().out
     main([*SMALL, "--json", "--top", "1"])
     plain = json.loads(capsys.readouterr().out)
     assert len(plain["phases"][0]["kernels"]) == len(KERNELS)
     assert plain["workload"] == workload().prefix
-
-
-def test_a_top_of_none_is_refused(device: Device, refused: Refused) -> None:
-    assert "--top=0: expected 1 or more" in refused([*SMALL, "--top", "0"])
-    assert device.platforms == device.plans == []

@@ -12,6 +12,7 @@ import pytest
 from perfsuite.cli import main
 from perfsuite.device.threads import default_threads
 from perfsuite.errors import PerfsuiteError
+from perfsuite.experiments.offload.chart import offload_chart, offload_finding
 from perfsuite.experiments.offload.command import gpu_layers
 from perfsuite.experiments.offload.splits import OffloadSweep
 from perfsuite.measure.engine import Engine
@@ -26,8 +27,6 @@ SMALL = ["offload", "--model", "smollm2-135m-l2-q8_0"]
 
 @dataclass
 class Device:
-    """Answers sweeps, and notes what was asked."""
-
     folder: Path
     sweep: OffloadSweep
     kind: str = "cpu"
@@ -91,27 +90,22 @@ def test_people_see_speeds_splits_and_refusals(device: Device, capsys: Streams) 
     assert out.endswith("decode is fastest with 1 layer on the device (20 tokens/s)\n")
 
 
-def test_people_see_what_is_not_refused_and_stays(device: Device, capsys: Streams) -> None:
-    device.sweep = offload_sweep(offload_point(2, (), (5.0,), is_refused=False))
+def test_people_see_what_is_not_refused_and_how_many_splits_there_are(device: Device, capsys: Streams) -> None:
+    """Many splits are counted and not listed; a phase that was not run is not named."""
+    point = offload_point(2, (), (5.0,), is_refused=False)
+    (placed,) = point.placements
+    shares = tuple(replace(placed.shares[0], backend=name, n_splits=3) for name in ("CPU", "OpenCL"))
+    crowded = replace(placed, splits=("CPU", "OpenCL") * 3, shares=shares)
+    device.sweep = offload_sweep(replace(point, placements=(crowded,)))
     assert main(SMALL) == 0
     out = capsys.readouterr().out
     assert "With 2 layers on the device it refuses none of the operators that are left on the processor." in out
     assert "for the place of their weights or inputs: embd, norm, ffn_out\n" in out
+    assert "3 splits on CPU, 3 splits on OpenCL" in out
     assert "prefill" not in out.split("processes\n")[1]
 
 
-def test_many_splits_are_counted_and_not_listed(device: Device, capsys: Streams) -> None:
-    crowded = offload_point(0, (), (5.0,))
-    (placed,) = crowded.placements
-    splits = ("CPU", "OpenCL") * 3
-    shares = tuple(replace(placed.shares[0], backend=name, n_splits=3) for name in ("CPU", "OpenCL"))
-    device.sweep = offload_sweep(replace(crowded, placements=(replace(placed, splits=splits, shares=shares),)))
-    assert main(SMALL) == 0
-    assert "3 splits on CPU, 3 splits on OpenCL" in capsys.readouterr().out
-
-
 def test_json_has_all_that_was_seen(device: Device, capsys: Streams) -> None:
-    """Speeds of each process, splits in order, and each operator on the processor with who refuses it."""
     assert main([*SMALL, "--json"]) == 0
     plain = json.loads(capsys.readouterr().out)
     assert (plain["workload"], plain["n_gpu_layers_all"]) == ("smollm2-135m-l2-q8_0/p16-g8", 3)
@@ -133,15 +127,8 @@ def test_a_picture_is_drawn(device: Device, capsys: Streams, tmp_path: Path) -> 
     assert "sweep.svg: drawn" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--rounds", "0"], "--rounds=0: expected 1 or more"),
-        (["--plot", "sweep.txt"], "sweep.txt"),
-    ],
-)
-def test_what_cannot_be_swept_is_refused(device: Device, refused: Refused, arguments: list[str], message: str) -> None:
-    assert message in refused([*SMALL, *arguments])
+def test_no_rounds_are_refused(device: Device, refused: Refused) -> None:
+    assert "--rounds=0: expected 1 or more" in refused([*SMALL, "--rounds", "0"])
     assert device.asked == []
 
 
@@ -154,3 +141,27 @@ def test_layers_come_once_in_their_order() -> None:
 def test_what_is_no_number_of_layers_is_refused(text: str) -> None:
     with pytest.raises(PerfsuiteError, match="is not a number of 0 to 31"):
         gpu_layers(text, 31)
+
+
+def test_a_sweep_is_drawn_by_phase() -> None:
+    """Medians in the order of the layers down to the slowest process; a split more for each, two operators fewer."""
+    chart = offload_chart(offload_sweep(), name="a workload", device="a device")
+    prefill, decode, splits, operators = chart.panels
+    assert (prefill.title, decode.title) == ("prefill", "decode")
+    (line,) = prefill.lines
+    assert (line.x, line.y, line.low_y) == ((0.0, 1.0, 3.0), (100.0, 200.0, 300.0), (90.0, 190.0, 290.0))
+    assert decode.lines[0].y == (11.0, 20.0, 6.0)
+    assert [line.label for line in splits.lines] == ["prefill", "decode"]
+    assert all(line.y == (1.0, 2.0, 4.0) for line in splits.lines)
+    assert all(line.y == (7.0, 5.0, 1.0) for line in operators.lines)
+    assert "a workload on a device" in chart.note
+
+
+def test_a_phase_that_was_not_run_has_no_panel() -> None:
+    sweep = offload_sweep(offload_point(0, (), (1.0,)), offload_point(3, (), (2.0,)))
+    panels = offload_chart(sweep, name="a workload", device="a device").panels
+    assert [panel.title for panel in panels] == ["decode", "splits of a call", "operators on the processor"]
+    assert offload_finding(offload_sweep()) == (
+        "prefill is fastest with 3 layers on the device (300 tokens/s); "
+        "decode is fastest with 1 layer on the device (20 tokens/s)"
+    )

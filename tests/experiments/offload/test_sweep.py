@@ -34,8 +34,6 @@ HOST = find_profile("host")
 
 @dataclass
 class Processes:
-    """Answers plans, and notes them."""
-
     plans: list[LlamaPlan] = field(default_factory=list)
     #: Contention of the next timed processes; none where there are no more.
     disturbed: list[bool] = field(default_factory=list)
@@ -92,35 +90,30 @@ def test_each_number_of_layers_is_seen_once_and_timed_in_turns(processes: Proces
 def test_speeds_and_splits_are_those_of_their_number_of_layers(processes: Processes, tmp_path: Path) -> None:
     """A prefill of 10 tokens in 0.4 ms is 25000 tokens/s, and three layers more are three splits more."""
     sweep = swept(tmp_path)
-    point = sweep.points[1]
-    prefill, decode = (point.speed(phase) for phase in (Phase.PREFILL, Phase.DECODE))
-    assert prefill is not None
-    assert decode is not None
+    point, fastest = sweep.points[1], sweep.fastest(Phase.DECODE)
+    prefill, decode = point.speeds
+    assert (prefill, decode) == (point.speed(Phase.PREFILL), point.speed(Phase.DECODE))
     assert (prefill.samples_tokens_per_s, decode.median_tokens_per_s) == ((25000.0, 25000.0), 2500.0)
     assert (decode.least_tokens_per_s, decode.most_tokens_per_s) == (2500.0, 2500.0)
     assert [each.phase for each in point.placements] == [Phase.PREFILL, Phase.DECODE]
     assert point.placements[1].splits == (PROCESSOR, CARD, CARD, CARD)
     assert point.n_disturbed == 0
-    assert point.speed(Phase.LOAD) is None
-    fastest = sweep.fastest(Phase.DECODE)
     assert fastest is not None
     assert fastest.n_gpu_layers == 0
-    assert sweep.fastest(Phase.LOAD) is None
+    assert (point.speed(Phase.LOAD), sweep.fastest(Phase.LOAD)) == (None, None)
 
 
 def test_disturbed_processes_are_left_out_and_made_up_for(processes: Processes, tmp_path: Path) -> None:
     processes.disturbed = [True, False]
     (point,) = swept(tmp_path, layers=(2,)).points
-    speed = point.speed(Phase.DECODE)
-    assert speed is not None
-    assert (len(speed.samples_tokens_per_s), point.n_disturbed, len(processes.plans)) == (2, 1, 4)
+    assert len(point.speeds[1].samples_tokens_per_s) == 2
+    assert (point.n_disturbed, len(processes.plans)) == (1, 4)
     processes.disturbed = [True] * 10
     with pytest.raises(MeasurementError, match=r"2 layers on the device: none of 4 processes .* other processes took"):
         swept(tmp_path, layers=(2,))
 
 
 def test_lost_splits_are_refused(processes: Processes, tmp_path: Path) -> None:
-    """A record with gaps would tell of too few splits."""
     processes.n_dropped = 7
     with pytest.raises(MeasurementError, match="7 splits found no room"):
         swept(tmp_path)

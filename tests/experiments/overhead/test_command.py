@@ -39,7 +39,6 @@ def plans(monkeypatch: pytest.MonkeyPatch, own_cache: Path) -> list[OverheadPlan
 
 
 def test_overhead_is_measured_for_each_recorder_and_phase(plans: list[OverheadPlan], capsys: Streams) -> None:
-    """There is a row for each, as JSON with the ratio, its bounds and the number of pairs."""
     assert main(["overhead", "--json", "--pairs", "20", "--threads", "3"]) == 0
     rows = json.loads(capsys.readouterr().out)
     expected = [(recorder, phase) for recorder in ("callback", "preload", "cb_eval") for phase in ("decode", "prefill")]
@@ -53,18 +52,12 @@ def test_overhead_is_measured_for_each_recorder_and_phase(plans: list[OverheadPl
 
 def test_overhead_is_told_as_a_table(plans: list[OverheadPlan], capsys: Streams) -> None:
     assert main(["overhead", "--recorder", "callback"]) == 0
-    out = capsys.readouterr().out
-    assert (out.count("callback"), out.count("+10.00 %"), out.count("+10.00 to +10.00 %")) == (2, 4, 2)
+    assert capsys.readouterr().out.count("+10.00 to +10.00 %") == 2
     assert [plan.n_pairs for plan in plans] == [250] * 4 + [100] * 4
-
-
-# ---- pairs of processes ------------------------------------------------------------------------------------------
 
 
 @dataclass
 class Pairs:
-    """Answers comparisons of processes, and notes what was asked."""
-
     folder: Path
     kind: str = "cpu"
     platforms: list[str | None] = field(default_factory=list)
@@ -158,9 +151,6 @@ def test_what_cannot_be_measured_is_one_line(
 ) -> None:
     assert message in refused(["overhead", *arguments])
     assert (pairs.compared, pairs.platforms, plans) == ([], [], [])
-
-
-# ---- eBPF ----------------------------------------------------------------------------------------------------------
 
 
 def test_an_ebpf_recorder_has_the_cost_of_a_hit(

@@ -24,7 +24,6 @@ _QUIET = {"wall_ns": 1, "running_ns": 3, "waiting_ns": 1, "steal_ratio": None, "
 
 @pytest.fixture
 def plan(tmp_path_factory: pytest.TempPathFactory) -> LlamaPlan:
-    """Return the plan of a short run of two layers."""
     folder, engine = tmp_path_factory.mktemp("models"), find_engine()
     return LlamaPlan(
         gguf_path=str(materialize(resolve("smollm2-135m-l2-q8_0", cache_dir=folder), cache_dir=folder)),

@@ -26,27 +26,22 @@ def ratio(lower: float, median: float, upper: float) -> PairedRatio:
 
 
 @pytest.mark.parametrize(
-    ("bounds", "outcome"),
+    ("phase", "bounds", "outcome"),
     [
-        ((0.998, 1.001, 1.005), Outcome.PASS),
-        ((0.998, 1.001, 1.0051), Outcome.INCONCLUSIVE),
-        ((1.004, 1.006, 1.008), Outcome.INCONCLUSIVE),
-        ((1.0051, 1.006, 1.008), Outcome.SLOW),
+        (Phase.PREFILL, (0.998, 1.001, 1.005), Outcome.PASS),
+        (Phase.PREFILL, (0.998, 1.001, 1.0051), Outcome.INCONCLUSIVE),
+        (Phase.PREFILL, (1.004, 1.006, 1.008), Outcome.INCONCLUSIVE),
+        (Phase.PREFILL, (1.0051, 1.006, 1.008), Outcome.SLOW),
+        (Phase.DECODE, (1.006, 1.007, 1.008), Outcome.PASS),
+        (Phase.END_TO_END, (1.006, 1.007, 1.008), Outcome.PASS),
     ],
 )
-def test_the_bounds_decide(bounds: tuple[float, float, float], outcome: Outcome) -> None:
-    judgement = judge_overhead("overhead/layer/prefill", ratio(*bounds), reason="")
-    assert judgement.outcome is outcome
-    assert "limit +0.50 %" in judgement.reason
-    assert judgement.change_ratio == bounds[1]
-
-
-def test_decode_and_the_whole_have_limits_of_their_own() -> None:
-    bounds = ratio(1.006, 1.007, 1.008)
-    outcomes = [judge_overhead(case_name("layer", phase), bounds, reason="").outcome for phase in COST_PHASES]
-    assert outcomes == [Outcome.SLOW, Outcome.PASS, Outcome.PASS]
-    judgement = judge_overhead("overhead/layer/decode", None, reason="disturbed")
-    assert (judgement.outcome, judgement.reason) == (Outcome.INVALID, "disturbed")
+def test_the_bounds_decide_by_the_limit_of_a_phase(
+    phase: Phase, bounds: tuple[float, float, float], outcome: Outcome
+) -> None:
+    judgement = judge_overhead(case_name("layer", phase), ratio(*bounds), reason="")
+    assert (judgement.outcome, judgement.change_ratio) == (outcome, bounds[1])
+    assert phase is not Phase.PREFILL or "limit +0.50 %" in judgement.reason
 
 
 def test_every_comparison_has_limits_and_cases_with_names() -> None:
@@ -85,7 +80,6 @@ def test_each_recorder_and_combination_is_a_case(runs: HostRuns) -> None:
 def test_each_governor_is_compared_under(
     runs: HostRuns, compared: list[Comparison], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where governors may be set, each is set for the cases that name it."""
     chosen: list[str | None] = []
 
     @contextmanager
@@ -126,6 +120,7 @@ def test_a_disturbed_comparison_is_invalid(runs: HostRuns, monkeypatch: pytest.M
     result = runs("--perf-overhead", "-k", "overhead and live and prefill")
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.stdout.fnmatch_lines(["*invalid*2 of 12 pairs had no competition*"])
+    assert runs.outcomes() == {"invalid"}
 
 
 @pytest.mark.usefixtures("fake_device")

@@ -31,7 +31,6 @@ class Measured:
     error: Exception | None = None
 
     def measure(self, plain: Side, recorded: Side, *where: Profile | Board, **asked: Any) -> Overhead:
-        """Return what pairs would give."""
         assert where == (HOST, BOARD)
         self.sides.append((plain, recorded))
         self.asked = asked

@@ -21,10 +21,6 @@ MODEL = "smollm2-135m-l2-q8_0"
 STORE = Path("baselines/host/roofline.json")
 
 
-def _outcomes(runs: HostRuns) -> dict[str, str]:
-    return {case["id"]: case["outcome"] for case in runs.plain()["cases"]}
-
-
 def _roofline(runs: HostRuns) -> RooflineRun:
     return read_roofline(runs.pytester.path / "run" / "roofline.json")
 
@@ -33,9 +29,8 @@ def _sweep_plans(device: FakeDevice) -> list[LlamaPlan]:
     return [plan for plan in device.plans if isinstance(plan, LlamaPlan) and plan.recorder == "none"]
 
 
-def _counted(device: FakeDevice) -> dict[str, int]:
-    names = [type(plan).__name__ for plan in device.plans]
-    return {name: names.count(name) for name in set(names)}
+def _n_plans(device: FakeDevice, name: str) -> int:
+    return sum(type(plan).__name__ == name for plan in device.plans)
 
 
 def _collected(result: pytest.RunResult) -> list[str]:
@@ -77,9 +72,9 @@ def test_a_sweep_is_measured_and_kept(runs: HostRuns) -> None:
     """All cases are new, all statements hold or are undecided, and the run is stored beside the others' file."""
     result = runs("--perf-sweep=precision", "-k", "test_roofline", "-rs")
     assert result.ret == 0
-    outcomes = _outcomes(runs)
+    outcomes = runs.cases()
     assert len(outcomes) == 9
-    assert set(outcomes.values()) == {"new"}
+    assert runs.outcomes() == {"new"}
     run = _roofline(runs)
     assert [row.case for row in run.rows] == [*outcomes]
     assert {len(row.samples_ns) for row in run.rows} == {5}
@@ -96,18 +91,18 @@ def test_what_is_not_selected_is_not_measured(runs: HostRuns) -> None:
     }
     assert {row.sweep for row in _roofline(runs).rows} == {"precision"}
     assert runs.device.remembered == []
-    assert _counted(runs.device)["SurveyPlan"] == 2
+    assert _n_plans(runs.device, "SurveyPlan") == 2
     runs.device.plans.clear()
     runs("--perf-sweep=precision", "-k", "test_phase")
     assert _sweep_plans(runs.device) == []
-    assert "SurveyPlan" not in _counted(runs.device)
+    assert _n_plans(runs.device, "SurveyPlan") == 0
 
 
 def test_a_statement_needs_its_workloads_alone(runs: HostRuns) -> None:
     """All precisions for their order, one depth for its regime; ceilings need no workload: the first is enough."""
     result = runs("--perf-sweep=precision,depth", "-k", "precision-order")
     assert result.ret == 0
-    assert "IndependentPlan" not in _counted(runs.device)
+    assert _n_plans(runs.device, "IndependentPlan") == 0
     result.assert_outcomes(passed=1, deselected=result.parseoutcomes()["deselected"])
     assert {row.setting for row in _roofline(runs).rows} == {"f16", "q8_0", "q4_k_m"}
     runs("--perf-sweep=depth", "-k", "l4-q8_0 and decode and regime")
@@ -120,22 +115,22 @@ def test_a_statement_needs_its_workloads_alone(runs: HostRuns) -> None:
 
 
 def test_a_ceiling_below_another_program_fails(runs: HostRuns) -> None:
-    """NumPy reads more than the ceiling: the bound fails with both figures, and the rest does not."""
     runs.device.numpy_bytes_per_s = 6e10
     result = runs("--perf-sweep=precision", "-k", "test_roofline")
-    assert result.ret == 1
-    assert result.parseoutcomes()["failed"] == 1
-    result.stdout.fnmatch_lines(
-        ["*not so: no other program is faster than the ceiling*: 50.0 GB/s against numpy's 60*"]
-    )
+    assert (result.ret, result.parseoutcomes()["failed"]) == (1, 1)
+    told = "*not so: no other program is faster than the ceiling*: 50.0 GB/s against numpy's 60*"
+    result.stdout.fnmatch_lines([told])
 
 
-def test_points_above_their_ceiling_are_impossible(runs: HostRuns) -> None:
+def test_points_above_their_ceiling_are_impossible_and_two_processes_too_few(runs: HostRuns) -> None:
+    """Fewer than three samples say nothing of their spread: the cases are invalid."""
+    narrow = ("--perf-sweep=precision", "-k", "test_roofline and test_point")
+    runs(*narrow, "--perf-replicates=2")
+    assert runs.outcomes() == {"invalid"}
     runs.device.slowdown[""] = 0.001
-    result = runs("--perf-sweep=precision", "-k", "test_roofline and test_point")
-    assert result.ret == 1
-    assert set(_outcomes(runs).values()) == {"impossible"}
-    assert result.parseoutcomes()["failed"] == 9
+    result = runs(*narrow)
+    assert (result.ret, result.parseoutcomes()["failed"]) == (1, 9)
+    assert runs.outcomes() == {"impossible"}
     result.stdout.fnmatch_lines(["*is below the floor of*"])
 
 
@@ -155,12 +150,12 @@ def test_a_sweep_has_baselines(runs: HostRuns) -> None:
     narrow = ("--perf-sweep=precision", "-k", "test_roofline and test_point")
     assert runs(*narrow, "--baseline=record").ret == 0
     (entry,) = read_baselines(STORE).entries
-    assert set(entry.anchor.cases_ns) == set(_outcomes(runs))
+    assert set(entry.anchor.cases_ns) == set(runs.cases())
     assert runs(*narrow).ret == 0
-    assert set(_outcomes(runs).values()) == {"pass"}
+    assert runs.outcomes() == {"pass"}
     runs.device.slowdown[""] = 1.5
     assert runs(*narrow).ret == 1
-    assert set(_outcomes(runs).values()) == {"regressed"}
+    assert runs.outcomes() == {"regressed"}
 
 
 def test_statements_alone_record_nothing(runs: HostRuns) -> None:
@@ -176,32 +171,23 @@ def test_ceilings_that_fail_end_the_sweeps_alone(runs: HostRuns) -> None:
     runs.device.survey_error = MeasurementError("probe: no memory")
     result = runs("--perf-sweep=precision", "-k", "test_phase or test_roofline", "-rs")
     assert result.ret == 1
-    outcomes = _outcomes(runs)
-    assert {each for case_id, each in outcomes.items() if case_id.startswith("roofline/")} == {"invalid"}
-    assert {each for case_id, each in outcomes.items() if case_id.startswith("phase/")} == {"new"}
+    for group, outcome in (("roofline/", "invalid"), ("phase/", "new")):
+        assert {each["outcome"] for name, each in runs.cases().items() if name.startswith(group)} == {outcome}
     result.stdout.fnmatch_lines(["*undecided: the sweeps are measured: probe: no memory*"])
     result.stdout.fnmatch_lines(["perfsuite: error: probe: no memory"])
 
 
 def test_a_busy_machine_ends_the_sweeps(runs: HostRuns) -> None:
-    """Where no process had the processors for itself, the workload and the reason are reported."""
     runs.device.contended = True
     result = runs("--perf-sweep=precision", "-k", "test_roofline", "--perf-replicates=3")
     assert result.ret == 1
     result.stdout.fnmatch_lines(["perfsuite: error: sweep precision, f16: 0 undisturbed processes of 6*"])
 
 
-@pytest.mark.parametrize(
-    ("arguments", "told"),
-    [
-        (["--perf-sweep=nonsense"], "'nonsense' is unknown; accepted are scenario, *, threads, all"),
-        (["--perf-sweep=depth", "--against-args=threads=1"], "sweeps have no old side*"),
-    ],
-)
-def test_a_sweep_that_is_none_is_refused(runs: HostRuns, arguments: list[str], told: str) -> None:
-    result = runs(*arguments)
+def test_sweeps_have_no_old_side(runs: HostRuns) -> None:
+    result = runs("--perf-sweep=depth", "--against-args=threads=1")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines([f"ERROR: {arguments[0]}: {told}"])
+    result.stderr.fnmatch_lines(["ERROR: --perf-sweep=depth: sweeps have no old side*"])
     assert runs.device.plans == []
 
 
@@ -209,22 +195,14 @@ def test_all_sweeps_are_measured(runs: HostRuns) -> None:
     """Every case of every sweep has its row and its samples, and each statement holds but those on absent programs."""
     result = runs("--perf-sweep=depth,all,depth", "-k", "test_roofline", "--perf-replicates=3")
     assert result.ret == 0
-    outcomes = _outcomes(runs)
-    assert set(outcomes.values()) == {"new"}
-    assert [row.case for row in _roofline(runs).rows] == list(outcomes)
-    assert list(dict.fromkeys(each.split("/")[1] for each in outcomes)) == [
+    assert runs.outcomes() == {"new"}
+    assert [row.case for row in _roofline(runs).rows] == list(runs.cases())
+    assert list(dict.fromkeys(each.split("/")[1] for each in runs.cases())) == [
         *("scenario", "length", "depth", "precision", "moe", "attention", "kv", "flash", "threads")
     ]
     assert result.parseoutcomes()["skipped"] == len(BOUNDED) - 1
 
 
-def test_two_processes_are_too_few(runs: HostRuns) -> None:
-    """Fewer than three samples say nothing of their spread: the cases are invalid."""
-    runs("--perf-sweep=precision", "-k", "test_roofline and test_point", "--perf-replicates=2")
-    assert set(_outcomes(runs).values()) == {"invalid"}
-
-
 def test_long_sweeps_have_other_lengths(runs: HostRuns) -> None:
-    """Scenarios of real use are listed where they were asked for."""
     result = runs("--perf-sweep=scenario", "--collect-only", "-q", "-k", "test_point", "--perf-long")
     assert {each.split("/")[3] for each in _collected(result)} == {"siso-long", "liso-long", "silo-long", "lilo-long"}

@@ -62,7 +62,6 @@ def attending(setting: str, operational_intensity: float, time_ms: float = 100.0
 
 
 def test_a_run_without_sweeps_decides_nothing() -> None:
-    """Every finding is named, and says which sweep would tell."""
     found = paper_findings(roofline_run())
     assert [each.name for each in found] == NAMES
     assert {each.holds for each in found} == {None}
@@ -71,20 +70,26 @@ def test_a_run_without_sweeps_decides_nothing() -> None:
     }
 
 
-@pytest.mark.parametrize(("liso_ms", "holds"), [(200.0, True), (800.0, False)])
-def test_liso_nearest_to_the_ridge(liso_ms: float, holds: bool) -> None:
-    rows = (whole("siso", 10), whole("liso", 10, liso_ms), whole("silo", 10, 500), whole("lilo", 10, 600))
-    found = finding(roofline_run(*rows), "liso-nearest")
+@pytest.mark.parametrize(
+    ("name", "rows", "holds"),
+    [
+        ("liso-nearest", [whole("siso", 10), whole("liso", 10, 200), whole("silo", 10, 500)], True),
+        ("liso-nearest", [whole("siso", 10), whole("liso", 10, 800), whole("lilo", 10, 600)], False),
+        ("liso-nearest", [whole("siso-long", 10), whole("liso-long", 10, 200)], True),
+        ("liso-nearest", [whole("liso", 10)], None),
+        ("liso-nearest", [whole("siso", 10), whole("silo", 10)], None),
+        ("liso-intensity", [whole("siso", 5), whole("liso", 60), whole("lilo", 50)], True),
+        ("liso-intensity", [whole("siso", 5), whole("liso", 40), whole("lilo", 50)], False),
+        ("liso-intensity", [whole("siso-long", 10), whole("liso-long", 10, 200)], False),
+        ("liso-intensity", [whole("liso", 10)], None),
+        ("liso-intensity", [whole("siso", 10), whole("silo", 10)], None),
+    ],
+)
+def test_liso_is_nearest_and_has_the_highest_intensity(name: str, rows: list[Row], holds: bool | None) -> None:
+    """Also of real length; intensities are compared across regimes: they are counted and not distances."""
+    found = finding(roofline_run(*rows), name)
     assert found.holds is holds
-    assert "(memory)" in found.evidence
-
-
-def test_a_long_liso_is_one() -> None:
-    """Scenarios of real length have another name and the same finding."""
-    rows = (whole("siso-long", 10), whole("liso-long", 10, 200))
-    run = roofline_run(*rows)
-    assert finding(run, "liso-nearest").holds is True
-    assert finding(run, "liso-intensity").holds is False
+    assert name != "liso-nearest" or holds is None or "(memory)" in found.evidence
 
 
 def test_liso_alone_in_its_regime_is_compared_with_none() -> None:
@@ -109,19 +114,6 @@ def test_scenarios_of_the_other_regime_are_left_out() -> None:
     found = finding(run, "liso-nearest")
     assert found.holds is True
     assert "lilo 0.00 decades (compute)" in found.evidence
-
-
-@pytest.mark.parametrize("rows", [(whole("liso", 10),), (whole("siso", 10), whole("silo", 10))])
-def test_scenarios_without_liso_or_others_are_undecided(rows: tuple[Row, ...]) -> None:
-    run = roofline_run(*rows)
-    assert finding(run, "liso-nearest").holds is finding(run, "liso-intensity").holds is None
-
-
-@pytest.mark.parametrize(("liso", "holds"), [(60.0, True), (40.0, False)])
-def test_liso_has_the_highest_intensity(liso: float, holds: bool) -> None:
-    """Intensities are compared across regimes: they are counted and not distances."""
-    run = roofline_run(whole("siso", 5), whole("liso", liso), whole("lilo", 50))
-    assert finding(run, "liso-intensity").holds is holds
 
 
 @pytest.mark.parametrize(
@@ -168,9 +160,13 @@ def test_rates_keep_rising(kind: RowKind, times_ms: tuple[float, ...], holds: bo
         ({"mha": 2, "gqa": 3, "mla": 1}, False, False),
         ({"mha": 1, "gqa": 2, "mla": 1.5, "mla-absorbed": 3}, True, False),
         ({"mha": 3, "gqa": 2, "mla": 3.5, "mla-absorbed": 1}, True, False),
+        ({"mha": 1, "gqa": 2}, None, False),
+        ({"mha": 1, "mla": 2}, True, None),
     ],
 )
-def test_intensity_by_attention(intensities: dict[str, float], mla_highest: bool, gqa_lowest: bool) -> None:
+def test_intensity_by_attention(
+    intensities: dict[str, float], mla_highest: bool | None, gqa_lowest: bool | None
+) -> None:
     """MLA is MLA absorbed or not."""
     run = roofline_run(*(attending(setting, each) for setting, each in intensities.items()))
     assert finding(run, "mla-intensity").holds is mla_highest
@@ -186,22 +182,16 @@ def test_intensity_by_attention(intensities: dict[str, float], mla_highest: bool
         ({"mha": 101, "gqa": 200, "mla": 100}, None, True),
         ({"mha": 100, "gqa": 199, "mla": 200}, False, None),
         ({"mha": 100, "gqa": 101, "mla": 200}, False, False),
+        ({"mha": 200, "gqa": 300, "mla": 100.5, "mla-absorbed": 100}, True, True),
+        ({"mha": 100, "gqa": 200}, None, True),
+        ({"mha": 200, "mla": 100}, True, None),
     ],
 )
 def test_rate_by_attention(times_ms: dict[str, float], mla_fastest: bool | None, gqa_slowest: bool | None) -> None:
+    """Two ways of MLA are no rivals."""
     run = roofline_run(*(attending(setting, 2.0, each) for setting, each in times_ms.items()))
     assert finding(run, "mla-rate").holds is mla_fastest
     assert finding(run, "gqa-rate").holds is gqa_slowest
-
-
-def test_two_ways_of_mla_are_no_rivals_and_none_is_undecided() -> None:
-    times_ms = {"mha": 200, "gqa": 300, "mla": 100.5, "mla-absorbed": 100}
-    run = roofline_run(*(attending(setting, 2.0, each) for setting, each in times_ms.items()))
-    assert finding(run, "mla-rate").holds is True
-    run = roofline_run(attending("mha", 1.0), attending("gqa", 2.0))
-    assert finding(run, "mla-intensity").holds is finding(run, "mla-rate").holds is None
-    run = roofline_run(attending("mha", 1.0), attending("mla", 2.0))
-    assert finding(run, "gqa-intensity").holds is finding(run, "gqa-rate").holds is None
 
 
 @pytest.mark.parametrize(

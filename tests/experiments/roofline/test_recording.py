@@ -99,13 +99,17 @@ def test_ceilings_are_taken_before_and_after(steps: Steps, tmp_path: Path) -> No
     assert steps.taken == ["survey", "rows of base, with operators", "memory", "survey again"]
     assert run.survey.of(n_threads=2).fp32_flops_per_s == 400e9
     assert {each.rate.n_rounds for each in run.survey.ceilings if each.rate} == {10}
+    assert (run.device, run.n_threads) == ("host", 2)
+    assert run.recorded_at.endswith("+00:00")
+    assert run.fingerprint["soc"]
 
 
 def test_programs_of_others_are_asked_only_where_wanted(steps: Steps, tmp_path: Path) -> None:
     assert record_roofline(request(tmp_path, with_bounds=True), silent).bounds == (independent_rate(),)
     assert steps.taken == ["survey", "bounds", "memory", "survey again"]
     steps.shares = iter((1.0, 1.0))
-    assert record_roofline(request(tmp_path), silent).bounds == ()
+    run = record_roofline(request(tmp_path), silent)
+    assert (run.bounds, run.rows, run.engine) == ((), (), "")
 
 
 def test_operators_are_rows_of_the_base_alone(steps: Steps, tmp_path: Path) -> None:
@@ -122,16 +126,8 @@ def test_memory_is_that_of_scenarios_and_of_the_base(steps: Steps, tmp_path: Pat
     assert [has_memory(each) for each in points] == [True, False, True]
 
 
-def test_a_run_says_what_it_is_of(steps: Steps, tmp_path: Path) -> None:
-    run = record_roofline(request(tmp_path), silent)
-    assert (run.device, run.n_threads, run.rows, run.engine) == ("host", 2, (), "")
-    assert run.recorded_at.endswith("+00:00")
-    assert run.fingerprint["soc"]
-
-
 @pytest.mark.parametrize("failing", ["survey", "memory"])
 def test_a_step_that_fails_ends_the_run(steps: Steps, tmp_path: Path, failing: str) -> None:
-    """No step after it is taken, and its reason is reported."""
     steps.failing = failing
     with pytest.raises(MeasurementError, match=failing):
         record_roofline(request(tmp_path, base=(point(BASE),)), silent)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -45,35 +44,16 @@ class FakeSubjects:
         self.n_closed += 1
 
 
-#: Runs the plugin with more arguments.
-Run = Callable[..., pytest.RunResult]
-
-
 @pytest.fixture
-def subjects(fake_device: FakeDevice, monkeypatch: pytest.MonkeyPatch) -> FakeSubjects:
-    """Replace the meters, on a device whose workers are replaced, and give Hypothesis its seed back afterwards."""
+def opened(monkeypatch: pytest.MonkeyPatch) -> FakeSubjects:
+    """Replace the meters."""
     found = FakeSubjects()
     monkeypatch.setattr("perfsuite.measure.shapes.meters.open_meters", found.open)
-    monkeypatch.setattr(hypothesis.core, "global_force_seed", None)
     return found
 
 
 @pytest.fixture
-def run(pytester: pytest.Pytester, subjects: FakeSubjects) -> Run:
-    """Return what runs the plugin on the host, shapes alone."""
-
-    def run_plugin(*arguments: str) -> pytest.RunResult:
-        own = ("--model=smollm2-135m-l2-q8_0", "--perf-dir=run", "--threads=2", "-p", "no:cacheprovider")
-        return pytester.runpytest_inprocess("--device=host", *own, "-k", "shape-hunt or shape-kept", *arguments)
-
-    return run_plugin
-
-
-@pytest.fixture
-def told(pytester: pytest.Pytester) -> Callable[[], dict[str, dict[str, Any]]]:
-
-    def cases() -> dict[str, dict[str, Any]]:
-        plain: dict[str, Any] = json.loads((pytester.path / "run" / "run.json").read_text())
-        return {case["id"]: case for case in plain["cases"]}
-
-    return cases
+def subjects(fake_device: FakeDevice, opened: FakeSubjects, monkeypatch: pytest.MonkeyPatch) -> FakeSubjects:
+    """Replace the meters, on a device whose workers are replaced, and give Hypothesis its seed back afterwards."""
+    monkeypatch.setattr(hypothesis.core, "global_force_seed", None)
+    return opened

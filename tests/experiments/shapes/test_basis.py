@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from perfsuite.experiments.shapes.basis import Answer, Measure, RatioBounds, confirmed_answer, told_difference
+from perfsuite.experiments.shapes.basis import Answer, RatioBounds, confirmed_answer
 from perfsuite.experiments.shapes.measurements import Measurements
 from perfsuite.experiments.shapes.shape_design import SHAPE_DESIGNS, ShapeDesign
 from perfsuite.testing.shape_meters import SimulatedMeters
-from tests.synthetic_shapes import basis, tiled
+from tests.synthetic_shapes import tiled
 
 LIMIT = 1.25
 
@@ -20,27 +19,20 @@ def bounds(ratio: float, width: float = 0.1) -> RatioBounds:
     return RatioBounds(ratio=ratio, lower_ratio=ratio - width, upper_ratio=ratio + width)
 
 
-def scripted(*ratios: RatioBounds) -> Measure:
-    script: Iterator[RatioBounds] = iter(ratios)
-    return lambda _: next(script)
-
-
 def answered(*ratios: RatioBounds, n_confirmations: int = 2) -> tuple[Answer, SimulatedMeters]:
     """Return the answer to a script, and the meters that it used."""
     meters = SimulatedMeters()
     design = ShapeDesign(n_pairs=10, alpha=0.05, n_confirmations=n_confirmations)
-    screen = Measurements(meters.resident())
-    return confirmed_answer(scripted(*ratios), screen, meters, limit_ratio=LIMIT, design=design), meters
+    screen, script = Measurements(meters.resident()), iter(ratios)
+    return confirmed_answer(lambda _: next(script), screen, meters, limit_ratio=LIMIT, design=design), meters
 
 
 @pytest.mark.parametrize("ratio", [1.0, 1.35])
 def test_what_the_screen_does_not_flag_needs_no_other_process(ratio: float) -> None:
     """It is the lower bound that flags, not the estimate."""
     answer, meters = answered(bounds(ratio))
-    assert not answer.is_confirmed
-    assert answer.bounds == bounds(ratio)
-    assert answer.history == ""
-    assert meters.n_fresh == 0
+    assert answer == Answer(screened=bounds(ratio), confirming=(), is_confirmed=False)
+    assert (answer.bounds, answer.history, meters.n_fresh) == (bounds(ratio), "", 0)
 
 
 def test_only_what_every_process_flags_is_confirmed() -> None:
@@ -127,19 +119,3 @@ def test_longer_designs_err_less() -> None:
 def test_a_design_that_could_decide_nothing_is_refused(changes: dict[str, Any], complaint: str) -> None:
     with pytest.raises(ValueError, match=complaint):
         ShapeDesign(**{"n_pairs": 10, "alpha": 0.05, **changes})
-
-
-SMALL, LARGE = tiled("gemm/m1-n33-k32/f32"), tiled("gemm/m1-n64-k64/f32")
-
-
-def test_a_difference_is_told_by_the_sizes_of_the_old_shape() -> None:
-    assert told_difference(LARGE, SMALL) == "n64-k64"
-
-
-def test_a_slowdown_is_new_over_old() -> None:
-    """A case that takes twice as long is slower by 100 %, in the screen and in two fresh processes."""
-    meters = SimulatedMeters(time_ns=lambda case: 2e6 if case == SMALL else 1e6)
-    answer = basis(meters).slowdown(LARGE, SMALL)
-    assert answer.is_confirmed
-    assert 1.9 < answer.bounds.lower_ratio < answer.bounds.ratio < answer.bounds.upper_ratio < 2.1
-    assert not basis(meters).slowdown(SMALL, LARGE).is_confirmed

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -23,14 +20,12 @@ from perfsuite.experiments.shapes.command_shape_options import (
     opened_meters,
 )
 from perfsuite.measure.board.local_board import LocalBoard
-from perfsuite.measure.board.protocol import Board
-from perfsuite.testing.shape_meters import SimulatedMeters
 from perfsuite.workload.shapes.operation_shape import Operation, OperationShape
 from perfsuite.workload.shapes.shape_case import Subject, Tiling
+from tests.experiments.shapes.conftest import FakeSubjects
 
 
 def parsed(*arguments: str) -> argparse.Namespace:
-    """The options of a command that has all of them."""
     parser = argparse.ArgumentParser()
     add_device_options(parser)
     add_subject_options(parser)
@@ -75,10 +70,9 @@ def test_ggml_chooses_its_own_tile(option: str) -> None:
 def test_counts_are_one_or_more() -> None:
     check_counts(parsed("--threads", "1"), "threads")
     check_counts(parsed(), "threads")
-    with pytest.raises(ShapeError, match="--threads=0: expected 1 to"):
-        check_counts(parsed("--threads", "0"), "threads")
-    with pytest.raises(ShapeError, match="--threads=513: expected 1 to 512"):
-        check_counts(parsed("--threads", "513"), "threads")
+    for wrong in ("0", "513"):
+        with pytest.raises(ShapeError, match=f"--threads={wrong}: expected 1 to 512"):
+            check_counts(parsed("--threads", wrong), "threads")
 
 
 def test_values_that_numpy_cannot_hold_are_refused() -> None:
@@ -89,23 +83,13 @@ def test_values_that_numpy_cannot_hold_are_refused() -> None:
         check_shape_bytes([shape], verifies=True)
 
 
-def test_meters_are_opened_as_the_options_say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Subject, threads and platform, with a folder for logs that is gone afterwards."""
-    seen: dict[str, Any] = {}
-    meters = SimulatedMeters()
-
-    @contextmanager
-    def open_meters(subject: Subject, board: Board, **more: Any) -> Iterator[SimulatedMeters]:
-        seen.update(more, subject=subject, board=board)
-        assert more["log_dir"].is_dir()
-        yield meters
-
-    monkeypatch.setattr("perfsuite.measure.shapes.meters.open_meters", open_meters)
+def test_meters_are_opened_as_the_options_say(opened: FakeSubjects, tmp_path: Path) -> None:
+    """Threads and platform, with a folder for logs that is gone afterwards."""
     here = LocalBoard(cache_dir=tmp_path / "cache")
-    with opened_meters(parsed("--threads", "3", "--opencl-platform", "POCL"), Subject.GGML_CPU, here) as found:
-        assert found is meters
-    assert (seen["subject"], seen["n_threads"], seen["platform"]) == (Subject.GGML_CPU, 3, "POCL")
-    assert seen["board"] is here
-    assert not seen["log_dir"].exists()
-    with opened_meters(parsed(), Subject.TILED, here):
-        assert (seen["n_threads"], seen["platform"]) == (default_threads(), None)
+    options = parsed("--threads", "3", "--opencl-platform", "POCL")
+    with opened_meters(options, Subject.GGML_CPU, here) as found, opened_meters(parsed(), Subject.TILED, here):
+        told = [opened.opened[each] for each in (Subject.GGML_CPU, Subject.TILED)]
+        assert found is opened.meters
+        assert all(each["log_dir"].is_dir() and each["board"] is here for each in told)
+    assert [(each["n_threads"], each["platform"]) for each in told] == [(3, "POCL"), (default_threads(), None)]
+    assert not any(each["log_dir"].exists() for each in told)

@@ -1,10 +1,9 @@
-"""What a hunt does with each shape."""
+"""What a hunt does with each shape, and Hypothesis' settings of it."""
 
 from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import pytest
@@ -13,6 +12,8 @@ from hypothesis import strategies as st
 
 from perfsuite.experiments.shapes.bounds import SizeRange
 from perfsuite.experiments.shapes.hunt import Hunt, ShapeFailure
+from perfsuite.experiments.shapes.profiles import hunt_settings, register_profile
+from perfsuite.experiments.shapes.request import HUNT_BUDGETS
 from perfsuite.experiments.shapes.shape_property import ShapeProperty, ShapeVerdict
 from perfsuite.experiments.shapes.strategies import shape_cases
 from perfsuite.records.outcome import Outcome
@@ -41,21 +42,13 @@ class FakeJudge:
         return verdict
 
 
-def hunted(judge: FakeJudge, *, until_s: float = math.inf, n_examples: int = 60) -> Hunt:
+def hunted(judge: FakeJudge, *, until_s: float = math.inf) -> Hunt:
     """Hunt among GEMVs, and return the hunt; what it raises is raised."""
     cases = shape_cases(Operation.GEMV, types=("f32",), bounds={"k": SizeRange(least=1, most=300)})
     hunt = Hunt(bound=ShapeProperty.PADDING, cases=cases, judge=judge, until_s=until_s)
 
     @seed(3)
-    @settings(
-        max_examples=n_examples,
-        database=None,
-        deadline=None,
-        derandomize=False,
-        report_multiple_bugs=False,
-        phases=(Phase.generate, Phase.target, Phase.shrink),
-        suppress_health_check=list(HealthCheck),
-    )
+    @settings(hunt_settings(), max_examples=60)
     @given(data=st.data())
     def test(data: st.DataObject) -> None:
         hunt.example(data)
@@ -66,7 +59,6 @@ def hunted(judge: FakeJudge, *, until_s: float = math.inf, n_examples: int = 60)
 
 
 def test_a_hunt_remembers_the_worst() -> None:
-    """Where nothing fails there is no failing verdict, and the largest ratio is known."""
     hunt = hunted(FakeJudge())
     assert hunt.failing is None
     assert len(hunt.judged) > 20
@@ -78,8 +70,7 @@ def test_a_hunt_remembers_the_worst() -> None:
 def test_when_the_time_is_up_nothing_new_is_measured() -> None:
     judge = FakeJudge(slow_above=1)
     hunt = hunted(judge, until_s=-math.inf)
-    assert judge.verdicts == []
-    assert hunt.failing is None
+    assert (judge.verdicts, hunt.failing) == ([], None)
     assert hunt.n_left_out >= 60
 
 
@@ -95,6 +86,21 @@ def test_what_is_judged_already_is_judged_in_any_case() -> None:
     told = hunted(FakeJudge()).judged
     judge = FakeJudge(verdicts=list(told))
     hunt = hunted(judge, until_s=-math.inf)
-    known: Sequence[str] = [each.case_id for each in told]
-    assert {each.case_id for each in hunt.judged} <= set(known)
-    assert len(hunt.judged) > 0
+    assert set() < {each.case_id for each in hunt.judged} <= {each.case_id for each in told}
+
+
+@pytest.mark.parametrize("name", HUNT_BUDGETS)
+def test_a_profile_draws_its_shapes(name: str) -> None:
+    try:
+        register_profile(HUNT_BUDGETS[name])
+        found = hunt_settings()
+    finally:
+        register_profile(HUNT_BUDGETS["default"])
+    assert found.max_examples == HUNT_BUDGETS[name].n_examples
+    assert (found.deadline, found.database, found.derandomize) == (None, None, False)
+    assert set(found.suppress_health_check) == set(HealthCheck)
+    assert {Phase.generate, Phase.target, Phase.shrink} <= set(found.phases)
+
+
+def test_verbosity_is_what_hypothesis_was_asked_for() -> None:
+    assert hunt_settings().verbosity == settings().verbosity

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import partial
 
 import pytest
 
-from perfsuite.errors import PolicyError, ShapeError
+from perfsuite.errors import PolicyError
 from perfsuite.experiments.shapes.policy_check import (
     Holding,
     PromiseCheck,
@@ -83,7 +84,11 @@ def test_honest_tables_seldom_fail(
 
 def test_saws_do_not_hide_a_lie() -> None:
     """Promises that are half as large again as the gains of the same quiet device fail, each of them in most tables."""
-    n_failed = n_promises = 0
+
+    def larger(found: Gain) -> Gain:
+        return Gain(**{name: 1.5 * ratio for name, ratio in asdict(found).items()})
+
+    found: list[str] = []
     for seed in range(5):
         meters = tiling_meters(seed=seed)
         table = measured(tiling_question(), meters, seed=seed)
@@ -91,36 +96,19 @@ def test_saws_do_not_hide_a_lie() -> None:
             replace(row, gain_over_default=larger(row.gain_over_default), gain_over_worst=larger(row.gain_over_worst))
             for row in table.rows
         )
-        found = holdings(checked(replace(table, rows=rows), meters, seed=seed))
-        n_failed += found.count("fails")
-        n_promises += len(found)
-    assert n_failed >= 0.8 * n_promises
-
-
-def larger(found: Gain) -> Gain:
-    return Gain(ratio=1.5 * found.ratio, lower_ratio=1.5 * found.lower_ratio, upper_ratio=1.5 * found.upper_ratio)
+        found += holdings(checked(replace(table, rows=rows), meters, seed=seed))
+    assert found.count("fails") >= 0.8 * len(found)
 
 
 def test_a_promise_that_is_not_kept_fails() -> None:
-    """The choice is the slower side, or gains a tenth of what was promised, or computes something else."""
     table = policy_table(rows=(policy_row(1, 512, OPENCL, gain_over_default=gain(1.5)),))
     (check,) = checked(table, backend_meters(crossing_at(100_000)))
-    assert (check.holding, check.reason) == (Holding.FAILS, "the choice is slower")
-    assert check.promise.over == CPU
-    meters = backend_meters(crossing_at(5000))
-    table = measured(backend_question(), meters)
-    (row,) = table.rows
-    lie = replace(table, rows=(replace(row, gain_over_worst=gain(10.0 * row.gain_over_worst.ratio)),))
-    (check,) = checked(lie, meters)
-    assert (check.holding, check.reason) == (Holding.FAILS, "the gain is smaller than promised")
-    assert check.measured is not None
-    assert check.measured.ratio < check.promise.promised.ratio / 5.0
+    assert (check.holding, check.reason, check.promise.over) == (Holding.FAILS, "the choice is slower", CPU)
     meters = backend_meters(crossing_at(100))
     meters[Subject.GGML_OPENCL].wrong = lambda case: case.shape.of("n") > 64
     of_cpu, of_opencl = checked(policy_table(), meters)
     assert of_cpu.holding is not Holding.FAILS
-    assert of_opencl.holding is Holding.FAILS
-    assert of_opencl.measured is None
+    assert (of_opencl.holding, of_opencl.measured) == (Holding.FAILS, None)
     assert "computes something else" in of_opencl.reason
 
 
@@ -129,8 +117,7 @@ def test_an_alternative_that_cannot_be_measured_leaves_it_undecided() -> None:
     meters[Subject.GGML_OPENCL].problem = lambda case: "gone"
     (check,) = checked(policy_table(rows=(policy_row(1, 512, CPU),)), meters)
     assert check.holding is Holding.UNDECIDED
-    assert check.reason.startswith("nothing to hold it against: ")
-    assert "gone" in check.reason
+    assert re.match("nothing to hold it against: .*gone", check.reason)
 
 
 def test_a_row_of_measured_sizes_only_is_checked_there_and_says_so() -> None:
@@ -141,7 +128,6 @@ def test_a_row_of_measured_sizes_only_is_checked_there_and_says_so() -> None:
 
 
 def test_a_row_between_the_best_and_the_worst_has_two_promises() -> None:
-    """A tiling that is neither is compared with both."""
     choices = tiling_question().choices
     table = replace(
         shape_policy().tables[0],
@@ -179,11 +165,6 @@ def test_one_choice_has_nothing_to_check() -> None:
 )
 def test_a_promise_fails_where_its_difference_is_sure(promised: Gain, measured: Gain, expected: Holding) -> None:
     assert holding_of(promised, measured)[0] is expected
-
-
-def test_a_table_about_nothing_is_refused() -> None:
-    with pytest.raises(ShapeError, match="type 'f64'"):
-        checked(policy_table(type="f64"), {})
 
 
 def test_another_device_is_refused_by_the_field_that_differs() -> None:

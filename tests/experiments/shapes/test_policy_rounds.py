@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from perfsuite.errors import MeasurementError, PolicyError
-from perfsuite.experiments.shapes.policy_rounds import Floats, RoundDesign, faults, measure_rounds, vetted, without
+from perfsuite.experiments.shapes.policy_rounds import Floats, RoundDesign, measure_rounds, vetted, without
 from perfsuite.measure.shapes.meter import ShapeMeter
 from perfsuite.testing.shape_meters import SimulatedMeter, SimulatedMeters
 from perfsuite.workload.shapes.shape_case import ShapeCase, Subject
@@ -18,14 +18,6 @@ from tests.synthetic_shape_policy import CPU, OPENCL, backend_meters, backend_qu
 
 def is_wide(case: ShapeCase) -> bool:
     return case.tiling is not None and case.tiling.tile == 64 and case.shape.of("n") == 89
-
-
-def test_sound_choices_all_stay() -> None:
-    """Nothing is left out without a reason, and each subject's device is reported."""
-    found = vetted(backend_question(), backend_meters(crossing_at(100)))
-    assert (found.question, found.left_out) == (backend_question(), ())
-    devices = {each.subject: each.device for each in found.subjects}
-    assert devices == {"ggml-cpu": "simulated device", "ggml-opencl": "simulated device"}
 
 
 def is_refused(case: ShapeCase) -> bool:
@@ -56,7 +48,6 @@ def test_a_choice_with_a_fault_at_one_shape_is_left_out(meters: SimulatedMeters,
 
 
 def test_choices_may_be_left_out_until_none_is_left() -> None:
-    """At once or later, with their reasons; where nothing computes the operation, the first reason is reported."""
     with pytest.raises(PolicyError, match="tiling: no choice is left; tile8-vector4: gemv/n1-k512/f16: computes some"):
         vetted(tiling_question(), {Subject.TILED: SimulatedMeters(wrong=lambda case: True)})
     found = without(vetted(backend_question(), backend_meters(crossing_at(10))), 1, "n7: died")
@@ -64,14 +55,6 @@ def test_choices_may_be_left_out_until_none_is_left() -> None:
     assert [str(each) for each in found.question.choices] == ["cpu"]
     with pytest.raises(PolicyError, match="backend: no choice is left; opencl: n7: died"):
         without(found, 0, "n9: died")
-
-
-def test_each_case_has_its_fault_or_none() -> None:
-    question, meters = backend_question(), backend_meters(crossing_at(10))
-    meters[Subject.GGML_OPENCL].wrong = lambda case: case.shape.of("n") == 8
-    cases = [question.case(choice, size) for choice in question.choices for size in (5, 8)]
-    assert [reason is not None for reason in faults(meters, cases).values()] == [False, False, False, True]
-    assert faults({}, ()) == {}
 
 
 DESIGN = RoundDesign(n_processes=4, n_rounds=3)
@@ -127,7 +110,6 @@ def test_two_subjects_take_turns() -> None:
 
 
 def tiled_times(factors: Sequence[float]) -> tuple[Floats, Scripted]:
-    """Times of two tilings by process, on meters of those factors."""
     meters, question = Scripted(Subject.TILED, [], factors), tiling_question()
     two = [question.case(each, 8) for each in question.choices[:2]]
     return measure_rounds({Subject.TILED: meters}, two, design=DESIGN), meters

@@ -10,7 +10,11 @@ from perfsuite.experiments.shapes.request import HUNT_BUDGETS, HuntRequest, Time
 from perfsuite.experiments.shapes.shape_design import SHAPE_DESIGNS
 from perfsuite.workload.shapes.operation_shape import Operation
 from perfsuite.workload.shapes.shape_case import Subject
-from tests.experiments.shapes.conftest import FakeSubjects, Run
+from tests.experiments.shapes.conftest import FakeSubjects
+from tests.fake_device import HostRuns
+
+#: What each run has besides.
+USUAL = ("--threads=2", "-k", "shape-hunt or shape-kept")
 
 
 def test_profiles_have_the_names_of_designs() -> None:
@@ -56,18 +60,20 @@ def test_what_a_hunt_leaves_goes_to_those_that_follow(monkeypatch: pytest.Monkey
         (["--perf-shapes=gemm", "-p", "no:hypothesispytest"], "needs Hypothesis' own plugin"),
     ],
 )
-def test_what_makes_no_sense_is_refused(run: Run, subjects: FakeSubjects, arguments: list[str], told: str) -> None:
-    result = run(*arguments)
+def test_what_makes_no_sense_is_refused(
+    runs: HostRuns, subjects: FakeSubjects, arguments: list[str], told: str
+) -> None:
+    result = runs(*arguments)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     assert told in result.stderr.str()
     assert "Traceback" not in result.stderr.str()
     assert subjects.opened == {}
 
 
-def test_other_kernels_are_those_of_the_tiled_subject(run: Run, subjects: FakeSubjects, tmp_path: Path) -> None:
+def test_other_kernels_are_those_of_the_tiled_subject(runs: HostRuns, subjects: FakeSubjects, tmp_path: Path) -> None:
     (tmp_path / "tiled.cl").write_text("")
     options = ("--perf-shapes=gemm", "--perf-shape-types=f32", f"--perf-kernels={tmp_path}", "-k", "hunt and correct")
-    result = run(*options)
+    result = runs(*options)
     result.stdout.fnmatch_lines([f"perfsuite: shapes of gemm by tiled from {tmp_path}, profile default *"])
     ((_, arguments),) = subjects.opened.items()
     assert arguments["kernels_dir"] == tmp_path

@@ -6,11 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, Phase, Verbosity, given, seed, settings
+from hypothesis import Verbosity, given, seed, settings
 from hypothesis import strategies as st
 
 from perfsuite.errors import ShapeError
 from perfsuite.experiments.shapes.bounds import SizeRange, bounds_of
+from perfsuite.experiments.shapes.profiles import hunt_settings
 from perfsuite.experiments.shapes.strategies import (
     Snap,
     architecture_sizes,
@@ -20,7 +21,6 @@ from perfsuite.experiments.shapes.strategies import (
     sizes,
     snapped,
     snapped_within,
-    tilings,
 )
 from perfsuite.workload.shapes.operation_shape import Operation
 from perfsuite.workload.shapes.shape_case import ShapeCase, Subject
@@ -29,25 +29,15 @@ _KNOWN = (9, 48, 72)
 
 
 @pytest.mark.parametrize(
-    ("snap", "size"),
+    ("limit", "sizes"),
     [
-        (Snap.NONE, 100),
-        (Snap.BELOW, 95),
-        (Snap.AT, 96),
-        (Snap.ABOVE, 97),
-        (Snap.POWER, 64),
-        (Snap.PRIME, 97),
-        (Snap.ARCHITECTURE, 72),
+        (100, {"none": 100, "below": 95, "at": 96, "above": 97, "power": 64, "prime": 97, "architecture": 72}),
+        (1, dict.fromkeys((each.name.lower() for each in Snap), 1)),
     ],
 )
-def test_each_kind_has_its_sizes(snap: Snap, size: int) -> None:
-    assert snapped(100, snap, step=32, known=_KNOWN) == size
-
-
-@pytest.mark.parametrize("snap", Snap)
-def test_an_integer_below_all_of_a_kind_stays(snap: Snap) -> None:
+def test_each_kind_has_its_sizes(limit: int, sizes: dict[str, int]) -> None:
     """There is always a size, and 1 has none below it."""
-    assert snapped(1, snap, step=32, known=_KNOWN) == 1
+    assert {each.name.lower(): snapped(limit, each, step=32, known=_KNOWN) for each in Snap} == sizes
 
 
 @given(
@@ -99,16 +89,7 @@ def shrunk(cases: st.SearchStrategy[ShapeCase], fails: Callable[[ShapeCase], Any
     failing: list[ShapeCase] = []
 
     @seed(number)
-    @settings(
-        max_examples=1000,
-        database=None,
-        deadline=None,
-        derandomize=False,
-        report_multiple_bugs=False,
-        phases=(Phase.generate, Phase.shrink),
-        suppress_health_check=list(HealthCheck),
-        verbosity=Verbosity.quiet,
-    )
+    @settings(hunt_settings(), max_examples=1000, verbosity=Verbosity.quiet)
     @given(cases)
     def hunt(case: ShapeCase) -> None:
         if fails(case):
@@ -205,28 +186,19 @@ def test_types_tiles_and_vectors_are_chosen_from() -> None:
     assert {case.tiling.id for case in found if case.tiling} == {"tile8-vector8", "tile64-vector16"}
 
 
-@given(tiling=tilings())
-def test_a_tiling_is_one(tiling: Any) -> None:
-    assert tiling.vector <= tiling.tile
-
-
 def test_heads_keep_to_their_bounds() -> None:
     """Where few KV heads divide any heads within the bounds, only those are drawn; where none does, it is reported."""
     bounds = {"heads": SizeRange(least=9, most=10), "kvheads": SizeRange(least=4, most=8)}
-    assert {
-        (heads(case), kv_heads(case)) for case in drawn(shape_cases(Operation.ATTENTION, bounds=bounds), 1, 50)
-    } == {(10, 5)}
+    cases = shape_cases(Operation.ATTENTION, bounds=bounds)
+    assert {(heads(case), kv_heads(case)) for case in drawn(cases, 1, 50)} == {(10, 5)}
+    cases = shape_cases(Operation.ATTENTION, bounds={**bounds, "kvheads": SizeRange(least=6, most=8)})
     with pytest.raises(ShapeError, match="expected some heads to be a multiple of kvheads"):
-        shrunk(
-            shape_cases(Operation.ATTENTION, bounds={**bounds, "kvheads": SizeRange(least=6, most=8)}),
-            lambda case: False,
-            1,
-        )
+        drawn(cases, 1, 50)
 
 
 def test_bounds_without_a_block_are_told() -> None:
     bounds = {"k": SizeRange(least=1, most=31)}
     with pytest.raises(ShapeError, match="k=1:31: expected a whole block of q4_0"):
-        shrunk(shape_cases(Operation.GEMM, types=("q4_0",), bounds=bounds), lambda case: False, 1)
+        drawn(shape_cases(Operation.GEMM, types=("q4_0",), bounds=bounds), 1, 50)
     with pytest.raises(ShapeError, match="sizes 1:31: expected some in whole blocks of 32"):
         sizes(SizeRange(least=1, most=31), block=32)

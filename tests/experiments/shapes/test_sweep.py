@@ -1,4 +1,4 @@
-"""Measuring a sweep on a simulated device."""
+"""Sweeps: what is expected of them, and how they are measured on a simulated device."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ import pytest
 
 from perfsuite.errors import MeasurementError, ShapeError
 from perfsuite.experiments.shapes.sweep import MEASURING, VERIFYING, SweptCase, measure_sweep
+from perfsuite.experiments.shapes.sweep_record import SweepSetting, expected_sweep
 from perfsuite.testing.shape_meters import SimulatedMeter, SimulatedMeters
-from perfsuite.workload.shapes.shape_case import ShapeCase
+from perfsuite.workload.shapes.operation_shape import Operation, OperationShape
+from perfsuite.workload.shapes.shape_case import ShapeCase, Subject, Tiling
 from tests.synthetic_shape_sweep import bmm_setting, staircase
 
 CASES = bmm_setting(range(1, 101)).cases
@@ -20,20 +22,14 @@ def n_of(case: ShapeCase) -> int:
 
 
 def measure(meters: SimulatedMeters, *, verifies: bool = True) -> tuple[SweptCase, ...]:
-    return measure_sweep(meters.resident(), CASES, n_rounds=3, seed=1, verifies=verifies, told=nobody)
-
-
-def nobody(stage: str, n_done: int, n_all: int) -> None:
-    """Notes the steps."""
+    return measure_sweep(meters.resident(), CASES, n_rounds=3, seed=1, verifies=verifies, told=lambda *_: None)
 
 
 def test_each_case_has_a_sample_of_each_round() -> None:
     found = measure(SimulatedMeters(time_ns=staircase(64), sigma=0.0))
     assert [each.case for each in found] == list(CASES)
-    assert {each.samples_ns for each in found[:64]} == {(128_000,) * 3}
-    assert {each.samples_ns for each in found[64:]} == {(256_000,) * 3}
-    assert all(each.deviation is not None and each.deviation.is_correct for each in found)
-    assert all(each.missing is None for each in found)
+    assert [each.samples_ns for each in found] == [(128_000,) * 3] * 64 + [(256_000,) * 3] * 36
+    assert all(each.deviation is not None and each.deviation.is_correct and each.missing is None for each in found)
 
 
 class NotingMeter(SimulatedMeter):
@@ -51,7 +47,7 @@ class NotingMeter(SimulatedMeter):
 def test_each_round_has_an_order_of_its_own() -> None:
     meters = [NotingMeter() for _ in range(3)]
     for meter, seed in zip(meters, (1, 1, 2), strict=True):
-        measure_sweep(meter, CASES, n_rounds=3, seed=seed, verifies=False, told=nobody)
+        measure_sweep(meter, CASES, n_rounds=3, seed=seed, verifies=False, told=lambda *_: None)
     first, second, third = (meters[0].sizes[start : start + 100] for start in (0, 100, 200))
     assert sorted(first) == sorted(second) == sorted(third) == list(range(1, 101))
     assert len({tuple(each) for each in (first, second, third)}) == 3
@@ -64,8 +60,7 @@ def test_a_case_that_always_crashes_is_left_out() -> None:
     found = measure(meters)
     assert [n_of(each.case) for each in found if each.missing] == [33]
     assert "n33" in (found[32].missing or "")
-    assert found[32].samples_ns == ()
-    assert {len(each.samples_ns) for each in found if not each.missing} == {3}
+    assert [len(each.samples_ns) for each in found] == [3] * 32 + [0] + [3] * 67
     meters = SimulatedMeters(crashes=lambda case: n_of(case) in (5, 71))
     found = measure(meters, verifies=False)
     assert [n_of(each.case) for each in found if each.missing] == [5, 71]
@@ -76,8 +71,7 @@ def test_a_crash_that_does_not_come_again_costs_no_size() -> None:
     crashes = iter([True])
     meters = SimulatedMeters(crashes=lambda case: next(crashes, False))
     found = measure(meters, verifies=False)
-    assert not any(each.missing for each in found)
-    assert {len(each.samples_ns) for each in found} == {3}
+    assert {(each.missing, len(each.samples_ns)) for each in found} == {(None, 3)}
     with pytest.raises(MeasurementError, match=r"crashes in one sweep, the last: .*SIGSEGV"):
         measure(SimulatedMeters(crashes=lambda case: True))
 
@@ -90,25 +84,53 @@ def test_what_cannot_be_computed_is_left_out_with_its_reason() -> None:
         measure(SimulatedMeters(problem=lambda case: "too wide"))
 
 
-def test_wrong_outputs_are_told() -> None:
-    meters = SimulatedMeters(wrong=lambda case: n_of(case) == 7)
-    found = measure(meters)
-    assert [n_of(each.case) for each in found if each.deviation and not each.deviation.is_correct] == [7]
-    assert len(found[6].samples_ns) == 3
-    assert all(each.deviation is None for each in measure(SimulatedMeters(), verifies=False))
-
-
 def test_every_step_is_told() -> None:
-    told: list[tuple[str, int, int]] = []
-    measure_sweep(
-        SimulatedMeters().resident(),
-        CASES,
-        n_rounds=3,
-        seed=1,
-        verifies=True,
-        told=lambda stage, n_done, n_all: told.append((stage, n_done, n_all)),
-    )
-    verified, measured = ([each for each in told if each[0] == stage] for stage in (VERIFYING, MEASURING))
+    steps: list[tuple[str, int, int]] = []
+    meter = SimulatedMeters().resident()
+    measure_sweep(meter, CASES, n_rounds=3, seed=1, verifies=True, told=lambda *step: steps.append(step))
+    verified, measured = ([each for each in steps if each[0] == stage] for stage in (VERIFYING, MEASURING))
     assert [n_done for _, n_done, _ in verified] == list(range(101))
     assert (measured[0], measured[-1]) == ((MEASURING, 0, 300), (MEASURING, 300, 300))
-    assert [n_done for _, n_done, _ in measured] == sorted(n_done for _, n_done, _ in measured)
+    assert measured == sorted(measured)
+
+
+def setting(operation: Operation, sizes: tuple[int, ...], swept: str, swept_sizes: range) -> SweepSetting:
+    """A sweep of the tiled kernels at tile 64."""
+    shape = OperationShape(operation=operation, type="f32", sizes=sizes)
+    cases = (
+        ShapeCase(subject=Subject.TILED, shape=shape.with_sizes(**{swept: size}), tiling=Tiling(tile=64, vector=8))
+        for size in swept_sizes
+    )
+    return SweepSetting(cases=tuple(cases), swept=swept)
+
+
+def test_a_point_has_the_share_of_its_padded_size() -> None:
+    """65 of 128, at half of the time that 256 takes."""
+    point = expected_sweep(bmm_setting(range(65, 257))).points[0]
+    assert point.size == 65
+    assert point.expected_efficiency_ratio == pytest.approx(65 / 128)
+    assert point.expected_time_ratio == pytest.approx(0.5)
+    assert (point.time_ns, point.efficiency_ratio, point.error_norm, point.missing) == (None, None, None, None)
+
+
+def test_the_setting_is_told_and_nothing_is_expected_without_a_tile() -> None:
+    sweep = expected_sweep(bmm_setting())
+    assert (sweep.subject, sweep.operation, sweep.type, sweep.tile, sweep.vector) == ("tiled", "bmm", "f32", 64, 8)
+    assert (sweep.sizes, sweep.swept, sweep.step) == ({"b": 32, "m": 1, "k": 128}, "n", 64)
+    assert (sweep.device, sweep.n_rounds) == ("", 0)
+    sweep = expected_sweep(bmm_setting(tile=None))
+    assert (sweep.step, sweep.tile, sweep.vector, sweep.expected_mean_efficiency_ratio) == (None, None, None, None)
+    assert {point.expected_efficiency_ratio for point in sweep.points} == {None}
+
+
+def test_a_dimension_wastes_what_its_own_step_makes_of_it() -> None:
+    """One row of a GEMM computes 64 at each n alike; k has steps of 32 whatever the tile, and products have none."""
+    sweep = expected_sweep(setting(Operation.GEMM, (1, 1, 128), "n", range(1, 129)))
+    assert sweep.points[63].expected_efficiency_ratio == 1.0
+    sweep = expected_sweep(setting(Operation.BMM, (32, 1, 100, 1), "k", range(1, 65)))
+    assert sweep.step == 32
+    assert sweep.points[32].expected_efficiency_ratio == pytest.approx(33 / 64)
+    sweep = expected_sweep(setting(Operation.BMM, (1, 1, 100, 32), "b", range(1, 9)))
+    assert sweep.step == 1
+    assert {point.expected_efficiency_ratio for point in sweep.points} == {1.0}
+    assert [point.expected_time_ratio for point in sweep.points] == [size / 8 for size in range(1, 9)]

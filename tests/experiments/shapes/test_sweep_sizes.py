@@ -50,7 +50,7 @@ def test_one_dimension_decides_and_the_others_are_fixed() -> None:
     assert fixed == {"b": 8, "m": 1, "k": 256}
 
 
-@pytest.mark.parametrize("operation", list(Operation))
+@pytest.mark.parametrize("operation", Operation)
 def test_what_is_not_given_is_as_in_a_sweep(operation: Operation) -> None:
     """Both commands mean the same operation where nobody said more, on a device of one compute unit."""
     swept = all_sizes(operation, {}, type="f16", tile=64, n_compute_units=1)
@@ -147,7 +147,7 @@ def test_heads_are_a_multiple_of_all(n_compute_units: int, texts: dict[str, str]
 
 
 @pytest.mark.parametrize("type", ["f32", "q8_0", "q4_k"])
-@pytest.mark.parametrize("operation", list(Operation))
+@pytest.mark.parametrize("operation", Operation)
 def test_default_sizes_are_whole_blocks(operation: Operation, type: str) -> None:
     """So that every type has every operation."""
     found = all_sizes(operation, {}, type=type, tile=64, n_compute_units=4)

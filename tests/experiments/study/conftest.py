@@ -27,7 +27,6 @@ def accuracies(folder: Path, name: str, accuracy: float, metric: str = "acc,none
 
 
 def study_run(folder: Path, name: str) -> StudyRun:
-    """Return a run that must be measured."""
     model, _, quantization = name.partition(" ")
     return StudyRun(
         model=model,
@@ -43,7 +42,6 @@ def study_run(folder: Path, name: str) -> StudyRun:
 
 @pytest.fixture
 def plan(tmp_path: Path) -> StudyPlan:
-    """Return two models in two quantisations each, and a reference."""
     return StudyPlan(
         title="A small study",
         tasks=(StudyTask(name="arc_easy", metric="acc", chance=0.0),),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -116,17 +117,11 @@ def test_tasks_may_lie_in_several_files(tmp_path: Path) -> None:
         ("arc_easy", "f1", "task 'arc_easy': metric 'f1' is not there; metrics are acc,none, acc_norm,none"),
         ("arc_easy", "acc_stderr", "metric 'acc_stderr' is not there"),
         ("arc_easy", "alias", "metric 'alias' is not there"),
-        (
-            "gsm8k",
-            "exact_match",
-            "metric 'exact_match' has the filters of exact_match,strict-match, exact_match,flexible-extract; name one",
-        ),
+        ("gsm8k", "exact_match", "metric 'exact_match' has the filters of exact_match,strict-match, exact_match,flex"),
         ("wikitext", "word_perplexity", "word_perplexity,none is 23.5, expected a share of 0 to 1"),
     ],
 )
 def test_what_is_not_there_is_told_with_what_is(task: str, metric: str, message: str, tmp_path: Path) -> None:
     path = written(tmp_path, NEW)
-    with pytest.raises(PerfsuiteError) as caught:
+    with pytest.raises(PerfsuiteError, match=f"^{re.escape(str(path))}: .*{re.escape(message)}"):
         read_harness_score([path], task, metric)
-    assert str(caught.value).startswith(f"{path}: ")
-    assert message in str(caught.value)

@@ -1,4 +1,4 @@
-"""Accuracies and latencies side by side."""
+"""Seconds of a token over prompts of several lengths, and accuracies beside them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from perfsuite.errors import PerfsuiteError
 from perfsuite.experiments.study.harness_scores import read_scores
 from perfsuite.experiments.study.joined import Frontier, Study, TokenKind, TradeOff, join, pareto_frontier
 from perfsuite.experiments.study.plan_file import StudyPlan
-from perfsuite.experiments.study.token_latency import TokenLatency
+from perfsuite.experiments.study.token_latency import TokenLatency, over_prompts
 from tests.experiments.study.conftest import accuracies
 
 PAIRS = st.lists(st.tuples(st.integers(1, 9), st.integers(0, 9)), min_size=1, max_size=12)
@@ -84,7 +84,6 @@ def test_nothing_above_the_chord_is_no_knee(pairs: list[tuple[float, float]]) ->
 
 
 def test_nothing_and_no_time_are_refused() -> None:
-    """A frontier needs something to compare, and latencies above 0."""
     with pytest.raises(PerfsuiteError, match="nothing to compare"):
         pareto_frontier([])
     for latency_s in (0.0, -1.0, math.nan):
@@ -123,8 +122,11 @@ def test_frontiers_are_of_all_and_of_each_suite(plan: StudyPlan, latencies: Late
 
 
 def test_one_suite_has_its_frontiers_once(plan: StudyPlan, latencies: Latencies) -> None:
-    one = replace(plan, runs=tuple(replace(run, suite="all") for run in plan.runs))
-    assert [each.suite for each in joined(one, latencies).frontiers] == [None, None]
+    """A model without an original has no score."""
+    one = replace(plan, runs=tuple(replace(run, suite="all") for run in plan.runs if run.name != "small f16"))
+    study = joined(one, latencies)
+    assert [each.suite for each in study.frontiers] == [None, None]
+    assert [row.run.name for row in study.quantizations] == ["large q4_0"]
 
 
 def test_quantisations_are_scored_beside_their_originals(plan: StudyPlan, latencies: Latencies) -> None:
@@ -137,11 +139,6 @@ def test_quantisations_are_scored_beside_their_originals(plan: StudyPlan, latenc
     assert small.score is not None
     assert large.score is not None
     assert study.mean_scores() == {"arc_easy": pytest.approx((small.score + large.score) / 2)}
-
-
-def test_models_without_an_original_have_no_score(plan: StudyPlan, latencies: Latencies) -> None:
-    without = replace(plan, runs=tuple(run for run in plan.runs if run.name != "small f16"))
-    assert [row.run.name for row in joined(without, latencies).quantizations] == ["large q4_0"]
 
 
 def test_guessing_has_no_score(plan: StudyPlan, latencies: Latencies, tmp_path: Path) -> None:
@@ -161,3 +158,26 @@ def test_a_run_without_a_latency_is_refused(plan: StudyPlan, latencies: Latencie
     del latencies["small f16"], latencies["large q4_0"]
     with pytest.raises(PerfsuiteError, match="no latency of small f16, large q4_0"):
         joined(plan, latencies)
+
+
+def test_every_prompt_counts_once() -> None:
+    """Three prompts of 10 tokens at 1 s and one of 50 at 3 s: 6 s for 80 tokens; decode 3 x 0.1 and 0.5 s by four."""
+    prefills_ns, decodes_ns = {10: [10**9], 50: [3 * 10**9]}, {10: [10**8], 50: [5 * 10**8]}
+    found = over_prompts(prefills_ns, decodes_ns, {10: 3, 50: 1}, source="measured")
+    assert found.prefill_samples_s == (pytest.approx(6.0 / 80.0),)
+    assert found.decode_samples_s == (pytest.approx(0.2),)
+
+
+def test_processes_are_samples_and_the_median_counts() -> None:
+    found = over_prompts({1: [5, 1, 9], 2: [5, 1, 9, 7]}, {1: [30, 10, 20], 2: [30, 10, 20]}, {1: 1, 2: 1}, source="x")
+    assert len(found.prefill_samples_s) == 3
+    assert found.prefill_s_per_token == pytest.approx(10e-9 / 3)
+    assert found.decode_s_per_token == pytest.approx(20e-9)
+
+
+@pytest.mark.parametrize("samples", [(), (0.0,), (1.0, -1.0), (math.nan,), (math.inf,), (1e-300,), (1e300,)])
+def test_what_is_no_latency_is_refused(samples: tuple[float, ...]) -> None:
+    with pytest.raises(PerfsuiteError, match=r"latency from run\.json"):
+        TokenLatency(prefill_samples_s=(1.0,), decode_samples_s=samples, source="run.json")
+    with pytest.raises(PerfsuiteError, match="expected times above 0"):
+        TokenLatency(prefill_samples_s=samples, decode_samples_s=(1.0,), source="run.json")

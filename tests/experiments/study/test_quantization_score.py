@@ -27,24 +27,20 @@ def scored(scale: AccuracyScale, **changes: tuple[float, float]) -> Quantization
 
 
 def test_a_score_worked_by_hand() -> None:
-    """0.8, 0.8 and 2 give 3 / (1.25 + 1.25 + 0.5) = 1."""
+    """0.8, 0.8 and 2 give 3 / (1.25 + 1.25 + 0.5) = 1, as an unchanged model has."""
     found = scored(AccuracyScale(reference=0.9))
-    assert (found.accuracy_ratio, found.prefill_ratio, found.decode_ratio) == (pytest.approx(0.8), 0.8, 2.0)
+    assert found.accuracy_ratio == pytest.approx(0.8)
+    assert (found.prefill_ratio, found.decode_ratio) == (0.8, 2.0)
     assert found.harmonic_quantization == pytest.approx(1.0)
 
 
 @given(accuracy=RATIOS, prefill=RATIOS, decode=RATIOS)
 def test_it_is_the_harmonic_mean(accuracy: float, prefill: float, decode: float) -> None:
+    """No speed makes up for accuracy: three times the least is the most."""
     score = ratios(accuracy, prefill, decode).harmonic_quantization
     assert score == pytest.approx(harmonic_mean([accuracy, prefill, decode]))
     least, most = min(accuracy, prefill, decode), max(accuracy, prefill, decode)
     assert least * (1 - 1e-12) <= score <= min(most, 3 * least) * (1 + 1e-12)
-
-
-@pytest.mark.parametrize(("parts", "most"), [((1.0, 1.0, 1.0), 1.0), ((0.001, 100.0, 100.0), 0.003)])
-def test_no_speed_makes_up_for_accuracy(parts: tuple[float, float, float], most: float) -> None:
-    """An unchanged model has 1; a thousandth of the accuracy 3 thousandths at most, however fast the rest is."""
-    assert most * 0.99 < ratios(*parts).harmonic_quantization <= most
 
 
 @pytest.mark.parametrize("bad", [0.0, -0.5, math.inf, math.nan])
@@ -52,24 +48,23 @@ def test_no_speed_makes_up_for_accuracy(parts: tuple[float, float, float], most:
     ("field", "name"), [("accuracy_ratio", "M_a"), ("prefill_ratio", "M_prefill"), ("decode_ratio", "M_decode")]
 )
 def test_each_ratio_must_be_above_0(field: str, name: str, bad: float) -> None:
-    """What is not above 0, or no number, is refused by its name."""
     with pytest.raises(PerfsuiteError, match=f"{name} is "):
         _ = replace(ratios(1.0, 1.0, 1.0), **{field: bad}).harmonic_quantization
 
 
 def test_both_accuracies_are_normalised_alike() -> None:
-    """By the reference alone it cancels; above chance 0.5 and 0.4 of four choices are 0.25 and 0.15."""
+    """By the reference alone it cancels; above chance 0.5 and 0.4 of four choices are 0.25 and 0.15, or nothing."""
     for reference in (0.6, 0.9):
         assert scored(AccuracyScale(reference=reference)).accuracy_ratio == pytest.approx(0.8)
         assert scored(AccuracyScale(reference=reference, chance=0.25)).accuracy_ratio == pytest.approx(0.6)
     scale = AccuracyScale(reference=0.85, chance=0.25)
     assert [scale.normalised(each) for each in (0.85, 0.25)] == [1.0, 0.0]
     assert scale.normalised(0.1) < 0
+    assert scored(scale, accuracies=(0.5, 0.25)).accuracy_ratio == 0.0
 
 
 @pytest.mark.parametrize(("reference", "chance"), [(0.25, 0.25), (0.2, 0.25), (0.0, 0.0), (1.1, 0.0), (0.5, -0.1)])
 def test_a_reference_must_be_better_than_chance(reference: float, chance: float) -> None:
-    """Otherwise there is nothing to normalise by."""
     with pytest.raises(PerfsuiteError, match="expected 0 <= guessing < reference <= 1"):
         AccuracyScale(reference=reference, chance=chance)
 
@@ -87,11 +82,3 @@ def test_a_reference_must_be_better_than_chance(reference: float, chance: float)
 def test_what_cannot_be_divided_by_is_refused(change: dict[str, tuple[float, float]], message: str) -> None:
     with pytest.raises(PerfsuiteError, match=message):
         scored(AccuracyScale(reference=0.9), **change)
-
-
-def test_a_quantised_model_that_only_guesses_has_no_score() -> None:
-    """Its ratio is 0 or less, and the score refuses it."""
-    found = scored(AccuracyScale(reference=0.9, chance=0.25), accuracies=(0.5, 0.25))
-    assert found.accuracy_ratio == 0.0
-    with pytest.raises(PerfsuiteError, match="M_a is 0,"):
-        _ = found.harmonic_quantization

@@ -75,7 +75,6 @@ _IDLE = ": nothing would be done with it; expected "
     ],
 )
 def test_what_cannot_be_followed_is_one_line(arguments: list[str], message: str, refused: Refused) -> None:
-    """Each mistake, and each option that nothing would be done with, is reported by its name before anything runs."""
     assert message in refused(["trace", *arguments])
 
 

@@ -20,7 +20,7 @@ from perfsuite.experiments.tracing.command_program import FollowRequest, followe
 from perfsuite.measure.engine import Engine, find_engine, library_build_id
 from perfsuite.measure.tensor_layout import mapped_layout_library
 from perfsuite.records.bpf_log_file import BpfKind, LevelsReason, read_bpf_log
-from perfsuite.records.engine_trace import EngineTrace, EventKind
+from perfsuite.records.engine_trace import EventKind
 from perfsuite.records.trace_levels import TraceLevel, parse_levels
 from perfsuite.trace.recording import LOG_NAME, finish_recording, new_folder
 from perfsuite.trace.timeline.preemption import held_up_operators, preemptions
@@ -46,7 +46,6 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def target(engine: Engine, requires_ebpf: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[TracedLlama]:
-    """Return a program with two layers of a model, on two threads."""
     folder = tmp_path_factory.mktemp("followed")
     path = materialize(resolve("smollm2-135m-l2-q8_0", cache_dir=folder), cache_dir=folder)
     with TracedLlama(build_traced_llama(engine, folder), path) as running:
@@ -121,23 +120,10 @@ def test_the_headers_of_another_build_are_found_near_it(
             pytest.fail("followed without headers")
 
 
-def _speed(target: TracedLlama, n_tokens: int) -> float:
-    rates = []
-    for _ in range(5):
-        began_s = time.monotonic()
-        target.decode(n_tokens)
-        rates.append(n_tokens / (time.monotonic() - began_s))
-    return median(rates)
-
-
 def _decode_until(target: TracedLlama, is_done: Callable[[], bool]) -> None:
     began_s = time.monotonic()
     while not is_done() and time.monotonic() - began_s < _SWITCH_LIMIT_S:
         target.decode(20)
-
-
-def _levels(trace: EngineTrace) -> list[TraceLevel]:
-    return [TraceLevel(int(each)) for each in trace.of(EventKind.LEVELS)["value"]]
 
 
 def _reasons(log: Path) -> list[int]:
@@ -152,8 +138,13 @@ def test_a_floor_is_held_while_the_machine_is_loaded(
 ) -> None:
     """Below the wanted speed probes go; when the load has gone they come back, and the trace says when."""
     processors = set(os.sched_getaffinity(0))
+    rates = []
     with followed(target.pid, _request(engine, cache, "operator,ends"), new_folder(tmp_path / "speeds")):
-        free = _speed(target, 40)
+        for _ in range(5):
+            began_s = time.monotonic()
+            target.decode(40)
+            rates.append(40 / (time.monotonic() - began_s))
+    free = median(rates)
     floor = free / 3  # neighbours do not take that much, nine processes on a processor do
     folder = new_folder(tmp_path / "floor")
     log = folder / LOG_NAME
@@ -163,7 +154,8 @@ def test_a_floor_is_held_while_the_machine_is_loaded(
             _decode_until(target, lambda: LevelsReason.BELOW_FLOOR in _reasons(log))
         _decode_until(target, lambda: LevelsReason.RECOVERED in _reasons(log))
     trace = finish_recording(folder)
-    switches, asked = _levels(trace), parse_levels("operator,ends", "--trace")
+    switches = [TraceLevel(int(each)) for each in trace.of(EventKind.LEVELS)["value"]]
+    asked = parse_levels("operator,ends", "--trace")
     assert switches, f"no level was switched: {free:.0f} tokens/s alone, floor {floor:.0f}"
     assert switches[0] & asked != asked
     assert any(after & before != after for before, after in itertools.pairwise(switches)), "no level came back"

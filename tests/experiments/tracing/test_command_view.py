@@ -55,43 +55,33 @@ def run(tmp_path: Path) -> str:
 
 @pytest.fixture
 def device(tmp_path: Path) -> str:
-    """Return the folder of a recording of one product, on a device."""
     folder, place = str(tmp_path / "device"), {"iteration": 0, "evaluation": 0, "graph": 0, "node": 1}
     kernel = event(EventKind.KERNEL, 0, 5_000, value=0, **place)
     store(folder, engine_trace([kernel], kernels=("gemv",), recorder=TraceRecorder.OPENCL))
     return folder
 
 
-@pytest.mark.parametrize(
-    ("view", "told"), [("graph", ["Qcur", "critical path"]), ("timeline", ["operator"]), ("statistics", ["MUL_MAT"])]
-)
-def test_each_view_is_words_or_json(run: str, view: str, told: list[str], capsys: Streams) -> None:
-    """Without a file to write, a view is lines and tables; with --json it is one JSON value and nothing else."""
-    assert main(["trace", "view", view, run]) == 0
-    out = capsys.readouterr().out
-    assert [each for each in told if each not in out] == []
+@pytest.mark.parametrize("view", ["graph", "timeline", "statistics"])
+def test_each_view_is_json(run: str, view: str, capsys: Streams) -> None:
     assert main(["trace", "view", view, run, "--json"]) == 0
     assert isinstance(json.loads(capsys.readouterr().out), dict)
 
 
 @pytest.mark.parametrize(
-    ("view", "name", "begin"),
+    ("view", "n_runs", "name", "begin"),
     [
-        ("graph", "graph.dot", b"digraph"),
-        ("graph", "graph.svg", b"<?xml"),
-        ("timeline", "timeline.pftrace", b"\n"),
+        ("graph", 1, "graph.dot", b"digraph"),
+        ("graph", 1, "graph.svg", b"<?xml"),
+        ("graph", 2, "both.svg", b"<?xml"),
+        ("timeline", 1, "timeline.pftrace", b"\n"),
     ],
 )
-def test_a_view_is_written_by_the_files_suffix(run: str, tmp_path: Path, view: str, name: str, begin: bytes) -> None:
+def test_a_view_is_written_by_the_files_suffix(
+    run: str, tmp_path: Path, view: str, n_runs: int, name: str, begin: bytes
+) -> None:
     path = tmp_path / name
-    assert main(["trace", "view", view, run, f"--output={path}"]) == 0
+    assert main(["trace", "view", view, *[run] * n_runs, f"--output={path}"]) == 0
     assert path.read_bytes().startswith(begin)
-
-
-def test_two_runs_are_drawn_side_by_side(run: str, tmp_path: Path, capsys: Streams) -> None:
-    assert main(["trace", "view", "graph", run, run, f"--output={tmp_path / 'both.svg'}"]) == 0
-    assert (tmp_path / "both.svg").stat().st_size > 0
-    assert capsys.readouterr().out
 
 
 def test_a_run_against_one_on_a_device_tells_who_is_faster(run: str, device: str, capsys: Streams) -> None:

@@ -25,8 +25,6 @@ USUAL = ("--threads=2", "-o", "perf_session_spread=0.01")
 
 @dataclass
 class Recorder:
-    """Answers with the trace of the stored run, and notes who was to record."""
-
     record: EngineRecord
     complaint: str | None = None
     error: Exception | None = None
@@ -43,15 +41,9 @@ class Recorder:
 
 @pytest.fixture
 def recorder(monkeypatch: pytest.MonkeyPatch, fake_device: FakeDevice, stored_record: EngineRecord) -> Recorder:
-    """Replace the recording, on a device whose workers are replaced."""
     found = Recorder(record=stored_record)
     monkeypatch.setattr("perfsuite.experiments.tracing.undisturbed_trace.undisturbed_trace", found.trace)
     return found
-
-
-def cases(runs: HostRuns) -> dict[str, dict[str, Any]]:
-    plain: dict[str, Any] = runs.plain()
-    return {case["id"]: case for case in plain["cases"] if case["kind"] == "trace"}
 
 
 def test_cases_are_listed_and_nothing_is_run(runs: HostRuns, recorder: Recorder) -> None:
@@ -66,7 +58,7 @@ def test_cases_are_listed_and_nothing_is_run(runs: HostRuns, recorder: Recorder)
 def test_one_process_serves_all_cases(runs: HostRuns, recorder: Recorder) -> None:
     """It is recorded once; what a callback does not see, the balance of threads, is INVALID and says so."""
     runs("--perf-trace", "-k", "test_trace")
-    found = cases(runs)
+    found = runs.cases("trace")
     assert recorder.recorders == ["preload"]
     balance = found["trace/smollm2-135m-l2-q8_0/siso/balance/decode/ffn_up"]
     assert balance["outcome"] == "invalid"
@@ -78,7 +70,7 @@ def test_experts_have_a_process_of_their_own(runs: HostRuns, recorder: Recorder)
     """Reading what a router chose cuts the graph, so that times are taken elsewhere."""
     runs("--perf-trace", "-k", "expert_reuse", model="qwen1.5-moe-a2.7b-l2-q8_0")
     assert recorder.recorders == ["experts"]
-    (case,) = cases(runs).values()
+    (case,) = runs.cases("trace").values()
     assert case["id"].endswith("/expert_reuse")
 
 
@@ -88,7 +80,7 @@ def test_a_run_that_tells_nothing_decides_nothing(runs: HostRuns, recorder: Reco
     reason = "threads waited 9 % of the time"
     recorder.complaint, recorder.error = (None, MeasurementError(reason)) if is_error else (reason, None)
     result = runs("--perf-trace", "-k", "test_trace")
-    assert {(each["outcome"], each["reason"]) for each in cases(runs).values()} == {("invalid", reason)}
+    assert {(each["outcome"], each["reason"]) for each in runs.cases("trace").values()} == {("invalid", reason)}
     assert is_error is (result.ret == pytest.ExitCode.TESTS_FAILED)
 
 

@@ -21,8 +21,6 @@ from tests.synthetic_plans import PLAN, QUIET
 
 @dataclass
 class Runs:
-    """Answers with traces, the first of them disturbed."""
-
     n_disturbed: int
     recorders: list[str] = field(default_factory=list)
 

@@ -18,7 +18,6 @@ SMALL = ["variants", "--model=smollm2-135m-l2-q8_0", "--draft=smollm2-135m-l1-q8
 
 @pytest.fixture(autouse=True)
 def asked(monkeypatch: pytest.MonkeyPatch, own_cache: Path) -> list[VariantPoint]:
-    """Replace the measurements, the ceilings, and the caches by a temporary folder."""
     found: list[VariantPoint] = []
 
     def measure(

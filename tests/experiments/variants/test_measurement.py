@@ -23,7 +23,7 @@ from perfsuite.experiments.variants.measurement import (
     measured_latencies,
     summarize,
 )
-from perfsuite.experiments.variants.points import variant_points
+from perfsuite.experiments.variants.points import AXES, variant_points
 from perfsuite.measure.board.local_board import LocalBoard
 from perfsuite.measure.engine import find_engine
 from perfsuite.measure.plan import TurnsPlan
@@ -31,7 +31,7 @@ from perfsuite.records.events import EngineRecord, Phase, Span
 from tests.catalogue_workloads import catalogue_weights
 from tests.synthetic_calibration import calibration, composition
 
-WEIGHTS = catalogue_weights("smollm2-135m-l2-q8_0")
+WEIGHTS, DRAFT = catalogue_weights("smollm2-135m-l2-q8_0"), catalogue_weights("smollm2-135m-l1-q8_0")
 POINTS = tuple(variant_points(WEIGHTS, WEIGHTS, ("parallel",)))[:2]
 PLAIN = POINTS[0].plain
 DRAFTED = PLAIN.with_draft(Drafting(weights=WEIGHTS, speculation=Speculation(n_draft=1, acceptance_ratio=0.5)))
@@ -51,7 +51,6 @@ ROW = VariantRow(
 
 
 def record_of(durations_ns: Mapping[Phase, tuple[int, ...]]) -> EngineRecord:
-    """Return the record of a process whose phases took so long."""
     spans = tuple(
         Span(phase=phase, repetition=0, token=0, n_tokens=1, start_ns=0, end_ns=each)
         for phase, found in durations_ns.items()
@@ -134,3 +133,19 @@ def test_errors_are_of_ratios_and_of_times() -> None:
     assert (summary.axis, summary.latency, summary.n_rows) == ("lora", "ttft", 2)
     assert summary.mean_error_ratio == pytest.approx(0.2)
     assert summary.mean_absolute_error_ratio == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize("axis", AXES)
+def test_an_axis_has_four_points_or_more(axis: str) -> None:
+    points = tuple(variant_points(WEIGHTS, DRAFT, (axis,)))
+    assert len({point.setting for point in points}) == len(points) >= 4
+    assert len({repr(point.workload) for point in points} | {repr(points[0].plain)}) == len(points) + 1
+    assert {point.plain for point in points} == {points[0].plain}
+    assert {point.workload.scenario.name for point in points} == {AXES[axis].scenario}
+
+
+def test_a_draft_is_a_model_or_the_text_itself() -> None:
+    points = tuple(variant_points(WEIGHTS, DRAFT, ("draft",)))
+    names = [each.workload.draft and each.workload.draft.weights.name for each in points]
+    assert names == [*[DRAFT.name] * (len(points) - 1), None]
+    assert points[-1].setting == "ngram:4:0.8"

@@ -20,6 +20,8 @@ from perfsuite.device.target.opening import open_target
 from perfsuite.measure.board.connecting import Connecting, LinkLimits
 from perfsuite.measure.board.hello import Hello
 from perfsuite.measure.board.holding import Claim
+from perfsuite.measure.board.local_board import LocalBoard
+from perfsuite.measure.board.protocol import Board
 from perfsuite.measure.board.remote_board import RemoteBoard
 from perfsuite.measure.engine import find_engine
 from perfsuite.measure.native import (
@@ -29,8 +31,10 @@ from perfsuite.measure.native import (
     find_probe_library,
     find_worker,
 )
+from perfsuite.measure.plan import DevicesPlan, LlamaPlan
 
 from ...sys_trees import plant
+from ..conftest import wait_until
 
 #: Longer than any test; whoever started it ends it.
 FOREVER_S = 300
@@ -40,6 +44,14 @@ QUICK = LinkLimits(ping_s=0.1, silence_s=20.0, answer_s=60.0, reconnect_s=10.0, 
 
 #: What the program of a bundle is called, so that no other test's is taken for it.
 PROGRAM = f"program-{os.getpid()}"
+
+#: The fixtures ``opened`` and ``on_tree``.
+Opened = Callable[..., RemoteBoard]
+OnTree = Callable[[str], "BoardHome"]
+
+#: Plans of workers that a script stands in for.
+ANY = DevicesPlan(platform=None)
+LLAMA = LlamaPlan(gguf_path="", library_dir="", engine_build_id="", cache_dir="", n_threads=1, n_prompt=1, n_gen=1)
 
 _AGENT = "import sys; {executable}from perfsuite.measure.board.agent import main; sys.exit(main())"
 
@@ -62,6 +74,10 @@ class BoardHome:
     #: What was told at the desk.
     told: list[str] = field(default_factory=list)
 
+    def __post_init__(self) -> None:
+        self.folder.mkdir(exist_ok=True)
+        self.install()
+
     @property
     def locks(self) -> Path:
         return self.folder / "locks"
@@ -69,6 +85,13 @@ class BoardHome:
     @property
     def pid(self) -> int:
         return int((self.folder / "agent.pid").read_text())
+
+    @property
+    def worker_pid(self) -> int:
+        """The number that the stand-in of a worker has written down, which is waited for."""
+        path = self.folder / "worker.pid"
+        assert wait_until(lambda: path.exists() and bool(path.read_text().strip()))
+        return int(path.read_text())
 
     def install(self, worker: str | None = None, *, before: str = "", changed: str = "") -> None:
         """Put the suite there, `changed` by a line of Python.
@@ -168,6 +191,12 @@ class BoardHome:
         os.kill(self.pid, number)
 
 
+def rooted(home: BoardHome) -> Path:
+    """Return the tree of a board that has one."""
+    assert home.root is not None
+    return home.root
+
+
 @pytest.fixture(scope="session")
 def program(engine_cache: Path) -> Path:
     return find_worker(engine_cache)
@@ -175,14 +204,12 @@ def program(engine_cache: Path) -> Path:
 
 @pytest.fixture
 def bundled(tmp_path: Path, program: Path) -> BoardHome:
-    found = BoardHome(folder=tmp_path / "home", program=program)
-    found.folder.mkdir()
-    found.install()
-    return found
+    """Return a board's folder with a bundle alone."""
+    return BoardHome(folder=tmp_path / "home", program=program)
 
 
 @pytest.fixture
-def on_tree(bundled: BoardHome, tmp_path: Path) -> Callable[[str], BoardHome]:
+def on_tree(bundled: BoardHome, tmp_path: Path) -> OnTree:
     """Return what lets the board without Python have another one's files."""
 
     def planted(name: str) -> BoardHome:
@@ -194,7 +221,7 @@ def on_tree(bundled: BoardHome, tmp_path: Path) -> Callable[[str], BoardHome]:
 
 
 @pytest.fixture
-def opened() -> Iterator[Callable[..., RemoteBoard]]:
+def opened() -> Iterator[Opened]:
     boards: list[RemoteBoard] = []
 
     def open_one(home: BoardHome, conditions: Conditions | None = None, run_id: str = "run-1") -> RemoteBoard:
@@ -212,15 +239,22 @@ def opened() -> Iterator[Callable[..., RemoteBoard]]:
 def home(request: pytest.FixtureRequest, tmp_path: Path) -> BoardHome:
     """Return a board's folder with the suite in it: with Python, or without."""
     program = request.getfixturevalue("program") if request.param == "program" else None
-    found = BoardHome(folder=tmp_path / "home with 'quotes'", program=program)
-    found.folder.mkdir()
-    found.install()
-    return found
+    return BoardHome(folder=tmp_path / "home with 'quotes'", program=program)
 
 
 @pytest.fixture
 def board(home: BoardHome) -> Iterator[RemoteBoard]:
     """Return the desk's end of a link that is not open yet; it is closed after the test."""
     found = home.board()
+    yield found
+    found.close()
+
+
+@pytest.fixture(params=["local", "linked"])
+def either_board(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Board]:
+    """Give this machine, or the same one at the end of a link, with Python."""
+    local = request.param == "local"
+    found: Board = LocalBoard(cache_dir=tmp_path / "cache") if local else BoardHome(folder=tmp_path / "a home").board()
+    found.open()
     yield found
     found.close()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,9 @@ import pytest
 
 from perfsuite.errors import EngineError, MeasurementError, NativeBuildError, OpenClError, PerfsuiteError
 from perfsuite.measure.board.bundled_opencl import BundledOpenCl
+from perfsuite.measure.board.remote_board import RemoteBoard
 from perfsuite.measure.engine import Engine
+from perfsuite.measure.launch import record_payload
 from perfsuite.measure.launches.plan import DeviceListPlan
 from perfsuite.measure.opencl_backend import OpenClBackend, find_opencl_backend
 from perfsuite.measure.opencl_platform import OpenClDevice
@@ -85,21 +87,25 @@ def test_a_processor_is_set_up_as_here(tmp_path: Path) -> None:
     assert there["GGML_OPENCL_KERNEL_CACHE_DIR"].startswith("/c/opencl-kernels/")
 
 
+def without(name: str) -> dict[str, str]:
+    return {path: digest for path, digest in FILES.items() if name not in path}
+
+
 @pytest.mark.parametrize(
-    ("board", "error", "told"),
+    ("there", "error", "told"),
     [
         (
-            Bundled(devices=(), files={path: FILES[path] for path in FILES if "ggml" not in path}),
+            Bundled(devices=(), files=without("ggml")),
             OpenClError,
             "found no device at all; .*install the OpenCL driver",
         ),
         (
-            Bundled(devices=(opencl_device("gpu"),), files={path: FILES[path] for path in FILES if "ggml" not in path}),
+            Bundled(devices=(opencl_device("gpu"),), files=without("ggml")),
             EngineError,
             r"/b/lib holds no libggml-opencl\.so for build .*; run 'perfsuite devices setup rubikpi --opencl'",
         ),
         (
-            Bundled(devices=(), files={path: FILES[path] for path in FILES if "compat" not in path}),
+            Bundled(devices=(), files=without("compat")),
             NativeBuildError,
             r"OpenCL layer: /b/layers holds no libperfsuite_cl_compat\.so; run 'perfsuite devices setup rubikpi'",
         ),
@@ -115,65 +121,40 @@ def test_a_processor_is_set_up_as_here(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_what_is_missing_is_named_with_the_remedy(board: Bundled, error: type[PerfsuiteError], told: str) -> None:
-    """No backend, no layer, a loader that takes none, and no device that is taken unasked: one line each."""
+def test_what_is_missing_is_named_with_the_remedy(there: Bundled, error: type[PerfsuiteError], told: str) -> None:
     with pytest.raises(error, match=told):
-        board.backend()
+        there.backend()
 
 
 @pytest.fixture
-def home(tmp_path: Path, program: Path) -> BoardHome:
-    """Return a board's folder with a bundle, whose files of OpenCL are stand-ins that nobody loads."""
-    found = BoardHome(folder=tmp_path / "home", program=program)
-    found.folder.mkdir()
-    found.install()
-    bundle = (found.folder / "bundle" / "current").resolve()
+def home(bundled: BoardHome) -> BoardHome:
+    """Return a board with a bundle, whose files of OpenCL are stand-ins that nobody loads."""
     for path in FILES:
-        written(bundle / Path(path).relative_to("/b"))
-    return found
+        written(bundled.bundle / Path(path).relative_to("/b"))
+    return bundled
 
 
-def told_by(home: BoardHome, ask: Callable[..., Any]) -> str:
-    board = home.board()
-    board.open()
-    try:
-        with pytest.raises(PerfsuiteError) as caught:
-            ask(board)
-    finally:
-        board.close()
-    return str(caught.value)
-
-
-def test_the_program_lists_the_devices_itself(home: BoardHome, tmp_path: Path) -> None:
-    """Without a loader or without a driver the board is named, with what must be installed; the layer is there."""
+def test_the_program_lists_the_devices_itself(home: BoardHome, board: RemoteBoard, tmp_path: Path) -> None:
     home.install(before=f"export OCL_ICD_VENDORS={tmp_path}")
-    told = told_by(home, lambda board: board.instruments.opencl_backend(board.facts().engine, None))
-    assert told.startswith("board: OpenCL: ")
-    assert "install the driver of the device's vendor" in told
-    board = home.board()
-    board.open()
+    told = r"^board: OpenCL: .*install the driver of the device's vendor"
+    with pytest.raises(PerfsuiteError, match=told):
+        board.instruments.opencl_backend(board.facts().engine, None)
     layer = board.instruments.tracing_layer()
-    board.close()
     assert layer.is_file()
     assert layer.name == "libperfsuite_cl_layer.so"
 
 
 @pytest.mark.parametrize("has_python", [True, False])
 def test_a_kernel_of_the_backend_that_does_not_compile_is_named(
-    home: BoardHome, tmp_path: Path, *, has_python: bool
+    home: BoardHome, board: RemoteBoard, tmp_path: Path, *, has_python: bool
 ) -> None:
-    """The engine's last words become a line that says what it was, and on a board without Python where."""
     complaint = "llama.cpp's last complaint: ggml_opencl: kernel compile error (err=-11) building mul_mv: no half"
     plan: LlamaPlan = opencl_plan(tmp_path)
-    if has_python:
-        from perfsuite.measure.launch import record_payload
-
-        with pytest.raises(MeasurementError) as caught:
-            record_payload(plan, None, f"{complaint}\nmore of it\n")
-        told = f"board: {caught.value}"
-    else:
-        home.install(f'echo "{complaint}" >&2; exit 1')
-        told = told_by(home, lambda board: board.run(plan))
-    assert told.startswith("board: libggml-opencl.so: a kernel of llama.cpp's OpenCL backend does not compile")
-    assert "mul_mv: no half" in told
-    assert "update the device's OpenCL driver" in told
+    home.install(f'echo "{complaint}" >&2; exit 1')
+    where = "" if has_python else "board: "
+    told = (
+        f"^{where}libggml-opencl.so: a kernel of llama.cpp's OpenCL backend does not compile"
+        ".*mul_mv: no half.*update the device's OpenCL driver"
+    )
+    with pytest.raises(MeasurementError, match=told):
+        record_payload(plan, None, f"{complaint}\nmore of it\n") if has_python else board.run(plan)

@@ -12,62 +12,40 @@ import pytest
 
 from perfsuite.device.lock import lock_holder
 from perfsuite.device.target.opening import open_target
-from perfsuite.errors import LinkError, LockedError, MeasurementError
+from perfsuite.errors import LinkError, LockedError
 from perfsuite.measure.board.hello import PREAMBLE
-from perfsuite.measure.plan import DevicesPlan
 
 from ...board_links import LINKED, LinkedBoard
 from ...board_links import linked_board as made_linked_board
 from .conftest import BoardHome
 
-_ANY = DevicesPlan(platform=None)
-
 
 @pytest.fixture
 def linked(linked_board: LinkedBoard, program: Path) -> BoardHome:
     """Return a board at the end of each kind of link, with a bundle."""
-    home = BoardHome(folder=linked_board.home / "home", program=program, reach=linked_board.reach)
-    home.folder.mkdir()
-    home.install()
-    return home
+    return BoardHome(folder=linked_board.home / "home", program=program, reach=linked_board.reach)
 
 
-def test_a_link_that_is_cut_comes_back(linked: BoardHome) -> None:
-    """What carries a link is killed: the board is taken again over a new one, and that is noted."""
+@pytest.mark.parametrize("is_agents", [True, False], ids=["agent", "link"])
+def test_a_link_that_is_cut_comes_back(linked: BoardHome, is_agents: bool) -> None:
+    """What carries a link is killed, or the program there: the board is taken again, and that is noted."""
     board = linked.board()
     board.open()
     before = linked.pid
     link = board._link._link
     assert link is not None
-    link.pipes._process.kill()
+    if is_agents:
+        linked.end()
+    else:
+        link.pipes._process.kill()
     assert board.covariates()
     assert linked.pid != before
     assert any("the link was lost and came back" in note for note in board.held().notes)
     board.close()
-
-
-def test_an_agent_that_crashes_is_followed_by_another(linked: BoardHome) -> None:
-    """A program that is killed there, as by an engine that takes all memory, is started again."""
-    board = linked.board()
-    board.open()
-    linked.end()
-    assert board.covariates()
-    board.close()
     assert lock_holder(linked.locks) is None
 
 
-def test_a_worker_that_is_killed_is_told(linked: BoardHome) -> None:
-    """A worker that a signal ends is one line, and the program serves on."""
-    linked.install("kill -KILL $$")
-    board = linked.board()
-    with pytest.raises(MeasurementError, match="SIGKILL"):
-        board.run(_ANY)
-    assert board.covariates()
-    board.close()
-
-
 def test_two_desks_are_told_apart(linked: BoardHome) -> None:
-    """The second is refused by a line that names the first, which goes on."""
     first = linked.board()
     first.open()
     with pytest.raises(LockedError, match=r"^board: held by ada from desk"):
@@ -122,7 +100,6 @@ def small_disk(folder: Path) -> Iterator[Path]:
     ],
 )
 def test_a_hostile_answer_is_one_line(linked: BoardHome, said: bytes, told: str) -> None:
-    """What is no agent's is refused by a line that is fit for a terminal."""
     (linked.folder / "said").write_bytes(said)
     linked.python(f"cat {linked.folder}/said; exit 0")
     with pytest.raises(LinkError, match=told) as failed:

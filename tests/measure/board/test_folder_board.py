@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -40,7 +41,6 @@ def test_the_device_is_the_one_that_ran_it(job: Path) -> None:
 
 
 def test_each_run_is_answered_once(job: Path) -> None:
-    """Two runs came back, whatever was drawn for them, and the third is stated to be missing."""
     board = ingested(job)
     for seed in (7, 8):
         with pytest.raises(MeasurementError, match=r"libllama|gguf|engine") as failed:
@@ -85,36 +85,14 @@ def test_answers_may_lie_elsewhere(job: Path, tmp_path: Path) -> None:
     assert ingested(job, tmp_path / "back").facts().hostname == platform.node()
 
 
-def _altered(results: Path) -> None:
-    plain = unpack((results / "0001").read_bytes())
-    (results / "0001").write_bytes(pack({**plain, "message": plain["message"] + b"x"}))
+def _changed(change: Callable[[dict[str, Any]], dict[str, Any]]) -> Callable[[Path], object]:
+    """Return what writes another answer in the place of the first."""
 
+    def write(results: Path) -> None:
+        plain = unpack((results / "0001").read_bytes())
+        (results / "0001").write_bytes(pack({**plain, **change(plain)}))
 
-def _of_another_plan(results: Path) -> None:
-    shutil.copyfile(results / "0002", results / "0001")
-
-
-def _of_two_devices(results: Path) -> None:
-    plain = unpack((results / "0001").read_bytes())
-    (results / "0001").write_bytes(pack({**plain, "device": "another"}))
-
-
-def _cut(results: Path) -> None:
-    (results / "0001").write_bytes((results / "0001").read_bytes()[:30])
-
-
-def _of_other_types(results: Path) -> None:
-    (results / "0001").write_bytes(pack({"schema": 1, "request": 3, "device": [], "sha256": "", "message": "x"}))
-
-
-def _no_message(results: Path) -> None:
-    plain = unpack((results / "0001").read_bytes())
-    message = pack([1, 2])
-    (results / "0001").write_bytes(pack({**plain, "message": message, "sha256": sha256(message)}))
-
-
-def _foreign(results: Path) -> None:
-    (results / "passwd").write_text("x")
+    return write
 
 
 def _a_link(results: Path) -> None:
@@ -122,31 +100,21 @@ def _a_link(results: Path) -> None:
     (results / "0001").symlink_to("/etc/passwd")
 
 
-def _huge(results: Path) -> None:
-    os.truncate(results / "0001", 300 << 20)
-
-
-def _empty(results: Path) -> None:
-    for path in results.iterdir():
-        path.unlink()
-
-
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        (_altered, "was altered"),
-        (_of_another_plan, "answers another plan"),
-        (_of_two_devices, "answers of 2 devices"),
-        (_cut, "was cut"),
-        (_of_other_types, "expected"),
-        (_no_message, "holds no message"),
-        (_foreign, "passwd is not an answer of this plan"),
+        (_changed(lambda plain: {"message": plain["message"] + b"x"}), "was altered"),
+        (lambda results: shutil.copyfile(results / "0002", results / "0001"), "answers another plan"),
+        (_changed(lambda plain: {"device": "another"}), "answers of 2 devices"),
+        (lambda results: os.truncate(results / "0001", 30), "was cut"),
+        (_changed(lambda plain: {"message": pack([1, 2]), "sha256": sha256(pack([1, 2]))}), "holds no message"),
+        (lambda results: (results / "passwd").write_text("x"), "passwd is not an answer of this plan"),
         (_a_link, "0001 is not an answer of this plan"),
-        (_huge, "is the most"),
-        (_empty, "holds no answer"),
+        (lambda results: os.truncate(results / "0001", 300 << 20), "is the most"),
+        (lambda results: [path.unlink() for path in results.iterdir()], "holds no answer"),
     ],
 )
-def test_what_no_device_has_answered_is_refused(job: Path, change: Callable[[Path], None], told: str) -> None:
+def test_what_no_device_has_answered_is_refused(job: Path, change: Callable[[Path], object], told: str) -> None:
     change(job / RESULTS)
     with pytest.raises(MeasurementError, match=told) as refused:
         ingested(job)
@@ -154,38 +122,33 @@ def test_what_no_device_has_answered_is_refused(job: Path, change: Callable[[Pat
 
 
 def test_a_folder_of_another_device_is_refused(job: Path) -> None:
-    """A folder says whom it is for."""
     write_job(job, replace(read_job(job), device="other"))
     with pytest.raises(DeviceError, match="is for other, not for board"):
         ingested(job)
 
 
 def test_a_request_that_was_changed_is_refused(job: Path) -> None:
-    """The manifest has the hash of each request."""
     (job / "requests" / "0001").write_bytes(b"x")
     with pytest.raises(DeviceError, match=r"job.json says"):
         ingested(job)
 
 
-def test_a_manifest_that_leads_elsewhere_is_refused(job: Path) -> None:
-    """A request is named by a number, and by nothing else."""
+@pytest.mark.parametrize(
+    ("field", "said", "words"),
+    [
+        ("name", '"0001"', ('"../0001"', '"/etc/passwd"', '"0001/x"', '""')),
+        ("pytest_arguments", "--device=board", ("-pevil", "--rootdir=/x", "conftest.py", "-c/x")),
+        ("pytest_arguments", "--device=board", ("--perf-dir=/x", "--perf-history=/x", "--perf-results=/x")),
+        ("pytest_arguments", "--device=board", ("--baseline-dir=/x", "--perf-baseline-dir=/x", "--perf-farm-break=x")),
+        ("pytest_arguments", "--device=board", ("--baseline=record", "--perf-baseline=record")),
+    ],
+)
+def test_a_manifest_leads_nowhere_and_brings_no_code(job: Path, field: str, said: str, words: tuple[str, ...]) -> None:
+    """Requests are numbers; pytest loads nothing of a folder, which says not where it writes; you may, behind '--'."""
     text = (job / "job.json").read_text()
-    for name in ("../0001", "/etc/passwd", "0001/x", ""):
-        (job / "job.json").write_text(text.replace('"0001"', f'"{name}"'))
-        with pytest.raises(DeviceError, match="name"):
-            read_job(job)
-
-
-def test_a_manifest_brings_no_code_and_names_no_place(job: Path) -> None:
-    """A folder from elsewhere has pytest load nothing, and says not where it writes; you may, behind '--'."""
-    text = (job / "job.json").read_text()
-    for word in (
-        *("-pevil", "--rootdir=/x", "conftest.py", "-c/x"),
-        *("--perf-dir=/x", "--perf-history=/x", "--baseline-dir=/x", "--perf-baseline-dir=/x"),
-        *("--baseline=record", "--perf-baseline=record", "--perf-results=/x", "--perf-farm-break=x"),
-    ):
-        (job / "job.json").write_text(text.replace("--device=board", word))
-        with pytest.raises(DeviceError, match="pytest_arguments"):
+    for word in words:
+        (job / "job.json").write_text(text.replace(said, word))
+        with pytest.raises(DeviceError, match=field):
             read_job(job)
 
 

@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perfsuite.errors import DeviceError, LinkError, LockedError, MeasurementError, PerfsuiteError, ShapeCrashError
-from perfsuite.measure.board import frames
 from perfsuite.measure.board.frames import (
     Frames,
     StuckError,
@@ -27,32 +26,26 @@ from perfsuite.measure.board.frames import (
 from perfsuite.measure.board.protocol import BoardFacts
 
 
-@pytest.mark.parametrize("kind", [DeviceError, LinkError, LockedError, MeasurementError, PerfsuiteError])
-def test_an_error_of_the_suite_stays_what_it_was(kind: type[PerfsuiteError]) -> None:
-    again = raised_again(told_error(kind("a\nb")))
-    assert (type(again), str(again)) == (kind, "a b")
-
-
-def test_what_the_system_refuses_is_told_in_its_words() -> None:
-    """A full disk is named with the file."""
-    again = raised_again(told_error(OSError(errno.ENOSPC, "No space left on device", "/x")))
-    assert (type(again), str(again)) == (MeasurementError, "/x: No space left on device")
-
-
-def test_a_defect_is_told_with_its_class() -> None:
-    """What is no error of the suite's is a `MeasurementError` that names it."""
-    assert str(raised_again(told_error(KeyError("x")))) == "KeyError: 'x'"
+@pytest.mark.parametrize(
+    ("error", "kind", "text"),
+    [
+        *((kind("a\nb"), kind, "a b") for kind in (DeviceError, LinkError, LockedError, PerfsuiteError)),
+        (MeasurementError("a\nb"), MeasurementError, "a b"),
+        (OSError(errno.ENOSPC, "No space left on device", "/x"), MeasurementError, "/x: No space left on device"),
+        (KeyError("x"), MeasurementError, "KeyError: 'x'"),
+        (ShapeCrashError("gemm/x", "killed"), MeasurementError, "gemm/x: killed"),
+    ],
+)
+def test_an_error_arrives_as_one_of_the_suite(error: Exception, kind: type[PerfsuiteError], text: str) -> None:
+    """What the system refuses is named with the file, a defect with its class; of more than a text the text stays."""
+    again = raised_again(told_error(error))
+    assert (type(again), str(again)) == (kind, text)
 
 
 @pytest.mark.parametrize("plain", [None, "x", {}, {"class": "os", "text": "x"}, {"class": "annotations", "text": "x"}])
 def test_an_error_that_is_not_known_is_one_of_measurement(plain: object) -> None:
     """Whatever comes is an error in one line, and nothing that the text names is run."""
     assert type(raised_again(plain)) is MeasurementError
-
-
-def test_an_error_that_carries_more_than_text_keeps_its_text() -> None:
-    again = raised_again(told_error(ShapeCrashError("gemm/x", "killed")))
-    assert (type(again), str(again)) == (MeasurementError, "gemm/x: killed")
 
 
 @pytest.mark.parametrize("plain", [None, 1, [], {}, {"engine": None}, {"engine": {}}])
@@ -81,7 +74,6 @@ def test_messages_arrive_in_whatever_pieces(messages: list[dict[str, object]], c
 
 
 def test_a_message_without_its_end_is_known_as_cut() -> None:
-    """A stream that ends within a message, or within its length, was cut."""
     for content in (packed_frame({"kind": "x"})[:-1], b"\0\0"):
         taken = Frames()
         assert list(taken.messages(content)) == []
@@ -97,16 +89,8 @@ def test_a_message_without_its_end_is_known_as_cut() -> None:
     ],
 )
 def test_garbage_is_told(content: bytes, message: str) -> None:
-    """A length beyond the limit, bytes that are no msgpack, and msgpack that is no message are one error each."""
     with pytest.raises(LinkError, match=message):
         list(Frames(limit_bytes=100).messages(content))
-
-
-def test_a_message_beyond_the_limit_is_not_sent(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The sender gets an error with both sizes and what to do; the link is not at fault."""
-    monkeypatch.setattr(frames, "FRAME_LIMIT_BYTES", 10)
-    with pytest.raises(MeasurementError, match=r"^17 bytes are too much for the link, .* 10 at once; record less "):
-        packed_frame({"kind": "0123456789"[:10]})
 
 
 def test_a_pipe_carries_messages() -> None:

@@ -20,7 +20,6 @@ def with_file(root: Path, path: str, content: str) -> Path:
 
 @pytest.mark.parametrize("path", ["etc/machine-id", "proc/device-tree/serial-number"])
 def test_a_number_of_its_own_tells_boards_apart(tmp_path: Path, path: str) -> None:
-    """Two numbers are two identities, neither of which shows the number."""
     one = board_identity(with_file(tmp_path / "1", path, "100000001234abcd\0\n"))
     other = board_identity(with_file(tmp_path / "2", path, "100000001234abce\n"))
     assert one != other
@@ -75,7 +74,6 @@ def test_a_phone_that_tells_no_number_has_one_of_its_own(
 
 
 def test_two_that_begin_together_have_one_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The one that comes second takes what the first has made."""
     home = phone(tmp_path, monkeypatch, "exit 1")
     with ThreadPoolExecutor(8) as pool:
         assert len(set(pool.map(lambda _: board_identity(tmp_path, home), range(32)))) == 1

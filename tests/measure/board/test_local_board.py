@@ -1,21 +1,27 @@
-"""This machine as the board."""
+"""This machine as the board; by which name a board is known, and who wants it."""
 
 from __future__ import annotations
 
+import os
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from perfsuite.device.conditions import NO_CONDITIONS
 from perfsuite.device.fingerprint import host_fingerprint
+from perfsuite.device.lock_owner import account_name
 from perfsuite.device.reach import Reach
-from perfsuite.errors import DeviceError, GgufError
+from perfsuite.errors import GgufError
 from perfsuite.measure.board.holding import Claim, Held, Seen
 from perfsuite.measure.board.local_board import LocalBoard
-from perfsuite.measure.board.opening import choose_board
+from perfsuite.measure.board.opening import choose_board, desk_claim
+from perfsuite.measure.board.protocol import board_name
 from perfsuite.measure.board.remote_board import RemoteBoard
+from perfsuite.measure.environment import LOCK_FOLDER_NAME, RUN_ID_NAME
 
 CLAIM = Claim(name="pi", user="ada", host="desk", run_id="1", purpose="a test")
 
@@ -36,7 +42,6 @@ def test_it_describes_itself_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_what_having_it_came_to_is_known_after_the_end(tmp_path: Path) -> None:
-    """It is taken once, and what was reported when it was given back is reported, too."""
     notes: list[str] = []
 
     @contextmanager
@@ -71,5 +76,33 @@ def test_the_way_chooses_the_board(tmp_path: Path) -> None:
     assert isinstance(remote, RemoteBoard)
     assert not remote.is_local
     remote.close()
-    with pytest.raises(DeviceError, match="no way to a device"):
-        choose_board(Reach(way="pigeon"), NO_CONDITIONS, CLAIM, cache_dir=tmp_path, tell=print)
+
+
+def test_a_board_at_the_end_of_a_link_is_kept_by_its_identity(tmp_path: Path) -> None:
+    """This machine is not: what is kept of it is that of its kind, though it has a name as well."""
+    here = LocalBoard(cache_dir=tmp_path)
+    facts = here.facts()
+    for board, kept_by in ((here, None), (replace(here, is_local=False), facts.identity)):
+        name = board_name(board)
+        assert (name.identity, name.hostname, name.kept_by) == (facts.identity, facts.hostname, kept_by)
+
+
+@pytest.mark.parametrize("way", ["local", "ssh", "adb"])
+def test_a_claim_says_who_it_is(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The account that runs it, whatever the environment calls it, and this desk; what was asked for stays."""
+    monkeypatch.setenv("LOGNAME", "somebody-else")
+    monkeypatch.delenv(RUN_ID_NAME, raising=False)
+    claim = desk_claim("pi", Reach(way=way), purpose="pytest --device=pi", run_id="r", wait_s=5.0)
+    assert (claim.user, claim.host) == (account_name(os.getuid()), socket.gethostname())
+    assert (claim.name, claim.purpose, claim.run_id, claim.wait_s) == ("pi", "pytest --device=pi", "r", 5.0)
+
+
+@pytest.mark.parametrize(("way", "run_id", "folder"), [("local", "outer", "/locks"), ("ssh", "r", None)])
+def test_what_the_environment_says_is_of_this_machine(
+    way: str, run_id: str, folder: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The run that has started this program, and the place of locks, are nothing to a board."""
+    monkeypatch.setenv(RUN_ID_NAME, "outer")
+    monkeypatch.setenv(LOCK_FOLDER_NAME, "/locks")
+    claim = desk_claim("pi", Reach(way=way), purpose="x", run_id="r")
+    assert (claim.run_id, claim.lock_folder) == (run_id, folder)

@@ -35,7 +35,6 @@ def test_a_snapshot_is_laid_out_with_its_links(board: Mirror) -> None:
 @pytest.mark.parametrize("path", ["../out", "/etc/passwd", "a/../../out", "", "a\0b", "a/" + "b" * 300])
 @pytest.mark.parametrize("form", [{"links": [], "files": [["{}", b"x"]]}, {"links": [["a", "{}"]], "files": []}])
 def test_what_leads_out_of_it_is_refused(board: Mirror, path: str, form: dict[str, Any]) -> None:
-    """A board that names other places than its own is reported so, and nothing is written there."""
     filled = {key: [[path if each == "{}" else each for each in row] for row in rows] for key, rows in form.items()}
     with pytest.raises(ValueError, match=r"leads out of|File name too long"):
         board.lay(filled)

@@ -84,10 +84,14 @@ def worker(parent: str, program: str = _SLEEP) -> Iterator[subprocess.Popen[str]
 
 
 def test_one_whose_parent_is_gone_is_ended() -> None:
-    with worker(GONE) as orphan:
+    """With what it has started, also in a process group of its own."""
+    with worker(GONE, _BUSY) as orphan:
+        assert orphan.stdout is not None
+        child = int(orphan.stdout.readline())
         (note,) = end_orphans([orphan.pid])
         assert note == f"ended the worker {orphan.pid}, which a run that was killed had left behind"
         assert is_gone(orphan.pid)
+        assert wait_until(lambda: is_gone(child))
 
 
 def test_one_whose_parents_number_is_anothers_now_is_ended() -> None:
@@ -115,15 +119,6 @@ def test_one_by_another_lock_goes_on(monkeypatch: pytest.MonkeyPatch, tmp_path: 
         monkeypatch.setenv(LOCK_FOLDER_NAME, str(tmp_path))
         assert end_orphans([other.pid]) == ()
         assert not is_gone(other.pid)
-
-
-def test_what_it_has_started_is_ended_too() -> None:
-    """Also what has a process group of its own."""
-    with worker(GONE, _BUSY) as orphan:
-        assert orphan.stdout is not None
-        child = int(orphan.stdout.readline())
-        assert len(end_orphans([orphan.pid])) == 1
-        assert wait_until(lambda: is_gone(child))
 
 
 def test_another_accounts_orphan_is_told_and_left(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,24 +11,19 @@ import pytest
 from perfsuite.errors import LinkError, MeasurementError
 from perfsuite.measure.board.beside import N_REFAULTS, Beside
 from perfsuite.measure.board.program_beside import AskedBeside
-from perfsuite.measure.board.remote_board import RemoteBoard
 from perfsuite.measure.memory_limit import LEAST_LIMIT_BYTES, memory_limit_obstacle
 from perfsuite.measure.memory_timeline import MemoryWatch, measure_timeline
 from perfsuite.measure.plan import LlamaPlan, dump_record
 
 from ...sys_trees import put
 from ..conftest import is_gone, wait_until
-from .conftest import BoardHome
+from .conftest import LLAMA, BoardHome, OnTree, Opened, rooted
 
-Opened = Callable[..., RemoteBoard]
-
-LLAMA = LlamaPlan(gguf_path="", library_dir="", engine_build_id="", cache_dir="", n_threads=1, n_prompt=1, n_gen=1)
 LIMITED = Beside(memory_limit_bytes=LEAST_LIMIT_BYTES)
 STATUS = b"VmHWM: 12 kB\nRssAnon: 4 kB\nRssFile: 5 kB\nRssShmem: 1 kB\n"
 
 
 def test_processors_are_kept_busy_until_the_link_ends(bundled: BoardHome, opened: Opened) -> None:
-    """So many processes of the program run, none is left by another number, by the end, or by a program that dies."""
     board = opened(bundled)
 
     def busy() -> list[psutil.Process]:
@@ -64,7 +58,6 @@ def test_a_load_that_no_machine_has_is_refused(bundled: BoardHome, opened: Opene
 def test_a_runs_memory_is_sampled_there(
     bundled: BoardHome, opened: Opened, engine_cache: Path, small_plan: LlamaPlan
 ) -> None:
-    """The timeline of a worker there is cut by its phases, and its peak is no less than what it began with."""
     bundled.bring_libraries(engine_cache)
     timeline, vram = measure_timeline(small_plan, opened(bundled))
     assert timeline.peak_rss_bytes >= max(timeline.base.rss_bytes, *(each.rss_bytes for each in timeline.samples))
@@ -73,13 +66,10 @@ def test_a_runs_memory_is_sampled_there(
     assert (vram.n_bytes, vram.missing) == (None, "the run puts no layer on a GPU")
 
 
-def asked(*, asks_vram: bool = True) -> AskedBeside:
-    return AskedBeside(request={"memory": {"device_period_s": 0.5} if asks_vram else {}})
-
-
 def watched(status: list[bytes], devices: list[list[list[object]]], refusal: str | None = None) -> MemoryWatch:
     told = {"memory": {"status": list(enumerate(status)), "devices": devices, "refusal": refusal}}
-    return MemoryWatch.from_plain(asked().payload(told)["memory"])
+    asked = AskedBeside(request={"memory": {"device_period_s": 0.5}})
+    return MemoryWatch.from_plain(asked.payload(told)["memory"])
 
 
 def test_a_gpus_memory_is_counted_at_its_most() -> None:
@@ -110,7 +100,6 @@ def _permitted() -> None:
 
 @pytest.mark.usefixtures("_permitted")
 def test_a_worker_is_limited_from_its_first_page_on(bundled: BoardHome, opened: Opened, tmp_path: Path) -> None:
-    """It runs in a group of its own, which is gone afterwards; what the group counted comes with the payload."""
     (bundled.folder / "record").write_bytes(dump_record("llama", {"engine": {}}))
     group = tmp_path / "group"
     bundled.install(f'cat /proc/self/cgroup > {group}; cp "$(dirname "$0")/record" "$last"')
@@ -125,7 +114,6 @@ def test_a_worker_is_limited_from_its_first_page_on(bundled: BoardHome, opened: 
 
 @pytest.mark.usefixtures("_permitted")
 def test_a_run_that_needs_more_than_its_limit_says_so(bundled: BoardHome, opened: Opened, tmp_path: Path) -> None:
-    """The kernel kills it, and the line is that of a local run."""
     bundled.install("exec dd if=/dev/zero of=/dev/null bs=200M count=1")
     (tmp_path / "weights").write_bytes(b"")
     with pytest.raises(MeasurementError, match=rf"^memory limit of {LEAST_LIMIT_BYTES} bytes: the kernel stopped"):
@@ -136,27 +124,21 @@ def test_a_run_that_needs_more_than_its_limit_says_so(bundled: BoardHome, opened
     ("mounts", "text"),
     [
         ("tmpfs /run tmpfs rw 0 0", "memory limit: /sys/fs/cgroup has no memory controller"),
-        ("cgroup /groups cgroup rw,memory 0 0", "memory limit: .*: no control group can be made (it is not there)"),
+        ("cgroup /groups cgroup rw,memory 0 0", "memory limit: .*: no control group can be made .it is not there."),
         ("cgroup2 /sys/fs/cgroup cgroup2 rw 0 0", "memory is not delegated to groups below it"),
     ],
 )
-def test_a_board_without_groups_says_what_is_missing(
-    on_tree: Callable[[str], BoardHome], opened: Opened, mounts: str, text: str
-) -> None:
-    """Nothing runs there then; a weights' file that is not there, and too low a limit, are reported as well."""
-    home = on_tree("rubikpi")
-    assert home.root is not None
-    put(home.root, "proc/self/cgroup", "0::/ours")
-    put(home.root, "proc/mounts", mounts)
-    put(home.root, "sys/fs/cgroup/cgroup.controllers", "cpu memory")
+def test_a_board_without_groups_says_what_is_missing(on_tree: OnTree, opened: Opened, mounts: str, text: str) -> None:
+    root = rooted(home := on_tree("rubikpi"))
+    put(root, "proc/self/cgroup", "0::/ours")
+    put(root, "proc/mounts", mounts)
+    put(root, "sys/fs/cgroup/cgroup.controllers", "cpu memory")
     board = opened(home)
-    here = str(Path(__file__))
-    with pytest.raises(MeasurementError) as told:
-        board.run(replace(LLAMA, gguf_path=here), beside=LIMITED)
-    assert all(part in str(told.value) for part in text.split(".*"))
+    with pytest.raises(MeasurementError, match=text):
+        board.run(replace(LLAMA, gguf_path=__file__), beside=LIMITED)
     with pytest.raises(MeasurementError, match=f"1000 bytes, expected {LEAST_LIMIT_BYTES} and more"):
         board.run(LLAMA, beside=Beside(memory_limit_bytes=1000))
-    assert not list(home.root.glob("sys/fs/cgroup/perfsuite-*"))
+    assert not list(root.glob("sys/fs/cgroup/perfsuite-*"))
 
 
 @pytest.mark.usefixtures("_permitted")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -26,19 +25,10 @@ DONE = 'cp "$(dirname "$0")/record" "$last"'
 
 
 @pytest.fixture
-def home(tmp_path: Path, program: Path) -> BoardHome:
+def home(bundled: BoardHome) -> BoardHome:
     """Return a board's folder with a bundle, and a record for its worker."""
-    found = BoardHome(folder=tmp_path / "home", program=program)
-    found.folder.mkdir()
-    (found.folder / "record").write_bytes(dump_record("probes", {}))
-    return found
-
-
-@pytest.fixture
-def board(home: BoardHome) -> Iterator[RemoteBoard]:
-    found = home.board()
-    yield found
-    found.close()
+    (bundled.folder / "record").write_bytes(dump_record("probes", {}))
+    return bundled
 
 
 def test_what_a_run_leaves_comes_back(home: BoardHome, board: RemoteBoard, tmp_path: Path) -> None:
@@ -61,7 +51,6 @@ def test_what_a_run_leaves_comes_back(home: BoardHome, board: RemoteBoard, tmp_p
 
 
 def test_a_folder_is_gone_with_the_next_run(home: BoardHome, board: RemoteBoard, tmp_path: Path) -> None:
-    """One that nobody wants goes with its own run, one whose files are kept with the run after it."""
     home.install(f'echo "$LEFT_IN" >> "$(dirname "$0")/told"; [ -d "$LEFT_IN" ] && {DONE}')
     for files in (None, tmp_path / "files", None):
         board.run(PLAN, extra_environment=LEFT_IN, files=files)
@@ -73,7 +62,6 @@ def test_a_folder_is_gone_with_the_next_run(home: BoardHome, board: RemoteBoard,
 
 @pytest.mark.parametrize("name", ["", "/etc/passwd", "../told", "below/../../told", "link", "linked/passwd", "a\0b"])
 def test_no_file_elsewhere_is_told(home: BoardHome, board: RemoteBoard, tmp_path: Path, name: str) -> None:
-    """No name leads out of the folder, not by a link either."""
     home.install(f'cd "$LEFT_IN"; ln -s /etc/passwd link; ln -s /etc linked; : > ../told; {DONE}')
     board.run(PLAN, extra_environment=LEFT_IN, files=tmp_path / "files")
     with pytest.raises(MeasurementError, match=r"is not a name of a file in the folder of a run|cannot be read \("):

@@ -2,29 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
+import json
 
 import pytest
 
 from perfsuite.device.conditions import Conditions
 from perfsuite.device.governors import settable_governors
-from perfsuite.errors import DeviceError, LinkError
+from perfsuite.errors import DeviceError
 from perfsuite.measure.board.protocol import under_governor
-from perfsuite.measure.board.remote_board import RemoteBoard
 
 from ...sys_trees import UNWRITABLE, governors, put
-from .conftest import BoardHome
-
-Opened = Callable[..., RemoteBoard]
-OnTree = Callable[[str], BoardHome]
+from .conftest import OnTree, Opened, rooted
 
 _POLICY = "sys/devices/system/cpu/cpufreq/policy0/scaling_governor"
-
-
-def rooted(home: BoardHome) -> Path:
-    assert home.root is not None
-    return home.root
 
 
 @pytest.mark.parametrize("profiles", [None, "performance"])
@@ -33,7 +23,11 @@ def test_what_was_set_before_comes_back(on_tree: OnTree, opened: Opened, profile
     root = rooted(home := on_tree("rubikpi"))
     own = governors(root)
     board = opened(home, Conditions(governor=profiles))
+    kept = home.folder / "cache" / "perfsuite" / "device" / "restore.json"
     within = governors(root)
+    if profiles is not None:
+        assert set(within) == {profiles}
+        assert len(json.loads(kept.read_text())["changes"]) == len(own)
     with under_governor(board, "ondemand"):
         assert set(governors(root)) == {"ondemand"}
         board.set_governor("userspace")
@@ -42,11 +36,10 @@ def test_what_was_set_before_comes_back(on_tree: OnTree, opened: Opened, profile
     board.close()
     assert governors(root) == own
     assert board.held().problems == ()
-    assert not (home.folder / "cache" / "perfsuite" / "device" / "restore.json").exists()
+    assert not kept.exists()
 
 
 def test_a_governor_that_is_not_taken_is_an_error(on_tree: OnTree, opened: Opened) -> None:
-    """The line names the board and what it offers, and every core has its own again."""
     root = rooted(home := on_tree("rubikpi"))
     own = governors(root)
     board = opened(home)
@@ -67,20 +60,6 @@ def test_a_governor_that_is_not_given_back_is_an_error(on_tree: OnTree, opened: 
     with pytest.raises(DeviceError, match=r"^board: .*/policy0/scaling_governor: somebody else has set 'userspace'"):
         board.set_governor(None)
     assert set(governors(root)[1:]) == {"schedutil"}
-
-
-def test_a_killed_program_leaves_what_the_next_one_restores(on_tree: OnTree, opened: Opened) -> None:
-    """Not the profile's governor of the run that was killed, but the board's own."""
-    root = rooted(home := on_tree("rubikpi"))
-    own = governors(root)
-    first = home.board(hello=home.hello(conditions=Conditions(governor="performance")))
-    first.open()
-    first.set_governor("ondemand")
-    home.end()
-    with pytest.raises(LinkError):
-        first.close()
-    opened(home)
-    assert governors(root) == own
 
 
 def test_what_may_be_set_is_what_the_board_would_say(on_tree: OnTree, opened: Opened) -> None:

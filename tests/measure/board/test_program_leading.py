@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,24 +24,12 @@ from perfsuite.records.bpf_log_file import BpfKind, read_bpf_log
 from perfsuite.records.events import EngineRecord, Phase
 from perfsuite.records.trace_levels import TraceLevel
 
-from .conftest import BoardHome
-
-LLAMA = LlamaPlan(gguf_path="", library_dir="", engine_build_id="", cache_dir="", n_threads=1, n_prompt=1, n_gen=1)
+from .conftest import LLAMA, BoardHome
 
 
 @pytest.fixture
-def home(tmp_path: Path, program: Path) -> BoardHome:
-    found = BoardHome(folder=tmp_path / "home", program=program)
-    found.folder.mkdir()
-    found.install()
-    return found
-
-
-@pytest.fixture
-def board(home: BoardHome) -> Iterator[RemoteBoard]:
-    found = home.board()
-    yield found
-    found.close()
+def home(bundled: BoardHome) -> BoardHome:
+    return bundled
 
 
 @pytest.fixture
@@ -71,7 +59,6 @@ def test_ebpf_follows_a_run_there(board: RemoteBoard, traced: LlamaPlan, tmp_pat
 
 
 def test_ebpf_is_switched_there_from_pair_to_pair(board: RemoteBoard, traced: LlamaPlan) -> None:
-    """The turns of one process have the probes or have them not, and come in pairs."""
     payload = board.run(EbpfOverheadPlan(llama=replace(traced, n_repetitions=1), n_pairs=2))
     assert {phase: list(map(len, sides)) for phase, sides in payload["sums_ns"].items()} == {
         "prefill": [2, 2],
@@ -80,7 +67,6 @@ def test_ebpf_is_switched_there_from_pair_to_pair(board: RemoteBoard, traced: Ll
 
 
 def test_a_recorder_that_fails_says_why(board: RemoteBoard, traced: LlamaPlan) -> None:
-    """Its own words arrive; so do the agent's for a program that is not the recorder, or a log elsewhere."""
     assert traced.ebpf is not None
     for ebpf, why in (
         (replace(traced.ebpf, counters=("none",)), "counter 'none' is not known here"),
@@ -125,7 +111,6 @@ def lead(monkeypatch: pytest.MonkeyPatch, steps: Callable[[LedWorker, Place], An
 
 
 def test_steps_are_told_and_answered(home: BoardHome, board: RemoteBoard, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A worker there takes one step after the other, its process is known, and its files are read meanwhile."""
     (home.folder / "record").write_bytes(dump_record("steps", {"engine": {}}))
     home.install(STEPS)
 
@@ -151,7 +136,6 @@ def test_steps_are_told_and_answered(home: BoardHome, board: RemoteBoard, monkey
 def test_a_led_worker_that_ends_says_why(
     home: BoardHome, board: RemoteBoard, monkeypatch: pytest.MonkeyPatch, step: str, why: str
 ) -> None:
-    """It ends as one of this machine does, and the board serves on."""
     home.install(STEPS)
     lead(monkeypatch, lambda worker, _: worker.ask(step), limit_s=2.0 if step == "wait" else 20.0)
     with pytest.raises(MeasurementError, match=why):
@@ -159,48 +143,41 @@ def test_a_led_worker_that_ends_says_why(
     assert board.covariates()
 
 
-def facts(user: str, *, is_roots: bool, is_bundled: bool, **kernel: Any) -> dict[str, Any]:
-    """Return what a board's program says of its recorders: one that root installed, and the bundle's."""
-
-    def program(path: str, is_file: bool) -> dict[str, Any]:
-        version = "perfsuite-bpf 1" if is_file else ""
-        return {"path": path, "is_file": is_file, "is_roots_alone": is_file and is_roots, "version": version}
-
-    found = {"has_kernel_types": True, "has_uprobes": True, "pid_namespace": "pid:[4026531836]", "user": user}
-    programs = [
-        program("/usr/local/libexec/perfsuite/perfsuite-bpf", False),
-        program("/home/b/perfsuite-bpf", is_bundled),
-    ]
-    return {**found, "programs": programs, **kernel}
+CANNOT = "eBPF cannot be used there: "
+INSTALL = (
+    "no CAP_BPF for user ubuntu: sudo install -D -o root -g root -m 755 /home/b/perfsuite-bpf "
+    "/usr/local/libexec/perfsuite/perfsuite-bpf && sudo setcap cap_bpf,cap_perfmon=ep "
+    "/usr/local/libexec/perfsuite/perfsuite-bpf"
+)
 
 
 @pytest.mark.parametrize(
-    ("told", "why"),
+    ("changed", "bundles", "why"),
     [
+        ({"has_kernel_types": False}, {}, f"{CANNOT}no BTF: "),
+        ({"has_uprobes": False}, {}, f"{CANNOT}no uprobe PMU: "),
+        ({"pid_namespace": "pid:[1]"}, {}, f"{CANNOT}in a container: "),
+        ({}, {}, INSTALL),
+        ({"user": "root"}, {"is_roots_alone": False}, "no CAP_BPF for user root: "),
         (
-            facts("ubuntu", is_roots=True, is_bundled=True, has_kernel_types=False),
-            "eBPF cannot be used there: no BTF: ",
+            {"user": "root"},
+            {"is_file": False, "is_roots_alone": False, "version": ""},
+            "the bundle has no perfsuite-bpf",
         ),
-        (
-            facts("ubuntu", is_roots=True, is_bundled=True, has_uprobes=False),
-            "eBPF cannot be used there: no uprobe PMU: ",
-        ),
-        (
-            facts("ubuntu", is_roots=True, is_bundled=True, pid_namespace="pid:[1]"),
-            "eBPF cannot be used there: in a container: ",
-        ),
-        (
-            facts("ubuntu", is_roots=True, is_bundled=True),
-            "no CAP_BPF for user ubuntu: sudo install -D -o root -g root -m 755 /home/b/perfsuite-bpf "
-            "/usr/local/libexec/perfsuite/perfsuite-bpf && sudo setcap cap_bpf,cap_perfmon=ep "
-            "/usr/local/libexec/perfsuite/perfsuite-bpf",
-        ),
-        (facts("root", is_roots=False, is_bundled=True), "no CAP_BPF for user root: "),
-        (facts("root", is_roots=True, is_bundled=False), "the bundle has no perfsuite-bpf"),
     ],
 )
-def test_the_one_thing_that_recording_lacks_is_told(told: dict[str, Any], why: str) -> None:
-    """It comes with its remedy, by the user and the paths of the board."""
+def test_the_one_thing_that_recording_lacks_is_told(changed: dict[str, Any], bundles: dict[str, Any], why: str) -> None:
+    """It comes with its remedy, by the user and the paths of the board; root has installed no recorder there."""
+    installed = {"path": "/usr/local/libexec/perfsuite/perfsuite-bpf", "is_file": False, "is_roots_alone": False}
+    bundled = {"path": "/home/b/perfsuite-bpf", "is_file": True, "is_roots_alone": True, "version": "perfsuite-bpf 1"}
+    told = {
+        "has_kernel_types": True,
+        "has_uprobes": True,
+        "pid_namespace": "pid:[4026531836]",
+        "user": "ubuntu",
+        "programs": [{**installed, "version": ""}, {**bundled, **bundles}],
+        **changed,
+    }
     with pytest.raises(MeasurementError) as caught:
         _chosen_helper(told)
     assert str(caught.value).startswith(why)

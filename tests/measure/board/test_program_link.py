@@ -5,9 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import threading
-import time
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,13 +21,10 @@ from perfsuite.device.stability.sampler import sampling
 from perfsuite.errors import DeviceError, EngineError, LinkError, LockedError, MeasurementError, PerfsuiteError
 from perfsuite.measure.board import program_link
 from perfsuite.measure.board.program_engines import ENGINE_FILE
-from perfsuite.measure.board.remote_board import RemoteBoard
 from perfsuite.measure.engine_store import engine_folder, kernels_folder, open_store
 from perfsuite.measure.launch import READY_MARK
 from perfsuite.measure.plan import (
-    DevicesPlan,
     IndependentPlan,
-    LlamaPlan,
     TurnsPlan,
     dump_record,
 )
@@ -38,8 +32,8 @@ from perfsuite.records.file_digest import file_digest
 from perfsuite.workload.weights import materialize, resolve
 
 from ...sys_trees import BOARDS, SMALL_CORES_OFF, governors, plant, put
-from ..conftest import is_gone, wait_until
-from .conftest import PROGRAM, BoardHome
+from ..conftest import is_gone
+from .conftest import ANY, LLAMA, PROGRAM, BoardHome, OnTree, Opened, rooted
 
 BOOT_ID = "proc/sys/kernel/random/boot_id"
 
@@ -54,14 +48,11 @@ def home(bundled: BoardHome) -> BoardHome:
 
 def other_home(home: BoardHome) -> BoardHome:
     """Return the same board with Python: the same folder, so the same locks and cache."""
-    found = BoardHome(folder=home.folder)
     (home.folder / "bundle").rename(home.folder / "unused")
-    found.install()
-    return found
+    return BoardHome(folder=home.folder)
 
 
-def test_each_excludes_the_other(home: BoardHome, opened: Callable[..., RemoteBoard]) -> None:
-    """The holder of the board, with Python or without, is named to the other by the same line."""
+def test_each_excludes_the_other(home: BoardHome, opened: Opened) -> None:
     first = opened(home)
     owner = lock_holder(home.locks)
     assert owner is not None
@@ -81,118 +72,72 @@ def test_each_excludes_the_other(home: BoardHome, opened: Callable[..., RemoteBo
     assert str(told_back.value).partition(" since ")[0] == shape
 
 
-def test_somebody_who_has_the_board_is_waited_for(home: BoardHome, opened: Callable[..., RemoteBoard]) -> None:
-    """A desk that waits learns for whom, once, and has the board as soon as it is given back."""
-    first = opened(home)
-    hello = home.hello(run_id="run-2")
-    second = home.board(hello=replace(hello, claim=replace(hello.claim, wait_s=30.0)))
-    thread = threading.Thread(target=lambda: (wait_until(lambda: bool(home.told)), first.close()))
-    thread.start()
-    second.open()
-    thread.join()
-    (told,) = home.told
-    assert told.startswith("board: held by ada from desk (a test)")
-    assert told.endswith("; waiting for it, 30 s at most")
-    second.close()
-    assert lock_holder(home.locks) is None
+def refused_alike(home: BoardHome, error: type[PerfsuiteError], told: str) -> str:
+    """Let a board be refused with Python and without; return the line, which is one."""
+    lines = []
+    for each in (home, other_home(home)):
+        with pytest.raises(error, match=told) as caught:
+            each.board(hello=each.hello()).open()
+        lines.append(str(caught.value))
+    assert lines[0] == lines[1]
+    return lines[0]
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b"\xff", b'{"user": 1}', b"[" * 20_000, b'{"user": "\\u001b"}'])
 def test_nonsense_in_the_lock_is_told_as_python_tells_it(home: BoardHome, content: bytes) -> None:
-    """What anybody wrote there is no crash, and is one line of the same words."""
-    told = []
     with hold_lock(LockOwner.here(user="anna", host="desk", run_id="1", purpose="a test"), folder=home.locks):
         (home.locks / LOCK_NAME).write_bytes(content)
-        for each in (home, other_home(home)):
-            with pytest.raises(LockedError, match="does not say whose it is") as caught:
-                each.board(hello=each.hello()).open()
-            told.append(str(caught.value))
-    assert told[0] == told[1]
-    assert told[0].isprintable()
+        assert refused_alike(home, LockedError, "does not say whose it is").isprintable()
 
 
 def test_what_is_no_lock_is_told_as_python_tells_it(home: BoardHome) -> None:
     """No link is followed."""
     (home.locks / LOCK_NAME).symlink_to(home.folder / "other")
-    told = []
-    for each in (home, other_home(home)):
-        with pytest.raises(DeviceError, match=r"is not a lock of perfsuite's.*; remove it") as caught:
-            each.board(hello=each.hello()).open()
-        told.append(str(caught.value))
-    assert told[0] == told[1]
+    refused_alike(home, DeviceError, r"is not a lock of perfsuite's.*; remove it")
     assert not (home.folder / "other").exists()
 
 
-def test_a_lock_that_is_removed_is_a_problem(home: BoardHome, opened: Callable[..., RemoteBoard]) -> None:
-    """Somebody else may have had the board since."""
-    board = opened(home)
-    (home.locks / LOCK_NAME).unlink()
-    assert "the device's lock was lost" in board.held().problems[0]
-
-
-def test_governors_are_set_and_given_back(
-    on_tree: Callable[[str], BoardHome], opened: Callable[..., RemoteBoard]
-) -> None:
-    """A profile's governors hold while the board is open, and those of before after it."""
-    home = on_tree("rubikpi")
-    assert home.root is not None
-    before = governors(home.root)
-    board = opened(home, Conditions(governor="performance"))
-    assert set(governors(home.root)) == {"performance"}
-    kept = home.folder / "cache" / "perfsuite" / "device" / "restore.json"
-    assert len(json.loads(kept.read_text())["changes"]) == len(before)
-    board.close()
-    assert governors(home.root) == before
-    assert not kept.exists()
-    assert board.held().problems == ()
-
-
-def test_a_governor_that_is_not_offered_is_noted(
-    on_tree: Callable[[str], BoardHome], opened: Callable[..., RemoteBoard]
-) -> None:
-    """What cannot be set stays as it is, and the run says so."""
-    home = on_tree("rubikpi")
-    assert home.root is not None
-    before = governors(home.root)
+def test_a_governor_that_is_not_offered_is_noted(on_tree: OnTree, opened: Opened) -> None:
+    root = rooted(home := on_tree("rubikpi"))
+    before = governors(root)
     board = opened(home, Conditions(governor="turbo"))
-    assert governors(home.root) == before
+    assert governors(root) == before
     assert any("'turbo' is not offered" in note for note in board.held().notes)
 
 
-@pytest.mark.parametrize("is_restored_by_python", [True, False])
+@pytest.mark.parametrize(("lent", "is_restored_by_python"), [(None, True), (None, False), ("ondemand", False)])
 def test_a_killed_program_leaves_what_the_next_one_restores(
-    on_tree: Callable[[str], BoardHome], opened: Callable[..., RemoteBoard], is_restored_by_python: bool
+    on_tree: OnTree, opened: Opened, lent: str | None, is_restored_by_python: bool
 ) -> None:
-    """After SIGKILL the governors are given back by whoever comes next, with Python or without."""
-    home = on_tree("rubikpi")
-    assert home.root is not None
-    before = governors(home.root)
+    """Whoever comes next gives the board's own governors back, whatever was set in between."""
+    root = rooted(home := on_tree("rubikpi"))
+    before = governors(root)
     first = home.board(hello=home.hello(conditions=Conditions(governor="performance")))
     first.open()
+    if lent is not None:
+        first.set_governor(lent)
     home.end()
     with pytest.raises(LinkError, match="ended from outside"):
         first.close()
     assert is_gone(home.pid)
-    assert set(governors(home.root)) == {"performance"}
+    assert set(governors(root)) == {lent or "performance"}
     if is_restored_by_python:
-        put(home.root, BOOT_ID, Path("/", BOOT_ID).read_text().strip())
-        lines = restore_leftovers(home.folder / "cache" / "perfsuite" / "device", home.root)
+        put(root, BOOT_ID, Path("/", BOOT_ID).read_text().strip())
+        lines = restore_leftovers(home.folder / "cache" / "perfsuite" / "device", root)
     else:
         lines = opened(home).held().notes
-    assert governors(home.root) == before
+    assert governors(root) == before
     assert any("left by a run that was killed: " in each and each.endswith("restored to 'schedutil'") for each in lines)
 
 
-def test_what_python_left_is_restored(on_tree: Callable[[str], BoardHome], opened: Callable[..., RemoteBoard]) -> None:
-    """The program reads the restore file that Python wrote; one that is damaged is put aside, and told."""
-    home = on_tree("rubikpi")
-    assert home.root is not None
-    path = home.root / "sys/devices/system/cpu/cpufreq/policy0/scaling_governor"
+def test_what_python_left_is_restored(on_tree: OnTree, opened: Opened) -> None:
+    root = rooted(home := on_tree("rubikpi"))
+    path = root / "sys/devices/system/cpu/cpufreq/policy0/scaling_governor"
     before = path.read_text().strip()
     kept = home.folder / "cache" / "perfsuite" / "device" / "restore.json"
     kept.parent.mkdir(parents=True)
     boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    change = {"path": str(path.relative_to(home.root)), "before": before, "set_to": ["powersave"]}
+    change = {"path": str(path.relative_to(root)), "before": before, "set_to": ["powersave"]}
     content = {"boot_id": boot, "process_id": 2**22 + 1, "process_start": 1, "changes": [change]}
     kept.write_text(json.dumps(content, indent=1))
     path.write_text("powersave\n")
@@ -217,8 +162,7 @@ def asked_of_lock(home: BoardHome, program: Path, *words: str) -> dict[str, Any]
     return answer
 
 
-def test_a_board_is_unlocked_without_python(home: BoardHome, opened: Callable[..., RemoteBoard], program: Path) -> None:
-    """Who has it is what Python says; one that runs is left, and ended with force; a killed one holds nothing."""
+def test_a_board_is_unlocked_without_python(home: BoardHome, opened: Opened, program: Path) -> None:
     assert asked_of_lock(home, program, "state") == {"lock": None, "notes": []}
     board = opened(home)
     seen = lock_holder(home.locks)
@@ -241,7 +185,7 @@ def test_a_board_is_unlocked_without_python(home: BoardHome, opened: Callable[..
     ("is_owned", "said"), [(False, "belongs to the account 1,"), (True, "others can write there,")]
 )
 def test_a_cache_of_another_account_is_refused_without_python(
-    home: BoardHome, opened: Callable[..., RemoteBoard], program: Path, is_owned: bool, said: str
+    home: BoardHome, opened: Opened, program: Path, is_owned: bool, said: str
 ) -> None:
     """What breaks a lock and what serves read and write nothing there; the line says whose it is, and what to do."""
     cache = home.folder / "cache" / "perfsuite"
@@ -268,20 +212,14 @@ def test_what_a_killed_run_left_is_restored_when_its_lock_is_broken(
     kept.write_text(json.dumps({"boot_id": boot, "process_id": 2**22 + 1, "process_start": 1, "changes": []}))
     notes = asked_of_lock(home, program, "break")["notes"]
     assert not kept.exists()
-    assert notes == ([] if is_restored else [f"{kept}: {_OTHER_BOOT}"])
-
-
-_OTHER_BOOT = "from before the last start of the device, which has reset what a run had set; removed"
+    other_boot = "from before the last start of the device, which has reset what a run had set; removed"
+    assert notes == ([] if is_restored else [f"{kept}: {other_boot}"])
 
 
 @pytest.mark.parametrize("name", BOARDS)
-def test_a_board_is_read_as_it_would_read_itself(
-    on_tree: Callable[[str], BoardHome], opened: Callable[..., RemoteBoard], name: str
-) -> None:
-    """Clock, temperature, throttling, battery and power come from copies of its files, and are those of the files."""
-    home = on_tree(name)
-    assert home.root is not None
-    here = device_covariates(home.root)
+def test_a_board_is_read_as_it_would_read_itself(on_tree: OnTree, opened: Opened, name: str) -> None:
+    root = rooted(home := on_tree(name))
+    here = device_covariates(root)
     told = dict(opened(home).covariates())
     firmware = _OF_FIRMWARE.get(name, set())
     assert {key: told[key] for key in here if key not in firmware} == {
@@ -291,15 +229,11 @@ def test_a_board_is_read_as_it_would_read_itself(
 
 
 @pytest.mark.parametrize("name", ["rubikpi", "orangepi5", "pixel8pro"])
-def test_samples_are_those_that_the_board_would_take(
-    on_tree: Callable[[str], BoardHome], opened: Callable[..., RemoteBoard], name: str
-) -> None:
-    """What is made of raw looks beside a worker is what the sampler makes of the same files."""
-    home = on_tree(name)
-    assert home.root is not None
+def test_samples_are_those_that_the_board_would_take(on_tree: OnTree, opened: Opened, name: str) -> None:
+    root = rooted(home := on_tree(name))
     (home.folder / "record").write_bytes(dump_record("llama", {"worker": "done"}))
     home.install('sleep 1.2; cp "$(dirname "$0")/record" "$last"')
-    with sampling(home.root) as seen:
+    with sampling(root) as seen:
         pass
     payload = opened(home).run(LLAMA)
     here = seen.samples[0]
@@ -311,10 +245,7 @@ def test_samples_are_those_that_the_board_would_take(
         assert {**each, "at_ns": 0} == {name: getattr(here, name) for name in each} | {"at_ns": 0}
 
 
-def test_a_board_that_stays_hot_is_a_problem(
-    on_tree: Callable[[str], BoardHome], opened: Callable[..., RemoteBoard]
-) -> None:
-    """The temperature is looked at there, and judged as it would be there."""
+def test_a_board_that_stays_hot_is_a_problem(on_tree: OnTree, opened: Opened) -> None:
     conditions = Conditions(start_below_celsius=2.0, cooling_limit_s=0.0)
     board = opened(on_tree("rubikpi"), conditions)
     (problem,) = board.held().problems
@@ -323,9 +254,7 @@ def test_a_board_that_stays_hot_is_a_problem(
     assert board.held().problems == (problem,)
 
 
-def test_synthetic_weights_are_put_there_once(
-    home: BoardHome, opened: Callable[..., RemoteBoard], tmp_path: Path
-) -> None:
+def test_synthetic_weights_are_put_there_once(home: BoardHome, opened: Opened, tmp_path: Path) -> None:
     """There is nothing that could write them there: they are written here, and are there under their hash."""
     weights = resolve("smollm2-135m-l2-q8_0", cache_dir=tmp_path)
     there = opened(home).place_weights(weights)
@@ -336,10 +265,7 @@ def test_synthetic_weights_are_put_there_once(
     assert there.stat().st_mtime_ns == put_ns
 
 
-def test_an_engine_is_kept_as_python_keeps_it(
-    home: BoardHome, opened: Callable[..., RemoteBoard], engine_cache: Path
-) -> None:
-    """The entry has the id and the files that a store here would have, can be found again, and is checked."""
+def test_an_engine_is_kept_as_python_keeps_it(home: BoardHome, opened: Opened, engine_cache: Path) -> None:
     home.bring_libraries(engine_cache)
     board = opened(home)
     engine = board.find_engine(None)
@@ -365,46 +291,29 @@ def test_an_engine_is_kept_as_python_keeps_it(
         board.find_engine(folder)
 
 
-def test_kernels_are_kept_there(home: BoardHome, opened: Callable[..., RemoteBoard], tmp_path: Path) -> None:
-    """The sources of the suite's own kernels go there, under the id that they have here."""
+def test_kernels_are_kept_there(home: BoardHome, opened: Opened) -> None:
     board = opened(home)
     engine_id = board.keep(None, "")
-    folder = board.kept_folder(engine_id)
+    folder = open_store(home.folder / "cache" / "perfsuite").folder_of(engine_id)
+    assert folder == board.kept_folder(engine_id)
     assert folder is not None
-    assert open_store(home.folder / "cache" / "perfsuite").folder_of(engine_id) == folder
     assert list(kernels_folder(folder).glob("*.cl"))
 
 
-def test_a_kept_engine_runs(
-    home: BoardHome, opened: Callable[..., RemoteBoard], engine_cache: Path, small_plan: LlamaPlan
-) -> None:
-    home.bring_libraries(engine_cache)
-    board = opened(home)
-    folder = board.kept_folder(board.keep(board.find_engine(None), ""))
-    assert folder is not None
-    found = board.find_engine(engine_folder(folder))
-    plan = replace(small_plan, library_dir=str(found.library_dir), engine_build_id=found.build_id)
-    assert board.run(plan)["engine"]["spans"]
-
-
-def test_a_worker_past_its_limit_is_stopped(home: BoardHome, opened: Callable[..., RemoteBoard]) -> None:
-    """Both ways of running one end with the line that a local run has, and nothing of it is left."""
+def test_a_worker_past_its_limit_is_stopped(home: BoardHome, opened: Opened) -> None:
     home.install('echo $$ > "$(dirname "$0")/worker.pid"; sleep 60 & wait')
     board = opened(home)
     with pytest.raises(
         MeasurementError, match=r"^the worker for 'opencl_devices' was still running after \d+ s and was stopped"
     ):
-        board.run(DevicesPlan(platform=None), limit_s=0.5)
+        board.run(ANY, limit_s=0.5)
     turns = TurnsPlan(llama=LLAMA)
     with pytest.raises(MeasurementError, match=r"^the worker for 'turns' did not finish in time and was stopped"):
         board.run_in_turns((turns, turns), n_turns=2, leader=0, limit_s=0.5)
-    assert is_gone(int((home.folder / "worker.pid").read_text()))
+    assert is_gone(home.worker_pid)
 
 
-LLAMA = LlamaPlan(gguf_path="", library_dir="", engine_build_id="", cache_dir="", n_threads=1, n_prompt=1, n_gen=1)
-
-
-def test_turns_are_taken_as_they_are_ordered(home: BoardHome, opened: Callable[..., RemoteBoard]) -> None:
+def test_turns_are_taken_as_they_are_ordered(home: BoardHome, opened: Opened) -> None:
     """The leader begins, and each goes on when it is asked: A B B A; their own variables are their own."""
     (home.folder / "record").write_bytes(dump_record("turns", {"engine": {}}))
     home.install(
@@ -419,33 +328,27 @@ def test_turns_are_taken_as_they_are_ordered(home: BoardHome, opened: Callable[.
     assert [each["engine"] for each in told] == [{}, {}]
 
 
-def test_a_worker_that_ends_before_its_turn_says_why(home: BoardHome, opened: Callable[..., RemoteBoard]) -> None:
-    """Its own reason arrives, and the other one is not left waiting."""
+def test_a_worker_that_ends_before_its_turn_says_why(home: BoardHome, opened: Opened) -> None:
     home.install("echo 'perfsuite-worker-failed: no memory'; exit 1")
     turns = TurnsPlan(llama=LLAMA)
     with pytest.raises(MeasurementError, match=r"^no memory$"):
         opened(home).run_in_turns((turns, turns), n_turns=2, leader=0)
 
 
-def test_a_record_that_is_too_long_is_one_line(home: BoardHome, opened: Callable[..., RemoteBoard]) -> None:
+def test_a_record_that_is_too_long_is_one_line(home: BoardHome, opened: Opened) -> None:
     home.install('truncate -s 270000000 "$last"')
     board = opened(home)
     with pytest.raises(
         MeasurementError, match=r"^\d+ bytes are too much for the link, which takes 268435456 at once; "
     ):
-        board.run(DevicesPlan(platform=None))
+        board.run(ANY)
     assert board.covariates()
 
 
-def test_a_plan_that_takes_python_says_so(home: BoardHome, opened: Callable[..., RemoteBoard]) -> None:
-    """The program names what it does not run."""
-    with pytest.raises(MeasurementError, match=r"'independent' takes Python on the board"):
-        opened(home).run(IndependentPlan(n_threads=1, working_set_bytes=1, budget_ms=1))
-
-
-def test_what_takes_python_is_refused_with_the_remedy(home: BoardHome, opened: Callable[..., RemoteBoard]) -> None:
-    """One line names the board, what cannot be had, and how it is set up with Python; the board serves on."""
+def test_what_takes_python_is_refused_with_the_remedy(home: BoardHome, opened: Opened) -> None:
     board = opened(home)
+    with pytest.raises(MeasurementError, match=r"'independent' takes Python on the board"):
+        board.run(IndependentPlan(n_threads=1, working_set_bytes=1, budget_ms=1))
     turns = (TurnsPlan(llama=LLAMA), TurnsPlan(llama=replace(LLAMA, live_socket="/s")))
     told = (
         r"^board: a socket of live records.* cannot be had from a board without Python yet; "
@@ -456,36 +359,24 @@ def test_what_takes_python_is_refused_with_the_remedy(home: BoardHome, opened: C
     assert board.covariates()
 
 
-def test_others_that_use_the_processors_are_named(home: BoardHome, opened: Callable[..., RemoteBoard]) -> None:
+def test_others_that_use_the_processors_are_named(home: BoardHome, opened: Opened) -> None:
     """The looks are taken there; what the program and its workers use is not counted."""
     board = opened(home)
-    until = time.monotonic() + 20.0
-    pid = os.fork()
-    if pid == 0:
-        while time.monotonic() < until:
-            pass
-        os._exit(0)
-    try:
-        found = board.competition()
-    finally:
-        os.kill(pid, 9)
-        os.waitpid(pid, 0)
+    with subprocess.Popen(["sh", "-c", "while :; do :; done"]) as other:
+        try:
+            found = board.competition()
+        finally:
+            other.kill()
     assert any(share > 0 for share in found.processors.values())
     assert home.bundle.joinpath(PROGRAM).is_file()
     assert PROGRAM not in found.processors
 
 
-def test_the_governor_of_the_tree_is_in_the_fingerprint(
-    on_tree: Callable[[str], BoardHome], opened: Callable[..., RemoteBoard]
-) -> None:
-    """What is reported of a board is what its files say, and not this machine's."""
-    home = on_tree("orangepi5")
-    assert home.root is not None
-    facts = opened(home).facts()
-    assert facts.fingerprint["governor"] == governor(home.root)
+def test_the_governor_of_the_tree_is_in_the_fingerprint(on_tree: OnTree, opened: Opened) -> None:
+    root = rooted(home := on_tree("orangepi5"))
+    assert opened(home).facts().fingerprint["governor"] == governor(root)
 
 
 def test_only_processors_that_are_on_get_threads(tmp_path: Path) -> None:
-    """A board whose small processors are off runs two threads, on the two that are left."""
     told = {"hostname": "board", "architecture": "aarch64", "n_processors": 2, "usable_processors": [4, 5]}
     assert program_link._machine(told, plant(SMALL_CORES_OFF, tmp_path)).default_threads == 2

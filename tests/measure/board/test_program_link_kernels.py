@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,13 +14,14 @@ from perfsuite.measure import opencl_ceiling_work
 from perfsuite.measure.board.remote_board import RemoteBoard
 from perfsuite.measure.engine_store import kernels_folder
 from perfsuite.measure.kernel_record import KernelRecord
-from perfsuite.measure.plan import DevicesPlan, KernelPlan, OpenClCeilingsPlan, ShapesPlan
+from perfsuite.measure.plan import KernelPlan, OpenClCeilingsPlan, ShapesPlan
 from perfsuite.measure.shapes.meters import ShapeSetup
 from perfsuite.measure.shapes.requests import RequestKind
 
 from ...synthetic_shapes import tiled
+from ..launches.conftest import skipped_without_opencl
 from ..opencl_children import visible_opencl
-from .conftest import BoardHome
+from .conftest import ANY, BoardHome, Opened
 
 CASE = "kernel/add/count147456/f32"
 
@@ -43,27 +44,16 @@ def environment(tmp_path: Path) -> Mapping[str, str]:
 
 
 @pytest.fixture
-def board(tmp_path: Path, program: Path, engine_cache: Path, environment: Mapping[str, str]) -> Iterator[RemoteBoard]:
+def board(bundled: BoardHome, opened: Opened, engine_cache: Path, environment: Mapping[str, str]) -> RemoteBoard:
     """Return a board with a bundle alone, which has a device."""
-    home = BoardHome(folder=tmp_path / "home", program=program)
-    home.folder.mkdir()
-    home.install()
-    home.bring_libraries(engine_cache)
-    found = home.board()
-    found.open()
-    try:
-        found.run(DevicesPlan(platform=None), extra_environment=environment)
-    except (MeasurementError, OpenClError) as error:
-        found.close()
-        if not str(error).startswith("OpenCL:"):
-            raise
-        pytest.skip(str(error))
-    yield found
-    found.close()
+    bundled.bring_libraries(engine_cache)
+    found = opened(bundled)
+    with skipped_without_opencl():
+        found.run(ANY, extra_environment=environment)
+    return found
 
 
 def test_kernels_are_measured_beside_those_that_were_kept(board: RemoteBoard, environment: Mapping[str, str]) -> None:
-    """The board's store keeps the sources; old and new are right, both are timed, and the device was sampled beside."""
     kept = board.kept_folder(board.keep(None, ""))
     assert kept is not None
     old_kernels_dir = str(kernels_folder(kept))
@@ -91,7 +81,6 @@ def test_ceilings_are_measured(
 
 
 def test_shapes_of_the_tiled_kernels_are_measured(board: RemoteBoard, environment: Mapping[str, str]) -> None:
-    """An output is judged here, samples come from there, and the session ends."""
     case_id = tiled("gemm/m33-n17-k65/f16", tile=16).case_id
     plan = ShapesPlan(subject="tiled", n_threads=1, log_dir="")
     session = board.start_shapes(ShapeSetup(plan=plan, environment=environment), limit_s=60.0)
@@ -104,16 +93,7 @@ def test_shapes_of_the_tiled_kernels_are_measured(board: RemoteBoard, environmen
     assert board.covariates()
 
 
-def test_a_platform_that_the_board_lacks_is_told_with_what_it_has(
-    board: RemoteBoard, environment: Mapping[str, str]
-) -> None:
-    """The remedy is one for the board, not for this machine."""
-    with pytest.raises(OpenClError, match=r"named like 'none', found .*; name one of these platforms, or .* there$"):
-        board.run(DevicesPlan(platform="none"), extra_environment=environment)
-
-
 def test_a_board_without_drivers_says_where_they_are_looked_for(board: RemoteBoard, tmp_path: Path) -> None:
-    """What the loader found is reported, with the folder of the drivers and the package that brings one."""
     (tmp_path / "none").mkdir()
     with pytest.raises(MeasurementError, match=r"^OpenCL: libOpenCL\S* knows no platform .*/etc/OpenCL/vendors.* pocl"):
-        board.run(DevicesPlan(platform=None), extra_environment={"OCL_ICD_VENDORS": str(tmp_path / "none")})
+        board.run(ANY, extra_environment={"OCL_ICD_VENDORS": str(tmp_path / "none")})

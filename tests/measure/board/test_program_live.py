@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,18 +11,13 @@ import pytest
 
 from perfsuite.errors import LinkError, MeasurementError
 from perfsuite.measure.board.program_live import BoardRecords, heard_there
-from perfsuite.measure.board.remote_board import RemoteBoard
 from perfsuite.measure.live import LIVE_SOCKET, Delivery, run_live
 from perfsuite.measure.plan import LlamaPlan, TurnsPlan, dump_record
 from perfsuite.records.events import EngineRecord
 from perfsuite.records.live import LiveEnd, LiveKernel, LiveLoss, LivePhase, LiveToken
 
 from ...records.test_opencl_log_tail import HEADER, clock, command, kernel, loss, name, queue
-from .conftest import BoardHome
-
-Opened = Callable[..., RemoteBoard]
-
-LLAMA = LlamaPlan(gguf_path="", library_dir="", engine_build_id="", cache_dir="", n_threads=1, n_prompt=1, n_gen=1)
+from .conftest import LLAMA, BoardHome, Opened
 
 
 def of_kind(heard: list[Delivery], kind: type) -> list[Any]:
@@ -53,7 +47,6 @@ def test_a_run_is_heard_as_it_is_recorded(
 def test_two_that_take_turns_are_heard(
     bundled: BoardHome, opened: Opened, engine_cache: Path, small_plan: LlamaPlan
 ) -> None:
-    """Of the one that offers records, as many repetitions as it has turns."""
     bundled.bring_libraries(engine_cache)
     heard: list[Delivery] = []
     silent = replace(small_plan, recorder="none")
@@ -65,7 +58,6 @@ def test_two_that_take_turns_are_heard(
 
 
 def test_a_run_that_fails_ends_what_is_heard(bundled: BoardHome, opened: Opened) -> None:
-    """The last record says that it is cut off, and the error is the worker's own."""
     bundled.install("echo 'perfsuite-worker-failed: no memory'; exit 1")
     heard: list[Delivery] = []
     with pytest.raises(MeasurementError, match=r"^no memory$"):
@@ -92,7 +84,6 @@ def test_kernels_are_heard_while_the_layers_log_grows(bundled: BoardHome, opened
 
 
 def test_a_log_that_is_broken_is_a_loss_of_its_own(tmp_path: Path) -> None:
-    """Nobody knows how much; it is stated once, and the phases go on."""
     heard: list[Delivery] = []
     records = BoardRecords(lambda plain: heard.append(known(plain)), tmp_path)
     for _ in range(2):
@@ -131,7 +122,6 @@ def known(plain: Any) -> Delivery:
 
 @pytest.mark.parametrize("wrong", [{"spans": b"123"}, {"spans": struct.pack("=4i2q", 99, 0, 0, 0, 0, 0)}, {"log": 1}])
 def test_what_is_no_delivery_is_a_fault_of_the_link(wrong: dict[str, Any], tmp_path: Path) -> None:
-    """One line says that it cannot be read; nothing of it is handed on."""
     records = BoardRecords(pytest.fail, tmp_path)
     with pytest.raises(LinkError, match=r"^what the board answered to 'live' cannot be read"):
         records.take(delivery(**wrong))

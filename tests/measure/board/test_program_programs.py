@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from perfsuite.errors import MeasurementError
+from perfsuite.measure.board.program_programs import BoardPrograms
 from perfsuite.measure.board.remote_board import RemoteBoard
+from perfsuite.measure.independent_rates import rates_on_device
 
 from ..test_independent_rates import CLPEAK, DEVICE, LIKWID, STREAM
-from .conftest import BoardHome
-
-Opened = Callable[..., RemoteBoard]
+from .conftest import BoardHome, Opened
 
 
 @pytest.fixture
-def with_programs(bundled: BoardHome, opened: Opened, tmp_path: Path) -> Callable[..., RemoteBoard]:
+def with_programs(bundled: BoardHome, opened: Opened, tmp_path: Path) -> Opened:
     """Return what opens a board with scripts in the place of programs, and nothing else of their names."""
     folder = tmp_path / "bin"
     folder.mkdir()
@@ -40,7 +39,7 @@ def measured(board: RemoteBoard) -> list[tuple[str, str, int | None, float]]:
     return [(rate.program, rate.kind, rate.n_threads, rate.best_per_s) for rate in rates]
 
 
-def test_those_that_are_there_are_run(with_programs: Callable[..., RemoteBoard], tmp_path: Path) -> None:
+def test_those_that_are_there_are_run(with_programs: Opened, tmp_path: Path) -> None:
     """With the threads that were asked for, and a working set beyond the board's caches; NumPy takes Python."""
     assert measured(with_programs(likwid_bench=LIKWID, stream=STREAM)) == [
         *(("likwid-bench", kind, 2, 1e8) for kind in ("read", "copy", "triad")),
@@ -55,36 +54,32 @@ def test_those_that_are_there_are_run(with_programs: Callable[..., RemoteBoard],
     assert all(int(line.split(":")[1].removesuffix("kB")) >= 67_000 for line in asked)
 
 
+@pytest.mark.parametrize(
+    ("scripts", "told"),
+    [
+        (
+            {"likwid_bench": "echo no hwthreads >&2; exit 3", "stream": "exit 0"},  # as ImageMagick's stream
+            "likwid-bench: returned 3: no hwthreads",
+        ),
+        ({}, "no rates of other programs: none of likwid-bench, stream, clpeak is there, and NumPy takes Python"),
+    ],
+)
 def test_one_that_fails_is_told_and_measures_nothing(
-    with_programs: Callable[..., RemoteBoard], bundled: BoardHome
+    with_programs: Opened, bundled: BoardHome, scripts: dict[str, str], told: str
 ) -> None:
-    """Its last words come with its name and how it ended; a stream that is ImageMagick's is none."""
-    assert measured(with_programs(likwid_bench="echo no hwthreads >&2; exit 3", stream="exit 0")) == []
-    assert "likwid-bench: returned 3: no hwthreads" in bundled.told
+    assert measured(with_programs(**scripts)) == []
+    assert told in bundled.told
+    assert scripts or len(bundled.told) == 1
 
 
-def test_where_none_is_there_that_is_said(with_programs: Callable[..., RemoteBoard], bundled: BoardHome) -> None:
-    assert measured(with_programs()) == []
-    assert bundled.told == [
-        "no rates of other programs: none of likwid-bench, stream, clpeak is there, and NumPy takes Python"
-    ]
-
-
-def test_what_a_program_writes_comes_back(with_programs: Callable[..., RemoteBoard]) -> None:
+def test_what_a_program_writes_comes_back(with_programs: Opened) -> None:
     """clpeak writes a file there, with the environment of the device; its folder is gone afterwards."""
-    from perfsuite.measure.board.program_programs import BoardPrograms
-    from perfsuite.measure.independent_rates import rates_on_device
-
     board = with_programs(clpeak=CLPEAK)
-
-    def ask(kind: str, arguments: Any) -> Any:
-        return board._link.ask(kind, arguments, limit_s=60.0)
-
     asked: dict[str, Any] = {}
 
     def direct(kind: str, arguments: Any) -> Any:
         asked[kind] = arguments
-        return ask(kind, arguments)
+        return board._link.ask(kind, arguments, limit_s=60.0)
 
     programs = BoardPrograms(ask=direct, run_plan=pytest.fail, architecture="aarch64")
     rates = rates_on_device(DEVICE, {"GFLOPS": "4.5"}, programs=programs)
@@ -92,7 +87,7 @@ def test_what_a_program_writes_comes_back(with_programs: Callable[..., RemoteBoa
     assert asked["run_program"]["limit_s"] == 180.0
 
 
-def test_no_other_program_is_run(with_programs: Callable[..., RemoteBoard]) -> None:
+def test_no_other_program_is_run(with_programs: Opened) -> None:
     board = with_programs()
     asked = {"name": "sh", "arguments": ["-c", "true"], "environment": {}, "limit_s": 1.0, "file_option": None}
     for kind in ("find_program", "run_program"):

@@ -6,14 +6,16 @@ import os
 import signal
 import threading
 import time
+from contextlib import closing
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock, create_autospec
 
 import pytest
 
 from perfsuite.device.conditions import Conditions
-from perfsuite.device.lock import lock_holder
+from perfsuite.device.lock import LOCK_NAME, lock_holder
 from perfsuite.device.setup import suite_wheel
 from perfsuite.device.stability.sampler import Sample
 from perfsuite.errors import DeviceError, GgufError, LinkError, LockedError, MeasurementError, PerfsuiteError
@@ -24,26 +26,17 @@ from perfsuite.measure.board.link import AgentLink
 from perfsuite.measure.board.local_board import LocalBoard
 from perfsuite.measure.board.protocol import BoardFacts
 from perfsuite.measure.board.remote_board import RemoteBoard
-from perfsuite.measure.plan import DevicesPlan, IndependentPlan, LlamaPlan, TurnsPlan
+from perfsuite.measure.plan import LlamaPlan, TurnsPlan
 from perfsuite.records.file_digest import file_digest
 from perfsuite.workload.weights import materialize, resolve
 
 from ..conftest import is_gone, wait_until
-from .conftest import QUICK, BoardHome, in_python_only
-
-PLAN = DevicesPlan(platform=None)
+from .conftest import ANY, QUICK, BoardHome, in_python_only
 
 #: A worker that names itself and never ends, without a child that would outlive it.
 HANGS = 'echo $$ > "$(dirname "$0")/worker.pid"; mkfifo "$0.wait" 2>&-; read -r line <"$0.wait"'
 
 SMALL_MODEL = "smollm2-135m-l2-q8_0"
-
-
-def worker_pid(home: BoardHome) -> int:
-    """Wait for the stand-in of a worker, and return its number."""
-    path = home.folder / "worker.pid"
-    assert wait_until(lambda: path.exists() and bool(path.read_text().strip()))
-    return int(path.read_text())
 
 
 def later(do: Any, *, once: Any) -> threading.Thread:
@@ -70,14 +63,6 @@ def test_a_board_describes_itself_as_it_would_here(board: RemoteBoard, home: Boa
     assert 0.0 <= (board.competition().others_ratio or 0.0) <= 1.0
 
 
-@in_python_only
-def test_a_plan_is_run_by_a_worker_there(board: RemoteBoard) -> None:
-    plan = IndependentPlan(n_threads=1, working_set_bytes=10**5, budget_ms=20)
-    payload = board.run(plan, extra_environment={"OMP_NUM_THREADS": "1"})
-    assert set(payload) == {"rates", "contention"}
-    assert payload["rates"][0]["n_threads"] == 1
-
-
 def test_two_processes_take_turns_there(
     board: RemoteBoard, home: BoardHome, small_plan: LlamaPlan, engine_cache: Path
 ) -> None:
@@ -95,13 +80,12 @@ def test_two_processes_take_turns_there(
 
 
 def test_an_error_there_is_the_same_error_here(board: RemoteBoard, home: BoardHome) -> None:
-    """The class and the line of what a worker could not do arrive, and the agent serves on."""
     home.install("echo last words; kill -KILL $$")
     with pytest.raises(
         MeasurementError,
         match=r"^the worker for '(opencl_)?devices' was killed by SIGKILL: last words; if memory ran out",
     ):
-        board.run(PLAN)
+        board.run(ANY)
     with pytest.raises(Exception, match=r"/nowhere: is not a folder") as caught:
         board.find_engine(Path("/nowhere"))
     assert type(caught.value).__name__ == "EngineError"
@@ -113,7 +97,7 @@ def test_what_a_plan_sets_reaches_the_worker_unchanged(board: RemoteBoard, home:
     home.install('printf %s "$ODD" > $(dirname "$0")/odd; exit 1')
     odd = "a 'b' \"c\" $(id) `id`\n\\ é \t*"
     with pytest.raises(MeasurementError, match="wrote no record"):
-        board.run(PLAN, extra_environment={"ODD": odd})
+        board.run(ANY, extra_environment={"ODD": odd})
     assert (home.folder / "odd").read_text() == odd
 
 
@@ -137,28 +121,24 @@ def test_other_weights_of_the_same_name_are_refused(board: RemoteBoard, tmp_path
 
 
 def test_a_file_is_put_once_and_checked(board: RemoteBoard, home: BoardHome, tmp_path: Path) -> None:
-    """A file is there under its hash; a copy that was changed there is put again, a whole one is not."""
     synthetic = materialize(resolve(SMALL_MODEL, cache_dir=tmp_path), cache_dir=tmp_path)
     weights = resolve(str(synthetic), cache_dir=tmp_path)
     there = board.place_weights(weights)
     assert there.name == f"{file_digest(synthetic)}.gguf"
     assert file_digest(there) == there.stem
     put_ns = there.stat().st_mtime_ns
-    again = home.board()
     board.close()
-    again.place_weights(weights)
+    with closing(home.board()) as again:
+        again.place_weights(weights)
     assert there.stat().st_mtime_ns == put_ns
-    again.close()
     with there.open("r+b") as file:
         file.write(b"GGUX")
-    third = home.board()
-    third.place_weights(weights)
-    third.close()
+    with closing(home.board()) as third:
+        third.place_weights(weights)
     assert file_digest(there) == there.stem
 
 
 def test_the_board_is_held_while_it_is_open(board: RemoteBoard, home: BoardHome) -> None:
-    """Somebody else is refused with the name of who has it, until it is closed."""
     board.open()
     other = home.board(hello=home.hello(run_id="run-2"))
     with pytest.raises(LockedError, match=r"board: held by ada from desk \(a test\).* since .*--perf-wait"):
@@ -169,22 +149,40 @@ def test_the_board_is_held_while_it_is_open(board: RemoteBoard, home: BoardHome)
     assert lock_holder(home.locks) is None
 
 
+def test_somebody_who_has_the_board_is_waited_for(board: RemoteBoard, home: BoardHome) -> None:
+    """A desk that waits learns for whom, once, and has the board as soon as it is given back."""
+    board.open()
+    hello = home.hello(run_id="run-2")
+    second = home.board(hello=replace(hello, claim=replace(hello.claim, wait_s=30.0)))
+    thread = later(board.close, once=lambda: bool(home.told))
+    second.open()
+    thread.join()
+    (told,) = home.told
+    assert told.startswith("board: held by ada from desk (a test)")
+    assert told.endswith("; waiting for it, 30 s at most")
+    second.close()
+    assert lock_holder(home.locks) is None
+
+
+def test_a_lock_that_is_removed_is_a_problem(board: RemoteBoard, home: BoardHome) -> None:
+    """Somebody else may have had the board since."""
+    board.open()
+    (home.locks / LOCK_NAME).unlink()
+    assert "the device's lock was lost" in board.held().problems[0]
+
+
 def test_the_conditions_reach_the_board(home: BoardHome) -> None:
-    """Processors that the conditions name are those that the board has then; ones that it lacks are reported."""
     usable = sorted(os.sched_getaffinity(0))
     board = home.board(hello=home.hello(conditions=Conditions(processors=(usable[0],))))
     board.open()
     assert board.facts().usable_threads == 1
     board.close()
-    wrong = home.board(hello=home.hello(conditions=Conditions(processors=(4096,))))
     with pytest.raises(DeviceError, match="processors 4096 are not there"):
-        wrong.open()
-    wrong.close()
+        home.board(hello=home.hello(conditions=Conditions(processors=(4096,)))).open()
 
 
 @in_python_only
 def test_a_board_without_the_suite_says_what_to_do(home: BoardHome) -> None:
-    """A missing program, and a Python without the suite, are one line with the command that fixes it."""
     message = r"^board: perfsuite is not installed there \(local, .*\); run 'perfsuite devices setup board'$"
     for script in ("echo 'No module named perfsuite' >&2; exit 1", "exit 127"):
         home.python(script)
@@ -242,7 +240,6 @@ def test_garbage_on_the_link_is_told(home: BoardHome, script: str, message: str)
 
 
 def test_an_agent_that_is_silent_is_given_up(home: BoardHome) -> None:
-    """A link that neither ends nor says anything is lost after the limit."""
     board = home.board(replace(QUICK, silence_s=1.0, reconnect_s=0.0))
     board.open()
     home.end(signal.SIGSTOP)
@@ -254,7 +251,6 @@ def test_an_agent_that_is_silent_is_given_up(home: BoardHome) -> None:
 
 
 def test_a_link_that_comes_back_goes_on(board: RemoteBoard, home: BoardHome) -> None:
-    """Where the agent dies in the middle, the plan is run again by the next one, and the run says so."""
     home.install(HANGS)
     board.open()
     first = home.pid
@@ -265,18 +261,17 @@ def test_a_link_that_comes_back_goes_on(board: RemoteBoard, home: BoardHome) -> 
 
     thread = later(cut, once=lambda: (home.folder / "worker.pid").exists())
     with pytest.raises(MeasurementError, match="wrote no record: second"):
-        board.run(PLAN)
+        board.run(ANY)
     thread.join()
     assert home.pid != first
     notes = board.held().notes
     assert any("the link was lost and came back after" in note for note in notes)
     assert any("trying to reach it again" in text for text in home.told)
     assert any("ended the worker" in note for note in notes)
-    assert is_gone(worker_pid(home))
+    assert is_gone(home.worker_pid)
 
 
 def test_a_link_that_stays_away_is_an_error_from_then_on(home: BoardHome) -> None:
-    """After the limit nothing is tried any more; the line says why the link was lost, and what is so still."""
     home.install(HANGS)
     board = home.board(replace(QUICK, reconnect_s=0.5))
     board.open()
@@ -287,36 +282,28 @@ def test_a_link_that_stays_away_is_an_error_from_then_on(home: BoardHome) -> Non
 
     thread = later(cut, once=lambda: (home.folder / "worker.pid").exists())
     with pytest.raises(LinkError, match=r"ended from outside.*still: .*No route to host"):
-        board.run(PLAN)
+        board.run(ANY)
     thread.join()
     since = time.monotonic()
     with pytest.raises(LinkError, match="ended from outside"):
         board.covariates()
     assert time.monotonic() - since < 0.2
     board.close()
-    os.kill(worker_pid(home), signal.SIGKILL)
+    os.kill(home.worker_pid, signal.SIGKILL)
 
 
-def opened(home: BoardHome) -> RemoteBoard:
-    """Return a board that is open; whoever asks for it closes it."""
-    board = home.board()
+def exchange(board: RemoteBoard, home: BoardHome) -> None:
+    """Let the link of a board be lost, and another one be refused in its place."""
     board.open()
-    return board
-
-
-def exchanged(home: BoardHome) -> RemoteBoard:
-    """Return a board whose link was lost, and in whose place another one was refused."""
-    board = opened(home)
     board._facts = replace(board.facts(), identity="0" * 16)
     home.end()
     with pytest.raises(LinkError, match="another board answers than before"):
         board.covariates()
-    return board
 
 
-def test_another_board_in_its_place_is_refused(home: BoardHome) -> None:
+def test_another_board_in_its_place_is_refused(board: RemoteBoard, home: BoardHome) -> None:
     """A link that comes back to another machine does not go on with its figures."""
-    board = exchanged(home)
+    exchange(board, home)
     assert board.held() == Held()  # nobody asks the other one for it
     with pytest.raises(LinkError, match="another board answers than before"):
         board.covariates()
@@ -326,10 +313,9 @@ def test_another_board_in_its_place_is_refused(home: BoardHome) -> None:
 
 
 def test_what_an_unknown_board_says_last_is_nothing_of_this_run(
-    home: BoardHome, monkeypatch: pytest.MonkeyPatch
+    board: RemoteBoard, home: BoardHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its notes and problems are those of another machine."""
-    board = exchanged(home)
+    exchange(board, home)
     end = AgentLink.end
 
     def with_last_words(link: AgentLink, *, limit_s: float) -> Held:
@@ -341,13 +327,15 @@ def test_what_an_unknown_board_says_last_is_nothing_of_this_run(
     assert board.held() == Held()
 
 
-def test_an_interrupt_before_a_board_is_known_ends_the_link(home: BoardHome, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupt_before_a_board_is_known_ends_the_link(
+    board: RemoteBoard, home: BoardHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A link that came back is not used before it is known whose it is."""
-    board = opened(home)
+    board.open()
     facts = board.facts()
     home.end()
     with monkeypatch.context() as patch:
-        patch.setattr(BoardFacts, "from_plain", interrupted)
+        patch.setattr(BoardFacts, "from_plain", Mock(side_effect=KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             board.covariates()
     assert board.held() == Held()
@@ -358,15 +346,13 @@ def test_an_interrupt_before_a_board_is_known_ends_the_link(home: BoardHome, mon
     assert lock_holder(home.locks) is None
 
 
-def interrupted(*_: object) -> BoardFacts:
-    raise KeyboardInterrupt
-
-
 @in_python_only
 @pytest.mark.parametrize("error", ["EngineError", "DeviceError"])
-def test_a_board_that_cannot_say_what_it_is_any_more_is_not_asked_again(home: BoardHome, error: str) -> None:
+def test_a_board_that_cannot_say_what_it_is_any_more_is_not_asked_again(
+    board: RemoteBoard, home: BoardHome, error: str
+) -> None:
     """After its start its llama.cpp, or what names it, may be gone: nobody knows whether it is the one of before."""
-    board = opened(home)
+    board.open()
     home.install(
         changed="import perfsuite.measure.board.local_board as boards, perfsuite.errors as errors; "
         f"boards.LocalBoard.facts = lambda _: (_ for _ in ()).throw(errors.{error}('there is none'))"
@@ -393,15 +379,14 @@ def test_the_predecessor_on_a_lost_link_is_ended(home: BoardHome) -> None:
     first.close()
 
 
-def test_an_interrupt_at_the_desk_ends_the_worker_there(home: BoardHome) -> None:
-    """After Ctrl-C closing the board kills the worker in progress, and gives the lock back."""
+def test_an_interrupt_at_the_desk_ends_the_worker_there(board: RemoteBoard, home: BoardHome) -> None:
     home.install(HANGS)
-    board = opened(home)
+    board.open()
     thread = later(lambda: os.kill(os.getpid(), signal.SIGINT), once=lambda: (home.folder / "worker.pid").exists())
     with pytest.raises(KeyboardInterrupt):
-        board.run(PLAN)
+        board.run(ANY)
     thread.join()
-    worker, agent = worker_pid(home), home.pid
+    worker, agent = home.worker_pid, home.pid
     assert not is_gone(worker)
     board.close()
     assert is_gone(worker)
@@ -409,9 +394,9 @@ def test_an_interrupt_at_the_desk_ends_the_worker_there(home: BoardHome) -> None
     assert lock_holder(home.locks) is None
 
 
-def test_closing_leaves_nothing_open(home: BoardHome) -> None:
+def test_closing_leaves_nothing_open(board: RemoteBoard, home: BoardHome) -> None:
     n_threads, n_descriptors = threading.active_count(), len(os.listdir("/proc/self/fd"))
-    board = opened(home)
+    board.open()
     pid = home.pid
     board.close()
     board.close()
@@ -420,16 +405,14 @@ def test_closing_leaves_nothing_open(home: BoardHome) -> None:
 
 
 def test_what_an_agent_prints_does_not_come_between_messages(board: RemoteBoard, home: BoardHome) -> None:
-    """A worker's output, however much it is, never reaches the link."""
     home.install("yes | head -c 300000; yes | head -c 300000 >&2; exit 1")
     with pytest.raises(MeasurementError, match="wrote no record: y"):
-        board.run(PLAN)
+        board.run(ANY)
     assert board.covariates()
 
 
 @in_python_only
 def test_a_full_disk_there_is_one_line(board: RemoteBoard, home: BoardHome, tmp_path: Path) -> None:
-    """What the system refuses on the board is reported in its own words, and is no traceback."""
     home.install(before="ulimit -f 1000")
     with pytest.raises(PerfsuiteError, match="File too large") as caught:
         board.place_weights(resolve(SMALL_MODEL, cache_dir=tmp_path))
@@ -438,12 +421,14 @@ def test_a_full_disk_there_is_one_line(board: RemoteBoard, home: BoardHome, tmp_
 
 
 @in_python_only
-def test_a_record_that_is_too_long_for_the_link_is_one_line(home: BoardHome, small_plan: LlamaPlan) -> None:
-    """The plan fails with the size, the limit and what to do; the same agent serves on, and nothing else is lost."""
+def test_a_record_that_is_too_long_for_the_link_is_one_line(
+    board: RemoteBoard, home: BoardHome, small_plan: LlamaPlan
+) -> None:
     home.install(changed="from perfsuite.measure.board import frames; frames.FRAME_LIMIT_BYTES = 4000")
-    board = opened(home)
+    board.open()
     pid = home.pid
-    with pytest.raises(MeasurementError, match=r"^\d{4,} bytes are too much for the link, which takes 4000 at once; "):
+    told = r"^\d{4,} bytes are too much for the link, which takes 4000 at once; record less "
+    with pytest.raises(MeasurementError, match=told):
         board.run(small_plan)
     assert board.covariates()
     assert home.pid == pid
@@ -501,7 +486,6 @@ def test_a_flood_of_messages_is_given_up(home: BoardHome) -> None:
     ],
 )
 def test_facts_that_are_none_are_told(home: BoardHome, answer: dict[str, object], message: str) -> None:
-    """An agent that answers something else, or nothing, is one line, which names the question."""
     plays(home, WELCOME, {"kind": "answer", "id": 2, **answer})
     board = home.board(replace(AT_ONCE, silence_s=1.0))
     with pytest.raises(LinkError, match=message):
@@ -525,17 +509,15 @@ def test_facts_that_are_none_are_told(home: BoardHome, answer: dict[str, object]
 def test_what_is_said_instead_of_a_welcome_is_told(
     home: BoardHome, first: dict[str, object], error: type[Exception], message: str
 ) -> None:
-    """An error that is none; a refusal by the same version says what is wrong, and what to do."""
     plays(home, first)
     with pytest.raises(error, match=message) as told:
         home.board(AT_ONCE).open()
     assert error is MeasurementError or str(told.value).endswith("run 'perfsuite devices setup board'")
 
 
-def test_what_the_first_agent_said_outlives_its_link(home: BoardHome) -> None:
+def test_what_the_first_agent_said_outlives_its_link(board: RemoteBoard, home: BoardHome) -> None:
     """A problem that was known before the link was lost still spoils what was measured."""
-    home.install()
-    board = opened(home)
+    board.open()
     board._held[0] = Held(notes=("policy0: is 'powersave'",), problems=("too hot",))
     home.end()
     board.covariates()
@@ -549,30 +531,23 @@ def test_what_the_first_agent_said_outlives_its_link(home: BoardHome) -> None:
 
 @in_python_only
 def test_what_having_the_board_came_to_is_known_from_the_start(
-    home: BoardHome, monkeypatch: pytest.MonkeyPatch
+    board: RemoteBoard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is asked for when the board is opened, so that a link that is lost later does not take it along."""
-    asked = []
-    ask = AgentLink.ask
-
-    def spied(self: Any, kind: str, *arguments: Any, **named: Any) -> Any:
-        asked.append(kind)
-        return ask(self, kind, *arguments, **named)
-
-    monkeypatch.setattr(AgentLink, "ask", spied)
-    board = opened(home)
-    assert asked == ["hello", "facts", "held"]
-    board.close()
+    ask = create_autospec(AgentLink.ask, side_effect=AgentLink.ask)
+    monkeypatch.setattr(AgentLink, "ask", ask)
+    board.open()
+    assert [call.args[1] for call in ask.call_args_list] == ["hello", "facts", "held"]
 
 
-def test_an_interrupt_within_a_message_still_ends_the_agent(home: BoardHome) -> None:
+def test_an_interrupt_within_a_message_still_ends_the_agent(board: RemoteBoard, home: BoardHome) -> None:
     """After Ctrl-C in the middle of a request the end of its input is the agent's goodbye, and it restores."""
-    board = opened(home)
+    board.open()
     os.kill(home.pid, signal.SIGSTOP)
     timer = threading.Timer(0.5, lambda: (os.kill(os.getpid(), signal.SIGINT), os.kill(home.pid, signal.SIGCONT)))
     timer.start()
     with pytest.raises(KeyboardInterrupt):
-        board.run(PLAN, extra_environment={"LONG": "x" * 300_000})
+        board.run(ANY, extra_environment={"LONG": "x" * 300_000})
     timer.join()
     since = time.monotonic()
     board.close()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -38,7 +38,6 @@ def opened(board: RemoteBoard, limit_s: float = 60.0) -> Iterator[ShapeMeter]:
 
 
 def test_a_board_measures_shapes(home: BoardHome, board: RemoteBoard, engine_cache: Path) -> None:
-    """What is computed there is right to the last input and output, pairs take turns, and rounds have all cases."""
     home.bring_libraries(engine_cache)
     with opened(board) as meter:
         assert meter.description.device == "ggml CPU, 1 threads"
@@ -56,10 +55,9 @@ def test_a_board_measures_shapes(home: BoardHome, board: RemoteBoard, engine_cac
 
 
 @pytest.fixture
-def bare(tmp_path: Path, program: Path) -> BoardHome:
-    found = BoardHome(folder=tmp_path / "home", program=program)
-    found.folder.mkdir()
-    return found
+def bundled_board(bundled: BoardHome) -> Iterator[RemoteBoard]:
+    with closing(bundled.board()) as board:
+        yield board
 
 
 @pytest.mark.parametrize(
@@ -74,38 +72,29 @@ def bare(tmp_path: Path, program: Path) -> BoardHome:
         (f"read line; echo '{READY_MARK} crashed 0 hung'", "the measuring process hung for 60 s"),
     ],
 )
-def test_a_crash_there_is_the_fault_of_its_shape(bare: BoardHome, script: str, how: str) -> None:
-    """The case is named with the worker's last words, nothing is left of it, and the next request has another."""
-    bare.install(f"echo $$ >> {bare.folder}/pids; {READY}; {script}")
-    with bare_board(bare) as board, opened(board) as meter:
+def test_a_crash_there_is_the_fault_of_its_shape(
+    bundled: BoardHome, bundled_board: RemoteBoard, script: str, how: str
+) -> None:
+    bundled.install(f"echo $$ >> {bundled.folder}/pids; {READY}; {script}")
+    with opened(bundled_board) as meter:
         for n_started in (1, 2):
             with pytest.raises(ShapeCrashError, match=f"^{GEMV.case_id}: .*{how}"):
                 meter.problem(GEMV)
-            pids = [int(each) for each in (bare.folder / "pids").read_text().split()]
+            pids = [int(each) for each in (bundled.folder / "pids").read_text().split()]
             assert len(pids) == n_started
             assert wait_until(lambda: all(map(is_gone, pids)))  # noqa: B023 - called here
 
 
-@contextmanager
-def bare_board(home: BoardHome) -> Iterator[RemoteBoard]:
-    board = home.board()
-    try:
-        yield board
-    finally:
-        board.close()
-
-
-def test_the_shape_of_a_round_that_crashed_is_named(bare: BoardHome) -> None:
+def test_the_shape_of_a_round_that_crashed_is_named(bundled: BoardHome, bundled_board: RemoteBoard) -> None:
     """The worker says at which step it died; what it was asked for is known here."""
     answers = "".join(f"read line; echo '{READY_MARK} done {each}'\n" for each in ("", "1"))
     one = f"{answers} read part; read set; echo '{READY_MARK} done'; read part; read set; echo '{READY_MARK} done'\n"
     launches = f"read line; echo '{READY_MARK} done 1000'\n"
-    bare.install(f"{READY}\n{one}{launches}{one}{launches}read line; echo '{READY_MARK} crashed 1 signal 11'")
-    first, second = GEMV, PADDED
-    with bare_board(bare) as board, opened(board) as meter:
+    bundled.install(f"{READY}\n{one}{launches}{one}{launches}read line; echo '{READY_MARK} crashed 1 signal 11'")
+    with opened(bundled_board) as meter:
         with pytest.raises(ShapeCrashError) as caught:
-            meter.pairs(first, second, 2)
-        assert caught.value.case_id == second.case_id
+            meter.pairs(GEMV, PADDED, 2)
+        assert caught.value.case_id == PADDED.case_id
 
 
 @pytest.mark.parametrize(
@@ -119,25 +108,25 @@ def test_the_shape_of_a_round_that_crashed_is_named(bare: BoardHome) -> None:
     ],
 )
 def test_a_worker_there_that_cannot_start_says_why(
-    bare: BoardHome, script: str, message: str, monkeypatch: pytest.MonkeyPatch
+    bundled: BoardHome, bundled_board: RemoteBoard, script: str, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whatever happens before the first case is no crash at a case; the board serves on."""
     monkeypatch.setattr("perfsuite.measure.shapes.ggml_session._BEYOND_WORKER_S", 0.0)
-    bare.install(script)
+    bundled.install(script)
     limit_s = 0.2 if "ready" in message else 60.0
-    with bare_board(bare) as board, opened(board, limit_s) as meter:
+    with opened(bundled_board, limit_s) as meter:
         with pytest.raises(MeasurementError, match=message) as caught:
             meter.problem(GEMV)
         assert not isinstance(caught.value, ShapeCrashError)
-        assert board.covariates()
+        assert bundled_board.covariates()
 
 
-def test_the_end_of_a_board_ends_its_shapes(bare: BoardHome) -> None:
+def test_the_end_of_a_board_ends_its_shapes(bundled: BoardHome, bundled_board: RemoteBoard) -> None:
     """A desk that leaves takes along what it has started, whatever that does."""
-    bare.install(f"echo $$ > {bare.folder}/pid; {READY}; exec sleep 600")
-    with bare_board(bare) as board:
-        board.open()
-        plan = ShapesPlan(subject=Subject.GGML_CPU.value, n_threads=1, log_dir="", library_dir="/engine")
-        session = board.start_shapes(ShapeSetup(plan=plan, environment={}), limit_s=60.0)
-        assert session.description.n_compute_units == 1
-    assert wait_until(lambda: is_gone(int((bare.folder / "pid").read_text())))
+    bundled.install(f"echo $$ > {bundled.folder}/pid; {READY}; exec sleep 600")
+    bundled_board.open()
+    plan = ShapesPlan(subject=Subject.GGML_CPU.value, n_threads=1, log_dir="", library_dir="/engine")
+    session = bundled_board.start_shapes(ShapeSetup(plan=plan, environment={}), limit_s=60.0)
+    assert session.description.n_compute_units == 1
+    bundled_board.close()
+    assert wait_until(lambda: is_gone(int((bundled.folder / "pid").read_text())))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,13 +12,10 @@ from perfsuite.measure.board import answering, run_folder
 from perfsuite.measure.board.local_board import LocalBoard
 from perfsuite.measure.board.protocol import Board
 from perfsuite.measure.board.run_folder import RUN_FOLDER, file_within, left_files, placed_in
-from perfsuite.measure.plan import EbpfPlan, IndependentPlan, LlamaPlan, TurnsPlan
+from perfsuite.measure.plan import EbpfPlan, IndependentPlan, TurnsPlan
 
-from .conftest import BoardHome
+from .conftest import LLAMA
 
-LLAMA = LlamaPlan(
-    gguf_path="x.gguf", library_dir="/lib", engine_build_id="1", cache_dir="/c", n_threads=2, n_prompt=8, n_gen=2
-)
 PLAN = IndependentPlan(n_threads=1, working_set_bytes=10**5, budget_ms=20)
 
 #: Before NumPy is loaded: leaves a file of as many bytes as a variable says, and one in a folder below.
@@ -32,28 +29,9 @@ left = pathlib.Path(os.environ["LEFT_IN"])
 """
 
 
-@pytest.fixture
-def home(tmp_path: Path) -> BoardHome:
-    """Return a board's folder with the suite in Python in it."""
-    found = BoardHome(folder=tmp_path / "home with 'quotes'")
-    found.folder.mkdir()
-    found.install()
-    return found
-
-
-@pytest.fixture(params=["local", "linked"])
-def board(request: pytest.FixtureRequest, home: BoardHome, tmp_path: Path) -> Iterator[Board]:
-    """Give this machine, or the same one at the end of a link."""
-    found: Board = LocalBoard(cache_dir=tmp_path / "cache") if request.param == "local" else home.board()
-    found.open()
-    yield found
-    found.close()
-
-
 def test_a_plan_names_the_folder_before_it_is_there() -> None:
-    """Wherever a plan or an environment names it, at any depth, the folder's own path stands then."""
     ebpf = EbpfPlan(helper="/h", log_path=str(RUN_FOLDER / "log"), levels=1)
-    plan = TurnsPlan(llama=LlamaPlan(**{**_fields(LLAMA), "live_socket": str(RUN_FOLDER / "s"), "ebpf": ebpf}))
+    plan = TurnsPlan(llama=replace(LLAMA, gguf_path="x.gguf", live_socket=str(RUN_FOLDER / "s"), ebpf=ebpf))
     placed = placed_in(Path("/run"), plan)
     assert (placed.llama.live_socket, placed.llama.gguf_path) == ("/run/s", "x.gguf")
     assert placed.llama.ebpf is not None
@@ -63,22 +41,22 @@ def test_a_plan_names_the_folder_before_it_is_there() -> None:
 
 
 @pytest.mark.parametrize("n_bytes", [0, 1, answering.PIECE_BYTES, 2 * answering.PIECE_BYTES + 1])
-def test_what_a_run_leaves_comes_back(board: Board, tmp_path: Path, n_bytes: int) -> None:
+def test_what_a_run_leaves_comes_back(either_board: Board, tmp_path: Path, n_bytes: int) -> None:
     """Files of any size, of folders as well, lie where they are wanted; links do not."""
     (tmp_path / "sitecustomize.py").write_text(_LEAVES)
     environment = {"PYTHONPATH": f"{tmp_path}:{Path.cwd()}", "LEFT_IN": str(RUN_FOLDER), "LARGE_BYTES": str(n_bytes)}
-    payload = board.run(PLAN, extra_environment=environment, files=tmp_path / "files")
+    payload = either_board.run(PLAN, extra_environment=environment, files=tmp_path / "files")
     assert set(payload) == {"rates", "contention"}
     assert (tmp_path / "files" / "below" / "small").read_bytes() == b"small"
     assert (tmp_path / "files" / "large").stat().st_size == n_bytes
 
 
-def test_a_folder_that_nobody_wants_is_gone(board: Board, tmp_path: Path) -> None:
+def test_a_folder_that_nobody_wants_is_gone(either_board: Board, tmp_path: Path) -> None:
     (tmp_path / "sitecustomize.py").write_text(
         _LEAVES + f"pathlib.Path({str(tmp_path / 'told')!r}).write_text(str(left))"
     )
     environment = {"PYTHONPATH": f"{tmp_path}:{Path.cwd()}", "LEFT_IN": str(RUN_FOLDER), "LARGE_BYTES": "1"}
-    board.run(PLAN, extra_environment=environment)
+    either_board.run(PLAN, extra_environment=environment)
     assert not Path((tmp_path / "told").read_text()).exists()
 
 
@@ -101,9 +79,3 @@ def test_a_folder_that_cannot_be_made_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(MeasurementError, match=r"file/files: cannot be made \(Not a directory\)"):
         LocalBoard(cache_dir=tmp_path).run(PLAN, files=tmp_path / "file" / "files")
-
-
-def _fields(plan: LlamaPlan) -> dict[str, object]:
-    from dataclasses import fields
-
-    return {each.name: getattr(plan, each.name) for each in fields(plan)}

@@ -6,12 +6,14 @@ import platform
 import re
 import shutil
 import subprocess
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
+from perfsuite.cli.kept_folders import user_cache
 from perfsuite.errors import DeviceError, NativeBuildError, PerfsuiteError
 from perfsuite.measure.bundle import engine_build, native_build
 from perfsuite.measure.bundle.compilers import (
@@ -96,15 +98,16 @@ def test_a_bundle_is_whole(bundle: Bundle) -> None:
     assert manifest.engine.build_id == engine_build_id(libraries)
     needs = [read_needs(bundle.folder / each.path).least_glibc for each in manifest.files]
     assert manifest.least_glibc == ".".join(map(str, max(each for each in needs if each is not None)))
+    assert manifest.suite_version in version_of(bundle.folder)
 
 
-def test_its_worker_runs(bundle: Bundle) -> None:
-    told = subprocess.run([bundle.folder / WORKER, "--version"], capture_output=True, text=True, check=True, timeout=20)
-    assert bundle.manifest.suite_version in told.stdout
+def version_of(folder: Path) -> str:
+    """Return what the worker of a bundle says of itself."""
+    told = subprocess.run([folder / WORKER, "--version"], capture_output=True, text=True, check=True, timeout=20)
+    return told.stdout
 
 
 def test_a_second_call_makes_nothing(bundle: Bundle, checkout: Path, cache_dir: Path) -> None:
-    """What is made of the same comes from the cache, without a step."""
     steps: list[str] = []
     again = make_bundle(order_of(checkout), cache_dir, lambda what, *_: steps.append(what))
     assert (again, steps) == (bundle, [])
@@ -136,7 +139,6 @@ def test_ccache_makes_no_other_bundle(
 
 
 def test_a_copy_is_whole_and_takes_no_other_folder(bundle: Bundle, tmp_path: Path) -> None:
-    """A bundle is replaced by another; a folder with anything else in it is refused, and stays."""
     copy_bundle(bundle, tmp_path / "out")
     copy_bundle(bundle, tmp_path / "out")
     assert check_bundle(tmp_path / "out") == bundle.manifest
@@ -171,17 +173,26 @@ def test_a_checkout_that_does_not_build_is_one_line(tmp_path: Path, text: str, s
     assert [each for each in (tmp_path / "cache" / "bundles").iterdir() if each.is_dir()] == []
 
 
-def test_what_is_no_checkout_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(PerfsuiteError, match=r"is not a checkout of llama\.cpp \(no CMakeLists\.txt\)"):
-        find_llama(str(tmp_path), tmp_path, tell)
+X86, MUSL = find_target("x86_64-linux-gnu"), find_target("aarch64-linux-musl")
+OTHER = next(each for each in TARGETS.values() if platform.machine() not in each.machines and each.has_glibc)
 
 
-def test_a_compiler_that_is_missing_is_named_with_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Debian's package of the cross compiler is reported."""
+@pytest.mark.parametrize(
+    ("find", "told"),
+    [
+        (lambda: find_llama("/proc", Path("/proc"), tell), r"is not a checkout of llama\.cpp \(no CMakeLists\.txt\)"),
+        (lambda: find_target("sparc"), "is not a target of a bundle; expected one of x86_64-linux-gnu"),
+        (lambda: X86.processor("z80"), "expected one of x86-64-v2, x86-64-v3, x86-64-v4"),
+        (lambda: target_of("riscv64", has_glibc=True), "no bundle can be made for riscv64 with glibc"),
+        (lambda: find_toolchain("gcc", MUSL, MUSL.processor(None)), "use --compiler=zig"),
+        (lambda: find_toolchain("gcc", OTHER, OTHER.processors[0]), re.escape(f"install Debian's {OTHER.package}")),
+    ],
+)
+def test_what_there_is_not_is_refused(find: Callable[[], object], told: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A name comes with those that there are, a compiler with Debian's package of it."""
     monkeypatch.setenv("PATH", "/nowhere")
-    target = next(each for each in TARGETS.values() if platform.machine() not in each.machines and each.has_glibc)
-    with pytest.raises(NativeBuildError, match=re.escape(f"install Debian's {target.package}")):
-        find_toolchain("gcc", target, target.processors[0])
+    with pytest.raises(PerfsuiteError, match=told):
+        find()
 
 
 @pytest.mark.parametrize(
@@ -202,16 +213,15 @@ def test_the_best_that_all_processors_have_is_chosen(target: str, features: str,
 
 
 def test_zig_is_installed_by_pip(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    musl = find_target("aarch64-linux-musl")
     monkeypatch.setattr("perfsuite.extras.find_spec", lambda name: None)
     with pytest.raises(NativeBuildError, match=r"run: pip install 'perfsuite\[zig\]'"):
-        find_toolchain("zig", musl, musl.processor(None))
+        find_toolchain("zig", MUSL, MUSL.processor(None))
     zig = tmp_path / "zig"
     zig.write_text("#!/bin/sh\necho 0.17.1\n")
     zig.chmod(0o755)
     monkeypatch.setattr("perfsuite.extras.find_spec", lambda name: name)
     monkeypatch.setattr("importlib.util.find_spec", lambda name: SimpleNamespace(origin=str(tmp_path / "__init__.py")))
-    toolchain = find_toolchain("zig", musl, musl.processor(None))
+    toolchain = find_toolchain("zig", MUSL, MUSL.processor(None))
     assert toolchain.program_links == ("-dynamic",)
     assert toolchain.version == "zig 0.17.1, aarch64-linux-musl"
     glibc = find_target("aarch64-linux-gnu")
@@ -230,14 +240,9 @@ def test_zig_is_installed_by_pip(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 def test_zig_has_names_of_its_own_for_processors_of_arm(tmp_path: Path, name: str, zigs: str) -> None:
     """llama.cpp's build asks by GCC's names; the program that CMake calls hands zig its own, and all else as it is."""
     assert zig_cpu(name) == zigs
+    march = (f"-march={name}", f"-mcpu={zigs}")
     shown = Toolchain(
-        cc=("printf", "%s|"),
-        cxx=("false",),
-        version="",
-        links=(),
-        carried=(),
-        has_openmp=False,
-        march=(f"-march={name}", f"-mcpu={zigs}"),
+        cc=("printf", "%s|"), cxx=("false",), version="", links=(), carried=(), has_openmp=False, march=march
     )
     (tmp_path / "cc").write_text(wrapper_texts(shown)["cc"])
     words = ["-c", f"-march={name}", "a b.c"]
@@ -273,8 +278,7 @@ def test_a_bundle_with_a_c_library_of_its_own_starts_by_it(bundle: Bundle, tmp_p
         source_root("src/starter/starter.c") / "src/starter/starter.c", copied / WORKER, toolchain, tmp_path / "log"
     )
     assert read_needs(copied / WORKER).libraries == ()
-    told = subprocess.run([copied / WORKER, "--version"], capture_output=True, text=True, check=True, timeout=20)
-    assert bundle.manifest.suite_version in told.stdout
+    assert bundle.manifest.suite_version in version_of(copied)
     (tmp_path / "plan").write_bytes(dump_plan(ProbePlan(cache_dir=str(tmp_path), n_threads=1, budget_ms=1)))
     words = [copied / WORKER, "run", tmp_path / "plan", tmp_path / "record"]
     subprocess.run(words, capture_output=True, check=True, timeout=60)
@@ -290,8 +294,6 @@ def test_a_bundle_for_musl_runs_where_there_is_no_c_library(tmp_path: Path) -> N
 
     It is the bundle whose work is counted, and kept in the user's cache: zig first compiles its own libraries.
     """
-    from perfsuite.cli.kept_folders import user_cache
-
     target = find_target(f"{platform.machine()}-linux-musl")
     order = BundleOrder(target=target, processor=target.processor(None), compiler="zig")
     try:
@@ -313,18 +315,6 @@ def test_a_bundle_for_musl_runs_where_there_is_no_c_library(tmp_path: Path) -> N
     assert load_record((root / "record").read_bytes(), "probes")["ceilings"]
 
 
-def test_an_unknown_name_is_told_with_those_that_there_are() -> None:
-    with pytest.raises(NativeBuildError, match="is not a target of a bundle; expected one of x86_64-linux-gnu"):
-        find_target("sparc")
-    with pytest.raises(NativeBuildError, match="expected one of x86-64-v2, x86-64-v3, x86-64-v4"):
-        find_target("x86_64-linux-gnu").processor("z80")
-    with pytest.raises(NativeBuildError, match="no bundle can be made for riscv64 with glibc"):
-        target_of("riscv64", has_glibc=True)
-    musl = find_target("aarch64-linux-musl")
-    with pytest.raises(NativeBuildError, match="use --compiler=zig"):
-        find_toolchain("gcc", musl, musl.processor(None))
-
-
 def test_a_device_with_an_older_or_another_library_gets_zigs() -> None:
     """glibc 2.17 is older than any that compiles here; musl is another one."""
     assert suitable_compiler(has_musl=True, glibc=None) == "zig"
@@ -335,8 +325,6 @@ def test_a_device_with_an_older_or_another_library_gets_zigs() -> None:
 @pytest.mark.long
 def test_the_required_llama_is_compiled_for_arm() -> None:
     """The bundle of the required release for 64-bit Arm has at most 40 MB, and is kept in the user's cache."""
-    from perfsuite.cli.kept_folders import user_cache
-
     if shutil.which("aarch64-linux-gnu-g++") is None:
         pytest.skip("no aarch64-linux-gnu-g++; install Debian's g++-aarch64-linux-gnu")
     target = find_target("aarch64-linux-gnu")

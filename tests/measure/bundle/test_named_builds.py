@@ -8,6 +8,7 @@ import zipfile
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -24,6 +25,11 @@ from perfsuite.measure.engine_store import open_store
 TARGET = target_of("x86_64", has_glibc=True)
 TOOLCHAIN = Toolchain(cc=("cc",), cxx=("c++",), version="1", links=(), carried=(), has_openmp=False)
 
+#: Words that are neither folder nor revision.
+_NOTHING = ("no-such-branch", "--upload-pack=x", "/no/such/folder")
+
+Make = Callable[..., Builder]
+
 #: Of a checkout, as far as anybody looks.
 _FILES = ("CMakeLists.txt", "include/llama.h", "ggml/include/ggml.h", "ggml/CMakeLists.txt", "src/CMakeLists.txt")
 
@@ -36,21 +42,17 @@ def checkout(tmp_path: Path) -> Path:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text("old\n")
     git(folder, "init", "-q")
-    commit(folder, "one")
-    git(folder, "tag", "old")
-    (folder / "src/CMakeLists.txt").write_text("new\n")
-    commit(folder, "two")
+    for content in ("old", "new"):
+        (folder / "src/CMakeLists.txt").write_text(f"{content}\n")
+        git(folder, "add", "-A")
+        git(folder, "commit", "-q", "-m", content)
+    git(folder, "tag", "old", "HEAD~")
     return folder
 
 
-def git(folder: Path, *words: str) -> None:
+def git(folder: Path, *words: str) -> str:
     who = ("-c", "user.name=ada", "-c", "user.email=ada@desk")
-    subprocess.run(["git", *who, *words], cwd=folder, check=True, capture_output=True)
-
-
-def commit(folder: Path, message: str) -> None:
-    git(folder, "add", "-A")
-    git(folder, "commit", "-q", "-m", message)
+    return subprocess.run(["git", *who, *words], cwd=folder, check=True, capture_output=True, text=True).stdout
 
 
 @pytest.fixture
@@ -67,42 +69,32 @@ def compiled(monkeypatch: pytest.MonkeyPatch, engine: Engine) -> list[LlamaSourc
 
 
 @pytest.fixture
-def builder(tmp_path: Path, checkout: Path) -> Callable[..., Builder]:
+def builder(tmp_path: Path, checkout: Path) -> Make:
     return lambda **more: Builder(cache_dir=tmp_path / "cache", tell=lambda *_: None, source=checkout, **more)
 
 
-def test_what_was_built_is_taken(builder: Callable[..., Builder], compiled: list[LlamaSource], engine: Engine) -> None:
+def test_what_was_built_is_taken(builder: Make, compiled: list[LlamaSource], engine: Engine) -> None:
     assert builder().engine(str(engine.library_dir)) == find_engine(engine.library_dir)
     assert compiled == []
 
 
-def test_a_checkout_that_was_not_built_is_compiled(
-    builder: Callable[..., Builder], compiled: list[LlamaSource], checkout: Path
-) -> None:
-    """Its files as they are, committed or not."""
+def test_a_checkout_that_was_not_built_is_compiled(builder: Make, compiled: list[LlamaSource], checkout: Path) -> None:
     builder().engine(str(checkout))
     assert [each.folder for each in compiled] == [checkout]
 
 
 def test_a_release_is_compiled(
-    builder: Callable[..., Builder], compiled: list[LlamaSource], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    builder: Make, compiled: list[LlamaSource], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    asked: list[str] = []
-
-    def find(named: str, *_: object) -> LlamaSource:
-        asked.append(named)
-        return LlamaSource(folder=tmp_path, name=named, digest="0")
-
+    find = Mock(return_value=LlamaSource(folder=tmp_path, name="0.3.31", digest="0"))
     monkeypatch.setattr(named_builds, "find_llama", find)
     for named in ("0.3.31", "llama-cpp-python==0.3.31"):
         builder().engine(named)
-    assert asked == ["0.3.31"] * 2
+    assert [call.args[0] for call in find.call_args_list] == ["0.3.31"] * 2
+    assert compiled == [find.return_value] * 2
 
 
-def test_a_revision_is_compiled_from_a_copy(
-    builder: Callable[..., Builder], compiled: list[LlamaSource], checkout: Path
-) -> None:
-    """The checkout stays as it is, and a second call copies nothing."""
+def test_a_revision_is_compiled_from_a_copy(builder: Make, compiled: list[LlamaSource], checkout: Path) -> None:
     (checkout / "src/CMakeLists.txt").write_text("not committed\n")
     for named in ("old", "HEAD", "HEAD"):
         builder().engine(named)
@@ -113,7 +105,7 @@ def test_a_revision_is_compiled_from_a_copy(
 
 
 def test_a_revision_is_built_by_the_users_own_command(
-    builder: Callable[..., Builder], compiled: list[LlamaSource], engine: Engine
+    builder: Make, compiled: list[LlamaSource], engine: Engine
 ) -> None:
     """It runs in the copy, and its libraries are taken from there; what fails is built again."""
     build = f"mkdir build && ln -s '{engine.library_dir}' build/bin"
@@ -126,7 +118,7 @@ def test_a_revision_is_built_by_the_users_own_command(
 
 
 def test_a_kept_build_is_of_all_that_made_it(
-    builder: Callable[..., Builder], engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    builder: Make, engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Another compiler, its words, or another library of the system: it is built again; else it says of when."""
     compiler = tmp_path / "bin/cc"
@@ -156,7 +148,6 @@ def test_a_kept_build_is_of_all_that_made_it(
 
 
 def test_the_suites_own_build_is_of_all_that_made_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The compiler's content and the environment are in its key."""
     source = LlamaSource(folder=tmp_path, name="x", digest="0")
     order = EngineOrder(source=source, target=TARGET, processor=TARGET.processor(None), toolchain=TOOLCHAIN)
     keys = [order.key, replace(order, toolchain=replace(TOOLCHAIN, digest="1")).key]
@@ -164,14 +155,20 @@ def test_the_suites_own_build_is_of_all_that_made_it(monkeypatch: pytest.MonkeyP
     assert len({*keys, order.key}) == 3
 
 
-@pytest.mark.parametrize("named", ["no-such-branch", "--upload-pack=x", "/no/such/folder"])
-def test_what_means_nothing_is_told(named: str, builder: Callable[..., Builder]) -> None:
-    with pytest.raises(EngineError, match=r"expected a folder, a release such as .* or with --source a revision"):
-        builder().engine(named)
+@pytest.mark.parametrize(
+    ("named", "told"),
+    [
+        *((each, "expected a folder, a release such as .* or with --source a revision") for each in _NOTHING),
+        ("HEAD..old", "has no revisions between them"),
+        ("old..other", "there is no such revision"),
+    ],
+)
+def test_what_means_nothing_is_told(named: str, told: str, builder: Make) -> None:
+    with pytest.raises(EngineError, match=told):
+        builder().expanded(named) if ".." in named else builder().engine(named)
 
 
 def test_a_revision_needs_its_checkout(tmp_path: Path) -> None:
-    """Without --source a word is neither folder nor release."""
     with pytest.raises(EngineError, match=r"^master: is not a folder, no release and no kept engine; expected"):
         Builder(cache_dir=tmp_path, tell=lambda *_: None).engine("master")
 
@@ -187,7 +184,7 @@ def test_a_revision_needs_its_checkout(tmp_path: Path) -> None:
     ],
 )
 def test_an_ambiguous_name_is_refused_with_its_meanings(
-    builder: Callable[..., Builder], checkout: Path, monkeypatch: pytest.MonkeyPatch, there: str, named: str, told: str
+    builder: Make, checkout: Path, monkeypatch: pytest.MonkeyPatch, there: str, named: str, told: str
 ) -> None:
     """A folder or file of the name, or a second revision; each meaning can be written alone."""
     work = checkout.parent / "work"
@@ -207,7 +204,7 @@ def test_an_ambiguous_name_is_refused_with_its_meanings(
 
 
 def test_changes_that_no_commit_holds_are_counted_and_can_be_taken(
-    builder: Callable[..., Builder], compiled: list[LlamaSource], checkout: Path
+    builder: Make, compiled: list[LlamaSource], checkout: Path
 ) -> None:
     """Of what is checked out alone, new files too; the checkout's index stays as it is."""
     (checkout / "src/CMakeLists.txt").write_text("mine\n")
@@ -216,26 +213,14 @@ def test_changes_that_no_commit_holds_are_counted_and_can_be_taken(
     builder().engine("HEAD", with_changes=True)
     assert (compiled[0].folder / "src/CMakeLists.txt").read_text() == "mine\n"
     assert (compiled[0].folder / "src/new.cpp").exists()
-    staged = subprocess.run(["git", "diff", "--cached", "--quiet"], cwd=checkout, check=False)
-    assert staged.returncode == 0
+    assert git(checkout, "diff", "--cached") == ""
 
 
-def test_a_range_is_its_revisions(builder: Callable[..., Builder], checkout: Path) -> None:
+def test_a_range_is_its_revisions(builder: Make, checkout: Path) -> None:
     """Oldest first, with the one before the range; what is no range stands for itself."""
-    commit_ids = subprocess.run(
-        ["git", "log", "--format=%H", "--reverse"], cwd=checkout, check=True, capture_output=True, text=True
-    ).stdout.split()
-    assert builder().expanded("old..HEAD") == tuple(commit_ids)
+    assert builder().expanded("old..HEAD") == tuple(git(checkout, "log", "--format=%H", "--reverse").split())
     for single in ("old", "0.3.36", str(checkout), "..", "old..", "..HEAD"):
         assert builder().expanded(single) == (single,)
-
-
-@pytest.mark.parametrize(
-    ("named", "told"), [("HEAD..old", "has no revisions between them"), ("old..other", "there is no such revision")]
-)
-def test_a_range_of_nothing_is_refused(builder: Callable[..., Builder], named: str, told: str) -> None:
-    with pytest.raises(EngineError, match=told):
-        builder().expanded(named)
 
 
 def test_a_kept_engine_goes_by_the_beginning_of_its_id(tmp_path: Path, engine: Engine) -> None:

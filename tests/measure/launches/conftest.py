@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from perfsuite.errors import MeasurementError, OpenClError
 from perfsuite.measure.kernel_launches import CPU_TUNING, prepare
 from perfsuite.measure.launches.own_kernels import OwnKernels
 from perfsuite.measure.launches.plan import DeviceLimits, DeviceListPlan, LaunchesPlan, LaunchStep, StepKind
@@ -96,6 +98,17 @@ def _stamps(place: int, count: int) -> dict[str, list[int]]:
         "start_ns": starts,
         "end_ns": [each + 100 + place for each in starts],
     }
+
+
+@contextmanager
+def skipped_without_opencl() -> Iterator[None]:
+    """Skip where there is no OpenCL to run something on."""
+    try:
+        yield
+    except (MeasurementError, OpenClError) as error:
+        if not str(error).startswith("OpenCL:"):
+            raise
+        pytest.skip(str(error))
 
 
 @pytest.fixture

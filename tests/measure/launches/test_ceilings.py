@@ -54,7 +54,6 @@ class Refusing:
 
 
 def test_half_of_refused_memory_is_tried(tmp_path: Path) -> None:
-    """What is too large for what the device gives is missing with both sizes, an extension by its name."""
     device = Refusing(300 * KIB)
     payload = opencl_ceilings(PLAN, device.session(tmp_path))
     assert device.asked_bytes == [1024 * KIB, 512 * KIB, 256 * KIB]

@@ -40,7 +40,6 @@ def test_whole_numbers_are_below_their_limit() -> None:
 
 @pytest.mark.parametrize(("type", "row_bytes"), [("f32", 256), ("f16", 128), ("q8_0", 68), ("q4_0", 36)])
 def test_stored_rows_are_of_their_type(type: str, row_bytes: int) -> None:
-    """A row of 64 weights takes the bytes of its type and dequantises to 64 values, of which half are below 0."""
     weights = drawn_array(Contents(0, "a").stored(type, 300, 64))
     assert weights.nbytes == 300 * row_bytes
     values = dequantize(weights, type)

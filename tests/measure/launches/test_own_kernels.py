@@ -121,7 +121,6 @@ def test_an_output_that_is_cut_is_refused(own: OwnKernels, worker: FakeWorker) -
 
 
 def test_a_kernel_that_does_not_build_leaves_its_log(own: OwnKernels, worker: FakeWorker, tmp_path: Path) -> None:
-    """The error names kernel, file, device and the log, which is on this machine."""
     worker.unbuilt = {"launch": 1, "log": "line 1: what is this"}
     with pytest.raises(MeasurementError) as caught:
         own.run(PLAN, worker.run)
@@ -150,7 +149,6 @@ def test_the_device_is_chosen_here(own: OwnKernels, worker: FakeWorker) -> None:
 
 
 def test_programs_are_written_once(own: OwnKernels, worker: FakeWorker) -> None:
-    """Cases of one source and one set of options share a program, which holds the whole source and its options."""
     own.run(replace(PLAN, case_ids=(*CASES, "kernel/add/count1048576/f32")), worker.run)
     (plan,) = worker.launches
     assert [launch.program for launch in plan.launches] == [0, 1, 1]

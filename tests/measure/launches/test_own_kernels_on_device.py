@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from perfsuite.errors import MeasurementError
 from perfsuite.expectation.roofline.ceiling import BANDWIDTH_KINDS, COMPUTE_KINDS, Ceiling
 from perfsuite.measure import opencl_ceiling_work
 from perfsuite.measure.kernel_record import KernelRecord
@@ -17,6 +16,7 @@ from perfsuite.measure.launches.session import RunPlan, own_source
 from perfsuite.measure.plan import DevicesPlan, KernelPlan, OpenClCeilingsPlan
 
 from ..opencl_children import visible_opencl
+from .conftest import skipped_without_opencl
 
 CASES = ("kernel/gemv_q8_0/m1536-k576/q8_0", "kernel/softmax/rows2048-columns64/f32")
 
@@ -31,12 +31,8 @@ def run(tmp_path: Path) -> RunPlan:
 def own(engine_cache: Path, tmp_path: Path, run: RunPlan) -> OwnKernels:
     """Return what launches by the native worker, which has a device."""
     own = OwnKernels(read_there=Path.read_bytes, log_dir=tmp_path, cache_dir=str(engine_cache))
-    try:
+    with skipped_without_opencl():
         own.run(DevicesPlan(platform=None), run)
-    except MeasurementError as error:
-        if not str(error).startswith("OpenCL:"):
-            raise
-        pytest.skip(str(error))
     return own
 
 
@@ -56,11 +52,8 @@ def test_the_native_worker_records_what_the_one_in_python_does(
     )
     native, python = own.run(plan, run), run(plan)
     assert native.keys() == python.keys()
-    pairs = [
-        tuple(KernelRecord.from_plain(side["kernels"][place]) for side in (native, python))
-        for place in range(len(CASES))
-    ]
-    for ours, theirs in pairs:
+    for pair in zip(native["kernels"], python["kernels"], strict=True):
+        ours, theirs = map(KernelRecord.from_plain, pair)
         assert ours.is_correct
         assert (ours.case_id, ours.tolerance) == (theirs.case_id, theirs.tolerance)
         assert ours.error_norm == pytest.approx(theirs.error_norm, rel=1e-9)  # sums of one thread, and of several
@@ -104,7 +97,6 @@ CEILING_FAULTS = {
 def test_a_faulty_kernel_has_no_ceiling(
     own: OwnKernels, run: RunPlan, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, fault: str
 ) -> None:
-    """What it was to measure is missing and says why, and all else is there."""
     right, wrong, kind = CEILING_FAULTS[fault]
     text = own_source("ceilings.cl")
     assert right in text

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-import mmap
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -12,19 +11,19 @@ from typing import Any
 
 import numpy as np
 import platformdirs
+import psutil
 import pytest
 
 from perfsuite.errors import EngineError, MeasurementError
 from perfsuite.measure.engine import Engine
 from perfsuite.measure.opencl_backend import set_up_opencl
 from perfsuite.measure.plan import ShapesPlan
-from perfsuite.measure.shapes.ggml_bench import GRAPH_FLOPS, GgmlBench, GgmlOperation
+from perfsuite.measure.shapes.ggml_bench import GRAPH_FLOPS, GgmlBench
 from perfsuite.measure.shapes.ggml_inputs import ggml_inputs
 from perfsuite.measure.shapes.ggml_operators import GgmlDevice, GgmlOperator
 from perfsuite.measure.shapes.ggml_session import GgmlSession
 from perfsuite.measure.shapes.ggml_tolerance import F16_ROUNDOFF, ggml_tolerance
 from perfsuite.measure.shapes.meters import ShapeSetup
-from perfsuite.measure.shapes.shape_inputs import ShapeInputs
 from perfsuite.measure.shapes.shape_references import shape_reference
 from perfsuite.measure.worker_lines import waiting_worker
 from perfsuite.workload.shapes.operation_shape import STORED_TYPES, OperationShape, block_values
@@ -104,58 +103,37 @@ def bench(plan: ShapesPlan) -> Iterator[GgmlBench]:
         yield bench
 
 
-def inner_sizes(type: str) -> tuple[int, ...]:
-    """Return sizes of an inner dimension that a type can have."""
+def awkward(kind: str, type: str) -> list[str]:
+    """Return shapes of an operation at 1, at primes and beside multiples."""
     block = block_values(type)
-    return INNER if block == 1 else tuple(block * n_blocks for n_blocks in BLOCKS)
-
-
-def wrong_ones(bench: GgmlBench, shape_ids: list[str]) -> list[str]:
-    """Return the shapes at which the output is not what NumPy has."""
-    return [f"{each}: {found}" for each in shape_ids if not (found := verified(bench, each)).is_correct]
-
-
-def verified(bench: GgmlBench, shape_id: str) -> Any:
-    operation = bench.bound(ggml(shape_id), seed=SEED)
-    try:
-        return operation.verify()
-    finally:
-        operation.close()
-
-
-@pytest.mark.parametrize("type", STORED_TYPES)
-def test_products_are_right_at_awkward_shapes(bench: GgmlBench, type: str) -> None:
-    """Weights of every type times one row and many, at 1, at primes and beside multiples, repacked and not."""
-    ks = inner_sizes(type)
-    shapes = [f"gemm/m{m}-n{n}-k{k}/{type}" for m, n in AWKWARD for k in ks]
-    shapes += [f"gemv/n{n}-k{k}/{type}" for n in (1, 2, 7, 8, 9, 31, 64, 65, 257) for k in ks]
-    assert wrong_ones(bench, shapes) == []
-
-
-@pytest.mark.parametrize("type", STORED_TYPES)
-def test_products_by_head_are_right_at_awkward_shapes(bench: GgmlBench, type: str) -> None:
-    """Every head has keys of its own, however many there are and however long the context."""
-    shapes = [
-        f"bmm/b{b}-m{m}-n{n}-k{k}/{type}"
-        for b in (1, 3, 32)
-        for m, n in ((1, 1), (1, 63), (1, 65), (5, 17))
-        for k in inner_sizes(type)
-    ]
-    assert wrong_ones(bench, shapes) == []
-
-
-@pytest.mark.parametrize("type", STORED_TYPES)
-def test_attention_is_right_at_awkward_contexts(bench: GgmlBench, type: str) -> None:
-    """Contexts beside the steps of the engine's padding and beside 512, from which on threads share a head."""
-    block = block_values(type)
+    inner = INNER if block == 1 else tuple(block * n_blocks for n_blocks in BLOCKS)
     heads = (1, 33, 64) if block == 1 else (block, 2 * block)
-    shapes = [
-        f"attention/heads{heads_}-kvheads{kv_heads}-head{head}-context{context}/{type}"
-        for heads_, kv_heads in ((1, 1), (9, 3), (8, 1))
-        for head in heads
-        for context in CONTEXTS
-    ]
-    assert wrong_ones(bench, shapes) == []
+    ids = {
+        "gemm": [f"m{m}-n{n}-k{k}" for m, n in AWKWARD for k in inner],
+        "gemv": [f"n{n}-k{k}" for n in (1, 2, 7, 8, 9, 31, 64, 65, 257) for k in inner],
+        "bmm": [
+            f"b{b}-m{m}-n{n}-k{k}" for b in (1, 3, 32) for m, n in ((1, 1), (1, 63), (1, 65), (5, 17)) for k in inner
+        ],
+        "attention": [
+            f"heads{n_heads}-kvheads{n_kv_heads}-head{head}-context{context}"
+            for n_heads, n_kv_heads in ((1, 1), (9, 3), (8, 1))
+            for head in heads
+            for context in CONTEXTS
+        ],
+    }
+    return [f"{kind}/{each}/{type}" for each in ids[kind]]
+
+
+@pytest.mark.parametrize("type", STORED_TYPES)
+@pytest.mark.parametrize("kind", ["gemm", "gemv", "bmm", "attention"])
+def test_operators_are_right_at_awkward_shapes(bench: GgmlBench, kind: str, type: str) -> None:
+    """Weights of every type, repacked and not; every head has keys of its own, and from 512 on threads share a head."""
+    wrong = []
+    for shape_id in awkward(kind, type):
+        with closing(bench.bound(ggml(shape_id), seed=SEED)) as operation:
+            if not (found := operation.verify()).is_correct:
+                wrong.append(f"{shape_id}: {found}")
+    assert wrong == []
 
 
 #: Shapes from the smallest to such that an output more or less is a thousandth of the norm.
@@ -168,65 +146,55 @@ PERTURBED = (
 )
 
 
-def without_last_row(rows: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+Rows = np.ndarray[Any, Any]
+
+
+def without_last_row(rows: Rows) -> None:
     """Drop the last row: the last output column of a product, the last position of a cache's last head."""
-    changed = rows.copy()
-    changed[-1] = 0
-    return changed
+    rows[-1] = 0
 
 
-def without_last_column(rows: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def without_last_column(rows: Rows) -> None:
     """Drop the last block of every row, or the last values of a type without blocks."""
-    changed = rows.copy()
-    changed[:, -(rows.shape[1] // 8) :] = 0
-    return changed
+    rows[:, -(rows.shape[1] // 8) :] = 0
 
 
-def with_one_wrong_row(rows: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def with_one_wrong_row(rows: Rows) -> None:
     """Exchange the halves of the last row, which puts each of its blocks into another's place."""
-    changed = rows.copy()
-    half = rows.shape[1] // 2
-    changed[-1] = np.roll(rows[-1], half)
-    return changed
-
-
-def perturbed(bench: GgmlBench, case: ShapeCase, inputs: ShapeInputs, monkeypatch: pytest.MonkeyPatch) -> GgmlOperation:
-    """Bind an operation that reads other inputs than it is compared with."""
-    with monkeypatch.context() as patched:
-        patched.setattr("perfsuite.measure.shapes.ggml_bench.ggml_inputs", lambda *_, **__: inputs)
-        operation = bench.bound(case, seed=SEED)
-    operation._inputs = ggml_inputs(case.shape, seed=SEED)
-    return operation
+    rows[-1] = np.roll(rows[-1], rows.shape[1] // 2)
 
 
 @pytest.mark.parametrize("change", [without_last_row, without_last_column, with_one_wrong_row])
 @pytest.mark.parametrize("type", STORED_TYPES)
 @pytest.mark.parametrize("name", [*PERTURBED[:-1], pytest.param(PERTURBED[-1], marks=pytest.mark.long)])
 def test_a_wrong_operand_is_caught(
-    bench: GgmlBench, name: str, type: str, change: Any, monkeypatch: pytest.MonkeyPatch
+    bench: GgmlBench, name: str, type: str, change: Callable[[Rows], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A dropped row, a dropped last column and blocks in the wrong place exceed the tolerance at any size."""
     case = ggml(f"{name}/{type}")
     right = ggml_inputs(case.shape, seed=SEED)
-    changed = replace(right, stored=(*right.stored[:-1], change(right.stored[-1])))
-    operation = perturbed(bench, case, changed, monkeypatch)
-    deviation = operation.verify()
-    operation.close()
+    changed = right.stored[-1].copy()
+    change(changed)
+    wrong = replace(right, stored=(*right.stored[:-1], changed))
+    with monkeypatch.context() as patched:
+        patched.setattr("perfsuite.measure.shapes.ggml_bench.ggml_inputs", lambda *_, **__: wrong)
+        operation = bench.bound(case, seed=SEED)
+    with closing(operation):
+        operation._inputs = right
+        deviation = operation.verify()
     assert not deviation.is_correct
     assert deviation.error_norm > 2 * deviation.tolerance
 
 
-def test_a_write_behind_the_output_is_caught(bench: GgmlBench, monkeypatch: pytest.MonkeyPatch) -> None:
-    operation = bench.bound(ggml("gemv/n8-k32/f32"), seed=SEED)
+def test_a_write_behind_the_output_is_caught(bench: GgmlBench) -> None:
     wrong = OperationShape.from_id("gemv/n7-k32/f32")
-    operation.case = replace(operation.case, shape=wrong)
-    operation._inputs = ggml_inputs(wrong, seed=SEED)
-    assert operation.verify().error_norm == math.inf
-    operation.close()
+    with closing(bench.bound(ggml("gemv/n8-k32/f32"), seed=SEED)) as operation:
+        operation.case = replace(operation.case, shape=wrong)
+        operation._inputs = ggml_inputs(wrong, seed=SEED)
+        assert operation.verify().error_norm == math.inf
 
 
 def test_an_operation_runs_again_and_again(bench: GgmlBench) -> None:
-    """A run takes time, leaves the output as it was, and a second verification finds the same."""
     operation = bench.bound(ggml("bmm/b4-m1-n64-k64/f16"), seed=SEED)
     first = operation.verify()
     assert all(each > 0 for each in bench.samples([operation] * 5, 1))
@@ -253,7 +221,6 @@ def test_small_operators_share_the_start_of_a_graph(bench: GgmlBench, monkeypatc
 
 
 def test_a_bench_says_on_what_it_computes(bench: GgmlBench, engine: Engine) -> None:
-    """Threads are its compute units, and runs of another build or another number of threads are not comparable."""
     description = bench.description
     assert (description.device, description.n_compute_units) == ("ggml CPU, 2 threads", 2)
     found = dict(description.fingerprint)
@@ -270,18 +237,14 @@ def test_a_bench_says_on_what_it_computes(bench: GgmlBench, engine: Engine) -> N
     ],
 )
 def test_what_cannot_be_computed_is_refused(bench: GgmlBench, case: ShapeCase, why: str) -> None:
+    """Sizes that ggml has no numbers for end no process, where they are bound nevertheless."""
     assert bench.problem(case) == why
-
-
-def test_what_is_bound_nevertheless_is_refused(bench: GgmlBench) -> None:
-    """Sizes that ggml has no numbers for end no process."""
-    case = ggml("gemv/n2147483648-k1/f32")
-    with pytest.raises(EngineError, match="a size of 2147483648; expected 1 to 2147483647"):
-        bench._device.operator(case.shape, n_copies=1)
+    if "size" in why:
+        with pytest.raises(EngineError, match=why):
+            bench._device.operator(case.shape, n_copies=1)
 
 
 def test_a_closed_operation_says_so(bench: GgmlBench) -> None:
-    """Closing twice is as good as once; a run afterwards is one line and no crash."""
     operation = bench.bound(ggml("gemv/n1-k1/f32"), seed=SEED)
     operation.close()
     operation.close()
@@ -297,7 +260,6 @@ def test_a_closed_operation_says_so(bench: GgmlBench) -> None:
     ],
 )
 def test_a_backend_that_is_not_there_is_told(plan: ShapesPlan, library: str | None, why: str) -> None:
-    """Without the library of the OpenCL backend, and with a file that is none, there is one line."""
     wanted = replace(plan, subject=Subject.GGML_OPENCL.value, backend_library=library)
     with pytest.raises(MeasurementError, match=why), opened(wanted):
         pass
@@ -313,21 +275,13 @@ def test_nothing_is_left_of_closed_operations(plan: ShapesPlan) -> None:
             operation.launched_ns(1, 0)
             operation.close()
         worker: Any = session._worker
-        return sum(map(resident_bytes, children_of(worker.process.pid)))
+        return sum(each.memory_info().rss for each in psutil.Process(worker.process.pid).children())
 
     setup = ShapeSetup(plan=plan, environment={})
     with closing(GgmlSession(waiting_worker, setup, limit_s=LIMIT_S)) as session:
         before_bytes = open_and_close(session, 10)
         assert before_bytes > MIB
         assert open_and_close(session, 200) - before_bytes < 40 * MIB
-
-
-def children_of(pid: int) -> list[int]:
-    return [int(each) for each in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-
-
-def resident_bytes(pid: int) -> int:
-    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * mmap.PAGESIZE
 
 
 OPENCL_SHAPES = (
@@ -345,7 +299,6 @@ OPENCL_SHAPES = (
 
 
 def test_products_are_right_on_opencl(engine: Engine, plan: ShapesPlan) -> None:
-    """The OpenCL backend multiplies by every type at awkward shapes, and names what it has no kernels for."""
     backend = set_up_opencl(engine, "Intel", Path(platformdirs.user_cache_dir("perfsuite")))
     wanted = replace(
         plan,
@@ -354,12 +307,14 @@ def test_products_are_right_on_opencl(engine: Engine, plan: ShapesPlan) -> None:
         n_compute_units=backend.device.compute_units,
         fingerprint=(("driver", "1.2"),),
     )
-    refused = [
-        "shape/ggml-cpu/gemv/n1-k1/f32",
-        "shape/ggml-opencl/attention/heads1-kvheads1-head33-context1/f16",
-        "shape/ggml-opencl/gemm/m512-n8-k256/q4_k",
-        "shape/ggml-opencl/gemv/n1-k1/f32",
-    ]
+    problems = {
+        "ggml-cpu/gemv/n1-k1/f32": "subject ggml-cpu; expected ggml-opencl",
+        "ggml-opencl/attention/heads1-kvheads1-head33-context1/f16": (
+            "ggml does not compute FLASH_ATTN_EXT of f16 at this shape on GPUOpenCL"
+        ),
+        "ggml-opencl/gemm/m512-n8-k256/q4_k": "ggml does not compute MUL_MAT of q4_K at this shape on GPUOpenCL",
+        "ggml-opencl/gemv/n1-k1/f32": None,
+    }
     with opened(wanted, backend.environment()) as bench:
         wrong = []
         for shape_id in OPENCL_SHAPES:
@@ -371,9 +326,4 @@ def test_products_are_right_on_opencl(engine: Engine, plan: ShapesPlan) -> None:
         assert wrong == []
         assert ("driver", "1.2") in bench.description.fingerprint
         assert ("units", str(backend.device.compute_units)) in bench.description.fingerprint
-        assert [bench.problem(ShapeCase.from_id(case_id)) for case_id in refused] == [
-            "subject ggml-cpu; expected ggml-opencl",
-            "ggml does not compute FLASH_ATTN_EXT of f16 at this shape on GPUOpenCL",
-            "ggml does not compute MUL_MAT of q4_K at this shape on GPUOpenCL",
-            None,
-        ]
+        assert {each: bench.problem(ShapeCase.from_id(f"shape/{each}")) for each in problems} == problems

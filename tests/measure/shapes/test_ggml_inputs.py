@@ -84,7 +84,6 @@ def test_positions_weigh_differently() -> None:
 
 
 def test_positions_are_exchanged_and_none_is_lost() -> None:
-    """Keys and values are those that were drawn, and keep their partners."""
     wanted = shape("attention/heads2-kvheads2-head8-context9/f32")
     drawn, arranged = draw_inputs(wanted, seed=5), ggml_inputs(wanted, seed=5)
     before, after = (np.hstack(each.stored).reshape(2, 9, 16) for each in (drawn, arranged))

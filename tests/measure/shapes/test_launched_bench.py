@@ -24,7 +24,7 @@ from perfsuite.measure.worker_lines import waiting_worker
 from perfsuite.testing.planted_kernels import Fault, plant
 
 from ...synthetic_shapes import tiled
-from ..launches.conftest import DEVICE, LIMITS
+from ..launches.conftest import DEVICE, LIMITS, skipped_without_opencl
 from ..opencl_children import visible_opencl
 
 CASES = [
@@ -47,12 +47,8 @@ def there(
     logs = tmp_path_factory.mktemp("logs")
     own = OwnKernels(read_there=Path.read_bytes, log_dir=logs, cache_dir=str(engine_cache))
     run = partial(run_worker, extra_environment=environment)
-    try:
+    with skipped_without_opencl():
         own.run(DevicesPlan(platform=None), run)
-    except MeasurementError as error:
-        if not str(error).startswith("OpenCL:"):
-            raise
-        pytest.skip(str(error))
     device, limits = own.device(None, run)
     return LaunchedDevice(device=device, limits=limits, log_dir=logs)
 
@@ -72,7 +68,6 @@ def session(there: LaunchedDevice, environment: Mapping[str, str], engine_cache:
 
 
 def test_every_operation_is_right_and_timed(session: LaunchedSession, there: LaunchedDevice) -> None:
-    """Outputs are within their tolerance; a round, samples and pairs have as many times as were asked for."""
     for case_id in CASES:
         deviation = session.ask(RequestKind.VERIFY, (case_id,)).deviation
         assert deviation is not None
@@ -100,7 +95,6 @@ def test_a_planted_fault_is_found(
 def test_sources_that_do_not_build_leave_their_log(
     there: LaunchedDevice, environment: Mapping[str, str], engine_cache: Path, tmp_path: Path
 ) -> None:
-    """The error names kernel, file, device and log; sources that are not there are named, and the worker goes on."""
     other = replace(there, kernels_dir=tmp_path, log_dir=tmp_path / "logs")
     with opened(other, environment, engine_cache) as session:
         with pytest.raises(MeasurementError, match=rf"{tmp_path}/prelude.cl: No such file .* expected the kernels"):

@@ -8,13 +8,13 @@ from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
 from perfsuite.errors import EngineError, MeasurementError, ShapeCrashError
 from perfsuite.measure.board.local_board import LocalBoard
 from perfsuite.measure.engine import Engine
-from perfsuite.measure.opencl_backend import OpenClBackend
 from perfsuite.measure.shapes.meter import PairSamples, ShapeMeter
 from perfsuite.measure.shapes.meters import ProcessMeters, ShapeProcess, ShapeSetup, open_meters, set_up_shapes
 from perfsuite.workload.shapes.shape_case import Subject
@@ -25,19 +25,12 @@ from .fake_bench import BASE_NS, KILLED, REFUSED, gemv
 
 
 def set_up(subject: Subject, cache_dir: Path, **changed: Any) -> ShapeSetup:
-    arguments: dict[str, Any] = {
-        "log_dir": cache_dir / "logs",
-        "n_threads": 2,
-        "platform": None,
-        "kernels_dir": None,
-        "engine": None,
-        "seed": 3,
-    }
-    return set_up_shapes(subject, LocalBoard(cache_dir=cache_dir), **{**arguments, **changed})
+    arguments = {**dict.fromkeys(("platform", "kernels_dir", "engine")), **changed}
+    board = LocalBoard(cache_dir=cache_dir)
+    return set_up_shapes(subject, board, log_dir=cache_dir / "logs", n_threads=2, seed=3, **arguments)
 
 
 def test_the_suites_kernels_need_no_engine(tmp_path: Path) -> None:
-    """Their process sees OpenCL, reads the kernels that are named, and its programs are built from source."""
     setup = set_up(Subject.TILED, tmp_path, platform="Intel", kernels_dir=tmp_path / "kernels")
     assert setup.environment["PYOPENCL_NO_CACHE"] == "1"
     assert setup.plan.subject == "tiled"
@@ -58,16 +51,11 @@ def test_ggml_on_the_processor_runs_as_in_a_calibration(engine: Engine, tmp_path
 def test_ggml_on_opencl_has_its_backend_and_its_device(
     engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The plan names the backend's library and what must be equal for two runs; the environment is the backend's."""
-    backend, asked = opencl_backend(tmp_path), []
-
-    def found(*arguments: object) -> OpenClBackend:
-        asked.append(arguments)
-        return backend
-
+    backend = opencl_backend(tmp_path)
+    found = Mock(return_value=backend)
     monkeypatch.setattr("perfsuite.measure.opencl_backend.set_up_opencl", found)
     setup = set_up(Subject.GGML_OPENCL, tmp_path, engine=engine, platform="A plat")
-    assert asked == [(engine, "A plat", tmp_path)]
+    found.assert_called_once_with(engine, "A plat", tmp_path)
     assert setup.environment == backend.environment()
     assert setup.plan.backend_library == str(backend.library)
     assert setup.plan.n_compute_units == 2
@@ -76,7 +64,6 @@ def test_ggml_on_opencl_has_its_backend_and_its_device(
 
 
 def test_an_engine_without_an_opencl_backend_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It says which backend is missing and how to make it."""
     monkeypatch.setattr("perfsuite.measure.launch.run_worker", lambda *_, **__: {"chosen": {}})
     with pytest.raises(EngineError, match="holds libggml-opencl"):
         set_up(Subject.GGML_OPENCL, tmp_path, engine=plain_engine(tmp_path))
@@ -114,9 +101,7 @@ def test_each_method_is_answered(meters: ProcessMeters) -> None:
 
 
 def test_fresh_processes_are_fresh(meters: ProcessMeters) -> None:
-    """Each is one of its own that ends with its context; the resident one is the same each time, and goes on."""
     assert meters.resident() is meters.resident()
-    assert pid_of(meters.resident()) == pid_of(meters.resident())
     pids = [pid_of(meters.resident())]
     for _ in range(2):
         with meters.fresh() as meter:
@@ -129,7 +114,6 @@ def test_fresh_processes_are_fresh(meters: ProcessMeters) -> None:
 
 
 def test_the_next_call_after_a_crash_has_a_new_process(meters: ProcessMeters) -> None:
-    """The crash is raised once, and what is asked next is answered."""
     meter = meters.resident()
     first = pid_of(meter)
     with pytest.raises(ShapeCrashError, match=gemv(KILLED).case_id):
@@ -154,28 +138,18 @@ def test_nothing_is_left_after_an_exception(setup: ShapeSetup) -> None:
     assert wait_until(lambda: all(map(is_gone, pids)))
 
 
-def test_a_closed_meter_starts_nothing(setup: ShapeSetup) -> None:
-    with closing(ProcessMeters(lambda: setup, START)) as meters:
-        meter = meters.resident()
-    with pytest.raises(MeasurementError, match="this meter was closed"):
-        meter.problem(gemv(1))
-
-
 def test_a_subject_is_set_up_once_and_only_when_it_is_asked(setup: ShapeSetup) -> None:
-    """Processes share what was found; before the first call nothing was looked for."""
-    calls = []
-
-    def set_up() -> ShapeSetup:
-        calls.append(1)
-        return setup
-
+    """Processes share what was found; before the first call, and after the end, nothing is looked for."""
+    set_up = Mock(return_value=setup)
     with closing(ProcessMeters(set_up, START)) as meters:
         meter = meters.resident()
-        assert calls == []
+        set_up.assert_not_called()
         pid_of(meter)
         with meters.fresh() as fresh:
             pid_of(fresh)
-    assert calls == [1]
+    with pytest.raises(MeasurementError, match="this meter was closed"):
+        meter.problem(gemv(1))
+    set_up.assert_called_once_with()
 
 
 @pytest.mark.parametrize("subject", Subject)

@@ -8,6 +8,7 @@ import signal
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -33,7 +34,6 @@ def started(setup: ShapeSetup, limit_s: float = LIMIT_S) -> Iterator[ShapeProces
 
 @pytest.mark.usefixtures("fake_worker")
 def test_a_process_answers_request_after_request(setup: ShapeSetup) -> None:
-    """It says on what it measures, and that what it measures is measured there; then it is gone."""
     with started(setup) as process:
         pid = process.pid
         assert process.description.fingerprint == (("pid", str(pid)),)
@@ -47,7 +47,6 @@ def test_a_process_answers_request_after_request(setup: ShapeSetup) -> None:
 
 @pytest.mark.usefixtures("fake_worker")
 def test_a_failure_at_a_case_leaves_the_process_running(setup: ShapeSetup) -> None:
-    """What the bench refuses is reported with its case, and is no crash."""
     with started(setup) as process:
         with pytest.raises(MeasurementError, match=f"{gemv(BROKEN).case_id}: clCreateBuffer failed") as caught:
             process.ask(RequestKind.VERIFY, (gemv(BROKEN).case_id,))
@@ -58,7 +57,6 @@ def test_a_failure_at_a_case_leaves_the_process_running(setup: ShapeSetup) -> No
 @pytest.mark.usefixtures("fake_worker")
 @pytest.mark.parametrize(("n", "how"), [(KILLED, "killed by SIGSEGV"), (LEAVING, "the driver gives up")])
 def test_a_crash_names_the_case_at_which_it_happened(setup: ShapeSetup, n: int, how: str) -> None:
-    """It is the one case of a round that was measured, and the process is over."""
     with started(setup) as process:
         case_ids = tuple(gemv(size).case_id for size in (1, 2, n, 3, 4))
         with pytest.raises(ShapeCrashError, match=f"^{gemv(n).case_id}: .*{how}"):
@@ -147,11 +145,7 @@ def test_nothing_is_left_of_a_process(child: Child, setup: ShapeSetup, tmp_path:
 @pytest.mark.usefixtures("fake_worker")
 def test_an_interrupt_ends_the_process(setup: ShapeSetup, monkeypatch: pytest.MonkeyPatch) -> None:
     with started(setup) as process:
-
-        def interrupt(deadline_s: float) -> str:
-            raise KeyboardInterrupt
-
-        monkeypatch.setattr(process._worker._lines, "next_line", interrupt)
+        monkeypatch.setattr(process._worker._lines, "next_line", Mock(side_effect=KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             process.ask(RequestKind.VERIFY, (gemv(1).case_id,))
         assert wait_until(lambda: is_gone(process.pid))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import random
+import subprocess
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -45,29 +47,30 @@ def test_the_fastest_says_how_many_launches_and_all_how_many_at_most(launch_ns: 
     assert launches_of_a_sample(launch_ns) == n_launches
 
 
-def test_an_operation_is_bound_once_until_it_makes_room() -> None:
-    """Beyond the bound on bytes the one goes that was asked for longest ago, and its buffers with it."""
+@pytest.mark.parametrize(
+    ("most", "asked", "log"),
+    [
+        ({}, (1, 1), ["bind 1"]),
+        (
+            {"most_bytes": sum(gemv(n).shape.moved_bytes for n in (1, 2, 3))},
+            (1, 2, 3, 1, 4),
+            ["bind 1", "bind 2", "bind 3", "bind 4", "close 2", "close 3"],
+        ),
+        ({"most_bytes": 1}, (1, 2, 2, 1, 1, 2), ["bind 1", "bind 2"]),
+    ],
+    ids=["once", "longest ago", "two that take turns"],
+)
+def test_an_operation_is_bound_once_until_it_makes_room(
+    most: dict[str, int], asked: tuple[int, ...], log: list[str]
+) -> None:
+    """Beyond the bound on bytes the one goes that was asked for longest ago; two that take turns always stay."""
     bench = FakeBench()
-    operations = BoundOperations(bench, seed=0)
-    assert operations.bound(gemv(1)) is operations.bound(gemv(1))
-    assert bench.log == ["bind 1"]
-    bench = FakeBench()
-    n_bytes = sum(gemv(n).shape.moved_bytes for n in (1, 2, 3))
-    operations = BoundOperations(bench, seed=0, most_bytes=n_bytes)
-    for n in (1, 2, 3, 1, 4):
-        operations.bound(gemv(n))
-    assert bench.log == ["bind 1", "bind 2", "bind 3", "bind 4", "close 2", "close 3"]
-
-
-def test_two_that_take_turns_are_kept_whatever_they_hold() -> None:
-    """A pair larger than the bound is not bound anew at each turn."""
-    bench = FakeBench()
-    operations = BoundOperations(bench, seed=0, most_bytes=1)
-    for n in (1, 2, 2, 1, 1, 2):
-        operations.bound(gemv(n))
-    assert bench.log == ["bind 1", "bind 2"]
+    operations = BoundOperations(bench, seed=0, **most)
+    for n in asked:
+        assert operations.bound(gemv(n)) is operations.bound(gemv(n))
+    assert bench.log == log
     operations.close()
-    assert bench.log[2:] == ["close 2", "close 1"] or bench.log[2:] == ["close 1", "close 2"]
+    assert sorted(line for line in bench.log if "close" in line) == [f"close {n}" for n in sorted({*asked})]
 
 
 def test_no_more_than_so_many_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -80,7 +83,6 @@ def test_no_more_than_so_many_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_full_device_is_tried_again_without_the_others() -> None:
-    """What has no room beside kept operations has it alone; what cannot be computed, or has no memory, says so."""
     bench = FakeBench()
     operations = BoundOperations(bench, seed=0)
     operations.bound(gemv(1))
@@ -129,24 +131,21 @@ def timed(bench: FakeBench, n_samples: int) -> list[int]:
     return [each[0] for each in taken]
 
 
-def test_pairs_take_turns() -> None:
-    """Of n pairs each case has n samples, taken ABBA ABBA."""
+@pytest.mark.parametrize(
+    ("kind", "sizes", "n_samples", "order"),
+    [
+        (RequestKind.PAIRS, (1, 2), 3, [1, 2, 2, 1, 1, 2]),
+        (RequestKind.PAIRS, (1, 1), 2, [1, 1, 1, 1]),
+        (RequestKind.SAMPLES, (1,), 4, [1, 1, 1, 1]),
+    ],
+)
+def test_pairs_take_turns(kind: RequestKind, sizes: tuple[int, ...], n_samples: int, order: list[int]) -> None:
+    """Each case has its samples, those of pairs taken ABBA ABBA; a case may be paired with itself."""
     bench = FakeBench()
-    answer = ShapeService(bench, seed=0).answer(request(RequestKind.PAIRS, gemv(1), gemv(2), n_samples=3))
+    answer = ShapeService(bench, seed=0).answer(request(kind, *map(gemv, sizes), n_samples=n_samples))
     assert answer.number == 5
-    assert answer.samples_ns == ((BASE_NS + 1,) * 3, (BASE_NS + 2,) * 3)
-    assert timed(bench, 6) == [1, 2, 2, 1, 1, 2]
-
-
-def test_a_case_may_be_paired_with_itself() -> None:
-    """Both sides have their samples; the operation is one."""
-    answer = ShapeService(FakeBench(), seed=0).answer(request(RequestKind.PAIRS, gemv(1), gemv(1), n_samples=2))
-    assert answer.samples_ns == ((BASE_NS + 1,) * 2,) * 2
-
-
-def test_samples_are_of_one_case() -> None:
-    answer = ShapeService(FakeBench(), seed=0).answer(request(RequestKind.SAMPLES, gemv(1), n_samples=4))
-    assert answer.samples_ns == ((BASE_NS + 1,) * 4,)
+    assert answer.samples_ns == tuple((BASE_NS + n,) * n_samples for n in sizes)
+    assert timed(bench, len(order)) == order
 
 
 def test_a_round_runs_in_a_drawn_order() -> None:
@@ -177,7 +176,6 @@ def test_a_round_has_as_many_launches_as_are_asked_for(n_launches: int) -> None:
 
 
 def test_rounds_bind_each_case_once() -> None:
-    """The second round finds the inputs of the first one in place."""
     bench = FakeBench()
     service = ShapeService(bench, seed=0)
     for order_seed in range(3):
@@ -186,7 +184,6 @@ def test_rounds_bind_each_case_once() -> None:
 
 
 def test_an_output_is_verified_and_a_problem_is_an_answer() -> None:
-    """The deviation is the bench's; cases that it cannot compute have a reason, others none, and neither is bound."""
     answer = ShapeService(FakeBench(), seed=0).answer(request(RequestKind.VERIFY, gemv(1)))
     assert answer.deviation is not None
     assert not answer.deviation.is_correct
@@ -202,37 +199,25 @@ def test_an_output_is_verified_and_a_problem_is_an_answer() -> None:
 )
 @pytest.mark.parametrize("kind", [RequestKind.VERIFY, RequestKind.ROUND])
 def test_a_failure_at_a_case_is_an_answer(kind: RequestKind, n: int, words: str) -> None:
-    """It names the case at which it happened, and the next request has its answer."""
     service = ShapeService(FakeBench(), seed=0)
     cases = (gemv(n),) if kind is RequestKind.VERIFY else (gemv(1), gemv(n), gemv(2))
-    answer = service.answer(request(kind, *cases))
-    assert answer.failure is not None
-    assert answer.failure.startswith(gemv(n).case_id)
-    assert words in answer.failure
+    failure = service.answer(request(kind, *cases)).failure or ""
+    assert failure.startswith(gemv(n).case_id)
+    assert words in failure
     assert service.answer(request(RequestKind.VERIFY, gemv(1))).failure is None
 
 
 def test_what_is_no_case_is_an_answer() -> None:
-    answer = ShapeService(FakeBench(), seed=0).answer(
-        ShapeRequest(number=5, kind=RequestKind.VERIFY, case_ids=("shape/none",))
-    )
-    assert answer.failure is not None
-    assert "not a shape's case id" in answer.failure
+    none = ShapeRequest(number=5, kind=RequestKind.VERIFY, case_ids=("shape/none",))
+    assert "not a shape's case id" in (ShapeService(FakeBench(), seed=0).answer(none).failure or "")
 
 
 def test_a_service_answers_until_its_input_ends(mark: ProgressMark) -> None:
-    """The first line describes the bench; each request has its line, whatever a library printed before it."""
     questions = [request(RequestKind.VERIFY, gemv(CHATTY)), request(RequestKind.PROBLEM, gemv(1))]
     answers, bench = io.StringIO(), FakeBench()
-    served = serve(
-        bench,
-        seed=0,
-        requests=io.StringIO("".join(f"{each.to_line()}\n" for each in questions)),
-        answers=answers,
-        mark=mark,
-    )
+    requests = io.StringIO("".join(f"{each.to_line()}\n" for each in questions))
+    assert serve(bench, seed=0, requests=requests, answers=answers, mark=mark) == 2
     marked = [ShapeAnswer.from_line(line) for line in answers.getvalue().splitlines() if line.startswith(ANSWER_MARK)]
-    assert served == 2
     assert [each.number for each in marked] == [0, 5, 5]
     assert marked[0].description == bench.description
     assert bench.log[-1] == f"close {CHATTY}"
@@ -281,3 +266,35 @@ def test_what_is_bound_side_by_side_is_sampled_in_one_go() -> None:
     assert len(asked) > 1
     assert sorted(n for each in asked for n in each) == [1, 2, 3]
     assert answer.samples_ns == tuple((BASE_NS + n,) for n in (1, 2, 3))
+
+
+CHILD = """
+import os, sys
+from pathlib import Path
+from perfsuite.measure.shapes.requests import ProgressMark
+mark = ProgressMark(Path(sys.argv[1]))
+for place in (0, 4, 2):
+    mark.step(place)
+os.abort()
+"""
+
+
+def test_a_mark_outlives_its_process(mark: ProgressMark, tmp_path: Path) -> None:
+    assert mark.read() == (0, 0)
+    subprocess.run([sys.executable, "-c", CHILD, str(tmp_path / "mark")], check=False, timeout=60)
+    assert mark.read() == (3, 2)
+
+
+@pytest.mark.parametrize(
+    ("what", "line"),
+    [
+        *((what, line) for what in ("request", "answer") for line in ("no JSON", "[]", "7", "{}")),
+        ("request", '{"number": 1, "kind": "divine", "case_ids": []}'),
+        ("request", '{"number": 1, "kind": "verify", "case_ids": [], "volume": 11}'),
+        ("answer", '{"number": 1, "volume": 11}'),
+        ("answer", '{"number": 1, "deviation": {"error": 1}}'),
+    ],
+)
+def test_what_is_no_request_or_answer_is_refused(what: str, line: str) -> None:
+    with pytest.raises(MeasurementError, match=f"shapes: no {what}: "):
+        ShapeRequest.from_line(line) if what == "request" else ShapeAnswer.from_line(f"{ANSWER_MARK}{line}")

@@ -28,7 +28,6 @@ def _rows(runs: list[RunFile], **options: bool) -> list[dict[str, str]]:
 
 
 def test_rows_of_several_runs_are_told_apart() -> None:
-    """By device and, where it was reached over a link, by board."""
     assert [row["device"] for row in _rows([RUN, OTHER])[-9:]] == ["board"] * 9
     board = BoardName(identity="0123456789abcdef", hostname="shelf", is_linked=True)
     for each, told in ((board, "0123456789abcdef"), (replace(board, is_linked=False), "")):
@@ -64,18 +63,6 @@ def test_a_spreadsheet_is_given_no_formula() -> None:
     assert not any(row[name].startswith(beginnings) for row in safe for name in ("case", "kind", "reason", "device"))
     assert [row["reason"].removeprefix("'") for row in safe] == [row["reason"].removeprefix("'") for row in plain]
     assert [row["lost_ns"] for row in safe] == [row["lost_ns"] for row in plain]
-
-
-@given(WORDS)
-@settings(max_examples=40, deadline=None)
-def test_words_of_a_run_are_read_back(words: str) -> None:
-    """Python reads every name and reason as it was, with control characters written out."""
-    run = run_of(words)
-    rows = _rows([run])
-    told = without_controls(words)
-    cases = [without_controls(each.case_id) for each in run.judgements]
-    assert [(row["case"], row["reason"]) for row in rows] == [(case, told) for case in cases]
-    assert {row["device"] for row in rows} == {told}
 
 
 @given(WORDS)

@@ -30,7 +30,6 @@ _LEFT_OUT = re.compile(r"Left out to save room: (\d+) row")
 
 
 def _n_rows(text: str) -> int:
-    """The rows of all tables without their headers and rules."""
     n_tables = text.count("| --- |")
     return sum(line.startswith("| ") for line in text.splitlines()) - 2 * n_tables
 
@@ -72,14 +71,7 @@ def _rows(run: RunFile, words: str) -> tuple[tuple[str, ...], ...]:
     return next(section.rows for section in sections(run) if section.title.endswith(words))
 
 
-def test_every_case_is_in_one_table_and_what_fails_comes_first() -> None:
-    """The failing cases' table alone is open; tables without rows are left out, and of a shift no operator is named."""
-    counts = [int(section.title.split()[0]) for section in sections(RUN) if section.title[0].isdigit()]
-    assert sum(counts) == len(RUN.judgements)
-    first, *others = sections(RUN)
-    assert not first.is_folded
-    assert all(section.is_folded for section in others)
-    assert [row[1] for row in first.rows].count("regressed") == 5
+def test_tables_without_rows_are_left_out_and_of_a_shift_no_operator_is_named() -> None:
     assert [section.title for section in sections(replace(RUN, judgements=()))] == ["Machine and command"]
     shifted = replace(RUN, attribution=Attribution(uniform_shift=UniformShift(ratio=1.1, n_cases=9)))
     assert {row[-1] for row in _rows(shifted, "failed") if row[1] == "regressed"} == {"everything moved alike"}
@@ -107,7 +99,6 @@ def test_a_comment_is_never_longer_than_github_takes(n_runs: int) -> None:
 
 
 def test_a_summary_has_all_cases() -> None:
-    """There is room for every case of a usual run."""
     run = synthetic_run()
     text = summary_text([run])
     shown = [each for each in run.judgements if f"`{each.case_id}`" in text]

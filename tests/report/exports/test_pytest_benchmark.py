@@ -95,7 +95,6 @@ def test_cases_without_samples_are_counted_and_a_commit_may_be_missing() -> None
 @given(WORDS)
 @settings(max_examples=40, deadline=None)
 def test_words_of_a_run_are_read_back(words: str) -> None:
-    """Ids and reasons are the same in JSON, whatever they are."""
     run = run_of(words)
     read = {each["fullname"]: each["extra_info"]["reason"] for each in _plain(run)["benchmarks"]}
     assert read == {each.case_id: words for each in run.judgements if each.samples_ns}

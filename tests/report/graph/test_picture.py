@@ -33,7 +33,6 @@ _QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"', re.DOTALL)
 
 
 def labels(text: str) -> list[str]:
-    """Return the labels as Graphviz shows them."""
     shown = []
     for match in re.finditer(r"label=" + _QUOTED.pattern, text, re.DOTALL):
         shown.append(re.sub(r"\\(.)", lambda escape: {"n": "\n"}.get(escape[1], escape[1]), match[1]))
@@ -41,7 +40,6 @@ def labels(text: str) -> list[str]:
 
 
 def test_boxes_and_edges_are_there() -> None:
-    """A node for each box with name, operation, shape and time; an edge for each edge; the critical path is thick."""
     view = graph_view(small_trace())
     text = dot_text([view])
     head, *boxes = labels(text)
@@ -81,7 +79,6 @@ def test_graphs_stand_side_by_side(tmp_path: Path) -> None:
 
 
 def lightness(colour: str) -> float:
-    """Return what is left of a colour in grey."""
     return sum(share * part for share, part in zip((0.299, 0.587, 0.114), to_rgb(colour), strict=True))
 
 
@@ -104,12 +101,10 @@ def test_what_has_no_value_is_white() -> None:
 
 @pytest.fixture(scope="module")
 def panel() -> GraphPanel:
-    """Return a decode step's panel."""
     return graph_panel(graph_view(large_trace(2000)))
 
 
 def test_boxes_and_edges_do_not_touch(panel: GraphPanel) -> None:
-    """Boxes are apart and inside, an edge leads from foot to head, and none runs through a box."""
     middles = [panel.middle_of(number) for number in range(len(panel.view.nodes))]
     for number, (x, y) in enumerate(middles):
         assert BOX_WIDTH / 2 <= x <= panel.width - BOX_WIDTH / 2
@@ -135,13 +130,11 @@ def test_boxes_and_edges_do_not_touch(panel: GraphPanel) -> None:
 
 
 def test_a_text_is_cut_in_its_middle() -> None:
-    """Beginning and end stay, and it is as long as it may be."""
     assert cut_middle("ffn_moe_weighted_add-0 (node_46)", 15) == "ffn_moe…ode_46)"
     assert cut_middle("short", 5) == "short"
 
 
 def texts(path: Path) -> list[str]:
-    """Return the texts of an SVG, in the order in which they are drawn."""
     root = ElementTree.parse(path).getroot()
     return [
         re.sub(r"\s+", " ", "".join(each.itertext())).strip() for each in root.iter("{http://www.w3.org/2000/svg}text")

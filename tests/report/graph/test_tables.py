@@ -18,7 +18,6 @@ from perfsuite.trace.graph.operators import operator_graph
 
 
 def test_roles_sum_to_the_whole() -> None:
-    """Times, shares, bytes and counters are those of the graph, the longest first; what was not measured is none."""
     graph = operator_graph(large_trace(2000))
     totals = role_totals(graph)
     assert sum(each.time_ns or 0 for each in totals) == pytest.approx(graph.serial_ns)
@@ -37,7 +36,6 @@ def test_roles_sum_to_the_whole() -> None:
 
 
 def test_siblings_of_all_layers_are_one_row() -> None:
-    """Q, K and V of 30 layers, then gate and up, with what they would save together."""
     graph = operator_graph(large_trace(2000))
     totals = sibling_totals(graph)
     assert [(each.shared, each.roles, each.n) for each in totals] == [
@@ -70,7 +68,6 @@ def test_the_whole_graph_is_there() -> None:
 
 
 def printed(views: list[GraphView], n_top: int = 15) -> str:
-    """Return what a wide terminal shows."""
     out = io.StringIO()
     for each in graph_tables(views, n_top):
         if isinstance(each, Table):
@@ -81,7 +78,6 @@ def printed(views: list[GraphView], n_top: int = 15) -> str:
 
 
 def test_a_graph_has_roles_and_siblings() -> None:
-    """Operators that take the longest, and those that could run side by side; brackets are shown, escapes are not."""
     told = printed([graph_view(large_trace(2000))])
     assert told.startswith("model.gguf\n  graph 0, decode, 513 operators on CPU")
     assert "Operators: the 15 of " in told

@@ -14,7 +14,6 @@ from perfsuite.testing.large_trace import large_trace
 
 
 def test_a_graph_is_told_in_words() -> None:
-    """What it is, what it could gain, what is not drawn, a part of what it is, and what nobody recorded."""
     assert list(graph_words(graph_view(small_trace(n_tokens=3)))) == [
         "graph 0, decode, 4 operators on CPU, medians of 3 evaluations",
         "one after the other 46.3 µs, critical path 34.2 µs (74%): at most 1.35 times as fast side by side",
@@ -48,22 +47,18 @@ def test_a_graph_is_told_in_words() -> None:
 
 @pytest.fixture(scope="module")
 def decode() -> EngineTrace:
-    """Return a decode step of 30 layers, twice."""
     return large_trace(2000)
 
 
 def view_of(trace: EngineTrace, layers: tuple[int, ...] | None) -> GraphView:
-    """Return a trace's graph with the layers."""
     return graph_view(trace, GraphOptions(layers=layers))
 
 
 def folds(view: GraphView) -> list[str]:
-    """Return what the folded boxes say first."""
     return [each.lines[0] for each in view.nodes if each.is_fold]
 
 
 def test_two_layers_and_the_ends_are_shown(decode: EngineTrace) -> None:
-    """By default layers 0 and 1 stand operator by operator, 28 layers are one box, and the ends are there."""
     view = graph_view(decode)
     (fold,) = (each for each in view.nodes if each.is_fold)
     assert fold.lines[:2] == ("28 layers alike", "layers 2 to 29, 476 operators")
@@ -122,7 +117,6 @@ def test_a_stretch_of_layers_is_one_box() -> None:
 
 
 def test_boxes_tell_what_is_asked_for() -> None:
-    """The time's share, a bandwidth, or a counter beside the time."""
     trace = large_trace(2000)
     lines = {
         metric: graph_view(trace, GraphOptions(metric=metric)).nodes[2] for metric in ("time", "bandwidth", "cycles")

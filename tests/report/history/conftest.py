@@ -13,14 +13,12 @@ from tests.s3_server import forget_all, make_bucket, running_s3
 
 @pytest.fixture(scope="module")
 def s3() -> Iterator[str]:
-    """Run a server; give its endpoint."""
     with pytest.MonkeyPatch.context() as patch, running_s3(patch) as endpoint:
         yield endpoint
 
 
 @pytest.fixture
 def bucket(s3: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> HistoryBucket:
-    """An empty history on S3."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     forget_all(s3)
     make_bucket(s3, "farm")

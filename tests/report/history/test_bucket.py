@@ -40,7 +40,6 @@ def test_more_objects_than_a_page_are_listed(bucket: HistoryBucket, tmp_path: Pa
 
 
 def test_a_bucket_that_is_not_there_is_told(bucket: HistoryBucket) -> None:
-    """To whoever reads and to whoever adds a run."""
     missing = HistoryBucket(address="s3://elsewhere/nights")
     with pytest.raises(HistoryError, match=r"^s3://elsewhere/nights: cannot be listed \(NoSuchBucket\); see AWS"):
         OpenBucket(missing).objects()
@@ -49,7 +48,6 @@ def test_a_bucket_that_is_not_there_is_told(bucket: HistoryBucket) -> None:
 
 
 def test_a_server_that_is_not_there_is_told(bucket: HistoryBucket, monkeypatch: pytest.MonkeyPatch) -> None:
-    """After few repetitions, in one line."""
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
     monkeypatch.setattr(bucket_module, "_MOST_REPETITIONS", 1)
     with pytest.raises(HistoryError, match=r"^s3://farm/nights: cannot be listed \(.*request.*\); see AWS_") as raised:

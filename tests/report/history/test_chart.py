@@ -45,7 +45,6 @@ def test_a_case_that_was_never_measured_has_no_line() -> None:
 
 
 def test_boards_of_a_kind_have_a_line_each() -> None:
-    """Where there is more than one, lines are named by them; one alone is not named."""
     boards = [
         replace(POINT, board=BoardName(identity=identity * 16, hostname="shelf", is_linked=True)) for identity in "ab"
     ]

@@ -36,21 +36,18 @@ class Killed(BaseException):
 
 @pytest.fixture
 def history_dir(tmp_path: Path) -> Path:
-    """A history of four runs."""
     for day in range(1, 5):
         append_run(synthetic_run(n_cases=12, seed=day, started_at=f"2026-03-0{day}T02:00:00+00:00"), tmp_path)
     return tmp_path
 
 
 def held(history_dir: Path) -> tuple[int, int, int]:
-    """Runs, cases of all runs, and nights of one case, as a reader counts them."""
     with open_history(history_dir) as history:
         n_rows = sum(each.n_runs for each in cases_of(history))
         return len(runs_of(history)), n_rows, len(trend_of(history, DECODE))
 
 
 def test_one_file_is_left(history_dir: Path) -> None:
-    """All runs are in one file, in the order of case and time."""
     done = compact(history_dir)
     (path,) = history_dir.rglob("*.parquet")
     assert (done.path, done.n_files, done.n_runs) == (path, 4, 4)
@@ -60,7 +57,6 @@ def test_one_file_is_left(history_dir: Path) -> None:
 
 
 def test_merging_again_adds_what_came_since(history_dir: Path) -> None:
-    """A merged file takes part in the next merge; with nothing new there is none."""
     compact(history_dir)
     assert compact(history_dir).path is None
     append_run(synthetic_run(n_cases=12, seed=9), history_dir)
@@ -94,8 +90,6 @@ def test_a_merge_that_dies_loses_and_doubles_nothing(
 
 
 def test_a_merge_that_dies_while_writing_changes_nothing(history_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An unfinished merged file is no part of the history."""
-
     def dying(source: str, target: Path) -> None:
         raise Killed
 

@@ -19,19 +19,16 @@ from perfsuite.testing.run_files import synthetic_run
 
 
 def add(bucket: HistoryBucket, *days: int) -> None:
-    """Add a run of 12 cases for each day."""
     for day in days:
         append_run(synthetic_run(n_cases=12, seed=day, started_at=f"2026-03-{day:02}T02:00:00+00:00"), bucket)
 
 
 def held(bucket: HistoryBucket) -> tuple[int, int]:
-    """Runs, and cases of all runs, as a reader counts them."""
     with open_history(bucket) as history:
         return len(runs_of(history)), history.rows("SELECT count(*) FROM history")[0][0]
 
 
 def names(bucket: HistoryBucket) -> list[str]:
-    """The folders of the objects."""
     return sorted(name.split("/")[0] for name in OpenBucket(bucket).objects())
 
 
@@ -103,7 +100,6 @@ def test_a_name_that_is_no_path_below_is_none(name: str) -> None:
 
 
 def test_one_object_is_left_of_a_merge(bucket: HistoryBucket) -> None:
-    """It takes part in the next; with nothing new there is none."""
     add(bucket, 1, 2, 3)
     done = compact(bucket)
     assert (done.n_files, done.n_runs) == (3, 3)
@@ -119,7 +115,6 @@ def test_one_object_is_left_of_a_merge(bucket: HistoryBucket) -> None:
 def test_a_run_that_comes_while_objects_are_merged_stays(
     bucket: HistoryBucket, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
-    """Before the merged object is there, and before the others go."""
     add(bucket, 1, 2)
     before(monkeypatch, step, lambda: add(bucket, 3))
     compact(bucket)

@@ -18,7 +18,6 @@ DECODE = "phase/smollm2-135m-q8_0/siso/decode"
 
 @pytest.fixture
 def history_dir(tmp_path: Path) -> Path:
-    """Three runs on one device, and one on another."""
     for day in range(1, 5):
         run = synthetic_run(n_cases=12, seed=day, started_at=f"2026-03-0{day}T02:00:00+00:00")
         append_run(replace(run, device="board" if day == 4 else "host"), tmp_path)
@@ -26,7 +25,6 @@ def history_dir(tmp_path: Path) -> Path:
 
 
 def test_runs_are_the_newest_first(history_dir: Path) -> None:
-    """Runs are listed by device, as many as asked for, with their cases and those that failed counted."""
     with open_history(history_dir) as history:
         assert [run.started_at.day for run in runs_of(history)] == [4, 3, 2, 1]
         assert [run.started_at.day for run in runs_of(history, device="host", last=2)] == [3, 2]
@@ -78,7 +76,6 @@ def test_rows_that_a_later_version_wrote_are_left_out_and_counted(history_dir: P
 
 @pytest.fixture
 def pool_dir(tmp_path: Path) -> Path:
-    """Six nights on two boards of a kind in turn, and one on the machine itself."""
     for day in range(1, 8):
         run = synthetic_run(n_cases=3, seed=day, started_at=f"2026-03-0{day}T02:00:00+00:00")
         board = BoardName(identity="ab"[day % 2] * 16, hostname=f"shelf-{day % 2}", is_linked=day < 7)

@@ -22,12 +22,10 @@ STORED = synthetic_run(n_cases=120, against=None)
 
 
 def answered(run: RunFile) -> Answer:
-    """The answer of a run with its findings."""
     return answer_of(page_run(run), failures(run, reproductions(run)))
 
 
 def only(outcome: Outcome, run: RunFile = RUN) -> RunFile:
-    """A run whose cases all have one outcome."""
     changed = {} if outcome is Outcome.INCONCLUSIVE else {"change_ratio": None, "baseline_ns": None}
     told = tuple(replace(each, outcome=outcome, **changed) for each in run.judgements if each.measured_ns)  # type: ignore[arg-type]
     return replace(run, judgements=told, attribution=Attribution())
@@ -120,16 +118,12 @@ def test_a_page_of_new_cases_says_what_comes_next() -> None:
 
 
 def test_what_it_was_compared_with_is_told() -> None:
-    """In pairs on one machine, with a stored baseline, or with nothing, and why."""
-    assert against_words(RUN) == "settings ubatch=512: old and new by turns, on this machine, in this run"
-    assert "stored baseline of host" in against_words(STORED)
     assert "no baseline is stored" in against_words(only(Outcome.NEW, STORED))
     assert "another setup" in against_words(only(Outcome.INCOMPARABLE, STORED))
     assert against_words(replace(STORED, judgements=())) == ""
 
 
 def test_how_sure_it_is_is_told() -> None:
-    """By pairs or replicates, and by the slowdown that would have been seen."""
     lines = answered(RUN).lines
     assert sure_words(lines) == "10 pairs; a slowdown of 3 % would be seen"
     bare = [

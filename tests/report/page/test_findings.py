@@ -18,12 +18,10 @@ STORED_RUN = synthetic_run(n_cases=200, against=None)
 
 
 def groups_of(*judgements: Judgement) -> tuple[UndecidedGroup, ...]:
-    """The groups of a run of these cases."""
     return undecided_groups(replace(STORED_RUN, judgements=judgements))
 
 
 def told(outcome: Outcome, *reasons: str) -> list[Judgement]:
-    """Cases of an outcome, one for each reason."""
     return [told_judgement(f"trace/x/{number}", "trace", outcome, reason) for number, reason in enumerate(reasons)]
 
 
@@ -72,7 +70,6 @@ TREE = RUN.attribution.phases[0]
 
 
 def failed(run: RunFile) -> tuple[Finding, ...]:
-    """The failures of a run with its commands."""
     return failures(run, reproductions(run))
 
 
@@ -96,15 +93,7 @@ def test_every_failure_and_every_improvement_is_told_once() -> None:
     assert all((each.judgement.change_ratio or 1.0) < 1.0 for each in found)
 
 
-def test_a_phase_has_its_tree() -> None:
-    """A branch tells its operator's loss, share and own change, then what is left; one without a case has no link."""
-    found = next(each for each in failed(RUN) if each.judgement.case_id == TREE.case_id)
-    assert found.carried.endswith("lost, carried by")
-    assert [branch.role for branch in found.branches] == [*(each.role for each in TREE.carriers), "unexplained"]
-    first, *_, left = found.branches
-    assert first.judgement is not None
-    assert (first.judgement.outcome, first.share_ratio) == (Outcome.REGRESSED, TREE.carriers[0].share_ratio)
-    assert (left.judgement, left.lost_ns) == (None, TREE.unexplained_ns)
+def test_a_branch_without_a_case_has_no_link() -> None:
     unknown = Carrier(case_id="operator/none", role="rest", lost_ns=1, share_ratio=0.1, is_significant=True)
     assert with_tree(replace(TREE, carriers=(unknown,))).branches[0].judgement is None
 

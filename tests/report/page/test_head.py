@@ -19,12 +19,10 @@ RUN = synthetic_run(n_cases=120)
 
 
 def head_of(run: RunFile) -> Head:
-    """The head of the page about a run."""
     return page_head(page_run(run))
 
 
 def only(outcome: Outcome) -> RunFile:
-    """A run whose cases all have one outcome."""
     return replace(RUN, judgements=tuple(replace(each, outcome=outcome) for each in RUN.judgements[:5]))
 
 

@@ -30,7 +30,6 @@ PREFILL = "phase/smollm2-135m-q8_0/siso/prefill"
 
 
 def the_case(*lines: list[TrendPoint]) -> CaseHistory:
-    """The one case of a page."""
     (case,) = history_view([point for line in lines for point in line], []).cases
     return case
 
@@ -110,7 +109,6 @@ def test_changes_between_the_same_days_are_told_together() -> None:
 
 
 def test_what_changed_comes_first() -> None:
-    """Then phases, then the rest by name; the first few are open."""
     cases = [f"operator/m/s/decode/{name}" for name in "dcba"]
     courses = {case_id: list(course(case_id, n_nights=22)) for case_id in (*cases, DECODE)}
     ordered = [point for case_id in sorted(courses) for point in courses[case_id]]

@@ -21,7 +21,6 @@ REPORTED = synthetic_run(n_cases=60)
 
 
 def page_runs(*runs: RunFile) -> list[PageRun]:
-    """Runs as the page takes them."""
     return [page_run(run, path=Path(f"{n}/run.json")) for n, run in enumerate(runs)]
 
 

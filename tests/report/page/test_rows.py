@@ -93,7 +93,6 @@ RUN = synthetic_run(n_cases=120)
 
 
 def sources(run: RunFile) -> CaseSources:
-    """What the rows of a run are made of."""
     return CaseSources(
         reproductions=reproductions(run),
         works=works_by_case(synthetic_observation(run)),

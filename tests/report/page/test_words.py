@@ -39,7 +39,6 @@ def test_an_anchor_holds_the_whole_id(case_id: str) -> None:
 
 
 def test_an_anchor_of_half_a_character_can_be_written() -> None:
-    """A name that UTF-8 cannot hold has an anchor nevertheless."""
     assert case_anchor("a\ud800") == "case=a%3F"
 
 
@@ -60,7 +59,6 @@ RUN = synthetic_run(n_cases=60)
 
 
 def regressed() -> Judgement:
-    """A case that became slower, in pairs."""
     return replace(
         next(each for each in RUN.judgements if each.outcome is Outcome.REGRESSED),
         change_ratio=1.195,

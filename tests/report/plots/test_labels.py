@@ -44,7 +44,6 @@ def test_a_word_stands_above_its_anchor_where_that_is_free() -> None:
 
 
 def test_words_of_one_place_are_all_legible() -> None:
-    """Six of them share no pixel; those that are pushed away have a line to their place."""
     figure, axes = page()
     words = [Word(text=f"operator {n}", anchors=((5.0, 5.0),)) for n in range(6)]
     write_words(figure, axes, words, [(5.0, 5.0)], [])

@@ -13,7 +13,7 @@ from matplotlib.lines import Line2D
 from matplotlib.text import Text
 
 from perfsuite.records.chart import Axis, PointGroup, RoofLine, RooflineChart
-from perfsuite.report.plots.picture import picture_bytes
+from perfsuite.report.plots.picture import draw, picture_bytes
 from perfsuite.report.plots.roofline import draw_roofline
 
 from .conftest import ROOFLINE
@@ -34,12 +34,10 @@ SHADED = replace(
 
 
 def with_groups(*groups: PointGroup) -> RooflineChart:
-    """The chart with other points."""
     return replace(ROOFLINE, panels=(replace(ROOFLINE.panels[0], groups=groups),))
 
 
 def at(axes: Axes, x: float, y: float) -> Line2D:
-    """The mark at a place."""
     return next(
         line
         for line in axes.lines
@@ -53,7 +51,6 @@ def look(mark: Line2D) -> tuple[Any, ...]:
 
 
 def legend_texts(chart: RooflineChart) -> list[str]:
-    """What the legend explains."""
     (legend,) = draw_roofline(chart).legends
     return [text.get_text() for text in legend.get_texts()]
 
@@ -93,7 +90,7 @@ def test_words_overlap_neither_each_other_nor_marks() -> None:
 
 def test_axes_end_as_they_say_and_ranges_and_regions_are_drawn() -> None:
     """Nothing that is drawn moves them; two parts of the region differ in grey, and ranges are beside their points."""
-    axes = draw_roofline(ROOFLINE).axes[0]
+    axes = draw(ROOFLINE).axes[0]
     assert (axes.get_xlim(), axes.get_ylim()) == ((1.0, 100.0), (1.0, 200.0))
     assert axes.xaxis.get_major_formatter()(50.0, 0) == "50"
     greys = [float(np.dot(np.asarray(area.get_facecolor())[0][:3], (0.299, 0.587, 0.114))) for area in axes.collections]

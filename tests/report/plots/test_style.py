@@ -37,7 +37,6 @@ def test_longer_labels_make_fewer_columns(length: int, n_columns: int) -> None:
 
 
 def head(title: str) -> list[str]:
-    """The lines of a title on the sheet, with plain spaces."""
     figure, _ = sheet(replace(LINES, title=title))
     return figure.texts[0].get_text().replace("\N{NO-BREAK SPACE}", " ").split("\n")
 

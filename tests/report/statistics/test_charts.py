@@ -19,7 +19,6 @@ TRACE = law_trace(GRAPH, 20, lambda step, at, _: (1_000 * 2**at) if at < 4 else 
 
 
 def test_steps_and_sizes_are_drawn() -> None:
-    """One panel is of the steps over the context, one of the products over their size, each with its line."""
     chart = statistics_chart(trace_statistics(TRACE), name="run")
     steps, products = chart.panels
     assert steps.groups[0].x == tuple(map(float, range(1, 21)))
@@ -31,7 +30,6 @@ def test_steps_and_sizes_are_drawn() -> None:
 
 
 def test_two_traces_are_drawn_side_by_side() -> None:
-    """Processor and device share a panel, with a line each."""
     chart = crossover_chart(crossover(TRACE, TRACE), name="pair")
     (panel,) = chart.panels
     assert [group.label for group in panel.groups] == ["processor", "device"]

@@ -26,7 +26,6 @@ JSON_GRAPH = (*(product(f"ffn_{size}", 64, size) for size in SIZES), attention(2
 
 
 def test_statistics_are_json() -> None:
-    """Everything in values that JSON has, units in the keys; what a trace does not tell is null."""
     experts = experts_of((step, 0, [[step % 3, 4]]) for step in range(20))
     trace = law_trace(JSON_GRAPH, 20, lambda step, at, _: 1_000 * (at + 1) + 10 * step, experts=experts, n_experts=8)
     plain = json.loads(json.dumps(plain_statistics(trace_statistics(trace)), allow_nan=False))
@@ -58,7 +57,6 @@ def law(step: int, position: int, thread: int) -> int:
 
 
 def printed(trace: EngineTrace, n_top: int = 10) -> str:
-    """Return the lines and tables of a trace as a wide terminal shows them."""
     out = io.StringIO()
     console = Console(file=out, width=160)
     for each in statistics_tables(trace_statistics(trace), n_top):

@@ -13,7 +13,6 @@ NUMBERS = st.lists(st.integers(0, 2**63 - 1), max_size=20)
 
 
 def parts(rows: Rows) -> list[bytes]:
-    """Return each record by itself."""
     return [bytes(cells[mask]) for cells, mask in zip(rows.cells, rows.mask, strict=True)]
 
 
@@ -38,6 +37,5 @@ def test_fields_stand_side_by_side_record_by_record() -> None:
 
 @pytest.mark.parametrize("field", [varint, fixed64])
 def test_no_records_are_no_bytes(field: object) -> None:
-    """An empty field joins to nothing."""
     assert callable(field)
     assert field(np.zeros(0, dtype=np.int64)).joined() == b""

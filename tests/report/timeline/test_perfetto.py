@@ -52,7 +52,6 @@ def written(trace: EngineTrace, tmp_path: Path) -> list[Any]:
 
 
 def interned(packets: list[Any], field: str) -> dict[int, str]:
-    """Return the names of one kind by their numbers."""
     found = {}
     for each in getattr(packets[0].interned_data, field):
         found[each.iid] = each.str.decode() if field == "debug_annotation_string_values" else each.name
@@ -60,7 +59,6 @@ def interned(packets: list[Any], field: str) -> dict[int, str]:
 
 
 def events(packets: list[Any]) -> list[tuple[int, Any]]:
-    """Return the events with their times."""
     return [(each.timestamp, each.track_event) for each in packets if each.HasField("track_event")]
 
 
@@ -86,7 +84,6 @@ def test_the_file_holds_the_timeline(trace: EngineTrace, tmp_path: Path) -> None
 
 
 def expected_slices(timeline: Timeline) -> list[tuple[int, str, str, int, int]]:
-    """Return the slices of a timeline: track, name, category, start, end."""
     labels = timeline.labels
     return [
         (
@@ -101,7 +98,6 @@ def expected_slices(timeline: Timeline) -> list[tuple[int, str, str, int, int]]:
 
 
 def test_tracks_are_of_the_process_its_threads_and_counters(tmp_path: Path) -> None:
-    """Each track is described before its first event, with its parent, its place, and what it is of."""
     packets = written(busy_trace(), tmp_path)
     described = [each.track_descriptor for each in packets if each.HasField("track_descriptor")]
     by_name = {each.name: each for each in described}
@@ -144,7 +140,6 @@ def test_annotations_are_there_where_they_are_known(tmp_path: Path) -> None:
 
 
 def test_flows_lead_from_operators_to_kernels(tmp_path: Path) -> None:
-    """An arrow's number is on its operator and its kernels; the last of them ends it."""
     packets, timeline = written(busy_trace(), tmp_path), build_timeline(busy_trace())
     found = [
         (list(each.flow_ids), list(each.terminating_flow_ids)) for _, each in events(packets) if each.type == BEGIN
@@ -187,6 +182,5 @@ def test_a_process_that_is_not_known_is_a_track(tmp_path: Path) -> None:
 
 
 def test_a_file_that_cannot_be_written_is_told(tmp_path: Path) -> None:
-    """A folder in its place is one line with the path."""
     with pytest.raises(PerfsuiteError, match=rf"^{tmp_path}: cannot be written"):
         write_perfetto(engine_trace([event(EventKind.TOKEN, 0, 1, value=1)]), tmp_path)

@@ -13,7 +13,6 @@ from ...synthetic_timeline import busy_trace
 
 
 def test_the_summary_is_there() -> None:
-    """Threads, operators held up, and each pre-emption; what is not known is null."""
     plain = json.loads(json.dumps(plain_timeline(timeline_summary(busy_trace())), allow_nan=False))
     assert plain["n_by_kind"]["kernel"] == 6
     assert [each["tid"] for each in plain["threads"]] == [4711, 4712]
@@ -30,7 +29,6 @@ def test_the_summary_is_there() -> None:
 
 
 def state(value: ThreadState, start_ns: int, end_ns: int, cpu: int) -> Events:
-    """Return what thread 0 did."""
     return event(EventKind.THREAD_STATE, start_ns, end_ns, value=value, thread=0, cpu=cpu)
 
 

@@ -17,7 +17,6 @@ from ...synthetic_timeline import busy_trace
 
 
 def printed(trace: EngineTrace, n_top: int = 12) -> str:
-    """Return all tables as a wide terminal shows them."""
     out = io.StringIO()
     for table in timeline_tables(timeline_summary(trace), n_top):
         Console(file=out, width=200).print(table)

@@ -32,7 +32,6 @@ States = list[tuple[int, int, int, int, int]]
 
 
 def states(tmp_path: Path, log: BpfLogBuilder) -> States:
-    """Return start, end, state, processor and flags of the main thread's states."""
     read = read_bpf_log(log.write(tmp_path / "log"))
     found = thread_states(read, level_changes(read), EPOCH_NS + 1000)
     rows = found[["start_ns", "end_ns", "value", "cpu", "flags", "thread"]].tolist()
@@ -111,7 +110,6 @@ Traced = Callable[[BpfLogBuilder], EngineTrace]
 
 @pytest.fixture
 def traced(tmp_path: Path) -> Traced:
-    """Return what a log becomes once it is written and read."""
     return lambda log: ebpf_trace(read_bpf_log(log.write(tmp_path / "ebpf.bpflog")), tensor_layout())
 
 
@@ -134,7 +132,6 @@ def of_thread(trace: EngineTrace, thread: int) -> Events:
 
 
 def test_tokens_graphs_and_operators_nest(traced: Traced) -> None:
-    """Each operator has the graph and the iteration that it is in, on every thread."""
     trace = traced(ended(small_log(2)))
     assert (trace.cut, trace.problems, trace.n_lost) == (None, (), 0)
     assert spans(trace.of(EventKind.TOKEN)) == [(1000, 76_000), (101_000, 176_000)]
@@ -170,7 +167,6 @@ def without_ends(n_tokens: int = 1) -> BpfLogBuilder:
 
 
 def test_nodes_carry_what_their_tensors_say(traced: Traced) -> None:
-    """Name, type, dimensions, strides, address; a fused pair's output and what either reads from outside."""
     node = traced(ended(small_log(1))).graphs[0][0]
     assert (node.op, node.fused_op, node.tensor.name) == ("RMS_NORM", "MUL", "attn_norm-0")
     assert [source.name for source in node.sources] == ["embd", "blk.0.attn_norm.weight"]
@@ -203,7 +199,6 @@ def test_another_shape_is_another_graph(traced: Traced) -> None:
 
 
 def test_counters_are_differences_between_begin_and_end(traced: Traced) -> None:
-    """Each row is what its thread counted within the operator; scaled counts that fall say nothing."""
     trace = traced(ended(small_log(2, counter_names=("cycles", "page-faults"))))
     assert trace.counter_names == ("cycles", "page-faults")
     operators = trace.of(EventKind.OPERATOR)
@@ -258,12 +253,10 @@ def test_attaching_in_the_middle_of_a_graph_is_flagged(traced: Traced) -> None:
 
 
 def after(part: bytes, ns: int) -> bool:
-    """Tell whether a record is of a time after the epoch."""
     return int.from_bytes(part[8:16], "little") - EPOCH_NS >= ns
 
 
 def test_a_cut_log_leaves_its_last_graph_open(traced: Traced) -> None:
-    """What was under way when the recorder was killed has no end and is CUT; what was whole before it stays so."""
     log = small_log(2)
     log.parts = [part for part in log.parts if not after(part, TOKEN_NS + 1000 + 5000 + OPERATOR_NS + 1)]
     trace = traced(log)
@@ -278,7 +271,6 @@ def test_a_cut_log_leaves_its_last_graph_open(traced: Traced) -> None:
 
 
 def test_switching_levels_off_leaves_no_false_ends(traced: Traced) -> None:
-    """The last operator has no end, the trace says when levels changed, and some alone make no graph."""
     log = small_log(2)
     off_ns, on_ns = 1000 + 5000 + OPERATOR_NS + 5000, TOKEN_NS
     log.parts = [part for part in log.parts if not after(part, off_ns) or after(part, on_ns)]
@@ -331,7 +323,6 @@ def test_probe_costs_and_failures_are_reported(traced: Traced) -> None:
 
 
 def test_another_build_of_ggml_is_refused(tmp_path: Path, traced: Traced) -> None:
-    """A log with tensors of another size is not read by guess; one without events has none."""
     log = read_bpf_log(ended(small_log(1)).write(tmp_path / "log"))
     with pytest.raises(MeasurementError, match=r"tensors of 336 bytes; ggml 1 \(build 00ff\) has 344"):
         ebpf_trace(log, replace(tensor_layout(), tensor_bytes=344))

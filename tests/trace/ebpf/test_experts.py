@@ -13,6 +13,9 @@ from perfsuite.trace.ebpf.ebpf_trace import ebpf_trace
 
 MATRICES = RawTensor(address=0x10, name="blk.7.ffn_gate_exps.weight", ne=(64, 32, 60, 1))
 INPUT = RawTensor(address=0x20, name="ffn_norm-7")
+#: What three tokens chose, and the same as rows of token, slot and expert.
+BATCH = [[5, 9], [1, 0], [2, 3]]
+BATCH_ROWS = [(0, 0, 5), (0, 1, 9), (1, 0, 1), (1, 1, 0), (2, 0, 2), (2, 1, 3)]
 ALL_TOKENS, LAST_TOKEN = ((2, n, 1, 1) for n in (3, 1))
 
 
@@ -39,19 +42,11 @@ def chosen(trace: EngineTrace) -> list[tuple[int, int, int, int, int]]:
 
 
 def test_rows_carry_layer_token_and_slot(tmp_path: Path) -> None:
-    """Ids stand token by token, and the layer is in the name of their tensor."""
     log = BpfLogBuilder()
     log.graph(1000, 9000)
-    log_of(ids_of(7), 2000, log, [[5, 9], [1, 0], [2, 3]])
+    log_of(ids_of(7), 2000, log, BATCH)
     trace = trace_of(tmp_path, log)
-    assert chosen(trace) == [
-        (-1, 7, 0, 0, 5),
-        (-1, 7, 0, 1, 9),
-        (-1, 7, 1, 0, 1),
-        (-1, 7, 1, 1, 0),
-        (-1, 7, 2, 0, 2),
-        (-1, 7, 2, 1, 3),
-    ]
+    assert chosen(trace) == [(-1, 7, *row) for row in BATCH_ROWS]
     assert (trace.n_experts, trace.problems) == (60, ())
 
 
@@ -62,14 +57,7 @@ def test_records_of_one_batch_join(tmp_path: Path) -> None:
     log_of(ids_of(7), 2000, log, [[5, 9], [1, 0]])
     log_of(ids_of(7), 3000, log, [[2, 3]], first_token=2)
     log_of(ids_of(7), 4000, log, [[5, 9], [1, 0]])
-    assert [row[2:] for row in chosen(trace_of(tmp_path, log))] == [
-        (0, 0, 5),
-        (0, 1, 9),
-        (1, 0, 1),
-        (1, 1, 0),
-        (2, 0, 2),
-        (2, 1, 3),
-    ]
+    assert [row[2:] for row in chosen(trace_of(tmp_path, log))] == BATCH_ROWS
 
 
 @pytest.mark.parametrize("layer", [0, 9])
@@ -77,7 +65,7 @@ def test_a_layer_that_computes_outputs_alone_has_the_last_tokens(tmp_path: Path,
     """The last layer routes only the token that makes an output, which is the last of the batch."""
     log = BpfLogBuilder()
     log.graph(1000, 9000)
-    log_of(ids_of(7), 2000, log, [[5, 9], [1, 0], [2, 3]])
+    log_of(ids_of(7), 2000, log, BATCH)
     log_of(ids_of(layer, LAST_TOKEN), 3000, log, [[4, 6]])
     assert chosen(trace_of(tmp_path, log))[-2:] == [(-1, layer, 2, 0, 4), (-1, layer, 2, 1, 6)]
 
@@ -87,15 +75,15 @@ def test_tokens_count_over_the_graphs_of_one_iteration(tmp_path: Path) -> None:
     log = BpfLogBuilder()
     log.add(1, 500, value=4)  # llama_decode begins
     log.graph(1000, 4000)
-    log_of(ids_of(7), 2000, log, [[5, 9], [1, 0], [2, 3]])
+    log_of(ids_of(7), 2000, log, BATCH)
     log.graph(5000, 9000)
     log_of(ids_of(7, LAST_TOKEN), 6000, log, [[7, 8]])
     log.add(2, 10_000)
     assert [row[:3] for row in chosen(trace_of(tmp_path, log))][-1] == (0, 7, 3)
     log = BpfLogBuilder()
     log.graph(1000, 9000)
-    log.experts(2000, ids_of(3), [[5, 9], [1, 0], [2, 3]])
-    log.experts(3000, ids_of(8), [[5, 9], [1, 0], [2, 3]])
+    log.experts(2000, ids_of(3), BATCH)
+    log.experts(3000, ids_of(8), BATCH)
     trace = trace_of(tmp_path, log)
     assert trace.experts["layer"].tolist() == [0] * 6 + [1] * 6
     assert "layers of experts are numbered in the order of their ids: structure was not recorded" in trace.problems

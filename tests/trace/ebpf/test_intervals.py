@@ -15,7 +15,6 @@ from perfsuite.trace.ebpf.intervals import Intervals, LevelChanges, intervals_of
 
 
 def test_a_level_is_switched_only_when_it_changes_itself() -> None:
-    """Other levels that go on or off at a moment are no change of this one."""
     steps = [TraceLevel.TOKEN, TraceLevel.TOKEN | TraceLevel.GRAPH, TraceLevel.GRAPH, TraceLevel.GRAPH]
     changes = LevelChanges(
         start_ns=0,
@@ -31,7 +30,6 @@ def test_a_level_is_switched_only_when_it_changes_itself() -> None:
 
 
 def intervals(tmp_path: Path, *records: tuple[BpfKind, int, int]) -> Intervals:
-    """Return the calls that some records show: kind, time and thread."""
     log = BpfLogBuilder()
     for kind, ns, tid in records:
         log.add(kind, ns, tid=tid)
@@ -47,7 +45,6 @@ BEGIN, END = BpfKind.TOKEN_BEGIN, BpfKind.TOKEN_END
 
 
 def test_each_end_belongs_to_the_begin_before_it(tmp_path: Path) -> None:
-    """Calls of two threads do not mix, whichever order their records come in."""
     found = intervals(
         tmp_path, (BEGIN, 10, 1), (BEGIN, 15, 2), (END, 30, 2), (END, 20, 1), (BEGIN, 40, 1), (END, 50, 1)
     )

@@ -17,7 +17,6 @@ ADDED = RawTensor(address=0x20, name="sum-3", op="ADD", sources=(SOURCE,))
 
 
 def read(tensor: RawTensor, *, changes: dict[int, bytes] | None = None) -> RawOperator:
-    """Read a tensor and its sources, some of whose own bytes are others."""
     raw = bytearray(b"".join(each.raw(LAYOUT) for each in (tensor, *tensor.sources)))
     for at, content in (changes or {}).items():
         raw[at : at + len(content)] = content
@@ -28,13 +27,11 @@ def read(tensor: RawTensor, *, changes: dict[int, bytes] | None = None) -> RawOp
     ("op", "param", "expected"), [("ADD", 5, "ADD"), ("UNARY", 1, "SILU"), ("GLU", 1, "SWIGLU"), ("GLU", 0, "REGLU")]
 )
 def test_operators_are_named_as_ggml_names_them(op: str, param: int, expected: str) -> None:
-    """An UNARY and a GLU are named by their parameter, others by themselves."""
     found = read(replace(ADDED, op=op, op_param=param))
     assert (found.op_name, found.node.op) == (op, expected)
 
 
 def test_the_root_of_a_view_is_what_it_views() -> None:
-    """A tensor of its own is its own root; sources beyond a record have addresses alone; UNARY is checked."""
     assert (read(ADDED).node.tensor.root, read(replace(ADDED, view_src=0x99)).node.tensor.root) == (0x20, 0x99)
     raw = memoryview(ADDED.raw(LAYOUT))
     found = StructureReader(LAYOUT).operator(0x20, raw)

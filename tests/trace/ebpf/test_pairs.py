@@ -35,7 +35,6 @@ def traced(tmp_path: Path, tensors: Sequence[RawTensor], *, counter_names: tuple
 
 
 def test_a_norm_and_its_weight_are_one_operator(tmp_path: Path) -> None:
-    """From the start of the first to the end of the second, on each thread, with what both counted."""
     trace = traced(tmp_path, (NORM, SCALED, QUERY, OUT), counter_names=("cycles",))
     (graph,) = trace.graphs
     assert [(node.op, node.fused_op) for node in graph] == [("RMS_NORM", "MUL"), ("MUL_MAT", None), ("ADD", None)]
@@ -66,6 +65,5 @@ def test_a_norm_and_its_weight_are_one_operator(tmp_path: Path) -> None:
     ids=["apart", "narrow", "quantised", "shape", "sum", "other", "view", "used-twice"],
 )
 def test_what_no_backend_computes_as_one_stays_two(tmp_path: Path, tensors: tuple[RawTensor, ...]) -> None:
-    """Each operator is a node of its own."""
     (graph,) = traced(tmp_path, tensors).graphs
     assert [node.fused_op for node in graph] == [None] * len(tensors)

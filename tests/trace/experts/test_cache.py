@@ -50,7 +50,6 @@ def test_stack_distances_give_the_hits_of_every_size() -> None:
 
 @pytest.mark.parametrize("seed", range(6))
 def test_no_cache_beats_the_optimum(seed: int) -> None:
-    """Its hits are the most that any cache could have, and never fewer than LRU's."""
     wanted = tuple(accesses(10, 5, seed))
     for n_cached in (1, 2, 3):
         assert optimum_hits(wanted, n_cached) == best_hits(wanted, n_cached)
@@ -58,7 +57,6 @@ def test_no_cache_beats_the_optimum(seed: int) -> None:
 
 
 def test_layers_have_caches_of_their_own() -> None:
-    """Hits add up over the layers; a cache of no expert is a mistake, and no layer has no hits."""
     chosen = [
         (step, layer, [random.Random(100 * layer + step).sample(range(8), 2)]) for step in range(40) for layer in (0, 1)
     ]

@@ -41,7 +41,6 @@ def paged_trace(*, n_tokens: int = 1, with_counters: bool = True) -> EngineTrace
 
 
 def test_experts_that_were_away_longer_take_longer() -> None:
-    """Distance, time and faults go together, and the bins rise."""
     found = fault_relation(paged_trace())
     assert len(found.evaluations) == N_STEPS
     for each in (found.distance_to_time, found.distance_to_faults, found.faults_to_time):
@@ -64,7 +63,6 @@ def test_without_a_counter_time_is_related_alone() -> None:
 
 
 def test_a_correlation_needs_pairs_that_differ() -> None:
-    """Too few pairs, or a side that is constant, show nothing."""
     assert rank_correlation([1.0, 2.0], [1.0, 2.0]) is None
     assert rank_correlation([1.0] * 30, list(range(30))) is None
     found = rank_correlation(list(range(30)), [-each for each in range(30)])

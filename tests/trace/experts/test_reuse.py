@@ -15,13 +15,11 @@ from ...synthetic_statistics import experts_of
 
 
 def reuse(batches: list[list[int]], n_experts: int = 8) -> LayerReuse:
-    """Return the reuse of a layer whose steps choose these experts."""
     (layer,) = expert_reuse(experts_of((step, 0, [batch]) for step, batch in enumerate(batches)), n_experts)
     return layer
 
 
 def test_distances_are_iterations_and_other_experts() -> None:
-    """Expert 1 comes back after three iterations with 2, 3 and 4 in between; 3 comes back at once."""
     layer = reuse([[0, 1], [2, 3], [3, 4], [1, 5]])
     again = {(each.iteration, each.expert): each for each in layer.activations if each.distance is not None}
     assert (set(again), again[2, 3].distance, again[2, 3].stack_distance) == ({(2, 3), (3, 1)}, 1, 0)
@@ -30,7 +28,6 @@ def test_distances_are_iterations_and_other_experts() -> None:
 
 
 def test_density_counts_active_experts() -> None:
-    """Two of eight a step, six over the run; tokens of a batch share an iteration, numbers may have gaps."""
     layer = reuse([[0, 1], [2, 3], [3, 4], [1, 5]])
     assert (layer.density_ratio, layer.run_density_ratio, layer.n_used, layer.n_iterations) == (0.25, 0.75, 2, 4)
     (layer,) = expert_reuse(experts_of([(0, 3, [[1, 2], [2, 4], [2, 1]])]), None)
@@ -41,7 +38,6 @@ def test_density_counts_active_experts() -> None:
 
 
 def test_every_expert_is_reported() -> None:
-    """Experts that were never active have no distance; a model without experts has no reuse."""
     uses = reuse([[0, 1], [1, 2]], n_experts=4).uses()
     assert [(each.expert, each.n_activations, each.mean_distance) for each in uses] == [
         (0, 1, None),

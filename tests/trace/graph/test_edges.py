@@ -74,8 +74,6 @@ def test_what_is_not_known_makes_the_sum_unknown() -> None:
 
 
 def without_addresses(graph: tuple[Node, ...]) -> tuple[Node, ...]:
-    """Return a graph as a recorder sees it that reads no addresses."""
-
     def bare(shown: Tensor) -> Tensor:
         return replace(shown, root=None)
 
@@ -95,7 +93,6 @@ def test_a_source_comes_from_the_operator_that_made_it() -> None:
 
 
 def test_the_last_writer_counts() -> None:
-    """An operator in place takes over, and waits for all that read what it writes over."""
     made = tensor("x")
     graph = (node("ADD", made), node("SCALE", made, made), node("MUL", tensor("y"), made))
     assert sources_of(graph).edges == ((0, 1), (1, 2))
@@ -111,7 +108,6 @@ def test_the_last_writer_counts() -> None:
 
 
 def test_all_writers_of_parts_count() -> None:
-    """A cache that two write without reading it comes from both; two views of a constant are one."""
     cache = tensor("cache_k_l0", (64, 256))
     graph = (
         node("CPY", tensor("before"), cache),

@@ -24,7 +24,6 @@ def part(evaluation: int, node: int, thread: int, start_ns: int, end_ns: int, co
 
 
 def test_an_operator_lasts_from_the_first_entry_to_the_last_return() -> None:
-    """Medians over the evaluations, of times and of counters summed over threads; None where nobody counted."""
     events = []
     for number, end in enumerate((70, 80, 310)):
         events += [part(number, 0, 0, 0, 10), part(number, 1, 0, 10, 40), part(number, 1, 1, 15, end)]
@@ -64,13 +63,11 @@ def trace(*evaluated: int) -> EngineTrace:
     ("wanted", "expected"), [(None, 2), ("decode", 2), ("prefill", 0), (1, 1), ("1", 1), ("3", 3)], ids=repr
 )
 def test_the_most_often_evaluated_one_is_taken(wanted: str | int | None, expected: int) -> None:
-    """The second of the decode graphs was evaluated twice, the prefill more often than any; numbers are free."""
     chosen = trace(0, 0, 0, 1, 2, 2)
     assert choose_graph(chosen, operator_runs(chosen), wanted) == expected
 
 
 def test_the_default_graph_is_one_that_was_evaluated() -> None:
-    """A prefill where there is no decode, by the graphs' own events where operators lack; none is an error."""
     chosen = trace(0)
     assert choose_graph(chosen, operator_runs(chosen)) == 0
     events = [event(EventKind.GRAPH, at, at + 1, graph=number, value=0) for at, number in enumerate((1, 3, 3))]
@@ -83,7 +80,6 @@ def test_the_default_graph_is_one_that_was_evaluated() -> None:
 
 @pytest.mark.parametrize("wanted", ["7", 4, "encode"])
 def test_a_graph_that_there_is_not_is_reported(wanted: str | int) -> None:
-    """The message lists those that there are, with what they are for."""
     chosen = trace(0, 1)
     with pytest.raises(PerfsuiteError) as reported:
         choose_graph(chosen, operator_runs(chosen), wanted)
@@ -99,7 +95,6 @@ TIME_NS = OPERATOR_NS + EXTRA_NS + 100
 
 
 def test_operators_have_what_was_measured() -> None:
-    """Name, role, layer, shape, time, bytes and bandwidth; without times edges are there all the same."""
     graph = operator_graph(small_trace(n_tokens=3))
     query = graph.operators[1]
     assert (query.name, query.role, query.layer, query.op) == ("Qcur-0", "Qcur", 0, "MUL_MAT")
@@ -115,7 +110,6 @@ def test_operators_have_what_was_measured() -> None:
 
 
 def test_the_critical_path_is_against_the_serial_sum() -> None:
-    """Norm, one product and the sum; query and key are siblings, and networkx has all edges."""
     graph = operator_graph(small_trace())
     assert graph.critical in ((0, 1, 3), (0, 2, 3))
     assert (graph.serial_ns, graph.critical_ns) == (3 * TIME_NS + OPERATOR_NS, 2 * TIME_NS + OPERATOR_NS)
@@ -129,7 +123,6 @@ def test_the_critical_path_is_against_the_serial_sum() -> None:
 
 
 def test_a_decode_step_has_siblings_in_every_layer() -> None:
-    """Q, K and V, and gate and up, of each of 30 layers; all operators but the first have an edge to them."""
     graph = operator_graph(large_trace(3000))
     names = [[graph.operators[each].role for each in group.members] for group in graph.siblings]
     assert names == [["Qcur", "Kcur", "Vcur"], ["ffn_gate", "ffn_up"]] * 30

@@ -24,7 +24,6 @@ def one_by_one(*times_ns: float) -> dict[int, Interval]:
 
 
 def test_the_critical_path_takes_the_longest() -> None:
-    """By time and not by number; its last operator counts, and a single one may be all of it."""
     times = {0: 1.0, 1: 2.0, 2: 3.0, 3: 9.0, 4: 4.0, 5: 1.0, 6: 1.0}
     assert critical_path(DIAMOND, times) == (0, 3, 5, 6)
     del times[3]
@@ -54,7 +53,6 @@ def test_no_path_is_longer(data: st.DataObject) -> None:
 
 
 def test_siblings_share_an_input_and_run_one_after_the_other() -> None:
-    """Q, K and V save all but the longest; neither a residual nor what was not measured is one."""
     (found,) = siblings_of(DIAMOND, one_by_one(1, 2, 3, 9, 4, 1, 1))
     assert (found.shared, found.members, found.time_ns, found.saving_ns) == (0, (1, 2, 3), 14, 5)
     assert siblings_of(nx.DiGraph([(0, 1), (1, 2), (0, 2)]), one_by_one(1, 1, 1)) == ()
@@ -62,7 +60,6 @@ def test_siblings_share_an_input_and_run_one_after_the_other() -> None:
 
 
 def test_a_group_within_a_group_is_left_out() -> None:
-    """Two readers of 1 that read 0 as well, beside a third that does, are reported once."""
     digraph = nx.DiGraph([(0, 1), (0, 2), (0, 3), (0, 4), (1, 2), (1, 3)])
     found = siblings_of(digraph, one_by_one(1, 1, 1, 1, 1))
     assert [each.members for each in found] == [(1, 4), (2, 3)]

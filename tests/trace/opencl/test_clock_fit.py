@@ -22,7 +22,6 @@ from ...synthetic_opencl import EPOCH_NS, drifting, steady_commands, timer_point
 
 
 def test_the_timers_readings_are_those_of_the_device() -> None:
-    """Another device's are left out, and readings of two kinds are in the order of the host's time."""
     points = [timer_point(EPOCH_NS + at, int, device=at % 2) for at in (4, 2, 1, 0)]
     found = timer_readings(trace([], clock_points=points), 0)
     assert ((found.device_ns - EPOCH_NS).tolist(), found.lower_ns.tolist()) == ([0, 2, 4], [-500] * 3)
@@ -32,7 +31,6 @@ def test_the_timers_readings_are_those_of_the_device() -> None:
 
 
 def test_of_many_calls_the_shortest_are_taken() -> None:
-    """There are no more readings than stretches, each the shortest call of its own."""
     commands = np.concatenate(steady_commands(10 * MOST_READINGS + 3, drifting()))
     commands["host_end_ns"][5::11] -= 500
     found = call_readings(trace([commands]), 0, commands)
@@ -70,7 +68,6 @@ def test_two_readings_give_a_rate_within_what_their_brackets_allow() -> None:
 
 
 def test_a_wide_bracket_does_not_loosen_narrow_ones() -> None:
-    """Between two close readings a late one says nothing, and moves nothing."""
     narrow = [(at, at, at + 100) for at in (0, 2000)]
     with_wide = [narrow[0], (1000, 1000, 90_000), narrow[1]]
     (one,), (other,) = fit_segments(readings(*narrow)), fit_segments(readings(*with_wide))
@@ -79,7 +76,6 @@ def test_a_wide_bracket_does_not_loosen_narrow_ones() -> None:
 
 
 def test_what_no_drift_explains_begins_a_stretch() -> None:
-    """A jump, a counter that begins again, a bracket turned around; without a reading there is none."""
     before = [(at, at, at + 10) for at in range(0, 5000, 1000)]
     after = [(at + 700_000, at, at + 10) for at in range(5000, 10_000, 1000)]
     segments = fit_segments(readings(*before, *after))

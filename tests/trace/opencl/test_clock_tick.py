@@ -29,7 +29,6 @@ def test_the_tick_is_what_is_measured_whatever_the_driver_says(
 @pytest.mark.parametrize("n", [2, 6, 12, 20])
 @pytest.mark.parametrize("longest_ns", [500, 9_000, 3_000_000])
 def test_few_times_never_make_a_coarse_clock_a_fine_one(n: int, longest_ns: int, seed: int) -> None:
-    """A driver that says 1 ns is not believed: the tick is found, or it is not known."""
     assert measured_tick_ns(stamped(52.0833333, n, longest_ns, seed), 1) in {None, 52}
 
 

@@ -17,13 +17,11 @@ EXACT = tuple(timer_point(EPOCH_NS + at, int, before_ns=0, after_ns=0) for at in
 
 
 def executed(sequence: int, start: int, end: int, **fields: int) -> Commands:
-    """Return a command that was executed at these times after the epoch."""
     times = [EPOCH_NS + each for each in (start, start, start, end)]
     return command(sequence, EPOCH_NS + start - 1, times, call_ns=2, **fields)
 
 
 def aligned(*commands: Commands, **fields: object) -> AlignedTrace:
-    """Align commands of the host's own clock, on a queue where they may overlap."""
     return align(trace(commands, clock_points=EXACT, **{"queues": [queue(is_out_of_order=True)], **fields}))  # type: ignore[arg-type]
 
 
@@ -51,7 +49,6 @@ def test_gaps_lie_between_the_unions_of_executions() -> None:
 
 
 def test_the_idle_share_of_a_window_counts_what_lies_within() -> None:
-    """Windows may cut through gaps or lie outside of all; over growing kernels the share falls."""
     activity = device_activity(aligned(executed(0, 100, 200), executed(1, 300, 400)), 0)
     windows = [(0, 500), (150, 350), (210, 290), (120, 130), (450, 500), (0, 50), (7, 7)]
     found = activity.idle([(EPOCH_NS + start, EPOCH_NS + end) for start, end in windows])
@@ -79,7 +76,6 @@ def test_markers_occupy_nothing_and_anomalies_are_counted() -> None:
 
 
 def test_each_device_is_idle_by_itself() -> None:
-    """Commands of another device fill no gap; without any there is no span, and every window is idle."""
     found = aligned(
         executed(0, 100, 200),
         executed(1, 200, 300, queue=2),

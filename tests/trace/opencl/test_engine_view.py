@@ -10,7 +10,7 @@ import pytest
 from perfsuite.records.events import Phase
 from perfsuite.trace.opencl.device_clock import align
 from perfsuite.trace.opencl.engine_view import EngineView, PhaseView, engine_view
-from perfsuite.trace.opencl.kernel_mapping import KernelMapping, RecordedRun, learn_mapping
+from perfsuite.trace.opencl.kernel_mapping import RecordedRun, learn_mapping
 from perfsuite.trace.opencl.kernel_samples import map_run
 from tests.synthetic_engine_kernels import FUSED, KERNEL_NS, Step, recorded
 from tests.synthetic_opencl import DEVICE, queue
@@ -35,7 +35,6 @@ def test_operators_take_what_their_kernels_occupy() -> None:
 
 
 def test_what_cannot_be_mapped_is_a_problem() -> None:
-    """Another sequence, lost commands, and a phase without kernels are; a single time that cannot be is reported."""
     other = (("rms_norm_mul",), (), (), ("mul_mat", "quantize"), ("add",))
     run = recorded([Step(phase=Phase.PREFILL, kernels=FUSED), Step(phase=Phase.DECODE, kernels=other)])
     mapped = map_run(run.record, align(run.trace), LEARNT)
@@ -58,7 +57,6 @@ def test_what_cannot_be_mapped_is_a_problem() -> None:
 KERNELS = ("rms_norm_mul", "quantize", "mul_mat", "add")
 #: The four kernels and the reading at the end, each queued 10 ns into its call.
 READ_NS, OCCUPIED_NS = 10, KERNEL_NS + 90
-ENDS = (0, 1, 1, 1, 1)
 
 
 def run_of(n_decodes: int) -> RecordedRun:
@@ -67,33 +65,23 @@ def run_of(n_decodes: int) -> RecordedRun:
 
 
 def grown(run: RecordedRun, kernel: str, by_ns: int) -> RecordedRun:
-    """Return a run in which a kernel takes longer by so much with each evaluation."""
     commands = run.trace.commands.copy()
     (here,) = np.nonzero(commands["name"] == run.trace.names.index(kernel))
     commands["end_ns"][here] += by_ns * np.arange(here.size)
     return replace(run, trace=replace(run.trace, commands=commands))
 
 
-@pytest.fixture(scope="module")
-def mapping() -> KernelMapping:
-    by_group = recorded(
-        [Step(phase=phase, kernels=FUSED) for phase in (Phase.PREFILL, Phase.DECODE)], group_ends=(ENDS, ENDS)
-    )
-    return learn_mapping(by_group, run_of(1))
-
-
-def view_of(run: RecordedRun, mapping: KernelMapping) -> EngineView:
-    return engine_view(run.record, align(run.trace), mapping)
+def view_of(run: RecordedRun) -> EngineView:
+    return engine_view(run.record, align(run.trace), LEARNT)
 
 
 def phases(view: EngineView) -> dict[Phase, PhaseView]:
     return {each.phase: each for each in view.phases}
 
 
-def test_each_phase_has_its_own_kernels(mapping: KernelMapping) -> None:
-    """A phase counts its occurrences and, over all of them, the launches and the time of each kernel."""
+def test_each_phase_has_its_own_kernels() -> None:
     run = run_of(3)
-    found = phases(view_of(run, mapping))
+    found = phases(view_of(run))
     assert [(phase, view.n_occurrences) for phase, view in found.items()] == [(Phase.PREFILL, 1), (Phase.DECODE, 3)]
     for view in found.values():
         launched = (view.n_occurrences, view.n_occurrences * KERNEL_NS)
@@ -101,21 +89,15 @@ def test_each_phase_has_its_own_kernels(mapping: KernelMapping) -> None:
             KERNELS, launched
         )
         assert [each.share_ratio for each in view.kernels] == [0.25] * 4
-        assert view.roles == {
-            "rms_norm_mul": ("attn_norm",),
-            "quantize": ("Qcur",),
-            "mul_mat": ("Qcur",),
-            "add": ("l_out",),
-        }
+        assert view.roles == LEARNT.kernel_roles(view.phase)
 
 
-def test_times_of_a_phase_are_its_median(mapping: KernelMapping) -> None:
-    """One long step of three moves its own idle share alone; a device that only copied does not count."""
+def test_times_of_a_phase_are_its_median() -> None:
     run = run_of(3)
     spans = list(run.record.spans)
     usual_ns = spans[1].duration_ns
     spans[2] = replace(spans[2], end_ns=spans[2].end_ns + 10 * usual_ns)
-    view = phases(view_of(replace(run, record=replace(run.record, spans=tuple(spans))), mapping))[Phase.DECODE]
+    view = phases(view_of(replace(run, record=replace(run.record, spans=tuple(spans)))))[Phase.DECODE]
     assert (view.duration_ns, view.operators_ratio) == (usual_ns, pytest.approx(4 * OCCUPIED_NS / usual_ns))
     busy_ns = 4 * KERNEL_NS + READ_NS
     usual, long, last = (window.idle_ratio for window in view.idle)
@@ -127,35 +109,33 @@ def test_times_of_a_phase_are_its_median(mapping: KernelMapping) -> None:
     trace = replace(
         run.trace, commands=commands, devices=(DEVICE, DEVICE), queues=(queue(2, device=0), queue(1, device=1))
     )
-    view = phases(view_of(replace(run, trace=trace), mapping))[Phase.DECODE]
+    view = phases(view_of(replace(run, trace=trace)))[Phase.DECODE]
     assert [window.busy_ns for window in view.idle] == [4 * KERNEL_NS] * 2
 
 
-def test_a_kernel_that_grows_comes_first(mapping: KernelMapping) -> None:
-    """Only the first repetition's steps count; two steps say nothing, and problems are those of the mapping."""
-    view = view_of(grown(run_of(12), "mul_mat", 5), mapping)
+def test_a_kernel_that_grows_comes_first() -> None:
+    view = view_of(grown(run_of(12), "mul_mat", 5))
     assert [each.name for each in view.growth if each.grows] == ["mul_mat"]
     assert (view.growth[0].slope_ns_per_step, len(view.growth[0].step_totals_ns)) == (pytest.approx(5), 12)
     run = grown(run_of(24), "mul_mat", 5)
     spans = tuple(replace(span, repetition=int(number > 12)) for number, span in enumerate(run.record.spans))
-    view = view_of(replace(run, record=replace(run.record, spans=spans)), mapping)
+    view = view_of(replace(run, record=replace(run.record, spans=spans)))
     assert {len(each.step_totals_ns) for each in view.growth} == {12}
-    view = view_of(run_of(2), mapping)
+    view = view_of(run_of(2))
     assert (view.growth, [each.n_outcomes for each in view.forecast_errors]) == ((), [0] * len(view.forecast_errors))
     run = run_of(2)
-    view = view_of(replace(run, trace=replace(run.trace, n_lost=3)), mapping)
+    view = view_of(replace(run, trace=replace(run.trace, n_lost=3)))
     assert view.problems == ("the OpenCL layer lost 3 commands",)
 
 
-def test_forecasts_begin_anew_with_each_repetition(mapping: KernelMapping) -> None:
-    """The same steps once more have twice the outcomes, not those that one long generation would have."""
+def test_forecasts_begin_anew_with_each_repetition() -> None:
     run = run_of(24)
 
     def n_outcomes(n_first: int) -> dict[int, int]:
         spans = tuple(replace(span, repetition=int(number > n_first)) for number, span in enumerate(run.record.spans))
-        view = view_of(replace(run, record=replace(run.record, spans=spans)), mapping)
+        view = view_of(replace(run, record=replace(run.record, spans=spans)))
         return {each.horizon: each.n_outcomes for each in view.forecast_errors}
 
-    short = view_of(run_of(12), mapping).forecast_errors
+    short = view_of(run_of(12)).forecast_errors
     assert {each.horizon: 2 * each.n_outcomes for each in short} == n_outcomes(12)
     assert n_outcomes(24)[1] > n_outcomes(12)[1] > 0

@@ -24,7 +24,6 @@ def steps(n: int) -> list[tuple[int, int]]:
 
 
 def launches(n_steps: int, law: Law, n_kernels: int = 2, n_each: int = 3) -> list[Commands]:
-    """Return each kernel launched a few times in each step, its NDRange growing with the step."""
     found = []
     for step in range(n_steps):
         for each in range(n_kernels * n_each):
@@ -61,7 +60,6 @@ def test_noise_alone_does_not_grow() -> None:
 
 
 def test_a_slope_within_noise_is_found_and_lies_in_its_interval() -> None:
-    """A tenth of the noise a step is found over enough steps; a few long ones move nothing."""
     chance = random.Random(5)
     found = kernel_growth(
         grown(64, lambda name, step: round(chance.gauss(50_000, 1000)) + (100 * step if name == 2 else 0)), steps(64)
@@ -94,7 +92,6 @@ def test_a_launch_belongs_to_the_step_in_which_it_was_enqueued() -> None:
 
 
 def test_a_step_with_an_anomaly_is_not_known() -> None:
-    """It is left out of the fit, and None in the series; below the least number there is no slope."""
     commands = launches(20, lambda name, step: 5000 + 100 * step)
     commands[6 * 4]["end_ns"] = commands[6 * 4]["start_ns"] - 1
     alpha = next(each for each in kernel_growth(align(trace(commands)), steps(20)) if each.name == "alpha")
@@ -106,7 +103,6 @@ def test_a_step_with_an_anomaly_is_not_known() -> None:
 
 
 def test_many_steps_are_fitted_by_blocks() -> None:
-    """Two thousand steps give the same slope as few would, and every step stays in the series."""
     (found,) = kernel_growth(
         align(trace(launches(2000, lambda name, step: 5000 + 10 * step, n_kernels=1, n_each=1))), steps(2000)
     )

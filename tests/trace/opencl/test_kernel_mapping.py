@@ -27,7 +27,6 @@ GRAPH = (
 
 
 def test_a_group_of_nodes_is_one_operator() -> None:
-    """Under the name of the last, with the sources from outside; by itself each node is one, a view none."""
     operators = group_operators(GRAPH, [(0, 1), (1, 2), (2, 3), (3, 4)])
     assert [each and (each.role, each.op) for each in operators] == [
         ("norm", "RMS_NORM"),
@@ -46,7 +45,6 @@ def test_a_group_of_nodes_is_one_operator() -> None:
 
 @pytest.mark.parametrize("groups", [[], [(3, 4)]])
 def test_nothing_computed_is_no_operator(groups: list[tuple[int, int]]) -> None:
-    """A group of views computes nothing."""
     assert set(group_operators(GRAPH, groups)) <= {None}
 
 
@@ -64,7 +62,6 @@ def test_fused_nodes_make_a_group() -> None:
 
 
 def test_each_kernel_gets_the_operator_of_its_group() -> None:
-    """The fused norm is called by its last node, and two kernels of a product are both the product."""
     by_group = recorded([Step(phase=phase, kernels=FUSED) for phase in STEPS], group_ends=(ENDS, ENDS))
     mapping = learn_mapping(by_group, FULL_SPEED)
     assert [each.phase for each in mapping.sequences] == [Phase.PREFILL, Phase.DECODE]
@@ -79,7 +76,6 @@ def test_each_kernel_gets_the_operator_of_its_group() -> None:
 
 
 def test_an_unknown_sequence_has_no_roles() -> None:
-    """A sequence of kernels that was never learnt is not guessed at."""
     by_group = recorded([Step(phase=phase, kernels=FUSED) for phase in STEPS], group_ends=(ENDS, ENDS))
     mapping = learn_mapping(by_group, FULL_SPEED)
     assert mapping.roles_of(Phase.DECODE, ("rms_norm_mul", "mul_mat", "quantize", "add")) is None
@@ -87,7 +83,6 @@ def test_an_unknown_sequence_has_no_roles() -> None:
 
 
 def test_what_does_not_match_full_speed_is_refused() -> None:
-    """Other kernels by the first difference, runs of other lengths, and groups that were lost."""
     with pytest.raises(MeasurementError, match="prefill 0: kernel 0 is rms_norm group by group, rms_norm_mul at full"):
         learn_mapping(BY_NODE, FULL_SPEED)
     shorter = recorded([Step(phase=phase, kernels=FUSED) for phase in STEPS[:-1]], is_grouped=False)

@@ -13,12 +13,10 @@ from ...synthetic_opencl import EPOCH_NS, command, queue, trace
 
 
 def launch(sequence: int, *times: int, **fields: int) -> Commands:
-    """Return a launch with the times after the epoch, enqueued right before it was queued."""
     return command(sequence, EPOCH_NS + times[0] - 1, [EPOCH_NS + each for each in times], **fields)
 
 
 def test_kernels_come_by_their_share() -> None:
-    """The longest total first, shares add up to one, each time by itself; anomalies are left out."""
     commands = [launch(i, 1000 * i, 1000 * i + 10 + i, 1000 * i + 50, 1000 * i + 150 + 100 * i) for i in range(3)]
     (found,) = kernel_statistics(align(trace(commands)))
     assert (found.name, found.n, found.n_left_out, found.share_ratio) == ("alpha", 3, 0, 1.0)
@@ -54,7 +52,6 @@ def test_what_a_launch_adds_to_its_queue_begins_with_the_end_of_the_one_before()
 
 
 def test_each_queue_is_occupied_by_its_own_commands() -> None:
-    """Another queue does not matter, out of order it is unknown, and without a launch there is nothing."""
     commands = [launch(0, 0, 5, 10, 110), launch(1, 20, 25, 30, 90, queue=2), launch(2, 40, 45, 120, 150)]
     occupied_ns, _ = occupied_times(align(trace(commands, queues=(queue(1), queue(2)))))
     assert occupied_ns.tolist() == [110, 70, 40]
@@ -66,7 +63,6 @@ def test_each_queue_is_occupied_by_its_own_commands() -> None:
 
 @pytest.mark.parametrize("case", ["anomaly", "lost", "lost first"])
 def test_what_follows_an_unknown_command_is_not_known(case: str) -> None:
-    """After a command that is flagged, or one that was lost, it is not known when the queue was free."""
     odd = {"anomaly": launch(1, 200, 205, 310, 300), "lost": launch(2, 200, 205, 210, 300)}
     first = launch(1 if case == "lost first" else 0, 0, 5, 10, 110)
     second = odd.get(case, launch(2, 200, 205, 210, 300))

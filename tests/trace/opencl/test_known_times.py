@@ -34,7 +34,6 @@ def test_a_step_is_as_long_as_if_all_were_known(share: float) -> None:
 
 
 def test_times_that_scatter_have_an_error() -> None:
-    """What stands for launches that take now this and now that is off by more, and it is said."""
     scattered = (TIMES_NS * np.random.default_rng(1).choice([1, 1, 1, 9], TIMES_NS.size)).astype(np.int64)
     is_known = np.random.default_rng(2).random(TIMES_NS.size) >= 0.5
     errors = [
@@ -47,7 +46,6 @@ def test_times_that_scatter_have_an_error() -> None:
 
 @pytest.mark.parametrize("n_known", [0, 1, 37, 38])
 def test_too_few_are_unknown_alone(n_known: int) -> None:
-    """A kind with less than a quarter of its launches is not reported, and the other kind is."""
     is_known = np.ones(TIMES_NS.size, bool)
     odd = np.flatnonzero(np.array(KINDS) == "odd")
     is_known[odd] = False
@@ -58,7 +56,6 @@ def test_too_few_are_unknown_alone(n_known: int) -> None:
 
 
 def test_a_single_step_is_filled_by_its_others() -> None:
-    """Where a place is known in no step, the mean of the step's others stands for it."""
     times_ns, is_known = np.array([100, 200, 300]), np.array([True, False, True])
     found = filled(times_ns, is_known, alike=["a"] * 3, steps=[0] * 3, counted=["a"] * 3)
     assert found.times_ns.tolist() == [100, 200, 300]

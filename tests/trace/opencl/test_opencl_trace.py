@@ -54,7 +54,6 @@ def test_kernels_find_their_nodes_in_order() -> None:
 
 
 def test_a_kernel_of_no_operator_is_counted() -> None:
-    """A role that the graph lacks is of no node; without shapes the same roles are the same graph."""
     book = GraphBook(SHAPES)
     _, nodes = book.places(("norm", "Vcur", "Qcur"), SPAN)
     assert (nodes.tolist(), book.n_unplaced) == ([0, NOTHING, 1], 1)
@@ -78,7 +77,6 @@ def traced(
 
 
 def test_kernels_carry_the_node_that_they_compute() -> None:
-    """Two kernels of one product are of one node, and what reads back is of none."""
     trace = traced()
     assert (trace.recorder, trace.problems, trace.cut) == (TraceRecorder.OPENCL, (), None)
     found = [
@@ -110,7 +108,6 @@ def test_kernels_lie_on_the_hosts_clock() -> None:
 
 
 def test_tokens_graphs_and_phases_are_there() -> None:
-    """Each iteration is a token and a graph; where the run lists splits each of these is one."""
     trace = traced()
     assert trace.phases == ("prefill", "decode")
     graphs, tokens = trace.of(EventKind.GRAPH), trace.of(EventKind.TOKEN)
@@ -132,7 +129,6 @@ def test_tokens_graphs_and_phases_are_there() -> None:
 
 
 def test_without_shapes_operators_have_their_roles_for_names() -> None:
-    """Without graphs operators are the nodes, and kernels that nobody has mapped have none; both are said."""
     trace = traced(shapes=None)
     assert [node.tensor.name for node in trace.graphs[0]] == ["attn_norm", "Qcur", "l_out"]
     assert {node.op for node in trace.graphs[0]} == {"?"}
@@ -144,7 +140,6 @@ def test_without_shapes_operators_have_their_roles_for_names() -> None:
 
 
 def test_one_repetition_of_shapes_serves_all() -> None:
-    """Shapes that were recorded once are each repetition's; those of other iterations are refused."""
     twice = recorded(STEPS * 2, is_grouped=False)
     trace = traced(twice)
     assert trace.of(EventKind.OPERATOR)["iteration"].tolist() == [0] * 3 + [1] * 3 + [2] * 3 + [3] * 3
@@ -155,7 +150,6 @@ def test_one_repetition_of_shapes_serves_all() -> None:
 
 
 def test_what_the_layer_lost_is_reported() -> None:
-    """Lost commands, a process that did not end in order, and kernels whose times cannot be."""
     lost = replace(FULL_SPEED, trace=replace(FULL_SPEED.trace, n_lost=3, n_unfinished=None))
     trace = traced(lost)
     assert trace.n_lost == 3

@@ -49,7 +49,6 @@ ALL = QUEUEING | EXECUTION
 def test_each_time_is_missing_for_itself(
     times: tuple[int, ...], fields: dict[str, int], expected: Anomaly, missing: Stamp
 ) -> None:
-    """What is odd has a flag of its own, and costs the time that cannot be right and no other."""
     found = judge_stamps(command(0, EPOCH_NS, times, **fields))
     assert (Anomaly(int(found.anomalies[0])), Stamp(int(found.missing[0]))) == (expected, missing)
 
@@ -65,14 +64,12 @@ def test_each_time_is_missing_for_itself(
     ],
 )
 def test_a_duration_needs_two_times(missing: Stamp, known: dict[Stamp, int]) -> None:
-    """Queueing, dispatch and execution each need their two, and are missing for no other."""
     commands, flags = command(0, EPOCH_NS, (10, 20, 40, 70)), np.array([missing], np.uint16)
     durations = {each: duration_ns(commands, flags, each) for each in (QUEUEING, DISPATCH, EXECUTION)}
     assert {each: int(found[0]) for each, (found, is_known) in durations.items() if is_known[0]} == known
 
 
 def busy(n: int = 9) -> Commands:
-    """Return launches that are all queued at once and run back to back."""
     return np.concatenate(
         [command(i, EPOCH_NS + i, [each + 10 for each in (i, i + 1, 1000 * i + 50, 1000 * i + 1050)]) for i in range(n)]
     )
@@ -110,7 +107,6 @@ def test_a_start_before_submit_is_not_believed_of_a_driver_that_starts_too_early
 
 
 def test_what_takes_many_ticks_does_not_end_when_it_starts() -> None:
-    """A launch without length is left out beside long ones, and counts beside ones of about a tick."""
     commands = busy()
     commands["start_ns"][4] = commands["end_ns"][4]
     found = judge_stamps(commands, [queue()])
@@ -119,7 +115,6 @@ def test_what_takes_many_ticks_does_not_end_when_it_starts() -> None:
 
 
 def test_times_of_drivers_in_the_field() -> None:
-    """A START that is END, and a SUBMIT of 0 or after START, are not known; the others' times stand."""
     with (FIELD / "21-clinfo-odd-drivers/times.csv").open() as lines:
         rows = [(row.pop("driver").split(" ")[0], row.pop("kernel"), row.values()) for row in csv.DictReader(lines)]
     missing, executed_ns = [], []

@@ -31,13 +31,11 @@ def device_trace(constant_ns: int, ns_per_row: int) -> EngineTrace:
 
 
 def compared(cpu: tuple[int, int], device: tuple[int, int]) -> Crossover:
-    """Compare two laws: a constant, and a time for each row."""
     (found,) = crossover(cpu_trace(*cpu), device_trace(*device))
     return found
 
 
 def test_the_crossing_is_where_the_lines_meet() -> None:
-    """Above it the slow starter wins, below it the quick one; one beyond all sizes is marked."""
     found = compared((2_000, 60), (12_000, 20))
     assert found.winner is Winner.DEVICE_ABOVE
     assert found.work == pytest.approx(250 * 64)
@@ -55,13 +53,11 @@ def test_the_crossing_is_where_the_lines_meet() -> None:
     ("device", "winner"), [((1_000, 20), Winner.DEVICE), ((20_000, 80), Winner.CPU)], ids=["device", "cpu"]
 )
 def test_one_side_may_win_throughout(device: tuple[int, int], winner: Winner) -> None:
-    """Where one side is better in both there is no crossing."""
     found = compared((2_000, 60), device)
     assert (found.winner, found.work, found.is_measured) == (winner, None, None)
 
 
 def test_too_few_sizes_show_nothing() -> None:
-    """Without lines no side wins, and what one trace has alone cannot be compared."""
     small = law_trace(GRAPH[:2], 5, lambda *_: 1_000)
     (found,) = crossover(small, device_trace(1_000, 20))
     assert (found.winner, found.work, len(found.sides)) == (Winner.UNKNOWN, None, 2)

@@ -15,9 +15,11 @@ from perfsuite.trace.statistics.operator_runs import operator_runs, operator_tab
 from ...synthetic_statistics import product, step_events
 
 
+def law(*_: int) -> int:
+    return 1_000
+
+
 def test_runs_find_their_operator_across_graphs() -> None:
-    """The second graph's nodes lie behind the first's; equal labels are one, and no graph has none."""
-    law = lambda *_: 1_000  # noqa: E731
     events = [*step_events(0, law, 4, n_tokens=8), *step_events(1, law, 1, graph=1)]
     trace = engine_trace(events, graphs=(small_graph(), (product("ffn_up", 64, 64),)))
     table, runs = operator_table(trace), operator_runs(trace)
@@ -27,7 +29,6 @@ def test_runs_find_their_operator_across_graphs() -> None:
         ("ffn_up", Phase.DECODE),
     ]
     assert operator_table(replace(trace, phases=("load", "embed"))).prompt_phase is Phase.EMBED
-    law = lambda *_: 1_000  # noqa: E731
     trace = engine_trace(step_events(0, law, 4))
     labels, of_run = operator_table(trace).labelled(operator_runs(trace), lambda operator, _: operator.op)
     assert (labels, of_run.tolist()) == (("RMS_NORM+MUL", "MUL_MAT", "ADD"), [0, 1, 1, 2])
@@ -43,7 +44,6 @@ def operator(start_ns: int, end_ns: int, **fields: int) -> np.ndarray:
 
 
 def test_an_operator_lasts_from_the_first_entry_to_the_last_return() -> None:
-    """Duration spans the threads, busy is their sum, busiest the longest of them."""
     runs = operator_runs(engine_trace([operator(100, 200), operator(110, 260, thread=1), operator(300, 320, node=1)]))
     assert (runs.duration_ns.tolist(), runs.busy_ns.tolist()) == ([160, 20], [250, 20])
     assert (runs.busiest_ns.tolist(), runs.n_threads.tolist()) == ([150, 20], [2, 1])
@@ -51,13 +51,11 @@ def test_an_operator_lasts_from_the_first_entry_to_the_last_return() -> None:
 
 
 def test_runs_of_several_evaluations_are_kept_apart() -> None:
-    """The same node of two evaluations makes two runs, in the order of evaluations."""
     runs = operator_runs(engine_trace([operator(100, 200), operator(300, 350, evaluation=1, iteration=1)]))
     assert (runs.evaluation.tolist(), runs.duration_ns.tolist()) == ([0, 1], [100, 50])
 
 
 def test_what_has_no_end_or_was_cut_is_left_out() -> None:
-    """Only whole operators of known nodes count."""
     events = [
         operator(100, -1),
         operator(200, 300, flags=EventFlag.CUT),
@@ -69,7 +67,6 @@ def test_what_has_no_end_or_was_cut_is_left_out() -> None:
 
 
 def test_counters_are_summed_over_threads() -> None:
-    """A counter that one thread did not read is not known of the run."""
     counters = np.array([[1, 10], [2, -1]])
     events = [operator(100, 200, counters=0), operator(100, 200, thread=1, counters=1)]
     runs = operator_runs(engine_trace(events, counter_names=("cycles", "stalls"), counters=counters))
@@ -77,7 +74,6 @@ def test_counters_are_summed_over_threads() -> None:
 
 
 def test_commands_of_a_device_stand_in_for_operators() -> None:
-    """Commands of a device's trace whose operator is known are summed by it; enqueueing is left out."""
     place = {"iteration": 0, "evaluation": 0, "graph": 0, "value": 0}
     commands = [
         event(EventKind.KERNEL, 100, 150, node=1, **place),
@@ -91,7 +87,6 @@ def test_commands_of_a_device_stand_in_for_operators() -> None:
 
 def test_the_call_says_which_steps_decode() -> None:
     """A piece of a prefill's graph is of the prefill; without calls the graph says it; nothing has none."""
-    law = lambda *_: 1_000  # noqa: E731
     graph = (product("Qcur", 64, 64),)
     called = [*step_events(0, law, 1, n_tokens=7), *step_events(1, law, 1)]
     assert operator_runs(engine_trace(called, graphs=(graph,))).is_decode.tolist() == [False, True]
@@ -102,7 +97,6 @@ def test_the_call_says_which_steps_decode() -> None:
 
 
 def test_every_event_of_a_long_trace_is_in_one_run() -> None:
-    """The runs' threads of a long trace add up to its operators, and their time to the operators' time."""
     trace = large_trace(20_000)
     runs, events = operator_runs(trace), trace.of(EventKind.OPERATOR)
     assert int(runs.n_threads.sum()) == events.size

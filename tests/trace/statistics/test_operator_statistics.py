@@ -37,7 +37,6 @@ SCORES = node("MUL_MAT", tensor("kq-0", (256, 4, 9)), tensor("k", (64, 256, 3), 
     ],
 )
 def test_each_kind_of_operator_has_its_dimensions(traced: Node, dimensions: str, type_name: str) -> None:
-    """Products have rows, columns, inner length and heads; attention positions and queries; others their elements."""
     (operator,) = traced_operators([traced])
     assert (str(dimensions_of(operator)), stored_type(operator)) == (dimensions, type_name)
 
@@ -49,7 +48,6 @@ def test_work_is_the_product_of_all() -> None:
 
 
 def test_points_on_a_line_give_that_line() -> None:
-    """Slope, intercept and an R² of 1, no point off; a level series has no variance to explain."""
     fit = fit_line([1e6, 2e6, 5e6], [12.0, 22.0, 52.0])
     assert fit is not None
     assert (fit.slope, fit.intercept) == (pytest.approx(1e-5), pytest.approx(2.0))
@@ -61,7 +59,6 @@ def test_points_on_a_line_give_that_line() -> None:
 
 
 def test_a_relative_line_is_not_ruled_by_the_largest() -> None:
-    """Each line is the nearest by its own measure: in parts of y, or in y itself."""
     x, y = [1.0, 2.0, 4.0, 1000.0], [10.0, 20.0, 40.0, 1500.0]
     plain, relative = fit_line(x, y), fit_line(x, y, is_relative=True)
     assert plain is not None
@@ -73,7 +70,6 @@ def test_a_relative_line_is_not_ruled_by_the_largest() -> None:
 
 @pytest.mark.parametrize(("x", "y"), [([], []), ([1.0, 2.0], [1.0, 2.0]), ([3.0] * 4, [1.0, 2.0, 3.0, 4.0])])
 def test_what_makes_no_line_has_none(x: list[float], y: list[float]) -> None:
-    """Two points, or one x, say nothing of a line."""
     assert fit_line(x, y) is None
 
 
@@ -98,7 +94,6 @@ def types(cost_of: CostOf | None = None) -> tuple[OperatorType, ...]:
 
 
 def test_time_over_work_is_the_law() -> None:
-    """The line through four sizes has the law's slope and intercept; types share all of the phase."""
     products, norms = types()
     assert (products.op, products.type, products.phase, products.n) == ("MUL_MAT", "q8_0", Phase.DECODE, 40)
     assert products.fit is not None
@@ -142,7 +137,6 @@ def test_counters_become_memory_access_and_stalls() -> None:
 
 
 def test_a_counter_that_was_not_read_is_not_known() -> None:
-    """One run without the counter leaves the sum unknown."""
     names = ("cycles",)
     counters = np.array([[10], [-1]])
     events = step_events(0, linear, 1, counters=0)

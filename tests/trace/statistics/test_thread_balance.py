@@ -27,7 +27,6 @@ def balances(trace: EngineTrace) -> dict[str, RoleBalance]:
 
 
 def test_shared_work_and_lone_work_are_kept_apart() -> None:
-    """A shared product is balanced though one of its runs was disturbed, a norm is one thread's alone."""
     found = balances(law_trace(GRAPH, 10, law))
     assert found["Qcur"].balance_ratio == 1.0
     assert not found["Qcur"].is_on_one_thread
@@ -37,14 +36,12 @@ def test_shared_work_and_lone_work_are_kept_apart() -> None:
 
 
 def test_small_traces_are_as_they_were_made() -> None:
-    """Where thread 1 takes longer it is the busiest; the sum is thread 0's."""
     found = balances(small_trace())
     assert found["Qcur"].balance_ratio == pytest.approx(2 * (OPERATOR_NS + EXTRA_NS) / (2 * OPERATOR_NS + EXTRA_NS))
     assert found["sum"].is_on_one_thread
 
 
 def test_what_is_not_the_threads_own_shows_no_balance() -> None:
-    """Derived ends or starts, enqueueing, one thread, or no operator at all."""
     events = [each for step in range(10) for each in step_events(step, law, 2, flags=EventFlag.END_DERIVED)]
     trace = engine_trace(events, graphs=(GRAPH,))
     assert (balances(trace), thread_shares(trace), least_thread_time(operator_runs(trace))) == ({}, (), 0)
@@ -58,7 +55,6 @@ def test_what_is_not_the_threads_own_shows_no_balance() -> None:
 
 
 def test_threads_are_busy_or_wait() -> None:
-    """Within an evaluation a thread works or waits; the least time is the idle thread's."""
     first, second = thread_shares(law_trace(GRAPH, 3, law))
     assert (first.tid, first.busy_ns, first.waiting_ns) == (4711, 3 * 18_000, 0)
     assert (second.tid, second.busy_ns, second.waiting_ns) == (4712, 3 * 10_100, 3 * 7_900 - 0)

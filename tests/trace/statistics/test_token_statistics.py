@@ -52,7 +52,6 @@ def test_the_context_is_counted_until_it_begins_anew(steps: list[tuple[int, int]
 
 
 def test_without_calls_the_evaluations_are_the_steps() -> None:
-    """Tokens are then those of graphs, times those of operators; recorded calls have their own."""
     steps = found_steps(steps_trace([(8, 256), (1, 256)], is_called=False))
     assert (steps.n_tokens.tolist(), steps.duration_ns.tolist()) == ([8, 1], [2_000, 2_000])
     assert (steps.is_decode.tolist(), found_steps(steps_trace([(1, 256)])).duration_ns.tolist()) == ([1], [4_000])
@@ -68,7 +67,6 @@ def statistics(trace: EngineTrace) -> TokenStatistics:
 
 
 def growing(ns_per_step: dict[int, int]) -> Law:
-    """Return a law by which some operators take longer with each step."""
     return lambda step, position, _thread: 5_000 + step * ns_per_step.get(position, 0)
 
 
@@ -84,7 +82,6 @@ def test_the_growth_and_its_carriers_are_found() -> None:
 
 
 def test_a_level_decode_has_no_shares() -> None:
-    """Where nothing grows nothing carries it; three steps make no line, and prefills are none."""
     found = statistics(law_trace(GRAPH, 40, growing({})))
     assert found.line is not None
     assert found.line.slope_ns == 0.0
@@ -108,6 +105,5 @@ def test_a_noisy_step_does_not_blur_its_operators() -> None:
 
 @pytest.mark.parametrize(("role", "op"), [("kq", "MUL_MAT"), ("kqv", "MUL_MAT"), ("kqv_out", "FLASH_ATTN_EXT")])
 def test_attention_is_known_by_role_or_operator(role: str, op: str) -> None:
-    """Scores, their mix and the fused operator attend to the cache; other products do not."""
     assert is_attention(role, op)
     assert not is_attention("attn_out", "MUL_MAT")

@@ -58,7 +58,6 @@ def shown(timeline: Timeline) -> dict[str, Shown]:
 
 
 def test_each_kind_has_its_tracks() -> None:
-    """Phases, tokens, graphs by backend, operators and states by thread, counters, kernels and levels, in order."""
     timeline = build_timeline(busy_trace())
     names = [(each.name, each.kind) for each in timeline.tracks]
     assert names == [
@@ -84,7 +83,6 @@ def test_each_kind_has_its_tracks() -> None:
 
 
 def test_events_are_slices_at_their_times() -> None:
-    """Each under its name with its own times, on its track; instants are what has no end, and switches."""
     found = shown(build_timeline(busy_trace()))
     assert found["phases"] == [("end_to_end", 0, 3_000_000), ("decode", 100, 2_999_999)]
     assert found["tokens"] == [("1 token", 1_000, 900_001), ("1 token", 1_001_000, 1_900_001)]
@@ -99,7 +97,6 @@ def test_events_are_slices_at_their_times() -> None:
 
 
 def test_slices_of_one_track_do_not_overlap() -> None:
-    """What happens at the same time is on tracks of its own, with its CPU, iteration and evaluation."""
     crossed = [event(EventKind.OPERATOR, at, 70 - at, thread=0) for at in range(0, 60, 5)]
     for trace in (busy_trace(), engine_trace(crossed)):
         slices = build_timeline(trace).slices
@@ -116,7 +113,6 @@ def test_slices_of_one_track_do_not_overlap() -> None:
 
 
 def test_arrows_lead_from_operators_to_kernels() -> None:
-    """The first thread's slice of an operator begins the arrow of each evaluation, and the last kernel ends it."""
     timeline = build_timeline(busy_trace())
     led = timeline.slices[timeline.slices["arrow"] != 0]
     found = {(int(each["flow"]), int(each["arrow"])): timeline.labels[each["label"]].name for each in led}
@@ -127,7 +123,6 @@ def test_arrows_lead_from_operators_to_kernels() -> None:
 
 
 def test_a_recorder_without_ids_has_threads_by_number() -> None:
-    """A thread of an unknown process is none of the system's; losses, the cut and problems go along."""
     trace = replace(small_trace(), pid=None, threads=(TracedThread(tid=0, name=""), TracedThread(tid=1, name="")))
     tracks = build_timeline(trace).tracks
     assert [each.name for each in tracks if each.name.startswith("thread")] == ["thread 0", "thread 1"]
@@ -138,7 +133,6 @@ def test_a_recorder_without_ids_has_threads_by_number() -> None:
 
 
 def test_events_before_the_clock_began_are_left_out() -> None:
-    """A broken trace's negative times are not shown; without events the process is all there is."""
     trace = engine_trace([event(EventKind.TOKEN, -EPOCH_NS - 5, 3, value=1), event(EventKind.TOKEN, 3, 4, value=1)])
     assert len(build_timeline(trace).slices) == 1
     timeline = build_timeline(engine_trace([]))

@@ -13,19 +13,16 @@ from perfsuite.trace.timeline.tracks import Arrow
 
 
 def operator(start_ns: int, *, evaluation: int, node: int = 0, thread: int = 0, graph: int = 0) -> Events:
-    """Return an operator of 10 ns."""
     return event(
         EventKind.OPERATOR, start_ns, start_ns + 10, evaluation=evaluation, node=node, thread=thread, graph=graph
     )
 
 
 def kernel(start_ns: int, **fields: Any) -> Events:
-    """Return a kernel of 5 ns."""
     return event(EventKind.KERNEL, start_ns, start_ns + 5, value=0, **{"graph": 0, "node": 0, **fields})
 
 
 def arrows(*events: Events) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
-    """Return number and kind of the arrows of operators and of kernels, in the order of time."""
     trace = engine_trace(events)
     found = flows(trace.of(EventKind.OPERATOR), trace.of(EventKind.KERNEL))
     one, other, three, four = (each.tolist() for each in found)
@@ -33,7 +30,6 @@ def arrows(*events: Events) -> tuple[list[tuple[int, int]], list[tuple[int, int]
 
 
 def test_an_arrow_runs_from_the_first_thread_through_all_kernels() -> None:
-    """From the earliest slice through the kernels by time; each evaluation has its own."""
     of_operators, of_kernels = arrows(
         operator(1, evaluation=0, thread=1),
         operator(0, evaluation=0),
@@ -49,7 +45,6 @@ def test_an_arrow_runs_from_the_first_thread_through_all_kernels() -> None:
 
 
 def test_without_an_evaluation_time_decides() -> None:
-    """The last operator of its node that began before it; unknown nodes lead nowhere."""
     of_operators, of_kernels = arrows(
         kernel(-5),
         operator(0, evaluation=0),
@@ -66,7 +61,6 @@ def test_without_an_evaluation_time_decides() -> None:
 
 
 def test_many_kernels_without_evaluation_agree_with_a_plain_search() -> None:
-    """Among many nodes and times each kernel finds what a search through all operators finds."""
     rng = np.random.default_rng(3)
     places = [(int(at), int(rng.integers(0, 4)), number) for number, at in enumerate(rng.integers(0, 999, 60))]
     kernels = [(int(at), int(rng.integers(0, 4))) for at in rng.integers(0, 999, 60)]

@@ -25,7 +25,6 @@ def state(value: ThreadState, start_ns: int, end_ns: int, *, thread: int, cpu: i
     ],
 )
 def test_an_occupant_ran_there_and_then(start_ns: int, end_ns: int, thread: int, cpu: int, found: bool) -> None:
-    """It is another thread, on the same processor, at least for a part of the wait."""
     wait = state(ThreadState.RUNNABLE, start_ns, end_ns, thread=thread, cpu=cpu)
     trace = engine_trace([state(ThreadState.RUNNING, 5, 15, thread=0, cpu=0), wait])
     assert Occupants(trace).of(wait[0]) == (trace.threads[0] if found else None)
@@ -71,7 +70,6 @@ def test_what_another_thread_took_anyway_is_no_delay(other_end_ns: int, held_up_
 
 
 def test_only_what_is_due_is_held_up() -> None:
-    """A late start delays; waiting at the barrier, running, sleeping or another thread's wait do not."""
     found = only(part(0, 100, 140), part(1, 150, 190), wait(1, 80, 150))
     assert (found.delay_ns, found.held_up_ns) == (50, 50)
     assert preemptions(engine_trace([part(0, 0, 100), part(1, 0, 60), wait(1, 60, 100)])) == ()
@@ -98,23 +96,13 @@ def test_without_ends_the_delay_is_a_bound() -> None:
     parts += [part(thread, 105 + thread, 150, node=2, flags=derived) for thread in (0, 1)]
     found = only(*parts, wait(1, 30, 70))
     assert (found.name, found.delay_ns, found.held_up_ns, found.is_at_most) == ("Qcur-0", 40, 40, True)
-    derived = EventFlag.END_DERIVED
-    found = preemptions(
-        engine_trace(
-            [
-                part(0, 0, 100, flags=derived),
-                part(1, 0, 130, flags=derived),
-                part(0, 100, 170, node=2, flags=derived),
-                part(1, 130, 170, node=2, flags=derived),
-                wait(1, 90, 130),
-            ]
-        )
-    )
+    parts = [part(thread, 0, 100 + 30 * thread, flags=derived) for thread in (0, 1)]
+    parts += [part(thread, 100 + 30 * thread, 170, node=2, flags=derived) for thread in (0, 1)]
+    found = preemptions(engine_trace([*parts, wait(1, 90, 130)]))
     assert [(each.name, each.delay_ns) for each in found] == [("Qcur-0", 10), ("Kcur-0", 30)]
 
 
 def test_another_thread_of_the_program_is_named() -> None:
-    """Who ran there meanwhile, and whether it slept before, where either is known."""
     found = only(part(1, 0, 100), wait(1, 30, 70, cpu=0), running(0, 20, 90, cpu=0))
     assert found.instead is not None
     assert found.instead.tid == 4711
@@ -125,7 +113,6 @@ def test_another_thread_of_the_program_is_named() -> None:
 
 
 def test_evaluations_are_held_up_one_by_one() -> None:
-    """The same operator of two evaluations is two runs under one name; running throughout is none."""
     events = [part(1, at, at + 100, evaluation=number) for number, at in enumerate((0, 1000))]
     events += [part(1, 200, 300, node=2), wait(1, 30, 70), wait(1, 1020, 1030), wait(1, 210, 220)]
     found = preemptions(engine_trace(events))

@@ -27,7 +27,6 @@ def names(labelled: Labelled) -> list[str]:
 
 
 def test_operators_are_called_by_operation_and_tensor() -> None:
-    """A fused pair names both, with types and shapes; unknown numbers lead to no other's name."""
     trace = engine_trace([event(EventKind.OPERATOR, at, at + 1, graph=0, node=at) for at in (0, 1)])
     labelled = label_operators(trace)
     assert names(labelled) == ["RMS_NORM+MUL attn_norm-0", "MUL_MAT Qcur-0"]
@@ -51,7 +50,6 @@ def test_states_have_their_processor_in_the_name() -> None:
 
 
 def test_events_are_called_by_what_they_are() -> None:
-    """Tokens by how many, phases and kernels by name, levels by words, graphs by number."""
     trace = engine_trace([event(EventKind.TOKEN, at, at + 1, value=n) for at, n in enumerate((512, 1, -1))])
     assert names(label_events(trace, EventKind.TOKEN)) == ["512 tokens", "1 token", "batch"]
     trace = engine_trace(
@@ -73,7 +71,6 @@ def test_events_are_called_by_what_they_are() -> None:
 
 
 def test_names_of_a_trace_are_made_printable() -> None:
-    """What a tensor or a kernel is called by the traced program controls no terminal."""
     evil = node("MUL_MAT", tensor("a\x1b]0;b\x07"))
     trace = engine_trace(
         [event(EventKind.OPERATOR, 0, 1, graph=0, node=0), event(EventKind.KERNEL, 0, 1, value=0)],
@@ -112,7 +109,6 @@ def test_the_lowest_free_lane_is_taken(starts: list[int], ends: list[int], expec
 
 @given(st.lists(st.tuples(st.integers(0, 50), st.integers(1, 20)), max_size=30))
 def test_nothing_overlaps_on_a_lane(spans: list[tuple[int, int]]) -> None:
-    """On each lane one stretch ends before the next begins, and there are as many lanes as overlap at most."""
     starts = np.asarray(sorted(start for start, _ in spans), dtype=np.int64)
     ends = starts + np.asarray([length for _, length in spans], dtype=np.int64)
     found = lanes(starts, ends)
@@ -135,7 +131,6 @@ def test_nothing_overlaps_on_a_lane(spans: list[tuple[int, int]]) -> None:
     ],
 )
 def test_what_controls_a_terminal_is_replaced(text: str, shown: str) -> None:
-    """Control characters, those that turn the line, and halves of characters do not get through; letters do."""
     assert printable(text) == shown
 
 

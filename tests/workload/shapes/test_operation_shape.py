@@ -19,10 +19,11 @@ def test_inner_and_growing_dimensions_are_among_the_dimensions(operation: Operat
 
 
 def test_stored_types_are_ggml_types_from_wide_to_narrow() -> None:
-    """Each stored type is one of ggml's, and none takes more bytes for a value than the one before."""
+    """Each stored type is one of ggml's, with its blocks, and none takes more bytes for a value than the one before."""
     types = [GGML_TYPES[name.upper()] for name in STORED_TYPES]
     widths = [each.block_bytes / each.block_values for each in types]
     assert widths == sorted(widths, reverse=True)
+    assert [block_values(name) for name in STORED_TYPES] == [each.block_values for each in types]
 
 
 IDS = (
@@ -37,6 +38,7 @@ IDS = (
 @pytest.mark.parametrize("text", IDS)
 def test_a_shape_comes_back_from_its_id(text: str) -> None:
     assert OperationShape.from_id(text).id == text
+    assert OperationShape.from_id("bmm/b32-m1-n65-k128/f32").with_sizes(n=128).id == "bmm/b32-m1-n128-k128/f32"
 
 
 @pytest.mark.parametrize(
@@ -56,16 +58,8 @@ def test_a_shape_comes_back_from_its_id(text: str) -> None:
 def test_what_is_no_shape_is_refused(text: str, complaint: str) -> None:
     with pytest.raises(ShapeError, match=complaint):
         OperationShape.from_id(text)
-
-
-def test_a_size_below_one_is_refused() -> None:
     with pytest.raises(ShapeError, match="size of 1 or more"):
         OperationShape(operation=Operation.GEMV, type="f32", sizes=(0, 32))
-
-
-def test_other_sizes_leave_the_rest() -> None:
-    shape = OperationShape.from_id("bmm/b32-m1-n65-k128/f32").with_sizes(n=128)
-    assert shape.id == "bmm/b32-m1-n128-k128/f32"
 
 
 @pytest.mark.parametrize(
@@ -93,7 +87,3 @@ def test_attention_reads_keys_and_values_once_for_each_kv_head() -> None:
     assert shape.flops == 2 * (2 * 8 * 100 * 64)
     assert shape.stored_bytes == 2 * 100 * 2 * 64 * 2
     assert shape.moved_bytes - shape.stored_bytes == 2 * 4 * 8 * 64
-
-
-def test_blocks_are_those_of_the_types() -> None:
-    assert [block_values(name) for name in ("f32", "f16", "q8_0", "q4_0", "q4_k")] == [1, 1, 32, 32, 256]

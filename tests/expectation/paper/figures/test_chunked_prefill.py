@@ -16,19 +16,14 @@ RANKS = (8, 16, 32, 64, 128, 256)
 
 
 def test_an_adapter_costs_the_same_at_every_prompt() -> None:
-    """(2r + 2)kn operations more than the bare product, as in Table 12."""
+    """(2r + 2)kn operations more than the bare product, as in Table 12, whose own are 2mkn + 2kn; in 1e9."""
     merged, *adapted = figure_9().panels[0].lines
+    assert merged.x == tuple(2**power for power in range(17))
+    assert merged.y == pytest.approx([(2 * m + 2) * 4096 * 4096 / 1e9 for m in merged.x])
     assert [line.label for line in adapted] == [f"rank {rank}" for rank in RANKS]
     for rank, line in zip(RANKS, adapted, strict=True):
         update = (2 * rank + 2) * 4096 * 4096 / 1e9
         assert [y - bare for y, bare in zip(line.y, merged.y, strict=True)] == pytest.approx([update] * len(line.y))
-
-
-def test_the_bare_product_multiplies_and_dequantises() -> None:
-    """2mkn + 2kn operations, in 1e9."""
-    merged = figure_9().panels[0].lines[0]
-    assert merged.x == tuple(2**power for power in range(17))
-    assert merged.y == pytest.approx([(2 * m + 2) * 4096 * 4096 / 1e9 for m in merged.x])
 
 
 def test_operations_against_merged_fall_to_one() -> None:
@@ -63,19 +58,17 @@ def test_the_mean_at_tile_64_is_the_papers() -> None:
 
 
 def test_teeth_end_at_whole_tiles() -> None:
-    """All of the work is of use at multiples of the tile and nowhere else; right behind the first, half of it is."""
+    """All of the work is of use at multiples of the tile and nowhere else; right behind the first, half of it is.
+
+    A larger tile wastes more, as the title tells of each.
+    """
     for panel, tile in zip(figure_8().panels, (64, 128, 256), strict=True):
         saw = panel.lines[0]
         assert [x for x, y in zip(saw.x, saw.y, strict=True) if y == 1.0] == list(range(tile, 4097, tile))
         assert saw.y[tile] == (tile + 1) / (2 * tile)
-
-
-def test_a_larger_tile_wastes_more() -> None:
-    """The means fall with the tile, and the title tells what is lost at each."""
-    chart = figure_8()
-    means = [panel.lines[1].y[0] for panel in chart.panels]
+        assert f"{100 * (1 - fmean(saw.y)):.1f} %" in figure_8().title
+    means = [panel.lines[1].y[0] for panel in figure_8().panels]
     assert means == sorted(means, reverse=True)
-    assert all(f"{100 * (1 - mean):.1f} %" in chart.title for mean in means)
 
 
 def test_the_ends_of_a_line_are_table_9() -> None:
@@ -107,36 +100,22 @@ def test_a_token_costs_the_same_wherever_it_is() -> None:
         assert slopes == pytest.approx([slopes[0]] * len(panels), rel=1e-9)
         middle = lines[0].y[1000]
         assert middle == pytest.approx(lines[0].y[0] + 1000 * slopes[0], rel=1e-12)
-
-
-def test_the_growths_are_told() -> None:
-    chart = figure_7()
-    growths = {line.label: line.y[-1] / line.y[0] - 1.0 for line in chart.panels[1].lines}
+    growths = {line.label: line.y[-1] / line.y[0] - 1.0 for line in panels[1].lines}
     most, least = max(growths, key=growths.__getitem__), min(growths, key=growths.__getitem__)
-    assert (
-        f"{100 * growths[most]:.0f} % more with {most}, {100 * growths[least]:.0f} % more with {least}" in chart.title
-    )
+    told = f"{100 * growths[most]:.0f} % more with {most}, {100 * growths[least]:.0f} % more with {least}"
+    assert told in figure_7().title
 
 
 def test_chunks_reach_from_64_tokens_to_the_whole_prompt() -> None:
-    """Powers of two, and at the whole prompt every ratio is 1."""
+    """64 chunks of 64 tokens take 64 times the dispatches; at the whole prompt every ratio is 1.
+
+    Operations hardly change: chunks leave out the scores of later tokens, and repeat the dequantisation of the weights.
+    """
     assert CHUNKS == (64, 128, 256, 512, 1024, 2048, 4096)
     for panel in figure_6().panels:
+        dispatches, _, operations = panel.lines
         assert [line.y[-1] for line in panel.lines] == [1.0, 1.0, 1.0]
-
-
-def test_dispatches_grow_as_the_number_of_chunks() -> None:
-    """64 chunks of 64 tokens take 64 times the dispatches."""
-    for panel in figure_6().panels:
-        dispatches = panel.lines[0]
-        assert dispatches.label == "dispatches"
-        assert dispatches.y == tuple(4096 / chunk for chunk in CHUNKS)
-
-
-def test_operations_hardly_change() -> None:
-    """Chunks leave out the scores of later tokens, and repeat the dequantisation of the weights."""
-    for panel in figure_6().panels:
-        operations = panel.lines[2]
+        assert (dispatches.label, dispatches.y) == ("dispatches", tuple(4096 / chunk for chunk in CHUNKS))
         assert all(0.9 < ratio < 1.0 for ratio in operations.y[:-1])
 
 
@@ -145,14 +124,10 @@ def test_traffic_grows_as_chunks_shrink() -> None:
     unfused, fused = (panel.lines[1] for panel in figure_6().panels)
     assert list(fused.y) == sorted(fused.y, reverse=True)
     assert unfused.y[0] > 2.0
+    least, most = sorted((unfused.y[0], fused.y[0]))
+    assert f"64 times the dispatches and {least:.1f} to {most:.1f} times the traffic" in figure_6().title
     read = [long_prompt("bf16-int4-kv4", chunk).parameter_bytes for chunk in (1024, 2048, 4096)]
     assert read[0] - read[1] == 2 * (read[1] - read[2]) > 0
-
-
-def test_the_ratios_of_chunks_are_told() -> None:
-    chart = figure_6()
-    least, most = sorted(panel.lines[1].y[0] for panel in chart.panels)
-    assert f"64 times the dispatches and {least:.1f} to {most:.1f} times the traffic" in chart.title
 
 
 def test_a_chunk_as_long_as_the_prompt_is_the_prompt() -> None:

@@ -26,10 +26,13 @@ def test_a_bar_adds_up_to_its_pass() -> None:
 
 
 def test_products_with_weights_are_two_operations_a_weight_and_token() -> None:
-    """32 layers of 4 h^2 + 3 h I weights and the output matrix, times twice the prompt."""
+    """32 layers of 4 h^2 + 3 h I weights and the output matrix, times twice the prompt; the title tells their share."""
     weights = 32 * (4 * 4096**2 + 3 * 4096 * 11008) + 4096 * 32000
-    gemm = next(layer for layer in figure_3().panels[0].layers if layer.label == "gemm")
+    panel = figure_3().panels[0]
+    gemm = panel.layers[0]
     assert gemm.heights == pytest.approx([2 * weights * prompt / 1e12 for prompt in PROMPTS], rel=1e-12)
+    shares = [100.0 * gemm.heights[place] / panel.totals[place] for place in (0, -1)]
+    assert f"{shares[0]:.1f} % of the operations at 32 tokens, {shares[1]:.1f} % at 65536" in figure_3().title
 
 
 def test_what_cannot_be_seen_is_told_together() -> None:
@@ -39,10 +42,3 @@ def test_what_cannot_be_seen_is_told_together() -> None:
         assert list(layers) == ["gemm", "dequantize", "lora", "bmm", "softmax", "all other"]
         assert max(other / total for other, total in zip(layers["all other"], panel.totals, strict=True)) < 0.01
         assert any(layers["lora"]) == (panel.title == "bf16-int4-lora")
-
-
-def test_the_finding_is_computed() -> None:
-    chart = figure_3()
-    panel = chart.panels[0]
-    shares = [100.0 * panel.layers[0].heights[place] / panel.totals[place] for place in (0, -1)]
-    assert f"{shares[0]:.1f} % of the operations at 32 tokens, {shares[1]:.1f} % at 65536" in chart.title

@@ -44,7 +44,6 @@ def test_a_value_lies_between_the_ends() -> None:
 
 
 def test_numbers_are_plain_and_changes_have_signs() -> None:
-    """No exponents, a comma between thousands; no change has no sign."""
     assert [log_axis([1.0, 100.0], "").label(each) for each in (0.001, 10.0, 1000.0)] == ["0.001", "10", "1,000"]
     signed = linear_axis("", -10.0, 10.0, is_signed=True)
     assert [signed.label(each) for each in (-5.0, 0.0, 5.0)] == ["-5", "0", "+5"]
@@ -52,6 +51,5 @@ def test_numbers_are_plain_and_changes_have_signs() -> None:
 
 @pytest.mark.parametrize(("values", "ends"), [((50.0,), (47.5, 52.5)), ((0.0, 0.0), (0.0, 0.5))])
 def test_levels_that_are_alike_have_an_axis_around_them(values: tuple[float, ...], ends: tuple[float, float]) -> None:
-    """It has a length, and does not go below nothing."""
     axis = level_axis("level", values)
     assert (axis.low, axis.high) == ends

@@ -27,12 +27,10 @@ def percent(text: str) -> float:
 
 
 def value_at(axis: Axis, part: float) -> float:
-    """Return which value lies at a part of the width."""
     return axis.low + part * (axis.high - axis.low)
 
 
 def dot(change: Change, axis: Axis) -> Piece:
-    """Return the one mark of a change."""
     (found,) = pieces(change.drawing(axis), "use")
     return found
 

@@ -52,7 +52,6 @@ def test_a_throttled_replicate_has_a_ring() -> None:
 
 
 def test_least_and_most_are_lines_of_their_own() -> None:
-    """Of the clock three a group, of the temperature two; the legend names each."""
     states = tuple(
         replace(each, least_cpu_mhz=1800.0, most_cpu_mhz=2400.0, most_celsius=91.0) for each in OBSERVATION.states
     )

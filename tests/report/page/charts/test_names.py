@@ -31,7 +31,6 @@ def test_short_names_are_short_and_no_two_are_alike(most: int) -> None:
 
 @pytest.mark.parametrize("name", HOSTILE_NAMES)
 def test_a_readable_name_does_not_turn_the_words_beside_it(name: str) -> None:
-    """No control character and no unclosed change of direction is left."""
     kept = readable(name)
     assert not any(each < " " or each in "\u202a\u202b\u202d\u202e\u2067" for each in kept)
     assert kept.count("\u2068") == kept.count("\u2069")

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from perfsuite.report.page.charts.operators import operators_figures
-from perfsuite.testing.run_files import HOSTILE_NAMES, synthetic_run
+from perfsuite.testing.run_files import synthetic_run
 from perfsuite.units import format_ns
 
 from ..svg_pieces import pieces
@@ -67,13 +67,3 @@ def test_an_expectation_beyond_the_longest_lies_at_the_end() -> None:
     assert "expected, beyond the end" in figure.drawing
     (plain,) = operators_figures(replace(RUN, judgements=(near,)))
     assert "beyond" not in plain.drawing
-
-
-def test_names_are_text() -> None:
-    """Of somebody's operators as well."""
-    hostile = tuple(
-        replace(each, case_id=f"operator/m/s/decode/{name}", kind="operator")
-        for each, name in zip(RUN.judgements, HOSTILE_NAMES, strict=False)
-    )
-    (figure,) = operators_figures(replace(RUN, judgements=hostile))
-    assert {each.tag for each in pieces(figure.drawing)} == {"ul", "li", "svg", "use", "bdi", "ol", "rect", "span"}

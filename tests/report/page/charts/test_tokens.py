@@ -34,12 +34,13 @@ def test_each_step_has_its_median_and_band() -> None:
 
 
 def test_a_slow_first_step_does_not_press_the_others_flat() -> None:
-    """It is marked at the top of the axis, and told."""
+    """It is marked at the top of the axis, and told; times and tokens that are compared are of the others."""
     (figure,) = tokens_figure(observation(40_000_000, 2_000_000, 2_010_000, 2_020_000))
     (beyond,) = (each for each in pieces(figure.drawing, "use") if each.attributes["href"] == "#shape-up")
     assert (beyond.attributes["x"], beyond.attributes["y"]) == ("0%", "0")
     assert "64 tokens: 40.0 ms" in tips(figure.drawing)
     assert "40.0 ms at 64 tokens" in figure.summary
+    assert "from 2.00 ms to 2.02 ms (+1.0 %) while the context grows from 65 to 67 tokens" in figure.summary
     assert len(points(pieces(figure.drawing, "path", "k0")[0])) == 3
 
 
@@ -54,26 +55,16 @@ def test_other_runs_are_dashed_lines() -> None:
     assert len(list(tokens_figure(observation(2_000_000, 2_000_000)))) == 1
 
 
-def test_thousands_of_steps_are_a_line_without_marks() -> None:
-    (figure,) = tokens_figure(observation(*range(2_000_000, 2_000_500)))
-    assert not pieces(figure.drawing, "use")
-
-
 def test_late_steady_growth_is_no_step_beyond() -> None:
-    """The words say where the line begins and ends, and the axis holds all of it."""
+    """The words say where the line begins and ends, the axis holds all of it, and a thousand steps have no marks."""
     (figure,) = tokens_figure(observation(*(1_000_000 + 4_000_000 * place // 999 for place in range(1000))))
     told = "from 1.00 ms to 5.00 ms (× 5) while the context grows from 64 to 1063 tokens"
     assert figure.summary.startswith(f"1000 steps, {told}.")
     assert "beyond" not in figure.summary
+    assert not pieces(figure.drawing, "use")
     line = points(pieces(figure.drawing, "path", "k0")[0])
     assert len(line) == 1000
     assert max(y for _, y in line) < 1.0
-
-
-def test_the_words_tell_the_context_of_the_steps_that_they_compare() -> None:
-    """A slow first step is left out of both: of the times, and of the tokens."""
-    (figure,) = tokens_figure(observation(40_000_000, 2_000_000, 2_010_000, 2_020_000))
-    assert "from 2.00 ms to 2.02 ms (+1.0 %) while the context grows from 65 to 67 tokens" in figure.summary
 
 
 def test_steps_of_no_time_are_left_out() -> None:
