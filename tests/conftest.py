@@ -73,7 +73,7 @@ _BOARDS = "runs_on_a_board"
 _BOARD_FIXTURES = {"requires_board", "requires_loopback_board"}
 
 #: What takes seconds to start, or 'make test' does not install: boards of namespaces, a farm, a browser, Arm.
-_LONG_FIXTURES = {"requires_board", "farm", "browser", "arm_root", "arm_bundle", "requires_emulator"}
+_LONG_FIXTURES = {"requires_board", "farm", "browser", "bundle", "arm_root", "arm_bundle", "requires_emulator"}
 
 #: The tests that are counted at the end, by their marker, since their absence must not pass in silence: what they do.
 _COUNTED = {_EBPF: "traced with eBPF", _BOARDS: "ran on a test board", "measures": "measured"}

@@ -364,6 +364,10 @@ def fake_device(
     return device
 
 
+#: Pairs that can never be used are taken until the budget ends.
+BRIEFLY = "--perf-budget=1s"
+
+
 @dataclass
 class HostRuns:
     pytester: pytest.Pytester

@@ -28,10 +28,11 @@ Pairs = Mapping[str, tuple[Sequence[int], Sequence[int]]]
 #: When a run is looked at, in pairs, and the share of each error that the look spends; 0.9875 in all.
 LOOKS = ((6, 0.2), (10, 0.2), (16, 0.2), (24, 0.2), (40, 0.1), (64, 0.05), (104, 0.025), (168, 0.0125))
 
-#: The error of the questions and that of their parts, each over all looks; of the parts of a phase that changed; and of
-#: each bound that is shown and that a PASS rests on.
+#: The error of the questions and that of their parts, each over all looks; of the parts of a phase that changed; of all
+#: parts that are called suspect; and of each bound that is shown and that a PASS rests on.
 QUESTION_ERROR = PART_ERROR = 0.005
 GATED_ERROR = 0.05
+SUSPECT_ERROR = 0.02
 SHOWN_ERROR = 0.025
 
 #: From so many pairs on an eighth of them is cut at each end.
@@ -220,13 +221,16 @@ def verdicts_at(
         if _outcome(changes[question], margins[question], claims, question) in (Outcome.REGRESSED, Outcome.IMPROVED):
             within = {each: change for each, change in parts.items() if suite.whole_of.get(each) == question}
             claims |= _standing(within, GATED_ERROR, share_ratio)
+    # What looks slower at the last look alone ends a run as suspect: that error is not shared among the looks.
+    slower = {case_id for case_id, outcome in _standing(parts, SUSPECT_ERROR, 1.0) if outcome is Outcome.REGRESSED}
+    suspect_from = dict.fromkeys(suite.questions, 1.0) | {each: 1.0 + margins[each] for each in slower}
     return {
         case_id: _verdict(
             _outcome(change, margins[case_id], claims, case_id),
             change,
             margins[case_id],
             n_pairs=len(judged[case_id][0]),
-            is_question=case_id in suite.questions,
+            suspect_from=suspect_from.get(case_id, math.inf),
         )
         for case_id, change in changes.items()
     }
@@ -244,7 +248,7 @@ def slower_at_worst(
     for case_id in suite.questions & pairs.keys() & margins.keys():
         change, margin = compare_pairs(*pairs[case_id], alpha=SHOWN_ERROR, lost=lost[case_id]), margins[case_id]
         if change.lower_ratio > max(_DISTURBED_RATIO, 1.0 + margin):
-            verdict = _verdict(Outcome.SUSPECT, change, margin, n_pairs=change.n_pairs, is_question=True)
+            verdict = _verdict(Outcome.SUSPECT, change, margin, n_pairs=change.n_pairs, suspect_from=1.0)
             found[case_id] = replace(verdict, n_more_pairs=None, n_disturbed=n_disturbed)
     return found
 
@@ -314,10 +318,10 @@ def _outcome(change: PairedChange, margin: float, claims: set[tuple[str, Outcome
 
 
 def _verdict(
-    outcome: Outcome, change: PairedChange, margin: float, *, n_pairs: int, is_question: bool
+    outcome: Outcome, change: PairedChange, margin: float, *, n_pairs: int, suspect_from: float
 ) -> PairedVerdict:
-    """Conclude: an open case is SUSPECT where its bound is beyond the margin, that of a question beyond 'no change'."""
-    is_slow = change.lower_ratio > (1.0 if is_question else 1.0 + margin) or math.isinf(change.error)
+    """Conclude: an open case with an estimate beyond the margin is SUSPECT where its bound is beyond `suspect_from`."""
+    is_slow = change.lower_ratio > suspect_from or math.isinf(change.error)
     is_enough = change.n_pairs >= LEAST_PAIRS
     if outcome is Outcome.INCONCLUSIVE and is_enough and is_slow and change.estimate_ratio > 1.0 + margin:
         outcome = Outcome.SUSPECT

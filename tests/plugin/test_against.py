@@ -16,7 +16,7 @@ from perfsuite.measure.plan import TurnsPlan
 from perfsuite.records.events import EngineRecord
 from perfsuite.records.outcome import NOTHING_JUDGED_EXIT, SUSPECT_EXIT
 from perfsuite.verdict.pairs import LOOKS
-from tests.fake_device import QUIET, FakeDevice, HostRuns, stretched
+from tests.fake_device import BRIEFLY, QUIET, FakeDevice, HostRuns, stretched
 
 #: What quiet pairs are decided by.
 N_PAIRS = LOOKS[0][0]
@@ -132,7 +132,7 @@ def test_a_margin_of_a_marker_decides_pairs(runs: HostRuns) -> None:
 
 def test_competition_makes_pairs_invalid(runs: HostRuns) -> None:
     runs.device.contended = True
-    assert runs("--against-args=threads=1").ret == NOTHING_JUDGED_EXIT
+    assert runs("--against-args=threads=1", BRIEFLY).ret == NOTHING_JUDGED_EXIT
     cases = _cases(runs)
     assert {case["outcome"] for case in cases.values()} == {"invalid"}
     assert "others took up to 80 % of the time of both sides" in cases["decode"]["reason"]
@@ -151,7 +151,7 @@ def test_what_is_slower_whatever_others_took_looks_slower(
         return [old, {**new, "contention": {**QUIET, "waiting_ns": 4 * 10**8, "others_ratio": 0.4}}]
 
     monkeypatch.setattr("perfsuite.measure.turns.run_in_turns", disturbed)
-    result = runs("--against-args=threads=1")
+    result = runs("--against-args=threads=1", BRIEFLY)
     assert result.ret == exit_code
     cases = _cases(runs)
     assert cases["decode/ffn_up"]["outcome"] == "invalid"

@@ -13,7 +13,7 @@ from perfsuite.measure.plan import KernelPlan, LlamaPlan
 from perfsuite.records.case_groups import is_question
 from perfsuite.records.outcome import NOTHING_JUDGED_EXIT, SUSPECT_EXIT, CaseSamples, Judgement, Outcome
 from perfsuite.verdict.compare import judge
-from tests.fake_device import HostRuns
+from tests.fake_device import BRIEFLY, HostRuns
 
 #: What each run has besides.
 USUAL = ("-k", "test_phase")
@@ -76,13 +76,13 @@ def test_a_run_that_judged_nothing_says_so_last(runs: HostRuns) -> None:
     """Where all cases are invalid the exit code is the suite's own, or 0 on request; one case that is new is enough."""
     assert runs().ret == 0
     runs.device.contended = True
-    result = runs()
+    result = runs(BRIEFLY)
     assert result.ret == NOTHING_JUDGED_EXIT
     assert _last_of_ours(result).startswith(f"perfsuite: nothing was judged: exit code {NOTHING_JUDGED_EXIT};")
-    allowed = runs("--perf-allow-undecided")
+    allowed = runs(BRIEFLY, "--perf-allow-undecided")
     assert allowed.ret == 0
     assert _last_of_ours(allowed).startswith("perfsuite: nothing was judged")
-    assert runs("--perf-strict").ret == 1
+    assert runs(BRIEFLY, "--perf-strict").ret == 1
 
 
 @pytest.mark.usefixtures("without_engines")

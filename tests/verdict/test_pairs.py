@@ -155,6 +155,18 @@ def test_a_part_stands_alone_or_where_its_phase_has_changed() -> None:
     assert outcome(alone, 0.8) is not Outcome.SUSPECT
 
 
+def test_noisy_parts_seldom_look_slower_where_nothing_changed() -> None:
+    """All of them together, as llama-cpp-python's 35 calls of 6 pairs that scatter by 30 %: in one run of 50."""
+    rng = np.random.default_rng(5)
+    n_suspect = 0
+    for _ in range(400):
+        ratios = np.exp(rng.normal(0.0, 0.3, (35, 6)))
+        pairs = {f"binding/{number}": sides([float(each) for each in row]) for number, row in enumerate(ratios)}
+        found = verdicts_at(pairs, dict.fromkeys(pairs, 0.05), Suite(), share_ratio=1.0)
+        n_suspect += any(each.outcome is Outcome.SUSPECT for each in found.values())
+    assert n_suspect <= 16
+
+
 def test_what_others_took_of_one_side_makes_no_verdict() -> None:
     """A slowdown, a gain and a pass that the sides' waiting may account for are open; others stay."""
     taken = [0.17, 0.18, 0.19, 0.18, 0.17, 0.18]
