@@ -1,4 +1,4 @@
-"""Debian for arm64 as ``make test-needs`` keeps it, and what compiles for it and runs its programs here."""
+"""Debian for arm64 as ``make long-needs`` keeps it, and what compiles for it and runs its programs here."""
 
 from __future__ import annotations
 
@@ -86,4 +86,4 @@ def emulation_obstacle() -> str | None:
     """Return why a program for arm64 does not just run here; None where it does."""
     if _BINFMT.exists() and "enabled" in _BINFMT.read_text():
         return None
-    return f"this machine does not run programs for arm64: no {_BINFMT}; 'make test-needs' registers it, as root"
+    return f"this machine does not run programs for arm64: no {_BINFMT}; 'make long-needs' registers it, as root"

@@ -90,7 +90,7 @@ def _service(number: int) -> dict[str, object]:
 def running_farm(folder: Path) -> Iterator[Farm]:
     """Run a farm; skips where labgrid is not installed."""
     if find_spec("labgrid") is None:
-        pytest.skip("labgrid is not installed; 'make test-needs' installs it")
+        pytest.skip("labgrid is not installed; 'make long-needs' installs it")
     farm = Farm(folder)
     try:
         farm.start()

@@ -53,7 +53,7 @@ def test_names_do_nothing(visit: Visits, report: Path, width: int) -> None:
 
 
 def test_names_are_shown_letter_by_letter(visit: Visits, report: Path) -> None:
-    """What cannot be seen is written out: of each case and kind, and of device, workload, engine and the like."""
+    """What cannot be seen is written out: of each case and kind, of device, workload and engine."""
     with visit(report) as page:
         for judgement in RUN.judgements:
             body = by_id(page, case_anchor(judgement.case_id))

@@ -73,7 +73,7 @@ INIT
 
 make_root() {
   local log=$folder.log part=$folder.part package
-  command -v debootstrap >/dev/null || unavailable "there is no debootstrap; 'make test-needs' installs it"
+  command -v debootstrap >/dev/null || unavailable "there is no debootstrap; 'make long-needs' installs it"
   say "making a Debian for arm64, once: about a minute"
   mkdir -p "${folder%/*}"
   rm -rf --one-file-system "${folder%/*}"/*
@@ -106,7 +106,7 @@ register() {
 case "${1:-}" in
   '') ;;
   --kept)
-    [ -d "$folder" ] || unavailable "it has not been made; 'make test-needs' makes it, as root"
+    [ -d "$folder" ] || unavailable "it has not been made; 'make long-needs' makes it, as root"
     echo "$folder"
     exit
     ;;

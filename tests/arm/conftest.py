@@ -24,7 +24,7 @@ def arm_root() -> ArmRoot:
 
 @pytest.fixture(scope="session")
 def arm_bundle() -> Path:
-    """Return llama.cpp, its recorders and the worker for arm64; ``make test-needs`` has compiled the long part."""
+    """Return llama.cpp, its recorders and the worker for arm64; ``make long-needs`` has compiled the long part."""
     if obstacle := missing_tool(COMPILER):
         pytest.skip(f"arm: {obstacle}")
     target = find_target("aarch64-linux-gnu")

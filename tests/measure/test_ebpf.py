@@ -38,7 +38,7 @@ as_root = pytest.mark.skipif(os.geteuid() != 0, reason="it needs root to become 
 
 
 def started(helper: Path, pid: int, *more: str, **options: Any) -> EbpfRecording:
-    """Start a helper of one's own; a test leads it as `start_ebpf` would."""
+    """Start a helper; a test leads it as `start_ebpf` would."""
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, **options}
     recording = EbpfRecording(HelperPipes(subprocess.Popen([str(helper), "--pid", str(pid), *more], **pipes)))
     recording.wait_until_ready(LIMIT_S)

@@ -69,7 +69,7 @@ def test_a_device_in_good_order_has_nothing_to_mend() -> None:
 
 
 def shown(note: str, whats: str, *lines: str, **changed: Any) -> str:
-    """Return what is said of some things of a device, '-' where nothing is, and what mends it."""
+    """Return the findings about a device, '-' where there are none, and their remedies."""
     found = {each.what: each for each in examine(facts(*lines, **changed))}
     told = []
     for what in whats.split(", "):

@@ -25,7 +25,7 @@ from perfsuite.errors import DeviceError, LinkError, LockedError, PerfsuiteError
 from ...farm_daemons import Farm, awaited, running_farm
 from .test_client import Printer
 
-pytest.importorskip("yaml", reason="labgrid, which brings PyYAML, is not installed; 'make test-needs' installs it")
+pytest.importorskip("yaml", reason="labgrid, which brings PyYAML, is not installed; 'make long-needs' installs it")
 
 
 def environment(*resources: str) -> Any:

@@ -32,7 +32,7 @@ def claim(tmp_path: Path, **changes: object) -> Claim:
 
 
 def test_somebody_is_waited_for_until_the_time_is_up(tmp_path: Path) -> None:
-    """Whoever has the machine is named at once, and again in the end."""
+    """The owner of the machine is named at once, and again in the end."""
     told: list[str] = []
     with (
         held(NO_CONDITIONS, claim(tmp_path), told.append, cache_dir=tmp_path / "cache"),

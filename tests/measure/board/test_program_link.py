@@ -109,7 +109,7 @@ def test_a_governor_that_is_not_offered_is_noted(on_tree: OnTree, opened: Opened
 def test_a_killed_program_leaves_what_the_next_one_restores(
     on_tree: OnTree, opened: Opened, lent: str | None, is_restored_by_python: bool
 ) -> None:
-    """Whoever comes next gives the board's own governors back, whatever was set in between."""
+    """The next run gives the board's own governors back, whatever was set in between."""
     root = rooted(home := on_tree("rubikpi"))
     before = governors(root)
     first = home.board(hello=home.hello(conditions=Conditions(governor="performance")))

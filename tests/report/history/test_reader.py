@@ -61,7 +61,7 @@ def test_what_is_no_single_select_is_refused(odd_dir: Path, query: str) -> None:
     ],
 )
 def test_a_mistake_and_what_is_no_file_of_the_history_are_one_line(odd_dir: Path, query: str) -> None:
-    """Files are named to DuckDB, and not their folders, so that what lies beside them is out of reach as well."""
+    """DuckDB knows the files and not their folders: it cannot read their neighbours either."""
     (odd_dir / "runs" / "notes.txt").write_text("secret")
     with pytest.raises(HistoryError, match=r"^sql: [^\n]+$"):
         ask(odd_dir, query.replace("{runs}", str(odd_dir / "runs").replace("'", "''")))
