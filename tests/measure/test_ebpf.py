@@ -348,7 +348,7 @@ def test_a_killed_recorder_leaves_what_it_wrote(target: TracedLlama, recorder: R
     """
     recording = recorder.start(OPERATORS, layout)
     target.decode(3)
-    time.sleep(0.2)
+    assert wait_until(lambda: count(recorder.log(), BpfKind.TOKEN_END) == 3)
     recording.kill()
     target.decode(1)
     assert recorder.log().cut is not None

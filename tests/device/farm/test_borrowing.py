@@ -364,6 +364,7 @@ def test_a_kind_of_which_there_is_no_board_is_refused(farm: Farm) -> None:
     assert "no place with the tag board=nothing " in refusal(farm, "nothing")
 
 
+@pytest.mark.long
 def test_a_coordinator_that_is_not_there_is_one_line() -> None:
     with (
         pytest.raises(LinkError, match=r"coordinator at 127\.0\.0\.1:1 cannot be reached.*--farm=HOST:PORT"),

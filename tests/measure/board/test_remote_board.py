@@ -240,11 +240,11 @@ def test_garbage_on_the_link_is_told(home: BoardHome, script: str, message: str)
 
 
 def test_an_agent_that_is_silent_is_given_up(home: BoardHome) -> None:
-    board = home.board(replace(QUICK, silence_s=1.0, reconnect_s=0.0))
+    board = home.board(replace(QUICK, silence_s=5.0, reconnect_s=0.0))
     board.open()
     home.end(signal.SIGSTOP)
     home.python("exit 1")
-    with pytest.raises(LinkError, match="the link was lost: it has said nothing for 1 s"):
+    with pytest.raises(LinkError, match="the link was lost: it has said nothing for 5 s"):
         board.covariates()
     assert is_gone(home.pid)
     board.close()
