@@ -56,6 +56,9 @@ def test_a_board_describes_itself_as_it_would_here(board: RemoteBoard, home: Boa
         here = replace(here, suite_digest=None, opencl_environment={})
     board.open()
     told = board.facts()
+    machine_id = Path("/etc/machine-id")
+    if home.program is not None and not (machine_id.is_file() and machine_id.read_text().strip()):
+        here = replace(here, identity=told.identity)  # each keeps a number of its own where the machine has none
     assert replace(told, load_average=0.0) == replace(here, load_average=0.0)
     assert BoardFacts.from_plain(told.to_plain()) == told
     assert not board.is_local
