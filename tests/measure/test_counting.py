@@ -71,7 +71,7 @@ int main(void) {
 _COMPILERS = {"x86_64": ("x86_64-linux-gnu-gcc", "-static"), "aarch64": ("aarch64-linux-gnu-gcc", "-static")}
 
 
-@pytest.fixture(scope="module", params=_COMPILERS)
+@pytest.fixture(scope="module", params=["x86_64", pytest.param("aarch64", marks=pytest.mark.long)])
 def machine(request: pytest.FixtureRequest) -> str:
     """A machine whose work is counted: this one, or one that is emulated."""
     return str(request.param)

@@ -256,7 +256,8 @@ def test_precision_must_go_to_the_right(f16: float, q4_k_m: float, holds: bool |
     prompts = [prefill_row(sweep="precision", setting=each) for each in ("f16", "q4_k_m")]
     found = series_check(roofline_run(row(), *prompts, *rows), "precision-order")
     assert (found.name, found.holds) == ("precision-order", holds)
-    assert holds is None or found.evidence.startswith(f"f16 {f16} FLOP/byte, ")
+    if holds is not None:
+        assert found.evidence == f"f16 {f16} FLOP/byte, q8_0 3 FLOP/byte, q4_k_m {q4_k_m} FLOP/byte"
 
 
 @pytest.mark.parametrize(
