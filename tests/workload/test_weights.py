@@ -90,7 +90,7 @@ def test_a_path_that_exists_is_a_file(
 
 
 def test_any_architecture_can_be_synthetic(tiny: Callable[..., Architecture], tmp_path: Path) -> None:
-    """An architecture from elsewhere is named and written like those of the catalogue; one that went away is an error."""
+    """A foreign architecture is named and written like those of the catalogue; one that went away is an error."""
     weights = synthetic_weights(tiny(), "q4_0", cache_dir=tmp_path)
     assert weights.name == "tiny-q4_0"
     path = materialize(weights, cache_dir=tmp_path)
