@@ -22,7 +22,7 @@ _LIMIT_S = 10.0
 class SerialBoard:
     """A shell that has logged in, or asks who does, at the end of a cable; `path` is the port here."""
 
-    def __init__(self, home: Path, *, shell: tuple[str, ...] = ("sh", "-i"), asks: str = "", path: str = "") -> None:
+    def __init__(self, home: Path, *, asks: str = "", path: str = "") -> None:
         self.home = home
         home.mkdir(exist_ok=True)
         self._near, near = pty.openpty()
@@ -35,7 +35,7 @@ class SerialBoard:
         self._end, self._kept = over, near
         asked = 'user=; while [ -z "$user" ]; do printf "board login: "; read -r user; done; '
         login = f'{asked}echo "$user" >{home}/user; {asks}exec "$@"'
-        command = ("/bin/sh", "-c", login if asks else 'exec "$@"', "sh", *shell)
+        command = ("/bin/sh", "-c", login if asks else 'exec "$@"', "sh", "sh", "-i")
         kept = {name: os.environ[name] for name in ("PATH", "PERFSUITE_LOCK_DIR") if name in os.environ}
         kept |= {"PATH": path} if path else {}
         self.process = subprocess.Popen(
@@ -47,38 +47,43 @@ class SerialBoard:
             env={**kept, "HOME": str(home), "TMPDIR": str(home)},
         )
         os.close(far)
-        self._thread = threading.Thread(target=self._carry, daemon=True)
-        self._thread.start()
+        for master in (self._near, self._far):
+            os.set_blocking(master, False)
+        # Each direction by itself: a board that reads nothing is heard all the same.
+        ways = ((self._near, self._far), (self._far, self._near))
+        self._threads = [threading.Thread(target=self._carry, args=way, daemon=True) for way in ways]
+        for thread in self._threads:
+            thread.start()
 
-    def _carry(self) -> None:
-        others = {self._near: self._far, self._far: self._near}
-        while True:
-            ready, _, _ = select.select([*others, self._over], [], [])
-            if self._over in ready:
+    def _carry(self, source: int, sink: int) -> None:
+        while self._over not in select.select([source, self._over], [], [])[0]:
+            try:
+                left = os.read(source, 1 << 16)
+            except OSError:  # the shell has ended
                 return
-            for each in ready:
+            if source == self._far:
+                left = self.spoil(left)
+            while left:
+                if self._over in select.select([self._over], [sink], [])[0]:
+                    return
                 try:
-                    chunk = os.read(each, 1 << 16)
-                except OSError:  # the shell has ended
-                    del others[each]
+                    left = left[os.write(sink, left) :]
+                except BlockingIOError:
                     continue
-                with suppress(OSError):
-                    left = self.spoil(chunk) if each == self._far else chunk
-                    while left:
-                        left = left[os.write(others.get(each, self._near), left) :]
+                except OSError:
+                    break
 
     def reach(self, user: str = "") -> Reach:
         """The way to it, at a rate that a test can wait for."""
         return Reach(way="serial", address=f"{user}@{self.path}" if user else self.path, baud=1_500_000)
 
     def pull(self) -> None:
-        """Pull the cable: nothing passes any more."""
         os.write(self._end, b"x")
-        self._thread.join(_LIMIT_S)
+        for thread in self._threads:
+            thread.join(_LIMIT_S)
 
     def stop(self) -> None:
-        if self._thread.is_alive():
-            self.pull()
+        self.pull()
         with suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGHUP)
         self.process.kill()
