@@ -35,9 +35,7 @@ chmod 600 /etc/ssh/own/*
 
 
 class ArmMachine:
-    """A machine; see the top of this module."""
-
-    def __init__(self, kept: ArmRoot, *, n_cpus: int = 2, memory_mib: int = 1536) -> None:
+    def __init__(self, kept: ArmRoot) -> None:
         self._work = new_work_folder("/var/tmp")
         self.folder = self._work.path
         self._port = free_port()
@@ -48,7 +46,7 @@ class ArmMachine:
         (self.folder / "start").write_text(_START)
         shares = ((kept.root, "kept", ",readonly=on"), (self.folder, "desk", ""))
         self._machine = start_process(
-            *(SYSTEM_EMULATOR, "-M", "virt", "-cpu", "max", "-smp", str(n_cpus), "-m", str(memory_mib)),
+            *(SYSTEM_EMULATOR, "-M", "virt", "-cpu", "max", "-smp", "2", "-m", "1536"),
             *("-display", "none", "-no-reboot", "-serial", f"file:{self.folder}/console"),
             *("-kernel", str(kept.kernel), "-initrd", str(kept.initrd), "-append", "console=ttyAMA0 quiet panic=-1"),
             *("-netdev", f"user,id=net,hostfwd=tcp:{_HERE}:{self._port}-:{_SSHD_PORT}"),
@@ -77,7 +75,6 @@ class ArmMachine:
         return subprocess.run(words, input=stdin, capture_output=True, text=True, check=False, timeout=limit_s)
 
     def said(self, command: str) -> str:
-        """Run a line of shell on it, which has to end with 0, and return what it prints."""
         done = self.run(command)
         assert done.returncode == 0, f"{command}: ended with {done.returncode}: {done.stdout}{done.stderr}"
         return done.stdout

@@ -34,13 +34,10 @@ _TYPES_BEGIN = struct.pack("<HBBI", 0xEB9F, 1, 0, 24)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArmRoot:
-    """A Debian for arm64: its files, its kernel, and what that starts."""
-
     folder: Path
 
     @property
     def root(self) -> Path:
-        """Its files, which nobody writes to."""
         return self.folder / "root"
 
     @property
@@ -54,7 +51,6 @@ class ArmRoot:
 
     @property
     def initrd(self) -> Path:
-        """What the kernel starts."""
         return self.folder / "initrd"
 
     def kernel_types(self) -> bytes:
@@ -72,7 +68,6 @@ class ArmRoot:
 
 @cache
 def find_arm_root() -> ArmRoot | str:
-    """Return what is kept, or why there is nothing."""
     done = subprocess.run([_TOOL, "--kept"], capture_output=True, text=True, check=False, timeout=60)
     return ArmRoot(folder=Path(done.stdout.strip())) if done.returncode == 0 else done.stderr.strip()
 

@@ -51,11 +51,9 @@ class SshdFiles:
         (self.folder / "sshd_config").write_text(text)
 
     def new_host_key(self) -> None:
-        """Give the sshd another host key; it has it from its next start on."""
         _generate(self.folder / "host_key")
 
     def trust(self) -> None:
-        """Let the desk know the present host key, and no other."""
         key = (self.folder / "host_key.pub").read_text()
         (self.folder / "known_hosts").write_text(f"[{self.address}]:{self.port} {key}")
 

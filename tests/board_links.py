@@ -30,12 +30,10 @@ class LinkedBoard:
     reach: Reach
 
     def write_profile(self, path: Path) -> None:
-        """Let a file be the profile of this board."""
         write_profile(path, self.reach)
 
 
 def write_profile(path: Path, reach: Reach, *, tables: str = "") -> None:
-    """Let a file be the profile of a board that is reached so."""
     usual = asdict(Reach(way=""))
     said = {name: value for name, value in asdict(reach).items() if value != usual[name]} | {"home": reach.home}
     path.parent.mkdir(parents=True, exist_ok=True)

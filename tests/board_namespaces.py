@@ -3,7 +3,7 @@
 By the fixtures of tests/conftest.py: ``board`` (one for the whole session; leave it as you find it), ``fresh_board``
 (one for this test alone, which starts in about half a second) and ``start_board`` (several, or one with options).
 
-Its home is a tmpfs of ``home_bytes``: its path is the same here, but what is in it is seen by ``board.outside(path)``
+Its home is a tmpfs of half a GiB: its path is the same here, but what is in it is seen by ``board.outside(path)``
 only. A reboot empties ``/run`` and ``/tmp`` and gives it a new boot id; home and host key stay. With ``clock=True``
 its date can be set, in processes that run, too (libfaketime); the monotonic clock goes on.
 
@@ -29,7 +29,7 @@ import subprocess
 import sysconfig
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -172,7 +172,7 @@ def _told(command: str) -> str:
 
 ROOT = Path(__file__).resolve().parent.parent
 
-_PORT = 2222
+_PORT, _HOME_BYTES = 2222, 512 << 20
 _LIMIT_S = 120.0
 #: What is entered of a board: its root too, which in a changed root is not that of its mounts.
 _INSIDE = ("-r", "-m", "-n", "-u")
@@ -207,9 +207,7 @@ class NamespaceBoard:
         *,
         sys_tree: Path | None = None,
         rootfs: Path | None = None,
-        home_bytes: int = 512 << 20,
         clock: bool = False,
-        shell: str = "",
         without: str = "",
     ) -> None:
         # Not below /tmp, which a board has for itself.
@@ -222,14 +220,12 @@ class NamespaceBoard:
         self._kernel: subprocess.Popen[bytes] | None = None
         self._session: subprocess.Popen[bytes] | None = None
         try:
-            self._new_kernel(home_bytes, rootfs)
+            self._new_kernel(rootfs)
             self._plug_in()
             self._furnish(sys_tree)
             self._hide(without)
             self.files = SshdFiles(folder=self.folder, address=self.address, port=_PORT, user="root")
             self.files.write(clock_variables(self.folder) if clock else {})
-            if shell:
-                self.use_shell(shell)
             self._boot()
         except BaseException:
             self.stop()
@@ -240,14 +236,10 @@ class NamespaceBoard:
     def reach(self) -> Reach:
         return self.files.reach()
 
-    def run(
-        self, *command: str, stdin: str | None = None, variables: Mapping[str, str] | None = None, limit_s: float = 60.0
-    ) -> subprocess.CompletedProcess[str]:
+    def run(self, *command: str, stdin: str | None = None, limit_s: float = 60.0) -> subprocess.CompletedProcess[str]:
         """Run a command on it directly, past ssh; a status other than 0 is no error."""
-        own = {"PATH": _PATH, "HOME": str(self.home), **(variables or {})}
-        environment = ["env", "-i", *(f"{name}={text}" for name, text in own.items())]
-        words = [*environment, "sh", "-c", 'cd "$HOME" && exec "$@"', "sh", *command]
-        inside = ["nsenter", "-t", str(self._init()), *_INSIDE, "-i", "-p", *words]
+        words = ["env", "-i", f"PATH={_PATH}", f"HOME={self.home}", "sh", "-c", 'cd "$HOME" && exec "$@"', "sh"]
+        inside = ["nsenter", "-t", str(self._init()), *_INSIDE, "-i", "-p", *words, *command]
         return subprocess.run(inside, input=stdin, capture_output=True, text=True, check=False, timeout=limit_s)
 
     def outside(self, path: str | Path) -> Path:
@@ -264,7 +256,6 @@ class NamespaceBoard:
     # Faults
 
     def link_down(self) -> None:
-        """Cut the network: packets vanish, and nobody learns of it."""
         self._in_kernel(f"ip link set {self._own_interface} down")
 
     def link_up(self) -> None:
@@ -281,7 +272,6 @@ class NamespaceBoard:
         self._boot()
 
     def change_host_key(self) -> None:
-        """Give it another host key; connections that are open stay."""
         self.files.new_host_key()
         self._restart_sshd()
 
@@ -291,7 +281,6 @@ class NamespaceBoard:
         assert told.returncode == 0, told.stderr
 
     def free_disk(self) -> None:
-        """Undo `fill_disk`."""
         self.outside(".filler").unlink(missing_ok=True)
 
     def set_clock(self, offset_s: float) -> None:
@@ -325,7 +314,7 @@ class NamespaceBoard:
         self._session = self._kernel = None
         self._work.remove()
 
-    def _new_kernel(self, home_bytes: int, rootfs: Path | None) -> None:
+    def _new_kernel(self, rootfs: Path | None) -> None:
         """Start what outlives reboots: the network, the disks, the name."""
         self._kernel = start_process(*own_mounts(), "--net", "--uts", "--ipc", "sleep", "infinity")
         own = os.readlink("/proc/self/ns/uts")
@@ -334,7 +323,7 @@ class NamespaceBoard:
         self._in_kernel(
             f"ip link set lo up; cd {self.folder}; mkdir home system; "
             "mount -t tmpfs -o size=80m,mode=755 board system; "
-            f"mount -t tmpfs -o size={home_bytes},mode=700 board home; "
+            f"mount -t tmpfs -o size={_HOME_BYTES},mode=700 board home; "
             + ("cp -a /etc system/etc; mount --bind system/etc /etc" if rootfs is None else self._overlay(rootfs))
             + f"; cd {self._root}/etc; echo {self.machine_id} >machine-id; sed -i '{user}' passwd"
         )
@@ -350,7 +339,6 @@ class NamespaceBoard:
         )
 
     def _plug_in(self) -> None:
-        """Join it to this machine by a cable of its own, and give it its name."""
         cable = plug_in(self._kernel_pid)
         self.interface, self.desk_address, self.address = cable.desk_interface, cable.desk_address, cable.board_address
         self._own_interface, self.hostname = cable.board_interface, cable.board_interface.replace("psb", "board")

@@ -57,7 +57,6 @@ def start_process(*command: str) -> subprocess.Popen[bytes]:
 
 
 def has_sshd(address: str, port: int) -> bool:
-    """Whether an sshd answers there."""
     try:
         with socket.create_connection((address, port), timeout=2) as connection:
             return connection.recv(4) == b"SSH-"
@@ -66,7 +65,6 @@ def has_sshd(address: str, port: int) -> bool:
 
 
 def free_port() -> int:
-    """Return a port that nobody has on this machine."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         return int(server.getsockname()[1])
 

@@ -122,11 +122,9 @@ class RunningRun:
         return EndedRun(status=status, output=self.output, record=record)
 
     def interrupt(self) -> None:
-        """Press Ctrl-C."""
         os.killpg(self.process.pid, signal.SIGINT)
 
     def kill(self) -> None:
-        """Kill it, and what it has started, so that nothing of it can say good-bye."""
         started = [psutil.Process(self.process.pid), *psutil.Process(self.process.pid).children(recursive=True)]
         for each in started:
             each.kill()
@@ -149,7 +147,6 @@ class Desk:
         self.write_profile(self.reach)
 
     def write_profile(self, reach: Reach) -> None:
-        """Let the profile have another way to the board."""
         write_profile(self.folder / "devices" / f"{self.name}.toml", reach, tables=_TABLES)
 
     def start(self, *options: str) -> RunningRun:
@@ -181,7 +178,6 @@ class Desk:
         )
 
     def clear(self) -> None:
-        """End the runs that a test has left, and remove what they have left."""
         for each in self.runs:
             if each.process.poll() is None:
                 each.kill()
@@ -215,7 +211,6 @@ def kill_worker(board: NamespaceBoard) -> None:
 
 
 def is_let_go(board: NamespaceBoard) -> bool:
-    """Whether nobody has the board: neither an agent nor a lock is left."""
     return not board.processes(AGENT) and lock_holder(board.outside("/run/lock")) is None
 
 

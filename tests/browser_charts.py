@@ -75,7 +75,6 @@ _LOOK = """
       place,
       pictures: pictures.length,
       empty: seen.filter((marks) => !marks.length).length,
-      marks: seen.flat().length,
       outside: textsOf((each) => !isWithin(each.getBoundingClientRect(), around, 1.5)),
       pale: textsOf((each) => contrast(rgba(getComputedStyle(each).fill), paper) < 4.5),
       nameless: pictures.filter((svg) => svg.getAttribute("aria-hidden") !== "true" &&
@@ -90,8 +89,6 @@ _LOOK = """
 @dataclass(frozen=True, kw_only=True)
 class SeenChart:
     place: str
-    #: Marks that can be told from the paper, axes and legends aside.
-    n_marks: int
     #: What is wrong with the picture.
     defects: tuple[str, ...]
 
@@ -120,4 +117,4 @@ def _seen(told: dict[str, Any]) -> SeenChart:
         defects.append("has no name")
     defects += [f"cuts off {text!r}" for text in told["outside"]]
     defects += [f"writes {text!r} too pale" for text in told["pale"]]
-    return SeenChart(place=told["place"], n_marks=told["marks"], defects=tuple(defects))
+    return SeenChart(place=told["place"], defects=tuple(defects))

@@ -64,7 +64,6 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture
 def visit(browser: Browser) -> Iterator[Visits]:
-    """Open files; a test whose page hangs is ended."""
     with at_most(_TEST_LIMIT_S):
         yield partial(_visited, browser)
 

@@ -51,7 +51,6 @@ def shown_anchors(page: Page) -> list[str]:
 
 
 def choose(page: Page, *, text: str = "", kind: str = "", outcome: str = "") -> None:
-    """Filter the cases; what is empty chooses all."""
     page.fill("#filter-text", text)
     page.select_option("#filter-kind", kind)
     for button in page.locator(".filter button.count").all():
@@ -70,7 +69,6 @@ def headings(page: Page, kind: str) -> list[str]:
 
 
 def sort_by(page: Page, kind: str, title: str) -> list[str]:
-    """Choose a heading; return the cases of the table in their order then."""
     buttons = table_of(page, kind).locator("th[aria-sort] button")
     buttons.nth([each.rstrip(" ↑↓") for each in buttons.all_inner_texts()].index(title)).click()
     return [row.anchor for row in all_rows(page) if row.kind == kind]
@@ -81,7 +79,6 @@ def body_of(page: Page, case_id: str) -> Locator:
 
 
 def by_id(page: Page, element_id: str) -> Locator:
-    """Return an element by its id, whatever characters that has."""
     escaped = page.evaluate("(id) => CSS.escape(id)", element_id)
     return page.locator(f"#{escaped}")
 

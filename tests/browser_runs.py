@@ -9,7 +9,6 @@ from pathlib import Path
 from perfsuite.records.attribution import NO_ATTRIBUTION, Attribution, UniformShift
 from perfsuite.records.observation import NO_OBSERVATION, Observation, write_observation
 from perfsuite.records.outcome import Judgement, Outcome
-from perfsuite.records.run_origin import NO_ORIGIN
 from perfsuite.report.page.page_run import read_page_run
 from perfsuite.report.page.render import write_page
 from perfsuite.report.run_file import RunFile, write_run
@@ -20,33 +19,19 @@ N_CASES = 80
 
 
 def usual_run() -> RunFile:
-    """Return a run with all outcomes, five of them regressions, in pairs."""
     return synthetic_run(n_cases=N_CASES)
-
-
-def stored_baseline_run() -> RunFile:
-    return synthetic_run(n_cases=N_CASES, against=None)
 
 
 def empty_run() -> RunFile:
     return replace(synthetic_run(n_cases=0), attribution=NO_ATTRIBUTION)
 
 
-def one_case_run() -> RunFile:
-    return synthetic_run(n_cases=1, n_regressed=1)
-
-
 def new_run() -> RunFile:
-    """Return a first run, without a baseline."""
     return _retold(synthetic_run(n_cases=N_CASES, n_regressed=0, against=None), _as_new)
 
 
 def undecided_run() -> RunFile:
     return _retold(synthetic_run(n_cases=N_CASES, n_regressed=0), _as_undecided)
-
-
-def improved_run() -> RunFile:
-    return _retold(synthetic_run(n_cases=N_CASES, n_regressed=0), _as_improved)
 
 
 def shifted_run() -> RunFile:
@@ -55,22 +40,13 @@ def shifted_run() -> RunFile:
     return replace(run, attribution=Attribution(uniform_shift=UniformShift(ratio=1.12, n_cases=50)))
 
 
-def older_run() -> RunFile:
-    """Return a run as versions wrote it that kept no origin."""
-    return replace(usual_run(), origin=NO_ORIGIN)
-
-
 #: By name: every sort, and whether it comes with what was seen beside the times.
 SORTS: dict[str, tuple[Callable[[], RunFile], bool]] = {
     "usual": (usual_run, True),
-    "stored-baseline": (stored_baseline_run, True),
     "empty": (empty_run, False),
-    "one-case": (one_case_run, True),
     "new": (new_run, True),
     "undecided": (undecided_run, True),
-    "improved": (improved_run, True),
     "shifted": (shifted_run, True),
-    "older": (older_run, False),
 }
 
 
@@ -110,12 +86,6 @@ def _as_undecided(judgement: Judgement) -> Judgement:
     bounds = {"change_ratio": 1.01, "lower_ratio": 0.94, "upper_ratio": 1.08, "n_pairs": 10, "n_more_pairs": 20}
     bounds |= {"smallest_effect_ratio": 1.126}
     return replace(judgement, outcome=Outcome.INCONCLUSIVE, reason=reason, **bounds)  # type: ignore[arg-type]
-
-
-def _as_improved(judgement: Judgement) -> Judgement:
-    if judgement.outcome is Outcome.IMPROVED:
-        return judgement
-    return replace(judgement, outcome=Outcome.PASS, floor_ns=0, limit_ns=None, reason="+0.1 %, margin 5 %")
 
 
 def _as_shifted(judgement: Judgement) -> Judgement:

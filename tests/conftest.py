@@ -222,11 +222,18 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", f"{_BOARDS}: runs on a test board (set by the fixtures of boards)")
     config.addinivalue_line("markers", "measures: times something, so that nothing may run beside it")
     config.addinivalue_line("markers", "long: takes so long that 'make test-long' runs it")
+    config.addinivalue_line("markers", "long_but_first: the same, but for its first set of parameters")
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark the tests that need eBPF or a board, so that their reports can be counted, and those that are long."""
+    begun = set()
     for item in items:
+        function = item.nodeid.partition("[")[0]
+        if function in begun and item.get_closest_marker("long_but_first"):
+            item.add_marker("long")
+        begun.add(function)
         fixtures = set(getattr(item, "fixturenames", ()))
         if "requires_ebpf" in fixtures:
             item.add_marker(_EBPF)

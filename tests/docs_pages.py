@@ -34,8 +34,6 @@ class Fence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """A command of a page, and what the page says that it prints."""
-
     page: str
     line: int
     text: str
@@ -84,7 +82,6 @@ def _fence(token: Token, page: str, comments: str) -> Fence:
 
 
 def commands(fence: Fence) -> tuple[Command, ...]:
-    """Return the commands of a fence that shows a terminal; none of any other."""
     return tuple(_commands(fence)) if fence.language == "console" else ()
 
 

@@ -67,7 +67,6 @@ def run_page(
 def _allowed(
     fence: Fence, found: tuple[tuple[Command, frozenset[str]], ...], allowed: frozenset[str]
 ) -> Iterator[Command | None]:
-    """Yield the commands that must be run, and None for a file to be saved."""
     if fence.file:
         yield None
     yield from (command for command, needs in found if needs <= allowed)

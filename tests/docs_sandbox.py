@@ -42,8 +42,6 @@ class Ran:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sandbox:
-    """A copy of the checkout, a home, and the shell's state between two commands."""
-
     root: Path
     home: Path
     state: Path
@@ -67,7 +65,6 @@ class Sandbox:
         return Ran(status=process.returncode, output=output)
 
     def write(self, name: str, text: str) -> None:
-        """Save a file that a page shows, where its commands are run."""
         path = Path((self.state / "folder").read_text().strip()) / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
@@ -129,7 +126,6 @@ def _empty_sandbox(folder: Path, home: Path) -> Sandbox:
 
 
 def files_of() -> set[str]:
-    """List the files that are there from the start, as the commands name them."""
     paths = [ROOT / part for part in _PARTS]
     found = [each for path in paths for each in (path.rglob("*") if path.is_dir() else [path])]
     return {each.relative_to(ROOT).as_posix() for each in found if each.is_file()}

@@ -51,10 +51,6 @@ def complaint(text: str) -> str | None:
     return None
 
 
-def is_ours(text: str) -> bool:
-    return any(_checker(_unwrapped(command))[1] is not _pass for command in simple_commands(text))
-
-
 def inline_complaint(text: str) -> str | None:
     """Say which subcommand or option of a command that a sentence names is not there; None for anything else."""
     match = _INLINE.match(text)

@@ -123,7 +123,6 @@ class FakeDevice:
     n_looks: int = 0
     n_busy_looks: int | None = None
     opencl_error: Exception | None = None
-    kernel_error: Exception | None = None
     wrong_kernels: bool = False
     #: What each replicate's sentinels took; None where workers send none.
     sentinels: Mapping[str, int] | None = None
@@ -196,7 +195,6 @@ class FakeDevice:
         return {"plain_ns": plain, "recorded_ns": [value + 1 for value in plain], "contention": dict(QUIET)}
 
     def run_in_turns(self, plans: tuple[TurnsPlan, TurnsPlan], **_: object) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Return what a pair of workers would send; a slowdown is one of the new side."""
         if isinstance(plans[0], BindingPlan):
             if self.old_binding_error:
                 raise MeasurementError(self.old_binding_error)
@@ -251,8 +249,6 @@ class FakeDevice:
         return {"chosen": device, "devices": [device]}
 
     def _kernels(self, plan: KernelPlan) -> dict[str, Any]:
-        if self.kernel_error:
-            raise self.kernel_error
         slowdowns = {case_id: self.kernel_slowdown.get(case_id, 1.0) for case_id in plan.case_ids}
         new = [self._kernel(case_id, slowdown, plan.n_rounds) for case_id, slowdown in slowdowns.items()]
         old = [self._kernel(case_id, 1.0, plan.n_rounds) for case_id in plan.case_ids if plan.old_kernels_dir]

@@ -32,7 +32,6 @@ class Farm:
         self.daemons: list[subprocess.Popen[str]] = []
 
     def start(self) -> None:
-        """Start both daemons, and wait until each says that it is ready."""
         boards = {f"board{n}": {"NetworkService": _service(n)} for n in range(_N_BOARDS)}
         (self._folder / "exporter.yaml").write_text(json.dumps(boards))  # JSON is YAML
         told = self._daemon("coordinator", ["-l", "127.0.0.1:0"], "listening on ")
@@ -88,7 +87,6 @@ def _service(number: int) -> dict[str, object]:
 
 @contextmanager
 def running_farm(folder: Path) -> Iterator[Farm]:
-    """Run a farm; skips where labgrid is not installed."""
     if find_spec("labgrid") is None:
         pytest.skip("labgrid is not installed; 'make long-needs' installs it")
     farm = Farm(folder)

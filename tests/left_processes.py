@@ -27,8 +27,6 @@ _GRACE_S = 5.0
 
 
 class LeftProcess(NamedTuple):
-    """A process, the test that started it and its command line."""
-
     pid: int
     test: str
     command: str
@@ -51,7 +49,6 @@ def left_by_run() -> list[LeftProcess]:
 
 
 def end(left: list[LeftProcess]) -> None:
-    """Kill them; one that has gone meanwhile is no error."""
     for each in left:
         try:
             os.kill(each.pid, signal.SIGKILL)

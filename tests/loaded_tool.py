@@ -9,7 +9,6 @@ from types import ModuleType
 
 
 def loaded_tool(name: str) -> ModuleType:
-    """Return ``tools/NAME.py`` as a module; it is run once for each call."""
     path = Path(__file__).parents[1] / "tools" / f"{name}.py"
     spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None

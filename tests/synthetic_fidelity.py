@@ -58,7 +58,6 @@ def duplication(name: str = "kernel/add/count1048576/f32", **changed: Any) -> Ke
 
 
 def row(name: str, measured_ns: float | None, truth_ns: float | None, **changed: Any) -> FidelityRow:
-    """Return a row; of a kernel where its name begins so, else of a phase."""
     is_kernel = name.startswith("kernel/")
     error_ns = None if measured_ns is None or truth_ns is None else measured_ns - truth_ns
     fields = {

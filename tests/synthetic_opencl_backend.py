@@ -56,7 +56,6 @@ def written(path: Path) -> Path:
 
 
 def opencl_plan(folder: Path) -> LlamaPlan:
-    """Return the plan of a process with all layers on the device."""
     return LlamaPlan(
         gguf_path=str(written(folder / "weights.gguf")),
         library_dir=str(folder),

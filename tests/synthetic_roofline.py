@@ -34,7 +34,6 @@ def rate(best_per_s: float, spread_ratio: float = SPREAD_RATIO) -> Rate:
 def bandwidth_ceiling(
     best_per_s: float, working_set_bytes: int, *, kind: str = "read", n_threads: int | None = N_THREADS, **changes: Any
 ) -> Ceiling:
-    """Return the ceiling of one use of a working set."""
     ceiling = Ceiling(
         processor=CPU,
         resource=Resource.BANDWIDTH,
@@ -106,7 +105,6 @@ def bound_work(operational_intensity: float) -> Work:
 
 
 def subject(**changes: Any) -> Subject:
-    """Return what was run for a row; a small architecture in Q8_0."""
     usual = Subject(
         weights="own-q8_0",
         architecture="own",

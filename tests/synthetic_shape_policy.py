@@ -40,7 +40,6 @@ def gain(ratio: float, spread: float = 1.1) -> Gain:
 
 
 def policy_row(least: int, most: int, choice: Choice, **changes: Any) -> PolicyRow:
-    """Return a row that was measured at both ends and promises 2x over the worst choice."""
     row = PolicyRow(
         least=least,
         most=most,

@@ -19,7 +19,6 @@ PRODUCT = ("ffn_out-{layer}", "MUL_MAT", ())
 
 
 def node(name: str, op: str, refused_by: tuple[str, ...] = (), *, rows: int = 1) -> Node:
-    """Return a node with one source in Q8_0."""
     return Node(
         tensor=Tensor(name=name, type="f32", ne=(64, rows, 1, 1), nb=(4, 256, 256, 256)),
         op=op,

@@ -100,11 +100,3 @@ def test_a_quick_calibration_is_made_on_the_board(bench: LoopbackBoard, tmp_path
     assert found.is_quick
     assert _header().startswith(f"a quick calibration of {found.recorded_at}")
     assert not list(bench.home.glob("cache/perfsuite/calibrations/*"))
-
-
-def test_an_address_leads_elsewhere_than_the_profile(bench: LoopbackBoard, capsys: pytest.CaptureFixture[str]) -> None:
-    """What ``--address`` names is reached in place of the profile's way, and a mistake in it is one line."""
-    assert main([*_CALIBRATE, "--address=telnet:bench"]) == 2
-    assert capsys.readouterr().err.startswith("perfsuite: error: --address=telnet:bench: 'telnet' is not a way")
-    assert main([*_CALIBRATE, "--address=ssh:127.0.0.1:1"]) == 2
-    assert "ssh 127.0.0.1:1: " in capsys.readouterr().err

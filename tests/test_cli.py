@@ -13,7 +13,6 @@ import pytest
 
 from perfsuite import __version__
 from perfsuite.cli import main
-from perfsuite.cli.registry import COMMANDS, Purpose
 
 Streams = pytest.CaptureFixture[str]
 
@@ -55,15 +54,6 @@ def test_a_command_loads_no_other_and_the_help_none() -> None:
     assert not loaded_by("--help") & slow
     commands = {"perfsuite.cli.architectures", "perfsuite.experiments.tracing.command"}
     assert loaded_by("architectures") & commands == {"perfsuite.cli.architectures"}
-
-
-def test_the_help_lists_every_command_by_its_purpose(capsys: Streams) -> None:
-    """One line each, below a heading, as the registry has them."""
-    with pytest.raises(SystemExit, match="0"):
-        main(["--help"])
-    lines = [line.strip() for line in capsys.readouterr().out.splitlines()]
-    assert all(any(line.startswith(f"{command.name} ") for line in lines) for command in COMMANDS)
-    assert all(f"{purpose.value}:" in lines for purpose in Purpose)
 
 
 def _run(words: list[str], **streams: object) -> subprocess.CompletedProcess[str]:

@@ -284,6 +284,7 @@ def test_the_next_run_replaces_the_comment_behind_a_hundred_others(job: Job) -> 
     assert [each["body"] for each in job.kept.comments] == [*others, COMMENT.read_text("utf-8")]
 
 
+@pytest.mark.long
 def test_jobs_with_names_have_a_comment_each(job: Job) -> None:
     for name in ("rubikpi", "desk", "rubikpi"):
         job.action({"name": name})
@@ -312,6 +313,7 @@ def test_the_inputs_reach_the_command(tmp_path: Path, job: Job) -> None:
         (11, {"suspect": "fail"}, 1),
     ],
 )
+@pytest.mark.long_but_first
 def test_what_is_undecided_or_suspect_fails_where_that_is_asked_for(
     job: Job, found: int, inputs: dict[str, str], status: int
 ) -> None:
@@ -339,6 +341,7 @@ def test_a_job_that_compares_takes_no_token(tmp_path: Path, job: Job, name: str)
     assert not (tmp_path / "asked.json").exists()
 
 
+@pytest.mark.long_but_first
 @pytest.mark.parametrize("author", [AUTHOR, "github-actions[bot]"])
 def test_anothers_comment_is_never_written_over(job: Job, author: str) -> None:
     """Anybody may begin one with the marker; it is known by its author, also where the token may not ask who it is."""
@@ -358,6 +361,7 @@ def test_a_refused_comment_is_a_warning(job: Job, refusals: list[int], comments:
     assert (done.returncode, *told) == (1, comments == 0, comments)
 
 
+@pytest.mark.long
 def test_a_comment_is_written_once_even_if_the_answer_is_lost(job: Job) -> None:
     """What was sent may have arrived: it is a warning, and the next run finds it."""
 
@@ -394,6 +398,7 @@ def component(values: Mapping[str, str]) -> tuple[dict[str, Any], str]:
     return yaml.safe_load(text), text
 
 
+@pytest.mark.long
 def test_the_component_keeps_a_note_on_a_merge_request(tmp_path: Path, job: Job) -> None:
     """Its own scripts, run twice: the second replaces what the first wrote."""
 

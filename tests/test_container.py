@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import re
 import shlex
-import shutil
-import subprocess
 import sys
 from pathlib import Path
-
-import pytest
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -53,23 +49,3 @@ def test_what_pyproject_names_is_copied() -> None:
         *re.findall(installed, (ROOT / "native/CMakeLists.txt").read_text()),
     }
     assert {"share", "baselines/published"} <= wanted <= set(COPIED)
-
-
-def test_its_extras_are_extras() -> None:
-    (extras,) = (word.removeprefix("EXTRAS=") for (word,) in words_of("ARG") if word.startswith("EXTRAS="))
-    assert set(extras.split(",")) <= PYPROJECT["project"]["optional-dependencies"].keys()
-
-
-def test_debian_has_its_packages() -> None:
-    (listed,) = (found[1] for _, rest in STEPS if (found := re.search("apt-get install (.*?) &&", rest)))
-    packages = [each for each in listed.split() if not each.startswith("-")]
-    assert "python3-venv" in packages
-    if shutil.which("apt-cache") is None:
-        pytest.skip("there is no apt-cache, which knows Debian's packages")
-    shown = subprocess.run(["apt-cache", "show", "--no-all-versions", *packages], capture_output=True, text=True)
-    assert set(re.findall(r"^Package: (.*)$", shown.stdout, re.MULTILINE)) == set(packages), shown.stderr
-
-
-def test_it_starts_the_command() -> None:
-    """Without arguments the image says what the command can do."""
-    assert ("CMD", '["perfsuite", "--help"]') in STEPS

@@ -82,14 +82,3 @@ def test_every_page_is_linked_from_the_first() -> None:
     index = ROOT / "docs" / "index.md"
     linked = {(index.parent / target).resolve() for _, target in links(index.read_text("utf-8")) if ":" not in target}
     assert [page_name(path) for path in page_paths()[1:] if path != index and path not in linked] == []
-
-
-def test_a_broken_link_is_found(tmp_path: Path) -> None:
-    """Files, headings and schemes that are not there are reported; repeated headings are numbered."""
-    page = ROOT / "docs" / "index.md"
-    assert broken(page, "no-such-page.md") == "no-such-page.md: no such file"
-    assert broken(page, "results.md#no-such-heading") == "results.md#no-such-heading: no such heading"
-    assert broken(page, "http://example.com") == "http://example.com: expected https"
-    assert broken(page, "https://example.com") is None
-    assert broken(page, "../README.md#license") is None
-    assert slugs("# A `b` c, d!\n\n## Same\n\n## Same\n") == {"a-b-c-d", "same", "same-1"}

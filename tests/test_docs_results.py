@@ -19,13 +19,11 @@ UNITS = ("_ms", "_us", "_percent", "_ratio", "_tokens", "pairs", "models", "sear
 
 
 def rows_of(path: Path) -> list[dict[str, str]]:
-    """The rows of a table, by the names of its header."""
     with path.open(encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file, strict=True))
 
 
 def is_number(text: str) -> bool:
-    """Whether a cell holds a number."""
     return re.fullmatch(r"-?\d+(\.\d+)?", text) is not None
 
 
@@ -60,3 +58,16 @@ def test_the_errors_of_forecasts_follow_from_their_table(latency: str) -> None:
     assert abs(float(bias.removesuffix(" %")) - fmean(errors)) < 0.06
     assert float(worst.removesuffix(" %")) == max(errors, key=abs)
     assert covered == f"{inside} of {len(rows)}"
+
+
+def test_tests_that_pages_name_are_there() -> None:
+    """``test_x.py::test_y``; a second ``::test_z`` in a line is of the same file."""
+    functions = dict[str, str]()
+    for path in (ROOT / "tests").rglob("test_*.py"):
+        functions[path.name] = functions.get(path.name, "") + path.read_text("utf-8")
+    for page in ("results.md", "security.md"):
+        for line in (ROOT / "docs" / page).read_text("utf-8").splitlines():
+            file = ""
+            for name, function in re.findall(r"`(?:tests/[\w/]*)?(test_\w+\.py)?(?:::(test_\w+))?`", line):
+                file = name or file
+                assert not file or f"def {function}" in functions[file], line

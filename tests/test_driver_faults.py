@@ -8,7 +8,6 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import replace
 from operator import ge
 from pathlib import Path
 from typing import Any
@@ -21,14 +20,10 @@ from perfsuite.measure.environment import environment_engine
 from perfsuite.measure.launch import run_worker
 from perfsuite.measure.opencl_backend import set_up_opencl
 from perfsuite.measure.plan import LlamaPlan
-from perfsuite.records.events import Phase
 from perfsuite.records.opencl_commands import CommandType
 from perfsuite.records.own_files import user_cache
 from perfsuite.trace.opencl.device_clock import AlignedTrace, align
-from perfsuite.trace.opencl.kernel_mapping import KernelMapping, KernelSequence, span_kernels
-from perfsuite.trace.opencl.kernel_samples import map_run
-from perfsuite.trace.opencl.stamp_counts import n_by_stamp
-from perfsuite.trace.opencl.stamps import DISPATCH, EXECUTION, QUEUEING, Anomaly, Stamp
+from perfsuite.trace.opencl.stamps import DISPATCH, EXECUTION, QUEUEING, Anomaly
 from perfsuite.workload.weights import materialize, resolve
 from tests.loaded_tool import loaded_tool
 
@@ -42,7 +37,6 @@ Run = Callable[..., Any]
 
 @pytest.fixture(scope="module")
 def bench(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """Return the layers with a device below them."""
     try:
         return tool.open_bench(tmp_path_factory.mktemp("layers"))
     except (NativeBuildError, FileNotFoundError, subprocess.CalledProcessError) as error:
@@ -53,8 +47,6 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 @pytest.fixture(scope="module")
 def run_with(bench: Any) -> Run:
-    """Run the program with a driver that has these faults."""
-
     def run(faults: str, **options: Any) -> Any:
         return tool.run_with(bench, faults, **{"n_steps": N_STEPS, **options})
 
@@ -80,6 +72,7 @@ def test_without_faults_all_is_as_the_driver_says(run_with: Run) -> None:
     assert tool.outcome_of(run).notes == ()
 
 
+@pytest.mark.long_but_first
 @pytest.mark.parametrize(
     ("fault", "anomaly", "least_known"),
     [
@@ -112,6 +105,7 @@ def test_a_fault_costs_what_needs_the_time_and_nothing_else(
     assert len(found.notes) == 1
 
 
+@pytest.mark.long_but_first
 @pytest.mark.parametrize(
     "fault", ["start_early rate=1 amount=20000", "end_early rate=1 amount=1000", "zero_start", "none_all"]
 )
@@ -123,6 +117,7 @@ def test_a_kernel_without_a_time_that_can_be_right_is_invalid(run_with: Run, fau
     assert problem.startswith("0 of ")
 
 
+@pytest.mark.long_but_first
 @pytest.mark.parametrize("tick_ns", [52.0833333333, 80, 1000])
 def test_the_tick_of_a_driver_is_measured_and_stated(run_with: Run, tick_ns: float) -> None:
     """The tick is found to a ns, and every kernel's time is within the error that is stated for it, or 1 %."""
@@ -148,20 +143,7 @@ def test_a_driver_without_a_timer_is_placed_by_its_calls(run_with: Run) -> None:
     assert (aligned.clocks[0].basis.value, shares_known(aligned)) == ("enqueue calls", (1.0, 1.0, 1.0))
 
 
-def test_names_that_change_leave_phases_alone(run_with: Run) -> None:
-    """A mapping that was learnt under other names makes operators and kernels a problem, and not the phase."""
-    learnt, other = (run_with("rename", seed=seed) for seed in (1, 2))
-    names = span_kernels(learnt.trace, learnt.record.spans[0])
-    assert names[0] == "short_one_1"
-    sequence = KernelSequence(phase=Phase.DECODE, kernels=names, roles=names)
-    mapped = map_run(other.record, align(other.trace), KernelMapping(sequences=(sequence,)))
-    assert mapped.problems == (
-        f"decode: its kernels are another sequence than any that was learnt ({N_STEPS} of {N_STEPS} times)",
-    )
-    durations = [each.traced.span.duration_ns for each in mapped.phases[Phase.DECODE]]
-    assert durations == [span.duration_ns for span in other.record.spans]
-
-
+@pytest.mark.long_but_first
 @pytest.mark.parametrize("quirk", tool.QUIRKS, ids=lambda quirk: quirk.vendor)
 def test_drivers_as_users_report_them_leave_all_valid(run_with: Run, quirk: Any) -> None:
     """With each vendor's quirks phases and kernels are valid, right to 1 %, and what is odd is reported."""
@@ -182,14 +164,6 @@ def test_nothing_is_silently_wrong_at_any_rate(run_with: Run, fault: str, rate: 
     found = tool.outcome_of(run_with(fault.format(rate=rate), n_steps=40))
     assert (found.n_valid_phases, found.n_silently_wrong) == (1, 0)
     assert found.n_valid_kernels == 3 or (rate == 1.0 and found.problems)
-
-
-def test_the_layer_counts_stamps_by_device(run_with: Run) -> None:
-    """A time that is missing in all launches is counted once for each, and the others not at all."""
-    aligned = align(run_with("zero_submit").trace)
-    kernels = kernels_of(aligned)
-    assert n_by_stamp(aligned.missing[kernels]) == {Stamp.SUBMIT: kernels.size}
-    assert replace(aligned, missing=np.zeros_like(aligned.missing)).is_placed.all()
 
 
 @pytest.mark.long

@@ -12,10 +12,7 @@ from importlib.metadata import packages_distributions
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from perfsuite.errors import HistoryError
-from perfsuite.extras import EXTRA_OF, lack_of, require
+from perfsuite.extras import EXTRA_OF
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -91,7 +88,6 @@ for command in commands:
 
 
 def without_extras(commands: list[str], folder: Path) -> Iterator[tuple[str, int, str]]:
-    """Run commands in a process that can import no module of an extra; yield each with its status and errors."""
     asked = json.dumps([list(EXTRA_OF), [each.replace("FOLDER", str(folder)) for each in commands]])
     command = [sys.executable, "-c", _WITHOUT_EXTRAS, asked]
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=300)
@@ -130,11 +126,6 @@ def test_each_extra_is_one_of_pyproject_and_has_what_it_is_named_for() -> None:
     assert set(EXTRA_OF.values()) | {"all"} == set(EXTRAS)
 
 
-def test_the_extra_all_has_each_other() -> None:
-    (every,) = EXTRAS["all"]
-    assert set(every.removeprefix("perfsuite[").removesuffix("]").split(",")) == EXTRAS.keys() - {"all"}
-
-
 def test_a_module_imports_what_the_base_brings_unless_it_is_listed() -> None:
     """At its top, a module imports the standard library, the base's packages, or an extra for which it is listed."""
     base = {name_of(each) for each in PROJECT["dependencies"]}
@@ -170,13 +161,3 @@ def test_a_command_without_its_extra_names_it(tmp_path: Path) -> None:
     for (command, status, errors), extra in zip(ended, EXTRA_COMMANDS.values(), strict=True):
         assert (status, errors.count("\n")) == (2, 1), command
         assert f"which is not installed; run: pip install 'perfsuite[{extra}]'" in errors
-
-
-def test_what_is_missing_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An error has what was asked for, the module and the command; what is installed is no error."""
-    monkeypatch.setitem(sys.modules, "duckdb", None)
-    expected = "x: needs duckdb, which is not installed; run: pip install 'perfsuite[history]'"
-    with pytest.raises(HistoryError, match=f"^{re.escape(expected)}$"):
-        require("duckdb", "x", HistoryError)
-    monkeypatch.undo()
-    assert lack_of("duckdb") is None

@@ -37,7 +37,6 @@ NAMED = (
 
 
 def _seeds(reader: str) -> list[str]:
-    """Return the files of a reader that are here."""
     return [each.removeprefix("formats/") for each in READERS[reader].seeds if each.startswith("formats/")]
 
 

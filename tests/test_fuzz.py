@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.fuzz.mutation import Form, Mutator
-from tests.fuzz.readers import READERS, seeds
+from tests.fuzz.readers import READERS
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -61,11 +60,11 @@ for name in executions.READERS:
 
 
 def _answer(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run Python in the checkout."""
     command = [sys.executable, "-W", "ignore::DeprecationWarning", *arguments]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=600)
 
 
+@pytest.mark.long
 def test_what_no_reader_may_do_is_found() -> None:
     """An error that is none of ours, too much memory or time, the end of the process, and a value that is not kept."""
     made = (f"{does!r}: readers.Reader(form=text, read=lambda path: {does})" for does in BAD_READERS)
@@ -73,26 +72,12 @@ def test_what_no_reader_may_do_is_found() -> None:
     assert [line.split(" in ")[0] for line in lines] == list(BAD_READERS.values())
 
 
+@pytest.mark.long
 def test_no_reader_does_what_none_may() -> None:
     """Each reads its seeds, what the fuzzing has found, and some changed files that are the same each time."""
     done = _answer("-m", "tests.fuzz", "--executions=30", "--seed=1")
     assert done.returncode == 0, done.stdout + done.stderr
     assert {line.split()[0] for line in done.stdout.splitlines()[1:]} == set(READERS)
-
-
-@pytest.mark.parametrize("name", READERS)
-def test_every_reader_has_seeds(name: str) -> None:
-    """Without a file that it accepts, a reader is not fuzzed beyond its first line."""
-    assert seeds(name)
-
-
-@pytest.mark.parametrize("form", Form)
-def test_equal_seeds_draw_equal_changes(form: Form) -> None:
-    """A finding can be made again by the number that the command prints."""
-    content = b'{"a": [1, 2.5, "x"], "b": {"c": null}}\n{"a": 3}'
-    one, other = ([mutator.changed(content, content) for _ in range(200)] for mutator in (Mutator(form, 7),) * 2)
-    again = Mutator(form, 7)
-    assert [again.changed(content, content) for _ in range(200)] == one != other
 
 
 def test_every_reader_of_the_suite_is_fuzzed() -> None:

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from perfsuite.report.page.history import write_history_page
-from perfsuite.report.page.words import case_anchor
 
 from .browser_charts import drawn_charts
 from .browser_chromium import Visits, axe_violations
-from .browser_report import by_id, overflow_px
+from .browser_report import overflow_px
 from .history_points import DECODE, course, mark_at
 
 if TYPE_CHECKING:
@@ -40,7 +37,6 @@ def page_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def shown(page: Page) -> int:
-    """Return how many cases can be seen."""
     return page.locator("details.series:visible").count()
 
 
@@ -96,64 +92,6 @@ def test_a_run_is_told_where_it_is_pointed_at(visit: Visits, page_path: Path) ->
         assert told.inner_text().startswith("2026-01-29 02:00")
         page.keyboard.press("Home")
         assert told.inner_text().startswith("2026-01-01 02:00")
-
-
-def test_every_run_is_told(visit: Visits, tmp_path: Path) -> None:
-    """The arrow keys reach each run, and the pointer shows the newest of those at one place."""
-    night = list(course(n_nights=5))
-    soon = [
-        replace(each, run_id=f"{each.run_id}-soon", started_at=each.started_at + timedelta(hours=1)) for each in night
-    ]
-    far = replace(night[-1], run_id="far", started_at=night[-1].started_at + timedelta(days=30_000))
-    elsewhere = [
-        replace(each, commit=each.commit and replace(each.commit, branch="other"))
-        for each in course(board="shelf", n_nights=1)
-    ]
-    path = write_history_page([*night, *soon, far, *elsewhere], [], tmp_path / "history.html")
-    with visit(path) as page:
-        told, plot = page.locator(".course .told").first, page.locator(".course .plot").first
-        plot.focus()
-        page.keyboard.press("Home")
-        texts = [told.inner_text()]
-        for _ in range(10):
-            page.keyboard.press("ArrowRight")
-            texts.append(told.inner_text())
-        assert len(set(texts)) == 11
-        commit = "commit 0000000000"
-        boards = f"rubikpi 5 ms, {commit} on main; rubikpi, board shelf 5 ms, {commit} on other"
-        assert texts[0] == f"2026-01-01 02:00: {boards}"
-        assert texts[1] == f"2026-01-01 03:00, {commit} on main: rubikpi 5 ms"
-        box = plot.locator("svg.area").bounding_box()
-        assert box is not None
-        page.mouse.move(box["x"] + box["width"] * 0.01, box["y"] + 20)
-        assert told.inner_text().splitlines() == [*texts[2:10], "and 2 earlier runs here"]
-
-
-def test_an_address_of_no_case_does_nothing(visit: Visits, page_path: Path) -> None:
-    with visit(page_path, fragment="#case=%") as page:
-        assert shown(page) == 4
-
-
-def test_all_cases_are_printed(visit: Visits, tmp_path: Path) -> None:
-    many = [point for number in range(8) for point in course(f"operator/m/s/decode/{number}")]
-    with visit(write_history_page(many, [], tmp_path / "history.html")) as page:
-        closed = page.locator("details.series:not([open]) .course svg.area").first
-        assert not closed.is_visible()
-        page.emulate_media(media="print")
-        assert closed.is_visible()
-
-
-def test_a_link_opens_its_case(visit: Visits, page_path: Path) -> None:
-    anchor = case_anchor(OPERATORS[0])
-    with visit(page_path, fragment=f"#{anchor}") as page:
-        assert by_id(page, anchor).get_attribute("open") is not None
-        page.fill("#filter-text", "ffn_up")
-        page.locator(".together a").first.click()
-        by_id(page, case_anchor(DECODE)).locator(".plot").wait_for()
-        by_id(page, case_anchor(DECODE)).locator("summary").click()
-        assert by_id(page, case_anchor(DECODE)).get_attribute("open") is None
-        page.locator(".together a").first.click()
-        assert by_id(page, case_anchor(DECODE)).get_attribute("open") is not None
 
 
 def test_without_scripts_the_charts_are_there(visit: Visits, page_path: Path) -> None:

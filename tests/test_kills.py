@@ -15,6 +15,7 @@ TOOL = Path(__file__).parents[1] / "tools" / "kills.py"
 SLOW = ("baseline record", "engines import", "weights", "history add", "history compact", "nightly", "bundle")
 
 
+@pytest.mark.long_but_first
 @pytest.mark.parametrize(
     ("command", "n_moments"),
     [

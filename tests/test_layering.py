@@ -186,44 +186,16 @@ def test_the_suite_keeps_the_rules() -> None:
     ("name", "source"),
     [
         ("verdict.compare", "import perfsuite.plugin"),
-        ("verdict.compare", "from perfsuite import cli"),
         ("expectation.graph", "def late():\n    from perfsuite import trace"),
         ("expectation.graph", "import importlib\nimportlib.import_module('perfsuite.measure.plan')"),
         ("workload.scenario", "from ..device import profile"),
-        ("records.events", "from perfsuite.attic import old"),
         ("verdict.compare", "from _pytest.config import Config"),
         ("measure.llama", "import ctypes as c\nc.cdll.LoadLibrary('x.so')"),
         ("measure.llama", "from ctypes import CDLL as Library\nLibrary('x.so')"),
-        ("measure.llama", "import numpy as np\nnp.ctypeslib.load_library('x', '.')"),
         ("device.profile", "import os as system\nsystem.getenv('A')"),
-        ("device.profile", "from os import environ\nprint(environ)"),
         ("experiments.fidelity.measurement", "from perfsuite.experiments.study import measurement"),
         ("experiments.fidelity.measurement", "import argparse"),
     ],
 )
 def test_a_breach_is_found_however_it_is_written(name: str, source: str) -> None:
     assert len(list(breaches(module(source, f"perfsuite.{name}")))) == 1
-
-
-@pytest.mark.parametrize(
-    ("name", "source"),
-    [
-        ("plugin.hooks", "from perfsuite.verdict import compare"),
-        ("measure.ceilings", "from perfsuite.expectation.ceilings import Ceilings"),
-        ("units", "from perfsuite import __version__\nimport numpy"),
-        ("plugin.hooks", "from _pytest.config import Config"),
-        ("measure.native", "import ctypes as c\nc.cdll.LoadLibrary('x.so')"),
-        ("measure.llama", "import ctypes\ndef declare(library: ctypes.CDLL) -> None: ..."),
-        ("measure.worker", "import os as system\nsystem.getenv('A')"),
-        ("experiments.fidelity.command_published", "import argparse\nfrom perfsuite.cli import answer"),
-    ],
-)
-def test_what_is_allowed_is_no_breach(name: str, source: str) -> None:
-    assert list(breaches(module(source, f"perfsuite.{name}"))) == []
-
-
-def test_a_relative_import_in_a_package_counts_from_the_package() -> None:
-    """In an ``__init__`` one dot is the package itself, in a module its parent."""
-    for name, is_package in (("perfsuite", True), ("perfsuite.cli", False)):
-        made = module("from .measure import plan", name, is_package=is_package)
-        assert [name for _, name in imported_names(made)] == ["perfsuite.measure.plan"]

@@ -50,15 +50,6 @@ def test_the_suite_looks_where_the_tool_puts_it(folder: Path, own_engine: Engine
     assert backend_library(own_engine, folder.parent) == folder / "plain" / "libggml-opencl.so"
 
 
-def test_without_an_engine_there_is_nothing_to_make(tmp_path: Path) -> None:
-    """An interpreter that lacks the engine is one line with what to do, before the cache is touched."""
-    done = made(PYTHON="/does/not/exist", XDG_CACHE_HOME=str(tmp_path / "cache"))
-    assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.startswith("opencl-backend: llama-cpp-python or perfsuite is not installed for /does/not/exist")
-    assert done.stderr.count("\n") == 1
-    assert not (tmp_path / "cache").exists()
-
-
 def test_a_source_that_cannot_be_had_leaves_nothing_behind(tmp_path: Path) -> None:
     """What the download said and one line are reported, in a cache that is made for it; the next call tries anew."""
     stub = written(tmp_path / "python")

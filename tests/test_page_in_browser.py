@@ -92,19 +92,6 @@ def test_the_first_screen_has_the_answer(visit: Visits, tmp_path: Path, width: i
         assert page.evaluate(_BELOW, _ANSWER) == []
 
 
-@pytest.mark.parametrize("name", ["new", "undecided"])
-@pytest.mark.parametrize("width", WIDTHS)
-def test_a_page_without_a_verdict_says_what_to_do(visit: Visits, tmp_path: Path, name: str, width: int) -> None:
-    """On the first screen, with the command, before anything else."""
-    with visit(sort_report(tmp_path, name), width=width) as page:
-        assert page.evaluate(_BELOW, ["h1", ".next h2", ".next li", ".next code"]) == []
-        command = page.locator(".next code").first.inner_text()
-        assert {"new": "--baseline=record", "undecided": "--perf-budget="}[name] in command
-        top = "(selector) => document.querySelector(selector).getBoundingClientRect().top"
-        assert page.evaluate(top, ".next") < page.evaluate(top, ".changes")
-        drawn_charts(page)
-
-
 #: Returns of each change on the page: its words, and where dot and bar end, as parts of the picture.
 _CHANGES = """
 () => [...document.querySelectorAll(".changes li:not(.axis), tr.case .change")].flatMap((row) => {
@@ -174,34 +161,6 @@ def test_every_sort_of_run_is_shown(visit: Visits, tmp_path: Path, name: str, wi
         assert width > min(WIDTHS) or axe_violations(page) == []
 
 
-@pytest.mark.parametrize("width", WIDTHS)
-def test_several_runs_stand_side_by_side(visit: Visits, tmp_path: Path, width: int) -> None:
-    others = [synthetic_run(n_cases=100, seed=seed, change_ratio=1.0 + seed / 20) for seed in (1, 2, 3, 4)]
-    with visit(write_report(tmp_path, usual_run(), OBSERVATION, *others), width=width) as page:
-        titles = page.locator("article.run h3").all_inner_texts()
-        assert titles == ["This run", "Run 2", "Run 3", "Run 4", "Run 5"]
-        drawn_charts(page)
-        open_details(page, OPENED)
-        assert page.locator("table.beside:visible tbody tr").count() == len(others) * len(OPENED)
-        drawn_charts(page)
-        assert overflow_px(page) == 0
-        assert axe_violations(page) == []
-
-
-@pytest.mark.parametrize("scheme", SCHEMES)
-def test_the_scheme_can_be_changed(visit: Visits, usual_report: Path, scheme: str) -> None:
-    paper = "getComputedStyle(document.body).backgroundColor"
-    with visit(usual_report, scheme=scheme) as page:
-        drawn_charts(page)
-        before = page.evaluate(paper)
-        page.click("#theme")
-        assert page.evaluate(paper) != before
-        drawn_charts(page)
-        assert axe_violations(page) == []
-        page.click("#theme")
-        assert page.evaluate(paper) == before
-
-
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_on_paper_all_is_there(visit: Visits, usual_report: Path, scheme: str) -> None:
     """Printed are the verdict, every case with its details, and dark pictures on white, whatever the screen has."""
@@ -237,37 +196,3 @@ def test_a_narrow_phone_and_a_wide_desk_are_enough(visit: Visits, usual_report: 
             page.set_viewport_size({"width": width, "height": 900})
             assert overflow_px(page) == 0
             drawn_charts(page)
-
-
-def test_tables_of_all_kinds_have_the_same_columns(visit: Visits, usual_report: Path) -> None:
-    """At a desk a column of one title is as wide in the table of each kind."""
-    widths: dict[str, set[int]] = {}
-    with visit(usual_report, width=1280) as page:
-        for heading in page.locator("table.cases > thead th:not(.case, .told)").all():
-            box = heading.bounding_box()
-            assert box is not None
-            widths.setdefault(heading.inner_text(), set()).add(round(box["width"]))
-    assert {"Measured", "Expected", "Change", "Outcome"} <= widths.keys()
-    assert {title: found for title, found in widths.items() if len(found) > 1} == {}
-
-
-#: Returns names that are broken elsewhere than at their joints: their texts up to the break.
-_BROKEN = r"""
-() => [...document.querySelectorAll("tr.case summary bdi")].flatMap((name) => {
-  const found = [];
-  const range = document.createRange();
-  const pieces = [...name.childNodes].filter((each) => each.nodeType === Node.TEXT_NODE);
-  for (const piece of pieces) {
-    range.selectNodeContents(piece);
-    const lines = new Set([...range.getClientRects()].map(({ top }) => Math.round(top)));
-    if (lines.size > 1 && !/[-\s]/.test(piece.textContent)) found.push(piece.textContent);
-  }
-  return found;
-})
-"""
-
-
-def test_on_a_phone_names_are_broken_at_their_joints(visit: Visits, usual_report: Path) -> None:
-    """No part of a name between strokes, underscores and hyphens is split over two lines."""
-    with visit(usual_report, width=390) as page:
-        assert page.evaluate(_BROKEN) == []

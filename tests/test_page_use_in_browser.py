@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
-from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,10 +10,10 @@ import pytest
 
 from perfsuite.records.outcome import Judgement, Outcome
 from perfsuite.report.page.words import case_anchor
-from perfsuite.testing.run_cases import operator_id, phase_id
+from perfsuite.testing.run_cases import operator_id
 
 from .browser_chromium import Visits
-from .browser_report import all_rows, body_of, by_id, choose, headings, open_details, shown_anchors, sort_by, table_of
+from .browser_report import all_rows, body_of, by_id, choose, headings, open_details, shown_anchors, sort_by
 from .browser_runs import sort_report, usual_run
 
 if TYPE_CHECKING:
@@ -69,19 +67,6 @@ def test_text_outcomes_and_kinds_choose_cases(visit: Visits, report: Path) -> No
         assert set(shown_anchors(page)) == set(CASES)
 
 
-def test_the_counts_at_the_head_choose_their_outcome(visit: Visits, report: Path) -> None:
-    """Each count is that of the run, shows its cases when it is chosen, and all when it is chosen again."""
-    with visit(report) as page:
-        for button in page.locator(".head button.count").all():
-            expected = anchors(outcome=button.get_attribute("data-outcome"))
-            assert button.inner_text().split()[0] == str(len(expected))
-            button.click()
-            assert set(shown_anchors(page)) == expected
-            assert button.get_attribute("aria-pressed") == "true"
-            button.click()
-            assert set(shown_anchors(page)) == set(CASES)
-
-
 def test_figures_are_sorted_by_their_values(visit: Visits, report: Path) -> None:
     """Each column of figures is sorted up and then down by what it shows, not by its text; what has none is last."""
     with visit(report) as page:
@@ -94,29 +79,7 @@ def test_figures_are_sorted_by_their_values(visit: Visits, report: Path) -> None
                 assert values == known + [None] * (len(values) - len(known)), f"{kind} by {title}"
 
 
-def test_names_and_outcomes_are_sorted_as_people_would(visit: Visits, report: Path) -> None:
-    """Names with their numbers as numbers, outcomes in groups, with those first that fail; one heading says so."""
-    with visit(report) as page:
-        for kind in KINDS:
-            names = [CASES[anchor].case_id for anchor in sort_by(page, kind, "Case")]
-            assert names == sorted(names, key=natural)
-            outcomes = [CASES[anchor].outcome for anchor in sort_by(page, kind, "Outcome")]
-            groups = [outcome for outcome, _ in groupby(outcomes)]
-            assert len(groups) == len(set(outcomes))
-            assert [each.fails for each in groups] == sorted((each.fails for each in groups), reverse=True)
-            told = table_of(page, kind).locator("th[aria-sort]").evaluate_all("all => all.map((each) => each.ariaSort)")
-            assert sorted(set(told)) == ["ascending", "none"]
-            assert told.count("ascending") == 1
-
-
-def natural(name: str) -> list[tuple[int, str]]:
-    """Return what sorts a name as people do: numbers by value, letters whatever their case, signs before both."""
-    words = re.findall(r"\d+|[a-z]+|[^\da-z]", name.lower())
-    return [(int(word), "") if word.isdigit() else (-1 if not word.isalpha() else 1 << 40, word) for word in words]
-
-
 def pressed_until(page: Page, selector: str, most: int) -> int:
-    """Press Tab until what has the focus fits; return how often, or fail after so many."""
     for count in range(1, most + 1):
         page.keyboard.press("Tab")
         if page.evaluate("(selector) => document.activeElement.matches(selector)", selector):
@@ -169,20 +132,6 @@ def test_an_address_leads_to_its_case(visit: Visits, report: Path, case_id: str)
         page.wait_for_timeout(500)
         assert [row.anchor for row in all_rows(page) if row.is_open] == [anchor]
         assert is_in_view(page, anchor)
-
-
-def test_links_of_the_findings_lead_to_their_cases(visit: Visits, report: Path) -> None:
-    """A link to a case opens it, also where the filter hides it and where it was opened and closed before."""
-    with visit(report) as page:
-        anchor = case_anchor(phase_id("decode"))
-        link = page.locator(f"#findings a[href='#{anchor}']").first
-        choose(page, text="zzz")
-        for _ in range(2):
-            link.click()
-            page.wait_for_timeout(300)
-            assert next(row for row in all_rows(page) if row.anchor == anchor).is_open
-            assert is_in_view(page, anchor)
-            by_id(page, anchor).locator("summary").first.click()
 
 
 def test_a_command_is_copied(visit: Visits, report: Path) -> None:

@@ -21,13 +21,6 @@ def test_each_rule_finds_its_bad_example_alone(rule: object) -> None:
     assert found(rule.good, kind) == []
 
 
-def test_a_long_sentence_is_found() -> None:
-    forty = "Word " + "and word " * 19 + "end"
-    assert len(forty.split()) == 40
-    assert found(f"{forty}. {forty}.") == []
-    assert found(f"{forty} of it.") == ["42 words; split it, at most 40"]
-
-
 def test_code_is_no_prose() -> None:
     """Fences, code between back-quotes and pictures are not read; links and cells are, with their lines."""
     page = (
@@ -39,16 +32,6 @@ def test_code_is_no_prose() -> None:
         (7, "document", "A link in order `code`"),
         (9, "document", "a"),
         (11, "document", "in order to"),
-    ]
-
-
-def test_docstrings_and_messages_are_read() -> None:
-    """Docstrings are read in all code, other strings of three words and more where messages count too."""
-    source = '"""A module of ours."""\n\n\ndef f(x):\n    raise ValueError(f"no file {x} was found", "key")\n'
-    assert [each.text for each in STYLE.code_blocks(source, only_docstrings=True)] == ["A module of ours."]
-    assert [(each.line, each.text) for each in STYLE.code_blocks(source, only_docstrings=False)] == [
-        (1, "A module of ours."),
-        (5, "no file {} was found"),
     ]
 
 

@@ -35,11 +35,3 @@ def test_each_subcommand_that_takes_a_device_is_in_the_table() -> None:
     assert {"kernels", "sweep", "policy"} <= takers
     assert takers - _MERELY_NAMING <= told()
     assert told() - {"pytest"} <= {each.name for each in COMMANDS}
-
-
-def test_each_row_says_something_of_every_place() -> None:
-    """This machine, a board with Python, one without, and one that only runs what is uploaded."""
-    _, _, table = _PAGE.read_text().partition("## Where each subcommand measures")
-    heading, _, *rows = [line.strip("| ").split(" | ") for line in table.splitlines() if line.startswith("|")]
-    assert [each.partition(" ")[0].rstrip(":") for each in heading] == ["subcommand", "this", "a", "a", "offline"]
-    assert all(len(row) == len(heading) and all(cell.strip() for cell in row) for row in rows)

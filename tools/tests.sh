@@ -5,7 +5,7 @@
 #   tools/tests.sh                 all but the longest and those that measure
 #   tools/tests.sh --long          those
 #   tools/tests.sh --coverage      all of them, with the lines that each has run in .coverage
-#   tools/tests.sh ARGUMENT ...    what pytest makes of the arguments, in one go
+#   tools/tests.sh ARGUMENT ...    what pytest makes of the arguments, in one go (-k: in the files that have the word)
 #
 # What follows --long or --coverage is handed to pytest as well.
 set -uo pipefail
@@ -38,7 +38,16 @@ end_what_is_left() { "$python" -m tests.left_processes; }
 trap end_what_is_left EXIT
 
 # The files whose tests have a mark: to collect all others as well takes longer than many of them.
-marked() { grep -rlE "mark\.$1\>" tests --include='test_*.py'; }
+marked() { grep -rlE "mark\.$1(_but_first)?\>" tests --include='test_*.py'; }
+
+# For '-k WORD' or '-k "A or B"' alone, the files with one of the words, in any case: to collect all takes half a minute.
+naming() { # PYTEST'S ARGUMENT ...
+  [ $# = 2 ] && [ "$1" = -k ] && [[ ! $2 =~ (^|[ \(])not\  ]] || return 0
+  local words
+  words=$(grep -oE '[^ ()]+' <<<"$2" | grep -vxE 'and|or' | sed 's/[][\.*^$+?{}|]/\\&/g' | paste -sd '|')
+  [ -n "$words" ] || return 0
+  { grep -rliE --include='test_*.py' -- "$words" tests; find tests -name 'test_*.py' | grep -iE -- "$words"; } | sort -u
+}
 
 both() { # MARKS OF THOSE THAT MEASURE NOTHING [ARGUMENT ...]
   local marks=$1 wanted=("${@:2}") measuring=("${@:2}")
@@ -66,5 +75,8 @@ case ${1:-} in
     "$python" -m coverage report --fail-under=90 || status=1
     exit "$status"
     ;;
-  *) "${pytest[@]}" "$@" ;;
+  *)
+    mapfile -t files < <(naming "$@")
+    "${pytest[@]}" "$@" "${files[@]}"
+    ;;
 esac

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import re
 from pathlib import Path
 
 import pytest
@@ -18,13 +17,6 @@ def table(name: str = "decode") -> Table:
     made = Table("case", "time", box=None, pad_edge=False)
     made.add_row(name, "5.00 ms", style="red")
     return made
-
-
-@pytest.fixture(autouse=True)
-def _plain(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("NO_COLOR", "FORCE_COLOR", "TTY_COMPATIBLE", "COLUMNS"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("TERM", "xterm")
 
 
 def test_elsewhere_than_on_a_terminal_an_answer_is_plain(capsys: Streams) -> None:
@@ -75,14 +67,6 @@ def test_a_file_has_whole_rows(capsys: Streams, monkeypatch: pytest.MonkeyPatch)
     show(made)
     (row,) = [line for line in capsys.readouterr().out.splitlines() if "part" in line]
     assert row.split() == [name, "5.00", "ms"]
-
-
-def test_a_terminal_folds_rows(capsys: Streams, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
-    monkeypatch.setenv("COLUMNS", "40")
-    show(table("part/" * 60))
-    shown = re.sub(r"\x1b\[[0-9;]*m", "", capsys.readouterr().out)
-    assert max(map(len, shown.splitlines())) <= 40
 
 
 @pytest.mark.parametrize("is_terminal", [False, True])

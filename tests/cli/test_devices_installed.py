@@ -24,14 +24,6 @@ def test_the_suite_says_what_it_is_in_one_line() -> None:
     assert read_installed(own_account()).suite_version == __version__
 
 
-def test_the_llama_cpp_is_the_one_that_would_be_measured(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """That which the environment names comes before the packaged one, as in a run."""
-    monkeypatch.setenv("LLAMA_CPP_LIB_PATH", str(tmp_path / "none"))
-    told = own_account()
-    assert told["engine_build_id"] is None
-    assert told["engine_problem"].startswith(f"LLAMA_CPP_LIB_PATH: {tmp_path}/none: is not a folder; expected")
-
-
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
     """Return what is asked while somebody has this machine, whose lock is one of the test's own."""

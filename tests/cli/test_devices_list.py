@@ -32,16 +32,8 @@ def test_ones_own_is_told_with_its_file(folder: Path, capsys: Streams) -> None:
     out = capsys.readouterr().out
     assert "broken: devices/board.toml: reach.port is '\\x1b[31m', expected a whole number from 1 to 65535" in out
     assert "rubikpi" in out
-
-
-def test_programs_get_json(folder: Path, capsys: Streams) -> None:
-    """What is broken has a complaint and nothing else; the others have none."""
-    (folder / "board.toml").write_text("this is not TOML")
     assert main(["devices", "list", "--json"]) == 0
     devices = {each["name"]: each for each in json.loads(capsys.readouterr().out)}
-    assert devices["rubikpi"]["reach"]["way"] == "ssh"
-    assert devices["rubikpi"]["kind"] == "rubikpi"
-    assert devices["rubikpi"]["complaint"] is None
-    assert devices["board"]["file"] == "devices/board.toml"
-    assert devices["board"]["complaint"].startswith("devices/board.toml: is not TOML (")
+    assert (devices["rubikpi"]["kind"], devices["rubikpi"]["complaint"]) == ("rubikpi", None)
+    assert devices["board"]["complaint"].startswith("devices/board.toml: reach.port is ")
     assert devices["board"]["reach"] is None

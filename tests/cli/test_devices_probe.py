@@ -47,16 +47,6 @@ def test_a_board_is_probed_over_ssh_before_anything_is_installed(loopback_board:
 
 
 @pytest.mark.usefixtures("here")
-@pytest.mark.parametrize("text", ["board", "ssh:", "ssh:-oProxyCommand=x", "local:x", "ssh:pi:70000"])
-def test_what_is_no_address_is_refused(refused: Refused, text: str) -> None:
-    """The option is named with what it takes; nothing is asked of anybody, and nothing is written."""
-    told = refused(["devices", "probe", "bench", f"--address={text}"])
-    assert f"--address={text}: " in told
-    assert "accepted are local, ssh:[user@]host[:port], user@host[:port], adb[:SERIAL]" in told
-    assert not list(Path().iterdir())
-
-
-@pytest.mark.usefixtures("here")
 def test_a_device_that_nobody_can_reach_is_refused(refused: Refused) -> None:
     """An unknown name needs an address, and an address a name or a file."""
     assert "bench: is no device yet; say how it is reached" in refused(["devices", "probe", "bench"])

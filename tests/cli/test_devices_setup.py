@@ -95,19 +95,8 @@ def test_offline_without_wheels_fails_with_pips_words(bench: LoopbackBoard, caps
     """Wheels that do not suffice fail in pip's own words, and there is no installation afterwards."""
     (tmp_path / "wheels").mkdir()
     (tmp_path / "wheels" / "other-1.0-py3-none-any.whl").write_bytes(b"no wheel")
-    arguments = [
-        "devices",
-        "setup",
-        "bench",
-        "--with-python",
-        "--wheels",
-        "wheels",
-        "--offline",
-        "--python",
-        base_python(),
-        "-q",
-    ]
-    assert main(arguments) == 2
+    arguments = ["devices", "setup", "bench", "--with-python", "--wheels", "wheels", "--offline", "-q", "--python"]
+    assert main([*arguments, base_python()]) == 2
     err = capsys.readouterr().err
     assert "No matching distribution found for llama-cpp-python" in err
     assert "setup.log" in err
@@ -117,17 +106,8 @@ def test_offline_without_wheels_fails_with_pips_words(bench: LoopbackBoard, caps
 
 def test_an_interrupt_ends_what_runs_on_the_board(bench: LoopbackBoard, tmp_path: Path) -> None:
     """Ctrl-C is exit code 130; what was begun there ends, leaves no link, and the next setup removes it."""
-    command = [
-        sys.executable,
-        "-m",
-        "perfsuite.cli",
-        "devices",
-        "setup",
-        "bench",
-        "--with-python",
-        "--python",
-        base_python(),
-    ]
+    words = ["devices", "setup", "bench", "--with-python", "--python", base_python()]
+    command = [sys.executable, "-m", "perfsuite.cli", *words]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=tmp_path) as process:
         assert process.stderr is not None
         for line in process.stderr:
@@ -143,17 +123,7 @@ def test_an_interrupt_ends_what_runs_on_the_board(bench: LoopbackBoard, tmp_path
     assert running.stdout == ""
 
 
-def test_this_machine_is_not_set_up(refused: Refused, tmp_path: Path) -> None:
-    """The host runs the suite that is installed; --wheels names a folder with wheels, and --offline needs it."""
-    assert "host: is this machine" in refused(["devices", "setup", "host"])
-    assert "holds no wheel" in refused(
-        ["devices", "setup", "rubikpi", "--with-python", "-q", "--wheels", str(tmp_path)]
-    )
-    assert "--offline: needs --wheels DIR" in refused(
-        ["devices", "setup", "rubikpi", "--with-python", "-q", "--offline"]
-    )
-
-
+@pytest.mark.long
 def test_this_machine_is_examined(capsys: Streams) -> None:
     """The exit code says whether anything fails; each finding has its grade, what was seen and how it is fixed."""
     status = main(["devices", "doctor", "host", "--json"])

@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import stat
-from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -54,7 +53,6 @@ def plant_bundle(folder: Path, *, worker: str = "#!/bin/sh\necho perfsuite-worke
 
 
 def manifest_of(files: tuple[BundledFile, ...]) -> BundleManifest:
-    """Return a manifest for this machine."""
     return BundleManifest(
         suite_version="0.1.0",
         plan_schema=3,
@@ -82,13 +80,19 @@ def bench(linked_board: LinkedBoard, tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def set_up(bundle: Path, *more: str) -> int:
-    """Set up the board by a bundle."""
     return main(["devices", "setup", "bench", "--bundle", str(bundle), *more])
 
 
 def in_use(board: LinkedBoard) -> Path:
     """Return the folder of the bundle that the board uses."""
     return (board.home / _HOME / "bundle" / "current").resolve()
+
+
+def examined(capsys: Streams) -> dict[str, dict[str, str]]:
+    """Return what the doctor finds."""
+    capsys.readouterr()
+    main(["devices", "doctor", "bench", "--json"])
+    return {each["what"]: each for each in json.loads(capsys.readouterr().out)}
 
 
 def left_on(board: LinkedBoard) -> set[str]:
@@ -106,8 +110,9 @@ def test_a_bundle_may_bring_what_starts_its_programs(bench: LinkedBoard, tmp_pat
     assert not os.access(in_use(bench) / "lib/libperfsuite_engine.so", os.X_OK)
 
 
+@pytest.mark.long_but_first
 def test_a_board_gets_a_bundle_and_only_what_is_missing(bench: LinkedBoard, tmp_path: Path, capsys: Streams) -> None:
-    """The first setup sends all, the second nothing, and that of a changed bundle what has changed."""
+    """The first setup sends all, the second nothing but what was altered there, that of a changed bundle the change."""
     bundle = plant_bundle(tmp_path / "bundle")
     assert set_up(bundle) == 0
     assert "3 files sent" in capsys.readouterr()[0]
@@ -121,24 +126,18 @@ def test_a_board_gets_a_bundle_and_only_what_is_missing(bench: LinkedBoard, tmp_
     assert (there / WORKER).stat().st_mode & stat.S_IXUSR
     assert set_up(bundle) == 0
     assert "is there already" in capsys.readouterr()[0]
+    (in_use(bench) / "lib" / "libperfsuite_engine.so").write_text("altered")
+    (in_use(bench) / "engine" / "libllama.so.0").unlink()
+    assert set_up(bundle) == 0
+    assert "2 files sent" in capsys.readouterr()[0]
+    assert (in_use(bench) / "lib" / "libperfsuite_engine.so").read_text() == "one"
     assert set_up(plant_bundle(tmp_path / "bundle", library="two")) == 0
     assert "1 files sent" in capsys.readouterr()[0]
     assert (in_use(bench) / "lib" / "libperfsuite_engine.so").read_text() == "two"
     assert left_on(bench) == {"current", there.name, in_use(bench).name}
 
 
-def test_what_was_altered_on_a_board_is_mended(bench: LinkedBoard, tmp_path: Path, capsys: Streams) -> None:
-    """A file there that is not as the manifest says is sent again, and one that was deleted too."""
-    bundle = plant_bundle(tmp_path / "bundle")
-    assert set_up(bundle) == 0
-    (in_use(bench) / "lib" / "libperfsuite_engine.so").write_text("altered")
-    (in_use(bench) / "engine" / "libllama.so.0").unlink()
-    capsys.readouterr()
-    assert set_up(bundle) == 0
-    assert "2 files sent" in capsys.readouterr()[0]
-    assert (in_use(bench) / "lib" / "libperfsuite_engine.so").read_text() == "one"
-
-
+@pytest.mark.long_but_first
 def test_what_does_not_run_is_not_used(bench: LinkedBoard, tmp_path: Path, capsys: Streams) -> None:
     """A worker that fails there is reported in its own words, and the bundle before stays in use."""
     assert set_up(plant_bundle(tmp_path / "bundle")) == 0
@@ -151,6 +150,7 @@ def test_what_does_not_run_is_not_used(bench: LinkedBoard, tmp_path: Path, capsy
     assert left_on(bench) == {"current", before.name}
 
 
+@pytest.mark.long_but_first
 def test_what_lost_its_power_before_the_switch_is_done_by_the_next_setup(bench: LinkedBoard, tmp_path: Path) -> None:
     """A half-sent bundle, a lock of a process that is no more, and a link that is gone are no obstacle."""
     bundle = plant_bundle(tmp_path / "bundle")
@@ -191,68 +191,49 @@ _ADRENO = {
 }
 
 
+@pytest.mark.long_but_first
 def test_the_doctor_knows_a_bundle(bench: LinkedBoard, tmp_path: Path, capsys: Streams) -> None:
     """What a board's bundle says of itself is in order, with its llama.cpp; one that says nothing fails in a line."""
     bundle = plant_bundle(tmp_path / "made", worker=_PROGRAM)
     manifest = replace(read_manifest(bundle), plan_schema=SCHEMA)
     write_manifest(bundle, manifest)
-    assert main(["devices", "setup", "bench", f"--bundle={bundle}"]) == 0
-    capsys.readouterr()
-    main(["devices", "doctor", "bench", "--json"])
-    found = {each["what"]: each for each in json.loads(capsys.readouterr().out)}
+    assert set_up(bundle) == 0
+    found = examined(capsys)
     assert (found["suite"]["grade"], found["suite"]["seen"]) == ("ok", f"perfsuite 0.1.0, plans {SCHEMA}, by a bundle")
     assert found["llama.cpp"]["seen"] == "build 0123456789abcdef"
     assert (found["lock"]["seen"], found["disk"]["grade"]) == ("nobody has it", "ok")
-    program = bench.home / _HOME / "bundle" / "current" / WORKER
-    program.write_text("#!/bin/sh\necho broken >&2\nexit 3\n")
-    assert main(["devices", "doctor", "bench", "--json"]) == 1
-    found = {each["what"]: each for each in json.loads(capsys.readouterr().out)}
-    assert found["suite"]["seen"].startswith("its program does not run")
+    (in_use(bench) / WORKER).write_text("#!/bin/sh\necho broken >&2\nexit 3\n")
+    assert examined(capsys)["suite"]["seen"].startswith("its program does not run")
 
 
+@pytest.mark.long_but_first
 @OVER_ADB
 @pytest.mark.parametrize(
-    ("printed", "status", "grade", "seen"),
+    ("printed", "status", "what", "grade", "seen"),
     [
-        (json.dumps([_ADRENO]), 0, "ok", "QUALCOMM Snapdragon(TM): QUALCOMM Adreno(TM) (gpu, driver E031)"),
+        (json.dumps([_ADRENO]), 0, "OpenCL", "ok", "QUALCOMM Snapdragon(TM): QUALCOMM Adreno(TM) (gpu, driver E031)"),
         (
             json.dumps([{**_ADRENO, "platform_name": "rusticl"}]),
-            *(0, "fail", "no OpenCL platform has 'QUALCOMM' in its name; there are: rusticl"),
+            *(0, "OpenCL", "fail", "no OpenCL platform has 'QUALCOMM' in its name; there are: rusticl"),
         ),
-        ("perfsuite-worker-failed: OpenCL: no library is there", 1, "fail", "OpenCL: no library is there"),
+        ("perfsuite-worker-failed: OpenCL: none is there", 1, "OpenCL", "fail", "OpenCL: none is there"),
+        ("{}", 0, "suite", "fail", "its program names no OpenCL devices, but says '{}'"),
     ],
 )
 def test_the_doctor_asks_a_bundle_for_opencl(
-    bench: LinkedBoard, printed: str, status: int, grade: str, seen: str, tmp_path: Path, capsys: Streams
+    bench: LinkedBoard, printed: str, status: int, what: str, grade: str, seen: str, tmp_path: Path, capsys: Streams
 ) -> None:
     """The program of the bundle loads the board's drivers, and names what a run would measure."""
     profile = tmp_path / "devices" / "bench.toml"
     profile.write_text(f'opencl_platform = "QUALCOMM"\n{profile.read_text()}')
-    bundle = plant_bundle(tmp_path / "made", worker=_PROGRAM)
-    assert main(["devices", "setup", "bench", f"--bundle={bundle}"]) == 0
-    place = bench.home / _HOME / "bundle" / "current"
-    (place / "devices").write_text(f"{printed}\n")
-    (place / "status").write_text(str(status))
-    capsys.readouterr()
-    main(["devices", "doctor", "bench", "--json"])
-    found = {each["what"]: each for each in json.loads(capsys.readouterr().out)}
-    assert (found["OpenCL"]["grade"], found["OpenCL"]["seen"]) == (grade, seen)
+    assert set_up(plant_bundle(tmp_path / "made", worker=_PROGRAM)) == 0
+    (in_use(bench) / "devices").write_text(f"{printed}\n")
+    (in_use(bench) / "status").write_text(str(status))
+    found = examined(capsys)[what]
+    assert (found["grade"], found["seen"]) == (grade, seen)
 
 
-@OVER_ADB
-def test_a_doctor_that_nobody_understands_is_told(bench: LinkedBoard, tmp_path: Path, capsys: Streams) -> None:
-    """What the program prints is no list of devices."""
-    bundle = plant_bundle(tmp_path / "made", worker=_PROGRAM)
-    assert main(["devices", "setup", "bench", f"--bundle={bundle}"]) == 0
-    place = bench.home / _HOME / "bundle" / "current"
-    (place / "devices").write_text("{}\n")
-    (place / "status").write_text("0")
-    capsys.readouterr()
-    assert main(["devices", "doctor", "bench", "--json"]) == 1
-    found = {each["what"]: each for each in json.loads(capsys.readouterr().out)}
-    assert found["suite"]["seen"] == "its program names no OpenCL devices, but says '{}'"
-
-
+@pytest.mark.long_but_first
 def test_removing_leaves_no_trace(bench: LinkedBoard, tmp_path: Path) -> None:
     """The folder of the suite is gone, and what somebody else has put in there stays."""
     bundle = plant_bundle(tmp_path / "bundle")
@@ -265,6 +246,7 @@ def test_removing_leaves_no_trace(bench: LinkedBoard, tmp_path: Path) -> None:
     assert [path.name for path in (bench.home / _HOME).iterdir()] == ["notes"]
 
 
+@pytest.mark.long_but_first
 def test_a_python_that_is_installed_takes_the_bundles_place(bench: LinkedBoard, tmp_path: Path) -> None:
     """What was set up last is used; the bundle stays there for the next setup of it, which sends nothing."""
     bundle = plant_bundle(tmp_path / "bundle")
@@ -278,50 +260,24 @@ def test_a_python_that_is_installed_takes_the_bundles_place(bench: LinkedBoard, 
     assert (current / WORKER).is_file()
 
 
-def _altered(bundle: Path) -> None:
-    (bundle / "lib" / "libperfsuite_engine.so").write_text("two")
-
-
-def _incomplete(bundle: Path) -> None:
-    (bundle / "lib" / "libperfsuite_engine.so").unlink()
-
-
-def _of_another_digest(bundle: Path) -> None:
-    plain = json.loads((bundle / MANIFEST_NAME).read_text())
-    (bundle / MANIFEST_NAME).write_text(json.dumps({**plain, "digest": "0" * 16}))
-
-
-def _escaping(bundle: Path) -> None:
-    text = (bundle / MANIFEST_NAME).read_text()
-    (bundle / MANIFEST_NAME).write_text(text.replace("lib/libperfsuite_engine.so", "../../.ssh/authorized_keys"))
-
-
-def _foreign(bundle: Path) -> None:
-    text = (bundle / MANIFEST_NAME).read_text()
-    (bundle / MANIFEST_NAME).write_text(text.replace(os.uname().machine, "sparc"))
-
-
 @OVER_ADB
 @pytest.mark.parametrize(
-    ("damage", "told"),
+    ("file", "old", "new", "told"),
     [
-        (_altered, "libperfsuite_engine.so: has 3 bytes, sha256 "),
-        (_incomplete, "libperfsuite_engine.so: is missing, the manifest names it"),
-        (_of_another_digest, "and itself 0000000000000000"),
-        (_escaping, "is not a name of a file in a bundle"),
-        (_foreign, "the bundle is for test-linux-gnu"),
+        ("lib/libperfsuite_engine.so", "one", "two", "libperfsuite_engine.so: has 3 bytes, sha256 "),
+        (MANIFEST_NAME, "engine/libllama.so.0", "engine/none", "and itself "),
+        (MANIFEST_NAME, "engine/libllama.so.0", "../../.ssh/authorized_keys", "is not a name of a file in a bundle"),
+        (MANIFEST_NAME, os.uname().machine, "sparc", "the bundle is for test-linux-gnu"),
     ],
 )
 def test_a_damaged_bundle_is_not_sent(
-    bench: LinkedBoard, tmp_path: Path, capsys: Streams, damage: Callable[[Path], None], told: str
+    bench: LinkedBoard, tmp_path: Path, capsys: Streams, file: str, old: str, new: str, told: str
 ) -> None:
     """What is wrong is one line, and nothing is written on the board."""
     bundle = plant_bundle(tmp_path / "bundle")
-    damage(bundle)
+    (bundle / file).write_text((bundle / file).read_text().replace(old, new))
     assert set_up(bundle) == 2
-    err = capsys.readouterr()[1]
-    assert told in err
-    assert "Traceback" not in err
+    assert told in capsys.readouterr()[1]
     assert not (bench.home / _HOME).exists()
 
 
@@ -395,10 +351,3 @@ def test_setup_says_why_a_bundle_has_the_opencl_backend(
     assert main(["devices", "setup", "bench", *option]) == 0
     assert told in capsys.readouterr()[1]
     assert [each.has_opencl for each in orders] == [not told.startswith("no OpenCL")]
-
-
-@OVER_ADB
-def test_options_of_python_need_python(bench: LinkedBoard, capsys: Streams) -> None:
-    """An option of the installation in Python is no silent wish where a bundle is sent."""
-    assert main(["devices", "setup", "bench", "--force"]) == 2
-    assert "--force: is for an installation of Python" in capsys.readouterr()[1]

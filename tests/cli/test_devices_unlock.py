@@ -133,22 +133,20 @@ def test_a_boards_refusal_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     assert str(told.value) == r"board: held by a\nb\x1b[31m"
 
 
-@pytest.mark.parametrize("status", [126, 127])
-def test_a_board_without_the_suite_is_told(monkeypatch: pytest.MonkeyPatch, status: int) -> None:
-    """Where the interpreter is not there, the line says how it gets there."""
-    linked(monkeypatch, status, b"", b"sh: not found")
-    with pytest.raises(DeviceError, match=r"board: the suite is not on the device .*'perfsuite devices setup board'"):
-        devices_unlock.answered(BOARD, ("break",))
-
-
 @pytest.mark.parametrize(
-    "output",
-    [b"", b"garbage", line(lock={**OWNER.to_plain(), "pid": 0}, notes=[])],
+    ("status", "output", "told"),
+    [
+        (127, b"", "the suite is not on the device "),
+        (1, b"", ".*No module named x"),
+        (1, line(lock={**OWNER.to_plain(), "pid": 0}, notes=[]), ".*No module named x"),
+    ],
 )
-def test_a_board_with_another_suite_is_told(monkeypatch: pytest.MonkeyPatch, output: bytes) -> None:
-    """An answer of another kind is a line with the device's last words."""
-    linked(monkeypatch, 1, output, b"/usr/bin/python: No module named perfsuite.device.lock_command")
-    with pytest.raises(DeviceError, match=r"board: .*No module named perfsuite.device.lock_command.*setup board"):
+def test_a_board_without_the_suite_or_with_another_is_told(
+    monkeypatch: pytest.MonkeyPatch, status: int, output: bytes, told: str
+) -> None:
+    """The line has the device's last words, and says how the suite gets there."""
+    linked(monkeypatch, status, output, b"/usr/bin/python: No module named x")
+    with pytest.raises(DeviceError, match=rf"board: {told}.*perfsuite devices setup board'"):
         devices_unlock.answered(BOARD, ("break",))
 
 
@@ -167,14 +165,6 @@ def test_a_file_where_a_link_begins_is_not_run(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     profile = replace(BOARD, reach=Reach(way="local", home=str(tmp_path)))
     assert devices_unlock._asked("board", profile.reach, ("state",)).keys() == {"lock", "notes"}
-
-
-def test_the_module_is_a_program() -> None:
-    """What a desk starts on a device prints one line of JSON."""
-    command = [sys.executable, "-m", "perfsuite.device.lock_command", "state"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0
-    assert set(json.loads(done.stdout)) == {"lock", "notes"}
 
 
 #: Has the lock of the machine that it runs on until its input ends.

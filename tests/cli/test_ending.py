@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import errno
 import signal
-import sys
 
 import pytest
 
-from perfsuite.cli import main
 from perfsuite.cli.ending import ended, fail_in_the_end
 from tests.command_streams import Refused, Streams
 
@@ -19,9 +17,6 @@ LONG = "x" * 300
     "arguments",
     [
         ["report", LONG],
-        ["export", "csv", LONG],
-        ["history", "runs", "--history", LONG],
-        ["history", "add", LONG],
         ["baseline", "diff", LONG],
     ],
     ids=lambda arguments: " ".join(arguments[:-1]),
@@ -76,20 +71,6 @@ def test_a_request_to_end_unwinds_and_is_heard_once(number: int, status: int, ca
     assert (found, closed) == (status, [number])
     assert [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)] == before
     assert capsys.readouterr().err == ("perfsuite: interrupted\n" if number == signal.SIGINT else "")
-
-
-def test_an_interrupt_while_the_command_is_imported_is_a_line(monkeypatch: pytest.MonkeyPatch, capsys: Streams) -> None:
-    """As later: the first half second is no other."""
-    monkeypatch.delitem(sys.modules, "perfsuite.cli.ending")
-
-    class Interrupting:
-        def find_spec(self, name: str, *_: object) -> None:
-            if name == "perfsuite.cli.ending":
-                raise KeyboardInterrupt
-
-    monkeypatch.setattr(sys, "meta_path", [Interrupting(), *sys.meta_path])
-    assert main(["--version"]) == 130
-    assert capsys.readouterr() == ("", "perfsuite: interrupted\n")
 
 
 @pytest.mark.parametrize(("asked", "status"), [(0, 2), (1, 1)])

@@ -10,7 +10,6 @@ import pytest
 from perfsuite.cli import main
 from perfsuite.measure.engine import find_engine
 from perfsuite.measure.engine_store import EngineStore, open_store
-from tests.command_streams import Refused
 
 
 @pytest.fixture
@@ -66,28 +65,3 @@ def test_prune_leaves_what_baselines_name_and_what_is_in_use(
         assert main(["engines", "prune"]) == 0
     assert {each.engine_id for each in store.entries()} == set(ids[:3])
     assert "is in use, and stays" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("show", "12"), "0 engines have an id that begins so"),
-        (("export", "12", "engine.tgz"), "0 engines have an id that begins so"),
-        (("import", "absent.tgz"), "absent.tgz: is not an archive of an engine (No such file or directory)"),
-        (("prune", "--keep=-1"), "--keep=-1: expected 0 or more"),
-        (("keep", "absent"), "absent"),
-    ],
-)
-@pytest.mark.usefixtures("store")
-def test_a_mistake_is_one_line(refused: Refused, arguments: tuple[str, ...], message: str) -> None:
-    assert message in refused(["engines", *arguments])
-
-
-def test_a_damaged_engine_is_listed_as_such(
-    store: EngineStore, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    main(["engines", "keep", _build(tmp_path / "one", "1")])
-    (entry,) = store.entries()
-    (store.folder / entry.engine_id / "manifest.json").write_text("{}")
-    assert main(["engines", "list"]) == 0
-    assert f"{store.folder / entry.engine_id}: is damaged; remove it" in capsys.readouterr().out

@@ -19,18 +19,6 @@ from tests.command_streams import Refused, Streams
 DATA = Path(__file__).parent.parent / "data"
 
 
-def test_show_lists_tests_with_their_spread(capsys: Streams) -> None:
-    """Each test has its tokens per second, deviation and number of samples, a dash where SQL has none."""
-    assert main(["llama-bench", "show", str(DATA / "llama-bench.json")]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    recorded = read_llama_bench(DATA / "llama-bench.json")
-    assert len(lines) == 1 + len(recorded)
-    for line, run in zip(lines[1:], recorded, strict=True):
-        assert line.split()[-5:] == [run.test, f"{run.avg_ts:.2f}", "±", f"{run.stddev_ts:.2f}", "3"]
-    assert main(["llama-bench", "show", str(DATA / "llama-bench.sql")]) == 0
-    assert [line.split()[-1] for line in capsys.readouterr().out.splitlines()] == ["samples", "-", "-"]
-
-
 @pytest.mark.parametrize("form", BENCH_FORMS)
 def test_an_export_is_read_again(phase_run: Path, tmp_path: Path, capsys: Streams, form: str) -> None:
     """Standard output and file hold the same, which is an output of llama-bench."""
@@ -55,13 +43,6 @@ def test_an_export_speaks_as_llama_bench_does(phase_run: Path, capsys: Streams) 
     assert {test["build_commit"] for test in tests} == {"harness"}
 
 
-def test_mistakes_with_llama_bench_are_one_line(phase_run: Path, refused: Refused) -> None:
-    """A file of another kind is named on either side."""
-    assert f"{phase_run}: is a run of perfsuite; " in refused(["llama-bench", "show", str(phase_run)])
-    assert "is a list, expected an object" in refused(["llama-bench", "export", str(DATA / "llama-bench.json")])
-    assert "no such file" in refused(["llama-bench", "export", str(phase_run), "--model", "none.gguf"])
-
-
 #: By format: how its text begins.
 BEGINNINGS = {
     "pytest-benchmark": "{",
@@ -76,7 +57,6 @@ BEGINNINGS = {
 
 @pytest.fixture
 def run_dir(tmp_path: Path) -> Path:
-    """The folder of a run with hostile names."""
     folder = tmp_path / "run"
     folder.mkdir()
     write_run(synthetic_run(names=HOSTILE_NAMES), folder)
@@ -109,28 +89,6 @@ def test_a_run_is_written_in_each_format(run_dir: Path, tmp_path: Path, capsys: 
     assert main(["export", form, str(run_dir / "run.json"), "-o", str(path)]) == 0
     assert capsys.readouterr().out == f"{path}: 1 run as {form}\n"
     assert path.read_bytes().decode() == printed
-
-
-@pytest.mark.parametrize("form", ["junit", "github", "github-annotations", "markdown", "csv"])
-def test_several_runs_share_a_text(run_dir: Path, tmp_path: Path, capsys: Streams, form: str) -> None:
-    """Formats that can hold several runs take several; their text is longer than that of one."""
-    other = tmp_path / "other"
-    other.mkdir()
-    write_run(synthetic_run(seed=1), other)
-    lengths = []
-    for named in ([str(run_dir)], [str(run_dir), str(other)]):
-        assert main(["export", form, *named]) == 0
-        lengths.append(len(capsys.readouterr().out))
-    assert lengths[0] < lengths[1]
-
-
-@pytest.mark.parametrize("form", ["json", "jsonl", "sql"])
-def test_llama_bench_has_the_words_of_the_older_command(phase_run: Path, capsys: Streams, form: str) -> None:
-    assert main(["llama-bench", "export", str(phase_run), "-o", form, "--build-commit", "ours"]) == 0
-    older = capsys.readouterr().out
-    name = "llama-bench" if form == "json" else f"llama-bench-{form}"
-    assert main(["export", name, str(phase_run), "--build-commit", "ours"]) == 0
-    assert capsys.readouterr().out == older
 
 
 def test_sql_of_two_runs_is_joined_as_llama_cpp_joins_builds(phase_run: Path, capsys: Streams) -> None:

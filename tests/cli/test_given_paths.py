@@ -60,12 +60,6 @@ def test_a_file_is_read_or_written_once(tmp_path: Path) -> None:
         check_paths(given(output=tmp_path / "a.png", plot=tmp_path / "a.png"))
 
 
-def test_links_that_lead_to_each_other_are_no_traceback(tmp_path: Path) -> None:
-    (tmp_path / "a").symlink_to(tmp_path / "b")
-    (tmp_path / "b").symlink_to(tmp_path / "a")
-    check_paths(given(output=tmp_path / "a", plot=tmp_path / "plot.png", files=[tmp_path / "b"]))
-
-
 @pytest.mark.parametrize("asked", ["dry_run", "list"])
 def test_what_is_only_shown_needs_no_place(asked: str) -> None:
     """An output that is not written now may be one that cannot be."""

@@ -14,21 +14,12 @@ from pathlib import Path
 import pytest
 
 from perfsuite.cli import main
-from perfsuite.cli.history_listings import spark_line
 from perfsuite.records.run_origin import NO_ORIGIN, BoardName
 from perfsuite.report.history import append_run
 from perfsuite.report.run_file import write_run
 from perfsuite.testing.run_files import HOSTILE_NAMES, synthetic_run
 from tests.command_streams import Refused, Streams
 from tests.s3_server import make_bucket, running_s3
-
-
-def test_bars_stand_between_least_and_most() -> None:
-    """The least is the lowest bar, the most the highest, and what was not measured a gap."""
-    assert spark_line([1_000_000, None, 2_000_000]) == "▁ █  1.00 ms to 2.00 ms"
-    assert spark_line([5, 5]) == "▁▁  5.00 ns to 5.00 ns"
-    assert spark_line([None]) == ""
-
 
 DECODE = "phase/smollm2-135m-q8_0/siso/decode"
 BEGAN_AT = datetime(2026, 3, 1, 2, tzinfo=timezone.utc)
@@ -81,7 +72,6 @@ def test_a_history_on_s3_is_asked_like_a_folder(
 
 
 def told(arguments: list[str], history_dir: Path, capsys: Streams) -> str:
-    """What a command prints."""
     capsys.readouterr()
     assert main(["history", *arguments, "--history", str(history_dir)]) == 0
     return capsys.readouterr().out
@@ -135,13 +125,6 @@ def test_older_runs_are_added_once(tmp_path: Path, capsys: Streams) -> None:
     assert len(json.loads(told(["runs", "--json"], history_dir, capsys))) == 2
 
 
-def test_files_are_merged(history_dir: Path, capsys: Streams) -> None:
-    """One file is left, which is reported; then there is nothing to merge."""
-    assert "30 runs of 30 files merged" in told(["compact"], history_dir, capsys)
-    assert "nothing to merge" in told(["compact"], history_dir, capsys)
-    assert len(json.loads(told(["runs", "--json"], history_dir, capsys))) == 30
-
-
 def test_a_query_is_answered(history_dir: Path, capsys: Streams, refused: Refused) -> None:
     """As a table, JSON or CSV; two columns of one name are refused in JSON, and a cut answer is said beside it."""
     query = "SELECT device, count(*) AS n FROM history GROUP BY device"
@@ -158,16 +141,6 @@ def test_a_query_is_answered(history_dir: Path, capsys: Streams, refused: Refuse
     out, err = capsys.readouterr()
     assert out == "range\n0\n1\n"
     assert "more than 2 rows" in err
-
-
-def test_names_are_whole_where_no_terminal_folds_them(history_dir: Path, capsys: Streams) -> None:
-    """Each run and each case is one line, with its id as it is."""
-    run = synthetic_run(n_cases=12)
-    long_id = "-".join(["20260301T020000Z"] * 8)
-    append_run(replace(run, origin=replace(run.origin, run_id=long_id), started_at="2026-06-01T02:00:00"), history_dir)
-    lines = told(["runs", "--last", "1"], history_dir, capsys).splitlines()
-    assert [len(lines), long_id in lines[1]] == [2, True]
-    assert len(told(["cases"], history_dir, capsys).splitlines()) == 13
 
 
 def test_interrupted_runs_are_not_added(tmp_path: Path, capsys: Streams, refused: Refused) -> None:
@@ -196,9 +169,8 @@ def test_the_history_above_the_current_folder_is_read(
     assert len(json.loads(capsys.readouterr().out)) == 30
 
 
-@pytest.mark.parametrize("action", [["runs"], ["cases"], ["changes"]])
-def test_an_empty_history_says_how_it_fills(tmp_path: Path, capsys: Streams, action: list[str]) -> None:
-    assert "a run with --device adds itself" in told(action, tmp_path / "none", capsys)
+def test_an_empty_history_says_how_it_fills(tmp_path: Path, capsys: Streams) -> None:
+    assert "a run with --device adds itself" in told(["changes"], tmp_path / "none", capsys)
 
 
 def test_a_foreign_file_is_named_beside_the_answer(history_dir: Path, capsys: Streams) -> None:
@@ -212,18 +184,8 @@ def test_a_foreign_file_is_named_beside_the_answer(history_dir: Path, capsys: St
     ("arguments", "reason"),
     [
         (["trend", "nothing"], "CASE nothing: no case has this id, or ends so; 'perfsuite history cases' lists all"),
-        (["changes", "nothing"], "CASE nothing: no case has this id"),
-        (["trend", "siso/decod"], "CASE siso/decod: no case has this id, or ends so; did you mean siso/decode?"),
-        (["trend", DECODE, "--device", "moon"], "holds no run of device moon; devices are host\n"),
         (["trend", DECODE, "--device", "hots"], "holds no run of device hots; devices are host; did you mean host?"),
-        (["trend", DECODE, "--last", "0"], "--last=0: expected 1 or more runs"),
-        (["trend", DECODE, "--last", "9" * 20], "expected at most 1,000,000,000 runs"),
-        (["runs", "--device", "\udcff"], "--device='\\udcff': is not UTF-8"),
         (["sql", "SELECT '\udcff'"], "is not UTF-8"),
-        (["sql", "SELECT 1", "--rows", "0"], "--rows=0"),
-        (["sql", "SELECT 1", "--limit-s", "nan"], "--limit-s=nan"),
-        (["changes", "--repo", "nowhere"], "--repo=nowhere: is no folder"),
-        (["sql", "SELECT devce FROM history"], "did you mean device?"),
         (["sql", "SELECT device FROM histroy"], "did you mean history?"),
         (["sql", "DROP VIEW history"], "expected a single SELECT, found DROP"),
     ],
@@ -231,12 +193,6 @@ def test_a_foreign_file_is_named_beside_the_answer(history_dir: Path, capsys: St
 def test_mistakes_are_one_line(history_dir: Path, refused: Refused, arguments: list[str], reason: str) -> None:
     """What cannot be asked is reported with what is accepted."""
     assert reason in refused(["history", *arguments, "--history", str(history_dir)])
-
-
-def test_a_folder_without_runs_and_a_history_that_is_none_are_told(tmp_path: Path, refused: Refused) -> None:
-    """Nothing to add, and nothing to compact."""
-    assert "holds no run.json" in refused(["history", "add", str(tmp_path), "--history", str(tmp_path)])
-    assert "is no folder" in refused(["history", "compact", "--history", str(tmp_path / "none")])
 
 
 def test_hostile_names_are_shown_as_text(tmp_path: Path, capsys: Streams) -> None:
@@ -270,11 +226,32 @@ def test_broken_runs_keep_no_others_out(tmp_path: Path, capsys: Streams) -> None
 
 
 def test_times_that_are_none_are_counted(tmp_path: Path, capsys: Streams) -> None:
-    """Zeros are no nights of change points."""
+    """Zeros are no nights of change points, and in no chart; the page counts those of the chosen cases."""
     run = synthetic_run(n_cases=8, against=None)
-    append_run(replace(run, judgements=tuple(replace(each, measured_ns=0) for each in run.judgements)), tmp_path)
-    assert main(["history", "changes", "--history", str(tmp_path)]) == 0
-    assert "8 times of 0 ns or less; left out" in capsys.readouterr().err
+    append_run(replace(run, judgements=tuple(replace(each, measured_ns=0) for each in run.judgements)), tmp_path / "h")
+    page = ["page", "-o", str(tmp_path / "a.html")]
+    for words, n_times in ((["changes"], "8 times"), (page, "8 times"), ([*page, "phase/*/decode"], "1 time")):
+        assert main(["history", *words, "--history", str(tmp_path / "h")]) == 0
+        assert f"{n_times} of 0 ns or less; left out" in capsys.readouterr().err
+
+
+def test_the_page_is_written_and_told(nights: Path, tmp_path: Path, capsys: Streams) -> None:
+    """All cases over all runs, or those of a pattern, with the change points that 'perfsuite history changes' tells."""
+    path = tmp_path / "new" / "history.html"
+    assert told(["page", "-o", str(path)], nights, capsys).startswith(f"{path}: 12 cases, 30 runs, ")
+    text = path.read_text("utf-8")
+    assert "30 runs on 1 device, 2026-03-01 to 2026-03-30." in text
+    assert "2026-03-20 to 2026-03-21" in text
+    assert "high confidence" in text
+    for pattern in ("DECODE", "phase/*/decode"):
+        assert told(["page", pattern, "-o", str(path)], nights, capsys).startswith(f"{path}: 1 case, 30 runs, 1 change")
+
+
+def test_a_page_of_nothing_is_not_written(nights: Path, tmp_path: Path, refused: Refused) -> None:
+    given = ["history", "page", "-o", str(tmp_path / "a.html"), "--history"]
+    assert "no case is like 'zzz'" in refused([*given, str(nights), "zzz"])
+    assert "holds no run" in refused([*given, str(tmp_path / "none")])
+    assert not (tmp_path / "a.html").exists()
 
 
 @pytest.fixture
@@ -289,6 +266,7 @@ def pool_dir(tmp_path: Path) -> Path:
     return tmp_path / "pool"
 
 
+@pytest.mark.long
 def test_a_slower_board_of_a_kind_is_no_change(pool_dir: Path, capsys: Streams) -> None:
     """Boards that take turns have no change point, and a trend by board that does not jump from night to night."""
     assert "no change point in 8 cases" in told(["changes"], pool_dir, capsys)
@@ -304,11 +282,7 @@ def test_one_board_is_listed(pool_dir: Path, capsys: Streams) -> None:
     """By its identity or the beginning of it; one that is not there is reported with what was asked for."""
     runs = json.loads(told(["runs", "--board", "slow", "--json"], pool_dir, capsys))
     assert {run["board"] for run in runs} == {"slowslowslowslow"}
-    assert "slowslowslowslow" in told(["runs", "--last", "2"], pool_dir, capsys)
     points = json.loads(told(["trend", DECODE, "--board", "fastfast", "--last", "3", "--json"], pool_dir, capsys))
-    assert [(point["board"], point["board_hostname"], point["is_linked"]) for point in points] == [
-        ("fastfastfastfast", "shelf", True)
-    ] * 3
-    assert "board" not in told(["trend", DECODE, "--board", "fastfast"], pool_dir, capsys)
+    assert {(point["board"], point["board_hostname"]) for point in points} == {("fastfastfastfast", "shelf")}
     assert json.loads(told(["changes", "--board", "slow", "--json"], pool_dir, capsys))[0]["n_runs"] == 20
     assert "holds no run of board third; boards are slow" in told(["runs", "--board", "third"], pool_dir, capsys)

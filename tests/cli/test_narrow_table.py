@@ -25,22 +25,6 @@ def blocks_of(table: Table, width: int) -> list[list[str]]:
     return [["".join(str(column.header).split()) for column in block.columns] for block in blocks]
 
 
-def test_a_table_that_fits_stays_as_it_is() -> None:
-    table = Sheet(("case", ">time"), [(_CASE, "5.00 ms")], "a title").table()
-    assert [line.rstrip() for line in rendered(table)] == [
-        "a title",
-        f"case{' ' * (len(_CASE) - 4)}     time",
-        f"{_CASE}  5.00 ms",
-    ]
-
-
-def test_headings_fold_before_names_do() -> None:
-    table = Sheet(("case", ">measured", ">in the run before"), [(_CASE, "5.00 ms", "5.10 ms")]).table()
-    first, second, row = (line.split() for line in rendered(table))
-    assert (first, second) == (["in", "the", "run"], ["case", "measured", "before"])
-    assert row == [_CASE, "5.00", "ms", "5.10", "ms"]
-
-
 def test_a_name_folds_at_its_parts() -> None:
     """It keeps its place beside its figures, which fold nowhere."""
     headings = ("case", ">stored", ">new", ">change", ">99 % bounds", ">since anchor")
@@ -69,11 +53,6 @@ def test_what_has_no_room_stands_below() -> None:
     hold_table(table, 40)
 
 
-def test_a_name_of_one_piece_folds_anywhere() -> None:
-    """A part that is longer than its column, and a figure that no block has room for."""
-    hold_table(Sheet(("case", ">figure"), [("x" * 200, "9" * 120)]).table())
-
-
 def test_a_row_keeps_its_colour() -> None:
     table = Sheet(("", *(f">figure {number}" for number in range(12))), [["a", *["12.345 ms"] * 12]], styles=["red"])
     console = Console(file=io.StringIO(), width=40)
@@ -97,12 +76,6 @@ def test_a_name_steers_no_terminal_and_counts_as_it_is_shown() -> None:
 def test_any_table_fits(rows: list[list[str]], headings: list[str], width: int) -> None:
     """Whatever is in it: no line is wider than the terminal, and no letter is lost."""
     hold_table(Sheet(headings, rows).table(), width)
-
-
-@pytest.mark.parametrize("width", [24, 40])
-def test_a_title_stands_once(width: int) -> None:
-    table = Sheet(("", *(f">figure {number}" for number in range(6))), [["a", *["12.345 ms"] * 6]], "one title").table()
-    assert sum("one title" in line for line in rendered(table, width)) == 1
 
 
 @pytest.mark.parametrize("width", [1, 3, 15])

@@ -70,6 +70,7 @@ def starts() -> list[str]:
     return [line.split()[1] for line in path.read_text().splitlines()] if path.exists() else []
 
 
+@pytest.mark.long_but_first
 @pytest.mark.parametrize(
     ("models", "status"),
     [
@@ -120,6 +121,7 @@ def test_a_night_that_was_killed_goes_on_and_measures_nothing_twice(begin: Begin
     assert len(list(Path("nights").glob("*T*Z"))) == 1
 
 
+@pytest.mark.long
 def test_a_night_whose_cells_are_all_measured_has_nothing_to_go_on_with(begin: Begin) -> None:
     """It would be green in a second without having measured anything; a run that is gone is measured again."""
     write_plan("passes", "fails")
@@ -194,36 +196,6 @@ def test_a_killed_night_gives_its_board_back(begin: Begin, tmp_path: Path) -> No
         assert not farm.is_free(place)
         night.kill()
         awaited(lambda: farm.is_free(place))
-
-
-@pytest.mark.long
-def test_two_nights_have_a_board_one_after_the_other(begin: Begin, tmp_path: Path) -> None:
-    """The second waits for the first night's board, and both measure."""
-    with running_farm(tmp_path) as farm:
-        place = farm.add_board("shelf")
-        write_plan("slow", board=f'farm = "{farm.coordinator}"')
-        nights = [begin(), begin()]
-        assert [ended(night)[0] for night in nights] == [0, 0]
-        spans = sorted(tuple(map(float, line.split())) for line in Path("times").read_text().splitlines())
-        assert len(spans) == 2
-        assert spans[0][1] < spans[1][0]
-        assert farm.is_free(place)
-
-
-def test_a_plan_that_has_changed_is_told(begin: Begin) -> None:
-    write_plan("passes", "breaks")
-    ended(begin())
-    write_plan("passes", "slow")
-    code, printed = ended(begin("--resume"))
-    assert code == 2
-    assert "the plan has changed since the night began: host/breaks-siso is gone" in printed
-    assert printed.count("\n") == 1
-
-
-def test_there_must_be_a_night_to_go_on_with(refused: Refused, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    write_plan("smollm2-135m-q8_0")
-    assert "holds no night to go on with" in refused(["nightly", "plan.toml", "--resume", "-o", "nights"])
 
 
 def test_a_board_of_the_plan_may_be_measured_alone(

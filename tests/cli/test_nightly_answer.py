@@ -5,6 +5,8 @@ from __future__ import annotations
 import tracemalloc
 from pathlib import Path
 
+import pytest
+
 from perfsuite.cli.nightly_answer import summary_markdown, write_files
 from perfsuite.nightly.cell_end import JUNIT_NAME, CellEnd, Ending
 from perfsuite.nightly.plan import Cell, NightPlan
@@ -26,7 +28,6 @@ def night_of(n_cells: int) -> NightPlan:
 
 
 def measured(plan: NightPlan, folder: Path, n_cases: int) -> dict[str, CellEnd]:
-    """Let every cell have a run of so many cases."""
     run = synthetic_run(n_cases=n_cases, n_regressed=0)
     one = write_run(run, folder / "one")
     junit = folder / "one" / JUNIT_NAME
@@ -50,12 +51,14 @@ def peak_bytes(n_cells: int, folder: Path) -> int:
         tracemalloc.stop()
 
 
+@pytest.mark.long
 def test_the_files_of_a_long_night_take_the_memory_of_a_short_one(tmp_path: Path) -> None:
     """A hundred runs of 200 cases take less than four times the memory of four: the text itself is bounded."""
     peak_bytes(2, tmp_path / "warm")
     assert peak_bytes(100, tmp_path / "long") < 4 * peak_bytes(4, tmp_path / "short")
 
 
+@pytest.mark.long
 def test_a_summary_is_what_a_runner_shows(tmp_path: Path) -> None:
     """Of 3,000 cells those are reported first that fail or were not measured; what is left out is counted."""
     plan = night_of(3_000)

@@ -25,15 +25,6 @@ def test_all_of_lifes_pictures_are_there() -> None:
     assert len(labels) == sum(device.roof is not None for device in published_devices())
 
 
-@pytest.mark.parametrize("name", [name for name in PICTURES if name.startswith("life-")])
-def test_a_picture_is_after_its_figure(name: str) -> None:
-    """The note tells the figure of the paper that the name tells, and each axis a unit or a bare ratio."""
-    chart = PICTURES[name].chart()
-    assert f"Fig. {name.removeprefix('life-fig')}" in chart.note
-    assert chart.title
-    assert 1 <= chart.n_columns <= len(chart.panels)
-
-
 @pytest.fixture(autouse=True)
 def _in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
@@ -64,22 +55,10 @@ def test_several_pictures_are_written_at_once(tmp_path: Path, capsys: Streams) -
     assert capsys.readouterr().out == f"life-fig8.png: {PICTURES['life-fig8'].chart().title}\n"
 
 
-def test_the_list_tells_every_picture(capsys: Streams) -> None:
-    assert main(["plot", "--list"]) == 0
-    lines = capsys.readouterr().out.splitlines()[1:]
-    assert len(lines) == len(PICTURES)
-    for line, (name, picture) in zip(lines, PICTURES.items(), strict=True):
-        assert line.startswith(name)
-        assert picture.shows in line
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "PICTURE: none named, expected one of life-fig3, "),
-        (["life-fig2"], "picture 'life-fig2' is unknown; accepted are life-fig3, "),
         (["life-fig8", "-o", "x.pdf"], "x.pdf: suffix is '.pdf', accepted are .png and .svg"),
-        (["life-fig8", "-o", "x"], "x: suffix is '', accepted are .png and .svg"),
         (["life-fig8", "-o", "x.png", "--format", "svg"], "--format=svg: the output x.png is .png"),
         (["life-fig8", "life-fig9", "-o", "x.png"], "--output=x.png: one file for 2 pictures"),
     ],
@@ -90,13 +69,12 @@ def test_a_mistake_is_one_line(arguments: list[str], message: str, refused: Refu
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.long_but_first
 @pytest.mark.parametrize(
     ("script", "is_drawing"),
     [
         ("import perfsuite.plugin", False),
-        ("from perfsuite.cli import main; main(['architectures'])", False),
         ("from perfsuite.cli import main; main(['plot', '--list'])", False),
-        ("from perfsuite.cli import main; main(['plot', 'life-fig8', '-o', 'x.pdf'])", False),
         ("from perfsuite.cli import main; main(['plot', 'life-fig8'])", True),
     ],
 )

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import ast
 import os
 import pty
 import re
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,8 +15,6 @@ import pytest
 
 from perfsuite.cli.progress import progress, remarks
 from tests.command_streams import Streams
-
-_SUITE = Path(__file__).resolve().parents[2] / "perfsuite"
 
 LOUD, QUIET = argparse.Namespace(quiet=False), argparse.Namespace(quiet=True)
 
@@ -134,36 +130,3 @@ def test_a_dumb_terminal_has_lines() -> None:
     _, drawn = _on_a_terminal(TERM="xterm-256color", NO_COLOR="1")
     assert "demo: ceilings" in drawn
     assert not re.search(r"\x1b\[[0-9;]*3[0-9]m", drawn)
-
-
-def _drawing_calls() -> Iterator[tuple[str, ast.Call]]:
-    """Yield each call in the suite that draws again and again."""
-    for path in sorted(_SUITE.rglob("*.py")):
-        tree = ast.parse(path.read_text("utf-8"))
-        imported = {
-            alias.asname or alias.name
-            for node in ast.walk(tree)
-            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("rich.")
-            for alias in node.names
-            if alias.name in ("Progress", "Live", "Status", "track", "Spinner")
-        }
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in imported:
-                yield f"{path.relative_to(_SUITE)}:{node.lineno}", node
-
-
-def test_nothing_of_the_suite_draws_in_the_background() -> None:
-    """On two processors a thread that draws is measured with the rest: whatever is live refreshes at steps only."""
-    calls = dict(_drawing_calls())
-    assert any(place.startswith("cli/progress.py") for place in calls)
-    for place, call in calls.items():
-        keywords = {each.arg: ast.unparse(each.value) for each in call.keywords}
-        assert keywords.get("auto_refresh") == "False", place
-
-
-def test_progress_starts_no_thread_anywhere(capsys: Streams) -> None:
-    before = threading.active_count()
-    with progress("sweep", LOUD) as told:
-        told.step("measured", 0, 1)
-        assert threading.active_count() == before
-    capsys.readouterr()

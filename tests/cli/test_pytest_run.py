@@ -38,16 +38,6 @@ def test_the_answer_for_programs_is_the_runs_file(
     assert capsys.readouterr().out == "{}\n"
 
 
-def test_a_run_that_left_nothing_answers_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Streams
-) -> None:
-    """The exit code is pytest's all the same."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(pytest_run, "_status", lambda *_: 4)
-    assert run_pytest([], argparse.Namespace(json=True, pytest_options=[])) == (4, None)
-    assert capsys.readouterr().out == ""
-
-
 def test_what_an_earlier_run_left_is_no_answer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Streams
 ) -> None:

@@ -17,7 +17,6 @@ Refused = Callable[[list[str]], str]
 
 @pytest.fixture
 def run_dir(tmp_path: Path) -> Path:
-    """A folder of a run."""
     run = synthetic_run(n_cases=60)
     write_run(run, tmp_path / "runs" / "tonight")
     write_observation(synthetic_observation(run), tmp_path / "runs" / "tonight")
@@ -32,15 +31,6 @@ def test_the_page_lies_beside_the_run(run_dir: Path, capsys: pytest.CaptureFixtu
     assert page.read_text("utf-8").startswith("<!doctype html>")
 
 
-def test_the_first_run_is_reported(run_dir: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Several runs make one page about the first, wherever it is to go."""
-    other = write_run(synthetic_run(n_cases=60, seed=1, n_regressed=0), tmp_path / "before")
-    page = tmp_path / "new" / "both.html"
-    assert main(["report", str(other), str(run_dir / "run.json"), "-o", str(page)]) == 0
-    assert "regressed" not in capsys.readouterr().out
-    assert "Run 2" in page.read_text("utf-8")
-
-
 def test_what_is_told_steers_no_terminal(run_dir: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A path's escape sequence is written out, and a name from right to left keeps its direction to itself."""
     other = write_run(synthetic_run(n_cases=12, names=["שלום"]), tmp_path / "other")
@@ -48,10 +38,6 @@ def test_what_is_told_steers_no_terminal(run_dir: Path, tmp_path: Path, capsys: 
     printed = capsys.readouterr().out
     assert printed.startswith(str(tmp_path / r"\x1b[31mred.html"))
     assert printed.count("\u2068") == printed.count("\u2069") > 0
-
-
-def test_a_folder_of_runs_is_told_from_a_run(run_dir: Path, refused: Refused, tmp_path: Path) -> None:
-    assert f"the newest is {run_dir}" in refused(["report", str(run_dir.parent)])
 
 
 @pytest.mark.parametrize("name", ["run.json", "observation.json"])

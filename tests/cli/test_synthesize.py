@@ -66,13 +66,3 @@ def test_a_config_is_enough(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     found = read_gguf(_written(tmp_path, capsys, str(tmp_path / "config.json"), "--quant=q4_0"))
     assert (found.gguf_architecture, found.shape.n_layers) == ("smollm3", 4)
     assert found.tensor_types["blk.0.ffn_up.weight"] == "Q4_0"
-
-
-def test_a_mistake_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Metadata that the engine makes no model of ends in its own words, and in no file."""
-    (tmp_path / "own.toml").write_text(_TOML.replace("context_length", "length"))
-    assert main(["synthesize", str(tmp_path / "own.toml"), "-o", str(tmp_path / "made.gguf")]) != 0
-    told = capsys.readouterr().err
-    assert "key not found in model: hunyuan-dense.context_length" in told
-    assert len(told.strip().splitlines()) == 1
-    assert not (tmp_path / "made.gguf").exists()

@@ -158,47 +158,23 @@ def test_a_device_that_does_not_cool_is_not_measured(
     assert lock_holder(locks) is None
 
 
-def test_a_lock_that_was_removed_is_told_at_the_end(locks: Path, capsys: Streams) -> None:
-    """What was measured is reported, and that it must not be trusted, with ``--quiet`` too; nothing of it is kept."""
-    with taken_device(find_profile("host"), "sweep", argparse.Namespace(quiet=True)) as taken:
-        taken.refuse_untrusted()
-        (locks / LOCK_NAME).unlink()
-    told = capsys.readouterr().err
-    assert told.startswith("sweep: do not trust what was measured: the device's lock was lost")
-    with pytest.raises(DeviceError, match="lock was lost"):
-        taken.refuse_untrusted()
-
-
 def test_a_lock_that_was_removed_is_a_failure(locks: Path, monkeypatch: pytest.MonkeyPatch, capsys: Streams) -> None:
-    """The answer is there, after the line that says what is wrong with it, and the exit code is 2."""
+    """The answer is there, after the line that says what is wrong with it, with ``--quiet`` too; nothing is kept."""
 
     def measured(options: argparse.Namespace) -> int:
-        with taken_device(find_profile("host"), "overhead", options):
+        with taken_device(find_profile("host"), "overhead", options) as taken:
+            taken.refuse_untrusted()
             (locks / LOCK_NAME).unlink()
+        with pytest.raises(DeviceError, match="lock was lost"):
+            taken.refuse_untrusted()
         print("the answer")
         return 0
 
     monkeypatch.setattr("perfsuite.experiments.overhead.command._overhead", measured)
-    assert main(["overhead"]) == 2
+    assert main(["overhead", "--quiet"]) == 2
     out, err = capsys.readouterr()
     assert out == "the answer\n"
     assert err.startswith("overhead: do not trust what was measured: the device's lock was lost")
-
-
-def test_what_was_measured_is_told_where_the_device_is_not_let_go_of(
-    monkeypatch: pytest.MonkeyPatch, capsys: Streams
-) -> None:
-    """Where a board could not be restored a line says so, and what was measured on it stays."""
-
-    def failing(_: object) -> None:
-        raise LinkError("board: the link was lost")
-
-    with taken_device(find_profile("host"), "calibrate", QUIET) as taken:
-        close = taken.board.close
-        monkeypatch.setattr(LocalBoard, "close", failing)
-    assert capsys.readouterr().err == "calibrate: error: board: the link was lost\n"
-    monkeypatch.undo()
-    close()
 
 
 @pytest.mark.parametrize(("asked", "ended"), [(0, 2), (1, 1)])

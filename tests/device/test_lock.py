@@ -252,13 +252,6 @@ def test_nonsense_in_the_file_keeps_the_lock_and_nothing_else(tmp_path: Path, co
     assert f"held by a run of which {tmp_path / LOCK_NAME} does not say whose it is" in line
 
 
-def test_the_lock_of_an_earlier_version_is_passed_over(tmp_path: Path) -> None:
-    (tmp_path / "perfsuite-device.lock").mkdir()
-    (tmp_path / "perfsuite-device.lock" / "owner.json").write_text("{}")
-    assert taken(tmp_path).notes == ()
-    assert (tmp_path / "perfsuite-device.lock" / "owner.json").exists()
-
-
 def test_what_an_owner_says_is_cut_and_printable() -> None:
     """Anybody may write anything into a lock; the account is a number where it has no name."""
     plain = owner_called("anna").to_plain()

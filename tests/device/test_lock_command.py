@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from perfsuite.device.lock import LOCK_NAME, hold_lock, lock_holder
-from perfsuite.device.lock_command import answer, main
+from perfsuite.device.lock import LOCK_NAME, lock_holder
+from perfsuite.device.lock_command import answer
 from perfsuite.device.stability.restore_file import STATE_FOLDER
 
 from .lock_processes import owner_called
@@ -21,12 +21,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr("platformdirs.user_cache_dir", lambda _: str(tmp_path / "cache"))
     monkeypatch.setattr("perfsuite.device.lock.lock_folders", lambda: (tmp_path,))
     return tmp_path
-
-
-@pytest.mark.parametrize("words", [[], ["burn"], ["break", "it"]])
-def test_other_words_are_an_error(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(words) == 2
-    assert json.loads(capsys.readouterr().out) == {"error": "give 'state', 'break' or 'break --force'"}
 
 
 def test_what_a_killed_run_names_is_restored(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -43,15 +37,3 @@ def test_what_a_killed_run_names_is_restored(folder: Path, monkeypatch: pytest.M
     assert note.startswith("the run before this one was killed: anna from desk")
     assert asked == [(folder / "cache" / STATE_FOLDER, True), (folder / "another", True)]
     assert answer(["break"])["notes"] == []
-
-
-def test_an_account_without_a_name_asks_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the system knows no name for the account, as in a container, its number will do."""
-
-    def unknown(_: int) -> None:
-        raise KeyError("no such account")
-
-    monkeypatch.setattr("pwd.getpwuid", unknown)
-    assert answer(["break"]) == {"lock": None, "notes": []}
-    with hold_lock(owner_called("anna")):
-        assert answer(["state"])["lock"]["account"].isdecimal()

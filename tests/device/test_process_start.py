@@ -6,9 +6,6 @@ import os
 import subprocess
 import sys
 import time
-from pathlib import Path
-
-import pytest
 
 from perfsuite.device.process_start import boot_id, pid_namespace, process_start
 
@@ -17,21 +14,6 @@ def test_this_machine_names_its_boot_and_its_namespace() -> None:
     program = "from perfsuite.device.process_start import *; print(boot_id(), pid_namespace())"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.split() == [boot_id(), pid_namespace()]
-
-
-@pytest.mark.parametrize("content", [None, b"\xff", b""])
-def test_a_boot_that_is_not_told_is_empty(tmp_path: Path, content: bytes | None) -> None:
-    if content is not None:
-        (tmp_path / "proc/sys/kernel/random").mkdir(parents=True)
-        (tmp_path / "proc/sys/kernel/random/boot_id").write_bytes(content)
-    assert boot_id(tmp_path) == ""
-
-
-@pytest.mark.parametrize("content", [b"", b"7 (x) S", b"7 (x) S " + b"x " * 30])
-def test_a_damaged_file_tells_nothing(tmp_path: Path, content: bytes) -> None:
-    (tmp_path / "proc/7").mkdir(parents=True)
-    (tmp_path / "proc/7/stat").write_bytes(content)
-    assert process_start(7, tmp_path) is None
 
 
 def test_a_process_is_known_by_its_start() -> None:

@@ -93,14 +93,6 @@ def test_what_a_killed_process_left_goes_when_the_next_begins(tmp_path: Path) ->
     assert names(tmp_path) == set()
 
 
-def test_a_process_sweeps_once(tmp_path: Path) -> None:
-    """What is left later is for the next one: each replicate makes a folder."""
-    new_work_folder(str(tmp_path)).remove()
-    folder = left(tmp_path, "left")
-    new_work_folder(str(tmp_path)).remove()
-    assert names(tmp_path) == {folder.name}
-
-
 @pytest.mark.parametrize("name", ["perfsuite.git", "perfsuite.old", ".perfsuite-work", ".perfsuite-work-0-old"])
 def test_what_somebody_has_made_stays(tmp_path: Path, name: str) -> None:
     """A folder of a like name is nobody's leftover, however old it is, with a file in it or without, marked or not."""

@@ -19,13 +19,12 @@ from perfsuite.expectation.cases import (
     phase_cases,
     recorded_operator_cases,
 )
-from perfsuite.expectation.graph import Settings, total_cost
+from perfsuite.expectation.graph import total_cost
 from perfsuite.expectation.llama_workload import LlamaWorkload, llama_workload
 from perfsuite.expectation.op_cost import NO_COST, OpCost
 from perfsuite.records.events import EngineRecord, Phase
 from perfsuite.trace.samples import replicate_samples
 from perfsuite.workload.catalog import names
-from perfsuite.workload.kernel_catalog import STANDARD_KERNELS
 from perfsuite.workload.scenario import find_scenario
 from perfsuite.workload.weights import resolve
 
@@ -115,14 +114,6 @@ def test_the_whole_costs_its_parts_times_their_number() -> None:
     assert total(found[Phase.END_TO_END]) == sum(parts, start=NO_COST)
 
 
-def test_parts_of_one_type_are_one() -> None:
-    """A phase of hundreds of operators is a few parts, each of its own type and places in the memory hierarchy."""
-    parts = phases(workload("llama-3.2-1b-q4_k_m"))[Phase.DECODE].costs
-    places = {(part.type, part.working_set_bytes, part.activation_set_bytes) for part in parts}
-    assert len(places) == len(parts) < 20
-    assert {"q4_k", "q6_k"} <= {part.type for part in parts}
-
-
 def test_a_floor_counts_the_fewest_experts_and_a_ceiling_the_most() -> None:
     """60 experts of which each token uses 4: all may choose the same; ten may read 40, and from fifteen on all.
 
@@ -210,21 +201,6 @@ def test_an_architecture_that_is_not_known_has_phases_without_a_forecast(tmp_pat
     assert found == {own[0]: (Phase.DECODE, "mix/in"), own[1]: (Phase.PREFILL, REST_ROLE)}
 
 
-@pytest.mark.parametrize("name", ["smollm2-135m", "plm-1.8b"])
-def test_a_workload_asks_for_what_its_architecture_can_run(name: str) -> None:
-    """Flash attention is on where the architecture has it, and the types of the cache are those that are asked for."""
-    settings = catalogue_workload(f"{name}-q8_0", type_k="q8_0").settings
-    assert settings == Settings(flash_attn=name != "plm-1.8b", type_k="q8_0", type_v="f16")
-    assert catalogue_workload(f"{name}-q8_0", type_v="q4_0").settings.type_v == "q4_0"
-
-
-def test_every_standard_kernel_is_a_case() -> None:
-    cases = list(kernel_cases())
-    assert [case.case_id for case in cases] == [kernel.case_id for kernel in STANDARD_KERNELS]
-    for case, kernel in zip(cases, STANDARD_KERNELS, strict=True):
-        assert (total(case).flops, total(case).moved_bytes) == (kernel.flops, kernel.read_bytes + kernel.written_bytes)
-
-
 def test_what_a_run_records_is_what_is_enumerated(stored_record: EngineRecord) -> None:
     """The roles of the stored record are those of the cases, phase by phase, and nothing is left over."""
     of = replace(workload("smollm2-135m-l2-q8_0"), n_ctx=256)
@@ -267,12 +243,3 @@ def test_a_kernel_that_shares_an_operator_has_no_cost() -> None:
     costs = {case.role: case.costs for case in engine_kernel_cases(workload(), {Phase.DECODE: kernels})}
     assert costs["quantize"] == costs["kernel_mul_mm"] == costs["odd"] == ()
     assert sum(part.cost.flops for part in costs["kernel_add"]) > 0
-
-
-@pytest.mark.parametrize(("scenario", "phase"), [("p0-g4", Phase.PREFILL), ("p4-g0", Phase.DECODE)])
-def test_a_phase_that_does_not_run_has_no_kernels(scenario: str, phase: Phase) -> None:
-    other = Phase.DECODE if phase is Phase.PREFILL else Phase.PREFILL
-    roles = {phase: {}, other: {"kernel_add": ("l_out",)}}
-    (case,) = engine_kernel_cases(workload(scenario=scenario), roles)
-    assert case.phase is other
-    assert total(case) == total(roles_of(workload(scenario=scenario), other)["l_out"])

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from perfsuite.errors import MeasurementError
 from perfsuite.expectation.ceilings import Bandwidth, Ceilings, merge_ceilings
 
 KIB, MIB = 1024, 1024 * 1024
@@ -63,18 +62,3 @@ def test_merging_takes_the_best_rates_and_the_median_dispatch() -> None:
         f16_flops_per_s=7e11,
         dispatch_ns=310,
     )
-
-
-def test_only_like_runs_are_merged() -> None:
-    """No run has no ceilings; one run is its own merger."""
-    assert merge_ceilings([CEILINGS]) == CEILINGS
-    for runs, told in (
-        ([], "no run"),
-        (
-            [CEILINGS, replace(CEILINGS, n_threads=4)],
-            r"runs of 2 threads over .* and 4 threads over .* cannot be merged",
-        ),
-        ([CEILINGS, replace(CEILINGS, bandwidths=(L3, MEMORY))], "cannot be merged"),
-    ):
-        with pytest.raises(MeasurementError, match=told):
-            merge_ceilings(runs)

@@ -43,11 +43,3 @@ def test_the_formula_and_the_bounds_agree_with_a_plain_simulation() -> None:
     inside = sum(found.lower_distance <= mean <= found.upper_distance for mean in means)
     assert inside >= 190
     assert found.upper_distance - found.lower_distance < 3.0
-
-
-def test_short_runs_see_less() -> None:
-    """In 24 steps the distances beyond 23 are unseen, the same every time; in a single step all are."""
-    short, single = expectation(24), expectation(1)
-    assert short == expectation(24)
-    assert (short.mean_distance or 15.0) < 8.0
-    assert (single.mean_distance, single.lower_distance, single.n_distances) == (None, None, 0.0)

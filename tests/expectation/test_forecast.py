@@ -157,11 +157,6 @@ def test_a_limit_needs_a_tolerance_and_a_forecast_that_is_long_enough(
     assert found.limit_ns == limit_ns
 
 
-def test_nothing_known_is_nothing_expected() -> None:
-    assert forecast() == forecast(part(flops=1), ceilings=None) == Expectation()
-    assert forecast(part(flops=1), ceilings=None, best=CEILINGS) == Expectation()
-
-
 CALIBRATED = TimeForecast(expected_ns=1000.4, lower_ns=800.2, upper_ns=1250.6)
 
 

@@ -6,22 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perfsuite.errors import ArchitectureError, QuantizationError
 from perfsuite.expectation.ggml_cost import TensorShape, cost_of, experts_read, row_bytes
 from perfsuite.expectation.graphs.operator import shape as tensor
-from perfsuite.expectation.op_cost import COST_FIELDS, NO_COST, OpCost, PassCost
+from perfsuite.expectation.op_cost import COST_FIELDS, NO_COST, OpCost
 from perfsuite.expectation.timing.features import lone_operator
 from perfsuite.expectation.timing.operator_shape import OperatorShape
 from perfsuite.workload.ggml_types import GGML_TYPES
-
-
-def test_a_pass_costs_the_sum_of_its_operators() -> None:
-    """The total adds every kind, and the shares of their FLOPs add to 1, or are nothing where only bytes move."""
-    cost = PassCost(by_operator={"gemm": OpCost(flops=30, read_bytes=5), "softmax": OpCost(flops=10)})
-    assert cost.total == OpCost(flops=40, read_bytes=5, n_dispatches=2)
-    assert cost.flops_shares == {"gemm": pytest.approx(0.75), "softmax": pytest.approx(0.25)}
-    assert PassCost(by_operator={"copy": OpCost(read_bytes=5)}).flops_shares == {"copy": 0.0}
-
 
 _COUNT = st.integers(0, 1 << 40)
 _COSTS = st.builds(OpCost, **dict.fromkeys(COST_FIELDS, _COUNT))
@@ -105,25 +95,6 @@ def test_rows_are_linear_in_their_blocks(type_name: str, n_blocks: int) -> None:
     assert tensor(type_name, n_blocks * elements, 3, 2).n_bytes == 6 * n_blocks * n_bytes
 
 
-@pytest.mark.parametrize(
-    ("name", "n_elements", "error", "told"),
-    [
-        ("q8_0", 33, QuantizationError, r"33 values in a row are no multiple of Q8_0's 32"),
-        *((name, 32, ArchitectureError, rf"'{name}' is not a ggml type") for name in ("q9_9", "", "f 32")),
-    ],
-)
-def test_a_row_that_cannot_be_is_refused(name: str, n_elements: int, error: type[Exception], told: str) -> None:
-    with pytest.raises(error, match=told):
-        row_bytes(name, n_elements)
-
-
-def test_an_unknown_operator_is_refused() -> None:
-    with pytest.raises(
-        ArchitectureError, match=r"the operator OPT_STEP_SGD; it needs a row in expectation/op_rules.py"
-    ):
-        cost_of("OPT_STEP_SGD", tensor("f32", 1), [])
-
-
 _ROWS = tensor("f32", 64, 10)
 _CACHE = tensor("f16", 64, 256, 3)
 
@@ -199,10 +170,7 @@ _RECURRENT = activations(32, 2 + 8)
 @pytest.mark.parametrize(
     ("op", "output", "sources", "flops", "read_bytes"),
     [
-        *(
-            (op, activations(8, 3), [activations(8, 3)], 24, 96)
-            for op in ("SQRT", "EXP", "NEG", "ABS", "LOG", "CUMSUM")
-        ),
+        *((op, activations(8, 3), [activations(8, 3)], 24, 96) for op in ("SQRT", "CUMSUM")),
         *((op, activations(8, 3), [activations(8, 3)] * 2, 24, 192) for op in ("SUB", "DIV")),
         ("SIGMOID", activations(8), [activations(8)], 4 * 8, 32),
         ("SOFTPLUS", activations(8), [activations(8)], 4 * 8, 32),

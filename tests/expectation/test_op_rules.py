@@ -10,7 +10,6 @@ import pytest
 from perfsuite.expectation.ggml_cost import cost_of
 from perfsuite.expectation.graph import Batch
 from perfsuite.expectation.graphs.operator import Operator
-from perfsuite.expectation.graphs.operator import shape as tensor
 from perfsuite.expectation.op_cost import NO_COST
 from perfsuite.expectation.op_rules import MEASURABLE, OPERATORS, WITHOUT_ROW, OpRule, rule_of
 from perfsuite.expectation.thread_balance import operator_balance
@@ -126,17 +125,3 @@ def test_a_stand_in_takes_the_work_of_what_it_stands_for() -> None:
     assert standing_in(scan, "MUL", "f32") == OperatorShape(op="MUL", type="f32", n_inner=n_elements // 8, n_tokens=8)
     gated = OperatorShape(op="REGLU", type="f32", n_inner=64, n_tokens=8)
     assert standing_in(gated, "SWIGLU", "f32") == replace(gated, op="SWIGLU")
-
-
-def test_parameters_are_numbers_or_bits() -> None:
-    """A whole number is reported as it is, and a float by its 32 bits: 1.0 is 0x3f800000."""
-    gated = replace(USUAL, op="DSV4_HC_PRE")
-    assert lone_operator(gated).params == (0x3F800000, 1)
-    assert lone_operator(replace(gated, n_outer=1)).params == (0x3F800000, 0)
-    assert lone_operator(replace(USUAL, op="POOL_1D")).params == (0, 2, 2, 0)
-    assert lone_operator(replace(USUAL, op="ADD")).params == ()
-
-
-def test_an_operator_of_the_file_that_the_table_lacks_is_work_on_rows() -> None:
-    """What a calibration of another release measured costs nothing and has two operands."""
-    assert lone_operator(replace(LEAST, op="DANCE")).tensors == (tensor("f32", 1),) * 3

@@ -3,29 +3,13 @@
 from __future__ import annotations
 
 import random
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perfsuite.errors import PerfsuiteError
 from perfsuite.expectation.speculation import Drafting, Speculation
 from tests.catalogue_workloads import catalogue_weights
-
-
-@pytest.mark.parametrize(
-    ("changes", "told"),
-    [
-        ({"n_draft": 0}, r"^--draft-tokens=0: expected an integer from 1 to 64$"),
-        ({"n_draft": 65}, r"^--draft-tokens=65: expected an integer from 1 to 64$"),
-        ({"acceptance_ratio": 1.2}, r"^--acceptance=1\.2: expected a share from 0 to 1$"),
-        ({"acceptance_ratio": -0.1}, r"^--acceptance=-0\.1: expected a share from 0 to 1$"),
-    ],
-)
-def test_what_is_no_round_is_refused(changes: dict[str, Any], told: str) -> None:
-    with pytest.raises(PerfsuiteError, match=told):
-        Speculation(**changes)
 
 
 @given(st.floats(0.0, 0.999), st.integers(1, 12))

@@ -155,9 +155,3 @@ def test_attention_is_cut_by_heads_or_along_the_cache(found: Operator, n_used: i
     assert expected is not None
     assert expected.balance_ratio == pytest.approx(ratio)
     assert (expected.limit_ratio > expected.balance_ratio) is (n_used in (100, 600))
-
-
-def test_what_has_no_rule_has_no_expectation() -> None:
-    """An unknown operator, and a copy that strides decide, are not expected."""
-    assert operator_balance(operator("OPT_STEP_SGD", (64, 1), (64, 1)), 2, 64) is None
-    assert operator_balance(operator("CONT", (64, 3, 5), (64, 3, 5)), 2, 64) is None

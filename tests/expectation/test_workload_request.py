@@ -47,12 +47,6 @@ def test_a_model_of_embeddings_is_asked_for_prompts_alone(asked: dict[str, int |
     assert (workload.settings.lora_rank, workload.n_ubatch) == (4, 5)
 
 
-def test_no_model_of_embeddings_drafts() -> None:
-    request = WorkloadRequest(draft="tiny-bert-q8_0")
-    with pytest.raises(PerfsuiteError, match="--draft=tiny-bert-q8_0: tiny-bert gives embeddings"):
-        request.workload(WEIGHTS, SCENARIO, flash_attn=True, models_dir=Path("models"))
-
-
 def test_a_path_may_hold_colons() -> None:
     request = WorkloadRequest(draft="/a:b/none.gguf:4:0.5")
     with pytest.raises(PerfsuiteError, match=r"^/a:b/none\.gguf: "):

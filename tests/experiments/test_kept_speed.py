@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from perfsuite.experiments.kept_speed import ceiling_time_ns, pairs_speed_notes, with_speed_problems
+from perfsuite.experiments.kept_speed import pairs_speed_notes, with_speed_problems
 from perfsuite.experiments.pairs import Pair
 from perfsuite.experiments.replicates import GroupSamples
 from perfsuite.records.events import Phase
@@ -56,11 +56,6 @@ def test_what_cannot_be_told_is_said() -> None:
     assert found(with_speed_problems(few, (100, 120)))[PREFILL] == []
     plain = GroupSamples(samples={}, fingerprint={})
     assert with_speed_problems(plain, (100, 200)) is plain
-
-
-def test_a_ceiling_has_the_time_of_the_fixed_work() -> None:
-    """100 million operations at 400 GFLOP/s take a quarter of a millisecond."""
-    assert ceiling_time_ns(4e11) == 250_000
 
 
 @pytest.mark.parametrize(("phase", "is_told"), [(Phase.PREFILL, True), (Phase.DECODE, True), (Phase.COPY, False)])

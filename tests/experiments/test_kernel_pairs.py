@@ -1,12 +1,15 @@
-"""The suite's kernels beside the sources of their baseline, on a made-up device."""
+"""The suite's kernels: whether a board has a device for them, and beside the sources of their baseline."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
-from perfsuite.experiments.kernel_pairs import _sides
-from perfsuite.measure.kernel_record import KernelRecord
+import pytest
+
+from perfsuite.errors import MeasurementError, OpenClError
+from perfsuite.experiments.kernel_replicates import lack_of_opencl
 from perfsuite.measure.plan import KernelPlan
 from tests.fake_device import HostRuns
 
@@ -24,24 +27,23 @@ def test_a_disturbed_process_runs_once_more(runs: HostRuns) -> None:
         assert runs.outcomes() == {outcome}
 
 
-def record(lengths_ns: Sequence[int]) -> dict[str, Any]:
-    """Return a side of rounds of two launches; a launch without length has no START."""
-    ends = [1000 * (place + 1) for place in range(len(lengths_ns))]
-    starts = [length and end - length for end, length in zip(ends, lengths_ns, strict=True)]
-    found = KernelRecord(
-        case_id=CASE,
-        error_norm=0.0,
-        tolerance=1.0,
-        queued_ns=tuple(ends),
-        submit_ns=tuple(ends),
-        start_ns=tuple(starts),
-        end_ns=tuple(ends),
-        n_per_round=2,
+NONE_THERE = "OpenCL: none of libOpenCL.so.1 can be loaded"
+
+
+@pytest.mark.parametrize(
+    ("error", "platform", "lack"),
+    [
+        (MeasurementError(NONE_THERE), None, NONE_THERE),
+        (OpenClError(NONE_THERE), None, NONE_THERE),
+        (MeasurementError(NONE_THERE), "ARM", None),
+        (MeasurementError("the worker for 'devices' was killed by SIGSEGV"), None, None),
+        (None, None, None),
+    ],
+)
+def test_a_board_without_opencl_has_no_kernels(error: Exception | None, platform: str | None, lack: str | None) -> None:
+    """They are left out where nobody named a platform; a driver that crashes is no lack."""
+    board = SimpleNamespace(
+        run=Mock(side_effect=error, return_value={"chosen": {}}), facts=lambda: SimpleNamespace(opencl_environment={})
     )
-    return found.to_plain()
-
-
-def test_a_round_is_a_pair() -> None:
-    payload = {"old_kernels": [record([10, 10, 0, 0, 30, 0])], "kernels": [record([11, 13, 22, 22, 33, 33])]}
-    assert _sides([payload]) == {CASE: ((10, 30), (12, 33))}
-    assert _sides([{side: [record([])] for side in payload}]) == {CASE: ((), ())}
+    config: Any = SimpleNamespace(board=board, opencl_platform=None, profile=SimpleNamespace(opencl_platform=platform))
+    assert lack_of_opencl(config) == lack

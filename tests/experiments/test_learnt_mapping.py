@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from perfsuite.errors import MeasurementError
 from perfsuite.experiments.learnt_mapping import learnt_mapping
 from perfsuite.experiments.traced_run import TracedRun
 from perfsuite.measure.board.local_board import LocalBoard
@@ -112,10 +111,3 @@ def test_what_may_change_a_kernel_is_learnt_again(engine: Engine, tmp_path: Path
     n_learnt = len(plans) + len(backends) + 1
     assert len(list((tmp_path / "cache" / "mappings").iterdir())) == n_learnt
     assert len(engine.plans) == 3 * n_learnt
-
-
-def test_a_mapping_that_would_be_a_guess_is_not_kept(engine: Engine, tmp_path: Path) -> None:
-    engine.grouped = (("rms_norm_mul",), (), (), ("mul_mat", "quantize"), ("add",))
-    with pytest.raises(MeasurementError, match="kernel 1 is mul_mat group by group, quantize at full speed"):
-        engine.learn()
-    assert not (tmp_path / "cache" / "mappings").exists()

@@ -14,14 +14,11 @@ from perfsuite.device.stability import sampler
 from perfsuite.measure.plan import DevicesPlan, KernelPlan, LlamaPlan, Plan, ProbePlan, TurnsPlan
 from perfsuite.records.observation import read_observation
 from perfsuite.report.run_file import RunFile
-from tests.conftest import STORED_MODEL
 from tests.fake_device import FakeDevice, HostRuns
 from tests.sys_trees import plant
 
 #: What each run has besides.
 USUAL = ("-o", "perf_session_spread=0.01")
-
-MODEL = f"--model={STORED_MODEL}"
 
 
 def _interrupted_run(runs: HostRuns, *arguments: str) -> RunFile:
@@ -95,12 +92,6 @@ def test_ceilings_that_fell_are_told_and_judge_nothing(runs: HostRuns, monkeypat
     assert "invalid" not in runs.outcomes()
     told = "llama: at the ceilings the fixed work took 25 % longer after the run than before it"
     result.stdout.fnmatch_lines([f"*{told}*"])
-
-
-def test_only_what_is_selected_is_measured(runs: HostRuns) -> None:
-    assert runs("-k", "test_phase").ret == 0
-    assert not any(isinstance(plan, KernelPlan) for plan in runs.device.plans)
-    assert not runs.file().is_interrupted
 
 
 def test_replicates_before_an_interruption_are_judged(

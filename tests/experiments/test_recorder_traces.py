@@ -45,6 +45,7 @@ def test_a_run_under_a_recorder_of_its_own_is_kept(
     assert threads == ({0, 1} if recorder == "preload" else {0})
 
 
+@pytest.mark.long_but_first
 @pytest.mark.parametrize("buffer", ["ring", "perf"])
 def test_both_recorders_see_the_same_operators(
     plan: LlamaPlan, board: LocalBoard, requires_ebpf: Path, tmp_path: Path, buffer: str

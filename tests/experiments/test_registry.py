@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from perfsuite.experiments.registry import GROUP, OWN
+from perfsuite.experiments.registry import GROUP
 from perfsuite.measure.plan import LlamaPlan, Plan
 from tests.fake_device import FakeDevice
 
@@ -70,12 +70,3 @@ def test_an_experiment_that_is_not_there_or_cannot_be_loaded_is_one_line(
     outcome = pytester.runpytest_inprocess(*ASKED, "--perf-experiment=broken")
     assert outcome.ret == pytest.ExitCode.USAGE_ERROR
     outcome.stderr.fnmatch_lines(["ERROR: --perf-experiment=broken: thread_scaling:nothing failed: *"])
-
-
-def test_each_of_the_suites_own_experiments_has_a_folder() -> None:
-    assert all((ROOT / f"perfsuite/experiments/{name}/experiment.py").is_file() for name in OWN)
-
-
-def test_the_example_is_short() -> None:
-    files = ("pyproject.toml", "thread_scaling.py")
-    assert sum(len((EXAMPLE / name).read_text().splitlines()) for name in files) <= 100

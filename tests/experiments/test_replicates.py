@@ -1,7 +1,8 @@
-"""What a group of replicates tells of the machine."""
+"""What a group of replicates tells of the machine, and the line that tells how far the measurement is."""
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,21 +10,18 @@ from types import SimpleNamespace
 from typing import Any, cast
 from unittest.mock import Mock
 
+import pytest
+
 from perfsuite.experiments.progress import ProgressLine
 from perfsuite.experiments.replicates import GroupWitness, Replicates, collect_replicates
 from perfsuite.experiments.run_config import RunConfig
 from perfsuite.measure.board.local_board import LocalBoard
-from perfsuite.measure.board.watching import DEVICE_SAMPLES, WAS_THROTTLED
 from perfsuite.measure.competition import Competition
 from perfsuite.measure.contention import Contention
 from perfsuite.verdict.compare import MIN_SAMPLES
 
 _HALF = Contention(wall_ns=1, running_ns=3, waiting_ns=6, steal_ratio=None, others_ratio=None)
 _PAYLOAD = {"contention": _HALF.to_plain()}
-
-
-def sample(mhz: float | None, celsius: float | None) -> dict[str, float | None]:
-    return {"cpu_mhz": mhz, "temperature_celsius": celsius}
 
 
 class _LoadedBoard(LocalBoard):
@@ -39,9 +37,9 @@ class _LoadedBoard(LocalBoard):
         return {"load_average": load, "cpu_mhz": None, "temperature_celsius": 40.5, "throttled": throttled}
 
 
-def witness(group: str = "llama") -> GroupWitness:
+def witness() -> GroupWitness:
     config = SimpleNamespace(board=_LoadedBoard(0.5, 1.5, 2.5), began_s=time.monotonic() - 5.0)
-    return GroupWitness(config=cast("RunConfig", config), group=group, what="a test", progress=ProgressLine(None, 1))
+    return GroupWitness(config=cast("RunConfig", config), group="llama", what="a test", progress=ProgressLine(None, 1))
 
 
 def test_the_machine_is_read_before_a_replicate_and_never_after() -> None:
@@ -61,41 +59,9 @@ def test_the_machine_is_read_before_a_replicate_and_never_after() -> None:
     assert (first.waiting_ratio, first.battery_ratio) == (0.666667, None)
 
 
-def test_what_was_sampled_is_kept_by_its_extremes() -> None:
-    log = witness("kernels")
-    seen = [sample(2400.0, 50.5), sample(None, None), sample(1800.0, 83.0), sample(2100.0, None)]
-    for more in ({DEVICE_SAMPLES: seen, WAS_THROTTLED: True}, {DEVICE_SAMPLES: [sample(None, None)]}, {}):
-        log.before(0)
-        log.after([{**_PAYLOAD, **more}], None)
-    found = [(each.least_cpu_mhz, each.most_cpu_mhz, each.most_celsius) for each in log.states]
-    assert found == [(1800.0, 2400.0, 83.0), (None, None, None), (None, None, None)]
-    assert [each.throttled for each in log.states] == [True, False, True]
-
-
-def payload(waiting_ns: int | None = 0, sentinels: dict[str, int] | None = None) -> dict[str, Any]:
+def payload(waiting_ns: int) -> dict[str, Any]:
     contention = {"wall_ns": 1, "running_ns": 100, "waiting_ns": waiting_ns, "steal_ratio": None, "others_ratio": None}
-    return {"contention": contention, **({"sentinels": sentinels} if sentinels else {})}
-
-
-def replicates(*payloads: dict[str, Any]) -> Replicates:
-    return Replicates(payloads=payloads, complaint=None, n_discarded=0, started_with={"load_average": 0.5})
-
-
-def test_sentinels_and_covariates_are_gathered() -> None:
-    """The median competition is that of those that know it."""
-    found = replicates(
-        payload(sentinels={"memory_ns": 1, "compute_ns": 2}),
-        payload(),
-        payload(sentinels={"memory_ns": 3, "compute_ns": 4}),
-    )
-    assert found.sentinels_ns == {"memory": (1, 3), "compute": (2, 4)}
-    assert replicates(payload()).sentinels_ns == {}
-    assert replicates().sentinels_ns == {}
-    assert replicates(payload(0), payload(100), payload(300), payload(None)).covariates == {
-        "load_average": 0.5,
-        "waiting_ratio": 0.5,
-        "steal_ratio": None,
-    }
+    return {"contention": contention}
 
 
 class _Board(LocalBoard):
@@ -133,16 +99,6 @@ def test_time_ends_what_has_enough_replicates() -> None:
     assert (len(found.payloads), found.complaint, found.broken_off_by) == (MIN_SAMPLES, None, None)
 
 
-def test_what_was_measured_before_an_interruption_counts() -> None:
-    """Where enough were valid by then there is no complaint; else the interruption is the reason, whoever competed."""
-    found = {n: collected(*(payload(0) for _ in range(n)), payload(100)) for n in (0, 1, MIN_SAMPLES)}
-    told = "interrupted after {} of 10 replicates; run again".format
-    assert {n: each.complaint for n, each in found.items()} == {0: told(0), 1: told(1), MIN_SAMPLES: None}
-    assert {n: len(each.payloads) for n, each in found.items()} == {n: n for n in found}
-    assert all(isinstance(each.broken_off_by, KeyboardInterrupt) for each in found.values())
-    assert collected().states == ()
-
-
 def test_what_was_left_out_is_shown_where_too_few_were_valid() -> None:
     """Where enough are valid nothing else is shown; what competed from the beginning is noted once."""
     busy = [payload(100) for _ in range(4)]
@@ -160,3 +116,59 @@ def test_quiet_is_waited_for_once() -> None:
     assert found.complaint == "somebody else was at work in 4 of 4 replicates; free the machine and run again"
     again = collected(payload(100), payload(100), *(payload(0) for _ in range(4)), n_replicates=4, wait_quiet_s=30.0)
     assert (len(again.payloads), again.complaint, again.n_discarded) == (4, None, 2)
+
+
+class _Terminal:
+    """Keeps what a terminal would show."""
+
+    def __init__(self, *, isatty: bool) -> None:
+        self.isatty = isatty
+        self.rewritten: list[str] = []
+        self.lines: list[str] = []
+
+    def rewrite(self, line: str, **_: Any) -> None:
+        self.rewritten.append(line)
+
+    def write_line(self, line: str) -> None:
+        self.lines.append(line)
+
+
+def test_a_terminal_has_one_live_line() -> None:
+    """From the second step on it tells the time left; the count never runs past its end."""
+    before, terminal = threading.active_count(), _Terminal(isatty=True)
+    progress = ProgressLine(terminal, 2)
+    progress.step("ceilings")
+    progress.step("llama.cpp")
+    assert threading.active_count() == before  # nothing is drawn beside what is measured
+    progress.finish()
+    assert terminal.rewritten[0] == "perfsuite: measuring ceilings (1/2)"
+    assert terminal.rewritten[1].startswith("perfsuite: measuring llama.cpp (2/2), about 0 s left")
+    assert terminal.rewritten[2].startswith("perfsuite: measured in 0.")
+    terminal = _Terminal(isatty=True)
+    progress = ProgressLine(terminal, 0)
+    progress.step("a")
+    progress.add_steps(1)
+    progress.step("b")
+    progress.step("c")
+    assert terminal.rewritten[-1].startswith("perfsuite: measuring c (3/3)")
+
+
+def test_a_log_has_few_lines() -> None:
+    terminal = _Terminal(isatty=False)
+    progress = ProgressLine(terminal, 50)
+    for _ in range(50):
+        progress.step("llama.cpp")
+    progress.finish()
+    assert len(terminal.lines) == 2
+    assert terminal.lines[0] == "perfsuite: measuring llama.cpp (1/50)"
+    assert terminal.lines[1].startswith("perfsuite: measured in")
+
+
+def test_a_long_line_stays_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What would fold is cut, for only one line is overwritten; controls in a name are written out."""
+    monkeypatch.setenv("COLUMNS", "60")
+    terminal = _Terminal(isatty=True)
+    ProgressLine(terminal, 1).step("kernel/\x1b[31m" + "x" * 80)
+    (shown,) = terminal.rewritten
+    assert len(shown) == 59
+    assert shown.startswith(r"perfsuite: measuring kernel/\x1b[31mx")

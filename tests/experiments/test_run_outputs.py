@@ -7,7 +7,7 @@ from unittest.mock import Mock
 import pytest
 
 from perfsuite.errors import PerfsuiteError
-from perfsuite.records.observation import NO_OBSERVATION, read_observation
+from perfsuite.records.observation import read_observation
 from perfsuite.report.history import open_history, runs_of
 from tests.fake_device import HostRuns
 
@@ -64,14 +64,6 @@ def test_contended_replicates_are_states_alone(runs: HostRuns) -> None:
     assert (seen.tokens, seen.timelines, seen.graphs) == ((), (), ())
 
 
-def test_a_run_of_ones_own_cases_has_seen_nothing(runs: HostRuns) -> None:
-    runs.pytester.makepyfile(test_own="def test_own(perf):\n    perf.check('own/a', [10, 11, 12, 10, 11])")
-    own = ("--perf-dir=run", "-p", "no:cacheprovider", "test_own.py")
-    assert runs.pytester.runpytest_inprocess("--device=host", MODEL, *own).ret == 0
-    assert read_observation(runs.pytester.path / "run") == NO_OBSERVATION
-    assert (runs.pytester.path / "run" / "report.html").exists()
-
-
 def test_what_is_switched_off_is_not_written(runs: HostRuns) -> None:
     """Nor does the page of an earlier run stay in the folder, which would show another run."""
     runs("--perf-history=off", "--baseline=off")
@@ -111,16 +103,6 @@ def test_the_history_has_every_run(runs: HostRuns) -> None:
     with open_history(runs.pytester.path / "all") as history:
         found = runs_of(history)
     assert sorted(each.is_injected for each in found) == [False, True]
-
-
-def test_a_folder_in_the_place_of_the_report_is_a_complaint(runs: HostRuns) -> None:
-    (runs.pytester.path / "run" / "report.html").mkdir(parents=True)
-    for option, advice in (("on", "make it with *"), ("off", "the file there is not of this run")):
-        result = runs(f"--perf-report={option}")
-        assert result.ret == 0
-        result.stdout.fnmatch_lines([f"  report.html: not written (*Is a directory*); {advice}"])
-        result.stdout.no_fnmatch_line("*run.json, *report.html")
-        assert len(runs.file().judgements) > 5
 
 
 def test_no_earlier_observation_stays_beside_a_new_run(runs: HostRuns, monkeypatch: pytest.MonkeyPatch) -> None:

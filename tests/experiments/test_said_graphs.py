@@ -13,7 +13,6 @@ import pytest
 from perfsuite.errors import ArchitectureError, MeasurementError
 from perfsuite.expectation.cases import REST_ROLE, operator_cases, phase_cases
 from perfsuite.expectation.engine_graphs import EngineGraphs
-from perfsuite.expectation.graph import Batch
 from perfsuite.expectation.llama_workload import LlamaWorkload, llama_workload
 from perfsuite.expectation.timing.engine_times import EngineTimes, case_forecasts
 from perfsuite.expectation.workload_request import WorkloadRequest
@@ -76,6 +75,7 @@ def unknown(weights: Weights, path: Path) -> Weights:
     return replace(weights, path=path, identity=str(path), **told)
 
 
+@pytest.mark.long_but_first
 @pytest.mark.parametrize("architecture", sorted(FAMILIES))
 def test_the_engine_says_the_analytical_graph(asked: Asked, architecture: str) -> None:
     workload = asked.workload(FAMILIES[architecture])
@@ -142,6 +142,7 @@ def pooled(name: str, pooling_type: int, models: Path) -> Weights:
     return synthetic_weights(replace(shape, metadata=metadata), "q8_0", cache_dir=models)
 
 
+@pytest.mark.long_but_first
 @pytest.mark.parametrize(
     ("name", "pooling_type"),
     [("tiny-bert", None), ("tiny-nomic-bert", 1), ("tiny-modern-bert", 2), ("tiny-t5encoder", 1), ("tiny-qwen3", 3)],
@@ -190,12 +191,6 @@ def test_an_adapter_is_in_the_graph_of_any_architecture(asked: Asked) -> None:
     sides = [each for each in graph if each.role.endswith(("_lora_a", "_lora_b"))]
     assert len(sides) >= 2 * 7
     assert all(each.op == "MUL_MAT" and each.cost.parameter_bytes for each in sides)
-
-
-def test_a_batch_that_was_not_asked_for_is_an_error(asked: Asked) -> None:
-    said = asked.graphs(asked.workload("smollm2-135m"))
-    with pytest.raises(ArchitectureError, match="not asked for the graph of 7 tokens, 7 outputs and 256 positions"):
-        said.operators(Batch(n_tokens=7, n_outputs=7, n_used=7, n_ctx=512))
 
 
 def test_a_model_that_the_engine_cannot_load_is_refused_in_its_words(asked: Asked, tmp_path: Path) -> None:

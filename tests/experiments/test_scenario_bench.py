@@ -29,9 +29,9 @@ from tests.synthetic_roofline import roofline_run, survey
 MODEL = "smollm2-135m-l2-q8_0"
 
 
-def point(scenario: str = "p16-g4", *, weights: str = MODEL, n_threads: int = 2, sweep: str = "length") -> SweepPoint:
-    workload = llama_workload(resolve(weights, cache_dir=Path("/nowhere")), find_scenario(scenario))
-    return SweepPoint(sweep=sweep, setting=scenario, value=7.0, workload=workload, n_threads=n_threads)
+def point(scenario: str = "p16-g4", *, n_threads: int = 2) -> SweepPoint:
+    workload = llama_workload(resolve(MODEL, cache_dir=Path("/nowhere")), find_scenario(scenario))
+    return SweepPoint(sweep="length", setting=scenario, value=7.0, workload=workload, n_threads=n_threads)
 
 
 def spans(prefill_ns: int, decodes_ns: tuple[int, ...], repetition: int = 0) -> list[Span]:
@@ -122,22 +122,6 @@ def test_workloads_take_turns(machine: Machine) -> None:
     assert len({tuple(each) for each in rounds}) > 1
 
 
-def test_processes_are_fresh_and_lie_elsewhere(machine: Machine, tmp_path: Path) -> None:
-    machine.measured(point("p16-g4", n_threads=3))
-    assert len({plan.layout_seed for plan in machine.plans}) == N_PROCESSES
-    assert {(plan.n_prompt, plan.n_gen, plan.n_threads, plan.recorder) for plan in machine.plans} == {
-        (16, 4, 3, "none")
-    }
-    assert {plan.gguf_path for plan in machine.plans} == {str(tmp_path / "models" / MODEL)}
-
-
-@pytest.mark.parametrize(("scenario", "expected"), [("p16-g4", 3), ("p200-g56", 3), ("p200-g57", 1), ("p1-g1-d300", 1)])
-def test_short_workloads_are_repeated(machine: Machine, scenario: str, expected: int) -> None:
-    """Up to 256 tokens of context a process runs its workload three times, beyond them once."""
-    machine.measured(point(scenario))
-    assert {plan.n_repetitions for plan in machine.plans} == {expected}
-
-
 def test_a_disturbed_process_is_run_again_and_not_counted(machine: Machine) -> None:
     machine.records = [record(*spans(each, (100,))) for each in (1, 2, 3, 4, 5, 6, 7)]
     machine.disturbed = {0, 3}
@@ -161,52 +145,13 @@ def test_a_busy_machine_is_told_after_twice_the_rounds(machine: Machine) -> None
     )
 
 
-def test_one_process_may_be_all_that_is_asked_for(machine: Machine) -> None:
-    assert {len(row.samples_ns) for row in machine.measured(n_processes=1)} == {1}
-    machine.disturbed = set(range(100))
-    with pytest.raises(MeasurementError, match="0 undisturbed processes of 2, needed are 1; threads waited"):
-        machine.measured(n_processes=1)
-
-
-def test_the_engines_version_comes_with_the_rows(machine: Machine, tmp_path: Path) -> None:
-    machine.disturbed = {5, 6, 7, 8, 9}
-    points = (point("p16-g4"), point("p17-g4"))
-    _, version = measure_rows(points, bench(tmp_path, n_processes=4), lambda text: None)
-    assert version == "build 9"
-    assert measure_rows((), bench(tmp_path), lambda text: None) == ((), "")
-
-
-def test_progress_counts_rounds_and_workloads(machine: Machine, tmp_path: Path) -> None:
-    told: list[str] = []
-    measure_rows((point("p16-g4"), point("p17-g4")), bench(tmp_path, n_processes=1), told.append)
-    assert [text.rpartition(": ")[0] for text in told] == ["round 1, workload 1 of 2", "round 1, workload 2 of 2"]
-    assert {text.rpartition(": ")[2] for text in told} == {"p16-g4", "p17-g4"}
-
-
-def test_what_cannot_be_counted_or_run_runs_nothing(
-    machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_cannot_be_run_runs_nothing(machine: Machine, tmp_path: Path) -> None:
     """A quantised cache without flash attention is refused before the workloads in front of it have run."""
     weights = resolve(MODEL, cache_dir=tmp_path)
     refused = llama_workload(weights, find_scenario("siso"), flash_attn=False, type_k="q8_0", type_v="q8_0")
     with pytest.raises(ArchitectureError, match="needs flash attention"):
         machine.measured(point(), replace(point(), workload=refused))
     assert machine.plans == []
-    monkeypatch.setattr("perfsuite.expectation.llama_workload.KNOWN_GRAPHS", frozenset())
-    with pytest.raises(MeasurementError, match=f"{MODEL}: the graph of 'llama' is not known"):
-        machine.measured()
-    assert machine.plans == []
-
-
-@pytest.mark.parametrize(
-    ("scenario", "prefill_ns", "decodes_ns", "kind"),
-    [("p16-g0", 1000, (), RowKind.PREFILL), ("p0-g4", 0, (100, 110), RowKind.DECODE)],
-)
-def test_half_a_workload_has_no_whole(
-    machine: Machine, scenario: str, prefill_ns: int, decodes_ns: tuple[int, ...], kind: RowKind
-) -> None:
-    machine.records = [record(*spans(prefill_ns, decodes_ns))]
-    assert [row.kind for row in machine.measured(point(scenario))] == [kind]
 
 
 @pytest.fixture
@@ -241,11 +186,6 @@ def test_operators_that_compute_something_are_rows_where_they_were_recorded(
     assert "prefill/embd" in seen & without
     assert not any(role.endswith(f"/{REST_ROLE}") for role in roles)
     assert all(row.work.flops and row.work.least_traffic_bytes for row in measured_rows)
-
-
-def test_operators_are_not_rows_unless_recorded(machine: Machine) -> None:
-    rows = machine.measured(point("siso"), records_operators=True)
-    assert {row.kind for row in rows} == {RowKind.PREFILL, RowKind.DECODE, RowKind.WHOLE_RUN}
 
 
 def test_times_that_no_clock_could_tell_leave_no_row(machine: Machine) -> None:

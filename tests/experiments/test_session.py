@@ -111,16 +111,6 @@ def test_another_run_that_recorded_meanwhile_is_kept(runs: HostRuns, monkeypatch
     assert len(entry.sessions) == 2
 
 
-def test_the_suites_own_kernels_are_measured_beside_the_engines(runs: HostRuns, fake_opencl: FakeOpenCl) -> None:
-    assert runs(*OPENCL, "-k", "test_kernel and rms_norm or test_engine_kernel and rms_norm").ret == 0
-    assert {case["kind"] for case in runs.plain()["cases"]} == {"kernel", "engine_kernel"}
-    assert {type(plan).__name__ for plan in runs.device.plans} == {"ProbePlan", "DevicesPlan", "KernelPlan"}
-    assert len(fake_opencl.plans) == 5
-    fake_opencl.plans.clear()
-    assert runs(*OPENCL, "-k", "test_kernel and rms_norm and not test_engine_kernel").ret == 0
-    assert fake_opencl.plans == []
-
-
 def test_a_baseline_of_opencl_is_that_of_its_driver_alone(runs: HostRuns, fake_opencl: FakeOpenCl) -> None:
     scenario = f"--scenario={SCENARIO}"
     assert runs(*OPENCL, "--baseline=record").ret == 0
@@ -155,13 +145,7 @@ def test_pairs_on_opencl_have_phases_alone(
     assert {plan.llama.n_gpu_layers for plan in runs.device.plans if isinstance(plan, TurnsPlan)} == {999}
 
 
-def test_a_generation_without_a_prompt_has_kernels(runs: HostRuns, fake_opencl: FakeOpenCl) -> None:
-    result = runs("--backend=opencl", "--scenario=p0-g4", "--collect-only", "-k", "test_engine_kernel")
-    assert result.ret == 0
-    result.stdout.fnmatch_lines([f"*kernel/{MODEL}/p0-g4/decode/kernel_mul_mat*"])
-    result.stdout.no_fnmatch_line("*/prefill/*")
-
-
+@pytest.mark.long
 @pytest.mark.usefixtures("without_engines")
 def test_boards_of_a_kind_are_compared_with_themselves(runs: HostRuns, monkeypatch: pytest.MonkeyPatch) -> None:
     """Over a link a board that is 30 % slower passes by its own sessions, and a third one is reported to have none."""
@@ -234,6 +218,7 @@ def _run_unknown(runs: HostRuns, *arguments: str) -> tuple[pytest.RunResult, dic
     return result, {case["id"].split("/", 3)[-1]: case for case in runs.plain()["cases"]}
 
 
+@pytest.mark.long
 def test_a_model_that_only_the_engine_knows_is_judged_by_what_was_recorded(runs: HostRuns) -> None:
     """Phases and operators are as the engine names them, without a forecast; each has a test that can be chosen."""
     result, cases = _run_unknown(runs, "--baseline=record")

@@ -98,16 +98,17 @@ def test_without_the_engine_the_stored_times_judge(runs: HostRuns, tmp_path: Pat
     assert runs.outcomes() == {"pass"}
 
 
-def _compute(runs: HostRuns, *, noise_ratio: float = 0.0, prompts: int = 2) -> None:
+def _compute(runs: HostRuns, *, noise_ratio: float = 0.0) -> None:
     """Let each process have outputs, which differ from the usual ones by a noise."""
     random = np.random.default_rng(5)
-    rows = np.zeros(2 * prompts, OUTPUT_DTYPE)
-    rows["phase"] = [PREFILL_ROW, DECODE_ROW] * prompts
+    rows = np.zeros(4, OUTPUT_DTYPE)
+    rows["phase"] = [PREFILL_ROW, DECODE_ROW] * 2
     rows["values"] = random.normal(size=rows["values"].shape) + noise_ratio * random.normal(size=rows["values"].shape)
     kept = {"outputs": rows.tobytes(), "chosen_tokens": bytes(4 * 5)}
     runs.device.payload = {**runs.device.payload, "engine": {**runs.device.payload["engine"], **kept}}
 
 
+@pytest.mark.long_but_first
 @pytest.mark.parametrize(
     ("group", "noise_ratio", "options", "outcome", "is_said"),
     [

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from perfsuite.errors import MeasurementError
-from perfsuite.experiments.traced_run import TracedRun, grouped_plan, traced_run
+from perfsuite.experiments.traced_run import TracedRun, traced_run
 from perfsuite.measure.board.local_board import LocalBoard
 from perfsuite.measure.plan import LlamaPlan
 from perfsuite.records.events import Phase
@@ -63,9 +63,3 @@ def test_a_process_brings_its_record_and_its_commands(run: Run, tmp_path: Path) 
 def test_a_process_leaves_one_log(run: Run, n_logs: int, tmp_path: Path) -> None:
     with pytest.raises(MeasurementError, match=rf"layer\.so: {n_logs} logs of one process; .* OPENCL_LAYERS\?"):
         run(opencl_plan(tmp_path), n_logs)
-
-
-def test_groups_are_asked_for_once(tmp_path: Path) -> None:
-    plan = replace(opencl_plan(tmp_path), n_repetitions=3)
-    assert grouped_plan(plan) == replace(plan, recorder="groups", n_repetitions=1)
-    assert grouped_plan(plan, ENDS) == replace(plan, recorder="groups", n_repetitions=1, group_ends=ENDS)

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import hashlib
-import json
 import sys
 import time
 from pathlib import Path
@@ -32,7 +31,6 @@ def main() -> int:
     parser.add_argument("--executions", type=int, help="files a reader")
     parser.add_argument("--seed", type=int, help="what is drawn; the time where nothing is said")
     parser.add_argument("--output", type=Path, default=Path("build/fuzz"), help="a folder for what is found")
-    parser.add_argument("--counts", type=Path, help="a file of JSON, in which executions by reader are added up")
     parser.add_argument("files", nargs="*", type=Path, help="read these with the reader, and no others")
     options = parser.parse_args()
     names = options.reader or list(READERS)
@@ -66,8 +64,6 @@ def _fuzz(names: list[str], options: argparse.Namespace) -> int:
         for each in found:
             print(f"  {_kept(each, options.output)}: {each.what:.300}", flush=True)
         n_found += len(found)
-        if options.counts is not None:
-            _add_up(options.counts, name, n_read, len(found))
     return min(n_found, 1)
 
 
@@ -77,13 +73,6 @@ def _kept(finding: Finding, folder: Path) -> Path:
     path.write_bytes(finding.content)
     Path(f"{path}.txt").write_text(f"{finding.what}\n\n{finding.details}", "utf-8")
     return path
-
-
-def _add_up(path: Path, name: str, n_read: int, n_found: int) -> None:
-    counts = json.loads(path.read_text("utf-8")) if path.exists() else {}
-    before = counts.get(name, [0, 0])
-    counts[name] = [before[0] + n_read, before[1] + n_found]
-    path.write_text(json.dumps(counts, indent=1) + "\n", "utf-8")
 
 
 if __name__ == "__main__":

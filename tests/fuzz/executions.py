@@ -78,7 +78,7 @@ def judged(reader: Reader, path: Path) -> tuple[Any, ...]:
             raise BrokenError(f"what was read cannot be written and read: {error}") from error
         with _deep_calls():
             if not is_same(value, again):
-                raise BrokenError(f"written and read again it differs: {_difference(value, again)}")
+                raise BrokenError(f"written and read again it differs: {value!r:.300} became {again!r:.300}")
     return (type(value).__name__,)
 
 
@@ -106,18 +106,6 @@ def is_same(one: Any, other: Any) -> bool:
     if isinstance(one, tuple | list):
         return len(one) == len(other) and all(map(is_same, one, other))
     return bool(one == other)
-
-
-def _difference(one: Any, other: Any) -> str:
-    """Name the first field that differs."""
-    if is_dataclass(one) and type(one) is type(other):
-        for each in fields(one):
-            inner, changed = getattr(one, each.name), getattr(other, each.name)
-            if not is_same(inner, changed):
-                return f"{each.name}: {_difference(inner, changed)}"
-    if isinstance(one, tuple | list) and isinstance(other, tuple | list) and len(one) == len(other):
-        return next(_difference(a, b) for a, b in zip(one, other, strict=True) if not is_same(a, b))
-    return f"{one!r:.150} became {other!r:.150}"
 
 
 def _places(error: BaseException) -> Iterator[tuple[str, int]]:

@@ -33,13 +33,11 @@ def engine() -> Engine:
 
 @pytest.fixture(scope="session")
 def engine_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder for compiled libraries, one for the whole session."""
     return tmp_path_factory.getbasetemp() / "engine-cache"
 
 
 @pytest.fixture(scope="session")
 def layout(engine: Engine, engine_cache: Path) -> TensorLayout:
-    """Return where the engine's tensor has its fields."""
     return tensor_layout(engine, engine_cache)
 
 
@@ -74,7 +72,6 @@ def routed_plan(small_plan: LlamaPlan, tmp_path_factory: pytest.TempPathFactory)
 
 @pytest.fixture(scope="session")
 def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
-    """Return the native queue of live records alone."""
     return live_library(tmp_path_factory.mktemp("live"))
 
 
@@ -90,14 +87,12 @@ def child(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Child:
 
 
 def write_script(path: Path, script: str) -> Path:
-    """Write a shell script that can be run."""
     path.write_text(f"#!/bin/sh\n{script}\n")
     path.chmod(0o755)
     return path
 
 
 def spans_of(record: EngineRecord, phase: Phase) -> list[Span]:
-    """Return the spans of a phase, in the order of the record."""
     return [span for span in record.spans if span.phase is phase]
 
 

@@ -17,8 +17,6 @@ from perfsuite.measure.native import declare_functions, native_dirs, native_fiel
 
 
 class NativeSpan(ctypes.Structure):
-    """The native side's ``ps_span``."""
-
     _fields_ = native_fields((ctypes.c_int32, "phase repetition token n_tokens"), (ctypes.c_int64, "start_ns end_ns"))
 
 

@@ -11,7 +11,6 @@ from typing import Any
 import msgspec
 import pytest
 
-from perfsuite.errors import MeasurementError
 from perfsuite.measure.engine import Engine, find_engine, other_declaration
 from perfsuite.measure.engine_store import engine_folder, open_store
 from perfsuite.measure.plan import BindingPlan, LlamaPlan, TurnsPlan, dump_plan
@@ -19,13 +18,10 @@ from perfsuite.measure.turns import run_in_turns
 from perfsuite.records.binding import BindingRecord, Door, Part
 from perfsuite.records.events import EngineRecord, Phase
 from perfsuite.trace.samples import misaligned_evaluations, replicate_samples
-from perfsuite.workload.catalog import find
-from perfsuite.workload.weights import materialize, synthetic_weights
 
 
 @pytest.fixture(scope="module")
 def payloads(engine: Engine, small_plan: LlamaPlan) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return what the native driver and the binding recorded, two turns each."""
     assert engine.build_id == find_engine().build_id
     plans: Any = (TurnsPlan(llama=small_plan), BindingPlan(llama=small_plan))
     return run_in_turns(plans, n_turns=2, leader=0)
@@ -68,16 +64,7 @@ def test_the_recorder_sees_the_operators_beneath_the_binding(payloads: tuple[dic
     assert max(lengths[0]) in lengths[1]
 
 
-def test_a_model_without_a_vocabulary_is_an_error(small_plan: LlamaPlan, tmp_path: Path) -> None:
-    """The binding has no text for it; which file it was is said."""
-    tiny = replace(find("smollm2-135m").with_layers(1), name="tiny", n_vocab=64)
-    path = materialize(synthetic_weights(tiny, "q8_0", cache_dir=tmp_path), cache_dir=tmp_path)
-    plan = replace(small_plan, gguf_path=str(path))
-    plans: Any = (TurnsPlan(llama=plan), BindingPlan(llama=plan))
-    with pytest.raises(MeasurementError, match=f"{path}: has no tokenizer"):
-        run_in_turns(plans, n_turns=2, leader=0)
-
-
+@pytest.mark.long
 def test_a_stored_engine_runs_beneath_the_installed_binding(
     engine: Engine, small_plan: LlamaPlan, tmp_path: Path
 ) -> None:

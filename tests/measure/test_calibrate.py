@@ -10,12 +10,11 @@ from typing import Any
 
 import pytest
 
-from perfsuite.device.fingerprint import host_fingerprint
 from perfsuite.device.profile import find_profile
 from perfsuite.errors import MeasurementError
 from perfsuite.expectation.llama_workload import llama_workload
 from perfsuite.expectation.timing.calibration_plan import quick_plan, standard_plan
-from perfsuite.expectation.timing.engine_times import EngineTimes, phase_operators
+from perfsuite.expectation.timing.engine_times import phase_operators
 from perfsuite.expectation.timing.grid import standard_shapes
 from perfsuite.expectation.timing.operator_shape import OperatorShape
 from perfsuite.expectation.timing.reference_architectures import reference_architectures
@@ -36,7 +35,6 @@ TYPES = ("q8_0", "q4_0")
 
 PRODUCT = OperatorShape(op="MUL_MAT", type="q8_0", n_inner=576, n_outer=1536)
 NORM = OperatorShape(op="RMS_NORM+MUL", type="f32", n_inner=576)
-ADDITION = OperatorShape(op="ADD", type="f32", n_inner=576)
 
 
 class Machine:
@@ -153,18 +151,6 @@ def test_every_round_runs_every_architecture_twice(machine: Machine, run: Calibr
     assert lines[-1].startswith("round 3 of 3: calibration-")
 
 
-def test_there_is_a_composition_for_each_architecture_and_phase(machine: Machine, run: CalibrationRun) -> None:
-    found = calibrate(run, print)
-    names = [f"{architecture.name}-{quantization}" for architecture, quantization in reference_architectures()]
-    expected = [(name, phase) for name in names for phase in ("prefill", "decode")]
-    assert [(each.name, each.phase) for each in found.compositions] == expected
-    assert all(len(each.operators_ns) == len(each.rest_ns) == 6 for each in found.compositions)
-    token_phases = [(each.name, each.phase) for each in found.token_phases]
-    assert token_phases == [(name, phase) for name in names for phase in ("copy", "softmax", "sampling")]
-    vocabularies = {architecture.n_vocab for architecture, _ in reference_architectures()}
-    assert {each.n_vocab for each in found.token_phases} == vocabularies
-
-
 def test_a_composition_has_the_time_of_each_shape_in_each_round(machine: Machine, run: CalibrationRun) -> None:
     """All occurrences of a shape are summed, and what is beside the operators is the rest."""
     found = calibrate(run, print)
@@ -192,21 +178,6 @@ def test_a_graph_that_the_expectation_does_not_have_ends_it(
     assert str(caught.value) == f"calibration: prefill computed {computed} operators, expected {expected}; {told}"
 
 
-def test_a_calibration_tells_what_it_is_of(machine: Machine, run: CalibrationRun, stored_record: EngineRecord) -> None:
-    found = calibrate(run, print)
-    assert found.n_threads == 2
-    assert found.fingerprint == host_fingerprint()
-    assert found.engine == f"{stored_record.engine_version}, build {run.engine.build_id}"
-    assert set(EngineTimes(found).factors) == {"prefill", "decode"}
-
-
-def test_the_board_runs_every_plan(machine: Machine, run: CalibrationRun, tmp_path: Path) -> None:
-    calibrate(with_rounds(run, 1), print)
-    assert machine.boards == [run.board] * (2 + 2 * len(reference_architectures()))
-    assert {plan.cache_dir for plan in (*machine.operator_plans, *machine.llama_plans)} == {str(tmp_path / "board")}
-    assert {Path(plan.gguf_path).parent for plan in machine.llama_plans} == {tmp_path / "board" / "models"}
-
-
 def test_a_quick_one_measures_its_plan_alone(machine: Machine, run: CalibrationRun, tmp_path: Path) -> None:
     workload = llama_workload(resolve("smollm2-135m-q8_0", cache_dir=tmp_path), find_scenario("siso"))
     plan = quick_plan(workload, tmp_path / "models")
@@ -219,7 +190,6 @@ def test_a_quick_one_measures_its_plan_alone(machine: Machine, run: CalibrationR
 
 
 def record(*evaluations: bytes, spans: tuple[tuple[Phase, int, int], ...]) -> EngineRecord:
-    """Return a record of spans from start to end, and of evaluations."""
     made = tuple(
         Span(phase=phase, repetition=0, token=0, n_tokens=1, start_ns=start, end_ns=end) for phase, start, end in spans
     )
@@ -263,17 +233,6 @@ def test_the_median_of_the_occurrences_counts() -> None:
         spans=spans,
     )
     assert _shapes_and_rest_ns(whole, Phase.DECODE, (NORM, PRODUCT)) == ({NORM: 20.0, PRODUCT: 30.0}, 50.0)
-
-
-@pytest.mark.parametrize("shapes", [(NORM,), (NORM, PRODUCT, ADDITION), ()])
-def test_another_number_of_operators_is_an_error(shapes: tuple[OperatorShape, ...]) -> None:
-    """Two operators cannot be told apart by one shape, three or none; one step that lost one is enough."""
-    whole = record(evaluation(20, 50, 90), evaluation(120, 150), spans=((Phase.DECODE, 0, 99), (Phase.DECODE, 99, 200)))
-    message = rf"^calibration: decode computed 2 operators, expected {len(shapes)}; this llama\.cpp has another graph"
-    with pytest.raises(MeasurementError, match=message):
-        _shapes_and_rest_ns(whole, Phase.DECODE, shapes)
-    with pytest.raises(MeasurementError, match=r"^calibration: decode computed 1 operators, expected 2;"):
-        _shapes_and_rest_ns(whole, Phase.DECODE, (NORM, PRODUCT))
 
 
 @pytest.mark.parametrize("phase", [Phase.PREFILL, Phase.DECODE])

@@ -11,7 +11,7 @@ import pytest
 from perfsuite.expectation.ceilings import Bandwidth, Ceilings
 from perfsuite.measure.board.local_board import LocalBoard
 from perfsuite.measure.ceiling_store import best_ceilings, best_of_board, measured_ceilings, stored_ceilings
-from perfsuite.measure.plan import Plan, ProbePlan
+from perfsuite.measure.plan import Plan
 
 from ..synthetic_calibration_run import answer
 
@@ -27,13 +27,6 @@ def plans(monkeypatch: pytest.MonkeyPatch) -> list[Plan]:
 
     monkeypatch.setattr(LocalBoard, "run", run)
     return asked
-
-
-def test_the_board_is_asked_with_its_own_cache(plans: list[Plan], tmp_path: Path) -> None:
-    measured = measured_ceilings(LocalBoard(cache_dir=tmp_path), 2)
-    (plan,) = plans
-    assert isinstance(plan, ProbePlan)
-    assert (plan.cache_dir, plan.n_threads, measured.n_threads) == (str(tmp_path), 2, 2)
 
 
 @pytest.mark.parametrize("is_local", [True, False])

@@ -89,11 +89,6 @@ def test_the_share_is_told_where_no_process_can_be_seen(tmp_path: Path, look: Lo
     assert Competition(others_ratio=None).text == "who competes cannot be seen"
 
 
-def test_who_takes_little_is_not_named() -> None:
-    found = Competition(others_ratio=0.4, processors={"cc1plus": 1.9, "sh": 0.01})
-    assert found.text == "others take 40 % of the processors (cc1plus 190 % of one)"
-
-
 def test_quiet_must_last_some_looks() -> None:
     ratios = [0.5, 0.0, 0.01, 0.5, *[0.02] * 6, 0.9]
     assert await_quiet(lambda: Competition(others_ratio=ratios.pop(0)), limit_ratio=0.05, wait_s=300.0)

@@ -22,7 +22,6 @@ intr 5
 
 @pytest.fixture(autouse=True)
 def _two_processors(monkeypatch: pytest.MonkeyPatch) -> None:
-    """This process may use the processors 0 and 1."""
     monkeypatch.setattr("perfsuite.measure.contention.USABLE_PROCESSORS", frozenset({0, 1}))
 
 
@@ -64,23 +63,12 @@ def test_more_time_of_its_own_than_the_ticks_show_is_nobodys(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("schedstat", ["", "12", "a b c"])
-def test_a_kernel_that_does_not_say_is_not_measured(tmp_path: Path, schedstat: str) -> None:
-    before = ContentionMark.take(proc(tmp_path, {"1": "1 1 1", "2": schedstat}))
+@pytest.mark.parametrize("stat", ["", "cpu0 1 2 3\n", "cpu0 a b c d e f g h\n", "cpu5 1 2 3 4 5 6 7 8\n", STAT])
+def test_what_a_kernel_does_not_say_is_not_measured(tmp_path: Path, schedstat: str, stat: str) -> None:
+    before = ContentionMark.take(proc(tmp_path, {"1": "1 1 1", "2": schedstat}, stat))
     contention = before.until(before)
     assert contention.running_ns is contention.waiting_ns is contention.waiting_ratio is None
-
-
-@pytest.mark.parametrize("stat", ["", "cpu0 1 2 3\n", "cpu0 a b c d e f g h\n", "cpu5 1 2 3 4 5 6 7 8\n", STAT])
-def test_a_machine_that_does_not_say_has_no_shares(tmp_path: Path, stat: str) -> None:
-    before = ContentionMark.take(proc(tmp_path, {"1": "1 1 1"}, stat))
-    contention = before.until(before)
     assert contention.steal_ratio is contention.others_ratio is None
-
-
-def test_no_proc_is_not_measured(tmp_path: Path) -> None:
-    mark = ContentionMark.take(tmp_path / "nowhere")
-    contention = mark.until(mark)
-    assert contention.waiting_ratio is contention.steal_ratio is contention.others_ratio is None
 
 
 def test_a_thread_that_ended_does_not_turn_time_back(tmp_path: Path) -> None:

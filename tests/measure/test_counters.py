@@ -8,22 +8,11 @@ from pathlib import Path
 import pytest
 
 from perfsuite.errors import MeasurementError
-from perfsuite.measure.counters import ARM_COUNTERS, CounterDefinition, find_counters, known_counters, usual_counters
+from perfsuite.measure.counters import ARM_COUNTERS, CounterDefinition, find_counters, known_counters
 
 HEADER = Path("/usr/include/linux/perf_event.h")
 #: ``PERF_COUNT_SW_MAX`` and what perf_event_attr calls types.
 HARDWARE, SOFTWARE, RAW = 0, 1, 4
-
-
-@pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
-def test_what_is_usual_is_known(machine: str) -> None:
-    """It fits into one record, and names into the log's header; no two of them mean the same, nor one two counters."""
-    usual, known = usual_counters(machine), known_counters(machine)
-    assert [counter.name for counter in find_counters((*usual, usual[0]), machine)] == list(usual)
-    assert len(usual) <= 8
-    assert len({counter.name for counter in known}) == len(known)
-    assert len({(counter.type, counter.config) for counter in known}) == len(known)
-    assert all(len(counter.name) < 32 and ":" not in counter.name for counter in known)
 
 
 def test_arm_has_counters_of_its_own() -> None:

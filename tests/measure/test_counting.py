@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pytest
 
 from perfsuite.cli.kept_folders import user_cache
-from perfsuite.errors import MeasurementError, NativeBuildError
+from perfsuite.errors import NativeBuildError
 from perfsuite.measure.counting import CountingTool, build_counting_tool, counted_command
 from perfsuite.records.counts import METRICS, read_rows
 
@@ -107,10 +107,6 @@ def rows_and_output(tool: CountingTool, program: Path) -> tuple[npt.NDArray[np.i
     return np.diff(counters, axis=0)[last - 7 : last], done.stdout
 
 
-def _piece(rows: npt.NDArray[np.int64], number: int) -> dict[str, int]:
-    return dict(zip(METRICS, rows[number].tolist(), strict=True))
-
-
 _MOVE = {"reads": 1, "bytes_read": 8, "writes": 1, "bytes_written": 8}
 _WIDE = {"reads": 1, "bytes_read": 8, "writes": 2}
 
@@ -134,7 +130,7 @@ def test_what_a_piece_does_is_counted(
     n_instructions: dict[str, int],
     expected: dict[str, int],
 ) -> None:
-    found = _piece(rows_and_output[0], number)
+    found = dict(zip(METRICS, rows_and_output[0][number].tolist(), strict=True))
     assert {name: found[name] for name in expected} == expected
     if n_instructions:
         assert found["instructions"] == n_instructions[machine]
@@ -157,26 +153,3 @@ def test_the_same_program_does_the_same_again(tool: CountingTool, program: Path)
         subprocess.run(command, cwd=program, env=environment, capture_output=True, timeout=60, check=True)
         contents.append((program / "rows").read_bytes())
     assert contents[0] == contents[1]
-
-
-def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    with pytest.raises(NativeBuildError, match="this machine is riscv64, expected x86_64 or aarch64"):
-        build_counting_tool(tmp_path, "riscv64")
-    other = next(each for each in _COMPILERS if each != platform.machine())
-    monkeypatch.setattr("shutil.which", lambda name: None)
-    with pytest.raises(
-        NativeBuildError, match=f"no qemu-{other}-static on the PATH; install Debian's qemu-user-static"
-    ):
-        build_counting_tool(tmp_path, other)
-
-
-@pytest.mark.parametrize(
-    ("content", "told"),
-    [(b"", "count again"), (b"x" * 71, "count again"), (bytes(144), "count again"), (None, "No such file")],
-)
-def test_rows_that_are_none_are_refused(tmp_path: Path, content: bytes | None, told: str) -> None:
-    """A cut file, one whose instructions do not rise, and none."""
-    if content is not None:
-        (tmp_path / "rows").write_bytes(content)
-    with pytest.raises(MeasurementError, match=told):
-        read_rows(tmp_path / "rows")

@@ -88,10 +88,3 @@ def test_without_the_network_both_places_are_named(served: Serve, tmp_path: Path
     assert "snapshot.debian.org/file/5ha1: is another file" in str(raised.value)
     assert f"unpack it to {tmp_path / 'debian' / 'musl_1.2.3-1_arm64'} (dpkg-deb -x)" in str(raised.value)
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_cache_that_cannot_be_written_to_is_a_line(served: Serve, tmp_path: Path) -> None:
-    served({"pool/main": archive()})
-    (tmp_path / "debian").write_text("")
-    with pytest.raises(NativeBuildError, match=r"musl_1\.2\.3-1_arm64: cannot be written"):
-        unpacked(PACKAGE, tmp_path, str)

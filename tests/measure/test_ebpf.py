@@ -7,7 +7,6 @@ import shutil
 import signal
 import subprocess
 import tempfile
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from perfsuite.errors import EngineError, MeasurementError
+from perfsuite.errors import MeasurementError
 from perfsuite.measure.ebpf import EbpfRecording, HelperPipes, start_ebpf
 from perfsuite.measure.ebpf_helper import CAPABILITIES_ATTRIBUTE, helper_capabilities
 from perfsuite.measure.engine import Engine
@@ -29,7 +28,6 @@ from .conftest import wait_until
 from .traced_llama import TracedLlama, build_traced_llama
 
 OPERATORS = TraceLevel.TOKEN | TraceLevel.GRAPH | TraceLevel.OPERATOR | TraceLevel.STRUCTURE
-ALL = TraceLevel(255)
 NOBODY = 65534
 AS_NOBODY: dict[str, Any] = {"user": NOBODY, "group": NOBODY, "extra_groups": []}
 LIMIT_S = 60
@@ -88,7 +86,6 @@ def count(log: BpfLog, kind: BpfKind) -> int:
 
 
 def ended(log: BpfLog) -> tuple[EndReason, int]:
-    """Return why a log ended, and how many events found no room."""
     (last,) = log.records[log.positions(BpfKind.END)]
     return EndReason(int(last["value"])), int(last["subject"])
 
@@ -114,28 +111,6 @@ def test_every_operator_is_seen_on_every_thread(
     assert all((np.diff(thread["ns"]) > 0).all() for thread in by_thread)
 
 
-def test_each_tensor_is_told_before_its_first_operator(
-    target: TracedLlama, recorder: Recorder, layout: TensorLayout
-) -> None:
-    """Thread 0 tells a tensor right before the operator, and none twice while it stays as it is."""
-    with recorder.start(OPERATORS, layout):
-        target.decode(4)
-    log = recorder.log()
-    first = int(log.records[log.positions(BpfKind.OPERATOR_BEGIN)]["value"].argmin())
-    thread = int(log.records[log.positions(BpfKind.OPERATOR_BEGIN)][first]["tid"])
-    told: dict[int, str] = {}
-    for place, record in enumerate(log.records):
-        if record["kind"] == BpfKind.STRUCTURE:
-            assert int(record["subject"]) not in told
-            raw = bytes(log.tail(place))
-            assert len(raw) % layout.tensor_bytes == 0
-            name = raw[layout.name_at : layout.name_at + layout.name_bytes]
-            told[int(record["subject"])] = name.split(b"\0")[0].decode()
-        elif record["kind"] == BpfKind.OPERATOR_BEGIN and record["tid"] == thread:
-            assert int(record["subject"]) in told
-    assert {"Qcur-0", "ffn_out-1", "result_output"} <= set(told.values())
-
-
 def test_counters_of_a_thread_are_its_own(target: TracedLlama, recorder: Recorder, layout: TensorLayout) -> None:
     """Counters never go back on a thread, start near nothing, and come with operators and ends alike."""
     levels = OPERATORS | TraceLevel.ENDS | TraceLevel.COUNTERS
@@ -153,25 +128,6 @@ def test_counters_of_a_thread_are_its_own(target: TracedLlama, recorder: Recorde
         assert (np.diff(own, axis=0) >= 0).all()
         assert own[0].max() < 1000
     assert rows[:, 0].max() > 0  # the prompt's buffers are touched for the first time
-
-
-def test_a_threads_switches_are_told(target: TracedLlama, recorder: Recorder) -> None:
-    """The main thread sleeps until it is asked to decode, is woken, and runs: each with its processor and its name."""
-    with recorder.start(TraceLevel.THREADS):
-        for _ in range(3):
-            target.decode(1)
-            time.sleep(0.02)
-    log = recorder.log()
-    main = log.records[log.records["tid"] == target.pid]
-    kinds = [BpfKind(int(kind)) for kind in main["kind"] if kind != BpfKind.THREAD_NAME]
-    assert kinds.count(BpfKind.WOKEN) >= 3
-    assert kinds.count(BpfKind.SWITCH_IN) >= 3
-    slept = main[(main["kind"] == BpfKind.SWITCH_OUT) & (main["value"] != 0)]
-    assert slept.size >= 3
-    names = log.positions(BpfKind.THREAD_NAME)
-    told = {int(log.records["tid"][place]): bytes(log.tail(int(place))) for place in names}
-    assert told[target.pid].startswith(b"traced_llama")
-    assert set(log.records["kind"]) <= {8, 9, 10, 14, 15, 16}
 
 
 def test_experts_are_told_once_an_evaluation(
@@ -215,28 +171,7 @@ def test_levels_are_switched_while_it_runs(target: TracedLlama, recorder: Record
     assert count(log, BpfKind.TOKEN_BEGIN) == 6
 
 
-def test_what_cannot_be_switched_to_is_noted(target: TracedLlama, recorder: Recorder) -> None:
-    with recorder.start() as recording:
-        recording.switch(OPERATORS)
-        target.decode(1)
-        notes = recording.finish()
-    assert notes == ("levels 15: structure and experts need the tensor's layout from the start",)
-    assert count(recorder.log(), BpfKind.TOKEN_BEGIN) == 1
-
-
-def test_levels_are_taken_off_below_a_floor(target: TracedLlama, recorder: Recorder, layout: TensorLayout) -> None:
-    """With a floor that no machine holds, one stage after the other goes, the dearest first, and tokens stay."""
-    with recorder.start(OPERATORS | TraceLevel.ENDS | TraceLevel.THREADS, layout, floor_tokens_per_s=10.0**6):
-        for _ in range(12):
-            target.decode(12)
-            time.sleep(0.05)
-    log = recorder.log()
-    switches = log.records[log.positions(BpfKind.LEVELS)]
-    assert [int(each) for each in switches["subject"]] == [47, 35, 3, 1]
-    assert set(switches["flags"]) == {LevelsReason.BELOW_FLOOR}
-    assert (switches["value"] > 0).all()
-
-
+@pytest.mark.long_but_first
 @pytest.mark.parametrize("buffer", ["ring", "perf"])
 def test_lost_events_are_counted(target: TracedLlama, recorder: Recorder, buffer: str) -> None:
     counts = []
@@ -302,21 +237,6 @@ def test_anothers_process_is_refused(requires_ebpf: Path, tmp_path: Path) -> Non
     assert (tmp_path / "log").read_bytes() == b""
 
 
-def test_a_process_without_llama_is_refused(requires_ebpf: Path, layout: TensorLayout, tmp_path: Path) -> None:
-    with subprocess.Popen(["sleep", "60"]) as other:
-        recorder = Recorder(pid=other.pid, helper=requires_ebpf, log_path=tmp_path / "log")
-        told = "llama_decode: not in the process, which has not loaded libllama"
-        try:
-            with pytest.raises(MeasurementError, match=told):
-                recorder.start()
-            with pytest.raises(EngineError, match="maps no libggml-base"):
-                recorder.start(OPERATORS, layout)
-        finally:
-            other.kill()
-    with pytest.raises(MeasurementError, match="process 4194303: there is none"):
-        replace(recorder, pid=4194303).start()
-
-
 def test_it_ends_with_what_it_records(target: TracedLlama, recorder: Recorder) -> None:
     with recorder.start() as recording:
         target.decode(2)
@@ -374,6 +294,7 @@ def test_a_log_that_cannot_be_written_ends_it_with_the_reason(target: TracedLlam
         recording.finish()
 
 
+@pytest.mark.long_but_first
 @pytest.mark.parametrize(
     ("shell", "error"),
     [
@@ -467,22 +388,6 @@ def test_an_unprivileged_user_cannot_record_roots_process(target: TracedLlama, c
     )
     assert (done.returncode, done.stdout) == (1, b"")
     assert f"belongs to user 0, not to user {NOBODY}" in done.stderr.decode()
-
-
-@pytest.mark.parametrize(
-    ("levels", "options", "told"),
-    [
-        (TraceLevel.TOKEN, {"buffer": "tape"}, "buffer 'tape': one of ring, perf is expected"),
-        (OPERATORS, {}, "with a layout of the engine's tensors only"),
-        (TraceLevel.TOKEN, {"counters": ("luck",)}, "counter 'luck' is not known here"),
-        (TraceLevel.TOKEN, {}, "no-helper: cannot be started"),
-    ],
-)
-def test_options_that_are_none_are_refused(
-    tmp_path: Path, levels: TraceLevel, options: dict[str, Any], told: str
-) -> None:
-    with pytest.raises(MeasurementError, match=told):
-        Recorder(pid=1, helper=tmp_path / "no-helper", log_path=tmp_path / "log").start(levels, **options)
 
 
 def test_a_helper_that_says_nothing_is_not_waited_for(tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import platform
-import re
 import shutil
 import stat
 import subprocess
@@ -20,7 +19,6 @@ from perfsuite.measure.ebpf_helper import (
     PROTOCOL_VERSION,
     build_helper,
     build_obstacle,
-    check_helper,
     ebpf_obstacle,
     find_helper,
     helper_capabilities,
@@ -48,6 +46,7 @@ def built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     return asked
 
 
+@pytest.mark.long
 @as_root
 def test_it_is_roots_own_with_two_capabilities(requires_ebpf: Path, tmp_path: Path) -> None:
     installed = install_helper(tmp_path / "libexec")
@@ -58,26 +57,6 @@ def test_it_is_roots_own_with_two_capabilities(requires_ebpf: Path, tmp_path: Pa
     assert find_helper(tmp_path, folder=installed.path.parent) == installed.path
     assert [path.name for path in installed.path.parent.iterdir()] == ["perfsuite-bpf"]
     assert subprocess.run([str(installed.path), "--check"], timeout=60, check=False).returncode == 0
-
-
-@as_root
-def test_capabilities_are_read_as_meant(tmp_path: Path, built: list[Path]) -> None:
-    path = install_helper(tmp_path / "libexec").path
-    try:
-        told = subprocess.run(["/usr/sbin/getcap", str(path)], capture_output=True, text=True, timeout=60, check=True)
-    except OSError:
-        pytest.skip("no getcap (Debian: libcap2-bin)")
-    assert told.stdout.split()[-1] == "cap_perfmon,cap_bpf=ep"
-
-
-@as_root
-def test_an_older_one_is_replaced(tmp_path: Path, built: list[Path]) -> None:
-    folder = tmp_path / "libexec"
-    install_helper(folder)
-    path = install_helper(folder).path
-    assert path.read_text().endswith("perfsuite-bpf 2\n")
-    assert len(set(built)) == 2
-    assert not any(place.exists() for place in built)
 
 
 @as_root
@@ -115,13 +94,6 @@ def test_sources_that_others_can_write_are_told(
     assert f"built from {tmp_path}, where others than root can write ({tmp_path / 'bpf'})" in note
 
 
-def test_it_takes_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    with pytest.raises(MeasurementError, match="needs root; run sudo perfsuite trace install-helper"):
-        install_helper(tmp_path / "libexec")
-    assert not (tmp_path / "libexec").exists()
-
-
 @as_root
 def test_who_else_can_write_is_found(tmp_path: Path) -> None:
     """A shared folder counts wherever it is above a path, but one with the sticky bit does not."""
@@ -138,36 +110,6 @@ BPF = Path(__file__).parents[2] / "native" / "bpf"
 
 #: What only the other processor's kernel would tell of itself.
 ARM_TYPES = "\nstruct user_pt_regs { unsigned long long regs[31]; unsigned long long sp, pc, pstate; };\n"
-
-
-@pytest.fixture
-def all_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Stand in for a machine that has all that is needed."""
-    monkeypatch.setattr(module, "KERNEL_TYPES", tmp_path)
-    monkeypatch.setattr(module, "has_header", lambda _: True)
-    monkeypatch.setattr(module, "_find", lambda tool: f"/usr/bin/{tool}")
-    monkeypatch.setattr(platform, "machine", lambda: "x86_64")
-
-
-@pytest.mark.usefixtures("all_there")
-@pytest.mark.parametrize("tool", ["clang", "bpftool"])
-def test_a_missing_tool_is_named_with_its_package(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, tool: str) -> None:
-    monkeypatch.setattr(module, "_find", lambda name: None if name == tool else name)
-    assert build_obstacle() == f"no {tool}; install it, Debian's {tool}"
-    with pytest.raises(NativeBuildError, match=f"perfsuite-bpf: no {tool}"):
-        build_helper(tmp_path)
-    assert not list(tmp_path.iterdir())
-
-
-@pytest.mark.usefixtures("all_there")
-def test_missing_headers_and_types_are_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    assert build_obstacle() is None
-    monkeypatch.setattr(module, "has_header", lambda _: False)
-    assert build_obstacle() == "no bpf/libbpf.h; install libbpf's headers, Debian's libbpf-dev"
-    monkeypatch.setattr(module, "KERNEL_TYPES", tmp_path / "nothing")
-    assert (build_obstacle() or "").startswith("no BTF")
-    monkeypatch.setattr(platform, "machine", lambda: "riscv64")
-    assert build_obstacle() == "no eBPF recorder for riscv64; it is for x86_64 and aarch64"
 
 
 def test_a_helper_with_the_same_sources_is_kept(engine_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -199,7 +141,6 @@ def test_its_programs_compile_for_arm(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
-HEADER = Path(__file__).parents[2] / "native" / "include" / "perfsuite" / "bpf_log.h"
 GOOD = f"[ $1 = --version ] && echo perfsuite-bpf {PROTOCOL_VERSION}"
 
 
@@ -213,25 +154,10 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_the_version_is_that_of_the_log() -> None:
-    """The helper that is looked for writes the log that bpf_log.h lays out."""
-    found = re.search(r"PS_BPF_VERSION = (\d+)", HEADER.read_text())
-    assert found is not None
-    assert int(found[1]) == PROTOCOL_VERSION
-
-
 def test_the_installed_helper_is_found(installed: Path, tmp_path: Path) -> None:
     assert find_helper(tmp_path, folder=installed) == installed / "perfsuite-bpf"
     write_script(installed / "perfsuite-bpf", GOOD + " || exit 0")
     assert ebpf_obstacle(tmp_path, folder=installed) is None
-
-
-def test_a_missing_helper_is_told_with_how_to_install_it(installed: Path, tmp_path: Path) -> None:
-    (installed / "perfsuite-bpf").unlink()
-    expected = r"no helper: .*perfsuite-bpf is not there; root installs it: sudo perfsuite trace install-helper"
-    with pytest.raises(MeasurementError, match=expected):
-        find_helper(tmp_path, folder=installed)
-    assert re.search(expected, ebpf_obstacle(tmp_path, folder=installed) or "")
 
 
 def test_a_helper_that_cannot_be_used_is_refused(installed: Path, tmp_path: Path) -> None:
@@ -272,14 +198,6 @@ def test_root_builds_its_own(installed: Path, tmp_path: Path, monkeypatch: pytes
     assert ebpf_obstacle(tmp_path, folder=installed) == "no clang"
 
 
-def test_what_the_check_says_is_told(installed: Path, tmp_path: Path) -> None:
-    write_script(installed / "perfsuite-bpf", GOOD + ' || { echo "note: x" >&2; echo "error: no luck" >&2; exit 1; }')
-    assert ebpf_obstacle(tmp_path, folder=installed) == "no luck"
-    write_script(installed / "perfsuite-bpf", "exit 7")
-    assert check_helper(installed / "perfsuite-bpf") == f"{installed / 'perfsuite-bpf'}: ended with 7"
-    assert "does not run" in (check_helper(tmp_path / "nothing") or "")
-
-
 def test_what_others_depend_on_is_named_first() -> None:
     lacks = (
         ("machine", "riscv64", "no eBPF recorder for riscv64; it is for x86_64 and aarch64"),
@@ -301,20 +219,3 @@ def test_what_others_depend_on_is_named_first() -> None:
     for name, lacking, told in reversed(lacks):
         facts[name] = lacking
         assert (machine_obstacle(**facts) or "").startswith(told)
-
-
-def test_a_helper_is_not_looked_for_before_the_machine_can_use_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The recorder's refusal is what the doctor says: neither a helper nor clang helps without BTF."""
-    monkeypatch.setattr(module, "KERNEL_TYPES", tmp_path / "nothing")
-    monkeypatch.setattr(platform, "machine", lambda: "x86_64")
-    monkeypatch.setattr(module, "_find", lambda _: None)
-    for user in (0, 1000):
-        monkeypatch.setattr(os, "geteuid", lambda user=user: user)
-        with pytest.raises(MeasurementError) as refused:
-            find_helper(tmp_path, folder=tmp_path)
-        assert str(refused.value).startswith(f"eBPF cannot be used: no BTF: {tmp_path / 'nothing'} is not there")
-        assert str(refused.value) == f"eBPF cannot be used: {ebpf_obstacle(tmp_path, folder=tmp_path)}"
-    monkeypatch.setattr(module.sys, "platform", "darwin")
-    assert ebpf_obstacle(tmp_path) == "not Linux but darwin; eBPF is Linux's"

@@ -36,7 +36,6 @@ def checkout(tmp_path: Path) -> Path:
 
 
 def cmake_built(build: Path, checkout: Path, name: str = "CMAKE_HOME_DIRECTORY:INTERNAL") -> Path:
-    """Add what CMake leaves of a build in a folder, and return the folder."""
     touch(build / "bin" / "libllama.so.0")
     (build / "CMakeCache.txt").write_text(f"# This is the CMakeCache file.\n{name}={checkout}\nCMAKE_AR:FILEPATH=ar\n")
     return build
@@ -55,12 +54,10 @@ def test_a_checkout_a_build_and_its_bin_are_one(tmp_path: Path, checkout: Path) 
 
 
 def test_a_tilde_is_the_home(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A shell leaves the tilde of ``--against=~/llama.cpp`` as it is; a home that nobody has is one line."""
+    """A shell leaves the tilde of ``--against=~/llama.cpp`` as it is."""
     build = cmake_built(checkout / "build", checkout)
     monkeypatch.setenv("HOME", str(checkout.parent))
     assert library_folder(Path("~/llama.cpp")) == build / "bin"
-    with pytest.raises(EngineError, match=r"~nobody-of-that-name/llama\.cpp: is not a folder"):
-        library_folder(Path("~nobody-of-that-name/llama.cpp"))
 
 
 @pytest.mark.parametrize("name", ["CMAKE_HOME_DIRECTORY:INTERNAL", "llama.cpp_SOURCE_DIR:STATIC"])
@@ -96,23 +93,6 @@ def test_a_static_build_is_refused_with_the_option_that_makes_shared_libraries(c
         with pytest.raises(EngineError, match=told):
             library_folder(named)
     assert library_folder(cmake_built(checkout / "build-shared", checkout).parent) == checkout / "build-shared" / "bin"
-
-
-def test_what_holds_no_llama_is_refused_with_what_was_looked_for(tmp_path: Path, checkout: Path) -> None:
-    for named, told in (
-        (tmp_path / "none", r"none: is not a folder; expected a checkout of llama\.cpp"),
-        (tmp_path, r"libllama\.so is not there, nor in its bin/, lib/ or lib64/, .* expected a checkout of llama\.cpp"),
-        (checkout, r"llama\.cpp: is a checkout that was not built; run 'cmake -B build "),
-    ):
-        with pytest.raises(EngineError, match=told) as caught:
-            library_folder(named)
-        assert "\n" not in str(caught.value)
-
-
-def test_missing_headers_are_named_with_where_they_were_looked_for(tmp_path: Path) -> None:
-    build = cmake_built(tmp_path / "build", tmp_path / "gone")
-    with pytest.raises(EngineError, match=rf"no llama\.h and ggml\.h .* of {tmp_path}/gone, {build}/bin, {build}, "):
-        include_folders(build / "bin")
 
 
 def test_native_code_is_compiled_against_headers_in_two_folders(
@@ -166,11 +146,10 @@ def built(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     "content",
     [
-        elf((_NOTE_SECTION, BUILD_ID_NOTE)),
         elf((_OTHER_SECTION, b"text"), (_NOTE_SECTION, note(1, b"GNU\0", b"abi")), (_NOTE_SECTION, BUILD_ID_NOTE)),
         elf((_NOTE_SECTION, note(1, b"Linux\0", b"seven b") + BUILD_ID_NOTE)),
     ],
-    ids=["alone", "third-section", "second-note"],
+    ids=["third-section", "second-note"],
 )
 def test_the_build_id_is_read_from_the_gnu_note(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "library.so"
@@ -182,15 +161,12 @@ def test_the_build_id_is_read_from_the_gnu_note(tmp_path: Path, content: bytes) 
     "content",
     [
         b"",
-        b"no library at all",
-        elf(),
         elf((_OTHER_SECTION, BUILD_ID_NOTE)),
         elf((_NOTE_SECTION, note(3, b"XYZ\0", BUILD_ID))),
         elf((_NOTE_SECTION, BUILD_ID_NOTE[:9])),
         elf((_NOTE_SECTION, BUILD_ID_NOTE))[:-1],
-        elf((_NOTE_SECTION, BUILD_ID_NOTE)).replace(b"\x7fELF\x02", b"\x7fELF\x01"),
     ],
-    ids=["empty", "text", "no-section", "no-note", "other-owner", "cut-note", "cut-table", "32-bit"],
+    ids=["empty", "no-note", "other-owner", "cut-note", "cut-table"],
 )
 def test_a_library_without_a_note_is_known_by_its_content(tmp_path: Path, content: bytes) -> None:
     first, same, other = (tmp_path / name for name in ("first.so", "same.so", "other.so"))
@@ -214,15 +190,6 @@ def test_the_engines_id_follows_each_library(built: Path) -> None:
     assert engine_build_id(libraries) == before
 
 
-def test_an_engine_is_found_in_a_folder(built: Path) -> None:
-    engine = find_engine(built)
-    assert engine.include_dirs == (built.parent / "include",)
-    assert engine.library("libllama") == built / "libllama.so"
-    (built / "libllama.so.0").write_bytes(b"libllama")
-    assert engine.library("libllama") == built / "libllama.so.0"
-    assert find_engine(built) == engine
-
-
 def test_a_plain_form_of_before_names_one_folder_of_headers(built: Path) -> None:
     engine = find_engine(built)
     plain = engine.to_plain()
@@ -230,24 +197,10 @@ def test_a_plain_form_of_before_names_one_folder_of_headers(built: Path) -> None
     assert Engine.from_plain({**plain, "include_dir": include}) == engine
 
 
-@pytest.mark.parametrize("name", ENGINE_LIBRARIES)
-def test_a_library_that_is_not_there_is_named(built: Path, name: str) -> None:
-    """So is the option that makes a single one of a backend for each kind of processor; a path has the reason, too."""
-    (built / f"{name}.so").unlink()
-    with pytest.raises(EngineError, match=rf"{name}\.so is not there"):
+def test_a_backend_for_each_kind_of_processor_is_refused_with_the_option_that_makes_one(built: Path) -> None:
+    (built / "libggml-cpu.so").rename(built / "libggml-cpu-haswell.so")
+    with pytest.raises(EngineError, match=r"libggml-cpu\.so is not there; build it with -DGGML_BACKEND_DL=OFF"):
         find_engine(built)
-    if name == "libggml-cpu":
-        (built / "libggml-cpu-haswell.so").touch()
-        with pytest.raises(EngineError, match=r"libggml-cpu\.so is not there; build it with -DGGML_BACKEND_DL=OFF"):
-            find_engine(built)
-    with pytest.raises(EngineError, match=r"lib: cannot be read \(Is a directory\)"):
-        library_build_id(built)
-
-
-def test_no_llama_cpp_python_is_told_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(EngineError, match=r"not installed; run 'make env' or 'pip install llama-cpp-python'"):
-        find_engine()
 
 
 @pytest.mark.parametrize(

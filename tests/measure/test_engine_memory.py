@@ -8,15 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from perfsuite.errors import MeasurementError
 from perfsuite.expectation.graph import KNOWN_GRAPHS
 from perfsuite.expectation.llama_workload import LlamaWorkload, llama_workload
 from perfsuite.expectation.memory.need import memory_need
-from perfsuite.expectation.memory.weight_memory import CPU_FEATURES
 from perfsuite.measure.engine import Engine
-from perfsuite.measure.engine_memory import EngineMemory, _ask, engine_cpu_features, engine_memory
+from perfsuite.measure.engine_memory import EngineMemory, engine_memory
 from perfsuite.measure.llama_plan import llama_plan
-from perfsuite.measure.plan import LlamaPlan
 from perfsuite.workload.architecture import Architecture
 from perfsuite.workload.catalog import find
 from perfsuite.workload.scenario import find_scenario
@@ -53,8 +50,6 @@ def reduced(name: str) -> Architecture:
 
 @pytest.fixture
 def opened(engine: Engine, engine_cache: Path, tmp_path: Path) -> Opened:
-    """Return how to ask the engine what it reserved for a workload."""
-
     def ask(workload: LlamaWorkload) -> EngineMemory:
         path = materialize(workload.weights, cache_dir=tmp_path)
         plan = llama_plan(workload, engine, gguf_path=path, cache_dir=engine_cache, n_threads=1)
@@ -67,6 +62,7 @@ def test_every_family_is_among_the_cases() -> None:
     assert {find(name).gguf_architecture for name, *_ in CASES} == KNOWN_GRAPHS
 
 
+@pytest.mark.long_but_first
 @pytest.mark.parametrize(("name", "flash_attn", "type_name", "n_ubatch", "swa_full"), CASES)
 def test_the_engine_reserves_what_is_predicted(
     opened: Opened, tmp_path: Path, name: str, type_name: str, n_ubatch: int, *, flash_attn: bool, swa_full: bool
@@ -80,19 +76,3 @@ def test_the_engine_reserves_what_is_predicted(
     need = memory_need(workload, cpu_features=engine.cpu_features)
     for field in ("weights_mapped_bytes", "weights_repacked_bytes", "kv_bytes", "compute_bytes"):
         assert (field, getattr(need, field)) == (field, getattr(engine, field))
-
-
-def test_what_cannot_be_asked_is_told(small_plan: LlamaPlan, tmp_path: Path) -> None:
-    """A file that llama.cpp cannot load, and a build whose structs are not known: it is not llama-cpp-python's."""
-    path = tmp_path / "broken.gguf"
-    path.write_bytes(b"GGUF")
-    with pytest.raises(MeasurementError, match=r"broken\.gguf: llama\.cpp cannot load it"):
-        engine_memory(replace(small_plan, gguf_path=str(path)))
-    with pytest.raises(MeasurementError, match="not the one of llama-cpp-python"):
-        engine_memory(replace(small_plan, engine_build_id="0123456789abcdef"))
-    assert set(engine_cpu_features(small_plan)) <= set(CPU_FEATURES)
-
-
-def test_a_process_that_breaks_is_told(small_plan: LlamaPlan) -> None:
-    with pytest.raises(MeasurementError, match="ended without an answer: ImportError"):
-        _ask("tell_nothing", small_plan)

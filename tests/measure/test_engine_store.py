@@ -12,7 +12,7 @@ import pytest
 from perfsuite.errors import EngineError
 from perfsuite.measure.bundle.elf import ElfNeeds
 from perfsuite.measure.engine import Engine, find_engine
-from perfsuite.measure.engine_store import EngineStore, engine_folder, is_library, kernels_folder, open_store
+from perfsuite.measure.engine_store import EngineStore, engine_folder, open_store
 
 
 @pytest.fixture
@@ -173,22 +173,9 @@ def test_an_engine_in_use_is_not_removed(store: EngineStore, build: Engine) -> N
     assert store.entries() == ()
 
 
-def test_sources_of_kernels_are_kept_as_they_are(store: EngineStore, tmp_path: Path) -> None:
-    (tmp_path / "a.cl").write_text("kernel void a() {}")
-    (tmp_path / "a.log").write_text("no source")
-    folder = store.folder_of(store.keep_kernels(tmp_path).engine_id)
-    assert folder is not None
-    assert {each.name: each.read_text() for each in kernels_folder(folder).iterdir()} == {"a.cl": "kernel void a() {}"}
-
-
 def test_the_id_that_is_asked_for_must_be_of_one_engine(store: EngineStore, build: Engine) -> None:
     with pytest.raises(EngineError, match=r"0 engines have an id that begins so; .* holds nothing"):
         store.find("12")
     kept = store.keep_engine(build)
     assert store.find(kept.engine_id[:4]) == kept
     assert [store.folder_of(each) for each in ("", "..", "0" * 16, "../../etc")] == [None] * 4
-
-
-@pytest.mark.parametrize("name", ["libgomp.so.1", "libggml.so", "libstdc++.so.6", "notes.txt", "../lib.so"])
-def test_every_library_that_a_bundle_brought_is_kept_on_a_board(name: str) -> None:
-    assert is_library(name) == name.startswith("lib")

@@ -102,13 +102,8 @@ _CLPEAK = partial(clpeak_rates, platform_name="Intel(R) OpenCL", device_name="AM
     ("read", "text", "message"),
     [
         (likwid_rate, LIKWID_OUTPUT.replace("load_avx", "peakflops"), "ran peakflops, expected one of load_avx"),
-        (likwid_rate, LIKWID_OUTPUT.replace("MByte/s", "Furlongs"), r"no line like '\^MByte"),
-        (likwid_rate, "", r"no line like '\^Test"),
         (stream_rates, "Version: ImageMagick 6.9", r"stream: its output has no line like '\^Copy"),
-        (_CLPEAK, CLPEAK_OUTPUT.replace("AMD EPYC", "Other"), "knows no AMD EPYC of Intel"),
         (_CLPEAK, CLPEAK_OUTPUT.replace('"gbps"', '"tbps"'), "no global_memory_bandwidth in gbps"),
-        (_CLPEAK, CLPEAK_OUTPUT.replace("single_p", "double_p"), "no single_precision_compute in gflops"),
-        (_CLPEAK, CLPEAK_OUTPUT.replace("47.1931", "much"), "single_precision_compute: could not convert"),
         (_CLPEAK, CLPEAK_OUTPUT[:300], "its XML cannot be read"),
     ],
 )
@@ -179,15 +174,8 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
 
 
 def on_processor() -> list[tuple[str, str, int | None, float]]:
-    """Measure on two threads and return what identifies each rate, and the rate."""
     rates = rates_on_processor(n_threads=2, working_set_bytes=1 << 20, budget_ms=10)
     return [(rate.program, rate.kind, rate.n_threads, rate.best_per_s) for rate in rates]
-
-
-def test_numpy_is_always_there(install: Install) -> None:
-    assert absent_programs() == ("likwid-bench", "stream", "clpeak")
-    assert on_processor() == [("numpy", "fp32", 2, 5e11)]
-    assert rates_on_device(DEVICE, {}) == ()
 
 
 def test_likwid_is_run_for_each_use_of_memory(install: Install, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -220,8 +208,6 @@ def test_clpeak_has_the_environment_of_the_kernels(install: Install) -> None:
     ("script", "message"),
     [
         ("echo no device >&2; exit 3", "clpeak: returned 3: no device"),
-        ("exit 1", "clpeak: returned 1: it printed nothing"),
-        ("true", "clpeak: wrote no XML"),
         ("ulimit -t 30; while :; do :; done", "clpeak: still running after 0 s and was stopped"),
     ],
 )

@@ -11,7 +11,6 @@ import numpy as np
 import pyopencl as cl
 import pytest
 
-from perfsuite.errors import OpenClError
 from perfsuite.measure.engine_store import KERNELS_DIR
 from perfsuite.measure.kernel_launches import KernelLaunch
 from perfsuite.measure.kernel_programs import KernelPrograms
@@ -45,30 +44,6 @@ def test_built_once(built: list[str], tmp_path: Path) -> None:
     assert programs.kernel(LAUNCH) is programs.kernel(LAUNCH)
     programs.kernel(replace(LAUNCH, defines=(("GROUP", 64),)))
     assert built == ["-cl-std=CL1.2", "-cl-std=CL1.2 -DGROUP=64"]
-
-
-def test_preludes(built: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    sources: list[str] = []
-    monkeypatch.setattr(_FakeProgram, "__init__", lambda self, context, source: sources.append(source))
-    monkeypatch.setattr(_FakeProgram, "build", lambda self, options: None)
-    for name in ("a.cl", "b.cl", "kernel.cl"):
-        (tmp_path / name).write_text(name)
-    programs = KernelPrograms(CONTEXT, kernels_dir=tmp_path, log_dir=tmp_path)
-    programs.kernel(replace(LAUNCH, source="kernel.cl", preludes=("a.cl", "b.cl")))
-    assert sources == ["a.cl\nb.cl\nkernel.cl"]
-
-
-def test_build_failure(built: list[str], tmp_path: Path) -> None:
-    """It names kernel, device and the log, which holds the compiler's words; so is a source that is not there named."""
-    programs = KernelPrograms(CONTEXT, kernels_dir=tmp_path, log_dir=tmp_path / "logs")
-    with pytest.raises(OpenClError, match=r"prelude\.cl: No such file"):
-        programs.kernel(LAUNCH)
-    (tmp_path / "prelude.cl").write_text("")
-    (tmp_path / "pointwise.cl").write_text("broken")
-    told = r"kernel add of pointwise\.cl does not build for Fake GPU; see .*add"
-    with pytest.raises(OpenClError, match=told) as caught:
-        programs.kernel(LAUNCH)
-    assert "undeclared identifier" in Path(str(caught.value).rsplit("see ", 1)[1]).read_text()
 
 
 def test_what_is_built_is_kept_for_the_next_process(

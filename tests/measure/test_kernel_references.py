@@ -6,18 +6,8 @@ import math
 
 import numpy as np
 import pytest
-from gguf import GGMLQuantizationType
-from gguf.quants import quantize
 
 from perfsuite.measure import kernel_references as references
-from perfsuite.measure.kernel_references import halves
-
-
-def test_halves() -> None:
-    values = halves(np.random.default_rng(0), 1000)
-    assert np.abs(values).max() < 2
-    assert values.min() < 0 < values.max()
-    assert (np.abs(values) < 2.0**-14).any()
 
 
 @pytest.mark.parametrize(
@@ -34,13 +24,6 @@ def test_error_norm(out: list[float], reference: list[float], expected: float) -
     assert references.error_norm(np.array(out), np.array(reference, np.float64)) == pytest.approx(expected)
     with pytest.raises(ValueError, match=r"\(2,\), expected \(3,\)"):
         references.error_norm(np.array(out), np.zeros(3))
-
-
-@pytest.mark.parametrize(("type", "error"), [("q8_0", 0.01), ("q4_0", 0.15)])
-def test_dequantize(type: str, error: float) -> None:
-    values = np.random.default_rng(0).standard_normal((3, 64), dtype=np.float32)
-    stored = quantize(values, GGMLQuantizationType[type.upper()])
-    assert references.error_norm(references.dequantize(stored, type), values.astype(np.float64)) < error
 
 
 def test_attention_products_share_heads() -> None:

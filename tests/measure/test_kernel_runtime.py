@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import tempfile
-from importlib import metadata
 from pathlib import Path
 from typing import Any
-from unittest.mock import Mock
 
 import pytest
 
-from perfsuite.errors import OpenClError
-from perfsuite.measure import kernel_runtime
-from perfsuite.measure.kernel_runtime import RUNTIME_ICD, find_runtime, opencl_environment, runtime_problem
+from perfsuite.measure.kernel_runtime import RUNTIME_ICD, opencl_environment
 
 RUNTIME = Path("/opt/runtime/lib/libintelocl.so")
 
@@ -78,22 +74,3 @@ def test_lost_race(tmp_path: Path, system_vendors: Path, monkeypatch: pytest.Mon
     second = opencl_environment(tmp_path / "cache", system_vendors=system_vendors, runtime=RUNTIME)
     assert second == first
     assert [path.name for path in (tmp_path / "cache").iterdir()] == [Path(first["OCL_ICD_VENDORS"]).name]
-
-
-def test_unwritable_cache(tmp_path: Path) -> None:
-    (tmp_path / "cache").write_text("a file in its place")
-    with pytest.raises(OpenClError, match=r"cache: .*; the OpenCL vendors directory goes there"):
-        opencl_environment(tmp_path / "cache", system_vendors=tmp_path, runtime=RUNTIME)
-
-
-def test_without_runtime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(metadata, "files", Mock(side_effect=metadata.PackageNotFoundError))
-    assert find_runtime() is None
-    assert runtime_problem() is None
-    assert "OCL_ICD_VENDORS" not in opencl_environment(tmp_path)
-
-
-def test_broken_runtime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "libintelocl.so").write_text("not a library")
-    monkeypatch.setattr(kernel_runtime, "find_runtime", lambda: tmp_path / "libintelocl.so")
-    assert "cannot be loaded" in (runtime_problem() or "")

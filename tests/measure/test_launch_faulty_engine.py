@@ -57,7 +57,6 @@ def faulty(engine: Engine, engine_cache: Path) -> Faulty:
 def in_turns(
     plan: LlamaPlan, old: Mapping[str, str], new: Mapping[str, str], *, n_turns: int = 2, leader: int = 0
 ) -> list[EngineRecord]:
-    """Run a plan against itself with an environment for each side, and return both records."""
     plans = (TurnsPlan(llama=plan), TurnsPlan(llama=plan))
     payloads = run_in_turns(plans, n_turns=n_turns, leader=leader, own_environments=(old, new))
     return [EngineRecord.from_plain(payload["engine"]) for payload in payloads]
@@ -93,6 +92,7 @@ def test_a_fault_of_the_new_side_ends_a_pair(
         in_turns(small_plan, {}, faulty(fault, at=at))
 
 
+@pytest.mark.long_but_first
 @pytest.mark.parametrize(
     ("fault", "at"),
     [
@@ -109,6 +109,7 @@ def test_other_outputs_are_seen(small_plan: LlamaPlan, faulty: Faulty, fault: st
     assert len({old.outputs[at : at + 264] for at in range(0, len(old.outputs), 264)}) == 4  # each turn's prompt is new
 
 
+@pytest.mark.long_but_first
 @pytest.mark.parametrize("fault", ["", "norm", "rope", "columns"])
 def test_other_outputs_beneath_the_binding_are_seen(small_plan: LlamaPlan, faulty: Faulty, fault: str) -> None:
     """Two engines beneath llama-cpp-python are compared by the same rule, and read a text only once."""
@@ -170,6 +171,7 @@ def test_gigabytes_of_words_take_no_memory(small_plan: LlamaPlan, faulty: Faulty
     assert KEPT_BYTES < 1 << 20
 
 
+@pytest.mark.long
 def test_an_engine_without_memory_is_one_line(small_plan: LlamaPlan, faulty: Faulty) -> None:
     """An engine that takes all memory meets the limit that the worker has set itself, and not the machine's end."""
     limited = faulty("memory")

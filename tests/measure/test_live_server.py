@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,7 +16,6 @@ from perfsuite.measure.live_server import BACKLOG_LINES, BUFFER_BYTES, MOST_SUBS
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """Return a path in a folder that does not exist yet."""
     return tmp_path / "own" / "live.sock"
 
 
@@ -84,21 +82,6 @@ def test_a_subscriber_that_does_not_read_loses_whole_lines_and_is_told(path: Pat
     assert seen[-1] == "last"
 
 
-def test_who_has_gone_is_forgotten(path: Path) -> None:
-    with open_server(path) as server, subscribed(server, path) as stays:
-        with subscribed(server, path) as goes:
-            server.publish(["x" * 999] * (BUFFER_BYTES // 2000))
-            goes.recv(10)
-        with subscribed(server, path):
-            pass
-        server.publish(["y"])
-        server.publish(["z"])
-        assert read_all(server, stays)[-2:] == ["y", "z"]
-        server.wait(0)
-        assert len(server._subscribers) == 1
-    assert not server.has_subscribers
-
-
 def test_there_is_a_limit_to_subscribers(path: Path) -> None:
     with open_server(path) as server:
         all_of_them = [subscribed(server, path) for _ in range(MOST_SUBSCRIBERS + 1)]
@@ -108,18 +91,6 @@ def test_there_is_a_limit_to_subscribers(path: Path) -> None:
         assert len(server._subscribers) == MOST_SUBSCRIBERS
         for each in all_of_them:
             each.__exit__(None, None, None)
-
-
-def test_a_watched_descriptor_ends_the_wait(path: Path) -> None:
-    event_fd = os.eventfd(1)
-    with open_server(path) as server:
-        server.publish(["x"])
-        server.publish([])
-        server.flush(0)
-        server.watch(event_fd)
-        server.wait(30)
-        assert not server.has_subscribers
-    os.close(event_fd)
 
 
 def test_the_socket_is_the_users_alone_and_goes_with_the_server(path: Path) -> None:
@@ -158,15 +129,8 @@ def test_a_file_in_the_sockets_place_stays(path: Path) -> None:
     assert path.read_text() == "mine"
 
 
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("live.sock", r"has mode 0755 and owner \d+, expected a folder of your own"),
-        ("x" * 108, "too long for a socket's path"),
-        ("none/x/live.sock", "cannot be used for a socket"),
-    ],
-)
-def test_a_path_that_cannot_be_is_refused(name: str, message: str, tmp_path: Path) -> None:
+def test_a_folder_that_others_can_enter_is_refused(tmp_path: Path) -> None:
     tmp_path.chmod(0o755)
-    with pytest.raises(MeasurementError, match=message), open_server(tmp_path / name):
+    told = r"has mode 0755 and owner \d+, expected a folder of your own"
+    with pytest.raises(MeasurementError, match=told), open_server(tmp_path / "live.sock"):
         pass

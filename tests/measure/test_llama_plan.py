@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from perfsuite.expectation.graph import Settings
 from perfsuite.expectation.llama_workload import llama_workload
 from perfsuite.measure.engine import Engine
 from perfsuite.measure.llama_plan import llama_plan
@@ -30,25 +29,11 @@ def plan_of(
     )
 
 
-def test_a_plan_runs_the_scenario(engine: Engine, tmp_path: Path) -> None:
-    plan = plan_of(engine, tmp_path, "p700-g5-d100")
-    assert (plan.n_prompt, plan.n_gen, plan.n_depth, plan.n_batch, plan.n_ubatch) == (700, 5, 100, 700, 512)
-    assert (plan.engine_build_id, plan.gguf_path) == (engine.build_id, str(tmp_path / "x.gguf"))
-
-
 def test_a_plan_of_a_model_of_embeddings_is_one_chunk(engine: Engine, tmp_path: Path) -> None:
     """The longest prompt fits into the chunk; nothing is before or behind it, and the context gives embeddings."""
     plan = plan_of(engine, tmp_path, "p700-g5-d100", "nomic-embed-text-v1.5-q8_0", prompt_lengths=(900, 7))
     assert (plan.n_prompt, plan.n_gen, plan.n_depth, plan.n_batch, plan.n_ubatch) == (700, 0, 0, 900, 900)
     assert (plan.embeds, plan_of(engine, tmp_path).embeds) == (True, False)
-
-
-def test_a_plan_asks_for_the_settings_of_the_workload(engine: Engine, tmp_path: Path) -> None:
-    weights = resolve("gemma-2-2b-q8_0", cache_dir=tmp_path)
-    settings = Settings(flash_attn=False, type_k="q8_0", type_v="bf16", swa_full=False)
-    workload = replace(llama_workload(weights, find_scenario("siso")), settings=settings)
-    plan = llama_plan(workload, engine, gguf_path=tmp_path / "x.gguf", cache_dir=tmp_path, n_threads=2)
-    assert (plan.flash_attn, plan.type_k, plan.type_v, plan.swa_full) == (False, "q8_0", "bf16", False)
 
 
 def test_a_device_has_the_whole_model_and_so_has_the_processor(engine: Engine, tmp_path: Path) -> None:

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import ctypes
-import os
 import shutil
-import subprocess
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,19 +12,14 @@ from perfsuite.errors import EngineError, NativeBuildError
 from perfsuite.measure import native
 from perfsuite.measure.engine import ENGINE_LIBRARIES, Engine
 from perfsuite.measure.native import (
-    PROBE_LIBRARY,
     build_engine_library,
-    build_phase_tracer,
     build_probe_library,
     lacking_names,
     load_probe_library,
     load_problem,
-    loaded_library,
     native_dirs,
     refuse_other_engine,
 )
-
-Maps = Callable[..., str]
 
 
 def maps_of(*paths: Path) -> str:
@@ -44,7 +35,6 @@ def libraries(engine: Engine) -> tuple[Path, ...]:
 
 @pytest.fixture
 def copied(engine: Engine, tmp_path: Path) -> Path:
-    """Return a folder with a copy of every library, by whose build ids it is the same build."""
     for path in libraries(engine):
         shutil.copy(path, tmp_path / path.name)
     return tmp_path
@@ -86,19 +76,8 @@ def test_the_probe_library_is_built_once(tmp_path: Path, monkeypatch: pytest.Mon
     assert not list(built.parent.parent.glob(".build-*"))
 
 
-def test_an_installed_probe_library_goes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    loaded: list[str] = []
-    monkeypatch.setattr(native, "native_dirs", lambda: (tmp_path / "nothing", tmp_path))
-    monkeypatch.setattr(ctypes, "CDLL", lambda path, mode=0: loaded.append(path))
-    (tmp_path / PROBE_LIBRARY).touch()
-    load_probe_library(tmp_path / "cache")
-    assert loaded == [str(tmp_path / PROBE_LIBRARY)]
-    assert not (tmp_path / "cache").exists()
-
-
 @pytest.fixture
 def compiled(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
-    """Replace the compiler by a list of what it was asked to make."""
     asked: list[Path] = []
 
     def instead(target: Path, *_: object) -> None:
@@ -130,7 +109,6 @@ def test_a_changed_source_is_compiled_again(tmp_path: Path, compiled: list[Path]
 
 @pytest.fixture
 def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return a source tree of two files, which is the only one."""
     tree = tmp_path / "tree"
     (tree / "src" / "engine").mkdir(parents=True)
     (tree / "include").mkdir()
@@ -153,27 +131,6 @@ def test_a_source_that_does_not_compile_names_the_log(tmp_path: Path, tree: Path
     assert [path.name for path in (tmp_path / "cache" / "native").iterdir()] == [log.name]
 
 
-@pytest.mark.usefixtures("tree")
-def test_a_compiler_that_hangs_or_is_not_there_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def hanging(command: list[str], **_: object) -> None:
-        raise subprocess.TimeoutExpired(command, 300)
-
-    monkeypatch.setattr(subprocess, "run", hanging)
-    with pytest.raises(NativeBuildError, match=r"still running after 300 s; see .*\.log"):
-        build_probe_library(tmp_path / "cache")
-    monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(NativeBuildError, match=r"no compiler \(cc, gcc, clang\) on the PATH; install one"):
-        build_probe_library(tmp_path / "cache")
-
-
-def test_what_lacks_is_named(engine: Engine, tmp_path: Path, tree: Path) -> None:
-    (tmp_path / "cache").write_text("a file")
-    with pytest.raises(NativeBuildError, match=r"cache/native: cannot be written"):
-        build_probe_library(tmp_path / "cache")
-    with pytest.raises(NativeBuildError, match=r"src/engine/driver\.cpp is not installed"):
-        build_engine_library(engine, tmp_path)
-
-
 def test_what_a_release_of_the_engine_lacks_is_found_in_its_headers(engine: Engine, tmp_path: Path) -> None:
     """A name that the sources ask for, and no header has, is given to the compiler; in whatever case it is written."""
     (tmp_path / "src").mkdir()
@@ -182,29 +139,3 @@ def test_what_a_release_of_the_engine_lacks_is_found_in_its_headers(engine: Engi
     assert lacking_names(tmp_path / "src", (tmp_path,)) == ("-DPS_LACKS_FLASH_ATTN_TYPE",)
     own = next(place for place in native_dirs() if (place / "src" / "engine").is_dir()) / "src" / "engine"
     assert lacking_names(own, engine.include_dirs) == ()
-
-
-def test_a_library_that_does_not_load_is_named(tmp_path: Path) -> None:
-    path = tmp_path / PROBE_LIBRARY
-    path.write_text("no library")
-    with pytest.raises(NativeBuildError, match=rf"{path}: cannot be loaded \("):
-        native._load(path)
-    assert load_problem(path)
-
-
-def test_the_phase_tracer_is_one_library_for_an_engine(engine: Engine, engine_cache: Path) -> None:
-    library = build_phase_tracer(engine, engine_cache)
-    assert library.name == "libperfsuite_phase_tracer.so"
-    assert build_phase_tracer(engine, engine_cache) == library
-    symbols = library.read_bytes()
-    assert all(name in symbols for name in (b"llama_decode", b"ps_phase_copy", b"ps_phase_softmax"))
-    assert str(library) not in Path("/proc/self/maps").read_text()
-
-
-def test_a_library_that_somebody_else_has_loaded_is_found() -> None:
-    """What this process maps is returned, and what it does not map is not loaded for it."""
-    maps = Path("/proc/self/maps").read_text().split()
-    libc = next(Path(word) for word in maps if Path(word).name.startswith("libc.so"))
-    assert loaded_library(libc).getpid() == os.getpid()
-    with pytest.raises(NativeBuildError, match=r"libnothing\.so: cannot be loaded"):
-        loaded_library(Path("/lib/libnothing.so"))

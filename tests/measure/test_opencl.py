@@ -114,6 +114,7 @@ def environment(tmp_path_factory: pytest.TempPathFactory, log_dir: str) -> Mappi
     return environment
 
 
+@pytest.mark.long_but_first
 @pytest.mark.parametrize("tuning", ["CPU_TUNING", "GPU_TUNING"])
 def test_awkward_shapes(environment: Mapping[str, str], log_dir: str, tuning: str) -> None:
     """Kernels compute every value of their output, and only those, at shapes that fit no tile."""
@@ -138,7 +139,6 @@ def test_standard_kernel(standard: dict[str, KernelRecord], case_id: str) -> Non
 
 
 def _planted(tmp_path: Path, change: tuple[str, str]) -> str:
-    """A copy of the kernels with one text replaced in pointwise.cl."""
     kernels = tmp_path / "kernels"
     shutil.copytree(KERNELS_DIR, kernels)
     source = kernels / "pointwise.cl"

@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from perfsuite.errors import NativeBuildError
-from perfsuite.measure.native import loaded_library
 from perfsuite.measure.opencl_backend import OpenClLayers, find_opencl_layers, layer_environment
 from perfsuite.records.opencl_commands import CommandFlag, CommandType, OpenClTrace
 from perfsuite.records.opencl_log_file import read_opencl_log
@@ -196,6 +195,7 @@ def _types(trace: OpenClTrace) -> Counter[CommandType]:
     return Counter(CommandType(each) for each in trace.commands["type"])
 
 
+@pytest.mark.long
 def test_a_program_sees_and_computes_what_it_would(
     run: Run, layers: OpenClLayers, environment: Mapping[str, str], tmp_path: Path
 ) -> None:
@@ -244,6 +244,7 @@ def test_what_waits_for_the_program_holds_up_nothing(run: Run) -> None:
     assert trace.queues[0].is_out_of_order
 
 
+@pytest.mark.long
 def test_threads_and_contexts_are_told_apart(run: Run) -> None:
     _, trace = run(_THREADS)
     assert trace.is_complete
@@ -267,24 +268,9 @@ def test_duplicates_change_no_result(run: Run) -> None:
     assert set(trace.replayed["sequence"]) == {3}
 
 
+@pytest.mark.long
 def test_commands_that_never_finish_are_counted(run: Run) -> None:
     """A program that ends with commands behind a user event leaves their number, and what went before."""
     _, trace = run(_NEVER)
     assert trace.n_unfinished == 7
     assert _types(trace) == {CommandType.KERNEL: 1}
-
-
-def test_a_layer_is_built_once(layers: OpenClLayers) -> None:
-    cache = layers.tracing.parents[2]
-    assert find_opencl_layers(cache) == layers
-    with pytest.raises(NativeBuildError):
-        loaded_library(layers.tracing)
-
-
-def test_missing_headers_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("cc", "c++"):
-        (tmp_path / name).write_text("#!/bin/sh\nexit 1\n")
-        (tmp_path / name).chmod(0o755)
-    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
-    with pytest.raises(NativeBuildError, match="opencl-headers"):
-        find_opencl_layers(tmp_path)

@@ -9,63 +9,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
-from perfsuite.errors import MeasurementError
 from perfsuite.expectation.roofline.ceiling import BANDWIDTH_KINDS, COMPUTE_KINDS, Ceiling, Resource
 from perfsuite.measure.engine_store import KERNELS_DIR
-from perfsuite.measure.launch import run_worker
-from perfsuite.measure.opencl_ceiling_work import TRIED_PASSES, chained, small_numbers, standard_working_sets, streamed
-from perfsuite.measure.plan import OpenClCeilingsPlan
-from perfsuite.measure.worker import _RUNNERS
+from perfsuite.measure.opencl_ceiling_work import standard_working_sets
 
 from ..synthetic_opencl_backend import opencl_device
 from .opencl_children import child_answer, visible_opencl
-
-
-@pytest.mark.parametrize(
-    ("kind", "after"),
-    [
-        ("read", [1, 2, 1024, 2048, 5, 6, 7, 8]),
-        ("copy", [1, 2, 1, 2, 5, 6, 7, 8]),
-        ("triad", [1, 2, 1024, 2048, 2, 4, 7, 8]),
-    ],
-)
-def test_streams_write_their_last_array(kind: str, after: list[float]) -> None:
-    """A read writes nothing, a copy its second array, a triad its third, and nothing behind it."""
-    before = np.array([1, 2, 1024, 2048, 5, 6, 7, 8], dtype=np.float32)
-    assert streamed(before, kind, 2).tolist() == after
-
-
-def test_chains_of_floats() -> None:
-    """From 0 a chain of acc / 2 + 1 goes to 1, 1.5, 1.75; from s it ends s / 8 higher."""
-    assert TRIED_PASSES == 3
-    assert chained("FP32", 1, 1, 4).tolist() == [4 * 1.75 + (0 + 1 + 2 + 3) / 8]
-    assert chained("F16", 10, 2, 4)[9] == 8 * 1.75 + sum(1 + k + lane for k in (0, 1) for lane in range(4)) / 8
-
-
-def test_chains_of_bytes() -> None:
-    """Each step adds the product of the four signed bytes with -5, 2, -3, 1; the starts spread over all four."""
-
-    def step(value: int) -> int:
-        signed = [byte - 256 if byte > 127 else byte for byte in (value % 2**32).to_bytes(4, "little")]
-        return value + sum(byte * weight for byte, weight in zip(signed, (-5, 2, -3, 1), strict=True))
-
-    assert step(1) == -4
-    assert step(0x7F000000) == 0x7F000000 + 127
-    expected = sum(step(step(step(lane * 0x9E3779B1))) for lane in range(4)) % 2**32
-    assert chained("INT8", 1, 1, 4).tolist() == [expected]
-    assert chained("DOT", 1, 1, 4).tolist() == [expected]
-
-
-def test_small_numbers_are_exact_in_16_bits() -> None:
-    """Every number and its sum with a 1024th of another is a float that loses nothing."""
-    numbers = small_numbers(1000)
-    assert numbers.max() == 250
-    assert (numbers.astype(np.float16) == numbers).all()
-    assert (numbers + numbers[::-1] / np.float32(1024) == numbers.astype(np.float64) + numbers[::-1] / 1024).all()
-
 
 KIB, MIB, GIB = 2**10, 2**20, 2**30
 SETS = (64 * KIB, 1 * MIB)
@@ -114,7 +65,6 @@ def measured(environment: Mapping[str, str], log_dir: Path, **changed: Any) -> t
 def ceilings(
     environment: Mapping[str, str], tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
 ) -> tuple[Ceiling, ...]:
-    """The ceilings, with the work cut for a CPU and for a GPU."""
     return measured(environment, tmp_path_factory.mktemp("logs"), as_gpu=request.param, working_sets_bytes=SETS)
 
 
@@ -127,6 +77,7 @@ def test_every_use_of_every_working_set_is_measured(ceilings: tuple[Ceiling, ...
         assert each.rate.median_per_s <= each.rate.best_per_s
 
 
+@pytest.mark.long_but_first
 def test_every_type_of_number_is_measured_or_says_why_not(ceilings: tuple[Ceiling, ...]) -> None:
     arithmetic = {each.kind: each for each in ceilings if each.resource is Resource.COMPUTE}
     assert tuple(arithmetic) == COMPUTE_KINDS
@@ -170,11 +121,7 @@ def changed_kernels(folder: Path, *changes: tuple[str, str]) -> str:
     return str(folder / "kernels")
 
 
-def missing_reasons(ceilings: tuple[Ceiling, ...]) -> dict[str, str]:
-    """Return why there is no rate, by kind; F16 is left out, which the device may lack."""
-    return {each.kind: each.missing for each in ceilings if each.rate is None and each.kind != "f16"}
-
-
+@pytest.mark.long_but_first
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_kernel_that_computes_wrongly_is_not_timed(
     environment: Mapping[str, str], tmp_path: Path, fault: str
@@ -183,18 +130,9 @@ def test_a_kernel_that_computes_wrongly_is_not_timed(
     kernels_dir = changed_kernels(tmp_path, *((good, bad) for good, bad, _ in FAULTS[fault]))
     other_way = "INT8" if "the dot product" in fault else "DOT"
     ceilings = measured(environment, tmp_path, kernels_dir=kernels_dir, without=[other_way])
-    missing = missing_reasons(ceilings)
+    missing = {each.kind: each.missing for each in ceilings if each.rate is None and each.kind != "f16"}
     assert list(missing) == [kind for _, _, kind in FAULTS[fault]]
     assert "computes wrongly" in missing[FAULTS[fault][0][2]]
-
-
-def test_a_part_that_does_not_build_names_its_log(environment: Mapping[str, str], tmp_path: Path) -> None:
-    kernels_dir = changed_kernels(tmp_path, ("ENTRY chains_fp32(", "ENTRY chains_fp32(nonsense"))
-    ceilings = measured(environment, tmp_path, kernels_dir=kernels_dir)
-    missing = missing_reasons(ceilings)
-    assert list(missing) == ["fp32"]
-    assert missing["fp32"].startswith("part FP32 of ceilings.cl does not build; see ")
-    assert "nonsense" in Path(missing["fp32"].rsplit("see ", 1)[1]).read_text()
 
 
 def test_a_device_without_an_extension(environment: Mapping[str, str], tmp_path: Path) -> None:
@@ -203,23 +141,6 @@ def test_a_device_without_an_extension(environment: Mapping[str, str], tmp_path:
     arithmetic = {each.kind: each for each in ceilings if each.resource is Resource.COMPUTE}
     assert arithmetic["f16"].missing == "the device has no cl_khr_nowhere"
     assert arithmetic["int8"].rate is not None
-
-
-def test_a_plan_is_run_by_a_worker(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    ceiling = Ceiling(processor="GPU", resource=Resource.COMPUTE, kind="f16", missing="no F16")
-    asked: list[dict[str, Any]] = []
-    measure = "perfsuite.measure.opencl_ceilings.measure_opencl_ceilings"
-    monkeypatch.setattr(measure, lambda **named: asked.append(named) or [ceiling])
-    payload = _RUNNERS[OpenClCeilingsPlan](OpenClCeilingsPlan(platform="P", budget_ms=7, log_dir=str(tmp_path)))
-    assert asked == [{"platform": "P", "budget_ms": 7, "log_dir": tmp_path}]
-    assert [Ceiling.from_plain(plain) for plain in payload["ceilings"]] == [ceiling]
-    assert payload["contention"]["wall_ns"] >= 0
-
-
-def test_no_such_platform(environment: Mapping[str, str], tmp_path: Path) -> None:
-    plan = OpenClCeilingsPlan(platform="Nowhere", budget_ms=100, log_dir=str(tmp_path))
-    with pytest.raises(MeasurementError, match="expected a platform named like 'Nowhere'"):
-        run_worker(plan, extra_environment=environment)
 
 
 DEVICE = opencl_device("gpu")

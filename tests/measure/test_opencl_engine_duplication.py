@@ -26,7 +26,6 @@ NAMES = ("kernel_add", "kernel_mul", "kernel_cpy")
 
 
 def command(number: int, name: str, size: int, duration_ns: int, **changed: Any) -> Commands:
-    """Return a launch at host time 100 a number."""
     times = (0, 0, 1000 * number, 1000 * number + duration_ns)
     fields = {"name": NAMES.index(name) + 1 if name else 0, "global": (size, 1, 1), "work_dim": 2, **changed}
     return synthetic_opencl.command(number, 100 * number, times, **fields)
@@ -171,7 +170,6 @@ def test_each_evaluation_is_one_of_its_phase() -> None:
 @pytest.mark.parametrize(
     ("worker", "problem"),
     [
-        (Worker(error="an image cannot be copied"), "an image cannot be copied"),
         (Worker(error=" "), "the layer could not duplicate the launch"),
         (Worker(n_missing=1), "0 of 1 rounds were measured; was kernel_mul launched at all?"),
         (Worker(takes=False), "the layer does not take the duplication: one is armed already, or it does not record"),

@@ -9,7 +9,6 @@ import pytest
 
 from perfsuite.device.fingerprint import asked_fields, differences, machine_fields
 from perfsuite.errors import OpenClError
-from perfsuite.measure import opencl_platform
 from perfsuite.measure.opencl_platform import OpenClDevice, choose_device
 
 from ..synthetic_opencl_backend import opencl_backend, opencl_device
@@ -51,16 +50,6 @@ def test_preference(name: str | None, devices: tuple[OpenClDevice, ...], chosen:
 def test_what_nobody_named_or_expects_is_listed(name: str | None, device: OpenClDevice, told: str) -> None:
     with pytest.raises(OpenClError, match=told):
         choose_device(name, (device,))
-
-
-@pytest.mark.parametrize(
-    ("machine", "fix"), [("x86_64", r"perfsuite\[opencl\]"), ("aarch64", "the OpenCL driver of the device's")]
-)
-def test_nothing_at_all(machine: str, fix: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(opencl_platform.host, "system", lambda: "Linux")
-    monkeypatch.setattr(opencl_platform.host, "machine", lambda: machine)
-    with pytest.raises(OpenClError, match=fix):
-        choose_device(None, ())
 
 
 def test_drivers_of_the_field() -> None:

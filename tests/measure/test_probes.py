@@ -61,16 +61,6 @@ class FakeLibrary:
         return self._answer("compute", setup, element)
 
 
-@pytest.mark.parametrize(("n_threads", "expected"), [(3, 1), (2, 0), (4, 0)])
-def test_threads_are_pinned_when_they_fill_the_processors(
-    n_threads: int, expected: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0, 2, 5})
-    library = FakeLibrary()
-    measure_sentinels(cast(ctypes.CDLL, library), n_threads)
-    assert {(asked[2], asked[3]) for asked in library.asked} == {(n_threads, expected)}
-
-
 def cache(root: Path, cpu: int, index: int, **fields: str) -> None:
     folder = root / f"cpu{cpu}" / "cache" / f"index{index}"
     folder.mkdir(parents=True)
@@ -80,7 +70,6 @@ def cache(root: Path, cpu: int, index: int, **fields: str) -> None:
 
 @pytest.fixture
 def large_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Give the machine 64 GiB."""
     monkeypatch.setattr(os, "sysconf", {"SC_PHYS_PAGES": 1 << 24, "SC_PAGE_SIZE": 4096}.__getitem__)
 
 
@@ -123,6 +112,7 @@ def test_a_worker_measures_ceilings(tmp_path: Path) -> None:
     assert payload["contention"]["wall_ns"] > 0
 
 
+@pytest.mark.long
 def test_a_worker_surveys(tmp_path: Path) -> None:
     payload = run_worker(SurveyPlan(cache_dir=str(tmp_path), n_threads=1, thread_counts=(1,), budget_ms=300))
     found = Survey(ceilings=tuple(Ceiling.from_plain(each) for each in payload["ceilings"]))
@@ -134,16 +124,21 @@ def test_a_worker_surveys(tmp_path: Path) -> None:
     assert payload["contention"]["wall_ns"] > 0
 
 
-def test_sentinels_are_times_of_fixed_work() -> None:
-    """The median rates of reading and of single-precision arithmetic, both within 200 ms on the cases' threads."""
+@pytest.mark.parametrize(("n_threads", "is_pinned"), [(3, True), (2, False), (4, False)])
+def test_sentinels_are_times_of_fixed_work(n_threads: int, is_pinned: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The median rates of reading and of single-precision arithmetic, both within 200 ms on the cases' threads.
+
+    Threads are pinned when they fill the processors.
+    """
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0, 2, 5})
     library = FakeLibrary()
-    found = measure_sentinels(cast(ctypes.CDLL, library), 3)
+    found = measure_sentinels(cast(ctypes.CDLL, library), n_threads)
     assert found == Sentinels(memory_ns=round(MEMORY_BYTES / 64), compute_ns=COMPUTE_FLOPS // 100)
     assert found.times_ns == {"memory": found.memory_ns, "compute": found.compute_ns}
     assert tuple(found.times_ns) == SENTINELS
-    assert Sentinels.from_plain(found.to_plain()) == found
-    assert [asked[:3] for asked in library.asked] == [("bandwidth", MEMORY_BYTES, 3), ("compute", 0, 3)]
+    settings = (n_threads, is_pinned)
+    assert [asked[:4] for asked in library.asked] == [("bandwidth", MEMORY_BYTES, *settings), ("compute", 0, *settings)]
     assert sum(asked[4] for asked in library.asked) < 200
     for failing in ("bandwidth", "compute"):
         with pytest.raises(MeasurementError, match="no luck"):
-            measure_sentinels(cast(ctypes.CDLL, FakeLibrary(failing=failing)), 3)
+            measure_sentinels(cast(ctypes.CDLL, FakeLibrary(failing=failing)), n_threads)

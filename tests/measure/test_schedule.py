@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from perfsuite.device.profile import find_profile
-from perfsuite.errors import LinkError, MeasurementError, SaturatedError
+from perfsuite.errors import MeasurementError, SaturatedError
 from perfsuite.measure.board.local_board import LocalBoard
 from perfsuite.measure.competition import SEEN_AFTER
 from perfsuite.measure.contention import Contention
@@ -98,11 +98,6 @@ def test_a_disturbed_process_is_run_again(n_disturbed: int) -> None:
     board = Desk(told=[CONTENDED] * n_disturbed)
     assert undisturbed(board, extra_environment={"A": "b"})["number"] == n_disturbed + 1
     assert board.asked == [(PROBE, {"A": "b"})] * (n_disturbed + 1)
-
-
-def test_what_disturbs_is_for_the_caller_to_say() -> None:
-    rule = Rule(profile=HOST, complain=lambda seen, _: None if seen.others_ratio else "too quiet")
-    assert undisturbed(Desk(told=[QUIET, CONTENDED]), rule=rule)["number"] == 2
 
 
 @pytest.mark.parametrize("n_tries", [1, 2, 5])
@@ -237,28 +232,6 @@ def test_the_side_that_lost_less_of_a_pair_counts() -> None:
     assert pairs.broken_off_by is None
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt(), LinkError("lost"), MeasurementError("crashed")])
-def test_what_was_measured_before_a_series_broke_off_is_kept(error: BaseException) -> None:
-    """It is known what ended it; a worker that fails says it itself, whether there were enough or not."""
-    found = series(QUIET, error)
-    with found.broken_off():
-        found.extend(4)
-    assert (found.valid, found.broken_off_by) == ([1], error)
-    told = {"KeyboardInterrupt": "interrupted", "LinkError": "the link was lost"}.get(type(error).__name__)
-    expected = f"{told} after 1 of 4 runs; run again" if told else "crashed"
-    assert found.shortage("runs", is_enough=False, n_wanted=4) == expected
-    assert found.shortage("runs", is_enough=True) == (None if told else "crashed")
-
-
-@pytest.mark.parametrize(("told", "by_failure"), [((), True), ((QUIET,), False)])
-def test_a_worker_that_fails_at_once_is_an_error(told: tuple[Mapping[str, Any], ...], by_failure: bool) -> None:
-    """As is one that fails later where nothing of it may be kept."""
-    found = series(*told, MeasurementError("crashed"))
-    with pytest.raises(MeasurementError, match="crashed"), found.broken_off(by_failure=by_failure):
-        found.extend(4)
-    assert found.broken_off_by is None
-
-
 @pytest.mark.parametrize(
     ("n_disturbed", "budget_s", "n_first", "n_valid", "n_complaints"),
     [
@@ -308,7 +281,6 @@ def test_a_pair_is_left_out_where_one_side_alone_was_disturbed(lost: tuple[float
 
 
 def taken_pairs(board: Desk, n: int, **settings: Any) -> list[tuple[tuple[TurnsPlan, TurnsPlan], dict[str, Any]]]:
-    """Take pairs of a plan against itself; return what the board was asked for."""
     take = pairs_of(board, (PLAN, PLAN), order=random.Random(1), **settings)
     for _ in range(n):
         take()
@@ -333,15 +305,6 @@ def test_each_process_of_a_pair_draws_its_layout() -> None:
     assert [{**settings, "leader": 0} for _, settings in asked] == [
         {"n_turns": N_TURNS, "leader": 0, "hear": None, "limit_s": WORKER_LIMIT_S, **environments}
     ] * 4
-
-
-def test_either_side_of_a_pair_may_complain() -> None:
-    never, always = (Rule(profile=HOST, complain=lambda *_, text=text: text) for text in (None, "busy"))
-    for rules, complaints in (((never, never), []), ((always, never), ["busy"]), ((never, always), ["busy"])):
-        take = pairs_of(Desk(), (PLAN, PLAN), order=random.Random(1))
-        found = Series(take=take, rules=rules, keep=len)
-        found.take_one()
-        assert (found.complaints, found.valid) == (complaints, [] if complaints else [2])
 
 
 def test_rounds_go_through_all_that_are_not_complete() -> None:

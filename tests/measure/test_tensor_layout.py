@@ -57,13 +57,6 @@ def test_it_is_asked_once(
         tensor_layout(engine, tmp_path)
 
 
-def test_what_is_not_there_is_told(engine: Engine, tmp_path: Path) -> None:
-    with pytest.raises(NativeBuildError, match=r"ggml\.h is not there; name its folder"):
-        layout_of((tmp_path,), engine.library("libggml-base"), tmp_path)
-    with pytest.raises(EngineError, match="libggml-none"):
-        layout_of(engine.include_dirs, tmp_path / "libggml-none.so", tmp_path)
-
-
 def test_headers_of_another_build_are_refused(engine: Engine, engine_cache: Path, tmp_path: Path) -> None:
     """With one more field everything behind it would be read from the wrong place: the library's tensors show it."""
     include = tmp_path / "include"

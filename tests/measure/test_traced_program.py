@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
@@ -88,30 +87,6 @@ def test_what_is_ignored_stays_ignored() -> None:
     script = f"trap '' HUP; exec {sys.executable} -c \"$0\" sh -c 'kill -HUP $$; echo alive'"
     done = subprocess.run(["sh", "-c", script, _RUNNER], capture_output=True, text=True, timeout=_LIMIT_S, check=False)
     assert (done.returncode, done.stdout) == (0, "alive\n")
-
-
-@pytest.mark.parametrize(
-    ("command", "reason"),
-    [("no-such-program", "No such file or directory"), (os.devnull, "Permission denied"), ("a\0b", "null byte")],
-)
-def test_a_program_that_cannot_be_started_is_one_line(command: str, reason: str) -> None:
-    with pytest.raises(MeasurementError, match=rf"cannot be started \(.*{reason}\)"):
-        run_traced([command], {})
-
-
-def test_a_program_is_watched_while_it_runs() -> None:
-    seen: list[str] = []
-
-    @contextmanager
-    def watched(pid: int) -> Iterator[None]:
-        assert Path(f"/proc/{pid}").is_dir()
-        seen.append("begun")
-        yield
-        assert not Path(f"/proc/{pid}").exists()
-        seen.append("ended")
-
-    assert run_traced(["sh", "-c", "sleep 0.1; exit 3"], {}, watched) == 3
-    assert seen == ["begun", "ended"]
 
 
 def test_a_watch_that_fails_lets_the_program_end(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 from perfsuite.errors import MeasurementError
 from perfsuite.measure.launch import run_worker
 from perfsuite.measure.plan import LlamaPlan, UprobePlan
-from perfsuite.measure.uprobes import PMU_TYPE, outermost, paired_calls, ring_times, traced_calls
+from perfsuite.measure.uprobes import PMU_TYPE, outermost, paired_calls, traced_calls
 from perfsuite.records.call_trace import TracedCall, TracedFunction
 from perfsuite.records.events import EngineRecord, Phase
 from perfsuite.trace.call_spans import CallPattern, call_spans
@@ -41,14 +41,6 @@ def test_calls_from_within_others_are_left_out() -> None:
 
 def sample(time_ns: int) -> bytes:
     return struct.pack("<IHHQQ", 9, 2, 24, 77, time_ns)
-
-
-def test_a_ring_holds_times_and_losses() -> None:
-    lost, throttled = struct.pack("<IHHQQ", 2, 0, 24, 77, 5), struct.pack("<IHHQQQ", 5, 0, 32, 1, 77, 77)
-    other = struct.pack("<IHHQQ", 3, 0, 24, 0, 0)
-    assert ring_times(sample(11) + other + lost + sample(13) + throttled + sample(17)) == ([11, 13, 17], 6)
-    assert ring_times(b"") == ([], 0)
-    assert ring_times(sample(11) + bytes(16)) == ([11], 0)
 
 
 def test_rings_become_calls() -> None:

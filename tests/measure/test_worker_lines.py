@@ -59,10 +59,3 @@ def test_a_line_longer_than_a_pipe_is_sent_whole(speaking: Speaking) -> None:
     deaf = speaking("sleep 600")
     with pytest.raises(TimeoutError):
         deaf.send_line("x" * 1_000_000, time.monotonic() + 0.05)
-
-
-def test_nobody_to_tell_is_an_error(speaking: Speaking) -> None:
-    lines = speaking("exec 0<&-; echo closed; sleep 600")
-    assert lines.next_line(soon()) == "closed"
-    with pytest.raises(BrokenPipeError):
-        lines.send_line("hello", soon())

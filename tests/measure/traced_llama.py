@@ -29,8 +29,6 @@ def build_traced_llama(engine: Engine, folder: Path, compiler_name: str = "cc") 
 
 
 class TracedLlama:
-    """The program at work; a context manager that ends it."""
-
     def __init__(self, program: Path, model: str | Path, *, n_threads: int = 2, user: int | None = None) -> None:
         command = [str(program), str(model), str(n_threads)]
         as_user = {} if user is None else {"user": user, "group": user, "extra_groups": []}

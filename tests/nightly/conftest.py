@@ -24,7 +24,6 @@ RunNight = Callable[..., Mapping[str, CellEnd]]
 def cells(
     device: str, *models: str, board: str | None = None, lane: str | None = None, arguments: tuple[str, ...] = ()
 ) -> tuple[Cell, ...]:
-    """Return a cell for each model."""
     return tuple(
         Cell(
             board=board or device,
@@ -42,7 +41,6 @@ def cells(
 def plan_of(
     *planned: Cell, at_once: int = 1, cell_limit_s: float = 60.0, night_limit_s: float = 60.0, wait_s: float = 60.0
 ) -> NightPlan:
-    """Return a plan of cells."""
     return NightPlan(
         cells=planned,
         at_once={cell.board: at_once for cell in planned},

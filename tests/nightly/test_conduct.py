@@ -21,7 +21,6 @@ from .conftest import ORIGIN, RunNight, cells, plan_of
 
 
 def starts(folder: Path) -> list[str]:
-    """The models in the order in which they were begun."""
     return [line.split()[1] for line in (folder / "starts").read_text().splitlines()]
 
 
@@ -32,7 +31,6 @@ def spans(folder: Path) -> list[tuple[float, float]]:
 
 
 def overlap(pairs: list[tuple[float, float]]) -> bool:
-    """Whether any two runs had their boards at the same time."""
     return any(begin < end for (_, end), (begin, _) in pairwise(pairs))
 
 

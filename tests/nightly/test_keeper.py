@@ -20,7 +20,6 @@ LIMIT_S = 30
 
 
 def keep(log: Path, code: str) -> subprocess.Popen[bytes]:
-    """Keep a program of Python."""
     lock = os.open(os.devnull, os.O_RDONLY)
     try:
         command = [*KEEPER, str(log), str(lock), sys.executable, "-c", code]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -46,7 +45,6 @@ def own_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def read(folder: Path, text: str) -> NightPlan:
-    """Read a plan's text."""
     path = folder / "plan.toml"
     path.write_text(text)
     return read_plan(path)
@@ -73,23 +71,13 @@ def test_a_plan_is_a_matrix(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "told"),
     [
-        ("schema = 1", "schema = 2", "schema is 2, expected 1"),
         ("night_limit", "nihgt_limit", "field 'nihgt_limit' is unknown; accepted are schema, models, scenarios"),
-        ("at_once", "atonce", "board[1]: field 'atonce' is unknown"),
         ('cell_limit = "45m"', 'cell_limit = "0s"', "expected a time from 1s to 30 days"),
-        ('cell_limit = "45m"', 'cell_limit = "45"', "expected a time from 1s to 30 days"),
-        ('wait = "30m"', 'wait = "31d"', "wait is '31d', expected a time from"),
         ("own.gguf", "other.gguf", "models: models/other.gguf: there is no such file"),
-        ('["smollm2-135m-q8_0"]', '["smollm2-135m-q9_0"]', "models: "),
-        ('scenarios = ["siso"]', 'scenarios = ["sisi"]', "sisi"),
         ('"--threads=4"', '"--device=host"', "arguments is '--device=host'"),
-        ('"--threads=4"', '"--perf-address=local"', "arguments is '--perf-address=local'"),
         ('"--threads=4"', '"-n2"', "arguments is '-n2'"),
-        ('"--threads=4"', '"--threads", "4"', "arguments is '4'"),
         ('"--threads=4"', '"--farm-wait=2h"', "arguments is '--farm-wait=2h'"),
-        ('farm = "farm:20408"', 'farm = "-x"', "--farm=-x"),
         ('farm = "farm:20408"', "", "at_once is '2', expected 1 without a farm"),
-        ("at_once = 2", "at_once = 0", "board[1].at_once is 0, expected 1 to 64"),
         ('name = "attic"', 'name = "../attic"', "board.name is '../attic'"),
         ('name = "attic"', 'name = "host"', "occurs twice"),
         (
@@ -97,10 +85,7 @@ def test_a_plan_is_a_matrix(tmp_path: Path) -> None:
             'name = "night.json"',
             "board.name is 'night.json', expected at most 100 characters, and none",
         ),
-        ('name = "attic"', f'name = "{"x" * 101}"', "expected at most 100 characters"),
-        ('device = "rubikpi"', 'device = "hots"', "hots"),
         ('device = "rubikpi"', 'device = "host"', "board.device is 'host', expected a device that is reached by ssh"),
-        ('device = "rubikpi"', 'device = "pixel8pro"', "it is reached by adb"),
         ('history = "history"', 'history = "gs://farm/x"', "history = gs://farm/x: is an address, expected a folder"),
     ],
 )
@@ -113,24 +98,12 @@ def test_a_mistake_is_one_line(tmp_path: Path, old: str, new: str, told: str) ->
     assert "\n" not in str(raised.value)
 
 
-def test_what_is_no_plan_is_told(tmp_path: Path) -> None:
-    """One without a board, one that is not there, and a pipe, into which nobody may ever write."""
-    with pytest.raises(PerfsuiteError, match=r"expected one table \[\[board\]\] for each board"):
-        read(tmp_path, 'schema = 1\nmodels = ["a"]\nscenarios = ["siso"]')
-    path = tmp_path / "plan.toml"
-    path.unlink()
-    with pytest.raises(PerfsuiteError, match=r"plan\.toml: cannot be read"):
-        read_plan(path)
-    os.mkfifo(path)
-    with pytest.raises(PerfsuiteError, match=r"plan\.toml: is not a file"):
-        read_plan(path)
-
-
 def test_waits_are_told_in_plain_digits(tmp_path: Path) -> None:
     """pytest's option takes no exponent; how long a run waits for quiet is the plan's business, not the night's."""
     text = WHOLE.replace('wait = "30m"', 'wait = "720h"').replace('"--threads=4"', '"--perf-wait-quiet=5m"')
-    plan = read(tmp_path, text)
+    plan = read(tmp_path, text.replace('history = "history"', 'history = "s3://farm/nights"'))
     assert "--perf-wait=2592000s" in plan.cells[0].arguments
+    assert "--perf-history=s3://farm/nights" in plan.cells[0].arguments
     assert plan.cells[2].arguments[-1] == "--perf-wait-quiet=5m"
 
 
@@ -147,12 +120,6 @@ def test_boards_that_are_one_device_are_one_lane(tmp_path: Path) -> None:
     assert lanes["first"] == lanes["second"]
     assert len(set(lanes.values())) == 4
     assert [cell.is_of_farm for cell in plan.cells] == [False] * 4 + [True]
-
-
-def test_nights_of_many_farms_may_have_one_history(tmp_path: Path) -> None:
-    """An address of S3 is handed on as it is; it is no folder beside the plan."""
-    plan = read(tmp_path, WHOLE.replace('history = "history"', 'history = "s3://farm/nights"'))
-    assert "--perf-history=s3://farm/nights" in plan.cells[0].arguments
 
 
 def test_ten_thousand_cells_look_up_each_device_and_each_model_once(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from argparse import Namespace
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -16,15 +15,11 @@ from perfsuite.device.lock import hold_lock, lock_holder
 from perfsuite.device.lock_owner import LockOwner
 from perfsuite.device.profile import Profile, find_profile
 from perfsuite.device.reach import Reach
-from perfsuite.device.target.opening import open_target
 from perfsuite.errors import DeviceError, LinkError, MeasurementError
-from perfsuite.measure.board.connecting import Connecting
-from perfsuite.measure.board.hello import Hello
-from perfsuite.measure.board.holding import Claim, Held, Seen
+from perfsuite.measure.board.holding import Held, Seen
 from perfsuite.measure.board.local_board import LocalBoard
-from perfsuite.measure.board.remote_board import RemoteBoard
 from perfsuite.measure.environment import RUN_ID_NAME
-from perfsuite.measure.plan import LlamaPlan, Plan, ProbePlan, TurnsPlan
+from perfsuite.measure.plan import LlamaPlan, Plan, TurnsPlan
 from perfsuite.plugin.board_options import FARM_BOARD_KEY, on_farm_board
 from perfsuite.report.run_file import RunFile, read_run_file
 from tests.fake_device import FakeDevice
@@ -33,7 +28,7 @@ from ..conftest import STORED_MODEL
 from ..farm_daemons import running_farm
 
 if TYPE_CHECKING:
-    from ..board_namespaces import NamespaceBoard
+    pass
 
 
 REACHED = replace(find_profile("host"), name="my-shelf", kind="shelf", reach=Reach(way="ssh", identity_file="key"))
@@ -57,16 +52,9 @@ def on_board(config: Config, profile: Profile) -> Profile:
     return on_farm_board(cast(Any, config), profile)
 
 
-def test_a_run_without_a_farm_is_left_alone() -> None:
-    config = Config()
-    assert on_board(config, REACHED) is REACHED
-    assert FARM_BOARD_KEY not in config.stash
-
-
 @pytest.mark.parametrize(
     ("options", "profile", "told"),
     [
-        ({"farm_break": "attic"}, REACHED, "--farm-break=attic: needs --farm"),
         ({"farm_avoid": "attic"}, REACHED, "--farm-avoid=attic: needs --farm"),
         ({"farm": ""}, find_profile("host"), "--farm: host is this machine"),
         ({"farm": ""}, find_profile("pixel8pro"), "--farm: pixel8pro is reached by adb"),
@@ -104,16 +92,6 @@ def test_a_run_has_its_board_until_pytest_ends(
 
 MODEL = f"--model={STORED_MODEL}"
 _CHOOSE = "perfsuite.plugin.board_options.choose_board"
-
-
-#: A device on which other programs may take all that they want: replicates are kept whatever else is tested meanwhile.
-_BUSY = """
-description = "a machine with neighbours"
-extends = "host"
-[judging]
-max_waiting_ratio = 0.999
-max_others_ratio = 0.999
-"""
 
 
 def run(pytester: pytest.Pytester, *arguments: str, device: str = "host") -> pytest.RunResult:
@@ -168,14 +146,7 @@ def phases(pytester: pytest.Pytester, fake_device: FakeDevice, monkeypatch: pyte
     return measured
 
 
-@pytest.mark.parametrize(
-    "flag",
-    [
-        *(f"--perf-{each}" for each in ("trace", "fidelity", "overhead", "sweep=depth", "shapes=gemm")),
-        "--backend=opencl",
-        "",
-    ],
-)
+@pytest.mark.parametrize("flag", ["--perf-trace", "--perf-sweep=depth", "--backend=opencl", ""])
 def test_no_option_is_refused_for_the_way_to_the_board(
     pytester: pytest.Pytester, fake_device: FakeDevice, flag: str
 ) -> None:
@@ -288,14 +259,6 @@ def test_what_was_measured_before_a_failure_is_kept(
     assert all(reason in each.reason for each in found)
 
 
-def test_ceilings_that_fail_at_the_end_lose_nothing(pytester: pytest.Pytester, phases: Phases) -> None:
-    why = "the worker for 'probes' was killed"
-    result = phases(on=FaultyBoard(MeasurementError(why), n_before=1, at=ProbePlan))
-    assert result.ret == pytest.ExitCode.TESTS_FAILED
-    result.stdout.fnmatch_lines([f"perfsuite: error: {why}"])
-    assert {each.outcome.value for each in record(pytester).judgements} == {"new"}
-
-
 def test_what_a_test_times_at_the_desk_is_no_time_of_a_board(
     pytester: pytest.Pytester, fake_device: FakeDevice, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -335,60 +298,3 @@ def test_a_device_that_is_not_given_back_well_is_an_error(pytester: pytest.Pytes
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.stdout.fnmatch_lines(["perfsuite: error: policy0: is still 'performance'"])
     assert record(pytester).judgements
-
-
-@pytest.mark.long
-def test_the_agent_gives_the_cases_of_a_local_run(
-    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    """The same cases are measured by an agent at the end of pipes, and it leaves neither lock nor process."""
-    home, locks = tmp_path / "home", tmp_path / "board-locks"
-    (home / "venv" / "bin").mkdir(parents=True)
-    locks.mkdir()
-    program = home / "venv" / "bin" / "python"
-    program.write_text(f'#!/bin/sh\nexport XDG_CACHE_HOME="{tmp_path}/there"\nexec {sys.executable} "$@"\n')
-    program.chmod(0o755)
-    monkeypatch.setattr("platformdirs.user_cache_dir", lambda name: str(tmp_path / "cache"))
-
-    def linked(_: Reach, conditions: Any, claim: Claim, *, cache_dir: Path, tell: Any) -> RemoteBoard:
-        hello = Hello(claim=replace(claim, lock_folder=str(locks)), conditions=conditions)
-        connecting = Connecting(name="pipes", target=open_target(Reach()), home=str(home), hello=hello, tell=tell)
-        return RemoteBoard(connecting=connecting)
-
-    (pytester.path / "devices").mkdir()
-    (pytester.path / "devices" / "busy.toml").write_text(_BUSY)
-    smallest = ("--model=smollm2-135m-l2-q8_0", "--scenario=p16-g4", "--threads=1", "-k", "test_phase")
-    quick = (*smallest, "--perf-replicates=2", "--perf-calibrate=off", "--perf-report=off")
-    run(pytester, *quick, device="busy")
-    here = record(pytester)
-    monkeypatch.setattr(_CHOOSE, linked)
-    result = run(pytester, *quick, device="busy")
-    result.stdout.fnmatch_lines(["perfsuite: device busy (board *"])
-    there = record(pytester)
-    assert [each.case_id for each in there.judgements] == [each.case_id for each in here.judgements]
-    assert there.fingerprints == here.fingerprints
-    assert all(len(each.samples_ns) <= 2 for each in there.judgements)
-    assert list((tmp_path / "there" / "perfsuite" / "models").iterdir())
-    assert lock_holder(locks) is None
-
-
-@pytest.mark.long
-def test_a_board_is_measured_over_ssh(pytester: pytest.Pytester, board: NamespaceBoard) -> None:
-    """From a profile that says how the board is reached to verdicts of its own, and nothing is left there."""
-    reach = board.reach()
-    profile = pytester.path / "devices" / "desk-pi.toml"
-    profile.parent.mkdir()
-    profile.write_text(
-        f'description = "a test board"\n[reach]\nway = "ssh"\naddress = "{reach.address}"\nport = {reach.port}\n'
-        f'identity_file = "{reach.identity_file}"\nknown_hosts_file = "{reach.known_hosts_file}"\n'
-    )
-    quick = ("--scenario=p16-g4", "--perf-replicates=2", "-k", "test_phase", "--perf-report=off")
-    result = run(pytester, *quick, "--perf-calibrate=off", device="desk-pi")
-    result.stdout.fnmatch_lines([f"perfsuite: device desk-pi (board *, {board.hostname})*"])
-    found = record(pytester)
-    assert found.device == "desk-pi"
-    assert found.origin.board is not None
-    assert (found.origin.board.hostname, len(found.origin.board.identity)) == (board.hostname, 16)
-    assert len(found.judgements) == 7
-    assert not board.processes("board.agent")
-    assert lock_holder(board.outside("/run/lock")) is None

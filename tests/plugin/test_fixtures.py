@@ -6,18 +6,9 @@ from xml.etree import ElementTree
 
 import pytest
 
-from perfsuite.plugin.fixtures import ReplayClock
 from perfsuite.report.exports.junit import case_properties
 from perfsuite.report.run_file import read_run_file
 from tests.fake_device import FakeDevice
-
-
-def test_pairs_of_readings_are_apart_by_the_samples() -> None:
-    """Round after round, the second reading is later than the first by its sample, in s; beyond the last it stays."""
-    clock = ReplayClock([2_000, 5])
-    rounds = [(clock(), clock()) for _ in range(2)]
-    assert [after - before for before, after in rounds] == pytest.approx([2e-6, 5e-9])
-    assert clock() == clock() == rounds[-1][1]
 
 
 def test_suite_and_cases_have_the_figures_of_the_run_as_properties(

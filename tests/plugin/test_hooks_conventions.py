@@ -63,6 +63,7 @@ def test_words_and_deselected_cases_choose_what_is_judged(runs: HostRuns) -> Non
     assert _DECODE.replace("decode", "prefill") in runs.cases()
 
 
+@pytest.mark.long
 def test_the_last_failures_run_again_alone(runs: HostRuns) -> None:
     """``--lf`` judges the cases that failed, ``--ff`` these first; pytest's cache names tests by their cases."""
     runs("--baseline=record")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -121,20 +120,6 @@ def test_handlers_of_others_stay() -> None:
         assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
     finally:
         signal.signal(signal.SIGHUP, before)
-
-
-def test_another_thread_than_the_main_one_installs_nothing() -> None:
-    """Python lets only the main thread install handlers, so that a run elsewhere goes without."""
-    found: list[object] = []
-
-    def hear() -> None:
-        RunSignals().hear()
-        found.append(signal.getsignal(signal.SIGTERM))
-
-    thread = threading.Thread(target=hear)
-    thread.start()
-    thread.join()
-    assert found == [signal.SIG_DFL]
 
 
 def test_a_second_signal_of_the_same_request_breaks_nothing_off() -> None:

@@ -22,11 +22,9 @@ from perfsuite.records.codec import (
     Size,
     Whole,
     from_plain,
-    from_row,
     pack,
     parse_json,
     read_json,
-    read_toml,
     rebuilt,
     to_plain,
     unpack,
@@ -176,34 +174,3 @@ def test_a_file_that_is_not_there_may_have_something_in_its_place(tmp_path: Path
     with pytest.raises(PerfsuiteError, match=r"cannot be read \(Is a directory\)"):
         read_json(tmp_path, Content, PerfsuiteError, "", absent=None)
     assert math.isnan(parse_json("NaN", allows_nan=True))
-
-
-@pytest.mark.parametrize(
-    ("content", "line"),
-    [
-        ("cases = [", "is not TOML ("),
-        ("cases = []\ncases = []", "is not TOML ("),
-        ("cases = 7", "cases is 7, expected a"),
-    ],
-)
-def test_what_is_no_toml_is_one_line(content: str, line: str, tmp_path: Path) -> None:
-    """A key that is there twice is refused by TOML itself."""
-    path = tmp_path / "x.toml"
-    path.write_text(content)
-    with pytest.raises(BaselineError) as raised:
-        read_toml(path, Content, BaselineError, "mend it")
-    assert str(raised.value).startswith(f"{path}: {line}")
-
-
-@pytest.mark.parametrize("row", [["a"], ["a", {}, None, None, 1], [1, {}, None, None], None])
-def test_a_row_that_is_none_is_refused(row: Any) -> None:
-    with pytest.raises(ValueError, match=r"a row is .*, expected id, times, outcome, pair"):
-        from_row(row, Case)
-    with pytest.raises(ValueError, match="a row is "):
-        rebuilt({"cases": [row]}, Content, cases=Case)
-
-
-@pytest.mark.parametrize("content", [b"", b"\xc1", pack([1])[:1], pack(1) + b"x"])
-def test_damaged_messagepack_is_a_value_error(content: bytes) -> None:
-    with pytest.raises(ValueError, match=r"."):
-        unpack(content)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perfsuite.errors import EngineError, MeasurementError
+from perfsuite.errors import EngineError
 from perfsuite.records.engine_columns import (
     CHOICE_DTYPE,
     RING_DTYPE,
@@ -134,21 +134,3 @@ def test_choices_are_placed_in_their_batch() -> None:
     assert (chosen(*choices, spans=spans), chosen((5, 0, 2), (6, 0, 1))) == ([0, 4, 8, 9, 0, 0], [0, 2])
     experts, n_experts = experts_of(record())
     assert (experts.size, n_experts) == (0, None)
-
-
-@pytest.mark.parametrize(
-    ("read", "broken", "said"),
-    [
-        (evaluations_of, {"events": b"1"}, "events has 1 bytes, expected a multiple of 16"),
-        (
-            splits_of,
-            {"splits": np.array([(0, 1, 2, 0)], SPLIT_DTYPE).tobytes()},
-            "splits names graph 2 to 2, there are 2",
-        ),
-        (experts_of, {"expert_choices": np.array([(0, 0, 0, 1, 4, 8)], CHOICE_DTYPE).tobytes()}, "more ids than the 0"),
-    ],
-)
-def test_a_record_that_does_not_fit_together_is_refused(read: Any, broken: dict[str, bytes], said: str) -> None:
-    """Bytes that are cut short, a graph that is not there, and experts that nobody listed."""
-    with pytest.raises(MeasurementError, match=f"^the worker's record of the engine: .*{said}"):
-        read(record(**broken))

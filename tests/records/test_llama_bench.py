@@ -50,19 +50,3 @@ def test_times_are_those_that_llama_bench_computed(plain: dict[str, Any]) -> Non
     }
     run = replace(BenchRun.from_plain(plain, "here"), samples_ns=(9, 1, 2), avg_ns=4)
     assert (run.time_ns, replace(run, samples_ns=()).time_ns) == (2, 4)
-
-
-@pytest.mark.parametrize(
-    ("lengths", "name"),
-    [((512, 0, 0), "pp512"), ((0, 128, 0), "tg128"), ((512, 128, 64), "pp512+tg128@d64"), ((0, 8, 1024), "tg8@d1024")],
-)
-def test_a_test_is_named_as_in_llama_bench(plain: dict[str, Any], lengths: tuple[int, int, int], name: str) -> None:
-    n_prompt, n_gen, n_depth = lengths
-    run = replace(BenchRun.from_plain(plain, "here"), n_prompt=n_prompt, n_gen=n_gen, n_depth=n_depth)
-    assert run.test == name
-
-
-@pytest.mark.parametrize("field", ["n_depth", "gpu_info", "build_number"])
-def test_older_releases_lack_fields(plain: dict[str, Any], field: str) -> None:
-    del plain[field]
-    assert getattr(BenchRun.from_plain(plain, "here"), field) in (0, "")

@@ -36,8 +36,3 @@ def test_thinning_keeps_both_ends_and_the_largest(n_samples: int) -> None:
     assert len(times) <= n_samples
     assert times == sorted(set(times))
     assert {0, 613, 999} <= set(times)
-
-
-def test_few_samples_are_not_thinned() -> None:
-    seen = timeline(sample(0), sample(1))
-    assert seen.thinned(200) == seen

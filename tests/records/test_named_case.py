@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from perfsuite.errors import PerfsuiteError
-from perfsuite.records.named_case import ends_of, named_case
+from perfsuite.records.named_case import named_case
 
 _MODEL = "smollm2-135m-q8_0/siso"
 _CASES = (
@@ -52,8 +52,3 @@ def test_an_end_of_none_or_of_several_is_refused(asked: str, told: str) -> None:
     with pytest.raises(PerfsuiteError) as caught:
         named_case(asked, _CASES, "--case=")
     assert str(caught.value) == told
-
-
-def test_ends_are_told_once() -> None:
-    """The last parts of each id, however many have them."""
-    assert ends_of(("a/b/c", "d/b/c", "c"), 2) == ("b/c", "c")

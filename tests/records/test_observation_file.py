@@ -1,15 +1,11 @@
-"""``observation.json``: what older versions left out, and how large it is."""
+"""``observation.json``: how large it is."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
 
-import pytest
-
-from perfsuite.errors import PerfsuiteError
 from perfsuite.records.observation import (
-    NO_OBSERVATION,
     CaseWork,
     MachineState,
     Observation,
@@ -17,7 +13,6 @@ from perfsuite.records.observation import (
     PhaseTimeline,
     TokenLatency,
     plain_observation,
-    read_observation,
     write_observation,
 )
 
@@ -53,21 +48,6 @@ _FULL = Observation(
         ),
     ),
 )
-
-
-def test_runs_of_older_versions_are_read(tmp_path: Path) -> None:
-    """Without the file, or without what boards report, that was not measured; a folder is refused."""
-    assert read_observation(tmp_path) == NO_OBSERVATION
-    plain = plain_observation(_FULL)
-    for name in ("throttled", "battery_ratio", "power_watts"):
-        del plain["states"][0][name]
-    (tmp_path / "observation.json").write_text(json.dumps(plain))
-    (state,) = read_observation(tmp_path).states
-    assert (state.throttled, state.battery_ratio, state.power_watts, state.load_average) == (None, None, None, 0.1)
-    (tmp_path / "observation.json").unlink()
-    (tmp_path / "observation.json").mkdir()
-    with pytest.raises(PerfsuiteError, match=r"observation\.json: cannot be read \(Is a directory\)"):
-        read_observation(tmp_path)
 
 
 def test_an_operator_is_a_row_of_numbers(tmp_path: Path) -> None:

@@ -143,7 +143,6 @@ def test_commands_come_in_the_order_of_their_enqueue_calls(tmp_path: Path) -> No
     longer = record(5, commands[5].tobytes() + bytes(16))
     parts = [command_records(commands[:2]), unknown, command_records(commands[2:3]), text_record(1, 2, "beta")]
     parts += [command_records(commands[3:5]), longer, end_record(6)]
-    path = tmp_path / "x.log"
     path.write_bytes(prelude() + b"".join(parts))
     found = read_opencl_log(path)
     assert (found.commands.tobytes(), found.names) == (commands.tobytes(), ("", "alpha", "beta"))
@@ -167,10 +166,8 @@ def test_what_is_missing_is_counted_or_named(tmp_path: Path) -> None:
     path = tmp_path / "x.log"
     path.write_bytes(prelude() + record(6, struct.pack("<IIQ", 1, 0, 5)) + record(6, struct.pack("<IIQ", 2, 0, 4)))
     assert (read_opencl_log(path).n_lost, read_opencl_log(path).n_unfinished) == (9, None)
-    path = tmp_path / "x.log"
     path.write_bytes(prelude() + command_records(np.concatenate(steady_commands(3, drifting()))) + bytes(4096))
     assert read_opencl_log(path).commands.size == 3
-    path = tmp_path / "x.log"
     path.write_bytes(log_header(99) + end_record(0))
     found = read_opencl_log(path)
     assert (found.pid, found.commands.size, found.names, found.is_complete) == (99, 0, ("",), True)
@@ -185,19 +182,10 @@ def one(**fields: int) -> Commands:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "0 bytes; expected a log of the OpenCL layer"),
-        (b"\x7fELF" + bytes(60), "begins with b'\\x7fELF"),
-        (struct.pack("<8sIIq", b"PSCLLOG1", 20, 1, 0), "damaged at byte 8: a header of 20 bytes"),
-        (prelude() + struct.pack("<II", 5, 96) + bytes(88), "a record of kind 5 with 96 bytes"),
-        (prelude() + struct.pack("<II", 5, 0xFFFFFFF8), "a record of kind 5 with 4294967288 bytes"),
-        (prelude() + struct.pack("<IIII", 1, 16, 2, 400), "a text of 400 bytes in a record of 16"),
         (prelude() + text_record(1, 7, "seven"), "the ids of its names are not 1 to 2"),
         (prelude() + record(4, struct.pack("<IIqqq", 1, 3, 0, 0, 0)), "a clock reading of source 3"),
-        (prelude() + record(4, struct.pack("<IIqqq", 9, 1, 0, 0, 0)), "device 9 is used"),
         (prelude() + record(3, struct.pack("<IIII", 2, 1, 4, 0)), "device 4 is used"),
         (prelude() + command_records(one(queue=3)), "a command has queue 3"),
-        (prelude() + command_records(one(name=2)), "a command has name 2"),
-        (prelude() + command_records(one(type=13)), "a command has type 13"),
         (prelude() + command_records(one(host_end_ns=EPOCH_NS - 1)), "call of a command ended before it began"),
         (prelude() + command_records(one()) * 2, "command 0 is there more than once"),
         (prelude() + command_records(one()) + end_record(2), "1 commands are there; its end counts 2 recorded"),

@@ -13,17 +13,11 @@ from perfsuite.records.live import LiveKernel
 from perfsuite.records.opencl_commands import COMMAND_DTYPE, CommandFlag, CommandType
 from perfsuite.records.opencl_log_tail import OpenClLogTail, TailedRecords
 
-HEADER = struct.pack("<8sIIq", b"PSCLLOG1", 24, 7, 1000)
+from ..synthetic_opencl import log_header, record, text_record
+
+HEADER = log_header(7)
+NAME = text_record(1, 1, "add")
 NOTHING = TailedRecords(kernels=(), n_lost=0)
-
-
-def record(kind: int, content: bytes) -> bytes:
-    content += b"\0" * (-len(content) % 8)
-    return struct.pack("<II", kind, len(content) + 8) + content
-
-
-def name(number: int, text: str) -> bytes:
-    return record(1, struct.pack("<II", number, len(text)) + text.encode())
 
 
 def queue(number: int, device: int) -> bytes:
@@ -32,10 +26,6 @@ def queue(number: int, device: int) -> bytes:
 
 def clock(device: int, device_ns: int, before_ns: int, after_ns: int) -> bytes:
     return record(4, struct.pack("<IIqqq", device, 1, device_ns, before_ns, after_ns))
-
-
-def loss(n_commands: int) -> bytes:
-    return record(6, struct.pack("<IIQ", 1, 0, n_commands))
 
 
 def command(sequence: int, **fields: int) -> bytes:
@@ -76,10 +66,10 @@ def test_a_log_that_is_not_there_yet_has_nothing(log: Path) -> None:
     """It may come later; what is over the limit of a look comes with the next."""
     tail = OpenClLogTail(log)
     assert tail.read() == NOTHING
-    append(log, HEADER + name(1, "add") + queue(1, 1) + clock(1, 0, 0, 0) + command(0))
+    append(log, HEADER + NAME + queue(1, 1) + clock(1, 0, 0, 0) + command(0))
     assert (tail.read().kernels, tail.read()) == ((kernel(0),), NOTHING)
     log.unlink()
-    append(log, HEADER + name(1, "add") + queue(1, 1) + clock(1, 0, 0, 0) + b"".join(map(command, range(20))))
+    append(log, HEADER + NAME + queue(1, 1) + clock(1, 0, 0, 0) + b"".join(map(command, range(20))))
     tail = OpenClLogTail(log)
     looks = [tail.read(limit_bytes=1000).kernels for _ in range(6)]
     assert [each.sequence for look in looks for each in look] == list(range(20))
@@ -87,7 +77,15 @@ def test_a_log_that_is_not_there_yet_has_nothing(log: Path) -> None:
 
 
 def test_a_log_may_be_cut_anywhere(log: Path) -> None:
-    content = HEADER + name(1, "add") + queue(1, 1) + clock(1, 0, 0, 0) + command(0) + loss(2) + command(1)
+    content = (
+        HEADER
+        + NAME
+        + queue(1, 1)
+        + clock(1, 0, 0, 0)
+        + command(0)
+        + record(6, struct.pack("<IIQ", 1, 0, 2))
+        + command(1)
+    )
     tail = OpenClLogTail(log)
     seen: list[LiveKernel] = []
     n_lost = 0
@@ -101,14 +99,14 @@ def test_a_log_may_be_cut_anywhere(log: Path) -> None:
 
 def test_times_follow_the_latest_clock(log: Path) -> None:
     """Device times move by the latest reading of their own device; copies and duplicates are passed over."""
-    append(log, HEADER + name(1, "add") + queue(1, 2) + clock(2, 50, 1000, 1100) + command(0))
+    append(log, HEADER + NAME + queue(1, 2) + clock(2, 50, 1000, 1100) + command(0))
     tail = OpenClLogTail(log)
     assert tail.read().kernels == (kernel(0, shift_ns=1000),)
     append(log, clock(1, 0, 0, 0) + clock(2, 0, 7000, 7000) + command(1))
     assert tail.read().kernels == (kernel(1, shift_ns=7000),)
     other = command(1, type=CommandType.COPY) + command(2, flags=CommandFlag.REPLAYED) + record(99, b"?")
     log.unlink()
-    append(log, HEADER + name(1, "add") + queue(1, 1) + clock(1, 0, 0, 0) + other + command(3))
+    append(log, HEADER + NAME + queue(1, 1) + clock(1, 0, 0, 0) + other + command(3))
     assert OpenClLogTail(log).read().kernels == (kernel(3),)
 
 
@@ -117,10 +115,10 @@ def test_without_a_clock_or_a_profile_times_are_unknown(log: Path) -> None:
     append(log, HEADER + command(0))
     tail = OpenClLogTail(log)
     assert tail.read().kernels == (kernel(0, shift_ns=None, name=""),)
-    append(log, name(1, "add") + queue(1, 1) + clock(1, 0, 0, 0) + command(1, flags=CommandFlag.NO_PROFILE))
+    append(log, NAME + queue(1, 1) + clock(1, 0, 0, 0) + command(1, flags=CommandFlag.NO_PROFILE))
     assert tail.read().kernels == (kernel(1, shift_ns=None),)
     log.unlink()
-    append(log, HEADER + name(1, "add") + queue(1, 1) + clock(1, 0, 7000, 7000))
+    append(log, HEADER + NAME + queue(1, 1) + clock(1, 0, 7000, 7000))
     append(log, command(0, submit_ns=0) + command(1, queued_ns=0, submit_ns=0, start_ns=0, end_ns=0))
     one, other = OpenClLogTail(log).read().kernels
     assert (one.queued_ns, one.submit_ns, one.start_ns, one.end_ns) == (7100, None, 7300, 7400)

@@ -98,10 +98,3 @@ def test_a_lock_that_is_no_file_is_refused(tmp_path: Path) -> None:
     for name, told in (("pipe", "is not a file"), ("folder", "cannot be opened")):
         with pytest.raises(PerfsuiteError, match=told):
             open_lock(tmp_path / name, PerfsuiteError)
-
-
-def test_a_lock_is_made_where_there_is_none(tmp_path: Path) -> None:
-    handles = [open_lock(tmp_path / ".lock", PerfsuiteError) for _ in range(2)]
-    assert os.path.sameopenfile(*handles)
-    for handle in handles:
-        os.close(handle)

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from perfsuite.errors import MeasurementError
-from perfsuite.records.codec import pack
 from perfsuite.records.engine_trace import EXPERT_DTYPE, NOTHING, EngineTrace, EventKind, ProbeCost, TraceRecorder
 from perfsuite.records.trace_file import read_trace, write_trace
 from perfsuite.records.trace_levels import TraceLevel
@@ -154,22 +153,3 @@ def test_a_writer_adds_piece_by_piece(tmp_path: Path) -> None:
     found = read_trace(path)
     assert (found.threads, found.graphs, found.pid) == (trace.threads, trace.graphs * 2, 7)
     assert (found.events.size, found.n_lost, found.cut) == (trace.events.size, 9, None)
-
-
-def test_a_full_disk_leaves_what_found_room() -> None:
-    with pytest.raises(
-        MeasurementError, match=r"/dev/full: cannot be written \(No space left on device\); what is there"
-    ):
-        write_trace(Path("/dev/full"), small_trace(), overwrites=True)
-
-
-def test_another_file_is_no_trace(tmp_path: Path) -> None:
-    path = tmp_path / "run.pstrace"
-    path.write_bytes(b"%PDF-1.7 and more")
-    with pytest.raises(MeasurementError, match=r"begins with b'%PDF-1\.7', a trace with b'PSTRACE1'"):
-        read_trace(path)
-    payload = pack({"fields": {"events": [["start_ns", "<i4"]]}, "recorder": "ebpf", "levels": 1})
-    path = tmp_path / "run.pstrace"
-    path.write_bytes(MAGIC + block_head(BlockKind.HEADER, payload) + payload)
-    with pytest.raises(MeasurementError, match="its events have the fields"):
-        read_trace(path)

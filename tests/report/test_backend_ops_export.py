@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from perfsuite.cli import main
-from perfsuite.errors import PerfsuiteError
 from perfsuite.expectation.cases import operator_cases
 from perfsuite.expectation.llama_workload import llama_workload
 from perfsuite.records.run_json import SCHEMA
@@ -84,18 +83,3 @@ def test_a_build_is_named_as_asked(tmp_path: Path, capsys: pytest.CaptureFixture
     assert rows_of(backend_ops_sql(path, cache_dir=tmp_path))[0]["build_commit"] == "58dc402c07ffa4ed"
     assert main(["export", "backend-ops-sql", str(path), "--build-commit=mine"]) == 0
     assert rows_of(capsys.readouterr().out)[0]["build_commit"] == "mine"
-
-
-@pytest.mark.parametrize(
-    ("fields", "told"),
-    [
-        ({"injected": True}, "was slowed down on purpose"),
-        ({"fingerprint": {}}, "cannot be used (KeyError: 'llama')"),
-        ({}, "holds no measured operator whose cost is known"),
-    ],
-)
-def test_what_has_no_operators_is_refused(tmp_path: Path, fields: dict[str, Any], told: str) -> None:
-    path = run_of(tmp_path, **fields)
-    with pytest.raises(PerfsuiteError) as raised:
-        backend_ops_sql(path, cache_dir=tmp_path)
-    assert str(raised.value).startswith(f"{path}: {told}")

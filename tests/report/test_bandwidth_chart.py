@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
-from perfsuite.errors import PerfsuiteError
 from perfsuite.expectation.roofline.survey import Survey
 from perfsuite.report.bandwidth_chart import bandwidth_chart
 
-from .conftest import LADDER, MIB, bandwidth, compute, survey
+from .conftest import LADDER, MIB, bandwidth, survey
 
 
 def test_each_processor_and_number_of_threads_has_a_panel() -> None:
@@ -32,10 +29,3 @@ def test_lines_are_best_rates_with_medians_below_and_the_title_tells_the_best_of
     assert (
         bandwidth_chart(survey()).title == "cpu, 2 threads: read has 200 GB/s over 64.0 KiB and 10.0 GB/s over 256 MiB"
     )
-
-
-def test_missing_bandwidths_are_no_points() -> None:
-    missing = replace(bandwidth("read", MIB, 1.0), rate=None, missing="none")
-    assert len(bandwidth_chart(Survey(ceilings=(missing, *survey().ceilings))).panels[1].lines[0].x) == len(LADDER)
-    with pytest.raises(PerfsuiteError, match="no bandwidth was measured"):
-        bandwidth_chart(Survey(ceilings=(missing, compute("fp32", 1.0))))

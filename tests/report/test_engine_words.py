@@ -17,24 +17,12 @@ from perfsuite.report.engine_words import commit_title, engine_words
             "llama b6123, ggml 0.25.3 abc1234, build 0123456789abcdef",
             "llama.cpp b6123 (abc1234), build 0123456789abcdef",
         ),
-        (
-            "llama 0.5.0-dev, ggml 0.25.3 0c1e570-dirty, build a, against old (build b)",
-            "llama.cpp 0.5.0-dev (0c1e570-dirty), build a, against old (build b)",
-        ),
         ("llama 0.5.0, ggml 0.25.3 unknown, build a", "llama.cpp 0.5.0, build a"),
-        ("llama 0.5.0, ggml 0.25.3", "llama.cpp 0.5.0"),
-        ("unknown, build a", "llama.cpp, build a"),
         ("AMD EPYC (Intel(R) OpenCL)", "AMD EPYC (Intel(R) OpenCL)"),
     ],
 )
 def test_the_engine_has_its_name_and_commit(subject: str, name: str) -> None:
     assert engine_words({"llama": subject}) == name
-
-
-def test_one_engine_is_told_without_its_group() -> None:
-    """Where one thing was measured its group is not named; several are told apart by theirs."""
-    assert engine_words({"llama": "llama 0.5"}) == "llama 0.5"
-    assert engine_words({"llama": "x", "kernels": "y"}) == "llama: x; kernels: y"
 
 
 def test_a_commit_is_the_engines_only_where_somebody_says_so() -> None:

@@ -86,15 +86,6 @@ def test_prefill_and_decode_are_two_tests(write_run: WriteRun, exported: Exporte
     assert (run.n_batch, run.n_ubatch) == (1024, 512)
 
 
-def test_settings_are_those_of_the_run(write_run: WriteRun, exported: Exported) -> None:
-    """Threads, flash attention, types and batch are what the worker had, time and commit those of the run."""
-    run, _ = exported(write_run())
-    assert (run.n_threads, run.flash_attn, run.type_k, run.type_v) == (2, 1, "f16", "q8_0")
-    assert (run.n_batch, run.n_ubatch, run.n_gpu_layers, run.backends) == (512, 512, 0, "CPU")
-    assert (run.cpu_info, run.test_time, run.build_commit) == ("AMD EPYC", "2025-03-01T11:30:59Z", "0c1e570")
-    assert (run.model_type, run.model_n_params, run.model_size) == ("llama 135M Q8_0", 134515008, 143025408)
-
-
 def test_it_joins_with_the_tests_of_llama_bench(write_run: WriteRun, exported: Exported) -> None:
     """With llama-bench's words nothing differs that llama.cpp joins by; a file about other weights is refused."""
     recorded = {run.test: run for run in read_llama_bench(DATA / "llama-bench.json")}
@@ -110,7 +101,7 @@ def test_it_joins_with_the_tests_of_llama_bench(write_run: WriteRun, exported: E
 
 
 def test_a_phase_alone_is_exported_alone(write_run: WriteRun, exported: Exported) -> None:
-    """An invalid decode is no test, nothing valid is refused, and so are samples of different replicates."""
+    """An invalid decode is no test; samples of different replicates are refused."""
     assert [run.test for run in exported(write_run({"decode": [5, 6]}))] == ["tg4@d16"]
     assert [run.samples_ns for run in exported(write_run({"prefill": [5, 6]}))] == [(5, 6)]
     path = write_run()
@@ -118,8 +109,6 @@ def test_a_phase_alone_is_exported_alone(write_run: WriteRun, exported: Exported
     plain["cases"][2]["outcome"] = "invalid"
     path.write_text(json.dumps(plain))
     assert [run.test for run in exported(path)] == ["pp16"]
-    with pytest.raises(PerfsuiteError, match="holds no valid prefill and no valid decode"):
-        exported(write_run({}))
     with pytest.raises(PerfsuiteError, match="2 samples of prefill and 1 of embedding"):
         exported(write_run({"prefill": [5, 6], "embedding": [1]}))
 
@@ -129,17 +118,11 @@ def test_a_phase_alone_is_exported_alone(write_run: WriteRun, exported: Exported
     [
         ({"injected": True}, "was slowed down on purpose"),
         ({"fingerprint": {"llama": {**FINGERPRINT, "n_sequences": "4"}}}, "ran with n_sequences 4, which no tool of"),
-        ({"fingerprint": {"kernels": {}}}, "did not measure llama.cpp"),
-        ({"fingerprint": {"llama": {**FINGERPRINT, "threads": "all"}}}, "threads is 'all', expected a whole number"),
-        ({"started_at": "yesterday"}, "started_at is 'yesterday', expected ISO 8601"),
-        ({"workload": "own-weights/siso"}, "name the GGUF that it measured with --model"),
         ({"workload": "../own.gguf/siso"}, "workload's model is '../own.gguf', expected a plain name"),
-        ({"workload": "smollm2-135m-q8_0/epic"}, "scenario 'epic' is unknown"),
     ],
 )
 def test_other_runs_are_refused(write_run: WriteRun, exported: Exported, fields: dict[str, Any], message: str) -> None:
     path = write_run()
     path.write_text(json.dumps({**json.loads(path.read_text()), **fields}))
-    with pytest.raises(PerfsuiteError, match=message) as raised:
+    with pytest.raises(PerfsuiteError, match=message):
         exported(path)
-    assert "\n" not in str(raised.value)

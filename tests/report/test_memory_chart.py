@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-import pytest
-
-from perfsuite.errors import PerfsuiteError
 from perfsuite.expectation.memory.comparison import MemoryRecord
 from perfsuite.expectation.memory.need import MemoryNeed
 from perfsuite.records.memory_timeline import MemoryPhase, MemorySample, MemoryTimeline
@@ -61,18 +56,4 @@ def test_each_phase_is_a_line_that_begins_where_the_last_ended_and_the_predictio
         ("decode", (3.0, 4.0), (80.0, 100.0)),
     ]
     assert reference.is_reference
-    reference = memory_chart([RECORD]).panels[0].lines[-1]
     assert (reference.label, reference.x, reference.y) == (PREDICTED_LABEL, (0.0, 4.0), (90.0, 90.0))
-
-
-def test_the_title_tells_the_worst_prediction_over_a_panel_for_each_record() -> None:
-    """The one furthest from its prediction is named, with its sign; of none there is no picture."""
-    close = replace(RECORD, weights="close", need=replace(RECORD.need, kv_bytes=30 * MIB))
-    assert memory_chart([close, RECORD]).title == (
-        "Peaks of resident memory: 100 MiB of tiny-q8_0 in siso, the furthest from its prediction, is +10.0% away"
-    )
-    chart = memory_chart([RECORD, replace(RECORD, scenario="lilo"), RECORD])
-    assert [panel.title for panel in chart.panels] == ["tiny-q8_0, siso", "tiny-q8_0, lilo", "tiny-q8_0, siso"]
-    assert chart.n_columns == 2
-    with pytest.raises(PerfsuiteError, match="measure memory first"):
-        memory_chart([])

@@ -21,7 +21,5 @@ def test_both_outlines_are_over_the_same_bins_from_nothing_to_nothing() -> None:
     assert [heights[edge] for edge in (8.0, 16.0, 32.0, 64.0)] == pytest.approx([50.0, 100 / 3, 0.0, 100 / 6])
     assert sum(whole.y[1:-1:2]) == pytest.approx(100.0)
     assert sum(kept.y[1:-1:2]) == pytest.approx(100.0)
-    (panel,) = prompt_chart((8,), Subset(indices=(0,), kl_nats=0.0), name="x").panels
-    assert panel.lines[0].y == (0.0, 100.0, 100.0, 0.0)
     chart = prompt_chart(LENGTHS, Subset(indices=(0, 3), kl_nats=0.12345), name="x.txt")
     assert chart.title == "2 of 6 prompts of x.txt diverge from the whole by 0.1235 nats in their lengths"

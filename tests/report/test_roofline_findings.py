@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from perfsuite.expectation.roofline.roofline_run import Row, RowKind
-from perfsuite.report.roofline_findings import conditions, operators_finding, sweep_finding, whole_run_ns
+from perfsuite.report.roofline_findings import sweep_finding
 
 from .conftest import phases, row, run_of
 
@@ -86,14 +86,3 @@ def test_each_sweep_has_a_sentence_of_its_own(rows: list[Row], told: str) -> Non
 def test_settings_of_one_workload_are_compared_by_time(sweep: str, noun: str) -> None:
     rows = [row(sweep, name, DECODE, intensity=2.0, gflops_per_s=rate) for name, rate in (("a", 8.0), ("b", 12.0))]
     assert finding(sweep, *rows) == f"A token takes 1.50 times as long with {noun} a as with b"
-
-
-def test_an_operator_of_decode_counts_once_for_every_token() -> None:
-    """16 tokens of 0.1 s are more than one prefill of 1 s."""
-    step = row("base", "a", RowKind.OPERATOR, intensity=1.0, gflops_per_s=10.0, role="decode/attn_out")
-    prompt = row("base", "a", RowKind.OPERATOR, intensity=100.0, gflops_per_s=100.0, role="prefill/ffn_up")
-    assert (whole_run_ns(step), whole_run_ns(prompt)) == (1.6e9, 1e9)
-    assert operators_finding(run_of([step, prompt]), [step, prompt]) == (
-        "attn_out of decode takes 62 % of the time in operators, at 100 % of what memory allows"
-    )
-    assert conditions(run_of(())) == "host, 2 threads, llama.cpp 1, 2026-03-01"

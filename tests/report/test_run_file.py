@@ -9,18 +9,17 @@ from typing import Any
 
 import pytest
 
-from perfsuite.errors import MeasurementError, PerfsuiteError
+from perfsuite.errors import PerfsuiteError
 from perfsuite.records.attribution import NO_ATTRIBUTION, UniformShift
 from perfsuite.records.events import KeptOutputs
 from perfsuite.records.observation import plain_observation
 from perfsuite.records.run_origin import NO_ORIGIN
-from perfsuite.report.exports.openmetrics import openmetrics_text
-from perfsuite.report.run_file import RunFile, plain_run, read_run_file, run_path, timed, tokens_per_s, write_run
+from perfsuite.report.run_file import RunFile, plain_run, read_run_file, tokens_per_s, write_run
 from perfsuite.testing.run_files import HOSTILE_NAMES, synthetic_observation, synthetic_run
 from perfsuite.workload.prompts import prompts_scenario
 
 from ..json_places import with_value
-from ..synthetic_judgements import PASSED, case
+from ..synthetic_judgements import case
 
 MANY = prompts_scenario((5, 70, 9), 8).name
 
@@ -41,18 +40,6 @@ MANY = prompts_scenario((5, 70, 9), 8).name
 def test_the_scenario_says_of_how_many_tokens_a_time_is(case_id: str, rate: float | None) -> None:
     """A prompt has its tokens, a decode step one; what has no one number of tokens has no speed."""
     assert tokens_per_s(case(case_id)) == rate
-
-
-def test_a_time_has_its_speed_beside_it() -> None:
-    """Of a phase with tokens both are reported, of others the time alone; what was not measured has neither."""
-    assert tokens_per_s(replace(PASSED, measured_ns=None)) is tokens_per_s(replace(PASSED, measured_ns=0)) is None
-    assert timed(PASSED, 34_800_000) == "34.8 ms (28.7 tokens/s)"
-    assert timed(case("phase/a/b/copy"), 34_800_000) == "34.8 ms"
-    assert timed(PASSED, None) == "-"
-    text = openmetrics_text([replace(synthetic_run(), judgements=(PASSED, case("phase/a/b/copy")))])
-    found = [line for line in text.splitlines() if line.startswith("perfsuite_case_tokens_per_second{")]
-    assert len(found) == 1
-    assert found[0].endswith("} 200.0")
 
 
 #: A run that says something under every key.
@@ -102,10 +89,7 @@ def test_no_field_is_forgotten(tmp_path: Path) -> None:
     assert _read_back(EMPTY, tmp_path) == EMPTY
 
 
-def test_a_run_is_named_by_its_folder_or_its_file(tmp_path: Path) -> None:
-    path = write_run(FULL_RUN, tmp_path)
-    assert run_path(tmp_path) == run_path(path) == path
-    assert read_run_file(tmp_path) == read_run_file(path)
+def test_a_run_without_its_origin_is_read(tmp_path: Path) -> None:
     plain = {key: value for key, value in plain_run(FULL_RUN).items() if key not in _LATER}
     read = read_run_file(_rewritten(tmp_path, plain))
     assert (read.origin, read.attribution) == (NO_ORIGIN, NO_ATTRIBUTION)
@@ -118,22 +102,6 @@ def test_runs_of_older_versions_are_read(tmp_path: Path, key: str) -> None:
     read = read_run_file(_rewritten(tmp_path, plain))
     assert plain_run(read)[key] == plain_run(EMPTY)[key]
     assert read.judgements == FULL_RUN.judgements
-
-
-@pytest.mark.parametrize(
-    ("content", "line"),
-    [
-        ("{", r"run\.json: is not JSON \("),
-        ('{"schema": 2, "cases": []}', r"run\.json: schema is 2, expected 1"),
-        ('{"schema": 1}', r"run\.json: cases is missing; run again"),
-        ('{"schema": 1, "cases": []}', r"run\.json: lacks the field 'ceilings'; run again"),
-    ],
-)
-def test_what_is_no_run_is_one_line(tmp_path: Path, content: str, line: str) -> None:
-    (tmp_path / "run.json").write_text(content)
-    with pytest.raises(PerfsuiteError, match=line) as raised:
-        read_run_file(tmp_path)
-    assert "\n" not in str(raised.value)
 
 
 @pytest.mark.parametrize(
@@ -154,24 +122,11 @@ def test_a_value_of_another_type_is_named(tmp_path: Path, place: tuple[Any, ...]
     assert told in str(raised.value)
 
 
-def test_doubles_and_files_that_are_not_there_are_one_line(tmp_path: Path) -> None:
-    """A table by case would lose one of two; the path is named, with what was expected."""
-    with pytest.raises(PerfsuiteError, match=r"run\.json: cannot be read \(No such file or directory\); name the"):
-        read_run_file(tmp_path)
-    (tmp_path / "runs").touch()
-    with pytest.raises(MeasurementError, match=r"runs/run\.json: cannot be written \("):
-        write_run(FULL_RUN, tmp_path / "runs")
+def test_a_case_that_is_there_twice_is_refused(tmp_path: Path) -> None:
+    """A table by case would lose one of two."""
     double = replace(FULL_RUN, judgements=(*FULL_RUN.judgements[:3], FULL_RUN.judgements[1]))
     with pytest.raises(PerfsuiteError, match=r"run\.json: cases\[.*\] is there twice; run again"):
         read_run_file(write_run(double, tmp_path))
-
-
-def test_a_run_says_what_can_be_computed_of_it() -> None:
-    """A case its speed, and the run its duration: for readers of the file, for the suite computes them again."""
-    run = replace(EMPTY, durations_s={"probes": 1.5, "llama": 2.25}, judgements=(replace(PASSED, measured_ns=6),))
-    plain = plain_run(run)
-    assert plain["cases"][0]["tokens_per_s"] == 1e9 / 6
-    assert plain["duration_s"] == {"total": 3.75, "probes": 1.5, "llama": 2.25}
 
 
 def test_every_field_is_described() -> None:

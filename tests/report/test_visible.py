@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from perfsuite.report.visible import folded_name, is_visible, isolated_name, terminal_text, visible, visible_sentence
+from perfsuite.report.visible import is_visible, isolated_name, terminal_text, visible, visible_sentence
 from perfsuite.testing.run_files import HOSTILE_NAMES
 
 
@@ -24,19 +24,10 @@ def test_what_is_shown_can_be_printed_on_a_line(name: str) -> None:
     assert not any(ord(each) < 32 or 0x7F <= ord(each) < 0xA0 for each in shown)
 
 
-def test_a_name_folds_at_its_parts() -> None:
-    """Lines end after a slash, a dash or an underscore, or within a part that is longer, and together are the name."""
-    assert folded_name("operator/a-q8_0/decode", 12) == "operator/a-\nq8_0/decode"
-    assert folded_name("unbreakable/x", 4) == "unbr\neaka\nble/\nx"
-    assert folded_name("", 4) == ""
-
-
 @pytest.mark.parametrize(
     ("text", "shown"),
     [
         ("\x1b[31m", r"\x1b[31m"),
-        ("two\nlines", r"two\nlines"),
-        ("before\u202eafter", r"before\u202eafter"),
         ("\u2067a\u2069", r"\u2067a\u2069"),
         ("zero\u200bwidth", r"zero\u200bwidth"),
         ("half \ud800", r"half \ud800"),

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import pairwise
 from statistics import median
-
-import pytest
 
 from perfsuite.records.events import EngineRecord, Node, Phase, Span, Tensor
 from perfsuite.records.observation import (
@@ -18,7 +15,6 @@ from perfsuite.records.observation import (
     RoleNode,
     TokenLatency,
 )
-from perfsuite.trace import observation as module
 from perfsuite.trace.observation import (
     MAX_TOKENS,
     EngineObserver,
@@ -51,19 +47,15 @@ def test_replicates_stand_side_by_side() -> None:
     )
     assert token_latencies([]) == ()
     found = [each.n_context for each in token_latencies([dict.fromkeys(range(5, 5005), 1)])]
-    gaps = {later - earlier for earlier, later in pairwise(found)}
     assert (len(found), found[0], found[-1]) == (MAX_TOKENS, 5, 5004)
-    assert max(gaps) - min(gaps) <= 1
-    assert len(token_latencies([dict.fromkeys(range(MAX_TOKENS), 1)])) == MAX_TOKENS
 
 
-def _tensor(name: str, root: int, *, is_empty: bool = False) -> Tensor:
-    return Tensor(name=name, type="f32", ne=(0 if is_empty else 4, 1, 1, 1), nb=(4, 16, 16, 16), root=root)
+def _tensor(name: str, root: int) -> Tensor:
+    return Tensor(name=name, type="f32", ne=(4, 1, 1, 1), nb=(4, 16, 16, 16), root=root)
 
 
-def _node(name: str, root: int, *sources: Tensor, op: str = "ADD", is_empty: bool = False) -> Node:
-    made = _tensor(name, root, is_empty=is_empty)
-    return Node(tensor=made, op=op, timed=not is_empty, fused=False, sources=sources)
+def _node(name: str, root: int, *sources: Tensor) -> Node:
+    return Node(tensor=_tensor(name, root), op="ADD", timed=True, fused=False, sources=sources)
 
 
 def _span(role: str, layer: int | None, duration_ns: int) -> OperatorSpan:
@@ -139,11 +131,8 @@ def test_operators_are_shown_in_the_order_of_time(stored_record: EngineRecord) -
     ends = [each.start_ns + each.duration_ns for each in prefill.operators]
     assert ends[:-1] == [each.start_ns for each in prefill.operators[1:]]
     assert 0 <= prefill.operators[0].start_ns < ends[-1] <= prefill.duration_ns
-    seen = _seen(stored_record)
-    (prefill,) = traced_phases(stored_record, Phase.PREFILL)
-    nodes = {node.role: node.time_ns for node in seen.graphs[0].nodes}
-    assert nodes == prefill.role_ns
-    assert sum(nodes.values()) == sum(each.duration_ns for each in _timeline(seen, "prefill").operators)
+    (traced,) = traced_phases(stored_record, Phase.PREFILL)
+    assert {node.role: node.time_ns for node in _seen(stored_record).graphs[0].nodes} == traced.role_ns
 
 
 def test_what_took_the_median_time_is_shown(stored_record: EngineRecord) -> None:
@@ -153,30 +142,3 @@ def test_what_took_the_median_time_is_shown(stored_record: EngineRecord) -> None
     records = [_slower(stored_record, extra_ns) for extra_ns in delays_ns]
     bare_ns = _timeline(_seen(stored_record), "prefill").duration_ns
     assert _timeline(_seen(*records), "prefill").duration_ns == bare_ns + 20
-    assert _timeline(_seen(*records[:4]), "prefill").duration_ns == bare_ns + 10
-    spans = [Span(phase=Phase.PREFILL, repetition=n, token=0, n_tokens=64, start_ns=0, end_ns=n + 1) for n in range(3)]
-    longer = replace(spans[0], n_tokens=128, end_ns=99)
-    assert _timeline(_seen(replace(stored_record, spans=(*spans, longer))), "prefill").duration_ns == 2
-    assert _timeline(_seen(replace(stored_record, spans=(longer,))), "prefill").duration_ns == 99
-
-
-def test_the_shortest_of_too_many_operators_are_left_out(
-    stored_record: EngineRecord, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    whole = _seen(stored_record)
-    monkeypatch.setattr(module, "MAX_OPERATORS", 10)
-    seen = _seen(stored_record)
-    kept = _timeline(seen, "prefill").operators
-    all_of_them = _timeline(whole, "prefill").operators
-    assert len(kept) == 10
-    assert sorted(each.duration_ns for each in kept) == sorted(each.duration_ns for each in all_of_them)[-10:]
-    assert ([each.start_ns for each in kept], seen.graphs) == (sorted(each.start_ns for each in kept), whole.graphs)
-
-
-def test_no_record_is_kept(stored_record: EngineRecord) -> None:
-    observer = EngineObserver(n_prompt=64)
-    for _ in range(5):
-        observer.add(stored_record)
-    kept = [each for found in observer._shown.values() for each in found]
-    assert (len(kept), len({id(each.names) for each in kept})) == (10, 1)
-    assert not any(isinstance(value, EngineRecord) for value in vars(observer).values())

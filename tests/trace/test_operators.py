@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from perfsuite.records.events import EngineRecord, Node, Tensor
 from perfsuite.testing.engine_traces import node, small_graph, tensor
-from perfsuite.trace.operators import is_empty, n_positions_of, n_tokens_of, timed_operators, traced_operators
+from perfsuite.trace.operators import n_positions_of, n_tokens_of, timed_operators, traced_operators
 from tests.synthetic_statistics import attention, product
 
 
@@ -71,13 +71,6 @@ def test_releases_that_name_less_have_the_same_roles() -> None:
     roles = [(operator.role, operator.layer) for operator in timed_operators(graph)]
     unit = ("ffn_swiglu", 0)
     assert roles == [("Qcur", 0), ("Qcur_add", 0), unit, unit, ("flash_attn_ext", 0), ("cpy", None)]
-
-
-def test_another_view_computes_nothing() -> None:
-    view, product = _node("Qcur-0 (reshaped)", "RESHAPE", "Qcur-0"), _node("Qcur-0", "MUL_MAT", "a.weight")
-    unknown = node("MUL_MAT", tensor("x", (0, 0, 0, 0)))
-    without = node("MUL_MAT", tensor("x", (8, 0, 1, 1)))
-    assert [is_empty(each) for each in (view, product, unknown, without)] == [True, False, False, True]
 
 
 def test_a_fused_pair_is_one_operator_without_the_tensor_between() -> None:

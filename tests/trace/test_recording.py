@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -91,19 +90,3 @@ def test_a_recording_is_never_written_over(tmp_path: Path, name: str) -> None:
     with pytest.raises(MeasurementError, match=f"holds {name} of another recording"):
         new_folder(tmp_path)
     assert (tmp_path / name).read_text() == "mine"
-
-
-def test_what_is_no_recording_is_named(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    with pytest.raises(MeasurementError, match="file/x: cannot be made"):
-        new_folder(tmp_path / "file" / "x")
-    with pytest.raises(MeasurementError, match=f"holds no {TRACE_NAME}"):
-        read_recording(tmp_path)
-    with pytest.raises(MeasurementError, match="is not there"):
-        read_recording(tmp_path / "nowhere")
-
-
-def test_an_origin_of_another_schema_is_reported(recorded: Path) -> None:
-    (recorded / ORIGIN_NAME).write_text(json.dumps({"schema": 99}))
-    with pytest.raises(MeasurementError, match=f"{ORIGIN_NAME}: has schema 99, this suite reads 1"):
-        read_recording(recorded)

@@ -25,14 +25,6 @@ def test_a_noiseless_line_is_found(level_ns: int, slope_ns: int, gaps: list[int]
     assert line.deviation_ns == 0
 
 
-def test_a_single_point_is_a_level() -> None:
-    line = robust_line([7], [100])
-    assert (line.slope_ns, line.slope_error_ns, line.at(1000)) == (0, 0, 100)
-    order = random.Random(4)
-    line = robust_line(range(128), [round(10**7 + 10**4 * step + order.gauss(0, 10**4)) for step in range(128)])
-    assert (line.slope_ns, line.deviation_ns) == (pytest.approx(10**4, rel=0.02), pytest.approx(10**4, rel=0.6))
-
-
 @given(_LEVEL, _SLOPE, st.sets(st.integers(0, 31), max_size=6), st.integers(-(10**15), 10**15))
 def test_some_points_may_lie_anywhere(level_ns: int, slope_ns: int, wild: set[int], by_ns: int) -> None:
     """Fewer than a fifth of the points change the line by nothing, however far off they are."""
@@ -50,15 +42,6 @@ def test_chance_gives_a_level_no_slope() -> None:
     ]
     assert sum(slope == 0 for slope in slopes) > 180
     assert max(map(abs, slopes)) < 5 * 10**5 / 64
-
-
-@pytest.mark.parametrize(("steps", "times_ns"), [([], []), ([1, 2], [5])])
-def test_what_is_no_series_is_refused(steps: list[int], times_ns: list[int]) -> None:
-    with pytest.raises(ValueError, match="make no line"):
-        robust_line(steps, times_ns)
-
-
-_NOISE = st.lists(st.integers(-(10**5), 10**5), min_size=40, max_size=120)
 
 
 def forecasts_of(times_ns: Sequence[int]) -> list[tuple[StepForecast, ...]]:
@@ -81,17 +64,6 @@ def test_a_noiseless_line_is_forecast_exactly(level_ns: int, slope_ns: int, n_st
         assert abs(forecast.forecast_ns - expected) <= 1
         assert forecast.lower_ns - 1 <= expected <= forecast.upper_ns + 1
         assert forecast.upper_ns - forecast.lower_ns <= 2
-
-
-@given(_NOISE, st.integers(0, 10**10))
-@settings(max_examples=30, deadline=None)
-def test_a_constant_more_is_a_constant_more_in_every_forecast(noise_ns: list[int], by_ns: int) -> None:
-    plain = forecasts_of([10**7 + each for each in noise_ns])
-    moved = forecasts_of([10**7 + each + by_ns for each in noise_ns])
-    for first, second in zip(plain[-1], moved[-1], strict=True):
-        assert abs(second.forecast_ns - first.forecast_ns - by_ns) <= 1
-        assert abs(second.lower_ns - first.lower_ns - by_ns) <= 2
-        assert abs(second.upper_ns - first.upper_ns - by_ns) <= 2
 
 
 @given(st.integers(0, 10**4), st.integers(0, 99), st.integers(-(10**6), 10**12))
@@ -126,9 +98,3 @@ def test_steps_may_be_missing() -> None:
     forecaster.observe(3, 10)
     with pytest.raises(ValueError, match="step 3 does not come after step 3"):
         forecaster.observe(3, 10)
-
-
-@pytest.mark.parametrize("horizons", [(), (0,), (1, -8)])
-def test_a_horizon_is_ahead(horizons: tuple[int, ...]) -> None:
-    with pytest.raises(ValueError, match="expected one or more"):
-        StepForecaster(horizons)

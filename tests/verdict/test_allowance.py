@@ -111,6 +111,7 @@ def at_least(share: float) -> float:
 AS_STATED = math.log1p(SPREAD_RATIO) / NormalDist().inv_cdf(0.99) / math.sqrt(2.0)
 
 
+@pytest.mark.long_but_first
 @pytest.mark.parametrize(
     ("n_sessions", "draw", "most_ratio"),
     [

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from perfsuite.errors import BaselineError
-from perfsuite.verdict.approval import approval_text, approvals_path, approve, checked_reason, notable, with_approval
+from perfsuite.verdict.approval import approval_text, approve, checked_reason, notable
 from perfsuite.verdict.changes import CaseChange, case_changes
 from perfsuite.verdict.entry import BaselineEntry, StoredSession, first_entry
 
@@ -56,20 +54,6 @@ def test_the_text_shows_what_changed() -> None:
     assert notable(changes) == ()
     text = approval_text(OLD, changes, reason="a good reason", approved_at="4", recorded_at="3")
     assert "|" not in text
-
-
-def test_texts_are_appended(tmp_path: Path) -> None:
-    """The first text comes under a title, the next after it; what cannot be read is named with its path."""
-    path = approvals_path(tmp_path / "host" / "llama-3.2-1b-q4_0.json")
-    assert path.name == "llama-3.2-1b-q4_0.approvals.md"
-    path.parent.mkdir()
-    path.write_text(with_approval(path, "## 1\n", "A"))
-    assert with_approval(path, "## 2\n\n", "B") == "# Approvals: host/llama-3.2-1b-q4_0\n\n## 1\n\n## 2\n"
-    (tmp_path / "a.md").mkdir()
-    (tmp_path / "b.md").write_bytes(b"\xff")
-    for name in ("a.md", "b.md"):
-        with pytest.raises(BaselineError, match=rf"{name}: cannot be read"):
-            with_approval(tmp_path / name, "x", "A")
 
 
 def test_a_reason_is_one_line() -> None:

@@ -141,14 +141,6 @@ def test_without_operators_there_is_no_tree() -> None:
     assert found.uniform_shift is not None
 
 
-def test_the_estimated_change_goes_before_the_stored_median() -> None:
-    paired = replace(phase("decode", 1000, 1500), baseline_ns=None, change_ratio=1.25)
-    assert (paired.old_ns, paired.lost_ns) == (1200.0, 300)
-    stored = replace(paired, baseline_ns=1400, change_ratio=None)
-    assert (stored.old_ns, stored.lost_ns) == (1400, 100)
-    assert replace(stored, baseline_ns=None).lost_ns is None
-
-
 def test_the_carrier_of_a_run_lost_the_most_of_its_phase() -> None:
     """A prefill is longer than a decode step: what counts is the share of the phase, and only sure losses do."""
     cases = (
@@ -223,19 +215,3 @@ def test_what_does_not_move_everything_is_no_shift() -> None:
     assert shift(few) is None
     kernels = [moved(f"kernel/add/n{at}/f32", 10**9, 10**9) for at in range(20)]
     assert shift([*run(1.2), *kernels]) == shift(run(1.2))
-
-
-@pytest.mark.parametrize(
-    ("case_id", "parent"),
-    [
-        ("operator/a/b/decode/ffn_up", "phase/a/b/decode"),
-        ("operator/dir/a/b/prefill/rest", "phase/dir/a/b/prefill"),
-        ("operator/a/b/prefill/embd", None),
-        ("phase/a/b/decode", None),
-        ("kernel/add/n8/f32", None),
-        ("operator/x", None),
-        ("mine", None),
-    ],
-)
-def test_a_case_knows_what_holds_it(case_id: str, parent: str | None) -> None:
-    assert parent_id(case_id) == parent

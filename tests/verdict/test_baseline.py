@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from perfsuite.verdict.baseline import SCHEMA, BaselineFile, baseline_path, read_baselines, write_baselines
+from perfsuite.verdict.baseline import BaselineFile, read_baselines, write_baselines
 from perfsuite.verdict.entry import MAX_SESSIONS, Anchor, Approval, BaselineEntry, StoredSession, first_entry
 
 TWO_THREADS = {"soc": "A", "threads": "2"}
@@ -20,23 +20,6 @@ def session(recorded_at: str = "2025-01-01T00:00:00Z", **samples: tuple[int, ...
 
 def entry(fingerprint: Mapping[str, str] = TWO_THREADS, **samples: tuple[int, ...]) -> BaselineEntry:
     return first_entry(fingerprint, session(**samples))
-
-
-def test_a_file_is_named_by_device_and_model(tmp_path: Path) -> None:
-    assert baseline_path(tmp_path, "host", "kernels") == tmp_path / "host" / "kernels.json"
-    path = tmp_path / "model.json"
-    write_baselines(BaselineFile(path=path, entries=(entry(a=(1, 2)),)))
-    text = path.read_text("utf-8")
-    assert text.startswith(f'{{\n "schema": {SCHEMA},\n')
-    assert text.endswith("}\n")
-    assert path.stat().st_mode & 0o777 == 0o644
-
-
-def test_a_file_that_is_not_there_is_empty(tmp_path: Path) -> None:
-    baselines = read_baselines(tmp_path / "none.json")
-    assert baselines.entries == ()
-    assert baselines.find(TWO_THREADS) is None
-    assert (baselines.machine_differences(TWO_THREADS), baselines.unknown_settings(TWO_THREADS)) == ((), {})
 
 
 def test_an_entry_is_found_by_its_whole_fingerprint(tmp_path: Path) -> None:

@@ -109,16 +109,3 @@ def test_changes_that_cancel_are_found_in_stretches() -> None:
     assert Builds(changes).search().points == ()
     assert _is_right(Builds(changes).search(n_stretches=4), changes)
     assert _is_right(Builds([(1, 0.05)], n_builds=3).search(n_stretches=2), [(1, 0.05)])
-
-
-def test_builds_that_are_made_are_asked_first() -> None:
-    builds = Builds([(40, 0.05)])
-    search = ChangeSearch(n_builds=64, take=builds.take, is_made=lambda build: build in (0, 36, 63))
-    assert [point.after for point in search.run().points] == [40]
-    assert 36 in builds.measured
-    assert 31 not in builds.measured
-
-
-def test_two_builds_are_a_comparison() -> None:
-    found = Builds([(1, 0.05)], n_builds=2).search()
-    assert [(point.before, point.after) for point in found.points] == [(0, 1)]

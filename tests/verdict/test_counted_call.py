@@ -56,7 +56,3 @@ def test_a_call_is_judged_by_all_its_counts(now: OwnCounts, outcome: Outcome, re
     """The reason names each count that differs, and where none does the instructions."""
     judgement = judge_call(own(), now)
     assert (judgement.case_id, judgement.outcome, judgement.reason) == ("counted/function/sort", outcome, reason)
-
-
-def test_the_margin_of_the_test_is_that_of_all_counts() -> None:
-    assert judge_call(own(), own(allocations=1050, branches=1050), 0.1).outcome is Outcome.PASS

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perfsuite.verdict.entry import FIRST_SESSION, MAX_SESSIONS, BaselineEntry, StoredSession, entry_with, first_entry
+from perfsuite.verdict.entry import FIRST_SESSION, MAX_SESSIONS, BaselineEntry, StoredSession, first_entry
 
 
 def session(recorded_at: str = "1", sentinel_ns: int | None = None, **samples: tuple[int, ...]) -> StoredSession:
@@ -61,17 +61,6 @@ def test_pruning_keeps_the_newest_of_each_case(cases: list[set[str]], n_kept: in
             each.recorded_at for each in made.sessions_of(case_id)
         ][-n_kept:]
     assert all(each.samples_ns for each in pruned.sessions)
-
-
-def test_sessions_are_found_by_what_they_hold() -> None:
-    made = entry(session("1", a=(1,)), session("2", a=(5,)))
-    assert made.has_session("2")
-    assert not made.without_session("2").has_session("2")
-    assert made.without_session("2").reference_ns("a") == 1
-    assert session("1", a=(1,)).sentinel_ns("memory") is None
-    assert session("1", 7, a=(1,)).sentinel_ns("memory") == 7
-    own, shared = entry(session("1", a=(1,))), entry(session("2", a=(2,), b=(2,)))
-    assert [entry_with((own, shared), case_id) for case_id in "abc"] == [own, shared, None]
 
 
 def test_a_board_without_an_entry_gets_an_empty_one() -> None:

@@ -158,6 +158,7 @@ def cut(name: str) -> Architecture:
     return replace(find(name).with_layers(2), n_vocab=N_VOCAB)
 
 
+@pytest.mark.long_but_first
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=() if name in FAMILIES.values() else pytest.mark.long) for name in names()]
 )
@@ -180,6 +181,7 @@ def test_flash_attention_where_there_is_none_ends_the_engine(measurer: Measurer,
                 run_worker(measurer.plan(replace(run, settings=settings)))
 
 
+@pytest.mark.long_but_first
 @pytest.mark.parametrize("scenario", ["p600-g1", "p1024-g1", "p20-g1-d600"])
 def test_prompts_in_several_batches_and_a_filled_cache_match_too(measurer: Measurer, scenario: str) -> None:
     weights = resolve("smollm2-135m-l2-q8_0", cache_dir=measurer.model_dir)
@@ -188,6 +190,7 @@ def test_prompts_in_several_batches_and_a_filled_cache_match_too(measurer: Measu
         measurer.compare(run, replace(run, settings=Settings(flash_attn=False)))
 
 
+@pytest.mark.long_but_first
 @pytest.mark.parametrize("scenario", ["p40-g1", "p600-g3", "p20-g3-d700"])
 def test_a_sliding_window_matches_within_and_beyond_it(measurer: Measurer, scenario: str) -> None:
     """Layers with a window have a cache of their own where asked for, which is a ring, and else keep all positions."""
@@ -242,6 +245,7 @@ def test_every_quantization_matches(measurer: Measurer, quantization: str) -> No
         measurer.compare(Run(weights=weights, path=path, scenario=find_scenario("p5-g1"), settings=Settings()))
 
 
+@pytest.mark.long
 def test_other_types_of_the_cache_match(measurer: Measurer) -> None:
     """Keys and values may be of any two types of the engine's."""
     weights = resolve("smollm2-135m-l2-q8_0", cache_dir=measurer.model_dir)
@@ -275,6 +279,7 @@ def test_an_adapter_matches(measurer: Measurer, name: str, tmp_path: Path) -> No
         measurer.compare(run, replace(run, settings=quantized))
 
 
+@pytest.mark.long_but_first
 @pytest.mark.parametrize("name", ["smollm2-135m", "gemma-2-2b", "pythia-70m", "deepseek-v2-lite"])
 def test_sequences_side_by_side_match(measurer: Measurer, name: str) -> None:
     weights = synthetic_weights(cut(name), "q4_0", cache_dir=measurer.model_dir)

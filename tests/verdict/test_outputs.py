@@ -8,7 +8,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from perfsuite.errors import MeasurementError
 from perfsuite.records.engine_columns import OUTPUT_DTYPE
 from perfsuite.records.events import EngineRecord
 from perfsuite.verdict.outputs import other_outputs, output_errors
@@ -45,9 +44,3 @@ def test_what_is_more_than_rounding_is_said(other: EngineRecord, message: str | 
     problem = other_outputs([output_errors(_record(0.0), other)])
     assert (problem is None) == (message is None)
     assert re.search(message or "", problem or "")
-
-
-def test_half_a_row_is_refused() -> None:
-    """Bytes that are no whole rows are an error that names them."""
-    with pytest.raises(MeasurementError, match="outputs are no whole rows"):
-        output_errors(replace(EMPTY, outputs=b"1"), EMPTY)

@@ -63,11 +63,6 @@ def test_what_a_run_writes_is_read(tmp_path: Path) -> None:
     assert own.session.sentinels_ns == own.session.covariates == {}
 
 
-def test_a_phase_of_ones_own_is_ones_own(tmp_path: Path) -> None:
-    run = replace(RUN, fingerprints={"own": {"soc": "B"}}, judgements=(DECODE,))
-    assert [group.name for group in read_run(write_run(run, tmp_path)).groups] == ["own"]
-
-
 @pytest.mark.parametrize(
     ("changes", "told"),
     [

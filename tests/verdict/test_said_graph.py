@@ -7,7 +7,6 @@ from dataclasses import replace
 import pytest
 
 from perfsuite.expectation.engine_graphs import GraphKey
-from perfsuite.expectation.op_cost import NO_COST
 from perfsuite.records.events import Node, Tensor
 from perfsuite.verdict.said_graph import STAND_IN_OUTPUTS, said_operators
 
@@ -62,8 +61,3 @@ def test_a_batch_without_logits_has_no_rows_behind_their_gather() -> None:
     add, gather, logits = said_operators(graph, GraphKey(512, 0, 512, is_first=True))
     assert (add.output.n_elements, gather.output.ne[1], logits.output.ne[1]) == (8 * 512, 0, 0)
     assert logits.sources[0].ne == (8, STAND_IN_OUTPUTS, 1, 1)
-
-
-def test_an_operator_that_the_table_does_not_know_costs_nothing() -> None:
-    (found,) = said_operators([node(tensor("odd-3", 8, root=1), "DANCE", tensor("x", 8, root=2))], FIRST)
-    assert (found.op, found.role, found.layer, found.cost) == ("DANCE", "odd", 3, NO_COST)

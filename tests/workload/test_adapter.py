@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
 from gguf import GGUFReader
 
-from perfsuite.errors import GgufError
 from perfsuite.workload.adapter import adapter_weights
 from perfsuite.workload.architecture import Architecture
 from perfsuite.workload.weights import synthetic_weights
@@ -32,9 +30,3 @@ def test_an_adapter_is_written_once(tiny: Callable[..., Architecture], tmp_path:
     assert first == again
     assert (first.identity, first.path) != (other.identity, other.path)
     assert [path.name for path in tmp_path.glob(".*")] == []
-
-
-def test_an_adapter_that_cannot_be_written_is_one_line(tiny: Callable[..., Architecture], tmp_path: Path) -> None:
-    (tmp_path / "taken").touch()
-    with pytest.raises(GgufError, match=r"taken/tiny-q8_0-lora4-\w+\.gguf: cannot be written \("):
-        adapter_weights(synthetic_weights(tiny(), "q8_0", cache_dir=tmp_path), 4, cache_dir=tmp_path / "taken")

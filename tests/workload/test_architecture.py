@@ -48,33 +48,15 @@ def test_layouts(
     assert {name: found.get(name) for name in shapes} == shapes
 
 
-def test_layer_norms_have_biases(tiny: Callable[..., Architecture]) -> None:
-    names = _shapes(tiny("gptneox"))
-    layer = [name for name in names if name.startswith("blk.0.")]
-    assert {name.removesuffix(".weight") + ".bias" for name in layer if name.endswith(".weight")} <= set(names)
-
-
 @pytest.mark.parametrize(
     ("gguf_architecture", "changes", "message"),
     [
-        ("deepseek2", {"moe": {"n_experts": 0}}, "moe.n_experts is 0, expected a positive integer"),
         ("deepseek2", {"moe": {"n_experts_used": 7}}, "moe.n_experts_used is 7, expected at most n_experts (6)"),
         ("deepseek2", {"moe": {"n_dense_layers": 10}}, "moe.n_dense_layers is 10, expected 0 to n_layers (9)"),
-        (
-            "deepseek2",
-            {"moe": {"n_ff_shared": 300}},
-            "moe.n_ff_shared is 300, expected a multiple of n_ff_expert (256)",
-        ),
-        ("deepseek2", {"mla": {"q_lora_rank": 0}}, "mla.q_lora_rank is 0, expected a positive integer or None"),
-        ("llama", {"n_embd": 0}, "n_embd is 0, expected a positive integer"),
-        ("llama", {"n_layers": True}, "n_layers is True, expected a positive integer"),
         ("llama", {"n_kv_heads": 3}, "n_kv_heads is 3, expected a divisor of n_heads (4)"),
         ("llama", {"n_rot": 63}, "n_rot is 63, expected an even number up to head_dim (64)"),
         ("llama", {"n_rot": 32}, "n_rot is 32, expected head_dim (64) in 'llama'"),
-        ("llama", {"norm_eps": 0.0}, "norm_eps is 0.0, expected a positive number"),
         ("llama", {"rope_freq_base": float("nan")}, "rope_freq_base is nan, expected a positive number"),
-        ("llama", {"qk_norm": True}, "qk_norm is True, expected False in 'llama'"),
-        ("qwen2", {"head_dim": 32, "n_rot": 32}, "head_dim is 32, expected n_embd / n_heads in 'qwen2'"),
         ("gemma2", {"tied_embeddings": False}, "tied_embeddings is False, expected True in 'gemma2'"),
         ("qwen2moe", {"moe": None}, "moe is None, expected one in 'qwen2moe'"),
         ("plm", {"n_kv_heads": 2}, "n_kv_heads is 2, expected 4 from the latent attention"),
@@ -89,11 +71,6 @@ def test_contradictions_are_refused(
     with pytest.raises(ArchitectureError) as caught:
         tiny(gguf_architecture, **{**changes, **parts})
     assert str(caught.value) == f"architecture 'tiny': {message}"
-
-
-def test_unknown_family_lists_the_known(tiny: Callable[..., Architecture]) -> None:
-    with pytest.raises(ArchitectureError, match="'mamba' is not supported; supported are llama, qwen2"):
-        replace(tiny(), gguf_architecture="mamba")
 
 
 def test_another_depth_has_another_name_and_equal_layers(tiny: Callable[..., Architecture]) -> None:

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -106,21 +105,6 @@ def test_long_rope_needs_the_original_context() -> None:
     assert (found.rope_freq_factors, found.n_ctx_orig, found.n_rot) == (True, 128, 48)
     with pytest.raises(ArchitectureError, match="key 'original_max_position_embeddings' is missing"):
         from_config(_config("Phi3ForCausalLM", rope_scaling={"type": "longrope"}))
-
-
-def test_latent_query_rank_is_optional() -> None:
-    for rank, expected in ((96, 96), (None, None)):
-        found = from_config(_config("DeepseekV2ForCausalLM", q_lora_rank=rank))
-        assert found.mla is not None
-        assert found.mla.q_lora_rank == expected
-
-
-def test_a_file_is_named_after_its_directory(tmp_path: Path) -> None:
-    path = tmp_path / "some-llm" / "config.json"
-    path.parent.mkdir()
-    path.write_text(json.dumps(_config()), encoding="utf-8")
-    assert from_config(path).name == "some-llm"
-    assert from_config(path, name="other").name == "other"
 
 
 @pytest.mark.parametrize(

@@ -5,30 +5,12 @@ from dataclasses import replace
 import pytest
 
 from perfsuite.errors import ArchitectureError
-from perfsuite.workload.architecture import Architecture
-from perfsuite.workload.catalog import find, find_model, listed
-from perfsuite.workload.model_shape import ModelShape, check_generates, full_key, shape_of
-from perfsuite.workload.tensors import tensor_specs
+from perfsuite.workload.catalog import find_model, listed
+from perfsuite.workload.model_shape import ModelShape, check_generates
 
 
 def _shape(name: str) -> ModelShape:
     return listed(name).shape(name)
-
-
-def test_an_architecture_has_a_shape() -> None:
-    architecture = find("qwen3-0.6b")
-    shape = shape_of(architecture)
-    assert shape.tensors == tensor_specs(architecture)
-    assert (shape.n_layers, shape.n_embd, shape.n_vocab) == (28, 1024, 151936)
-    assert (shape.n_parameters, shape.tied_embeddings) == (architecture.n_parameters, True)
-    assert shape_of(shape) is shape
-
-
-def test_general_keys_have_no_prefix() -> None:
-    """A key of the tokenizer is the file's own, and all others begin with the architecture."""
-    shape = _shape("bge-small-en-v1.5")
-    assert full_key(shape, "tokenizer.ggml.token_type_count") == "tokenizer.ggml.token_type_count"
-    assert full_key(shape, "block_count") == "bert.block_count"
 
 
 @pytest.mark.parametrize(
@@ -83,15 +65,3 @@ def test_tied_layers_stay(name: str) -> None:
     assert isinstance(model, ModelShape)
     with pytest.raises(ArchitectureError, match="depend on one another, so it has only its own depth"):
         model.with_layers(1)
-
-
-def test_a_missing_dimension_is_named() -> None:
-    shape = replace(_shape("smollm3-3b"), metadata=())
-    with pytest.raises(ArchitectureError, match=r"smollm3.block_count is None, expected an integer"):
-        _ = shape.n_layers
-
-
-def test_cut_leading_layers_are_not_more_than_all() -> None:
-    one = _shape("deepseek-v3").with_layers(1)
-    assert one.integer("leading_dense_block_count") == 1
-    assert isinstance(find("deepseek-v2-lite"), Architecture)

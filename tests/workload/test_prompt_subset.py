@@ -170,11 +170,3 @@ def test_subsets_beat_chance_by_other_bins_too(name: str, n_keep: int, width: in
     draws = sorted(divergence_nats(Counter(draw.sample(bins, n_keep)), whole) for _ in range(1000))
     subset = choose_subset(lengths, n_keep, max_kl_nats=0.1)
     assert divergence_nats(Counter(bins[at] for at in subset.indices), whole) < draws[50]
-
-
-def test_random_subsets_are_drawn_from_a_seed() -> None:
-    lengths = list(range(1, 200))
-    draws = random_divergences_nats(lengths, 20, 30, seed=4)
-    assert draws == random_divergences_nats(lengths, 20, 30, seed=4) != random_divergences_nats(lengths, 20, 30, 5)
-    assert list(draws) == sorted(draws)
-    assert random_divergences_nats(lengths, len(lengths), 2) == (0.0, 0.0)

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -106,12 +104,7 @@ def test_any_architecture_can_be_synthetic(tiny: Callable[..., Architecture], tm
         ("smollm-135m-q8_0", ArchitectureError, "'smollm-135m' is not in the catalogue; did you mean smollm2-135m"),
         ("smollm2-135m-q9_0", QuantizationError, "quantisation 'q9_0' is unknown; accepted are f32"),
         ("smollm2-135m", QuantizationError, "'smollm2-135m' lacks a quantisation, as in smollm2-135m-q8_0"),
-        ("smollm2-135m-l2", QuantizationError, "'smollm2-135m-l2' lacks a quantisation"),
-        ("smollm2-135m-l0-q8_0", ArchitectureError, "'smollm2-135m-l0' is not in the catalogue"),
-        ("nothing", ArchitectureError, "'nothing' is not in the catalogue"),
-        ("", ArchitectureError, "'' is not in the catalogue"),
         ("none.gguf", GgufError, "none.gguf: no such file"),
-        ("some/where", GgufError, "some/where: no such file"),
     ],
 )
 def test_mistakes_get_one_line(tmp_path: Path, name: str, error: type[Exception], message: str) -> None:
@@ -119,17 +112,6 @@ def test_mistakes_get_one_line(tmp_path: Path, name: str, error: type[Exception]
         resolve(name, cache_dir=tmp_path)
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
-
-
-def test_resolving_needs_no_writer() -> None:
-    """Resolving a name loads neither gguf nor NumPy, so that a process that writes nothing starts fast."""
-    script = """
-import sys, pathlib
-from perfsuite.workload.weights import resolve
-resolve("smollm2-135m-q8_0", cache_dir=pathlib.Path("nowhere"))
-sys.exit(bool({"gguf", "numpy"} & set(sys.modules)))
-"""
-    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
 
 
 def test_a_model_of_any_architecture_has_weights(tmp_path: Path) -> None:

@@ -9,8 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from perfsuite.device.conditions import Conditions
 from perfsuite.device.doctor.examination import examine
 from perfsuite.device.doctor.gathering import Facts, gather, python_words
@@ -21,7 +19,6 @@ from perfsuite.device.target.opening import open_target
 from perfsuite.records.bundle import BundledEngine, BundleManifest
 from tests.conftest import Golden
 
-from ..probe.device_trees import surveyed
 from .device_facts import INSTALLED, STATE, facts
 
 HOST = find_profile("host", folders=())
@@ -39,19 +36,6 @@ def test_this_machine_tells_all() -> None:
     assert found.suite.cache_free_bytes > 0
     assert (found.link_problem, found.clock_difference_s) == (None, 0.0)
     assert found.readings.text("cpu_ticks2") is not None
-
-
-@pytest.mark.parametrize(
-    ("words", "problem"),
-    [
-        (["/no/such/python"], "is not there (no /no/such/python)"),
-        (["sh", "-c", "echo ImportError: no numpy >&2; exit 1"], "does not run: ImportError: no numpy"),
-        (["sh", "-c", """echo '{"lock": null}'"""], "it is of another version than the suite here"),
-    ],
-)
-def test_a_device_without_this_suite_is_told(words: list[str], problem: str) -> None:
-    found = gathered(words)
-    assert (found.suite, found.suite_problem) == (None, problem)
 
 
 def test_a_device_out_of_reach_is_a_fact() -> None:
@@ -263,23 +247,3 @@ def test_clocks_processors_and_drivers_are_told_with_what_mends_them(golden: Gol
         shown("lost", "OpenCL's drivers", ICD),
     ]
     golden("device/doctor-hardware.txt", "\n".join(text) + "\n")
-
-
-def test_the_survey_looks_for_loaders_and_drivers(tmp_path: Path) -> None:
-    """Loaders are read for the variable that names layers; drivers by path or by name are looked for."""
-    root = tmp_path / "root"
-    for path, text in (
-        ("usr/lib/aarch64-linux-gnu/libOpenCL.so.1", "..OPENCL_LAYERS.."),
-        ("vendor/lib64/libOpenCL.so", ".."),
-        ("usr/lib/aarch64-linux-gnu/libmali.so", ""),
-        ("etc/OpenCL/vendors/mali.icd", "libmali.so\n"),
-        ("etc/OpenCL/vendors/pocl.icd", "/usr/lib/libpocl.so.2"),
-    ):
-        (root / path).parent.mkdir(parents=True, exist_ok=True)
-        (root / path).write_text(text)
-    readings = surveyed("rubikpi", root)
-    assert readings.all("opencl_loader") == ("/usr/lib/aarch64-linux-gnu/libOpenCL.so.1", "/vendor/lib64/libOpenCL.so")
-    assert readings.all("opencl_layers") == ("/usr/lib/aarch64-linux-gnu/libOpenCL.so.1",)
-    assert readings.all("opencl_driver") == ("libmali.so",)
-    told = shown("surveyed", "OpenCL's drivers", readings=readings)
-    assert "warn, /etc/OpenCL/vendors/pocl.icd names /usr/lib/libpocl.so.2, which is not there" in told

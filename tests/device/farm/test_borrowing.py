@@ -13,14 +13,11 @@ from typing import Any
 
 import pytest
 
-from perfsuite.device.farm import borrowing
 from perfsuite.device.farm.borrowing import borrowed_board, place_reach
-from perfsuite.device.farm.client import Client, Holder, Place, RefusedError
 from perfsuite.device.farm.request import farm_request
-from perfsuite.device.farm.supervision import give_back
 from perfsuite.device.process_start import is_there
 from perfsuite.device.reach import Reach
-from perfsuite.errors import DeviceError, LinkError, LockedError, PerfsuiteError
+from perfsuite.errors import DeviceError, LinkError, PerfsuiteError
 
 from ...farm_daemons import Farm, awaited, running_farm
 from .test_client import Printer
@@ -147,15 +144,6 @@ def test_two_runs_of_one_user_have_a_board_one_after_the_other(farm: Farm, start
 
 
 @pytest.mark.long
-def test_two_boards_of_a_kind_are_had_side_by_side(farm: Farm, start: Start) -> None:
-    pool = {farm.add_board("pool"), farm.add_board("pool")}
-    runs = [start("pool"), start("pool")]
-    assert {run.got() for run in runs} == pool
-    assert [run.end() for run in runs] == [0, 0]
-    assert all(map(farm.is_free, pool))
-
-
-@pytest.mark.long
 @pytest.mark.parametrize(
     ("how", "status"), [("success", 0), ("failure", 1), ("SIGINT", -signal.SIGINT), ("SIGTERM", -signal.SIGTERM)]
 )
@@ -245,18 +233,6 @@ def test_a_board_that_says_no_address_does_not_take_every_run(farm: Farm, start:
 
 
 @pytest.mark.long
-def test_a_place_that_is_avoided_is_taken_where_there_is_no_other(farm: Farm) -> None:
-    """With another one of the kind it is left; alone it is better than none."""
-    first, second = farm.add_board("choice"), farm.add_board("choice")
-    for avoided, wanted in ((first, {second}), (second, {first}), (f"{first},{second}", {first, second})):
-        request = farm_request(farm.coordinator, avoided=avoided)
-        with borrowed_board("choice", Reach(), request, tell=print) as board:
-            assert board.place in wanted
-    assert farm.is_free(first)
-    assert farm.is_free(second)
-
-
-@pytest.mark.long
 def test_a_board_that_cannot_be_reached_lets_the_next_free_one_go_on(farm: Farm) -> None:
     kind, told, looked = "cut", list[str](), list[Reach]()
     both = {farm.add_board(kind), farm.add_board(kind)}
@@ -281,25 +257,6 @@ def test_a_board_that_cannot_be_reached_lets_the_next_free_one_go_on(farm: Farm)
     ):
         pytest.fail("it has a board")
     assert farm.is_free(away)
-
-
-def test_places_that_cannot_be_had_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    client: Any = Client(request=farm_request(), holder=Holder(host="desk", user="ada+1"))
-    aside, busy = Place(name="attic-1", holder=client.holder), Place(name="attic-2", token="T")
-    monkeypatch.setattr(borrowing, "places", lambda _: (aside, busy))
-    assert borrowing._holder_text(client, aside) == "attic-1 is set aside"
-
-    def refuse_it(*_: object) -> str:
-        raise RefusedError("labgrid: no such exporter")
-
-    monkeypatch.setattr(Client, "call", refuse_it)
-    with pytest.raises(RefusedError, match=r"^place attic-2: labgrid: no such exporter$"):
-        borrowing._locked(client, "T")
-
-
-def test_a_device_behind_adb_is_borrowed_from_no_farm(farm: Farm) -> None:
-    """A place says how it is reached by ssh, and nothing is locked."""
-    assert "this device by adb" in refusal(farm, "any", Reach(way="adb"))
 
 
 @pytest.mark.long
@@ -354,44 +311,6 @@ def test_a_run_whose_lock_was_broken_says_so(farm: Farm) -> None:
 
 
 @pytest.mark.long
-def test_a_lock_of_a_person_is_waited_for_and_named(farm: Farm) -> None:
-    place = farm.add_board("byhand")
-    farm.client("alice").call("-p", place, "acquire")
-    assert f"{place} is locked by alice on desk; wait longer" in refusal(farm, "byhand", wait="0s")
-
-
-def test_a_kind_of_which_there_is_no_board_is_refused(farm: Farm) -> None:
-    assert "no place with the tag board=nothing " in refusal(farm, "nothing")
-
-
-@pytest.mark.long
-def test_a_coordinator_that_is_not_there_is_one_line() -> None:
-    with (
-        pytest.raises(LinkError, match=r"coordinator at 127\.0\.0\.1:1 cannot be reached.*--farm=HOST:PORT"),
-        borrowed_board("any", Reach(), farm_request("127.0.0.1:1"), tell=print),
-    ):
-        pass
-
-
-def test_a_refusal_of_grpc_s_is_a_coordinator_that_is_away(farm: Farm, monkeypatch: pytest.MonkeyPatch) -> None:
-    told = "labgrid.remote.client: failed to connect to all addresses; Connection refused"
-    done = subprocess.CompletedProcess((), 1, "", told)
-    monkeypatch.setattr(subprocess, "run", lambda *_, **__: done)
-    with pytest.raises(LinkError, match="cannot be reached; start it there"):
-        farm.client().call("places")
-
-
-@pytest.mark.long
-def test_a_place_that_stays_locked_is_not_said_to_be_free(farm: Farm, monkeypatch: pytest.MonkeyPatch) -> None:
-    place = farm.add_board("stuck")
-    client = farm.client("stuck")
-    client.call("-p", place, "acquire")
-    monkeypatch.setattr("perfsuite.device.farm.supervision._release", lambda *_: None)
-    with pytest.raises(LockedError, match=f"labgrid-client -p {place} release --kick"):
-        give_back(client)
-
-
-@pytest.mark.long
 def test_a_coordinator_that_goes_away_in_the_middle_costs_no_run(tmp_path: Path) -> None:
     told: list[str] = []
     with running_farm(tmp_path) as farm:
@@ -401,22 +320,6 @@ def test_a_coordinator_that_goes_away_in_the_middle_costs_no_run(tmp_path: Path)
                 daemon.kill()
     assert told[-1].startswith("the board was not given back: labgrid's coordinator")
     assert "\n" not in told[-1]
-
-
-@pytest.mark.long
-def test_a_coordinator_that_goes_away_while_a_run_waits_is_one_line(tmp_path: Path) -> None:
-    with running_farm(tmp_path) as farm:
-        place = farm.add_board("gone")
-        farm.client("alice").call("-p", place, "acquire")
-        run = Run(farm, tmp_path / "run.log", "gone")
-        run.prints("waiting for a board with board=gone")
-        for daemon in farm.daemons:
-            daemon.kill()
-        found = run.prints(r"error: .*")[0]
-        run.process.kill()  # it goes on trying to give back what it may have
-        run.process.communicate()
-    assert "cannot be reached" in found
-    assert "Traceback" not in run.log.read_text()
 
 
 def _is_running(pid: int) -> bool:

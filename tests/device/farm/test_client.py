@@ -45,18 +45,6 @@ def test_a_run_whose_process_is_gone_is_dead() -> None:
     assert Holder(host="elsewhere", user=user).is_alive_here is None
 
 
-def test_a_person_is_named_as_they_are() -> None:
-    told = holder_named("desk/alice")
-    assert told.text == "alice on desk"
-    assert told.pid is None
-    assert told.is_alive_here is None
-
-
-@pytest.mark.parametrize("named", ["farm", "farm.example.org:20408", "127.0.0.1", "[::1]:20408", "10.0.0.1:1"])
-def test_a_coordinator_is_a_host_with_or_without_a_port(named: str) -> None:
-    assert farm_request(named).coordinator == named
-
-
 @pytest.mark.parametrize("named", ["-x", "a b", "host:", "host:port", "http://host", "$(id)", "host\n"])
 def test_what_is_no_coordinator_is_refused(named: str) -> None:
     """Nothing that could be an option or an address of another form reaches labgrid's client."""
@@ -74,36 +62,10 @@ def test_what_is_asked_for_is_read() -> None:
         farm_request(wait="1d")
 
 
-@pytest.mark.parametrize(("told", "wanted_s"), [("0", 0), ("90s", 90), ("1.5m", 90), ("2h", 7200), ("7", 7)])
-def test_a_length_has_a_unit(told: str, wanted_s: float) -> None:
-    assert length_s(told) == wanted_s
-
-
 @pytest.mark.parametrize("told", ["", "-1", "1d", "inf", "nan", "1h30m", "٣s", "1e3", " 1s", "9" * 400])
 def test_what_is_no_length_is_none(told: str) -> None:
     assert length_s(told) is None
 
-
-PLACES = """\
-Place 'board-1':
-  aliases: one
-  comment: acquired: nobody/else
-  tags: board=rubikpi, shelf=2
-  matches:
-    farm1/board1/*
-  acquired: desk/alice
-  acquired resources:
-    farm1/board1/NetworkService/NetworkService
-  created: 2026-11-22 08:23:48.872834
-  changed: 2026-11-22 08:23:51.365791
-  reservation: KZDSTHQWBP
-Place 'it's':
-  matches:
-  acquired: None
-  acquired resources:
-  created: 2026-11-22 08:23:49.586174
-  changed: 2026-11-22 08:23:50.086508
-"""
 
 RESERVATIONS = """\
 Reservation 'KZDSTHQWBP':
@@ -134,17 +96,6 @@ def test_places_are_read_whatever_their_comments_hold() -> None:
         ("attic-7", None, None),
         ("attic-8", "lab/somebody", "ABCDEFGHIJ"),
     ]
-
-
-def test_places_are_read() -> None:
-    client: Any = Printer(PLACES)
-    first, second = places(client)
-    assert (first.name, second.name) == ("board-1", "it's")
-    assert first.tags == {"board": "rubikpi", "shelf": "2"}
-    assert first.holder is not None
-    assert first.holder.name == "desk/alice"
-    assert (first.token, second.token) == ("KZDSTHQWBP", None)
-    assert (second.holder, second.tags) == (None, {})
 
 
 def test_reservations_are_read() -> None:

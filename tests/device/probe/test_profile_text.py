@@ -63,8 +63,3 @@ def test_names_of_somebodys_choice_stay_texts(tmp_path: Path) -> None:
     hostile = 'a"\\ b\x1b[31m\x7f " ] \\u0041'
     profile = read_back(readings(f"/proc/device-tree/model = {hostile}"), tmp_path)
     assert profile.description == 'a"\\ b?[31m? " ] \\u0041'
-
-
-def test_little_memory_gets_a_small_model(tmp_path: Path) -> None:
-    assert read_back(readings("/proc/meminfo = MemTotal: 996152 kB"), tmp_path).default_model == "smollm2-135m-q8_0"
-    assert read_back(readings("/proc/meminfo = MemTotal: 8139152 kB"), tmp_path).default_model == "llama-3.2-1b-q4_0"

@@ -52,27 +52,6 @@ def test_the_host_is_this_machine_as_it_is() -> None:
     assert DEFAULT_MARGIN_RATIO == 0.05
 
 
-def test_the_host_trusts_a_calibration_more_than_ceilings() -> None:
-    host = find_profile("host", folders=())
-    assert set(host.calibrated_tolerance_ratio) == set(host.forecast_tolerance_ratio) == set(host.quick_tolerance_ratio)
-    for kind, ratio in host.quick_tolerance_ratio.items():
-        assert host.calibrated_tolerance_ratio[kind] <= ratio < host.forecast_tolerance_ratio[kind]
-    assert all(ratio < host.forecast_tolerance_ratio[kind] for kind, ratio in host.calibrated_tolerance_ratio.items())
-
-
-@pytest.mark.parametrize("name", ["rubikpi", "orangepi5", "raspberrypi5", "jetson-orin-nano", "generic-ssh"])
-def test_a_board_is_reached_by_its_name(name: str) -> None:
-    """Without an address, ssh is given the profile's name, which its configuration may define."""
-    assert find_profile(name, folders=()).reach == Reach(way="ssh", address=name)
-
-
-@pytest.mark.parametrize("name", ["pixel8pro", "generic-adb"])
-def test_a_phone_is_the_only_one_that_is_connected(name: str) -> None:
-    """Without an address, adb takes the one device that there is, in a folder that its user may write and run from."""
-    reach = Reach(way="adb", address="", home="/data/local/tmp/perfsuite")
-    assert find_profile(name, folders=()).reach == reach
-
-
 @pytest.mark.parametrize("name", sorted(SHIPPED - {"host", "counted", "generic-ssh", "generic-adb", "generic-serial"}))
 def test_a_board_is_to_be_cool_and_at_full_clocks(name: str) -> None:
     conditions = find_profile(name, folders=()).conditions
@@ -104,13 +83,6 @@ def test_every_peak_that_ships_has_a_source(name: str) -> None:
         assert len(peak.source) > 10
     assert all(peak.official for peak in profile.theoretical_peaks)
     assert not any(peak.official for peak in profile.unofficial_peaks)
-
-
-@pytest.mark.parametrize("name", ["rubikpi", "orangepi5", "pixel8pro"])
-def test_unofficial_rates_of_gpus_are_compared_with_nothing(name: str) -> None:
-    profile = find_profile(name, folders=())
-    assert {peak.kind for peak in profile.unofficial_peaks} == {"fp32", "f16"}
-    assert all(peak.kind == "bandwidth" for peak in profile.theoretical_peaks)
 
 
 @pytest.mark.parametrize(

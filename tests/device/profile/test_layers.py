@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import pytest
 
 from perfsuite.device.profile import Profile, find_profile
-from perfsuite.device.profile.layers import layered
 from perfsuite.device.reach import Reach
 from perfsuite.errors import DeviceError
 
@@ -67,12 +65,6 @@ def test_judging_may_be_left_out(tmp_path: Path) -> None:
     for name in ("margin_ratio", "sentinel_weight_ratio", *tolerances):
         assert getattr(board, name) == getattr(host, name)
     assert board.session_spread_ratio == host.session_spread_ratio
-    text = 'description = "a board"\n[judging]\nsession_spread_ratio = 0.03\n[judging.margin_ratio]\nmine = 0.3\n'
-    put(tmp_path, "board", text)
-    board, host = found(tmp_path, "board"), find_profile("host", folders=())
-    assert board.session_spread_ratio == 0.03
-    assert board.max_waiting_ratio == host.max_waiting_ratio
-    assert board.margin_ratio == {**host.margin_ratio, "mine": 0.3}
 
 
 def test_a_host_of_ones_own_changes_no_other_device(tmp_path: Path) -> None:
@@ -93,13 +85,6 @@ def test_a_profile_may_extend_the_one_that_it_hides(tmp_path: Path) -> None:
     assert profile.conditions == find_profile("rubikpi", folders=()).conditions
 
 
-def test_nothing_is_left_to_extend(tmp_path: Path) -> None:
-    path = put(tmp_path, "board", 'extends = "board"\n')
-    told = rf"^{re.escape(str(path))}: extends = 'board': there is no other profile of that name to extend$"
-    with pytest.raises(DeviceError, match=told):
-        found(tmp_path, "board")
-
-
 def test_a_circle_is_refused(tmp_path: Path) -> None:
     one, two, three = (
         put(tmp_path, name, f'extends = "{base}"\n') for name, base in (("a", "b"), ("b", "c"), ("c", "b"))
@@ -112,27 +97,3 @@ def test_a_circle_is_refused(tmp_path: Path) -> None:
         put(tmp_path, f"p{number}", f'extends = "p{number + 1}"\n')
     with pytest.raises(DeviceError, match="extends in a circle"):
         found(tmp_path, "p0")
-
-
-def test_an_unknown_base_is_told_with_the_file(tmp_path: Path) -> None:
-    path = put(tmp_path, "board", 'extends = "rubikpy"\n')
-    with pytest.raises(DeviceError) as caught:
-        found(tmp_path, "board")
-    assert str(caught.value).startswith(f"{path}: extends = rubikpy: no such device; known are host, ")
-    assert str(caught.value).endswith("did you mean rubikpi?")
-
-
-def test_a_mistake_below_is_told_with_the_file_below(tmp_path: Path) -> None:
-    base = put(tmp_path, "base", 'extends = "rubikpi"\n[reach]\nport = 0\n')
-    put(tmp_path, "board", 'extends = "base"\n')
-    with pytest.raises(DeviceError, match=rf"^{re.escape(str(base))}: reach\.port is 0, expected"):
-        found(tmp_path, "board")
-
-
-def test_every_value_has_its_file(tmp_path: Path) -> None:
-    path = put(tmp_path, "desk-pi", 'extends = "rubikpi"\n[reach]\naddress = "me@x"\n')
-    layers = layered("desk-pi", "", folders=(tmp_path,))
-    assert layers.where("reach", "address") == str(path)
-    assert layers.where("conditions", "governor") == "profile rubikpi.toml of the suite"
-    assert layers.where("judging", "margin_ratio", "phase") == "profile host.toml of the suite"
-    assert layers.where("judging", "session_spread_ratio") == "profile host.toml of the suite"

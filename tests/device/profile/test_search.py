@@ -4,29 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import platformdirs
 import pytest
 
 from perfsuite.device.profile import find_profile
 from perfsuite.device.profile.record import is_name
 from perfsuite.device.profile.search import (
-    own_folders,
     profile_files,
     profile_names,
-    shipped_names,
     user_folder,
 )
 
 BOARD = 'description = "a board"\n'
-
-
-def test_ones_own_are_looked_for_in_two_folders(tmp_path: Path) -> None:
-    assert own_folders(tmp_path) == (tmp_path / "devices", user_folder())
-    assert own_folders()[0] == Path("devices")
-    assert user_folder() == Path(platformdirs.user_config_dir("perfsuite")) / "devices"
-    first, *others = profile_names(folders=())
-    assert first == "host"
-    assert others == sorted(others)
 
 
 def test_the_working_folder_is_looked_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -52,19 +40,6 @@ def test_the_first_folder_wins(tmp_path: Path) -> None:
     assert [file.folder for file in profile_files("rubikpi", folders=folders)] == [*folders, None]
     assert find_profile("rubikpi", folders=folders).description == "one"
     assert profile_names(folders=folders).count("rubikpi") == 1
-
-
-def test_what_is_no_profile_is_not_listed(tmp_path: Path) -> None:
-    for name in ("a.toml", "b.txt", ".c.toml", "d e.toml", "-f.toml", ".toml"):
-        (tmp_path / name).write_text(BOARD)
-    assert set(profile_names(folders=(tmp_path,))) - set(shipped_names()) == {"a"}
-
-
-def test_a_folder_that_is_not_there_offers_nothing(tmp_path: Path) -> None:
-    (tmp_path / "devices").write_text("no folder")
-    folders = (tmp_path / "devices", tmp_path / "gone")
-    assert set(profile_names(folders=folders)) == set(shipped_names())
-    assert find_profile("host", folders=folders).name == "host"
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,6 @@ def refusal(folder: Path, text: str) -> str:
         ('reech = "x"', "", "'reech'", "reach"),
         ("[reach]\nprot = 22", "reach: ", "'prot'", "port"),
         ("[judging.sentinel_weight_ratio]\nmemry = 1", "judging.sentinel_weight_ratio: ", "'memry'", "memory"),
-        (f"{PEAK}unit = 'GB/s'", "theoretical[0]: ", "'unit'", ""),
         ('"new\\nline" = 1', "", "'new\\nline'", ""),
     ],
 )
@@ -39,30 +38,6 @@ def test_an_unknown_key_is_told(text: str, table: str, unknown: str, meant: str,
     assert told.startswith(f"{table}field {unknown} is unknown; accepted are ")
     assert (f"(did you mean {meant}?)" in told) == bool(meant)
     assert told.endswith("; docs/reference/profiles.md says what a profile takes")
-
-
-@pytest.mark.parametrize(
-    ("text", "told"),
-    [
-        ("kind = 7", "kind is 7, expected a name (letters, digits, "),
-        ("extends = '../host'", "extends is '../host', expected a name (letters, digits, "),
-        ("default_model = true", "default_model is True, expected a line of text, or '' for none"),
-        ("memory_bytes = 8", "memory_bytes is 8, expected a whole number of bytes, such as 8_589_934_592 for 8 GiB"),
-        ("reach = 'ssh'", "reach is 'ssh', expected an object"),
-        ("theoretical = 'x'", "theoretical is 'x', expected a list"),
-        ('[reach]\nway = "telnet"', "reach.way is 'telnet', expected one of local, ssh, adb"),
-        ("[reach]\nport = 0", "reach.port is 0, expected a whole number from 1 to 65535"),
-        ("[reach]\nport = 65536", "reach.port is 65536, expected a whole number from 1 to 65535"),
-        ('[reach]\nknown_hosts_file = "a\\u0000b"', "reach.known_hosts_file is 'a\\x00b', expected a line of text"),
-        (
-            "[reach]\nhome = 'perfsuite'",
-            "reach.home is 'perfsuite', expected a folder on the device that begins with /",
-        ),
-        ("[reach]\nhome = '~'", "reach.home is '~', expected a folder on the device that begins with / or ~/"),
-    ],
-)
-def test_a_wrong_value_is_told(text: str, told: str, tmp_path: Path) -> None:
-    assert refusal(tmp_path, text).startswith(told)
 
 
 @pytest.mark.parametrize(
@@ -80,15 +55,9 @@ def test_an_address_is_no_option_and_no_command(address: str, tmp_path: Path) ->
             'processors = "4-7"',
             "processors is '4-7', expected a list of different processor numbers, such as [4, 5, 6, 7]",
         ),
-        ("processors = [4, 4]", "processors is [4, 4], expected a list of different processor numbers"),
-        ("processors = [-1]", "processors[0] is -1, expected a processor's number"),
         ('governor = "../x"', "governor is '../x', expected a governor such as 'performance', or '' for none"),
         ("start_below_celsius = 55000", "start_below_celsius is 55000.0, expected degrees Celsius"),
-        ("start_below_celsius = nan", "start_below_celsius is nan, expected degrees Celsius, such as 55.0"),
-        ("cooling_limit_s = -1", "cooling_limit_s is -1, expected seconds, from 0 to 86400"),
         ("least_battery_ratio = 30", "least_battery_ratio is 30, expected a ratio from 0 to 1, such as 0.3"),
-        (f"least_battery_ratio = 1{'0' * 400}", "least_battery_ratio is 1000"),
-        ('thermal_zones = [""]', "thermal_zones[0] is '', expected a line of text"),
     ],
 )
 def test_a_wrong_condition_is_told(line: str, told: str, tmp_path: Path) -> None:
@@ -100,15 +69,9 @@ def test_a_wrong_condition_is_told(line: str, told: str, tmp_path: Path) -> None
     ("text", "told"),
     [
         ("]\nsession_spread_ratio = 3", ".session_spread_ratio is 3, expected a ratio between 0 and 1"),
-        ("]\nmax_others_ratio = 0", ".max_others_ratio is 0, expected a ratio between 0 and 1"),
-        (".margin_ratio]\n'a b' = 0.1", ".margin_ratio: 'a b' is not a kind of case, expected a name such"),
         (
             ".forecast_tolerance_ratio]\nphase = 1",
             ".forecast_tolerance_ratio['phase'] is 1, expected a number of times ",
-        ),
-        (
-            ".calibrated_tolerance_ratio]\nphase = inf",
-            ".calibrated_tolerance_ratio['phase'] is inf, expected a number of times above 1, such as 8.0",
         ),
         (".sentinel_weight_ratio]\nmemory = 1.5", ".sentinel_weight_ratio.memory is 1.5, expected a ratio from 0 to 1"),
     ],
@@ -120,22 +83,10 @@ def test_a_wrong_measure_is_told(text: str, told: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "told"),
     [
-        ('"bandwidth"', '"fp64"', ".kind is 'fp64', expected one of bandwidth, fp32, f16, int8"),
         ("17.1e9", "17.1", ".per_s is 17.1, expected bytes or operations a second, such as 17.1e9 for 17.1 GB/s"),
-        ("17.1e9", "nan", ".per_s is nan, expected bytes or operations a second, such as 17.1e9 for 17.1 GB/s"),
-        ('"a data sheet"', '" "', ".source is ' ', expected a line of text"),
         ('source = "a data sheet"', "", ": source is missing"),
     ],
 )
 def test_a_peak_is_whole_or_refused(old: str, new: str, told: str, tmp_path: Path) -> None:
     """A figure without a source, or in other units, is none."""
     assert refusal(tmp_path, PEAK.replace(old, new)).startswith(f"theoretical[0]{told}")
-
-
-def test_a_peak_is_there_once(tmp_path: Path) -> None:
-    """Two figures of the same would leave it open which one counts."""
-    assert refusal(tmp_path, f"{PEAK}{PEAK}") == "theoretical[1]: bandwidth of 'cpu' is there twice; leave one"
-
-
-def test_a_long_value_is_cut(tmp_path: Path) -> None:
-    assert len(refusal(tmp_path, f'kind = "{"x" * 5000}"')) < 350

@@ -16,7 +16,6 @@ import pytest
 
 from perfsuite.device.lock import hold_lock, lock_holder
 from perfsuite.device.lock_owner import LockOwner
-from perfsuite.device.setup import installer
 from perfsuite.device.setup.installer import install
 from perfsuite.device.setup.set_up import LAUNCHER
 from perfsuite.device.setup.steps import Steps
@@ -52,12 +51,14 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.long
 def test_an_installation_answers_through_the_link(home: Path) -> None:
     python = home / "venv" / "bin" / "python"
     told = subprocess.run([python, "-m", "smallsuite"], capture_output=True, check=True, text=True)
     assert json.loads(told.stdout) == ACCOUNT
 
 
+@pytest.mark.long
 def test_the_same_suite_is_not_installed_again(home: Path) -> None:
     before = (home / "venv").resolve()
     told = installed(home)
@@ -66,6 +67,7 @@ def test_the_same_suite_is_not_installed_again(home: Path) -> None:
     assert (home / "venv").resolve() == before
 
 
+@pytest.mark.long
 def test_a_suite_that_does_not_run_leaves_the_old_one(home: Path) -> None:
     """The link moves only after the new one has answered; its own last words are reported."""
     before = (home / "venv").resolve()
@@ -76,13 +78,7 @@ def test_a_suite_that_does_not_run_leaves_the_old_one(home: Path) -> None:
     assert [path.name for path in (home / "venvs").iterdir()] == [before.name]
 
 
-def test_a_step_past_its_limit_is_ended(home: Path) -> None:
-    limits = {"environment": 120.0, "engine": 120.0, "install": 120.0, "question": 0.5}
-    with pytest.raises(DeviceError, match=r"asking the installed suite what it is: took longer than [01] s"):
-        installed(home, digest="d3", code="import time; time.sleep(60)", limits_s=limits)
-    installed(home)
-
-
+@pytest.mark.long
 def test_what_earlier_setups_sent_and_made_is_removed(home: Path) -> None:
     """Of suites, and of wheels from a desk and of its own, those in use stay; a link is removed, not followed."""
     kept = home / "elsewhere"
@@ -98,20 +94,6 @@ def test_what_earlier_setups_sent_and_made_is_removed(home: Path) -> None:
     assert [path.name for path in (home / "incoming" / "wheels").iterdir()] == ["smallengine-1.0-py3-none-any.whl"]
     assert [path.name for path in (home / "wheels").iterdir()] == ["smallengine==1.0"]
     assert (kept / "own.txt").read_text() == "mine"
-
-
-def test_amx_is_left_out_where_a_processor_has_it(tmp_path: Path) -> None:
-    """A compiler that breaks llama.cpp's tiles is given no reason to use them."""
-    (tmp_path / "cpuinfo").write_text("flags\t\t: fpu amx_bf16 amx_tile amx_int8\n")
-    (tmp_path / "plain").write_text("flags\t\t: fpu avx2\n")
-    assert "CXXFLAGS=-U__AMX_INT8__" in installer._without_amx(tmp_path / "cpuinfo")
-    assert not installer._without_amx(tmp_path / "plain")
-
-
-def test_no_room_is_told_before_anything_is_made(tmp_path: Path) -> None:
-    with pytest.raises(DeviceError, match=r"GiB are free, an installation needs 1048576\.0 GiB; make room"):
-        installed(tmp_path, least_free_bytes=1 << 50)
-    assert not (tmp_path / "venvs").exists()
 
 
 def test_somebodys_own_folder_is_not_replaced(tmp_path: Path) -> None:
@@ -151,6 +133,7 @@ def test_it_runs_out_of_the_wheel_with_the_standard_library_alone(home: Path, tm
     assert json.loads(out.splitlines()[-1])["done"]["installed"] == ACCOUNT
 
 
+@pytest.mark.long
 def test_it_ends_with_its_input_and_gives_the_lock_back(home: Path, tmp_path: Path) -> None:
     mark = tmp_path / "alive"
     child = f"import time\nfor _ in range(1200): open({str(mark)!r}, 'a').write('.'); time.sleep(0.05)"
@@ -170,6 +153,7 @@ def test_it_ends_with_its_input_and_gives_the_lock_back(home: Path, tmp_path: Pa
     installed(home)
 
 
+@pytest.mark.long
 def test_a_device_that_is_measured_is_left_alone(home: Path, tmp_path: Path) -> None:
     owner = LockOwner.here(user="bob", host="lab", run_id="r1", purpose="pytest --device=bench")
     with hold_lock(owner, name="bench", folder=home), launched(tmp_path, request(home)) as process:

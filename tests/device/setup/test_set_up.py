@@ -9,7 +9,7 @@ import pytest
 
 from perfsuite.device.probe.readings import read_lines
 from perfsuite.device.reach import Reach
-from perfsuite.device.setup.needs import missing_things, read_python
+from perfsuite.device.setup.needs import missing_things
 from perfsuite.device.setup.set_up import converse
 from perfsuite.device.target.opening import open_target
 from perfsuite.errors import LinkError
@@ -43,32 +43,6 @@ def test_each_missing_thing_has_its_command() -> None:
     ]
 
 
-def test_termux_installs_with_pkg() -> None:
-    """Termux has other names of packages, and no sudo; cmake from pip does not run there."""
-    told = "prefix\t/data/data/com.termux/files/usr\nmachine\taarch64\n"
-    found = missing(told)
-    assert [text.rpartition(": ")[2] for text, _ in found] == ["pkg install clang", "pkg install cmake ninja"]
-    assert all(is_needed for _, is_needed in found)
-
-
-def test_cmake_alone_is_a_remark() -> None:
-    assert [needed for _, needed in missing(USUAL.replace("command:cmake", "other"))] == [False]
-
-
-def test_a_full_disk_is_told_with_what_is_needed() -> None:
-    """On x86-64 Intel's OpenCL runtime comes along, which takes more."""
-    disk = "disk\t/dev/sda 9 9 2000000 1% /\n"
-    assert missing(f"{USUAL}{disk}") == []
-    (full,) = missing(f"{USUAL.replace('aarch64', 'x86_64')}{disk}")
-    assert full[0].startswith("1.9 GiB free on the disk, an installation needs 2.3 GiB")
-
-
-def test_pythons_answer_is_its_last_line() -> None:
-    assert read_python('hello\n{"version": [3, 12, 0], "venv": true, "ensurepip": true}') is not None
-    assert read_python("sh: python3: not found") is None
-    assert read_python("") is None
-
-
 def test_events_are_read_among_other_lines() -> None:
     script = "echo hello; printf '{\"step\"'; sleep 0.1; echo ': 1}'; echo '[1]'; echo '{\"line\": 2}'; exit 1"
     heard = list[dict[str, int]]()
@@ -96,3 +70,23 @@ def test_whoever_stops_listening_ends_the_program(tmp_path: Path, is_interrupted
     with pytest.raises(KeyboardInterrupt) if is_interrupted else nullcontext():
         assert converse(open_target(Reach()), ["sh", "-c", script], hear) == 1
     assert (tmp_path / "ended").exists()
+
+
+def test_termux_installs_with_pkg() -> None:
+    """Termux has other names of packages, and no sudo; cmake from pip does not run there."""
+    told = "prefix\t/data/data/com.termux/files/usr\nmachine\taarch64\n"
+    found = missing(told)
+    assert [text.rpartition(": ")[2] for text, _ in found] == ["pkg install clang", "pkg install cmake ninja"]
+    assert all(is_needed for _, is_needed in found)
+
+
+def test_cmake_alone_is_a_remark() -> None:
+    assert [needed for _, needed in missing(USUAL.replace("command:cmake", "other"))] == [False]
+
+
+def test_a_full_disk_is_told_with_what_is_needed() -> None:
+    """On x86-64 Intel's OpenCL runtime comes along, which takes more."""
+    disk = "disk\t/dev/sda 9 9 2000000 1% /\n"
+    assert missing(f"{USUAL}{disk}") == []
+    (full,) = missing(f"{USUAL.replace('aarch64', 'x86_64')}{disk}")
+    assert full[0].startswith("1.9 GiB free on the disk, an installation needs 2.3 GiB")

@@ -20,7 +20,7 @@ from perfsuite.device.reach import Reach
 from perfsuite.device.target import copying
 from perfsuite.device.target.opening import open_target
 from perfsuite.device.target.shell_target import Target
-from perfsuite.errors import LinkError, MeasurementError
+from perfsuite.errors import LinkError
 
 from ...board_adb import fake_adb
 from ...board_namespaces import NamespaceBoard
@@ -195,12 +195,3 @@ def test_signals_that_come_twice_leave_nothing(tmp_path: Path, monkeypatch: pyte
         os.killpg(process.pid, signal.SIGTERM)
     process.communicate(timeout=20)
     assert list(place.iterdir()) == []
-
-
-def test_a_copy_past_its_limit_is_ended(fresh_board: NamespaceBoard, target: Target, large: Path) -> None:
-    fresh_board.run("mkdir", "place")
-    arrival, stop = partial(until_it_arrives, fresh_board, "place"), partial(fresh_board.kill, "^cat$", signal.SIGSTOP)
-    with meanwhile(arrival, stop), pytest.raises(MeasurementError, match="ran past its limit of 2 s"):
-        target.put(large, "place/x", limit_s=2)
-    fresh_board.run("sleep", "0.5")
-    assert fresh_board.run("sh", "-c", "ls place").stdout == ""

@@ -18,9 +18,8 @@ from pathlib import Path
 
 import pytest
 
-from perfsuite.device.reach import Reach
 from perfsuite.device.target.opening import open_target
-from perfsuite.errors import DeviceError, LinkError
+from perfsuite.errors import LinkError
 
 from ...board_serial import SerialBoard
 
@@ -61,26 +60,6 @@ def test_what_arrives_changed_is_a_lost_link(connected: Callable[..., SerialBoar
     board.spoil = lambda chunk: chunk
     assert target.run(["echo", "whole"]).text == "whole"
     target.close()
-
-
-def test_what_is_no_port_is_told(tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    for reach, words in (
-        (Reach(way="serial", address=str(tmp_path / "none")), "is the cable plugged in"),
-        (Reach(way="serial", address=str(tmp_path / "file")), "is not a serial port"),
-        (Reach(way="serial", address=str(tmp_path / "file"), baud=12345), "12345 baud is not a rate"),
-    ):
-        with pytest.raises(LinkError, match=words):
-            open_target(reach).run(["true"])
-    with pytest.raises(DeviceError, match="no serial port; name one such as /dev/ttyUSB0"):
-        open_target(Reach(way="serial", address="ttyUSB0"))
-
-
-def test_how_long_a_slow_link_takes_is_known(connected: Callable[..., SerialBoard]) -> None:
-    """13 MB take about half an hour at 115200 baud, and nothing that is worth a word over other links."""
-    slow = open_target(Reach(way="serial", address="/dev/none"))
-    assert 20 * 60 < slow.seconds_for(13_000_000) < 40 * 60
-    assert open_target(Reach()).seconds_for(13_000_000) == 0
 
 
 def test_nothing_is_left_on_the_board(connected: Callable[..., SerialBoard]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -32,8 +31,6 @@ def test_the_engines_own_settings_are_refused_by_none(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "settings", "reason"),
     [
-        ("smollm2-135m", Settings(type_k="q9"), "type_k is 'q9', which is not a ggml type"),
-        ("smollm2-135m", Settings(lora_rank=0), "lora_rank is 0, expected a positive integer or None"),
         ("smollm2-135m", Settings(flash_attn=False, type_v="q8_0"), "a quantised cache of values (type_v is q8_0)"),
         ("smollm2-135m", Settings(type_k="q4_k"), "type_k is q4_k, whose block does not divide heads of 64"),
         ("deepseek-v2-lite", Settings(type_k="q8_0"), "keys and values in one tensor, not q8_0, f16"),
@@ -61,14 +58,6 @@ def test_a_window_never_has_more_than_the_whole_cache(n_used: int, n_blocks: int
     assert cells % 256 == 0
     assert min(batch.n_ctx, window + n_ubatch) <= cells <= batch.n_ctx
     assert batch.window_n_kv(window) == min(cells, batch.n_kv)
-
-
-@pytest.mark.parametrize(("n_used", "n_kv"), [(100, 256), (257, 512), (4608, 4608), (4609, 4608), (8000, 4608)])
-def test_a_window_of_4096_shows_that_and_a_batch(n_used: int, n_kv: int) -> None:
-    """Beyond 4096 positions and a batch of 512 the cache of Gemma 2's window layers is a ring, and all of it shows."""
-    batch = Batch(n_tokens=1, n_outputs=1, n_used=n_used, n_ctx=8192)
-    assert batch.window_cells(4096) == 4608
-    assert batch.window_n_kv(4096) == n_kv
 
 
 def place(name: str, settings: Settings, *, layer: int = 0, n_used: int = 6000) -> Place:
@@ -100,22 +89,9 @@ def test_quantised_heads_are_turned(name: str, rotation_k: int | None, rotation_
     assert cache("plm-1.8b", Settings(flash_attn=False, type_k="q8_0")).rotation_k == 64  # which divides 192
 
 
-def test_an_absorbed_latent_is_one_head() -> None:
-    """The cache of DeepSeek-V2-Lite holds 512 + 64 elements a position, of which 512 are the values."""
-    kept = cache("deepseek-v2-lite", Settings())
-    assert (kept.width_k, kept.width_v) == (576, 512)
-
-
 def test_every_second_layer_of_gemma_may_keep_its_window_alone() -> None:
     """Asked for small caches, even layers keep 4096 positions and a batch, the others all."""
     for swa_full, even in ((False, (4608, 4608)), (True, (8192, 6144))):
         kept = [cache("gemma-2-2b", Settings(swa_full=swa_full), layer=layer) for layer in range(3)]
         assert [(each.n_cells, each.n_kv) for each in kept] == [even, (8192, 6144), even]
     assert [window_of(place("gemma-2-2b", Settings(), layer=layer)) for layer in range(4)] == [4096, None] * 2
-
-
-def test_without_a_window_small_caches_change_nothing() -> None:
-    """A Llama has one kind of layer, whatever window its file tells."""
-    assert cache("smollm2-135m", Settings(swa_full=False)) == cache("smollm2-135m", Settings())
-    at = place("smollm2-135m", Settings(swa_full=False))
-    assert cache_of(replace(at, architecture=replace(at.architecture, sliding_window=512))) == cache_of(at)

@@ -6,13 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from perfsuite.errors import ArchitectureError
 from perfsuite.expectation.memory.comparison import STORED_SAMPLES, MemoryGap, MemoryRecord
 from perfsuite.expectation.memory.need import (
     PAGE_BYTES,
     MemoryNeed,
     compute_bytes,
-    dot_type,
     kv_bytes,
     memory_need,
     touched_bytes,
@@ -61,27 +59,12 @@ def test_what_was_measured_is_held_against_base_and_need() -> None:
     assert RECORD.file == MemoryGap(measured_bytes=115, predicted_bytes=10 + 100)
 
 
-def test_less_than_predicted_is_below_zero() -> None:
-    """The sign tells which was more; a share of nothing is not known."""
-    assert MemoryGap(measured_bytes=50, predicted_bytes=60).unexplained_ratio == -0.2
-    assert MemoryGap(measured_bytes=0, predicted_bytes=60).unexplained_ratio is None
-
-
 def test_a_stored_record_is_thinned() -> None:
     samples = tuple(sample(at, at, 0) for at in range(5000))
     long = replace(RECORD, timeline=replace(RECORD.timeline, samples=samples))
     stored = MemoryRecord.from_plain(long.to_plain())
     assert len(stored.timeline.samples) <= STORED_SAMPLES
     assert stored.timeline.largest == long.timeline.largest
-
-
-@pytest.mark.parametrize(
-    ("matrix", "expected"),
-    [("f32", "F32"), ("F16", "F16"), ("q4_0", "Q8_0"), ("q4_1", "Q8_1"), ("q4_k", "Q8_K"), ("mxfp4", "Q8_0")],
-)
-def test_each_matrix_has_the_type_of_its_partner(matrix: str, expected: str) -> None:
-    """Quantised matrices take activations in blocks of 8-bit integers of the same length."""
-    assert dot_type(matrix) == expected
 
 
 @pytest.mark.parametrize(("flash_attn", "expected"), [(True, 64 * 1536 * 34 // 32), (False, 9 * 64 * 256 * 2)])
@@ -136,37 +119,12 @@ def test_logits_of_all_tokens_decide_a_small_model() -> None:
     assert compute_bytes(catalogue_workload("smollm2-135m-q8_0", "siso")) == 256 * (tokens + 2 * row + logits)
 
 
-def test_scores_grow_with_the_context_without_flash_attention() -> None:
-    """Over 8192 positions the scores of nine heads outweigh the logits; fused they are never kept."""
-    plain, fused = (
-        compute_bytes(catalogue_workload("smollm2-135m-l2-q8_0", "p8000-g8", flash_attn=way)) for way in (False, True)
-    )
-    scores = 9 * 512 * 8192 * 4
-    assert scores < plain < 1.25 * scores
-    assert fused < scores
-
-
-def test_smaller_batches_need_less() -> None:
-    """A buffer for 32 tokens is a sixteenth of one for 512, except what does not grow with them."""
-    whole = catalogue_workload("smollm2-135m-q8_0", "p2000-g8")
-    ratio = compute_bytes(replace(whole, n_ubatch=32)) / compute_bytes(whole)
-    assert 1 / 16 <= ratio < 1 / 15
-
-
 def test_a_run_touches_what_it_computes_only() -> None:
     """64 tokens with one row of logits write a small part of what 256 with all logits reserve."""
     workload = catalogue_workload("smollm2-135m-q8_0", "siso")
     touched = touched_bytes(workload, workload.batches(Phase.PREFILL))
     assert touched % PAGE_BYTES == 0
     assert 64 * (576 + 3 * 1536) * 4 < touched < 0.05 * compute_bytes(workload)
-
-
-def test_the_worst_batch_touches_all_but_the_unused_embeddings() -> None:
-    """Only alignment and pages lie between what is reserved and what the largest graph writes."""
-    workload = catalogue_workload("smollm2-135m-l2-q8_0", "siso")
-    reserved, touched = compute_bytes(workload), touched_bytes(workload, (worst_batch(workload),))
-    assert abs(touched - reserved) <= PAGE_BYTES
-    assert touched_bytes(workload, ()) == 0
 
 
 NEED = MemoryNeed(
@@ -193,15 +151,6 @@ def test_the_peak_may_be_at_the_end_of_loading() -> None:
     assert replace(NEED, kv_bytes=50).peak_bytes == replace(NEED, kv_bytes=50).resident_bytes == 164
 
 
-def test_a_longer_scenario_needs_more_cache_and_activations() -> None:
-    short, long = (
-        memory_need(catalogue_workload("smollm2-135m-q8_0", name), cpu_features=()) for name in ("siso", "lilo")
-    )
-    assert long.kv_bytes == 3 * short.kv_bytes
-    assert long.compute_touched_bytes > 4 * short.compute_touched_bytes
-    assert long.weights_bytes == short.weights_bytes
-
-
 def test_depth_is_computed_too() -> None:
     """Filling the cache before a one-token prompt touches what a prompt of that length does."""
     deep, shallow = (
@@ -209,11 +158,3 @@ def test_depth_is_computed_too() -> None:
         for name in ("p1-g1-d200", "p1-g1")
     )
     assert deep.compute_touched_bytes > 10 * shallow.compute_touched_bytes
-
-
-def test_an_adapter_is_refused() -> None:
-    """Its memory is not predicted, and the message says which field asks for one."""
-    workload = catalogue_workload("smollm2-135m-q8_0")
-    adapted = replace(workload, settings=replace(workload.settings, lora_rank=8))
-    with pytest.raises(ArchitectureError, match="lora_rank is 8"):
-        memory_need(adapted, cpu_features=())

@@ -6,29 +6,15 @@ from functools import cache
 
 import pytest
 
-from perfsuite.errors import PerfsuiteError
 from perfsuite.expectation.paper import decode_tables
 from perfsuite.expectation.paper.decode_tables import (
     PAPER_TABLES,
     ReproducedRow,
     reproduce,
-    table_6,
-    table_10,
     table_11,
 )
 from perfsuite.expectation.paper.table_row import PROMPTS, PrintedCell, TableRow, printed_cells
 from perfsuite.workload.variant import variant_names
-
-
-def test_a_cell_is_read_with_its_window() -> None:
-    """Prompts are integers, variants text; a window includes its ends, and Table 11 prints MiB alone."""
-    cell = printed_cells(5)[0]
-    assert cell.inputs == (("variant", "bf16-bf16"), ("prompt", 2048))
-    assert (cell.metric, cell.printed, cell.accept_low, cell.accept_high) == ("tops", 29.2941, 29.294, 29.2942)
-    assert cell.reproducible
-    assert [cell.accepts(value) for value in (29.2939, 29.294, 29.2942, 29.2943)] == [False, True, True, False]
-    assert {cell.metric for cell in printed_cells(11)} == {None}
-
 
 _CELLS = [cell for table in PAPER_TABLES for cell in printed_cells(table) if cell.reproducible]
 
@@ -97,31 +83,6 @@ def test_a_value_outside_its_window_is_told(monkeypatch: pytest.MonkeyPatch) -> 
     assert {row.inside for row in rows if row.cell is None} == {None}
 
 
-def test_a_cell_that_no_row_computes_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(decode_tables, "PAPER_TABLES", {8: lambda: ()})
-    with pytest.raises(PerfsuiteError, match=r"table 8: no row is computed for .*Llama2-7B-int4"):
-        reproduce(8)
-
-
-@pytest.mark.parametrize("table", [3, 13])
-def test_another_table_is_refused(table: int) -> None:
-    with pytest.raises(PerfsuiteError, match=f"table {table} is not LIFE's; accepted are 4, 5, 6, 7, 8, 9, 10, 11, 12"):
-        reproduce(table)
-
-
-def _values(rows: object, hw: str, metric: str) -> dict[int, float]:
-    assert hasattr(rows, "__iter__")
-    found = [row for row in rows if dict(row.inputs)["hw"] == hw and row.metric == metric]
-    return {int(dict(row.inputs)["prompt"]): row.value for row in found}
-
-
-def test_an_efficiency_needs_a_measurement() -> None:
-    """Only the three prompts that were measured on the CPU have one."""
-    assert set(_values(table_6(), "CPU", "efficiency_pct")) == {32, 256, 2048}
-    assert _values(table_6(), "NPU", "efficiency_pct") == _values(table_6(), "V100", "efficiency_pct") == {}
-    assert {row.metric for row in table_10()} == {"forecast_tps"}
-
-
 _MIB = 1 << 20
 _VALUES = {tuple(dict(row.inputs).values()): row.value for row in table_11()}
 #: Weights and RoPE tables in MiB, and elements of a position: cached K and V, operand K, operand V.
@@ -145,13 +106,3 @@ def test_a_cell_is_the_closed_form_cut(mode: str, attention: str) -> None:
         mib = constant + (8192 + token - 1) * (elements * _BYTES[mode] + scores) / _MIB
         assert _VALUES[mode, attention, token] == int(mib)
         assert isinstance(_VALUES[mode, attention, token], int)
-
-
-def test_every_mode_has_every_attention_and_token() -> None:
-    """Four modes, four attentions, the powers of two up to 1024 and the 2000th token."""
-    assert set(_VALUES) == {
-        (mode, attention, token)
-        for mode in _BYTES
-        for attention in _ATTENTIONS
-        for token in (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2000)
-    }

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from perfsuite.errors import ArchitectureError
 from perfsuite.expectation.op_cost import OpCost
 from perfsuite.expectation.paper.passes import decode_pass, prefill_pass
-from perfsuite.expectation.paper.rotary import RopeReach
 from perfsuite.expectation.paper.template import generic_template, template_of
 from perfsuite.workload.catalog import find, names
 from perfsuite.workload.variant import find_variant, variant_names
@@ -19,31 +18,6 @@ from perfsuite.workload.variant import find_variant, variant_names
 
 def _matrices(name: str, variant: str = "bf16-bf16") -> dict[str, tuple[int, int]]:
     return {each.name: (each.k, each.n) for each in template_of(find(name), find_variant(variant)).matrices}
-
-
-def test_llama_has_seven_matrices() -> None:
-    """Grouped keys and values are narrower than queries."""
-    assert _matrices("llama-3.2-1b") == {
-        "q_proj": (2048, 2048),
-        "k_proj": (2048, 512),
-        "v_proj": (2048, 512),
-        "o_proj": (2048, 2048),
-        "gate_proj": (2048, 8192),
-        "up_proj": (2048, 8192),
-        "down_proj": (8192, 2048),
-    }
-
-
-@pytest.mark.parametrize(
-    ("name", "matrices"),
-    [
-        ("phi-4-mini", ["qkv_proj", "o_proj", "gate_up_proj", "down_proj"]),
-        ("pythia-70m", ["qkv_proj", "o_proj", "up_proj", "down_proj"]),
-    ],
-)
-def test_matrices_may_be_fused_and_a_plain_block_has_no_gate(name: str, matrices: list[str]) -> None:
-    """Queries, keys and values are one matrix, gate and up another; Pythia has an up and a down matrix."""
-    assert list(_matrices(name)) == matrices
 
 
 def test_the_mla_variant_gives_llama_the_papers_ranks() -> None:
@@ -71,12 +45,6 @@ def test_experts_are_left_out_of_the_generic_template_alone() -> None:
         told = f"architecture '{name}': moe has .*experts, expected none.*use the conventions 'engine'"
         with pytest.raises(ArchitectureError, match=told):
             prefill_pass(find(name), variant, 32)
-
-
-def test_an_adapter_has_a_rank() -> None:
-    """A rank of zero is refused even where no variant uses it."""
-    with pytest.raises(ArchitectureError, match="lora_rank is 0"):
-        template_of(find("llama-2-7b"), find_variant("bf16-bf16"), 0)
 
 
 _LLAMA = find("llama-2-7b")
@@ -213,13 +181,6 @@ def test_rope_runs_over_its_whole_table(variant: str, evaluations: int, bytes_pe
     assert cost.moved_bytes == 2 * evaluations * bytes_per_evaluation * 4096 * 128 * _LAYERS
 
 
-def test_rope_for_the_token_alone_still_reads_its_tables() -> None:
-    """Table 9 computes 3h for q and for k, and reads 2 MiB of tables a layer."""
-    cost = decode_pass(_LLAMA, find_variant("bf16-bf16"), 128, rope=RopeReach.PER_TOKEN).by_operator["rope"]
-    assert cost.flops == 6 * _H * _LAYERS
-    assert cost.parameter_bytes == _LAYERS * (2 << 20)
-
-
 def test_chunks_multiply_dispatches_and_repeat_the_weights() -> None:
     """64 chunks of 64 tokens have 64 times the dispatches and read the weights 64 times; products stay."""
     variant = find_variant("bf16-int4")
@@ -249,21 +210,3 @@ def test_every_dense_architecture_has_a_pass(name: str, variant: object, n_promp
         assert all(type(each) is int and each >= 0 for each in astuple(less))
         assert all(a <= b for a, b in zip(astuple(less), astuple(more), strict=True))
         assert less.kv_written_bytes > 0
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"n_prompt": 0}, "n_prompt is 0, expected a positive integer"),
-        ({"n_prompt": 8, "n_past": -1}, "n_past is -1"),
-        ({"n_prompt": 8, "chunk": 0}, "chunk is 0"),
-        ({"n_prompt": 8, "lora_rank": -2}, "lora_rank is -2"),
-    ],
-)
-def test_impossible_passes_are_refused(arguments: dict[str, int], message: str) -> None:
-    with pytest.raises(ArchitectureError, match=message):
-        prefill_pass(_LLAMA, find_variant("bf16-int4-lora"), **arguments)
-    if "n_past" in arguments:
-        with pytest.raises(ArchitectureError, match=message):
-            decode_pass(_LLAMA, find_variant("bf16-bf16"), arguments["n_past"])
-        assert decode_pass(_LLAMA, find_variant("bf16-bf16"), 0).total.kv_read_bytes == 0

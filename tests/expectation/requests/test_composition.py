@@ -5,12 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from perfsuite.errors import PerfsuiteError
 from perfsuite.expectation.op_cost import OpCost, PassCost
 from perfsuite.expectation.requests.analytic import Conventions
 from perfsuite.expectation.requests.composition import Passes, compose, passes_of
-from perfsuite.expectation.requests.engine_passes import EnginePasses
-from perfsuite.expectation.requests.paper_passes import PaperPasses
 from perfsuite.expectation.requests.speculative_passes import SpeculativePasses
 from perfsuite.expectation.requests.step_costs import expanded
 from perfsuite.expectation.requests.subject import Optimisations, find_subject
@@ -62,14 +59,6 @@ def test_a_step_is_its_part_of_a_round(conventions: Conventions) -> None:
         assert steps.at(at).total.moved_bytes == pytest.approx(moved / 1.875, abs=2 * n_kinds)
 
 
-def test_both_read_the_prompt() -> None:
-    """The prefill is that of the target and of the draft, whose operators have kinds of their own."""
-    target, draft = passes("qwen2.5-1.5b", Conventions.ENGINE), passes("qwen2.5-0.5b", Conventions.ENGINE)
-    prefill = SpeculativePasses(target, draft, Speculation()).prefill(64)
-    assert prefill.total == target.prefill(64).total + draft.prefill(64).total
-    assert prefill.by_operator["draft_gemm"] == draft.prefill(64).by_operator["gemm"]
-
-
 def test_a_better_draft_moves_less() -> None:
     """The more is accepted, the fewer bytes a token costs; with nothing accepted more than without a draft."""
     target, draft = passes("qwen2.5-1.5b", Conventions.ENGINE), passes("qwen2.5-0.5b", Conventions.ENGINE)
@@ -83,13 +72,6 @@ def test_a_better_draft_moves_less() -> None:
 
 LLAMA = find_subject("llama-2-7b")
 KV4 = Optimisations(variant=find_variant("bf16-int4-kv4"))
-
-
-@pytest.mark.parametrize(
-    ("conventions", "counts"), [(Conventions.ENGINE, EnginePasses), (Conventions.PAPER, PaperPasses)]
-)
-def test_the_conventions_choose_who_counts(conventions: Conventions, counts: type) -> None:
-    assert isinstance(passes_of(LLAMA, KV4, conventions), counts)
 
 
 @pytest.mark.parametrize("conventions", list(Conventions))
@@ -109,9 +91,3 @@ def test_steps_never_get_cheaper(conventions: Conventions) -> None:
     for costs in (total.flops, total.moved_bytes, total.kv_read_bytes):
         assert (costs[1:] >= costs[:-1]).all()
         assert costs[-1] > costs[0]
-
-
-@pytest.mark.parametrize(("n_prompt", "n_gen", "field"), [(0, 5, "n_prompt"), (-1, 5, "n_prompt"), (5, 0, "n_gen")])
-def test_lengths_below_one_are_refused(n_prompt: int, n_gen: int, field: str) -> None:
-    with pytest.raises(PerfsuiteError, match=f"{field} is .*, expected a positive integer"):
-        compose(passes_of(LLAMA, KV4, Conventions.PAPER), n_prompt, n_gen)

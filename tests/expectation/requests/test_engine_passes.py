@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perfsuite.errors import ArchitectureError, PerfsuiteError
 from perfsuite.expectation.graph import Batch, Settings, engine_graph, total_cost
 from perfsuite.expectation.op_cost import NO_COST, OpCost
 from perfsuite.expectation.requests.engine_passes import EnginePasses, LayerPattern, layer_pattern, operator_kind
@@ -59,11 +58,6 @@ def test_variants_become_types_and_settings(
     assert request.architecture == LLAMA2.architecture
 
 
-def test_without_flash_attention_the_engine_runs_without() -> None:
-    """Where no variant says anything, the family decides."""
-    assert requested(None, find_subject("plm-1.8b"), quantization="q8_0").settings == Settings(flash_attn=False)
-
-
 def test_tensors_of_the_subjects_own_count() -> None:
     request = requested("bf16-int4", find_subject("smollm2-135m-q8_0"))
     assert request.tensor_types["blk.5.ffn_up.weight"] == "Q8_0"
@@ -80,41 +74,6 @@ def test_latent_attention_is_derived() -> None:
     assert (derived.n_kv_heads, derived.mla.kv_lora_rank, derived.mla.qk_rope_head_dim) == (1, 128, 64)
     assert not any("exps" in spec.name for spec in tensor_specs(derived))
     assert request.settings == Settings()
-
-
-@pytest.mark.parametrize("name", [name for name in names() if find(name).moe is None])
-def test_latent_attention_is_derived_or_refused(name: str) -> None:
-    """Every dense architecture gets one, or is refused for its biases."""
-    architecture = find(name)
-    if architecture.family.layer_norm_with_bias:
-        with pytest.raises(ArchitectureError, match="no latent attention can be derived for 'gptneox'; expected"):
-            with_latent_attention(architecture)
-    else:
-        assert with_latent_attention(architecture).n_layers == architecture.n_layers
-
-
-def test_latent_attention_of_its_own_stays() -> None:
-    subject = find_subject("deepseek-v2-lite")
-    assert requested("bf16-int4-mla", subject).architecture == subject.architecture
-
-
-@pytest.mark.parametrize(
-    ("variant", "subject", "changes", "told"),
-    [
-        ("bf16-int4", "llama-2-7b", {"kv_type": "int4"}, r"llama-2-7b: a quantised cache of values .* needs flash"),
-        ("bf16-int4", "llama-2-7b", {"kv_type": "int3"}, r"--kv-type=int3: unknown to the engine; accepted are bf16, "),
-        ("bf16-int4-fused", "plm-1.8b", {}, r"plm-1\.8b: 'plm' cannot run with flash attention; expected another"),
-        ("bf16-int4", "llama-2-7b", {"quantization": "q9"}, r"quantisation 'q9' is unknown; accepted are f32, "),
-        (None, "smollm2-135m-q8_0", {"quantization": "q4_0"}, r"--quantization=q4_0: smollm2-135m has types of its"),
-        ("bf16-int4-mla", "smollm2-135m-q8_0", {}, r"--variant=bf16-int4-mla: smollm2-135m has no tensors for latent"),
-        (None, "llama-2-7b", {}, r"--variant: missing; expected one, or --quantization, or an architecture with"),
-    ],
-)
-def test_what_the_engine_has_not_is_refused(
-    variant: str | None, subject: str, changes: dict[str, Any], told: str
-) -> None:
-    with pytest.raises(PerfsuiteError, match=told):
-        requested(variant, find_subject(subject), **changes)
 
 
 @pytest.mark.parametrize(
@@ -148,28 +107,6 @@ def kinds(name: str, settings: Settings) -> dict[str, set[str]]:
     for operator in engine_graph(weights.architecture, weights.tensor_types, BATCH, settings):
         found[operator_kind(operator)].add(operator.role)
     return found
-
-
-def test_products_with_parameters_are_told_from_those_of_attention() -> None:
-    """Without flash attention scores and mix are bmm; every matrix of the file is gemm."""
-    found = kinds("smollm2-135m-l2-q8_0", Settings(flash_attn=False))
-    assert found["bmm"] == {"kq", "kqv"}
-    assert found["softmax"] == {"kq_soft_max"}
-    assert {"Qcur", "Kcur", "Vcur", "attn_out", "ffn_gate", "ffn_up", "ffn_out", "result_output"} == found["gemm"]
-    assert found["embedding"] == {"embd"}
-    assert found["kv_store"] == {"cache_k", "cache_v"}
-
-
-def test_adapters_and_flash_attention_are_kinds_of_their_own() -> None:
-    """The products of an adapter are lora, the product that they are added to stays gemm.
-
-    Flash attention holds products and softmax, so it is called neither.
-    """
-    found = kinds("smollm2-135m-l2-q8_0", Settings(lora_rank=8))
-    assert {"attn_q_lora_a", "attn_q_lora_b"} <= found["lora"]
-    assert not any("lora" in role for role in found["gemm"])
-    assert found["attention"] == {"flash_attn_ext"}
-    assert not found.keys() & {"bmm", "softmax"}
 
 
 @pytest.mark.parametrize("name", names())
@@ -269,14 +206,6 @@ def test_sequences_share_the_weights_and_nothing_else() -> None:
         assert rest == {name: 4 * (cost.read_bytes - cost.parameter_bytes) for name, cost in one.by_operator.items()}
 
 
-def test_each_sequence_has_values_of_its_own() -> None:
-    """Values that are copied out of a compressed cache are read by the mix of each sequence."""
-    request = request_of("deepseek-v2-lite", "q8_0", flash_attn=False)
-    one, three = (EnginePasses(request, n_sequences=n).decode(600, 1).at(0).by_operator for n in (1, 3))
-    assert three["bmm"].moved_bytes == 3 * one["bmm"].moved_bytes
-    assert three["copy"].moved_bytes == 3 * one["copy"].moved_bytes
-
-
 def test_values_of_several_sequences_may_be_copied() -> None:
     """A fused projection's values are in one piece for one token, and are copied for a rotation of more."""
     request = request_of("phi-4-mini", "q4_0", type_k="q4_0", type_v="q4_0")
@@ -284,19 +213,6 @@ def test_values_of_several_sequences_may_be_copied() -> None:
     assert "copy" not in one.by_operator
     assert three.by_operator["copy"].moved_bytes == 32 * 2 * 4 * 3 * 8 * 128
     assert three.total.kv_bytes == 3 * one.total.kv_bytes
-
-
-def test_prompts_of_a_batch_follow_each_other() -> None:
-    request = request_of("smollm2-135m", "q8_0")
-    assert EnginePasses(request, n_sequences=3).prefill(100).total == EnginePasses(request).prefill(100).total * 3
-
-
-def test_a_tile_pads_prompt_and_context() -> None:
-    """With tiles of 1024 a prompt of 700 is one of 1024, and a step after it sees 1024 positions."""
-    request = request_of("smollm2-135m", "q8_0")
-    tiled, plain = EnginePasses(request, tile=1024), EnginePasses(request)
-    assert tiled.prefill(700).total == plain.prefill(1024).total
-    assert tiled.decode(700, 1).at(0).total == plain.decode(1023, 1).at(0).total
 
 
 def test_a_step_may_have_several_tokens() -> None:

@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from perfsuite.errors import PerfsuiteError
 from perfsuite.expectation.op_cost import NO_COST
 from perfsuite.expectation.paper.passes import decode_pass, prefill_pass
-from perfsuite.expectation.requests.paper_passes import PaperPasses, paper_variant
+from perfsuite.expectation.requests.paper_passes import PaperPasses
 from perfsuite.expectation.requests.subject import Optimisations
 from perfsuite.workload.catalog import find
 from perfsuite.workload.variant import find_variant, variant_names
@@ -57,16 +56,6 @@ def test_sequences_share_the_weights_and_nothing_else(name: str, phase: str) -> 
     assert three.by_operator.get("lora", NO_COST).flops == one.by_operator.get("lora", NO_COST).flops
 
 
-@pytest.mark.parametrize(("chunk", "n_keys"), [(None, 64), (16, 16 + 32 + 48 + 64)])
-def test_each_chunk_dequantises_the_weights_once(chunk: int | None, n_keys: int) -> None:
-    """Of three sequences the weights once a chunk, and the keys that each sees three times; so in a decode step."""
-    one, three = (passes(n_sequences=n, chunk=chunk) for n in (1, 3))
-    prompts = [each.prefill(64).by_operator["dequantize"].flops for each in (one, three)]
-    steps = [each.decode(64, 1).at(0).by_operator["dequantize"].flops for each in (one, three)]
-    assert prompts[1] - prompts[0] == 2 * (2 * n_keys * 4096 * 32)
-    assert steps[1] - steps[0] == 2 * (2 * 65 * 4096 * 32)
-
-
 def test_a_tile_pads_prompt_and_context() -> None:
     """With tiles of 64 a prompt of 100 is one of 128, and each step sees a multiple of 64 positions."""
     tiled, plain = passes(tile=64), passes()
@@ -84,22 +73,11 @@ def test_a_step_of_several_tokens_is_a_short_prompt() -> None:
         assert steps.at(at).by_operator == expected.by_operator
 
 
-def test_weights_and_cache_may_be_of_any_known_format() -> None:
-    changed = paper_variant(
-        Optimisations(variant=find_variant("bf16-int4"), quantization="q8_0", kv_type="mxfp8", lora_rank=4)
-    )
-    assert (changed.weights, changed.kv, changed.lora) == ("q8_0", "mxfp8", True)
-
-
-@pytest.mark.parametrize(
-    ("changes", "told"),
-    [
-        ({"variant": None}, r"--variant: missing, and the conventions 'paper' need one"),
-        ({"quantization": "q4_k_m"}, r"--quantization=q4_k_m: unknown to the conventions 'paper'; accepted are "),
-        ({"kv_type": "int3"}, r"--kv-type=int3: unknown to the conventions 'paper'; accepted are "),
-    ],
-)
-def test_what_the_paper_has_not_is_refused(changes: dict[str, Any], told: str) -> None:
-    options: dict[str, Any] = {"variant": find_variant("bf16-int4"), **changes}
-    with pytest.raises(PerfsuiteError, match=told):
-        PaperPasses(LLAMA, Optimisations(**options))
+@pytest.mark.parametrize(("chunk", "n_keys"), [(None, 64), (16, 16 + 32 + 48 + 64)])
+def test_each_chunk_dequantises_the_weights_once(chunk: int | None, n_keys: int) -> None:
+    """Of three sequences the weights once a chunk, and the keys that each sees three times; so in a decode step."""
+    one, three = (passes(n_sequences=n, chunk=chunk) for n in (1, 3))
+    prompts = [each.prefill(64).by_operator["dequantize"].flops for each in (one, three)]
+    steps = [each.decode(64, 1).at(0).by_operator["dequantize"].flops for each in (one, three)]
+    assert prompts[1] - prompts[0] == 2 * (2 * n_keys * 4096 * 32)
+    assert steps[1] - steps[0] == 2 * (2 * 65 * 4096 * 32)

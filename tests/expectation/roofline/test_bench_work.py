@@ -16,7 +16,6 @@ from perfsuite.expectation.roofline.bench_work import (
     bench_points,
     bench_weights,
     bench_work,
-    bench_workload,
     evaluation_ns,
     stored_bytes,
     stored_values,
@@ -111,18 +110,6 @@ def test_the_file_that_ran_is_read_where_it_is(runs: dict[str, BenchRun], tmp_pa
         bench_weights(replace(run, model_size=1), cache_dir=tmp_path)
 
 
-def test_a_name_may_be_given_and_must_fit(runs: dict[str, BenchRun], tmp_path: Path) -> None:
-    """What nothing fits says what to name."""
-    run = runs["pp16"]
-    given = bench_weights(run, cache_dir=tmp_path, name_or_path="attention-gqa-135m-q8_0")
-    assert given.name == "attention-gqa-135m-q8_0"
-    with pytest.raises(PerfsuiteError, match="smollm2-135m-q4_0: has 134515008 parameters in 75785472 bytes"):
-        bench_weights(run, cache_dir=tmp_path, name_or_path="smollm2-135m-q4_0")
-    told = "nothing in the catalogue has its 7 parameters .* name the weights, such as .*, or the path of the GGUF"
-    with pytest.raises(PerfsuiteError, match=told):
-        bench_weights(replace(run, model_n_params=7), cache_dir=tmp_path)
-
-
 def test_a_prompt_is_the_prefill_with_its_gather(runs: dict[str, BenchRun], weights: Weights) -> None:
     """pp is embedding and prefill of the same lengths, without decode."""
     workload = llama_workload(weights, find_scenario("p16-g0"))
@@ -153,16 +140,6 @@ def test_prompt_and_generation_together_are_both(runs: dict[str, BenchRun], weig
 def test_the_time_is_of_one_evaluation(runs: dict[str, BenchRun], test: str, time_ns: float) -> None:
     """A repetition of tg is n_gen steps; one of pp, or of both, is taken whole."""
     assert evaluation_ns(replace(runs[test], samples_ns=(80, 40, 60))) == time_ns
-
-
-def test_settings_come_from_the_run(runs: dict[str, BenchRun], weights: Weights) -> None:
-    """KV types, flash attention and batch are those of the test; where llama.cpp chose (-1), flash attention is on."""
-    run = replace(runs["pp16"], n_prompt=600, flash_attn=0, type_k="q8_0", n_ubatch=256, n_batch=2048)
-    workload = bench_workload(run, weights)
-    assert (workload.settings.flash_attn, workload.settings.type_k, workload.settings.type_v) == (False, "q8_0", "f16")
-    assert [batch.n_tokens for batch in workload.batches(Phase.PREFILL)] == [256, 256, 88]
-    assert bench_workload(replace(run, flash_attn=-1), weights).settings.flash_attn
-    assert bench_workload(replace(run, n_batch=128), weights).n_ubatch == 128
 
 
 def test_points_lie_where_the_tests_ran(runs: dict[str, BenchRun], tmp_path: Path) -> None:

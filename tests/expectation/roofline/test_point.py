@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perfsuite.errors import PerfsuiteError
-from perfsuite.expectation.roofline.point import InferencePotential, inference_potential, nearest, place
+from perfsuite.expectation.roofline.point import InferencePotential, inference_potential, place
 from perfsuite.expectation.roofline.survey import Regime, Roof
 
 from ...synthetic_roofline import bound_work, part, survey, work
@@ -52,37 +51,12 @@ def test_distances_by_hand(
     assert found.literal == pytest.approx(literal)
 
 
-@given(_ROOFS, _SHARES, _SHARES, st.floats(1e-3, 1e3), st.floats(1e-3, 1e3))
-def test_units_do_not_matter(roof: Roof, left: float, low: float, flops_unit: float, bytes_unit: float) -> None:
-    scaled = Roof(
-        peak_flops_per_s=roof.peak_flops_per_s * flops_unit,
-        bandwidth_bytes_per_s=roof.bandwidth_bytes_per_s * bytes_unit,
-    )
-    intensity, flops_per_s = left / 2 * roof.ridge_point, low * roof.peak_flops_per_s
-    one = inference_potential(intensity, flops_per_s, roof)
-    other = inference_potential(intensity * flops_unit / bytes_unit, flops_per_s * flops_unit, scaled)
-    assert one.regime is other.regime
-    assert other.decades == pytest.approx(one.decades, rel=1e-9, abs=1e-9)
-
-
 @given(_ROOFS, _SHARES, _SHARES, st.floats(1.01, 100.0))
 def test_faster_and_denser_is_nearer(roof: Roof, left: float, low: float, factor: float) -> None:
     """In the memory regime both more FLOP/s and more FLOPs a byte come nearer, as far as the ridge."""
     start = below(left / 200, low / 200, roof)
     assert below(left / 200, low / 200 * factor, roof).decades < start.decades
     assert below(left / 200 * factor, low / 200, roof).decades < start.decades
-
-
-def test_the_nearest_is_found_within_a_regime() -> None:
-    assert nearest([below(0.1, 0.1), below(0.5, 0.4), below(0.01, 0.01), below(0.5, 0.4)]) == 1
-    memory, compute = below(0.5, 0.4), below(2.0, 0.4)
-    for points, told in (
-        ((memory, compute), "points of compute and memory cannot be compared; compare points of one regime only"),
-        ((compute, memory), "points of compute and memory cannot be compared; compare points of one regime only"),
-        ((), "points of no point cannot be compared"),
-    ):
-        with pytest.raises(PerfsuiteError, match=told):
-            nearest(points)
 
 
 #: Over memory 20 GB/s, 400 GFLOP/s in floats and 1600 in integers.

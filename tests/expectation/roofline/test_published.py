@@ -17,8 +17,6 @@ from perfsuite.expectation.roofline.published import (
 )
 from perfsuite.expectation.roofline.survey import Roof
 from perfsuite.records.events import Phase
-from perfsuite.workload.catalog import names
-from perfsuite.workload.quantization import quantizations
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -58,39 +56,6 @@ def test_three_arrays_for_two() -> None:
     for each in published_devices():
         is_corrected = each.corrected_bandwidth_bytes_per_s is not None
         assert is_corrected is (each.paper == "RooflineBench")
-
-
-def test_what_is_not_told_is_none() -> None:
-    """Without a peak or without a bandwidth there is no roof, and nothing to correct."""
-    pi = device("Raspberry Pi 5")
-    assert replace(pi, theoretical_fp32_flops_per_s=None).roof is None
-    assert replace(pi, theoretical_bandwidth_bytes_per_s=None).roof is None
-    assert replace(pi, measured_fp32_flops_per_s=None).measured_roof is None
-    assert replace(pi, measured_bandwidth_bytes_per_s=None).corrected_bandwidth_bytes_per_s is None
-
-
-def test_devices_are_told_apart_and_say_where_they_come_from() -> None:
-    """A rate's device is found by its name alone; whatever is known of a device has a source."""
-    found = [each.name for each in published_devices()]
-    assert len(set(found)) == len(found)
-    for each in published_devices():
-        assert all(getattr(each, name) is not None and source for name, source in each.sources)
-
-
-def test_each_paper_has_its_rows() -> None:
-    """RooflineBench has 25 rows of 8 cells, lm-Meter 28 phases and 3 rates, LIFE 3 prompts and 5 decodes."""
-    counts: dict[str, int] = {}
-    for rate in published_rates():
-        counts[rate.paper] = counts.get(rate.paper, 0) + 1
-    assert counts == {"RooflineBench": 200, "lm-Meter": 31, "LIFE": 8}
-    assert {each.paper for each in published_devices()} == {"RooflineBench", "lm-Meter", "LIFE", "ProfInfer"}
-
-
-def test_names_are_the_catalogues() -> None:
-    """All but one of the architectures are in the catalogue, all types of llama.cpp's engine by its names."""
-    assert {rate.architecture for rate in published_rates()} - set(names()) == {"qwen2-0.5b"}
-    own = {rate.quantization for rate in published_rates() if rate.paper == "RooflineBench"}
-    assert own == {"q8_0", "f16", "q4_k_m"} <= set(quantizations())
 
 
 def test_a_latency_is_a_rate_where_its_tokens_are_told() -> None:

@@ -11,14 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perfsuite.errors import MeasurementError
-from perfsuite.expectation.llama_workload import llama_workload
 from perfsuite.expectation.roofline.ceiling import Resource
-from perfsuite.expectation.roofline.roofline_run import RooflineRun, RowKind, attention_kind, subject_of
+from perfsuite.expectation.roofline.roofline_run import RooflineRun
 from perfsuite.expectation.roofline.survey import Regime, Survey
-from perfsuite.workload.catalog import find, names
-from perfsuite.workload.scenario import find_scenario
 
-from ...catalogue_workloads import catalogue_weights
 from ...json_places import places, with_value
 from ...synthetic_roofline import (
     rate,
@@ -33,10 +29,7 @@ from ...synthetic_roofline import (
     ("changes", "expected"),
     [
         ({}, "own-q8_0/siso/t2"),
-        ({"n_threads": 8}, "own-q8_0/siso/t8"),
-        ({"flash_attn": False}, "own-q8_0/siso/no-flash-attn-t2"),
         ({"type_k": "q8_0"}, "own-q8_0/siso/kv-q8_0-f16-t2"),
-        ({"type_v": "q4_0"}, "own-q8_0/siso/kv-f16-q4_0-t2"),
         ({"flash_attn": False, "type_k": "f32", "type_v": "f32"}, "own-q8_0/siso/no-flash-attn-kv-f32-f32-t2"),
     ],
 )
@@ -45,58 +38,8 @@ def test_a_name_holds_what_is_not_usual(changes: dict[str, object], expected: st
     assert subject(**changes).name == expected
 
 
-def test_a_subject_is_its_workload() -> None:
-    weights = catalogue_weights("smollm2-135m-l2-q4_k_m")
-    workload = llama_workload(weights, find_scenario("p5-g6-d7"), flash_attn=False, type_k="f32", type_v="q8_0")
-    assert subject_of(workload, 3) == subject(
-        weights="smollm2-135m-l2-q4_k_m",
-        architecture="smollm2-135m-l2",
-        quantization="q4_k_m",
-        n_parameters=find("smollm2-135m").with_layers(2).n_parameters,
-        n_layers=2,
-        scenario="p5-g6-d7",
-        n_prompt=5,
-        n_gen=6,
-        n_depth=7,
-        n_threads=3,
-        flash_attn=False,
-        type_k="f32",
-        type_v="q8_0",
-    )
-
-
-def test_flash_attention_is_told_as_it_runs() -> None:
-    weights = catalogue_weights("plm-1.8b-l2-q8_0")
-    found = subject_of(llama_workload(weights, find_scenario("siso")), 2)
-    assert (found.flash_attn, found.attention) == (False, "mla")
-
-
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        ("llama-2-7b", "mha"),
-        ("smollm2-1.7b", "mha"),
-        ("smollm2-135m", "gqa"),
-        ("llama-3.2-1b", "gqa"),
-        ("plm-1.8b", "mla"),
-        ("deepseek-v2-lite", "mla"),
-    ],
-)
-def test_attention_is_named_by_its_heads(name: str, expected: str) -> None:
-    """A latent vector is MLA, a key head for each head MHA, and anything between GQA."""
-    assert attention_kind(find(name)) == expected
-    assert {attention_kind(find(each)) for each in names()} == {"mha", "gqa", "mla"}
-
-
 def plain_run() -> Any:
     return json.loads(json.dumps(roofline_run().to_plain()))
-
-
-def test_a_row_is_named_by_its_sweep_subject_and_kind() -> None:
-    assert row().case == "roofline/base/own-q8_0/siso/t2/decode"
-    assert row(kind=RowKind.WHOLE_RUN, sweep="kv").case == "roofline/kv/own-q8_0/siso/t2/whole_run"
-    operator = row(kind=RowKind.OPERATOR, role="prefill/ffn_up")
-    assert operator.case == "roofline/base/own-q8_0/siso/t2/prefill/ffn_up"
 
 
 def test_time_is_the_median_and_spread_half_the_range() -> None:
@@ -142,6 +85,7 @@ def test_the_spread_of_a_rows_ceilings_is_the_surveys() -> None:
     assert run.spread_ratio(prefill) == pytest.approx(0.1)
 
 
+@pytest.mark.long
 @given(
     st.sampled_from([*places(plain_run())]),
     st.none()

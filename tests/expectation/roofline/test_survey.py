@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perfsuite.errors import MeasurementError
 from perfsuite.expectation.roofline.ceiling import CPU, Rate, Resource
 from perfsuite.expectation.roofline.survey import ProcessorCeilings, Regime, Roof, Survey, merge_surveys
 
@@ -62,13 +61,6 @@ def test_the_roof_never_falls_and_holds_both_ceilings(roof: Roof, one: float, ot
     assert attained == pytest.approx(roof.peak_flops_per_s if is_bound else low * roof.bandwidth_bytes_per_s)
 
 
-def test_the_classical_roof_is_of_floats_over_memory() -> None:
-    """32-bit arithmetic over the largest working set: 400 over 10, a ridge of 40 FLOPs a byte."""
-    levels = ((1000, 80.0), (64000, 10.0))
-    found = ProcessorCeilings(levels=levels, fp32_flops_per_s=400.0, f16_flops_per_s=None, int8_flops_per_s=800.0)
-    assert found.memory_roof.ridge_point == 40.0
-
-
 def test_of_takes_the_best_of_each_ceiling() -> None:
     """A level's rate is the fastest of read, copy and triad, and what is missing is None."""
     kinds = {"read": 3e9, "copy": 5e9, "triad": 4e9}
@@ -95,31 +87,6 @@ def test_processors_and_threads_are_kept_apart() -> None:
     assert found.of(CPU, 1).fp32_flops_per_s == FP32_FLOPS_PER_S / 2
     assert found.of(CPU, 2).int8_flops_per_s == INT8_FLOPS_PER_S
     assert found.of("GPU").levels[-1] == (MEMORY_BYTES, 3 * 20e9)
-
-
-@pytest.mark.parametrize(
-    ("gone", "processor_name", "n_threads", "told"),
-    [
-        ("nothing", CPU, 3, "ceilings of cpu with 3 threads: bandwidth or 32-bit arithmetic was not measured"),
-        ("nothing", "GPU", None, "ceilings of GPU: bandwidth or 32-bit arithmetic was not measured"),
-        ("fp32", CPU, 2, "ceilings of cpu with 2 threads"),
-        ("bandwidth", CPU, 2, "ceilings of cpu with 2 threads"),
-    ],
-)
-def test_what_was_not_measured_is_told(gone: str, processor_name: str, n_threads: int | None, told: str) -> None:
-    """Without a bandwidth, without 32-bit floats, or with threads that were not asked for there is no roof."""
-    found = [
-        replace(each, rate=None, missing="broken") if gone in (each.kind, each.resource.value) else each
-        for each in survey().ceilings
-    ]
-    with pytest.raises(MeasurementError, match=told):
-        Survey(ceilings=tuple(found)).of(processor_name, n_threads)
-    nothing = Survey(ceilings=tuple(replace(each, rate=None, missing="broken") for each in ceilings()))
-    assert (nothing.processors(), nothing.spread_ratio(Resource.COMPUTE, CPU, 2)) == ((), 0.0)
-
-
-def test_the_spread_of_a_rate_is_what_its_median_lacks() -> None:
-    assert [rate(100.0, ratio).spread_ratio for ratio in (0.1, 0.0)] == pytest.approx([0.1, 0.0])
 
 
 def spread(per_s: float, spread_ratio: float) -> dict[str, Rate]:
@@ -171,11 +138,6 @@ def test_a_ceiling_that_one_survey_lacks_is_the_others() -> None:
         assert merge_surveys(pair) == surveyed(90.0)
     assert merge_surveys([surveyed(None), surveyed(None)]) == surveyed(None)
     assert merge_surveys([]) == Survey(ceilings=())
-
-
-def test_merging_joins_only_what_is_the_same_ceiling() -> None:
-    assert merge_surveys([survey(1, 2), survey(2, 1)]).of(CPU, 1) == survey(1, 2).of(CPU, 1)
-    assert len(merge_surveys([survey(1), survey(2)]).ceilings) == 2 * len(survey(1).ceilings)
 
 
 @given(st.lists(st.tuples(st.floats(1e-3, 1e15), st.floats(0.01, 1.0), st.integers(1, 50)), min_size=1, max_size=8))

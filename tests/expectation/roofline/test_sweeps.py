@@ -8,11 +8,10 @@ from typing import Any
 
 import pytest
 
-from perfsuite.errors import ArchitectureError, PerfsuiteError
+from perfsuite.errors import PerfsuiteError
 from perfsuite.expectation.roofline.roofline_run import subject_of
 from perfsuite.expectation.roofline.sweeps import (
     ATTENTIONS,
-    BASE,
     SWEEPS,
     SweepPoint,
     SweepSubject,
@@ -96,12 +95,6 @@ def test_the_places_of_a_sweep(name: str, is_long: bool, places: list[tuple[str,
     ] == places
 
 
-def test_a_subject_that_is_cut_in_depth_is_swept_in_depth() -> None:
-    """A depth in the subject's name gives way to those of the sweep, and stays in every other sweep."""
-    assert weights_of("depth", weights="smollm2-135m-l4-q8_0") == weights_of("depth")
-    assert weights_of("precision", weights="smollm2-135m-l4-q8_0")[0] == "smollm2-135m-l4-f16"
-
-
 def test_the_settings_of_a_sweep() -> None:
     """Kinds of attention run without flash attention, types of the cache with it, and only `flash` does either."""
     attentions, caches, flash = (
@@ -123,31 +116,6 @@ def test_what_needs_flash_attention_is_refused_without(name: str) -> None:
         swept(name, weights="plm-1.8b-q8_0")
 
 
-def test_sweeps_follow_one_another() -> None:
-    points = sweep_points(("flash", "depth", "flash"), replace(USUAL, n_threads=3))
-    assert [(point.sweep, point.n_threads) for point in points] == [("flash", 3)] * 2 + [("depth", 3)] * 6
-    assert [point.n_threads for point in swept("threads")] == [1, 2, 4]
-    assert sweep_points((), USUAL) == ()
-
-
-def test_the_base_is_the_subject_itself() -> None:
-    """Where nothing varies there is one point, labelled by its scenario."""
-    point = base_point(USUAL, "p8-g2")
-    assert (point.sweep, point.setting, point.value, point.n_threads) == (BASE, "p8-g2", None, 2)
-    assert point.workload.weights.name == "smollm2-135m-q8_0"
-
-
-def test_what_is_unknown_is_refused() -> None:
-    """A name that is no sweep is refused with those that are, before another one is looked at; so are weights."""
-    with pytest.raises(
-        PerfsuiteError,
-        match="sweep 'dance' is unknown; accepted are scenario, length, depth, precision, moe, attention, kv, flash, ",
-    ):
-        sweep_points(("depth", "dance"), replace(USUAL, weights="unknown-q8_0"))
-    with pytest.raises(ArchitectureError, match="'dance' is not in the catalogue"):
-        swept("length", weights="dance-q8_0")
-
-
 @pytest.fixture(scope="module")
 def given_file(tmp_path_factory: pytest.TempPathFactory) -> str:
     folder = tmp_path_factory.mktemp("models")
@@ -166,6 +134,7 @@ def test_a_file_has_one_depth_attention_and_precision(given_file: str, name: str
     assert "\n" not in str(told.value)
 
 
+@pytest.mark.long_but_first
 @pytest.mark.parametrize("name", ["scenario", "length", "kv", "flash", "threads"])
 def test_a_file_is_swept_in_everything_else(given_file: str, name: str) -> None:
     """The sweep over experts has architectures and a precision of its own, so that a file does not get in its way."""

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perfsuite.expectation.cases import CaseCost, phase_cases
+from perfsuite.expectation.cases import CaseCost
 from perfsuite.expectation.op_cost import OpCost
 from perfsuite.expectation.roofline.roofline_run import RowKind
 from perfsuite.expectation.roofline.row_works import row_works
@@ -182,26 +182,6 @@ def test_the_fastest_arithmetic_of_a_type(
     assert fastest_flops_per_s(type_name, ceilings) == expected
 
 
-def test_activations_count_where_they_are_told_to() -> None:
-    """Of a phase they are no traffic, of an operator they are, and in the extremes of routing likewise."""
-    routed = part(least_stored_bytes=4 * 10**8, most_stored_bytes=3 * 10**9)
-    totals = [
-        (each.least_traffic_bytes, each.traffic_bytes, each.most_traffic_bytes)
-        for each in (work(routed), work(routed, counts_activations=True))
-    ]
-    assert totals == [(4 * 10**8, 10**9, 3 * 10**9), (5 * 10**8, 1_100_000_000, 3_100_000_000)]
-
-
-@given(any_work(), st.integers(0, 1000))
-def test_work_times_a_number_is_that_much_more(any_work: Work, times: int) -> None:
-    more = any_work * times
-    names = ("flops", "traffic_bytes", "least_traffic_bytes", "most_traffic_bytes")
-    assert [getattr(more, name) for name in names] == [getattr(any_work, name) * times for name in names]
-    assert [(each.type, each.stored_set_bytes, each.activation_set_bytes) for each in more.parts] == [
-        (each.type, each.stored_set_bytes, each.activation_set_bytes) for each in any_work.parts
-    ]
-
-
 @given(any_work(), any_work())
 def test_sums_lose_nothing_and_join_what_is_alike(one: Work, other: Work) -> None:
     """Both works together have the FLOPs and bytes of both, in parts of which no two are alike."""
@@ -255,19 +235,3 @@ def test_decode_of_a_dense_model_has_two_flops_a_weight(quantization: str, bytes
     """Q8_0 stores a weight in 34/32 bytes and decode multiplies it once: 2 FLOPs / 1.0625 bytes, F16 1 FLOP a byte."""
     decode = found_works(f"llama-2-7b-{quantization}", "p16-g4")[RowKind.DECODE, ""]
     assert decode.flops / decode.traffic_bytes == pytest.approx(2 / bytes_per_weight, rel=0.03)
-
-
-def test_a_prompt_reads_the_parameters_once_a_batch() -> None:
-    """16 and 512 tokens read the same parameters, 1024 tokens twice as many; FLOPs grow with the tokens."""
-
-    def parameters(scenario: str) -> tuple[int, int]:
-        workload = catalogue_workload("llama-2-7b-q8_0", scenario)
-        (costs,) = (case.costs for case in phase_cases(workload) if case.phase is Phase.PREFILL)
-        stored = work_of(costs, counts_activations=False)
-        return sum(each.cost.parameter_bytes for each in costs), stored.flops
-
-    (short, short_flops), (full, full_flops), (double, _) = map(parameters, ("p16-g4", "p512-g4", "p1024-g4"))
-    assert short == full
-    assert double == pytest.approx(2 * full, rel=0.02)
-    # The last token alone gives logits, and attention grows faster than the prompt.
-    assert 31 < full_flops / short_flops < 34

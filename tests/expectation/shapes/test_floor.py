@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perfsuite.errors import ShapeError
-from perfsuite.expectation.ceilings import Bandwidth, Ceilings
 from perfsuite.expectation.shapes.floor import (
     INNER_STEP,
     ROUND_SIZE,
@@ -108,11 +105,6 @@ def test_ggml_is_held_against_round_shapes(operation: Operation) -> None:
     assert set(dimension_steps(ggml(f"{operation.value}/{sizes}/f32")).values()) == {ROUND_SIZE}
 
 
-def test_each_padded_dimension_is_rounded_up_and_the_others_stay() -> None:
-    """A BMM of 65 keys at a tile of 64 costs 128; its products and tokens are as they were."""
-    assert padded_shape(tiled("bmm/b3-m5-n65-k33/f16")).id == "bmm/b3-m5-n128-k64/f16"
-
-
 @given(st.integers(1, 500), st.integers(1, 500), st.integers(1, 500), st.sampled_from(TILES))
 def test_padding_a_padded_shape_changes_nothing(m: int, n: int, k: int, tile: int) -> None:
     case = tiled(f"gemm/m{m}-n{n}-k{k}/f32", tile=tile, vector=1)
@@ -145,35 +137,3 @@ def test_a_product_with_one_row_is_bound_by_its_bytes() -> None:
     shape = OperationShape.from_id("gemv/n4096-k4096/f32")
     assert shape.moved_bytes > 1 << 24
     assert floor_ns(shape, CEILINGS) == pytest.approx(shape.moved_bytes / 10e9 * 1e9)
-
-
-def test_the_processors_probes_give_the_fastest_use_of_each_level() -> None:
-    """Read, copy and triad count, and arithmetic that the processor has not is left out."""
-    level = Bandwidth(working_set_bytes=64, read_bytes_per_s=3.0, copy_bytes_per_s=5.0, triad_bytes_per_s=4.0)
-    probed = Ceilings(
-        n_threads=2,
-        bandwidths=(level,),
-        fp32_flops_per_s=1.0,
-        int8_flops_per_s=2.0,
-        f16_flops_per_s=None,
-        dispatch_ns=1,
-    )
-    ceilings = ShapeCeilings.of_processor(probed, spread_ratio=0.2)
-    assert ceilings.bandwidths == ((64, 5.0),)
-    assert ceilings.flops_per_s == {"fp32": 1.0, "int8": 2.0}
-    assert ceilings.spread_ratio == 0.2
-
-
-@pytest.mark.parametrize(
-    ("changes", "complaint"),
-    [
-        ({"bandwidths": ()}, "expected a bandwidth"),
-        ({"flops_per_s": {"int8": 1.0}}, "the rate of fp32"),
-        ({"spread_ratio": 1.0}, "spread_ratio is 1.0, expected 0 or more and less than 1"),
-        ({"spread_ratio": -0.1}, "spread_ratio is -0.1"),
-    ],
-)
-def test_ceilings_that_bound_nothing_are_refused(changes: dict[str, Any], complaint: str) -> None:
-    usual = {"bandwidths": ((1, 1.0),), "flops_per_s": {"fp32": 1.0}, "spread_ratio": 0.0}
-    with pytest.raises(ShapeError, match=complaint):
-        ShapeCeilings(**{**usual, **changes})

@@ -35,9 +35,3 @@ def test_a_file_of_before_quick_ones_is_a_whole_one() -> None:
     del read["is_quick"]
     assert Calibration.from_plain(read) == CALIBRATION
     assert Calibration.from_plain({**read, "is_quick": True}) == replace(CALIBRATION, is_quick=True)
-
-
-def test_operators_of_a_composition_are_counted_with_their_layers() -> None:
-    """Each shape is there once, with how often it occurs; all operators of a process take what its shapes take."""
-    found = replace(CALIBRATION.compositions[0], shapes_ns=((100.0, 110.0), (7.0, 9.0)), rest_ns=(1.0, 2.0))
-    assert (len(found.shapes), found.n_operators, found.operators_ns) == (2, 30, (107.0, 119.0))

@@ -136,13 +136,6 @@ def test_a_short_operator_of_few_architectures_takes_longer_by_a_time() -> None:
     assert found.kind("MUL_MAT") == Factor(ratio=pytest.approx(2.0))
 
 
-def test_an_operator_that_no_architecture_has_is_taken_as_those_like_it() -> None:
-    """A subtraction is elementwise as an addition is, and takes twice as long as alone."""
-    found = phase_factor([composed({SMALL_PRODUCT: (1, 1_000.0), ADDITION: (10, 1_000.0)})] * 2, TIMES, SPREAD_BYTES)
-    assert found.kind("SUB").ratio == pytest.approx(2.0)
-    assert found.kind("ROPE") == found.overall
-
-
 #: Layers of products that are streamed, from about 60 MB to 950 MB, by their number.
 STREAMED = OperatorShape(op="MUL_MAT", type="f32", n_inner=1024, n_outer=4096)
 
@@ -194,19 +187,6 @@ def test_the_spread_of_processes_is_pooled() -> None:
     assert found.process_spread_ratio == pytest.approx(math.log(1.1) * math.sqrt(2 / 3))
     single = composed({SMALL_PRODUCT: (10, 11_000.0)}, processes=(1.0,))
     assert phase_factor([single, single], TIMES, SPREAD_BYTES).process_spread_ratio == 0.0
-
-
-def test_processes_are_compared_as_a_whole() -> None:
-    """Operators that take turns in being slow make no process slower than another."""
-    turns = Composition(
-        name="own",
-        phase="decode",
-        shapes=(SMALL_PRODUCT, SMALL_NORM),
-        counts=(1, 1),
-        shapes_ns=((1_000.0, 1_500.0), (900.0, 400.0)),
-        rest_ns=(0.0, 0.0),
-    )
-    assert phase_factor([turns], TIMES, SPREAD_BYTES).process_spread_ratio == pytest.approx(0.0, abs=1e-9)
 
 
 def resting(*rests: tuple[int, float]) -> tuple[float, float]:

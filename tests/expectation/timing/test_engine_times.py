@@ -48,6 +48,7 @@ def engine(token_phases: tuple[TokenPhase, ...] = TOKEN_PHASES) -> EngineTimes:
     return EngineTimes(calibration(*compositions, token_phases=token_phases))
 
 
+@pytest.mark.long_but_first
 @pytest.mark.parametrize("flash_attn", [True, False])
 @pytest.mark.parametrize("scenario", ["siso", "p700-g3", "p8-g0", "p0-g4", "p5-g5-d300"])
 @pytest.mark.parametrize("model", ["smollm2-135m-l2-q8_0", "qwen3-0.6b-l2-q4_k_m", "deepseek-v2-lite-l3-q4_0"])
@@ -81,6 +82,7 @@ def test_the_gather_of_the_prompt_is_a_phase() -> None:
     )
 
 
+@pytest.mark.long_but_first
 @pytest.mark.parametrize(("scenario", "n_gen", "n_drawn"), [("p64-g8", 8, 9), ("p0-g8", 8, 8), ("p64-g0", 0, 1)])
 @pytest.mark.parametrize("bound", ["expected_ns", "lower_ns", "upper_ns"])
 def test_the_whole_is_its_phases_as_often_as_they_occur(scenario: str, n_gen: int, n_drawn: int, bound: str) -> None:
@@ -106,11 +108,6 @@ def test_what_was_not_measured_has_no_forecast() -> None:
     prefix = f"phase/{of.prefix}"
     missing = set(case_forecasts(of, engine())) - set(case_forecasts(of, engine(TOKEN_PHASES[:2])))
     assert missing == {f"{prefix}/sampling", f"{prefix}/end_to_end"}
-
-
-def test_an_unknown_graph_has_no_forecast(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("perfsuite.expectation.llama_workload.KNOWN_GRAPHS", frozenset())
-    assert case_forecasts(catalogue_workload(), engine()) == {}
 
 
 PRODUCT = OperatorShape(op="MUL_MAT", type="q8_0", n_inner=576, n_outer=1536)
@@ -202,12 +199,6 @@ def test_errors_of_one_fit_add_and_those_of_two_even_out() -> None:
     assert apart / together == pytest.approx(ratio / math.hypot(LEAST_FIT_SPREAD_RATIO, LEAST_SPREAD_RATIO), rel=0.01)
 
 
-def test_a_stand_in_widens_the_interval() -> None:
-    engine = times(*(composition(LAYERS) for _ in range(4)))
-    known, unknown = (width_of(engine.part({replace(PRODUCT, type=name): 1}, "decode")) for name in ("q8_0", "q3_k"))
-    assert unknown > 5 * known
-
-
 def test_the_rest_is_less_certain_than_operators() -> None:
     engine = times(*(composition(LAYERS, rest_ns=900.0) for _ in range(4)))
     expected = stats.t.ppf(0.95, 3) * math.hypot(REST_SPREAD_RATIO, LEAST_SPREAD_RATIO)
@@ -231,10 +222,6 @@ def test_what_follows_a_token_grows_with_the_vocabulary() -> None:
     assert width_of(unequal) > 5 * width_of(found)
 
 
-def test_what_was_never_measured_after_a_token_has_no_forecast() -> None:
-    assert times().token_phase("sampling", 1000) is None
-
-
 def in_processes(*shifts: float) -> Composition:
     """Compose operators of which each process takes more or less, all alike."""
     steady = composition({PRODUCT: 30})
@@ -252,12 +239,6 @@ def test_processes_that_differ_widen_the_interval() -> None:
     for kind in ("part", "phase"):
         before, after = (width_of(getattr(each, kind)({PRODUCT: 1}, "decode")) for each in (steady, shifted))
         assert after**2 - before**2 == pytest.approx((quantile * 0.2) ** 2, rel=0.001)
-
-
-def test_processes_of_another_phase_say_nothing() -> None:
-    prefill = replace(in_processes(-0.2, 0.0, 0.2), phase="prefill")
-    alone, beside = (times(*[in_processes(0.0, 0.0)] * 4, *others) for others in ((), (prefill, prefill)))
-    assert beside.phase(LAYERS, "decode") == alone.phase(LAYERS, "decode")
 
 
 def test_the_spread_of_a_kind_is_that_of_its_parts() -> None:
@@ -301,14 +282,6 @@ def test_the_shapes_of_a_phase_are_those_of_its_graph(phase: Phase) -> None:
     n_tokens = 64 if phase is Phase.PREFILL else 1
     gates = found[OperatorShape(op="MUL_MAT", type="q8_0", n_inner=576, n_outer=1536, n_tokens=n_tokens)]
     assert gates == (2 * 29 if phase is Phase.PREFILL else 2 * 30)
-
-
-def test_operators_of_no_rows_are_left_out() -> None:
-    workload = catalogue_workload("smollm2-135m-l2-q8_0", "p600-g1")
-    found = phase_shapes(workload, Phase.PREFILL)
-    assert found.total() < len(workload.graph(Phase.PREFILL))
-    heads = [shape for shape in found.elements() if shape.n_outer == 49152]
-    assert [shape.n_tokens for shape in heads] == [1]
 
 
 def test_operators_come_in_the_order_of_the_graph() -> None:

@@ -12,14 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perfsuite.errors import MeasurementError
 from perfsuite.expectation.ggml_cost import TensorShape
 from perfsuite.expectation.ggml_rules import distinct_experts
 from perfsuite.expectation.graph import Batch, Operator, Settings, engine_graph
 from perfsuite.expectation.op_cost import NO_COST
 from perfsuite.expectation.thread_rules import SPLIT_POSITIONS
 from perfsuite.expectation.timing.features import family, features, shape_cost, shape_of
-from perfsuite.expectation.timing.grid import EXPERT_TYPES, STANDARD_TYPES, standard_shapes, typical_shapes
+from perfsuite.expectation.timing.grid import standard_shapes, typical_shapes
 from perfsuite.expectation.timing.operator_shape import SCALED_ROWS, OperatorShape
 from perfsuite.workload.catalog import names
 from perfsuite.workload.ggml_types import GGML_TYPES
@@ -66,20 +65,6 @@ def test_the_points_of_a_fit_tell_its_terms_apart() -> None:
         expected = terms.shape[1] - (kind == "MUL_MAT_ID" and n_tokens == 1)
         assert np.linalg.matrix_rank(terms / terms.max(axis=0)) == expected, (kind, n_tokens)
         assert len(members) > expected, (kind, n_tokens)
-
-
-def test_types_are_those_that_were_asked_for() -> None:
-    few = standard_shapes(("q4_0",))
-    products = [shape for shape in SHAPES if family(shape)[0] in ("MUL_MAT", "MUL_MAT_ID")]
-    assert [shape for shape in SHAPES if shape not in few] == [shape for shape in products if shape.type != "q4_0"]
-    assert {shape.type for shape in products if shape.op == "MUL_MAT_ID"} == set(EXPERT_TYPES)
-    assert {shape.type for shape in products if shape.op == "MUL_MAT"} == set(STANDARD_TYPES)
-    assert not any(shape.op == "MUL_MAT_ID" for shape in standard_shapes(("f32",)))
-
-
-def test_a_typical_shape_is_the_one_in_the_middle() -> None:
-    small, middle, large = (OperatorShape(op="MUL_MAT", type="f16", n_inner=n, n_outer=n) for n in (64, 128, 256))
-    assert typical_shapes((large, small, middle)) == (middle,)
 
 
 PREFILL = Batch(n_tokens=48, n_outputs=1, n_used=80, n_ctx=512)
@@ -194,16 +179,6 @@ def test_a_product_of_rows_with_rows_is_not_scaled() -> None:
         assert shape_of(operator, PREFILL).op == "MUL"
 
 
-@pytest.mark.parametrize("name", ["n_inner", "n_tokens", "n_outer", "n_heads", "n_past", "n_experts", "n_used"])
-def test_a_size_that_no_operator_has_is_refused(name: str) -> None:
-    sizes = {"n_inner": 64, name: -1}
-    with pytest.raises(MeasurementError, match=rf"^operator ADD: {name} is -1, expected [01] or more$"):
-        OperatorShape(op="ADD", type="f32", **sizes)
-    if name in ("n_inner", "n_tokens"):
-        with pytest.raises(MeasurementError, match=rf"{name} is 0, expected 1 or more"):
-            OperatorShape(op="ADD", type="f32", **{**sizes, name: 0})
-
-
 def attention(n_tokens: int, n_past: int, *, type: str = "f16") -> OperatorShape:
     """Attention of 8 heads of 64 elements over a cache of 2."""
     return OperatorShape(
@@ -234,25 +209,6 @@ def test_terms_by_hand(shape: OperatorShape, expected: tuple[int, ...]) -> None:
     RoPE has the angles of a row and its elements over all heads, softmax those elements alone.
     """
     assert terms(shape) == (1.0, *expected)
-
-
-FIRST_SCAN = OperatorShape(op="SSM_SCAN", type="f32", n_inner=1, n_outer=16, n_heads=1536)
-
-
-@pytest.mark.parametrize(
-    ("shape", "name"),
-    [
-        (SCORES, ("MUL_MAT/heads", "f16")),
-        (replace(SCORES, n_heads=0, n_kv_heads=0), ("MUL_MAT", "f16")),
-        (attention(1, 0), ("FLASH_ATTN_EXT", "f16")),
-        (attention(512, 99), ("FLASH_ATTN_EXT", "f16")),
-        (FIRST_SCAN, ("SSM_SCAN", "f32")),
-        (replace(FIRST_SCAN, n_inner=64), ("SSM_SCAN/heads", "f32")),
-    ],
-)
-def test_what_is_fitted_together(shape: OperatorShape, name: tuple[str, str]) -> None:
-    """Attention's products apart; Mamba's first heads take an exponential for each state, later ones one a head."""
-    assert family(shape) == name
 
 
 def test_the_experts_of_a_batch_are_those_of_draws() -> None:

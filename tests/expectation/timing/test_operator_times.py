@@ -13,11 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perfsuite.errors import MeasurementError
 from perfsuite.expectation.ceilings import Bandwidth, Ceilings
 from perfsuite.expectation.op_rules import ELSE
 from perfsuite.expectation.timing.calibration import CalibrationPoint
-from perfsuite.expectation.timing.features import family, shape_cost
+from perfsuite.expectation.timing.features import family
 from perfsuite.expectation.timing.grid import TOKEN_LEVELS, standard_shapes
 from perfsuite.expectation.timing.least_squares import nonnegative_weights
 from perfsuite.expectation.timing.operator_shape import OperatorShape
@@ -86,29 +85,6 @@ def test_efficiency_is_work_over_time_over_the_peaks() -> None:
     assert found.compute_ratio == pytest.approx(flops / 1e-4 / 4e11)
     assert found.bytes_per_s == pytest.approx(n_bytes / 1e-4)
     assert found.memory_ratio == pytest.approx(n_bytes / 1e-4 / 5e10)
-
-
-def test_every_operator_of_the_grid_moves_something() -> None:
-    """What a calibration measures has bytes, and products and attention have arithmetic."""
-    for shape in standard_shapes():
-        cost = shape_cost(shape)
-        assert cost.moved_bytes > 0, shape
-        if shape.op in ("MUL_MAT", "MUL_MAT_ID", "FLASH_ATTN_EXT"):
-            assert cost.flops >= 2 * shape.n_inner * shape.n_tokens * max(1, shape.n_heads, shape.n_used), shape
-
-
-@pytest.mark.parametrize(
-    ("op", "n_inner", "flops", "read_bytes"),
-    [
-        ("MUL/scalar", 256, 9 * 256, 9 * 4 * (256 + 1)),
-        ("CONCAT", 256, 0, 9 * 4 * 256),
-        ("CONCAT", 255, 0, 9 * 4 * 255),
-    ],
-)
-def test_rows_are_read_and_written_once(op: str, n_inner: int, flops: int, read_bytes: int) -> None:
-    """Rows are scaled by one number each, which is read too; of a concatenation both halves are read."""
-    cost = shape_cost(OperatorShape(op=op, type="f32", n_inner=n_inner, n_tokens=9))
-    assert (cost.flops, cost.read_bytes, cost.written_bytes) == (flops, read_bytes, 9 * 4 * n_inner)
 
 
 #: Operators of models of the catalogue, of sizes that the grid has not.
@@ -238,12 +214,6 @@ def test_too_few_points_to_leave_one_out_are_not_trusted() -> None:
     assert found.spread_ratio == STAND_IN_SPREAD_RATIO
 
 
-def test_a_forecast_is_at_least_a_nanosecond() -> None:
-    """What no term explains still takes time, so that it has a logarithm."""
-    times = fitted(products(levels=(1,)), lambda _: 1e-6)
-    assert times.time(UNSEEN[0]).time_ns == 1.0
-
-
 @pytest.mark.parametrize(
     ("op", "type", "stands_in"),
     [
@@ -268,28 +238,12 @@ def test_what_was_not_measured_takes_its_stand_in(
     assert found.spread_ratio == STAND_IN_SPREAD_RATIO
 
 
-def test_a_table_of_another_type_is_gathered_alike(times: OperatorTimes) -> None:
-    """A gather moves rows of floats whatever the table holds, so that its type is no stand-in."""
-    shape = OperatorShape(op="GET_ROWS", type="q4_k", n_inner=1024, n_tokens=8)
-    found = times.time(shape)
-    assert found.spread_ratio == LEAST_SPREAD_RATIO
-    assert found.time_ns == times.time(replace(shape, type="f32")).time_ns
-
-
 def test_a_stand_in_that_is_worse_keeps_its_own_spread() -> None:
     draw = random.Random(1)
     times = fitted(products(20), lambda shape: lawful_ns(shape) * math.exp(draw.gauss(0.0, 2.0)))
     (fit,) = times.fits.values()
     assert fit.spread_ratio > STAND_IN_SPREAD_RATIO
     assert times.time(replace(UNSEEN[0], type="q4_0")).spread_ratio == fit.spread_ratio
-
-
-def test_nothing_to_forecast_from_is_an_error() -> None:
-    """Without points, and where neither an operator, nor its stand-in, nor a product was measured."""
-    with pytest.raises(MeasurementError, match="no operator was measured; run 'perfsuite calibrate' again"):
-        OperatorTimes([], n_threads=N_THREADS)
-    with pytest.raises(MeasurementError, match="nothing stands in for GEGLU; run 'perfsuite calibrate' again"):
-        fitted(products()).time(OperatorShape(op="GEGLU", type="f32", n_inner=64))
 
 
 def test_weights_are_never_negative() -> None:

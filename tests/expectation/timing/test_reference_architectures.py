@@ -40,12 +40,6 @@ def test_none_is_of_the_catalogue() -> None:
     assert not {architecture.name for architecture, _ in REFERENCES} & set(names())
 
 
-def test_they_differ_in_name_and_type() -> None:
-    assert len({architecture.name for architecture, _ in REFERENCES}) == len(REFERENCES) >= 3
-    assert {quantization for _, quantization in REFERENCES} == {"q8_0", "q4_0", "f16", "q4_k_m"}
-    assert len(reference_models()) == len(REFERENCES) + 4
-
-
 @pytest.mark.parametrize(("architecture", "quantization"), REFERENCES, ids=lambda each: getattr(each, "name", each))
 def test_each_is_a_graph_beyond_the_caches(architecture: Architecture, quantization: str) -> None:
     """Its weights can be written and run, and are read from memory."""

@@ -89,6 +89,7 @@ def test_an_engine_of_another_layout_is_never_run(runs: HostRuns, monkeypatch: p
     )
 
 
+@pytest.mark.long
 def test_percentiles_are_judged_where_asked(runs: HostRuns) -> None:
     asked = "--perf-margin=percentile=0.2"
     runs(*RECORD, asked)

@@ -1,12 +1,16 @@
-"""How what the binding adds to the native driver is judged."""
+"""Where there are cases of the binding, and how what it adds to the native driver is judged."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from perfsuite.expectation.cases import Case
+from perfsuite.experiments.binding.measurement import is_asked, is_beside_native
 from perfsuite.experiments.binding.overhead import BindingSide, NativePair, explained_ratio, overhead_judgement
 from perfsuite.records.binding import TOKENS_PER_S, Door, Part
 from perfsuite.records.events import EngineRecord
@@ -17,7 +21,7 @@ _MS = 1_000_000
 CASE = Case(case_id="binding/tiny/siso/completion/overhead", kind="binding", role="completion/overhead")
 
 
-def pair(request_ms: float, *, python_ms: float = 0.1, native_ms: float = 10.0) -> NativePair:
+def pair(request_ms: float, *, python_ms: float = 0.1) -> NativePair:
     """Return a pair whose binding takes so long for a request by its token, of which Python has a part."""
     door = Door.COMPLETION.value
     parts = {f"{door}/{whole}/{Part.PYTHON.value}": round(python_ms * _MS) for whole in ("ttft", "itl")}
@@ -28,7 +32,7 @@ def pair(request_ms: float, *, python_ms: float = 0.1, native_ms: float = 10.0) 
             span_cost_ns=500,
             engine=_RECORD,
         ),
-        native_ns={TOKENS_PER_S: native_ms * _MS},
+        native_ns={TOKENS_PER_S: 10.0 * _MS},
         native_sampling_ns=0.0,
         n_gen=4,
     )
@@ -63,3 +67,43 @@ def test_the_native_choice_of_a_token_is_no_part_of_the_gap() -> None:
     """Both sides choose one, so only the difference counts."""
     chosen = replace(pair(10.1), native_sampling_ns=0.05 * _MS)
     assert explained_ratio([chosen], Door.COMPLETION, TOKENS_PER_S) == pytest.approx(1.005)
+
+
+def config(**changes: Any) -> Any:
+    scenario = SimpleNamespace(n_prompt=8, n_gen=4, n_depth=0, name="siso")
+    workload = SimpleNamespace(scenario=scenario, prefix="tiny/siso", is_alone=True)
+    found = {
+        "workload": workload,
+        "prompt_lengths": (),
+        "board": SimpleNamespace(is_local=True),
+        "backend": "cpu",
+        "is_against": False,
+        "is_planned": False,
+        "engine": SimpleNamespace(is_packaged=True),
+    }
+    return SimpleNamespace(**{**found, **changes})
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"board": SimpleNamespace(is_local=False)},
+        {"backend": "opencl"},
+        {"is_against": True},
+        {"prompt_lengths": (3, 4)},
+        {"workload": SimpleNamespace(**{**vars(config().workload), "is_alone": False})},
+        {"engine": SimpleNamespace(is_packaged=False)},
+    ],
+)
+def test_there_are_cases_of_the_packaged_engine_on_this_machine(changes: Mapping[str, Any]) -> None:
+    """The binding fits its own libraries alone, and Python is not everywhere."""
+    assert is_asked(config())
+    assert not is_asked(config(**changes))
+
+
+def test_wholes_follow_the_native_driver() -> None:
+    """Parts are work of Python's and of the sampler's own."""
+    assert is_beside_native("binding/m/s/calls/itl")
+    assert is_beside_native("binding/m/s/calls/ttft/decode")
+    assert not is_beside_native("binding/m/s/calls/itl/sampling")
+    assert not is_beside_native("binding/m/s/calls/itl-p95")

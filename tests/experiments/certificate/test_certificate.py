@@ -47,13 +47,6 @@ def test_trials_come_back_as_they_were(tmp_path: Path) -> None:
         read_trials(path)
 
 
-def test_a_truth_is_the_same_where_nothing_was_slowed() -> None:
-    """A load does not make two sides differ."""
-    assert Truth(is_loaded=True).is_same
-    assert not Truth(phase_ratio=0.03).is_same
-    assert not TRIAL.truth.is_same
-
-
 SAME = Truth()
 SLOWED = Truth(phase_ratio=0.05)
 

@@ -24,14 +24,12 @@ Side = tuple[tuple[int, ...], ...]
 each_peer = pytest.mark.parametrize("peer", PEERS, ids=[peer.name for peer in PEERS])
 
 
-def drawn(
-    seed: int, *, effect: float = 0.0, offset: float = 0.0, jitter: float = 0.01, n_processes: int = 10
-) -> PeerSamples:
-    """Processes of 30 repetitions: each process has an offset of its own, each repetition a jitter."""
+def drawn(seed: int, *, effect: float = 0.0, offset: float = 0.0, jitter: float = 0.01) -> PeerSamples:
+    """Ten processes of 30 repetitions: each process has an offset of its own, each repetition a jitter."""
     generator = np.random.default_rng(seed)
 
     def side(scale: float) -> Side:
-        logs = generator.normal(0, offset, (n_processes, 1)) + generator.normal(0, jitter, (n_processes, 30))
+        logs = generator.normal(0, offset, (10, 1)) + generator.normal(0, jitter, (10, 30))
         return tuple(map(tuple, np.rint(1e6 * scale * np.exp(logs)).astype(int).tolist()))
 
     return PeerSamples(old=side(1.0), new=side(1.0 + effect))
@@ -45,33 +43,6 @@ def one_process(old: tuple[int, ...], new: tuple[int, ...]) -> PeerSamples:
 @pytest.mark.parametrize(("effect", "alarms"), [(0.25, True), (-0.2, False)], ids=["slower", "faster"])
 def test_only_a_slowdown_alarms(peer: Peer, effect: float, alarms: bool) -> None:
     assert {peer.alarms(drawn(seed, effect=effect)) for seed in range(10)} == {alarms}
-
-
-@each_peer
-@pytest.mark.parametrize(
-    "side",
-    [
-        *(drawn(seed, offset=0.05).old for seed in range(3)),
-        *(((1000,) * each,) * processes for processes, each in ((1, 1), (1, 5), (5, 1), (12, 30))),
-    ],
-    ids=["0", "1", "2", "1x1", "1x5", "5x1", "12x30"],
-)
-def test_samples_do_not_alarm_against_themselves(peer: Peer, side: Side) -> None:
-    """Nor do samples that all tie, however few."""
-    assert not peer.alarms(PeerSamples(old=side, new=side))
-
-
-@each_peer
-def test_one_repetition_each_is_judged(peer: Peer) -> None:
-    """One repetition a side is a slowdown where a rule compares two values, and none where it tests."""
-    compares_values = peer.name.startswith(("pytest-benchmark", "asv"))
-    assert peer.alarms(one_process((1000,), (1500,))) == compares_values
-
-
-@each_peer
-def test_a_rule_names_its_source(peer: Peer) -> None:
-    assert [other.name for other in PEERS].count(peer.name) == 1
-    assert peer.source
 
 
 def paired(*differences: int) -> PeerSamples:
@@ -90,9 +61,6 @@ def near(mean: int) -> PeerSamples:
     return PeerSamples(old=((900, 1100), (1,)), new=((mean - 5, mean + 5), (10**6,)))
 
 
-POOLED = PeerSamples(old=tuple((each,) for each in range(1000, 1007)), new=tuple((each,) for each in range(2000, 2007)))
-
-
 @pytest.mark.parametrize(
     ("rule", "samples", "alarms"),
     [
@@ -102,15 +70,12 @@ POOLED = PeerSamples(old=tuple((each,) for each in range(1000, 1007)), new=tuple
         (asv_alarms, doubled(6), False),  # two-sided, p = 2/924
         (asv_alarms, doubled(7), True),  # p = 2/3432, below 0.002
         (asv_alarms, doubled(2000), True),  # whose orders no float can count
-        (asv_alarms, POOLED, True),
         (google_benchmark_alarms, one_process((1, 2, 3, 4), (5, 6, 7, 8)), True),  # p = 1/35
         (google_benchmark_alarms, one_process((1, 2, 3), (5, 6, 7)), False),  # p = 1/10
         (google_benchmark_alarms, PeerSamples(old=((1, 2, 3, 4), (1,)), new=((1, 2, 3, 4), (9,))), False),
         (tango_alarms, paired(10, 10, 10), True),
         (tango_alarms, paired(4, 4, 4), False),  # a mean within half a percent
-        (tango_alarms, paired(10, 30, 20), True),
         (tango_alarms, paired(0, 40, 20), False),  # z below 2.6
-        (tango_alarms, paired(-10, -10, -10), False),
         (tango_alarms, paired(10), False),  # one pair has no z
         (tango_alarms, PeerSamples(old=((1000,), (1000,)), new=((1000,), (1000,), (9000,))), False),
         (criterion_alarms, drawn(0, effect=0.005, jitter=0.001), False),  # however significant
@@ -131,29 +96,3 @@ def test_repetitions_of_one_process_are_no_replicates() -> None:
     for rule in (google_benchmark_alarms, criterion_alarms):
         assert sum(map(rule, runs)) >= 40
     assert sum(map(tango_alarms, runs)) <= 10
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "message"),
-    [
-        ((), ((1,),), "old: a side without processes"),
-        (((1,),), ((1,), ()), "new: .*a process without repetitions"),
-        (((1, 0),), ((1,),), "old: a latency is not positive: 0 ns"),
-        (((1,),), ((1,), (2, -3)), "new: a latency is not positive: -3 ns"),
-    ],
-)
-def test_samples_that_are_none_are_refused(old: Side, new: Side, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        PeerSamples(old=old, new=new)
-
-
-@each_peer
-def test_alarms_are_the_same_every_time_and_in_every_unit(peer: Peer) -> None:
-    samples = [drawn(seed, effect=effect, offset=0.02) for seed in range(10) for effect in (0.02, 0.04)]
-
-    def scaled(side: Side) -> Side:
-        return tuple(tuple(1024 * value for value in process) for process in side)
-
-    found = [peer.alarms(each) for each in samples]
-    assert [peer.alarms(each) for each in samples] == found
-    assert [peer.alarms(PeerSamples(old=scaled(each.old), new=scaled(each.new))) for each in samples] == found

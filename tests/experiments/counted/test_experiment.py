@@ -90,12 +90,6 @@ def test_each_processor_has_its_own_counts(runs: HostRuns, count: Count, monkeyp
     assert kept == set(asked)
 
 
-def test_without_a_baseline_every_count_is_new(runs: HostRuns, count: Count) -> None:
-    assert runs("--device=counted", "-k", "ffn_gate or attn_norm").ret == 0
-    found = {name.split("/")[4]: case["outcome"] for name, case in runs.cases().items() if "prefill" in name}
-    assert found == {"ffn_gate": "new", "attn_norm": "invalid"}
-
-
 def test_what_cannot_be_counted_is_an_error_of_the_run(runs: HostRuns, monkeypatch: pytest.MonkeyPatch) -> None:
 
     def fail(*_: object) -> None:
@@ -145,10 +139,7 @@ def test_pairs_count_both_sides(runs: HostRuns, count: Count) -> None:
     ("arguments", "message"),
     [
         (("--device=counted", "--threads=2"), "--threads: counted counts one model on one thread*"),
-        (("--device=counted", "--backend=opencl"), "--backend=opencl: counted counts one model*"),
         (("--perf-counts", "--against-args=threads=1"), "--perf-counts: *name the other one by --perf-counts-old"),
-        (("--perf-counts-old=x",), "--perf-counts-old=x: *add --perf-counts"),
-        (("--perf-counts-old=x", "--baseline=record"), "--perf-counts-old=x: is no baseline*"),
     ],
 )
 def test_what_cannot_be_counted_together(runs: HostRuns, arguments: tuple[str, ...], message: str) -> None:

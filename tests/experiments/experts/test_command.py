@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from perfsuite.cli import main
-from perfsuite.errors import PerfsuiteError
-from perfsuite.experiments.experts.view import expert_chart, expert_report, plain_experts
+from perfsuite.experiments.experts.view import expert_chart, expert_report
 from perfsuite.records.engine_trace import EngineTrace
 from perfsuite.records.trace_file import write_trace
 from perfsuite.testing.engine_traces import engine_trace, small_trace
@@ -53,8 +52,7 @@ def test_a_recording_is_told(run: Path, tmp_path: Path, capsys: Streams) -> None
     assert path.read_bytes().startswith(b"<?xml")
 
 
-def test_what_cannot_be_told_is_one_line(run: Path, tmp_path: Path, refused: Refused) -> None:
-    assert "--cache=0: expected 1 or more" in refused(["experts", str(run), "--cache", "0"])
+def test_a_run_without_experts_is_one_line(tmp_path: Path, refused: Refused) -> None:
     dense = _written(tmp_path / "dense", small_trace())
     assert "holds no choices of experts; record them with" in refused(["experts", str(dense)])
 
@@ -64,15 +62,3 @@ def test_hits_are_drawn_over_the_size() -> None:
     assert [line.is_reference for line in caches.lines] == [False, True]
     assert all(lru <= best for lru, best in zip(caches.lines[0].y, caches.lines[1].y, strict=True))
     assert times.lines[0].x == tuple(sorted(times.lines[0].x))
-    with pytest.raises(PerfsuiteError, match="no choices of experts"):
-        expert_chart(expert_report(trace(0, (0, 1)), name="run", n_cached=3))
-
-
-def test_a_report_is_json() -> None:
-    report = expert_report(trace(60, (0, 1)), name="run", n_cached=3)
-    plain = json.loads(json.dumps(plain_experts(report), allow_nan=False))
-    assert [each["layer"] for each in plain["layers"]] == [0, 1]
-    assert [each["n_cached"] for each in plain["caches"]] == list(range(1, 9))
-    assert plain["cache"] == plain["caches"][2]
-    assert (plain["faults"]["n_evaluations"], plain["faults"]["n_major_faults"]) == (60, None)
-    assert set(plain["faults"]["distance_to_time"]) == {"rho", "p"}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -85,17 +84,6 @@ def test_workloads_may_be_named(asked: Asked, monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.usefixtures("asked", "calibrated")
-def test_people_read_a_table_and_a_sentence_for_each_latency(capsys: Streams) -> None:
-    assert main(["held-out", "--workload", "smollm2-135m-q8_0:64"]) == 0
-    out, err = capsys.readouterr()
-    for word in ("smollm2-135m-q8_0", "TTFT", "TPOT", "1.10 ms", "900 µs to 1.30 ms", "2.20 ms", "+10.0 %", "-50.0 %"):
-        assert word in out
-    assert "TTFT: mean absolute error 10.0% over 1 workloads (bias +10.0 %, worst +10.0 %); 100% inside" in out
-    assert "TPOT: mean absolute error 50.0% over 1 workloads (bias -50.0 %, worst -50.0 %); 0% inside" in out
-    assert re.fullmatch(r"held-out: 1 of 1( \(\d+ s\))?\n", err)
-
-
-@pytest.mark.usefixtures("asked", "calibrated")
 def test_programs_read_json(capsys: Streams) -> None:
     assert main(["held-out", "--json", "--workload", "smollm2-135m-q8_0:64"]) == 0
     plain = json.loads(capsys.readouterr().out)
@@ -119,11 +107,3 @@ def test_without_a_calibration_of_the_threads_it_says_what_to_run(
     assert asked.workloads == []
     assert main(["held-out", "--threads", "3"]) == 0
     assert asked.options[0]["n_threads"] == 3
-
-
-@pytest.mark.usefixtures("calibrated")
-@pytest.mark.parametrize("text", ["", ":128", "a-q8_0:0", "a-q8_0:1.5", "a-q8_0:²"])
-def test_a_workload_is_a_name_and_a_prompt(asked: Asked, refused: Refused, text: str) -> None:
-    told = f"--workload={text}: expected NAME:PROMPT, such as llama-3.2-1b-q4_0:128"
-    assert told in refused(["held-out", "--workload", text])
-    assert asked.workloads == []

@@ -11,11 +11,10 @@ from typing import Any
 import pytest
 
 from perfsuite.device.profile import find_profile
-from perfsuite.errors import PerfsuiteError
 from perfsuite.expectation.timing.engine_times import EngineTimes
 from perfsuite.expectation.timing.operator_shape import OperatorShape
 from perfsuite.expectation.timing.reference_architectures import reference_models, reference_weights
-from perfsuite.experiments.held_out.anchor import Anchor, anchor_of, phase_ns
+from perfsuite.experiments.held_out.anchor import Anchor, anchor_of
 from perfsuite.experiments.held_out.measurement import (
     HELD_OUT,
     N_GEN,
@@ -125,24 +124,10 @@ def test_what_is_run_between_workloads_tells_the_drift(machine: Machine, measure
         assert 1.0 + row.error_without_drift_ratio == pytest.approx((1.0 + row.error_ratio) * row.drift_ratio)
 
 
-def test_more_tokens_and_layers_are_forecast_longer(measured: Measured) -> None:
-    """The forecast is of the workload itself: prompts of other lengths and architectures of other depths differ."""
-    workloads = (("smollm2-135m-l2-q8_0", 64), ("smollm2-135m-l2-q8_0", 256), ("smollm2-135m-l4-q8_0", 64))
-    ttft, _, longer, _, deeper, tpot = measured(workloads, anchor=None)
-    assert longer.expected_ns > 2 * ttft.expected_ns
-    assert deeper.expected_ns > ttft.expected_ns > tpot.expected_ns
-
-
-def test_an_unknown_name_runs_nothing(machine: Machine, measured: Measured) -> None:
-    with pytest.raises(PerfsuiteError, match="'dance' is not in the catalogue"):
-        measured((*WORKLOADS, ("dance-q8_0", 64)), anchor=None)
-    assert machine.plans == []
-
-
 @pytest.mark.parametrize(
     ("measured_ns", "error_ratio", "is_inside"),
     [
-        *((100.0, 0.1, True), (220.0, -0.5, False), (55.0, 1.0, False), (110.0, 0.0, True)),
+        *((100.0, 0.1, True), (220.0, -0.5, False), (55.0, 1.0, False)),
         *((89.9, None, False), (90.0, None, True), (130.0, None, True), (130.1, None, False)),
     ],
 )
@@ -201,9 +186,3 @@ def test_the_anchor_is_the_first_model_that_the_calibration_ran() -> None:
         Phase.DECODE: pytest.approx(202.0),
     }
     assert anchor_of(calibration(composition({PRODUCT: 3})), models_dir=Path("/nowhere")) is None
-
-
-def test_a_phase_is_the_median_of_its_occurrences() -> None:
-    lengths = ((Phase.DECODE, 10), (Phase.DECODE, 30), (Phase.PREFILL, 99), (Phase.DECODE, 20))
-    spans = tuple(_span(*each) for each in lengths)
-    assert phase_ns(EngineRecord(engine_version="1", spans=spans, graphs=(), n_dropped=0), Phase.DECODE) == 20

@@ -6,12 +6,10 @@ import json
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from unittest.mock import Mock
 
 import pytest
 
 from perfsuite.cli import main
-from perfsuite.errors import MeasurementError
 from perfsuite.experiments.overhead.ebpf_cost import EbpfCost
 from perfsuite.experiments.overhead.measurement import Overhead
 from perfsuite.experiments.overhead.recorder_sides import CPU_COMPARISONS, OPENCL_COMPARISONS, Comparison
@@ -48,12 +46,6 @@ def test_overhead_is_measured_for_each_recorder_and_phase(plans: list[OverheadPl
     assert all(row["median_ratio"] == row["upper_ratio"] == pytest.approx(1.1) for row in rows)
     assert all((row["pairs"], row["waiting_ratio"]) == (20, 0.25) for row in rows)
     assert {plan.llama.n_threads for plan in plans} == {3}
-
-
-def test_overhead_is_told_as_a_table(plans: list[OverheadPlan], capsys: Streams) -> None:
-    assert main(["overhead", "--recorder", "callback"]) == 0
-    assert capsys.readouterr().out.count("+10.00 to +10.00 %") == 2
-    assert [plan.n_pairs for plan in plans] == [250] * 4 + [100] * 4
 
 
 @dataclass
@@ -127,23 +119,11 @@ def test_a_subscriber_on_the_processor_is_compared_in_pairs(name: str, pairs: Pa
     assert pairs.platforms == []
 
 
-def test_both_ways_of_comparing_make_one_table(pairs: Pairs, plans: list[OverheadPlan], capsys: Streams) -> None:
-    assert main(["overhead", *asked("live", "callback"), "--pairs", "20"]) == 0
-    lines = capsys.readouterr().out.splitlines()[1:]
-    told = ["live prefill +1.00", "live decode +2.00", "callback decode +10.00", "callback prefill +10.00"]
-    assert [" ".join(line.split()[:3]) for line in lines] == told
-    assert (len(pairs.compared), len(plans)) == (1, 8)
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (asked("opencl"), "--recorder=opencl: on the backend cpu there are callback, preload, cb_eval, ebpf-token, "),
-        (["--backend", "opencl", *asked("callback")], "--recorder=callback: on the backend opencl there are "),
-        ([*asked("live"), "--pairs", "4"], "--pairs=4: expected 5 or more"),
         ([*asked("live", "callback"), "--pairs", "19"], "--pairs=19: expected 20 or more"),
-        (["--pairs", "0"], "of callback, preload, cb_eval within a process; pairs of processes need 5"),
-        (["--opencl-platform", "x"], "--opencl-platform=x: expected --backend opencl beside it"),
     ],
 )
 def test_what_cannot_be_measured_is_one_line(
@@ -181,12 +161,3 @@ def test_an_ebpf_recorder_has_the_cost_of_a_hit(
     row = next(line for line in out.splitlines() if line.startswith("ebpf-operator+perf") and "decode" in line)
     assert row.split()[-6:] == ["20", "1034", "1.48", "µs", "0.41", "%"]
     assert len(plans) == 8
-
-
-def test_without_a_helper_it_is_one_line(
-    plans: list[OverheadPlan], monkeypatch: pytest.MonkeyPatch, refused: Refused
-) -> None:
-    find = Mock(side_effect=MeasurementError("no helper; root installs it: sudo perfsuite trace install-helper"))
-    monkeypatch.setattr("perfsuite.measure.ebpf_helper.find_helper", find)
-    assert "sudo perfsuite trace install-helper" in refused(["overhead", "--recorder", "ebpf-token"])
-    assert plans == []

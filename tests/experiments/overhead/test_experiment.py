@@ -12,9 +12,9 @@ import pytest
 
 from perfsuite.device.stability.restore_file import STATE_FOLDER
 from perfsuite.errors import MeasurementError
-from perfsuite.experiments.overhead.experiment import LIMITS_RATIO, case_name, judge_overhead, parts_of
+from perfsuite.experiments.overhead.experiment import case_name, judge_overhead
 from perfsuite.experiments.overhead.measurement import COST_PHASES, Overhead
-from perfsuite.experiments.overhead.recorder_sides import CPU_COMPARISONS, OPENCL_COMPARISONS, Comparison
+from perfsuite.experiments.overhead.recorder_sides import Comparison
 from perfsuite.records.events import Phase
 from perfsuite.records.outcome import Outcome
 from perfsuite.verdict.paired import PairedRatio
@@ -42,13 +42,6 @@ def test_the_bounds_decide_by_the_limit_of_a_phase(
     judgement = judge_overhead(case_name("layer", phase), ratio(*bounds), reason="")
     assert (judgement.outcome, judgement.change_ratio) == (outcome, bounds[1])
     assert phase is not Phase.PREFILL or "limit +0.50 %" in judgement.reason
-
-
-def test_every_comparison_has_limits_and_cases_with_names() -> None:
-    assert set(LIMITS_RATIO) == {*CPU_COMPARISONS, *OPENCL_COMPARISONS}
-    assert parts_of(case_name("opencl+live", Phase.END_TO_END)) == ("opencl+live", Phase.END_TO_END, None)
-    assert case_name("live", Phase.DECODE, "powersave") == "overhead/live@powersave/decode"
-    assert parts_of("overhead/live@powersave/decode") == ("live", Phase.DECODE, "powersave")
 
 
 #: What each run has besides.
@@ -121,9 +114,3 @@ def test_a_disturbed_comparison_is_invalid(runs: HostRuns, monkeypatch: pytest.M
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.stdout.fnmatch_lines(["*invalid*2 of 12 pairs had no competition*"])
     assert runs.outcomes() == {"invalid"}
-
-
-@pytest.mark.usefixtures("fake_device")
-def test_pairs_are_not_examined(runs: HostRuns) -> None:
-    result = runs("--perf-overhead", "--against-args=threads=1")
-    result.stderr.fnmatch_lines(["ERROR: --perf-overhead: *leave out --against*"])

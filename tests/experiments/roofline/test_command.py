@@ -12,11 +12,11 @@ from unittest.mock import Mock
 import pytest
 
 from perfsuite.cli import main
-from perfsuite.errors import OpenClError, PerfsuiteError
+from perfsuite.errors import MeasurementError, OpenClError, PerfsuiteError
 from perfsuite.expectation.roofline.roofline_run import RooflineRun
-from perfsuite.expectation.roofline.sweeps import SWEEPS
 from perfsuite.experiments.roofline.recording import RooflineRequest
 from perfsuite.experiments.roofline.stored_run import read_roofline, write_roofline
+from perfsuite.measure.plan import LlamaPlan, Plan, SurveyPlan
 from tests.command_streams import Refused, Streams
 from tests.fake_device import FakeDevice, fake_device
 from tests.synthetic_roofline import memory_record, roofline_run, row, survey
@@ -118,36 +118,6 @@ def test_sweeps_take_the_place_of_the_base(recorder: Recorder) -> None:
     ]
 
 
-@pytest.mark.parametrize("arguments", [["--sweep=all"], ["--sweep=depth", "--sweep=all", "--long"]])
-def test_all_sweeps_are_all_of_them(recorder: Recorder, arguments: list[str]) -> None:
-    """Each of them once, threads included; lengths of real use are those of the scenarios' long names."""
-    assert main(["roofline", MODEL, *arguments]) == 0
-    assert list(dict.fromkeys(sweep for sweep, _ in recorder.settings)) == [*SWEEPS]
-    assert len(recorder.settings) == len(set(recorder.settings))
-    named = {setting.partition("-")[2] for sweep, setting in recorder.settings if sweep == "scenario"}
-    assert named == {"long" if "--long" in arguments else ""}
-
-
-@pytest.mark.parametrize(
-    ("arguments", "told"),
-    [
-        (["--threads=0"], "--threads=0: expected 1 or more"),
-        (["--replicates=0"], "--replicates=0: expected 1 or more"),
-        (["--llama-bench=none.json"], "--llama-bench=none.json: no such file"),
-        (["--llama-bench=text"], "text: "),
-        (["--again=text"], "text: is not JSON"),
-        (["--from=none.json"], "none.json: cannot be read (No such file or directory)"),
-    ],
-)
-def test_mistakes_are_told_before_anything_is_measured(
-    refused: Refused, recorder: Recorder, tmp_path: Path, arguments: list[str], told: str
-) -> None:
-    (tmp_path / "text").write_text("some text")
-    assert told in refused(["roofline", *arguments])
-    assert recorder.requests == []
-    assert kept(tmp_path) == []
-
-
 def test_an_earlier_run_is_compared(capsys: Streams, recorder: Recorder, tmp_path: Path) -> None:
     slow = roofline_run(row(samples_ns=(200_000_000,) * 3), RUN.rows[1], memory=RUN.memory)
     arguments = ["roofline", "--from", stored(tmp_path, slow)]
@@ -202,14 +172,20 @@ def test_a_whole_run_without_opencl(
     }
 
 
-def test_a_platform_that_is_not_there_is_told(
+def test_ceilings_that_cannot_be_taken_again_lose_nothing(
     capsys: Streams, fake_device: FakeDevice, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """What was measured stands under the ceilings that were taken before, and why is reported."""
     monkeypatch.chdir(tmp_path)
-    fake_device.opencl_error = OpenClError("OpenCL: expected a platform named like 'none', found no platform")
-    assert main(["roofline", MODEL, "--opencl-platform=none"]) == 2
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert err.splitlines()[-1].startswith("perfsuite: error: OpenCL: expected a platform named like 'none'")
-    assert {type(plan).__name__ for plan in fake_device.plans} == {"DevicesPlan"}
-    assert kept(tmp_path) == []
+    answer = fake_device.run
+
+    def run(plan: Plan, **options: object) -> dict[str, Any]:
+        if isinstance(plan, SurveyPlan) and any(isinstance(each, LlamaPlan) for each in fake_device.plans):
+            raise MeasurementError("probe: no memory")
+        return answer(plan, **options)
+
+    monkeypatch.setattr("perfsuite.measure.launch.run_worker", run)
+    assert main(["roofline", MODEL, "--threads=2", "--sweep=precision"]) == 0
+    assert "the ceilings were not measured again: probe: no memory" in capsys.readouterr().err
+    (path,) = kept(tmp_path)
+    assert len(read_roofline(path).rows) == 9

@@ -51,21 +51,10 @@ def test_cases_are_listed_and_nothing_is_run(runs: HostRuns) -> None:
     assert [each for each in ids if each.endswith("/decode/regime")] == [
         f"{each}/regime" for each in cases if each.endswith("/decode")
     ]
-    assert [each for each in ids if each.endswith("/prefill/regime")] == [
-        f"{each}/regime" for each in cases if each.endswith("/prefill") and "/depth/" in each
-    ]
-    assert not [each for each in ids if each.endswith("/whole_run/regime")]
     assert [each for each in ids if "/" not in each] == ["precision-order", "depth-rises"]
     assert [each for each in ids if each.startswith("bound/")] == [*BOUNDED]
     assert runs.device.plans == runs.device.remembered == []
     assert not (runs.pytester.path / "run" / "run.json").exists()
-
-
-def test_experts_have_no_regime_of_prompts(runs: HostRuns) -> None:
-    """A routed prompt of 256 tokens may be limited by either; its steps are limited by memory."""
-    ids = _collected(runs("--perf-sweep=moe", "--collect-only", "-q", "-k", "test_roofline"))
-    assert any(each.endswith("/p256-g16/t2/prefill") for each in ids)
-    assert {each.split("/")[-2] for each in ids if each.endswith("/regime")} == {"decode"}
 
 
 def test_a_sweep_is_measured_and_kept(runs: HostRuns) -> None:
@@ -177,20 +166,7 @@ def test_ceilings_that_fail_end_the_sweeps_alone(runs: HostRuns) -> None:
     result.stdout.fnmatch_lines(["perfsuite: error: probe: no memory"])
 
 
-def test_a_busy_machine_ends_the_sweeps(runs: HostRuns) -> None:
-    runs.device.contended = True
-    result = runs("--perf-sweep=precision", "-k", "test_roofline", "--perf-replicates=3")
-    assert result.ret == 1
-    result.stdout.fnmatch_lines(["perfsuite: error: sweep precision, f16: 0 undisturbed processes of 6*"])
-
-
-def test_sweeps_have_no_old_side(runs: HostRuns) -> None:
-    result = runs("--perf-sweep=depth", "--against-args=threads=1")
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["ERROR: --perf-sweep=depth: sweeps have no old side*"])
-    assert runs.device.plans == []
-
-
+@pytest.mark.long
 def test_all_sweeps_are_measured(runs: HostRuns) -> None:
     """Every case of every sweep has its row and its samples, and each statement holds but those on absent programs."""
     result = runs("--perf-sweep=depth,all,depth", "-k", "test_roofline", "--perf-replicates=3")
@@ -201,8 +177,3 @@ def test_all_sweeps_are_measured(runs: HostRuns) -> None:
         *("scenario", "length", "depth", "precision", "moe", "attention", "kv", "flash", "threads")
     ]
     assert result.parseoutcomes()["skipped"] == len(BOUNDED) - 1
-
-
-def test_long_sweeps_have_other_lengths(runs: HostRuns) -> None:
-    result = runs("--perf-sweep=scenario", "--collect-only", "-q", "-k", "test_point", "--perf-long")
-    assert {each.split("/")[3] for each in _collected(result)} == {"siso-long", "liso-long", "silo-long", "lilo-long"}

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from perfsuite.experiments.shapes.basis import Answer, RatioBounds, confirmed_answer
 from perfsuite.experiments.shapes.measurements import Measurements
-from perfsuite.experiments.shapes.shape_design import SHAPE_DESIGNS, ShapeDesign
+from perfsuite.experiments.shapes.shape_design import ShapeDesign
 from perfsuite.testing.shape_meters import SimulatedMeters
 from tests.synthetic_shapes import tiled
 
@@ -27,14 +25,6 @@ def answered(*ratios: RatioBounds, n_confirmations: int = 2) -> tuple[Answer, Si
     return confirmed_answer(lambda _: next(script), screen, meters, limit_ratio=LIMIT, design=design), meters
 
 
-@pytest.mark.parametrize("ratio", [1.0, 1.35])
-def test_what_the_screen_does_not_flag_needs_no_other_process(ratio: float) -> None:
-    """It is the lower bound that flags, not the estimate."""
-    answer, meters = answered(bounds(ratio))
-    assert answer == Answer(screened=bounds(ratio), confirming=(), is_confirmed=False)
-    assert (answer.bounds, answer.history, meters.n_fresh) == (bounds(ratio), "", 0)
-
-
 def test_only_what_every_process_flags_is_confirmed() -> None:
     """The ratio is that of the fresh processes, between the widest of their bounds: the screen selected the shape."""
     answer, meters = answered(bounds(3.0), bounds(1.6), bounds(2.0, width=0.5))
@@ -51,17 +41,6 @@ def test_only_what_every_process_flags_is_confirmed() -> None:
     assert not answer.is_confirmed
     with pytest.raises(StopIteration):
         answered(bounds(2.0))
-
-
-@pytest.mark.parametrize(
-    ("ratio", "told"),
-    [
-        (bounds(1.5), "+50.0 % (+40.0 % to +60.0 %)"),
-        (RatioBounds(ratio=1.5, lower_ratio=0.0, upper_ratio=float("inf")), "+50.0 %"),
-    ],
-)
-def test_bounds_that_are_none_are_not_told(ratio: RatioBounds, told: str) -> None:
-    assert ratio.told == told
 
 
 NARROW, WIDE = tiled("gemm/m1-n33-k32/f32"), tiled("gemm/m1-n64-k32/f32")
@@ -98,24 +77,3 @@ def test_the_fastest_sample_is_that_of_all_measurements() -> None:
     assert bench.fastest_ns(NARROW, 5) == min(*samples_ns, *pairs.new_ns)
     bench = Measurements(SimulatedMeters().resident())
     assert bench.fastest_ns(NARROW, 5) == min(bench.samples_ns(NARROW, 5))
-
-
-def test_longer_designs_err_less() -> None:
-    quick, default, nightly = (SHAPE_DESIGNS[name] for name in ("quick", "default", "nightly"))
-    assert quick.n_pairs < default.n_pairs < nightly.n_pairs
-    assert quick.alpha > default.alpha > nightly.alpha
-    assert min(each.n_confirmations for each in SHAPE_DESIGNS.values()) >= 2
-
-
-@pytest.mark.parametrize(
-    ("changes", "complaint"),
-    [
-        ({"n_pairs": 4, "alpha": 0.05}, "alpha is 0.05 of 4 pairs, expected 0 to 0.5 of 5 pairs or more"),
-        ({"n_pairs": 0}, "of 0 pairs"),
-        ({"alpha": 0.5}, "expected 0 to 0.5"),
-        ({"n_confirmations": 0}, "n_confirmations is 0"),
-    ],
-)
-def test_a_design_that_could_decide_nothing_is_refused(changes: dict[str, Any], complaint: str) -> None:
-    with pytest.raises(ValueError, match=complaint):
-        ShapeDesign(**{"n_pairs": 10, "alpha": 0.05, **changes})

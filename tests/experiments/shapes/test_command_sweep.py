@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import re
 from pathlib import Path
@@ -10,44 +9,12 @@ from pathlib import Path
 import pytest
 
 from perfsuite.cli import main
-from perfsuite.errors import ShapeError
-from perfsuite.experiments.shapes.command_shape_options import add_size_options, add_subject_options
-from perfsuite.experiments.shapes.command_sweep import sweep_answer, sweep_setting
-from perfsuite.experiments.shapes.sweep_record import SweepSetting
+from perfsuite.experiments.shapes.command_sweep import sweep_answer
 from perfsuite.testing.shape_meters import SimulatedMeters
 from perfsuite.workload.shapes.shape_case import Subject
 from tests.command_streams import Refused, Streams, printed
 from tests.experiments.shapes.conftest import FakeSubjects
 from tests.synthetic_shape_sweep import bmm_setting, staircase, swept
-
-
-def setting(operation: str, *arguments: str, n_compute_units: int = 2) -> SweepSetting:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("operation")
-    add_subject_options(parser)
-    add_size_options(parser)
-    return sweep_setting(parser.parse_args([operation, *arguments]), n_compute_units=n_compute_units)
-
-
-def test_cases_differ_in_the_swept_size() -> None:
-    found = setting("bmm", "--n", "3:5", "--k", "64", "--tile", "16", n_compute_units=5)
-    assert [case.case_id for case in found.cases] == [
-        f"shape/tiled/bmm/b10-m1-n{n}-k64/f32/tile16-vector8" for n in (3, 4, 5)
-    ]
-    assert (found.swept, found.sizes, found.step) == ("n", (3, 4, 5), 16)
-    found = setting("gemv", "--subject", "ggml-cpu", "--type", "q8_0", "--n", "3:5")
-    assert found.cases[0].case_id == "shape/ggml-cpu/gemv/n3-k2048/q8_0"
-
-
-def test_sizes_that_the_operation_cannot_have_are_refused() -> None:
-    assert setting("gemm", "--type", "q8_0", "--k", "32:128:32").sizes == (32, 64, 96, 128)
-    with pytest.raises(ShapeError, match=r"--k: q8_0 stores rows in blocks of 32, and 33 is not .* 32:512:32"):
-        setting("gemm", "--type", "q8_0", "--k", "32:128")
-    with pytest.raises(ShapeError, match="--head-size: q4_0 stores rows in blocks of 32, and 80 is not a multiple"):
-        setting("attention", "--type", "q4_0", "--head-size", "80")
-    with pytest.raises(ShapeError, match="expected heads to be a multiple of kvheads"):
-        setting("attention", "--heads", "9", "--kv-heads", "2")
-
 
 QUIET = SimulatedMeters(time_ns=staircase(64), sigma=0.0)
 
@@ -63,27 +30,6 @@ def test_the_best_and_the_worst_sizes_are_told(capsys: Streams) -> None:
     assert {"best 64 128 µs 128 µs to 128 µs 1.000 1.000", "worst 1 128 µs 128 µs to 128 µs 0.016 0.016"} < set(rows)
     assert sum(row.startswith(("best ", "worst ")) for row in rows) == 6
     assert "rank correlation with the model: 1.000 of efficiencies; 1.000 of times, where a straight line" in out
-
-
-def test_of_many_steps_the_highest_are_told(capsys: Streams) -> None:
-    """Sixteen of 63, by their sizes; at 48 there is no tile of 64, and without a tile nothing is stated of it."""
-    out = printed(sweep_answer(swept(bmm_setting(tile=8), SimulatedMeters(time_ns=staircase(8), sigma=0.0))), capsys)
-    assert "steps, found from the times alone; the 16 highest of 63\n" in out
-    sizes = [int(row.split()[0]) for row in rows_of(out) if row.endswith(" a multiple of 8")]
-    assert (len(sizes), sizes) == (16, sorted(sizes))
-    meters = SimulatedMeters(time_ns=staircase(48), sigma=0.0)
-    out = printed(sweep_answer(swept(bmm_setting(), meters)), capsys)
-    assert "48 96.0 µs +100.0 % no multiple of 64" in rows_of(out)
-    out = printed(sweep_answer(swept(bmm_setting(tile=None), meters)), capsys)
-    assert "48 96.0 µs +100.0 %" in rows_of(out)
-    assert "useful FLOP/s over the best of all sizes" in out
-
-
-def test_what_is_not_known_is_a_dash_or_left_out(capsys: Streams) -> None:
-    out = printed(sweep_answer(swept(bmm_setting(range(1, 9), tile=None), QUIET)), capsys)
-    assert any(row.startswith("best 8 ") and row.endswith(" 1.000 -") for row in rows_of(out))
-    out = printed(sweep_answer(swept(bmm_setting(range(1, 41)), QUIET)), capsys)
-    assert "rank correlation with the model: 1.000 of efficiencies\n" in out
 
 
 BMM = ["sweep", "bmm", "--n", "1:200", "--m", "1", "--k", "128", "--tile", "64"]
@@ -168,8 +114,8 @@ def test_the_model_alone_needs_no_device(device: FakeSubjects, capsys: Streams) 
     ("arguments", "message"),
     [
         (["gemm", "--subject", "ggml-cpu", "--expected-only"], "--expected-only: ggml-cpu names no tile"),
-        (["gemm", "--rounds", "0"], "--rounds=0"),
-        (["gemm", "--plot", "sweep.txt"], "sweep.txt"),
+        (["gemv", "--m", "2"], "--m=2: gemv has no such size; it has --n, --k"),
+        (["gemm", "--subject", "ggml-opencl", "--tile", "8"], "--tile=8: ggml-opencl cuts its work as it sees fit"),
         (["gemv", "--n", "1000:1000000:1000", "--no-verify"], "gemv/n1000000-k2048/f32: moves 8"),
     ],
 )

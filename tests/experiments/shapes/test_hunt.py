@@ -7,13 +7,12 @@ import math
 from dataclasses import dataclass, field
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis import given, seed, settings
 from hypothesis import strategies as st
 
 from perfsuite.experiments.shapes.bounds import SizeRange
 from perfsuite.experiments.shapes.hunt import Hunt, ShapeFailure
-from perfsuite.experiments.shapes.profiles import hunt_settings, register_profile
-from perfsuite.experiments.shapes.request import HUNT_BUDGETS
+from perfsuite.experiments.shapes.profiles import hunt_settings
 from perfsuite.experiments.shapes.shape_property import ShapeProperty, ShapeVerdict
 from perfsuite.experiments.shapes.strategies import shape_cases
 from perfsuite.records.outcome import Outcome
@@ -58,15 +57,6 @@ def hunted(judge: FakeJudge, *, until_s: float = math.inf) -> Hunt:
     return hunt
 
 
-def test_a_hunt_remembers_the_worst() -> None:
-    hunt = hunted(FakeJudge())
-    assert hunt.failing is None
-    assert len(hunt.judged) > 20
-    assert hunt.worst is not None
-    assert hunt.worst.ratio == max(each.ratio or 0.0 for each in hunt.judged)
-    assert hunt.worst.ratio > 1.2
-
-
 def test_when_the_time_is_up_nothing_new_is_measured() -> None:
     judge = FakeJudge(slow_above=1)
     hunt = hunted(judge, until_s=-math.inf)
@@ -87,20 +77,3 @@ def test_what_is_judged_already_is_judged_in_any_case() -> None:
     judge = FakeJudge(verdicts=list(told))
     hunt = hunted(judge, until_s=-math.inf)
     assert set() < {each.case_id for each in hunt.judged} <= {each.case_id for each in told}
-
-
-@pytest.mark.parametrize("name", HUNT_BUDGETS)
-def test_a_profile_draws_its_shapes(name: str) -> None:
-    try:
-        register_profile(HUNT_BUDGETS[name])
-        found = hunt_settings()
-    finally:
-        register_profile(HUNT_BUDGETS["default"])
-    assert found.max_examples == HUNT_BUDGETS[name].n_examples
-    assert (found.deadline, found.database, found.derandomize) == (None, None, False)
-    assert set(found.suppress_health_check) == set(HealthCheck)
-    assert {Phase.generate, Phase.target, Phase.shrink} <= set(found.phases)
-
-
-def test_verbosity_is_what_hypothesis_was_asked_for() -> None:
-    assert hunt_settings().verbosity == settings().verbosity

@@ -6,8 +6,6 @@ import argparse
 import json
 import re
 import shlex
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -21,6 +19,7 @@ from perfsuite.experiments.shapes.command_sweep import add_parser, sweep_setting
 from perfsuite.experiments.shapes.describe import sweep_command
 from perfsuite.experiments.shapes.hunt import Hunt
 from perfsuite.experiments.shapes.judge import ShapeJudge
+from perfsuite.experiments.shapes.request import TimeShares
 from perfsuite.experiments.shapes.shape_property import ShapeProperty, ShapeVerdict
 from perfsuite.records.outcome import NOTHING_JUDGED_EXIT
 from perfsuite.testing.planted_kernels import Fault, plant
@@ -40,11 +39,8 @@ def slow(case: ShapeCase, property: ShapeProperty = ShapeProperty.PADDING) -> Sh
     ("case", "property", "sizes"),
     [
         (tiled("gemm/m1-n1-k33/f16", tile=16, vector=4), ShapeProperty.PADDING, "--m 1 --n 1 --k 33:64"),
-        (tiled("gemm/m1-n1-k32/f32"), ShapeProperty.PADDING, "--m 1 --n 1:64 --k 32"),
         (tiled("gemm/m64-n64-k32/f32"), ShapeProperty.GROWTH, "--m 64:128 --n 64 --k 32"),
         (tiled("gemv/n3-k32/q4_0"), ShapeProperty.CORRECT, "--n 3:67 --k 32"),
-        (tiled("bmm/b32-m1-n33-k128/q8_0"), ShapeProperty.PADDING, "--b 32 --m 1 --n 33:64 --k 128"),
-        (ggml("gemv/n64-k256/q4_k"), ShapeProperty.CORRECT, "--n 64:96 --k 256"),
         (ggml("gemv/n65-k256/q4_k"), ShapeProperty.PADDING, "--n 65:96 --k 256"),
         (
             tiled("attention/heads4-kvheads2-head65-context3/f32"),
@@ -101,6 +97,7 @@ def test_there_is_a_case_for_each_subject_operation_and_property(runs: HostRuns,
     assert subjects.opened == {}
 
 
+@pytest.mark.long
 def test_sound_kernels_pass(runs: HostRuns, subjects: FakeSubjects) -> None:
     result = runs(*_GEMM, "-k", "hunt and (padding or correct)", "--hypothesis-seed=5")
     assert result.ret == 0
@@ -207,6 +204,7 @@ def test_a_finding_in_other_kernels_names_no_sweep_of_the_packages(
     assert f"--perf-kernels={tmp_path} --threads=2 --perf-margin=shape-hunt=0.3 --hypothesis-seed=" in reason
 
 
+@pytest.mark.long
 def test_what_a_reviewer_accepted_is_no_finding_of_a_hunt(runs: HostRuns, subjects: FakeSubjects) -> None:
     """A hunt fails only on what is worse than was accepted of its operation and type, and tells what it let pass."""
     asked = (*_GEMM, _FROM_2, "--perf-shape-subjects=ggml-cpu", "-k", "padding")
@@ -255,30 +253,6 @@ def test_a_process_that_dies_later_ends_the_hunt(
     assert (case["outcome"], case["reason"]) == ("invalid", "the worker was killed")
 
 
-@pytest.mark.long
-def test_statistics_of_hypothesis_are_shown(runs: HostRuns, subjects: FakeSubjects) -> None:
-    out = runs(*_GEMM, "-k", "hunt and padding", "--hypothesis-show-statistics").stdout.str()
-    for told in ("Hypothesis Statistics", "tile 8", "type f32", "k: one above a multiple", "Highest target score"):
-        assert told in out
-
-
-@pytest.mark.long
-def test_hypothesis_is_loaded_by_hunts_alone(tmp_path: Path) -> None:
-    """The plugin, and the collection of all other cases, do without: loading it takes longer than they do."""
-    program = (
-        "import sys, pytest\n"
-        "class Watch:\n"
-        "    def pytest_collection_finish(self):\n"
-        "        print('loaded:', 'hypothesis' in sys.modules)\n"
-        "run = ['--device=host', '--model=smollm2-135m-l2-q8_0', '--collect-only', '-q', '-p', 'no:cacheprovider']\n"
-        "sys.exit(pytest.main(run + sys.argv[1:], plugins=[Watch()]))\n"
-    )
-    for more, loaded in (((), False), (("--perf-shapes=gemm",), True)):
-        words = [sys.executable, "-c", program, *more]
-        ended = subprocess.run(words, capture_output=True, text=True, check=True, timeout=120, cwd=tmp_path)
-        assert f"loaded: {loaded}" in ended.stdout
-
-
 @pytest.mark.measures
 def test_a_planted_slow_path_is_found_on_a_real_device(pytester: pytest.Pytester) -> None:
     """The suite's own kernels, slowed down at k % 32 = 1, fail at the smallest such k on this machine's OpenCL."""
@@ -292,3 +266,50 @@ def test_a_planted_slow_path_is_found_on_a_real_device(pytester: pytest.Pytester
         pytest.skip(case["reason"])
     assert case["outcome"] == "regressed", ended.stdout.str()
     assert "-k33/f32/" in case["reason"]
+
+
+def test_what_a_hunt_leaves_goes_to_those_that_follow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 60 s for three, the first may take 20; it took 10, so that the second may take 25; shrinking counts not."""
+    now = [100.0]
+    monkeypatch.setattr("perfsuite.experiments.shapes.request.time.monotonic", lambda: now[0])
+    shares = TimeShares(left_s=60.0, n_left=3)
+    assert shares.start() == 120.0
+    now[0] = 110.0
+    shares.finish()
+    assert shares.start() == 135.0
+    now[0] = 210.0
+    shares.finish()
+    assert shares.start() == 235.0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (
+            ["--perf-shapes=gemm", "--perf-shape-bounds=k=1:9", "--perf-shape-types=q4_0"],
+            "gemm has no k within its bounds that is in whole blocks of q4_0",
+        ),
+        (
+            ["--perf-shapes=attention", "--perf-shape-bounds=heads=3:3,kvheads=2:2"],
+            "attention has no heads within its bounds that are a multiple of kvheads",
+        ),
+        (["--perf-shapes=gemm", "-p", "no:hypothesispytest"], "needs Hypothesis' own plugin"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(
+    runs: HostRuns, subjects: FakeSubjects, arguments: list[str], told: str
+) -> None:
+    result = runs(*arguments)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert told in result.stderr.str()
+    assert "Traceback" not in result.stderr.str()
+    assert subjects.opened == {}
+
+
+def test_other_kernels_are_those_of_the_tiled_subject(runs: HostRuns, subjects: FakeSubjects, tmp_path: Path) -> None:
+    (tmp_path / "tiled.cl").write_text("")
+    options = ("--perf-shapes=gemm", "--perf-shape-types=f32", f"--perf-kernels={tmp_path}", "-k", "hunt and correct")
+    result = runs(*options)
+    result.stdout.fnmatch_lines([f"perfsuite: shapes of gemm by tiled from {tmp_path}, profile default *"])
+    ((_, arguments),) = subjects.opened.items()
+    assert arguments["kernels_dir"] == tmp_path

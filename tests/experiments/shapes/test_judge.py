@@ -4,29 +4,37 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
+from perfsuite.device.profile import find_profile
 from perfsuite.expectation.shapes.floor import ShapeCeilings, ShapeForecasts, floor_ns, operator_shape
 from perfsuite.expectation.timing.grid import standard_shapes
 from perfsuite.expectation.timing.operator_times import OperatorTimes
+from perfsuite.experiments.run_config import Margins, RunConfig
+from perfsuite.experiments.shapes import judge
 from perfsuite.experiments.shapes.judge import (
     ShapeJudge,
-    grown_cases,
     judge_calibrated,
     judge_ceiling,
     judge_correct,
     judge_growth,
     judge_padding,
 )
+from perfsuite.experiments.shapes.judges import ShapeJudges
 from perfsuite.experiments.shapes.shape_design import DEFAULT, QUICK, ShapeDesign
 from perfsuite.experiments.shapes.shape_property import WRONG, ShapeProperty
+from perfsuite.measure.board.local_board import LocalBoard
+from perfsuite.measure.calibration_store import store_calibration
 from perfsuite.measure.shapes.meter import Deviation
 from perfsuite.records.outcome import Outcome
 from perfsuite.testing.shape_meters import SimulatedMeter, SimulatedMeters
 from perfsuite.workload.shapes.shape_case import ShapeCase, Subject
-from tests.synthetic_calibration import N_THREADS, lawful_ns, points_of
+from tests.experiments.shapes.conftest import FakeSubjects
+from tests.synthetic_calibration import N_THREADS, calibration, lawful_ns, points_of
 from tests.synthetic_shapes import basis, drawn_cases, ggml, tiled
 
 BOUNDED = WHOLE = tiled("gemm/m64-n64-k64/f32")
@@ -34,8 +42,8 @@ SPREAD_CEILINGS = ShapeCeilings(bandwidths=((1 << 16, 1e12),), flops_per_s={"fp3
 FLOOR_NS = floor_ns(BOUNDED.shape, SPREAD_CEILINGS)
 
 
-def fast_meters(share: float, *, sigma: float = 0.0) -> SimulatedMeters:
-    return SimulatedMeters(time_ns=lambda _: share * FLOOR_NS, sigma=sigma)
+def fast_meters(share: float) -> SimulatedMeters:
+    return SimulatedMeters(time_ns=lambda _: share * FLOOR_NS, sigma=0.0)
 
 
 @pytest.mark.parametrize(
@@ -55,21 +63,6 @@ def test_a_shape_is_held_against_its_floor_less_the_ceilings_spread(
     assert verdict.ratio == pytest.approx(1.0 / share, rel=1e-3)
     assert reason in verdict.reason
     assert (verdict.outcome, device.n_fresh) == (outcome, n_fresh)
-
-
-def test_without_ceilings_nothing_is_measured() -> None:
-    device = fast_meters(1.0)
-    assert judge_ceiling(basis(device), BOUNDED).outcome is Outcome.INVALID
-    assert not device.n_calls
-
-
-def test_samples_of_other_properties_count() -> None:
-    device = fast_meters(4.0, sigma=0.1)
-    rests = basis(device, ceilings=SPREAD_CEILINGS)
-    pairs = rests.screen.pairs(BOUNDED, tiled("gemm/m64-n64-k96/f32"), 16)
-    verdict = judge_ceiling(rests, BOUNDED)
-    assert verdict.ratio == pytest.approx(FLOOR_NS / min(pairs.old_ns))
-    assert device.n_calls["samples"] == 0
 
 
 CALIBRATED = ggml("gemv/n4096-k4096/q8_0")
@@ -111,12 +104,6 @@ def test_what_bounds_nothing_is_invalid(forecasts: ShapeForecasts) -> None:
     assert "run 'perfsuite calibrate'" in verdict.reason
 
 
-@pytest.mark.parametrize("case", [tiled("gemv/n64-k64/f32"), replace(CALIBRATED, subject=Subject.GGML_OPENCL)])
-def test_other_subjects_have_no_calibration(case: ShapeCase, forecasts: ShapeForecasts) -> None:
-    """A calibration is of ggml on the processor."""
-    assert judge_calibrated(basis(meters(1.0), forecasts=forecasts), case).outcome is Outcome.INVALID
-
-
 def test_a_shape_that_costs_no_more_than_its_padded_shape_passes() -> None:
     """A kernel that skips its padding does better than the property asks; a padded shape is compared with nothing."""
     case, own = tiled("gemm/m1-n33-k40/f32"), SimulatedMeters()
@@ -138,25 +125,6 @@ def test_a_slow_path_at_an_edge_regresses(case: ShapeCase) -> None:
     assert (verdict.outcome, meters.n_fresh) == (Outcome.REGRESSED, 2)
     assert verdict.ratio == pytest.approx(2.0, abs=0.05)
     assert verdict.reason.endswith("margin 25 %; in 2 fresh processes")
-
-
-def test_a_padded_shape_that_cannot_be_computed_bounds_nothing() -> None:
-    meters = SimulatedMeters(problem=lambda case: "too large" if case.shape.of("n") == 64 else None)
-    verdict = judge_padding(basis(meters), tiled("bmm/b1-m1-n33-k32/f32"))
-    assert (verdict.outcome, verdict.reason) == (Outcome.INVALID, "its padded shape, n64: too large")
-
-
-def test_each_dimension_grows_by_its_step() -> None:
-    """Tiles of tokens and rows, the inner step along the inner dimension, or whole blocks where they are longer."""
-    assert [grown.shape.id for grown in grown_cases(tiled("gemm/m3-n5-k7/f32", tile=16))] == [
-        "gemm/m19-n5-k7/f32",
-        "gemm/m3-n21-k7/f32",
-        "gemm/m3-n5-k39/f32",
-    ]
-    assert [grown.shape.id for grown in grown_cases(ggml("gemv/n5-k256/q4_k"))] == [
-        "gemv/n37-k256/q4_k",
-        "gemv/n5-k512/q4_k",
-    ]
 
 
 def test_a_cost_that_grows_with_every_dimension_passes() -> None:
@@ -216,12 +184,6 @@ def test_an_output_is_right_or_wrong(is_wrong: list[bool], outcome: Outcome, rea
     assert meters.n_fresh == n_fresh
 
 
-def test_a_wrong_output_is_worse_than_a_slow_one() -> None:
-    order = list(Outcome)
-    assert WRONG.fails
-    assert order.index(WRONG) < min(map(order.index, (Outcome.REGRESSED, Outcome.SLOW)))
-
-
 @pytest.mark.parametrize("error_norm", [math.inf, math.nan])
 def test_an_output_that_is_not_finite_has_no_ratio(error_norm: float, monkeypatch: pytest.MonkeyPatch) -> None:
     deviation = Deviation(error_norm=error_norm, tolerance=1e-3)
@@ -247,16 +209,6 @@ def odd_cases(count: int) -> list[ShapeCase]:
     return [case for case in drawn_cases(2 * count, seed=5) if case.shape.of("k") % 32][:count]
 
 
-@pytest.mark.parametrize("property", ShapeProperty)
-def test_equal_questions_get_the_same_answer(property: ShapeProperty) -> None:
-    meters = SimulatedMeters(sigma=0.1)
-    judge = ShapeJudge(meters, ceilings=CEILINGS)
-    first, n_calls = judge.judge(property, CASE), meters.n_calls.total()
-    assert judge.judge(property, ShapeCase.from_id(CASE.case_id)) is first
-    assert meters.n_calls.total() == n_calls
-    assert judge.verdicts == (first,)
-
-
 def test_what_cannot_be_computed_is_invalid() -> None:
     meters = SimulatedMeters(problem=lambda _: "ggml has no such product")
     judge = ShapeJudge(meters, ceilings=CEILINGS)
@@ -272,15 +224,6 @@ def test_a_crash_that_comes_again_fails(property: ShapeProperty) -> None:
     verdict = judge.judge(property, CASE)
     assert verdict.outcome is WRONG
     assert verdict.reason == f"{CASE.case_id}: the measuring process was killed by SIGSEGV; in a fresh process as well"
-
-
-def test_a_case_that_crashes_alone_crashes_no_second_time() -> None:
-    meters = SimulatedMeters(crashes=lambda case: case == CASE)
-    judge = ShapeJudge(meters, ceilings=CEILINGS)
-    first = judge.judge(ShapeProperty.CORRECT, CASE)
-    n_crashes = meters.n_crashes
-    assert [judge.judge(each, CASE).reason for each in TIMED] == [first.reason] * 2
-    assert meters.n_crashes == n_crashes
 
 
 def test_a_crash_of_the_padded_shape_is_not_held_against_other_properties() -> None:
@@ -303,13 +246,6 @@ def test_a_crash_that_does_not_come_again_leaves_the_verdict() -> None:
     crashing.crashes = lambda case: crashing.n_fresh > 0 and case == CASE
     assert ShapeJudge(crashing).judge(ShapeProperty.PADDING, CASE).outcome is WRONG
     assert crashing.n_open == 0
-
-
-@pytest.mark.parametrize("margin_ratio", [-0.1, float("nan"), float("inf")])
-def test_a_margin_that_is_none_is_refused(margin_ratio: float) -> None:
-    assert ShapeJudge(SimulatedMeters()).fingerprint == {"device": "simulated device"}
-    with pytest.raises(ValueError, match="margin_ratio is"):
-        ShapeJudge(SimulatedMeters(), margin_ratio=margin_ratio)
 
 
 @pytest.mark.parametrize("sigma", [0.05, 0.12])
@@ -346,11 +282,34 @@ def test_a_process_that_drew_a_bad_layout_fools_one_process_only() -> None:
     assert n_raised < 16
 
 
-def test_a_budget_is_the_same_for_every_shape_that_passes() -> None:
-    meters = noisy(0.12)
-    judge = ShapeJudge(meters)
-    cases = odd_cases(20)
-    for case in cases:
-        judge.judge(ShapeProperty.PADDING, case)
-    assert meters.n_calls["pairs"] == len(cases)
-    assert {meters.n_samples[case.case_id] for case in cases} == {DEFAULT.n_pairs}
+@pytest.mark.parametrize("is_linked", [True, False])
+def test_shapes_are_forecast_by_the_boards_own_calibration(
+    subjects: FakeSubjects, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, is_linked: bool
+) -> None:
+    """Over a link by that of this board, on the machine itself by that which is no board's; the other is another's."""
+    board = LocalBoard(cache_dir=tmp_path, is_local=not is_linked)
+    facts = board.facts()
+    own, other = (facts.identity, None) if is_linked else (None, facts.identity)
+    forecasts: list[ShapeForecasts | None] = []
+    monkeypatch.setattr(judge, "ShapeJudge", lambda *_, **told: forecasts.append(told["forecasts"]))
+    for kept_by in (other, own):
+        stored = calibration(fingerprint=dict(facts.fingerprint))
+        store_calibration(stored, facts.engine.build_id, tmp_path, board=kept_by)
+        judges(board, tmp_path).of(Subject.GGML_CPU)
+    assert [each is not None for each in forecasts] == [False, True]
+
+
+def judges(board: LocalBoard, cache_dir: Path) -> ShapeJudges:
+    plain = {
+        "board": board,
+        "old": None,
+        "engine": board.facts().engine,
+        "cache_dir": cache_dir,
+        "run_dir": cache_dir,
+        "n_threads": N_THREADS,
+        "profile": find_profile("host"),
+        "opencl_platform": None,
+        "margins": Margins(),
+    }
+    request: Any = SimpleNamespace(profile="quick", kernels_dir=None)
+    return ShapeJudges(config=cast(RunConfig, SimpleNamespace(**plain)), request=request, ceilings=lambda: None)

@@ -35,10 +35,10 @@ OTHER_KERNELS = (*HERE, ("kernels", "of the day"))
 OTHER_DEVICE = "device 'another device', now 'simulated device'"
 
 
-def example(shape_id: str = "gemm/m1-n1-k33/f32", *, vector: int = 8, tile: int = 64, **changes: Any) -> ShapeExample:
+def example(shape_id: str = "gemm/m1-n1-k33/f32", *, tile: int = 64, **changes: Any) -> ShapeExample:
     """Return an example that was found at twice the time."""
     found = ShapeExample(
-        case_id=tiled(shape_id, tile=tile, vector=vector).case_id,
+        case_id=tiled(shape_id, tile=tile, vector=8).case_id,
         property="padding",
         ratio=2.0,
         lower_ratio=1.9,
@@ -79,8 +79,6 @@ def test_a_file_is_the_same_in_whatever_order_examples_come(tmp_path: Path) -> N
 
 def test_a_file_is_named_by_subject_and_operation() -> None:
     assert examples_path(Path("b"), "host", SMALL.case_id) == Path("b/host/shapes/tiled-gemm.json")
-    with pytest.raises(BaselineError, match="gemm: not a shape's case id"):
-        examples_path(Path("b"), "host", "gemm")
     for device, case_id in (("../host", SMALL.case_id), ("host", "shape/../../x/gemm")):
         with pytest.raises(BaselineError, match="expected a plain name"):
             examples_path(Path("b"), device, case_id)
@@ -112,7 +110,6 @@ def test_kernels_are_no_part_of_the_bench(tmp_path: Path) -> None:
         example("gemm/m2-n1-k32/f32"),
         example("gemm/m1-n9-k65/f16"),
         example("gemm/m1-n9-k65/f32", tile=32),
-        example("gemm/m1-n9-k65/f32", vector=4),
         example("gemv/n9-k65/f32"),
         replace(LARGE, case_id=ggml("gemm/m1-n9-k65/f32").case_id),
         replace(LARGE, property="growth"),
@@ -129,34 +126,6 @@ def test_only_what_is_alike_and_no_smaller_is_covered(other: ShapeExample, tmp_p
 def test_an_accepted_shape_covers_what_is_no_worse(accepted_ratio: float, is_added: bool, tmp_path: Path) -> None:
     assert keep(tmp_path, "host", replace(SMALL, accepted_ratio=accepted_ratio))
     assert keep(tmp_path, "host", LARGE) is is_added
-
-
-@pytest.mark.parametrize(
-    ("change", "complaint"),
-    [
-        ({"property": "speed"}, "'property' is 'speed', expected one of correct, padding"),
-        ({"case_id": "shape/tiled/gemm/m1/f32/tile64-vector8"}, "'case_id': gemm: dimensions m; expected m, n, k"),
-    ],
-)
-def test_an_example_that_names_nothing_is_refused(change: dict[str, str], complaint: str, tmp_path: Path) -> None:
-    path = examples_path(tmp_path, "host", SMALL.case_id)
-    write_examples(path, (replace(SMALL, **change),))  # type: ignore[arg-type]
-    with pytest.raises(BaselineError, match=complaint) as error:
-        read_kept(tmp_path, "host")
-    assert str(error.value).startswith(f"{path}: ")
-
-
-def test_an_example_tells_what_the_verdict_did(tmp_path: Path) -> None:
-    ratios: dict[str, Any] = {"ratio": 1.6, "lower_ratio": 1.5, "upper_ratio": 1.7}
-    verdict = replace(judged(kept(), 2.0), property=ShapeProperty.GROWTH, **ratios)
-    made = example_of(verdict, {"driver": "1", "device": "one"})
-    fingerprint = (("device", "one"), ("driver", "1"))
-    assert replace(made, recorded_at="") == example(
-        property="growth", **ratios, fingerprint=fingerprint, recorded_at=""
-    )
-    assert made.recorded_at.endswith("+00:00")
-    assert keep(tmp_path, "host", made)
-    assert read_kept(tmp_path, "host")[0].example == made
 
 
 def test_the_largest_accepted_ratio_holds_for_cases_of_one_kind(tmp_path: Path) -> None:

@@ -10,12 +10,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from perfsuite.errors import PolicyError
 from perfsuite.experiments.shapes.command_policy_tables import finding
-from perfsuite.experiments.shapes.policy import last_size, measure_policy
+from perfsuite.experiments.shapes.policy import last_size
 from perfsuite.experiments.shapes.policy_choice import Span, acceptable, choose_ranges
 from perfsuite.experiments.shapes.policy_record import NO_GAIN
-from perfsuite.experiments.shapes.policy_rounds import RoundDesign
 from perfsuite.testing.shape_meters import SimulatedMeters
 from perfsuite.workload.shapes.shape_case import Subject
 from tests.synthetic_shape_policy import (
@@ -26,7 +24,6 @@ from tests.synthetic_shape_policy import (
     backend_question,
     crossing_at,
     measured,
-    tiling_meters,
     tiling_question,
 )
 
@@ -115,6 +112,7 @@ def test_a_device_that_never_wins_leaves_one_row() -> None:
     assert table.rows[0].gain_over_worst.lower_ratio > 2.0
 
 
+@pytest.mark.long
 def test_equal_choices_promise_no_gain_and_the_interval_covers_that() -> None:
     """Of 60 simulated nulls nearly all have one row, and 95 % (less chance) an interval that holds 1.
 
@@ -135,20 +133,6 @@ def test_equal_choices_promise_no_gain_and_the_interval_covers_that() -> None:
     assert abs(optimism / 60) < 0.01
 
 
-def test_tiles_are_chosen_by_what_their_padding_costs() -> None:
-    table = measured(tiling_question(), tiling_meters())
-    assert table.rows[0].choice.tile == 8
-    assert table.rows[-1].choice.tile in (32, 64)
-    assert table.gain_over_default.lower_ratio > 1.0
-
-
-@pytest.mark.parametrize("n_processes", [4, 7])
-def test_processes_that_cannot_be_parted_are_refused(n_processes: int) -> None:
-    """They are parted into halves, of which the smaller ones have no interval that says anything."""
-    with pytest.raises(PolicyError, match=f"{n_processes} processes: expected an even number from 6 on"):
-        measure_policy(backend_question(), {}, design=RoundDesign(n_processes=n_processes))
-
-
 def test_a_choice_with_a_fault_at_drawn_sizes_alone_is_left_out_before_it_promises() -> None:
     meters = backend_meters(crossing_at(30))
     meters[Subject.GGML_OPENCL].wrong = lambda case: case.shape.of("n") not in FIBONACCI
@@ -157,19 +141,6 @@ def test_a_choice_with_a_fault_at_drawn_sizes_alone_is_left_out_before_it_promis
     assert "computes something else" in table.left_out[0].reason
     assert finding(table) == "cpu throughout, n 1 to 377"
     assert (table.default, table.worst, table.gain_over_worst) == (CPU, CPU, NO_GAIN)
-
-
-def test_progress_goes_on_from_choosing_to_promising() -> None:
-    told: list[tuple[int, int]] = []
-    measure_policy(
-        backend_question(),
-        backend_meters(crossing_at(30)),
-        design=RoundDesign(n_processes=6, n_rounds=1),
-        progress=lambda *counts: told.append(counts),
-    )
-    assert told == sorted(told)
-    assert {done for done, _ in told} == set(range(13))
-    assert {total for _, total in told} == {12}
 
 
 @pytest.mark.parametrize(

@@ -57,6 +57,7 @@ def test_what_was_measured_holds() -> None:
     assert len(sizes - set(FIBONACCI)) >= 10
 
 
+@pytest.mark.long_but_first
 @pytest.mark.parametrize(
     ("question", "meters", "n_tables", "most_failed", "least_held"),
     [
@@ -118,32 +119,6 @@ def test_an_alternative_that_cannot_be_measured_leaves_it_undecided() -> None:
     (check,) = checked(policy_table(rows=(policy_row(1, 512, CPU),)), meters)
     assert check.holding is Holding.UNDECIDED
     assert re.match("nothing to hold it against: .*gone", check.reason)
-
-
-def test_a_row_of_measured_sizes_only_is_checked_there_and_says_so() -> None:
-    """A range that holds nothing else is measured anew where it was fitted."""
-    table = policy_table(measured_sizes=(1, 2, 3), rows=(policy_row(1, 3, CPU),))
-    (check,) = checked(table, backend_meters(crossing_at(5000)))
-    assert check.promise.drawn.sizes == check.promise.drawn.fitted_sizes == (1, 2, 3)
-
-
-def test_a_row_between_the_best_and_the_worst_has_two_promises() -> None:
-    choices = tiling_question().choices
-    table = replace(
-        shape_policy().tables[0],
-        default=choices[0],
-        worst=choices[1],
-        rows=(policy_row(1, 512, choices[2], gain_over_default=gain(1.2)),),
-    )
-    checks = checked(table, {Subject.TILED: SimulatedMeters()})
-    assert [each.promise.over for each in checks] == [choices[0], choices[1]]
-    assert [each.promise.promised.ratio for each in checks] == [1.2, 2.0]
-
-
-def test_one_choice_has_nothing_to_check() -> None:
-    meters = backend_meters(crossing_at(100))
-    assert checked(policy_table(worst=CPU, rows=(policy_row(1, 512, CPU),)), meters) == ()
-    assert sum(each.n_fresh for each in meters.values()) == 0
 
 
 @pytest.mark.parametrize(

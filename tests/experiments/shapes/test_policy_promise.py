@@ -1,16 +1,16 @@
-"""What a table promises, from given times."""
+"""Policies by shape: what a table may be, what it answers, and what it promises from given times."""
 
 from __future__ import annotations
 
 import math
 import random
-from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 import pytest
 from scipy.stats import t
 
+from perfsuite.errors import PolicyError
 from perfsuite.experiments.shapes.policy_check import promises_of
 from perfsuite.experiments.shapes.policy_promise import (
     MOST_SIZES,
@@ -20,8 +20,21 @@ from perfsuite.experiments.shapes.policy_promise import (
     gain_of_range,
     is_surely_below,
 )
-from perfsuite.experiments.shapes.policy_record import NO_GAIN, PolicyRow
-from tests.synthetic_shape_policy import CPU, FIBONACCI, OPENCL, SIZES, backend_question, gain, policy_row, policy_table
+from perfsuite.experiments.shapes.policy_record import (
+    NO_GAIN,
+    Choice,
+    PolicyRow,
+)
+from tests.synthetic_shape_policy import (
+    CPU,
+    FIBONACCI,
+    OPENCL,
+    SIZES,
+    backend_question,
+    gain,
+    policy_row,
+    policy_table,
+)
 
 
 def test_a_gain_is_the_geometric_mean_with_students_interval_over_processes() -> None:
@@ -98,25 +111,12 @@ def test_another_draw_has_other_sizes_of_the_same_strata() -> None:
     assert all(max(left) < min(right) for left, right in pairwise(places))
 
 
-def test_all_sizes_of_a_range_are_drawn_at_times() -> None:
-    """The sizes that the choice was fitted to are left out, for each stratum here has others."""
-    found = {size for seed in range(400) for size in drawn(policy_row(40, 80, CPU), seed).sizes}
-    assert found == set(range(40, 81)) - {55}
-
-
 def test_fitted_sizes_are_drawn_only_where_there_are_no_others() -> None:
     """Of 1 to 377 the strata of 1, and of 2 and 3, hold nothing else; the report says which they were."""
     found = drawn(policy_row(1, 377, CPU))
     assert found.sizes[0] == 1
     assert found.fitted_sizes == found.sizes[:2]
     assert not set(found.sizes[2:]) & set(FIBONACCI)
-
-
-@pytest.mark.parametrize("most", [1, 3, 9, 10])
-def test_a_short_range_is_measured_whole(most: int) -> None:
-    """Nothing is left to chance where there are no more sizes than strata."""
-    found = drawn(policy_row(1, most, CPU))
-    assert (found.sizes, found.n_drawn) == (tuple(range(1, most + 1)), 0)
 
 
 def test_sizes_are_whole_steps() -> None:
@@ -153,9 +153,36 @@ def test_a_promise_and_a_check_of_one_seed_draw_differently() -> None:
     assert plans[0] == plans[1] != plans[2]
 
 
-def test_one_choice_promises_nothing_and_measures_nothing() -> None:
-    table = policy_table(worst=CPU, rows=(policy_row(1, 512, CPU),))
-    plan = PromisePlan.of(table, QUESTION, seed=0)
-    assert plan.cases == ()
-    rows = (policy_row(1, 512, CPU, gain_over_worst=NO_GAIN),)
-    assert plan.promising({}) == replace(table, gain_over_default=NO_GAIN, gain_over_worst=NO_GAIN, rows=rows)
+@pytest.mark.parametrize(
+    ("n", "choice", "place"),
+    [(1, CPU, 0), (8, CPU, 0), (20, CPU, 0), (21, OPENCL, 1), (512, OPENCL, 1), (513, CPU, None)],
+)
+def test_a_size_is_answered_by_the_row_that_it_lies_in(n: int, choice: Choice, place: int | None) -> None:
+    table = policy_table()
+    found = table.choose({"n": n, "k": 512})
+    assert found.choice == choice
+    assert found.row == (None if place is None else table.rows[place])
+
+
+def test_beyond_what_was_measured_the_default_is_told() -> None:
+    table = policy_table(measured_sizes=(4, 512), rows=(policy_row(4, 512, OPENCL),))
+    for sizes in ({"n": 3, "k": 512}, {"n": 100, "k": 1024}):
+        found = table.choose(sizes)
+        assert (found.choice, found.row) == (CPU, None)
+    with pytest.raises(PolicyError, match="a shape without k; expected its size"):
+        policy_table().choose({"n": 100})
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ((), "expected the first to begin at 1 and the last to end at 512"),
+        ((policy_row(1, 64, CPU),), "the last to end at 512"),
+        ((policy_row(1, 8, CPU), policy_row(64, 512, OPENCL)), r"rows\[1\].least: is 64, expected 9"),
+        ((policy_row(1, 64, CPU), policy_row(64, 512, OPENCL)), r"rows\[1\].least: is 64, expected 65"),
+        ((policy_row(1, 512, CPU, measured_most=500),), r"rows\[0\]: measured_least and measured_most are none"),
+    ],
+)
+def test_rows_have_neither_gaps_nor_overlaps(rows: tuple[PolicyRow, ...], message: str) -> None:
+    with pytest.raises(PolicyError, match=message):
+        policy_table(rows=rows)

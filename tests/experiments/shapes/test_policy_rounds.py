@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 
 from perfsuite.errors import MeasurementError, PolicyError
+from perfsuite.experiments.shapes.policy_question import tilings
 from perfsuite.experiments.shapes.policy_rounds import Floats, RoundDesign, measure_rounds, vetted, without
 from perfsuite.measure.shapes.meter import ShapeMeter
 from perfsuite.testing.shape_meters import SimulatedMeter, SimulatedMeters
+from perfsuite.workload.shapes.operation_shape import Operation, OperationShape
 from perfsuite.workload.shapes.shape_case import ShapeCase, Subject
 from tests.synthetic_shape_policy import CPU, OPENCL, backend_meters, backend_question, crossing_at, tiling_question
 
@@ -55,6 +57,13 @@ def test_choices_may_be_left_out_until_none_is_left() -> None:
     assert [str(each) for each in found.question.choices] == ["cpu"]
     with pytest.raises(PolicyError, match="backend: no choice is left; opencl: n7: died"):
         without(found, 0, "n9: died")
+
+
+def test_vectors_wider_than_their_tile_are_no_choice_and_rows_of_blocks_grow_by_blocks() -> None:
+    assert [str(each) for each in tilings((8, 16), (4, 16))] == ["tile8-vector4", "tile16-vector4", "tile16-vector16"]
+    shape = OperationShape.of_sizes(Operation.GEMV, "q8_0", {"n": 8, "k": 64})
+    assert tiling_question(shape=shape, dimension="k", sizes=(32, 64)).step == 32
+    assert tiling_question(shape=shape, dimension="n", sizes=(3, 4)).step == 1
 
 
 DESIGN = RoundDesign(n_processes=4, n_rounds=3)
@@ -133,10 +142,3 @@ def test_the_first_round_of_a_process_does_not_count() -> None:
     assert set(meters.n_launches) == {None}
     found, _ = tiled_times([1.0, 1.0, 2.0, 7.0] * 4)
     np.testing.assert_allclose(np.exp(found[:, 1] - found[:, 0]), 2.0)
-
-
-@pytest.mark.parametrize(("n_processes", "n_rounds"), [(2, 4), (4, 0)])
-def test_what_gives_no_interval_is_refused(n_processes: int, n_rounds: int) -> None:
-    """Intervals rest on how processes differ."""
-    with pytest.raises(PolicyError, match="expected 3 or more of 1 or more"):
-        RoundDesign(n_processes=n_processes, n_rounds=n_rounds)

@@ -10,34 +10,17 @@ from hypothesis import Verbosity, given, seed, settings
 from hypothesis import strategies as st
 
 from perfsuite.errors import ShapeError
-from perfsuite.experiments.shapes.bounds import SizeRange, bounds_of
+from perfsuite.experiments.shapes.bounds import DEFAULT_BOUNDS, SizeRange, bounds_of, parse_bounds, types_within
 from perfsuite.experiments.shapes.profiles import hunt_settings
 from perfsuite.experiments.shapes.strategies import (
     Snap,
-    architecture_sizes,
-    beside_multiple,
-    fewer_steps,
     shape_cases,
-    sizes,
-    snapped,
     snapped_within,
 )
 from perfsuite.workload.shapes.operation_shape import Operation
 from perfsuite.workload.shapes.shape_case import ShapeCase, Subject
 
 _KNOWN = (9, 48, 72)
-
-
-@pytest.mark.parametrize(
-    ("limit", "sizes"),
-    [
-        (100, {"none": 100, "below": 95, "at": 96, "above": 97, "power": 64, "prime": 97, "architecture": 72}),
-        (1, dict.fromkeys((each.name.lower() for each in Snap), 1)),
-    ],
-)
-def test_each_kind_has_its_sizes(limit: int, sizes: dict[str, int]) -> None:
-    """There is always a size, and 1 has none below it."""
-    assert {each.name.lower(): snapped(limit, each, step=32, known=_KNOWN) for each in Snap} == sizes
 
 
 @given(
@@ -55,25 +38,6 @@ def test_a_size_needs_no_move_of_its_own(limit: int, snap: Snap, step: int, bloc
     assert whole.least <= size <= limit
     assert size % block == 0
     assert snapped_within(size, Snap.NONE, whole, step=step, block=block) == size
-
-
-def test_steps_are_dropped_and_the_remainder_is_kept() -> None:
-    """From 2 upwards, the least size with the remainder of 97 is 33; of places beside multiples, 1 is at none."""
-    assert [fewer_steps(97, 2, n_kept, step=32) for n_kept in (0, 1, 2, 9)] == [33, 65, 97, 97]
-    assert fewer_steps(2, 2, 5, step=32) == 2
-    found = [beside_multiple(size, 32) for size in (1, 31, 32, 33, 34, 64)]
-    assert found == [Snap.NONE, Snap.BELOW, Snap.AT, Snap.ABOVE, Snap.NONE, Snap.AT]
-
-
-def test_sizes_of_architectures_are_those_of_the_catalogue() -> None:
-    widths = architecture_sizes(Operation.GEMM, "n")
-    assert {576, 288, 144, 9, 49152, 151936} <= set(widths)
-    assert 151936 // 2 not in widths
-    assert 49152 not in architecture_sizes(Operation.GEMM, "k")
-    assert {64, 96, 128} <= set(architecture_sizes(Operation.BMM, "k"))
-    assert {9, 14, 32} <= set(architecture_sizes(Operation.BMM, "b"))
-    assert architecture_sizes(Operation.GEMM, "m") == ()
-    assert list(widths) == sorted(set(widths))
 
 
 #: Enough to see a strategy that shrinks badly; one in fifty seeds shows what is rarer.
@@ -148,6 +112,7 @@ PLANTED: dict[str, Callable[[ShapeCase], Any]] = {
 }
 
 
+@pytest.mark.long_but_first
 @pytest.mark.parametrize("n_seeds", [2, pytest.param(_N_SEEDS, marks=pytest.mark.long)])
 @pytest.mark.parametrize("least", PLANTED)
 def test_what_fails_shrinks_to_the_least_shape(least: str, n_seeds: int) -> None:
@@ -166,6 +131,7 @@ def test_shapes_of_interest_are_drawn_soon() -> None:
     assert sum(met) >= 0.9 * _N_SEEDS
 
 
+@pytest.mark.long_but_first
 @pytest.mark.parametrize("operation", Operation)
 @pytest.mark.parametrize("subject", [Subject.TILED, Subject.GGML_CPU])
 def test_cases_are_of_what_was_asked_for(operation: Operation, subject: Subject) -> None:
@@ -177,6 +143,13 @@ def test_cases_are_of_what_was_asked_for(operation: Operation, subject: Subject)
     bounds = bounds_of(operation)
     assert all(bounds[name].least <= case.shape.of(name) <= bounds[name].most for case in found for name in bounds)
     assert len({case.case_id for case in found}) > 100
+
+
+def test_what_is_given_goes_before_the_default() -> None:
+    found = bounds_of(Operation.GEMV, parse_bounds("k=2:9, m=1:2", [Operation.GEMV, Operation.GEMM]))
+    assert found == {"n": DEFAULT_BOUNDS[Operation.GEMV]["n"], "k": SizeRange(least=2, most=9)}
+    bounds = bounds_of(Operation.GEMM, {"k": SizeRange(least=1, most=40)})
+    assert types_within(Operation.GEMM, bounds) == ("f32", "f16", "q8_0", "q4_0")
 
 
 def test_types_tiles_and_vectors_are_chosen_from() -> None:
@@ -194,11 +167,3 @@ def test_heads_keep_to_their_bounds() -> None:
     cases = shape_cases(Operation.ATTENTION, bounds={**bounds, "kvheads": SizeRange(least=6, most=8)})
     with pytest.raises(ShapeError, match="expected some heads to be a multiple of kvheads"):
         drawn(cases, 1, 50)
-
-
-def test_bounds_without_a_block_are_told() -> None:
-    bounds = {"k": SizeRange(least=1, most=31)}
-    with pytest.raises(ShapeError, match="k=1:31: expected a whole block of q4_0"):
-        drawn(shape_cases(Operation.GEMM, types=("q4_0",), bounds=bounds), 1, 50)
-    with pytest.raises(ShapeError, match="sizes 1:31: expected some in whole blocks of 32"):
-        sizes(SizeRange(least=1, most=31), block=32)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from perfsuite.errors import MeasurementError, ShapeError
-from perfsuite.experiments.shapes.sweep import MEASURING, VERIFYING, SweptCase, measure_sweep
+from perfsuite.experiments.shapes.sweep import SweptCase, measure_sweep
 from perfsuite.experiments.shapes.sweep_record import SweepSetting, expected_sweep
 from perfsuite.testing.shape_meters import SimulatedMeter, SimulatedMeters
 from perfsuite.workload.shapes.operation_shape import Operation, OperationShape
@@ -84,16 +84,6 @@ def test_what_cannot_be_computed_is_left_out_with_its_reason() -> None:
         measure(SimulatedMeters(problem=lambda case: "too wide"))
 
 
-def test_every_step_is_told() -> None:
-    steps: list[tuple[str, int, int]] = []
-    meter = SimulatedMeters().resident()
-    measure_sweep(meter, CASES, n_rounds=3, seed=1, verifies=True, told=lambda *step: steps.append(step))
-    verified, measured = ([each for each in steps if each[0] == stage] for stage in (VERIFYING, MEASURING))
-    assert [n_done for _, n_done, _ in verified] == list(range(101))
-    assert (measured[0], measured[-1]) == ((MEASURING, 0, 300), (MEASURING, 300, 300))
-    assert measured == sorted(measured)
-
-
 def setting(operation: Operation, sizes: tuple[int, ...], swept: str, swept_sizes: range) -> SweepSetting:
     """A sweep of the tiled kernels at tile 64."""
     shape = OperationShape(operation=operation, type="f32", sizes=sizes)
@@ -102,25 +92,6 @@ def setting(operation: Operation, sizes: tuple[int, ...], swept: str, swept_size
         for size in swept_sizes
     )
     return SweepSetting(cases=tuple(cases), swept=swept)
-
-
-def test_a_point_has_the_share_of_its_padded_size() -> None:
-    """65 of 128, at half of the time that 256 takes."""
-    point = expected_sweep(bmm_setting(range(65, 257))).points[0]
-    assert point.size == 65
-    assert point.expected_efficiency_ratio == pytest.approx(65 / 128)
-    assert point.expected_time_ratio == pytest.approx(0.5)
-    assert (point.time_ns, point.efficiency_ratio, point.error_norm, point.missing) == (None, None, None, None)
-
-
-def test_the_setting_is_told_and_nothing_is_expected_without_a_tile() -> None:
-    sweep = expected_sweep(bmm_setting())
-    assert (sweep.subject, sweep.operation, sweep.type, sweep.tile, sweep.vector) == ("tiled", "bmm", "f32", 64, 8)
-    assert (sweep.sizes, sweep.swept, sweep.step) == ({"b": 32, "m": 1, "k": 128}, "n", 64)
-    assert (sweep.device, sweep.n_rounds) == ("", 0)
-    sweep = expected_sweep(bmm_setting(tile=None))
-    assert (sweep.step, sweep.tile, sweep.vector, sweep.expected_mean_efficiency_ratio) == (None, None, None, None)
-    assert {point.expected_efficiency_ratio for point in sweep.points} == {None}
 
 
 def test_a_dimension_wastes_what_its_own_step_makes_of_it() -> None:

@@ -1,28 +1,28 @@
-"""Sweeps of simulated devices as a whole, and steps that are found from times alone."""
+"""Sweeps of simulated devices as a whole, steps that are found from times alone, and sentences about both."""
 
 from __future__ import annotations
 
+import csv
 import math
 import random
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from perfsuite.errors import MeasurementError
-from perfsuite.experiments.shapes.sweep import SweptCase
-from perfsuite.experiments.shapes.sweep_analysis import QUARTILE, analysed_sweep, choose_part, estimate
+from perfsuite.experiments.shapes.sweep_analysis import choose_part, estimate
+from perfsuite.experiments.shapes.sweep_findings import (
+    shape_sweep_chart,
+    sweep_finding,
+    sweep_remarks,
+)
 from perfsuite.experiments.shapes.sweep_jumps import (
     compare_steps,
     find_jumps,
-    local_noise_ratios,
-    noise_ratio,
     period_of,
-    rank_correlation,
-    roughness_ratio,
 )
-from perfsuite.experiments.shapes.sweep_record import Jump, ShapeSweep, TileSteps
-from perfsuite.measure.shapes.meter import BenchDescription
+from perfsuite.experiments.shapes.sweep_record import COLUMNS, Jump, ShapeSweep, TileSteps, write_sweep_csv
 from perfsuite.testing.shape_meters import SimulatedMeters, padded_time_ns
 from tests.synthetic_shape_sweep import bmm_setting, line, staircase, swept
 
@@ -47,11 +47,6 @@ def test_each_multiple_is_found_missed_or_hidden() -> None:
     assert (found.missed, found.hidden) == ((64, 128, 192), (256, 320, 384, 448))
 
 
-@pytest.mark.parametrize("period", [8, 32, 100, 150])
-def test_a_period_is_that_of_the_jumps(period: int) -> None:
-    assert period_of([jump(size) for size in range(period, 510, period)], SIZES) == period
-
-
 def test_a_period_stands_what_is_missed_and_what_lies_between() -> None:
     jumps = [jump(size) for size in (64, 128, 256, 320, 384, 448)]
     assert period_of([jump(30, 50.0), *jumps, jump(400, 60.0)], SIZES) == 64
@@ -61,15 +56,6 @@ def test_a_period_stands_what_is_missed_and_what_lies_between() -> None:
     assert period_of([jump(size) for size in (17, 90, 101, 257, 300, 411)], SIZES) is None
     assert period_of([jump(64)], SIZES) is None
     assert period_of([jump(64, -1.0), jump(128, -1.0)], SIZES) is None
-
-
-def test_ranks_alone_are_compared() -> None:
-    """Spearman's coefficient is 1 for whatever grows with the other; what does not vary has None, not NaN."""
-    assert rank_correlation([1.0, 2.0, 3.0, 40.0], [1.0, 4.0, 9.0, 10.0]) == pytest.approx(1.0)
-    assert rank_correlation([1.0, 2.0, 3.0], [3.0, 2.0, 1.0]) == pytest.approx(-1.0)
-    assert rank_correlation([1.0, 1.0, 1.0], [1.0, 2.0, 3.0]) is None
-    assert rank_correlation([1.0, 2.0, 3.0], [1.0, 1.0, 1.0]) is None
-    assert rank_correlation([1.0, 2.0], [1.0, 2.0]) is None
 
 
 def test_the_estimate_is_the_lower_quartile() -> None:
@@ -96,20 +82,6 @@ def modes(slow_share: float) -> list[list[int]]:
 def test_a_quantile_between_two_modes_is_not_taken(slow_share: float, part: float) -> None:
     """Where 65 of 100 samples are disturbed the eighth is not, and where 85 are the median always is."""
     assert choose_part(modes(slow_share)) == part
-
-
-def test_few_sizes_have_the_quartile() -> None:
-    assert choose_part([[1, 2, 3], [1, 2, 3]]) == QUARTILE
-
-
-def test_intervals_are_those_of_the_binomial_distribution() -> None:
-    """Of 15 rounds the quartile lies between samples 1 and 8, the median between 4 and 12; 10000 are nearly normal."""
-    assert estimate(range(101, 116), 0.5) == (108.0, 104.0, 112.0)
-    assert estimate(range(101, 116))[1:] == (101.0, 108.0)
-    assert estimate([10, 20])[1:] == (10.0, 20.0)
-    found = estimate(range(1, 10_001))
-    assert found.lower_ns == pytest.approx(2500.5 - 84.9, abs=1.0)
-    assert found.upper_ns == pytest.approx(2500.5 + 84.9, abs=1.0)
 
 
 @pytest.mark.parametrize("n_rounds", [13, 15, 40])
@@ -188,33 +160,6 @@ def test_without_a_whole_tile_the_best_of_all_is_the_measure() -> None:
     assert sweep.points[-1].efficiency_ratio == 1.0
 
 
-def test_a_size_without_a_time_is_missing_and_no_more() -> None:
-    meters = SimulatedMeters(crashes=lambda case: case.shape.of("n") in (64, 200), sigma=0.003)
-    sweep = swept(bmm_setting(), meters, verifies=True)
-    assert [point.size for point in sweep.points if point.missing] == [64, 200]
-    assert len(sweep.points) == 512
-    assert (sweep.points[63].time_ns, sweep.points[63].efficiency_ratio) == (None, None)
-    assert sweep.points[63].expected_efficiency_ratio == 1.0
-    assert steps_of(sweep).found == MULTIPLES
-
-
-def test_correctness_is_told_of_each_size() -> None:
-    meters = SimulatedMeters(wrong=lambda case: case.shape.of("n") == 3)
-    sweep = swept(bmm_setting(range(1, 9)), meters, verifies=True)
-    assert [point.is_correct for point in sweep.points] == [True, True, False, True, True, True, True, True]
-    assert sweep.points[2].error_norm == 1.0
-    assert {point.is_correct for point in swept(bmm_setting(range(1, 9)), SimulatedMeters()).points} == {None}
-
-
-def test_a_sweep_of_nothing_is_an_error() -> None:
-    """With the reason of its first size."""
-    setting = bmm_setting(range(1, 3))
-    found = [SweptCase(case=case, samples_ns=(), deviation=None, missing="gone") for case in setting.cases]
-    description = BenchDescription(device="device", n_compute_units=1, fingerprint=())
-    with pytest.raises(MeasurementError, match="no size was measured; gone"):
-        analysed_sweep(setting, found, description, n_rounds=1)
-
-
 def times_of(tile: int) -> list[float]:
     return [20_000.0 + 300.0 * math.ceil(size / tile) * tile for size in SIZES]
 
@@ -233,15 +178,7 @@ def test_each_step_of_a_staircase_is_found(tile: int, share: float) -> None:
     assert [jump.next_size for jump in found] == [jump.size + 1 for jump in found]
 
 
-def test_a_jump_has_its_height() -> None:
-    first = find_jumps(SIZES, times_of(64))[0]
-    assert first.height_ns == pytest.approx(64 * 300.0)
-    assert first.height_ratio == pytest.approx(64 * 300.0 / (20_000.0 + 64 * 300.0))
-    (fall,) = find_jumps(range(20), [100.0] * 10 + [70.0] * 10)
-    assert (fall.size, fall.next_size) == (9, 10)
-    assert fall.height_ns == pytest.approx(-30.0)
-
-
+@pytest.mark.long_but_first
 @pytest.mark.parametrize("share", [0.0005, 0.003, 0.01, 0.03, 0.1])
 @pytest.mark.parametrize("fixed_ns", [0.0, 20_000.0])
 def test_a_straight_line_has_no_steps(share: float, fixed_ns: float) -> None:
@@ -260,28 +197,47 @@ def test_neither_a_bend_nor_a_disturbed_size_is_a_step() -> None:
     assert [jump.size for jump in find_jumps(SIZES, times)] == list(range(64, 510, 64))
 
 
-def test_noise_is_what_differs_from_neighbours() -> None:
-    """Steps, slopes and disturbances do not count, and nothing is quieter than a thousandth; roughness counts them."""
-    assert noise_ratio(times_of(64)) == 0.001
-    assert noise_ratio([1.0, 2.0]) == 0.001
-    assert noise_ratio(noisy(times_of(64), 0.05, 2)) == pytest.approx(0.05, rel=0.2)
-    times = noisy([1000.0] * 500, 0.01, 6)
-    smooth = roughness_ratio(times)
-    times[250] *= 2.0
-    assert roughness_ratio(times) > 1.1 * smooth
-    assert noise_ratio(times) < 1.1 * smooth
-    assert roughness_ratio([1.0, 2.0]) == 0.0
+def test_a_row_has_a_size(tmp_path: Path) -> None:
+    """What is not known is empty, and the line of the chart goes on behind it."""
+    meters = SimulatedMeters(crashes=lambda case: case.shape.of("n") == 2, sigma=0.0)
+    sweep = swept(bmm_setting(range(1, 4)), meters)
+    write_sweep_csv(sweep, tmp_path / "sweep.csv")
+    with (tmp_path / "sweep.csv").open(newline="") as written:
+        rows = list(csv.DictReader(written))
+    assert tuple(rows[0]) == COLUMNS
+    assert [row["size"] for row in rows] == ["1", "2", "3"]
+    assert float(rows[0]["time_ns"]) == sweep.points[0].time_ns
+    assert (rows[1]["time_ns"], rows[0]["missing"]) == ("", "")
+    assert "n2-" in rows[1]["missing"]
+    assert shape_sweep_chart(sweep).panels[0].lines[0].x == (1.0, 3.0)
 
 
-def test_noise_is_told_where_it_is() -> None:
-    times = [*noisy([1000.0] * 300, 0.002, 3), *noisy([1000.0] * 212, 0.1, 4)]
-    ratios = local_noise_ratios(times)
-    assert len(ratios) == 512
-    assert ratios[100] == noise_ratio(times) < 0.01
-    assert ratios[400] == pytest.approx(0.1, rel=0.5)
-    assert local_noise_ratios([1.0]) == (0.001,)
+def test_what_disagrees_with_the_tile_is_told() -> None:
+    """Each missing step, a distance that is not the tile's, and noise where it is to blame, with what it hides."""
+    sweep = swept(bmm_setting(), SimulatedMeters(time_ns=line))
+    assert sweep_finding(sweep).startswith("Steps at 0 of 7 multiples of 64; ")
+    (remark,) = sweep_remarks(sweep)
+    assert remark.startswith("No step at n = 64, 128, 192, 256, 320, 384, 448, ")
+    sweep = swept(bmm_setting(tile=64), SimulatedMeters(time_ns=staircase(48), sigma=0.003))
+    assert "The steps are 48 apart, not 64: that is not the tile which computes." in sweep_remarks(sweep)
+    none = swept(bmm_setting(range(1, 191)), SimulatedMeters(time_ns=staircase(48), sigma=0.003))
+    assert sweep_finding(none).startswith("3 steps, 48 apart, none at a multiple of 64; ")
+    remarks = list(sweep_remarks(swept(bmm_setting(), SimulatedMeters(time_ns=staircase(64), sigma=0.5))))
+    (noisy,) = (each for each in remarks if each.startswith("Too noisy: times scatter by "))
+    assert "448" in noisy
 
 
-@pytest.mark.parametrize("n_points", [0, 1, 2, 5])
-def test_too_few_sizes_have_no_steps(n_points: int) -> None:
-    assert find_jumps(range(n_points), [float(size**3) for size in range(n_points)]) == ()
+def test_a_sweep_without_multiples_says_what_there_is() -> None:
+    assert sweep_finding(swept(bmm_setting(tile=None), SimulatedMeters(time_ns=staircase(32), sigma=0.003))) == (
+        "15 steps, 32 apart"
+    )
+    assert sweep_finding(swept(bmm_setting(tile=None), SimulatedMeters(time_ns=line))) == "No steps"
+    assert sweep_finding(swept(bmm_setting(range(1, 41)), SimulatedMeters())).startswith(
+        "No multiple of 64 lies well inside the range"
+    )
+
+
+def test_falling_sizes_are_named() -> None:
+    meters = SimulatedMeters(time_ns=lambda case: 1e6 if case.shape.of("n") <= 32 else 5e5, sigma=0.003)
+    remarks = list(sweep_remarks(swept(bmm_setting(range(1, 65), tile=None), meters)))
+    assert remarks == ["The time falls behind n = 32: a larger size is faster there."]

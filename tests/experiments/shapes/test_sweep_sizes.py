@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from perfsuite.errors import ShapeError
 from perfsuite.experiments.shapes.sweep_sizes import (
-    MOST_SIZE,
     SizeRange,
     all_sizes,
     grid_sizes,
@@ -34,12 +32,6 @@ def test_sizes_are_lists_steps_or_ranges(text: str, step: int, expected: tuple[i
     assert sizes_of("n", text, step) == expected
 
 
-@pytest.mark.parametrize("text", ["", "x", "1:", "0", "0:4", "5:4", "1:5:0", "1,,2", "-1", "1:99999999", "1:500:2"])
-def test_what_names_no_sizes_is_refused(text: str) -> None:
-    with pytest.raises(ShapeError, match=rf"^n: '{text}'.*expected"):
-        sizes_of("n", text)
-
-
 def test_one_dimension_decides_and_the_others_are_fixed() -> None:
     """The growing one where nothing is said, else the one of several sizes; defaults are whole blocks of the type."""
     dimension, sizes, fixed = grid_sizes(Operation.GEMV, "f16", {})
@@ -59,18 +51,6 @@ def test_what_is_not_given_is_as_in_a_sweep(operation: Operation) -> None:
     assert (sizes[0], sizes[-1]) == (swept[dimension].sizes[0], swept[dimension].sizes[-1])
 
 
-@pytest.mark.parametrize(
-    ("texts", "message"),
-    [
-        ({"n": "8"}, "gemv: none of several sizes; expected exactly one dimension"),
-        ({"n": "1:8", "k": "32,64"}, "gemv: n and k of several sizes"),
-    ],
-)
-def test_exactly_one_dimension_decides(texts: dict[str, str], message: str) -> None:
-    with pytest.raises(ShapeError, match=message):
-        grid_sizes(Operation.GEMV, "f16", texts)
-
-
 def ranges(**texts: str) -> dict[str, SizeRange]:
     return {name: size_range(size_option(name), text) for name, text in texts.items()}
 
@@ -82,30 +62,6 @@ def fixed(operation: Operation, n_compute_units: int, type: str = "f32", **texts
     return {name: each.sizes[0] for name, each in found.items() if not each.is_range}
 
 
-def test_a_range_holds_its_last_size() -> None:
-    """As far as the step reaches it; a single number is no range."""
-    assert size_range("--n", "1:4") == SizeRange(sizes=range(1, 5), is_range=True)
-    assert list(size_range("--n", "8:32:8").sizes) == [8, 16, 24, 32]
-    assert list(size_range("--n", "1:10:4").sizes) == [1, 5, 9]
-    assert size_range("--n", "7") == SizeRange(sizes=range(7, 8), is_range=False)
-    assert size_range("--n", "7:7").is_range
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        *((text, "expected a size of 1 or more") for text in ("", "x", "-1", "1.5", "1:2:3:4", ":5", "²")),
-        *((text, "an empty range") for text in ("9:1", "1:9:0")),
-        *((text, "expected sizes of 1 to") for text in ("0", "0:5", f"1:{MOST_SIZE + 1}:1024")),
-        ("1:9000", "no more than 8192 of them"),
-    ],
-)
-def test_what_is_no_size_is_refused(text: str, message: str) -> None:
-    with pytest.raises(ShapeError, match=message) as refusal:
-        size_range("--n", text)
-    assert str(refusal.value).startswith(f"--n={text}: ")
-
-
 def test_the_range_is_what_is_swept() -> None:
     """Without one it is the growing dimension, from 1 to 512, unless that has a size."""
     assert swept_dimension(Operation.BMM, ranges(k="32:64", n="5")) == "k"
@@ -114,19 +70,6 @@ def test_the_range_is_what_is_swept() -> None:
     grown = all_sizes(Operation.BMM, {}, type="f32", tile=64, n_compute_units=2)
     assert grown["n"] == SizeRange(sizes=range(1, 513), is_range=True)
     assert fixed(Operation.BMM, 2, k="1:64")["n"] == 512
-
-
-@pytest.mark.parametrize(
-    ("texts", "message"),
-    [
-        ({"n": "512"}, "gemm: none given as a range; expected exactly one"),
-        ({"n": "1:9", "m": "1:9"}, "gemm: --n and --m given as a range; expected exactly one"),
-        ({"n": "9:9"}, "--n: a sweep over one size"),
-    ],
-)
-def test_exactly_one_range_is_swept(texts: dict[str, str], message: str) -> None:
-    with pytest.raises(ShapeError, match=message):
-        swept_dimension(Operation.GEMM, ranges(**texts))
 
 
 def test_products_and_rows_fill_the_compute_units() -> None:

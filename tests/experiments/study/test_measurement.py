@@ -12,7 +12,7 @@ from perfsuite.device.profile import find_profile
 from perfsuite.errors import PerfsuiteError
 from perfsuite.experiments.scenario_bench import Bench
 from perfsuite.experiments.study.measurement import measure_latencies, study_points
-from perfsuite.experiments.study.plan_file import GivenLatency, StudyPlan
+from perfsuite.experiments.study.plan_file import StudyPlan
 from perfsuite.measure.board.local_board import LocalBoard
 from perfsuite.measure.engine import find_engine
 from perfsuite.measure.plan import LlamaPlan
@@ -30,28 +30,6 @@ def answer(plan: LlamaPlan, **_: Any) -> dict[str, Any]:
     )
     record = EngineRecord(engine_version="b9", spans=spans, graphs=(), n_dropped=0)
     return {"engine": record.to_plain(), "contention": QUIET}
-
-
-def test_each_run_has_a_workload_for_each_length(plan: StudyPlan, tmp_path: Path) -> None:
-    """Prompts of one length are one workload, with the plan's threads and tokens."""
-    points = study_points(plan, models_dir=tmp_path, n_threads=2)
-    assert [(point.sweep, point.value) for point in points[:3]] == [
-        ("small f16", 8),
-        ("small f16", 16),
-        ("small q4_0", 8),
-    ]
-    assert len(points) == 2 * len(plan.runs)
-    assert {(point.workload.scenario.n_gen, point.n_threads) for point in points} == {(4, 2)}
-    assert points[3].workload.weights.name == "smollm2-135m-l2-q4_0"
-
-
-def test_what_is_known_is_not_measured(plan: StudyPlan, tmp_path: Path) -> None:
-    first, second, *others = plan.runs
-    known = replace(first, latency=GivenLatency(prefill_s_per_token=1.0, decode_s_per_token=1.0))
-    found = study_points(
-        replace(plan, runs=(known, replace(second, run_file=tmp_path), *others)), models_dir=tmp_path, n_threads=2
-    )
-    assert {point.sweep for point in found} == {"large f16", "large q4_0"}
 
 
 def test_a_prompt_must_fit_what_the_model_was_trained_for(plan: StudyPlan, tmp_path: Path) -> None:

@@ -77,23 +77,15 @@ def test_lengths_come_from_prompts_or_a_scenario(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('device = "nodev"\n' + PLAN, "plan.toml: device is 'nodev', expected one of "),
-        (HEAD, "plan.toml: model is missing, expected at least one table [[model]]"),
         (PLAN.replace("0.25", "1.0"), "task[0].chance is 1.0, expected a share of 0 or more and below 1"),
         (PLAN.replace('"f16"\n[[', '"f32"\n[['), "model[0].original is 'f32', expected one of f16, q4_0"),
         (PLAN.replace('"q4_0"', '"f16"'), "plan.toml: run 'smollm2-135m f16' occurs 2 times, expected once"),
         (
-            PLAN + "latency = { prefill_s_per_token = 1, decode_s_per_token = inf }",
-            "latency.decode_s_per_token is inf, expected a time above 0",
-        ),
-        (
             PLAN + 'run_file = "x"\nlatency = { prefill_s_per_token = 1, decode_s_per_token = 1 }',
             "run[1].run_file is 'x', expected to be left out beside a latency",
         ),
-        ('scenario = "p8-g0"\n' + PLAN, "scenario is 'p8-g0', expected a prompt and a generation"),
         ('scenario = "p8-g1-d9"\n' + PLAN, "scenario is 'p8-g1-d9', expected a prompt and a generation"),
         ('scenario = "p8-g1"\nn_gen = 3\n' + PLAN, "n_gen is 3, expected to be left out beside a scenario"),
-        ('scenario = "p8-g1"\nprompts = "p"\n' + PLAN, "scenario is 'p8-g1', expected to be left out beside prompts"),
     ],
 )
 def test_a_mistake_is_told_with_its_place(text: str, message: str, tmp_path: Path) -> None:

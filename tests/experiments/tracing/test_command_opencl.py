@@ -70,14 +70,6 @@ def put(folder: Path, n: int, pid: int = 4711, **fields: Any) -> None:
     write_log(folder / f"opencl-{pid}.log", trace(steady_commands(n, drifting(ppm=20.0)), **fields))
 
 
-def test_the_top_is_of_gaps_as_well(stored: Path, capsys: Streams) -> None:
-    put(stored, 200)
-    assert main(["trace", "--opencl", "--top", "3", "--", "program"]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == "process 4711: 200 OpenCL commands: 200 kernels"
-    assert sum(line.split()[-2:] == ["alpha", "alpha"] for line in lines) == 3
-
-
 def test_json_has_the_program_and_all_kernels(stored: Path, capsys: Streams) -> None:
     commands = [
         command(i, at := EPOCH_NS + 9000 * i, [at + 1, at + 2, at + 3, at + 4], name=i % 3 + 1) for i in range(9)
@@ -161,30 +153,6 @@ def test_what_is_there_is_not_replaced(tmp_path: Path, refused: Refused) -> None
     assert (tmp_path / "trace.json").read_text() == "mine"
 
 
-@pytest.mark.usefixtures("stored")
-def test_a_folder_that_the_program_replaced_is_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Streams
-) -> None:
-    """Where the JSON cannot be written any more the program's exit code is still ours."""
-    folder = tmp_path / "out"
-
-    def run(program: list[str], environment: Mapping[str, str]) -> int:
-        folder.rmdir()
-        folder.write_text("mine")
-        return len(program)
-
-    monkeypatch.setattr("perfsuite.experiments.tracing.command_opencl.run_traced", run)
-    assert main(["trace", "--opencl", "--output", str(folder), "--", "program", "x", "y"]) == 3
-    out, err = capsys.readouterr()
-    assert out.startswith("perfsuite: program left no log: ")
-    assert err.startswith(f"perfsuite: error: {folder}/trace.json: ")
-
-
-@pytest.mark.usefixtures("stored")
-def test_without_a_command_nothing_runs(refused: Refused) -> None:
-    assert "no command to run" in refused(["trace", "--opencl", "--json", "--"])
-
-
 @pytest.fixture
 def environment(tmp_path: Path) -> Mapping[str, str]:
     """The environment of processes that see OpenCL, with the position of the platform to use."""
@@ -200,6 +168,7 @@ def environment(tmp_path: Path) -> Mapping[str, str]:
     return {**found, "PLATFORM": done.stdout.strip(), "PYTHONWARNINGS": "ignore", "XDG_CACHE_HOME": str(cache)}
 
 
+@pytest.mark.long
 def test_a_real_program_is_traced_with_its_children(environment: Mapping[str, str], tmp_path: Path) -> None:
     """The exit code and the output are the program's, which starts itself again; both processes are complete.
 

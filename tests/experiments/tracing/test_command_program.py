@@ -71,6 +71,7 @@ def _request(engine: Engine, cache: Path, levels: str, floor: float | None = Non
     )
 
 
+@pytest.mark.long
 def test_a_process_on_the_same_processor_shows_as_pre_emption(
     target: TracedLlama, engine: Engine, cache: Path, tmp_path: Path
 ) -> None:
@@ -101,6 +102,7 @@ def _checkout(engine: Engine, folder: Path) -> Path:
     return bin_dir
 
 
+@pytest.mark.long
 def test_the_headers_of_another_build_are_found_near_it(
     engine: Engine, cache: Path, requires_ebpf: Path, tmp_path: Path
 ) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -119,13 +118,6 @@ def test_levels_ask_for_ebpf(recorders: Recorders, capsys: Streams) -> None:
     assert TraceLevel(ebpf.levels) & wanted == wanted
     assert (ebpf.counters, ebpf.floor_tokens_per_s, ebpf.buffer) == (("cycles",), 5.0, "perf")
     assert "trace: counter cycles: this machine has none" in capsys.readouterr().err
-
-
-def test_a_summary_is_told_as_json(recorders: Recorders, tmp_path: Path, capsys: Streams) -> None:
-    assert _trace("--recorder", "callback", "--output", str(tmp_path / "kept"), "--json") == 0
-    plain = json.loads(capsys.readouterr().out)
-    assert plain["folder"] == str(tmp_path / "kept")
-    assert plain["n_by_kind"]["token"] == 3
 
 
 def test_the_memory_of_the_worker_is_limited(recorders: Recorders, capsys: Streams) -> None:

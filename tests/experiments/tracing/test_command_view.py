@@ -16,16 +16,7 @@ from perfsuite.trace.operators import traced_operators
 from perfsuite.trace.recording import TRACE_NAME
 from perfsuite.verdict.said_graph import recorded_cost
 from tests.command_streams import Refused, Streams
-from tests.synthetic_statistics import attention, product
-
-
-def test_a_product_costs_what_the_convention_says() -> None:
-    """2 k m FLOPs, and its weights, input and output moved; the weights are parameters."""
-    (operator,) = traced_operators([product("ffn_up", 64, 128)])
-    cost = traced_cost(operator)
-    assert cost is not None
-    assert (cost.flops, cost.parameter_bytes) == (2 * 64 * 128, 128 * 2 * 34)
-    assert cost.moved_bytes == cost.parameter_bytes + 4 * (64 + 128)
+from tests.synthetic_statistics import attention
 
 
 def test_what_has_no_rule_has_no_cost() -> None:
@@ -101,18 +92,3 @@ def test_what_cannot_be_compared_is_one_line(run: str, device: str, refused: Ref
     other = str(tmp_path / "tokens")
     store(other, engine_trace(graphs=()))
     assert f"shares no operator with {other}" in refused(["trace", "view", "statistics", other, "--against", device])
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["graph", "RUN", "--layers", "first"], "--layers=first: expected numbers by commas"),
-        (["graph", "RUN", "--metric", "joy"], "metric 'joy': the trace has time, bandwidth"),
-        (["graph", "RUN", "--graph", "99"], "graph '99'"),
-        (["graph", "RUN", "--output", "x.gif"], "x.gif"),
-        (["timeline", "RUN", "--output", "x.txt"], "--output=x.txt: expected .pftrace"),
-        (["statistics", "RUN", "--output", "x.svg"], "has no steps over a context and no operators of several sizes"),
-    ],
-)
-def test_what_cannot_be_shown_is_one_line(run: str, arguments: list[str], message: str, refused: Refused) -> None:
-    assert message in refused(["trace", "view", *(run if each == "RUN" else each for each in arguments)])

@@ -1,4 +1,4 @@
-"""Cases of ``--perf-trace`` in whole runs of the plugin, with traces that were made before."""
+"""Cases of ``--perf-trace``: whole runs with traces that were made before, and tracing until nobody disturbs it."""
 
 from __future__ import annotations
 
@@ -8,16 +8,22 @@ from typing import Any
 
 import pytest
 
-# What a run of the plugin imports on its own it forgets again, and what is replaced here would be another copy.
 import perfsuite.experiments.tracing.undisturbed_trace  # noqa: F401
-from perfsuite.device.profile import Profile
+from perfsuite.device.profile import Profile, find_profile
 from perfsuite.errors import MeasurementError
+from perfsuite.experiments.recorder_traces import RecorderTrace
+from perfsuite.experiments.tracing.undisturbed_trace import undisturbed_trace
+from perfsuite.measure.board.local_board import LocalBoard
 from perfsuite.measure.board.protocol import Board
 from perfsuite.measure.plan import LlamaPlan
+from perfsuite.measure.schedule import N_TRIES
 from perfsuite.records.engine_trace import TraceRecorder
 from perfsuite.records.events import EngineRecord
+from perfsuite.testing.engine_traces import small_trace
 from perfsuite.trace.recorded_trace import recorded_trace
+from perfsuite.trace.recording import read_recording
 from tests.fake_device import FakeDevice, HostRuns
+from tests.synthetic_plans import PLAN, QUIET
 
 #: What each run has besides.
 USUAL = ("--threads=2", "-o", "perf_session_spread=0.01")
@@ -84,9 +90,36 @@ def test_a_run_that_tells_nothing_decides_nothing(runs: HostRuns, recorder: Reco
     assert is_error is (result.ret == pytest.ExitCode.TESTS_FAILED)
 
 
-@pytest.mark.parametrize("argument", ["--backend=opencl", "--against-args=threads=1"])
-def test_what_has_no_such_trace_is_refused(runs: HostRuns, recorder: Recorder, argument: str) -> None:
-    result = runs("--perf-trace", argument)
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    assert "--perf-trace" in result.stderr.str()
-    assert recorder.recorders == []
+@dataclass
+class Runs:
+    n_disturbed: int
+    recorders: list[str] = field(default_factory=list)
+
+    def run(self, plan: LlamaPlan, recorder: str, _: Board) -> RecorderTrace:
+        """Return a trace of as many tokens as there were runs."""
+        self.recorders.append(recorder)
+        waiting_ns = 10**9 if len(self.recorders) <= self.n_disturbed else 0
+        contention = {**QUIET, "waiting_ns": waiting_ns, "others_ratio": None}
+        return RecorderTrace(payload={"contention": contention}, trace=small_trace(len(self.recorders)))
+
+
+def _trace(monkeypatch: pytest.MonkeyPatch, runs: Runs, folder: Path) -> str | None:
+    monkeypatch.setattr("perfsuite.experiments.tracing.undisturbed_trace.traced_by_engine", runs.run)
+    trace, complaint = undisturbed_trace(
+        PLAN, "preload", find_profile("host"), LocalBoard(cache_dir=folder), folder=folder
+    )
+    assert read_recording(folder).events.tolist() == trace.events.tolist()
+    return complaint
+
+
+def test_a_disturbed_process_is_run_again_a_few_times(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The first that had no competition is kept, or the last; the trace may replace an earlier run's."""
+    runs = Runs(n_disturbed=1)
+    assert _trace(monkeypatch, runs, tmp_path / "trace") is None
+    assert runs.recorders == ["preload", "preload"]
+    runs = Runs(n_disturbed=99)
+    for _ in range(2):
+        complaint = _trace(monkeypatch, runs, tmp_path / "trace")
+        assert complaint is not None
+        assert "waited" in complaint
+    assert len(runs.recorders) == 2 * N_TRIES

@@ -1,16 +1,23 @@
-"""Whether two recorders of one run tell the same."""
+"""Whether two recorders of one run tell the same, and how ``perfsuite trace agree`` says it."""
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from perfsuite.errors import MeasurementError
-from perfsuite.experiments.tracing.recorder_agreement import recorder_agreement
+from perfsuite.cli import main
+from perfsuite.experiments.recorder_traces import RecorderTrace
+from perfsuite.experiments.tracing.recorder_agreement import (
+    recorder_agreement,
+)
 from perfsuite.records.engine_trace import NOTHING, EngineTrace, EventFlag, EventKind, Events, TraceRecorder
-from perfsuite.testing.engine_traces import OPERATOR_NS, engine_trace, event, small_trace
+from perfsuite.testing.engine_traces import OPERATOR_NS, small_trace
+from tests.command_streams import Streams
 
 EBPF = small_trace(3)
 
@@ -93,7 +100,32 @@ def test_times_show_in_the_ratio_where_their_ends_are_known() -> None:
     assert (found.n_evaluations, found.total.n_operators, found.total.ratio) == (3, 8, 1.0)
 
 
-def test_traces_without_operators_are_refused() -> None:
-    bare = engine_trace([event(EventKind.TOKEN, 0, 10)])
-    with pytest.raises(MeasurementError, match="the ebpf recorder has no operators, or no graphs, to compare"):
-        recorder_agreement(bare, callback_of(EBPF))
+@pytest.fixture
+def both(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, own_cache: Path) -> dict[str, Any]:
+    """Answer with the same trace twice, or with what a test puts in its place."""
+    trace = small_trace()
+    callback = replace(trace, recorder=TraceRecorder.CALLBACK, events=trace.events[trace.events["thread"] <= 0])
+    found: dict[str, Any] = {"inside": callback, "outside": trace}
+
+    def run(plan: Any, recorder: str, ebpf: Any, *where: Any) -> tuple[RecorderTrace, RecorderTrace]:
+        assert (recorder, where[-1].is_dir()) == ("callback", True)
+        found["buffer"] = ebpf.buffer
+        return tuple(RecorderTrace(payload={}, trace=found[side]) for side in ("inside", "outside"))  # type: ignore[return-value]
+
+    monkeypatch.setattr("perfsuite.experiments.tracing.command_agree.traced_by_both", run)
+    monkeypatch.setattr("perfsuite.measure.ebpf_helper.find_helper", lambda cache_dir: tmp_path / "perfsuite-bpf")
+    return found
+
+
+def test_the_exit_code_says_whether_recorders_agree(both: dict[str, Any], capsys: Streams) -> None:
+    assert main(["trace", "agree", "--buffer", "perf"]) == 0
+    assert "the same operators in the same order" in capsys.readouterr().out
+    assert both["buffer"] == "perf"
+    events = both["outside"].events
+    both["outside"] = replace(both["outside"], events=events[~((events["node"] == 1) & (events["thread"] == 0))])
+    assert main(["trace", "agree"]) == 1
+    assert "not the same operators" in capsys.readouterr().out
+    assert main(["trace", "agree", "--json"]) == 1
+    plain = json.loads(capsys.readouterr().out)
+    assert plain["n_ebpf"] < plain["n_callback"]
+    assert plain["first_difference"]

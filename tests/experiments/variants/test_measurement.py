@@ -16,14 +16,12 @@ from perfsuite.expectation.timing.engine_times import EngineTimes
 from perfsuite.expectation.timing.operator_shape import OperatorShape
 from perfsuite.experiments.variants.measurement import (
     VariantBench,
-    VariantRow,
     by_calibration,
     latencies_of,
     measure_variants,
     measured_latencies,
-    summarize,
 )
-from perfsuite.experiments.variants.points import AXES, variant_points
+from perfsuite.experiments.variants.points import variant_points
 from perfsuite.measure.board.local_board import LocalBoard
 from perfsuite.measure.engine import find_engine
 from perfsuite.measure.plan import TurnsPlan
@@ -35,19 +33,6 @@ WEIGHTS, DRAFT = catalogue_weights("smollm2-135m-l2-q8_0"), catalogue_weights("s
 POINTS = tuple(variant_points(WEIGHTS, WEIGHTS, ("parallel",)))[:2]
 PLAIN = POINTS[0].plain
 DRAFTED = PLAIN.with_draft(Drafting(weights=WEIGHTS, speculation=Speculation(n_draft=1, acceptance_ratio=0.5)))
-
-ROW = VariantRow(
-    axis="lora",
-    setting="rank 4",
-    latency="ttft",
-    forecast_ratio=1.2,
-    measured_ratio=1.0,
-    lower_ratio=0.9,
-    upper_ratio=1.1,
-    n_pairs=5,
-    expected_ns=100.0,
-    measured_ns=200.0,
-)
 
 
 def record_of(durations_ns: Mapping[Phase, tuple[int, ...]]) -> EngineRecord:
@@ -126,26 +111,3 @@ def test_points_that_others_disturb_are_left_out(bench: VariantBench, monkeypatc
     with pytest.raises(MeasurementError, match="no variant has enough undisturbed pairs"):
         measure_variants(POINTS, expected, bench, told.append)
     assert told[-1] == "parallel 4 sequences: left out, 0 undisturbed pairs; too hot"
-
-
-def test_errors_are_of_ratios_and_of_times() -> None:
-    (summary,) = summarize((ROW, ROW))
-    assert (summary.axis, summary.latency, summary.n_rows) == ("lora", "ttft", 2)
-    assert summary.mean_error_ratio == pytest.approx(0.2)
-    assert summary.mean_absolute_error_ratio == pytest.approx(0.5)
-
-
-@pytest.mark.parametrize("axis", AXES)
-def test_an_axis_has_four_points_or_more(axis: str) -> None:
-    points = tuple(variant_points(WEIGHTS, DRAFT, (axis,)))
-    assert len({point.setting for point in points}) == len(points) >= 4
-    assert len({repr(point.workload) for point in points} | {repr(points[0].plain)}) == len(points) + 1
-    assert {point.plain for point in points} == {points[0].plain}
-    assert {point.workload.scenario.name for point in points} == {AXES[axis].scenario}
-
-
-def test_a_draft_is_a_model_or_the_text_itself() -> None:
-    points = tuple(variant_points(WEIGHTS, DRAFT, ("draft",)))
-    names = [each.workload.draft and each.workload.draft.weights.name for each in points]
-    assert names == [*[DRAFT.name] * (len(points) - 1), None]
-    assert points[-1].setting == "ngram:4:0.8"

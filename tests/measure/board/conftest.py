@@ -129,7 +129,6 @@ class BoardHome:
 
     @property
     def bundle(self) -> Path:
-        """The folder of the bundle, where the board has no Python."""
         return self._bundled().parent
 
     def bring_libraries(self, engine_cache: Path) -> None:
@@ -192,7 +191,6 @@ class BoardHome:
 
 
 def rooted(home: BoardHome) -> Path:
-    """Return the tree of a board that has one."""
     assert home.root is not None
     return home.root
 
@@ -204,7 +202,6 @@ def program(engine_cache: Path) -> Path:
 
 @pytest.fixture
 def bundled(tmp_path: Path, program: Path) -> BoardHome:
-    """Return a board's folder with a bundle alone."""
     return BoardHome(folder=tmp_path / "home", program=program)
 
 
@@ -252,7 +249,6 @@ def board(home: BoardHome) -> Iterator[RemoteBoard]:
 
 @pytest.fixture(params=["local", "linked"])
 def either_board(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Board]:
-    """Give this machine, or the same one at the end of a link, with Python."""
     local = request.param == "local"
     found: Board = LocalBoard(cache_dir=tmp_path / "cache") if local else BoardHome(folder=tmp_path / "a home").board()
     found.open()

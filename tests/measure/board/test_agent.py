@@ -6,19 +6,13 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Iterator, Mapping
-from unittest.mock import Mock
+from collections.abc import Mapping
 
-import psutil
 import pytest
 
 from perfsuite.device.lock import lock_holder
-from perfsuite.measure.board import agent as agents
-from perfsuite.measure.board.agent import Agent
-from perfsuite.measure.board.ending import EndedError, Ending
 from perfsuite.measure.board.frames import Frames, packed_frame
 from perfsuite.measure.board.hello import PREAMBLE, own_versions
-from perfsuite.measure.board.listening import Listener
 from perfsuite.measure.plan import dump_plan
 
 from ..conftest import is_gone, wait_until
@@ -26,8 +20,6 @@ from .conftest import ANY, FOREVER_S, BoardHome
 
 
 class Desk:
-    """A desk that says what a test tells it to say."""
-
     def __init__(self, home: BoardHome, hello: Mapping[str, object]) -> None:
         pipe = subprocess.PIPE
         self.process = subprocess.Popen(
@@ -52,7 +44,6 @@ class Desk:
 
 @pytest.fixture
 def busy(home: BoardHome) -> Desk:
-    """Return a desk whose agent has a worker that never ends."""
     home.install(f'echo $$ > "$(dirname "$0")/worker.pid"; sleep {FOREVER_S} & wait')
     desk = Desk(home, home.hello().to_plain())
     asked = {"plan": dump_plan(ANY), "extra_environment": {}}
@@ -64,7 +55,6 @@ def busy(home: BoardHome) -> Desk:
 
 
 def is_restored(home: BoardHome) -> bool:
-    """Whether the worker is gone, and the lock is given back."""
     return is_gone(home.worker_pid) and lock_holder(home.locks) is None
 
 
@@ -81,13 +71,6 @@ def test_the_end_of_the_input_ends_all(busy: Desk, home: BoardHome) -> None:
     assert is_restored(home)
     assert "perfsuite: the link ended" in errors
     assert [each["kind"] for each in messages] == ["answer", "ended"]
-
-
-def test_a_desk_that_says_goodbye_is_no_fault(busy: Desk, home: BoardHome) -> None:
-    busy.say({"kind": "bye"})
-    _, errors = busy.heard()
-    assert is_restored(home)
-    assert (busy.process.returncode, errors) == (0, "")
 
 
 @pytest.mark.parametrize(
@@ -141,20 +124,6 @@ def test_a_desk_that_reads_no_more_ends_all(home: BoardHome) -> None:
     assert "the desk has said nothing for 1 s" in errors
 
 
-def test_pings_of_a_desk_that_reads_nothing_do_not_hold_up_its_end(home: BoardHome) -> None:
-    """Signs of life that are not taken are left out, so that the end of the input is heard."""
-    desk = Desk(home, home.hello().to_plain())
-    desk.send(packed_frame({"kind": "ping"}) * 20_000)
-    assert desk.process.stdin is not None
-    desk.process.stdin.close()
-    assert wait_until(lambda: is_gone(home.pid))
-    assert lock_holder(home.locks) is None
-    for pipe in (desk.process.stdout, desk.process.stderr):
-        assert pipe is not None
-        pipe.close()
-    desk.process.wait()
-
-
 def test_a_desk_that_is_gone_before_its_hello_is_answered_leaves_no_lock(home: BoardHome) -> None:
     """The board that was just taken is given back, though nobody hears that it is there."""
     desk = Desk(home, home.hello().to_plain())
@@ -166,50 +135,6 @@ def test_a_desk_that_is_gone_before_its_hello_is_answered_leaves_no_lock(home: B
     assert lock_holder(home.locks) is None
 
 
-@pytest.fixture
-def served() -> Iterator[tuple[Agent, int]]:
-    """Return an agent within this process, and what the desk hears from it."""
-    reading, ours = os.pipe()
-    heard, writing = os.pipe()
-
-    yield Agent(reading, writing, Mock(side_effect=AssertionError)), heard
-    for each in (reading, ours, heard, writing):
-        os.close(each)
-
-
-@pytest.mark.parametrize("where", ["hear_signals", "blame"])
-def test_a_signal_wherever_it_comes_is_no_traceback(
-    monkeypatch: pytest.MonkeyPatch, served: tuple[Agent, int], where: str
-) -> None:
-    """Also as soon as signals are heard, and while a defect is reported, the board is released, which is logged."""
-    agent, heard = served
-    monkeypatch.setattr(agents, "_kill_workers", lambda: None)  # the children of this process are other tests' boards
-    monkeypatch.setattr(Ending, "hear_signals", lambda *_: None)
-    monkeypatch.setattr(Ending, "insist", lambda *_: None)
-    monkeypatch.setattr(Listener, "listen", lambda *_: None)
-    monkeypatch.setattr(Agent, "_greeted", lambda _: 1 // 0)
-    monkeypatch.setattr(Ending, where, Mock(side_effect=EndedError("SIGTERM")))
-    board = Mock(spec=["close"])
-    monkeypatch.setattr(agent, "_board", board)
-    assert agent.serve() == ""
-    board.close.assert_called_once_with()
-    _, _, content = os.read(heard, 4096).rpartition(PREAMBLE)
-    assert [each["kind"] for each in Frames().messages(content)] == ["ended"]
-
-
-@pytest.mark.parametrize("error", [psutil.AccessDenied(1), psutil.ZombieProcess(1), OSError("x")])
-def test_a_worker_that_cannot_be_killed_leaves_the_device_restored(
-    monkeypatch: pytest.MonkeyPatch, served: tuple[Agent, int], error: Exception
-) -> None:
-    monkeypatch.setattr(psutil.Process, "children", Mock(side_effect=error))
-    agent, heard = served
-    board = Mock(spec=["close"])
-    monkeypatch.setattr(agent, "_board", board)
-    agent._let_go()
-    board.close.assert_called_once_with()
-    assert list(Frames().messages(os.read(heard, 4096)))[-1]["kind"] == "ended"
-
-
 def test_a_signal_while_a_message_is_written_does_not_cut_it(home: BoardHome) -> None:
     desk = Desk(home, home.hello().to_plain())
     desk.say({"kind": "x" * 300_000, "id": 2, "arguments": {}})
@@ -218,16 +143,3 @@ def test_a_signal_while_a_message_is_written_does_not_cut_it(home: BoardHome) ->
     time.sleep(0.3)
     messages, _ = desk.heard()
     assert [each["kind"] for each in messages] == ["answer", "error", "ended"]
-
-
-def test_no_last_word_follows_a_message_that_was_cut(
-    monkeypatch: pytest.MonkeyPatch, served: tuple[Agent, int]
-) -> None:
-    """A desk that reads on would take it for the rest of the message."""
-    monkeypatch.setattr(agents, "_kill_workers", lambda: None)
-    agent, heard = served
-    agent._speaker.is_cut = True
-    agent._let_go()
-    os.set_blocking(heard, False)
-    with pytest.raises(BlockingIOError):
-        os.read(heard, 1)

@@ -20,10 +20,8 @@ from perfsuite.measure.board.frames import (
     raised_again,
     read_chunk,
     told_error,
-    understood,
     write_frame,
 )
-from perfsuite.measure.board.protocol import BoardFacts
 
 
 @pytest.mark.parametrize(
@@ -48,12 +46,6 @@ def test_an_error_that_is_not_known_is_one_of_measurement(plain: object) -> None
     assert type(raised_again(plain)) is MeasurementError
 
 
-@pytest.mark.parametrize("plain", [None, 1, [], {}, {"engine": None}, {"engine": {}}])
-def test_an_answer_that_is_another_is_a_broken_link(plain: object) -> None:
-    with pytest.raises(LinkError, match=r"^what the board answered to 'facts' cannot be read \(\w+: .*devices setup"):
-        understood("facts", BoardFacts.from_plain, plain)
-
-
 MESSAGES = st.lists(
     st.fixed_dictionaries(
         {"kind": st.text(), "value": st.recursive(st.integers(-(2**63), 2**63) | st.text(), st.lists)}
@@ -61,6 +53,7 @@ MESSAGES = st.lists(
 )
 
 
+@pytest.mark.long
 @given(messages=MESSAGES, cuts=st.lists(st.integers(1, 40), min_size=1))
 def test_messages_arrive_in_whatever_pieces(messages: list[dict[str, object]], cuts: list[int]) -> None:
     stream = b"".join(map(packed_frame, messages))
@@ -71,13 +64,6 @@ def test_messages_arrive_in_whatever_pieces(messages: list[dict[str, object]], c
         at, turn = end, turn + 1
     assert found == messages
     assert not taken.is_cut
-
-
-def test_a_message_without_its_end_is_known_as_cut() -> None:
-    for content in (packed_frame({"kind": "x"})[:-1], b"\0\0"):
-        taken = Frames()
-        assert list(taken.messages(content)) == []
-        assert taken.is_cut
 
 
 @pytest.mark.parametrize(
@@ -91,16 +77,6 @@ def test_a_message_without_its_end_is_known_as_cut() -> None:
 def test_garbage_is_told(content: bytes, message: str) -> None:
     with pytest.raises(LinkError, match=message):
         list(Frames(limit_bytes=100).messages(content))
-
-
-def test_a_pipe_carries_messages() -> None:
-    reading, writing = os.pipe()
-    write_frame(writing, packed_frame({"kind": "x", "value": b"\0"}), is_over=lambda: False)
-    os.close(writing)
-    assert list(Frames().messages(read_chunk(reading))) == [{"kind": "x", "value": b"\0"}]
-    assert read_chunk(reading) == b""
-    os.close(reading)
-    assert read_chunk(reading) == b""
 
 
 def test_a_message_that_nobody_takes_is_given_up() -> None:

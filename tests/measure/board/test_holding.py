@@ -20,13 +20,12 @@ from perfsuite.device.lock_owner import LockOwner
 from perfsuite.device.stability.restore_file import STATE_FOLDER
 from perfsuite.device.stability.stabilised import Stability, stabilised
 from perfsuite.errors import DeviceError, LockedError
-from perfsuite.measure.board.holding import Claim, Held, held, not_held
+from perfsuite.measure.board.holding import Claim, Held, held
 
 from ...sys_trees import put
 
 
 def claim(tmp_path: Path, **changes: object) -> Claim:
-    """Return a claim whose lock is in a folder of the test's own."""
     told = Claim(name="pi", user="ada", host="desk", run_id="1", purpose="a test", lock_folder=str(tmp_path))
     return replace(told, **changes)  # type: ignore[arg-type]
 
@@ -93,7 +92,6 @@ def governor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def within(folder: Path, run_id: str, governor: str) -> dict[str, object]:
-    """Let another process have the machine, and return what it says."""
     line = [sys.executable, "-c", _INNER, str(folder), run_id, governor]
     done = subprocess.run(line, capture_output=True, text=True, check=True, timeout=60)
     told: dict[str, object] = json.loads(done.stdout)
@@ -156,16 +154,3 @@ def test_what_a_crashed_run_changed_is_restored_by_the_next(tmp_path: Path, monk
         killed, *notes = seen().notes
     assert killed.startswith("the run before this one was killed: ada from desk")
     assert (asked, "restored" in notes) == ([tmp_path / "other"], True)
-
-
-def test_the_lock_names_where_changes_are_kept(tmp_path: Path) -> None:
-    """The next run finds there what it must restore."""
-    with held(NO_CONDITIONS, claim(tmp_path), print, cache_dir=tmp_path / "cache"):
-        owner = lock_holder(tmp_path)
-    assert owner is not None
-    assert owner.state_folder == str(tmp_path / "cache" / STATE_FOLDER)
-
-
-def test_what_nobody_has_came_to_nothing() -> None:
-    with not_held() as nothing:
-        assert nothing() == Held()

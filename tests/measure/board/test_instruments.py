@@ -9,11 +9,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from perfsuite.errors import MeasurementError, PerfsuiteError
-from perfsuite.measure.board.instruments import answered_instrument, on_board
-from perfsuite.measure.board.local_board import LocalBoard
 from perfsuite.measure.board.protocol import Board
-from perfsuite.measure.board.remote_board import RemoteBoard
 from perfsuite.measure.board.run_folder import RUN_FOLDER
 from perfsuite.measure.live import Delivery, run_live
 from perfsuite.measure.memory_timeline import measure_timeline
@@ -22,7 +18,6 @@ from perfsuite.measure.plan import LlamaPlan
 from perfsuite.records.live import LiveEnd, LiveToken
 
 from ..conftest import wait_until
-from .conftest import in_python_only
 
 
 def test_phases_are_traced_there_and_read_here(either_board: Board, small_plan: LlamaPlan, tmp_path: Path) -> None:
@@ -41,6 +36,7 @@ def test_records_are_heard_while_a_run_goes_on(either_board: Board, small_plan: 
     assert isinstance(heard[-1].record, LiveEnd)
 
 
+@pytest.mark.long_but_first
 def test_memory_is_watched_beside_a_run(either_board: Board, small_plan: LlamaPlan) -> None:
     timeline, vram = measure_timeline(replace(small_plan, n_gen=400), either_board)
     assert timeline.peak_rss_bytes > 0
@@ -65,23 +61,9 @@ def test_a_load_ends_with_who_asked_for_it(either_board: Board) -> None:
 
 
 def busy_loops() -> list[int]:
-    """Return the processes below this one that only keep a processor busy."""
     found = []
     for process in psutil.Process().children(recursive=True):
         with suppress(psutil.Error):
             if process.cmdline()[-1:] == ["while True: pass"]:
                 found.append(process.pid)
     return found
-
-
-@in_python_only
-def test_what_a_board_lacks_is_told_with_its_name(board: RemoteBoard) -> None:
-    board.open()
-    with pytest.raises(PerfsuiteError, match=r"^board: OpenCL: "):
-        board.instruments.opencl_backend(board.facts().engine, "no platform has this name")
-    assert str(on_board("rubikpi", MeasurementError("no CAP_BPF"))) == "rubikpi: no CAP_BPF"
-
-
-def test_an_instrument_that_nobody_knows_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(MeasurementError, match="'hammer'; known are opencl_backend, tracing_layer"):
-        answered_instrument(LocalBoard(cache_dir=tmp_path).instruments, {"name": "hammer"})

@@ -6,26 +6,11 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
 
 import pytest
 
-from perfsuite.measure.board import ending as endings
-from perfsuite.measure.board.ending import Ending
-from perfsuite.measure.board.frames import Frames, StuckError, packed_frame, read_chunk
-from perfsuite.measure.board.listening import Listener, Speaker
-
-
-def test_messages_and_signs_of_life_arrive() -> None:
-    reading, writing = os.pipe()
-    speaker = Speaker(writing, lambda: False)
-    speaker.say({"kind": "note"})
-    speaker.pong()
-    assert [each["kind"] for each in Frames().messages(read_chunk(reading))] == ["note", "pong"]
-    os.close(reading)
-    os.close(writing)
-    assert not speaker.is_busy
-    assert not speaker.is_cut
+from perfsuite.measure.board.frames import Frames, StuckError, read_chunk
+from perfsuite.measure.board.listening import Speaker
 
 
 def test_nothing_follows_a_message_that_was_cut() -> None:
@@ -46,43 +31,6 @@ def test_nothing_follows_a_message_that_was_cut() -> None:
     os.close(reading)
     assert list(Frames().messages(taken)) == []
     assert b"pong" not in taken
-
-
-@pytest.fixture
-def pipe(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[int, int]]:
-    """Return what a listener reads from, and what the desk writes to; no thread of the tests is ended."""
-    monkeypatch.setattr(endings, "_signal_main_thread", lambda: None)
-    reading, writing = os.pipe()
-    yield reading, writing
-    for each in (reading, writing):
-        os.close(each)
-
-
-def listener(reading: int, ending: Ending) -> Listener:
-    return Listener(reading, Speaker(-1, lambda: False), ending)
-
-
-def test_requests_are_taken_until_the_goodbye(pipe: tuple[int, int]) -> None:
-    reading, writing = pipe
-    ending = Ending()
-    hears = listener(reading, ending)
-    for number, kind in enumerate(("hello", "run")):
-        os.write(writing, packed_frame({"kind": kind, "id": number, "arguments": {}}))
-    os.write(writing, packed_frame({"kind": "bye"}))
-    hears.listen()
-    assert [hears.requests.get()["kind"] for _ in range(2)] == ["hello", "run"]
-    assert (ending.is_over.is_set(), ending.reason) == (True, "")
-
-
-def test_what_nobody_foresaw_ends_the_agent(pipe: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without the thread that listens nobody would notice that the desk is gone."""
-    reading, writing = pipe
-    monkeypatch.setattr(Listener, "_take", lambda *_: 1 // 0)
-    ending = Ending()
-    os.write(writing, packed_frame({"kind": "ping"}))
-    listener(reading, ending).listen()
-    assert ending.is_over.is_set()
-    assert ending.reason == "what the desk said cannot be taken (ZeroDivisionError: integer division or modulo by zero)"
 
 
 #: Ends itself while its main thread waits, which may be held off.

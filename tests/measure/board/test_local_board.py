@@ -4,26 +4,19 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from perfsuite.device.conditions import NO_CONDITIONS
 from perfsuite.device.fingerprint import host_fingerprint
 from perfsuite.device.lock_owner import account_name
 from perfsuite.device.reach import Reach
 from perfsuite.errors import GgufError
-from perfsuite.measure.board.holding import Claim, Held, Seen
 from perfsuite.measure.board.local_board import LocalBoard
-from perfsuite.measure.board.opening import choose_board, desk_claim
+from perfsuite.measure.board.opening import desk_claim
 from perfsuite.measure.board.protocol import board_name
-from perfsuite.measure.board.remote_board import RemoteBoard
 from perfsuite.measure.environment import LOCK_FOLDER_NAME, RUN_ID_NAME
-
-CLAIM = Claim(name="pi", user="ada", host="desk", run_id="1", purpose="a test")
 
 
 def test_it_describes_itself_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -41,41 +34,12 @@ def test_it_describes_itself_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     board.close()
 
 
-def test_what_having_it_came_to_is_known_after_the_end(tmp_path: Path) -> None:
-    notes: list[str] = []
-
-    @contextmanager
-    def hold() -> Iterator[Seen]:
-        notes.append("taken")
-        yield lambda: Held(notes=tuple(notes))
-        notes.append("given back")
-
-    board = LocalBoard(cache_dir=tmp_path, hold=hold)
-    assert board.held() == Held()
-    board.open()
-    board.open()
-    assert board.held().notes == ("taken",)
-    board.close()
-    board.close()
-    assert board.held().notes == ("taken", "given back")
-
-
 def test_a_hash_is_no_path(tmp_path: Path) -> None:
     board = LocalBoard(cache_dir=tmp_path)
     for digest in ("../x", "a" * 63, "A" * 64):
         with pytest.raises(GgufError, match="is not a SHA-256"):
             board.put_path(digest)
     assert not board.is_put("a" * 64)
-
-
-def test_the_way_chooses_the_board(tmp_path: Path) -> None:
-    """A local way is this machine; any other is a link, which nothing is asked of yet."""
-    local = choose_board(Reach(), NO_CONDITIONS, CLAIM, cache_dir=tmp_path, tell=print)
-    assert isinstance(local, LocalBoard)
-    remote = choose_board(Reach(way="ssh", address="nowhere"), NO_CONDITIONS, CLAIM, cache_dir=tmp_path, tell=print)
-    assert isinstance(remote, RemoteBoard)
-    assert not remote.is_local
-    remote.close()
 
 
 def test_a_board_at_the_end_of_a_link_is_kept_by_its_identity(tmp_path: Path) -> None:

@@ -7,7 +7,6 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
 from pathlib import Path
 
 import psutil
@@ -70,7 +69,6 @@ GONE = f"{2**22 + 1} 1 {pid_namespace()}"
 
 @contextmanager
 def worker(parent: str, program: str = _SLEEP) -> Iterator[subprocess.Popen[str]]:
-    """Have a process that looks like a worker, and names a parent."""
     command = [sys.executable, "-c", program, "perfsuite.measure.worker"]
     environment = {**os.environ, PARENT_NAME: parent}
     with subprocess.Popen(
@@ -149,7 +147,6 @@ def test_a_closed_environment_is_judged_by_the_parent_of_now(monkeypatch: pytest
 _CONTAINER = (*own_mounts(), "--pid", "--fork", "--mount-proc", "--kill-child")
 
 
-@cache
 def can_contain() -> bool:
     if os.getuid() != 0 or not own_mounts():
         return False

@@ -47,14 +47,7 @@ def test_processors_are_kept_busy_until_the_link_ends(bundled: BoardHome, opened
     wait_until(lambda: is_gone(third.pid))
 
 
-@pytest.mark.parametrize("n_processes", [-1, 5000])
-def test_a_load_that_no_machine_has_is_refused(bundled: BoardHome, opened: Opened, n_processes: int) -> None:
-    board = opened(bundled)
-    with pytest.raises(MeasurementError, match=rf"^a load of {n_processes} processes was asked for, expected 0 to"):
-        board.set_load(n_processes)
-    assert board.covariates()
-
-
+@pytest.mark.long
 def test_a_runs_memory_is_sampled_there(
     bundled: BoardHome, opened: Opened, engine_cache: Path, small_plan: LlamaPlan
 ) -> None:
@@ -83,13 +76,6 @@ def test_a_gpus_memory_is_counted_at_its_most() -> None:
     watch = watched([STATUS, b""], devices)
     assert watch.vram.n_bytes == 9 * 1024
     assert ([each.at_ns for each in watch.samples], watch.marks) == ([0], [12 * 1024])
-
-
-def test_what_is_not_known_of_a_gpu_has_a_reason() -> None:
-    """No device, or a folder that may not be read; and that nobody asks NVIDIA's own program there."""
-    nvidia = "nvidia-smi is not asked on a board without Python"
-    assert watched([], [[]]).vram.missing == f"the process has no DRM device open; {nvidia}"
-    assert watched([], [], "Permission denied").vram.missing == f"Permission denied; {nvidia}"
 
 
 @pytest.fixture(scope="module")
@@ -139,9 +125,3 @@ def test_a_board_without_groups_says_what_is_missing(on_tree: OnTree, opened: Op
     with pytest.raises(MeasurementError, match=f"1000 bytes, expected {LEAST_LIMIT_BYTES} and more"):
         board.run(LLAMA, beside=Beside(memory_limit_bytes=1000))
     assert not list(root.glob("sys/fs/cgroup/perfsuite-*"))
-
-
-@pytest.mark.usefixtures("_permitted")
-def test_weights_that_are_not_there_are_named(bundled: BoardHome, opened: Opened) -> None:
-    with pytest.raises(MeasurementError, match=r"^/nowhere: cannot be read \(No such file or directory\)$"):
-        opened(bundled).run(replace(LLAMA, gguf_path="/nowhere"), beside=LIMITED)

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from perfsuite.errors import MeasurementError
-from perfsuite.measure.board import run_folder
 from perfsuite.measure.board.answering import PIECE_BYTES
 from perfsuite.measure.board.remote_board import RemoteBoard
 from perfsuite.measure.board.run_folder import RUN_FOLDER
@@ -26,7 +25,6 @@ DONE = 'cp "$(dirname "$0")/record" "$last"'
 
 @pytest.fixture
 def home(bundled: BoardHome) -> BoardHome:
-    """Return a board's folder with a bundle, and a record for its worker."""
     (bundled.folder / "record").write_bytes(dump_record("probes", {}))
     return bundled
 
@@ -66,15 +64,6 @@ def test_no_file_elsewhere_is_told(home: BoardHome, board: RemoteBoard, tmp_path
     board.run(PLAN, extra_environment=LEFT_IN, files=tmp_path / "files")
     with pytest.raises(MeasurementError, match=r"is not a name of a file in the folder of a run|cannot be read \("):
         asked(board, "file", name=name, offset=0, most_bytes=1)
-
-
-def test_more_than_anybody_reads_is_refused(
-    home: BoardHome, board: RemoteBoard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    home.install(f'printf 123 > "$LEFT_IN/log"; {DONE}')
-    monkeypatch.setattr(run_folder, "FILES_LIMIT_BYTES", 2)
-    with pytest.raises(MeasurementError, match=r"have 3 bytes \(limit 2\); record less"):
-        board.run(PLAN, extra_environment=LEFT_IN, files=tmp_path / "files")
 
 
 def asked(board: RemoteBoard, kind: str, **arguments: Any) -> Any:

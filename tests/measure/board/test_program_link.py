@@ -13,7 +13,6 @@ import pytest
 
 from perfsuite.device.conditions import Conditions
 from perfsuite.device.covariates import device_covariates
-from perfsuite.device.fingerprint import governor
 from perfsuite.device.lock import LOCK_NAME, hold_lock, lock_holder
 from perfsuite.device.lock_owner import LockOwner
 from perfsuite.device.stability.restore_file import restore_leftovers
@@ -21,10 +20,9 @@ from perfsuite.device.stability.sampler import sampling
 from perfsuite.errors import DeviceError, EngineError, LinkError, LockedError, MeasurementError, PerfsuiteError
 from perfsuite.measure.board import program_link
 from perfsuite.measure.board.program_engines import ENGINE_FILE
-from perfsuite.measure.engine_store import engine_folder, kernels_folder, open_store
+from perfsuite.measure.engine_store import engine_folder, open_store
 from perfsuite.measure.launch import READY_MARK
 from perfsuite.measure.plan import (
-    IndependentPlan,
     TurnsPlan,
     dump_record,
 )
@@ -83,6 +81,7 @@ def refused_alike(home: BoardHome, error: type[PerfsuiteError], told: str) -> st
     return lines[0]
 
 
+@pytest.mark.long_but_first
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b"\xff", b'{"user": 1}', b"[" * 20_000, b'{"user": "\\u001b"}'])
 def test_nonsense_in_the_lock_is_told_as_python_tells_it(home: BoardHome, content: bytes) -> None:
     with hold_lock(LockOwner.here(user="anna", host="desk", run_id="1", purpose="a test"), folder=home.locks):
@@ -95,14 +94,6 @@ def test_what_is_no_lock_is_told_as_python_tells_it(home: BoardHome) -> None:
     (home.locks / LOCK_NAME).symlink_to(home.folder / "other")
     refused_alike(home, DeviceError, r"is not a lock of perfsuite's.*; remove it")
     assert not (home.folder / "other").exists()
-
-
-def test_a_governor_that_is_not_offered_is_noted(on_tree: OnTree, opened: Opened) -> None:
-    root = rooted(home := on_tree("rubikpi"))
-    before = governors(root)
-    board = opened(home, Conditions(governor="turbo"))
-    assert governors(root) == before
-    assert any("'turbo' is not offered" in note for note in board.held().notes)
 
 
 @pytest.mark.parametrize(("lent", "is_restored_by_python"), [(None, True), (None, False), ("ondemand", False)])
@@ -291,15 +282,6 @@ def test_an_engine_is_kept_as_python_keeps_it(home: BoardHome, opened: Opened, e
         board.find_engine(folder)
 
 
-def test_kernels_are_kept_there(home: BoardHome, opened: Opened) -> None:
-    board = opened(home)
-    engine_id = board.keep(None, "")
-    folder = open_store(home.folder / "cache" / "perfsuite").folder_of(engine_id)
-    assert folder == board.kept_folder(engine_id)
-    assert folder is not None
-    assert list(kernels_folder(folder).glob("*.cl"))
-
-
 def test_a_worker_past_its_limit_is_stopped(home: BoardHome, opened: Opened) -> None:
     home.install('echo $$ > "$(dirname "$0")/worker.pid"; sleep 60 & wait')
     board = opened(home)
@@ -328,27 +310,8 @@ def test_turns_are_taken_as_they_are_ordered(home: BoardHome, opened: Opened) ->
     assert [each["engine"] for each in told] == [{}, {}]
 
 
-def test_a_worker_that_ends_before_its_turn_says_why(home: BoardHome, opened: Opened) -> None:
-    home.install("echo 'perfsuite-worker-failed: no memory'; exit 1")
-    turns = TurnsPlan(llama=LLAMA)
-    with pytest.raises(MeasurementError, match=r"^no memory$"):
-        opened(home).run_in_turns((turns, turns), n_turns=2, leader=0)
-
-
-def test_a_record_that_is_too_long_is_one_line(home: BoardHome, opened: Opened) -> None:
-    home.install('truncate -s 270000000 "$last"')
-    board = opened(home)
-    with pytest.raises(
-        MeasurementError, match=r"^\d+ bytes are too much for the link, which takes 268435456 at once; "
-    ):
-        board.run(ANY)
-    assert board.covariates()
-
-
 def test_what_takes_python_is_refused_with_the_remedy(home: BoardHome, opened: Opened) -> None:
     board = opened(home)
-    with pytest.raises(MeasurementError, match=r"'independent' takes Python on the board"):
-        board.run(IndependentPlan(n_threads=1, working_set_bytes=1, budget_ms=1))
     turns = (TurnsPlan(llama=LLAMA), TurnsPlan(llama=replace(LLAMA, live_socket="/s")))
     told = (
         r"^board: a socket of live records.* cannot be had from a board without Python yet; "
@@ -370,11 +333,6 @@ def test_others_that_use_the_processors_are_named(home: BoardHome, opened: Opene
     assert any(share > 0 for share in found.processors.values())
     assert home.bundle.joinpath(PROGRAM).is_file()
     assert PROGRAM not in found.processors
-
-
-def test_the_governor_of_the_tree_is_in_the_fingerprint(on_tree: OnTree, opened: Opened) -> None:
-    root = rooted(home := on_tree("orangepi5"))
-    assert opened(home).facts().fingerprint["governor"] == governor(root)
 
 
 def test_only_processors_that_are_on_get_threads(tmp_path: Path) -> None:

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from perfsuite.errors import LinkError, MeasurementError
-from perfsuite.measure.board.program_live import BoardRecords, heard_there
-from perfsuite.measure.live import LIVE_SOCKET, Delivery, run_live
-from perfsuite.measure.plan import LlamaPlan, TurnsPlan, dump_record
+from perfsuite.errors import MeasurementError
+from perfsuite.measure.board.program_live import heard_there
+from perfsuite.measure.live import Delivery, run_live
+from perfsuite.measure.plan import LlamaPlan, dump_record
 from perfsuite.records.events import EngineRecord
 from perfsuite.records.live import LiveEnd, LiveKernel, LiveLoss, LivePhase, LiveToken
 
@@ -44,19 +44,6 @@ def test_a_run_is_heard_as_it_is_recorded(
     assert end.end_ns >= heard[-2].arrival_ns
 
 
-def test_two_that_take_turns_are_heard(
-    bundled: BoardHome, opened: Opened, engine_cache: Path, small_plan: LlamaPlan
-) -> None:
-    bundled.bring_libraries(engine_cache)
-    heard: list[Delivery] = []
-    silent = replace(small_plan, recorder="none")
-    plans = (TurnsPlan(llama=silent), TurnsPlan(llama=replace(silent, live_socket=LIVE_SOCKET)))
-    opened(bundled).run_in_turns(plans, n_turns=2, leader=0, hear=heard.append)
-    ends = [each for each in of_kind(heard, LivePhase) if each.phase == "end_to_end"]
-    assert len(ends) == 2
-    assert heard[-1].record == replace(heard[-1].record, is_complete=True)  # type: ignore[call-arg]
-
-
 def test_a_run_that_fails_ends_what_is_heard(bundled: BoardHome, opened: Opened) -> None:
     bundled.install("echo 'perfsuite-worker-failed: no memory'; exit 1")
     heard: list[Delivery] = []
@@ -81,15 +68,6 @@ def test_kernels_are_heard_while_the_layers_log_grows(bundled: BoardHome, opened
     assert of_kind(heard, LiveKernel) == [kernel(1), kernel(2)]
     assert of_kind(heard, LiveLoss) == [LiveLoss(where="opencl", n_records=4)]
     assert of_kind(heard, LiveEnd)[0].n_kernels == 2
-
-
-def test_a_log_that_is_broken_is_a_loss_of_its_own(tmp_path: Path) -> None:
-    heard: list[Delivery] = []
-    records = BoardRecords(lambda plain: heard.append(known(plain)), tmp_path)
-    for _ in range(2):
-        records.take(delivery(log=b"no log of the layer's, by far", spans=decode(0, 40)))
-    assert of_kind(heard, LiveLoss) == [LiveLoss(where="opencl", n_records=None)]
-    assert len(of_kind(heard, LivePhase)) == 2
 
 
 def delivery(**changes: Any) -> dict[str, Any]:
@@ -118,10 +96,3 @@ def known(plain: Any) -> Delivery:
     found = Delivery.from_plain(plain)
     assert found is not None
     return found
-
-
-@pytest.mark.parametrize("wrong", [{"spans": b"123"}, {"spans": struct.pack("=4i2q", 99, 0, 0, 0, 0, 0)}, {"log": 1}])
-def test_what_is_no_delivery_is_a_fault_of_the_link(wrong: dict[str, Any], tmp_path: Path) -> None:
-    records = BoardRecords(pytest.fail, tmp_path)
-    with pytest.raises(LinkError, match=r"^what the board answered to 'live' cannot be read"):
-        records.take(delivery(**wrong))

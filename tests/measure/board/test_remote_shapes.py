@@ -11,7 +11,7 @@ import pytest
 from perfsuite.errors import MeasurementError, ShapeCrashError
 from perfsuite.measure.board.remote_board import RemoteBoard
 from perfsuite.measure.engine import find_engine
-from perfsuite.measure.launch import FAILURE_MARK, READY_MARK
+from perfsuite.measure.launch import READY_MARK
 from perfsuite.measure.plan import ShapesPlan
 from perfsuite.measure.shapes.meter import ShapeMeter
 from perfsuite.measure.shapes.meters import ShapeSetup, open_meters
@@ -95,30 +95,6 @@ def test_the_shape_of_a_round_that_crashed_is_named(bundled: BoardHome, bundled_
         with pytest.raises(ShapeCrashError) as caught:
             meter.pairs(GEMV, PADDED, 2)
         assert caught.value.case_id == PADDED.case_id
-
-
-@pytest.mark.parametrize(
-    ("script", "message"),
-    [
-        (f"echo '{FAILURE_MARK}ggml has no device for the backend OpenCL'; exit 1", "^ggml has no device"),
-        ("echo 'no such library'; exit 1", "wrote no record: no such library"),
-        ("kill -9 $$", "killed by SIGKILL"),
-        (f"echo '{READY_MARK} hello'", "no answer: "),
-        ("exec sleep 600", "was not ready after 0.2 s"),
-    ],
-)
-def test_a_worker_there_that_cannot_start_says_why(
-    bundled: BoardHome, bundled_board: RemoteBoard, script: str, message: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Whatever happens before the first case is no crash at a case; the board serves on."""
-    monkeypatch.setattr("perfsuite.measure.shapes.ggml_session._BEYOND_WORKER_S", 0.0)
-    bundled.install(script)
-    limit_s = 0.2 if "ready" in message else 60.0
-    with opened(bundled_board, limit_s) as meter:
-        with pytest.raises(MeasurementError, match=message) as caught:
-            meter.problem(GEMV)
-        assert not isinstance(caught.value, ShapeCrashError)
-        assert bundled_board.covariates()
 
 
 def test_the_end_of_a_board_ends_its_shapes(bundled: BoardHome, bundled_board: RemoteBoard) -> None:

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from perfsuite.errors import LinkError, MeasurementError
 from perfsuite.measure.board import answering, run_folder
-from perfsuite.measure.board.local_board import LocalBoard
 from perfsuite.measure.board.protocol import Board
-from perfsuite.measure.board.run_folder import RUN_FOLDER, file_within, left_files, placed_in
-from perfsuite.measure.plan import EbpfPlan, IndependentPlan, TurnsPlan
-
-from .conftest import LLAMA
+from perfsuite.measure.board.run_folder import RUN_FOLDER, file_within, left_files
+from perfsuite.measure.plan import IndependentPlan
 
 PLAN = IndependentPlan(n_threads=1, working_set_bytes=10**5, budget_ms=20)
 
@@ -29,18 +25,8 @@ left = pathlib.Path(os.environ["LEFT_IN"])
 """
 
 
-def test_a_plan_names_the_folder_before_it_is_there() -> None:
-    ebpf = EbpfPlan(helper="/h", log_path=str(RUN_FOLDER / "log"), levels=1)
-    plan = TurnsPlan(llama=replace(LLAMA, gguf_path="x.gguf", live_socket=str(RUN_FOLDER / "s"), ebpf=ebpf))
-    placed = placed_in(Path("/run"), plan)
-    assert (placed.llama.live_socket, placed.llama.gguf_path) == ("/run/s", "x.gguf")
-    assert placed.llama.ebpf is not None
-    assert placed.llama.ebpf.log_path == "/run/log"
-    assert placed_in(Path("/run"), {"LOG": f"{RUN_FOLDER}:more", "N": "1"}) == {"LOG": "/run:more", "N": "1"}
-    assert placed_in(Path("/run"), None) is None
-
-
-@pytest.mark.parametrize("n_bytes", [0, 1, answering.PIECE_BYTES, 2 * answering.PIECE_BYTES + 1])
+@pytest.mark.long_but_first
+@pytest.mark.parametrize("n_bytes", [0, 2 * answering.PIECE_BYTES + 1])
 def test_what_a_run_leaves_comes_back(either_board: Board, tmp_path: Path, n_bytes: int) -> None:
     """Files of any size, of folders as well, lie where they are wanted; links do not."""
     (tmp_path / "sitecustomize.py").write_text(_LEAVES)
@@ -51,6 +37,7 @@ def test_what_a_run_leaves_comes_back(either_board: Board, tmp_path: Path, n_byt
     assert (tmp_path / "files" / "large").stat().st_size == n_bytes
 
 
+@pytest.mark.long_but_first
 def test_a_folder_that_nobody_wants_is_gone(either_board: Board, tmp_path: Path) -> None:
     (tmp_path / "sitecustomize.py").write_text(
         _LEAVES + f"pathlib.Path({str(tmp_path / 'told')!r}).write_text(str(left))"
@@ -73,9 +60,3 @@ def test_a_name_that_leads_elsewhere_is_garbage(tmp_path: Path, name: str) -> No
     """No answer of a board writes outside of the folder that its files are for."""
     with pytest.raises(LinkError, match="not a name of a file in the folder of a run: garbage"):
         file_within(tmp_path, name)
-
-
-def test_a_folder_that_cannot_be_made_is_one_line(tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    with pytest.raises(MeasurementError, match=r"file/files: cannot be made \(Not a directory\)"):
-        LocalBoard(cache_dir=tmp_path).run(PLAN, files=tmp_path / "file" / "files")

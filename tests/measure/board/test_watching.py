@@ -10,10 +10,9 @@ import pytest
 
 from perfsuite.device.conditions import Conditions
 from perfsuite.device.stability import sampler
-from perfsuite.measure.board.answering import Answering
 from perfsuite.measure.board.local_board import LocalBoard
-from perfsuite.measure.board.watching import DEVICE_SAMPLES, WAS_THROTTLED, Watched
-from perfsuite.measure.plan import KernelPlan, TurnsPlan, dump_plan
+from perfsuite.measure.board.watching import Watched
+from perfsuite.measure.plan import KernelPlan, TurnsPlan
 from tests.sys_trees import plant, put
 
 from .conftest import ANY, LLAMA
@@ -53,7 +52,6 @@ def board(root: Path, tmp_path: Path) -> LocalBoard:
 
 
 def is_dropped(payload: Mapping[str, Any]) -> bool:
-    """Whether the samples beside a payload have seen the clock drop."""
     seen = Watched.of(payload)
     assert payload["worker"] == "done"
     assert (seen.least_cpu_mhz, seen.most_celsius is not None) == (1200.0, True)
@@ -72,23 +70,6 @@ def test_both_sides_of_a_pair_are_watched(board: LocalBoard) -> None:
     assert old == new
 
 
-def test_the_agent_watches_as_a_local_run_does(board: LocalBoard, root: Path) -> None:
-    asking = Answering(board, lambda message: None)
-    run = {"kind": "run", "id": 1, "arguments": {"plan": dump_plan(KERNELS), "extra_environment": {}}}
-    assert is_dropped(asking.answered(run))
-    plant("orangepi5", root)
-    plan = dump_plan(TurnsPlan(llama=LLAMA))
-    turns = {"plans": [plan, plan], "n_turns": 4, "leader": 1, "extra_environment": {}}
-    asked = {"kind": "run_in_turns", "id": 2, "arguments": {**turns, "own_environments": [{}, {}]}}
-    assert all(map(is_dropped, asking.answered(asked)))
-
-
 def test_what_only_asks_is_not_watched(board: LocalBoard) -> None:
     """A list of devices costs no look."""
     assert board.run(ANY) == {"worker": "done"}
-
-
-def test_where_nothing_was_sampled_nothing_is_known() -> None:
-    """None is 'not measured'; so it is where all looks saw nothing."""
-    blind = {DEVICE_SAMPLES: [{"cpu_mhz": None, "temperature_celsius": None}], WAS_THROTTLED: None}
-    assert Watched.of({}) == Watched.of(blind) == Watched()

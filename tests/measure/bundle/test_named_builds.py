@@ -25,8 +25,6 @@ from perfsuite.measure.engine_store import open_store
 TARGET = target_of("x86_64", has_glibc=True)
 TOOLCHAIN = Toolchain(cc=("cc",), cxx=("c++",), version="1", links=(), carried=(), has_openmp=False)
 
-#: Words that are neither folder nor revision.
-_NOTHING = ("no-such-branch", "--upload-pack=x", "/no/such/folder")
 
 Make = Callable[..., Builder]
 
@@ -73,12 +71,11 @@ def builder(tmp_path: Path, checkout: Path) -> Make:
     return lambda **more: Builder(cache_dir=tmp_path / "cache", tell=lambda *_: None, source=checkout, **more)
 
 
-def test_what_was_built_is_taken(builder: Make, compiled: list[LlamaSource], engine: Engine) -> None:
+def test_what_was_built_is_taken_and_a_mere_checkout_compiled(
+    builder: Make, compiled: list[LlamaSource], engine: Engine, checkout: Path
+) -> None:
     assert builder().engine(str(engine.library_dir)) == find_engine(engine.library_dir)
     assert compiled == []
-
-
-def test_a_checkout_that_was_not_built_is_compiled(builder: Make, compiled: list[LlamaSource], checkout: Path) -> None:
     builder().engine(str(checkout))
     assert [each.folder for each in compiled] == [checkout]
 
@@ -153,24 +150,6 @@ def test_the_suites_own_build_is_of_all_that_made_it(monkeypatch: pytest.MonkeyP
     keys = [order.key, replace(order, toolchain=replace(TOOLCHAIN, digest="1")).key]
     monkeypatch.setenv("LDFLAGS", "-lother")
     assert len({*keys, order.key}) == 3
-
-
-@pytest.mark.parametrize(
-    ("named", "told"),
-    [
-        *((each, "expected a folder, a release such as .* or with --source a revision") for each in _NOTHING),
-        ("HEAD..old", "has no revisions between them"),
-        ("old..other", "there is no such revision"),
-    ],
-)
-def test_what_means_nothing_is_told(named: str, told: str, builder: Make) -> None:
-    with pytest.raises(EngineError, match=told):
-        builder().expanded(named) if ".." in named else builder().engine(named)
-
-
-def test_a_revision_needs_its_checkout(tmp_path: Path) -> None:
-    with pytest.raises(EngineError, match=r"^master: is not a folder, no release and no kept engine; expected"):
-        Builder(cache_dir=tmp_path, tell=lambda *_: None).engine("master")
 
 
 @pytest.mark.parametrize(
@@ -249,19 +228,3 @@ def test_a_wheel_is_unpacked_once(tmp_path: Path, engine: Engine) -> None:
     escaped = [each for each in tmp_path.rglob("escape") if tmp_path / "cache/llama-wheels" not in each.parents]
     assert escaped == []
     assert len([each for each in (tmp_path / "cache/llama-wheels").iterdir() if each.is_dir()]) == 1
-
-
-@pytest.mark.parametrize(
-    ("content", "told"),
-    [(b"no zip", "cannot be read as a wheel"), (None, "cannot be read as a wheel"), ({}, "has no llama_cpp/lib/")],
-)
-def test_what_is_no_wheel_is_refused(tmp_path: Path, content: bytes | dict[str, str] | None, told: str) -> None:
-    wheel = tmp_path / "a.whl"
-    if isinstance(content, bytes):
-        wheel.write_bytes(content)
-    elif content is not None:
-        with zipfile.ZipFile(wheel, "w") as archive:
-            archive.writestr("llama_cpp/../../../escape", "")
-    with pytest.raises(EngineError, match=told):
-        Builder(cache_dir=tmp_path / "cache", tell=lambda *_: None).engine(str(wheel))
-    assert not [each for each in tmp_path.rglob("*") if each.is_file() and each.suffix not in (".whl", ".lock")]

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from perfsuite.errors import MeasurementError, OpenClError
+from perfsuite.errors import OpenClError
 from perfsuite.measure.engine_store import KERNELS_DIR
 from perfsuite.measure.kernel_launches import CPU_TUNING, GPU_TUNING
 from perfsuite.measure.kernel_record import KernelRecord
@@ -68,15 +68,6 @@ def test_an_output_that_was_judged_does_not_come_again(own: OwnKernels, worker: 
     assert [each.is_correct for each in changed] == [True, False]
 
 
-def test_a_kernel_that_never_computes_the_same_is_judged_each_time(own: OwnKernels, worker: FakeWorker) -> None:
-    """The digests that are remembered do not grow without end."""
-    plan = replace(PLAN, case_ids=CASES[1:])
-    for number in range(20):
-        worker.errors = {0: 1e-6 * number}
-        assert all(each.is_correct for each in records(own.run(plan, worker.run)))
-    assert len(worker.launches[-1].steps[0].known_outputs) == 16
-
-
 @pytest.mark.parametrize("side", [0, 1])
 def test_a_wrong_kernel_has_no_times(own: OwnKernels, worker: FakeWorker, side: int) -> None:
     """Too far from the reference, or beyond its output: the deviation is reported, and how fast it was is not."""
@@ -108,27 +99,6 @@ def test_old_sources_take_turns_beside_the_present_ones(own: OwnKernels, worker:
     assert records(payload)[1].end_ns == ()
 
 
-def test_old_sources_that_are_none_are_named(own: OwnKernels, worker: FakeWorker, tmp_path: Path) -> None:
-    (tmp_path / "prelude.cl").write_bytes(b"\xff\xff")
-    with pytest.raises(OpenClError, match=r"prelude\.cl: is not a text"):
-        own.run(replace(PLAN, old_kernels_dir=str(tmp_path)), worker.run)
-
-
-def test_an_output_that_is_cut_is_refused(own: OwnKernels, worker: FakeWorker) -> None:
-    worker.is_cut = True
-    with pytest.raises(MeasurementError, match=r"^kernel/gemv_q8_0/.*: its output arrived with 6140 bytes, .* 6144"):
-        own.run(PLAN, worker.run)
-
-
-def test_a_kernel_that_does_not_build_leaves_its_log(own: OwnKernels, worker: FakeWorker, tmp_path: Path) -> None:
-    worker.unbuilt = {"launch": 1, "log": "line 1: what is this"}
-    with pytest.raises(MeasurementError) as caught:
-        own.run(PLAN, worker.run)
-    log = tmp_path / "logs" / "pointwise-add.build.log"
-    assert str(caught.value) == f"kernel add of pointwise.cl does not build for a processor; see {log}"
-    assert log.read_text() == "device: a processor\nline 1: what is this\n"
-
-
 def test_the_device_is_chosen_here(own: OwnKernels, worker: FakeWorker) -> None:
     """Of all that there are, as on this machine, and asked for once; plans carry its place, name and tuning."""
     gpu = replace(DEVICE, platform_index=2, platform_name="Vendor", device_name="a GPU", type="gpu")
@@ -146,14 +116,6 @@ def test_the_device_is_chosen_here(own: OwnKernels, worker: FakeWorker) -> None:
     assert on_processor.launches[0].local_size == (CPU_TUNING.lanes, CPU_TUNING.rows)
     with pytest.raises(OpenClError, match=r"named like 'none', found .*; name one .* or install .* vendor there$"):
         own.run(DevicesPlan(platform="none"), worker.run)
-
-
-def test_programs_are_written_once(own: OwnKernels, worker: FakeWorker) -> None:
-    own.run(replace(PLAN, case_ids=(*CASES, "kernel/add/count1048576/f32")), worker.run)
-    (plan,) = worker.launches
-    assert [launch.program for launch in plan.launches] == [0, 1, 1]
-    assert plan.programs[0].options == f"-cl-std=CL1.2 -DLANES={CPU_TUNING.lanes} -DROWS={CPU_TUNING.rows}"
-    assert plan.programs[0].source == "\n".join((KERNELS_DIR / name).read_text() for name in ("prelude.cl", "gemv.cl"))
 
 
 def test_duplicates_are_as_many_as_the_pilot_allows(own: OwnKernels, worker: FakeWorker) -> None:

@@ -23,19 +23,18 @@ CASES = ("kernel/gemv_q8_0/m1536-k576/q8_0", "kernel/softmax/rows2048-columns64/
 
 @pytest.fixture
 def run(tmp_path: Path) -> RunPlan:
-    """Return what runs a plan in a worker that sees OpenCL."""
     return partial(run_worker, extra_environment=visible_opencl(tmp_path))
 
 
 @pytest.fixture
 def own(engine_cache: Path, tmp_path: Path, run: RunPlan) -> OwnKernels:
-    """Return what launches by the native worker, which has a device."""
     own = OwnKernels(read_there=Path.read_bytes, log_dir=tmp_path, cache_dir=str(engine_cache))
     with skipped_without_opencl():
         own.run(DevicesPlan(platform=None), run)
     return own
 
 
+@pytest.mark.long
 def test_the_native_worker_records_what_the_one_in_python_does(
     own: OwnKernels, run: RunPlan, engine_cache: Path, tmp_path: Path
 ) -> None:
@@ -69,6 +68,7 @@ def ceilings(own: OwnKernels, run: RunPlan) -> list[Ceiling]:
     return [Ceiling.from_plain(each) for each in own.run(plan, run)["ceilings"]]
 
 
+@pytest.mark.long_but_first
 @pytest.mark.parametrize("shape", ["_CPU_SHAPE", "_GPU_SHAPE"])
 def test_the_native_worker_measures_ceilings(
     own: OwnKernels, run: RunPlan, monkeypatch: pytest.MonkeyPatch, shape: str
@@ -93,6 +93,7 @@ CEILING_FAULTS = {
 }
 
 
+@pytest.mark.long_but_first
 @pytest.mark.parametrize("fault", CEILING_FAULTS)
 def test_a_faulty_kernel_has_no_ceiling(
     own: OwnKernels, run: RunPlan, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, fault: str

@@ -13,7 +13,7 @@ from perfsuite.measure.shapes.meter import BenchDescription, Deviation
 from perfsuite.workload.shapes.shape_case import ShapeCase
 
 #: Sizes of n at which something happens: to the process when the case runs, to the bench when it is bound.
-KILLED, HANGING, LEAVING, BROKEN, REFUSED, UNKNOWN, CHATTY, BULKY = 13, 17, 19, 23, 29, 31, 37, 41
+KILLED, HANGING, LEAVING, BROKEN, REFUSED, CHATTY, BULKY = 13, 17, 19, 23, 29, 37, 41
 
 #: What a launch takes, but for its n.
 BASE_NS = 100_000
@@ -77,8 +77,6 @@ class FakeBench:
         n = case.shape.of("n")
         if n == BROKEN:
             raise OpenClError("clCreateBuffer failed:\nMEM_OBJECT_ALLOCATION_FAILURE")
-        if n == UNKNOWN:
-            raise MemoryError
         if n == BULKY and self._n_placed:
             raise OpenClError("the device is full")
         return FakeOperation(case, self.log)

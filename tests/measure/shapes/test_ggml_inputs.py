@@ -53,15 +53,6 @@ def test_the_grid_moves_values_little() -> None:
     assert (ggml_inputs(product, seed=1).activations == draw_inputs(product, seed=1).activations).all()
 
 
-@pytest.mark.parametrize("n_values", [1, 31, 33])
-def test_rows_of_any_length_lie_on_the_grid(n_values: int) -> None:
-    """F16 has no blocks: the last values of a row are a block by themselves; zeros become a small 127."""
-    moved = on_grid(np.zeros((2, n_values), dtype=np.float32), 32)
-    assert np.isfinite(moved).all()
-    assert (np.abs(moved[:, -1 if n_values == 33 else slice(None)]).max() > 0.0).all()
-    assert (moved.astype(np.float16).astype(np.float32) == moved).all()
-
-
 @pytest.mark.parametrize("type", ["f32", "f16", "q8_0", "q4_0"])
 def test_the_last_position_counts_most(type: str) -> None:
     """The last position of each KV head has the largest share of its heads' output."""
@@ -81,11 +72,3 @@ def test_positions_weigh_differently() -> None:
         weights = attention_weights(inputs.activations, cached(wanted, inputs.stored[0]))
         assert 0.2 < np.log(weights).std() < 4.0
         assert 2 / 257 < weights[:, -1].max() < 0.9
-
-
-def test_positions_are_exchanged_and_none_is_lost() -> None:
-    wanted = shape("attention/heads2-kvheads2-head8-context9/f32")
-    drawn, arranged = draw_inputs(wanted, seed=5), ggml_inputs(wanted, seed=5)
-    before, after = (np.hstack(each.stored).reshape(2, 9, 16) for each in (drawn, arranged))
-    for head in range(2):
-        assert sorted(map(tuple, before[head])) == sorted(map(tuple, after[head]))

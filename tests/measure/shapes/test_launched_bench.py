@@ -10,13 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from perfsuite.errors import EngineError, MeasurementError, OpenClError, ShapeCrashError
+from perfsuite.errors import MeasurementError
 from perfsuite.measure.engine_store import KERNELS_DIR
 from perfsuite.measure.launch import run_worker
 from perfsuite.measure.launches.own_kernels import OwnKernels
 from perfsuite.measure.plan import DevicesPlan, ShapesPlan
-from perfsuite.measure.shapes.ggml_operators import WorkerCrash
-from perfsuite.measure.shapes.launched_bench import LaunchedBench, LaunchedDevice, LaunchedSession
+from perfsuite.measure.shapes.launched_bench import LaunchedDevice, LaunchedSession
 from perfsuite.measure.shapes.meters import ShapeSetup
 from perfsuite.measure.shapes.requests import RequestKind
 from perfsuite.measure.shapes.tiled_launches import kernels_digest
@@ -24,7 +23,7 @@ from perfsuite.measure.worker_lines import waiting_worker
 from perfsuite.testing.planted_kernels import Fault, plant
 
 from ...synthetic_shapes import tiled
-from ..launches.conftest import DEVICE, LIMITS, skipped_without_opencl
+from ..launches.conftest import skipped_without_opencl
 from ..opencl_children import visible_opencl
 
 CASES = [
@@ -106,43 +105,3 @@ def test_sources_that_do_not_build_leave_their_log(
             session.ask(RequestKind.VERIFY, (CASES[0],))
         assert session.is_open
     assert "nonsense" in log.read_text()
-
-
-class Scripted:
-    """A worker that answers what it was given, and notes what it was asked."""
-
-    def __init__(self, *answers: str | Exception) -> None:
-        self.answers, self.lines = list(answers), []  # type: tuple[list[str | Exception], list[str]]
-
-    def asked(self, *lines: str, n_steps: int = 1) -> str:
-        self.lines += lines
-        answer = self.answers.pop(0) if n_steps else ""
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
-
-
-def bench(worker: Scripted) -> LaunchedBench:
-    device = replace(DEVICE, global_memory_bytes=1 << 30, local_memory_bytes=1 << 20)
-    there = LaunchedDevice(device=device, limits=replace(LIMITS, axis_items=(64, 64, 64)), log_dir=Path("/nowhere"))
-    return LaunchedBench(there, worker, "x86_64 8192 a: processor")
-
-
-def test_failures_name_their_case() -> None:
-    """What the device refuses is an error of OpenCL; where the worker died, the step says at which case."""
-    case = tiled("gemv/n8-k32/f32", tile=8)
-    other = tiled("gemv/n9-k32/f32", tile=8)
-    refusing = bench(Scripted("1", "2", EngineError("out of memory"), WorkerCrash(1, "signal 11"), "0"))
-    first, second = refusing.bound(case, seed=0), refusing.bound(other, seed=0)
-    with pytest.raises(OpenClError, match=rf"^{case.case_id}: out of memory$"):
-        first.launched_ns(1, 0)
-    with pytest.raises(ShapeCrashError, match="signal 11") as caught:
-        refusing.samples([first, second], 2)
-    assert caught.value.case_id == other.case_id
-    assert first.verify().error_norm == float("inf")
-    assert refusing.memory_bytes == 8192
-
-
-def test_limits_of_the_device_are_a_problem() -> None:
-    problem = bench(Scripted()).problem(tiled("gemm/m65-n130-k33/f32", tile=64, vector=1))
-    assert problem == "items of a work-group: 256; expected 64 at most"

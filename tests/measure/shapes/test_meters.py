@@ -12,14 +12,13 @@ from unittest.mock import Mock
 
 import pytest
 
-from perfsuite.errors import EngineError, MeasurementError, ShapeCrashError
+from perfsuite.errors import MeasurementError, ShapeCrashError
 from perfsuite.measure.board.local_board import LocalBoard
 from perfsuite.measure.engine import Engine
 from perfsuite.measure.shapes.meter import PairSamples, ShapeMeter
-from perfsuite.measure.shapes.meters import ProcessMeters, ShapeProcess, ShapeSetup, open_meters, set_up_shapes
+from perfsuite.measure.shapes.meters import ProcessMeters, ShapeProcess, ShapeSetup, set_up_shapes
 from perfsuite.workload.shapes.shape_case import Subject
 
-from ...synthetic_opencl_backend import opencl_backend, plain_engine
 from ..conftest import is_gone, wait_until
 from .fake_bench import BASE_NS, KILLED, REFUSED, gemv
 
@@ -30,14 +29,6 @@ def set_up(subject: Subject, cache_dir: Path, **changed: Any) -> ShapeSetup:
     return set_up_shapes(subject, board, log_dir=cache_dir / "logs", n_threads=2, seed=3, **arguments)
 
 
-def test_the_suites_kernels_need_no_engine(tmp_path: Path) -> None:
-    setup = set_up(Subject.TILED, tmp_path, platform="Intel", kernels_dir=tmp_path / "kernels")
-    assert setup.environment["PYOPENCL_NO_CACHE"] == "1"
-    assert setup.plan.subject == "tiled"
-    assert (setup.plan.platform, setup.plan.kernels_dir, setup.plan.seed) == ("Intel", str(tmp_path / "kernels"), 3)
-    assert setup.plan.library_dir == ""
-
-
 def test_ggml_on_the_processor_runs_as_in_a_calibration(engine: Engine, tmp_path: Path) -> None:
     """The plan names the engine and its build, and gives each thread a processor of its own."""
     setup = set_up(Subject.GGML_CPU, tmp_path, engine=engine)
@@ -46,27 +37,6 @@ def test_ggml_on_the_processor_runs_as_in_a_calibration(engine: Engine, tmp_path
     assert setup.plan.engine_build_id == engine.build_id
     assert setup.plan.binds_threads
     assert setup.plan.backend_library is None
-
-
-def test_ggml_on_opencl_has_its_backend_and_its_device(
-    engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    backend = opencl_backend(tmp_path)
-    found = Mock(return_value=backend)
-    monkeypatch.setattr("perfsuite.measure.opencl_backend.set_up_opencl", found)
-    setup = set_up(Subject.GGML_OPENCL, tmp_path, engine=engine, platform="A plat")
-    found.assert_called_once_with(engine, "A plat", tmp_path)
-    assert setup.environment == backend.environment()
-    assert setup.plan.backend_library == str(backend.library)
-    assert setup.plan.n_compute_units == 2
-    assert dict(setup.plan.fingerprint)["opencl_driver"] == "1.2"
-    assert not setup.plan.binds_threads
-
-
-def test_an_engine_without_an_opencl_backend_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("perfsuite.measure.launch.run_worker", lambda *_, **__: {"chosen": {}})
-    with pytest.raises(EngineError, match="holds libggml-opencl"):
-        set_up(Subject.GGML_OPENCL, tmp_path, engine=plain_engine(tmp_path))
 
 
 pytestmark = pytest.mark.usefixtures("fake_worker")
@@ -84,7 +54,6 @@ def meters(setup: ShapeSetup) -> Iterator[ProcessMeters]:
 
 
 def pid_of(meter: ShapeMeter) -> int:
-    """Return the process id that a fake bench gives in its fingerprint."""
     return int(dict(meter.description.fingerprint)["pid"])
 
 
@@ -150,11 +119,3 @@ def test_a_subject_is_set_up_once_and_only_when_it_is_asked(setup: ShapeSetup) -
     with pytest.raises(MeasurementError, match="this meter was closed"):
         meter.problem(gemv(1))
     set_up.assert_called_once_with()
-
-
-@pytest.mark.parametrize("subject", Subject)
-def test_opening_meters_starts_nothing(subject: Subject, tmp_path: Path) -> None:
-    """What a subject lacks is stated at the first call, and not before."""
-    with open_meters(subject, LocalBoard(cache_dir=tmp_path / "cache"), log_dir=tmp_path, n_threads=1) as meters:
-        assert meters.resident() is meters.resident()
-    assert not (tmp_path / "cache").exists()

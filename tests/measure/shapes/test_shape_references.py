@@ -103,33 +103,6 @@ def test_attention_in_f32_is_tolerated() -> None:
     assert error_norm(mixed(0.13), reference.expected) > reference.f32_tolerance
 
 
-def test_nothing_but_zeros() -> None:
-    drawn = _inputs("gemv/n4-k64/f32")
-    reference = shape_reference(
-        ShapeInputs(shape=drawn.shape, activations=drawn.activations, stored=(np.zeros_like(drawn.stored[0]),))
-    )
-    assert error_norm(np.zeros((1, 1, 4)), reference.expected) <= reference.f32_tolerance
-
-
-@pytest.mark.parametrize("type", STORED_TYPES)
-@pytest.mark.parametrize(
-    ("text", "activations", "rows"),
-    [
-        ("gemm/m3-n5-k256", (1, 3, 256), (5,)),
-        ("bmm/b2-m3-n5-k256", (2, 3, 256), (10,)),
-        ("gemv/n5-k256", (1, 1, 256), (5,)),
-        ("attention/heads6-kvheads2-head256-context7", (6, 256), (14, 14)),
-    ],
-)
-def test_sizes(text: str, activations: tuple[int, ...], rows: tuple[int, ...], type: str) -> None:
-    """Activations are F32; stored rows take the bytes that the shape counts, and hold a row's values each."""
-    inputs = draw_inputs(OperationShape.from_id(f"{text}/{type}"), seed=3)
-    assert inputs.activations.shape == activations
-    assert inputs.activations.dtype == np.float32
-    assert sum(each.nbytes for each in inputs.stored) == inputs.shape.stored_bytes
-    assert [dequantize(each, type).shape for each in inputs.stored] == [(n_rows, 256) for n_rows in rows]
-
-
 @pytest.mark.parametrize("type", STORED_TYPES)
 def test_values_are_about_one(type: str) -> None:
     """Stored values are finite, of either sign, and of a size that softmax does not make a single one of."""
@@ -138,21 +111,3 @@ def test_values_are_about_one(type: str) -> None:
     assert np.isfinite(values).all()
     assert 0.2 < values.std() < 2
     assert 0.2 < (values > 0).mean() < 0.8
-
-
-def test_drawn_by_seed_and_shape() -> None:
-    inputs, again, reseeded, other = (
-        draw_inputs(OperationShape.from_id(f"attention/heads2-kvheads1-head8-context{context}/f16"), seed=seed)
-        for seed, context in ((1, 4), (1, 4), (2, 4), (1, 5))
-    )
-    assert (inputs.activations == again.activations).all()
-    assert (inputs.stored[0] == again.stored[0]).all()
-    assert not (inputs.activations == reseeded.activations).any()
-    assert not (inputs.activations == other.activations).any()
-    assert (inputs.stored[0] != inputs.stored[1]).any()
-
-
-def test_product_sizes() -> None:
-    assert product_sizes(OperationShape.from_id("gemm/m3-n5-k7/f32")) == (1, 3, 5, 7)
-    assert product_sizes(OperationShape.from_id("bmm/b2-m3-n5-k7/f32")) == (2, 3, 5, 7)
-    assert product_sizes(OperationShape.from_id("gemv/n5-k7/f32")) == (1, 1, 5, 7)

@@ -11,7 +11,6 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
 import pyopencl as cl
 import pytest
 
@@ -24,19 +23,16 @@ from perfsuite.measure.shapes.shape_inputs import draw_inputs
 from perfsuite.measure.shapes.tiled_bench import TiledBench, TiledOperation
 from perfsuite.measure.shapes.tiled_launches import (
     STEP,
-    buffer_bytes,
-    global_size,
     kernels_digest,
     local_bytes,
     local_size,
-    tiled_launch,
 )
 from perfsuite.testing.planted_kernels import Fault, plant
 from perfsuite.workload.shapes.operation_shape import STORED_TYPES, Operation, OperationShape, block_values
 from perfsuite.workload.shapes.shape_case import TILES, VECTORS, Tiling
 
 from ...synthetic_opencl_backend import opencl_device
-from ...synthetic_shapes import ggml, tiled
+from ...synthetic_shapes import tiled
 from ..opencl_children import child_answer, visible_opencl
 
 SHAPES = (
@@ -57,18 +53,6 @@ def test_the_step_is_that_of_the_expectation() -> None:
     assert STEP == INNER_STEP
 
 
-@pytest.mark.parametrize(
-    ("text", "groups"),
-    list(zip(SHAPES, ((3, 2, 1), (2, 2, 3), (2, 1, 1), (6, 1, 1)), strict=True)),
-)
-@pytest.mark.parametrize("vector", [1, 8, 16])
-def test_whole_tiles(text: str, groups: tuple[int, ...], vector: int) -> None:
-    """A launch has a work-group for each tile of n, and of m for GEMM, else for each row; attention one a head."""
-    shape, tiling = _shape(text), Tiling(tile=64, vector=vector)
-    sizes = zip(global_size(shape, tiling), local_size(shape, tiling), strict=True)
-    assert tuple(items / group for items, group in sizes) == groups
-
-
 @pytest.mark.parametrize("text", SHAPES)
 def test_work_groups_fit_small_devices(text: str) -> None:
     """A work-group has no more than 256 items and 32 KiB of local memory, and one item for VECTOR outputs along n."""
@@ -77,25 +61,6 @@ def test_work_groups_fit_small_devices(text: str) -> None:
         assert prod(items) <= 256, tiling
         assert items[0] * tiling.vector == tiling.tile
         assert local_bytes(_shape(text), tiling) <= 32 * 1024, tiling
-
-
-@pytest.mark.parametrize("text", SHAPES)
-def test_buffers_hold_the_inputs(text: str) -> None:
-    launch = tiled_launch(draw_inputs(_shape(text), seed=1), TILINGS[0])
-    assert tuple(array.nbytes for array in launch.inputs) == buffer_bytes(_shape(text))[:-1]
-    assert buffer_bytes(_shape(text))[-1] == 4 * _shape(text).n_outputs
-
-
-def test_sizes_are_arguments() -> None:
-    """Shapes of an operation and type share a program, GEMV is a BMM of one; attention is scaled by 1 / sqrt(head)."""
-    texts = ("bmm/b3-m2-n65-k64/f16", "bmm/b1-m1-n1-k1/f16", "gemv/n65-k64/f16")
-    launches = [tiled_launch(draw_inputs(_shape(text), seed=1), TILINGS[0]) for text in texts]
-    assert len({(each.source, each.preludes, each.entry, each.defines) for each in launches}) == 1
-    assert [tuple(map(int, each.scalars)) for each in launches] == [(2, 65, 64), (1, 1, 1), (1, 65, 64)]
-    assert all(isinstance(scalar, np.int32) for each in launches for scalar in each.scalars)
-    launch = tiled_launch(draw_inputs(_shape(SHAPES[-1]), seed=1), TILINGS[0])
-    assert launch.scalars == (6, 2, 64, 65, np.float32(0.125))
-    assert isinstance(launch.scalars[-1], np.float32)
 
 
 def test_other_sources_have_another_digest(tmp_path: Path) -> None:
@@ -214,6 +179,7 @@ def _case_ids(operation: Operation, tile: int, vector: int, type: str) -> list[s
     return [f"shape/tiled/{shape.id}/tile{tile}-vector{vector}" for shape in shapes]
 
 
+@pytest.mark.long_but_first
 @pytest.mark.parametrize(
     ("tiling", "type"), [*TYPED, *(pytest.param(*each, marks=pytest.mark.long) for each in (*CUT, *MIXED))], ids=str
 )
@@ -228,17 +194,7 @@ def test_stored_values_are_exact(environment: Mapping[str, str], log_dir: str) -
     assert child_answer(environment, UNIT_CHILD, log_dir, *STORED_TYPES) == dict.fromkeys(STORED_TYPES, 0)
 
 
-def test_more_than_a_step_of_everything(deviations: Deviations) -> None:
-    case_ids = [
-        "shape/tiled/gemm/m67-n131-k257/f16/tile32-vector4",
-        "shape/tiled/bmm/b5-m3-n131-k131/f16/tile32-vector4",
-        "shape/tiled/gemv/n1009-k577/f16/tile32-vector4",
-        "shape/tiled/attention/heads14-kvheads2-head80-context331/f16/tile32-vector4",
-        "shape/tiled/attention/heads2-kvheads1-head1024-context67/f16/tile32-vector4",
-    ]
-    assert all(each.is_correct for each in deviations(case_ids).values())
-
-
+@pytest.mark.long_but_first
 @pytest.mark.parametrize(
     ("source", "old", "new", "shape", "is_stray"),
     [
@@ -277,15 +233,6 @@ def test_planted_wrong_n(deviations: Deviations, tmp_path: Path) -> None:
     assert all(math.isfinite(each.error_norm) for each in found.values())
 
 
-def test_planted_slow_k_is_right(deviations: Deviations, tmp_path: Path) -> None:
-    case_ids = [
-        f"shape/tiled/{shape}-k{k}/f16/tile16-vector4"
-        for shape in ("gemm/m17-n33", "bmm/b1-m1-n1", "gemv/n31")
-        for k in (1, 2, 32, 33, 129)
-    ]
-    assert all(each.is_correct for each in deviations(case_ids, plant(tmp_path, Fault.SLOW_K)).values())
-
-
 DEVICE = replace(opencl_device("gpu"), platform_name="Made-up OpenCL", device_name="Made-up GPU", compute_units=4)
 
 
@@ -305,12 +252,9 @@ def _bench(monkeypatch: pytest.MonkeyPatch, **limits: Any) -> TiledBench:
 @pytest.mark.parametrize(
     ("shape", "limits", "words"),
     [
-        ("gemm/m1-n1-k1/f32", {"max_work_group_size": 128}, "items of a work-group: 256; expected 128 at most"),
         ("gemv/n1-k1/f32", {"max_work_item_sizes": [32, 32, 32]}, "along axis 0: 64; expected 32 at most"),
         ("gemm/m1-n1-k1/f32", {"local_mem_size": 1 << 13}, "bytes of local memory: 16384; expected 8192 at most"),
         ("gemv/n1024-k257/f32", {}, "bytes of a buffer: 1052672; expected 1048576 at most"),
-        ("gemm/m512-n512-k512/f32", {}, "bytes of memory: 3145728; expected 2097152 at most"),
-        ("attention/heads1-kvheads1-head1025-context1/f32", {}, "head: 1025; expected 1024 at most"),
         ("gemv/n1073741825-k1/f32", {}, "the largest size: 1073741825; expected 1073741824 at most"),
     ],
 )
@@ -322,28 +266,6 @@ def test_problem(monkeypatch: pytest.MonkeyPatch, shape: str, limits: Mapping[st
     assert problem.endswith(words)
     with pytest.raises(ShapeError, match=words):
         bench.bound(case, seed=0)
-
-
-def test_no_problem(monkeypatch: pytest.MonkeyPatch) -> None:
-    bench = _bench(monkeypatch)
-    cases = [tiled(shape, tile=cut.tile, vector=cut.vector) for shape in SHAPES for cut in TILINGS]
-    assert {bench.problem(case) for case in cases} == {None}
-    assert _bench(monkeypatch).problem(ggml("gemv/n1-k1/f32")) == "subject ggml-cpu; expected tiled"
-
-
-def test_description(monkeypatch: pytest.MonkeyPatch) -> None:
-    description = _bench(monkeypatch).description
-    assert description.device == "Made-up GPU (Made-up OpenCL, driver 1.2)"
-    assert description.n_compute_units == 4
-    assert dict(description.fingerprint) == {
-        "platform_name": "Made-up OpenCL",
-        "platform_version": "OpenCL 3.0",
-        "device_name": "Made-up GPU",
-        "device_version": "OpenCL 3.0",
-        "driver_version": "1.2",
-        "compute_units": "4",
-        "kernels": kernels_digest(KERNELS_DIR),
-    }
 
 
 @pytest.mark.parametrize("end", [1000, 999])

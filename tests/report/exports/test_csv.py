@@ -34,15 +34,6 @@ def test_rows_of_several_runs_are_told_apart() -> None:
         assert {row["board"] for row in _rows([replace(OTHER, origin=RunOrigin(board=each))])} == {told}
 
 
-def test_lines_end_and_cells_are_quoted_as_the_standard_says() -> None:
-    """Every record ends with CR LF; a cell with a comma, a quote or a line break of either kind is in quotes."""
-    first = replace(RUN.judgements[0], reason='a,"b"\rc\nd')
-    header, row, rest = csv_text([replace(OTHER, judgements=(first,))]).split("\r\n")
-    assert header.startswith("run_id,")
-    assert ',"a,""b""\rc\nd",' in row
-    assert rest == ""
-
-
 def test_duckdb_knows_the_types_by_itself(tmp_path: Path) -> None:
     """DuckDB's ``read_csv`` takes times for integers and ratios for floating point, and sums them as Python does."""
     path = tmp_path / "runs.csv"

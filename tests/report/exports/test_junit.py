@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -11,21 +10,12 @@ import xmlschema
 from hypothesis import given, settings
 
 from perfsuite.records.outcome import Outcome
-from perfsuite.records.run_origin import NO_ORIGIN, Commit
-from perfsuite.report.exports.junit import case_properties, junit_text, run_properties
+from perfsuite.report.exports.junit import case_properties, junit_text
 from perfsuite.report.run_file import RunFile
 from perfsuite.report.visible import without_controls
 from perfsuite.testing.run_files import HOSTILE_NAMES, synthetic_run
 
 from .conftest import CONTROLS, WORDS, run_of
-
-
-def test_what_is_not_known_is_left_out_and_a_commit_with_changes_says_so() -> None:
-    assert run_properties("host", "a/b", {}, NO_ORIGIN) == {"perf_device": "host", "perf_workload": "a/b"}
-    origin = replace(RUN.origin, commit=Commit(sha="ab12", is_dirty=True))
-    properties = run_properties("host", "a/b", {"llama": "llama b7, ggml 1 f00d"}, origin)
-    assert (properties["perf_commit"], properties["perf_engine"]) == ("ab12-dirty", "llama.cpp b7 (f00d)")
-
 
 #: Of Jenkins' xUnit plugin, which is what pytest's family xunit2 follows.
 SCHEMA = Path(__file__).parents[2] / "data" / "junit-10.xsd"

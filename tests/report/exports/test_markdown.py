@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
 
-from perfsuite.records.attribution import Attribution, UniformShift
-from perfsuite.records.run_origin import NO_ORIGIN
 from perfsuite.report.exports.markdown import (
     LIMIT_BYTES,
     LIMIT_CHARACTERS,
     comment_text,
     page,
-    sections,
     summary_text,
 )
-from perfsuite.report.run_file import RunFile
 from perfsuite.testing.run_files import synthetic_run
-from perfsuite.units import format_count
 
 from .conftest import HARMLESS, WORDS, run_of
 from .markdown_reader import rendered
@@ -46,15 +40,6 @@ def test_a_limit_is_kept_and_what_was_left_out_is_counted(limit: int) -> None:
     assert not _LEFT_OUT.search(whole)
 
 
-def test_runs_for_which_there_is_no_room_are_counted() -> None:
-    """Several runs share the limit; those that would have too little are reported by their number."""
-    runs = [synthetic_run(seed=seed) for seed in range(7)]
-    text = page(runs, limit=40_000)
-    assert len(text) <= 40_000
-    assert text.count("**perfsuite**") == 3
-    assert f"Left out to save room: {format_count(4, 'run')}._" in text
-
-
 @given(WORDS)
 @settings(max_examples=40, deadline=None)
 def test_words_of_a_run_change_nothing_but_code(words: str) -> None:
@@ -62,26 +47,6 @@ def test_words_of_a_run_change_nothing_but_code(words: str) -> None:
     hostile, harmless = (rendered(page([run_of(each)], limit=10**6)) for each in (words, HARMLESS))
     assert hostile.outside == harmless.outside
     assert len(hostile.inside) == len(harmless.inside)
-
-
-RUN = synthetic_run()
-
-
-def _rows(run: RunFile, words: str) -> tuple[tuple[str, ...], ...]:
-    return next(section.rows for section in sections(run) if section.title.endswith(words))
-
-
-def test_tables_without_rows_are_left_out_and_of_a_shift_no_operator_is_named() -> None:
-    assert [section.title for section in sections(replace(RUN, judgements=()))] == ["Machine and command"]
-    shifted = replace(RUN, attribution=Attribution(uniform_shift=UniformShift(ratio=1.1, n_cases=9)))
-    assert {row[-1] for row in _rows(shifted, "failed") if row[1] == "regressed"} == {"everything moved alike"}
-
-
-def test_the_command_is_whole_where_the_run_knows_it() -> None:
-    assert "again" not in {row[0] for row in _rows(replace(RUN, origin=NO_ORIGIN), "Machine and command")}
-    arguments = (*RUN.origin.arguments, *(f"--perf-only=case-{at}" for at in range(60)), "--last")
-    rows = dict(_rows(replace(RUN, origin=replace(RUN.origin, arguments=arguments)), "Machine and command"))
-    assert rows["again"].endswith("--perf-only=case-59 --last`")
 
 
 #: As long as a shown name can get, and as wide: each sign takes several characters, or two units of UTF-16.

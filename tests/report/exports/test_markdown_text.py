@@ -21,13 +21,6 @@ def test_any_text_is_one_short_line(text: str) -> None:
     assert not any(unicodedata.category(character) == "Cc" for character in shown)
 
 
-def test_a_long_text_ends_with_an_ellipsis() -> None:
-    assert one_line("x" * 10, max_characters=10) == "x" * 10
-    assert one_line("x" * 11, max_characters=10) == "x" * 9 + "…"
-    assert one_line("\n" * 6, max_characters=10) == r"\n\n\n\n\…"
-    assert one_line("x\n" * 300, max_characters=None) == r"x\n" * 300
-
-
 def test_usual_names_are_plain_and_a_sign_that_ends_a_span_is_a_number() -> None:
     """Backticks and pipes would end the span or the cell; an address is broken up."""
     assert code("phase/a_b*c/decode") == "`phase/a_b*c/decode`"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import datetime
 from typing import Any
 
 import pytest
@@ -12,7 +11,7 @@ from prometheus_client import parser as classic
 from prometheus_client.openmetrics import parser as openmetrics
 
 from perfsuite.errors import PerfsuiteError
-from perfsuite.records.run_origin import NO_ORIGIN, BoardName, RunOrigin
+from perfsuite.records.run_origin import BoardName, RunOrigin
 from perfsuite.report.exports.openmetrics import openmetrics_text
 from perfsuite.report.visible import without_controls
 from perfsuite.testing.run_files import HOSTILE_NAMES, synthetic_run
@@ -38,16 +37,6 @@ def test_names_end_with_their_units_and_no_sample_has_a_time() -> None:
     assert all(sample.timestamp is None for family in families.values() for sample in family.samples)
 
 
-def test_what_a_run_does_not_know_has_no_sample() -> None:
-    """Neither a start nor an energy; the start is in seconds since 1970."""
-    families = _families(openmetrics_text([RUN]), "openmetrics")
-    (started,) = families["perfsuite_run_started_timestamp_seconds"].samples
-    assert started.value == datetime.fromisoformat(RUN.started_at).timestamp()
-    assert families["perfsuite_phase_token_joules"].samples == []
-    bare = _families(openmetrics_text([replace(RUN, started_at="once", origin=NO_ORIGIN)]), "openmetrics")
-    assert bare["perfsuite_run_started_timestamp_seconds"].samples == []
-
-
 def test_several_runs_share_their_families() -> None:
     """Runs of two devices are samples of one family; two of one device and workload are refused, and so are doubles."""
     other = replace(RUN, device="board")
@@ -64,6 +53,7 @@ def test_several_runs_share_their_families() -> None:
     assert [str(each.value) for each in samples] == ["inf", "-inf", "nan"]
 
 
+@pytest.mark.long
 @given(WORDS)
 @settings(max_examples=40, deadline=None)
 def test_words_of_a_run_are_read_back(words: str) -> None:

@@ -6,14 +6,12 @@ import csv
 import json
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 
-from perfsuite.records.run_origin import NO_ORIGIN
 from perfsuite.report.exports.pytest_benchmark import pytest_benchmark_text
 from perfsuite.report.run_file import RunFile
 from perfsuite.testing.run_files import HOSTILE_NAMES, synthetic_run
@@ -57,16 +55,6 @@ def test_the_command_compares_two_runs(exported: Path) -> None:
     assert max(decode) / min(decode) == pytest.approx(1.5, rel=0.1)
 
 
-def test_the_command_lists_a_stored_run(tmp_path: Path) -> None:
-    """In a storage of pytest-benchmark, ``list`` finds an export, and ``compare`` finds it by its number."""
-    (tmp_path / "storage" / "host").mkdir(parents=True)
-    path = tmp_path / "storage" / "host" / "0001_run.json"
-    path.write_text(pytest_benchmark_text(synthetic_run(n_cases=7)), encoding="utf-8")
-    storage = "--storage=file://storage"
-    assert _command(storage, "list", folder=tmp_path).splitlines() == [str(path)]
-    assert "benchmark 'phase': 7 tests" in _command(storage, "compare", "0001", folder=tmp_path)
-
-
 def test_pytest_compares_with_an_export(pytester: pytest.Pytester) -> None:
     """``--benchmark-compare`` puts the case of an export beside the benchmark of this name."""
     run = synthetic_run(n_cases=7)
@@ -82,14 +70,6 @@ def test_pytest_compares_with_an_export(pytester: pytest.Pytester) -> None:
     done = pytester.runpytest_subprocess("--benchmark-compare=old.json", "-p", "no:cacheprovider")
     done.assert_outcomes(passed=1)
     done.stdout.fnmatch_lines(["*benchmark 'phase': 2 tests*", f"{run.judgements[1].case_id} (*old*)*"])
-
-
-def test_cases_without_samples_are_counted_and_a_commit_may_be_missing() -> None:
-    plain = _plain(replace(RUN, origin=NO_ORIGIN))
-    n_left_out = plain["perfsuite"]["n_cases_without_samples"]
-    assert n_left_out > 0
-    assert len(plain["benchmarks"]) + n_left_out == len(RUN.judgements) == sum(plain["perfsuite"]["outcomes"].values())
-    assert plain["commit_info"]["id"] == "unversioned"
 
 
 @given(WORDS)

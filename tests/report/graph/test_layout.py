@@ -10,20 +10,6 @@ from hypothesis import strategies as st
 from perfsuite.report.graph.layout import lay_out
 
 
-def test_boxes_lie_in_ranks_below_what_they_read() -> None:
-    """A chain is a column, siblings stand side by side, and a second source lies above its reader."""
-    layout = lay_out(3, [(0, 1), (1, 2)])
-    assert layout.places == ((0.0, 0), (0.0, 1), (0.0, 2))
-    assert (layout.n_ranks, layout.n_columns) == (3, 1)
-    layout = lay_out(5, [(0, 1), (0, 2), (0, 3), (1, 4), (2, 4), (3, 4)])
-    assert layout.places[1:4] == ((-1.0, 1), (0.0, 1), (1.0, 1))
-    assert layout.places[4] == (0.0, 2)
-    layout = lay_out(6, [(0, 1), (1, 2), (2, 4), (3, 4), (4, 5)])
-    assert layout.places[3][1] == 2
-    layout = lay_out(0, [])
-    assert (layout.places, layout.n_ranks, layout.n_columns) == ((), 0, 0)
-
-
 def test_a_short_edge_passes_a_rank_in_a_place_of_its_own() -> None:
     """It keeps its column, so that it crosses no box; residuals go down lanes, and two that do not meet share one."""
     layout = lay_out(5, [(0, 1), (0, 2), (2, 3), (1, 4), (3, 4)])

@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 from rich.table import Table
 
-from perfsuite.report.graph.roles import plain_graphs, role_totals, sibling_totals
+from perfsuite.report.graph.roles import plain_graphs, role_totals
 from perfsuite.report.graph.tables import graph_tables
 from perfsuite.report.graph.view import GraphOptions, GraphView, graph_view
 from perfsuite.testing.engine_traces import engine_trace, node, small_trace, tensor
@@ -24,25 +24,11 @@ def test_roles_sum_to_the_whole() -> None:
     assert sum(each.share_ratio or 0 for each in totals) == pytest.approx(1)
     assert sum(each.n for each in totals) == len(graph.operators)
     assert sum(each.n_critical for each in totals) == len(graph.critical)
-    times = [each.time_ns or 0 for each in totals]
-    assert times == sorted(times, reverse=True)
     assert {each.n for each in totals if each.role in ("Qcur", "ffn_out", "attn_norm")} == {30}
     total = next(each for each in role_totals(graph) if each.role == "ffn_up")
     own = [each for each in graph.operators if each.role == "ffn_up"]
     assert total.bytes_per_s == pytest.approx(sum(each.n_bytes or 0 for each in own) * 1e9 / (total.time_ns or 1))
     assert total.counters[0] == sum(each.counters[0] or 0 for each in own)
-    first = role_totals(operator_graph(engine_trace([])))[0]
-    assert (first.time_ns, first.share_ratio, first.bytes_per_s) == (None, None, None)
-
-
-def test_siblings_of_all_layers_are_one_row() -> None:
-    graph = operator_graph(large_trace(2000))
-    totals = sibling_totals(graph)
-    assert [(each.shared, each.roles, each.n) for each in totals] == [
-        ("attn_norm", ("Qcur", "Kcur", "Vcur"), 30),
-        ("ffn_norm", ("ffn_gate", "ffn_up"), 30),
-    ]
-    assert sum(each.saving_ns for each in totals) == pytest.approx(sum(each.saving_ns for each in graph.siblings))
 
 
 def test_the_whole_graph_is_there() -> None:
@@ -61,10 +47,6 @@ def test_the_whole_graph_is_there() -> None:
     assert sum(each["n"] for each in plain["roles"]) == 513
     (plain,) = plain_graphs([graph_view(engine_trace([]))])["graphs"]
     assert (plain["serial_ns"], plain["critical_ns"], plain["wall_ns"], plain["gain_ratio"]) == (None,) * 4
-    assert plain["nodes"][0]["time_ns"] is None
-    assert json.dumps(plain, allow_nan=False)
-    (plain,) = plain_graphs([graph_view(small_trace())])["graphs"]
-    assert (plain["edges_by"], plain["edges"]) == ("address", [[0, 1], [0, 2], [1, 3], [2, 3]])
 
 
 def printed(views: list[GraphView], n_top: int = 15) -> str:

@@ -6,10 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from perfsuite.errors import PerfsuiteError
-from perfsuite.records.engine_trace import EngineTrace, EventKind
+from perfsuite.records.engine_trace import EngineTrace
 from perfsuite.report.graph.view import GraphOptions, GraphView, graph_view, graph_words, layers_of
-from perfsuite.testing.engine_traces import engine_trace, event, node, small_graph, small_trace, tensor
+from perfsuite.testing.engine_traces import engine_trace, node, small_graph, small_trace, tensor
 from perfsuite.testing.large_trace import large_trace
 
 
@@ -20,29 +19,17 @@ def test_a_graph_is_told_in_words() -> None:
         "from the first entry to the last return 55.0 µs",
         "not drawn: 3 weights of 32.2 KiB, 1 other constant",
     ]
-    events = [
-        event(EventKind.OPERATOR, at, at + 10, thread=0, iteration=at // 40, evaluation=at // 20, graph=0, node=0)
-        for at in range(0, 120, 20)
-    ]
-    words = list(graph_words(graph_view(engine_trace(events))))
-    assert words[1] == "a part: one of 2 graphs that a call of llama_decode computes"
     prefill = (node("MUL_MAT", tensor("y", (8, 64)), tensor("w.weight"), tensor("x")),)
-    assert next(graph_words(graph_view(engine_trace([], graphs=(prefill,))))).startswith(
-        "graph 0, a prompt of 64 tokens,"
-    )
-    assert (
-        next(graph_words(graph_view(engine_trace([], graphs=((node("ADD", tensor("y")),),))))) == "graph 0, 1 operator"
-    )
+    (first, *_) = graph_words(graph_view(engine_trace([], graphs=(prefill,))))
+    assert first.startswith("graph 0, a prompt of 64 tokens,")
     graph = tuple(
         replace(
             each, tensor=replace(each.tensor, root=None), sources=tuple(replace(s, root=None) for s in each.sources)
         )
         for each in small_graph()
     )
-    words = list(graph_words(graph_view(engine_trace([], graphs=(graph,)))))
-    assert words[0] == "graph 0, decode, 4 operators"
-    assert words[1] == "times are not known"
-    assert words[-1] == "edges by the tensors' names, some may be missing: the recorder did not read addresses"
+    *_, last = graph_words(graph_view(engine_trace([], graphs=(graph,))))
+    assert last == "edges by the tensors' names, some may be missing: the recorder did not read addresses"
 
 
 @pytest.fixture(scope="module")
@@ -62,9 +49,7 @@ def test_two_layers_and_the_ends_are_shown(decode: EngineTrace) -> None:
     view = graph_view(decode)
     (fold,) = (each for each in view.nodes if each.is_fold)
     assert fold.lines[:2] == ("28 layers alike", "layers 2 to 29, 476 operators")
-    assert fold.lines[2].endswith(", 93 %")
     assert fold.is_critical
-    assert fold.value is None
     assert view.nodes[0].lines[0] == "0: embd"
     assert [each.lines[0] for each in view.nodes[-2:]] == ["511: result_norm", "512: result_output"]
     assert len(view.nodes) == 1 + 2 * 17 + 1 + 2
@@ -118,18 +103,10 @@ def test_a_stretch_of_layers_is_one_box() -> None:
 
 def test_boxes_tell_what_is_asked_for() -> None:
     trace = large_trace(2000)
-    lines = {
-        metric: graph_view(trace, GraphOptions(metric=metric)).nodes[2] for metric in ("time", "bandwidth", "cycles")
-    }
-    assert lines["time"].lines[1] == "MUL_MAT q8_0 576x576 to 576"
-    assert lines["time"].lines[2].endswith(" %")
-    assert lines["bandwidth"].lines[2].endswith(" GB/s")
-    assert lines["cycles"].lines[2].endswith(" cycles")
-    time_ns = graph_view(trace).graph.operators[2].time_ns
-    n_bytes = graph_view(trace).graph.operators[2].n_bytes
-    assert time_ns is not None
-    assert n_bytes is not None
-    assert lines["bandwidth"].value == pytest.approx(n_bytes / time_ns)
+    box = graph_view(trace, GraphOptions(metric="bandwidth")).nodes[2]
+    operator = graph_view(trace).graph.operators[2]
+    assert box.lines[2].endswith(" GB/s")
+    assert box.value == pytest.approx((operator.n_bytes or 0) / (operator.time_ns or 1))
 
 
 def test_boxes_and_graphs_are_called_by_what_is_known() -> None:
@@ -146,16 +123,3 @@ def test_boxes_and_graphs_are_called_by_what_is_known() -> None:
     assert titles == ["x.gguf", "llama-bench -p", "ebpf"]
     box = graph_view(engine_trace([])).nodes[0]
     assert (box.value, box.lines[2]) == (None, "time not known")
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (GraphOptions(metric="watts"), "metric 'watts': the trace has time, bandwidth, cycles, page-faults"),
-        (GraphOptions(layers=(0, 30)), "layer 30: the graph has layers 0 to 29"),
-        (GraphOptions(graph="prefill"), "graph 'prefill': the trace has 0 \\(decode, 513 operators, "),
-    ],
-)
-def test_what_there_is_not_is_told(decode: EngineTrace, options: GraphOptions, message: str) -> None:
-    with pytest.raises(PerfsuiteError, match=f"^{message}"):
-        graph_view(decode, options)

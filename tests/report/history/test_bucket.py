@@ -1,4 +1,4 @@
-"""What S3 refuses is one line, and objects come and go whole."""
+"""Objects of a bucket come and go whole, and one line says that a bucket is not there."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import pytest
 from perfsuite.errors import HistoryError
 from perfsuite.records.history_place import HistoryBucket
 from perfsuite.report.history import append_run, open_history, runs_of
-from perfsuite.report.history import bucket as bucket_module
 from perfsuite.report.history.bucket import OpenBucket
 from perfsuite.testing.run_files import synthetic_run
 
@@ -29,6 +28,7 @@ def test_an_object_is_what_was_put(bucket: HistoryBucket, tmp_path: Path) -> Non
     assert not opened.fetch("runs/a b+é.parquet", read.extend)
 
 
+@pytest.mark.long
 def test_more_objects_than_a_page_are_listed(bucket: HistoryBucket, tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"x")
     opened = OpenBucket(bucket)
@@ -45,28 +45,6 @@ def test_a_bucket_that_is_not_there_is_told(bucket: HistoryBucket) -> None:
         OpenBucket(missing).objects()
     with pytest.raises(HistoryError, match=r"^s3://elsewhere/nights: runs/.* cannot be written \(NoSuchBucket\)"):
         append_run(synthetic_run(n_cases=8), missing)
-
-
-def test_a_server_that_is_not_there_is_told(bucket: HistoryBucket, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
-    monkeypatch.setattr(bucket_module, "_MOST_REPETITIONS", 1)
-    with pytest.raises(HistoryError, match=r"^s3://farm/nights: cannot be listed \(.*request.*\); see AWS_") as raised:
-        OpenBucket(bucket).objects()
-    assert "\n" not in str(raised.value)
-
-
-@pytest.mark.parametrize(
-    ("told", "why"),
-    [
-        ("Error GET http://x - Server returned non-2xx status code: 403 Forbidden: ", "403 Forbidden"),
-        ("status code: 403 Forbidden: <Error><Code>AccessDenied</Code></Error>\n\nDebug source: {", "AccessDenied"),
-        ("Generic S3 error: Error performing PUT http://x in 2ms, max_retries: 2  - HTTP error: no", "HTTP error: no"),
-        ("", "OSError"),
-    ],
-)
-def test_the_reason_is_the_servers_own(told: str, why: str) -> None:
-    """Its code, else its status, else the last that is said."""
-    assert bucket_module._why(OSError(told)) == why
 
 
 def test_a_run_is_added_by_one_request(bucket: HistoryBucket, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -40,10 +40,6 @@ def test_a_line_is_of_one_device_and_fingerprint() -> None:
     assert b"<svg" in picture_bytes(chart, "svg")
 
 
-def test_a_case_that_was_never_measured_has_no_line() -> None:
-    assert trend_chart((replace(POINT, measured_ns=None),)).panels[0].lines == ()
-
-
 def test_boards_of_a_kind_have_a_line_each() -> None:
     boards = [
         replace(POINT, board=BoardName(identity=identity * 16, hostname="shelf", is_linked=True)) for identity in "ab"

@@ -56,14 +56,6 @@ def test_one_file_is_left(history_dir: Path) -> None:
     assert held(history_dir) == (4, 48, 4)
 
 
-def test_merging_again_adds_what_came_since(history_dir: Path) -> None:
-    compact(history_dir)
-    assert compact(history_dir).path is None
-    append_run(synthetic_run(n_cases=12, seed=9), history_dir)
-    assert compact(history_dir).n_runs == 5
-    assert len(list(history_dir.rglob("*.parquet"))) == 1
-
-
 @pytest.mark.parametrize("n_removed", range(4))
 def test_a_merge_that_dies_loses_and_doubles_nothing(
     history_dir: Path, monkeypatch: pytest.MonkeyPatch, n_removed: int
@@ -238,11 +230,3 @@ def test_a_file_with_other_types_is_neither_merged_nor_removed(history_dir: Path
     assert compact(history_dir).path is None
     if columns == "deadbeef":
         assert held(history_dir) == (4, 48, 4)
-
-
-def test_a_pipe_in_the_place_of_the_lock_holds_nobody_up(history_dir: Path) -> None:
-    """It is opened without waiting, and refused; the history is read as before."""
-    os.mkfifo(history_dir / ".lock")
-    with pytest.raises(HistoryError, match=r"\.lock: is not a file, expected one of perfsuite's own; remove it"):
-        compact(history_dir)
-    assert held(history_dir)[0] == 4

@@ -11,7 +11,7 @@ import pytest
 
 from perfsuite.errors import HistoryError
 from perfsuite.records.history_place import HistoryBucket
-from perfsuite.report.history import append_run, compact, compaction, mirror, open_history, runs_of
+from perfsuite.report.history import append_run, compact, mirror, open_history, runs_of
 from perfsuite.report.history.bucket import OpenBucket, Stored
 from perfsuite.report.history.mirror import mirror_folder, readable_folder
 from perfsuite.report.history.reader import ask
@@ -186,13 +186,3 @@ def test_a_bucket_that_is_merged_without_end_is_told(bucket: HistoryBucket, monk
     with pytest.raises(HistoryError, match=r"^s3://farm/nights: objects are merged again and again while"):
         readable_folder(bucket)
     assert len(listed) == 32
-
-
-def test_a_copy_is_renewed_by_one_at_a_time(bucket: HistoryBucket, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The error of a reader that finds it locked for too long names the copy."""
-    add(bucket, 1)
-    folder = readable_folder(bucket)
-    monkeypatch.setattr(mirror, "_LOCK_LIMIT_S", 0.1)
-    with mirror.held_folder(folder, 1.0), pytest.raises(HistoryError, match="renews this copy of s3://farm/nights"):
-        readable_folder(bucket)
-    assert compaction.compact(bucket).n_runs == 1

@@ -12,9 +12,8 @@ import pytest
 from perfsuite.errors import HistoryError
 from perfsuite.report.history import append_run, open_history, runs_of
 from perfsuite.report.history.columns import MARK
-from perfsuite.report.history.database import write_rows
 from perfsuite.report.history.folder import LOOSE
-from perfsuite.report.history.reader import _why, ask
+from perfsuite.report.history.reader import ask
 from perfsuite.testing.run_files import synthetic_run
 
 
@@ -91,10 +90,6 @@ def column_place(path: Path, column: str) -> tuple[int, int]:
     return int(first), int(first) + int(n_bytes)
 
 
-def test_an_empty_history_has_its_columns(tmp_path: Path) -> None:
-    assert ask(tmp_path, "SELECT case_id, measured_ns FROM history").columns == ("case_id", "measured_ns")
-
-
 @pytest.mark.parametrize(
     "query",
     [
@@ -106,12 +101,6 @@ def test_a_query_without_end_is_ended(odd_dir: Path, query: str) -> None:
     """After the limit, in one line, also within a function that DuckDB cannot interrupt."""
     with pytest.raises(HistoryError, match=r"^sql: takes longer than 0.2 s, and was ended$"):
         ask(odd_dir, query, limit_s=0.2)
-
-
-def test_a_time_with_a_zone_is_told_how_to_write() -> None:
-    """Before version 2, DuckDB needs the package pytz to hand one over; other errors keep their words."""
-    assert _why(ImportError("No module named 'pytz'")).endswith("write ::VARCHAR or ::TIMESTAMP behind it")
-    assert _why(ValueError("no such column\nand more")) == "no such column"
 
 
 @pytest.fixture
@@ -168,18 +157,6 @@ def test_the_database_loads_nothing_and_is_limited(history_dir: Path) -> None:
         assert rows == [("false",), ("false",)]
         ((limit,),) = history.rows("SELECT current_setting('memory_limit')")
     assert limit == "244.1 MiB"
-
-
-def test_a_mistake_in_a_query_is_told(history_dir: Path) -> None:
-    """A query that is wrong by itself is an error, and no file is blamed for it."""
-    with open_history(history_dir) as history:
-        with pytest.raises(HistoryError, match="nothing"):
-            history.rows("SELECT nothing FROM history")
-        assert history.skipped == ()
-    with duckdb.connect() as connection:
-        connection.execute("CREATE TABLE t AS SELECT 'a' AS case_id, 1 AS started_at, 'r' AS run_id")
-        with pytest.raises(HistoryError, match="cannot be written"):
-            write_rows(connection, "t", history_dir / LOOSE)
 
 
 def test_what_is_no_file_of_this_version_is_left_out(history_dir: Path) -> None:

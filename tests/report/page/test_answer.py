@@ -8,8 +8,7 @@ import pytest
 
 from perfsuite.records.attribution import Attribution, UniformShift
 from perfsuite.records.outcome import Outcome
-from perfsuite.records.run_origin import NO_ORIGIN
-from perfsuite.report.page.answer import MAX_LINES, Answer, against_words, answer_of, sure_words
+from perfsuite.report.page.answer import MAX_LINES, Answer, answer_of
 from perfsuite.report.page.findings import failures
 from perfsuite.report.reproduce import reproductions
 from perfsuite.report.run_file import RunFile
@@ -61,18 +60,6 @@ def test_the_word_beside_a_change_contradicts_no_figure(outcome: Outcome, change
     assert {line.word for line in answered(replace(run, judgements=changed)).lines} == {word}
 
 
-def test_without_phases_the_largest_changes_are_shown() -> None:
-    """Those that fail first, no more than there is room for; a run of nothing has no line."""
-    kernels = tuple(each for each in RUN.judgements if each.kind == "operator")
-    answer = answered(replace(RUN, judgements=kernels))
-    assert len(answer.lines) == MAX_LINES
-    assert any(line.judgement.outcome.fails for line in answer.lines)
-    empty = answered(replace(RUN, judgements=(), attribution=Attribution()))
-    assert (empty.lines, empty.axis, empty.reading, empty.blames) == ((), None, "", ())
-    bare = tuple(replace(each, lower_ratio=None, upper_ratio=None, margin_ratio=None) for each in RUN.judgements)
-    assert answered(replace(RUN, judgements=bare)).reading == "Ring: a change without an interval."
-
-
 def test_operators_that_carry_a_change_are_named_with_their_share() -> None:
     """Under their phase, in the order of the lines, and what none explains; where all moved alike none is."""
     prefill, decode = answered(RUN).blames
@@ -83,9 +70,6 @@ def test_operators_that_carry_a_change_are_named_with_their_share() -> None:
     assert first.branch.role == tree.carriers[0].role
     assert first.share == f"{tree.carriers[0].share_ratio * 100:.0f} %"
     assert last.branch.role == "unexplained"
-    many = replace(tree, carriers=tree.carriers[:1] * 6)
-    (blame,) = answered(replace(RUN, attribution=Attribution(phases=(many,)))).blames
-    assert [part.branch.role for part in blame.parts][-2:] == ["3 more", "unexplained"]
     shift = UniformShift(ratio=1.1, n_cases=50)
     assert answered(replace(RUN, attribution=replace(RUN.attribution, uniform_shift=shift))).blames == ()
 
@@ -100,42 +84,3 @@ def test_an_undecided_run_says_what_to_do() -> None:
     stored = answered(only(Outcome.INCONCLUSIVE, STORED))
     assert "--perf-replicates=20" in stored.steps[0][1]
     assert answered(RUN).hint == ""
-
-
-def test_a_page_of_new_cases_says_what_comes_next() -> None:
-    """Record them; once recorded, measure again after a change; without the run's arguments no command is made up."""
-    new = only(Outcome.NEW, STORED)
-    why, command = answered(new).steps[0]
-    assert "reference" in why
-    assert "--baseline=record" in command
-    origin = replace(new.origin, arguments=(*new.origin.arguments, "--baseline=record"))
-    why, command = answered(replace(new, origin=origin)).steps[0]
-    assert "After your change" in why
-    assert "--baseline" not in command
-    assert {text for _, text in answered(replace(new, origin=NO_ORIGIN)).steps} == {""}
-    assert {line.speed for line in answered(new).lines if line.name == "decode"} == {"170 tokens/s"}
-    assert answered(new).axis is None
-
-
-def test_what_it_was_compared_with_is_told() -> None:
-    assert "no baseline is stored" in against_words(only(Outcome.NEW, STORED))
-    assert "another setup" in against_words(only(Outcome.INCOMPARABLE, STORED))
-    assert against_words(replace(STORED, judgements=())) == ""
-
-
-def test_how_sure_it_is_is_told() -> None:
-    lines = answered(RUN).lines
-    assert sure_words(lines) == "10 pairs; a slowdown of 3 % would be seen"
-    bare = [
-        replace(
-            line, judgement=replace(line.judgement, n_pairs=None, resolution_ratio=None, smallest_effect_ratio=None)
-        )
-        for line in lines
-    ]
-    assert sure_words(bare) == f"{len(lines[0].judgement.samples_ns)} replicates"
-    effect = [
-        replace(line, judgement=replace(line.judgement, resolution_ratio=None, smallest_effect_ratio=1.126))
-        for line in lines
-    ]
-    assert sure_words(effect).endswith("a slowdown of 13 % would be seen")
-    assert sure_words(()) == ""

@@ -9,16 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from perfsuite.errors import PerfsuiteError
 from perfsuite.records.run_origin import BoardName, Commit
 from perfsuite.records.trend_point import TrendPoint
 from perfsuite.report.page.history import (
-    LEAST_POINTS,
-    MAX_CASES,
     CaseHistory,
     history_view,
     line_key,
-    place_names,
     write_history_page,
 )
 from perfsuite.testing.run_files import HOSTILE_NAMES
@@ -47,31 +43,12 @@ def test_boards_are_lines_of_one_chart() -> None:
     assert {each.text.strip() for each in pieces(case.drawing, "bdi")} == {"rubikpi, board fast", "rubikpi, board slow"}
 
 
-def test_devices_far_apart_share_a_logarithmic_axis() -> None:
-    """A phone and a workstation are both seen; one device alone has a linear axis around its times."""
-    far = the_case(list(course(board="fast")), list(course(board="slow", usual_ns=90_000_000)))
-    heights = [y for each in pieces(far.drawing, "path")[:1] for _, y in points(each)]
-    assert max(heights) - min(heights) > 0.005
-    alone = the_case(list(course()))
-    heights = [y for _, y in points(pieces(alone.drawing, "path")[0])]
-    assert max(heights) - min(heights) > 0.4
-
-
 def test_a_line_is_broken_where_the_machine_became_another() -> None:
     """Times of two fingerprints are no series, so that no line joins them."""
     night = list(course())
     other = [replace(each, fingerprint_digest="two") if place >= 15 else each for place, each in enumerate(night)]
     lines = [each for each in pieces(the_case(other).drawing, "path") if "dots" not in each.look]
     assert [len(points(each)) for each in lines] == [15, 15]
-
-
-def test_a_lone_run_between_two_fingerprints_is_a_dot() -> None:
-    """Also on a line so long that the others have none."""
-    nights = list(course(n_nights=200))
-    nights[100] = replace(nights[100], fingerprint_digest="two")
-    dots = [each for each in pieces(the_case(nights).drawing, "path") if "dots" in each.look.split()]
-    assert [len(points(each)) for each in dots] == [1]
-    assert dots[0].attributes["d"].endswith("h0")
 
 
 def test_a_change_is_marked_at_its_run() -> None:
@@ -108,15 +85,6 @@ def test_changes_between_the_same_days_are_told_together() -> None:
     assert history_view(decode, days).n_more_changes == 5
 
 
-def test_what_changed_comes_first() -> None:
-    cases = [f"operator/m/s/decode/{name}" for name in "dcba"]
-    courses = {case_id: list(course(case_id, n_nights=22)) for case_id in (*cases, DECODE)}
-    ordered = [point for case_id in sorted(courses) for point in courses[case_id]]
-    view = history_view(ordered, [mark_at(courses[cases[1]])])
-    assert [case.case_id for case in view.cases] == [cases[1], DECODE, cases[3], cases[2], cases[0]]
-    assert view.cases[0].is_open
-
-
 def test_the_script_has_what_the_line_shows() -> None:
     """Each point's run and time, which say the same as the picture; a run has its day and commit."""
     night = list(course())
@@ -134,20 +102,6 @@ def test_the_script_has_what_the_line_shows() -> None:
     ]
     both = history_view([*beside, *course(board="shelf")], [])
     assert [moment for _, moment, _, _ in both.data["runs"]] == sorted([*range(45), *range(0, 45, 3)])
-
-
-def test_long_lines_are_thinned_out_and_it_is_said() -> None:
-    """A point is the run with the median time of a few; the page says of how many."""
-    long = list(course(n_nights=13_000))
-    view = history_view(long, [])
-    (chart,) = view.data["charts"]
-    n_points = len(chart["lines"][0][1]) // 2
-    assert LEAST_POINTS <= n_points <= 12_000
-    told = (
-        "a point is one real run, the one with the median time of up to 2 runs of one fingerprint between two changes"
-    )
-    assert any("thinned out" in note and told in note for note in view.notes)
-    assert not any("thinned out" in note for note in history_view(list(course()), []).notes)
 
 
 def test_a_thinned_line_has_only_times_of_runs() -> None:
@@ -186,28 +140,6 @@ def test_a_thinned_line_has_only_times_of_runs() -> None:
         assert [len(points(each)) for each in lines] == [levels[0] + levels[1], levels[2]]
 
 
-def test_more_cases_than_a_page_holds_are_counted() -> None:
-    """Those that changed and phases stay; how to see the others is said."""
-    many = [point for number in range(MAX_CASES + 5) for point in course(f"operator/m/s/d/{number:04}", n_nights=2)]
-    view = history_view([*many, *course()], [])
-    assert len(view.cases) == MAX_CASES
-    assert view.cases[0].case_id == DECODE
-    assert any(note.startswith("6 cases of the 306 not shown") for note in view.notes)
-
-
-def test_the_head_names_cases_that_the_page_shows() -> None:
-    """Where more changed than it holds, all are counted and links lead to what is there."""
-    courses = [list(course(f"operator/m/s/d/{number:04}", n_nights=2, changed_at=1)) for number in range(MAX_CASES + 5)]
-    marks = [mark_at(nights, 1, ratio=1.0 + number / 1000) for number, nights in enumerate(courses)]
-    left = [mark_at(list(course("operator/m/s/d/0304", n_nights=9)), 8)]
-    view = history_view([point for nights in courses for point in nights], [*marks, *left])
-    shown = {each.case_id for each in view.cases}
-    newest, older = view.changes
-    assert (newest.n_cases, newest.named, older.n_cases) == (1, (), MAX_CASES + 5)
-    assert [each.after.case_id for each in older.named] == [f"operator/m/s/d/{number:04}" for number in (299, 298, 297)]
-    assert {each.after.case_id for each in older.named} <= shown
-
-
 def test_the_page_of_a_long_history_is_bounded(tmp_path: Path) -> None:
     """A year of nights of 50 cases on two boards takes less than 1 MB: no more points are drawn than can be seen."""
     made = [
@@ -239,22 +171,10 @@ def test_names_do_nothing(tmp_path: Path, name: str) -> None:
 
 
 def test_a_history_without_a_time_has_a_page(tmp_path: Path) -> None:
-    """It says so; a folder in the place of the file is one line."""
     bare = [replace(each, measured_ns=None) for each in course()]
     view = history_view(bare, [])
     assert (view.summary, view.cases) == ("There is no measured run.", ())
     assert "no measured run" in write_history_page(bare, [], tmp_path / "a.html").read_text("utf-8")
-    with pytest.raises(PerfsuiteError, match="cannot be written"):
-        write_history_page(bare, [], tmp_path)
-
-
-def test_a_board_is_named_where_runs_are_kept_by_it() -> None:
-    """By its host name or the beginning of its identity; a machine of its own is its device alone."""
-    (linked, *_), (own, *_) = course(board="shelf"), course()
-    assert list(place_names([linked, own]).values()) == ["rubikpi, board shelf", "rubikpi"]
-    assert linked.board is not None
-    nameless = replace(linked, board=replace(linked.board, hostname="", identity="0123456789ab"))
-    assert place_names([nameless]) == {("rubikpi", "0123456789ab"): "rubikpi, board 01234567"}
 
 
 def test_boards_of_one_host_name_are_told_apart() -> None:

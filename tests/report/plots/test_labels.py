@@ -43,16 +43,6 @@ def test_a_word_stands_above_its_anchor_where_that_is_free() -> None:
     assert len(axes.texts) == 3
 
 
-def test_words_of_one_place_are_all_legible() -> None:
-    figure, axes = page()
-    words = [Word(text=f"operator {n}", anchors=((5.0, 5.0),)) for n in range(6)]
-    write_words(figure, axes, words, [(5.0, 5.0)], [])
-    found = list(boxes(axes).values())
-    assert len(found) == 6
-    assert not any(one.overlaps(other) for place, one in enumerate(found) for other in found[place + 1 :])
-    assert len(axes.texts) > 6
-
-
 @pytest.mark.parametrize("corner", [(0.0, 0.0), (10.0, 10.0), (0.0, 10.0), (10.0, 0.0)])
 def test_a_word_stays_inside(corner: tuple[float, float]) -> None:
     figure, axes = page()

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import struct
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
@@ -13,24 +11,20 @@ import matplotlib
 import numpy as np
 import pytest
 from matplotlib.axes import Axes
-from matplotlib.colors import to_rgb, to_rgba
+from matplotlib.colors import to_rgba
 from matplotlib.lines import Line2D
-from matplotlib.patches import Rectangle
 
 from perfsuite.cli.plot import PICTURES
-from perfsuite.errors import PerfsuiteError
-from perfsuite.records.chart import Axis, Chart, Line, LineChart, PointGroup, ScatterChart, ScatterPanel
-from perfsuite.report.plots.formats import format_of
+from perfsuite.records.chart import Axis, Chart, Line, PointGroup, ScatterChart, ScatterPanel
 from perfsuite.report.plots.picture import (
     draw,
     draw_heat_map,
-    draw_lines,
     draw_scatter,
     picture_bytes,
     write_picture,
 )
 
-from .conftest import BARS, CHARTS, HEAT_MAP, LINES
+from .conftest import CHARTS, HEAT_MAP, LINES
 
 
 def cells(axes: Axes) -> dict[tuple[float, float], str]:
@@ -100,19 +94,6 @@ def drawn(axes: Axes, label: str) -> Line2D:
     return found
 
 
-def points(line: Line2D) -> list[tuple[float, float]]:
-    return list(zip(np.asarray(line.get_xdata()), np.asarray(line.get_ydata()), strict=True))
-
-
-def test_points_lines_and_rings_are_where_they_belong() -> None:
-    figure = draw_scatter(CHART)
-    for axes, title in zip(figure.axes, ("left", "right"), strict=True):
-        assert (axes.get_title(), axes.get_xlabel(), axes.get_ylabel()) == (title, "time (s)", "accuracy")
-        assert points(drawn(axes, "old, original")) == [(1.0, 0.2), (2.0, 0.6)]
-        assert points(drawn(axes, "frontier")) == [(0.5, 0.1), (1.0, 0.2), (4.0, 0.9)]
-        assert points(drawn(axes, "knee")) == [(2.0, 0.6)]
-
-
 def test_labels_have_a_mark_and_kinds_a_filling() -> None:
     """One label is one colour and mark in all panels; what is not of the first kind is white within."""
     left, right = draw_scatter(CHART).axes
@@ -122,37 +103,6 @@ def test_labels_have_a_mark_and_kinds_a_filling() -> None:
     assert original.get_marker() != new.get_marker()
     assert [line.get_markerfacecolor() for line in (quantised, original)] == ["white", original.get_color()]
     assert drawn(right, "new, original").get_color() == new.get_color()
-
-
-def test_names_are_written_once_beside_points_and_in_the_legend() -> None:
-    """A point without a text stays without; groups have their kinds, where they have one, in the legend."""
-    words = [text.get_text() for text in draw_scatter(CHART).axes[0].texts if text.get_text()]
-    assert sorted(words) == ["a", "b", "c"]
-    (legend,) = draw_scatter(CHART).legends
-    names = [text.get_text() for text in legend.get_texts()]
-    assert sorted(names) == ["frontier", "knee", "new, original", "old, original", "old, quantised"]
-    group = PointGroup(label="all", kind="", x=(1.0,), y=(1.0,))
-    figure = draw(replace(CHART, n_columns=1, panels=(replace(PANEL, groups=(group,), lines=(), ringed=None),)))
-    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["all"]
-
-
-def test_bars_are_shares_that_stand_on_each_other_below_their_totals() -> None:
-    """1 and 3 are a quarter and three quarters; totals have three digits, and layers differ in colour."""
-    figure = draw(BARS)
-    axes = figure.axes[0]
-    boxes = [(box.get_y(), box.get_height()) for box in axes.patches if isinstance(box, Rectangle)]
-    assert boxes == [(0.0, 25.0), (0.0, 75.0), (25.0, 75.0), (75.0, 25.0)]
-    assert axes.get_ylabel() == "share of operations (%)"
-    assert [tick.get_text() for tick in axes.get_xticklabels()] == ["small", "large"]
-    assert [text.get_text() for text in axes.texts] == ["4.00", "400"]
-    assert all(100.0 < text.get_position()[1] < axes.get_ylim()[1] for text in axes.texts)
-    colours = [box.get_facecolor() for box in figure.axes[0].patches]
-    assert colours[0] == colours[1] != colours[2] == colours[3]
-    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["a", "b"]
-
-
-def with_lines(lines: tuple[Line, ...]) -> LineChart:
-    return replace(LINES, n_columns=1, panels=(replace(LINES.panels[0], lines=lines),))
 
 
 def test_lines_go_through_their_points_and_look_alike_in_all_panels() -> None:
@@ -180,33 +130,6 @@ def test_lines_go_through_their_points_and_look_alike_in_all_panels() -> None:
     assert [text.get_text() for text in legend.get_texts()] == ["once", "twice", "mean"]
 
 
-@pytest.mark.parametrize(("n_points", "marker"), [(32, "o"), (33, "None")])
-def test_lines_of_many_points_have_no_marks(n_points: int, marker: str) -> None:
-    points = tuple(float(place) for place in range(1, n_points + 1))
-    figure = draw_lines(with_lines((Line(label="a", x=points, y=points),)))
-    assert figure.axes[0].lines[0].get_marker() == marker
-
-
-def test_a_band_reaches_from_a_line_down_to_its_lows() -> None:
-    """In the line's own colour, where it has lows; of two lines on the same points the one drawn first is the wider."""
-    lines = (Line(label="a", x=(1.0, 2.0), y=(4.0, 3.0), low_y=(3.0, 1.0)), Line(label="b", x=(1.0, 2.0), y=(1.0, 1.0)))
-    axes = draw_lines(with_lines(lines)).axes[0]
-    (band,) = axes.collections
-    corners = {(float(x), float(y)) for x, y in band.get_paths()[0].vertices}
-    assert corners == {(1.0, 4.0), (2.0, 3.0), (1.0, 3.0), (2.0, 1.0)}
-    assert tuple(np.asarray(band.get_facecolor())[0][:3]) == to_rgb(axes.lines[0].get_color())
-    lower, upper = (Line(label=label, x=(1.0, 2.0), y=(1.0, 2.0)) for label in ("a", "b"))
-    first, second = draw_lines(with_lines((lower, upper))).axes[0].lines
-    assert first.get_linewidth() > second.get_linewidth()
-
-
-@pytest.mark.parametrize(("name", "suffix"), [("a", "''"), ("a.pdf", "'.pdf'"), (".png", "''")])
-def test_the_suffix_names_the_format_and_any_other_is_refused(name: str, suffix: str) -> None:
-    assert [format_of(Path(each)) for each in ("a/b.png", "b.c.SVG")] == ["png", "svg"]
-    with pytest.raises(PerfsuiteError, match=rf"^{name}: suffix is {suffix}, accepted are .png and .svg$"):
-        format_of(Path(name))
-
-
 SVG = "{http://www.w3.org/2000/svg}"
 
 
@@ -230,6 +153,7 @@ def test_every_picture_is_drawn_as_png(name: str, tmp_path: Path) -> None:
     assert 400 <= height <= 1100
 
 
+@pytest.mark.long_but_first
 @pytest.mark.parametrize("name", PICTURES)
 def test_every_picture_is_drawn_as_svg(name: str, tmp_path: Path) -> None:
     """Well-formed, with the title, the note and the name of every panel as text."""
@@ -244,6 +168,7 @@ def test_every_picture_is_drawn_as_svg(name: str, tmp_path: Path) -> None:
     assert all(panel.title in words for panel in chart.panels)
 
 
+@pytest.mark.long_but_first
 @pytest.mark.parametrize("name", PICTURES)
 def test_no_text_leaves_the_picture(name: str) -> None:
     """Title, note, titles of panels, labels of axes and the legend lie within the figure."""
@@ -259,6 +184,7 @@ def test_no_text_leaves_the_picture(name: str) -> None:
             assert figure.bbox.y0 <= box.y0 < box.y1 <= figure.bbox.y1, text.get_text()
 
 
+@pytest.mark.long_but_first
 @pytest.mark.parametrize("chart", [*CHARTS, CHART])
 def test_the_same_chart_is_the_same_svg(chart: Chart) -> None:
     """Nothing of the day, of chance, or of the user's own settings is in it."""
@@ -266,19 +192,3 @@ def test_the_same_chart_is_the_same_svg(chart: Chart) -> None:
     with matplotlib.rc_context({"font.size": 30.0, "svg.hashsalt": None, "axes.facecolor": "red"}):
         assert picture_bytes(chart, "svg") == first
     assert b"<dc:date>" not in first
-
-
-def test_drawing_depends_on_no_process_and_changes_no_setting() -> None:
-    """Names inside do not depend on the hash seed, and pyplot is never imported."""
-    script = (
-        "import sys; from perfsuite.cli.plot import PICTURES; "
-        "from perfsuite.report.plots.picture import picture_bytes; "
-        "sys.stdout.buffer.write(picture_bytes(PICTURES['life-fig6'].chart(), 'svg')); "
-        "picture_bytes(PICTURES['life-fig8'].chart(), 'png'); sys.exit('matplotlib.pyplot' in sys.modules)"
-    )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, timeout=120, check=True)
-    assert done.stdout == picture_bytes(PICTURES["life-fig6"].chart(), "svg")
-    before = dict(matplotlib.rcParams)
-    for chart in CHARTS:
-        picture_bytes(chart, "png")
-    assert dict(matplotlib.rcParams) == before

@@ -12,8 +12,8 @@ from matplotlib.colors import to_rgb, to_rgba
 from matplotlib.lines import Line2D
 from matplotlib.text import Text
 
-from perfsuite.records.chart import Axis, PointGroup, RoofLine, RooflineChart
-from perfsuite.report.plots.picture import draw, picture_bytes
+from perfsuite.records.chart import Axis, PointGroup, RooflineChart
+from perfsuite.report.plots.picture import picture_bytes
 from perfsuite.report.plots.roofline import draw_roofline
 
 from .conftest import ROOFLINE
@@ -88,22 +88,6 @@ def test_words_overlap_neither_each_other_nor_marks() -> None:
         assert axes.bbox.x0 - 1 <= box.x0 < box.x1 <= axes.bbox.x1 + 1
 
 
-def test_axes_end_as_they_say_and_ranges_and_regions_are_drawn() -> None:
-    """Nothing that is drawn moves them; two parts of the region differ in grey, and ranges are beside their points."""
-    axes = draw(ROOFLINE).axes[0]
-    assert (axes.get_xlim(), axes.get_ylim()) == ((1.0, 100.0), (1.0, 200.0))
-    assert axes.xaxis.get_major_formatter()(50.0, 0) == "50"
-    greys = [float(np.dot(np.asarray(area.get_facecolor())[0][:3], (0.299, 0.587, 0.114))) for area in axes.collections]
-    assert len(greys) == 2
-    assert abs(greys[0] - greys[1]) >= 0.05
-    dividers = [line for line in axes.lines if list(np.asarray(line.get_xdata())) == [10.0, 10.0]]
-    assert [line.get_linestyle() for line in dividers] == ["--"]
-    group = PointGroup(label="routed", kind="prefill", x=(20.0,), y=(30.0,), least_x=(10.5,), most_x=(40.0,))
-    axes = draw_roofline(with_groups(group)).axes[0]
-    (ranges,) = (each for each in axes.collections if hasattr(each, "get_segments"))
-    assert np.asarray(ranges.get_segments()[0]).tolist() == [[10.5, 30.0], [40.0, 30.0]]
-
-
 def test_shades_are_darker_for_larger_values() -> None:
     """The scale can be read in grey, kinds have marks of their own; a scale from a value to itself is drawn."""
     figure = draw_roofline(SHADED)
@@ -117,24 +101,6 @@ def test_shades_are_darker_for_larger_values() -> None:
     (group, _) = SHADED.panels[0].groups
     chart = replace(with_groups(replace(group, shades=(8.0, 8.0))), shade_axis=SHADED.shade_axis)
     assert picture_bytes(chart, "png")
-
-
-def test_several_roofs_have_colours_and_names() -> None:
-    """What is published is thin and broken; a device's points have the colour of its roof."""
-    roofs = tuple(
-        RoofLine(label=f"d{n}", x=(1.0, 10.0, 100.0), y=(10.0 * n, 100.0 * n, 100.0 * n), is_measured=n == 1)
-        for n in (1, 2, 3)
-    )
-    group = PointGroup(label="d1", kind="decode", x=(2.0,), y=(5.0,))
-    panel = replace(ROOFLINE.panels[0], roofs=roofs, ridges=(), region=None, groups=(group,))
-    chart = replace(ROOFLINE, panels=(panel,))
-    axes = draw_roofline(chart).axes[0]
-    drawn = [line for line in axes.lines if len(np.asarray(line.get_xdata())) == 3]
-    assert [line.get_linestyle() == "-" for line in drawn] == [True, False, False]
-    assert len({line.get_color() for line in drawn}) == len({line.get_linestyle() for line in drawn}) == 3
-    assert at(axes, 2.0, 5.0).get_color() == drawn[0].get_color()
-    assert {text.get_text() for text in axes.texts if text.get_text()} == {"d1", "d2", "d3"}
-    assert legend_texts(chart) == ["d1", "d2", "d3"]
 
 
 @pytest.mark.parametrize("chart", [ROOFLINE, SHADED])

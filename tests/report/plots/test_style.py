@@ -8,16 +8,9 @@ from itertools import combinations
 
 import pytest
 from matplotlib.colors import to_rgb
-from matplotlib.figure import Figure
 
-from perfsuite.records.chart import Axis, Scale
 from perfsuite.report.plots.style import (
-    BAR_COLOURS,
     COLOURS,
-    add_legend,
-    ink_on,
-    numbered,
-    scale_axes,
     sheet,
     significant,
 )
@@ -25,40 +18,12 @@ from perfsuite.report.plots.style import (
 from .conftest import LINES
 
 
-@pytest.mark.parametrize(("length", "n_columns"), [(1, 8), (20, 4), (300, 1)])
-def test_longer_labels_make_fewer_columns(length: int, n_columns: int) -> None:
-    """As many as fit beside each other, and one at least."""
-    figure = Figure(layout="constrained")
-    axes = figure.subplots()
-    for place in range(8):
-        axes.plot((0, 1), (0, place), label=str(place) * length)
-    add_legend(figure, [axes])
-    assert figure.legends[0]._ncols == n_columns
-
-
 def head(title: str) -> list[str]:
     figure, _ = sheet(replace(LINES, title=title))
     return figure.texts[0].get_text().replace("\N{NO-BREAK SPACE}", " ").split("\n")
 
 
-def test_there_are_axes_for_each_panel_and_rows_make_a_picture_higher() -> None:
-    """Three panels in two columns leave a place free; the height is one that a page holds."""
-    figure, grid = sheet(LINES)
-    assert len(grid) == len(figure.axes) == 3
-    assert figure.get_figwidth() * figure.dpi == 1200
-    heights = [sheet(replace(LINES, n_columns=columns))[0].get_figheight() for columns in (3, 2, 1)]
-    assert heights[0] < heights[1] <= heights[2] < 9.0
-
-
-def test_a_long_title_is_broken_into_lines_about_alike() -> None:
-    """As few as it takes, and words stay whole."""
-    lines = head("word-of-length " * 9 + "end")
-    assert len(lines) == 2
-    assert abs(len(lines[0]) - len(lines[1])) < 20
-    assert " ".join(lines).split() == ["word-of-length"] * 9 + ["end"]
-    assert head("short") == ["short"]
-
-
+@pytest.mark.long_but_first
 @pytest.mark.parametrize("unit", ["%", "s", "GFLOP/s", "KiB", "GiB/s"])
 def test_a_number_stays_with_its_unit(unit: str) -> None:
     for padding in range(80, 120):
@@ -106,19 +71,6 @@ def test_colours_differ_for_dichromats(eyes: str) -> None:
     assert math.dist(brown, green) < AT_A_GLANCE
 
 
-def test_areas_have_the_colours_of_lines_and_labels_are_numbered_by_first_use() -> None:
-    """In another order; a label that comes again keeps its number, and ink is what stands out."""
-    assert sorted(BAR_COLOURS) == sorted(COLOURS)
-    assert numbered(["b", "a", "b", "c"]) == {"b": 0, "a": 1, "c": 2}
-    assert [ink_on(to_rgb(colour)) for colour in ("white", "yellow", "navy", "black")] == [
-        "black",
-        "black",
-        "white",
-        "white",
-    ]
-    assert [ink_on((grey,) * 3) for grey in (0.45, 0.47)] == ["white", "black"]
-
-
 @pytest.mark.parametrize(
     ("value", "digits", "written"),
     [(0.0314, 2, "0.031"), (0.5, 2, "0.50"), (1.04, 2, "1.0"), (22.9, 2, "23"), (3144.4, 3, "3144"), (1.7, 3, "1.70")],
@@ -126,18 +78,3 @@ def test_areas_have_the_colours_of_lines_and_labels_are_numbered_by_first_use() 
 def test_numbers_have_so_many_digits(value: float, digits: int, written: str) -> None:
     """Never a power of ten, and whole parts are whole."""
     assert significant(value, digits) == written
-
-
-def test_an_axis_ends_where_it_says() -> None:
-    """Both ends, one, or none, then where the series do; ticks are at multiples of a step."""
-    axes = Figure().subplots()
-    axes.plot((1.0, 100.0), (1.0, 1000.0))
-    scale_axes(axes, Axis(label="x", least=0.0, most=50.0), Axis(label="y", scale=Scale.LOG10))
-    assert axes.get_xlim() == (0.0, 50.0)
-    low, high = axes.get_ylim()
-    assert 0.1 < low < 1.0
-    assert 1000.0 < high < 10000.0
-    axes = Figure().subplots()
-    axes.plot((1.0, 200.0), (1.0, 2.0))
-    scale_axes(axes, Axis(label="x", least=1.0, most=200.0, tick_step=64.0), Axis(label="y"))
-    assert [tick for tick in axes.get_xticks() if 1.0 <= tick <= 200.0] == [64.0, 128.0, 192.0]

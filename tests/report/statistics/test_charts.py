@@ -8,7 +8,6 @@ from perfsuite.errors import PerfsuiteError
 from perfsuite.report.plots.picture import picture_bytes
 from perfsuite.report.statistics.charts import crossover_chart, statistics_chart
 from perfsuite.testing.engine_traces import engine_trace
-from perfsuite.trace.statistics.crossover import crossover
 from perfsuite.trace.statistics.statistics_view import trace_statistics
 
 from ...synthetic_statistics import attention, law_trace, product
@@ -27,14 +26,6 @@ def test_steps_and_sizes_are_drawn() -> None:
     assert len(steps.lines) == len(products.lines) == 1
     assert chart.title == "run: operators grow by 50.0 ns a position of context, 100% of it attention"
     assert picture_bytes(chart, "svg").startswith(b"<?xml")
-
-
-def test_two_traces_are_drawn_side_by_side() -> None:
-    chart = crossover_chart(crossover(TRACE, TRACE), name="pair")
-    (panel,) = chart.panels
-    assert [group.label for group in panel.groups] == ["processor", "device"]
-    assert len(panel.lines) == 2
-    assert picture_bytes(chart, "png").startswith(b"\x89PNG")
 
 
 def test_what_has_nothing_to_draw_says_so() -> None:

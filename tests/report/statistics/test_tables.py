@@ -5,17 +5,14 @@ from __future__ import annotations
 import io
 import json
 
-import numpy as np
 import pytest
 from rich.console import Console
 
 from perfsuite.records.engine_trace import EngineTrace, EventFlag, EventKind
-from perfsuite.records.events import Phase
 from perfsuite.report.statistics.json import plain_crossover, plain_statistics
-from perfsuite.report.statistics.tables import crossover_table, operator_table, statistics_tables
+from perfsuite.report.statistics.tables import statistics_tables
 from perfsuite.testing.engine_traces import engine_trace, event
-from perfsuite.trace.statistics.crossover import Crossover, Winner, crossover
-from perfsuite.trace.statistics.operator_statistics import fit_line
+from perfsuite.trace.statistics.crossover import crossover
 from perfsuite.trace.statistics.statistics_view import trace_statistics
 from tests.conftest import Golden
 
@@ -79,33 +76,3 @@ def test_statistics_are_told_in_lines_and_tables(golden: Golden) -> None:
         *map(printed, (engine_trace(graphs=()), derived, engine_trace(steps, graphs=()), doubtful)),
     )
     golden("report/statistics.txt", "\n".join(line.rstrip() for each in shown for line in each.splitlines()) + "\n")
-
-
-def test_counters_get_columns_where_they_are() -> None:
-    """Memory and stalls are columns of their own, for the machines that count them."""
-    names = ("l3d_cache_refill", "stall_backend", "cycles")
-    counters = np.array([[1024, 30, 100], [0, 30, 100]])
-    trace = engine_trace(step_events(0, law, 1, counters=0), graphs=(GRAPH,), counter_names=names, counters=counters)
-    table = operator_table(trace_statistics(trace).operators, Phase.DECODE, 5)
-    assert [str(column.header) for column in table.columns][-2:] == ["memory", "stalled"]
-    assert [next(iter(column.cells)) for column in table.columns][-2:] == ["64.0 KiB", "30%"]
-
-
-def test_a_crossover_is_told_in_words() -> None:
-    """Where a device wins, and whether that was measured."""
-    line = fit_line([1.0, 2.0, 3.0], [1.0, 2.0, 3.0])
-    kind = {"phase": Phase.DECODE, "op": "MUL_MAT", "type": "q8_0", "cpu_line": line, "device_line": line}
-    (side,) = _sides()
-    found = [
-        Crossover(**kind, sides=(side,), winner=Winner.DEVICE_ABOVE, work=16_000.0, is_measured=False),  # type: ignore[arg-type]
-        Crossover(**kind, sides=(side,), winner=Winner.CPU, work=None, is_measured=None),  # type: ignore[arg-type]
-    ]
-    cells = list(crossover_table(found).columns[-1].cells)
-    assert cells == ["device above 1.6e+04, beyond what was measured", "cpu throughout"]
-
-
-def _sides() -> tuple[object, ...]:
-    from perfsuite.trace.statistics.crossover import SideBySide
-    from perfsuite.trace.statistics.operator_statistics import Dimensions
-
-    return (SideBySide(dimensions=Dimensions(64, 1, 64, 1), cpu_ns=1_000.0, device_ns=2_000.0),)

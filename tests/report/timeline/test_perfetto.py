@@ -8,33 +8,14 @@ from typing import Any
 import pytest
 from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as perfetto
 
-from perfsuite.errors import PerfsuiteError
-from perfsuite.records.engine_trace import NOTHING, EngineTrace, EventKind
-from perfsuite.report.timeline.perfetto import bytes_field, number_field, packet_of, tag, text_field, write_perfetto
-from perfsuite.testing.engine_traces import EPOCH_NS, engine_trace, event, small_trace
+from perfsuite.records.engine_trace import NOTHING, EngineTrace
+from perfsuite.report.timeline.perfetto import write_perfetto
+from perfsuite.testing.engine_traces import engine_trace, small_trace
 from perfsuite.testing.large_trace import large_trace
 from perfsuite.trace.timeline.build import build_timeline
 from perfsuite.trace.timeline.tracks import Arrow, Timeline
 
 from ...synthetic_timeline import busy_trace
-
-
-@pytest.mark.parametrize(
-    ("content", "expected"),
-    [
-        (number_field(1, 150), "089601"),
-        (number_field(1, 0), "0800"),
-        (text_field(2, "testing"), "120774657374696e67"),
-        (bytes_field(3, number_field(1, 150)), "1a03089601"),
-        (tag(47, 1), "f902"),
-        (packet_of(b""), "0a00"),
-        (text_field(2, "µ"), "1202c2b5"),
-    ],
-)
-def test_fields_are_those_of_the_encoding_guide(content: bytes, expected: str) -> None:
-    """The examples of protobuf.dev's Encoding page: 150, the string and the embedded message; and tags of two bytes."""
-    assert content.hex() == expected
-
 
 BEGIN, END, INSTANT, COUNTER = (
     getattr(perfetto.TrackEvent, f"TYPE_{name}") for name in ("SLICE_BEGIN", "SLICE_END", "INSTANT", "COUNTER")
@@ -113,32 +94,6 @@ def test_tracks_are_of_the_process_its_threads_and_counters(tmp_path: Path) -> N
     assert all(each.uuid > each.parent_uuid for each in described)
 
 
-def test_annotations_are_there_where_they_are_known(tmp_path: Path) -> None:
-    """CPU, iteration and evaluation of an operator; all packets are of one sequence and of the monotonic clock."""
-    packets = written(busy_trace(), tmp_path)
-    keys, texts = interned(packets, "debug_annotation_names"), interned(packets, "debug_annotation_string_values")
-    names = interned(packets, "event_names")
-    found = {
-        names[each.name_iid]: {
-            keys[one.name_iid]: texts[one.string_value_iid] if one.string_value_iid else one.int_value
-            for one in each.debug_annotations
-        }
-        for _, each in events(packets)
-        if each.type == BEGIN
-    }
-    about = "f32 64 from f32 64x64, f32 64"
-    assert found["MUL_MAT Kcur-0"] == {"about": about, "cpu": 0, "iteration": 1, "evaluation": 1}
-    assert found["end_to_end"] == {"about": "timed by the driver"}
-    first = packets[0]
-    assert first.trace_packet_defaults.timestamp_clock_id == perfetto.BUILTIN_CLOCK_MONOTONIC
-    assert first.clock_snapshot.primary_trace_clock == perfetto.BUILTIN_CLOCK_MONOTONIC
-    assert [(each.clock_id, each.timestamp) for each in first.clock_snapshot.clocks] == [(3, EPOCH_NS)]
-    assert first.sequence_flags == perfetto.TracePacket.SEQ_INCREMENTAL_STATE_CLEARED
-    assert {each.trusted_packet_sequence_id for each in packets} == {1}
-    needs = perfetto.TracePacket.SEQ_NEEDS_INCREMENTAL_STATE
-    assert {each.sequence_flags for each in packets if each.HasField("track_event")} == {needs}
-
-
 def test_flows_lead_from_operators_to_kernels(tmp_path: Path) -> None:
     packets, timeline = written(busy_trace(), tmp_path), build_timeline(busy_trace())
     found = [
@@ -179,8 +134,3 @@ def test_a_process_that_is_not_known_is_a_track(tmp_path: Path) -> None:
     assert not any(each.HasField("process") or each.HasField("thread") for each in described)
     assert described[0].name == "llama-cli"
     assert len(written(engine_trace([]), tmp_path)) == 2
-
-
-def test_a_file_that_cannot_be_written_is_told(tmp_path: Path) -> None:
-    with pytest.raises(PerfsuiteError, match=rf"^{tmp_path}: cannot be written"):
-        write_perfetto(engine_trace([event(EventKind.TOKEN, 0, 1, value=1)]), tmp_path)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 
 from perfsuite.records.engine_trace import EventKind, Events, ThreadState
 from perfsuite.report.timeline.summary import plain_timeline, timeline_summary
-from perfsuite.testing.engine_traces import EPOCH_NS, EXTRA_NS, OPERATOR_NS, TOKEN_NS, engine_trace, event, small_trace
+from perfsuite.testing.engine_traces import EPOCH_NS, engine_trace, event
 
 from ...synthetic_timeline import busy_trace
 
@@ -30,30 +29,6 @@ def test_the_summary_is_there() -> None:
 
 def state(value: ThreadState, start_ns: int, end_ns: int, cpu: int) -> Events:
     return event(EventKind.THREAD_STATE, start_ns, end_ns, value=value, thread=0, cpu=cpu)
-
-
-def test_threads_and_pre_emptions_are_summed_up() -> None:
-    """Operators and times on a processor, which are none where nobody recorded them; losses and cuts go along."""
-    summary = timeline_summary(small_trace(n_tokens=3))
-    first, second = summary.threads
-    assert (first.n_operators, first.operators_ns) == (12, 12 * OPERATOR_NS)
-    assert second.operators_ns == 3 * (3 * (OPERATOR_NS + EXTRA_NS) + 200)
-    assert (first.running_ns, first.runnable_ns, first.idle_ns) == (3 * TOKEN_NS, 0, 0)
-    assert (first.n_migrations, first.n_preemptions) == (0, 0)
-    assert summary.span_ns == 3 * TOKEN_NS
-    assert dict(summary.n_by_kind) == {"token": 3, "graph": 3, "operator": 24, "thread_state": 2}
-    summary = timeline_summary(engine_trace([event(EventKind.OPERATOR, 0, 5, thread=0)]))
-    assert not summary.has_states
-    assert summary.threads[0].running_ns is None
-    assert summary.threads[0].n_migrations is None
-    summary = timeline_summary(busy_trace())
-    assert [(each.name, each.delay_ns) for each in summary.preemptions] == [("Qcur-0", 3000)] * 2
-    (held_up,) = summary.held_up
-    assert (held_up.n_preemptions, held_up.delay_ns, held_up.held_up_ns) == (2, 6000, 0)
-    assert summary.threads[1].n_preemptions == 2
-    assert (summary.n_lost, summary.cut, len(summary.problems)) == (3, "the file ends within a record", 1)
-    assert timeline_summary(engine_trace([])).span_ns is None
-    assert timeline_summary(replace(engine_trace([]), threads=())).threads == ()
 
 
 def test_a_thread_that_goes_on_elsewhere_has_moved() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-from dataclasses import replace
 
 from rich.console import Console
 
@@ -45,14 +44,3 @@ def test_a_timeline_is_told_in_lines_and_tables(golden: Golden) -> None:
     shown = (held_up_trace(n_nodes=2), small_trace(), unknown, engine_trace([derived]), busy_trace())
     told = ("\n".join([*timeline_lines(timeline_summary(each)), printed(each)]) for each in shown)
     golden("report/timeline.txt", "\n".join(line.rstrip() for each in told for line in each.splitlines()) + "\n")
-
-
-def test_tables_say_when_there_is_more() -> None:
-    """Of five operators the first two are shown; brackets of a tensor's name are, escapes are not."""
-    told = printed(held_up_trace(n_nodes=5), n_top=2)
-    assert "Operators held up by other work: the first 2 of 5" in told
-    assert told.count("MUL_MAT ffn_up") == 4
-    told = printed(held_up_trace(name="[red]x\x1b[2J"))
-    assert "MUL_MAT [red]x�[2J" in told
-    lines = timeline_lines(timeline_summary(replace(held_up_trace(), cut="\x1b]0;x\x07", problems=("\x1b",))))
-    assert "\x1b" not in "".join(lines)

@@ -1,4 +1,4 @@
-"""From the eBPF recorder's log to a trace."""
+"""From the eBPF recorder's log to a trace, and calls that began and ended."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from perfsuite.errors import MeasurementError
 from perfsuite.records.bpf_log_file import BpfKind, read_bpf_log
-from perfsuite.records.engine_trace import NOTHING, EngineTrace, EventFlag, EventKind, Events, ThreadState, TracedThread
+from perfsuite.records.engine_trace import NOTHING, EngineTrace, EventFlag, EventKind, Events, ThreadState
 from perfsuite.records.trace_levels import TraceLevel
 from perfsuite.testing.bpf_logs import (
     CPU_GUID,
     MAIN_TID,
     OPERATOR_NS,
     TOKEN_NS,
-    WORKER_TID,
     BpfLogBuilder,
     small_log,
     small_nodes,
@@ -25,7 +25,7 @@ from perfsuite.testing.bpf_logs import (
 )
 from perfsuite.testing.engine_traces import EPOCH_NS
 from perfsuite.trace.ebpf.ebpf_trace import backend_name, ebpf_trace, thread_states
-from perfsuite.trace.ebpf.intervals import level_changes
+from perfsuite.trace.ebpf.intervals import Intervals, intervals_of, level_changes
 
 RUNNING, RUNNABLE, IDLE = ThreadState
 States = list[tuple[int, int, int, int, int]]
@@ -75,7 +75,7 @@ def test_states_follow_prev_state(tmp_path: Path) -> None:
 
 
 def test_states_lie_within_what_was_recorded(tmp_path: Path) -> None:
-    """Before its first record a thread ran; what it does while nobody looks is unknown, per thread."""
+    """Before its first record a thread ran; what it does while nobody looks is unknown."""
     log = BpfLogBuilder()
     log.add(BpfKind.SWITCH_OUT, 200, cpu=1, value=2)
     assert states(tmp_path, log) == [(0, 200, RUNNING, 1, EventFlag.CUT), (200, 1000, IDLE, NOTHING, EventFlag.CUT)]
@@ -85,12 +85,6 @@ def test_states_lie_within_what_was_recorded(tmp_path: Path) -> None:
     log.add(BpfKind.LEVELS, 600, subject=0xFF, flags=1)
     log.add(BpfKind.SWITCH_OUT, 700, value=0)
     assert [row[:3] for row in states(tmp_path, log)] == [(100, 300, RUNNING), (700, 1000, RUNNABLE)]
-    log = BpfLogBuilder()
-    log.add(BpfKind.SWITCH_IN, 100)
-    log.add(BpfKind.SWITCH_IN, 150, tid=MAIN_TID + 1)
-    log.add(BpfKind.SWITCH_OUT, 170, tid=MAIN_TID + 1, value=1)
-    log.add(BpfKind.SWITCH_OUT, 200, value=1)
-    assert [row[:3] for row in states(tmp_path, log)] == [(100, 200, RUNNING), (200, 1000, IDLE)]
 
 
 def test_backends_are_named_by_their_guids(traced: Traced) -> None:
@@ -166,21 +160,6 @@ def without_ends(n_tokens: int = 1) -> BpfLogBuilder:
     return log
 
 
-def test_nodes_carry_what_their_tensors_say(traced: Traced) -> None:
-    node = traced(ended(small_log(1))).graphs[0][0]
-    assert (node.op, node.fused_op, node.tensor.name) == ("RMS_NORM", "MUL", "attn_norm-0")
-    assert [source.name for source in node.sources] == ["embd", "blk.0.attn_norm.weight"]
-    node = traced(ended(small_log(1))).graphs[0][1]
-    assert (node.op, node.tensor.name, node.tensor.root) == ("MUL_MAT", "Qcur-0", 0x5000)
-    matrix = node.sources[0]
-    assert (matrix.name, matrix.type, matrix.ne, matrix.nb) == (
-        "blk.0.attn_q.weight",
-        "q8_0",
-        (64, 64, 1, 1),
-        (34, 68, 4352, 4352),
-    )
-
-
 def test_another_shape_is_another_graph(traced: Traced) -> None:
     """From its evaluation on, on all threads; what computes nothing is left out, and is no problem."""
     wider = replace(small_nodes()[2], ne=(64, 7, 1, 1))
@@ -210,29 +189,6 @@ def test_counters_are_differences_between_begin_and_end(traced: Traced) -> None:
     log.operator(3000, 4000, norm, counted=([500], [650]))
     trace = traced(ended(log))
     assert (trace.of(EventKind.OPERATOR)["counters"].tolist(), trace.counters.tolist()) == ([NOTHING, 0], [[150]])
-
-
-def test_threads_that_compute_come_first(traced: Traced) -> None:
-    log = small_log(1)
-    log.add(BpfKind.SWITCH_IN, 100, tid=99, cpu=1)
-    log.thread_name(99, "logger")
-    trace = traced(ended(log))
-    assert trace.threads == (
-        TracedThread(tid=MAIN_TID, name="llama-cli"),
-        TracedThread(tid=WORKER_TID, name="worker"),
-        TracedThread(tid=99, name="logger"),
-    )
-
-
-def test_without_structure_nodes_are_addresses(traced: Traced) -> None:
-    log = small_log(2)
-    structure = BpfKind.STRUCTURE.to_bytes(2, "little")
-    log.parts = [part for part in log.parts if part[:2] != structure]
-    trace = traced(ended(log))
-    assert [node.tensor.name for node in trace.graphs[0]] == ["0x3000", "0x5000", "0x6000"]
-    assert [node.op for node in trace.graphs[0]] == ["?", "?", "?"]
-    assert trace.problems == ("operators are known by their addresses only: structure was not recorded",)
-    assert of_thread(trace, 1)["node"].tolist() == [0, 1, 2, 0, 1, 2]
 
 
 def test_attaching_in_the_middle_of_a_graph_is_flagged(traced: Traced) -> None:
@@ -311,20 +267,54 @@ def test_lost_events_are_counted_and_placed(traced: Traced) -> None:
     assert of_thread(trace, 1)["node"].tolist() == [0, 1, 2] * 3
 
 
-def test_probe_costs_and_failures_are_reported(traced: Traced) -> None:
-    log = small_log(1)
-    log.probe("operator_begin", 12, 3456)
-    (cost,) = traced(ended(log)).probe_costs
-    assert (cost.name, cost.n_runs, cost.run_time_ns) == ("operator_begin", 12, 3456)
-    log = small_log(0)
-    log.add(BpfKind.TOKEN_BEGIN, 1000, value=4)
-    log.add(BpfKind.TOKEN_END, 2000, value=-3)
-    assert traced(ended(log)).problems == ("llama_decode failed 1 times, first with -3",)
-
-
 def test_another_build_of_ggml_is_refused(tmp_path: Path, traced: Traced) -> None:
     log = read_bpf_log(ended(small_log(1)).write(tmp_path / "log"))
     with pytest.raises(MeasurementError, match=r"tensors of 336 bytes; ggml 1 \(build 00ff\) has 344"):
         ebpf_trace(log, replace(tensor_layout(), tensor_bytes=344))
     trace = traced(ended(BpfLogBuilder()))
     assert (trace.events.size, trace.graphs, trace.threads, trace.cut) == (0, (), (), None)
+
+
+def intervals(tmp_path: Path, *records: tuple[BpfKind, int, int]) -> Intervals:
+    log = BpfLogBuilder()
+    for kind, ns, tid in records:
+        log.add(kind, ns, tid=tid)
+    return intervals_of(read_bpf_log(log.write(tmp_path / "log")), BpfKind.TOKEN_BEGIN, BpfKind.TOKEN_END)
+
+
+def pairs_of(found: Intervals) -> list[tuple[int, int]]:
+    ends = np.where(found.end_ns == NOTHING, NOTHING, found.end_ns - EPOCH_NS)
+    return list(zip((found.start_ns - EPOCH_NS).tolist(), ends.tolist(), strict=True))
+
+
+BEGIN, END = BpfKind.TOKEN_BEGIN, BpfKind.TOKEN_END
+
+
+def test_each_end_belongs_to_the_begin_before_it(tmp_path: Path) -> None:
+    found = intervals(
+        tmp_path, (BEGIN, 10, 1), (BEGIN, 15, 2), (END, 30, 2), (END, 20, 1), (BEGIN, 40, 1), (END, 50, 1)
+    )
+    assert (pairs_of(found), found.tid.tolist()) == ([(10, 20), (15, 30), (40, 50)], [1, 2, 1])
+    assert found.flags.tolist() == [0, 0, 0]
+    assert found.overlaps
+
+
+def test_what_was_not_seen_of_a_call_is_derived(tmp_path: Path) -> None:
+    """A first end without a begin is of a call under way; a missing end is the thread's next begin at most."""
+    found = intervals(tmp_path, (END, 20, 1), (BEGIN, 30, 1), (END, 40, 1), (END, 60, 1))
+    assert (pairs_of(found), found.flags.tolist()) == ([(0, 20), (30, 40)], [EventFlag.CUT, 0])
+    assert not found.overlaps
+    found = intervals(tmp_path, (BEGIN, 10, 1), (BEGIN, 30, 1), (END, 40, 1), (BEGIN, 50, 1))
+    assert pairs_of(found) == [(10, NOTHING), (30, 40), (50, NOTHING)]
+    assert found.flags.tolist() == [EventFlag.CUT, 0, EventFlag.CUT]
+    assert found.containing(EPOCH_NS + np.array([5, 20, 35, 45, 99])).tolist() == [NOTHING, 0, 1, NOTHING, 2]
+
+
+def test_moments_may_ask_for_their_own_thread(tmp_path: Path) -> None:
+    """Of calls that overlap a thread's own may be another; without records nothing contains anything."""
+    found = intervals(tmp_path, (BEGIN, 10, 1), (BEGIN, 15, 2), (END, 30, 2), (END, 40, 1))
+    moment = EPOCH_NS + np.array([20, 20, 20])
+    assert found.containing(moment).tolist() == [1, 1, 1]
+    assert found.containing(moment, np.array([1, 2, 3])).tolist() == [0, 1, NOTHING]
+    found = intervals(tmp_path)
+    assert (found.size, found.containing(np.array([EPOCH_NS])).tolist()) == (0, [NOTHING])

@@ -19,8 +19,8 @@ BATCH_ROWS = [(0, 0, 5), (0, 1, 9), (1, 0, 1), (1, 1, 0), (2, 0, 2), (2, 1, 3)]
 ALL_TOKENS, LAST_TOKEN = ((2, n, 1, 1) for n in (3, 1))
 
 
-def ids_of(layer: int, ne: tuple[int, int, int, int] = ALL_TOKENS, name: str = "ffn_moe_topk") -> RawTensor:
-    return RawTensor(address=0x1000 + layer, name=f"{name}-{layer}" if name else "", type="i32", ne=ne)
+def ids_of(layer: int, ne: tuple[int, int, int, int] = ALL_TOKENS) -> RawTensor:
+    return RawTensor(address=0x1000 + layer, name=f"ffn_moe_topk-{layer}", type="i32", ne=ne)
 
 
 def log_of(ids: RawTensor, begin_ns: int, log: BpfLogBuilder, rows: list[list[int]], first_token: int = 0) -> None:

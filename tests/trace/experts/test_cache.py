@@ -1,4 +1,4 @@
-"""Caches of experts."""
+"""Caches of experts, and reuse distance against time and faults."""
 
 from __future__ import annotations
 
@@ -6,13 +6,16 @@ import random
 from functools import cache
 from itertools import combinations
 
+import numpy as np
 import pytest
 
-from perfsuite.errors import PerfsuiteError
+from perfsuite.records.engine_trace import EngineTrace
+from perfsuite.testing.engine_traces import engine_trace
 from perfsuite.trace.experts.cache import cache_hits, hits_by_size, lru_hits, optimum_hits, stack_depths
+from perfsuite.trace.experts.faults import fault_relation
 from perfsuite.trace.experts.reuse import expert_reuse
 
-from ...synthetic_statistics import experts_of
+from ...synthetic_statistics import expert_product, experts_of, step_events
 
 
 def accesses(n: int, n_experts: int, seed: int) -> list[int]:
@@ -66,6 +69,52 @@ def test_layers_have_caches_of_their_own() -> None:
     for each in sizes:
         assert each == cache_hits(layers, each.n_cached)
     assert sizes[-1].lru_hit_ratio == sizes[-1].optimum_hit_ratio == (160 - 16) / 160
-    with pytest.raises(PerfsuiteError, match="n_cached is 0"):
-        cache_hits((), 0)
-    assert (hits_by_size(()), cache_hits((), 2).lru_hit_ratio) == ((), 0.0)
+
+
+N_STEPS = 60
+
+
+def paged_trace(*, n_tokens: int = 1, with_counters: bool = True) -> EngineTrace:
+    """Return a layer whose experts take 1 µs and a fault more for each step that they were not used."""
+    chance, last = random.Random(3), dict.fromkeys(range(8), -10)
+    events, chosen, counters = [], [], []
+    for step in range(N_STEPS):
+        batch = chance.sample(range(8), 2)
+        away = [step - last[expert] for expert in batch]
+        last |= dict.fromkeys(batch, step)
+        n_faults = sum(away)
+        rows = len(counters)
+        counters += [[n_faults], [0]]
+        law = lambda *_, n=n_faults: 1_000 * (1 + n)  # noqa: E731
+        events += step_events(step, law, 1, n_tokens=n_tokens, counters=rows if with_counters else None)
+        chosen.append((step, 0, [batch]))
+    return engine_trace(
+        events,
+        graphs=((expert_product(0),),),
+        experts=experts_of(chosen),
+        n_experts=8,
+        counter_names=("page-faults-major",) if with_counters else (),
+        counters=np.array(counters, dtype=np.int64)[:, : int(with_counters)],
+    )
+
+
+def test_experts_that_were_away_longer_take_longer() -> None:
+    found = fault_relation(paged_trace())
+    assert len(found.evaluations) == N_STEPS
+    for each in (found.distance_to_time, found.distance_to_faults, found.faults_to_time):
+        assert each is not None
+        assert each.rho > 0.9
+        assert each.p < 1e-6
+    times = [each.mean_time_ns for each in found.bins if each.least_distance is not None]
+    assert times == sorted(times)
+    assert found.bins[-1].least_distance is None
+    assert sum(each.n for each in found.bins) == N_STEPS
+    assert found.n_major_faults == sum(each.n_major_faults or 0 for each in found.evaluations) > 0
+
+
+def test_without_a_counter_time_is_related_alone() -> None:
+    """Faults are then not known; prompts read nearly all experts and do not count."""
+    found = fault_relation(paged_trace(with_counters=False))
+    assert found.distance_to_time is not None
+    assert (found.n_major_faults, found.distance_to_faults, found.faults_to_time) == (None, None, None)
+    assert fault_relation(paged_trace(n_tokens=4)).evaluations == ()

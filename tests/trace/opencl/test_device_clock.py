@@ -48,11 +48,6 @@ def test_what_has_the_smallest_error_is_chosen(
     assert not fit.is_outside.any()
 
 
-def test_a_device_that_nothing_was_heard_of_has_no_fit() -> None:
-    empty = trace([])
-    assert best_fit(empty, 0, empty.commands, judge_stamps(empty.commands).missing) is None
-
-
 PERIOD_NS = 100_000
 ALIGNED = align(trace(steady_commands(10, int, period_ns=PERIOD_NS)))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -10,7 +9,7 @@ from perfsuite.records.opencl_commands import Commands, CommandType
 from perfsuite.trace.opencl.device_clock import AlignedTrace, align
 from perfsuite.trace.opencl.device_idle import IdleGap, device_activity
 
-from ...synthetic_opencl import DEVICE, EPOCH_NS, command, queue, timer_point, trace
+from ...synthetic_opencl import EPOCH_NS, command, queue, timer_point, trace
 
 #: A clock that is the host's, read so closely that alignment moves nothing.
 EXACT = tuple(timer_point(EPOCH_NS + at, int, before_ns=0, after_ns=0) for at in range(0, 1001, 50))
@@ -54,14 +53,6 @@ def test_the_idle_share_of_a_window_counts_what_lies_within() -> None:
     found = activity.idle([(EPOCH_NS + start, EPOCH_NS + end) for start, end in windows])
     assert [each.busy_ns for each in found] == [200, 100, 0, 10, 0, 0, 0]
     assert [each.idle_ratio for each in found] == [0.6, 0.5, 1.0, 0.0, 1.0, 1.0, None]
-    commands, steps, at = [], [], 0
-    for step in range(4):
-        length = 40 * (step + 1)
-        commands.append(executed(step, at + 10, at + 10 + length))
-        steps.append((EPOCH_NS + at, EPOCH_NS + at + length + 20))
-        at += length + 20
-    found = device_activity(aligned(*commands), 0).idle(steps)
-    assert [each.idle_ratio for each in found] == [pytest.approx(20 / (40 * n + 20)) for n in (1, 2, 3, 4)]
 
 
 def test_markers_occupy_nothing_and_anomalies_are_counted() -> None:
@@ -73,20 +64,6 @@ def test_markers_occupy_nothing_and_anomalies_are_counted() -> None:
     assert activity.span == (EPOCH_NS + 100, EPOCH_NS + 200)
     windows = activity.idle([(EPOCH_NS, EPOCH_NS + 400), (EPOCH_NS + 400, EPOCH_NS + 800)])
     assert [each.n_left_out for each in windows] == [0, 1]
-
-
-def test_each_device_is_idle_by_itself() -> None:
-    found = aligned(
-        executed(0, 100, 200),
-        executed(1, 200, 300, queue=2),
-        executed(2, 300, 400),
-        queues=(queue(1), queue(2, device=1)),
-        devices=(DEVICE, DEVICE),
-    )
-    assert [device_activity(found, device).n_gaps for device in (0, 1)] == [1, 0]
-    activity = device_activity(aligned(), 0)
-    assert (activity.span, activity.n_gaps, activity.gaps()) == (None, 0, ())
-    assert ([each.idle_ratio for each in activity.idle([(0, 10)])], activity.idle([])) == ([1.0], ())
 
 
 @given(

@@ -79,19 +79,6 @@ def phases(view: EngineView) -> dict[Phase, PhaseView]:
     return {each.phase: each for each in view.phases}
 
 
-def test_each_phase_has_its_own_kernels() -> None:
-    run = run_of(3)
-    found = phases(view_of(run))
-    assert [(phase, view.n_occurrences) for phase, view in found.items()] == [(Phase.PREFILL, 1), (Phase.DECODE, 3)]
-    for view in found.values():
-        launched = (view.n_occurrences, view.n_occurrences * KERNEL_NS)
-        assert {each.name: (each.n, each.execution.total_ns) for each in view.kernels} == dict.fromkeys(
-            KERNELS, launched
-        )
-        assert [each.share_ratio for each in view.kernels] == [0.25] * 4
-        assert view.roles == LEARNT.kernel_roles(view.phase)
-
-
 def test_times_of_a_phase_are_its_median() -> None:
     run = run_of(3)
     spans = list(run.record.spans)
@@ -126,16 +113,3 @@ def test_a_kernel_that_grows_comes_first() -> None:
     run = run_of(2)
     view = view_of(replace(run, trace=replace(run.trace, n_lost=3)))
     assert view.problems == ("the OpenCL layer lost 3 commands",)
-
-
-def test_forecasts_begin_anew_with_each_repetition() -> None:
-    run = run_of(24)
-
-    def n_outcomes(n_first: int) -> dict[int, int]:
-        spans = tuple(replace(span, repetition=int(number > n_first)) for number, span in enumerate(run.record.spans))
-        view = view_of(replace(run, record=replace(run.record, spans=spans)))
-        return {each.horizon: each.n_outcomes for each in view.forecast_errors}
-
-    short = view_of(run_of(12)).forecast_errors
-    assert {each.horizon: 2 * each.n_outcomes for each in short} == n_outcomes(12)
-    assert n_outcomes(24)[1] > n_outcomes(12)[1] > 0

@@ -23,12 +23,12 @@ def steps(n: int) -> list[tuple[int, int]]:
     return [(EPOCH_NS + i * STEP_NS, EPOCH_NS + i * STEP_NS + STEP_NS // 2) for i in range(n)]
 
 
-def launches(n_steps: int, law: Law, n_kernels: int = 2, n_each: int = 3) -> list[Commands]:
+def launches(n_steps: int, law: Law) -> list[Commands]:
     found = []
     for step in range(n_steps):
-        for each in range(n_kernels * n_each):
+        for each in range(2 * 3):
             at_ns = EPOCH_NS + step * STEP_NS + 300_000 * each
-            name = each % n_kernels + 1
+            name = each % 2 + 1
             times = [at_ns + 500, at_ns + 600, at_ns + 700, at_ns + 700 + law(name, step)]
             found.append(command(len(found), at_ns, times, name=name, **{"global": 32 * (step + 1)}))
     return found
@@ -100,10 +100,3 @@ def test_a_step_with_an_anomaly_is_not_known() -> None:
     aligned = grown(LEAST_STEPS, lambda name, step: 1000 + step)
     assert (kernel_growth(aligned, steps(LEAST_STEPS - 1)), len(kernel_growth(aligned, steps(LEAST_STEPS)))) == ((), 2)
     assert kernel_growth(aligned, []) == ()
-
-
-def test_many_steps_are_fitted_by_blocks() -> None:
-    (found,) = kernel_growth(
-        align(trace(launches(2000, lambda name, step: 5000 + 10 * step, n_kernels=1, n_each=1))), steps(2000)
-    )
-    assert (found.slope_ns_per_step, len(found.step_totals_ns)) == (pytest.approx(10), 2000)

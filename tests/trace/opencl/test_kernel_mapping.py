@@ -43,11 +43,6 @@ def test_a_group_of_nodes_is_one_operator() -> None:
     assert operator.op == "RMS_NORM+MUL+MUL_MAT"
 
 
-@pytest.mark.parametrize("groups", [[], [(3, 4)]])
-def test_nothing_computed_is_no_operator(groups: list[tuple[int, int]]) -> None:
-    assert set(group_operators(GRAPH, groups)) <= {None}
-
-
 STEPS = (Phase.PREFILL, Phase.DECODE, Phase.DECODE)
 BY_NODE = recorded([Step(phase=phase, kernels=ALONE) for phase in STEPS])
 FULL_SPEED = recorded([Step(phase=phase, kernels=FUSED) for phase in STEPS], is_grouped=False)
@@ -73,11 +68,6 @@ def test_each_kernel_gets_the_operator_of_its_group() -> None:
         "mul_mat": ("Qcur",),
         "add": ("l_out",),
     }
-
-
-def test_an_unknown_sequence_has_no_roles() -> None:
-    by_group = recorded([Step(phase=phase, kernels=FUSED) for phase in STEPS], group_ends=(ENDS, ENDS))
-    mapping = learn_mapping(by_group, FULL_SPEED)
     assert mapping.roles_of(Phase.DECODE, ("rms_norm_mul", "mul_mat", "quantize", "add")) is None
     assert mapping.roles_of(Phase.LOAD, ("add",)) is None
 

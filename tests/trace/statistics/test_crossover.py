@@ -55,10 +55,3 @@ def test_the_crossing_is_where_the_lines_meet() -> None:
 def test_one_side_may_win_throughout(device: tuple[int, int], winner: Winner) -> None:
     found = compared((2_000, 60), device)
     assert (found.winner, found.work, found.is_measured) == (winner, None, None)
-
-
-def test_too_few_sizes_show_nothing() -> None:
-    small = law_trace(GRAPH[:2], 5, lambda *_: 1_000)
-    (found,) = crossover(small, device_trace(1_000, 20))
-    assert (found.winner, found.work, len(found.sides)) == (Winner.UNKNOWN, None, 2)
-    assert crossover(engine_trace(graphs=()), device_trace(1_000, 20)) == ()

@@ -29,13 +29,6 @@ def test_runs_find_their_operator_across_graphs() -> None:
         ("ffn_up", Phase.DECODE),
     ]
     assert operator_table(replace(trace, phases=("load", "embed"))).prompt_phase is Phase.EMBED
-    trace = engine_trace(step_events(0, law, 4))
-    labels, of_run = operator_table(trace).labelled(operator_runs(trace), lambda operator, _: operator.op)
-    assert (labels, of_run.tolist()) == (("RMS_NORM+MUL", "MUL_MAT", "ADD"), [0, 1, 1, 2])
-    trace = engine_trace(graphs=())
-    table = operator_table(trace)
-    labels, of_run = table.labelled(operator_runs(trace), lambda operator, _: operator.op)
-    assert (table.operators, labels, of_run.size) == ((), (), 0)
 
 
 def operator(start_ns: int, end_ns: int, **fields: int) -> np.ndarray:
@@ -48,11 +41,6 @@ def test_an_operator_lasts_from_the_first_entry_to_the_last_return() -> None:
     assert (runs.duration_ns.tolist(), runs.busy_ns.tolist()) == ([160, 20], [250, 20])
     assert (runs.busiest_ns.tolist(), runs.n_threads.tolist()) == ([150, 20], [2, 1])
     assert runs.has_ends.tolist() == [True, True]
-
-
-def test_runs_of_several_evaluations_are_kept_apart() -> None:
-    runs = operator_runs(engine_trace([operator(100, 200), operator(300, 350, evaluation=1, iteration=1)]))
-    assert (runs.evaluation.tolist(), runs.duration_ns.tolist()) == ([0, 1], [100, 50])
 
 
 def test_what_has_no_end_or_was_cut_is_left_out() -> None:

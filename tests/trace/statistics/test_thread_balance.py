@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from perfsuite.records.engine_trace import EngineTrace, EventFlag, TraceRecorder
-from perfsuite.testing.engine_traces import EXTRA_NS, OPERATOR_NS, engine_trace, small_graph, small_trace
+from perfsuite.testing.engine_traces import engine_trace
 from perfsuite.trace.statistics.operator_runs import operator_runs, operator_table
 from perfsuite.trace.statistics.thread_balance import RoleBalance, least_thread_time, role_balances, thread_shares
 
@@ -35,12 +35,6 @@ def test_shared_work_and_lone_work_are_kept_apart() -> None:
     assert found["attn_norm"].idle_ns == pytest.approx(10 * 7_900)
 
 
-def test_small_traces_are_as_they_were_made() -> None:
-    found = balances(small_trace())
-    assert found["Qcur"].balance_ratio == pytest.approx(2 * (OPERATOR_NS + EXTRA_NS) / (2 * OPERATOR_NS + EXTRA_NS))
-    assert found["sum"].is_on_one_thread
-
-
 def test_what_is_not_the_threads_own_shows_no_balance() -> None:
     events = [each for step in range(10) for each in step_events(step, law, 2, flags=EventFlag.END_DERIVED)]
     trace = engine_trace(events, graphs=(GRAPH,))
@@ -50,8 +44,6 @@ def test_what_is_not_the_threads_own_shows_no_balance() -> None:
     assert thread_shares(replace(law_trace(GRAPH, 3, law), recorder=TraceRecorder.OPENCL)) == ()
     events = [each for step in range(10) for each in step_events(step, law, 2, n_threads=1)]
     assert balances(engine_trace(events, graphs=(GRAPH,))) == {}
-    trace = engine_trace(graphs=(small_graph(),))
-    assert (thread_shares(trace), balances(trace)) == ((), {})
 
 
 def test_threads_are_busy_or_wait() -> None:

@@ -11,8 +11,6 @@ from perfsuite.trace.statistics.operator_runs import operator_runs, operator_tab
 from perfsuite.trace.statistics.token_statistics import (
     Steps,
     TokenStatistics,
-    is_attention,
-    role_times,
     steps_of,
     token_statistics,
 )
@@ -89,9 +87,6 @@ def test_a_level_decode_has_no_shares() -> None:
     assert statistics(law_trace(GRAPH, 3, growing({1: 40}))).line is None
     prompts = law_trace(GRAPH, 40, growing({1: 40}), n_tokens=5)
     assert statistics(prompts).line is None
-    runs, table = operator_runs(prompts), operator_table(prompts)
-    roles, times_ns = role_times(steps_of(prompts, runs, table), runs, table)
-    assert times_ns.shape == (len(roles), 0)
 
 
 def test_a_noisy_step_does_not_blur_its_operators() -> None:
@@ -101,9 +96,3 @@ def test_a_noisy_step_does_not_blur_its_operators() -> None:
     trace.events["end_ns"][calls] += np.random.default_rng(1).integers(0, 50_000, int(calls.sum()))
     found = statistics(trace)
     assert (found.growth_ns, found.attention_share_ratio) == (pytest.approx(50.0), pytest.approx(0.8))
-
-
-@pytest.mark.parametrize(("role", "op"), [("kq", "MUL_MAT"), ("kqv", "MUL_MAT"), ("kqv_out", "FLASH_ATTN_EXT")])
-def test_attention_is_known_by_role_or_operator(role: str, op: str) -> None:
-    assert is_attention(role, op)
-    assert not is_attention("attn_out", "MUL_MAT")

@@ -1,15 +1,15 @@
-"""Traces laid out as timelines."""
+"""Traces laid out as timelines, with arrows from operators to kernels."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
-from perfsuite.records.engine_trace import NOTHING, EventKind, Events, TracedThread
+from perfsuite.records.engine_trace import NOTHING, EventKind, Events
 from perfsuite.testing.engine_traces import EPOCH_NS, engine_trace, event, small_trace
-from perfsuite.trace.timeline.build import build_timeline, counter_points
-from perfsuite.trace.timeline.tracks import Arrow, Timeline, TrackKind
+from perfsuite.trace.timeline.build import build_timeline, counter_points, flows
+from perfsuite.trace.timeline.tracks import Arrow, Timeline
 
 from ...synthetic_timeline import busy_trace
 
@@ -57,26 +57,8 @@ def shown(timeline: Timeline) -> dict[str, Shown]:
     return found
 
 
-def test_each_kind_has_its_tracks() -> None:
+def test_each_thread_has_its_tracks_below_it() -> None:
     timeline = build_timeline(busy_trace())
-    names = [(each.name, each.kind) for each in timeline.tracks]
-    assert names == [
-        ("llama-cli", TrackKind.PROCESS),
-        ("phases", TrackKind.SLICES),
-        ("phases", TrackKind.SLICES),
-        ("tokens", TrackKind.SLICES),
-        ("graphs on CPU", TrackKind.SLICES),
-        ("graphs on GPUOpenCL", TrackKind.SLICES),
-        ("llama-cli 4711", TrackKind.THREAD),
-        ("cycles of 4711", TrackKind.COUNTER),
-        ("page-faults of 4711", TrackKind.COUNTER),
-        ("llama-cli 4712", TrackKind.THREAD),
-        ("state of 4712", TrackKind.SLICES),
-        ("cycles of 4712", TrackKind.COUNTER),
-        ("kernels", TrackKind.SLICES),
-        ("kernels", TrackKind.SLICES),
-        ("levels of the recorder", TrackKind.SLICES),
-    ]
     parents = {each.name: timeline.tracks[each.parent].name for each in timeline.tracks if each.parent is not None}
     assert parents["tokens"] == parents["llama-cli 4712"] == "llama-cli"
     assert parents["state of 4712"] == parents["cycles of 4712"] == "llama-cli 4712"
@@ -122,19 +104,49 @@ def test_arrows_lead_from_operators_to_kernels() -> None:
     assert len(led) == 6
 
 
-def test_a_recorder_without_ids_has_threads_by_number() -> None:
-    trace = replace(small_trace(), pid=None, threads=(TracedThread(tid=0, name=""), TracedThread(tid=1, name="")))
-    tracks = build_timeline(trace).tracks
-    assert [each.name for each in tracks if each.name.startswith("thread")] == ["thread 0", "thread 1"]
-    assert all(each.kind is not TrackKind.THREAD and each.tid is None for each in tracks)
-    notes = dict(build_timeline(busy_trace()).notes)
-    assert (notes["lost events"], notes["cut"]) == ("3", "the file ends within a record")
-    assert notes["problems"] == "a clock ran backwards"
+def enqueued(start_ns: int, *, evaluation: int, node: int = 0, thread: int = 0) -> Events:
+    return event(EventKind.OPERATOR, start_ns, start_ns + 10, evaluation=evaluation, node=node, thread=thread, graph=0)
 
 
-def test_events_before_the_clock_began_are_left_out() -> None:
-    trace = engine_trace([event(EventKind.TOKEN, -EPOCH_NS - 5, 3, value=1), event(EventKind.TOKEN, 3, 4, value=1)])
-    assert len(build_timeline(trace).slices) == 1
-    timeline = build_timeline(engine_trace([]))
-    assert len(timeline.tracks) == 1
-    assert len(timeline.slices) == len(timeline.points) == 0
+def kernel(start_ns: int, **fields: Any) -> Events:
+    return event(EventKind.KERNEL, start_ns, start_ns + 5, value=0, **{"graph": 0, "node": 0, **fields})
+
+
+def arrows(*events: Events) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
+    trace = engine_trace(events)
+    found = flows(trace.of(EventKind.OPERATOR), trace.of(EventKind.KERNEL))
+    one, other, three, four = (each.tolist() for each in found)
+    return list(zip(one, other, strict=True)), list(zip(three, four, strict=True))
+
+
+def test_an_arrow_runs_from_the_first_thread_through_all_kernels() -> None:
+    of_operators, of_kernels = arrows(
+        enqueued(1, evaluation=0, thread=1),
+        enqueued(0, evaluation=0),
+        kernel(30, evaluation=0),
+        kernel(20, evaluation=0),
+        kernel(25, evaluation=0, node=7),
+    )
+    assert (of_operators, of_kernels) == ([(1, Arrow.BEGINS), (0, 0)], [(1, Arrow.PASSES), (0, 0), (1, Arrow.ENDS)])
+    of_operators, of_kernels = arrows(
+        enqueued(0, evaluation=0), enqueued(100, evaluation=1), kernel(120, evaluation=0), kernel(130, evaluation=1)
+    )
+    assert (of_operators, of_kernels) == ([(1, Arrow.BEGINS), (2, Arrow.BEGINS)], [(1, Arrow.ENDS), (2, Arrow.ENDS)])
+
+
+def test_many_kernels_without_evaluation_agree_with_a_plain_search() -> None:
+    rng = np.random.default_rng(3)
+    places = [(int(at), int(rng.integers(0, 4)), number) for number, at in enumerate(rng.integers(0, 999, 60))]
+    kernels = [(int(at), int(rng.integers(0, 4))) for at in rng.integers(0, 999, 60)]
+    trace = engine_trace(
+        [enqueued(at, evaluation=number, node=node) for at, node, number in places]
+        + [kernel(at, node=node) for at, node in kernels]
+    )
+    operators, found = trace.of(EventKind.OPERATOR), trace.of(EventKind.KERNEL)
+    operator_flow, _, kernel_flow, _ = flows(operators, found)
+    for each, flow in zip(found, kernel_flow.tolist(), strict=True):
+        before = (operators["node"] == each["node"]) & (operators["start_ns"] <= each["start_ns"])
+        latest = operators["start_ns"][before].max(initial=-1)
+        led = np.flatnonzero(operator_flow == flow) if flow else []
+        assert bool(flow) == bool(before.any())
+        assert all(operators["start_ns"][at] == latest for at in led)

@@ -5,35 +5,12 @@ from __future__ import annotations
 import pytest
 
 from perfsuite.records.engine_trace import EventFlag, EventKind, Events, ThreadState
-from perfsuite.testing.engine_traces import EPOCH_NS, engine_trace, event, small_trace
-from perfsuite.trace.timeline.preemption import Occupants, Preemption, held_up_operators, preemptions
+from perfsuite.testing.engine_traces import EPOCH_NS, engine_trace, event
+from perfsuite.trace.timeline.preemption import Preemption, held_up_operators, preemptions
 
 
-def state(value: ThreadState, start_ns: int, end_ns: int, *, thread: int, cpu: int) -> Events:
-    return event(EventKind.THREAD_STATE, start_ns, end_ns, value=value, thread=thread, cpu=cpu)
-
-
-@pytest.mark.parametrize(
-    ("start_ns", "end_ns", "thread", "cpu", "found"),
-    [
-        (10, 20, 1, 0, True),
-        (10, 20, 0, 0, False),
-        (10, 20, 1, 1, False),
-        (20, 30, 1, 0, False),
-        (0, 5, 1, 0, False),
-        (14, 99, 1, 0, True),
-    ],
-)
-def test_an_occupant_ran_there_and_then(start_ns: int, end_ns: int, thread: int, cpu: int, found: bool) -> None:
-    wait = state(ThreadState.RUNNABLE, start_ns, end_ns, thread=thread, cpu=cpu)
-    trace = engine_trace([state(ThreadState.RUNNING, 5, 15, thread=0, cpu=0), wait])
-    assert Occupants(trace).of(wait[0]) == (trace.threads[0] if found else None)
-
-
-def part(thread: int, start_ns: int, end_ns: int, *, node: int = 1, evaluation: int = 0, flags: int = 0) -> Events:
-    return event(
-        EventKind.OPERATOR, start_ns, end_ns, thread=thread, graph=0, node=node, evaluation=evaluation, flags=flags
-    )
+def part(thread: int, start_ns: int, end_ns: int, *, node: int = 1, flags: int = 0) -> Events:
+    return event(EventKind.OPERATOR, start_ns, end_ns, thread=thread, graph=0, node=node, evaluation=0, flags=flags)
 
 
 def wait(thread: int, start_ns: int, end_ns: int, cpu: int = 1) -> Events:
@@ -110,13 +87,3 @@ def test_another_thread_of_the_program_is_named() -> None:
     assert only(part(1, 0, 100), idle, wait(1, 30, 70)).was_running is False
     assert only(part(1, 0, 100), wait(1, 30, 70)).was_running is None
     assert only(part(1, 0, 100), running(1, 0, 20), wait(1, 30, 70)).was_running is None
-
-
-def test_evaluations_are_held_up_one_by_one() -> None:
-    events = [part(1, at, at + 100, evaluation=number) for number, at in enumerate((0, 1000))]
-    events += [part(1, 200, 300, node=2), wait(1, 30, 70), wait(1, 1020, 1030), wait(1, 210, 220)]
-    found = preemptions(engine_trace(events))
-    assert [each.evaluation for each in found] == [0, 0, 1]
-    assert [(each.name, each.held_up_ns) for each in held_up_operators(found)] == [("Qcur-0", 50), ("Kcur-0", 10)]
-    assert (preemptions(small_trace()), preemptions(engine_trace([part(1, 0, 100)]))) == ((), ())
-    assert preemptions(engine_trace([])) == ()

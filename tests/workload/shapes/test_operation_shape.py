@@ -4,27 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from perfsuite.errors import ShapeError
-from perfsuite.workload.ggml_types import GGML_TYPES
 from perfsuite.workload.kernel_catalog import KernelCase
-from perfsuite.workload.shapes.operation_shape import STORED_TYPES, Operation, OperationShape, block_values
-
-
-@pytest.mark.parametrize("operation", Operation)
-def test_inner_and_growing_dimensions_are_among_the_dimensions(operation: Operation) -> None:
-    """What is in rows and what a sweep runs over are two different dimensions of each operation."""
-    assert operation.inner_dimension in operation.dimensions
-    assert operation.growing_dimension in operation.dimensions
-    assert operation.inner_dimension != operation.growing_dimension
-
-
-def test_stored_types_are_ggml_types_from_wide_to_narrow() -> None:
-    """Each stored type is one of ggml's, with its blocks, and none takes more bytes for a value than the one before."""
-    types = [GGML_TYPES[name.upper()] for name in STORED_TYPES]
-    widths = [each.block_bytes / each.block_values for each in types]
-    assert widths == sorted(widths, reverse=True)
-    assert [block_values(name) for name in STORED_TYPES] == [each.block_values for each in types]
-
+from perfsuite.workload.shapes.operation_shape import OperationShape
 
 IDS = (
     "gemm/m64-n512-k128/f16",
@@ -39,27 +20,6 @@ IDS = (
 def test_a_shape_comes_back_from_its_id(text: str) -> None:
     assert OperationShape.from_id(text).id == text
     assert OperationShape.from_id("bmm/b32-m1-n65-k128/f32").with_sizes(n=128).id == "bmm/b32-m1-n128-k128/f32"
-
-
-@pytest.mark.parametrize(
-    ("text", "complaint"),
-    [
-        ("gemm/m64-n512-k128", "not a shape"),
-        ("conv/m64-n512-k128/f16", "not a shape"),
-        ("gemm/m064-n512-k128/f16", "not a shape"),
-        ("gemm/m64-n512/f16", "dimensions m, n; expected m, n, k"),
-        ("gemm/m64-n512-k128-b2/f16", "expected m, n, k"),
-        ("gemm/m64-n512-k128/f64", "'f64' is none of f32, f16"),
-        ("gemv/n64-k33/q8_0", "expected k in whole blocks of 32"),
-        ("gemv/n64-k32/q4_k", "expected k in whole blocks of 256"),
-        ("attention/heads9-kvheads2-head64-context8/f16", "multiple of kvheads"),
-    ],
-)
-def test_what_is_no_shape_is_refused(text: str, complaint: str) -> None:
-    with pytest.raises(ShapeError, match=complaint):
-        OperationShape.from_id(text)
-    with pytest.raises(ShapeError, match="size of 1 or more"):
-        OperationShape(operation=Operation.GEMV, type="f32", sizes=(0, 32))
 
 
 @pytest.mark.parametrize(

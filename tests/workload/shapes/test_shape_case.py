@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from perfsuite.errors import ShapeError
 from perfsuite.workload.shapes.shape_case import ShapeCase
 
 
@@ -19,18 +18,3 @@ from perfsuite.workload.shapes.shape_case import ShapeCase
 )
 def test_a_case_comes_back_from_its_id(case_id: str) -> None:
     assert ShapeCase.from_id(case_id).case_id == case_id
-
-
-@pytest.mark.parametrize(
-    ("case_id", "complaint"),
-    [
-        ("shape/tiled/gemv/n64-k64/f32", "expected a tile and a vector"),
-        ("shape/ggml-cpu/gemv/n64-k64/f32/tile64-vector8", "expected no tile"),
-        ("shape/tiled/gemv/n64-k64/f32/tile65-vector8", "expected a tile of 8, 16, 32, 64"),
-        ("shape/tiled/gemv/n64-k64/f32/tile8-vector16", "no wider than the tile"),
-        ("shape/cuda/gemv/n64-k64/f32", "not a shape's case id"),
-    ],
-)
-def test_what_is_no_case_is_refused(case_id: str, complaint: str) -> None:
-    with pytest.raises(ShapeError, match=complaint):
-        ShapeCase.from_id(case_id)

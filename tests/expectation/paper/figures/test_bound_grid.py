@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from perfsuite.expectation.paper.figures import figure_4, figure_5
-from perfsuite.expectation.paper.figures.bound_grid import balance_line
 from perfsuite.expectation.paper.passes import prefill_pass
 from perfsuite.expectation.paper.table_row import llama2_7b
 from perfsuite.workload.variant import find_variant
@@ -24,40 +23,6 @@ def test_a_cell_is_the_longer_of_two_times(place: int) -> None:
     assert panel.boundary is not None
     slope = panel.boundary.y[-1] / panel.boundary.x[-1]
     assert cost.flops / (0.5 * 30e12) == pytest.approx(cost.moved_bytes / (slope * 0.5 * 50e9))
-
-
-TENS = tuple(float(ten) for ten in range(10, 101, 10))
-
-
-@pytest.mark.parametrize(
-    ("slope", "ends"),
-    [
-        (2.0, ((10.0, 50.0), (20.0, 100.0))),
-        (0.25, ((40.0, 100.0), (10.0, 25.0))),
-        (1.0, ((10.0, 100.0), (10.0, 100.0))),
-        (20.0, None),
-        (0.05, None),
-    ],
-)
-def test_a_line_ends_where_it_leaves_the_grid(slope: float, ends: tuple[tuple[float, ...], ...] | None) -> None:
-    """A steep one at the top, a flat one at the right, the diagonal in the corner; beside the grid there is none."""
-    line = balance_line(slope, TENS, TENS)
-    assert (None if line is None else (line.x, line.y)) == ends
-
-
-def test_the_grid_is_the_papers() -> None:
-    """10 to 100 TOPS and GB/s, two variants at full and at lower efficiencies."""
-    chart = figure_4()
-    tens = tuple(range(10, 101, 10))
-    assert [panel.title for panel in chart.panels] == [
-        "bf16-int4: 100 % of TOPS, 100 % of bandwidth",
-        "bf16-int4-kv4: 100 % of TOPS, 100 % of bandwidth",
-        "bf16-int4: 50 % of TOPS, 80 % of bandwidth",
-        "bf16-int4-kv4: 50 % of TOPS, 80 % of bandwidth",
-    ]
-    for panel in chart.panels:
-        assert panel.x == panel.y == tens
-        assert [len(row) for row in panel.values] == [10] * 10
 
 
 @pytest.mark.parametrize(

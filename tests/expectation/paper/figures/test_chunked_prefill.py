@@ -8,9 +8,7 @@ import pytest
 
 from perfsuite.expectation.paper.decode_tables import table_9
 from perfsuite.expectation.paper.figures import figure_6, figure_7, figure_8, figure_9
-from perfsuite.expectation.paper.figures.chunked_prefill import CHUNKS
 from perfsuite.expectation.paper.figures.wording import long_prompt
-from perfsuite.workload.variant import variant_names
 
 RANKS = (8, 16, 32, 64, 128, 256)
 
@@ -33,16 +31,6 @@ def test_operations_against_merged_fall_to_one() -> None:
     assert "takes 6 to 130 times the operations for one token, at most 0.4 % more for 65536" in figure_9().title
     for rank, line in zip(RANKS, adapted, strict=True):
         assert line.y == pytest.approx([(2 * m + 2 * rank + 4) / (2 * m + 2) for m in line.x])
-
-
-def test_bytes_against_merged_are_those_of_the_two_factors() -> None:
-    """A and B in bf16 over 4-bit weights with their scales and zeros, and the activations."""
-    _, *adapted = figure_9().panels[2].lines
-    weights_bytes = 4096 * 4096 // 2 + 4096 * 4096 // 128 * 5 // 2
-    for rank, line in zip(RANKS, adapted, strict=True):
-        factors_bytes = 2 * 2 * 4096 * rank
-        expected = [1 + factors_bytes / (weights_bytes + 2 * 2 * m * 4096) for m in line.x]
-        assert line.y == pytest.approx(expected, rel=1e-6)
 
 
 def test_the_mean_at_tile_64_is_the_papers() -> None:
@@ -83,15 +71,6 @@ def test_the_ends_of_a_line_are_table_9() -> None:
                 assert [line.y[0], line.y[-1]] == pytest.approx(ends, rel=1e-12)
 
 
-def test_every_variant_has_a_line() -> None:
-    """In each panel each variant is reported once; the two of 16 bits share one."""
-    for panel in figure_7().panels:
-        labels = [line.label for line in panel.lines]
-        assert labels[0] == "bf16-bf16, fp16-fp16"
-        assert sorted(", ".join(labels).split(", ")) == sorted(variant_names())
-        assert all(line.x == tuple(range(1, 2001)) for line in panel.lines)
-
-
 def test_a_token_costs_the_same_wherever_it_is() -> None:
     """Lines are straight, and as steep after every prompt."""
     panels = figure_7().panels
@@ -106,19 +85,6 @@ def test_a_token_costs_the_same_wherever_it_is() -> None:
     assert told in figure_7().title
 
 
-def test_chunks_reach_from_64_tokens_to_the_whole_prompt() -> None:
-    """64 chunks of 64 tokens take 64 times the dispatches; at the whole prompt every ratio is 1.
-
-    Operations hardly change: chunks leave out the scores of later tokens, and repeat the dequantisation of the weights.
-    """
-    assert CHUNKS == (64, 128, 256, 512, 1024, 2048, 4096)
-    for panel in figure_6().panels:
-        dispatches, _, operations = panel.lines
-        assert [line.y[-1] for line in panel.lines] == [1.0, 1.0, 1.0]
-        assert (dispatches.label, dispatches.y) == ("dispatches", tuple(4096 / chunk for chunk in CHUNKS))
-        assert all(0.9 < ratio < 1.0 for ratio in operations.y[:-1])
-
-
 def test_traffic_grows_as_chunks_shrink() -> None:
     """Weights are read once a chunk: with a fused attention, which spills no scores, every halving costs more."""
     unfused, fused = (panel.lines[1] for panel in figure_6().panels)
@@ -128,8 +94,3 @@ def test_traffic_grows_as_chunks_shrink() -> None:
     assert f"64 times the dispatches and {least:.1f} to {most:.1f} times the traffic" in figure_6().title
     read = [long_prompt("bf16-int4-kv4", chunk).parameter_bytes for chunk in (1024, 2048, 4096)]
     assert read[0] - read[1] == 2 * (read[1] - read[2]) > 0
-
-
-def test_a_chunk_as_long_as_the_prompt_is_the_prompt() -> None:
-    assert long_prompt("bf16-int4", 4096) == long_prompt("bf16-int4")
-    assert long_prompt("bf16-int4").flops == pytest.approx(63.05e12, rel=1e-4)

@@ -8,7 +8,7 @@ import pytest
 
 from perfsuite.records.outcome import Outcome
 from perfsuite.report.page.charts.axes import Axis
-from perfsuite.report.page.charts.change import Change, axis_drawing, change_axis
+from perfsuite.report.page.charts.change import Change, change_axis
 from perfsuite.report.page.words import interval_text
 from perfsuite.testing.run_files import synthetic_run
 from perfsuite.units import format_ratio
@@ -60,17 +60,6 @@ def test_picture_and_words_agree(run: object) -> None:
             assert format_ratio(change.ratio) == change.text
 
 
-def test_margin_and_zero_are_drawn() -> None:
-    """The band reaches from one end of the margin to the other, around no change; without a margin there is none."""
-    axis = change_axis([SURE, VAGUE])
-    (band,) = pieces(SURE.drawing(axis), look="margin")
-    low, high = (value_at(axis, part) for part in (band.across("x"), band.across("x") + band.across("width")))
-    assert (low, high) == pytest.approx((-1.96, 2.0), abs=0.01)
-    (zero,) = pieces(SURE.drawing(axis), look="zero")
-    assert value_at(axis, zero.across("x1")) == pytest.approx(0.0, abs=0.01)
-    assert not pieces(VAGUE.drawing(axis), look="margin")
-
-
 def test_six_per_cent_are_seen() -> None:
     """They are a twelfth of the width or more, however large other changes are; what is beyond is an arrow."""
     huge = Change(ratio=20.0, bounds=(19.0, 21.0), margin_ratio=0.05, outcome=Outcome.REGRESSED)
@@ -80,17 +69,3 @@ def test_six_per_cent_are_seen() -> None:
         assert axis.part(6.0) - axis.part(0.0) >= 1 / 12
     assert dot(huge, axis := change_axis([huge, tiny])).attributes["href"] == "#shape-right"
     assert dot(tiny, axis).attributes["href"] == "#shape-left"
-
-
-def test_a_ring_has_no_interval() -> None:
-    """A dot without a bar is hollow, so that nobody takes it for sure."""
-    axis = change_axis([SURE, VAGUE])
-    assert dot(SURE, axis).attributes["href"] == "#shape-circle"
-    assert dot(VAGUE, axis).attributes["href"] == "#shape-ring"
-
-
-def test_the_scale_has_its_numbers() -> None:
-    axis = change_axis([SURE])
-    labels = {each.text: each.across("x") for each in pieces(axis_drawing(axis), "text")}
-    assert {"0", "+5", "+10"} <= labels.keys()
-    assert value_at(axis, labels["+10"]) == pytest.approx(10.0, abs=0.01)

@@ -43,14 +43,3 @@ def test_names_make_no_element() -> None:
         for found in (all_figures(), all_figures(*HOSTILE_NAMES))
     )
     assert strange <= usual
-
-
-def test_every_look_and_shape_is_known() -> None:
-    """Shapes are symbols of the page, and pictures of a plot have the name that is their summary."""
-    for figure in all_figures():
-        for each in pieces(figure.drawing, "use"):
-            assert each.attributes["href"].startswith("#shape-")
-        named = [
-            each.attributes.get("aria-label") for each in pieces(figure.drawing, "svg") if "role" in each.attributes
-        ]
-        assert named in ([], [figure.summary])

@@ -15,18 +15,6 @@ from ..svg_pieces import pieces
 RUN = synthetic_run()
 
 
-def test_the_most_expensive_operators_are_at_the_top() -> None:
-    """Twelve of each phase, the longest first, each with its time and share; the others are counted."""
-    prefill, decode = operators_figures(RUN)
-    assert (prefill.figure_id, decode.figure_id) == ("operators-prefill", "operators-decode")
-    rows = pieces(prefill.drawing, "ol")[0], pieces(prefill.drawing, "bdi")
-    assert rows[0].look == "bars"
-    widths = [each.across("width") for each in pieces(prefill.drawing, "rect")]
-    assert widths == sorted(widths, reverse=True)
-    assert len(widths) == 12
-    assert "10 shorter ones not drawn" in prefill.summary
-
-
 def test_bars_and_words_agree() -> None:
     """The length of a bar is to the longest as its time is, and that time is beside it."""
     (_, decode) = operators_figures(RUN)
@@ -39,16 +27,6 @@ def test_bars_and_words_agree() -> None:
     assert [each / widths[0] for each in widths] == pytest.approx(
         [(each.measured_ns or 0) / first for each in longest], abs=2e-3
     )
-
-
-def test_times_before_and_expected_are_marked_where_they_are_known() -> None:
-    """A bar for the time before, a diamond for the forecast, both in the legend; a run without them has neither."""
-    prefill, _ = operators_figures(RUN)
-    assert {"#shape-bar", "#shape-diamond"} <= {each.attributes["href"] for each in pieces(prefill.drawing, "use")}
-    bare = tuple(replace(each, baseline_ns=None, expected_ns=None) for each in RUN.judgements)
-    figure = next(iter(operators_figures(replace(RUN, judgements=bare))))
-    assert {each.attributes["href"] for each in pieces(figure.drawing, "use")} == {"#shape-square"}
-    assert list(operators_figures(synthetic_run(n_cases=3))) == []
 
 
 def test_an_expectation_beyond_the_longest_lies_at_the_end() -> None:

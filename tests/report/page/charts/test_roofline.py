@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import pytest
 
-from perfsuite.records.observation import NO_OBSERVATION, CaseWork
 from perfsuite.report.page.charts.figure import Figure
 from perfsuite.report.page.charts.roofline import roofline_figure
 from perfsuite.testing.run_files import synthetic_observation, synthetic_run
 
-from ..svg_pieces import pieces, points, tips
+from ..svg_pieces import pieces, tips
 
 RUN = synthetic_run(n_cases=60)
 OBSERVATION = synthetic_observation(RUN)
@@ -45,22 +43,3 @@ def test_a_point_lies_where_its_work_and_time_put_it() -> None:
     assert prefill.across("x") == pytest.approx(one + decade * math.log10(intensity), abs=2e-3)
     (tip,) = (name for name in told if name.startswith("prefill:"))
     assert f"{intensity:.3g} FLOP/byte" in tip
-
-
-def test_a_slope_ends_at_its_ridge() -> None:
-    """Memory's roof rises by a decade in a decade, up to the highest arithmetic; each of those has its rate."""
-    figure = the_figure()
-    labels = [each.text for each in pieces(figure.drawing, "text", "end") if "FLOP/s" in each.text]
-    assert labels == ["FP32 532 GFLOP/s", "int8 2.14 TFLOP/s"]
-    (rule, *_) = (each for each in pieces(figure.drawing, "line", "ink") if each.attributes.get("x2") == "100%")
-    assert float(rule.attributes["y1"]) > 0
-    ends = [points(each)[1][1] for each in pieces(figure.drawing, "path", "ink")]
-    assert len(ends) >= 1
-    assert all(each == pytest.approx(ends[0], abs=2e-3) for each in ends)
-
-
-def test_what_computes_or_moves_nothing_has_no_place() -> None:
-    """A logarithm of zero is nowhere; without points or ceilings there is no figure."""
-    works = tuple(CaseWork(case_id=each.case_id, flops=0, moved_bytes=8) for each in RUN.judgements)
-    assert not list(roofline_figure(RUN, replace(NO_OBSERVATION, works=works)))
-    assert not list(roofline_figure(replace(RUN, ceilings=None), OBSERVATION))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from perfsuite.records.outcome import Outcome
 from perfsuite.report.page.charts.samples import samples_drawing
 from perfsuite.testing.run_files import synthetic_run
 
@@ -35,16 +34,6 @@ def test_each_sample_is_a_stroke() -> None:
     assert "baseline" in stored
 
 
-def test_what_asks_nothing_has_no_picture() -> None:
-    """An operator that passed, a case of one sample and nothing to compare it with, and one without any."""
-    operator = next(each for each in PAIRED if each.kind == "operator" and each.outcome is Outcome.PASS)
-    assert samples_drawing(operator) is None
-    assert samples_drawing(replace(operator, outcome=Outcome.INCONCLUSIVE)) is not None
-    alone = replace(PAIRED[0], samples_ns=(5,), baseline_samples_ns=(), baseline_ns=None)
-    assert samples_drawing(alone) is None
-    assert samples_drawing(replace(alone, samples_ns=())) is None
-
-
 def test_hundreds_of_samples_are_not_all_drawn() -> None:
     """Sixty strokes are, from all samples: the least and the most are among them, and words and median are of all."""
     times_ns = (*range(1_000, 1_100), *range(5_000, 5_101))
@@ -61,13 +50,3 @@ def test_hundreds_of_samples_are_not_all_drawn() -> None:
     assert pieces(drawing, "svg")[0].attributes["aria-label"] == f"this run {told}; old side {told}"
     (middle, _) = re.findall(r"M(\d+) ", pieces(drawing, "path", "median")[0].attributes["d"])
     assert int(middle) > 900
-
-
-def test_a_row_without_times_is_left_out() -> None:
-    """Where a run measured only 0 ns, the old side is drawn alone, in its own colour; the words tell it alone."""
-    drawing = samples_drawing(replace(PAIRED[0], samples_ns=(0, 0), baseline_samples_ns=(5_000, 6_000)))
-    assert drawing is not None
-    assert (strokes(drawing, "k0"), strokes(drawing, "k4"), strokes(drawing, "median")) == (0, 2, 1)
-    assert pieces(drawing, "svg")[0].attributes["aria-label"] == "old side 5.00 µs to 6.00 µs"
-    assert [each.text for each in pieces(drawing, "span")] == ["old side"]
-    assert samples_drawing(replace(PAIRED[0], samples_ns=(0, 0), baseline_samples_ns=(0, 0))) is None

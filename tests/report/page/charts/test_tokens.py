@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from time import process_time
-
 from perfsuite.records.observation import Observation, TokenLatency
 from perfsuite.report.page.charts.tokens import tokens_figure
 from perfsuite.testing.run_files import synthetic_run
@@ -65,22 +63,3 @@ def test_late_steady_growth_is_no_step_beyond() -> None:
     line = points(pieces(figure.drawing, "path", "k0")[0])
     assert len(line) == 1000
     assert max(y for _, y in line) < 1.0
-
-
-def test_steps_of_no_time_are_left_out() -> None:
-    """A clock too coarse for a step makes no figure fail."""
-    nothing = Observation(tokens=tuple(TokenLatency(n_context=place, samples_ns=(0, 0)) for place in range(3)))
-    assert not list(tokens_figure(nothing))
-    some = Observation(tokens=(*nothing.tokens, *observation(2_000_000, 2_100_000).tokens))
-    (figure,) = tokens_figure(some, [page_run(synthetic_run(n_cases=1), nothing)])
-    assert figure.summary.startswith("2 steps, from 2.00 ms to 2.10 ms")
-    assert "other run" not in figure.summary
-
-
-def test_thousands_of_slow_steps_take_no_time() -> None:
-    """Each is looked at beside the few around it alone."""
-    times = [4_000_000 if place % 10 == 0 else 2_000_000 for place in range(20_000)]
-    began_s = process_time()
-    (figure,) = tokens_figure(observation(*times))
-    assert "2000 steps beyond the axis" in figure.summary
-    assert process_time() - began_s < 10.0
