@@ -16,7 +16,8 @@ from perfsuite.measure.plan import LlamaPlan, dump_record
 from perfsuite.records.events import EngineRecord
 from perfsuite.records.live import LiveEnd, LiveKernel, LiveLoss, LivePhase, LiveToken
 
-from ...records.test_opencl_log_tail import HEADER, clock, command, kernel, loss, name, queue
+from ...records.test_opencl_log_tail import HEADER, NAME, clock, command, kernel, queue
+from ...synthetic_opencl import record
 from .conftest import LLAMA, BoardHome, Opened
 
 
@@ -55,7 +56,8 @@ def test_a_run_that_fails_ends_what_is_heard(bundled: BoardHome, opened: Opened)
 
 def test_kernels_are_heard_while_the_layers_log_grows(bundled: BoardHome, opened: Opened, tmp_path: Path) -> None:
     """Its parts are read there as they come, cut anywhere, and understood here; the layer's losses are reported."""
-    log = HEADER + name(1, "add") + queue(1, 1) + clock(1, 0, 0, 0) + command(1) + command(2) + loss(4)
+    lost = record(6, struct.pack("<IIQ", 1, 0, 4))
+    log = HEADER + NAME + queue(1, 1) + clock(1, 0, 0, 0) + command(1) + command(2) + lost
     for number, part in enumerate((log[:150], log[150:])):
         (tmp_path / f"part{number}").write_bytes(part)
     (bundled.folder / "record").write_bytes(dump_record("llama", {"engine": {}}))
