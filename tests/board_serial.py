@@ -59,6 +59,8 @@ class SerialBoard:
         while self._over not in select.select([source, self._over], [], [])[0]:
             try:
                 left = os.read(source, 1 << 16)
+            except BlockingIOError:
+                continue
             except OSError:  # the shell has ended
                 return
             if source == self._far:

@@ -8,7 +8,7 @@ needs nothing is run, in the order of its page, in a copy of the checkout, and h
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -32,6 +32,9 @@ TYPED = re.compile(r"^(\$ |perfsuite [a-z]|pytest -|make [a-z]+$|tools/\w+\.sh)"
 
 #: A command that measures this machine, and may be disturbed.
 MEASURES = re.compile(r"\bpytest --device=host\b")
+
+#: What came of each page that measures, in this process: why it was given up, or None.
+DISTURBED: dict[str, str | None] = {}
 
 
 #: A line of a job's steps that calls a command of this repository.
@@ -97,9 +100,18 @@ def measures(page: str) -> bool:
 
 
 def run_pages() -> Iterator[object]:
+    """Yield the pages of which a command is run: they take long, and some measure."""
     for page in PAGES:
         if any(runnable(told(page))):
             yield pytest.param(page, marks=pytest.mark.measures if measures(page) else pytest.mark.long)
+
+
+def silence(disturbed: Mapping[str, str | None]) -> str | None:
+    """Say that no page at all that measures could be compared with what it shows; None where one was, or none ran."""
+    reasons = [reason for reason in disturbed.values() if reason is not None]
+    if not reasons or len(reasons) < len(disturbed):
+        return None
+    return "\n".join([f"all {len(reasons)} pages that measure were disturbed, twice each:", *reasons])
 
 
 @pytest.mark.parametrize("page", tuple(run_pages()))
@@ -111,13 +123,30 @@ def test_the_commands_of_a_page_do_what_it_shows(page: str, tmp_path: Path, docs
         except PageError as error:
             failure = error
         else:
+            note(page, None)
             return
     if failure.was_disturbed:
-        pytest.skip(f"other programs had the processors, twice: {str(failure).splitlines()[0]}")
+        why = str(failure).splitlines()[0]
+        note(page, why)
+        pytest.skip(f"other programs had the processors, twice: {why}")
     pytest.fail(str(failure), pytrace=False)
 
 
+def note(page: str, why: str | None) -> None:
+    """Keep what came of a page that measures."""
+    if measures(page):
+        DISTURBED[page] = why
+
+
+@pytest.mark.measures
+def test_some_page_that_measures_was_not_disturbed() -> None:
+    """One page may be skipped on a busy machine; where all are, nothing shows that what they say is true."""
+    if why := silence(DISTURBED):
+        pytest.fail(why, pytrace=False)
+
+
 def all_commands(page: str) -> list[Command]:
+    """The commands of a page."""
     return [command for fence in fences(PAGES[page].read_text("utf-8"), page) for command in commands(fence)]
 
 
@@ -128,3 +157,21 @@ def steps(page: str) -> Iterator[tuple[str, str]]:
             match = STEP.match(line) if fence.language == "yaml" else re.match(r"(.+)", line)
             if match:
                 yield f"{page}:{number}", re.sub(r"\$\{\{.*?\}\}", "1", match[1])
+
+
+@pytest.mark.parametrize(
+    ("text", "wrong"),
+    [
+        ("perfsuite held-out --no-such-option", "unrecognized arguments: --no-such-option"),
+        ("perfsuite nonsense", "nonsense"),
+        ("pytest --device=host --perf-nonsense", "--perf-nonsense"),
+        ("make nonsense", "no target 'nonsense'"),
+        ("make perf ARGS='--perf-nonsense'", "--perf-nonsense"),
+        ("tools/nonsense.sh", "no such script"),
+        ("cat x | nonsense", "nonsense"),
+        ("python tools/nonsense.py", "no such file"),
+    ],
+)
+def test_a_wrong_command_is_found(text: str, wrong: str) -> None:
+    """A misspelt option, subcommand, target, script or program is reported."""
+    assert wrong in (complaint(text) or "")

@@ -21,7 +21,7 @@ from perfsuite.device.target.protocol import Completed
 from perfsuite.device.target.shell_target import Target
 from perfsuite.errors import LinkError, MeasurementError
 
-from ...board_adb import fake_adb
+from ...board_adb import adb_server
 from ...board_namespaces import NamespaceBoard
 from ...board_serial import SerialBoard
 
@@ -77,7 +77,7 @@ def target(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     if request.param == "local":
         yield open_target(Reach(way="local"))
     elif request.param == "adb":
-        with fake_adb(tmp_path_factory.mktemp("adb")):
+        with adb_server(tmp_path_factory.mktemp("adb"), "0123"):
             yield open_target(Reach(way="adb", address="0123"))
     elif request.param == "serial":
         board = SerialBoard(tmp_path_factory.mktemp("serial") / "home")
@@ -111,6 +111,17 @@ def test_words_and_variables_arrive_unchanged(target: Target, words: list[str], 
     assert parts[: len(words) + 1] == [b"", *map(as_bytes, words)]
     own = sorted(part for part in parts[len(words) + 1 :] if part.startswith(b"PERF_"))
     assert own == sorted(as_bytes(f"{name}={text}") for name, text in environment.items())
+
+
+@SOME
+@given(words=st.lists(WORDS, max_size=3), environment=VARIABLES)
+def test_a_started_command_has_them_unchanged(target: Target, words: list[str], environment: dict[str, str]) -> None:
+    script = 'printf "%s\\0" "$@"; cat; env -0'
+    process = target.start(["sh", "-c", script, "sh", "", *words], environment=environment)
+    output, _ = process.communicate(b"in\0", timeout=20)
+    parts = output.split(b"\0")
+    assert parts[: len(words) + 2] == [b"", *map(as_bytes, words), b"in"]
+    assert {as_bytes(f"{name}={text}") for name, text in environment.items()} <= set(parts)
 
 
 @pytest.mark.long_but_first
@@ -218,6 +229,16 @@ def test_leftovers_of_dead_processes_are_swept(target: Target, folder: str, tmp_
     source.write_bytes(b"another")
     target.put(source, f"{folder}/x")
     assert target.run(["ls", "-A", folder]).text.split("\n") == [left[-1], "x"]
+
+
+@pytest.mark.parametrize("path", ["", "/", "a/", "..", "~", "a/."])
+def test_a_path_that_can_be_no_files_is_refused(target: Target, path: str, tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    source.write_bytes(b"x")
+    with pytest.raises(LinkError, match="names no file on the device"):
+        target.put(source, path)
+    with pytest.raises(LinkError, match="names no file on the device"):
+        target.get(path, tmp_path / "back")
 
 
 def test_what_cannot_be_copied_is_told(target: Target, folder: str, tmp_path: Path) -> None:
