@@ -200,7 +200,8 @@ static void an_operator_takes_its_median(const char *library_path) {
 static void operators_do_what_lines_ask_for(const char *library_path) {
     perfsuite::Library library(library_path);
     perfsuite::Progress progress;
-    Value plan = Value::Map{{"subject", "ggml-cpu"}, {"n_threads", 2}, {"backend_library", nullptr}};
+    Value plan = Value::Map{{"subject", "ggml-cpu"}, {"n_threads", 2}, {"backend_library", nullptr},
+                            {"library_dir", "/engine"}};
     {
         perfsuite::PlacedOperators operators(library, plan, progress);
         auto answer = [&](const std::string &line) { return operators.answer(line).value_or("nothing"); };
