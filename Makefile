@@ -67,6 +67,7 @@ lint: env ## ruff, mypy, plain English (docs/style.md), bandit and cppcheck (doc
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/python tools/style.py
+	$(BIN)/python tools/house.py
 	@tools/audit.sh
 
 audit: env ## look the installed packages up among known vulnerabilities (network)
