@@ -15,8 +15,7 @@ from pathlib import Path
 
 from perfsuite import __version__
 from perfsuite.errors import LockedError, PerfsuiteError
-from perfsuite.nightly.cell_end import CellEnd, cell_end, has_run
-from perfsuite.nightly.exit_file import read_exit
+from perfsuite.nightly.cell_end import CellEnd, has_run
 from perfsuite.nightly.plan import NightPlan
 from perfsuite.records.codec import read_json, to_plain
 from perfsuite.records.own_files import open_lock
@@ -76,8 +75,7 @@ def write_state(folder: Path, plan: NightPlan, ends: Ends, origin: NightOrigin) 
 def read_state(folder: Path, plan: NightPlan, origin: NightOrigin) -> dict[str, CellEnd]:
     """Return what became of the cells of a night that must be gone on with.
 
-    A cell whose pytest ended when the night did, too late to be noted, is there as its folder says; one whose run.json
-    is gone or cannot be read is not there.
+    A cell whose run.json is gone or cannot be read is not there.
 
     Raises `PerfsuiteError` where the file cannot be read, or the night was begun with another plan, at another commit,
     or by another version.
@@ -88,10 +86,6 @@ def read_state(folder: Path, plan: NightPlan, origin: NightOrigin) -> dict[str, 
         raise PerfsuiteError(f"{path}: the plan has changed since the night began: {differing}; {_AGAIN}")
     _refuse_other_origin(path, NightOrigin(commit=state.commit, suite_version=state.suite_version), origin)
     ends = {cell.key: state.cells[cell.key] for cell in plan.cells if cell.key in state.cells}
-    for cell in plan.cells:
-        known, note = ends.get(cell.key), read_exit(folder / cell.key)
-        if note is not None and (known is None or not known.is_finished):
-            ends[cell.key] = cell_end(folder / cell.key, note.exit_code, note.seconds, None)
     return {key: end for key, end in ends.items() if not end.is_finished or has_run(folder / key)}
 
 
@@ -134,7 +128,7 @@ _LOCK_NAME = ".lock"
 _NIGHT = re.compile(r"\d{8}T\d{6}Z(-\d+)?")
 _BEGINNING_S = 60.0
 
-#: The cells of a night that was killed end within this time; see `perfsuite.nightly.keeper`.
+#: The cells of a night that was killed, which are interrupted then, end within this time.
 _ENDING_LIMIT_S = 60.0
 
 

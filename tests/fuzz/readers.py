@@ -43,7 +43,6 @@ from perfsuite.measure.phase_tracer import read_trace as read_phase_trace
 from perfsuite.measure.plan import SCHEMA as PLAN_SCHEMA
 from perfsuite.measure.plan import dump_plan, dump_record, load_plan, load_record
 from perfsuite.measure.shapes.requests import ANSWER_MARK, ShapeAnswer, ShapeRequest
-from perfsuite.nightly.exit_file import read_exit
 from perfsuite.nightly.night_state import NightOrigin, read_state, write_state
 from perfsuite.nightly.plan_file import read_plan as read_night_plan
 from perfsuite.records.benchmark_files import read_benchmark
@@ -441,12 +440,6 @@ READERS: Mapping[str, Reader] = {
         read=_night,
         write=_write_night,
         seeds=("formats/night/night.json",),
-    ),
-    "night-exit": Reader(
-        form=Form.JSON,
-        name="exit.json",
-        read=lambda path: read_exit(path.parent),
-        seeds=("formats/night/rubikpi/smollm2-135m-q8_0-siso/exit.json",),
     ),
     "calibration": Reader(
         form=Form.JSON,

@@ -9,7 +9,6 @@ import pytest
 from perfsuite.errors import LockedError, PerfsuiteError
 from perfsuite.nightly import night_state
 from perfsuite.nightly.cell_end import CellEnd, Ending
-from perfsuite.nightly.exit_file import ExitNote, write_exit
 from perfsuite.nightly.night_state import (
     STATE_NAME,
     NightOrigin,
@@ -121,15 +120,3 @@ def test_a_cell_whose_run_cannot_be_read_is_not_finished(tmp_path: Path, text: s
     if text is not None:
         path.write_text(text)
     assert read_state(tmp_path, PLAN, ORIGIN) == {}
-
-
-def test_a_cell_that_ended_with_its_night_is_not_lost(tmp_path: Path) -> None:
-    """Its keeper left the exit code; one that was noted as broken meanwhile counts as it ended."""
-    write_night(tmp_path)
-    folder = tmp_path / "host/b-siso"
-    folder.mkdir()
-    (folder / "run.json").write_text(RUN)
-    assert list(read_state(tmp_path, PLAN, ORIGIN)) == ["host/a-siso"]
-    write_exit(folder, ExitNote(exit_code=0, seconds=3.0))
-    end = read_state(tmp_path, PLAN, ORIGIN)["host/b-siso"]
-    assert (end.ending, end.exit_code, end.seconds) == (Ending.MEASURED, 0, 3.0)
