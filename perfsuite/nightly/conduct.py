@@ -49,7 +49,6 @@ class Night:
 
         However this is left, by an exception or Ctrl-C too, no cell is running afterwards.
         """
-        self._keep()
         todo = self._unfinished()
         self._round(todo)
         begun = {cell.key for cell in todo if cell.key in self.ends}

@@ -10,7 +10,7 @@ import json
 import shutil
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,6 @@ from perfsuite.device.probe.readings import read_lines as read_survey
 from perfsuite.device.profile import find_profile
 from perfsuite.device.setup.needs import last_answer, read_installed
 from perfsuite.device.stability.restore_file import read_kept as read_governors
-from perfsuite.device.stability.restore_file import write_kept as write_governors
 from perfsuite.errors import MeasurementError, PerfsuiteError
 from perfsuite.expectation.ceilings import Ceilings
 from perfsuite.expectation.roofline.published import read_published
@@ -462,7 +461,7 @@ READERS: Mapping[str, Reader] = {
     "governors": Reader(
         form=Form.JSON,
         read=read_governors,
-        write=lambda kept, path: write_governors(path, kept),
+        write=lambda kept, path: write_json(path, asdict(kept), MeasurementError),
         seeds=("formats/restore.json",),
     ),
     "installed": Reader(

@@ -21,15 +21,16 @@ from perfsuite.nightly.night_state import (
 
 from .conftest import ORIGIN, cells, plan_of
 
+PLAN = plan_of(*cells("host", "a", "b"))
+
 
 def test_each_night_has_a_folder_and_latest_leads_to_the_last(tmp_path: Path) -> None:
-    """Two that begin within a second do not share one; folders without a state are no nights."""
-    nights = [new_night(tmp_path), new_night(tmp_path), new_night(tmp_path)]
-    assert len(set(nights)) == 3
+    """Two that begin within a second do not share one; there is one as soon as its state is; no more is left."""
+    nights = [new_night(tmp_path, PLAN, ORIGIN) for _ in range(3)]
+    assert {*tmp_path.iterdir()} == {*nights, tmp_path / "latest"}
     assert (tmp_path / "latest").resolve() == nights[-1].resolve()
-    for night in nights[:2]:
-        (night / STATE_NAME).touch()
-    assert last_night(tmp_path) == nights[1]
+    assert last_night(tmp_path) == nights[-1]
+    assert read_state(nights[-1], PLAN, ORIGIN) == {}
 
 
 def test_one_process_is_at_a_night(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -44,14 +45,13 @@ def test_a_folder_that_is_called_latest_is_left_alone(tmp_path: Path) -> None:
     """It is reported before a night is made; so is a file in a night's way."""
     (tmp_path / "latest").mkdir()
     with pytest.raises(PerfsuiteError, match="latest: is not a link of a night's; move it away"):
-        new_night(tmp_path)
+        new_night(tmp_path, PLAN, ORIGIN)
     assert [path.name for path in tmp_path.iterdir()] == ["latest"]
     (tmp_path / "file").touch()
-    with pytest.raises(PerfsuiteError, match="cannot be made"):
-        new_night(tmp_path / "file")
+    with pytest.raises(PerfsuiteError, match=r"no night can be made there \(File exists\); choose another --output"):
+        new_night(tmp_path / "file", PLAN, ORIGIN)
 
 
-PLAN = plan_of(*cells("host", "a", "b"))
 ENDS = {"host/a-siso": CellEnd(ending=Ending.FAILED, exit_code=1, seconds=2.5, n_cases={"slow": 1})}
 
 
