@@ -43,7 +43,7 @@ class Farm:
         """End the daemons, and supervisors that would look for them for ten minutes."""
         for process in psutil.process_iter(["cmdline"]):
             words = process.info["cmdline"] or ()
-            if self.coordinator in words and "perfsuite.device.farm.supervisor" in words:
+            if self.coordinator in words and "perfsuite.device.farm.supervision" in words:
                 process.kill()
         for daemon in reversed(self.daemons):
             daemon.kill()

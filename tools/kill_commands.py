@@ -66,8 +66,8 @@ class Command:
 
 
 def age() -> None:
-    """Let nights and work folders be of long ago: only then is known that nobody uses what has no mark of its own."""
-    for path in (*Path().rglob(".perfsuite-work-*"), *Path("nights").glob("[.2]*")):
+    """Let work folders be of long ago: only then is known that nobody uses one of another machine."""
+    for path in Path().rglob(".perfsuite-work-*"):
         os.utime(path, (0, 0), follow_symlinks=False)
 
 

@@ -95,8 +95,8 @@ _EXIT_CODES = """# Exit codes
 | 11 | a case is SUSPECT, that is it looks slower, not proven; or there were fewer than five pairs. `--perf-suspect=pass` makes this 0, `fail` 1 |
 
 A run that ends with 0, 1, 2, 10 or 11 writes `run.json`. `--baseline=record` stores valid cases of runs that end with 0
-or 1. A signal ends a run in order: the device's settings are restored and its lock is released. `nohup` keeps SIGHUP
-away.
+or 1. A signal ends a run in order: the device's settings are restored and its lock is released. A second one, 2 s later
+or more, ends it at once; the next run restores the settings. `nohup` keeps SIGHUP away.
 
 ## perfsuite
 

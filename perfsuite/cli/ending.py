@@ -5,17 +5,12 @@ from __future__ import annotations
 import os
 import signal
 import sys
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from contextvars import ContextVar
 
 from perfsuite.cli.outputs import checked_outputs, drop
-from perfsuite.device.end_requests import END_REQUESTS, HeardRequests
+from perfsuite.device.end_requests import requests_heard
 from perfsuite.errors import PerfsuiteError
-
-#: What answers requests to end where nobody has asked for anything else.
-_USUAL = (signal.SIG_DFL, signal.default_int_handler)
 
 #: Whether the command that runs has failed, though what it found is still to be told.
 _HAS_FAILED: ContextVar[bool] = ContextVar("_HAS_FAILED", default=False)
@@ -41,7 +36,7 @@ def fail_in_the_end() -> None:
 
 def _status(work: Callable[[], int]) -> int:
     try:
-        with checked_outputs(), _ended_in_order():
+        with checked_outputs(), requests_heard(_request):
             return work()
     except PerfsuiteError as error:
         return _told(f"error: {error}", 2)
@@ -71,24 +66,6 @@ def _told(text: str, status: int) -> int:
     return status
 
 
-@contextmanager
-def _ended_in_order() -> Iterator[None]:
-    """Let a request to end unwind what is open, such as the device's lock and workers, instead of ending at once.
-
-    What belongs to the same request is not heard: it would break the unwinding off.
-    """
-    requests = HeardRequests()
-
-    def end(number: int, _: object) -> None:
-        if requests.is_new():
-            raise KeyboardInterrupt if number == signal.SIGINT else SystemExit(128 + number)
-
-    is_main = threading.current_thread() is threading.main_thread()
-    before = {each: signal.getsignal(each) for each in END_REQUESTS if is_main and signal.getsignal(each) in _USUAL}
-    for each in before:
-        signal.signal(each, end)
-    try:
-        yield
-    finally:
-        for each, handler in before.items():
-            signal.signal(each, handler)
+def _request(number: int) -> BaseException:
+    """Return what unwinds all that is open, such as the device's lock and workers, for a signal."""
+    return KeyboardInterrupt() if number == signal.SIGINT else SystemExit(128 + number)

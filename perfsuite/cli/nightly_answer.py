@@ -81,9 +81,9 @@ def conduct_night(plan: NightPlan, options: argparse.Namespace) -> tuple[Path, M
     What ended before an interruption has been kept, and the files of the answer are written then, too.
     """
     told = remarks("nightly", options)
-    folder = last_night(options.output) if options.resume else new_night(options.output)
+    origin = origin_here()
+    folder = last_night(options.output) if options.resume else new_night(options.output, plan, origin)
     with held_night(folder) as lock:
-        origin = origin_here()
         ends = read_state(folder, plan, origin) if options.resume else {}
         night = Night(plan, folder, ends, lock=lock, tell=told.remark, origin=origin)
         n_finished = sum(end.is_finished for end in ends.values())

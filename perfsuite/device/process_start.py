@@ -1,12 +1,21 @@
-"""What names a process for good: its number, when it started, in which namespace, since which start of the machine."""
+"""What names a process for good: its number, when it started, in which namespace, since which start of the machine.
+
+And how long this one lives: no longer than whoever started it.
+"""
 
 from __future__ import annotations
 
+import ctypes
 import os
+import signal
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 _BOOT_ID = "proc/sys/kernel/random/boot_id"
+
+#: *Source*: linux/prctl.h.
+_PR_SET_PDEATHSIG = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,3 +71,10 @@ def pid_namespace() -> str:
         return os.readlink("/proc/self/ns/pid")
     except OSError:
         return ""
+
+
+def end_with_parent(parent: int, number: int = signal.SIGKILL) -> None:
+    """Let the kernel send this process a signal as soon as the thread that started it, of the process `parent`, ends."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, number, 0, 0, 0)
+    if os.getppid() != parent:  # it died before its death was asked for
+        sys.exit(1)

@@ -14,7 +14,6 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from perfsuite.device.process_start import pid_namespace, process_start
 from perfsuite.device.work_folder import work_folder
 from perfsuite.errors import EngineError, MeasurementError, NativeBuildError
 from perfsuite.measure.engine import OPENCL_BACKEND, Engine, find_engine
@@ -61,8 +60,7 @@ PLAN_NAME, RECORD_NAME = "plan.msgpack", "record.msgpack"
 #: Variables with which a user says where OpenMP's threads run.
 _PINNING_NAMES = {"OMP_PROC_BIND", "OMP_PLACES", "GOMP_CPU_AFFINITY", "KMP_AFFINITY"}
 
-#: The variable by which a worker knows who started it, so that one that was left behind can be told: that process's
-#: number, when it started, and the namespace in which the number is meant.
+#: The variable by which a worker knows the number of the process that started it, so that it ends with that.
 PARENT_NAME = "PERFSUITE_PARENT"
 
 #: What a worker that takes turns prints when it is ready for the next.
@@ -81,12 +79,6 @@ def planned_engine(plan: LlamaPlan | OperatorsPlan | ShapesPlan | TensorsPlan) -
             "run again"
         )
     return engine
-
-
-def named_parent() -> str:
-    """Return what names this process to the workers that it starts."""
-    started = process_start(os.getpid())
-    return f"{os.getpid()} {started.ticks if started else '?'} {pid_namespace()}"
 
 
 def run_worker(
@@ -166,8 +158,8 @@ def start_worker(
 ) -> subprocess.Popen[str]:
     """Start a worker whose plan and record are in `folder`: the native program, or Python for our own kernels.
 
-    It has a process group of its own, so that a limit or a Ctrl-C takes the worker's children as well. A publication
-    gets what its driver does.
+    It has a process group of its own, so that a limit or a Ctrl-C takes the worker's children as well; the kernel kills
+    it with the thread that starts it. A publication gets what its driver does.
 
     Raises `MeasurementError` where the plan's llama.cpp is not there any more, or what is compiled for it does not
     build.
@@ -264,7 +256,7 @@ def _child_environment(extra: Mapping[str, str]) -> dict[str, str]:
     """
     own_root = str(Path(__file__).resolve().parents[2])
     search_path = [own_root, *filter(None, [program_environment({}).get("PYTHONPATH")])]
-    own = {"PYTHONPATH": os.pathsep.join(search_path), "GGML_NO_BACKTRACE": "1", PARENT_NAME: named_parent()}
+    own = {"PYTHONPATH": os.pathsep.join(search_path), "GGML_NO_BACKTRACE": "1", PARENT_NAME: str(os.getpid())}
     return program_environment({**own, **extra})
 
 

@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from perfsuite.device.process_start import end_with_parent
 from perfsuite.errors import PerfsuiteError
 from perfsuite.measure import plan as plans
 from perfsuite.measure.contention import USABLE_PROCESSORS, Contention, ContentionMark, contended
-from perfsuite.measure.launch import FAILURE_MARK, READY_MARK
+from perfsuite.measure.launch import FAILURE_MARK, PARENT_NAME, READY_MARK
 from perfsuite.measure.plan import dump_record, load_plan, task_of
 
 if TYPE_CHECKING:
@@ -185,5 +186,7 @@ def keep_own_output() -> None:
 
 
 if __name__ == "__main__":
+    if PARENT_NAME in os.environ:
+        end_with_parent(int(os.environ[PARENT_NAME]))
     keep_own_output()
     sys.exit(main(sys.argv[1:]))

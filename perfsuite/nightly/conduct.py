@@ -10,14 +10,11 @@ from pathlib import Path
 from perfsuite.nightly.cell_end import CellEnd
 from perfsuite.nightly.night_state import NightOrigin, write_state
 from perfsuite.nightly.plan import Cell, NightPlan
-from perfsuite.nightly.running_cell import PYTEST, RunningCell
+from perfsuite.nightly.running_cell import END_LIMIT_S, PYTEST, RunningCell
 
 Tell = Callable[[str], None]
 
 _LOOK_PERIOD_S = 0.1
-
-#: So many times as long as writing the state took, it is not written again.
-_KEEP_PAUSE_RATIO = 20.0
 
 
 class Night:
@@ -46,16 +43,12 @@ class Night:
         #: By board of the plan: the places of its farm on which a run broke.
         self._aside: defaultdict[str, set[str]] = defaultdict(set)
         self._deadline_s = time.monotonic() + plan.night_limit_s
-        self._is_kept = False
-        #: When the state may be written anew, of `time.monotonic`.
-        self._keep_at_s = 0.0
 
     def run(self) -> None:
         """Run what is not finished, and what broke once more at the end; keep each end as it comes.
 
         However this is left, by an exception or Ctrl-C too, no cell is running afterwards.
         """
-        self._keep()
         todo = self._unfinished()
         self._round(todo)
         begun = {cell.key for cell in todo if cell.key in self.ends}
@@ -76,7 +69,6 @@ class Night:
                     waiting.clear()
                 self._begin(waiting)
                 self._look()
-                self._keep_if_due()
                 time.sleep(_LOOK_PERIOD_S)
         finally:
             self._stop()
@@ -106,14 +98,17 @@ class Night:
         )
 
     def _look(self) -> None:
+        """Take what has ended, and keep how."""
+        n_running = len(self._running)
         for each in tuple(self._running):
             if (end := each.ended()) is not None:
                 self._take(each, end)
+        if len(self._running) < n_running:
+            self._keep()
 
     def _take(self, ran: RunningCell, end: CellEnd) -> None:
         self.ends[ran.cell.key] = end
         self._running.remove(ran)
-        self._is_kept = False
         self._tell(f"{ran.cell.key}: {_end_text(end)}")
         if end.place is not None and end.blames_its_place:
             self._aside[ran.cell.board].add(end.place)
@@ -121,36 +116,17 @@ class Night:
 
     def _stop(self) -> None:
         """End what is running; what has ended by itself meanwhile counts as it ended."""
-        try:
-            self._look()
-        finally:
-            try:
-                self._end_running()
-            finally:
-                self._keep()
-
-    def _end_running(self) -> None:
+        self._look()
         for each in self._running:
             each.stop("ended with the night")
-        for each in tuple(self._running):
-            each.wait()
-            if (end := each.ended()) is not None:
-                self._take(each, end)
-        self._running.clear()
-
-    def _keep_if_due(self) -> None:
-        if not self._is_kept and time.monotonic() >= self._keep_at_s:
-            self._keep()
+        until_s = time.monotonic() + END_LIMIT_S
+        while self._running and time.monotonic() < until_s:
+            self._look()
+            time.sleep(_LOOK_PERIOD_S)
+        self._keep()
 
     def _keep(self) -> None:
-        """Write the night's state, and not again before twenty times as long as that took.
-
-        With ten thousand cells it takes a tenth of a second. What ends meanwhile has left how in its own folder.
-        """
-        began_s = time.monotonic()
         write_state(self._folder, self._plan, self.ends, self._origin)
-        self._is_kept, now_s = True, time.monotonic()
-        self._keep_at_s = now_s + _KEEP_PAUSE_RATIO * (now_s - began_s)
 
 
 def _by_lane(cells: Sequence[Cell]) -> dict[str, deque[Cell]]:

@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import fcntl
 import os
-import re
 import subprocess
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timezone
+from itertools import chain, count
 from pathlib import Path
 
 from perfsuite import __version__
+from perfsuite.device.work_folder import work_folder
 from perfsuite.errors import LockedError, PerfsuiteError
-from perfsuite.nightly.cell_end import CellEnd, cell_end, has_run
-from perfsuite.nightly.exit_file import read_exit
+from perfsuite.nightly.cell_end import CellEnd, has_run
 from perfsuite.nightly.plan import NightPlan
 from perfsuite.records.codec import read_json, to_plain
 from perfsuite.records.own_files import open_lock
 from perfsuite.records.run_origin import own_option
-from perfsuite.records.whole_file import make_folder, remove_left, sync_folder, write_json
+from perfsuite.records.whole_file import make_folder, place_folder, write_json
 
 #: What the file is called in the folder of a night.
 STATE_NAME = "night.json"
@@ -76,8 +76,7 @@ def write_state(folder: Path, plan: NightPlan, ends: Ends, origin: NightOrigin) 
 def read_state(folder: Path, plan: NightPlan, origin: NightOrigin) -> dict[str, CellEnd]:
     """Return what became of the cells of a night that must be gone on with.
 
-    A cell whose pytest ended when the night did, too late to be noted, is there as its folder says; one whose run.json
-    is gone or cannot be read is not there.
+    A cell whose run.json is gone or cannot be read is not there.
 
     Raises `PerfsuiteError` where the file cannot be read, or the night was begun with another plan, at another commit,
     or by another version.
@@ -88,10 +87,6 @@ def read_state(folder: Path, plan: NightPlan, origin: NightOrigin) -> dict[str, 
         raise PerfsuiteError(f"{path}: the plan has changed since the night began: {differing}; {_AGAIN}")
     _refuse_other_origin(path, NightOrigin(commit=state.commit, suite_version=state.suite_version), origin)
     ends = {cell.key: state.cells[cell.key] for cell in plan.cells if cell.key in state.cells}
-    for cell in plan.cells:
-        known, note = ends.get(cell.key), read_exit(folder / cell.key)
-        if note is not None and (known is None or not known.is_finished):
-            ends[cell.key] = cell_end(folder / cell.key, note.exit_code, note.seconds, None)
     return {key: end for key, end in ends.items() if not end.is_finished or has_run(folder / key)}
 
 
@@ -130,53 +125,30 @@ LATEST = "latest"
 
 _LOCK_NAME = ".lock"
 
-#: What nights are called; one whose state is not there so long after it was made was cut off.
-_NIGHT = re.compile(r"\d{8}T\d{6}Z(-\d+)?")
-_BEGINNING_S = 60.0
-
-#: The cells of a night that was killed end within this time; see `perfsuite.nightly.keeper`.
+#: The cells of a night that was killed, which are interrupted then, end within this time.
 _ENDING_LIMIT_S = 60.0
 
 
-def new_night(folder: Path) -> Path:
-    """Make the folder of a new night, named for the time, and let ``latest`` lead there."""
+def new_night(folder: Path, plan: NightPlan, origin: NightOrigin) -> Path:
+    """Make the folder of a new night, named for the time, with its state in it, and let ``latest`` lead there."""
     if (link := folder / LATEST).exists() and not link.is_symlink():
         raise PerfsuiteError(f"{link}: is not a link of a night's; move it away, or choose another --output")
-    _remove_unbegun(folder)
-    began = datetime.now(timezone.utc)
-    for number in range(100):
-        night = folder / f"{began:%Y%m%dT%H%M%SZ}{f'-{number}' if number else ''}"
-        try:
-            make_folder(folder)
-            night.mkdir()
-            sync_folder(folder)
-        except OSError as error:
-            if isinstance(error, FileExistsError) and folder.is_dir():
-                continue
-            raise PerfsuiteError(f"{night}: cannot be made ({error.strerror}); choose another --output") from error
-        _link(folder, night.name)
-        return night
-    raise PerfsuiteError(f"{folder}: a hundred nights began within this second")
-
-
-def _remove_unbegun(folder: Path) -> None:
-    """Remove nights that were cut off before their state was written, and links that were not moved into place."""
-    nights = (each for each in folder.glob("[0-9]*") if _NIGHT.fullmatch(each.name))
-    for night in (each for each in nights if not (each / STATE_NAME).exists() and _is_past(each)):
-        with suppress(OSError):
-            remove_left(night)
-            (night / _LOCK_NAME).unlink(missing_ok=True)
-            night.rmdir()  # one with anything else in it stays
-    for link in folder.glob(f".{LATEST}-*"):
-        if link.is_symlink() and _is_past(link):
-            link.unlink(missing_ok=True)
-
-
-def _is_past(path: Path) -> bool:
+    began = f"{datetime.now(timezone.utc):%Y%m%dT%H%M%SZ}"
+    names = chain([began], (f"{began}-{number}" for number in count(1)))
     try:
-        return time.time() - path.lstat().st_mtime > _BEGINNING_S
-    except OSError:
-        return False
+        make_folder(folder)
+        with work_folder(folder) as work:
+            draft = work / "night"
+            draft.mkdir()
+            write_state(draft, plan, {}, origin)
+            night = next(folder / name for name in names if not (folder / name).exists())
+            place_folder(draft, night)
+            (work / LATEST).symlink_to(night.name)
+            (work / LATEST).replace(link)
+    except OSError as error:
+        told = f"{folder}: no night can be made there ({error.strerror}); choose another --output"
+        raise PerfsuiteError(told) from error
+    return night
 
 
 def last_night(folder: Path) -> Path:
@@ -211,11 +183,3 @@ def _is_locked(handle: int) -> bool:
     except BlockingIOError:
         return False
     return True
-
-
-def _link(folder: Path, name: str) -> None:
-    """Let the link lead to another night, in one step."""
-    fresh = folder / f".{LATEST}-{os.getpid()}"
-    fresh.unlink(missing_ok=True)
-    fresh.symlink_to(name)
-    fresh.replace(folder / LATEST)

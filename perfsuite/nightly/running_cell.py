@@ -6,56 +6,25 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
+from perfsuite.device.process_start import end_with_parent
 from perfsuite.errors import PerfsuiteError
 from perfsuite.nightly.cell_end import JUNIT_NAME, LOG_NAME, CellEnd, borrowed_place, cell_end, has_waited, log_lines
 from perfsuite.nightly.plan import Cell, NightPlan
 from perfsuite.records.own_files import own_python
 from perfsuite.records.whole_file import make_folder
 
-#: After each signal, how long the processes have.
-_PATIENCE_S = ((signal.SIGINT, 20.0), (signal.SIGTERM, 10.0), (signal.SIGKILL, 10.0))
-
-_POLL_PERIOD_S = 0.1
-
-
-def end_session(session: int) -> int:
-    """Interrupt, then terminate, then kill what is left of a session; return how many processes there were.
-
-    The number of a session is that of the process that began it, and is given to no other one while any is in it.
-    """
-    found = set(_processes(session))
-    for number, patience_s in _PATIENCE_S:
-        for pid in _processes(session):
-            with suppress(OSError):
-                os.kill(pid, number)
-        deadline_s = time.monotonic() + patience_s
-        while any(_processes(session)) and time.monotonic() < deadline_s:
-            time.sleep(_POLL_PERIOD_S)
-    return len(found)
-
-
-def _processes(session: int) -> Iterator[int]:
-    """Yield the processes of a session that have not ended.
-
-    *Source*: proc_pid_stat(5): after the name in parentheses, which may hold anything, come the state (field 3), the
-    parent, the group and the session (field 6).
-    """
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        with suppress(OSError, ValueError, IndexError):
-            after_name = stat.read_bytes().rpartition(b")")[2].split()
-            if int(after_name[3]) == session and after_name[0] not in (b"Z", b"X"):
-                yield int(stat.parent.name)
-
-
 #: pytest as this Python has it, without labgrid's own plugin: perfsuite speaks to labgrid itself.
 PYTEST = own_python("-m", "pytest", "-p", "no:labgrid")
 
-#: The longest that `perfsuite.nightly.keeper` takes to end a cell.
-_END_LIMIT_S = 60.0
+#: How a cell is asked to end: after each signal, how long its processes have. All together is `END_LIMIT_S`.
+_PATIENCE_S = ((signal.SIGINT, 30.0), (signal.SIGTERM, 10.0), (signal.SIGKILL, 10.0))
+END_LIMIT_S = sum(patience_s for _, patience_s in _PATIENCE_S)
 
 #: Time between two looks at whether the board is there.
 _LOOK_PERIOD_S = 1.0
@@ -63,6 +32,9 @@ _LOOK_PERIOD_S = 1.0
 
 class RunningCell:
     """A cell whose pytest has been started.
+
+    The kernel interrupts it as Ctrl-C does when the night ends, however that ends: so it keeps what it measured, and
+    gives its board back.
 
     `program` is pytest with its usual words, `more` what this run alone is given beside its cell, such as places to
     avoid; `lock` the handle of the night's lock, which the run holds as long as it is there; `deadline_s` the end of
@@ -86,44 +58,46 @@ class RunningCell:
         self._plan = plan
         self._deadline_s = deadline_s
         self._stopped: str | None = None
+        #: How it is still to be asked to end, and when next.
+        self._requests: deque[tuple[int, float]] = deque()
+        self._request_at_s = 0.0
         #: When the board was there; None while it is waited for.
         self._measuring_s = None if cell.is_of_farm else self._began_s
         self._looked_s = self._began_s
-        keeper = own_python("-m", "perfsuite.nightly.keeper", str(self._folder / LOG_NAME), str(lock))
-        self._keeper = subprocess.Popen(
-            [*keeper, *program, *cell.words, *more, *_places(self._folder)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            start_new_session=True,
-            pass_fds=(lock,),
-        )
+        with (self._folder / LOG_NAME).open("ab") as log:
+            self._process = subprocess.Popen(
+                [*program, *cell.words, *more, *_places(self._folder)],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                pass_fds=(lock,),
+                preexec_fn=partial(_follow, os.getpid()),
+            )
 
     def ended(self) -> CellEnd | None:
         """Return how the cell ended, None where it has not; one that is over its limit is stopped."""
-        status = self._keeper.poll()
+        status, now_s = self._process.poll(), time.monotonic()
         if status is None:
-            if self._stopped is None and (why := self._over_limit(time.monotonic())):
+            if self._stopped is None and (why := self._over_limit(now_s)):
                 self.stop(why)
+            if self._requests and now_s >= self._request_at_s:
+                number, patience_s = self._requests.popleft()
+                self._request_at_s = now_s + patience_s
+                self._signal(number)
             return None
-        self.stop("")
-        end_session(self._keeper.pid)  # a keeper that was killed leaves its pytest at work
-        seconds = time.monotonic() - self._began_s
-        return cell_end(self._folder, status if status >= 0 else 128 - status, seconds, self._stopped or None)
+        self._signal(signal.SIGKILL)  # what it has left
+        return cell_end(self._folder, status if status >= 0 else 128 - status, now_s - self._began_s, self._stopped)
 
     def stop(self, why: str) -> None:
-        """Let the cell end as by Ctrl-C; it is not waited for."""
+        """Let the cell end as by Ctrl-C, and by more than that in the end; `ended` has to be called until it has."""
         if self._stopped is None:
             self._stopped = why
-        assert self._keeper.stdin is not None
-        self._keeper.stdin.close()
+            self._requests.extend(_PATIENCE_S)
 
-    def wait(self) -> None:
-        """Wait until a cell that was stopped has ended."""
-        try:
-            self._keeper.wait(_END_LIMIT_S)
-        except subprocess.TimeoutExpired:
-            self._keeper.kill()
-            self._keeper.wait()
+    def _signal(self, number: int) -> None:
+        with suppress(ProcessLookupError):
+            os.killpg(self._process.pid, number)
 
     def _over_limit(self, now_s: float) -> str | None:
         """Say which limit has passed; waiting for a board is not compared with the cell."""
@@ -145,6 +119,12 @@ class RunningCell:
             self._looked_s = now_s
             if borrowed_place(log_lines(self._folder)) is not None:
                 self._measuring_s = now_s
+
+
+def _follow(night: int) -> None:
+    """Be interrupted with the night, also where that was started in the background, which ignores Ctrl-C."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    end_with_parent(night, signal.SIGINT)
 
 
 def _places(folder: Path) -> tuple[str, ...]:

@@ -5,15 +5,17 @@ from __future__ import annotations
 import argparse
 import errno
 import os
+import signal
 import sys
 from collections.abc import Generator, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import pytest
 
+from perfsuite.device.end_requests import EndRequests, requests_heard
 from perfsuite.errors import LinkError, PerfsuiteError
 from perfsuite.experiments.kernel_replicates import lack_of_opencl
 from perfsuite.experiments.run_config import RunConfig
@@ -26,11 +28,12 @@ from perfsuite.plugin.fixtures import SESSION_KEY, Perf
 from perfsuite.plugin.margins import marker_margin
 from perfsuite.plugin.options import on_backend, resolve_config
 from perfsuite.plugin.parameters import BROUGHT, CASE_KINDS, NO_CASE, PARAMETERS, STATEMENT, cases_dir
-from perfsuite.plugin.run_signals import end_on_signals
 from perfsuite.records.case_groups import KERNELS
 
 #: The suite's fixture, and that of pytest-benchmark.
 _PERF, _BENCHMARK = "perf", "benchmark"
+
+_REQUESTS_KEY = pytest.StashKey[EndRequests]()
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -42,7 +45,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if getattr(config.option, "benchmark_skip", False):
         raise pytest.UsageError("--benchmark-skip: skips every case that --device would measure; leave one of them out")
     if is_to_measure(config.option):
-        end_on_signals(config)
+        _end_on_requests(config)
     run = resolve_config(config)
     is_opened = is_to_measure(config.option) or (not run.board.is_local and lists_by_board(config.option))
     asks_board = run.board.is_local or is_opened
@@ -72,6 +75,21 @@ def pytest_configure(config: pytest.Config) -> None:
     if config.args_source is not pytest.Config.ArgsSource.ARGS:
         config.args[:] = [str(cases_dir())]
     _quieten_benchmark(config)
+
+
+def _end_on_requests(config: pytest.Config) -> None:
+    """Let a request to end be Ctrl-C for pytest, until it has cleaned up: what was measured is kept."""
+    heard = ExitStack()
+    config.add_cleanup(heard.close)  # the first to be added is the last to be done
+    as_interrupt = requests_heard(lambda number: KeyboardInterrupt(signal.Signals(number).name))
+    config.stash[_REQUESTS_KEY] = heard.enter_context(as_interrupt)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Be in the end: a first request changes nothing while files are written and the device is restored."""
+    if (requests := session.config.stash.get(_REQUESTS_KEY, None)) is not None:
+        requests.is_ending = True
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:

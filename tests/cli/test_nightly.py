@@ -176,7 +176,7 @@ def test_what_ends_all_processes_of_a_night_leaves_nothing(begin: Begin, tmp_pat
         night = begin()
         awaited(lambda: starts() == ["hangs"])
         processes = [psutil.Process(night.pid), *psutil.Process(night.pid).children(recursive=True)]
-        assert any("perfsuite.device.farm.supervisor" in each.cmdline() for each in processes)
+        assert any("perfsuite.device.farm.supervision" in each.cmdline() for each in processes)
         for each in processes:
             each.terminate()
         awaited(lambda: farm.is_free(place))

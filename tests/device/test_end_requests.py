@@ -7,13 +7,11 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from perfsuite.device import end_requests
-from perfsuite.device.end_requests import END_REQUESTS, HeardRequests, requests_unheard, signals_held_off
+from perfsuite.device.end_requests import END_REQUESTS, requests_heard, requests_unheard, signals_held_off
 
 
 def test_a_signal_comes_after_the_context() -> None:
@@ -76,14 +74,43 @@ def _handlers() -> list[object]:
     return [signal.getsignal(each) for each in END_REQUESTS]
 
 
-def test_signals_right_behind_each_other_are_one_request(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first one counts; one that comes 5 s later is another request."""
-    now_s = [100.0]
-    monkeypatch.setattr(end_requests, "time", SimpleNamespace(monotonic=lambda: now_s[0]))
-    requests, found = HeardRequests(), []
-    for now_s[0] in (100.0, 104.9, 105.0, 109.0, 111.0):
-        found.append(requests.is_new())
-    assert found == [True, False, True, False, True]
+#: Is asked to end twice, at once and later, and says what it comes to.
+TWICE = """
+import signal, time
+from perfsuite.device.end_requests import requests_heard
+with requests_heard(lambda number: KeyboardInterrupt(number)) as requests:
+    requests.is_ending = {is_ending}
+    try:
+        signal.raise_signal(signal.SIGTERM)
+        print("went on")
+    except KeyboardInterrupt:
+        print("interrupted")
+    signal.raise_signal(signal.SIGHUP)
+    print("kept", flush=True)
+    time.sleep(2.1)
+    signal.raise_signal(signal.SIGINT)
+    print("not reached", flush=True)
+"""
+
+
+@pytest.mark.parametrize(("is_ending", "first"), [(False, "interrupted"), (True, "went on")])
+def test_a_second_request_ends_it_at_once(is_ending: bool, first: str) -> None:
+    """The first one raises, unless it is ending anyhow; what comes right behind it is the same request."""
+    command = [sys.executable, "-c", TWICE.format(is_ending=is_ending)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)
+    assert (done.stdout.split("\n"), done.returncode) == ([first, "kept", ""], -signal.SIGINT)
+
+
+def test_handlers_of_others_stay() -> None:
+    """What somebody ignores, or handles by themselves, is theirs; all is as before in the end."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with requests_heard(KeyboardInterrupt) as requests:
+            assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+            assert signal.getsignal(signal.SIGTERM) == requests.on_signal
+        assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    finally:
+        signal.signal(signal.SIGHUP, before)
 
 
 def test_no_request_is_heard_for_a_while() -> None:

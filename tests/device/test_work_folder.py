@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import platform
 import subprocess
 import sys
 import tempfile
@@ -15,8 +14,7 @@ from pathlib import Path
 import pytest
 
 from perfsuite.device import work_folder as module
-from perfsuite.device.process_start import boot_id
-from perfsuite.device.work_folder import MARK, OLD_S, new_work_folder, prefix, sweep, work_folder
+from perfsuite.device.work_folder import OLD_S, new_work_folder, prefix, sweep, work_folder
 
 #: Makes a folder with a file in it, says where, and waits.
 _HOLDER = """
@@ -52,14 +50,12 @@ def names(folder: Path) -> set[str]:
     return {each.name for each in folder.iterdir()}
 
 
-def left(within: Path, name: str, mark: str | None = "", *, age_s: float = 0.0, files: tuple[str, ...] = ()) -> Path:
-    """Leave a folder as a process that was killed does; "" is the mark of this machine, None is without one."""
-    folder = within / f"{prefix()}{name:x<8}"
+def left(within: Path, name: str, *, age_s: float = 0.0) -> Path:
+    """Leave a folder as a process that was killed does; of its name the last part has eight characters."""
+    start, _, last = name.rpartition("-")
+    folder = within / f"{start}-{last:x<8}"
     folder.mkdir()
-    for each in files:
-        (folder / each).write_text("x")
-    if mark is not None:
-        (folder / MARK).write_text(mark or f"{boot_id()}\n{platform.node()}\n")
+    (folder / "file").write_text("x")
     os.utime(folder, times=(time.time() - age_s,) * 2)
     return folder
 
@@ -83,7 +79,7 @@ def test_what_a_killed_process_left_goes_when_the_next_begins(tmp_path: Path) ->
     """While it lives its folder stays, also where it is stopped."""
     with holder(tmp_path) as (process, folder):
         sweep(str(tmp_path))
-        assert names(folder) == {"plan.json", MARK}
+        assert names(folder) == {"plan.json"}
         process.kill()
         process.wait()
         made = new_work_folder(str(tmp_path))
@@ -95,71 +91,26 @@ def test_what_a_killed_process_left_goes_when_the_next_begins(tmp_path: Path) ->
 
 @pytest.mark.parametrize("name", ["perfsuite.git", "perfsuite.old", ".perfsuite-work", ".perfsuite-work-0-old"])
 def test_what_somebody_has_made_stays(tmp_path: Path, name: str) -> None:
-    """A folder of a like name is nobody's leftover, however old it is, with a file in it or without, marked or not."""
+    """A folder of a like name is nobody's leftover, however old it is, with a file in it or without."""
     mine = tmp_path / name
     mine.mkdir()
     (mine / "file").write_text("mine")
-    (mine / MARK).write_text(f"{boot_id()}\n{platform.node()}\n")
     (tmp_path / f"{name}.empty").mkdir()
     for each in (mine, tmp_path / f"{name}.empty"):
         os.utime(each, times=(0, 0))
     new_work_folder(str(tmp_path)).remove()
     assert names(tmp_path) == {name, f"{name}.empty"}
-    assert names(mine) == {"file", MARK}
+    assert names(mine) == {"file"}
 
 
-def test_without_a_mark_only_what_is_empty_and_old_goes(tmp_path: Path) -> None:
-    """Its process may have been about to mark it, or may have found the disk full."""
-    kept = {left(tmp_path, "new", None), left(tmp_path, "used", None, age_s=2 * OLD_S, files=("file",))}
-    left(tmp_path, "old", None, age_s=2 * OLD_S)
+def test_what_another_machine_has_made_stays_until_it_is_old(tmp_path: Path) -> None:
+    """On some shared file systems each machine has locks of its own; earlier versions did not name the machine."""
+    anybodys = prefix()[: -len("123456-")]
+    kept = {left(tmp_path, f"{anybodys}abcdef-new"), left(tmp_path, f"{anybodys}new")}
+    left(tmp_path, f"{anybodys}abcdef-old", age_s=2 * OLD_S)
+    left(tmp_path, f"{anybodys}old", age_s=2 * OLD_S)
     sweep(str(tmp_path))
     assert set(tmp_path.iterdir()) == kept
-
-
-def test_what_another_machine_has_marked_stays(tmp_path: Path) -> None:
-    """On some shared file systems each machine has locks of its own, so that this one cannot see whether it is used.
-
-    Of this machine before its last start it goes, once it is old: another one may have the same name.
-    """
-    here = platform.node()
-    kept = {
-        left(tmp_path, "other", "another-boot\nanother-host\n", age_s=2 * OLD_S),
-        left(tmp_path, "boot", f"another-boot\n{here}\n"),
-        left(tmp_path, "none", f"\nx{here}\n", age_s=2 * OLD_S),
-        left(tmp_path, "cut", "another", age_s=2 * OLD_S, files=("file",)),
-        left(tmp_path, "new", "another"),
-    }
-    left(tmp_path, "gone", "another", age_s=2 * OLD_S)  # with a mark that was cut off, and nothing else
-    left(tmp_path, "here", f"another-boot\n{here}\n", age_s=2 * OLD_S, files=("file",))
-    left(tmp_path, "inside", f"{boot_id()}\nthe-name-of-a-container\n", files=("file",))
-    sweep(str(tmp_path))
-    assert set(tmp_path.iterdir()) == kept
-
-
-def test_a_removal_that_was_broken_off_is_done_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The mark goes last, so that what is still there is known for what it is."""
-    made = new_work_folder(str(tmp_path))
-    (made.path / "sub").mkdir()
-    with monkeypatch.context() as patch:
-        patch.setattr("shutil.rmtree", lambda *_, **__: None)
-        made.remove()
-    assert names(made.path) == {"sub", MARK}
-    sweep(str(tmp_path))
-    assert names(tmp_path) == set()
-
-
-def test_a_folder_can_be_had_on_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It has no mark then, so that nobody sweeps it, and goes with its process."""
-
-    def full(*_: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    with monkeypatch.context() as patch:
-        patch.setattr("os.fsync", full)
-        made = new_work_folder(str(tmp_path))
-    assert names(made.path) == set()
-    made.remove()
-    assert names(tmp_path) == set()
 
 
 def test_only_own_folders_of_that_name_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -170,7 +121,7 @@ def test_only_own_folders_of_that_name_go(tmp_path: Path, monkeypatch: pytest.Mo
     (tmp_path / f"{prefix()}linklink").symlink_to(elsewhere)
     (tmp_path / f"{prefix()}filefile").write_text("x")
     kept = names(tmp_path)
-    folder = left(tmp_path, "left")
+    folder = left(tmp_path, f"{prefix()}left")
     with monkeypatch.context() as patch:
         patch.setattr(os, "geteuid", lambda: os.getuid() + 1)
         folder = folder.rename(tmp_path / f"{prefix()}leftxxxx")
@@ -182,22 +133,19 @@ def test_only_own_folders_of_that_name_go(tmp_path: Path, monkeypatch: pytest.Mo
     assert names(elsewhere) == {"own"}
 
 
-@pytest.mark.parametrize("is_taken", [False, True])
-def test_a_folder_survives_its_birth(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_taken: bool) -> None:
-    """A sweep between its making and its locking leaves it, which has no mark yet; one that is taken is made again."""
+def test_a_folder_survives_its_birth(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that a sweep takes between its making and its locking is made again."""
     plain_make, made_paths = tempfile.mkdtemp, list[str]()
 
     def disturbed(**how: str) -> str:
         made_paths.append(plain_make(**how))
-        if not is_taken:
+        if len(made_paths) == 1:
             sweep(str(tmp_path))
-        elif len(made_paths) == 1:
-            os.rmdir(made_paths[0])
         return made_paths[-1]
 
     monkeypatch.setattr(tempfile, "mkdtemp", disturbed)
     made = new_work_folder(str(tmp_path))
-    assert (len(made_paths), str(made.path)) == (1 + is_taken, made_paths[-1])
+    assert (len(made_paths), str(made.path)) == (2, made_paths[-1])
     assert made.path.is_dir()
 
 
@@ -228,7 +176,7 @@ def test_a_file_system_without_locks_is_not_swept(tmp_path: Path, monkeypatch: p
         raise OSError(95, "Operation not supported")
 
     monkeypatch.setattr("fcntl.flock", refused)
-    other = left(tmp_path, "other")
+    other = left(tmp_path, f"{prefix()}other")
     made = new_work_folder(str(tmp_path))
     assert made.handle is None
     assert names(made.path) == set()

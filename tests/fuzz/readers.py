@@ -10,7 +10,7 @@ import json
 import shutil
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,6 @@ from perfsuite.device.probe.readings import read_lines as read_survey
 from perfsuite.device.profile import find_profile
 from perfsuite.device.setup.needs import last_answer, read_installed
 from perfsuite.device.stability.restore_file import read_kept as read_governors
-from perfsuite.device.stability.restore_file import write_kept as write_governors
 from perfsuite.errors import MeasurementError, PerfsuiteError
 from perfsuite.expectation.ceilings import Ceilings
 from perfsuite.expectation.roofline.published import read_published
@@ -43,7 +42,6 @@ from perfsuite.measure.phase_tracer import read_trace as read_phase_trace
 from perfsuite.measure.plan import SCHEMA as PLAN_SCHEMA
 from perfsuite.measure.plan import dump_plan, dump_record, load_plan, load_record
 from perfsuite.measure.shapes.requests import ANSWER_MARK, ShapeAnswer, ShapeRequest
-from perfsuite.nightly.exit_file import read_exit
 from perfsuite.nightly.night_state import NightOrigin, read_state, write_state
 from perfsuite.nightly.plan_file import read_plan as read_night_plan
 from perfsuite.records.benchmark_files import read_benchmark
@@ -442,12 +440,6 @@ READERS: Mapping[str, Reader] = {
         write=_write_night,
         seeds=("formats/night/night.json",),
     ),
-    "night-exit": Reader(
-        form=Form.JSON,
-        name="exit.json",
-        read=lambda path: read_exit(path.parent),
-        seeds=("formats/night/rubikpi/smollm2-135m-q8_0-siso/exit.json",),
-    ),
     "calibration": Reader(
         form=Form.JSON,
         read=_calibration,
@@ -469,7 +461,7 @@ READERS: Mapping[str, Reader] = {
     "governors": Reader(
         form=Form.JSON,
         read=read_governors,
-        write=lambda kept, path: write_governors(path, kept),
+        write=lambda kept, path: write_json(path, asdict(kept), MeasurementError),
         seeds=("formats/restore.json",),
     ),
     "installed": Reader(

@@ -2,16 +2,31 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 from unittest.mock import Mock
 
 import pytest
 
 from perfsuite.errors import GgufError
-from perfsuite.measure.launch import FAILURE_MARK, PLAN_NAME, RECORD_NAME
+from perfsuite.measure.launch import FAILURE_MARK, PARENT_NAME, PLAN_NAME, RECORD_NAME
+from perfsuite.measure.native import find_worker
 from perfsuite.measure.plan import DevicesPlan, dump_plan
 from perfsuite.measure.worker import main
 from perfsuite.records.codec import pack, unpack
+from perfsuite.records.own_files import own_python
+
+from .conftest import is_gone, wait_until
+
+#: Starts a worker as a run does, says which, and waits for it.
+_RUN = f"""
+import os, subprocess, sys
+environment = {{**os.environ, {PARENT_NAME!r}: str(os.getpid())}}
+with subprocess.Popen(sys.argv[1:], env=environment, start_new_session=True) as worker:
+    print(worker.pid, flush=True)
+"""
 
 
 def test_a_known_failure_is_one_marked_line(
@@ -30,3 +45,18 @@ def test_a_plan_of_another_suite_is_a_known_failure(tmp_path: Path, capsys: pyte
     plan_path.write_bytes(pack({**unpack(dump_plan(DevicesPlan(platform=None))), "suite_version": "0.0.0"}))
     assert main([str(plan_path), str(tmp_path / "record")]) == 1
     assert capsys.readouterr().out.startswith(f"\n{FAILURE_MARK}plan was made by perfsuite 0.0.0")
+
+
+@pytest.mark.parametrize("language", ["python", "native"])
+def test_a_worker_ends_with_the_run_that_is_killed(tmp_path: Path, engine_cache: Path, language: str) -> None:
+    """The kernel kills it, whatever it is at: here it waits for its plan, which comes by a pipe."""
+    os.mkfifo(tmp_path / PLAN_NAME)
+    worker = own_python("-m", "perfsuite.measure.worker") if language == "python" else (find_worker(engine_cache), "run")
+    command = [sys.executable, "-c", _RUN, *worker, tmp_path / PLAN_NAME, tmp_path / RECORD_NAME]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as run:
+        assert run.stdout is not None
+        pid = int(run.stdout.readline())
+        with (tmp_path / PLAN_NAME).open("wb"):  # opens as soon as the worker reads
+            assert not is_gone(pid)
+            run.kill()
+            assert wait_until(lambda: is_gone(pid), limit_s=1.0)

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
-from perfsuite.nightly import conduct
-from perfsuite.nightly.cell_end import CellEnd, Ending
+from perfsuite.nightly.cell_end import Ending
 from perfsuite.nightly.conduct import Night
-from perfsuite.nightly.night_state import NightOrigin, read_state, write_state
-from perfsuite.nightly.plan import NightPlan
+from perfsuite.nightly.night_state import read_state
 
 from ..farm_daemons import awaited, running_farm
 from .conftest import ORIGIN, RunNight, cells, plan_of
@@ -146,7 +143,7 @@ def test_a_cell_that_has_ended_when_the_night_is_ended_counts(
     """What ended since the last look is kept as it ended, and what did not is reported."""
 
     def interrupted(_: Night) -> None:
-        awaited(lambda: (tmp_path / "night/one/passes-siso/exit.json").exists())
+        awaited(lambda: (tmp_path / "night/one/passes-siso/junit.xml").exists())
         time.sleep(0.3)
         monkeypatch.undo()
         raise KeyboardInterrupt
@@ -159,23 +156,3 @@ def test_a_cell_that_has_ended_when_the_night_is_ended_counts(
     ends = read_state(tmp_path / "night", plan, ORIGIN)
     assert ends["one/passes-siso"].ending is Ending.MEASURED
     assert ends["two/hangs-siso"].why == "ended with the night"
-
-
-@pytest.mark.parametrize(("pause_ratio", "n_writes"), [(0.0, {4, 5}), (1e9, {2})])
-def test_the_state_is_kept_as_often_as_it_is_cheap(
-    run_night: RunNight, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, pause_ratio: float, n_writes: set[int]
-) -> None:
-    """After each cell where it takes no time, at the beginning and the end where it takes long; whole at the end."""
-    written: list[int] = []
-
-    def noted(folder: Path, plan: NightPlan, ends: Mapping[str, CellEnd], origin: NightOrigin) -> None:
-        written.append(len(ends))
-        write_state(folder, plan, ends, origin)
-
-    monkeypatch.setattr(conduct, "write_state", noted)
-    monkeypatch.setattr(conduct, "_KEEP_PAUSE_RATIO", pause_ratio)
-    plan = plan_of(*cells("host", "passes", "fails", "undecided"))
-    ends = run_night(plan)
-    assert len(written) in n_writes
-    assert (written[0], written[-1]) == (0, 3)
-    assert read_state(tmp_path / "night", plan, ORIGIN) == ends

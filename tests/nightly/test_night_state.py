@@ -9,7 +9,6 @@ import pytest
 from perfsuite.errors import LockedError, PerfsuiteError
 from perfsuite.nightly import night_state
 from perfsuite.nightly.cell_end import CellEnd, Ending
-from perfsuite.nightly.exit_file import ExitNote, write_exit
 from perfsuite.nightly.night_state import (
     STATE_NAME,
     NightOrigin,
@@ -22,15 +21,16 @@ from perfsuite.nightly.night_state import (
 
 from .conftest import ORIGIN, cells, plan_of
 
+PLAN = plan_of(*cells("host", "a", "b"))
+
 
 def test_each_night_has_a_folder_and_latest_leads_to_the_last(tmp_path: Path) -> None:
-    """Two that begin within a second do not share one; folders without a state are no nights."""
-    nights = [new_night(tmp_path), new_night(tmp_path), new_night(tmp_path)]
-    assert len(set(nights)) == 3
+    """Two that begin within a second do not share one; there is one as soon as its state is; no more is left."""
+    nights = [new_night(tmp_path, PLAN, ORIGIN) for _ in range(3)]
+    assert {*tmp_path.iterdir()} == {*nights, tmp_path / "latest"}
     assert (tmp_path / "latest").resolve() == nights[-1].resolve()
-    for night in nights[:2]:
-        (night / STATE_NAME).touch()
-    assert last_night(tmp_path) == nights[1]
+    assert last_night(tmp_path) == nights[-1]
+    assert read_state(nights[-1], PLAN, ORIGIN) == {}
 
 
 def test_one_process_is_at_a_night(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -45,14 +45,13 @@ def test_a_folder_that_is_called_latest_is_left_alone(tmp_path: Path) -> None:
     """It is reported before a night is made; so is a file in a night's way."""
     (tmp_path / "latest").mkdir()
     with pytest.raises(PerfsuiteError, match="latest: is not a link of a night's; move it away"):
-        new_night(tmp_path)
+        new_night(tmp_path, PLAN, ORIGIN)
     assert [path.name for path in tmp_path.iterdir()] == ["latest"]
     (tmp_path / "file").touch()
-    with pytest.raises(PerfsuiteError, match="cannot be made"):
-        new_night(tmp_path / "file")
+    with pytest.raises(PerfsuiteError, match=r"no night can be made there \(File exists\); choose another --output"):
+        new_night(tmp_path / "file", PLAN, ORIGIN)
 
 
-PLAN = plan_of(*cells("host", "a", "b"))
 ENDS = {"host/a-siso": CellEnd(ending=Ending.FAILED, exit_code=1, seconds=2.5, n_cases={"slow": 1})}
 
 
@@ -121,15 +120,3 @@ def test_a_cell_whose_run_cannot_be_read_is_not_finished(tmp_path: Path, text: s
     if text is not None:
         path.write_text(text)
     assert read_state(tmp_path, PLAN, ORIGIN) == {}
-
-
-def test_a_cell_that_ended_with_its_night_is_not_lost(tmp_path: Path) -> None:
-    """Its keeper left the exit code; one that was noted as broken meanwhile counts as it ended."""
-    write_night(tmp_path)
-    folder = tmp_path / "host/b-siso"
-    folder.mkdir()
-    (folder / "run.json").write_text(RUN)
-    assert list(read_state(tmp_path, PLAN, ORIGIN)) == ["host/a-siso"]
-    write_exit(folder, ExitNote(exit_code=0, seconds=3.0))
-    end = read_state(tmp_path, PLAN, ORIGIN)["host/b-siso"]
-    assert (end.ending, end.exit_code, end.seconds) == (Ending.MEASURED, 0, 3.0)

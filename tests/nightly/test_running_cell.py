@@ -1,64 +1,84 @@
-"""A cell that is being measured, and what becomes of it when its keeper is ended from without."""
+"""A cell that is being measured, and what becomes of it when its night is killed or it does not end."""
 
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
+import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
-import psutil
 import pytest
 
-from perfsuite.nightly.cell_end import CellEnd, Ending
-from perfsuite.nightly.running_cell import _PATIENCE_S, RunningCell, end_session
+from perfsuite.nightly.cell_end import LOG_NAME, CellEnd, Ending
+from perfsuite.nightly.running_cell import RunningCell
 
 from ..farm_daemons import awaited
-from .conftest import STUB, cells, plan_of
-
-LIMIT_S = 30
+from .conftest import cells, plan_of
 
 
-def test_all_of_a_session_is_ended_in_whatever_group(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What heeds no request is killed; processes of other sessions are left alone."""
-    patience = [(number, 0.3) for number, _ in _PATIENCE_S]
-    monkeypatch.setattr("perfsuite.nightly.running_cell._PATIENCE_S", patience)
-    shell = "trap '' INT TERM; set -m; sleep 60 & sleep 60 & echo on; wait"
-    with (
-        subprocess.Popen(["sleep", "60"], start_new_session=True) as other,
-        subprocess.Popen(["bash", "-c", shell], stdout=subprocess.PIPE, start_new_session=True) as first,
-    ):
-        assert first.stdout is not None
-        assert first.stdout.readline() == b"on\n"
-        assert end_session(first.pid) == 3
-        assert first.wait(LIMIT_S) == -signal.SIGKILL
-        assert first.stdout.read() == b""
-        assert end_session(first.pid) == 0
-        assert other.poll() is None
-        other.kill()
-
-
-@pytest.mark.parametrize(
-    ("number", "why"), [(signal.SIGTERM, "ended by signal 2"), (signal.SIGKILL, "ended by signal 9")]
-)
-def test_a_keeper_that_is_ended_leaves_no_pytest_at_work(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals, why: str
-) -> None:
-    """The cell is broken with an exit code that is one, and only when nothing of it is running any more."""
-    monkeypatch.chdir(tmp_path)
-    (cell,) = cells("host", "hangs")
+@contextmanager
+def running(folder: Path, code: str) -> Iterator[tuple[RunningCell, Path]]:
+    """Run a program as a cell's pytest; with it comes its log."""
+    (cell,) = cells("host", "any")
     lock = os.open(os.devnull, os.O_RDONLY)
-    deadline_s = time.monotonic() + 600
-    running = RunningCell(cell, tmp_path, plan_of(cell), program=STUB, lock=lock, deadline_s=deadline_s)
-    os.close(lock)
-    awaited(lambda: (tmp_path / "starts").read_text())
-    (pytest_process,) = psutil.Process(running._keeper.pid).children()
-    os.kill(running._keeper.pid, number)
-    end = awaited(running.ended)
+    try:
+        deadline_s = time.monotonic() + 600
+        program = (sys.executable, "-c", code)
+        ran = RunningCell(cell, folder, plan_of(cell), program=program, lock=lock, deadline_s=deadline_s)
+        yield ran, folder / cell.key / LOG_NAME
+    finally:
+        os.close(lock)
+
+
+def end_of(ran: RunningCell) -> CellEnd:
+    end = awaited(ran.ended)
     assert isinstance(end, CellEnd)
-    assert end.ending is Ending.BROKEN
-    assert end.exit_code is not None
-    assert end.exit_code >= 0
-    assert why in end.why
-    assert not psutil.pid_exists(pytest_process.pid) or pytest_process.status() == psutil.STATUS_ZOMBIE
+    return end
+
+
+@pytest.mark.parametrize(("code", "status"), [("exit(3)", 3), ("import os; os.kill(os.getpid(), 9)", 128 + 9)])
+def test_a_cell_has_the_exit_code_of_its_program(tmp_path: Path, code: str, status: int) -> None:
+    """Signals are 128 and their number, as in a shell; both outputs go to the log, and it holds the night's lock."""
+    prints = "import os, sys; print(os.listdir('/proc/self/fd'), flush=True); print('err', file=sys.stderr, flush=True)"
+    with running(tmp_path, f"{prints}; {code}") as (ran, log):
+        assert end_of(ran).exit_code == status
+        assert len(log.read_text().split(",")) == 5  # input, two outputs, the lock, and the folder that is listed
+        assert log.read_text().endswith("\nerr\n")
+
+
+def test_a_cell_that_does_not_end_is_killed_with_what_it_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After the patience for Ctrl-C and for a request to terminate; it is broken, for the reason why it was stopped."""
+    monkeypatch.setattr("perfsuite.nightly.running_cell._PATIENCE_S", ((2, 0.2), (15, 0.2), (9, 0.2)))
+    shell = "trap '' INT TERM; sleep 60 & echo $!; wait; sleep 60"
+    with running(tmp_path, f"import os; os.execvp('bash', ['bash', '-c', {shell!r}])") as (ran, log):
+        child = int(awaited(log.read_text))
+        ran.stop("ended with the night")
+        end = end_of(ran)
+        assert (end.ending, end.exit_code, end.why) == (Ending.BROKEN, None, "ended with the night")
+        awaited(lambda: not Path(f"/proc/{child}").exists() or "Z" in Path(f"/proc/{child}/stat").read_text())
+
+
+#: A night in the background, which ignores Ctrl-C, and whose cell waits for that.
+_NIGHT = """
+import os, signal, sys, time
+from pathlib import Path
+from tests.nightly.test_running_cell import running
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+code = "import time\\nprint('on', flush=True)\\ntry: time.sleep(60)\\nexcept KeyboardInterrupt: print('kept', flush=True)"
+with running(Path(sys.argv[1]), code):
+    time.sleep(60)
+"""
+
+
+def test_a_cell_is_interrupted_with_the_night_that_is_killed(tmp_path: Path) -> None:
+    """As by Ctrl-C, so that it keeps what it measured and gives its board back."""
+    with subprocess.Popen([sys.executable, "-c", _NIGHT, tmp_path]) as night:
+        log = tmp_path / "host" / "any-siso" / LOG_NAME
+        awaited(lambda: log.exists() and log.read_text() == "on\n")
+        night.kill()
+        awaited(lambda: log.read_text() == "on\nkept\n")

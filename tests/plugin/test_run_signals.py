@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 from collections.abc import Iterator
@@ -11,12 +12,11 @@ from typing import Any
 
 import pytest
 
-from perfsuite.device.end_requests import END_REQUESTS, HeardRequests
+from perfsuite.device.end_requests import END_REQUESTS
 from perfsuite.measure.board.holding import NOTHING_HELD, Seen
 from perfsuite.measure.board.local_board import LocalBoard
 from perfsuite.measure.plan import LlamaPlan, Plan
 from perfsuite.measure.worker_limit import WORKER_LIMIT_S
-from perfsuite.plugin.run_signals import RunSignals
 from perfsuite.report.run_file import read_run_file
 from tests.fake_device import FakeDevice
 
@@ -85,6 +85,7 @@ def test_a_signal_ends_a_run_as_an_interrupt_does(
     """What was measured before is judged, the device is restored though one more comes, and the code is pytest's 2."""
     board = SignalledBoard(number)
     monkeypatch.setattr(_CHOOSE, lambda *_, **__: board)
+    monkeypatch.setattr("perfsuite.device.end_requests._SAME_REQUEST_S", math.inf)  # a second one would end the tests
     own = ("--perf-dir=run", "-p", "no:cacheprovider", "-o", "perf_session_spread=0.01", "-k", "test_phase")
     result = pytester.runpytest_inprocess("--device=host", f"--model={STORED_MODEL}", *own, no_reraise_ctrlc=True)
     assert result.ret == pytest.ExitCode.INTERRUPTED
@@ -101,38 +102,8 @@ def test_a_run_that_measures_nothing_leaves_signals_alone(
 ) -> None:
     """Neither a list of the cases nor a run without a device hears signals."""
     heard = []
-    monkeypatch.setattr(RunSignals, "hear", lambda _: heard.append(1))
+    monkeypatch.setattr("perfsuite.plugin.hooks.requests_heard", heard.append)
     pytester.runpytest_inprocess("--device=host", f"--model={STORED_MODEL}", "--collect-only", "-q")
     pytester.makepyfile("def test_x(): pass")
     pytester.runpytest_inprocess()
     assert not heard
-
-
-def test_handlers_of_others_stay() -> None:
-    """What somebody ignores, or handles by themselves, is theirs; all is as before once the run has ended."""
-    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    try:
-        signals = RunSignals()
-        signals.hear()
-        assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
-        assert signal.getsignal(signal.SIGTERM) == signals._on_signal
-        signals.restore()
-        assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
-    finally:
-        signal.signal(signal.SIGHUP, before)
-
-
-def test_a_second_signal_of_the_same_request_breaks_nothing_off() -> None:
-    """What comes right behind the first does not raise again; one that comes much later does."""
-    signals = RunSignals()
-    with pytest.raises(KeyboardInterrupt, match="SIGTERM"):
-        signals._on_signal(signal.SIGTERM, None)
-    signals._on_signal(signal.SIGHUP, None)
-    signals._requests = HeardRequests()
-    with pytest.raises(KeyboardInterrupt):
-        signals._on_signal(signal.SIGTERM, None)
-    signals._requests = HeardRequests()
-    signals.pytest_unconfigure()
-    signals._on_signal(signal.SIGTERM, None)
-    with pytest.raises(KeyboardInterrupt):  # somebody who does not want to wait for the end
-        signals._on_signal(signal.SIGINT, None)

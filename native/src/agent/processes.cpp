@@ -2,10 +2,8 @@
 
 #include <cerrno>
 #include <csignal>
-#include <cstdlib>
 #include <ctime>
 #include <dirent.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -18,76 +16,9 @@ namespace {
 /* Longest to wait for killed processes, and how often is looked for what they have started, which may start more. */
 constexpr double REAP_LIMIT_S = 10.0, LOOK_S = 0.02;
 
-constexpr const char *LOCK_FOLDER_NAME = "PERFSUITE_LOCK_DIR", *PARENT_NAME = "PERFSUITE_PARENT";
-
 /* The dot is for user-mode qemu, which makes up what lies in a program's own folder, its start a tick too late: other
  * processes would take it for another one (linux-user/syscall.c, is_proc_myself, version 7.2). */
 std::string proc(pid_t pid, const char *name) { return "/proc/./" + std::to_string(pid) + "/" + name; }
-
-std::vector<std::string> words_at_zero(const std::string &content) {
-    std::vector<std::string> words;
-    for (size_t at = 0; at < content.size();) {
-        size_t end = content.find('\0', at);
-        words.push_back(content.substr(at, end == std::string::npos ? end : end - at));
-        at = end == std::string::npos ? content.size() : end + 1;
-    }
-    return words;
-}
-
-/* Python's worker by its module; the program by its name, or a script's, and what it is told. */
-bool is_worker(const std::vector<std::string> &words) {
-    for (size_t at = 0; at < words.size(); at++) {
-        std::string name = words[at].substr(words[at].rfind('/') + 1);
-        bool is_program = at < 2 && name == "perfsuite-worker" && at + 1 < words.size() && words[at + 1] == "run";
-        if (is_program || words[at] == "perfsuite.measure.worker") {
-            return true;
-        }
-    }
-    return false;
-}
-
-std::string variable(const std::vector<std::string> &environment, const std::string &name) {
-    for (const std::string &each : environment) {
-        if (each.compare(0, name.size() + 1, name + "=") == 0) {
-            return each.substr(name.size() + 1);
-        }
-    }
-    return "";
-}
-
-/* Whether whoever started a worker is gone; of another namespace's that cannot be told, so it is not said. */
-bool is_orphan(const std::vector<std::string> &environment) {
-    const char *own_folder = std::getenv(LOCK_FOLDER_NAME);
-    std::string known = variable(environment, PARENT_NAME);
-    std::vector<std::string_view> words = words_of(known);
-    if (variable(environment, LOCK_FOLDER_NAME) != (own_folder ? own_folder : "") || words.size() != 3) {
-        return false;
-    }
-    std::optional<long long> pid = number_in(words[0]), ticks = number_in(words[1]);
-    if (!pid || !ticks || pid_namespace().empty() || words[2] != pid_namespace()) {
-        return false;
-    }
-    std::optional<ProcessStat> parent = process_stat(static_cast<pid_t>(*pid));
-    return !parent || parent->is_ended || parent->start_ticks != *ticks;
-}
-
-/* Kills a worker with what it has started: it leads a session, in which its children's children are, too. */
-void kill_session(const ProcessStat &orphan) {
-    for (double until = monotonic_s() + REAP_LIMIT_S; monotonic_s() < until; sleep_s(LOOK_S)) {
-        bool is_alive = false;
-        for (const ProcessStat &each : all_processes()) {
-            bool is_itself = each.pid == orphan.pid && each.start_ticks == orphan.start_ticks;
-            bool is_within = orphan.session == orphan.pid && each.session == orphan.pid;
-            if ((is_itself || is_within) && !each.is_ended) {
-                is_alive = true;
-                ::kill(each.pid, SIGKILL);
-            }
-        }
-        if (!is_alive) {
-            return;
-        }
-    }
-}
 
 } // namespace
 
@@ -108,7 +39,6 @@ std::optional<ProcessStat> process_stat(pid_t pid) {
     found.name = content->substr(open + 1, close - open - 1);
     found.is_ended = words[0] == "Z" || words[0] == "X";
     found.parent = static_cast<pid_t>(number(1));
-    found.session = static_cast<pid_t>(number(3));
     found.used_ticks = number(11) + number(12);
     found.start_ticks = number(19);
     return found;
@@ -174,30 +104,6 @@ long long monotonic_ns() {
 }
 
 double monotonic_s() { return static_cast<double>(monotonic_ns()) / 1e9; }
-
-std::vector<std::string> end_orphans() {
-    std::vector<std::string> notes;
-    for (const ProcessStat &each : all_processes()) {
-        std::vector<std::string> command = words_at_zero(read_file(proc(each.pid, "cmdline")).value_or(""));
-        struct stat about;
-        if (!is_worker(command) || ::stat(("/proc/" + std::to_string(each.pid)).c_str(), &about) != 0) {
-            continue;
-        }
-        std::optional<std::string> environment = read_file(proc(each.pid, "environ"));
-        std::string worker = "the worker " + std::to_string(each.pid);
-        if (about.st_uid == ::getuid()) {
-            if (environment && is_orphan(words_at_zero(*environment))) {
-                kill_session(each);
-                notes.push_back("ended " + worker + ", which a run that was killed had left behind");
-            }
-        } else if (environment ? is_orphan(words_at_zero(*environment)) : each.parent == 1) {
-            notes.push_back(worker + " of the account " + account_name(about.st_uid) +
-                            " was left behind by a run that was killed, and disturbs what is measured; "
-                            "end it as that account, or as root");
-        }
-    }
-    return notes;
-}
 
 void kill_children() {
     for (double until = monotonic_s() + REAP_LIMIT_S; monotonic_s() < until; sleep_s(LOOK_S)) {

@@ -16,7 +16,6 @@ struct ProcessStat {
     /* Whether it has ended, and only its parent has not asked how. */
     bool is_ended;
     pid_t parent;
-    pid_t session;
     /* When it started, and its time on a processor, in clock ticks. */
     long long start_ticks;
     long long used_ticks;
@@ -41,11 +40,6 @@ void sleep_s(double seconds);
 /* CLOCK_MONOTONIC. */
 long long monotonic_ns();
 double monotonic_s();
-
-/* Kills this account's workers whose parent is gone, with all of their session; says so, a line for each.
- *
- * Workers of another lock folder than this process's own are left to the runs that use that. */
-std::vector<std::string> end_orphans();
 
 /* Kills all that this process has started, and what that has; this process has to be their reaper. */
 void kill_children();

@@ -174,9 +174,6 @@ class Service {
         lock_.take(claim, places_.state_folder(), [&](const std::string &text) { link_.note(text); }, wait);
         is_held_ = true;
         notes_ = lock_.notes;
-        for (std::string &each : end_orphans()) {
-            notes_.push_back(std::move(each));
-        }
         std::error_code ignored;
         std::filesystem::remove_all(start_.work_folder, ignored); /* whoever has left something there is gone */
         bind_to(processors.list());

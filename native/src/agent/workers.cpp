@@ -47,7 +47,7 @@ std::vector<std::string> child_environment(const Value &extra) {
     for (char **each = environ; *each; each++) {
         variables.push_back(*each);
     }
-    set("PERFSUITE_PARENT", named_parent());
+    set("PERFSUITE_PARENT", std::to_string(::getpid())); /* with which it ends */
     for (const auto &[name, value] : extra.map()) {
         if (name.find('=') != std::string::npos || (name + value.text()).find('\0') != std::string::npos) {
             throw Failure("a variable of a worker holds what none can");
@@ -493,11 +493,6 @@ Value ToldWorkers::ended(const Value &asked) {
 }
 
 void ToldWorkers::end_all() { workers_.clear(); }
-
-std::string named_parent() {
-    std::optional<ProcessStat> stat = process_stat(::getpid());
-    return std::to_string(::getpid()) + " " + (stat ? std::to_string(stat->start_ticks) : "?") + " " + pid_namespace();
-}
 
 Value run_plan(Link &link, const Start &start, const Value &asked) {
     Watch watch(link, start, asked);

@@ -88,9 +88,6 @@ Value run_program(Link &link, const std::vector<std::string> &command, const Val
 /* What another program prints within a time; "" where it fails. */
 std::string printed(Link &link, const std::vector<std::string> &command, double limit_s);
 
-/* What names this process to the workers that it starts. */
-std::string named_parent();
-
 } // namespace perfsuite
 
 #endif

@@ -22,6 +22,7 @@
 #include "describe.h"
 #include "failure.h"
 #include "own_output.h"
+#include "own_process.h"
 #include "run.h"
 
 namespace {
@@ -52,6 +53,7 @@ int dispatched(const std::vector<std::string> &arguments) {
         return 0;
     }
     if (arguments.size() >= 3 && arguments[0] == "run") {
+        perfsuite::end_with_parent();
         return perfsuite::run({arguments.begin() + 1, arguments.end()});
     }
     if (!arguments.empty() && arguments[0] == "describe") {

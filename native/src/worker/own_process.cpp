@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <csignal>
+#include <cstdlib>
 #include <cstring>
 #include <dirent.h>
 #include <elf.h>
@@ -10,6 +12,7 @@
 #include <optional>
 #include <set>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -20,6 +23,16 @@
 #include "text.h"
 
 namespace perfsuite {
+
+void end_with_parent() {
+    const char *parent = std::getenv("PERFSUITE_PARENT");
+    if (parent) {
+        ::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+        if (parent != std::to_string(::getppid())) { /* it died before its death was asked for */
+            ::_exit(1);
+        }
+    }
+}
 
 Value resident_sample() {
     constexpr std::array<std::string_view, 3> NAMES = {"RssAnon:", "RssFile:", "RssShmem:"};

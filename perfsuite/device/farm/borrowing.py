@@ -248,7 +248,7 @@ def _give_back(supervision: Supervision, place: str | None, tell: Tell) -> None:
     try:
         given = supervision.give_back()
     except PerfsuiteError as error:
-        tell(f"the board was not given back: {error}")
+        tell(f"the board was not given back: {error}; its supervisor tries for 10 min")
         return
     if place is not None and place not in given:
         tell(f"{place} was no longer this run's: somebody broke its lock, or the coordinator was started anew")

@@ -1,20 +1,23 @@
-"""The run's end of the supervisor: starts it, and asks it to give the board back."""
+"""Gives boards back: the run at its end, and a program that follows it for a run that was killed."""
 
 from __future__ import annotations
 
-import json
 import os
-import select
 import subprocess
 import sys
+import time
 from contextlib import suppress
 
 from perfsuite.device.end_requests import signals_held_off
-from perfsuite.device.farm.client import CALL_LIMIT_S, Client, Place, RefusedError, places, reservations
-from perfsuite.errors import LinkError, LockedError, PerfsuiteError, meant
+from perfsuite.device.farm.client import Client, Holder, Place, RefusedError, places, reservations
+from perfsuite.device.farm.request import FarmRequest
+from perfsuite.errors import LockedError, PerfsuiteError, meant
 
 #: A lock that was just being taken shows at a second look.
 _LOOKS = 3
+
+#: How often the supervisor looks whether its run is there, and how it tries again where the coordinator is away.
+_LOOK_PERIOD_S, _RETRY_PERIOD_S, _RETRY_LIMIT_S = 0.5, 5.0, 600.0
 
 
 def give_back(client: Client) -> tuple[str, ...]:
@@ -85,22 +88,22 @@ def _release(client: Client, name: str, holder_name: str) -> None:
         client.call("-p", name, "release-from", holder_name)
 
 
-#: It makes up to a dozen calls of a quarter of a second, and each may take its limit where the coordinator is away.
-_ANSWER_LIMIT_S = 2 * CALL_LIMIT_S
-
-
 class Supervision:
-    """A supervisor that is running."""
+    """A program that gives back what the run holds should the run die, from before it holds anything.
+
+    It is in a session of its own, so that Ctrl-C at the terminal does not reach it. Nor does it take a request to
+    terminate: a job whose processes are all asked to would end it with its run, and leave the board locked.
+    """
 
     def __init__(self, client: Client) -> None:
         self._client = client
-        command = [sys.executable, "-I", "-m", "perfsuite.device.farm.supervisor", str(os.getpid())]
+        command = [sys.executable, "-I", "-m", __name__, str(os.getpid())]
         command += [client.request.coordinator or "", client.holder.host, client.holder.user]
-        with signals_held_off():  # what is started inherits that: none comes before it has begun
+        with signals_held_off():  # what is started inherits that, and keeps it
             self._process = subprocess.Popen(
                 command,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
                 start_new_session=True,
                 cwd="/",
@@ -112,22 +115,10 @@ class Supervision:
         return self._process.pid
 
     def give_back(self) -> tuple[str, ...]:
-        """Give back what the run holds, and return the places; a supervisor that has died or hangs is done without.
+        """Give back what the run holds, and return the places.
 
-        Raises LinkError: the coordinator cannot be reached; the supervisor goes on trying for ten minutes.
+        Raises PerfsuiteError: as `give_back`; once the run has ended the supervisor tries for ten minutes.
         """
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        with suppress(OSError):
-            self._process.stdin.close()
-        ready, _, _ = select.select([self._process.stdout], [], [], _ANSWER_LIMIT_S)
-        if not (answer := self._process.stdout.readline() if ready else b""):  # it ended without, or takes too long
-            self._process.stdout.close()
-            return self._given_back_here()
-        return self._told(json.loads(answer))
-
-    def _given_back_here(self) -> tuple[str, ...]:
-        """Give back without the supervisor; should that fail, one that only hangs may yet go on."""
         try:
             given = give_back(self._client)
         except PerfsuiteError:
@@ -137,12 +128,21 @@ class Supervision:
         self._process.wait()
         return given
 
-    def _told(self, answer: dict[str, object]) -> tuple[str, ...]:
-        assert self._process.stdout is not None
-        self._process.stdout.close()
-        if "error" in answer:
-            self._process.returncode = 0  # it goes on by itself; Popen would warn of that
-            raise LinkError(f"{answer['error']}; its supervisor goes on trying to give the board back for 10 min")
-        self._process.wait(CALL_LIMIT_S)
-        given = answer["given_back"]
-        return tuple(map(str, given)) if isinstance(given, list) else ()
+
+def main(arguments: list[str]) -> int:
+    """Wait for the end of the run, then give back: the arguments are its process, coordinator, host and user."""
+    pid, coordinator, host, user = arguments
+    while os.getppid() == int(pid):
+        time.sleep(_LOOK_PERIOD_S)
+    client = Client(request=FarmRequest(coordinator=coordinator or None), holder=Holder(host=host, user=user))
+    deadline_s = time.monotonic() + _RETRY_LIMIT_S
+    while time.monotonic() < deadline_s:
+        with suppress(PerfsuiteError):
+            give_back(client)
+            return 0
+        time.sleep(_RETRY_PERIOD_S)
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -6,9 +6,7 @@ may refuse for a while, and what governs a processor that is offline comes back 
 
 from __future__ import annotations
 
-import json
 import os
-import tempfile
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
@@ -21,6 +19,7 @@ from perfsuite.device.process_start import boot_id, process_start
 from perfsuite.device.stability.small_files import Governor, is_there, read_line, write_line
 from perfsuite.errors import DeviceError
 from perfsuite.records.codec import read_json
+from perfsuite.records.whole_file import remove_whole, write_json
 
 #: Within the suite's cache: where a run keeps what it has to restore.
 STATE_FOLDER = "device"
@@ -73,30 +72,6 @@ def read_kept(path: Path) -> RestoreFile | None:
         return None
 
 
-def write_kept(path: Path, kept: RestoreFile) -> None:
-    """Write a restore file, whole and down to the disk; raises OSError."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, partial = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as out:
-            out.write(json.dumps(asdict(kept), indent=1))
-            out.flush()
-            os.fsync(out.fileno())
-        os.replace(partial, path)
-        _sync_folder(path.parent)
-    finally:
-        Path(partial).unlink(missing_ok=True)
-
-
-def remove_kept(path: Path) -> None:
-    """Remove a restore file, down to the disk."""
-    try:
-        path.unlink(missing_ok=True)
-        _sync_folder(path.parent)
-    except OSError:
-        pass
-
-
 def put_aside(path: Path) -> str:
     """Put a file away that cannot be read, and say so."""
     aside = path.with_name(f"{path.name}.damaged")
@@ -105,14 +80,6 @@ def put_aside(path: Path) -> str:
     except OSError as error:
         return f"{path}: is damaged, and cannot be moved ({error.strerror}); nothing was restored, check the governors"
     return f"{path}: is damaged; kept as {aside.name}, and nothing was restored: check the governors"
-
-
-def _sync_folder(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 FILE_NAME = "restore.json"
@@ -143,7 +110,8 @@ def restore_leftovers(folder: Path, root: Path = Path("/"), *, is_nested: bool =
     if kept is None:
         return (put_aside(path),)
     if not kept.is_of_this_boot(root):
-        remove_kept(path)
+        with suppress(DeviceError):
+            remove_whole(path, DeviceError)
         return (f"{path}: from before the last start of the device, which has reset what a run had set; removed",)
     if kept.is_of_a_living_process(root):
         if is_nested or kept.process_id == os.getpid():
@@ -172,10 +140,7 @@ def keep(changes: Sequence[Change], folder: Path, root: Path = Path("/")) -> tup
         raise DeviceError(f"{path}: process {kept.process_id} still holds what it has set, and restores that itself")
     still = kept.changes if kept is not None and (is_nested or kept.is_of_this_boot(root)) else ()
     merged = _merged(still, changes)
-    try:
-        write_kept(path, replace(ours, changes=merged))
-    except OSError as error:
-        raise DeviceError(f"{path}: cannot be written ({error.strerror})") from error
+    write_json(path, asdict(replace(ours, changes=merged)), DeviceError)
     return tuple(changes) if is_nested else merged
 
 
@@ -223,11 +188,11 @@ def _restored(change: Change, root: Path) -> Restored | None:
 def _keep_open(kept: RestoreFile, folder: Path, root: Path) -> None:
     """Leave in the file what is still to be restored; where it cannot be written anew, it says too much, and stays."""
     still = tuple(each for each in kept.changes if _is_open(each, root))
-    if not still:
-        remove_kept(folder / FILE_NAME)
-    elif still != kept.changes:
-        with suppress(OSError):
-            write_kept(folder / FILE_NAME, replace(kept, changes=still))
+    with suppress(DeviceError):
+        if not still:
+            remove_whole(folder / FILE_NAME, DeviceError)
+        elif still != kept.changes:
+            write_json(folder / FILE_NAME, asdict(replace(kept, changes=still)), DeviceError)
 
 
 def _is_open(change: Change, root: Path) -> bool:

@@ -96,8 +96,8 @@ CONNECT_LIMIT_S = 10
 PERSIST_S = 60
 
 #: OpenSSH makes the socket under its name and 17 more characters, and Linux takes 107 bytes; a work folder's name has
-#: up to 35.
-_LONGEST_FOLDER = 50
+#: up to 42.
+_LONGEST_FOLDER = 43
 
 #: What a configuration may tell OpenSSH to send (Debian's does); a device is to be as it is without the desk's.
 _DESK_VARIABLES = ("LANG", "LANGUAGE", "LC_*")

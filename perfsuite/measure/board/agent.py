@@ -14,17 +14,18 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
+from pathlib import Path
 from typing import Any
 
+from perfsuite.device.lock import end_holder, lock_holder
 from perfsuite.errors import LinkError, PerfsuiteError
 from perfsuite.measure.board.answering import Answering
 from perfsuite.measure.board.ending import EndedError, Ending
 from perfsuite.measure.board.frames import is_writable, packed_frame, told_error
 from perfsuite.measure.board.hello import PREAMBLE, Hello, own_versions, versions_complaint
-from perfsuite.measure.board.holding import held
+from perfsuite.measure.board.holding import Claim, held
 from perfsuite.measure.board.listening import LAST_WORD_S, Listener, Speaker
 from perfsuite.measure.board.local_board import LocalBoard
-from perfsuite.measure.board.orphans import end_predecessor
 from perfsuite.records.own_files import user_cache
 
 #: Longest to wait for killed workers.
@@ -90,7 +91,7 @@ class Agent:
         try:
             self._board = self._make_board(hello, self._note)  # known before it is opened: whatever comes, it is closed
             self._answering = Answering(self._board, self._speaker.tell)
-            end_predecessor(hello.claim)
+            _end_predecessor(hello.claim)
             self._board.open()
         except PerfsuiteError as error:
             self._say(packed_frame({"kind": "error", "id": request["id"], "error": told_error(error)}))
@@ -152,6 +153,14 @@ class Agent:
         self._speaker.say_packed(frame)
         if self._ending.is_over.is_set():
             raise EndedError("while a message was written")
+
+
+def _end_predecessor(claim: Claim) -> None:
+    """End another agent of this very run, left on a lost link: it shares the lock, and both would measure at once."""
+    folder = None if claim.lock_folder is None else Path(claim.lock_folder)
+    owner = lock_holder(folder)
+    if owner is not None and owner.run_id == claim.run_id and owner.pid != os.getpid():
+        end_holder(owner, folder)
 
 
 def _kill_workers() -> None:

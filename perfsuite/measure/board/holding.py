@@ -83,7 +83,6 @@ def held(conditions: Conditions, claim: Claim, tell: Callable[[str], None], *, c
     from perfsuite.device.lock_owner import LockOwner
     from perfsuite.device.stability.restore_file import STATE_FOLDER, restore_leftovers
     from perfsuite.device.stability.stabilised import stabilised
-    from perfsuite.measure.board.orphans import end_orphans
 
     folder = None if claim.lock_folder is None else Path(claim.lock_folder)
     state_folder = cache_dir / STATE_FOLDER
@@ -95,12 +94,11 @@ def held(conditions: Conditions, claim: Claim, tell: Callable[[str], None], *, c
         state_folder=str(state_folder.absolute()),
     )
     with hold_lock(owner, name=claim.name, folder=folder, wait_s=claim.wait_s, tell=tell) as lock:
-        orphans = end_orphans()  # before the device is waited for to cool
-        for left in lock.left_folders:
-            orphans += restore_leftovers(left) if left != state_folder.absolute() else ()
+        others = [left for left in lock.left_folders if left != state_folder.absolute()]
+        restored = tuple(note for left in others for note in restore_leftovers(left))
         steady = stabilised(conditions, folder=state_folder, is_nested=lock.shared is not None)
         with _bound(conditions), steady as stability:
-            yield lambda: _seen(lock, stability, orphans)
+            yield lambda: _seen(lock, stability, restored)
 
 
 @contextmanager
@@ -116,6 +114,6 @@ def _bound(conditions: Conditions) -> Iterator[None]:
         os.sched_setaffinity(0, before)
 
 
-def _seen(lock: HeldLock, stability: Stability, orphans: tuple[str, ...]) -> Held:
+def _seen(lock: HeldLock, stability: Stability, restored: tuple[str, ...]) -> Held:
     lost = (_LOST_LOCK,) if lock.is_lost else ()
-    return Held(notes=(*lock.notes, *orphans, *stability.notes), problems=(*stability.problems, *lost))
+    return Held(notes=(*lock.notes, *restored, *stability.notes), problems=(*stability.problems, *lost))

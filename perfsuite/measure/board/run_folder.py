@@ -8,7 +8,7 @@ from dataclasses import fields, replace
 from pathlib import Path, PurePosixPath
 from typing import Any, TypeVar
 
-from perfsuite.device.work_folder import MARK, work_folder
+from perfsuite.device.work_folder import work_folder
 from perfsuite.errors import LinkError, MeasurementError
 from perfsuite.measure.plan import EbpfPlan, Plan
 
@@ -59,7 +59,7 @@ def left_files(folder: Path) -> tuple[tuple[str, int], ...]:
     Raises `MeasurementError` where it is more than `FILES_LIMIT_BYTES`.
     """
     found = sorted(path for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
-    return within_limit((str(path.relative_to(folder)), path.stat().st_size) for path in found if path.name != MARK)
+    return within_limit((str(path.relative_to(folder)), path.stat().st_size) for path in found)
 
 
 def within_limit(found: Iterable[tuple[str, int]]) -> tuple[tuple[str, int], ...]:

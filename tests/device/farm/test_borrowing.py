@@ -180,7 +180,7 @@ def test_a_request_to_terminate_that_comes_at_once_is_not_heeded_either(
 
     def ended_at_once(*words: Any, **more: Any) -> subprocess.Popen[bytes]:
         process: subprocess.Popen[bytes] = begun(*words, **more)
-        if "perfsuite.device.farm.supervisor" in words[0]:
+        if "perfsuite.device.farm.supervision" in words[0]:
             process.terminate()
         return process
 
@@ -189,31 +189,6 @@ def test_a_request_to_terminate_that_comes_at_once_is_not_heeded_either(
         assert _is_running(board.supervisor_pid)
         assert signal.SIGTERM not in signal.pthread_sigmask(signal.SIG_BLOCK, ())
     assert farm.is_free(place)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("is_reachable", [True, False])
-def test_a_supervisor_that_hangs_is_done_without(
-    farm: Farm, monkeypatch: pytest.MonkeyPatch, is_reachable: bool
-) -> None:
-    """The run gives back itself; where that fails too, the supervisor is left to go on when it can."""
-    monkeypatch.setattr("perfsuite.device.farm.supervision._ANSWER_LIMIT_S", 0.5)
-    place = farm.add_board(f"hangs{is_reachable}")
-    told: list[str] = []
-    with borrowed_board(f"hangs{is_reachable}", Reach(), farm_request(farm.coordinator), tell=told.append) as board:
-        os.kill(board.supervisor_pid, signal.SIGSTOP)
-        if not is_reachable:
-            monkeypatch.setattr("perfsuite.device.farm.supervision.give_back", refuse)
-    assert farm.is_free(place) == is_reachable
-    assert _is_running(board.supervisor_pid) is not is_reachable
-    if not is_reachable:
-        os.kill(board.supervisor_pid, signal.SIGCONT)
-        awaited(lambda: farm.is_free(place))
-        assert told[-1] == "the board was not given back: away"
-
-
-def refuse(_: object) -> None:
-    raise LinkError("away")
 
 
 @pytest.mark.long

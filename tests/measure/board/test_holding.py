@@ -6,8 +6,6 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -15,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from perfsuite.device.conditions import NO_CONDITIONS, Conditions
-from perfsuite.device.lock import LOCK_NAME, lock_holder
+from perfsuite.device.lock import LOCK_NAME
 from perfsuite.device.lock_owner import LockOwner
 from perfsuite.device.stability.restore_file import STATE_FOLDER
-from perfsuite.device.stability.stabilised import Stability, stabilised
+from perfsuite.device.stability.stabilised import stabilised
 from perfsuite.errors import DeviceError, LockedError
 from perfsuite.measure.board.holding import Claim, Held, held
 
@@ -118,27 +116,6 @@ def test_a_process_of_the_same_run_may_set_what_the_one_around_it_has_not(tmp_pa
         assert within(tmp_path, "1", "performance") == {"notes": [], "after": []}
         assert governor.read_text().strip() == "schedutil"
     assert list((tmp_path / "cache" / STATE_FOLDER).glob("restore.json*")) == []
-
-
-def test_orphans_are_ended_before_the_device_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What they do keeps it warm; and they are ended by whoever has the lock."""
-    order: list[str] = []
-
-    def end_orphans() -> tuple[str, ...]:
-        assert lock_holder(tmp_path) is not None
-        order.append("orphans")
-        return ("ended one",)
-
-    @contextmanager
-    def stabilised(*_: object, **__: object) -> Iterator[Stability]:
-        order.append("stabilised")
-        yield Stability()
-
-    monkeypatch.setattr("perfsuite.measure.board.orphans.end_orphans", end_orphans)
-    monkeypatch.setattr("perfsuite.device.stability.stabilised.stabilised", stabilised)
-    with held(NO_CONDITIONS, claim(tmp_path), print, cache_dir=tmp_path / "cache") as seen:
-        assert seen().notes == ("ended one",)
-    assert order == ["orphans", "stabilised"]
 
 
 def test_what_a_crashed_run_changed_is_restored_by_the_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
