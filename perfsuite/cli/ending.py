@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
+from typing import TextIO
 
-from perfsuite.cli.outputs import checked_outputs, drop
 from perfsuite.device.end_requests import END_REQUESTS, HeardRequests
 from perfsuite.errors import PerfsuiteError
 
@@ -41,12 +42,11 @@ def fail_in_the_end() -> None:
 
 def _status(work: Callable[[], int]) -> int:
     try:
-        with checked_outputs(), _ended_in_order():
+        with _checked_outputs(), _ended_in_order():
             return work()
     except PerfsuiteError as error:
         return _told(f"error: {error}", 2)
     except BrokenPipeError:
-        drop(sys.stdout)
         return 0
     except OSError as error:
         return _told(f"error: {_refusal(error)}", 2)
@@ -69,6 +69,38 @@ def _told(text: str, status: int) -> int:
     except OSError:
         drop(sys.stderr)
     return status
+
+
+@contextmanager
+def _checked_outputs() -> Iterator[None]:
+    """Make sure that what was printed has arrived; letters that the terminal's encoding lacks are written out.
+
+    Raises `PerfsuiteError`: standard output is closed, or took not all of it; `BrokenPipeError`: its reader has gone.
+    """
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 (for as long as the process lives)
+    if sys.stdout is None:
+        raise PerfsuiteError("standard output is closed, so there is nowhere to answer; expected a terminal or a file")
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        yield
+    finally:
+        try:
+            sys.stdout.flush()
+        except OSError as error:
+            drop(sys.stdout)
+            if isinstance(error, BrokenPipeError):
+                raise
+            told = f"standard output cannot be written ({error.strerror}); the answer is not whole"
+            raise PerfsuiteError(told) from None
+
+
+def drop(stream: TextIO) -> None:
+    """Let what a stream still holds go nowhere, so that Python does not fail on it when it ends."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol
 
-from perfsuite.cli.outputs import drop
+from perfsuite.cli.ending import drop
 from perfsuite.report.visible import terminal_text
 
 if TYPE_CHECKING:
