@@ -38,7 +38,7 @@ Row = TypeVar("Row")
 
 @dataclass(frozen=True, slots=True)
 class Sheet:
-    """Rows under headings, for people: a heading that begins with ``>`` is above a column of figures; None is a dash."""
+    """Rows under headings, for people: a heading that begins with ``>`` is above figures, and None is a dash."""
 
     headings: Sequence[str]
     rows: Sequence[Sequence[object]]

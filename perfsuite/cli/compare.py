@@ -1,4 +1,4 @@
-"""``perfsuite compare`` (measure): compare two builds of llama.cpp in pairs."""
+"""``perfsuite compare``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from perfsuite.cli.command_help import Commands, add_command, add_json, add_quiet, take_behind_dashes
+from perfsuite.cli.command_help import Commands, add_command, add_json, add_quiet
 from perfsuite.errors import EngineError, PerfsuiteError
 from perfsuite.report.visible import terminal_text
 from perfsuite.units import format_count
@@ -133,7 +133,7 @@ def add_parser(commands: Commands) -> None:
     for names, _, settings in _SUBJECT:
         subject.add_argument(*names, **settings)
     parser.add_argument("pytest_options", nargs="*", metavar="OPTION", help="options of pytest, after '--'")
-    take_behind_dashes(parser, "pytest_options")
+    parser.behind_dashes = "pytest_options"
     add_json(parser, text="print run.json, or the tests of two files; pytest's own words go to standard error")
     add_quiet(parser)
     parser.set_defaults(run=_run)

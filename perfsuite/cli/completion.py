@@ -1,4 +1,4 @@
-"""``perfsuite completion`` (prepare): print the completion script of a shell."""
+"""``perfsuite completion``."""
 
 from __future__ import annotations
 

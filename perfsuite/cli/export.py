@@ -1,4 +1,4 @@
-"""``perfsuite export`` (look): write runs for pytest-benchmark, JUnit, GitHub and others."""
+"""``perfsuite export``."""
 
 from __future__ import annotations
 

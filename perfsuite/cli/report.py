@@ -1,4 +1,4 @@
-"""``perfsuite report`` (look): show one run or several as an HTML page."""
+"""``perfsuite report``."""
 
 from __future__ import annotations
 

@@ -47,8 +47,8 @@ def whole_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _bare_parser() -> tuple[argparse.ArgumentParser, Commands]:
-    parser: argparse.ArgumentParser = Parser(
+def _bare_parser() -> tuple[Parser, Commands]:
+    parser = Parser(
         prog="perfsuite",
         usage="perfsuite [-h] [--version] COMMAND ...",
         description=f"{_ABOUT}\n\n{_listing()}",

@@ -77,7 +77,9 @@ def test_a_narrow_terminal_has_every_letter(width: int, capsys: Streams, monkeyp
     """Names, headings and figures fold; no line is wider than the terminal."""
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
     monkeypatch.setenv("COLUMNS", str(width))
-    show(Sheet(("case", ">stored", ">99 % bounds"), [("operator/smollm2-135m/siso/漢字", "5.00 ms", "+1.0 % to +3.0 %")]))
+    show(
+        Sheet(("case", ">stored", ">99 % bounds"), [("operator/smollm2-135m/siso/漢字", "5.00 ms", "+1.0 % to +3.0 %")])
+    )
     out = re.sub(r"\x1b\[[0-9;]*m", "", capsys.readouterr().out)
     assert max(map(cell_len, out.splitlines())) <= width
     shown = "case stored 99 % bounds operator/smollm2-135m/siso/漢字 5.00 ms +1.0 % to +3.0 %"

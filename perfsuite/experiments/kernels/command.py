@@ -1,4 +1,4 @@
-"""``perfsuite kernels`` (watch): show the OpenCL kernels that llama.cpp launches."""
+"""``perfsuite kernels``."""
 
 from __future__ import annotations
 
