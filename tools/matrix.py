@@ -28,7 +28,7 @@ PYTHONS = tuple(f"python3.{minor}" for minor in range(10, 15))
 VERSIONS = (("~=8.4.0", "~=5.1.0"), ("~=9.0.0", ""), ("", "~=5.1.0"), ("", ""))
 
 #: Options, cases, the fixture, and what pytest-benchmark sees; a minute or so.
-TESTS = ("tests/plugin/test_option_table.py", "tests/plugin/test_hooks_conventions.py", "tests/plugin/test_origin.py")
+TESTS = ("tests/plugin/test_registration.py", "tests/plugin/test_hooks_conventions.py", "tests/plugin/test_origin.py")
 _EXTRAS = "benchmark,history,shapes"
 _NEEDS = ("pytest-xdist", "pytest-random-order", "setuptools<81")
 _USUAL = ("-q", "--import-mode=importlib", "-p", "pytester", "-p", "no:cacheprovider", "-m", "not measures")
