@@ -53,9 +53,10 @@ def _register_rest(manager: pytest.PytestPluginManager) -> None:
     from perfsuite.device.end_requests import signals_held_off
 
     with signals_held_off():  # libraries that are imported here start threads
-        from perfsuite.plugin import hooks, run_end, statuses
-    for each in (run_end, statuses, hooks):
-        manager.register(each, each.__name__)
+        from perfsuite.plugin import benchmarks, hooks, run_end, statuses
+    for each in (run_end, statuses, benchmarks, hooks):
+        if each is not benchmarks or manager.hasplugin("benchmark"):
+            manager.register(each, each.__name__)
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
